@@ -1,0 +1,171 @@
+//! What places, computes and compiles: the traits behind which the rest of the workspace stands.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::error::Result;
+use crate::op::{Block, Op};
+use crate::region::Region;
+use crate::shape::TensorType;
+use crate::tensor::Tensor;
+
+/// The elements of one tensor, somewhere. Shared, and immutable while shared.
+pub trait Buffer: Any + fmt::Debug + Send + Sync {
+    /// Where the elements are.
+    fn backend(&self) -> Arc<dyn Backend>;
+
+    /// Copies the first `out.len()` bytes to the host: row-major, native byte order, a byte for each 2- or
+    /// 4-bit element. Waits until they are there.
+    ///
+    /// # Errors
+    /// When the elements were freed or donated, or the device fails.
+    fn read(&self, out: &mut [u8]) -> Result<()>;
+
+    /// The elements as host memory, without a copy, where they are on the host. The result keeps them alive,
+    /// and keeps them from being reused in place.
+    ///
+    /// # Errors
+    /// When the elements were freed or donated.
+    fn host(&self) -> Result<Option<HostMemory>>;
+
+    /// Whether the elements are still there.
+    fn state(&self) -> BufferState;
+
+    /// Frees the elements now; a run that uses them keeps its own hold. False if they were gone before.
+    fn deallocate(&self) -> bool;
+
+    /// For backends, which know their own buffers.
+    fn as_any(&self) -> &dyn Any;
+
+    /// For backends, which take a buffer that nobody else holds and reuse it.
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+/// Whether a buffer's elements are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferState {
+    /// They are.
+    Live,
+    /// The user freed them.
+    Freed,
+    /// They were given to a run that reused their memory.
+    Donated,
+}
+
+/// Host memory with its owner.
+#[derive(Clone)]
+pub struct HostMemory {
+    owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+}
+
+impl HostMemory {
+    /// Memory that lives as long as its owner.
+    pub fn new(owner: Arc<dyn AsRef<[u8]> + Send + Sync>) -> HostMemory {
+        HostMemory { owner }
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        (*self.owner).as_ref()
+    }
+}
+
+impl fmt::Debug for HostMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostMemory({} bytes)", self.bytes().len())
+    }
+}
+
+/// An operand of one op: its type, and its buffer. A buffer whose `Arc` nobody else holds may be reused.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    /// The type.
+    pub ty: TensorType,
+    /// The elements.
+    pub buffer: Arc<dyn Buffer>,
+}
+
+/// The buffers that an op gives.
+pub type Buffers = SmallVec<[Arc<dyn Buffer>; 1]>;
+
+/// A place for tensors that can run one op at a time. Types come inferred; a backend never infers.
+pub trait Backend: Any + fmt::Debug + Send + Sync {
+    /// The name, as users choose it.
+    fn name(&self) -> &str;
+
+    /// The place as it prints: the name, and the device where there are several.
+    fn place(&self) -> String {
+        self.name().to_owned()
+    }
+
+    /// Makes a buffer of `ty` from bytes in memory order; the bytes may be kept instead of copied.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>>;
+
+    /// Runs one op without regions: every op but `Parameter`, `Cond`, `While`, `CustomGrad`, `Hook` and a
+    /// block that [`Backend::has_native`] does not name.
+    ///
+    /// # Errors
+    /// What can only be known from the elements, and memory.
+    fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers>;
+
+    /// Whether the backend runs a block natively rather than by its default graph.
+    fn has_native(&self, block: &Block) -> bool;
+
+    /// Whether tensors of both are in one place.
+    fn is_same_place(&self, other: &dyn Backend) -> bool {
+        self.place() == other.place()
+    }
+
+    /// For adapters that know their own backends.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Turns a closed graph into something that runs.
+pub trait Compiler: Any + fmt::Debug + Send + Sync {
+    /// The name, as users choose it.
+    fn name(&self) -> &str;
+
+    /// Compiles.
+    ///
+    /// # Errors
+    /// What the compiler cannot do.
+    fn compile(&self, program: Arc<Region>) -> Result<Arc<dyn Executable>>;
+}
+
+/// The host functions of one run, by the slots that hook nodes name.
+pub trait Hooks {
+    /// Called with the values of a hook, in program order.
+    ///
+    /// # Errors
+    /// The host function's; the run stops with it.
+    fn call(&self, slot: usize, values: &[Tensor]) -> Result<()>;
+}
+
+/// No host functions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHooks;
+
+impl Hooks for NoHooks {
+    fn call(&self, _: usize, _: &[Tensor]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A compiled program.
+pub trait Executable: fmt::Debug + Send + Sync {
+    /// The program as it was given.
+    fn program(&self) -> &Arc<Region>;
+
+    /// Runs on `backend`. One tensor for each input of the program, types compatible; one for each result.
+    /// Arguments that nobody else holds may be reused.
+    ///
+    /// # Errors
+    /// What can only be known from the elements, memory, and what hooks raise.
+    fn run(&self, backend: &Arc<dyn Backend>, arguments: Vec<Tensor>, hooks: &dyn Hooks) -> Result<Vec<Tensor>>;
+}

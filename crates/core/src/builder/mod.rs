@@ -1,0 +1,102 @@
+//! One builder for eager calls, tracing, gradient rules, composites and block defaults.
+//!
+//! [`Builder`] is what the three have in common: values with types, and a way to apply an op. The methods named
+//! as the ops are extension traits by family, so that a composite is written once over any builder.
+//!
+//! - [`Graph`](crate::graph::Graph) adds nodes to a graph; its values are [`Value`](crate::graph::Value)s.
+//! - [`Ops`] works on tensors: it adds to the open trace, or runs the op at once on the operands' backend.
+
+mod control;
+mod create;
+mod elementwise;
+mod graph;
+mod linalg;
+mod ops;
+mod reduce;
+mod shape;
+
+use smallvec::SmallVec;
+
+pub use control::{BuildControl, cond, custom_grad, while_};
+pub use create::BuildCreate;
+pub use elementwise::BuildElementwise;
+pub use linalg::BuildLinalg;
+pub use ops::{Ops, Source};
+pub use reduce::BuildReduce;
+pub use shape::{BuildShape, Size, Start};
+
+use crate::error::Result;
+use crate::graph::Value;
+use crate::op::Op;
+use crate::scalar::{Number, Scalar};
+use crate::shape::TensorType;
+use crate::tensor::Tensor;
+
+/// Applies ops to values of some kind.
+pub trait Builder {
+    /// What ops are applied to.
+    type V: Clone + Into<Arg<Self::V>>;
+
+    /// The type of a value.
+    fn ty(&self, value: &Self::V) -> TensorType;
+
+    /// Applies an op.
+    ///
+    /// # Errors
+    /// What `infer` has against the op on these operands, and, where it runs at once, what the backend has.
+    fn emit(&mut self, op: Op, operands: &[Self::V]) -> Result<SmallVec<[Self::V; 1]>>;
+
+    /// Applies an op that has one output.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn emit_one(&mut self, op: Op, operands: &[Self::V]) -> Result<Self::V> {
+        let mut outputs = self.emit(op, operands)?;
+        debug_assert_eq!(outputs.len(), 1);
+        Ok(outputs.remove(0))
+    }
+
+    /// A scalar constant.
+    ///
+    /// # Errors
+    /// A number of another kind than the element type.
+    fn scalar(&mut self, scalar: Scalar) -> Result<Self::V> {
+        self.emit_one(Op::Constant(scalar), &[])
+    }
+}
+
+/// An operand as it is written: a value, or a plain number, which gives way to the types around it.
+#[derive(Clone, Debug)]
+pub enum Arg<V> {
+    /// A value with its own type.
+    Value(V),
+    /// A number.
+    Number(Number),
+}
+
+impl From<Value> for Arg<Value> {
+    fn from(value: Value) -> Arg<Value> {
+        Arg::Value(value)
+    }
+}
+
+impl From<Tensor> for Arg<Tensor> {
+    fn from(tensor: Tensor) -> Arg<Tensor> {
+        Arg::Value(tensor)
+    }
+}
+
+impl From<&Tensor> for Arg<Tensor> {
+    fn from(tensor: &Tensor) -> Arg<Tensor> {
+        Arg::Value(tensor.clone())
+    }
+}
+
+macro_rules! arg_from_number {
+    ($($ty:ty),*) => {$(
+        impl<V> From<$ty> for Arg<V> {
+            fn from(number: $ty) -> Arg<V> { Arg::Number(number.into()) }
+        }
+    )*};
+}
+arg_from_number!(i32, i64, f32, f64, Number, num_complex::Complex<f64>);

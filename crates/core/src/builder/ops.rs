@@ -1,0 +1,110 @@
+//! The builder that works on tensors: traced where a trace is open, else at once.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::Builder;
+use crate::backend::{Backend, NoHooks, Operand};
+use crate::error::{Error, ErrorKind, Result};
+use crate::evaluator;
+use crate::form;
+use crate::infer;
+use crate::location::Location;
+use crate::op::Op;
+use crate::shape::TensorType;
+use crate::tensor::{Data, Tensor};
+use crate::trace;
+
+/// Where the location of a node or an error comes from; asked only when one is needed.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// It is not known.
+    Unknown,
+    /// It is known already.
+    At(Location),
+    /// The host language is asked.
+    Ask(fn() -> Option<Location>),
+}
+
+impl Source {
+    /// The location, where there is one.
+    pub fn locate(&self) -> Option<Location> {
+        match self {
+            Source::Unknown => None,
+            Source::At(location) => Some(location.clone()),
+            Source::Ask(ask) => ask(),
+        }
+    }
+}
+
+/// Applies ops to tensors.
+#[derive(Clone, Debug)]
+pub struct Ops {
+    /// Where tensors are made that come from no operand.
+    pub backend: Arc<dyn Backend>,
+    /// Where the user's line comes from.
+    pub source: Source,
+}
+
+impl Ops {
+    /// Ops that make tensors on `backend`.
+    pub fn new(backend: Arc<dyn Backend>, source: Source) -> Ops {
+        Ops { backend, source }
+    }
+
+    fn eager(&self, op: Op, name: &'static str, tensors: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        let mut operands = SmallVec::with_capacity(tensors.len());
+        for tensor in tensors {
+            match tensor.data() {
+                Data::Buffer(buffer) => {
+                    operands.push(Operand { ty: tensor.ty().clone(), buffer: buffer.clone() });
+                }
+                Data::Traced { .. } => {
+                    return Err(ErrorKind::TraceEnded { op: name, got: tensor.ty().clone() }.into());
+                }
+                Data::Template => {
+                    return Err(ErrorKind::IsTemplate { op: name, got: tensor.ty().clone() }.into());
+                }
+            }
+        }
+        let types: SmallVec<[&TensorType; 4]> = tensors.iter().map(Tensor::ty).collect();
+        let outputs = infer::infer(&op, &types).map_err(|error| error.with_operands(types))?;
+        let backend = pick_backend(name, tensors, &self.backend)?;
+        let buffers = evaluator::run_op(&backend, &op, operands, &outputs, &NoHooks)?;
+        Ok(outputs.into_iter().zip(buffers).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
+    }
+}
+
+impl Builder for Ops {
+    type V = Tensor;
+
+    fn ty(&self, value: &Tensor) -> TensorType {
+        value.ty().clone()
+    }
+
+    fn emit(&mut self, op: Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        let name = form::name(&op);
+        match trace::current() {
+            Some(trace) => Ok(trace.emit(op, name, operands, self.source.locate())?.into()),
+            None => self.eager(op, name, operands).map_err(|error: Error| error.at(self.source.locate())),
+        }
+    }
+}
+
+/// Where an op on several tensors runs: the default backend gives way to any other.
+fn pick_backend(op: &'static str, tensors: &[Tensor], default: &Arc<dyn Backend>) -> Result<Arc<dyn Backend>> {
+    let mut picked: Option<Arc<dyn Backend>> = None;
+    for backend in tensors.iter().filter_map(Tensor::backend) {
+        match &picked {
+            None => picked = Some(backend),
+            Some(found) if found.is_same_place(&*backend) || backend.is_same_place(&**default) => {}
+            Some(found) if found.is_same_place(&**default) => picked = Some(backend),
+            Some(found) => {
+                let (left, right) = (found.place(), backend.place());
+                return Err(ErrorKind::BackendConflict { op, left, right }.into());
+            }
+        }
+    }
+    Ok(picked.unwrap_or_else(|| default.clone()))
+}

@@ -1,0 +1,370 @@
+//! Element types, their maps and how two of them merge.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorKind};
+use crate::scalar::Number;
+
+/// The kinds of element types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Integers from 0 on.
+    Unsigned,
+    /// Two's complement integers.
+    Signed,
+    /// Binary floating point numbers.
+    Float,
+    /// Pairs of floats.
+    Complex,
+}
+
+macro_rules! dtypes {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $kind:ident $bits:literal;)*) => {
+        /// The type of a tensor's elements.
+        ///
+        /// ```
+        /// use defn_core::DType;
+        /// assert_eq!("bf16".parse::<DType>()?, DType::BF16);
+        /// assert_eq!(DType::U8.merge(DType::S8), DType::S16);
+        /// # Ok::<(), defn_core::Error>(())
+        /// ```
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum DType { $($(#[$doc])* $variant,)* }
+
+        impl DType {
+            /// Every element type, integers first, narrow before wide.
+            pub const ALL: &'static [DType] = &[$(DType::$variant,)*];
+
+            /// The name by which users know the type, as in `f32`.
+            pub const fn name(self) -> &'static str {
+                match self { $(DType::$variant => $name,)* }
+            }
+
+            /// What kind of number an element is.
+            pub const fn kind(self) -> Kind {
+                match self { $(DType::$variant => Kind::$kind,)* }
+            }
+
+            /// The width of an element in bits; 2 and 4 for the packed integers.
+            pub const fn bits(self) -> usize {
+                match self { $(DType::$variant => $bits,)* }
+            }
+        }
+    };
+}
+
+dtypes! {
+    /// Unsigned, 2 bits.
+    U2 = "u2", Unsigned 2;
+    /// Unsigned, 4 bits.
+    U4 = "u4", Unsigned 4;
+    /// Unsigned, 8 bits; also the type of predicates.
+    U8 = "u8", Unsigned 8;
+    /// Unsigned, 16 bits.
+    U16 = "u16", Unsigned 16;
+    /// Unsigned, 32 bits.
+    U32 = "u32", Unsigned 32;
+    /// Unsigned, 64 bits.
+    U64 = "u64", Unsigned 64;
+    /// Signed, 2 bits.
+    S2 = "s2", Signed 2;
+    /// Signed, 4 bits.
+    S4 = "s4", Signed 4;
+    /// Signed, 8 bits.
+    S8 = "s8", Signed 8;
+    /// Signed, 16 bits.
+    S16 = "s16", Signed 16;
+    /// Signed, 32 bits; what a host integer becomes.
+    S32 = "s32", Signed 32;
+    /// Signed, 64 bits.
+    S64 = "s64", Signed 64;
+    /// 8-bit float with 5 exponent bits and infinities (E5M2); `f8` is an alias.
+    F8E5M2 = "f8_e5m2", Float 8;
+    /// 8-bit float with 4 exponent bits, NaN and no infinity (E4M3FN).
+    F8E4M3FN = "f8_e4m3fn", Float 8;
+    /// IEEE half precision.
+    F16 = "f16", Float 16;
+    /// The upper half of an f32.
+    BF16 = "bf16", Float 16;
+    /// IEEE single precision; what a host float becomes.
+    F32 = "f32", Float 32;
+    /// IEEE double precision.
+    F64 = "f64", Float 64;
+    /// Two f32.
+    C64 = "c64", Complex 64;
+    /// Two f64.
+    C128 = "c128", Complex 128;
+}
+
+impl DType {
+    /// Bytes per element in memory. The 2- and 4-bit types take one byte each.
+    pub const fn storage_bytes(self) -> usize {
+        let bytes = self.bits() / 8;
+        if bytes == 0 { 1 } else { bytes }
+    }
+
+    /// Signed or unsigned.
+    pub const fn is_integer(self) -> bool {
+        matches!(self.kind(), Kind::Unsigned | Kind::Signed)
+    }
+
+    /// Real floating point.
+    pub const fn is_float(self) -> bool {
+        matches!(self.kind(), Kind::Float)
+    }
+
+    /// A pair of floats.
+    pub const fn is_complex(self) -> bool {
+        matches!(self.kind(), Kind::Complex)
+    }
+
+    /// The signed integer type of a width in bits; widths above 64 give s64.
+    pub const fn signed(bits: usize) -> DType {
+        match bits {
+            0..=2 => DType::S2,
+            3..=4 => DType::S4,
+            5..=8 => DType::S8,
+            9..=16 => DType::S16,
+            17..=32 => DType::S32,
+            _ => DType::S64,
+        }
+    }
+
+    /// The unsigned integer type of a width in bits; widths above 64 give u64.
+    pub const fn unsigned(bits: usize) -> DType {
+        match bits {
+            0..=2 => DType::U2,
+            3..=4 => DType::U4,
+            5..=8 => DType::U8,
+            9..=16 => DType::U16,
+            17..=32 => DType::U32,
+            _ => DType::U64,
+        }
+    }
+
+    /// Floats and complex numbers as they are; every integer becomes f32.
+    pub const fn to_float(self) -> DType {
+        if self.is_integer() { DType::F32 } else { self }
+    }
+
+    /// Complex as it is; f64 becomes c128, everything else c64.
+    pub const fn to_complex(self) -> DType {
+        match self.kind() {
+            Kind::Complex => self,
+            Kind::Unsigned | Kind::Signed | Kind::Float if self.bits() == 64 && self.is_float() => {
+                DType::C128
+            }
+            Kind::Unsigned | Kind::Signed | Kind::Float => DType::C64,
+        }
+    }
+
+    /// The float half of a complex type; floats as they are; integers become f32.
+    pub const fn to_real(self) -> DType {
+        match self.kind() {
+            Kind::Complex if self.bits() == 128 => DType::F64,
+            Kind::Complex | Kind::Unsigned | Kind::Signed => DType::F32,
+            Kind::Float => self,
+        }
+    }
+
+    /// What `sum` and `product` give: s32 or s64, u32, and s64 for u64 (as in Nx); others as they are.
+    pub const fn to_aggregate(self) -> DType {
+        match self.kind() {
+            Kind::Signed if self.bits() < 64 => DType::S32,
+            Kind::Signed => DType::S64,
+            Kind::Unsigned if self.bits() < 64 => DType::U32,
+            Kind::Unsigned => DType::S64,
+            Kind::Float | Kind::Complex => self,
+        }
+    }
+
+    /// The type in which values of both types are represented, whatever the order.
+    ///
+    /// Within a kind the wider wins; unsigned with signed gives a signed type that is wide enough, up
+    /// to s64; integers give way to floats of any width, bf16 and f8_e4m3fn to other floats.
+    pub fn merge(self, other: DType) -> DType {
+        if self == other {
+            return self;
+        }
+        let (low, high) = if self.kind() <= other.kind() { (self, other) } else { (other, self) };
+        match (low.kind(), high.kind()) {
+            (Kind::Unsigned, Kind::Signed) => {
+                DType::signed((2 * low.bits()).min(64).max(high.bits()))
+            }
+            (Kind::Float, Kind::Float) => merge_floats(low, high),
+            (Kind::Float, Kind::Complex) => match low {
+                DType::F64 => DType::C128,
+                _ => high,
+            },
+            (Kind::Unsigned | Kind::Signed | Kind::Complex, _) | (Kind::Float, _) => {
+                if low.kind() == high.kind() && low.bits() > high.bits() { low } else { high }
+            }
+        }
+    }
+
+    /// The type of a tensor of this type with a plain number, which gives way where it can.
+    ///
+    /// An integer tensor widens until the number fits; with a float it becomes f32; float and complex
+    /// tensors stay as they are, except that a complex number makes a float complex.
+    pub fn merge_weak(self, number: Number) -> DType {
+        match number {
+            Number::Int(value) => match self.kind() {
+                Kind::Unsigned if value >= 0 => {
+                    DType::unsigned(self.bits().max(needed_unsigned(value)))
+                }
+                Kind::Unsigned => {
+                    DType::signed((2 * self.bits()).min(64).max(needed_signed(value)))
+                }
+                Kind::Signed => DType::signed(self.bits().max(needed_signed(value))),
+                Kind::Float | Kind::Complex => self,
+            },
+            Number::Float(_) => self.to_float(),
+            Number::Complex(_) => self.merge(DType::C64),
+        }
+    }
+
+    /// Whether the type can hold infinities.
+    pub const fn has_infinity(self) -> bool {
+        matches!(self.kind(), Kind::Float) && !matches!(self, DType::F8E4M3FN)
+    }
+
+    /// The least value of an integer type, -inf or the least finite value of a float.
+    ///
+    /// # Panics
+    /// For complex types, which are not ordered.
+    pub fn lowest(self) -> Number {
+        match self.kind() {
+            Kind::Unsigned => Number::Int(0),
+            Kind::Signed => Number::Int(-(1 << (self.bits() - 1))),
+            Kind::Float if self.has_infinity() => Number::Float(f64::NEG_INFINITY),
+            Kind::Float => Number::Float(-448.0),
+            Kind::Complex => panic!("complex numbers have no least value"),
+        }
+    }
+
+    /// The greatest value of an integer type, +inf or the greatest finite value of a float.
+    ///
+    /// # Panics
+    /// For complex types, which are not ordered.
+    pub fn highest(self) -> Number {
+        match self.kind() {
+            Kind::Unsigned => Number::Int((1 << self.bits()) - 1),
+            Kind::Signed => Number::Int((1 << (self.bits() - 1)) - 1),
+            Kind::Float if self.has_infinity() => Number::Float(f64::INFINITY),
+            Kind::Float => Number::Float(448.0),
+            Kind::Complex => panic!("complex numbers have no greatest value"),
+        }
+    }
+}
+
+/// The float rule: bf16 gives way to every other, f8_e4m3fn to every other but that bf16 wins over it.
+fn merge_floats(a: DType, b: DType) -> DType {
+    let rank = |dtype: DType| match dtype {
+        DType::F8E4M3FN => 0,
+        DType::BF16 => 1,
+        DType::F8E5M2 => 2,
+        DType::F16 => 3,
+        DType::F32 => 4,
+        _ => 5,
+    };
+    if rank(a) >= rank(b) { a } else { b }
+}
+
+/// The width that a non-negative constant asks for; 0 and 1 fit everywhere.
+fn needed_unsigned(value: i128) -> usize {
+    match value {
+        0..=1 => 0,
+        2..=0xFF => 8,
+        0x100..=0xFFFF => 16,
+        0x1_0000..=0xFFFF_FFFF => 32,
+        _ => 64,
+    }
+}
+
+/// The width that a constant of either sign asks for; -2 to 1 fit everywhere.
+fn needed_signed(value: i128) -> usize {
+    match if value < 0 { -value - 1 } else { value } {
+        0..=1 => 0,
+        2..=0x7F => 8,
+        0x80..=0x7FFF => 16,
+        0x8000..=0x7FFF_FFFF => 32,
+        _ => 64,
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for DType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<DType, Error> {
+        let name = if name == "f8" { "f8_e5m2" } else { name };
+        let found = DType::ALL.iter().copied().find(|dtype| dtype.name() == name);
+        found.ok_or_else(|| ErrorKind::UnknownDType { name: name.to_owned() }.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merging_is_symmetric_and_keeps_itself() {
+        for &a in DType::ALL {
+            assert_eq!(a.merge(a), a);
+            for &b in DType::ALL {
+                assert_eq!(a.merge(b), b.merge(a), "{a} {b}");
+            }
+        }
+    }
+
+    #[test]
+    fn merging_follows_the_table() {
+        use DType::*;
+        for (a, b, merged) in [
+            (U8, S8, S16),
+            (U8, S32, S32),
+            (U32, S32, S64),
+            (U64, S2, S64),
+            (S64, F16, F16),
+            (BF16, F16, F16),
+            (BF16, F8E5M2, F8E5M2),
+            (F64, C64, C128),
+            (F32, C64, C64),
+            (BF16, C64, C64),
+            (F8E4M3FN, F8E5M2, F8E5M2),
+            (F8E4M3FN, BF16, BF16),
+            (U2, S4, S4),
+            (U2, U64, U64),
+            (C64, C128, C128),
+        ] {
+            assert_eq!(a.merge(b), merged, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_weak() {
+        use DType::*;
+        for (dtype, number, merged) in [
+            (U8, Number::Int(255), U8),
+            (U8, Number::Int(256), U16),
+            (U2, Number::Int(3), U8),
+            (U2, Number::Int(1), U2),
+            (U8, Number::Int(-1), S16),
+            (S8, Number::Int(127), S8),
+            (S8, Number::Int(128), S16),
+            (S64, Number::Float(0.5), F32),
+            (F8E4M3FN, Number::Float(1e9), F8E4M3FN),
+            (F16, Number::Int(70000), F16),
+            (F64, Number::complex(0.0, 1.0), C128),
+        ] {
+            assert_eq!(dtype.merge_weak(number), merged, "{dtype} {number:?}");
+            assert_eq!(dtype.merge(merged), merged, "a constant of the merged type keeps it");
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Every error of the core, as data, and its text.
+//!
+//! A text reads `<op>: <what was given>, <what is required>[; <what to do>]`: lower case, no full stop,
+//! types as they print.
+
+use std::fmt;
+
+use crate::dtype::DType;
+use crate::location::Location;
+use crate::scalar::Number;
+use crate::shape::{AxisRef, Name, Shape, TensorType};
+
+/// The result of everything that can be asked for wrongly.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong, and where in the user's program.
+#[derive(Clone, Debug)]
+pub struct Error {
+    inner: Box<Inner>,
+}
+
+#[derive(Clone, Debug)]
+struct Inner {
+    kind: ErrorKind,
+    location: Option<Location>,
+    operands: Vec<TensorType>,
+}
+
+/// The classes of errors, as the Python package names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorClass {
+    /// Shapes that do not fit.
+    Shape,
+    /// An axis or an axis name.
+    Axis,
+    /// Element types.
+    DType,
+    /// A value or name of an option.
+    Option,
+    /// Containers whose structures differ.
+    Container,
+    /// An index out of range.
+    Bounds,
+    /// Misuse of traced values.
+    Trace,
+    /// A compiler refused.
+    Compile,
+    /// A backend refused, or data is gone.
+    Backend,
+    /// Memory.
+    OutOfMemory,
+}
+
+impl Error {
+    /// What went wrong.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.inner.kind
+    }
+
+    /// The class of the kind.
+    pub fn class(&self) -> ErrorClass {
+        self.inner.kind.class()
+    }
+
+    /// The user's line, when it is known.
+    pub fn location(&self) -> Option<&Location> {
+        self.inner.location.as_ref()
+    }
+
+    /// The types of the operands of the op that refused, when they are known.
+    pub fn operands(&self) -> &[TensorType] {
+        &self.inner.operands
+    }
+
+    /// Adds the user's line, unless the error has one.
+    #[must_use]
+    pub fn at(mut self, location: Option<Location>) -> Error {
+        if self.inner.location.is_none() {
+            self.inner.location = location;
+        }
+        self
+    }
+
+    /// Adds the operands' types, unless the error has them.
+    #[must_use]
+    pub fn with_operands<'a>(mut self, operands: impl IntoIterator<Item = &'a TensorType>) -> Error {
+        if self.inner.operands.is_empty() {
+            self.inner.operands = operands.into_iter().cloned().collect();
+        }
+        self
+    }
+}
+
+impl From<ErrorKind> for Error {
+    #[cold]
+    fn from(kind: ErrorKind) -> Error {
+        Error { inner: Box::new(Inner { kind, location: None, operands: Vec::new() }) }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.kind.fmt(f)?;
+        if let Some(location) = &self.inner.location {
+            write!(f, "\n  at {location}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What can go wrong. `op` is the public name of the function that was called.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what its fields are")]
+pub enum ErrorKind {
+    // dtypes and numbers
+    #[error("dtype: \"{name}\" is no dtype, it must be one of {}", dtype_names())]
+    UnknownDType { name: String },
+    #[error("tensor: {} cannot be stored as {dtype}; convert it explicitly with as_type", number_text(*number))]
+    NumberKind { number: Number, dtype: DType },
+    #[error("tensor: the integer {value} does not fit {dtype}; give a wider dtype, or ask for wrapping with dtype=\"{dtype}\"")]
+    IntegerRange { value: i128, dtype: DType },
+    #[error("{op}: the operand is {got}, it must be {required}{hint}")]
+    OperandDType { op: &'static str, got: TensorType, required: &'static str, hint: &'static str },
+    #[error("{op}: the operands are {left} and {right}, the result must be {required}{hint}")]
+    OperandsDType {
+        op: &'static str,
+        left: TensorType,
+        right: TensorType,
+        required: &'static str,
+        hint: &'static str,
+    },
+    #[error("bitcast: the operand is {got}, a bitcast to {dtype} needs elements of {} bits that are not complex", dtype.bits())]
+    BitcastWidth { got: TensorType, dtype: DType },
+    #[error("pow: the exponent of an integer base is {value}, it must not be negative; convert the base to a float")]
+    NegativeExponent { value: i128 },
+    #[error("{op}: the divisor of an integer division is zero, it must not be zero")]
+    DivisionByZero { op: &'static str },
+    #[error("{op}: the number of bits to shift by is {value}, it must not be negative")]
+    NegativeShift { op: &'static str, value: i128 },
+
+    // shapes and names
+    #[error("tensor: {dtype}{shape} has more bytes than memory can address; use smaller sizes")]
+    TooLarge { dtype: DType, shape: Shape },
+    #[error("{op}: size {size} on axis {axis}, sizes must be at least 0")]
+    NegativeSize { op: &'static str, size: i64, axis: usize },
+    #[error("names: {names} for the shape {}, one entry for each of its {} axes is required", shape_text(shape), shape.rank())]
+    NamesLength { names: String, shape: Shape },
+    #[error("{op}: axis {left_axis} is named \"{left}\" and axis {right_axis} of the other operand \"{right}\", merged axes must have one name; rename one of them")]
+    NamesConflict { op: &'static str, left: Name, left_axis: usize, right: Name, right_axis: usize },
+    #[error("{op}: the name \"{name}\" would stand on two axes of the result, names must differ; rename one operand's axis")]
+    NamesRepeated { op: &'static str, name: Name },
+    #[error("{op}: shapes {} and {} do not broadcast, axis {axis} of the result has sizes {} and {}; sizes must be equal or 1", shape_text(left), shape_text(right), sizes.0, sizes.1)]
+    Broadcast { op: &'static str, left: Shape, right: Shape, axis: usize, sizes: (usize, usize) },
+    #[error("{op}: axis {axis} is out of range for the shape {}, it must be in {}..{}", shape_text(shape), -(shape.rank() as i64), shape.rank())]
+    AxisRange { op: &'static str, axis: i64, shape: Shape },
+    #[error("{op}: no axis is named \"{name}\", the shape is {}", shape_text(shape))]
+    AxisName { op: &'static str, name: Name, shape: Shape },
+    #[error("{op}: several axes are named \"{name}\", the shape is {}; use the axis number", shape_text(shape))]
+    AxisAmbiguous { op: &'static str, name: Name, shape: Shape },
+    #[error("{op}: axis {axis} is given twice, axes of {} must be unique", shape_text(shape))]
+    AxisRepeated { op: &'static str, axis: AxisRef, shape: Shape },
+    #[error("{op}: {given} axes for the shape {}, {required}", shape_text(shape))]
+    AxesCount { op: &'static str, given: usize, shape: Shape, required: &'static str },
+    #[error("{op}: the operand is {got}, {required}")]
+    Rank { op: &'static str, got: TensorType, required: &'static str },
+    #[error("reshape: {got} has {} elements, the new shape {} has {}; the counts must be equal", got.size(), shape_text(to), to.size())]
+    ReshapeSize { got: TensorType, to: Shape },
+    #[error("reshape: the free size of {sizes} cannot be found for {got}; exactly one size may be -1 and the others must divide {}", got.size())]
+    ReshapeAuto { got: TensorType, sizes: String },
+    #[error("squeeze: axis {axis} of {got} has size {size}, only axes of size 1 can be squeezed")]
+    SqueezeSize { got: TensorType, axis: usize, size: usize },
+    #[error("transpose: axes {axes} of {got}, a permutation of all {} axes is required", got.shape.rank())]
+    Permutation { got: TensorType, axes: String },
+    #[error("broadcast: {got} does not fit the shape {} with axes {axes}; each size must be 1 or equal the size it meets, and axes must ascend", shape_text(to))]
+    BroadcastTo { got: TensorType, to: Shape, axes: String },
+    #[error("concatenate: input {position} is {got}, the first is {first}; they may differ only on axis {axis}")]
+    ConcatenateShapes { position: usize, got: TensorType, first: TensorType, axis: usize },
+    #[error("stack: input {position} is {got}, the first is {first}; shapes must be equal")]
+    StackShapes { position: usize, got: TensorType, first: TensorType },
+    #[error("{op}: no tensors were given, at least one is required")]
+    NoTensors { op: &'static str },
+    #[error("{op}: start {start} and length {length} on axis {axis} of {got}, the length must be in 0..={}", got.shape.sizes().get(*axis).copied().unwrap_or(0))]
+    SliceLength { op: &'static str, got: TensorType, axis: usize, start: i64, length: i64 },
+    #[error("{op}: stride {stride} on axis {axis}, strides must be at least 1")]
+    Stride { op: &'static str, stride: i64, axis: usize },
+    #[error("{op}: the start index of axis {axis} is {got}, it must be an integer or a scalar integer tensor")]
+    StartIndex { op: &'static str, axis: usize, got: TensorType },
+    #[error("put_slice: the slice is {slice} and the target {target}; ranks must be equal and no size may exceed the target's")]
+    PutSlice { target: TensorType, slice: TensorType },
+    #[error("pad: {count} entries for {got}, one (low, high, interior) for each axis is required")]
+    PadCount { count: usize, got: TensorType },
+    #[error("pad: ({low}, {high}, {interior}) on axis {axis} of {got}, the interior must not be negative and the size of the result must be at least 0")]
+    PadConfig { low: i64, high: i64, interior: i64, axis: usize, got: TensorType },
+    #[error("{op}: {what} is {got}, it must be a scalar")]
+    NotScalar { op: &'static str, what: &'static str, got: TensorType },
+    #[error("select: the predicate is {pred} and the branches are {on_true} and {on_false}; the branches must broadcast to the predicate's shape, or the predicate must be a scalar")]
+    SelectShapes { pred: TensorType, on_true: TensorType, on_false: TensorType },
+    #[error("{op}: {got} has no element on axis {axis}, a reduction without an identity needs at least one")]
+    EmptyReduction { op: &'static str, got: TensorType, axis: usize },
+    #[error("dot: axis {left_axis} of {left} and axis {right_axis} of {right} are {what} together and have sizes {} and {}; they must be equal", left.shape.sizes()[*left_axis], right.shape.sizes()[*right_axis])]
+    DotSizes { left: TensorType, left_axis: usize, right: TensorType, right_axis: usize, what: &'static str },
+    #[error("dot: {problem} for {left} and {right}, {required}")]
+    DotAxes { left: TensorType, right: TensorType, problem: String, required: &'static str },
+    #[error("{op}: shapes {left} and {right} must be equal")]
+    ShapesDiffer { op: &'static str, left: TensorType, right: TensorType },
+
+    // options
+    #[error("{op}: {option} is {given}, it must be {required}")]
+    OptionValue { op: &'static str, option: &'static str, given: String, required: String },
+
+    // control flow
+    #[error("{op}: the predicate is {got}, it must be a scalar; reduce it with all or any")]
+    Predicate { op: &'static str, got: TensorType },
+    #[error("{op}: {what} {index} is {got} after the body and {expected} before; dtype, shape and names must stay the same{hint}")]
+    LoopState { op: &'static str, what: String, index: usize, expected: TensorType, got: TensorType, hint: &'static str },
+    #[error("{op}: branch {branch} gives {got} values, the first gives {expected}; branches must have the same structure")]
+    BranchCount { op: &'static str, branch: usize, got: usize, expected: usize },
+    #[error("{op}: the {what} gives {got} values, {expected} are required")]
+    RegionResults { op: &'static str, what: &'static str, got: usize, expected: usize },
+
+    // gradients
+    #[error("grad: {op} has no gradient; {hint}")]
+    NoGradient { op: &'static str, hint: &'static str },
+    #[error("grad: the function's value is {what}, gradients are of one tensor; choose it with value_and_grad's transform")]
+    GradOfMany { what: String },
+
+    // tracing, compiling, running
+    #[error("{op}: the tensor {got} belongs to a definition that has ended; return it from the definition instead")]
+    TraceEnded { op: &'static str, got: TensorType },
+    #[error("{op}: the tensor {got} is being traced and has no values yet; {hint}")]
+    NoValues { op: &'static str, got: TensorType, hint: &'static str },
+    #[error("{op}: {got} is a template, it has a type but no values; pass a tensor")]
+    IsTemplate { op: &'static str, got: TensorType },
+    #[error("{op}: argument {position} is {got}, the compiled function takes {expected}; compile it again for other types")]
+    ArgumentType { op: &'static str, position: usize, got: TensorType, expected: TensorType },
+    #[error("{op}: {given} arguments, the compiled function takes {expected}")]
+    ArgumentCount { op: &'static str, given: usize, expected: usize },
+    #[error("compiler: \"{name}\" is unknown, it must be one of {known}")]
+    UnknownCompiler { name: String, known: String },
+    #[error("compiler \"{compiler}\": unknown option \"{option}\", it takes {known}")]
+    UnknownCompilerOption { compiler: String, option: String, known: String },
+    #[error("backend: \"{name}\" is unknown, it must be one of {known}")]
+    UnknownBackend { name: String, known: String },
+    #[error("{op}: the operands are on {left} and {right}; move one with backend_copy or backend_transfer")]
+    BackendConflict { op: &'static str, left: String, right: String },
+    #[error("{op}: the backend {backend} cannot do this: {why}")]
+    BackendRefused { op: &'static str, backend: String, why: String },
+    #[error("{op}: the tensor's memory was {state}; keep a copy, or do not use it after")]
+    BufferGone { op: &'static str, state: &'static str },
+    #[error("{op}: {requested} bytes are needed and {available} are available; use smaller shapes or free tensors")]
+    OutOfMemory { op: &'static str, requested: usize, available: usize },
+
+    // text
+    #[error("from_text: line {line}: {problem}")]
+    IrText { line: usize, problem: String },
+}
+
+impl ErrorKind {
+    /// The class that users catch.
+    pub fn class(&self) -> ErrorClass {
+        use ErrorKind::*;
+        match self {
+            UnknownDType { .. } | NumberKind { .. } | IntegerRange { .. } | OperandDType { .. }
+            | OperandsDType { .. } | BitcastWidth { .. } => ErrorClass::DType,
+            NegativeExponent { .. } | DivisionByZero { .. } | NegativeShift { .. }
+            | OptionValue { .. } | UnknownCompilerOption { .. } => ErrorClass::Option,
+            NegativeSize { .. } | Broadcast { .. } | Rank { .. } | ReshapeSize { .. }
+            | ReshapeAuto { .. } | SqueezeSize { .. } | BroadcastTo { .. } | ConcatenateShapes { .. }
+            | StackShapes { .. } | NoTensors { .. } | SliceLength { .. } | Stride { .. }
+            | StartIndex { .. } | PutSlice { .. } | PadCount { .. } | PadConfig { .. }
+            | NotScalar { .. } | SelectShapes { .. } | EmptyReduction { .. } | DotSizes { .. }
+            | DotAxes { .. } | ShapesDiffer { .. } | Predicate { .. } | ArgumentType { .. }
+            | ArgumentCount { .. } => ErrorClass::Shape,
+            NamesLength { .. } | NamesConflict { .. } | NamesRepeated { .. } | AxisRange { .. }
+            | AxisName { .. } | AxisAmbiguous { .. } | AxisRepeated { .. } | AxesCount { .. }
+            | Permutation { .. } => ErrorClass::Axis,
+            LoopState { .. } | BranchCount { .. } | RegionResults { .. } | GradOfMany { .. } => {
+                ErrorClass::Container
+            }
+            NoGradient { .. } | TraceEnded { .. } | NoValues { .. } | IsTemplate { .. }
+            | IrText { .. } => ErrorClass::Trace,
+            UnknownCompiler { .. } => ErrorClass::Compile,
+            UnknownBackend { .. } | BackendConflict { .. } | BackendRefused { .. }
+            | BufferGone { .. } => ErrorClass::Backend,
+            TooLarge { .. } | OutOfMemory { .. } => ErrorClass::OutOfMemory,
+        }
+    }
+}
+
+fn dtype_names() -> String {
+    let names: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
+    names.join(", ")
+}
+
+fn number_text(number: Number) -> String {
+    match number {
+        Number::Int(value) => format!("the integer {value}"),
+        Number::Float(value) => format!("the float {value}"),
+        Number::Complex(value) => format!("the complex number {value}"),
+    }
+}
+
+/// A shape inside a sentence; a scalar's prints as `[]`.
+fn shape_text(shape: &Shape) -> String {
+    if shape.rank() == 0 { "[]".to_owned() } else { shape.to_string() }
+}

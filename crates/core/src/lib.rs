@@ -1,0 +1,31 @@
+//! What a numerical computation is: element types, shapes, operations, graphs, their passes, and the traits
+//! behind which backends and compilers stand. No threads, no foreign functions, no unsafe, and no backend.
+#![forbid(unsafe_code)]
+
+pub mod backend;
+pub mod builder;
+pub mod compose;
+pub mod dtype;
+pub mod error;
+pub mod evaluator;
+pub mod form;
+pub mod grad;
+pub mod graph;
+pub mod infer;
+pub mod location;
+pub mod op;
+pub mod pass;
+pub mod print;
+pub mod region;
+pub mod scalar;
+pub mod shape;
+pub mod tensor;
+pub mod trace;
+pub mod verify;
+
+pub use dtype::{DType, Kind};
+pub use error::{Error, ErrorClass, ErrorKind, Result};
+pub use location::Location;
+pub use scalar::{Number, Scalar};
+pub use shape::{Axes, Axis, AxisRef, Name, Shape, TensorType};
+pub use tensor::Tensor;

@@ -1,0 +1,259 @@
+//! The catalogue of operations: what a node of a graph can be.
+//!
+//! `Op` has two levels: a variant for each form of operands and attributes, and small leaf enums inside.
+//! It is deliberately not `#[non_exhaustive]`: every question that an op must answer is one exhaustive
+//! match, so that the compiler lists what a new op lacks.
+
+mod block;
+mod control;
+mod create;
+mod elementwise;
+mod reduce;
+mod shape;
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+pub use block::Block;
+pub use control::{CondOp, CustomGradOp, HookOp, WhileOp};
+pub use create::Literal;
+pub use elementwise::{BinaryOp, BinaryRule, Domain, UnaryOp, UnaryRule};
+pub use reduce::{ArgOp, ReduceOp, TieBreak};
+pub use shape::{Padding, Starts};
+
+use crate::dtype::DType;
+use crate::region::Region;
+use crate::scalar::Scalar;
+use crate::shape::{Axis, AxisList, Name, Shape, Sizes, TensorType};
+
+/// Makes a leaf enum with the names and the list of its variants.
+macro_rules! catalogue {
+    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$row:meta])* $variant:ident = $text:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($(#[$row])* $variant,)* }
+
+        impl $name {
+            /// Every variant, in the order of the catalogue.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            /// The public name, the same in Rust, in Python, in graphs and in messages.
+            pub const fn name(self) -> &'static str {
+                match self { $($name::$variant => $text,)* }
+            }
+        }
+    };
+}
+pub(crate) use catalogue;
+
+/// What a node computes. Operands are the node's inputs, in the order given here.
+///
+/// Operands may differ in dtype and, where an op broadcasts, in shape: the node's type says what the
+/// op computes in, and whoever runs or lowers the node converts and broadcasts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    // create
+    /// An input of the region: the parameters first, the captures after them.
+    Parameter {
+        /// The position among both.
+        index: usize,
+        /// The type that the caller has to pass.
+        ty: TensorType,
+    },
+    /// A scalar written in the program.
+    Constant(Scalar),
+    /// A tensor written in the program.
+    Literal(Literal),
+    /// Counts along an axis, or over the flat index.
+    Iota {
+        /// The shape of the result.
+        shape: Shape,
+        /// The element type of the result.
+        dtype: DType,
+        /// The axis to count along; the flat index where there is none.
+        axis: Option<Axis>,
+    },
+    /// 1 where the last two indices agree, else 0.
+    Eye {
+        /// The shape of the result, of rank 2 or more.
+        shape: Shape,
+        /// The element type of the result.
+        dtype: DType,
+    },
+
+    // elementwise
+    /// `op(x)`.
+    Unary(UnaryOp),
+    /// `op(a, b)` with broadcasting.
+    Binary(BinaryOp),
+    /// `x` as another element type.
+    AsType {
+        /// The element type of the result.
+        dtype: DType,
+    },
+    /// The bits of `x` read as another element type of the same width.
+    Bitcast {
+        /// The element type of the result.
+        dtype: DType,
+    },
+    /// `(pred, a, b)`: `a` where `pred` is not zero, else `b`.
+    Select,
+    /// `(x, lo, hi)`: `x` moved into the bounds, which are scalars.
+    Clip,
+
+    // shape
+    /// The same elements in row-major order under another shape; also changes names.
+    Reshape {
+        /// The shape of the result, names included.
+        shape: Shape,
+    },
+    /// `x` without axes of size 1.
+    Squeeze {
+        /// The axes to drop, ascending.
+        axes: AxisList,
+    },
+    /// `x` repeated along new axes and axes of size 1.
+    Broadcast {
+        /// The shape of the result, names included.
+        shape: Shape,
+        /// Where each axis of `x` goes, ascending.
+        axes: AxisList,
+    },
+    /// `x` with its axes in another order.
+    Transpose {
+        /// The axis of `x` that becomes axis i.
+        axes: AxisList,
+    },
+    /// `(x, value)`: `x` with `value` around and between its elements, or cropped.
+    Pad {
+        /// One entry for each axis.
+        config: SmallVec<[Padding; 4]>,
+    },
+    /// `x` read backwards.
+    Reverse {
+        /// The axes to reverse, ascending.
+        axes: AxisList,
+    },
+    /// The operands one after the other.
+    Concatenate {
+        /// The axis whose sizes add up.
+        axis: Axis,
+    },
+    /// The operands side by side along a new axis.
+    Stack {
+        /// The position of the new axis in the result.
+        axis: usize,
+        /// Its name.
+        name: Option<Name>,
+    },
+    /// A window of `x`. Operands: `x`, then one scalar per axis where the starts are dynamic.
+    Slice {
+        /// Where the window begins.
+        starts: Starts,
+        /// How many elements it spans, strides not counted.
+        lengths: Sizes,
+        /// The distance of the elements taken.
+        strides: Sizes,
+    },
+    /// `(x, update)`: `x` with a window overwritten; then one scalar per axis where the starts are dynamic.
+    PutSlice {
+        /// Where the window begins.
+        starts: Starts,
+    },
+
+    // reduce
+    /// `x` folded over axes.
+    Reduce {
+        /// The fold.
+        op: ReduceOp,
+        /// The axes, ascending.
+        axes: AxisList,
+        /// Whether the axes stay, with size 1.
+        keep_axes: bool,
+    },
+    /// The index of an extreme element.
+    ArgReduce {
+        /// Which extreme.
+        op: ArgOp,
+        /// Along which axis; over the flat index where there is none.
+        axis: Option<Axis>,
+        /// Whether the axis stays, with size 1.
+        keep_axis: bool,
+        /// Which of several equal elements.
+        tie_break: TieBreak,
+        /// The element type of the result.
+        dtype: DType,
+    },
+
+    // linalg
+    /// `(a, b)`: sums of products over contracted axes, batch axes first.
+    Dot {
+        /// Axes of `a` that are summed over.
+        contract_a: AxisList,
+        /// Axes of `a` that are kept together with those of `b`: 0..n in order.
+        batch_a: AxisList,
+        /// Axes of `b` that are summed over.
+        contract_b: AxisList,
+        /// Axes of `b`: 0..n in order.
+        batch_b: AxisList,
+    },
+
+    // control
+    /// Runs exactly one of several regions.
+    Cond(CondOp),
+    /// Repeats a region while another gives a value that is not zero.
+    While(WhileOp),
+    /// Values that carry their own gradient rule.
+    CustomGrad(CustomGradOp),
+    /// `x`, through which no gradient flows.
+    StopGrad,
+    /// `x` under a name, where a graph may be cut.
+    Mark {
+        /// The name.
+        name: Name,
+    },
+    /// The operands, shown to a host function on the way. An effect: never dropped, merged or reordered.
+    Hook(HookOp),
+
+    // block
+    /// A composite that a backend may run natively.
+    Block(Block),
+}
+
+/// The types of a node's outputs.
+pub type Outputs = SmallVec<[TensorType; 1]>;
+
+impl Op {
+    /// Whether running the op can be observed other than by its outputs.
+    pub fn has_effect(&self) -> bool {
+        match self {
+            Op::Hook(_) => true,
+            Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. }
+            | Op::Unary(_) | Op::Binary(_) | Op::AsType { .. } | Op::Bitcast { .. } | Op::Select
+            | Op::Clip | Op::Reshape { .. } | Op::Squeeze { .. } | Op::Broadcast { .. }
+            | Op::Transpose { .. } | Op::Pad { .. } | Op::Reverse { .. } | Op::Concatenate { .. }
+            | Op::Stack { .. } | Op::Slice { .. } | Op::PutSlice { .. } | Op::Reduce { .. }
+            | Op::ArgReduce { .. } | Op::Dot { .. } | Op::Cond(_) | Op::While(_) | Op::CustomGrad(_)
+            | Op::StopGrad | Op::Mark { .. } | Op::Block(_) => {
+                self.regions().iter().any(|region| region.has_effects())
+            }
+        }
+    }
+
+    /// The closed graphs inside the op.
+    pub fn regions(&self) -> SmallVec<[&Arc<Region>; 2]> {
+        match self {
+            Op::Cond(op) => op.branches.iter().collect(),
+            Op::While(op) => [&op.cond, &op.body].into_iter().collect(),
+            Op::CustomGrad(op) => std::iter::once(&op.rule).collect(),
+            Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. }
+            | Op::Unary(_) | Op::Binary(_) | Op::AsType { .. } | Op::Bitcast { .. } | Op::Select
+            | Op::Clip | Op::Reshape { .. } | Op::Squeeze { .. } | Op::Broadcast { .. }
+            | Op::Transpose { .. } | Op::Pad { .. } | Op::Reverse { .. } | Op::Concatenate { .. }
+            | Op::Stack { .. } | Op::Slice { .. } | Op::PutSlice { .. } | Op::Reduce { .. }
+            | Op::ArgReduce { .. } | Op::Dot { .. } | Op::StopGrad | Op::Mark { .. } | Op::Hook(_)
+            | Op::Block(_) => SmallVec::new(),
+        }
+    }
+}

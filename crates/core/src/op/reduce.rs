@@ -1,0 +1,39 @@
+//! Folds over axes.
+
+super::catalogue! {
+    /// What a reduction computes from the elements that it folds.
+    pub enum ReduceOp {
+        /// The sum; small integers add up in 32 bits, wrapping.
+        Sum = "sum",
+        /// The product; small integers multiply in 32 bits, wrapping.
+        Product = "product",
+        /// The greatest; NaN if any element is.
+        ReduceMax = "reduce_max",
+        /// The least; NaN if any element is.
+        ReduceMin = "reduce_min",
+        /// 1 if no element is zero.
+        All = "all",
+        /// 1 if an element is not zero.
+        Any = "any",
+    }
+}
+
+super::catalogue! {
+    /// Which element an index is sought of. A NaN counts as the extreme.
+    pub enum ArgOp {
+        /// The greatest.
+        Argmax = "argmax",
+        /// The least.
+        Argmin = "argmin",
+    }
+}
+
+super::catalogue! {
+    /// Which of several equal elements `argmax` and `argmin` name.
+    pub enum TieBreak {
+        /// The first.
+        Low = "low",
+        /// The last.
+        High = "high",
+    }
+}

@@ -1,0 +1,115 @@
+//! A closed graph: parameters, then captures, to results. Functions, branches and loop bodies are regions.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::FxHasher;
+
+use crate::graph::{Graph, Node, Values};
+use crate::op::Op;
+use crate::shape::TensorType;
+
+/// A closed graph with a cached structural hash; immutable.
+///
+/// Inputs are numbered: first the parameters, which the caller or the op supplies, then the captures,
+/// which are values of the graph around. An input that nothing uses may lack a node.
+#[derive(Clone)]
+pub struct Region {
+    graph: Graph,
+    inputs: Vec<TensorType>,
+    parameters: usize,
+    results: Values,
+    hash: u64,
+    effects: bool,
+}
+
+impl Region {
+    /// Closes a graph. `inputs` are the types of parameters and captures together.
+    ///
+    /// # Panics
+    /// When a parameter node's index or type disagrees with `inputs`: a bug of the caller.
+    pub fn new(graph: Graph, inputs: Vec<TensorType>, parameters: usize, results: Values) -> Region {
+        assert!(parameters <= inputs.len(), "more parameters than inputs");
+        for node in graph.nodes() {
+            if let Op::Parameter { index, ty } = &node.op {
+                assert_eq!(inputs.get(*index), Some(ty), "parameter {index}");
+            }
+        }
+        let mut hasher = FxHasher::default();
+        (&graph, &inputs, parameters, &results).hash(&mut hasher);
+        let effects = graph.nodes().iter().any(|node| node.op.has_effect());
+        Region { graph, inputs, parameters, results, hash: hasher.finish(), effects }
+    }
+
+    /// The nodes.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The types of parameters and captures.
+    pub fn inputs(&self) -> &[TensorType] {
+        &self.inputs
+    }
+
+    /// How many of the inputs are parameters.
+    pub fn parameter_count(&self) -> usize {
+        self.parameters
+    }
+
+    /// How many of the inputs are captures.
+    pub fn capture_count(&self) -> usize {
+        self.inputs.len() - self.parameters
+    }
+
+    /// The values that the region gives.
+    pub fn results(&self) -> &Values {
+        &self.results
+    }
+
+    /// The types of the values that the region gives.
+    pub fn result_types(&self) -> impl ExactSizeIterator<Item = &TensorType> {
+        self.results.iter().map(|&value| self.graph.ty(value))
+    }
+
+    /// The structural hash: equal for equal regions, whatever their locations.
+    pub fn structural_hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// Whether running the region can be observed other than by its results.
+    pub fn has_effects(&self) -> bool {
+        self.effects
+    }
+
+    /// Nodes here and in all regions inside.
+    pub fn total_nodes(&self) -> usize {
+        let inner = |node: &Node| -> usize {
+            node.op.regions().iter().map(|region| region.total_nodes()).sum()
+        };
+        self.graph.len() + self.graph.nodes().iter().map(inner).sum::<usize>()
+    }
+}
+
+impl PartialEq for Region {
+    fn eq(&self, other: &Region) -> bool {
+        self.hash == other.hash
+            && self.parameters == other.parameters
+            && self.inputs == other.inputs
+            && self.results == other.results
+            && self.graph == other.graph
+    }
+}
+
+impl Eq for Region {}
+
+impl Hash for Region {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.hash.hash(state);
+    }
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Region({} inputs, {} nodes)", self.inputs.len(), self.graph.len())
+    }
+}

@@ -1,0 +1,121 @@
+//! Tensors: a type with concrete elements, with a place in a trace, or with nothing.
+
+use std::sync::Arc;
+
+use crate::backend::{Backend, Buffer, HostMemory};
+use crate::error::{ErrorKind, Result};
+use crate::graph::Value;
+use crate::shape::{Name, TensorType};
+use crate::trace::Trace;
+
+/// Leading named axes that ops do not see; outside shape, rank and names.
+pub type VectorizedAxes = Arc<[(Name, usize)]>;
+
+/// A tensor. Immutable, cheap to clone, and free to cross threads.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    ty: TensorType,
+    vectorized: Option<VectorizedAxes>,
+    data: Data,
+}
+
+/// What stands behind a tensor's type.
+#[derive(Clone, Debug)]
+pub enum Data {
+    /// Elements on a backend.
+    Buffer(Arc<dyn Buffer>),
+    /// A value of a graph that is being traced.
+    Traced {
+        /// The trace.
+        trace: Arc<Trace>,
+        /// The value in the trace's graph.
+        value: Value,
+    },
+    /// Nothing: a type to be expected later.
+    Template,
+}
+
+impl Tensor {
+    /// A tensor with elements.
+    pub fn concrete(ty: TensorType, buffer: Arc<dyn Buffer>) -> Tensor {
+        Tensor { ty, vectorized: None, data: Data::Buffer(buffer) }
+    }
+
+    /// A value of a trace.
+    pub fn traced(ty: TensorType, trace: Arc<Trace>, value: Value) -> Tensor {
+        Tensor { ty, vectorized: None, data: Data::Traced { trace, value } }
+    }
+
+    /// A type without elements, to say what a function will be given.
+    pub fn template(ty: TensorType) -> Tensor {
+        Tensor { ty, vectorized: None, data: Data::Template }
+    }
+
+    /// Element type, sizes and names.
+    pub fn ty(&self) -> &TensorType {
+        &self.ty
+    }
+
+    /// The vectorized axes, in order.
+    pub fn vectorized_axes(&self) -> &[(Name, usize)] {
+        self.vectorized.as_deref().unwrap_or_default()
+    }
+
+    /// What stands behind the type.
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// The buffer, where there is one.
+    pub fn buffer(&self) -> Option<&Arc<dyn Buffer>> {
+        match &self.data {
+            Data::Buffer(buffer) => Some(buffer),
+            Data::Traced { .. } | Data::Template => None,
+        }
+    }
+
+    /// The buffer, taken out of the tensor, so that its holder may be the only one.
+    pub fn into_buffer(self) -> Option<Arc<dyn Buffer>> {
+        match self.data {
+            Data::Buffer(buffer) => Some(buffer),
+            Data::Traced { .. } | Data::Template => None,
+        }
+    }
+
+    /// Where the elements are, where there are any.
+    pub fn backend(&self) -> Option<Arc<dyn Backend>> {
+        self.buffer().map(|buffer| buffer.backend())
+    }
+
+    /// Whether the tensor is a value of a trace.
+    pub fn is_traced(&self) -> bool {
+        matches!(self.data, Data::Traced { .. })
+    }
+
+    /// The buffer; `op` and `hint` are for the message where there is none.
+    ///
+    /// # Errors
+    /// A traced tensor or a template.
+    pub fn require_buffer(&self, op: &'static str, hint: &'static str) -> Result<&Arc<dyn Buffer>> {
+        match &self.data {
+            Data::Buffer(buffer) => Ok(buffer),
+            Data::Traced { .. } => Err(ErrorKind::NoValues { op, got: self.ty.clone(), hint }.into()),
+            Data::Template => Err(ErrorKind::IsTemplate { op, got: self.ty.clone() }.into()),
+        }
+    }
+
+    /// The elements in row-major order, native byte order, a byte for each 2- or 4-bit element; without a
+    /// copy where they are on the host.
+    ///
+    /// # Errors
+    /// A traced tensor, a template, or elements that were freed.
+    pub fn host_bytes(&self, op: &'static str) -> Result<HostMemory> {
+        let buffer = self.require_buffer(op, "return it from the definition, and read it there")?;
+        if let Some(memory) = buffer.host()? {
+            return Ok(memory);
+        }
+        let mut bytes = vec![0; self.ty.byte_size()];
+        buffer.read(&mut bytes)?;
+        Ok(HostMemory::new(Arc::new(bytes)))
+    }
+}

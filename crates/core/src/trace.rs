@@ -1,0 +1,230 @@
+//! Tracing: how running a function once leaves a closed graph.
+//!
+//! Traces nest, one for each region that is being traced; a thread-local stack knows the innermost. A tensor
+//! that comes from outside the innermost trace, concrete or traced further out, becomes a capture of it.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::builder::Builder;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::{Graph, Value, Values};
+use crate::location::Location;
+use crate::op::Op;
+use crate::region::Region;
+use crate::shape::TensorType;
+use crate::tensor::{Data, Tensor};
+
+thread_local! {
+    static STACK: RefCell<Vec<Arc<Trace>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A region in the making.
+pub struct Trace {
+    id: u64,
+    state: Mutex<State>,
+}
+
+struct State {
+    graph: Graph,
+    /// Types of parameters and captures so far.
+    inputs: Vec<TensorType>,
+    parameters: usize,
+    captures: Vec<Tensor>,
+    error: Option<Error>,
+    ended: bool,
+}
+
+impl fmt::Debug for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Trace({})", self.id)
+    }
+}
+
+/// The innermost trace of this thread, if one is open.
+pub fn current() -> Option<Arc<Trace>> {
+    STACK.with_borrow(|stack| stack.last().cloned())
+}
+
+/// How many traces are open on this thread.
+pub fn depth() -> usize {
+    STACK.with_borrow(Vec::len)
+}
+
+/// Keeps a trace open; dropping it closes the trace, so that an error on the way leaves nothing behind.
+#[derive(Debug)]
+pub struct Tracing {
+    trace: Arc<Trace>,
+}
+
+/// A finished trace.
+#[derive(Clone, Debug)]
+pub struct Closed {
+    /// The graph; its captures correspond to `captures`.
+    pub region: Region,
+    /// What the traced function used from outside, in the order of the region's captures.
+    pub captures: Vec<Tensor>,
+}
+
+impl Trace {
+    /// Opens a trace on this thread. Returns its parameters as traced tensors.
+    pub fn begin(parameters: &[TensorType]) -> (Tracing, Vec<Tensor>) {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mut graph = Graph::new();
+        let values: Vec<Value> = parameters
+            .iter()
+            .enumerate()
+            .map(|(index, ty)| graph.parameter(index, ty.clone()))
+            .collect();
+        let state = State {
+            graph,
+            inputs: parameters.to_vec(),
+            parameters: parameters.len(),
+            captures: Vec::new(),
+            error: None,
+            ended: false,
+        };
+        let trace = Arc::new(Trace {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            state: Mutex::new(state),
+        });
+        let tensors = parameters
+            .iter()
+            .zip(values)
+            .map(|(ty, value)| Tensor::traced(ty.clone(), trace.clone(), value))
+            .collect();
+        STACK.with_borrow_mut(|stack| stack.push(trace.clone()));
+        (Tracing { trace }, tensors)
+    }
+
+    /// A number that no other trace of this process has.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// A panic while the lock was held cannot leave a graph half made: `push` adds a node at the end.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs `read` on the graph as it stands.
+    pub fn with_graph<R>(&self, read: impl FnOnce(&Graph) -> R) -> R {
+        read(&self.lock().graph)
+    }
+
+    /// The graph up to some values as a closed region, for printing and debugging while tracing.
+    pub fn snapshot(&self, results: Values) -> Region {
+        let state = self.lock();
+        Region::new(state.graph.clone(), state.inputs.clone(), state.parameters, results)
+    }
+
+    /// Keeps the first error, which comes out when the trace is finished.
+    pub fn poison(&self, error: Error) {
+        self.lock().error.get_or_insert(error);
+    }
+
+    /// Adds a node. Operands from outside become captures; results are tensors of this trace.
+    ///
+    /// # Errors
+    /// What `infer` has against it, and operands whose trace has ended.
+    pub fn emit(
+        self: &Arc<Trace>,
+        op: Op,
+        name: &'static str,
+        operands: &[Tensor],
+        location: Option<Location>,
+    ) -> Result<Vec<Tensor>> {
+        let mut state = self.lock();
+        let before = state.graph.set_location(location.clone());
+        let values: Result<Values> =
+            operands.iter().map(|operand| state.lift(self, name, operand)).collect();
+        let outputs = values.and_then(|values| state.graph.emit(op, &values));
+        state.graph.set_location(before);
+        let outputs = outputs.map_err(|error| error.at(location))?;
+        Ok(outputs
+            .into_iter()
+            .map(|value| Tensor::traced(state.graph.ty(value).clone(), self.clone(), value))
+            .collect())
+    }
+}
+
+impl State {
+    /// The value that stands for a tensor in this trace.
+    fn lift(&mut self, trace: &Arc<Trace>, op: &'static str, tensor: &Tensor) -> Result<Value> {
+        match tensor.data() {
+            Data::Traced { trace: owner, value } if Arc::ptr_eq(owner, trace) => return Ok(*value),
+            Data::Traced { trace: owner, .. } => {
+                let open = STACK.with_borrow(|stack| stack.iter().any(|open| Arc::ptr_eq(open, owner)));
+                if !open {
+                    return Err(ErrorKind::TraceEnded { op, got: tensor.ty().clone() }.into());
+                }
+            }
+            Data::Buffer(_) => {}
+            Data::Template => {
+                return Err(ErrorKind::IsTemplate { op, got: tensor.ty().clone() }.into());
+            }
+        }
+        let known = self.captures.iter().position(|capture| is_same(capture, tensor));
+        let position = known.unwrap_or_else(|| {
+            self.captures.push(tensor.clone());
+            self.inputs.push(tensor.ty().clone());
+            self.captures.len() - 1
+        });
+        let index = self.parameters + position;
+        // Equal parameters are one value: `emit` merges them.
+        Ok(self.graph.emit(Op::Parameter { index, ty: tensor.ty().clone() }, &[])?[0])
+    }
+}
+
+/// Whether two tensors are the same buffer or the same value, under the same type.
+fn is_same(a: &Tensor, b: &Tensor) -> bool {
+    let same = match (a.data(), b.data()) {
+        (Data::Buffer(a), Data::Buffer(b)) => Arc::ptr_eq(a, b),
+        (Data::Traced { trace: a, value: x }, Data::Traced { trace: b, value: y }) => {
+            Arc::ptr_eq(a, b) && x == y
+        }
+        (Data::Buffer(_) | Data::Traced { .. } | Data::Template, _) => false,
+    };
+    same && a.ty() == b.ty()
+}
+
+impl Tracing {
+    /// The open trace.
+    pub fn trace(&self) -> &Arc<Trace> {
+        &self.trace
+    }
+
+    /// Closes the trace.
+    ///
+    /// # Errors
+    /// The first error that [`Trace::poison`] was given, or a result whose trace has ended.
+    pub fn finish(self, op: &'static str, results: &[Tensor]) -> Result<Closed> {
+        let mut state = self.trace.lock();
+        if let Some(error) = state.error.take() {
+            return Err(error);
+        }
+        let results: Values = results
+            .iter()
+            .map(|result| state.lift(&self.trace, op, result))
+            .collect::<Result<_>>()?;
+        let graph = std::mem::take(&mut state.graph);
+        let inputs = std::mem::take(&mut state.inputs);
+        let captures = std::mem::take(&mut state.captures);
+        let region = Region::new(graph, inputs, state.parameters, results);
+        Ok(Closed { region, captures })
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        self.trace.lock().ended = true;
+        STACK.with_borrow_mut(|stack| {
+            // Traces close in the reverse of the order in which they open, also on the way of an error.
+            if let Some(at) = stack.iter().rposition(|open| Arc::ptr_eq(open, &self.trace)) {
+                stack.truncate(at);
+            }
+        });
+    }
+}
