@@ -145,6 +145,14 @@ pub trait Hooks {
     /// # Errors
     /// The host function's; the run stops with it.
     fn call(&self, slot: usize, values: &[Tensor]) -> Result<()>;
+
+    /// Called between ops and at every trip of a loop, so that a run can be interrupted.
+    ///
+    /// # Errors
+    /// The interruption; the run stops with it.
+    fn poll(&self) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// No host functions.

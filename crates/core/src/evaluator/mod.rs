@@ -1,0 +1,235 @@
+//! The compiler that compiles nothing: it runs a graph op by op on a backend.
+//!
+//! It is the reference for every other compiler, and best for debugging. Values are dropped after their last
+//! use, and handed over rather than lent there, so that a backend may reuse their memory.
+
+mod plan;
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use crate::backend::{Backend, Buffer, Buffers, Compiler, Executable, Hooks, Operand};
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Node;
+use crate::op::Op;
+use crate::pass;
+use crate::region::Region;
+use crate::scalar::{Number, Scalar};
+use crate::shape::TensorType;
+use crate::tensor::Tensor;
+use plan::{Plan, Step};
+
+/// Compiles by simplifying and finding last uses.
+#[derive(Clone, Debug)]
+pub struct Evaluator {
+    fold: Arc<dyn Backend>,
+}
+
+impl Evaluator {
+    /// An evaluator that folds scalar constants on `backend`.
+    pub fn new(backend: Arc<dyn Backend>) -> Evaluator {
+        Evaluator { fold: backend }
+    }
+}
+
+impl Compiler for Evaluator {
+    fn name(&self) -> &str {
+        "evaluator"
+    }
+
+    fn compile(&self, program: Arc<Region>) -> Result<Arc<dyn Executable>> {
+        let simplified = Arc::new(pass::simplify(&program, &self.fold)?);
+        Ok(Arc::new(Evaluation { plan: Plan::new(simplified, None)?, program }))
+    }
+}
+
+/// A program with its plan.
+#[derive(Debug)]
+struct Evaluation {
+    program: Arc<Region>,
+    plan: Plan,
+}
+
+impl Executable for Evaluation {
+    fn program(&self) -> &Arc<Region> {
+        &self.program
+    }
+
+    fn run(
+        &self,
+        backend: &Arc<dyn Backend>,
+        arguments: Vec<Tensor>,
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Tensor>> {
+        let expected = self.program.inputs().len();
+        if arguments.len() != expected {
+            return Err(ErrorKind::ArgumentCount { op: "run", given: arguments.len(), expected }.into());
+        }
+        let mut buffers = Vec::with_capacity(expected);
+        for (position, (argument, ty)) in arguments.into_iter().zip(self.program.inputs()).enumerate() {
+            if !ty.is_compatible(argument.ty()) {
+                let (got, expected) = (argument.ty().clone(), ty.clone());
+                return Err(ErrorKind::ArgumentType { op: "run", position, got, expected }.into());
+            }
+            argument.require_buffer("run", "return it from the definition, and pass it then")?;
+            buffers.extend(argument.into_buffer());
+        }
+        let run = Run { backend, hooks };
+        let results = run.region(&self.plan, buffers)?;
+        let types = self.program.result_types().cloned();
+        Ok(types.zip(results).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
+    }
+}
+
+/// Runs one op at once, with its regions where it has any.
+///
+/// # Errors
+/// What can only be known from the elements, memory, and what hooks raise.
+pub fn run_op(
+    backend: &Arc<dyn Backend>,
+    op: &Op,
+    operands: SmallVec<[Operand; 3]>,
+    outputs: &[TensorType],
+    hooks: &dyn Hooks,
+) -> Result<Buffers> {
+    let types: SmallVec<[&TensorType; 4]> = operands.iter().map(|operand| &operand.ty).collect();
+    let step = Step::new(op, &types, Some(&**backend))?;
+    // A constant is kept by plans only; here it is made like any other result.
+    if let Step::Backend | Step::Kept(_) = step {
+        return backend.run(op, operands, outputs);
+    }
+    let buffers = operands.into_iter().map(|operand| operand.buffer).collect();
+    Run { backend, hooks }.control(op, &step, buffers)
+}
+
+/// One execution.
+struct Run<'a> {
+    backend: &'a Arc<dyn Backend>,
+    hooks: &'a dyn Hooks,
+}
+
+impl Run<'_> {
+    /// Runs a region on buffers for all its inputs; an argument that nobody else holds may be reused.
+    fn region(&self, plan: &Plan, arguments: Vec<Arc<dyn Buffer>>) -> Result<Vec<Arc<dyn Buffer>>> {
+        let graph = plan.region.graph();
+        let mut arguments: Vec<Option<Arc<dyn Buffer>>> = arguments.into_iter().map(Some).collect();
+        let mut slots: Vec<Option<Arc<dyn Buffer>>> = vec![None; plan.slots];
+        for (position, (node, planned)) in graph.nodes().iter().zip(&plan.nodes).enumerate() {
+            let take = |slots: &mut [Option<Arc<dyn Buffer>>], input: usize| {
+                let slot = &mut slots[plan.slot(node.inputs[input])];
+                let buffer = if planned.dies[input] { slot.take() } else { slot.clone() };
+                buffer.expect("a value lives until its last use")
+            };
+            let outputs: Buffers = match &planned.step {
+                Step::Parameter { index, last } => {
+                    let argument = &mut arguments[*index];
+                    let buffer = if *last { argument.take() } else { argument.clone() };
+                    SmallVec::from_elem(buffer.expect("an argument lives until its last parameter"), 1)
+                }
+                Step::Kept(kept) => {
+                    let make = || self.backend.run(&node.op, SmallVec::new(), &node.outputs);
+                    SmallVec::from_elem(kept.get(self.backend, make).map_err(|e| blame(e, node))?, 1)
+                }
+                Step::Backend => {
+                    let operands = (0..node.inputs.len())
+                        .map(|input| Operand {
+                            ty: graph.ty(node.inputs[input]).clone(),
+                            buffer: take(&mut slots, input),
+                        })
+                        .collect();
+                    self.backend
+                        .run(&node.op, operands, &node.outputs)
+                        .map_err(|e| blame(e, node).with_operands(node.inputs.iter().map(|&v| graph.ty(v))))?
+                }
+                step => {
+                    let operands = (0..node.inputs.len()).map(|input| take(&mut slots, input)).collect();
+                    self.control(&node.op, step, operands).map_err(|e| blame(e, node))?
+                }
+            };
+            self.hooks.poll()?;
+            for (output, buffer) in outputs.into_iter().enumerate() {
+                if planned.used[output] {
+                    slots[plan.first_slot(position) + output] = Some(buffer);
+                }
+            }
+        }
+        let results = plan.region.results();
+        let fetch = |(at, value): (usize, &crate::graph::Value)| {
+            let slot = &mut slots[plan.slot(*value)];
+            // The last of equal results takes the buffer, so that the caller may be its only holder.
+            let buffer = if results[at + 1..].contains(value) { slot.clone() } else { slot.take() };
+            buffer.expect("results live to the end")
+        };
+        Ok(results.iter().enumerate().map(fetch).collect())
+    }
+
+    /// Runs what is no single op of the backend.
+    fn control(&self, op: &Op, step: &Step, mut operands: Vec<Arc<dyn Buffer>>) -> Result<Buffers> {
+        match step {
+            Step::Parameter { .. } | Step::Kept(_) | Step::Backend => {
+                unreachable!("{op:?} is run by the backend")
+            }
+            Step::Pass { count } => {
+                operands.truncate(*count);
+                Ok(operands.into())
+            }
+            Step::Hook { slot, types } => {
+                let values: Vec<Tensor> = types
+                    .iter()
+                    .zip(&operands)
+                    .map(|(ty, buffer)| Tensor::concrete(ty.clone(), buffer.clone()))
+                    .collect();
+                self.hooks.call(*slot, &values)?;
+                Ok(operands.into())
+            }
+            Step::Default(plan) => Ok(self.region(plan, operands)?.into()),
+            Step::Cond { predicates, branches } => {
+                let captures = operands.split_off(predicates.len());
+                let mut chosen = predicates.len();
+                for (position, (ty, buffer)) in predicates.iter().zip(&operands).enumerate() {
+                    if is_true(ty, &**buffer)? {
+                        chosen = position;
+                        break;
+                    }
+                }
+                drop(operands);
+                Ok(self.region(&branches[chosen], captures)?.into())
+            }
+            Step::While { state, predicate, cond, body } => {
+                let captures = operands.split_off(*state);
+                let with_captures = |mut arguments: Vec<Arc<dyn Buffer>>| {
+                    arguments.extend(captures.iter().cloned());
+                    arguments
+                };
+                let mut state = operands;
+                loop {
+                    self.hooks.poll()?;
+                    let verdict = self.region(cond, with_captures(state.clone()))?;
+                    if !is_true(predicate, &*verdict[0])? {
+                        return Ok(state.into());
+                    }
+                    state = self.region(body, with_captures(state))?;
+                }
+            }
+        }
+    }
+}
+
+/// Says where in the user's program a run failed.
+#[cold]
+fn blame(error: Error, node: &Node) -> Error {
+    error.at(node.location.clone())
+}
+
+/// Reads a scalar predicate: zero is false, everything else true, NaN too.
+fn is_true(ty: &TensorType, buffer: &dyn Buffer) -> Result<bool> {
+    let mut bytes = [0; 16];
+    let bytes = &mut bytes[..ty.dtype.storage_bytes()];
+    buffer.read(bytes)?;
+    Ok(match Scalar::from_bytes(ty.dtype, bytes).value() {
+        Number::Int(value) => value != 0,
+        Number::Float(value) => value != 0.0,
+        Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
+    })
+}

@@ -1,0 +1,184 @@
+//! What is known of a region before it runs: how each node is run, and where each value is used last.
+
+use std::sync::{Arc, OnceLock};
+
+use smallvec::SmallVec;
+
+use crate::backend::{Backend, Buffer, Buffers};
+use crate::compose;
+use crate::error::Result;
+use crate::graph::{Graph, Value};
+use crate::op::{Block, Op};
+use crate::region::Region;
+use crate::shape::TensorType;
+
+/// A region and how to run it.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub region: Arc<Region>,
+    pub nodes: Vec<PlannedNode>,
+    /// The number of values in the region.
+    pub slots: usize,
+}
+
+/// How one node is run.
+#[derive(Debug)]
+pub(super) struct PlannedNode {
+    pub step: Step,
+    /// For each input, whether this is the last use of its value.
+    pub dies: SmallVec<[bool; 4]>,
+    /// For each output, whether anything uses it.
+    pub used: SmallVec<[bool; 1]>,
+    first_slot: usize,
+}
+
+/// What running a node means.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Fetch an argument; the last parameter of its index takes it.
+    Parameter { index: usize, last: bool },
+    /// Make a constant once and keep it.
+    Kept(Kept),
+    /// One op of the backend.
+    Backend,
+    /// The first operands, as they are.
+    Pass { count: usize },
+    /// Show the operands to the host.
+    Hook { slot: usize, types: Vec<TensorType> },
+    /// The default graph of a block.
+    Default(Plan),
+    /// One of several regions.
+    Cond { predicates: Vec<TensorType>, branches: Vec<Plan> },
+    /// A region over and over.
+    While { state: usize, predicate: TensorType, cond: Plan, body: Plan },
+}
+
+/// A constant's buffer, made at the first run. The plan holds it, so that no run reuses its memory.
+#[derive(Debug, Default)]
+pub(super) struct Kept(OnceLock<Arc<dyn Buffer>>);
+
+impl Kept {
+    /// The buffer on `backend`: the kept one, unless another backend made it.
+    pub fn get(
+        &self,
+        backend: &Arc<dyn Backend>,
+        make: impl Fn() -> Result<Buffers>,
+    ) -> Result<Arc<dyn Buffer>> {
+        let buffer = match self.0.get() {
+            Some(buffer) => buffer.clone(),
+            None => {
+                let made = make()?.remove(0);
+                self.0.get_or_init(|| made).clone()
+            }
+        };
+        if buffer.backend().is_same_place(&**backend) { Ok(buffer) } else { Ok(make()?.remove(0)) }
+    }
+}
+
+impl Plan {
+    /// Plans a region. Blocks run by their default unless `backend` is known to run them natively.
+    pub fn new(region: Arc<Region>, backend: Option<&dyn Backend>) -> Result<Plan> {
+        let graph = region.graph();
+        let mut nodes = Vec::with_capacity(graph.len());
+        let mut slots = 0;
+        for node in graph.nodes() {
+            let types: SmallVec<[&TensorType; 4]> =
+                node.inputs.iter().map(|&input| graph.ty(input)).collect();
+            nodes.push(PlannedNode {
+                step: Step::new(&node.op, &types, backend)?,
+                dies: smallvec::smallvec![false; node.inputs.len()],
+                used: smallvec::smallvec![false; node.outputs.len()],
+                first_slot: slots,
+            });
+            slots += node.outputs.len();
+        }
+        let mut plan = Plan { nodes, slots, region: region.clone() };
+        plan.find_last_uses();
+        plan.find_last_parameters();
+        Ok(plan)
+    }
+
+    /// Walks backwards: the first use met is the last one to run. Results live to the end.
+    fn find_last_uses(&mut self) {
+        let graph = self.region.graph();
+        let mut seen = vec![false; self.slots];
+        for &result in self.region.results() {
+            seen[self.nodes[result.node as usize].first_slot + result.output as usize] = true;
+        }
+        for (position, node) in graph.nodes().iter().enumerate().rev() {
+            // The last of equal operands takes the value, after the others have borrowed it.
+            for (at, input) in node.inputs.iter().enumerate().rev() {
+                let slot = self.nodes[input.node as usize].first_slot + input.output as usize;
+                self.nodes[position].dies[at] = !std::mem::replace(&mut seen[slot], true);
+            }
+            let first = self.nodes[position].first_slot;
+            let count = node.outputs.len();
+            self.nodes[position].used = seen[first..first + count].iter().copied().collect();
+        }
+    }
+
+    fn find_last_parameters(&mut self) {
+        let mut seen = vec![false; self.region.inputs().len()];
+        for node in self.nodes.iter_mut().rev() {
+            if let Step::Parameter { index, last } = &mut node.step {
+                *last = !std::mem::replace(&mut seen[*index], true);
+            }
+        }
+    }
+
+    /// The slot of a value.
+    pub fn slot(&self, value: Value) -> usize {
+        self.first_slot(value.node as usize) + value.output as usize
+    }
+
+    /// The slot of a node's first output.
+    pub fn first_slot(&self, node: usize) -> usize {
+        self.nodes[node].first_slot
+    }
+}
+
+impl Step {
+    /// How an op on operands of the given types is run.
+    pub fn new(op: &Op, types: &[&TensorType], backend: Option<&dyn Backend>) -> Result<Step> {
+        let plan = |region: &Arc<Region>| Plan::new(region.clone(), backend);
+        Ok(match op {
+            Op::Parameter { index, .. } => Step::Parameter { index: *index, last: false },
+            Op::Constant(_) | Op::Literal(_) => Step::Kept(Kept::default()),
+            Op::Cond(op) => {
+                let count = op.branches.len() - 1;
+                Step::Cond {
+                    predicates: types[..count].iter().map(|ty| (*ty).clone()).collect(),
+                    branches: op.branches.iter().map(plan).collect::<Result<_>>()?,
+                }
+            }
+            Op::While(op) => Step::While {
+                state: op.state,
+                predicate: op.cond.graph().ty(op.cond.results()[0]).clone(),
+                cond: plan(&op.cond)?,
+                body: plan(&op.body)?,
+            },
+            Op::CustomGrad(op) => Step::Pass { count: op.values },
+            Op::StopGrad | Op::Mark { .. } => Step::Pass { count: 1 },
+            Op::Hook(op) => {
+                Step::Hook { slot: op.slot, types: types.iter().map(|ty| (*ty).clone()).collect() }
+            }
+            Op::Block(block) if backend.is_some_and(|backend| backend.has_native(block)) => Step::Backend,
+            Op::Block(block) => Step::Default(Plan::new(Arc::new(default_region(block, types)?), backend)?),
+            Op::Iota { .. } | Op::Eye { .. } | Op::Unary(_) | Op::Binary(_) | Op::AsType { .. }
+            | Op::Bitcast { .. } | Op::Select | Op::Clip | Op::Reshape { .. } | Op::Squeeze { .. }
+            | Op::Broadcast { .. } | Op::Transpose { .. } | Op::Pad { .. } | Op::Reverse { .. }
+            | Op::Concatenate { .. } | Op::Stack { .. } | Op::Slice { .. } | Op::PutSlice { .. }
+            | Op::Reduce { .. } | Op::ArgReduce { .. } | Op::Dot { .. } => Step::Backend,
+        })
+    }
+}
+
+/// The default of a block as a region of its operands.
+fn default_region(block: &Block, types: &[&TensorType]) -> Result<Region> {
+    let mut graph = Graph::new();
+    let arguments: Vec<Value> =
+        types.iter().enumerate().map(|(index, ty)| graph.parameter(index, (*ty).clone())).collect();
+    let results = compose::block::default(&mut graph, block, &arguments)?;
+    let inputs = types.iter().map(|ty| (*ty).clone()).collect();
+    Ok(Region::new(graph, inputs, types.len(), results.into_iter().collect()))
+}

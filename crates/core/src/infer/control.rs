@@ -1,0 +1,112 @@
+//! Types of ops that hold regions. Their signatures are made to fit by the builder; what is checked here is
+//! what a user can get wrong.
+
+use crate::error::{ErrorKind, Result};
+use crate::op::{CondOp, CustomGradOp, Outputs, WhileOp};
+use crate::region::Region;
+use crate::shape::TensorType;
+
+/// One scalar predicate for each branch but the last; the branches give one list of types.
+pub(super) fn cond(op: &CondOp, operands: &[&TensorType]) -> Result<Outputs> {
+    let (predicates, captures) = operands.split_at(op.branches.len() - 1);
+    for predicate in predicates {
+        require_predicate("cond", predicate)?;
+    }
+    for (position, branch) in op.branches.iter().enumerate() {
+        require_inputs("cond", branch, captures);
+        let expected = op.branches[0].results().len();
+        if branch.results().len() != expected {
+            let got = branch.results().len();
+            return Err(ErrorKind::BranchCount { op: "cond", branch: position, got, expected }.into());
+        }
+        let types = op.branches[0].result_types().zip(branch.result_types());
+        for (index, (expected, got)) in types.enumerate() {
+            if expected != got {
+                return Err(ErrorKind::LoopState {
+                    op: "cond",
+                    what: format!("result of branch {position}, value"),
+                    index,
+                    expected: expected.clone(),
+                    got: got.clone(),
+                    hint: "",
+                }
+                .into());
+            }
+        }
+    }
+    Ok(op.branches[0].result_types().cloned().collect())
+}
+
+/// The body gives the state's types again; the condition gives a scalar.
+pub(super) fn while_(op: &WhileOp, operands: &[&TensorType]) -> Result<Outputs> {
+    let state = &operands[..op.state];
+    require_inputs("while", &op.cond, operands);
+    require_inputs("while", &op.body, operands);
+    if op.cond.results().len() != 1 {
+        let got = op.cond.results().len();
+        return Err(ErrorKind::RegionResults { op: "while", what: "condition", got, expected: 1 }.into());
+    }
+    for predicate in op.cond.result_types() {
+        require_predicate("while", predicate)?;
+    }
+    let got = op.body.results().len();
+    if got != state.len() {
+        let expected = state.len();
+        return Err(ErrorKind::RegionResults { op: "while", what: "body", got, expected }.into());
+    }
+    for (index, (expected, got)) in state.iter().zip(op.body.result_types()).enumerate() {
+        if *expected != got {
+            return Err(ErrorKind::LoopState {
+                op: "while",
+                what: "state".to_owned(),
+                index,
+                expected: (*expected).clone(),
+                got: got.clone(),
+                hint: state_hint(expected, got),
+            }
+            .into());
+        }
+    }
+    Ok(state.iter().map(|ty| (*ty).clone()).collect())
+}
+
+/// What most often makes a loop's state change its type.
+fn state_hint(before: &TensorType, after: &TensorType) -> &'static str {
+    if before.dtype.is_integer() && !after.dtype.is_integer() {
+        "; start from a float, as in 0.0"
+    } else if before.dtype != after.dtype {
+        "; convert with as_type before the loop or in the body"
+    } else if before.shape.sizes() != after.shape.sizes() {
+        "; broadcast the state before the loop"
+    } else {
+        "; rename the axes before the loop"
+    }
+}
+
+/// The values pass through.
+pub(super) fn custom_grad(op: &CustomGradOp, operands: &[&TensorType]) -> Result<Outputs> {
+    let got = op.rule.results().len();
+    if got != op.inputs {
+        let expected = op.inputs;
+        return Err(
+            ErrorKind::RegionResults { op: "custom_grad", what: "gradient function", got, expected }.into()
+        );
+    }
+    Ok(operands[..op.values].iter().map(|ty| (*ty).clone()).collect())
+}
+
+fn require_predicate(op: &'static str, got: &TensorType) -> Result<()> {
+    if got.shape.rank() == 0 {
+        return Ok(());
+    }
+    Err(ErrorKind::Predicate { op, got: got.clone() }.into())
+}
+
+/// A region takes exactly what the node passes: our own invariant.
+fn require_inputs(op: &str, region: &Region, operands: &[&TensorType]) {
+    assert!(
+        region.inputs().iter().eq(operands.iter().copied()),
+        "{op}: the region takes {:?}, the node passes {operands:?}",
+        region.inputs()
+    );
+}

@@ -1,0 +1,22 @@
+//! Types of tensors out of nothing.
+
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::shape::{Axis, AxisRef, Shape, TensorType};
+
+/// Counting needs an axis of the shape, when it needs one.
+pub(super) fn iota(shape: &Shape, dtype: DType, axis: Option<Axis>) -> Result<TensorType> {
+    if let Some(axis) = axis {
+        shape.resolve("iota", &AxisRef::from(axis))?;
+    }
+    TensorType::new(dtype, shape.clone())
+}
+
+/// The diagonal is that of the last two axes.
+pub(super) fn eye(shape: &Shape, dtype: DType) -> Result<TensorType> {
+    let ty = TensorType::new(dtype, shape.clone())?;
+    if shape.rank() < 2 {
+        return Err(ErrorKind::Rank { op: "eye", got: ty, required: "at least two axes are required" }.into());
+    }
+    Ok(ty)
+}

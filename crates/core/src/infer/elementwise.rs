@@ -1,0 +1,94 @@
+//! Types of ops that work element by element.
+
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::op::{BinaryOp, BinaryRule, Domain, UnaryOp, UnaryRule};
+use crate::shape::TensorType;
+
+/// The shape is kept; the dtype follows the op's rule.
+pub(super) fn unary(op: UnaryOp, x: &TensorType) -> Result<TensorType> {
+    if !op.domain().has(x.dtype) {
+        let (got, required) = (x.clone(), op.domain().text());
+        return Err(ErrorKind::OperandDType { op: op.name(), got, required, hint: "" }.into());
+    }
+    x.with_dtype(match op.rule() {
+        UnaryRule::Same => x.dtype,
+        UnaryRule::Float => x.dtype.to_float(),
+        UnaryRule::Magnitude if x.dtype.is_complex() => x.dtype.to_real(),
+        UnaryRule::Magnitude => x.dtype,
+        UnaryRule::Real => x.dtype.to_real(),
+        UnaryRule::Complex => x.dtype.to_complex(),
+        UnaryRule::Predicate => DType::U8,
+    })
+}
+
+/// Shapes and names broadcast; the dtype follows the op's rule from the merged one.
+pub(super) fn binary(op: BinaryOp, a: &TensorType, b: &TensorType) -> Result<TensorType> {
+    let merged = a.dtype.merge(b.dtype);
+    if !op.domain().has(merged) {
+        let hint = match op.domain() {
+            Domain::Integer => "; convert with as_type, or use divide, multiply or floor_divide for floats",
+            Domain::Real | Domain::Any => "; take real, imag or abs first",
+        };
+        return Err(ErrorKind::OperandsDType {
+            op: op.name(),
+            left: a.clone(),
+            right: b.clone(),
+            required: op.domain().text(),
+            hint,
+        }
+        .into());
+    }
+    let dtype = match op.rule() {
+        BinaryRule::Merge => merged,
+        BinaryRule::Float => merged.to_float(),
+        BinaryRule::Complex => merged.to_complex(),
+        BinaryRule::Predicate => DType::U8,
+    };
+    TensorType::new(dtype, a.shape.broadcast_with(op.name(), &b.shape)?)
+}
+
+/// Widths are equal, and neither side is complex.
+pub(super) fn bitcast(x: &TensorType, dtype: DType) -> Result<TensorType> {
+    if x.dtype.bits() != dtype.bits() || x.dtype.is_complex() || dtype.is_complex() {
+        return Err(ErrorKind::BitcastWidth { got: x.clone(), dtype }.into());
+    }
+    x.with_dtype(dtype)
+}
+
+/// A scalar predicate picks between branches that broadcast together; any other sets the shape and the names.
+pub(super) fn select(pred: &TensorType, on_true: &TensorType, on_false: &TensorType) -> Result<TensorType> {
+    let dtype = on_true.dtype.merge(on_false.dtype);
+    if pred.shape.rank() == 0 {
+        return TensorType::new(dtype, on_true.shape.broadcast_with("select", &on_false.shape)?);
+    }
+    let fits = |branch: &TensorType| {
+        let merged = pred.shape.without_names().broadcast_with("select", &branch.shape.without_names());
+        merged.is_ok_and(|merged| merged.sizes() == pred.shape.sizes())
+    };
+    if !fits(on_true) || !fits(on_false) {
+        return Err(ErrorKind::SelectShapes {
+            pred: pred.clone(),
+            on_true: on_true.clone(),
+            on_false: on_false.clone(),
+        }
+        .into());
+    }
+    pred.with_dtype(dtype)
+}
+
+/// The bounds are scalars and take part in the merge.
+pub(super) fn clip(x: &TensorType, lo: &TensorType, hi: &TensorType) -> Result<TensorType> {
+    for (what, bound) in [("the lower bound", lo), ("the upper bound", hi)] {
+        if bound.shape.rank() != 0 {
+            return Err(ErrorKind::NotScalar { op: "clip", what, got: bound.clone() }.into());
+        }
+    }
+    let dtype = x.dtype.merge(lo.dtype.merge(hi.dtype));
+    if dtype.is_complex() {
+        let got = [x, lo, hi].into_iter().find(|ty| ty.dtype.is_complex()).unwrap_or(x).clone();
+        let required = Domain::Real.text();
+        return Err(ErrorKind::OperandDType { op: "clip", got, required, hint: "" }.into());
+    }
+    x.with_dtype(dtype)
+}

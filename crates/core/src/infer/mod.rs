@@ -1,0 +1,90 @@
+//! The type of a result, computed once for eager calls, tracing, templates and every language.
+
+mod control;
+mod create;
+mod elementwise;
+mod linalg;
+mod reduce;
+mod shape;
+
+use smallvec::SmallVec;
+
+use crate::compose;
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::op::{Block, Op, Outputs};
+use crate::shape::TensorType;
+
+/// The types of an op's outputs on operands of the given types.
+///
+/// # Errors
+/// Whatever the op's contract has against the operands.
+///
+/// # Panics
+/// When the operands are not as many as the op's form has: a bug of the caller, not of the user.
+///
+/// ```
+/// use defn_core::{DType, Shape, TensorType, infer::infer, op::{BinaryOp, Op}};
+/// let a = TensorType::new(DType::U8, Shape::new(&[2, 1]))?;
+/// let b = TensorType::new(DType::F16, Shape::new(&[3]))?;
+/// let out = infer(&Op::Binary(BinaryOp::Add), &[&a, &b])?;
+/// assert_eq!(out[0].to_string(), "f16[2][3]");
+/// # Ok::<(), defn_core::Error>(())
+/// ```
+pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
+    let one = |ty: TensorType| -> Outputs { SmallVec::from_elem(ty, 1) };
+    let x = || operands[0];
+    Ok(match op {
+        Op::Parameter { ty, .. } => one(ty.clone()),
+        Op::Constant(scalar) => one(TensorType::scalar(scalar.dtype())),
+        Op::Literal(literal) => one(literal.ty().clone()),
+        Op::Iota { shape, dtype, axis } => one(create::iota(shape, *dtype, *axis)?),
+        Op::Eye { shape, dtype } => one(create::eye(shape, *dtype)?),
+
+        Op::Unary(op) => one(elementwise::unary(*op, x())?),
+        Op::Binary(op) => one(elementwise::binary(*op, x(), operands[1])?),
+        Op::AsType { dtype } => one(x().with_dtype(*dtype)?),
+        Op::Bitcast { dtype } => one(elementwise::bitcast(x(), *dtype)?),
+        Op::Select => one(elementwise::select(x(), operands[1], operands[2])?),
+        Op::Clip => one(elementwise::clip(x(), operands[1], operands[2])?),
+
+        Op::Reshape { shape } => one(shape::reshape(x(), shape)?),
+        Op::Squeeze { axes } => one(shape::squeeze(x(), axes)?),
+        Op::Broadcast { shape, axes } => one(shape::broadcast(x(), shape, axes)?),
+        Op::Transpose { axes } => one(shape::transpose(x(), axes)?),
+        Op::Pad { config } => one(shape::pad(x(), operands[1], config)?),
+        Op::Reverse { axes } => one(shape::reverse(x(), axes)?),
+        Op::Concatenate { axis } => one(shape::concatenate(operands, *axis)?),
+        Op::Stack { axis, name } => one(shape::stack(operands, *axis, name.as_ref())?),
+        Op::Slice { starts, lengths, strides } => {
+            one(shape::slice(x(), &operands[1..], starts, lengths, strides)?)
+        }
+        Op::PutSlice { starts } => one(shape::put_slice(x(), operands[1], &operands[2..], starts)?),
+
+        Op::Reduce { op, axes, keep_axes } => one(reduce::reduce(*op, x(), axes, *keep_axes)?),
+        Op::ArgReduce { op, axis, keep_axis, tie_break: _, dtype } => {
+            one(reduce::arg_reduce(*op, x(), *axis, *keep_axis, *dtype)?)
+        }
+
+        Op::Dot { contract_a, batch_a, contract_b, batch_b } => {
+            one(linalg::dot((x(), contract_a, batch_a), (operands[1], contract_b, batch_b))?)
+        }
+
+        Op::Cond(op) => control::cond(op, operands)?,
+        Op::While(op) => control::while_(op, operands)?,
+        Op::CustomGrad(op) => control::custom_grad(op, operands)?,
+        Op::StopGrad | Op::Mark { .. } => one(x().clone()),
+        Op::Hook(_) => operands.iter().map(|ty| (*ty).clone()).collect(),
+
+        Op::Block(block) => infer_block(block, operands)?,
+    })
+}
+
+/// A block has the types of its default, which is built in a graph of its own and thrown away.
+fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
+    let mut graph = Graph::new();
+    let arguments: Vec<_> =
+        operands.iter().enumerate().map(|(index, ty)| graph.parameter(index, (*ty).clone())).collect();
+    let results = compose::block::default(&mut graph, block, &arguments)?;
+    Ok(results.iter().map(|&value| graph.ty(value).clone()).collect())
+}

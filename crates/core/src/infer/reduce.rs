@@ -1,0 +1,71 @@
+//! Types of folds.
+
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::op::{ArgOp, Domain, ReduceOp};
+use crate::shape::{Axis, TensorType};
+
+/// Axes go, or stay with size 1. Extremes need an element; the other folds have an identity.
+pub(super) fn reduce(op: ReduceOp, x: &TensorType, axes: &[Axis], keep_axes: bool) -> Result<TensorType> {
+    let dtype = match op {
+        ReduceOp::Sum | ReduceOp::Product => x.dtype.to_aggregate(),
+        ReduceOp::ReduceMax | ReduceOp::ReduceMin => {
+            require_real(op.name(), x)?;
+            require_elements(op.name(), x, axes)?;
+            x.dtype
+        }
+        ReduceOp::All | ReduceOp::Any => DType::U8,
+    };
+    TensorType::new(dtype, x.shape.reduced(axes, keep_axes))
+}
+
+/// An integer for each place along the other axes.
+pub(super) fn arg_reduce(
+    op: ArgOp,
+    x: &TensorType,
+    axis: Option<Axis>,
+    keep_axis: bool,
+    dtype: DType,
+) -> Result<TensorType> {
+    require_real(op.name(), x)?;
+    if !dtype.is_integer() {
+        return Err(ErrorKind::OptionValue {
+            op: op.name(),
+            option: "dtype",
+            given: dtype.to_string(),
+            required: "an integer dtype".to_owned(),
+        }
+        .into());
+    }
+    match axis {
+        Some(axis) => {
+            require_elements(op.name(), x, &[axis])?;
+            TensorType::new(dtype, x.shape.reduced(&[axis], keep_axis))
+        }
+        None => {
+            let all: Vec<Axis> = x.shape.axes().collect();
+            require_elements(op.name(), x, &all)?;
+            Ok(TensorType::scalar(dtype))
+        }
+    }
+}
+
+fn require_real(op: &'static str, x: &TensorType) -> Result<()> {
+    if Domain::Real.has(x.dtype) {
+        return Ok(());
+    }
+    let hint = "; take real, imag or abs first";
+    Err(ErrorKind::OperandDType { op, got: x.clone(), required: Domain::Real.text(), hint }.into())
+}
+
+/// A fold without an identity has no value over no elements, unless there is no result to give.
+fn require_elements(op: &'static str, x: &TensorType, axes: &[Axis]) -> Result<()> {
+    let empty = axes.iter().find(|&&axis| x.shape[axis] == 0);
+    let results = x.shape.reduced(axes, false).size();
+    match empty {
+        Some(axis) if results > 0 => {
+            Err(ErrorKind::EmptyReduction { op, got: x.clone(), axis: axis.index() }.into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
