@@ -5,12 +5,14 @@
 
 use std::hash::{Hash, Hasher};
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::error::Result;
 use crate::infer;
 use crate::location::Location;
 use crate::op::{Op, Outputs};
+use crate::scalar::Scalar;
 use crate::shape::TensorType;
 
 /// One output of one node.
@@ -57,23 +59,30 @@ impl Hash for Node {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Graph {
     nodes: Vec<Node>,
-    /// The location that new nodes get.
-    location: CurrentLocation,
+    /// What serves construction and is no part of the graph's value.
+    aside: Aside,
 }
 
-/// A location that compares equal to any other.
+/// What a graph carries besides its nodes; it compares equal to any other.
 #[derive(Clone, Debug, Default)]
-struct CurrentLocation(Option<Location>);
+struct Aside {
+    /// The location that new nodes get.
+    location: Option<Location>,
+    /// The first node of each parameter index.
+    parameters: FxHashMap<usize, Value>,
+    /// The first node of each constant.
+    constants: FxHashMap<Scalar, Value>,
+}
 
-impl PartialEq for CurrentLocation {
-    fn eq(&self, _: &CurrentLocation) -> bool {
+impl PartialEq for Aside {
+    fn eq(&self, _: &Aside) -> bool {
         true
     }
 }
 
-impl Eq for CurrentLocation {}
+impl Eq for Aside {}
 
-impl Hash for CurrentLocation {
+impl Hash for Aside {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
@@ -116,7 +125,7 @@ impl Graph {
 
     /// Sets the location that nodes made from now on get, and returns the one before.
     pub fn set_location(&mut self, location: Option<Location>) -> Option<Location> {
-        std::mem::replace(&mut self.location.0, location)
+        std::mem::replace(&mut self.aside.location, location)
     }
 
     /// Adds a node as it is, without simplification, and returns its outputs.
@@ -126,12 +135,28 @@ impl Graph {
     /// the operands' types. The graph is then as before.
     pub fn push(&mut self, op: Op, inputs: &[Value]) -> Result<Values> {
         let types: SmallVec<[&TensorType; 4]> = inputs.iter().map(|&input| self.ty(input)).collect();
-        let outputs = infer::infer(&op, &types).map_err(|error| {
-            error.at(self.location.0.clone()).with_operands(types.iter().copied())
-        })?;
-        let location = self.location.0.clone();
+        let outputs = infer::infer(&op, &types)
+            .map_err(|error| error.at(self.aside.location.clone()).with_operands(types.iter().copied()))?;
+        drop(types);
+        let location = self.aside.location.clone();
+        let value = Value { node: self.nodes.len() as u32, output: 0 };
+        if let Op::Parameter { index, .. } = &op {
+            self.aside.parameters.entry(*index).or_insert(value);
+        } else if let Op::Constant(scalar) = &op {
+            self.aside.constants.entry(*scalar).or_insert(value);
+        }
         self.nodes.push(Node { op, inputs: inputs.into(), outputs, location });
         Ok(self.outputs(self.nodes.len() - 1))
+    }
+
+    /// The first node that is the input at a position, if there is one.
+    pub fn find_parameter(&self, index: usize) -> Option<Value> {
+        self.aside.parameters.get(&index).copied()
+    }
+
+    /// The first node that is this constant, bit by bit, if there is one.
+    pub fn find_constant(&self, scalar: Scalar) -> Option<Value> {
+        self.aside.constants.get(&scalar).copied()
     }
 
     /// Adds an input of the region that the graph will be.

@@ -1,0 +1,251 @@
+//! Rewrites that keep what a value is and make its graph smaller.
+
+use crate::builder::Builder;
+use crate::dtype::{DType, Kind};
+use crate::error::Result;
+use crate::graph::{Graph, Value};
+use crate::infer;
+use crate::op::{BinaryOp, Op, Outputs, Starts};
+use crate::scalar::Scalar;
+use crate::shape::TensorType;
+
+/// A value that stands for `op` on `operands`, where no new node is needed or a simpler one does.
+///
+/// These are the simplifications that Nx does while it builds, and that users see in printed graphs: `x + 0`,
+/// `x - 0`, `x * 1`, `x / 1` and `x ** 1` are `x`, converted; `x + (0 - y)` is `x - y`; `x * (1 / y)` is `x / y`.
+/// Parameters of one index and equal constants are one value, and ops that change nothing give their operand.
+/// `x * 0` stays, since `x` may be infinite or NaN.
+///
+/// # Errors
+/// What `infer` has against the simpler op; none is known that it has not against `op` too.
+pub fn at_construction(graph: &mut Graph, op: &Op, operands: &[Value]) -> Result<Option<Value>> {
+    match op {
+        Op::Parameter { index, .. } => Ok(graph.find_parameter(*index)),
+        Op::Constant(scalar) => Ok(graph.find_constant(*scalar)),
+        Op::Binary(op) => {
+            let &[a, b] = operands else { return Ok(None) };
+            binary(graph, *op, a, b)
+        }
+        Op::AsType { dtype } => {
+            let &[x] = operands else { return Ok(None) };
+            as_type(graph, *dtype, x)
+        }
+        Op::Bitcast { .. }
+        | Op::Reshape { .. }
+        | Op::Squeeze { .. }
+        | Op::Broadcast { .. }
+        | Op::Transpose { .. }
+        | Op::Pad { .. }
+        | Op::Reverse { .. }
+        | Op::Concatenate { .. }
+        | Op::Slice { .. } => Ok(identity(graph, op, operands)),
+        Op::Literal(_)
+        | Op::Iota { .. }
+        | Op::Eye { .. }
+        | Op::Unary(_)
+        | Op::Select
+        | Op::Clip
+        | Op::Stack { .. }
+        | Op::PutSlice { .. }
+        | Op::Reduce { .. }
+        | Op::ArgReduce { .. }
+        | Op::Dot { .. }
+        | Op::Cond(_)
+        | Op::While(_)
+        | Op::CustomGrad(_)
+        | Op::StopGrad
+        | Op::Mark { .. }
+        | Op::Hook(_)
+        | Op::Block(_) => Ok(None),
+    }
+}
+
+/// The types that `op` would give, unless it is illegal: then the builder comes upon the same error.
+fn types_of(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Outputs> {
+    let types: smallvec::SmallVec<[&TensorType; 4]> =
+        operands.iter().map(|&operand| graph.ty(operand)).collect();
+    infer::infer(op, &types).ok()
+}
+
+fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Result<Option<Value>> {
+    // Which number on the right, or on the left, makes the op an identity.
+    let (right, left) = match op {
+        BinaryOp::Add => (Some(0), Some(0)),
+        BinaryOp::Subtract => (Some(0), None),
+        BinaryOp::Multiply => (Some(1), Some(1)),
+        BinaryOp::Divide | BinaryOp::Pow => (Some(1), None),
+        BinaryOp::Atan2
+        | BinaryOp::Quotient
+        | BinaryOp::Remainder
+        | BinaryOp::Max
+        | BinaryOp::Min
+        | BinaryOp::BitwiseAnd
+        | BinaryOp::BitwiseOr
+        | BinaryOp::BitwiseXor
+        | BinaryOp::LeftShift
+        | BinaryOp::RightShift
+        | BinaryOp::Equal
+        | BinaryOp::NotEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterEqual
+        | BinaryOp::Less
+        | BinaryOp::LessEqual
+        | BinaryOp::LogicalAnd
+        | BinaryOp::LogicalOr
+        | BinaryOp::LogicalXor
+        | BinaryOp::Complex => return Ok(None),
+    };
+    let is = |graph: &Graph, value: Value, number: Option<i32>| {
+        number.is_some_and(|number| constant(graph, value).is_some_and(|scalar| scalar.is(number)))
+    };
+    for (kept, neutral, number) in [(a, b, right), (b, a, left)] {
+        if is(graph, neutral, number)
+            && let Some(types) = types_of(graph, &Op::Binary(op), &[a, b])
+            && types[0].shape == graph.ty(kept).shape
+        {
+            let dtype = types[0].dtype;
+            return if graph.ty(kept).dtype == dtype {
+                Ok(Some(kept))
+            } else {
+                Ok(Some(graph.emit_one(Op::AsType { dtype }, &[kept])?))
+            };
+        }
+    }
+    // `x + (0 - y)` and `x * (1 / y)`, either way around.
+    let (outer, number) = if op == BinaryOp::Add {
+        (BinaryOp::Subtract, 0)
+    } else if op == BinaryOp::Multiply {
+        (BinaryOp::Divide, 1)
+    } else {
+        return Ok(None);
+    };
+    for (x, side) in [(a, b), (b, a)] {
+        let node = graph.node(side);
+        if node.op != Op::Binary(outer) || !is(graph, node.inputs[0], Some(number)) {
+            continue;
+        }
+        let y = node.inputs[1];
+        let Some(now) = types_of(graph, &Op::Binary(op), &[a, b]) else { continue };
+        let Some(then) = types_of(graph, &Op::Binary(outer), &[x, y]) else { continue };
+        // A narrower type in between would wrap or round what the simpler op does not.
+        let exact = op != BinaryOp::Add || graph.ty(y).dtype == now[0].dtype;
+        if now == then && graph.ty(side).dtype == now[0].dtype && exact {
+            return Ok(Some(graph.emit_one(Op::Binary(outer), &[x, y])?));
+        }
+    }
+    Ok(None)
+}
+
+/// The number that a value is, everywhere if it has several elements.
+fn constant(graph: &Graph, value: Value) -> Option<Scalar> {
+    let mut node = graph.node(value);
+    if let Op::Broadcast { .. } = &node.op {
+        node = graph.node(node.inputs[0]);
+    }
+    if let Op::Constant(scalar) = &node.op { Some(*scalar) } else { None }
+}
+
+fn as_type(graph: &mut Graph, dtype: DType, x: Value) -> Result<Option<Value>> {
+    if graph.ty(x).dtype == dtype {
+        return Ok(Some(x));
+    }
+    let node = graph.node(x);
+    let Op::AsType { dtype: middle } = node.op else { return Ok(None) };
+    let source = node.inputs[0];
+    let from = graph.ty(source).dtype;
+    // Integers convert to floats and back under other rules than among themselves.
+    let direct = from == dtype || from.is_integer() == middle.is_integer();
+    if holds(middle, from) && direct {
+        return Ok(Some(graph.emit_one(Op::AsType { dtype }, &[source])?));
+    }
+    Ok(None)
+}
+
+/// Whether every value of type `narrow` is one of type `wide`.
+fn holds(wide: DType, narrow: DType) -> bool {
+    if wide == narrow {
+        return true;
+    }
+    match (narrow.kind(), wide.kind()) {
+        (Kind::Unsigned, Kind::Unsigned) | (Kind::Signed, Kind::Signed) => wide.bits() >= narrow.bits(),
+        (Kind::Unsigned, Kind::Signed) => wide.bits() > narrow.bits(),
+        (Kind::Unsigned | Kind::Signed, Kind::Float | Kind::Complex) => {
+            narrow.bits() <= significand(wide.to_real())
+        }
+        (Kind::Float, Kind::Float | Kind::Complex) => match (narrow, wide.to_real()) {
+            (narrow, wide) if narrow == wide => true,
+            (DType::F8E5M2, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+            | (DType::F8E4M3FN, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+            | (DType::F16 | DType::BF16, DType::F32 | DType::F64)
+            | (DType::F32, DType::F64) => true,
+            _ => false,
+        },
+        (Kind::Complex, Kind::Complex) => wide.bits() >= narrow.bits(),
+        (Kind::Signed | Kind::Float, Kind::Unsigned)
+        | (Kind::Float, Kind::Signed)
+        | (Kind::Complex, Kind::Unsigned | Kind::Signed | Kind::Float) => false,
+    }
+}
+
+/// The bits of a float's significand, the hidden one included: integers up to two to this power are exact.
+fn significand(float: DType) -> usize {
+    match float {
+        DType::F8E5M2 => 3,
+        DType::F8E4M3FN => 4,
+        DType::BF16 => 8,
+        DType::F16 => 11,
+        DType::F32 => 24,
+        DType::F64 => 53,
+        other => unreachable!("{other} is no float"),
+    }
+}
+
+/// The first operand, where an op that moves elements leaves each in its place and keeps the type.
+fn identity(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Value> {
+    let &x = operands.first()?;
+    let ty = graph.ty(x);
+    let same = match op {
+        Op::Bitcast { dtype } => ty.dtype == *dtype,
+        Op::Reshape { shape } => ty.shape == *shape,
+        Op::Broadcast { shape, axes } => ty.shape == *shape && axes.len() == shape.rank(),
+        Op::Squeeze { axes } | Op::Reverse { axes } => axes.is_empty(),
+        Op::Transpose { axes } => axes.len() == ty.shape.rank() && axes.iter().copied().eq(ty.shape.axes()),
+        Op::Pad { config } => {
+            config.len() == ty.shape.rank()
+                && config.iter().all(|axis| *axis == crate::op::Padding::default())
+                && operands.get(1).is_some_and(|&value| graph.ty(value).dtype == ty.dtype)
+        }
+        Op::Concatenate { .. } => operands.len() == 1,
+        Op::Slice { starts: Starts::Static(starts), lengths, strides } => {
+            starts.iter().all(|&start| start == 0)
+                && lengths[..] == *ty.shape.sizes()
+                && strides.iter().all(|&stride| stride == 1)
+        }
+        Op::Slice { starts: Starts::Dynamic, .. } => false,
+        Op::Parameter { .. }
+        | Op::Constant(_)
+        | Op::Literal(_)
+        | Op::Iota { .. }
+        | Op::Eye { .. }
+        | Op::Unary(_)
+        | Op::Binary(_)
+        | Op::AsType { .. }
+        | Op::Select
+        | Op::Clip
+        | Op::Stack { .. }
+        | Op::PutSlice { .. }
+        | Op::Reduce { .. }
+        | Op::ArgReduce { .. }
+        | Op::Dot { .. }
+        | Op::Cond(_)
+        | Op::While(_)
+        | Op::CustomGrad(_)
+        | Op::StopGrad
+        | Op::Mark { .. }
+        | Op::Hook(_)
+        | Op::Block(_) => false,
+    };
+    // A legal op only: an axis out of range stays an error.
+    let legal = same && types_of(graph, op, operands).is_some_and(|types| types[0] == *ty);
+    legal.then_some(x)
+}
