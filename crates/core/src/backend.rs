@@ -175,5 +175,10 @@ pub trait Executable: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// What can only be known from the elements, memory, and what hooks raise.
-    fn run(&self, backend: &Arc<dyn Backend>, arguments: Vec<Tensor>, hooks: &dyn Hooks) -> Result<Vec<Tensor>>;
+    fn run(
+        &self,
+        backend: &Arc<dyn Backend>,
+        arguments: Vec<Tensor>,
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Tensor>>;
 }

@@ -189,9 +189,7 @@ impl DType {
         }
         let (low, high) = if self.kind() <= other.kind() { (self, other) } else { (other, self) };
         match (low.kind(), high.kind()) {
-            (Kind::Unsigned, Kind::Signed) => {
-                DType::signed((2 * low.bits()).min(64).max(high.bits()))
-            }
+            (Kind::Unsigned, Kind::Signed) => DType::signed((2 * low.bits()).min(64).max(high.bits())),
             (Kind::Float, Kind::Float) => merge_floats(low, high),
             (Kind::Float, Kind::Complex) => match low {
                 DType::F64 => DType::C128,
@@ -210,12 +208,8 @@ impl DType {
     pub fn merge_weak(self, number: Number) -> DType {
         match number {
             Number::Int(value) => match self.kind() {
-                Kind::Unsigned if value >= 0 => {
-                    DType::unsigned(self.bits().max(needed_unsigned(value)))
-                }
-                Kind::Unsigned => {
-                    DType::signed((2 * self.bits()).min(64).max(needed_signed(value)))
-                }
+                Kind::Unsigned if value >= 0 => DType::unsigned(self.bits().max(needed_unsigned(value))),
+                Kind::Unsigned => DType::signed((2 * self.bits()).min(64).max(needed_signed(value))),
                 Kind::Signed => DType::signed(self.bits().max(needed_signed(value))),
                 Kind::Float | Kind::Complex => self,
             },

@@ -121,7 +121,9 @@ pub enum ErrorKind {
     UnknownDType { name: String },
     #[error("tensor: {} cannot be stored as {dtype}; convert it explicitly with as_type", number_text(*number))]
     NumberKind { number: Number, dtype: DType },
-    #[error("tensor: the integer {value} does not fit {dtype}; give a wider dtype, or ask for wrapping with dtype=\"{dtype}\"")]
+    #[error(
+        "tensor: the integer {value} does not fit {dtype}; give a wider dtype, or ask for wrapping with dtype=\"{dtype}\""
+    )]
     IntegerRange { value: i128, dtype: DType },
     #[error("{op}: the operand is {got}, it must be {required}{hint}")]
     OperandDType { op: &'static str, got: TensorType, required: &'static str, hint: &'static str },
@@ -135,7 +137,9 @@ pub enum ErrorKind {
     },
     #[error("bitcast: the operand is {got}, a bitcast to {dtype} needs elements of {} bits that are not complex", dtype.bits())]
     BitcastWidth { got: TensorType, dtype: DType },
-    #[error("pow: the exponent of an integer base is {value}, it must not be negative; convert the base to a float")]
+    #[error(
+        "pow: the exponent of an integer base is {value}, it must not be negative; convert the base to a float"
+    )]
     NegativeExponent { value: i128 },
     #[error("{op}: the divisor of an integer division is zero, it must not be zero")]
     DivisionByZero { op: &'static str },
@@ -149,9 +153,13 @@ pub enum ErrorKind {
     NegativeSize { op: &'static str, size: i64, axis: usize },
     #[error("names: {names} for the shape {}, one entry for each of its {} axes is required", shape_text(shape), shape.rank())]
     NamesLength { names: String, shape: Shape },
-    #[error("{op}: axis {left_axis} is named \"{left}\" and axis {right_axis} of the other operand \"{right}\", merged axes must have one name; rename one of them")]
+    #[error(
+        "{op}: axis {left_axis} is named \"{left}\" and axis {right_axis} of the other operand \"{right}\", merged axes must have one name; rename one of them"
+    )]
     NamesConflict { op: &'static str, left: Name, left_axis: usize, right: Name, right_axis: usize },
-    #[error("{op}: the name \"{name}\" would stand on two axes of the result, names must differ; rename one operand's axis")]
+    #[error(
+        "{op}: the name \"{name}\" would stand on two axes of the result, names must differ; rename one operand's axis"
+    )]
     NamesRepeated { op: &'static str, name: Name },
     #[error("{op}: shapes {} and {} do not broadcast, axis {axis} of the result has sizes {} and {}; sizes must be equal or 1", shape_text(left), shape_text(right), sizes.0, sizes.1)]
     Broadcast { op: &'static str, left: Shape, right: Shape, axis: usize, sizes: (usize, usize) },
@@ -159,7 +167,10 @@ pub enum ErrorKind {
     AxisRange { op: &'static str, axis: i64, shape: Shape },
     #[error("{op}: no axis is named \"{name}\", the shape is {}", shape_text(shape))]
     AxisName { op: &'static str, name: Name, shape: Shape },
-    #[error("{op}: several axes are named \"{name}\", the shape is {}; use the axis number", shape_text(shape))]
+    #[error(
+        "{op}: several axes are named \"{name}\", the shape is {}; use the axis number",
+        shape_text(shape)
+    )]
     AxisAmbiguous { op: &'static str, name: Name, shape: Shape },
     #[error("{op}: axis {axis} is given twice, axes of {} must be unique", shape_text(shape))]
     AxisRepeated { op: &'static str, axis: AxisRef, shape: Shape },
@@ -175,9 +186,14 @@ pub enum ErrorKind {
     SqueezeSize { got: TensorType, axis: usize, size: usize },
     #[error("transpose: axes {axes} of {got}, a permutation of all {} axes is required", got.shape.rank())]
     Permutation { got: TensorType, axes: String },
-    #[error("broadcast: {got} does not fit the shape {} with axes {axes}; each size must be 1 or equal the size it meets, and axes must ascend", shape_text(to))]
+    #[error(
+        "broadcast: {got} does not fit the shape {} with axes {axes}; each size must be 1 or equal the size it meets, and axes must ascend",
+        shape_text(to)
+    )]
     BroadcastTo { got: TensorType, to: Shape, axes: String },
-    #[error("concatenate: input {position} is {got}, the first is {first}; they may differ only on axis {axis}")]
+    #[error(
+        "concatenate: input {position} is {got}, the first is {first}; they may differ only on axis {axis}"
+    )]
     ConcatenateShapes { position: usize, got: TensorType, first: TensorType, axis: usize },
     #[error("stack: input {position} is {got}, the first is {first}; shapes must be equal")]
     StackShapes { position: usize, got: TensorType, first: TensorType },
@@ -187,17 +203,25 @@ pub enum ErrorKind {
     SliceLength { op: &'static str, got: TensorType, axis: usize, start: i64, length: i64 },
     #[error("{op}: stride {stride} on axis {axis}, strides must be at least 1")]
     Stride { op: &'static str, stride: i64, axis: usize },
-    #[error("{op}: the start index of axis {axis} is {got}, it must be an integer or a scalar integer tensor")]
+    #[error(
+        "{op}: the start index of axis {axis} is {got}, it must be an integer or a scalar integer tensor"
+    )]
     StartIndex { op: &'static str, axis: usize, got: TensorType },
-    #[error("put_slice: the slice is {slice} and the target {target}; ranks must be equal and no size may exceed the target's")]
+    #[error(
+        "put_slice: the slice is {slice} and the target {target}; ranks must be equal and no size may exceed the target's"
+    )]
     PutSlice { target: TensorType, slice: TensorType },
     #[error("pad: {count} entries for {got}, one (low, high, interior) for each axis is required")]
     PadCount { count: usize, got: TensorType },
-    #[error("pad: ({low}, {high}, {interior}) on axis {axis} of {got}, the interior must not be negative and the size of the result must be at least 0")]
+    #[error(
+        "pad: ({low}, {high}, {interior}) on axis {axis} of {got}, the interior must not be negative and the size of the result must be at least 0"
+    )]
     PadConfig { low: i64, high: i64, interior: i64, axis: usize, got: TensorType },
     #[error("{op}: {what} is {got}, it must be a scalar")]
     NotScalar { op: &'static str, what: &'static str, got: TensorType },
-    #[error("select: the predicate is {pred} and the branches are {on_true} and {on_false}; the branches must broadcast to the predicate's shape, or the predicate must be a scalar")]
+    #[error(
+        "select: the predicate is {pred} and the branches are {on_true} and {on_false}; the branches must broadcast to the predicate's shape, or the predicate must be a scalar"
+    )]
     SelectShapes { pred: TensorType, on_true: TensorType, on_false: TensorType },
     #[error("{op}: {got} has no element on axis {axis}, a reduction without an identity needs at least one")]
     EmptyReduction { op: &'static str, got: TensorType, axis: usize },
@@ -215,9 +239,20 @@ pub enum ErrorKind {
     // control flow
     #[error("{op}: the predicate is {got}, it must be a scalar; reduce it with all or any")]
     Predicate { op: &'static str, got: TensorType },
-    #[error("{op}: {what} {index} is {got} after the body and {expected} before; dtype, shape and names must stay the same{hint}")]
-    LoopState { op: &'static str, what: String, index: usize, expected: TensorType, got: TensorType, hint: &'static str },
-    #[error("{op}: branch {branch} gives {got} values, the first gives {expected}; branches must have the same structure")]
+    #[error(
+        "{op}: {what} {index} is {got} after the body and {expected} before; dtype, shape and names must stay the same{hint}"
+    )]
+    LoopState {
+        op: &'static str,
+        what: String,
+        index: usize,
+        expected: TensorType,
+        got: TensorType,
+        hint: &'static str,
+    },
+    #[error(
+        "{op}: branch {branch} gives {got} values, the first gives {expected}; branches must have the same structure"
+    )]
     BranchCount { op: &'static str, branch: usize, got: usize, expected: usize },
     #[error("{op}: the {what} gives {got} values, {expected} are required")]
     RegionResults { op: &'static str, what: &'static str, got: usize, expected: usize },
@@ -225,17 +260,23 @@ pub enum ErrorKind {
     // gradients
     #[error("grad: {op} has no gradient; {hint}")]
     NoGradient { op: &'static str, hint: &'static str },
-    #[error("grad: the function's value is {what}, gradients are of one tensor; choose it with value_and_grad's transform")]
+    #[error(
+        "grad: the function's value is {what}, gradients are of one tensor; choose it with value_and_grad's transform"
+    )]
     GradOfMany { what: String },
 
     // tracing, compiling, running
-    #[error("{op}: the tensor {got} belongs to a definition that has ended; return it from the definition instead")]
+    #[error(
+        "{op}: the tensor {got} belongs to a definition that has ended; return it from the definition instead"
+    )]
     TraceEnded { op: &'static str, got: TensorType },
     #[error("{op}: the tensor {got} is being traced and has no values yet; {hint}")]
     NoValues { op: &'static str, got: TensorType, hint: &'static str },
     #[error("{op}: {got} is a template, it has a type but no values; pass a tensor")]
     IsTemplate { op: &'static str, got: TensorType },
-    #[error("{op}: argument {position} is {got}, the compiled function takes {expected}; compile it again for other types")]
+    #[error(
+        "{op}: argument {position} is {got}, the compiled function takes {expected}; compile it again for other types"
+    )]
     ArgumentType { op: &'static str, position: usize, got: TensorType, expected: TensorType },
     #[error("{op}: {given} arguments, the compiled function takes {expected}")]
     ArgumentCount { op: &'static str, given: usize, expected: usize },
@@ -251,7 +292,9 @@ pub enum ErrorKind {
     BackendRefused { op: &'static str, backend: String, why: String },
     #[error("{op}: the tensor's memory was {state}; keep a copy, or do not use it after")]
     BufferGone { op: &'static str, state: &'static str },
-    #[error("{op}: {requested} bytes are needed and {available} are available; use smaller shapes or free tensors")]
+    #[error(
+        "{op}: {requested} bytes are needed and {available} are available; use smaller shapes or free tensors"
+    )]
     OutOfMemory { op: &'static str, requested: usize, available: usize },
 
     // text
@@ -264,28 +307,61 @@ impl ErrorKind {
     pub fn class(&self) -> ErrorClass {
         use ErrorKind::*;
         match self {
-            UnknownDType { .. } | NumberKind { .. } | IntegerRange { .. } | OperandDType { .. }
-            | OperandsDType { .. } | BitcastWidth { .. } => ErrorClass::DType,
-            NegativeExponent { .. } | DivisionByZero { .. } | NegativeShift { .. }
-            | OptionValue { .. } | UnknownCompilerOption { .. } => ErrorClass::Option,
-            NegativeSize { .. } | Broadcast { .. } | Rank { .. } | ReshapeSize { .. }
-            | ReshapeAuto { .. } | SqueezeSize { .. } | BroadcastTo { .. } | ConcatenateShapes { .. }
-            | StackShapes { .. } | NoTensors { .. } | SliceLength { .. } | Stride { .. }
-            | StartIndex { .. } | PutSlice { .. } | PadCount { .. } | PadConfig { .. }
-            | NotScalar { .. } | SelectShapes { .. } | EmptyReduction { .. } | DotSizes { .. }
-            | DotAxes { .. } | ShapesDiffer { .. } | Predicate { .. } | ArgumentType { .. }
+            UnknownDType { .. }
+            | NumberKind { .. }
+            | IntegerRange { .. }
+            | OperandDType { .. }
+            | OperandsDType { .. }
+            | BitcastWidth { .. } => ErrorClass::DType,
+            NegativeExponent { .. }
+            | DivisionByZero { .. }
+            | NegativeShift { .. }
+            | OptionValue { .. }
+            | UnknownCompilerOption { .. } => ErrorClass::Option,
+            NegativeSize { .. }
+            | Broadcast { .. }
+            | Rank { .. }
+            | ReshapeSize { .. }
+            | ReshapeAuto { .. }
+            | SqueezeSize { .. }
+            | BroadcastTo { .. }
+            | ConcatenateShapes { .. }
+            | StackShapes { .. }
+            | NoTensors { .. }
+            | SliceLength { .. }
+            | Stride { .. }
+            | StartIndex { .. }
+            | PutSlice { .. }
+            | PadCount { .. }
+            | PadConfig { .. }
+            | NotScalar { .. }
+            | SelectShapes { .. }
+            | EmptyReduction { .. }
+            | DotSizes { .. }
+            | DotAxes { .. }
+            | ShapesDiffer { .. }
+            | Predicate { .. }
+            | ArgumentType { .. }
             | ArgumentCount { .. } => ErrorClass::Shape,
-            NamesLength { .. } | NamesConflict { .. } | NamesRepeated { .. } | AxisRange { .. }
-            | AxisName { .. } | AxisAmbiguous { .. } | AxisRepeated { .. } | AxesCount { .. }
+            NamesLength { .. }
+            | NamesConflict { .. }
+            | NamesRepeated { .. }
+            | AxisRange { .. }
+            | AxisName { .. }
+            | AxisAmbiguous { .. }
+            | AxisRepeated { .. }
+            | AxesCount { .. }
             | Permutation { .. } => ErrorClass::Axis,
             LoopState { .. } | BranchCount { .. } | RegionResults { .. } | GradOfMany { .. } => {
                 ErrorClass::Container
             }
-            NoGradient { .. } | TraceEnded { .. } | NoValues { .. } | IsTemplate { .. }
-            | IrText { .. } => ErrorClass::Trace,
+            NoGradient { .. } | TraceEnded { .. } | NoValues { .. } | IsTemplate { .. } | IrText { .. } => {
+                ErrorClass::Trace
+            }
             UnknownCompiler { .. } => ErrorClass::Compile,
-            UnknownBackend { .. } | BackendConflict { .. } | BackendRefused { .. }
-            | BufferGone { .. } => ErrorClass::Backend,
+            UnknownBackend { .. } | BackendConflict { .. } | BackendRefused { .. } | BufferGone { .. } => {
+                ErrorClass::Backend
+            }
             TooLarge { .. } | OutOfMemory { .. } => ErrorClass::OutOfMemory,
         }
     }

@@ -83,9 +83,8 @@ impl Region {
 
     /// Nodes here and in all regions inside.
     pub fn total_nodes(&self) -> usize {
-        let inner = |node: &Node| -> usize {
-            node.op.regions().iter().map(|region| region.total_nodes()).sum()
-        };
+        let inner =
+            |node: &Node| -> usize { node.op.regions().iter().map(|region| region.total_nodes()).sum() };
         self.graph.len() + self.graph.nodes().iter().map(inner).sum::<usize>()
     }
 }

@@ -339,15 +339,14 @@ pub fn float_text(dtype: DType, value: f64) -> String {
         // The narrow types have few digits: try them from one up.
         _ => (0..=8)
             .map(|digits| format!("{value:.digits$e}"))
-            .find(|text| {
-                text.parse::<f64>().is_ok_and(|back| round_float(dtype, back) == value)
-            })
+            .find(|text| text.parse::<f64>().is_ok_and(|back| round_float(dtype, back) == value))
             .unwrap_or_else(|| format!("{value:e}")),
     };
     let (digits, exponent) = shortest.split_once('e').expect("`{:e}` writes an exponent");
     let exponent: i32 = exponent.parse().expect("`{:e}` writes an integer exponent");
     // Trailing zeros appear when a narrow type found its text only with more digits.
-    let digits = if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
+    let digits =
+        if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
     let plain: String = digits.chars().filter(|c| *c != '.').collect();
     // Plain notation where Elixir, and so Nx, prints it: up to about 16 digits before the point.

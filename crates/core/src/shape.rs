@@ -262,8 +262,7 @@ impl Shape {
                         Err(ErrorKind::AxisName { op, name: name.clone(), shape: self.clone() }.into())
                     }
                     (Some(_), Some(_)) => {
-                        Err(ErrorKind::AxisAmbiguous { op, name: name.clone(), shape: self.clone() }
-                            .into())
+                        Err(ErrorKind::AxisAmbiguous { op, name: name.clone(), shape: self.clone() }.into())
                     }
                 }
             }
@@ -282,12 +281,9 @@ impl Shape {
                 for axis in list {
                     let resolved = self.resolve(op, axis)?;
                     if found.contains(&resolved) {
-                        return Err(ErrorKind::AxisRepeated {
-                            op,
-                            axis: axis.clone(),
-                            shape: self.clone(),
-                        }
-                        .into());
+                        return Err(
+                            ErrorKind::AxisRepeated { op, axis: axis.clone(), shape: self.clone() }.into()
+                        );
                     }
                     found.push(resolved);
                 }
@@ -329,9 +325,7 @@ impl Shape {
         }
         let mut names = Vec::with_capacity(rank);
         for back in (0..rank).rev() {
-            let pick = |shape: &Shape| {
-                (back < shape.rank()).then(|| Axis(shape.rank() - 1 - back))
-            };
+            let pick = |shape: &Shape| (back < shape.rank()).then(|| Axis(shape.rank() - 1 - back));
             let (a, b) = (pick(self), pick(other));
             let name = |shape: &Shape, axis: Option<Axis>| axis.and_then(|axis| shape.name(axis).cloned());
             names.push(merge_names(op, (name(self, a), a), (name(other, b), b))?);
@@ -479,9 +473,7 @@ impl TensorType {
     pub fn is_compatible(&self, other: &TensorType) -> bool {
         self.dtype == other.dtype
             && self.shape.sizes() == other.shape.sizes()
-            && self.shape.names().zip(other.shape.names()).all(|(a, b)| {
-                a.is_none() || b.is_none() || a == b
-            })
+            && self.shape.names().zip(other.shape.names()).all(|(a, b)| a.is_none() || b.is_none() || a == b)
     }
 }
 

@@ -73,11 +73,8 @@ impl Trace {
     pub fn begin(parameters: &[TensorType]) -> (Tracing, Vec<Tensor>) {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let mut graph = Graph::new();
-        let values: Vec<Value> = parameters
-            .iter()
-            .enumerate()
-            .map(|(index, ty)| graph.parameter(index, ty.clone()))
-            .collect();
+        let values: Vec<Value> =
+            parameters.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
         let state = State {
             graph,
             inputs: parameters.to_vec(),
@@ -86,10 +83,7 @@ impl Trace {
             error: None,
             ended: false,
         };
-        let trace = Arc::new(Trace {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
-            state: Mutex::new(state),
-        });
+        let trace = Arc::new(Trace { id: NEXT.fetch_add(1, Ordering::Relaxed), state: Mutex::new(state) });
         let tensors = parameters
             .iter()
             .zip(values)
@@ -138,8 +132,7 @@ impl Trace {
     ) -> Result<Vec<Tensor>> {
         let mut state = self.lock();
         let before = state.graph.set_location(location.clone());
-        let values: Result<Values> =
-            operands.iter().map(|operand| state.lift(self, name, operand)).collect();
+        let values: Result<Values> = operands.iter().map(|operand| state.lift(self, name, operand)).collect();
         let outputs = values.and_then(|values| state.graph.emit(op, &values));
         state.graph.set_location(before);
         let outputs = outputs.map_err(|error| error.at(location))?;
@@ -205,10 +198,8 @@ impl Tracing {
         if let Some(error) = state.error.take() {
             return Err(error);
         }
-        let results: Values = results
-            .iter()
-            .map(|result| state.lift(&self.trace, op, result))
-            .collect::<Result<_>>()?;
+        let results: Values =
+            results.iter().map(|result| state.lift(&self.trace, op, result)).collect::<Result<_>>()?;
         let graph = std::mem::take(&mut state.graph);
         let inputs = std::mem::take(&mut state.inputs);
         let captures = std::mem::take(&mut state.captures);

@@ -93,8 +93,10 @@ pub fn run_op(
     outputs: &[TensorType],
     hooks: &dyn Hooks,
 ) -> Result<Buffers> {
-    let types: SmallVec<[&TensorType; 4]> = operands.iter().map(|operand| &operand.ty).collect();
-    let step = Step::new(op, &types, Some(&**backend))?;
+    let step = {
+        let types: SmallVec<[&TensorType; 4]> = operands.iter().map(|operand| &operand.ty).collect();
+        Step::new(op, &types, Some(&**backend))?
+    };
     // A constant is kept by plans only; here it is made like any other result.
     if let Step::Backend | Step::Kept(_) = step {
         return backend.run(op, operands, outputs);

@@ -164,11 +164,27 @@ impl Step {
             }
             Op::Block(block) if backend.is_some_and(|backend| backend.has_native(block)) => Step::Backend,
             Op::Block(block) => Step::Default(Plan::new(Arc::new(default_region(block, types)?), backend)?),
-            Op::Iota { .. } | Op::Eye { .. } | Op::Unary(_) | Op::Binary(_) | Op::AsType { .. }
-            | Op::Bitcast { .. } | Op::Select | Op::Clip | Op::Reshape { .. } | Op::Squeeze { .. }
-            | Op::Broadcast { .. } | Op::Transpose { .. } | Op::Pad { .. } | Op::Reverse { .. }
-            | Op::Concatenate { .. } | Op::Stack { .. } | Op::Slice { .. } | Op::PutSlice { .. }
-            | Op::Reduce { .. } | Op::ArgReduce { .. } | Op::Dot { .. } => Step::Backend,
+            Op::Iota { .. }
+            | Op::Eye { .. }
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::AsType { .. }
+            | Op::Bitcast { .. }
+            | Op::Select
+            | Op::Clip
+            | Op::Reshape { .. }
+            | Op::Squeeze { .. }
+            | Op::Broadcast { .. }
+            | Op::Transpose { .. }
+            | Op::Pad { .. }
+            | Op::Reverse { .. }
+            | Op::Concatenate { .. }
+            | Op::Stack { .. }
+            | Op::Slice { .. }
+            | Op::PutSlice { .. }
+            | Op::Reduce { .. }
+            | Op::ArgReduce { .. }
+            | Op::Dot { .. } => Step::Backend,
         })
     }
 }

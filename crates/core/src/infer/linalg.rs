@@ -11,8 +11,11 @@ type Side<'a> = (&'a TensorType, &'a [Axis], &'a [Axis]);
 /// Contracted axes pair up with equal sizes. No name may stand twice in the result.
 pub(super) fn dot(a: Side<'_>, b: Side<'_>) -> Result<TensorType> {
     let ((left, contract_a, batch_a), (right, contract_b, batch_b)) = (a, b);
-    let refuse = |problem: String, required: &'static str| {
-        ErrorKind::DotAxes { left: left.clone(), right: right.clone(), problem, required }
+    let refuse = |problem: String, required: &'static str| ErrorKind::DotAxes {
+        left: left.clone(),
+        right: right.clone(),
+        problem,
+        required,
     };
     if contract_a.len() != contract_b.len() {
         let problem = format!("{} and {} contracted axes", contract_a.len(), contract_b.len());

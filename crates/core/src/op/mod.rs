@@ -229,15 +229,36 @@ impl Op {
     pub fn has_effect(&self) -> bool {
         match self {
             Op::Hook(_) => true,
-            Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. }
-            | Op::Unary(_) | Op::Binary(_) | Op::AsType { .. } | Op::Bitcast { .. } | Op::Select
-            | Op::Clip | Op::Reshape { .. } | Op::Squeeze { .. } | Op::Broadcast { .. }
-            | Op::Transpose { .. } | Op::Pad { .. } | Op::Reverse { .. } | Op::Concatenate { .. }
-            | Op::Stack { .. } | Op::Slice { .. } | Op::PutSlice { .. } | Op::Reduce { .. }
-            | Op::ArgReduce { .. } | Op::Dot { .. } | Op::Cond(_) | Op::While(_) | Op::CustomGrad(_)
-            | Op::StopGrad | Op::Mark { .. } | Op::Block(_) => {
-                self.regions().iter().any(|region| region.has_effects())
-            }
+            Op::Parameter { .. }
+            | Op::Constant(_)
+            | Op::Literal(_)
+            | Op::Iota { .. }
+            | Op::Eye { .. }
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::AsType { .. }
+            | Op::Bitcast { .. }
+            | Op::Select
+            | Op::Clip
+            | Op::Reshape { .. }
+            | Op::Squeeze { .. }
+            | Op::Broadcast { .. }
+            | Op::Transpose { .. }
+            | Op::Pad { .. }
+            | Op::Reverse { .. }
+            | Op::Concatenate { .. }
+            | Op::Stack { .. }
+            | Op::Slice { .. }
+            | Op::PutSlice { .. }
+            | Op::Reduce { .. }
+            | Op::ArgReduce { .. }
+            | Op::Dot { .. }
+            | Op::Cond(_)
+            | Op::While(_)
+            | Op::CustomGrad(_)
+            | Op::StopGrad
+            | Op::Mark { .. }
+            | Op::Block(_) => self.regions().iter().any(|region| region.has_effects()),
         }
     }
 
@@ -247,12 +268,33 @@ impl Op {
             Op::Cond(op) => op.branches.iter().collect(),
             Op::While(op) => [&op.cond, &op.body].into_iter().collect(),
             Op::CustomGrad(op) => std::iter::once(&op.rule).collect(),
-            Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. }
-            | Op::Unary(_) | Op::Binary(_) | Op::AsType { .. } | Op::Bitcast { .. } | Op::Select
-            | Op::Clip | Op::Reshape { .. } | Op::Squeeze { .. } | Op::Broadcast { .. }
-            | Op::Transpose { .. } | Op::Pad { .. } | Op::Reverse { .. } | Op::Concatenate { .. }
-            | Op::Stack { .. } | Op::Slice { .. } | Op::PutSlice { .. } | Op::Reduce { .. }
-            | Op::ArgReduce { .. } | Op::Dot { .. } | Op::StopGrad | Op::Mark { .. } | Op::Hook(_)
+            Op::Parameter { .. }
+            | Op::Constant(_)
+            | Op::Literal(_)
+            | Op::Iota { .. }
+            | Op::Eye { .. }
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::AsType { .. }
+            | Op::Bitcast { .. }
+            | Op::Select
+            | Op::Clip
+            | Op::Reshape { .. }
+            | Op::Squeeze { .. }
+            | Op::Broadcast { .. }
+            | Op::Transpose { .. }
+            | Op::Pad { .. }
+            | Op::Reverse { .. }
+            | Op::Concatenate { .. }
+            | Op::Stack { .. }
+            | Op::Slice { .. }
+            | Op::PutSlice { .. }
+            | Op::Reduce { .. }
+            | Op::ArgReduce { .. }
+            | Op::Dot { .. }
+            | Op::StopGrad
+            | Op::Mark { .. }
+            | Op::Hook(_)
             | Op::Block(_) => SmallVec::new(),
         }
     }
