@@ -1,0 +1,13 @@
+//! PJRT plugins: loading them, agreeing on a version, and asking what they are.
+//!
+//! A plugin is a shared library that exports `GetPjrtApi`. It is opened at run time, so that one binary drives
+//! whatever device a plugin was installed for, and building needs neither C++ nor the plugin. Raw declarations
+//! are in `ffi`, the calls with their safety arguments in `api`; nothing else is unsafe.
+
+mod api;
+mod error;
+mod ffi;
+mod plugin;
+
+pub use error::{Code, Error, Result};
+pub use plugin::{Attribute, Plugin, Version};
