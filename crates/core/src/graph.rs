@@ -138,6 +138,11 @@ impl Graph {
         let outputs = infer::infer(&op, &types)
             .map_err(|error| error.at(self.aside.location.clone()).with_operands(types.iter().copied()))?;
         drop(types);
+        Ok(self.push_typed(op, inputs.into(), outputs))
+    }
+
+    /// Adds a node whose types are known from another graph: passes copy what `infer` has seen.
+    pub(crate) fn push_typed(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Values {
         let location = self.aside.location.clone();
         let value = Value { node: self.nodes.len() as u32, output: 0 };
         if let Op::Parameter { index, .. } = &op {
@@ -145,8 +150,8 @@ impl Graph {
         } else if let Op::Constant(scalar) = &op {
             self.aside.constants.entry(*scalar).or_insert(value);
         }
-        self.nodes.push(Node { op, inputs: inputs.into(), outputs, location });
-        Ok(self.outputs(self.nodes.len() - 1))
+        self.nodes.push(Node { op, inputs, outputs, location });
+        self.outputs(self.nodes.len() - 1)
     }
 
     /// The first node that is the input at a position, if there is one.

@@ -1,1 +1,249 @@
-//! Pending.
+//! What a legal graph is. A graph that is not legal is our bug, never the user's.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use smallvec::SmallVec;
+
+use crate::form;
+use crate::graph::{Graph, Node};
+use crate::infer;
+use crate::op::{Block, CondOp, CustomGradOp, Op, Starts, WhileOp};
+use crate::region::Region;
+use crate::shape::{Axis, TensorType};
+
+static ALWAYS: AtomicBool = AtomicBool::new(false);
+
+/// Makes every pass of this process verify what it gives, which builds with debug assertions do anyway.
+pub fn set_always(on: bool) {
+    ALWAYS.store(on, Ordering::Relaxed);
+}
+
+/// Whether [`set_always`] has switched verification on.
+pub fn always() -> bool {
+    ALWAYS.load(Ordering::Relaxed)
+}
+
+/// Whether passes verify.
+pub(crate) fn is_on() -> bool {
+    cfg!(any(debug_assertions, test)) || always()
+}
+
+/// Checks a region and all regions inside: nodes take values of earlier nodes, parameters agree with the
+/// region's inputs, regions with the operands of their node, and every type is what `infer` says.
+///
+/// # Errors
+/// A sentence about the first node that is not legal.
+pub fn verify(region: &Region) -> Result<(), String> {
+    verify_new(region, &mut HashSet::new())
+}
+
+/// Checks a region unless it is among those that are known to be legal.
+fn verify_new(region: &Region, known: &mut HashSet<*const Region>) -> Result<(), String> {
+    let graph = region.graph();
+    for (position, node) in graph.nodes().iter().enumerate() {
+        let problem = verify_node(region, graph, position, node);
+        problem.map_err(|problem| format!("%{position} = {}: {problem}", form::name(&node.op)))?;
+        for inner in node.op.regions() {
+            // Regions are shared: by a loop and its gradient, for example.
+            if known.insert(Arc::as_ptr(inner)) {
+                verify_new(inner, known).map_err(|problem| {
+                    format!("%{position} = {}: in its region: {problem}", form::name(&node.op))
+                })?;
+            }
+        }
+    }
+    for value in region.results() {
+        let node = graph.nodes().get(value.node as usize);
+        if node.is_none_or(|node| value.output as usize >= node.outputs.len()) {
+            return Err(format!("the result %{}.{} does not exist", value.node, value.output));
+        }
+    }
+    Ok(())
+}
+
+fn verify_node(region: &Region, graph: &Graph, position: usize, node: &Node) -> Result<(), String> {
+    let mut types: SmallVec<[&TensorType; 4]> = SmallVec::new();
+    for input in &node.inputs {
+        let at = input.node as usize;
+        if at >= position {
+            return Err(format!("it takes %{at}, which is not computed yet"));
+        }
+        match graph.nodes()[at].outputs.get(input.output as usize) {
+            Some(ty) => types.push(ty),
+            None => return Err(format!("it takes output {} of %{at}, which has fewer", input.output)),
+        }
+    }
+    if let Op::Parameter { index, ty } = &node.op {
+        match region.inputs().get(*index) {
+            Some(input) if input == ty => {}
+            Some(input) => return Err(format!("input {index} is {input}, the node says {ty}")),
+            None => return Err(format!("the region has {} inputs, not {index}", region.inputs().len())),
+        }
+    }
+    operands(&node.op, &types)?;
+    let inferred = infer::infer(&node.op, &types).map_err(|error| error.to_string())?;
+    if inferred != node.outputs {
+        return Err(format!("its types are {}, not {}", list(&inferred), list(&node.outputs)));
+    }
+    Ok(())
+}
+
+/// Checks what the builder guarantees and `infer` relies on: how many operands there are, that axes are in
+/// range, and that regions take what the node passes.
+pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
+    let exactly = |count: usize| {
+        if types.len() == count {
+            Ok(())
+        } else {
+            Err(format!("{} operands, {count} are required", types.len()))
+        }
+    };
+    let ascending = |axes: &[Axis], rank: usize| {
+        in_range(axes, rank)?;
+        if axes.windows(2).all(|pair| pair[0] < pair[1]) {
+            Ok(())
+        } else {
+            Err("axes must ascend".to_owned())
+        }
+    };
+    let rank = |operand: usize| types[operand].shape.rank();
+    match op {
+        Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. } => {
+            exactly(0)
+        }
+        Op::Unary(_)
+        | Op::AsType { .. }
+        | Op::Bitcast { .. }
+        | Op::Reshape { .. }
+        | Op::Broadcast { .. }
+        | Op::Transpose { .. }
+        | Op::StopGrad
+        | Op::Mark { .. } => exactly(1),
+        Op::Binary(_) | Op::Pad { .. } => exactly(2),
+        Op::Select | Op::Clip => exactly(3),
+        Op::Concatenate { .. } | Op::Hook(_) => Ok(()),
+        Op::Squeeze { axes } | Op::Reverse { axes } | Op::Reduce { axes, op: _, keep_axes: _ } => {
+            exactly(1)?;
+            ascending(axes, rank(0))
+        }
+        Op::ArgReduce { axis, op: _, keep_axis: _, tie_break: _, dtype: _ } => {
+            exactly(1)?;
+            in_range(axis.as_slice(), rank(0))
+        }
+        Op::Stack { axis, name: _ } => match types.first() {
+            Some(first) if *axis > first.shape.rank() => {
+                Err(format!("the new axis {axis} is beyond the rank {}", first.shape.rank()))
+            }
+            Some(_) | None => Ok(()),
+        },
+        Op::Slice { starts, lengths: _, strides: _ } => match starts {
+            Starts::Static(_) => exactly(1),
+            Starts::Dynamic if types.is_empty() => exactly(1),
+            Starts::Dynamic => exactly(1 + rank(0)),
+        },
+        Op::PutSlice { starts } => match starts {
+            Starts::Static(starts) => {
+                exactly(2)?;
+                let (whole, part) = (types[0].shape.sizes(), types[1].shape.sizes());
+                let fits = starts.len() == whole.len()
+                    && part.len() == whole.len()
+                    && starts.iter().zip(part).zip(whole).all(|((start, part), whole)| {
+                        start.checked_add(*part).is_some_and(|end| end <= *whole)
+                    });
+                if fits { Ok(()) } else { Err(format!("{} does not fit at {starts:?}", types[1])) }
+            }
+            Starts::Dynamic if types.is_empty() => exactly(2),
+            Starts::Dynamic => exactly(2 + rank(0)),
+        },
+        Op::Dot { contract_a, batch_a, contract_b, batch_b } => {
+            exactly(2)?;
+            for (side, contract, batch) in [(0, contract_a, batch_a), (1, contract_b, batch_b)] {
+                in_range(contract, rank(side))?;
+                in_range(batch, rank(side))?;
+                if contract.iter().enumerate().any(|(i, axis)| contract[..i].contains(axis)) {
+                    return Err("a contracted axis is given twice".to_owned());
+                }
+            }
+            Ok(())
+        }
+        Op::Cond(op) => cond(op, types),
+        Op::While(op) => while_(op, types),
+        Op::CustomGrad(op) => custom_grad(op, types),
+        Op::Block(Block::LogicalNot | Block::Phase) => exactly(1),
+        Op::Block(Block::Logsumexp { axes, keep_axes: _ }) => {
+            exactly(1)?;
+            ascending(axes, rank(0))
+        }
+        Op::Block(Block::AllClose { equal_nan: _, rtol: _, atol: _ }) => exactly(2),
+    }
+}
+
+fn in_range(axes: &[Axis], rank: usize) -> Result<(), String> {
+    match axes.iter().find(|axis| axis.index() >= rank) {
+        Some(axis) => Err(format!("axis {axis} is beyond the rank {rank}")),
+        None => Ok(()),
+    }
+}
+
+fn cond(op: &CondOp, types: &[&TensorType]) -> Result<(), String> {
+    if op.branches.len() < 2 {
+        return Err(format!("{} branches, at least 2 are required", op.branches.len()));
+    }
+    let Some(captures) = types.get(op.branches.len() - 1..) else {
+        return Err(format!("{} operands for {} branches", types.len(), op.branches.len()));
+    };
+    op.branches.iter().try_for_each(|branch| signature("branch", branch, &[], captures))
+}
+
+fn while_(op: &WhileOp, types: &[&TensorType]) -> Result<(), String> {
+    let Some((state, captures)) = types.split_at_checked(op.state) else {
+        return Err(format!("{} operands, of which {} are state", types.len(), op.state));
+    };
+    signature("condition", &op.cond, state, captures)?;
+    signature("body", &op.body, state, captures)
+}
+
+fn custom_grad(op: &CustomGradOp, types: &[&TensorType]) -> Result<(), String> {
+    let own = op.values.checked_add(op.inputs).filter(|&own| own <= types.len());
+    let Some(own) = own else {
+        let (values, inputs) = (op.values, op.inputs);
+        return Err(format!("{} operands, of which {values} are values and {inputs} inputs", types.len()));
+    };
+    signature("rule", &op.rule, &types[..op.values], &types[own..])
+}
+
+/// A region takes the parameters, then the captures.
+fn signature(
+    what: &str,
+    region: &Region,
+    parameters: &[&TensorType],
+    captures: &[&TensorType],
+) -> Result<(), String> {
+    let passed = || parameters.iter().chain(captures).copied();
+    let fits = region.parameter_count() == parameters.len() && region.inputs().iter().eq(passed());
+    if fits {
+        return Ok(());
+    }
+    Err(format!(
+        "the {what} takes {} parameters of {}, the node passes {} of {}",
+        region.parameter_count(),
+        list(region.inputs()),
+        parameters.len(),
+        list(passed())
+    ))
+}
+
+/// `(f32[2], s32)`.
+fn list<'a>(types: impl IntoIterator<Item = &'a TensorType>) -> String {
+    let mut out = "(".to_owned();
+    for (position, ty) in types.into_iter().enumerate() {
+        let comma = if position == 0 { "" } else { ", " };
+        // Writing to a string does not fail.
+        let _ = write!(out, "{comma}{ty}");
+    }
+    out.push(')');
+    out
+}

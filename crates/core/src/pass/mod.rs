@@ -1,3 +1,63 @@
 //! Passes: a region in, a region out, with the same inputs and the same result types.
+//!
+//! Every pass walks the nodes in order, so that no chain of nodes is too long for the stack; only the nesting
+//! of regions recurses. What a pass gives is verified in tests and wherever [`verify::set_always`] says so.
 
+mod cse;
+mod dce;
+mod fold;
 pub mod simplify;
+mod simplifier;
+
+pub use cse::cse;
+pub use dce::dce;
+pub use fold::fold;
+pub use simplifier::simplify;
+
+use crate::error::Result;
+use crate::graph::{Graph, Node, Value, Values};
+use crate::region::Region;
+use crate::verify;
+
+/// Builds a region anew, node by node: `each` gets a node and where its inputs are now, and says where its
+/// outputs are. Nodes that it makes get the location of the node that it was given.
+fn rebuild(
+    region: &Region,
+    mut each: impl FnMut(&mut Graph, usize, &Node, Values) -> Result<Values>,
+) -> Result<Region> {
+    let old = region.graph();
+    let mut graph = Graph::new();
+    let mut moved: Vec<Values> = Vec::with_capacity(old.len());
+    for (position, node) in old.nodes().iter().enumerate() {
+        let inputs = node.inputs.iter().filter_map(|&input| find(&moved, input)).collect();
+        graph.set_location(node.location.clone());
+        moved.push(each(&mut graph, position, node, inputs)?);
+    }
+    let results = region.results().iter().map(|&result| {
+        find(&moved, result).expect("a pass keeps what the results are computed from")
+    });
+    let results = results.collect();
+    Ok(Region::new(graph, region.inputs().to_vec(), region.parameter_count(), results))
+}
+
+/// Where an old value is now; nowhere when a pass has dropped its node.
+fn find(moved: &[Values], value: Value) -> Option<Value> {
+    moved[value.node as usize].get(value.output as usize).copied()
+}
+
+/// The end of every pass.
+///
+/// # Panics
+/// When verification is on and the pass has made what is not legal, or has changed the region's signature.
+fn finish(pass: &str, old: &Region, new: Region) -> Region {
+    if verify::is_on() {
+        if let Err(problem) = verify::verify(&new) {
+            panic!("{pass} made an illegal graph: {problem}\n{:?}", new.graph());
+        }
+        let same = old.inputs() == new.inputs()
+            && old.parameter_count() == new.parameter_count()
+            && old.result_types().eq(new.result_types());
+        assert!(same, "{pass} changed the signature of {old:?} to {new:?}");
+    }
+    new
+}

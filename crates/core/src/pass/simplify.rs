@@ -1,4 +1,4 @@
-//! Rewrites that keep what a value is and make its graph smaller.
+//! Rewrites of single nodes that keep what a value is and make its graph smaller.
 
 use crate::builder::Builder;
 use crate::dtype::{DType, Kind};
@@ -20,7 +20,9 @@ use crate::shape::TensorType;
 /// What `infer` has against the simpler op; none is known that it has not against `op` too.
 pub fn at_construction(graph: &mut Graph, op: &Op, operands: &[Value]) -> Result<Option<Value>> {
     match op {
-        Op::Parameter { index, .. } => Ok(graph.find_parameter(*index)),
+        Op::Parameter { index, ty } => {
+            Ok(graph.find_parameter(*index).filter(|&value| graph.ty(value) == ty))
+        }
         Op::Constant(scalar) => Ok(graph.find_constant(*scalar)),
         Op::Binary(op) => {
             let &[a, b] = operands else { return Ok(None) };
@@ -137,7 +139,7 @@ fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Result<Option<
 }
 
 /// The number that a value is, everywhere if it has several elements.
-fn constant(graph: &Graph, value: Value) -> Option<Scalar> {
+pub(super) fn constant(graph: &Graph, value: Value) -> Option<Scalar> {
     let mut node = graph.node(value);
     if let Op::Broadcast { .. } = &node.op {
         node = graph.node(node.inputs[0]);

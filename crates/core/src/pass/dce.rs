@@ -1,0 +1,35 @@
+//! Dead code.
+
+use super::{finish, rebuild};
+use crate::error::Result;
+use crate::graph::Values;
+use crate::region::Region;
+
+/// Drops every node that neither a result nor an effect needs. Inputs keep their numbers, and effects their
+/// order, even where nothing uses them.
+///
+/// # Errors
+/// None is known; the signature is that of all passes.
+pub fn dce(region: &Region) -> Result<Region> {
+    let nodes = region.graph().nodes();
+    let mut live = vec![false; nodes.len()];
+    for result in region.results() {
+        live[result.node as usize] = true;
+    }
+    // Inputs come before their users, so one walk backwards sees every user first.
+    for (position, node) in nodes.iter().enumerate().rev() {
+        if live[position] || node.op.has_effect() {
+            live[position] = true;
+            for input in &node.inputs {
+                live[input.node as usize] = true;
+            }
+        }
+    }
+    let new = rebuild(region, |graph, position, node, inputs| {
+        if !live[position] {
+            return Ok(Values::new());
+        }
+        Ok(graph.push_typed(node.op.clone(), inputs, node.outputs.clone()))
+    })?;
+    Ok(finish("dce", region, new))
+}

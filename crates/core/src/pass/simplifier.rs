@@ -1,0 +1,164 @@
+//! The passes together, and what they need to reach into regions.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::fold::fold_node;
+use super::simplify::{at_construction, constant};
+use super::{cse, dce, finish, rebuild};
+use crate::backend::Backend;
+use crate::error::Result;
+use crate::graph::{Graph, Node, Value, Values};
+use crate::op::{CondOp, CustomGradOp, Op, WhileOp};
+use crate::region::Region;
+use crate::scalar::{Number, Scalar};
+
+/// Makes a region smaller, and the regions inside it first: constants are folded on `backend`, what
+/// [`at_construction`] knows is applied again, known branches of a `cond` are inlined, a `while` that makes no
+/// trip vanishes, common subexpressions are computed once, and dead code goes.
+///
+/// # Errors
+/// None is known; ops that the backend refuses to fold stay.
+pub fn simplify(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
+    Simplifier { backend, known: FxHashMap::default() }.region(region)
+}
+
+struct Simplifier<'a> {
+    backend: &'a Arc<dyn Backend>,
+    /// What a region became, by its address. Both are kept, so that no address is used again.
+    known: FxHashMap<*const Region, (Arc<Region>, Arc<Region>)>,
+}
+
+impl Simplifier<'_> {
+    fn region(&mut self, region: &Region) -> Result<Region> {
+        let rewritten =
+            rebuild(region, |graph, _, node, inputs| self.node(graph, &node.op, inputs, &node.outputs))?;
+        dce(&cse(&finish("simplify", region, rewritten))?)
+    }
+
+    /// A shared region is simplified once, and stays shared.
+    fn inner(&mut self, region: &Arc<Region>) -> Result<Arc<Region>> {
+        if let Some((_, new)) = self.known.get(&Arc::as_ptr(region)) {
+            return Ok(new.clone());
+        }
+        let new = self.region(region)?;
+        let new = if new == **region { region.clone() } else { Arc::new(new) };
+        self.known.insert(Arc::as_ptr(region), (region.clone(), new.clone()));
+        self.known.insert(Arc::as_ptr(&new), (new.clone(), new.clone()));
+        Ok(new)
+    }
+
+    /// Adds what a node has become to the graph.
+    fn node(
+        &mut self,
+        graph: &mut Graph,
+        op: &Op,
+        inputs: Values,
+        outputs: &crate::op::Outputs,
+    ) -> Result<Values> {
+        let op = self.with_inner(op)?;
+        if let Op::Cond(cond) = &op
+            && let Some(values) = self.cond(graph, cond, &inputs, outputs)?
+        {
+            return Ok(values);
+        }
+        if let Op::While(loop_) = &op
+            && makes_no_trip(loop_)
+        {
+            return Ok(inputs[..loop_.state].into());
+        }
+        if let Some(value) = fold_node(graph, &op, &inputs, outputs, self.backend)? {
+            return Ok(SmallVec::from_elem(value, 1));
+        }
+        if let Some(value) = at_construction(graph, &op, &inputs)? {
+            return Ok(SmallVec::from_elem(value, 1));
+        }
+        Ok(graph.push_typed(op, inputs, outputs.clone()))
+    }
+
+    /// The op with its regions simplified.
+    fn with_inner(&mut self, op: &Op) -> Result<Op> {
+        Ok(if let Op::Cond(op) = op {
+            let branches: Result<_> = op.branches.iter().map(|branch| self.inner(branch)).collect();
+            Op::Cond(CondOp { branches: branches? })
+        } else if let Op::While(op) = op {
+            let (cond, body) = (self.inner(&op.cond)?, self.inner(&op.body)?);
+            Op::While(WhileOp { cond, body, ..*op })
+        } else if let Op::CustomGrad(op) = op {
+            Op::CustomGrad(CustomGradOp { rule: self.inner(&op.rule)?, ..*op })
+        } else {
+            op.clone()
+        })
+    }
+
+    /// What a cond becomes whose predicates are known, or some of them.
+    fn cond(
+        &mut self,
+        graph: &mut Graph,
+        op: &CondOp,
+        inputs: &[Value],
+        outputs: &crate::op::Outputs,
+    ) -> Result<Option<Values>> {
+        let (predicates, captures) = inputs.split_at(op.branches.len() - 1);
+        let (mut open, mut branches) = (Values::new(), SmallVec::<[Arc<Region>; 2]>::new());
+        let mut last = &op.branches[predicates.len()];
+        for (&predicate, branch) in predicates.iter().zip(&op.branches) {
+            match constant(graph, predicate) {
+                Some(scalar) if is_zero(scalar) => {}
+                Some(_) => {
+                    last = branch;
+                    break;
+                }
+                None => {
+                    open.push(predicate);
+                    branches.push(branch.clone());
+                }
+            }
+        }
+        if open.is_empty() {
+            return Ok(Some(self.inline(graph, last, captures)?));
+        }
+        if branches.len() + 1 == op.branches.len() {
+            return Ok(None);
+        }
+        branches.push(last.clone());
+        open.extend_from_slice(captures);
+        Ok(Some(graph.push_typed(Op::Cond(CondOp { branches }), open, outputs.clone())))
+    }
+
+    /// Puts a branch in the place of its cond.
+    fn inline(&mut self, graph: &mut Graph, branch: &Region, captures: &[Value]) -> Result<Values> {
+        let outer = graph.set_location(None);
+        let mut moved: Vec<Values> = Vec::with_capacity(branch.graph().len());
+        for Node { op, inputs, outputs, location } in branch.graph().nodes() {
+            if let Op::Parameter { index, .. } = op {
+                moved.push(SmallVec::from_elem(captures[*index], 1));
+                continue;
+            }
+            let inputs =
+                inputs.iter().map(|input| moved[input.node as usize][input.output as usize]).collect();
+            graph.set_location(location.clone());
+            moved.push(self.node(graph, op, inputs, outputs)?);
+        }
+        graph.set_location(outer);
+        let results = branch.results().iter();
+        Ok(results.map(|result| moved[result.node as usize][result.output as usize]).collect())
+    }
+}
+
+/// Whether the condition is zero before the first trip. An effect in it has to be seen once all the same.
+fn makes_no_trip(op: &WhileOp) -> bool {
+    let known = constant(op.cond.graph(), op.cond.results()[0]);
+    !op.cond.has_effects() && (op.trips == Some(0) || known.is_some_and(is_zero))
+}
+
+/// Whether a predicate is false: zeros of both signs are, NaN is not.
+fn is_zero(scalar: Scalar) -> bool {
+    match scalar.value() {
+        Number::Int(value) => value == 0,
+        Number::Float(value) => value == 0.0,
+        Number::Complex(value) => value.re == 0.0 && value.im == 0.0,
+    }
+}
