@@ -1,1 +1,13 @@
-//! Placeholder
+//! The CPU: buffers, kernels, and a thread pool of its own.
+//!
+//! [`cpu_backend`] is all that most programs need: it places tensors and runs one op at a time.
+
+mod backend;
+mod buffer;
+mod kernels;
+mod memory;
+mod par;
+mod view;
+
+pub use backend::{CpuBackend, cpu_backend};
+pub use buffer::CpuBuffer;

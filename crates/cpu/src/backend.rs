@@ -1,0 +1,212 @@
+//! The backend: one op at a time, on buffers.
+
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand};
+use defn_core::op::{Block, Op};
+use defn_core::{ErrorKind, Result, TensorType, form};
+use smallvec::{SmallVec, smallvec};
+
+use crate::buffer::{CpuBuffer, Storage, Window, adopt};
+use crate::kernels::create;
+use crate::par::Par;
+use crate::view::{View, ViewMut, element_align};
+
+/// Runs ops on the CPU.
+#[derive(Debug)]
+pub struct CpuBackend {
+    par: Par,
+}
+
+/// The CPU backend of this process.
+pub fn cpu_backend() -> Arc<dyn Backend> {
+    static BACKEND: OnceLock<Arc<CpuBackend>> = OnceLock::new();
+    BACKEND.get_or_init(|| Arc::new(CpuBackend { par: Par::Pool })).clone()
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &str {
+        "cpu"
+    }
+
+    fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
+        Ok(buffer(adopt(bytes, ty.byte_size(), element_align(ty))?))
+    }
+
+    fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
+        let run = Run { op: form::name(op), par: self.par, operands, outputs };
+        match op {
+            // create
+            Op::Constant(scalar) => run.fresh(|_, out, par| create::constant(*scalar, out, par)),
+            Op::Literal(literal) => run.literal(literal.bytes().clone()),
+            Op::Iota { axis, .. } => run.fresh(|_, out, par| create::iota(*axis, out, par)),
+            Op::Eye { .. } => run.fresh(|_, out, par| create::eye(out, par)),
+
+            // elementwise
+            Op::Unary(_) | Op::Binary(_) | Op::AsType { .. } | Op::Bitcast { .. } | Op::Select | Op::Clip => {
+                run.refuse("it has no kernel for it")
+            }
+
+            // shape
+            Op::Reshape { .. } | Op::Squeeze { .. } => run.share(),
+            Op::Broadcast { .. }
+            | Op::Transpose { .. }
+            | Op::Pad { .. }
+            | Op::Reverse { .. }
+            | Op::Concatenate { .. }
+            | Op::Stack { .. }
+            | Op::Slice { .. }
+            | Op::PutSlice { .. } => run.refuse("it has no kernel for it"),
+
+            // reduce
+            Op::Reduce { .. } | Op::ArgReduce { .. } => run.refuse("it has no kernel for it"),
+
+            // linalg
+            Op::Dot { .. } => run.refuse("it has no kernel for it"),
+
+            // control
+            Op::StopGrad | Op::Mark { .. } => run.share(),
+            Op::Parameter { .. } | Op::Cond(_) | Op::While(_) | Op::CustomGrad(_) | Op::Hook(_) => {
+                run.refuse("it runs no regions and no host functions")
+            }
+
+            // block
+            Op::Block(_) => run.refuse("it has no native form of it"),
+        }
+    }
+
+    fn has_native(&self, block: &Block) -> bool {
+        match block {
+            Block::LogicalNot | Block::Phase | Block::Logsumexp { .. } | Block::AllClose { .. } => false,
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The operands of one op as kernels see them.
+pub(crate) type Views<'a> = SmallVec<[View<'a>; 3]>;
+
+/// One op being run.
+struct Run<'a> {
+    op: &'static str,
+    par: Par,
+    operands: SmallVec<[Operand; 3]>,
+    outputs: &'a [TensorType],
+}
+
+impl Run<'_> {
+    /// Runs a kernel into new memory; for ops of one output.
+    fn fresh(self, kernel: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>) -> Result<Buffers> {
+        let [ty] = self.outputs else { unreachable!("{} has one output", self.op) };
+        let windows = self.windows()?;
+        let mut storage = Storage::allocate(self.op, ty.byte_size())?;
+        let start = storage.start_mut().expect("allocated memory is ours");
+        let views: Views<'_> = self
+            .operands
+            .iter()
+            .zip(&windows)
+            .map(|(operand, w)| View::new(&operand.ty, w.bytes()))
+            .collect();
+        // SAFETY: the storage was allocated for this type, and only this view reaches it.
+        let mut out = unsafe { ViewMut::new(ty, start) };
+        kernel(&views, &mut out, self.par)?;
+        // SAFETY: kernels write every element of their result.
+        let window = unsafe { Window::new(Arc::new(storage), 0, ty.byte_size()) };
+        Ok(smallvec![buffer(window)])
+    }
+
+    /// Runs a kernel in the memory of the first of these operands that is as large as the result, element by
+    /// element, and that nobody else holds; else into new memory.
+    fn in_place(
+        mut self,
+        candidates: &[usize],
+        kernel: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>,
+    ) -> Result<Buffers> {
+        let [ty] = self.outputs else { unreachable!("{} has one output", self.op) };
+        for &index in candidates {
+            let own = &self.operands[index].ty;
+            if own.dtype.storage_bytes() != ty.dtype.storage_bytes() || own.size() != ty.size() {
+                continue;
+            }
+            let Some((mut storage, offset)) = self.take(index)? else { continue };
+            let windows: SmallVec<[Option<Window>; 3]> = self
+                .operands
+                .iter()
+                .enumerate()
+                .map(|(i, operand)| (i != index).then(|| window(self.op, operand)).transpose())
+                .collect::<Result<_>>()?;
+            let start = storage.start_mut().expect("only memory of ours is taken");
+            // SAFETY: the operand's elements lie there, as wide and as many as the result's and so with room
+            // and aligned, and nobody else holds the storage.
+            let mut out = unsafe { ViewMut::new(ty, start.add(offset)) };
+            let views: Views<'_> = self
+                .operands
+                .iter()
+                .zip(&windows)
+                .map(|(operand, window)| match window {
+                    Some(window) => View::new(&operand.ty, window.bytes()),
+                    None => View::aliasing(&operand.ty, &out),
+                })
+                .collect();
+            kernel(&views, &mut out, self.par)?;
+            // SAFETY: kernels write every element of their result.
+            let window = unsafe { Window::new(Arc::new(storage), offset, ty.byte_size()) };
+            return Ok(smallvec![buffer(window)]);
+        }
+        self.fresh(kernel)
+    }
+
+    /// The storage of an operand that nobody else holds, and where the operand begins in it. The operand is
+    /// unchanged where there is none.
+    fn take(&mut self, index: usize) -> Result<Option<(Storage, usize)>> {
+        let operand = &mut self.operands[index];
+        if Arc::strong_count(&operand.buffer) != 1 || Arc::weak_count(&operand.buffer) != 0 {
+            return Ok(None);
+        }
+        let Some(own) = Arc::get_mut(&mut operand.buffer) else { return Ok(None) };
+        let own = (own as &mut dyn Any).downcast_mut::<CpuBuffer>().expect("operands are on this backend");
+        own.take_unique(self.op)
+    }
+
+    /// The first operand's elements as they lie, under the output's type.
+    fn share(self) -> Result<Buffers> {
+        Ok(smallvec![buffer(window(self.op, &self.operands[0])?)])
+    }
+
+    /// Elements that the program holds.
+    fn literal(self, bytes: Arc<[u8]>) -> Result<Buffers> {
+        struct Held(Arc<[u8]>);
+        impl AsRef<[u8]> for Held {
+            fn as_ref(&self) -> &[u8] {
+                &self.0
+            }
+        }
+        let ty = &self.outputs[0];
+        let memory = HostMemory::new(Arc::new(Held(bytes)));
+        Ok(smallvec![buffer(adopt(memory, ty.byte_size(), element_align(ty))?)])
+    }
+
+    /// Holds on all operands.
+    fn windows(&self) -> Result<SmallVec<[Window; 3]>> {
+        self.operands.iter().map(|operand| window(self.op, operand)).collect()
+    }
+
+    /// Says no.
+    fn refuse(self, why: &str) -> Result<Buffers> {
+        let backend = "cpu".to_owned();
+        Err(ErrorKind::BackendRefused { op: self.op, backend, why: why.to_owned() }.into())
+    }
+}
+
+fn buffer(window: Window) -> Arc<dyn Buffer> {
+    Arc::new(CpuBuffer::new(window))
+}
+
+fn window(op: &'static str, operand: &Operand) -> Result<Window> {
+    let own = operand.buffer.as_any().downcast_ref::<CpuBuffer>().expect("operands are on this backend");
+    own.window(op)
+}

@@ -1,0 +1,318 @@
+//! Where tensors lie on the CPU: shared storage, and windows of it.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::any::Any;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use defn_core::backend::{Backend, Buffer, BufferState, HostMemory};
+use defn_core::{ErrorKind, Result};
+
+use crate::backend::cpu_backend;
+use crate::memory;
+
+/// Storage begins at a multiple of this: a cache line, and the widest vector register.
+const ALIGN: usize = 64;
+
+/// Memory of our own, or that somebody lends.
+pub(crate) struct Storage {
+    owner: Owner,
+}
+
+enum Owner {
+    /// Taken from the allocator with this layout; dangling where the layout is empty.
+    Ours { start: NonNull<u8>, layout: Layout },
+    /// Kept alive, and never written.
+    Lent(HostMemory),
+}
+
+// SAFETY: memory of ours has no other owner, and it is written only by who holds the storage alone, before it
+// is shared.
+unsafe impl Send for Storage {}
+// SAFETY: shared storage is only read.
+unsafe impl Sync for Storage {}
+
+impl Storage {
+    /// Uninitialised memory of our own. `op` is for the message.
+    ///
+    /// # Errors
+    /// When there is not enough.
+    pub(crate) fn allocate(op: &'static str, bytes: usize) -> Result<Storage> {
+        let refused = |available| ErrorKind::OutOfMemory { op, requested: bytes, available };
+        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| refused(isize::MAX as usize))?;
+        if bytes == 0 {
+            let start = layout.dangling_ptr();
+            return Ok(Storage { owner: Owner::Ours { start, layout } });
+        }
+        memory::reserve(bytes).map_err(refused)?;
+        // SAFETY: the layout is not empty.
+        let start = NonNull::new(unsafe { alloc(layout) }).ok_or_else(|| refused(0))?;
+        Ok(Storage { owner: Owner::Ours { start, layout } })
+    }
+
+    /// Where the memory begins. Only the first `len` bytes may be accessed.
+    pub(crate) fn start(&self) -> *const u8 {
+        match &self.owner {
+            Owner::Ours { start, .. } => start.as_ptr(),
+            Owner::Lent(memory) => memory.bytes().as_ptr(),
+        }
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn len(&self) -> usize {
+        match &self.owner {
+            Owner::Ours { layout, .. } => layout.size(),
+            Owner::Lent(memory) => memory.bytes().len(),
+        }
+    }
+
+    /// Whether the memory may be written at all.
+    fn is_ours(&self) -> bool {
+        match &self.owner {
+            Owner::Ours { .. } => true,
+            Owner::Lent(_) => false,
+        }
+    }
+
+    /// Where to write, for who holds the storage alone; nothing for lent memory.
+    pub(crate) fn start_mut(&mut self) -> Option<*mut u8> {
+        match &self.owner {
+            Owner::Ours { start, .. } => Some(start.as_ptr()),
+            Owner::Lent(_) => None,
+        }
+    }
+}
+
+impl Drop for Storage {
+    fn drop(&mut self) {
+        match &self.owner {
+            Owner::Ours { start, layout } if layout.size() > 0 => {
+                // SAFETY: it was allocated with this layout, and nobody else holds it any more.
+                unsafe { dealloc(start.as_ptr(), *layout) }
+            }
+            Owner::Ours { .. } | Owner::Lent(_) => {}
+        }
+    }
+}
+
+impl fmt::Debug for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match &self.owner {
+            Owner::Ours { .. } => "ours",
+            Owner::Lent(_) => "lent",
+        };
+        write!(f, "Storage({} bytes, {kind})", self.len())
+    }
+}
+
+/// Initialised bytes of a storage, which they keep alive.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    storage: Arc<Storage>,
+    offset: usize,
+    len: usize,
+}
+
+impl Window {
+    /// The bytes `offset..offset + len` of a storage.
+    ///
+    /// # Safety
+    /// They are initialised, and stay unwritten while the window or a clone of it lives.
+    ///
+    /// # Panics
+    /// When the storage is shorter.
+    pub(crate) unsafe fn new(storage: Arc<Storage>, offset: usize, len: usize) -> Window {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= storage.len()), "a window of {storage:?}");
+        Window { storage, offset, len }
+    }
+
+    /// A part of the window.
+    ///
+    /// # Panics
+    /// When the window is shorter.
+    pub(crate) fn part(&self, offset: usize, len: usize) -> Window {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "a part of {self:?}");
+        Window { storage: self.storage.clone(), offset: self.offset + offset, len }
+    }
+
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match &self.storage.owner {
+            // Asked again each time: it is the lender's promise that the bytes stay, not ours.
+            Owner::Lent(memory) => &memory.bytes()[self.offset..self.offset + self.len],
+            Owner::Ours { start, .. } => {
+                // SAFETY: the range is inside the storage and initialised, as `new` demands, and the storage
+                // lives as long as the window; an empty range is aligned and not null.
+                unsafe { std::slice::from_raw_parts(start.as_ptr().add(self.offset), self.len) }
+            }
+        }
+    }
+
+    /// Where the window begins in its storage.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// How many bytes it has.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The storage, if nobody else holds it and it may be written.
+    pub(crate) fn into_unique(self) -> std::result::Result<Storage, Window> {
+        let Window { storage, offset, len } = self;
+        match Arc::try_unwrap(storage) {
+            Ok(storage) if storage.is_ours() => Ok(storage),
+            Ok(lent) => Err(Window { storage: Arc::new(lent), offset, len }),
+            Err(storage) => Err(Window { storage, offset, len }),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Window {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+/// A buffer of the CPU backend: a window of storage, and whether it is still there.
+#[derive(Debug)]
+pub struct CpuBuffer {
+    slot: Mutex<Slot>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Live(Window),
+    Freed,
+    Donated,
+}
+
+impl Slot {
+    fn window(&self, op: &'static str) -> Result<Window> {
+        match self {
+            Slot::Live(window) => Ok(window.clone()),
+            Slot::Freed => Err(ErrorKind::BufferGone { op, state: "freed" }.into()),
+            Slot::Donated => Err(ErrorKind::BufferGone { op, state: "donated" }.into()),
+        }
+    }
+}
+
+impl CpuBuffer {
+    /// A buffer of these bytes.
+    pub(crate) fn new(window: Window) -> CpuBuffer {
+        CpuBuffer { slot: Mutex::new(Slot::Live(window)) }
+    }
+
+    /// A hold on the bytes, which freeing the buffer does not end. `op` is for the message.
+    ///
+    /// # Errors
+    /// When they are gone.
+    pub(crate) fn window(&self, op: &'static str) -> Result<Window> {
+        self.lock().window(op)
+    }
+
+    /// The storage and where the window begins in it, if nobody else holds the storage and it may be written.
+    /// The buffer says then that it was donated, else it is unchanged.
+    ///
+    /// # Errors
+    /// When the bytes are gone.
+    pub(crate) fn take_unique(&mut self, op: &'static str) -> Result<Option<(Storage, usize)>> {
+        let slot = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(slot, Slot::Donated) {
+            Slot::Live(window) => {
+                let offset = window.offset();
+                match window.into_unique() {
+                    Ok(storage) => Ok(Some((storage, offset))),
+                    Err(window) => {
+                        *slot = Slot::Live(window);
+                        Ok(None)
+                    }
+                }
+            }
+            gone @ (Slot::Freed | Slot::Donated) => {
+                *slot = gone;
+                slot.window(op).map(|_| None)
+            }
+        }
+    }
+
+    /// Gives the elements away: the new buffer has them, and this one says from now on that they were donated.
+    ///
+    /// # Errors
+    /// When they are gone already.
+    pub fn donate(&self) -> Result<CpuBuffer> {
+        let mut slot = self.lock();
+        let window = slot.window("donate")?;
+        *slot = Slot::Donated;
+        Ok(CpuBuffer::new(window))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slot> {
+        // Nothing can panic while the lock is held, and a slot is whole at every moment.
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Buffer for CpuBuffer {
+    fn backend(&self) -> Arc<dyn Backend> {
+        cpu_backend()
+    }
+
+    fn read(&self, out: &mut [u8]) -> Result<()> {
+        let window = self.window("read")?;
+        out.copy_from_slice(&window.bytes()[..out.len()]);
+        Ok(())
+    }
+
+    fn host(&self) -> Result<Option<HostMemory>> {
+        Ok(Some(HostMemory::new(Arc::new(self.window("read")?))))
+    }
+
+    fn state(&self) -> BufferState {
+        match &*self.lock() {
+            Slot::Live(_) => BufferState::Live,
+            Slot::Freed => BufferState::Freed,
+            Slot::Donated => BufferState::Donated,
+        }
+    }
+
+    fn deallocate(&self) -> bool {
+        let mut slot = self.lock();
+        let was_live = match &*slot {
+            Slot::Live(_) => true,
+            Slot::Freed | Slot::Donated => return false,
+        };
+        *slot = Slot::Freed;
+        was_live
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+/// Keeps host memory as a window without a copy where its elements are aligned, else copies it.
+///
+/// # Errors
+/// When there is no memory for the copy.
+pub(crate) fn adopt(memory: HostMemory, len: usize, align: usize) -> Result<Window> {
+    let bytes = memory.bytes();
+    assert!(bytes.len() >= len, "{} bytes of host memory for {len}", bytes.len());
+    if bytes.as_ptr().addr().is_multiple_of(align) {
+        let storage = Arc::new(Storage { owner: Owner::Lent(memory) });
+        // SAFETY: a slice of bytes is initialised, and lent memory is never written.
+        return Ok(unsafe { Window::new(storage, 0, len) });
+    }
+    let mut storage = Storage::allocate("tensor", len)?;
+    let start = storage.start_mut().expect("allocated memory is ours");
+    // SAFETY: both ranges have `len` bytes, and the new one overlaps nothing.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, len) };
+    // SAFETY: the copy has initialised it.
+    Ok(unsafe { Window::new(Arc::new(storage), 0, len) })
+}

@@ -1,0 +1,201 @@
+//! Conversions from element to element, by the rules of `as_type`.
+//!
+//! Integers wrap. Floats become integers by truncation, saturating, NaN as 0. Floats round to the nearest, ties
+//! to even. Complex numbers lose their imaginary part where the target has none.
+
+use std::mem::MaybeUninit;
+
+use defn_core::DType;
+use defn_core::scalar::{E4M3FN, E5M2, Float8};
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use super::TILE;
+
+/// The conversion of one element.
+pub(crate) trait CastFrom<S> {
+    /// Converts.
+    fn cast_from(x: S) -> Self;
+
+    /// Converts, and where the target is f32 and cannot hold the value, gives the neighbour whose last bit is
+    /// 1. Rounding that once more to 22 bits or fewer gives what rounding the value at once would.
+    fn cast_odd(x: S) -> Self;
+}
+
+macro_rules! cast {
+    ($($from:ty => $($to:ty),*;)*) => {$($(
+        impl CastFrom<$from> for $to {
+            fn cast_from(x: $from) -> $to { x as $to }
+            fn cast_odd(x: $from) -> $to { x as $to }
+        }
+    )*)*};
+}
+// `as` between numbers is what the rules above say.
+cast! {
+    u8 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
+    u16 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
+    u32 => u8, u16, u32, u64, i8, i16, i32, i64, f64;
+    u64 => u8, u16, u32, u64, i8, i16, i32, i64, f64;
+    i8 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
+    i16 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
+    i32 => u8, u16, u32, u64, i8, i16, i32, i64, f64;
+    i64 => u8, u16, u32, u64, i8, i16, i32, i64, f64;
+    f32 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
+    f64 => u8, u16, u32, u64, i8, i16, i32, i64, f64;
+}
+
+macro_rules! cast_odd {
+    ($($from:ty, $back:ty;)*) => {$(
+        impl CastFrom<$from> for f32 {
+            fn cast_from(x: $from) -> f32 { x as f32 }
+
+            fn cast_odd(x: $from) -> f32 {
+                let near = x as f32;
+                let back = near as $back;
+                let exact = x as $back;
+                // NaN is unequal to itself, and keeps its bits; the odd neighbour of an overflow is finite.
+                if back == exact || near.is_nan() || near.to_bits() & 1 == 1 {
+                    return near;
+                }
+                // The bits of floats of one sign count up with the magnitude.
+                let grows = (exact > back) == (near > 0 as f32);
+                f32::from_bits(if grows { near.to_bits() + 1 } else { near.to_bits() - 1 })
+            }
+        }
+    )*};
+}
+cast_odd! {
+    u32, f64;
+    i32, f64;
+    u64, i128;
+    i64, i128;
+    f64, f64;
+}
+
+macro_rules! cast_complex {
+    ($($part:ty: $($real:ty),*;)*) => {$(
+        $(
+            impl CastFrom<Complex<$part>> for $real {
+                fn cast_from(x: Complex<$part>) -> $real { CastFrom::cast_from(x.re) }
+                fn cast_odd(x: Complex<$part>) -> $real { CastFrom::cast_odd(x.re) }
+            }
+
+            impl CastFrom<$real> for Complex<$part> {
+                fn cast_from(x: $real) -> Self { Complex::new(CastFrom::cast_from(x), 0.0) }
+                fn cast_odd(x: $real) -> Self { CastFrom::cast_from(x) }
+            }
+        )*
+    )*};
+}
+cast_complex! {
+    f32: u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
+    f64: u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
+}
+
+macro_rules! cast_parts {
+    ($($from:ty => $to:ty;)*) => {$(
+        impl CastFrom<Complex<$from>> for Complex<$to> {
+            fn cast_from(x: Complex<$from>) -> Self { Complex::new(x.re as $to, x.im as $to) }
+            fn cast_odd(x: Complex<$from>) -> Self { CastFrom::cast_from(x) }
+        }
+    )*};
+}
+cast_parts! {
+    f32 => f32;
+    f32 => f64;
+    f64 => f32;
+    f64 => f64;
+}
+
+/// An element of `f8_e5m2`.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub(crate) struct E5m2(u8);
+
+/// An element of `f8_e4m3fn`.
+#[derive(Clone, Copy, Debug)]
+#[repr(transparent)]
+pub(crate) struct E4m3(u8);
+
+/// A small float, which computes as f32.
+pub(crate) trait Small: Copy {
+    /// The exact value.
+    fn wide(self) -> f32;
+}
+
+impl Small for E5m2 {
+    fn wide(self) -> f32 {
+        DECODED[0][usize::from(self.0)]
+    }
+}
+
+impl Small for E4m3 {
+    fn wide(self) -> f32 {
+        DECODED[1][usize::from(self.0)]
+    }
+}
+
+impl Small for f16 {
+    fn wide(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+impl Small for bf16 {
+    fn wide(self) -> f32 {
+        self.to_f32()
+    }
+}
+
+/// The values of all codes of both 8-bit floats.
+static DECODED: std::sync::LazyLock<[[f32; 256]; 2]> = std::sync::LazyLock::new(|| {
+    let table = |format: Float8| std::array::from_fn(|code| format.decode(code as u8) as f32);
+    [table(E5M2), table(E4M3FN)]
+});
+
+/// Rounds f32 values to a smaller float type.
+pub(crate) fn round_small(tile: &mut [f32], dtype: DType) {
+    match dtype {
+        DType::F16 => {
+            let mut narrow = [f16::ZERO; TILE];
+            for part in tile.chunks_mut(TILE) {
+                narrow[..part.len()].convert_from_f32_slice(part);
+                narrow[..part.len()].convert_to_f32_slice(part);
+            }
+        }
+        DType::BF16 => tile.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32()),
+        DType::F8E5M2 => tile.iter_mut().for_each(|x| *x = E5m2(E5M2.encode(f64::from(*x))).wide()),
+        DType::F8E4M3FN => tile.iter_mut().for_each(|x| *x = E4m3(E4M3FN.encode(f64::from(*x))).wide()),
+        other => unreachable!("{other} is not computed in f32"),
+    }
+}
+
+/// Rounds f32 values to elements of a smaller float type, one byte or two each.
+pub(crate) fn encode_small(tile: &[f32], dtype: DType, out: &mut [MaybeUninit<u8>]) {
+    match dtype {
+        DType::F16 => {
+            let mut narrow = [f16::ZERO; TILE];
+            for (part, out) in tile.chunks(TILE).zip(out.chunks_mut(2 * TILE)) {
+                narrow[..part.len()].convert_from_f32_slice(part);
+                for (x, out) in narrow[..part.len()].iter().zip(out.as_chunks_mut::<2>().0) {
+                    *out = x.to_ne_bytes().map(MaybeUninit::new);
+                }
+            }
+        }
+        DType::BF16 => {
+            for (&x, out) in tile.iter().zip(out.as_chunks_mut::<2>().0) {
+                *out = bf16::from_f32(x).to_ne_bytes().map(MaybeUninit::new);
+            }
+        }
+        DType::F8E5M2 => encode_bytes(tile, E5M2, out),
+        DType::F8E4M3FN => encode_bytes(tile, E4M3FN, out),
+        other => unreachable!("{other} is not computed in f32"),
+    }
+}
+
+fn encode_bytes(tile: &[f32], format: Float8, out: &mut [MaybeUninit<u8>]) {
+    for (&x, out) in tile.iter().zip(out) {
+        out.write(format.encode(f64::from(x)));
+    }
+}

@@ -1,0 +1,276 @@
+//! The types in which kernels compute.
+
+use std::mem::MaybeUninit;
+
+use defn_core::DType;
+use half::{bf16, f16};
+use num_complex::Complex;
+
+use super::cast::{CastFrom, E4m3, E5m2, encode_small, round_small};
+
+/// A type of which any bits are a value, so that memory can be read as it.
+///
+/// # Safety
+/// That is so, and the type has no padding.
+pub(crate) unsafe trait Plain: Copy + Send + Sync + 'static {}
+
+macro_rules! plain {
+    ($($ty:ty),*) => {$(
+        // SAFETY: numbers, arrays and `repr(C)` pairs of them have neither padding nor invalid bits.
+        unsafe impl Plain for $ty {}
+    )*};
+}
+plain!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64, f16, bf16, E5m2, E4m3);
+plain!(Complex<f32>, Complex<f64>, [u32; 2], [u64; 2]);
+
+/// A type in which kernels compute. Integers wrap.
+pub(crate) trait Element:
+    Plain
+    + PartialEq
+    + Default
+    + std::fmt::Debug
+    + CastFrom<u8>
+    + CastFrom<u16>
+    + CastFrom<u32>
+    + CastFrom<u64>
+    + CastFrom<i8>
+    + CastFrom<i16>
+    + CastFrom<i32>
+    + CastFrom<i64>
+    + CastFrom<f32>
+    + CastFrom<f64>
+    + CastFrom<Complex<f32>>
+    + CastFrom<Complex<f64>>
+{
+    /// The dtype whose elements lie in memory as this type.
+    const DTYPE: DType;
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+
+    /// The sum.
+    fn plus(self, other: Self) -> Self;
+    /// The difference.
+    fn minus(self, other: Self) -> Self;
+    /// The product.
+    fn times(self, other: Self) -> Self;
+    /// The negative.
+    fn negated(self) -> Self;
+    /// Whether it counts as true: everything but zero does, NaN too.
+    fn truth(self) -> bool;
+    /// Whether it is no number; for a complex number, whether either part is none.
+    fn nan(self) -> bool;
+
+    /// Brings values into the range and precision of a dtype that is computed in this type. They were
+    /// converted from a float if `from_float` is set, and then saturate where integers wrap.
+    fn fit(tile: &mut [Self], dtype: DType, from_float: bool);
+
+    /// Writes values to memory as elements of a dtype that is computed in this type, one byte or two each,
+    /// rounding floats and wrapping integers. Only for dtypes other than `DTYPE`.
+    fn encode(tile: &[Self], dtype: DType, out: &mut [MaybeUninit<u8>]);
+}
+
+/// Elements with an order.
+pub(crate) trait Real: Element + PartialOrd {
+    /// The greater; NaN if either is.
+    fn greater(self, other: Self) -> Self;
+    /// The lesser; NaN if either is.
+    fn lesser(self, other: Self) -> Self;
+    /// What truncated division leaves; the divisor of integers is not zero.
+    fn remainder(self, other: Self) -> Self;
+}
+
+/// Two's complement or unsigned integers.
+pub(crate) trait Integer: Real + Eq + Ord {
+    /// The width.
+    const BITS: u32;
+    /// Whether negative values exist.
+    const SIGNED: bool;
+    /// The bits, sign-extended if signed.
+    fn extended(self) -> u64;
+    /// The low bits.
+    fn truncated(bits: u64) -> Self;
+    /// The quotient, truncated; the divisor is not zero. Wraps.
+    fn quotient(self, other: Self) -> Self;
+    /// `|self|`; the most negative wraps.
+    fn magnitude(self) -> Self;
+    /// -1, 0 or 1.
+    fn signum(self) -> Self;
+}
+
+macro_rules! integer {
+    ($($ty:ty = $dtype:ident, $signed:literal, $wide:ty;)*) => {$(
+        impl Element for $ty {
+            const DTYPE: DType = DType::$dtype;
+            const ZERO: $ty = 0;
+            const ONE: $ty = 1;
+
+            fn plus(self, other: $ty) -> $ty { self.wrapping_add(other) }
+            fn minus(self, other: $ty) -> $ty { self.wrapping_sub(other) }
+            fn times(self, other: $ty) -> $ty { self.wrapping_mul(other) }
+            fn negated(self) -> $ty { self.wrapping_neg() }
+            fn truth(self) -> bool { self != 0 }
+            fn nan(self) -> bool { false }
+
+            fn fit(tile: &mut [$ty], dtype: DType, from_float: bool) {
+                let bits = dtype.bits() as u32;
+                if bits >= <$ty>::BITS {
+                    return;
+                }
+                if from_float {
+                    let high = <$ty>::MAX >> (<$ty>::BITS - bits);
+                    let low = if $signed { !high } else { 0 };
+                    tile.iter_mut().for_each(|x| *x = (*x).clamp(low, high));
+                } else {
+                    tile.iter_mut().for_each(|x| *x = narrow(*x, bits));
+                }
+            }
+
+            fn encode(tile: &[$ty], dtype: DType, out: &mut [MaybeUninit<u8>]) {
+                // Only the 2- and 4-bit types are computed in a wider integer, that of one byte.
+                assert_eq!(size_of::<$ty>(), 1, "{dtype} is not computed in {}", Self::DTYPE);
+                let bits = dtype.bits() as u32;
+                for (out, &x) in out.iter_mut().zip(tile) {
+                    out.write(narrow(x, bits) as u8);
+                }
+            }
+        }
+
+        impl Real for $ty {
+            fn greater(self, other: $ty) -> $ty { self.max(other) }
+            fn lesser(self, other: $ty) -> $ty { self.min(other) }
+            fn remainder(self, other: $ty) -> $ty { self.wrapping_rem(other) }
+        }
+
+        impl Integer for $ty {
+            const BITS: u32 = <$ty>::BITS;
+            const SIGNED: bool = $signed;
+            fn extended(self) -> u64 { self as $wide as u64 }
+            fn truncated(bits: u64) -> $ty { bits as $ty }
+            fn quotient(self, other: $ty) -> $ty { self.wrapping_div(other) }
+            fn magnitude(self) -> $ty { if self < Self::ZERO { self.wrapping_neg() } else { self } }
+            fn signum(self) -> $ty {
+                (self > 0) as $ty - if self < Self::ZERO { 1 } else { 0 }
+            }
+        }
+    )*};
+}
+integer! {
+    u8 = U8, false, u64;
+    u16 = U16, false, u64;
+    u32 = U32, false, u64;
+    u64 = U64, false, u64;
+    i8 = S8, true, i64;
+    i16 = S16, true, i64;
+    i32 = S32, true, i64;
+    i64 = S64, true, i64;
+}
+
+/// The low bits of an integer, extended as its type is.
+fn narrow<T: Integer>(x: T, bits: u32) -> T {
+    let shift = 64 - bits;
+    let raised = x.extended() << shift;
+    T::truncated(if T::SIGNED { (raised as i64 >> shift) as u64 } else { raised >> shift })
+}
+
+macro_rules! float {
+    ($ty:ty = $dtype:ident, $fit:expr, $encode:expr) => {
+        impl Element for $ty {
+            const DTYPE: DType = DType::$dtype;
+            const ZERO: $ty = 0.0;
+            const ONE: $ty = 1.0;
+
+            fn plus(self, other: $ty) -> $ty {
+                self + other
+            }
+            fn minus(self, other: $ty) -> $ty {
+                self - other
+            }
+            fn times(self, other: $ty) -> $ty {
+                self * other
+            }
+            fn negated(self) -> $ty {
+                -self
+            }
+            fn truth(self) -> bool {
+                self != 0.0
+            }
+            fn nan(self) -> bool {
+                self.is_nan()
+            }
+
+            fn fit(tile: &mut [$ty], dtype: DType, _: bool) {
+                if dtype != Self::DTYPE {
+                    $fit(tile, dtype);
+                }
+            }
+
+            fn encode(tile: &[$ty], dtype: DType, out: &mut [MaybeUninit<u8>]) {
+                $encode(tile, dtype, out)
+            }
+        }
+
+        impl Real for $ty {
+            // Written with one comparison and one blend each, so that they vectorise.
+            fn greater(self, other: $ty) -> $ty {
+                let greater = if self > other { self } else { other };
+                if self.is_nan() { self } else { greater }
+            }
+            fn lesser(self, other: $ty) -> $ty {
+                let lesser = if self < other { self } else { other };
+                if self.is_nan() { self } else { lesser }
+            }
+            fn remainder(self, other: $ty) -> $ty {
+                self % other
+            }
+        }
+    };
+}
+float!(f32 = F32, round_small, encode_small);
+float!(f64 = F64, |_, dtype| wrong(dtype), |_: &[f64], dtype, _: &mut [MaybeUninit<u8>]| wrong(dtype));
+
+fn wrong(dtype: DType) {
+    unreachable!("{dtype} is computed in its own type");
+}
+
+macro_rules! complex {
+    ($ty:ty = $dtype:ident) => {
+        impl Element for Complex<$ty> {
+            const DTYPE: DType = DType::$dtype;
+            const ZERO: Self = Complex::new(0.0, 0.0);
+            const ONE: Self = Complex::new(1.0, 0.0);
+
+            fn plus(self, other: Self) -> Self {
+                self + other
+            }
+            fn minus(self, other: Self) -> Self {
+                self - other
+            }
+            fn times(self, other: Self) -> Self {
+                self * other
+            }
+            fn negated(self) -> Self {
+                -self
+            }
+            fn truth(self) -> bool {
+                self.re != 0.0 || self.im != 0.0
+            }
+            fn nan(self) -> bool {
+                self.re.is_nan() || self.im.is_nan()
+            }
+
+            fn fit(_: &mut [Self], dtype: DType, _: bool) {
+                if dtype != Self::DTYPE {
+                    wrong(dtype);
+                }
+            }
+
+            fn encode(_: &[Self], dtype: DType, _: &mut [MaybeUninit<u8>]) {
+                wrong(dtype)
+            }
+        }
+    };
+}
+complex!(f32 = C64);
+complex!(f64 = C128);

@@ -1,0 +1,104 @@
+//! Kernels by op family: views in, views out. They neither allocate nor choose their threads.
+
+mod cast;
+pub(crate) mod create;
+mod element;
+mod tile;
+
+pub(crate) use cast::{CastFrom, E4m3, E5m2};
+pub(crate) use element::{Element, Integer, Plain, Real};
+pub(crate) use tile::{Loader, Source, TILE, fill_tiles};
+
+/// Runs the body with `$C` standing for the type in which elements of a dtype are computed: 8-bit integers
+/// for the narrower ones, f32 for the small floats.
+macro_rules! with_compute {
+    ($dtype:expr, $C:ident => $body:expr) => {{
+        use ::defn_core::DType::*;
+        match $dtype {
+            U2 | U4 | U8 => {
+                type $C = u8;
+                $body
+            }
+            U16 => {
+                type $C = u16;
+                $body
+            }
+            U32 => {
+                type $C = u32;
+                $body
+            }
+            U64 => {
+                type $C = u64;
+                $body
+            }
+            S2 | S4 | S8 => {
+                type $C = i8;
+                $body
+            }
+            S16 => {
+                type $C = i16;
+                $body
+            }
+            S32 => {
+                type $C = i32;
+                $body
+            }
+            S64 => {
+                type $C = i64;
+                $body
+            }
+            F8E5M2 | F8E4M3FN | F16 | BF16 | F32 => {
+                type $C = f32;
+                $body
+            }
+            F64 => {
+                type $C = f64;
+                $body
+            }
+            C64 => {
+                type $C = ::num_complex::Complex<f32>;
+                $body
+            }
+            C128 => {
+                type $C = ::num_complex::Complex<f64>;
+                $body
+            }
+        }
+    }};
+}
+pub(crate) use with_compute;
+
+/// Runs the body with `$T` standing for a plain type as wide as the elements of a dtype, to move them.
+macro_rules! with_width {
+    ($dtype:expr, $T:ident => $body:expr) => {{
+        match $dtype.storage_bytes() {
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            // Complex numbers are aligned as their parts.
+            8 if $dtype.is_complex() => {
+                type $T = [u32; 2];
+                $body
+            }
+            8 => {
+                type $T = u64;
+                $body
+            }
+            16 => {
+                type $T = [u64; 2];
+                $body
+            }
+            width => unreachable!("no element has {width} bytes"),
+        }
+    }};
+}
+pub(crate) use with_width;

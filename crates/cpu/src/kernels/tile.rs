@@ -1,0 +1,287 @@
+//! Tiles: pieces of operands, converted to the type that is computed in and small enough for the first cache.
+
+use std::mem::MaybeUninit;
+
+use defn_core::DType;
+use half::{bf16, f16};
+use num_complex::Complex;
+use smallvec::SmallVec;
+
+use super::cast::Small;
+use super::{CastFrom, E4m3, E5m2, Element, Plain};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// Elements of a tile.
+pub(crate) const TILE: usize = 1024;
+
+/// Axes of equal behaviour are one: sizes and strides in elements, outermost first.
+type Dims = SmallVec<[(usize, isize); 6]>;
+
+/// An operand in the order of the result's elements: broadcast, or walked by other strides.
+#[derive(Clone, Debug)]
+pub(crate) struct Source<'a> {
+    view: View<'a>,
+    /// The element where the walk starts.
+    offset: usize,
+    dims: Dims,
+}
+
+impl<'a> Source<'a> {
+    /// An operand broadcast to `sizes`: axes align at the end, and axes of size 1 repeat.
+    pub(crate) fn broadcast(view: View<'a>, sizes: &[usize]) -> Source<'a> {
+        let own = view.ty().shape.sizes();
+        let skipped = sizes.len() - own.len();
+        let mut strides: SmallVec<[isize; 6]> = smallvec::smallvec![0; sizes.len()];
+        let mut step = 1;
+        for (axis, &size) in own.iter().enumerate().rev() {
+            if size != 1 {
+                debug_assert_eq!(
+                    size,
+                    sizes[skipped + axis],
+                    "{} does not broadcast to {sizes:?}",
+                    view.ty()
+                );
+                strides[skipped + axis] = step;
+            }
+            step *= size as isize;
+        }
+        Source::strided(view, 0, sizes, &strides)
+    }
+
+    /// An operand walked from element `offset` on, along axes of these sizes and strides in elements.
+    pub(crate) fn strided(view: View<'a>, offset: usize, sizes: &[usize], strides: &[isize]) -> Source<'a> {
+        let mut dims = Dims::new();
+        if sizes.contains(&0) {
+            return Source { view, offset: 0, dims };
+        }
+        for (&size, &stride) in sizes.iter().zip(strides) {
+            if size == 1 {
+                continue;
+            }
+            match dims.last_mut() {
+                // One step of the outer axis is a whole turn of this one: together they are one axis.
+                Some((outer, outer_stride)) if *outer_stride == stride * size as isize => {
+                    *outer *= size;
+                    *outer_stride = stride;
+                }
+                Some(_) | None => dims.push((size, stride)),
+            }
+        }
+        let walk = |sign: isize| -> isize {
+            dims.iter().map(|&(size, stride)| (size as isize - 1) * (stride * sign).max(0)).sum()
+        };
+        // Everything `load` reads lies between these two.
+        assert!(walk(-1) <= offset as isize && offset as isize + walk(1) < view.ty().size() as isize);
+        Source { view, offset, dims }
+    }
+
+    /// Whether all elements are one.
+    fn is_constant(&self) -> bool {
+        self.dims.iter().all(|&(_, stride)| stride == 0)
+    }
+
+    /// Whether the elements are walked as they lie.
+    fn is_contiguous(&self) -> bool {
+        match self.dims.as_slice() {
+            [] => true,
+            [(_, stride)] => *stride == 1,
+            _ => false,
+        }
+    }
+
+    /// Calls `run(element, stride, range)` for pieces of the result that are walked by one stride: where the
+    /// piece starts in the operand, and which part of `start..start + len` it is, counted from 0.
+    fn walk(&self, start: usize, len: usize, mut run: impl FnMut(usize, isize, std::ops::Range<usize>)) {
+        let Some((&(inner, stride), outer)) = self.dims.split_last() else {
+            run(self.offset, 0, 0..len);
+            return;
+        };
+        let mut position = start;
+        let mut done = 0;
+        while done < len {
+            let within = position % inner;
+            let mut rest = position / inner;
+            let mut element = self.offset as isize + within as isize * stride;
+            for &(size, stride) in outer.iter().rev() {
+                element += (rest % size) as isize * stride;
+                rest /= size;
+            }
+            let count = (inner - within).min(len - done);
+            run(element as usize, stride, done..done + count);
+            done += count;
+            position += count;
+        }
+    }
+
+    /// Converts the elements for `start..start + out.len()` of the result.
+    fn convert<C: Element>(&self, dtype: DType, start: usize, out: &mut [MaybeUninit<C>]) {
+        let from = self.view.ty().dtype;
+        // Only into the small floats would f32 in between round twice.
+        let odd = dtype.is_float() && dtype.bits() < 32;
+        match from {
+            DType::U2 | DType::U4 | DType::U8 => self.cast::<u8, C>(odd, start, out),
+            DType::U16 => self.cast::<u16, C>(odd, start, out),
+            DType::U32 => self.cast::<u32, C>(odd, start, out),
+            DType::U64 => self.cast::<u64, C>(odd, start, out),
+            DType::S2 | DType::S4 | DType::S8 => self.cast::<i8, C>(odd, start, out),
+            DType::S16 => self.cast::<i16, C>(odd, start, out),
+            DType::S32 => self.cast::<i32, C>(odd, start, out),
+            DType::S64 => self.cast::<i64, C>(odd, start, out),
+            DType::F8E5M2 => self.cast_small::<E5m2, C>(start, out),
+            DType::F8E4M3FN => self.cast_small::<E4m3, C>(start, out),
+            DType::F16 => self.cast_small::<f16, C>(start, out),
+            DType::BF16 => self.cast_small::<bf16, C>(start, out),
+            DType::F32 => self.cast::<f32, C>(odd, start, out),
+            DType::F64 => self.cast::<f64, C>(odd, start, out),
+            DType::C64 => self.cast::<Complex<f32>, C>(odd, start, out),
+            DType::C128 => self.cast::<Complex<f64>, C>(odd, start, out),
+        }
+    }
+
+    fn cast<S: Plain, C: Element + CastFrom<S>>(&self, odd: bool, start: usize, out: &mut [MaybeUninit<C>]) {
+        if odd {
+            self.gather::<S, C>(start, out, C::cast_odd);
+        } else {
+            self.gather::<S, C>(start, out, C::cast_from);
+        }
+    }
+
+    fn cast_small<S: Plain + Small, C: Element>(&self, start: usize, out: &mut [MaybeUninit<C>]) {
+        self.gather::<S, C>(start, out, |x| C::cast_from(x.wide()));
+    }
+
+    #[inline(always)]
+    fn gather<S: Plain, C: Element>(
+        &self,
+        start: usize,
+        out: &mut [MaybeUninit<C>],
+        convert: impl Fn(S) -> C,
+    ) {
+        debug_assert_eq!(size_of::<S>(), self.view.ty().dtype.storage_bytes());
+        let first = self.view.start().cast::<S>();
+        let len = out.len();
+        self.walk(start, len, |element, stride, range| {
+            let out = &mut out[range];
+            // SAFETY: the element and every step from it lie inside the operand: `strided` has checked the
+            // extremes, and views are aligned.
+            unsafe {
+                let from = first.add(element);
+                match stride {
+                    0 => {
+                        let value = convert(from.read());
+                        out.iter_mut().for_each(|out| {
+                            out.write(value);
+                        });
+                    }
+                    1 => {
+                        for (i, out) in out.iter_mut().enumerate() {
+                            out.write(convert(from.add(i).read()));
+                        }
+                    }
+                    _ => {
+                        for (i, out) in out.iter_mut().enumerate() {
+                            out.write(convert(from.offset(i as isize * stride).read()));
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Reads an operand tile by tile as elements of one dtype. One per thread.
+pub(crate) struct Loader<'a, C> {
+    source: &'a Source<'a>,
+    dtype: DType,
+    /// Whether tiles can be lent as they lie.
+    lent: bool,
+    constant: bool,
+    start: usize,
+    len: usize,
+    /// How many elements of `scratch` are initialised.
+    filled: usize,
+    scratch: [MaybeUninit<C>; TILE],
+}
+
+impl<'a, C: Element> Loader<'a, C> {
+    /// A loader that converts to `dtype`, which is computed in `C`.
+    pub(crate) fn new(source: &'a Source<'a>, dtype: DType) -> Loader<'a, C> {
+        let from = source.view.ty().dtype;
+        Loader {
+            source,
+            dtype,
+            lent: from == C::DTYPE && dtype == from && source.is_contiguous() && !source.view.is_aliased(),
+            constant: source.is_constant(),
+            start: 0,
+            len: 0,
+            filled: 0,
+            scratch: [MaybeUninit::uninit(); TILE],
+        }
+    }
+
+    /// Reads the elements for `start..start + len` of the result; at most a tile.
+    pub(crate) fn seek(&mut self, start: usize, len: usize) {
+        (self.start, self.len) = (start, len);
+        if self.lent && !self.constant || self.constant && self.filled >= len {
+            return;
+        }
+        let tile = &mut self.scratch[..len];
+        self.source.convert(self.dtype, start, tile);
+        self.filled = len;
+        let from = self.source.view.ty().dtype;
+        if from != self.dtype && self.dtype != C::DTYPE {
+            // SAFETY: `convert` has written every element.
+            let tile = unsafe { tile.assume_init_mut() };
+            C::fit(tile, self.dtype, !from.is_integer());
+        }
+    }
+
+    /// The elements that were read last.
+    pub(crate) fn tile(&self) -> &[C] {
+        if self.lent && !self.constant {
+            return &self.source.view.slice::<C>()[self.source.offset + self.start..][..self.len];
+        }
+        // SAFETY: `seek` has initialised them.
+        unsafe { self.scratch[..self.len].assume_init_ref() }
+    }
+}
+
+/// Fills a result tile by tile with values of a dtype that is computed in `C`, rounding them to the result's.
+///
+/// For every tile, `load(state, start, len)` reads the operands, then `compute(state, tile)` writes every
+/// element of the tile. Results may alias operands whose elements are as wide: a tile is read before it is
+/// written. `state` makes what one thread needs.
+pub(crate) fn fill_tiles<C: Element, S>(
+    out: &mut ViewMut<'_>,
+    par: Par,
+    grain: usize,
+    state: impl Fn() -> S + Sync,
+    load: impl Fn(&mut S, usize, usize) + Sync,
+    compute: impl Fn(&S, &mut [MaybeUninit<C>]) + Sync,
+) {
+    let out = &*out;
+    let dtype = out.ty().dtype;
+    let direct = dtype == C::DTYPE;
+    let width = dtype.storage_bytes();
+    par.for_chunks(out.ty().size(), grain.next_multiple_of(TILE), |chunk| {
+        let mut state = state();
+        let mut scratch = [MaybeUninit::<C>::uninit(); TILE];
+        for start in chunk.clone().step_by(TILE) {
+            let len = TILE.min(chunk.end - start);
+            load(&mut state, start, len);
+            if direct {
+                // SAFETY: chunks and the tiles in them are disjoint, and operands are read before and after
+                // this slice lives.
+                compute(&state, unsafe { out.part(start, len) });
+            } else {
+                let tile = &mut scratch[..len];
+                compute(&state, tile);
+                // SAFETY: `compute` writes every element.
+                let tile = unsafe { tile.assume_init_ref() };
+                // SAFETY: as above, with the elements taken as bytes.
+                C::encode(tile, dtype, unsafe { out.part_bytes(start * width, len * width) });
+            }
+        }
+    });
+}

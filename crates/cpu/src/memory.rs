@@ -1,0 +1,143 @@
+//! How much memory may still be taken, so that asking for too much is an error and not an abort.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+/// How many bytes are handed out between two looks at the system's counters.
+const CREDIT: usize = 64 << 20;
+
+/// Bytes that may be taken before the counters are read again.
+static LEFT: AtomicIsize = AtomicIsize::new(0);
+
+/// Asks whether `bytes` may be allocated. Small requests are answered from credit, without a system call.
+///
+/// # Errors
+/// The number of bytes that are available, when there are fewer.
+pub(crate) fn reserve(bytes: usize) -> Result<(), usize> {
+    let wanted = isize::try_from(bytes).map_err(|_| available())?;
+    if LEFT.load(Ordering::Relaxed) >= wanted {
+        // Two threads may both pass and overdraw by what they ask for: the credit is far below the limit.
+        LEFT.fetch_sub(wanted, Ordering::Relaxed);
+        return Ok(());
+    }
+    let available = available();
+    if bytes > available {
+        return Err(available);
+    }
+    LEFT.store(((available - bytes) / 8).min(CREDIT) as isize, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Bytes that can be had: the least of what the system and each enclosing control group leave.
+fn available() -> usize {
+    let system = meminfo().unwrap_or(usize::MAX);
+    groups().iter().filter_map(Group::left).fold(system, usize::min)
+}
+
+/// `MemAvailable` of the system; none where there is no `/proc`.
+fn meminfo() -> Option<usize> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: usize = line.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// A control group with a limit.
+struct Group {
+    limit: usize,
+    usage: PathBuf,
+    stat: PathBuf,
+    /// The line of `stat` that counts file pages which the kernel gives up first.
+    reclaimable: &'static str,
+}
+
+impl Group {
+    /// What the group may still take.
+    fn left(&self) -> Option<usize> {
+        let usage: usize = number(&self.usage)?;
+        let stat = fs::read_to_string(&self.stat).unwrap_or_default();
+        let cache = stat
+            .lines()
+            .find_map(|line| line.strip_prefix(self.reclaimable)?.trim().parse::<usize>().ok())
+            .unwrap_or(0);
+        Some(self.limit.saturating_sub(usage.saturating_sub(cache)))
+    }
+}
+
+fn number(path: &Path) -> Option<usize> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// The groups that limit this process, found once: limits are set before a process starts.
+fn groups() -> &'static [Group] {
+    static GROUPS: OnceLock<Vec<Group>> = OnceLock::new();
+    GROUPS.get_or_init(|| {
+        let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        find_groups(&text, Path::new("/sys/fs/cgroup"))
+    })
+}
+
+/// Reads the lines `id:controllers:path`; both versions of control groups may be there.
+fn find_groups(text: &str, root: &Path) -> Vec<Group> {
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+            continue;
+        };
+        let (base, limit, usage, reclaimable) = if controllers.is_empty() {
+            (root.to_owned(), "memory.max", "memory.current", "inactive_file ")
+        } else if controllers.split(',').any(|name| name == "memory") {
+            (root.join("memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file ")
+        } else {
+            continue;
+        };
+        // A limit of any ancestor binds; inside a container the path may name groups that cannot be seen.
+        for ancestor in Path::new(path.trim_start_matches('/')).ancestors() {
+            let directory = base.join(ancestor);
+            // Without a limit the file says `max`, which is no number.
+            if let Some(limit) = number(&directory.join(limit)) {
+                found.push(Group {
+                    limit,
+                    usage: directory.join(usage),
+                    stat: directory.join("memory.stat"),
+                    reclaimable,
+                });
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        let available = reserve(isize::MAX as usize).unwrap_err();
+        assert!(available > 0 && available < isize::MAX as usize);
+        assert!(reserve(usize::MAX).is_err());
+        assert!(reserve(1024).is_ok());
+    }
+
+    #[test]
+    fn the_limits_of_both_versions_are_read() {
+        let root = std::env::temp_dir().join(format!("defn-cgroup-{}", std::process::id()));
+        let (new, old) = (root.join("a/b"), root.join("memory/c"));
+        fs::create_dir_all(&new).unwrap();
+        fs::create_dir_all(&old).unwrap();
+        fs::write(new.join("memory.max"), "max\n").unwrap();
+        fs::write(root.join("a/memory.max"), "1000\n").unwrap();
+        fs::write(root.join("a/memory.current"), "700\n").unwrap();
+        fs::write(root.join("a/memory.stat"), "anon 500\ninactive_file 200\n").unwrap();
+        fs::write(old.join("memory.limit_in_bytes"), "5000\n").unwrap();
+        fs::write(old.join("memory.usage_in_bytes"), "4000\n").unwrap();
+        let groups = find_groups("3:cpu,memory:/c\n2:pids:/d\n0::/a/b\n", &root);
+        let left: Vec<_> = groups.iter().map(Group::left).collect();
+        fs::remove_dir_all(&root).unwrap();
+        assert_eq!(left, [Some(1000), Some(500)]);
+    }
+}
