@@ -1,0 +1,84 @@
+"""The house rules that a text search can see. Prints each offence; the status says if there is any.
+
+The compiler and the linters hold most rules. These are the ones that they have no lint for.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIMIT = 600
+
+# Files that may be longer, each with its reason. A file that is short again must leave the list.
+LONG: dict[str, str] = {}
+
+# A machine's own paths, markers of unfinished work, and tests that are switched off.
+FORBIDDEN = {
+    "an absolute path": r"""["'(= ](?:/(?:home|root|work|mnt|srv|tmp|Users)/|[A-Z]:\\)""",
+    "unfinished work": r"\b(?:TO"
+    + r"DO|FIX"
+    + r"ME|XX"
+    + r"X)\b|\b(?:to"
+    + r"do|unimple"
+    + r"mented)!\(",
+    "a test that is switched off": r"#\[ignore|pytest\.mark\.skip\b|pytest\.skip\(",
+}
+
+# `matches!` hides a wildcard arm, and an `allow` would switch off the lint against them.
+RUST_ONLY = {
+    "`matches!` on an op": r"matches!\([^)]*\b(?:Op|UnaryOp|BinaryOp|ReduceOp|ArgOp|Block)::",
+    "an `allow` of wildcard arms": r"allow\([^)]*wildcard_enum_match_arm",
+    "an `expect` of wildcard arms without a reason": r"expect\(clippy::wildcard_enum_match_arm\)",
+}
+
+
+def tracked() -> list[Path]:
+    """Files under version control, and new ones that are not ignored."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return sorted({ROOT / name for name in names.splitlines() if (ROOT / name).is_file()})
+
+
+def is_source(path: Path) -> bool:
+    """Whether the file is a program: by its suffix, or `dev`, which has none."""
+    return path.suffix in {".rs", ".py", ".pyi"} or path == ROOT / "dev"
+
+
+def offences(path: Path) -> list[str]:
+    """What is wrong in one file."""
+    name = path.relative_to(ROOT).as_posix()
+    lines = path.read_text(encoding="utf-8").splitlines()
+    found: list[str] = []
+    if len(lines) > LIMIT and name not in LONG:
+        found.append(f"{name}: {len(lines)} lines, at most {LIMIT}; split it by family")
+    if len(lines) <= LIMIT and name in LONG:
+        found.append(f"{name}: {len(lines)} lines, it no longer needs its exception")
+    rules = FORBIDDEN | (RUST_ONLY if path.suffix == ".rs" else {})
+    for number, line in enumerate(lines, 1):
+        found += [
+            f"{name}:{number}: {rule}" for rule, text in rules.items() if re.search(text, line)
+        ]
+    return found
+
+
+def main() -> int:
+    """Checks every program of the repository."""
+    sources = [path for path in tracked() if is_source(path)]
+    found = [offence for path in sources for offence in offences(path)]
+    missing = [
+        f"{name}: named as an exception, but there is no such file"
+        for name in LONG
+        if not (ROOT / name).is_file()
+    ]
+    for line in found + missing:
+        print(line)
+    print(f"{len(sources)} files, {len(found) + len(missing)} offences")
+    return 1 if found or missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
