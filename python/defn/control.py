@@ -1,0 +1,129 @@
+"""Control flow that the values decide.
+
+States, branches and results are containers. Tensors from outside may be used in every function
+given here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Never
+
+from defn import _core
+from defn._names import refuse_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+__all__ = ["cond", "for_", "if_", "mark", "print_expr", "scan", "while_"]
+
+
+def while_(init: Any, cond: Callable[[Any], Any], body: Callable[[Any], Any]) -> Any:
+    """Repeat ``body(state)`` as long as ``cond(state)`` is not zero; the state when it is.
+
+    Shapes: of the state; the body keeps them, names too.
+    Dtypes: of the state; the body keeps them. A number in the state becomes a tensor: start from
+        ``0.0`` where floats are added.
+    Grad: through every trip, in memory that does not grow with their number.
+    Raises: ``ContainerError`` if the body returns another structure or other types than it took,
+        ``ShapeError`` unless the condition is a scalar.
+
+    >>> int(dn.while_(1, lambda x: x < 100, lambda x: x * 2))
+    """
+    return _core.while_(init, cond, body)
+
+
+def for_(
+    init: Any,
+    over: Any,
+    body: Callable[[Any, Any], Any],
+    *,
+    unroll: bool | int = False,
+    **unknown: Never,
+) -> Any:
+    """``body(state, item)`` for each item of a range, or of a tensor's first axis; the last state.
+
+    Shapes: of the state; the body keeps them, names too. Items of a tensor lack its first axis.
+    Dtypes: of the state; the body keeps them. Items of a range are s32.
+    Grad: through every trip.
+    Raises: ``ContainerError`` if the body returns another structure or other types than it took,
+        ``OptionError`` for an ``unroll`` that is negative.
+
+    >>> int(dn.for_(0, range(5), lambda total, i: total + i))
+    """
+    if unknown:
+        refuse_options("for_", unknown)
+    return _core.for_(init, over, body, unroll)
+
+
+def scan(init: Any, over: Any, body: Callable[[Any, Any], tuple[Any, Any]]) -> Any:
+    """``body(state, item)`` returns the next state and an output: the last state and all outputs.
+
+    Shapes: of the state; the body keeps them. Outputs get a new first axis.
+    Dtypes: of the state; the body keeps them.
+    Grad: through every trip.
+    Raises: ``ContainerError`` if the body returns no pair, or another structure or other types of
+        state than it took.
+
+    >>> total, partial = dn.scan(0, dn.tensor([1, 2, 3]), lambda s, x: (s + x, s + x))
+    >>> int(total), partial.to_list()
+    """
+    return _core.scan(init, over, body)
+
+
+def cond(clauses: Sequence[tuple[Any, Callable[[], Any]]], otherwise: Callable[[], Any]) -> Any:
+    """Run the function of the first clause whose predicate is not zero, else the last one.
+
+    Shapes: every function returns the same structure; its tensors broadcast together.
+    Dtypes: merged; a plain number is weak.
+    Grad: through the branch that ran; none to the predicates.
+    Raises: ``ShapeError`` unless predicates are scalars, ``ContainerError`` if structures differ.
+
+    >>> x = dn.tensor(-3)
+    >>> int(dn.cond([(x > 0, lambda: x), (x < 0, lambda: -x)], lambda: 0))
+    """
+    return _core.cond(clauses, otherwise)
+
+
+def if_(pred: Any, then: Any, otherwise: Any = 0) -> Any:
+    """One of two branches, each a function or a value. See ``cond``.
+
+    Shapes: both branches have the same structure; their tensors broadcast together.
+    Dtypes: merged; a plain number is weak.
+    Grad: through the branch that ran; none to the predicate.
+    Raises: ``ShapeError`` unless the predicate is a scalar, ``ContainerError`` if structures
+        differ.
+
+    >>> int(dn.if_(dn.tensor(1), lambda: 10, lambda: 20))
+    """
+    return _core.if_(pred, then, otherwise)
+
+
+def mark(value: Any, name: str) -> Any:
+    """The value, under a name by which the graph can be cut and read.
+
+    Shapes: kept.
+    Dtypes: any; kept.
+    Grad: ``g``.
+    Raises: ``ContainerError`` for something that is no tensor or container.
+
+    >>> float(dn.mark(2.0, "loss"))
+    """
+    return _core.mark(value, name)
+
+
+def print_expr(value: Any) -> Any:
+    """Print what a value is while it is traced, and return it.
+
+    Shapes: kept.
+    Dtypes: any; kept.
+    Grad: ``g``.
+    Raises: nothing of its own.
+
+    >>> @dn.jit
+    ... def double(x):
+    ...     return dn.print_expr(x + x)
+    >>> float(double(2.0))
+    """
+    print(value)
+    return value

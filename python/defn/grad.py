@@ -1,0 +1,136 @@
+"""Gradients: what a function's result changes by when its inputs change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Never, overload
+
+from defn import _core
+from defn._names import option_error, refuse_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from defn._core import Jitted
+
+__all__ = ["custom_grad", "grad", "stop_grad", "value_and_grad"]
+
+
+@overload
+def grad(fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0) -> Jitted: ...
+@overload
+def grad(vars: Any, fun: Callable[[Any], Any], /) -> Any: ...
+def grad(*args: Any, argnums: int | Sequence[int] = 0, **unknown: Never) -> Any:
+    """The gradient of a function, or its value at given variables.
+
+    ``grad(fun)`` is a function of the same arguments; ``argnums`` says which of them are
+    differentiated, the others are inputs. ``grad(vars, fun)`` is the gradient of ``fun(vars)``,
+    where ``vars`` is a tensor or a container. Either form may be used inside a definition, and on
+    another gradient.
+
+    A result that is no scalar is added up: its gradient is that of the sum. Tensors that the
+    function uses from outside are constants.
+
+    Shapes: each variable's, with its axis names, in the variables' container.
+    Dtypes: as the backward operations merge them; f32 for integer variables and for those that have
+        no influence.
+    Grad: the gradient of the gradient, to any order.
+    Raises: ``ContainerError`` if the function returns more than one tensor, ``TraceError`` for an
+        operation that has no gradient, with what to do instead.
+
+    >>> float(dn.grad(lambda x: x**2)(3.0))
+    >>> a, b = dn.grad((2.0, 3.0), lambda v: v[0] * v[1])
+    >>> float(a), float(b)
+    """
+    if unknown:
+        refuse_options("grad", unknown)
+    if len(args) == 2:
+        if argnums != 0:
+            raise option_error("grad: argnums is for grad(fun), grad(vars, fun) takes none")
+        return _core.gradient_at(args[0], args[1])
+    if len(args) != 1 or not callable(args[0]):
+        raise option_error("grad: one function, or variables and a function, are required")
+    return _core.gradient(args[0], argnums)
+
+
+@overload
+def value_and_grad(
+    fun: Callable[..., Any],
+    /,
+    transform: Callable[[Any], Any] | None = None,
+    *,
+    argnums: int | Sequence[int] = 0,
+) -> Jitted: ...
+@overload
+def value_and_grad(
+    vars: Any, fun: Callable[[Any], Any], /, transform: Callable[[Any], Any] | None = None
+) -> Any: ...
+def value_and_grad(
+    *args: Any,
+    transform: Callable[[Any], Any] | None = None,
+    argnums: int | Sequence[int] = 0,
+    **unknown: Never,
+) -> Any:
+    """A function's value together with its gradient, from one trace.
+
+    ``value_and_grad(fun)`` is a function of the same arguments that returns both;
+    ``value_and_grad(vars, fun)`` returns both at ``vars``. With a ``transform``, the gradient is
+    that of ``transform(value)``, while the whole value is returned: so a function may return more
+    than its loss.
+
+    Shapes: the value's own; each gradient has its variable's shape and names.
+    Dtypes: as for ``grad``.
+    Grad: the gradient of the gradient, to any order.
+    Raises: ``ContainerError`` if what is differentiated is more than one tensor, ``TraceError`` for
+        an operation that has no gradient, with what to do instead.
+
+    >>> value, gradient = dn.value_and_grad(lambda x: x**2)(3.0)
+    >>> float(value), float(gradient)
+    """
+    if unknown:
+        refuse_options("value_and_grad", unknown)
+    if args and callable(args[0]):
+        if len(args) == 2 and transform is None:
+            args, transform = args[:1], args[1]
+        if len(args) == 1:
+            return _core.gradient(args[0], argnums, transform, True)
+    elif len(args) in (2, 3):
+        if len(args) == 3 and transform is None:
+            args, transform = args[:2], args[2]
+        if len(args) == 2 and argnums == 0:
+            return _core.gradient_at(args[0], args[1], transform, True)
+    raise option_error(
+        "value_and_grad: (fun, transform, argnums=...) or (vars, fun, transform) are required"
+    )
+
+
+def stop_grad(value: Any) -> Any:
+    """The value, as a constant: no gradient flows through it.
+
+    Shapes: kept; a container keeps its structure.
+    Dtypes: any; kept.
+    Grad: none flows.
+    Raises: ``ContainerError`` for something that is no tensor or container.
+
+    >>> float(dn.grad(lambda x: x + dn.stop_grad(x))(3.0))
+    """
+    return _core.stop_grad(value)
+
+
+def custom_grad(value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence[Any]]) -> Any:
+    """The value, with a gradient rule of its own.
+
+    ``fun`` is called with the cotangent of the value, a tuple where the value is one, and returns a
+    list with one cotangent for each of ``inputs``. The operations inside the value get no gradient
+    by themselves.
+
+    Shapes: the value's own; each cotangent has its input's shape.
+    Dtypes: any; the cotangent is at least an f32.
+    Grad: what ``fun`` returns.
+    Raises: ``ContainerError`` unless ``fun`` returns as many tensors as there are inputs.
+
+    >>> def clipped(x):
+    ...     return dn.custom_grad(x * x, [x], lambda g: [dn.clip(g * 2.0 * x, -1.0, 1.0)])
+    >>> float(dn.grad(clipped)(3.0))
+    """
+    return _core.custom_grad(value, inputs, fun)

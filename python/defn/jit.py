@@ -1,0 +1,309 @@
+"""Definitions: functions that are traced once and compiled, and the options of doing so."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+from defn import _core
+from defn._names import option_error, unknown_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+    from typing import Any, Literal, Self
+
+    from defn._core import Compiled, Jitted
+
+__all__ = [
+    "Static",
+    "compile",
+    "debug_expr",
+    "debug_expr_apply",
+    "default_options",
+    "defn",
+    "deftransform",
+    "global_default_options",
+    "jit",
+    "jit_apply",
+    "keyword",
+    "options",
+]
+
+T = TypeVar("T")
+
+Static = Annotated[T, _core.static_marker()]
+"""The type of a parameter or field that is kept as it is, and is part of a compiled version's key.
+
+A parameter ``n: Static[int]`` of a definition stays a Python number, and so may be a size or an
+axis. Each value that it takes is compiled apart. """
+
+
+def _jitted(
+    fun: Callable[..., Any],
+    inline: bool,
+    static: str | Sequence[str],
+    options: dict[str, Any],
+) -> Jitted:
+    if not callable(fun):
+        raise option_error(
+            f"{'defn' if inline else 'jit'}: a {type(fun).__name__} is given, "
+            "a function is required"
+        )
+    return functools.update_wrapper(
+        _core.Jitted(
+            fun,
+            inline=inline,
+            static=static,
+            on_conflict=options.pop("on_conflict", "raise"),
+            compiler=options.pop("compiler", None),
+            max_compiles=options.pop("max_compiles", None),
+            options=options or None,
+        ),
+        fun,
+    )
+
+
+def defn(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    convert: bool = True,
+    static: str | Sequence[str] = (),
+    **jit_options: Any,
+) -> Any:
+    """Make a function a numerical definition; a decorator, bare or with options.
+
+    Called from Python, a definition is traced once for each signature (the types of its tensors,
+    the values of its options), compiled and run. Called while another definition is traced, it is
+    inlined.
+
+    Positional parameters are inputs: tensors, numbers and containers of them. Keyword-only
+    parameters are options, whose values are part of the signature; ``static`` names further ones.
+    ``convert`` says whether the function's source may be rewritten so that Python's ``if`` and
+    ``while`` work on tensors. Other options are those of ``jit``.
+
+    Raises: ``OptionError`` for unknown options, and what the traced function raises.
+
+    >>> @dn.defn
+    ... def softmax(x):
+    ...     e = dn.exp(x - dn.reduce_max(x))
+    ...     return e / dn.sum(e)
+    >>> softmax(dn.tensor([1.0, 1.0])).to_list()
+    """
+    if fun is None:
+        return functools.partial(defn, convert=convert, static=static, **jit_options)
+    if not isinstance(convert, bool):
+        raise option_error(f"defn: convert is {convert!r}, it must be True or False")
+    return _jitted(fun, True, static, jit_options)
+
+
+def deftransform(fun: Callable[..., Any], /) -> Callable[..., Any]:
+    """Declare a function to be Python that runs while a definition is traced, on its traced
+    tensors.
+
+    The function is returned as it is: any function that a definition calls is run so. The
+    declaration says that this is meant, also where a definition's source is rewritten.
+
+    Raises: ``OptionError`` unless a function is given.
+
+    >>> @dn.deftransform
+    ... def rank_of(x):
+    ...     return x.rank
+    >>> dn.jit(lambda x: x + rank_of(x))(dn.tensor([1, 2])).to_list()
+    """
+    if not callable(fun):
+        raise option_error(f"deftransform: a {type(fun).__name__} is given, a function is required")
+    return fun
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    compiler: str | None = None,
+    on_conflict: Literal["raise", "force", "reuse"] = "raise",
+    static: str | Sequence[str] = (),
+    max_compiles: int | None = None,
+    **compiler_options: Any,
+) -> Any:
+    """Compile a function at its first call with each signature; a decorator, bare or with options.
+
+    ``compiler`` is the default one unless given. ``on_conflict`` says what a call does while
+    another definition is traced: ``"raise"``, run apart (``"force"``), or trace into that
+    definition (``"reuse"``). ``static`` names parameters that are kept as they are. A function that
+    compiles more than ``max_compiles`` times raises. Other options go to the compiler. The result
+    has ``cache_info()`` and ``explain()``.
+
+    Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler, and what
+        the traced function raises.
+
+    >>> double = dn.jit(lambda x: x + x)
+    >>> double(dn.tensor([1, 2])).to_list()
+    >>> double.cache_info()["misses"]
+    """
+    given: dict[str, Any] = {
+        "compiler": compiler,
+        "on_conflict": on_conflict,
+        "max_compiles": max_compiles,
+        **compiler_options,
+    }
+    if fun is None:
+        return functools.partial(jit, static=static, **given)
+    return _jitted(fun, False, static, given)
+
+
+def jit_apply(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    /,
+    **jit_options: Any,
+) -> Any:
+    """Compile a function and call it: ``jit(fun, **jit_options)(*args, **kwargs)``.
+
+    Functions with one code object share what was compiled, so that nothing is compiled twice.
+
+    Raises: as ``jit``.
+
+    >>> float(dn.jit_apply(lambda x, y: x * y, (2.0, 3.0)))
+    """
+    return jit(fun, **jit_options)(*args, **(kwargs or {}))
+
+
+def compile(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    /,
+    *,
+    compiler: str | None = None,
+    **compiler_options: Any,
+) -> Compiled:
+    """Compile a function now, for one signature.
+
+    ``args`` are templates, or tensors whose types serve as such; static values among them and
+    ``kwargs`` are built in. The result takes the inputs alone, and no other types than those.
+
+    Raises: ``ShapeError`` when called with other types, ``TraceError`` when called while a
+        definition is traced, ``CompileError`` for an unknown compiler.
+
+    >>> add = dn.compile(dn.add, [dn.template((2,), "f32"), dn.template((), "f32")])
+    >>> add(dn.tensor([1.0, 2.0]), 10.0).to_list()
+    """
+    return _core.compile(fun, args, kwargs, compiler, compiler_options or None)
+
+
+def debug_expr(fun: Callable[..., Any], /, **jit_options: Any) -> Callable[..., Any]:
+    """A function that traces ``fun`` and returns what it returns, with traced tensors, which print
+    as graphs.
+
+    Raises: ``OptionError`` for unknown options, and what the traced function raises.
+
+    >>> dn.debug_expr(lambda x: dn.sin(-x))(dn.tensor([1.0, 2.0]))
+    """
+    known = ("compiler", "on_conflict", "max_compiles", "static")
+    unknown = [name for name in jit_options if name not in known]
+    if unknown:
+        raise unknown_options("debug_expr", unknown, known)
+
+    @functools.wraps(fun)
+    def traced(*args: Any, **kwargs: Any) -> Any:
+        return _core.debug_expr(fun, args, kwargs)
+
+    return traced
+
+
+def debug_expr_apply(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    /,
+    **jit_options: Any,
+) -> Any:
+    """Trace a function and return what it returns, with traced tensors. See ``debug_expr``.
+
+    Raises: as ``debug_expr``.
+
+    >>> dn.debug_expr_apply(lambda x: dn.sin(-x), (1.0,))
+    """
+    return debug_expr(fun, **jit_options)(*args, **(kwargs or {}))
+
+
+def keyword(options: dict[str, Any], /, **defaults: Any) -> dict[str, Any]:
+    """Fill in the defaults of options that a function takes as ``**options``, and refuse unknown
+    ones.
+
+    Raises: ``OptionError`` for an option without a default; the message lists those that there are.
+
+    >>> dn.keyword({"rate": 0.1}, rate=1.0, steps=10)
+    """
+    unknown = [name for name in options if name not in defaults]
+    if unknown:
+        raise unknown_options("keyword", unknown, defaults)
+    return {**defaults, **options}
+
+
+def default_options(options: dict[str, Any] | None = None, /, **changes: Any) -> dict[str, Any]:
+    """Read or set the options that every ``jit`` starts from, in this context.
+
+    Without arguments, the options that hold. Otherwise they are set, and those before are returned;
+    ``{}`` clears them. They hold in the current thread and in contexts made from it, over the
+    global ones.
+
+    Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
+
+    >>> before = dn.default_options(compiler="evaluator")
+    >>> dn.default_options()["compiler"]
+    >>> _ = dn.default_options(before)
+    """
+    if options is None and not changes:
+        return _core.default_options()
+    return _core.default_options({**(options or {}), **changes})
+
+
+def global_default_options(
+    options: dict[str, Any] | None = None, /, **changes: Any
+) -> dict[str, Any]:
+    """Read or set the options that every ``jit`` starts from, in the whole process.
+
+    Without arguments, the options that hold. Otherwise they are set, and those before are returned;
+    ``{}`` clears them. The first values come from ``DEFN_COMPILER`` and ``DEFN_BACKEND``.
+
+    Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
+
+    >>> before = dn.global_default_options(compiler="evaluator")
+    >>> dn.global_default_options()["compiler"]
+    >>> _ = dn.global_default_options(before)
+    """
+    if options is None and not changes:
+        return _core.global_default_options()
+    return _core.global_default_options({**(options or {}), **changes})
+
+
+class options:  # noqa: N801 - used as a function is.
+    """Options that hold inside a ``with`` block, over those outside.
+
+    Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
+
+    >>> with dn.options(compiler="evaluator"):
+    ...     float(dn.jit(dn.sin)(0.0))
+    """
+
+    def __init__(self, **changes: Any) -> None:
+        self._changes = changes
+        self._before: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Self:
+        before = _core.default_options()
+        _core.default_options({**before, **self._changes})
+        self._before.append(before)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _core.default_options(self._before.pop())

@@ -1,0 +1,1 @@
+"""The operations, by family: one public function for each."""

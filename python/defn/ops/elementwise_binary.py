@@ -1,0 +1,447 @@
+"""Functions of several tensors that compute element by element.
+
+Operands broadcast: sizes are equal or 1, aligned at the last axis, and axis names merge. A plain
+number is weak: it takes the element type of the tensor beside it where it can.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Never
+
+from defn import _core
+from defn._names import refuse_options
+
+if TYPE_CHECKING:
+    from defn._core import Tensor
+    from defn.typing import TensorLike
+
+__all__ = [
+    "add",
+    "all_close",
+    "atan2",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "clip",
+    "complex",
+    "divide",
+    "equal",
+    "greater",
+    "greater_equal",
+    "left_shift",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+    "max",
+    "min",
+    "multiply",
+    "not_equal",
+    "pow",
+    "quotient",
+    "remainder",
+    "right_shift",
+    "select",
+    "subtract",
+]
+
+
+def add(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """``a + b``; integers wrap.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: merged; a plain number is weak.
+    Grad: ``g`` to both.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.add(dn.tensor([1, 2]), 10).to_list()
+    """
+    return _core.add(a, b)
+
+
+def subtract(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """``a - b``; integers wrap, unsigned ones too.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: merged; a plain number is weak.
+    Grad: ``g`` and ``-g``.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.subtract(dn.tensor([1, 2]), 10).to_list()
+    """
+    return _core.subtract(a, b)
+
+
+def multiply(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """``a * b``; integers wrap.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: merged; a plain number is weak.
+    Grad: ``g * b`` and ``g * a``.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.multiply(dn.tensor([1, 2]), 10).to_list()
+    """
+    return _core.multiply(a, b)
+
+
+def divide(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """``a / b``, always a float: a division by zero gives an infinity or NaN.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: merged, and f32 for integers; a plain number is weak.
+    Grad: ``g / b`` and ``-g * y / b``.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.divide(dn.tensor([1, 2]), 4).to_list()
+    """
+    return _core.divide(a, b)
+
+
+def pow(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """``a`` to the power of ``b``; exact modulo 2**bits for integers, and 1 for 0**0.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: merged; a plain number is weak.
+    Grad: ``g * b * a**(b - 1)`` and ``g * log(a) * y``, with 0 for the logarithm where ``a`` is 0.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``OptionError`` for a negative exponent of an integer when run eagerly.
+
+    >>> dn.pow(dn.tensor([2, 3]), 3).to_list()
+    """
+    return _core.pow(a, b)
+
+
+def atan2(y: TensorLike, x: TensorLike, /) -> Tensor:
+    """The angle of the point whose coordinates are ``y`` and ``x``.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; merged, and f32 for integers; a plain number is weak.
+    Grad: ``g * x / (x**2 + y**2)`` and ``-g * y / (x**2 + y**2)``.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> float(dn.atan2(0.0, 1.0))
+    """
+    return _core.atan2(y, x)
+
+
+def quotient(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """The integer quotient, truncated towards zero; ``//`` floors instead.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: integers; merged; a plain number is weak.
+    Grad: refused: use ``floor(divide(a, b))`` or ``stop_grad``.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` unless both are integers, ``OptionError`` for a divisor of 0 when run
+        eagerly.
+
+    >>> dn.quotient(dn.tensor([7, -7]), 2).to_list()
+    """
+    return _core.quotient(a, b)
+
+
+def remainder(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """What truncated division leaves; it has the sign of ``a``, where ``%`` takes that of ``b``.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; merged; a plain number is weak.
+    Grad: ``g`` and ``-g * floor(a / b)``.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands, ``OptionError`` for an integer divisor of 0 when run
+        eagerly.
+
+    >>> dn.remainder(dn.tensor([7, -7]), 4).to_list()
+    """
+    return _core.remainder(a, b)
+
+
+def max(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """The greater of two; NaN if either is. ``reduce_max`` is the greatest of one tensor's
+    elements.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; merged; a plain number is weak.
+    Grad: ``g`` to the greater; halves where they are equal.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.max(dn.tensor([1, 5]), 3).to_list()
+    """
+    return _core.max(a, b)
+
+
+def min(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """The lesser of two; NaN if either is. ``reduce_min`` is the least of one tensor's elements.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; merged; a plain number is weak.
+    Grad: ``g`` to the lesser; halves where they are equal.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.min(dn.tensor([1, 5]), 3).to_list()
+    """
+    return _core.min(a, b)
+
+
+def bitwise_and(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """Bits that are 1 in both.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: integers; merged; a plain number is weak.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` unless both are integers.
+
+    >>> dn.bitwise_and(dn.tensor([6, 5]), 3).to_list()
+    """
+    return _core.bitwise_and(a, b)
+
+
+def bitwise_or(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """Bits that are 1 in either.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: integers; merged; a plain number is weak.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` unless both are integers.
+
+    >>> dn.bitwise_or(dn.tensor([6, 5]), 3).to_list()
+    """
+    return _core.bitwise_or(a, b)
+
+
+def bitwise_xor(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """Bits that differ.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: integers; merged; a plain number is weak.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` unless both are integers.
+
+    >>> dn.bitwise_xor(dn.tensor([6, 5]), 3).to_list()
+    """
+    return _core.bitwise_xor(a, b)
+
+
+def left_shift(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """``a * 2**b``; 0 from the element type's width on.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: integers; merged; a plain number is weak.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` unless both are integers, ``OptionError`` for a negative shift when run
+        eagerly.
+
+    >>> dn.left_shift(dn.tensor([1, 2]), 3).to_list()
+    """
+    return _core.left_shift(a, b)
+
+
+def right_shift(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """``a / 2**b`` rounded down: arithmetic for signed results, logical for unsigned ones.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: integers; merged; a plain number is weak.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` unless both are integers, ``OptionError`` for a negative shift when run
+        eagerly.
+
+    >>> dn.right_shift(dn.tensor([16, -16]), 3).to_list()
+    """
+    return _core.right_shift(a, b)
+
+
+def equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where the values are equal, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.equal(dn.tensor([1, 2, 3]), 2).to_list()
+    """
+    return _core.equal(a, b)
+
+
+def not_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where the values differ, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.not_equal(dn.tensor([1, 2, 3]), 2).to_list()
+    """
+    return _core.not_equal(a, b)
+
+
+def greater(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where ``a > b``, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.greater(dn.tensor([1, 2, 3]), 2).to_list()
+    """
+    return _core.greater(a, b)
+
+
+def greater_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where ``a >= b``, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.greater_equal(dn.tensor([1, 2, 3]), 2).to_list()
+    """
+    return _core.greater_equal(a, b)
+
+
+def less(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where ``a < b``, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.less(dn.tensor([1, 2, 3]), 2).to_list()
+    """
+    return _core.less(a, b)
+
+
+def less_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where ``a <= b``, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.less_equal(dn.tensor([1, 2, 3]), 2).to_list()
+    """
+    return _core.less_equal(a, b)
+
+
+def logical_and(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where neither is zero.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.logical_and(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
+    """
+    return _core.logical_and(a, b)
+
+
+def logical_or(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where either is not zero.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.logical_or(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
+    """
+    return _core.logical_or(a, b)
+
+
+def logical_xor(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where exactly one is not zero.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.logical_xor(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
+    """
+    return _core.logical_xor(a, b)
+
+
+def complex(re: TensorLike, im: TensorLike, /) -> Tensor:
+    """The complex number ``re + im * 1j``.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; c64, or c128 where an operand is f64.
+    Grad: ``real(g)`` and ``real(-1j * g)``.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> complex(dn.complex(1.0, 2.0))
+    """
+    return _core.complex(re, im)
+
+
+def select(pred: TensorLike, on_true: TensorLike, on_false: TensorLike, /) -> Tensor:
+    """``on_true`` where the predicate is not zero, else ``on_false``.
+
+    Shapes: of a scalar predicate, those of both branches broadcast together; else the predicate's
+        shape and names, to which the branches broadcast.
+    Dtypes: any predicate; both branches merged. A plain number is not weak here: a bare 0 is an
+        s32.
+    Grad: ``g`` masked by the predicate to one branch, by its complement to the other; none to the
+        predicate. The branch that is not taken still takes part: a NaN in its derivative stays.
+    Raises: ``ShapeError`` if a branch does not broadcast to the predicate.
+
+    >>> dn.select(dn.tensor([1, 0]), dn.tensor([1, 2]), dn.tensor([10, 20])).to_list()
+    """
+    return _core.select(pred, on_true, on_false)
+
+
+def clip(tensor: TensorLike, lo: TensorLike, hi: TensorLike) -> Tensor:
+    """Move elements into the bounds ``lo`` and ``hi``; NaN stays NaN, and ``lo > hi`` gives ``hi``.
+
+    Shapes: kept, with axis names; the bounds are scalars.
+    Dtypes: real; all three merged. A plain number is not weak here: 0.0 is an f32, so that f16
+        becomes f32.
+    Grad: ``g`` inside the bounds and on them; to a bound, the sum of ``g`` where it holds.
+    Raises: ``ShapeError`` if a bound is no scalar, ``DTypeError`` for complex operands.
+
+    >>> dn.clip(dn.tensor([1, 5, 9]), 2, 6).to_list()
+    """
+    return _core.clip(tensor, lo, hi)
+
+
+def all_close(
+    a: TensorLike,
+    b: TensorLike,
+    /,
+    *,
+    equal_nan: bool = False,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    **unknown: Never,
+) -> Tensor:
+    """1 if every ``abs(a - b) <= atol + rtol * abs(b)``, else 0. Equal infinities are close.
+
+    Shapes: broadcast together; the result is a scalar.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast.
+
+    >>> int(dn.all_close(dn.tensor([1.0, 2.0]), dn.tensor([1.0, 2.000001])))
+    """
+    if unknown:
+        refuse_options("all_close", unknown)
+    return _core.all_close(a, b, equal_nan, rtol, atol)

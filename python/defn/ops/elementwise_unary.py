@@ -1,0 +1,622 @@
+"""Functions of one tensor that compute element by element and keep the shape."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from defn import _core
+
+if TYPE_CHECKING:
+    from defn._core import Tensor
+    from defn.typing import DTypeLike, TensorLike
+
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "as_type",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "bitcast",
+    "bitwise_not",
+    "cbrt",
+    "ceil",
+    "conjugate",
+    "cos",
+    "cosh",
+    "count_leading_zeros",
+    "erf",
+    "erf_inv",
+    "erfc",
+    "exp",
+    "expm1",
+    "floor",
+    "imag",
+    "is_infinity",
+    "is_nan",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logical_not",
+    "negate",
+    "phase",
+    "population_count",
+    "real",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+]
+
+
+def negate(tensor: TensorLike) -> Tensor:
+    """Change the sign; unsigned integers wrap.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; kept.
+    Grad: ``-g``.
+    Raises: nothing of its own.
+
+    >>> dn.negate(dn.tensor([1, -2])).to_list()
+    """
+    return _core.negate(tensor)
+
+
+def abs(tensor: TensorLike) -> Tensor:
+    """The distance from zero; the most negative integer wraps to itself.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; kept, but complex numbers give floats of half the width.
+    Grad: ``g`` where the operand is at least 0, else ``-g``; complex ``real(g) * conj(z) /
+        abs(z)``.
+    Raises: nothing of its own.
+
+    >>> dn.abs(dn.tensor([-1.5, 2.0])).to_list()
+    """
+    return _core.abs(tensor)
+
+
+def sign(tensor: TensorLike) -> Tensor:
+    """-1, 0 or 1; NaN stays NaN, and a complex ``z`` gives ``z / abs(z)``.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; kept.
+    Grad: none flows.
+    Raises: nothing of its own.
+
+    >>> dn.sign(dn.tensor([-2.5, 0.0, 7.0])).to_list()
+    """
+    return _core.sign(tensor)
+
+
+def floor(tensor: TensorLike) -> Tensor:
+    """The greatest integer not above the operand.
+
+    Shapes: kept, with axis names.
+    Dtypes: real; kept. Integers are returned as they are.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a complex operand.
+
+    >>> dn.floor(dn.tensor([-1.5, 1.5])).to_list()
+    """
+    return _core.floor(tensor)
+
+
+def ceil(tensor: TensorLike) -> Tensor:
+    """The least integer not below the operand.
+
+    Shapes: kept, with axis names.
+    Dtypes: real; kept. Integers are returned as they are.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a complex operand.
+
+    >>> dn.ceil(dn.tensor([-1.5, 1.5])).to_list()
+    """
+    return _core.ceil(tensor)
+
+
+def round(tensor: TensorLike) -> Tensor:
+    """The nearest integer; halves go away from zero.
+
+    Shapes: kept, with axis names.
+    Dtypes: real; kept. Integers are returned as they are.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a complex operand.
+
+    >>> dn.round(dn.tensor([-0.5, 0.5, 2.5])).to_list()
+    """
+    return _core.round(tensor)
+
+
+def exp(tensor: TensorLike) -> Tensor:
+    """``e`` to the power of the operand.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g * y``, where ``y`` is the result.
+    Raises: nothing of its own.
+
+    >>> float(dn.exp(0.0))
+    """
+    return _core.exp(tensor)
+
+
+def expm1(tensor: TensorLike) -> Tensor:
+    """``exp(x) - 1``, accurate near zero, where the subtraction would cancel.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g * (y + 1)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.expm1(1e-10))
+    """
+    return _core.expm1(tensor)
+
+
+def log(tensor: TensorLike, base: TensorLike | None = None) -> Tensor:
+    """The natural logarithm, or the one to a base; NaN for negative reals.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / x``, divided by the base's logarithm.
+    Raises: ``OptionError`` for a base that is a number and not above 0, or is 1.
+
+    >>> float(dn.log(1.0))
+    """
+    return _core.log(tensor, base)
+
+
+def log1p(tensor: TensorLike) -> Tensor:
+    """``log(1 + x)``, accurate near zero, where the addition would lose digits.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / (1 + x)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.log1p(1e-10))
+    """
+    return _core.log1p(tensor)
+
+
+def sigmoid(tensor: TensorLike) -> Tensor:
+    """``1 / (1 + exp(-x))``.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g * y * (1 - y)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.sigmoid(0.0))
+    """
+    return _core.sigmoid(tensor)
+
+
+def sin(tensor: TensorLike) -> Tensor:
+    """The sine of an angle in radians.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g * cos(x)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.sin(0.0))
+    """
+    return _core.sin(tensor)
+
+
+def cos(tensor: TensorLike) -> Tensor:
+    """The cosine of an angle in radians.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``-g * sin(x)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.cos(0.0))
+    """
+    return _core.cos(tensor)
+
+
+def tan(tensor: TensorLike) -> Tensor:
+    """The tangent of an angle in radians.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / cos(x)**2``.
+    Raises: nothing of its own.
+
+    >>> float(dn.tan(0.0))
+    """
+    return _core.tan(tensor)
+
+
+def sinh(tensor: TensorLike) -> Tensor:
+    """The hyperbolic sine.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g * cosh(x)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.sinh(0.0))
+    """
+    return _core.sinh(tensor)
+
+
+def cosh(tensor: TensorLike) -> Tensor:
+    """The hyperbolic cosine.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g * sinh(x)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.cosh(0.0))
+    """
+    return _core.cosh(tensor)
+
+
+def tanh(tensor: TensorLike) -> Tensor:
+    """The hyperbolic tangent.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g * (1 - y**2)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.tanh(0.0))
+    """
+    return _core.tanh(tensor)
+
+
+def asin(tensor: TensorLike) -> Tensor:
+    """The angle whose sine is the operand; NaN for reals outside -1 to 1.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / sqrt(1 - x**2)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.asin(0.0))
+    """
+    return _core.asin(tensor)
+
+
+def acos(tensor: TensorLike) -> Tensor:
+    """The angle whose cosine is the operand; NaN for reals outside -1 to 1.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``-g / sqrt(1 - x**2)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.acos(1.0))
+    """
+    return _core.acos(tensor)
+
+
+def atan(tensor: TensorLike) -> Tensor:
+    """The angle whose tangent is the operand.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / (1 + x**2)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.atan(0.0))
+    """
+    return _core.atan(tensor)
+
+
+def asinh(tensor: TensorLike) -> Tensor:
+    """The inverse of ``sinh``.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / sqrt(x**2 + 1)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.asinh(0.0))
+    """
+    return _core.asinh(tensor)
+
+
+def acosh(tensor: TensorLike) -> Tensor:
+    """The inverse of ``cosh``; NaN for reals below 1.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / sqrt(x**2 - 1)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.acosh(1.0))
+    """
+    return _core.acosh(tensor)
+
+
+def atanh(tensor: TensorLike) -> Tensor:
+    """The inverse of ``tanh``; NaN for reals outside -1 to 1.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / (1 - x**2)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.atanh(0.0))
+    """
+    return _core.atanh(tensor)
+
+
+def sqrt(tensor: TensorLike) -> Tensor:
+    """The square root; NaN for negative reals.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / (2 * y)``; infinite at 0.
+    Raises: nothing of its own.
+
+    >>> float(dn.sqrt(4.0))
+    """
+    return _core.sqrt(tensor)
+
+
+def rsqrt(tensor: TensorLike) -> Tensor:
+    """``1 / sqrt(x)``.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``-g * x**-1.5 / 2``; infinite at 0.
+    Raises: nothing of its own.
+
+    >>> float(dn.rsqrt(4.0))
+    """
+    return _core.rsqrt(tensor)
+
+
+def cbrt(tensor: TensorLike) -> Tensor:
+    """The cube root; negative for negative reals.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / (3 * y**2)``; infinite at 0.
+    Raises: nothing of its own.
+
+    >>> float(dn.cbrt(-8.0))
+    """
+    return _core.cbrt(tensor)
+
+
+def erf(tensor: TensorLike) -> Tensor:
+    """The error function.
+
+    Shapes: kept, with axis names.
+    Dtypes: real; integers give f32.
+    Grad: ``g * 2 / sqrt(pi) * exp(-x**2)``.
+    Raises: ``DTypeError`` for a complex operand.
+
+    >>> float(dn.erf(0.0))
+    """
+    return _core.erf(tensor)
+
+
+def erfc(tensor: TensorLike) -> Tensor:
+    """``1 - erf(x)``, accurate where ``erf`` is close to 1.
+
+    Shapes: kept, with axis names.
+    Dtypes: real; integers give f32.
+    Grad: ``-g * 2 / sqrt(pi) * exp(-x**2)``.
+    Raises: ``DTypeError`` for a complex operand.
+
+    >>> float(dn.erfc(0.0))
+    """
+    return _core.erfc(tensor)
+
+
+def erf_inv(tensor: TensorLike) -> Tensor:
+    """The inverse of ``erf``; infinite at -1 and 1.
+
+    Shapes: kept, with axis names.
+    Dtypes: real; integers give f32.
+    Grad: ``g * sqrt(pi) / 2 * exp(y**2)``.
+    Raises: ``DTypeError`` for a complex operand.
+
+    >>> float(dn.erf_inv(0.0))
+    """
+    return _core.erf_inv(tensor)
+
+
+def log2(tensor: TensorLike) -> Tensor:
+    """The logarithm to the base 2; NaN for negative reals.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / (x * log(2))``.
+    Raises: nothing of its own.
+
+    >>> float(dn.log2(8.0))
+    """
+    return _core.log2(tensor)
+
+
+def log10(tensor: TensorLike) -> Tensor:
+    """The logarithm to the base 10; NaN for negative reals.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / (x * log(10))``.
+    Raises: nothing of its own.
+
+    >>> float(dn.log10(1.0))
+    """
+    return _core.log10(tensor)
+
+
+def conjugate(tensor: TensorLike) -> Tensor:
+    """The complex conjugate; a real operand becomes complex.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; c64, or c128 for f64 and c128.
+    Grad: ``conj(g)``, and its real part for a real operand.
+    Raises: nothing of its own.
+
+    >>> complex(dn.conjugate(1 + 2j))
+    """
+    return _core.conjugate(tensor)
+
+
+def real(tensor: TensorLike) -> Tensor:
+    """The real part.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; complex numbers give floats of half the width, integers f32.
+    Grad: ``real(g)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.real(1 + 2j))
+    """
+    return _core.real(tensor)
+
+
+def imag(tensor: TensorLike) -> Tensor:
+    """The imaginary part; 0 for a real operand.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; complex numbers give floats of half the width, integers f32.
+    Grad: ``imag(g)``.
+    Raises: nothing of its own.
+
+    >>> float(dn.imag(1 + 2j))
+    """
+    return _core.imag(tensor)
+
+
+def phase(tensor: TensorLike) -> Tensor:
+    """The angle of a complex number, ``atan2(imag, real)``.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; complex numbers give floats of half the width, integers f32.
+    Grad: through ``atan2``.
+    Raises: nothing of its own.
+
+    >>> float(dn.phase(1j))
+    """
+    return _core.phase(tensor)
+
+
+def bitwise_not(tensor: TensorLike) -> Tensor:
+    """Every bit inverted.
+
+    Shapes: kept, with axis names.
+    Dtypes: integers; kept.
+    Grad: none flows.
+    Raises: ``DTypeError`` unless the operand is an integer.
+
+    >>> dn.bitwise_not(dn.tensor([0, 5])).to_list()
+    """
+    return _core.bitwise_not(tensor)
+
+
+def population_count(tensor: TensorLike) -> Tensor:
+    """How many bits are 1.
+
+    Shapes: kept, with axis names.
+    Dtypes: integers; kept.
+    Grad: none flows.
+    Raises: ``DTypeError`` unless the operand is an integer.
+
+    >>> dn.population_count(dn.tensor([0, 5, -1])).to_list()
+    """
+    return _core.population_count(tensor)
+
+
+def count_leading_zeros(tensor: TensorLike) -> Tensor:
+    """How many bits are 0 before the first 1, in the element type's own width.
+
+    Shapes: kept, with axis names.
+    Dtypes: integers; kept.
+    Grad: none flows.
+    Raises: ``DTypeError`` unless the operand is an integer.
+
+    >>> dn.count_leading_zeros(dn.tensor([0, 1], dtype="u8")).to_list()
+    """
+    return _core.count_leading_zeros(tensor)
+
+
+def is_nan(tensor: TensorLike) -> Tensor:
+    """1 where the operand is not a number; a complex number if either part is.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: nothing of its own.
+
+    >>> dn.is_nan(dn.tensor([1.0, float("nan")])).to_list()
+    """
+    return _core.is_nan(tensor)
+
+
+def is_infinity(tensor: TensorLike) -> Tensor:
+    """1 where the operand is infinite; a complex number if either part is.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: nothing of its own.
+
+    >>> dn.is_infinity(dn.tensor([1.0, float("inf")])).to_list()
+    """
+    return _core.is_infinity(tensor)
+
+
+def logical_not(tensor: TensorLike) -> Tensor:
+    """1 where the operand is zero, else 0.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: nothing of its own.
+
+    >>> dn.logical_not(dn.tensor([0, 3])).to_list()
+    """
+    return _core.logical_not(tensor)
+
+
+def as_type(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Convert the elements to another type.
+
+    Integers wrap modulo 2**bits. A float becomes an integer by dropping its fraction; NaN becomes
+    0, and what is out of range the nearest value in range. A complex number becomes real by
+    dropping its imaginary part. Narrower floats round to the nearest, ties to even.
+
+    Shapes: kept, with axis names.
+    Dtypes: any to any.
+    Grad: ``g`` passes unchanged, also through conversions to integers; its real part from complex
+        to real.
+    Raises: ``DTypeError`` for an unknown type.
+
+    >>> dn.as_type(dn.tensor([1.9, -1.9]), "s8").to_list()
+    """
+    return _core.as_type(tensor, dtype)
+
+
+def bitcast(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Read the bits of the elements as another type of the same width.
+
+    Shapes: kept, with axis names.
+    Dtypes: any but complex, to one of the same width.
+    Grad: ``g`` passes unchanged.
+    Raises: ``DTypeError`` if the widths differ or a type is complex.
+
+    >>> dn.bitcast(dn.tensor([1.0]), "u32").to_list()
+    """
+    return _core.bitcast(tensor, dtype)

@@ -1,0 +1,64 @@
+"""Products of tensors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from defn import _core
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from defn._core import Tensor
+    from defn.typing import TensorLike
+
+__all__ = ["dot", "matmul", "outer"]
+
+
+def dot(*args: Any) -> Tensor:
+    """Sums of products over contracted axes.
+
+    ``dot(a, b)`` contracts the last axis of ``a`` with the last but one of ``b``, or with its only
+    one; a scalar multiplies. ``dot(a, axes_a, b, axes_b)`` contracts the given axes. ``dot(a,
+    axes_a, batch_a, b, axes_b, batch_b)`` also keeps batch axes together, which must be the first
+    ones, in order.
+
+    Shapes: batch axes, then what is left of ``a``, then of ``b``, with their names; contracted
+        axes, and batch axes, must have equal sizes.
+    Dtypes: any; merged. Small floats are multiplied and added up in f32, integers wrap.
+    Grad: ``g`` contracted with the other operand, which is not conjugated.
+    Raises: ``ShapeError`` if sizes or batch axes do not match, ``AxisError`` if a name would stand
+        on two axes of the result.
+
+    >>> dn.dot(dn.tensor([[1, 2], [3, 4]]), dn.tensor([10, 100])).to_list()
+    >>> dn.dot(dn.iota((2, 3, 4)), [2], [0], dn.iota((2, 4, 5)), [1], [0]).shape
+    """
+    return _core.dot(*args)
+
+
+def matmul(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """The product of matrices, for every position of the leading axes; what ``@`` does.
+
+    Shapes: the last two axes are the matrices; the axes before them broadcast. A vector on the left
+        is a row, on the right a column, whose axis is dropped from the result.
+    Dtypes: any; merged. Small floats are multiplied and added up in f32, integers wrap.
+    Grad: ``g`` times the other operand transposed.
+    Raises: ``ShapeError`` for a scalar or if the sizes do not match.
+
+    >>> dn.matmul(dn.tensor([[1, 2], [3, 4]]), dn.tensor([[1, 0], [0, 10]])).to_list()
+    """
+    return _core.matmul(a, b)
+
+
+def outer(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """Every element of ``a`` times every element of ``b``, conjugated where the result is complex.
+
+    Shapes: both are read as vectors; one axis for each, named as the first of ``a`` and the last of
+        ``b``.
+    Dtypes: any; merged.
+    Grad: as of the product.
+    Raises: ``AxisError`` if both axes would have one name.
+
+    >>> dn.outer(dn.tensor([1, 2]), dn.tensor([1, 10, 100])).to_list()
+    """
+    return _core.outer(a, b)

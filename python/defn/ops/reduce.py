@@ -1,0 +1,336 @@
+"""Functions that fold elements over axes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Never
+
+from defn import _core
+from defn._names import refuse_options
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from defn._core import Tensor
+    from defn.typing import Axes, Axis, DTypeLike, TensorLike
+
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "covariance",
+    "logsumexp",
+    "mean",
+    "product",
+    "reduce_max",
+    "reduce_min",
+    "standard_deviation",
+    "sum",
+    "variance",
+    "weighted_mean",
+]
+
+
+def sum(
+    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+) -> Tensor:
+    """Add up the elements.
+
+    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
+        nothing. Other axes keep their names.
+    Dtypes: any; integers up to 32 bits give s32 or u32, 64-bit ones s64, and wrap.
+    Grad: ``g`` to every element.
+    Raises: ``AxisError`` if an axis is out of range or given twice.
+
+    >>> dn.sum(dn.tensor([[1, 2], [3, 4]]), axes=[1]).to_list()
+    """
+    if unknown:
+        refuse_options("sum", unknown)
+    return _core.sum(tensor, axes, keep_axes)
+
+
+def product(
+    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+) -> Tensor:
+    """Multiply the elements.
+
+    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
+        nothing. Other axes keep their names.
+    Dtypes: any; integers up to 32 bits give s32 or u32, 64-bit ones s64, and wrap.
+    Grad: ``g`` times the product of the other elements, exact also where elements are 0.
+    Raises: ``AxisError`` if an axis is out of range or given twice.
+
+    >>> dn.product(dn.tensor([[1, 2], [3, 4]]), axes=[1]).to_list()
+    """
+    if unknown:
+        refuse_options("product", unknown)
+    return _core.product(tensor, axes, keep_axes)
+
+
+def mean(
+    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+) -> Tensor:
+    """The sum divided by the number of elements.
+
+    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
+        nothing. Other axes keep their names.
+    Dtypes: any; integers give f32.
+    Grad: ``g / n`` to every element.
+    Raises: ``AxisError`` if an axis is out of range or given twice,
+        ``ShapeError`` if there is no element to reduce.
+
+    >>> float(dn.mean(dn.tensor([1, 2, 3, 4])))
+    """
+    if unknown:
+        refuse_options("mean", unknown)
+    return _core.mean(tensor, axes, keep_axes)
+
+
+def all(
+    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+) -> Tensor:
+    """1 if no element is zero, else 0. NaN is not zero.
+
+    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
+        nothing. Other axes keep their names.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``AxisError`` if an axis is out of range or given twice.
+
+    >>> dn.all(dn.tensor([[1, 2], [3, 0]]), axes=[1]).to_list()
+    """
+    if unknown:
+        refuse_options("all", unknown)
+    return _core.all(tensor, axes, keep_axes)
+
+
+def any(
+    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+) -> Tensor:
+    """1 if an element is not zero, else 0. NaN is not zero.
+
+    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
+        nothing. Other axes keep their names.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``AxisError`` if an axis is out of range or given twice.
+
+    >>> dn.any(dn.tensor([[0, 2], [0, 0]]), axes=[1]).to_list()
+    """
+    if unknown:
+        refuse_options("any", unknown)
+    return _core.any(tensor, axes, keep_axes)
+
+
+def reduce_max(
+    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+) -> Tensor:
+    """The greatest element; NaN if any is.
+
+    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
+        nothing. Other axes keep their names.
+    Dtypes: real; kept.
+    Grad: ``g`` shared equally by all elements that are the greatest.
+    Raises: ``AxisError`` if an axis is out of range or given twice,
+        ``ShapeError`` if there is no element to reduce,
+        ``DTypeError`` for complex elements.
+
+    >>> dn.reduce_max(dn.tensor([[1, 5], [7, 3]]), axes=[1]).to_list()
+    """
+    if unknown:
+        refuse_options("reduce_max", unknown)
+    return _core.reduce_max(tensor, axes, keep_axes)
+
+
+def reduce_min(
+    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+) -> Tensor:
+    """The least element; NaN if any is.
+
+    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
+        nothing. Other axes keep their names.
+    Dtypes: real; kept.
+    Grad: ``g`` shared equally by all elements that are the least.
+    Raises: ``AxisError`` if an axis is out of range or given twice,
+        ``ShapeError`` if there is no element to reduce,
+        ``DTypeError`` for complex elements.
+
+    >>> dn.reduce_min(dn.tensor([[1, 5], [7, 3]]), axes=[1]).to_list()
+    """
+    if unknown:
+        refuse_options("reduce_min", unknown)
+    return _core.reduce_min(tensor, axes, keep_axes)
+
+
+def argmax(
+    tensor: TensorLike,
+    *,
+    axis: Axis | None = None,
+    keep_axis: bool = False,
+    tie_break: Literal["low", "high"] = "low",
+    dtype: DTypeLike = "s32",
+    **unknown: Never,
+) -> Tensor:
+    """The index of the greatest element along an axis; without one, in row-major order over all
+    axes.
+
+    Of several equal elements, ``tie_break`` names the first (``"low"``) or the last (``"high"``). A
+    NaN counts as the greatest.
+
+    Shapes: the axis goes, or keeps with size 1; without an axis the result is a scalar. Other axes
+        keep their names.
+    Dtypes: real; the result is of ``dtype``.
+    Grad: none flows.
+    Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,
+        ``DTypeError`` for complex elements, ``OptionError`` for another ``tie_break``.
+
+    >>> dn.argmax(dn.tensor([[1, 5, 5], [7, 3, 3]]), axis=1).to_list()
+    """
+    if unknown:
+        refuse_options("argmax", unknown)
+    return _core.argmax(tensor, axis, keep_axis, tie_break, dtype)
+
+
+def argmin(
+    tensor: TensorLike,
+    *,
+    axis: Axis | None = None,
+    keep_axis: bool = False,
+    tie_break: Literal["low", "high"] = "low",
+    dtype: DTypeLike = "s32",
+    **unknown: Never,
+) -> Tensor:
+    """The index of the least element along an axis; without one, in row-major order over all axes.
+
+    Of several equal elements, ``tie_break`` names the first (``"low"``) or the last (``"high"``). A
+    NaN counts as the least.
+
+    Shapes: the axis goes, or keeps with size 1; without an axis the result is a scalar. Other axes
+        keep their names.
+    Dtypes: real; the result is of ``dtype``.
+    Grad: none flows.
+    Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,
+        ``DTypeError`` for complex elements, ``OptionError`` for another ``tie_break``.
+
+    >>> dn.argmin(dn.tensor([[1, 5, 5], [7, 3, 3]]), axis=1).to_list()
+    """
+    if unknown:
+        refuse_options("argmin", unknown)
+    return _core.argmin(tensor, axis, keep_axis, tie_break, dtype)
+
+
+def variance(
+    tensor: TensorLike,
+    *,
+    axes: Axes | None = None,
+    keep_axes: bool = False,
+    ddof: int = 0,
+    **unknown: Never,
+) -> Tensor:
+    """The mean of the squared distances from the mean.
+
+    The squares are divided by the number of elements less ``ddof``.
+
+    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. Other axes keep their
+        names.
+    Dtypes: any; integers give f32.
+    Grad: through the definition.
+    Raises: ``AxisError`` if an axis is out of range or given twice.
+
+    >>> float(dn.variance(dn.tensor([1, 3, 1, 3])))
+    """
+    if unknown:
+        refuse_options("variance", unknown)
+    return _core.variance(tensor, axes, keep_axes, ddof)
+
+
+def standard_deviation(
+    tensor: TensorLike,
+    *,
+    axes: Axes | None = None,
+    keep_axes: bool = False,
+    ddof: int = 0,
+    **unknown: Never,
+) -> Tensor:
+    """The square root of the variance.
+
+    The squares are divided by the number of elements less ``ddof``.
+
+    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. Other axes keep their
+        names.
+    Dtypes: any; integers give f32.
+    Grad: through the definition.
+    Raises: ``AxisError`` if an axis is out of range or given twice.
+
+    >>> float(dn.standard_deviation(dn.tensor([1, 3, 1, 3])))
+    """
+    if unknown:
+        refuse_options("standard_deviation", unknown)
+    return _core.standard_deviation(tensor, axes, keep_axes, ddof)
+
+
+def covariance(
+    tensor: TensorLike, mean: TensorLike | None = None, *, ddof: int = 0, **unknown: Never
+) -> Tensor:
+    """How columns vary together, where rows are observations: ``conj(x).T @ x / (n - ddof)``, ``x``
+    less its mean.
+
+    Shapes: ``(..., n, d)`` gives ``(..., d, d)``, without names. A mean of shape ``(..., d)`` may
+        be given.
+    Dtypes: any; integers give f32.
+    Grad: through the definition.
+    Raises: ``ShapeError`` for a rank below 2, ``OptionError`` for a ``ddof`` that is negative or
+        not below the number of observations.
+
+    >>> dn.covariance(dn.tensor([[1.0, 2.0], [3.0, 6.0]])).to_list()
+    """
+    if unknown:
+        refuse_options("covariance", unknown)
+    return _core.covariance(tensor, mean, ddof)
+
+
+def weighted_mean(
+    tensor: TensorLike,
+    weights: TensorLike,
+    *,
+    axes: Axes | None = None,
+    keep_axes: bool = False,
+    **unknown: Never,
+) -> Tensor:
+    """The sum of the elements times their weights, divided by the sum of the weights.
+
+    Shapes: the weights have the tensor's shape, or one axis for each of ``axes``. The given axes,
+        or all, go; ``keep_axes`` keeps them with size 1.
+    Dtypes: any; integers give f32.
+    Grad: through the definition, to both.
+    Raises: ``ShapeError`` if the weights do not fit, ``AxisError`` if an axis is out of range or
+        given twice.
+
+    >>> float(dn.weighted_mean(dn.tensor([1.0, 2.0]), dn.tensor([3, 1])))
+    """
+    if unknown:
+        refuse_options("weighted_mean", unknown)
+    return _core.weighted_mean(tensor, weights, axes, keep_axes)
+
+
+def logsumexp(
+    tensor: TensorLike,
+    *,
+    axes: Axes | None = None,
+    keep_axes: bool = False,
+    exp_scaling_factor: TensorLike | None = None,
+    **unknown: Never,
+) -> Tensor:
+    """``log(sum(exp(x)))`` without overflow; with a factor, ``log(sum(factor * exp(x)))``.
+
+    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. Other axes keep their
+        names.
+    Dtypes: any; integers give f32.
+    Grad: ``g`` times the softmax.
+    Raises: ``AxisError`` if an axis is out of range or given twice.
+
+    >>> float(dn.logsumexp(dn.tensor([1000.0])))
+    """
+    if unknown:
+        refuse_options("logsumexp", unknown)
+    return _core.logsumexp(tensor, axes, keep_axes, exp_scaling_factor)

@@ -1,0 +1,317 @@
+"""Functions that move elements without computing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Never
+
+from defn import _core
+from defn._names import refuse_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Literal
+
+    from defn._core import Tensor
+    from defn.typing import Axes, Axis, Names, Shape, TensorLike
+
+__all__ = [
+    "broadcast",
+    "concatenate",
+    "flatten",
+    "new_axis",
+    "pad",
+    "put_slice",
+    "rename",
+    "reshape",
+    "reverse",
+    "slice",
+    "slice_along_axis",
+    "split",
+    "squeeze",
+    "stack",
+    "tile",
+    "transpose",
+]
+
+
+def reshape(
+    tensor: TensorLike,
+    shape: Shape | Tensor | int | Literal["auto"],
+    *,
+    names: Names | None = None,
+    **unknown: Never,
+) -> Tensor:
+    """The same elements, in row-major order, under another shape.
+
+    Shapes: to any with as many elements. One size may be -1 or ``"auto"`` and is then found. Names
+        are those given, or the target tensor's where the shape is a tensor; the operand's are
+        dropped.
+    Dtypes: any; kept.
+    Grad: ``g`` in the operand's shape.
+    Raises: ``ShapeError`` if the numbers of elements differ or the free size cannot be found,
+        ``AxisError`` if ``names`` does not fit the shape.
+
+    >>> dn.reshape(dn.iota((6,)), (2, -1)).to_list()
+    """
+    if unknown:
+        refuse_options("reshape", unknown)
+    return _core.reshape(tensor, shape, names)
+
+
+def flatten(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -> Tensor:
+    """Merge all axes, or some neighbouring ones, into one.
+
+    Shapes: the merged axis has the product of the sizes and no name; other axes keep theirs.
+    Dtypes: any; kept.
+    Grad: ``g`` in the operand's shape.
+    Raises: ``AxisError`` if the axes are not neighbours in order, or are not there.
+
+    >>> dn.flatten(dn.iota((2, 3, 4)), axes=[1, 2]).shape
+    """
+    if unknown:
+        refuse_options("flatten", unknown)
+    return _core.flatten(tensor, axes)
+
+
+def squeeze(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -> Tensor:
+    """Drop axes of size 1: all of them, or the given ones.
+
+    Shapes: without those axes; other axes keep their names.
+    Dtypes: any; kept.
+    Grad: ``g`` with the axes put back.
+    Raises: ``ShapeError`` if an axis that is given has another size, ``AxisError`` if it is not
+        there.
+
+    >>> dn.squeeze(dn.iota((1, 3, 1))).shape
+    """
+    if unknown:
+        refuse_options("squeeze", unknown)
+    return _core.squeeze(tensor, axes)
+
+
+def new_axis(tensor: TensorLike, axis: int, name: str | None = None) -> Tensor:
+    """Insert an axis of size 1 at a position of the result; -1 appends.
+
+    Shapes: one axis more, named ``name``; other axes keep their names.
+    Dtypes: any; kept.
+    Grad: ``g`` without the axis.
+    Raises: ``AxisError`` if the position is out of range.
+
+    >>> dn.new_axis(dn.iota((2, 3)), -1).shape
+    """
+    return _core.new_axis(tensor, axis, name)
+
+
+def rename(tensor: TensorLike, names: Names | None) -> Tensor:
+    """Give the axes other names; ``None`` clears them all.
+
+    Shapes: kept, with the given names, one entry per axis.
+    Dtypes: any; kept.
+    Grad: ``g``.
+    Raises: ``AxisError`` if there are not as many names as axes.
+
+    >>> dn.rename(dn.iota((2, 3)), ["row", None]).names
+    """
+    return _core.rename(tensor, names)
+
+
+def transpose(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -> Tensor:
+    """Put the axes in another order; without one, reverse them.
+
+    Shapes: axis ``axes[i]`` of the operand becomes axis ``i``, with its name.
+    Dtypes: any; kept.
+    Grad: ``g`` with the axes put back.
+    Raises: ``AxisError`` unless ``axes`` names every axis once.
+
+    >>> dn.transpose(dn.iota((2, 3, 4)), axes=[1, 0, 2]).shape
+    """
+    if unknown:
+        refuse_options("transpose", unknown)
+    return _core.transpose(tensor, axes)
+
+
+def broadcast(
+    tensor: TensorLike,
+    shape: Shape | Tensor | int,
+    *,
+    axes: Axes | None = None,
+    names: Names | None = None,
+    **unknown: Never,
+) -> Tensor:
+    """Repeat along new axes and along axes of size 1.
+
+    Shapes: to the given one. Axis ``i`` of the operand becomes axis ``axes[i]``; without ``axes``
+        they are the last ones. Names are those given, or the target tensor's where the shape is a
+        tensor; the operand's are dropped.
+    Dtypes: any; kept.
+    Grad: the sum of ``g`` over the axes that were added or stretched.
+    Raises: ``ShapeError`` if a size is neither 1 nor the one it meets, ``AxisError`` if ``names``
+        does not fit the shape.
+
+    >>> dn.broadcast(dn.tensor([1, 2]), (2, 3), axes=[0]).to_list()
+    """
+    if unknown:
+        refuse_options("broadcast", unknown)
+    return _core.broadcast(tensor, shape, axes, names)
+
+
+def tile(tensor: TensorLike, repetitions: Sequence[int]) -> Tensor:
+    """Lay copies side by side.
+
+    Shapes: each axis is repeated as often as its entry says; entries or axes that are missing on
+        the left count as 1. Names are dropped.
+    Dtypes: any; kept.
+    Grad: the sum of ``g`` over the copies.
+    Raises: ``OptionError`` unless the repetitions are integers of at least 1.
+
+    >>> dn.tile(dn.tensor([1, 2]), [2, 2]).to_list()
+    """
+    return _core.tile(tensor, repetitions)
+
+
+def concatenate(tensors: Sequence[TensorLike], *, axis: Axis = 0, **unknown: Never) -> Tensor:
+    """Join tensors along an axis that they already have.
+
+    Shapes: one rank, equal except on ``axis``; the result adds up that axis. Names merge.
+    Dtypes: any; merged.
+    Grad: each tensor receives its slice of ``g``.
+    Raises: ``ShapeError`` if there is no tensor or another axis differs, ``AxisError`` if ``axis``
+        is out of range or names differ.
+
+    >>> dn.concatenate([dn.tensor([1, 2]), dn.tensor([3])]).to_list()
+    """
+    if unknown:
+        refuse_options("concatenate", unknown)
+    return _core.concatenate(tensors, axis)
+
+
+def stack(
+    tensors: Sequence[TensorLike], *, axis: int = 0, name: str | None = None, **unknown: Never
+) -> Tensor:
+    """Join tensors along a new axis.
+
+    Shapes: all equal; the result has a new axis at position ``axis``, named ``name``. Names merge.
+    Dtypes: any; merged.
+    Grad: each tensor receives its slice of ``g``.
+    Raises: ``ShapeError`` if there is no tensor or shapes differ, ``AxisError`` if ``axis`` is out
+        of range or names differ.
+
+    >>> dn.stack([dn.tensor([1, 2]), dn.tensor([3, 4])], axis=1).to_list()
+    """
+    if unknown:
+        refuse_options("stack", unknown)
+    return _core.stack(tensors, axis, name)
+
+
+def split(
+    tensor: TensorLike, split: float, *, axis: Axis = 0, **unknown: Never
+) -> tuple[Tensor, Tensor]:
+    """Cut into two parts along an axis.
+
+    Shapes: an integer is the size of the first part, a negative one counts from the end; a float is
+        the share of the first part, rounded up to whole elements. Names are kept.
+    Dtypes: any; kept.
+    Grad: the parts' cotangents side by side.
+    Raises: ``OptionError`` unless both parts have elements, ``AxisError`` if ``axis`` is out of
+        range.
+
+    >>> first, second = dn.split(dn.iota((5,)), 2)
+    >>> first.to_list(), second.to_list()
+    """
+    if unknown:
+        refuse_options("split", unknown)
+    return _core.split(tensor, split, axis)
+
+
+def slice(
+    tensor: TensorLike,
+    starts: Sequence[int | Tensor],
+    lengths: Sequence[int],
+    *,
+    strides: int | Sequence[int] = 1,
+    **unknown: Never,
+) -> Tensor:
+    """A window, whose place may be known only when the program runs.
+
+    Starts are integers or scalar integer tensors. They are moved into range, so that the window
+    fits: a negative start is 0, it does not count from the end.
+
+    Shapes: each axis has ``lengths[i] / strides[i]`` elements, rounded up; names are kept.
+    Dtypes: any; kept.
+    Grad: ``g`` in zeros at the window's place; none to the starts.
+    Raises: ``AxisError`` unless there is one entry per axis, ``ShapeError`` for a length that
+        exceeds the axis or a stride below 1.
+
+    >>> dn.slice(dn.iota((4, 4)), [1, 0], [2, 3], strides=[1, 2]).to_list()
+    """
+    if unknown:
+        refuse_options("slice", unknown)
+    return _core.slice(tensor, starts, lengths, strides)
+
+
+def slice_along_axis(
+    tensor: TensorLike,
+    start: int | Tensor,
+    length: int,
+    *,
+    axis: Axis = 0,
+    strides: int = 1,
+    **unknown: Never,
+) -> Tensor:
+    """A window along one axis; the others stay whole. See ``slice``.
+
+    Shapes: the axis has ``length / strides`` elements, rounded up; names are kept.
+    Dtypes: any; kept.
+    Grad: ``g`` in zeros at the window's place; none to the start.
+    Raises: ``ShapeError`` for a length that exceeds the axis or a stride below 1, ``AxisError`` if
+        ``axis`` is out of range.
+
+    >>> dn.slice_along_axis(dn.iota((2, 4)), 1, 2, axis=1).to_list()
+    """
+    if unknown:
+        refuse_options("slice_along_axis", unknown)
+    return _core.slice_along_axis(tensor, start, length, axis, strides)
+
+
+def put_slice(tensor: TensorLike, starts: Sequence[int | Tensor], slice: TensorLike) -> Tensor:
+    """A copy in which a window is overwritten. Starts are as in ``slice``.
+
+    Shapes: the first tensor's; the slice has its rank and no larger size. Names merge.
+    Dtypes: any; merged.
+    Grad: to the tensor ``g`` with zeros in the window, to the slice the window of ``g``.
+    Raises: ``ShapeError`` if the slice does not fit, ``AxisError`` unless there is one start per
+        axis.
+
+    >>> dn.put_slice(dn.iota((5,)), [1], dn.tensor([10, 20])).to_list()
+    """
+    return _core.put_slice(tensor, starts, slice)
+
+
+def pad(tensor: TensorLike, value: TensorLike, config: Sequence[tuple[int, int, int]]) -> Tensor:
+    """Put a value around the elements and between them, or crop.
+
+    Shapes: for each axis ``(low, high, interior)``: so many values before, after, and between
+        neighbours; a negative ``low`` or ``high`` crops. Names are kept.
+    Dtypes: any; merged, a plain number for the value is weak.
+    Grad: to the tensor its elements of ``g``, to the value the sum of the others.
+    Raises: ``ShapeError`` unless there is one entry per axis, the value is a scalar, the interior
+        is not negative and the result's sizes are at least 0.
+
+    >>> dn.pad(dn.tensor([1, 2]), 0, [(1, 2, 1)]).to_list()
+    """
+    return _core.pad(tensor, value, config)
+
+
+def reverse(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -> Tensor:
+    """Read axes backwards: all of them, or the given ones.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; kept.
+    Grad: ``g`` reversed.
+    Raises: ``AxisError`` if an axis is out of range or given twice.
+
+    >>> dn.reverse(dn.tensor([1, 2, 3])).to_list()
+    """
+    if unknown:
+        refuse_options("reverse", unknown)
+    return _core.reverse(tensor, axes)

@@ -1,0 +1,82 @@
+"""The methods of ``Tensor`` that are the public functions, and the names that it lacks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Never
+
+from defn import _core
+from defn._names import FOREIGN_NAMES, refuse_options, unknown_name
+from defn.ops import create, elementwise_binary, elementwise_unary, linalg, reduce, shape
+
+if TYPE_CHECKING:
+    from types import FunctionType, ModuleType
+    from typing import Any
+
+    from defn._core import Tensor
+    from defn.typing import Names
+
+__all__ = ["METHOD_MODULES", "NOT_METHODS", "attach", "method_names"]
+
+METHOD_MODULES: tuple[ModuleType, ...] = (
+    create,
+    elementwise_unary,
+    elementwise_binary,
+    shape,
+    reduce,
+    linalg,
+)
+"""Where the functions are that become methods."""
+
+NOT_METHODS = frozenset(
+    ["concatenate", "eye", "from_binary", "iota", "linspace", "stack", "template", "tensor", "tri"]
+)
+"""Functions whose first parameter is not one tensor."""
+
+
+def method_names() -> list[str]:
+    """The public functions that are methods too, in the order of the modules."""
+    return [name for module in METHOD_MODULES for name in module.__all__ if name not in NOT_METHODS]
+
+
+def _reshape(tensor: Tensor, *sizes: Any, names: Names | None = None, **unknown: Never) -> Tensor:
+    """The same elements under another shape: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``.
+
+    See ``dn.reshape``.
+    """
+    if unknown:
+        refuse_options("reshape", unknown)
+    return _core.reshape(tensor, sizes[0] if len(sizes) == 1 else sizes, names)
+
+
+class _Foreign:
+    """A method of another library: an attribute that raises, and says the name to use."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tensor: Tensor | None, owner: type) -> Never:
+        raise unknown_name("Tensor", self.name)
+
+
+def _dir(tensor: Tensor) -> list[str]:
+    """The attributes there are; other libraries' names are not among them."""
+    return [name for name in object.__dir__(tensor) if name not in FOREIGN_NAMES]
+
+
+def attach() -> None:
+    """Give ``Tensor`` its methods. Attributes that raise cost nothing where they are not used."""
+    tensor: Any = _core.Tensor
+    functions: dict[str, FunctionType] = {
+        name: getattr(module, name) for module in METHOD_MODULES for name in module.__all__
+    }
+    for name in method_names():
+        setattr(tensor, name, functions[name])
+    _reshape.__name__ = "reshape"
+    _reshape.__qualname__ = "Tensor.reshape"
+    tensor.reshape = _reshape
+    for name in FOREIGN_NAMES:
+        if not hasattr(tensor, name):
+            setattr(tensor, name, _Foreign(name))
+    tensor.__dir__ = _dir

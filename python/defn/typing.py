@@ -1,0 +1,41 @@
+"""What functions take, for annotations of your own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from defn._core import DType, Tensor
+
+__all__ = [
+    "Axes",
+    "Axis",
+    "BackendLike",
+    "DTypeLike",
+    "Names",
+    "Shape",
+    "TensorLike",
+]
+
+DTypeLike: TypeAlias = DType | str | np.dtype[Any] | type
+"""An element type: ``dn.f32``, ``"f32"``, ``np.float32``; bool, int, float, complex are u8, s32, f32, c64."""
+
+TensorLike: TypeAlias = Tensor | complex | np.ndarray[Any, Any] | np.generic
+"""A tensor, a number or a NumPy array."""
+
+Axis: TypeAlias = int | str
+"""The position of an axis, from the end if negative, or its name."""
+
+Axes: TypeAlias = Axis | Sequence[Axis]
+"""One axis or several."""
+
+Names: TypeAlias = Sequence[str | None]
+"""One entry per axis: its name, or None."""
+
+Shape: TypeAlias = Sequence[int]
+"""One size per axis."""
+
+BackendLike: TypeAlias = str
+"""The name of a backend."""
