@@ -6,8 +6,8 @@
 mod cse;
 mod dce;
 mod fold;
-pub mod simplify;
 mod simplifier;
+pub mod simplify;
 
 pub use cse::cse;
 pub use dce::dce;
@@ -33,9 +33,10 @@ fn rebuild(
         graph.set_location(node.location.clone());
         moved.push(each(&mut graph, position, node, inputs)?);
     }
-    let results = region.results().iter().map(|&result| {
-        find(&moved, result).expect("a pass keeps what the results are computed from")
-    });
+    let results = region
+        .results()
+        .iter()
+        .map(|&result| find(&moved, result).expect("a pass keeps what the results are computed from"));
     let results = results.collect();
     Ok(Region::new(graph, region.inputs().to_vec(), region.parameter_count(), results))
 }
@@ -52,12 +53,12 @@ fn find(moved: &[Values], value: Value) -> Option<Value> {
 fn finish(pass: &str, old: &Region, new: Region) -> Region {
     if verify::is_on() {
         if let Err(problem) = verify::verify(&new) {
-            panic!("{pass} made an illegal graph: {problem}\n{:?}", new.graph());
+            panic!("{pass} made an illegal graph: {problem}\n{}", new.to_text());
         }
         let same = old.inputs() == new.inputs()
             && old.parameter_count() == new.parameter_count()
             && old.result_types().eq(new.result_types());
-        assert!(same, "{pass} changed the signature of {old:?} to {new:?}");
+        assert!(same, "{pass} changed the signature of\n{}to\n{}", old.to_text(), new.to_text());
     }
     new
 }

@@ -1,0 +1,286 @@
+//! From a name and attributes back to an op.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::{Attr, form};
+use crate::op::{
+    ArgOp, BinaryOp, Block, CondOp, CustomGradOp, HookOp, Literal, Op, Padding, ReduceOp, Starts, TieBreak,
+    UnaryOp, WhileOp,
+};
+use crate::region::Region;
+use crate::scalar::{Number, Scalar};
+use crate::shape::{Axis, AxisList, Name, Sizes, TensorType};
+
+/// The op of a name with attributes, regions, and the types of its outputs, the inverse of [`form`].
+///
+/// Whether the op fits its operands is not known here: `infer` says it.
+///
+/// # Errors
+/// A sentence about a name that no op has, and attributes or regions that are missing, of another kind, or
+/// more than the op has.
+pub fn build(
+    name: &str,
+    attributes: &[(String, Attr)],
+    regions: Vec<Arc<Region>>,
+    outputs: &[TensorType],
+) -> Result<Op, String> {
+    let given = Given { attributes, outputs };
+    let op = given.op(name, &regions)?;
+    // The op's own form says what it takes; whatever else was given is too much.
+    let expected = form(&op);
+    let texts = |pairs: Vec<(&str, &Attr)>| {
+        let mut texts: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        texts.sort();
+        texts
+    };
+    let own = texts(expected.attributes().collect());
+    let all = texts(attributes.iter().map(|(name, value)| (name.as_str(), value)).collect());
+    if own != all {
+        return Err(format!("the attributes are {}, {name} has {}", all.join(", "), own.join(", ")));
+    }
+    if expected.regions.len() != regions.len() {
+        return Err(format!("{} regions, {name} has {}", regions.len(), expected.regions.len()));
+    }
+    Ok(op)
+}
+
+/// What was read of an op.
+struct Given<'a> {
+    attributes: &'a [(String, Attr)],
+    outputs: &'a [TensorType],
+}
+
+impl Given<'_> {
+    fn op(&self, name: &str, regions: &[Arc<Region>]) -> Result<Op, String> {
+        let leaf = |names: &[&'static str]| names.iter().position(|known| *known == name);
+        if let Some(at) = leaf(&UnaryOp::ALL.iter().map(|op| op.name()).collect::<Vec<_>>()) {
+            return Ok(Op::Unary(UnaryOp::ALL[at]));
+        }
+        if let Some(at) = leaf(&BinaryOp::ALL.iter().map(|op| op.name()).collect::<Vec<_>>()) {
+            return Ok(Op::Binary(BinaryOp::ALL[at]));
+        }
+        if let Some(&op) = ReduceOp::ALL.iter().find(|op| op.name() == name) {
+            return Ok(Op::Reduce { op, axes: self.axes("axes")?, keep_axes: self.bool("keep_axes")? });
+        }
+        if let Some(&op) = ArgOp::ALL.iter().find(|op| op.name() == name) {
+            return Ok(Op::ArgReduce {
+                op,
+                axis: self.optional_usize("axis")?.map(Axis),
+                keep_axis: self.bool("keep_axis")?,
+                tie_break: self.tie_break()?,
+                dtype: self.out()?.dtype,
+            });
+        }
+        let op = match name {
+            "parameter" => Op::Parameter { index: self.usize("index")?, ty: self.out()?.clone() },
+            "constant" => Op::Constant(self.scalar()?),
+            "tensor" => Op::Literal(self.literal()?),
+            "iota" => {
+                let TensorType { dtype, shape } = self.out()?.clone();
+                Op::Iota { shape, dtype, axis: self.optional_usize("axis")?.map(Axis) }
+            }
+            "eye" => {
+                let TensorType { dtype, shape } = self.out()?.clone();
+                Op::Eye { shape, dtype }
+            }
+            "as_type" => Op::AsType { dtype: self.out()?.dtype },
+            "bitcast" => Op::Bitcast { dtype: self.out()?.dtype },
+            "select" => Op::Select,
+            "clip" => Op::Clip,
+            "reshape" => Op::Reshape { shape: self.out()?.shape.clone() },
+            "squeeze" => Op::Squeeze { axes: self.axes("axes")? },
+            "broadcast" => Op::Broadcast { shape: self.out()?.shape.clone(), axes: self.axes("axes")? },
+            "transpose" => Op::Transpose { axes: self.axes("axes")? },
+            "pad" => Op::Pad { config: self.padding("config")? },
+            "reverse" => Op::Reverse { axes: self.axes("axes")? },
+            "concatenate" => Op::Concatenate { axis: Axis(self.usize("axis")?) },
+            "stack" => {
+                let axis = self.usize("axis")?;
+                let shape = &self.out()?.shape;
+                Op::Stack { axis, name: shape.axis(axis).and_then(|axis| shape.name(axis).cloned()) }
+            }
+            "slice" => Op::Slice {
+                starts: self.starts()?,
+                lengths: self.usizes("lengths")?,
+                strides: self.usizes("strides")?,
+            },
+            "put_slice" => Op::PutSlice { starts: self.starts()? },
+            "dot" => Op::Dot {
+                contract_a: self.axes("contract_a")?,
+                batch_a: self.axes("batch_a")?,
+                contract_b: self.axes("contract_b")?,
+                batch_b: self.axes("batch_b")?,
+            },
+            "cond" => {
+                if regions.len() < 2 {
+                    return Err(format!("{} branches, at least 2 are required", regions.len()));
+                }
+                Op::Cond(CondOp { branches: regions.iter().cloned().collect() })
+            }
+            "while" => {
+                let [cond, body] = regions else { return Err(region_count(name, regions, 2)) };
+                Op::While(WhileOp {
+                    state: self.usize("state")?,
+                    trips: self.optional_u64("trips")?,
+                    cond: cond.clone(),
+                    body: body.clone(),
+                })
+            }
+            "custom_grad" => {
+                let [rule] = regions else { return Err(region_count(name, regions, 1)) };
+                Op::CustomGrad(CustomGradOp {
+                    values: self.usize("values")?,
+                    inputs: self.usize("inputs")?,
+                    rule: rule.clone(),
+                })
+            }
+            "stop_grad" => Op::StopGrad,
+            "mark" => match self.name("name")? {
+                Some(name) => Op::Mark { name },
+                None => return Err("the name of a mark is none, a name is required".to_owned()),
+            },
+            "hook" => Op::Hook(HookOp { slot: self.usize("slot")?, name: self.name("name")? }),
+            "logical_not" => Op::Block(Block::LogicalNot),
+            "phase" => Op::Block(Block::Phase),
+            "logsumexp" => {
+                Op::Block(Block::Logsumexp { axes: self.axes("axes")?, keep_axes: self.bool("keep_axes")? })
+            }
+            "all_close" => Op::Block(Block::AllClose {
+                equal_nan: self.bool("equal_nan")?,
+                rtol: self.float("rtol")?,
+                atol: self.float("atol")?,
+            }),
+            _ => return Err(format!("\"{name}\" is no op")),
+        };
+        Ok(op)
+    }
+
+    /// The type of the one output.
+    fn out(&self) -> Result<&TensorType, String> {
+        match self.outputs {
+            [out] => Ok(out),
+            _ => Err(format!("{} types of results, one is required", self.outputs.len())),
+        }
+    }
+
+    fn attr(&self, name: &str) -> Result<&Attr, String> {
+        let found = self.attributes.iter().find(|(given, _)| given == name);
+        found.map(|(_, value)| value).ok_or_else(|| format!("the attribute {name} is missing"))
+    }
+
+    fn bool(&self, name: &str) -> Result<bool, String> {
+        let attr = self.attr(name)?;
+        if let Attr::Bool(value) = attr { Ok(*value) } else { Err(kind(name, attr, "true or false")) }
+    }
+
+    fn int(&self, name: &str) -> Result<Option<i128>, String> {
+        let attr = self.attr(name)?;
+        if let Attr::Number(Number::Int(value)) = attr {
+            Ok(Some(*value))
+        } else if let Attr::None = attr {
+            Ok(None)
+        } else {
+            Err(kind(name, attr, "an integer"))
+        }
+    }
+
+    fn optional_usize(&self, name: &str) -> Result<Option<usize>, String> {
+        let found = self.int(name)?.map(usize::try_from).transpose();
+        found.map_err(|_| format!("{name} is out of range"))
+    }
+
+    fn optional_u64(&self, name: &str) -> Result<Option<u64>, String> {
+        let found = self.int(name)?.map(u64::try_from).transpose();
+        found.map_err(|_| format!("{name} is out of range"))
+    }
+
+    fn usize(&self, name: &str) -> Result<usize, String> {
+        self.optional_usize(name)?.ok_or_else(|| format!("{name} is none, an integer is required"))
+    }
+
+    fn usizes(&self, name: &str) -> Result<Sizes, String> {
+        let attr = self.attr(name)?;
+        let Attr::Ints(values) = attr else { return Err(kind(name, attr, "a list of integers")) };
+        let sizes: Result<Sizes, _> = values.iter().map(|&value| usize::try_from(value)).collect();
+        sizes.map_err(|_| format!("{name} is {attr}, integers that are not negative are required"))
+    }
+
+    fn axes(&self, name: &str) -> Result<AxisList, String> {
+        Ok(self.usizes(name)?.into_iter().map(Axis).collect())
+    }
+
+    /// Starts that are not given are operands.
+    fn starts(&self) -> Result<Starts, String> {
+        let given = self.attributes.iter().any(|(name, _)| name == "starts");
+        Ok(if given { Starts::Static(self.usizes("starts")?) } else { Starts::Dynamic })
+    }
+
+    fn padding(&self, name: &str) -> Result<SmallVec<[Padding; 4]>, String> {
+        match self.attr(name)? {
+            Attr::Padding(config) => Ok(config.clone()),
+            // An empty list does not say what it is a list of.
+            Attr::Ints(values) if values.is_empty() => Ok(SmallVec::new()),
+            attr => Err(kind(name, attr, "a list of triples")),
+        }
+    }
+
+    fn name(&self, name: &str) -> Result<Option<Name>, String> {
+        let attr = self.attr(name)?;
+        if let Attr::Text(text) = attr {
+            Ok(Some(text.clone()))
+        } else if let Attr::None = attr {
+            Ok(None)
+        } else {
+            Err(kind(name, attr, "a name in quotes"))
+        }
+    }
+
+    fn float(&self, name: &str) -> Result<f64, String> {
+        let attr = self.attr(name)?;
+        if let Attr::Number(Number::Float(value)) = attr {
+            Ok(*value)
+        } else {
+            Err(kind(name, attr, "a float"))
+        }
+    }
+
+    fn tie_break(&self) -> Result<TieBreak, String> {
+        let attr = self.attr("tie_break")?;
+        let Attr::Text(text) = attr else { return Err(kind("tie_break", attr, "\"low\" or \"high\"")) };
+        let found = TieBreak::ALL.iter().copied().find(|known| known.name() == &**text);
+        found.ok_or_else(|| kind("tie_break", attr, "\"low\" or \"high\""))
+    }
+
+    fn scalar(&self) -> Result<Scalar, String> {
+        let (attr, ty) = (self.attr("value")?, self.out()?);
+        let Attr::Number(number) = attr else { return Err(kind("value", attr, "a number")) };
+        if ty.shape.rank() != 0 {
+            return Err(format!("a constant has type {ty}, it must be a scalar"));
+        }
+        Scalar::new(ty.dtype, *number).map_err(|error| error.to_string())
+    }
+
+    fn literal(&self) -> Result<Literal, String> {
+        let (attr, ty) = (self.attr("bytes")?, self.out()?);
+        let Attr::Bytes(bytes) = attr else { return Err(kind("bytes", attr, "bytes")) };
+        if bytes.len() != ty.byte_size() {
+            return Err(format!("{} bytes for {ty}, {} are required", bytes.len(), ty.byte_size()));
+        }
+        // A packed element has a byte to itself, of which only some values mean anything.
+        let is_whole = |byte: &u8| Scalar::from_bytes(ty.dtype, &[*byte]).to_bytes() == [*byte];
+        if ty.dtype.bits() < 8 && !bytes.iter().all(is_whole) {
+            return Err(format!("a byte is out of the range of {}", ty.dtype));
+        }
+        Ok(Literal::new(ty.clone(), bytes.clone()))
+    }
+}
+
+fn kind(name: &str, got: &Attr, required: &str) -> String {
+    format!("{name} is {got}, {required} is required")
+}
+
+fn region_count(name: &str, got: &[Arc<Region>], required: usize) -> String {
+    format!("{} regions, {name} has {required}", got.len())
+}

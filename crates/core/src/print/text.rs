@@ -1,0 +1,154 @@
+//! The IR text: all of a region, exact to the bit.
+//!
+//! ```text
+//! defn-ir 1
+//! (f32["x": 2]; s32) {
+//!   %0 = parameter {index: 0} : f32["x": 2]
+//!   %1 = constant {value: 2.0} : f32
+//!   %2 = multiply %0 %1 : f32["x": 2]
+//!   return %2
+//! }
+//! ```
+//!
+//! Inputs come first, parameters before the semicolon and captures after it. A node has its operands, its
+//! attributes by name, and the types of its outputs; regions follow with their own numbers. `%3.1` is the
+//! second output of node 3. Floats are the shortest decimals of their f64 value, NaNs their bits, and names
+//! are quoted. The rest of a line after `//` is a comment.
+
+use std::fmt::Write as _;
+
+use crate::form::{form, quoted};
+use crate::graph::{Node, Value};
+use crate::region::Region;
+use crate::shape::TensorType;
+
+/// The version of the text that this build writes, and the only one that it reads.
+pub(super) const VERSION: u32 = 1;
+
+impl Region {
+    /// The whole region as text, which [`Region::from_text`] parses to an equal one. Locations are left out.
+    ///
+    /// ```
+    /// use defn_core::graph::Graph;
+    /// use defn_core::op::{Op, UnaryOp};
+    /// use defn_core::region::Region;
+    /// use defn_core::{DType, TensorType};
+    /// let mut graph = Graph::new();
+    /// let x = graph.parameter(0, TensorType::scalar(DType::F32));
+    /// let results = graph.push(Op::Unary(UnaryOp::Sin), &[x])?;
+    /// let region = Region::new(graph, vec![TensorType::scalar(DType::F32)], 1, results);
+    /// assert_eq!(Region::from_text(&region.to_text())?, region);
+    /// # Ok::<(), defn_core::Error>(())
+    /// ```
+    pub fn to_text(&self) -> String {
+        self.text(false)
+    }
+
+    /// As [`Region::to_text`], with the user's line beside each node.
+    pub fn to_text_with_locations(&self) -> String {
+        self.text(true)
+    }
+
+    fn text(&self, locations: bool) -> String {
+        let mut writer = Writer { out: format!("defn-ir {VERSION}\n"), indent: 0, locations };
+        writer.region(self);
+        writer.out.push('\n');
+        writer.out
+    }
+}
+
+struct Writer {
+    out: String,
+    indent: usize,
+    locations: bool,
+}
+
+impl Writer {
+    fn region(&mut self, region: &Region) {
+        let (parameters, captures) = region.inputs().split_at(region.parameter_count());
+        self.out.push('(');
+        self.types(parameters);
+        if !captures.is_empty() {
+            self.out.push_str("; ");
+            self.types(captures);
+        }
+        self.out.push_str(") {");
+        self.indent += 1;
+        for (position, node) in region.graph().nodes().iter().enumerate() {
+            self.new_line();
+            self.node(position, node);
+        }
+        self.new_line();
+        self.out.push_str("return");
+        for &result in region.results() {
+            self.value(result);
+        }
+        self.indent -= 1;
+        self.new_line();
+        self.out.push('}');
+    }
+
+    fn node(&mut self, position: usize, node: &Node) {
+        let form = form(&node.op);
+        self.push(format_args!("%{position} = {}", form.name));
+        for &input in &node.inputs {
+            self.value(input);
+        }
+        let attributes: Vec<String> =
+            form.attributes().map(|(name, value)| format!("{name}: {value}")).collect();
+        if !attributes.is_empty() {
+            self.push(format_args!(" {{{}}}", attributes.join(", ")));
+        }
+        self.out.push_str(" : ");
+        if node.outputs.is_empty() {
+            self.out.push_str("()");
+        }
+        self.types(&node.outputs);
+        if self.locations
+            && let Some(location) = &node.location
+        {
+            // A file's name may hold anything but must not end the comment.
+            let text: String =
+                location.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            self.push(format_args!(" // {text}"));
+        }
+        self.indent += 1;
+        for (name, region) in form.regions.iter().zip(node.op.regions()) {
+            self.new_line();
+            self.push(format_args!("{name} "));
+            self.region(region);
+        }
+        self.indent -= 1;
+    }
+
+    fn value(&mut self, value: Value) {
+        self.push(format_args!(" %{}", value.node));
+        if value.output != 0 {
+            self.push(format_args!(".{}", value.output));
+        }
+    }
+
+    fn types(&mut self, types: &[TensorType]) {
+        for (position, ty) in types.iter().enumerate() {
+            let comma = if position == 0 { "" } else { ", " };
+            self.push(format_args!("{comma}{}", ty.dtype));
+            for (size, name) in ty.shape.entries() {
+                match name {
+                    Some(name) => self.push(format_args!("[{}: {size}]", quoted(&name))),
+                    None => self.push(format_args!("[{size}]")),
+                }
+            }
+        }
+    }
+
+    fn new_line(&mut self) {
+        self.out.push('\n');
+        for _ in 0..self.indent {
+            self.out.push_str("  ");
+        }
+    }
+
+    fn push(&mut self, text: std::fmt::Arguments<'_>) {
+        self.out.write_fmt(text).expect("writing to a string does not fail");
+    }
+}
