@@ -165,6 +165,8 @@ pub enum ErrorKind {
     Broadcast { op: &'static str, left: Shape, right: Shape, axis: usize, sizes: (usize, usize) },
     #[error("{op}: axis {axis} is out of range for the shape {}, it must be in {}..{}", shape_text(shape), -(shape.rank() as i64), shape.rank())]
     AxisRange { op: &'static str, axis: i64, shape: Shape },
+    #[error("{op}: axis {axis} is no place for a new axis among those of {}, it must be in {}..={}", shape_text(shape), -(shape.rank() as i64) - 1, shape.rank())]
+    NewAxisRange { op: &'static str, axis: i64, shape: Shape },
     #[error("{op}: no axis is named \"{name}\", the shape is {}", shape_text(shape))]
     AxisName { op: &'static str, name: Name, shape: Shape },
     #[error(
@@ -229,6 +231,10 @@ pub enum ErrorKind {
     DotSizes { left: TensorType, left_axis: usize, right: TensorType, right_axis: usize, what: &'static str },
     #[error("dot: {problem} for {left} and {right}, {required}")]
     DotAxes { left: TensorType, right: TensorType, problem: String, required: &'static str },
+    #[error(
+        "put_diagonal: the diagonal is {got}, diagonal {offset} of {matrix} has {expected} elements; pass a vector of that length"
+    )]
+    DiagonalLength { got: TensorType, matrix: TensorType, offset: i64, expected: usize },
     #[error("{op}: shapes {left} and {right} must be equal")]
     ShapesDiffer { op: &'static str, left: TensorType, right: TensorType },
 
@@ -339,6 +345,7 @@ impl ErrorKind {
             | EmptyReduction { .. }
             | DotSizes { .. }
             | DotAxes { .. }
+            | DiagonalLength { .. }
             | ShapesDiffer { .. }
             | Predicate { .. }
             | ArgumentType { .. }
@@ -347,6 +354,7 @@ impl ErrorKind {
             | NamesConflict { .. }
             | NamesRepeated { .. }
             | AxisRange { .. }
+            | NewAxisRange { .. }
             | AxisName { .. }
             | AxisAmbiguous { .. }
             | AxisRepeated { .. }

@@ -164,6 +164,15 @@ impl Graph {
         self.aside.constants.get(&scalar).copied()
     }
 
+    /// Gives the inputs of the region other numbers.
+    pub(crate) fn renumber_parameters(&mut self, number: impl Fn(usize) -> usize) {
+        for node in &mut self.nodes {
+            if let Op::Parameter { index, .. } = &mut node.op {
+                *index = number(*index);
+            }
+        }
+    }
+
     /// Adds an input of the region that the graph will be.
     pub fn parameter(&mut self, index: usize, ty: TensorType) -> Value {
         let outputs = self.push(Op::Parameter { index, ty }, &[]);

@@ -41,6 +41,30 @@ impl Region {
         Region { graph, inputs, parameters, results, hash: hasher.finish(), effects }
     }
 
+    /// The graph, the types of parameters and captures, the number of parameters, and the results.
+    pub fn into_parts(self) -> (Graph, Vec<TensorType>, usize, Values) {
+        (self.graph, self.inputs, self.parameters, self.results)
+    }
+
+    /// The same region under another list of captures: `places[i]` is where capture `i` stands in it.
+    ///
+    /// # Panics
+    /// When there is no place for a capture, or one of another type: a bug of the caller.
+    pub fn with_captures(self, places: &[usize], captures: &[TensorType]) -> Region {
+        assert_eq!(places.len(), self.capture_count(), "a place for each capture");
+        let (mut graph, mut inputs, parameters, results) = self.into_parts();
+        let unmoved = places.iter().copied().eq(0..places.len());
+        if !unmoved {
+            graph.renumber_parameters(|index| match index.checked_sub(parameters) {
+                Some(capture) => parameters + places[capture],
+                None => index,
+            });
+        }
+        inputs.truncate(parameters);
+        inputs.extend_from_slice(captures);
+        Region::new(graph, inputs, parameters, results)
+    }
+
     /// The nodes.
     pub fn graph(&self) -> &Graph {
         &self.graph

@@ -172,7 +172,7 @@ impl State {
 }
 
 /// Whether two tensors are the same buffer or the same value, under the same type.
-fn is_same(a: &Tensor, b: &Tensor) -> bool {
+pub(crate) fn is_same(a: &Tensor, b: &Tensor) -> bool {
     let same = match (a.data(), b.data()) {
         (Data::Buffer(a), Data::Buffer(b)) => Arc::ptr_eq(a, b),
         (Data::Traced { trace: a, value: x }, Data::Traced { trace: b, value: y }) => {

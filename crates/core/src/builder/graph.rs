@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::Builder;
 use crate::error::Result;
 use crate::graph::{Graph, Value};
+use crate::location::Location;
 use crate::op::Op;
 use crate::pass::simplify;
 use crate::shape::TensorType;
@@ -21,5 +22,9 @@ impl Builder for Graph {
             return Ok(SmallVec::from_elem(value, 1));
         }
         Ok(self.push(op, operands)?.into_iter().collect())
+    }
+
+    fn relocate(&mut self, location: Option<Location>) -> Option<Location> {
+        self.set_location(location)
     }
 }

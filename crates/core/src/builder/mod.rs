@@ -17,18 +17,20 @@ mod shape;
 
 use smallvec::SmallVec;
 
-pub use control::{BuildControl, cond, custom_grad, while_};
+pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, while_};
 pub use create::BuildCreate;
 pub use elementwise::BuildElementwise;
 pub use linalg::BuildLinalg;
 pub use ops::{Ops, Source};
 pub use reduce::BuildReduce;
-pub use shape::{BuildShape, Size, Start};
+pub use shape::{BuildShape, Cut, PadMode, Size, Start};
 
-use crate::error::Result;
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
 use crate::graph::Value;
+use crate::location::Location;
 use crate::op::Op;
-use crate::scalar::{Number, Scalar};
+use crate::scalar::{Number, Scalar, wrap};
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
 
@@ -63,6 +65,51 @@ pub trait Builder {
     fn scalar(&mut self, scalar: Scalar) -> Result<Self::V> {
         self.emit_one(Op::Constant(scalar), &[])
     }
+
+    /// Sets the location that what is made from now on gets, and returns the one before. Builders that do not
+    /// keep locations ignore it.
+    fn relocate(&mut self, _location: Option<Location>) -> Option<Location> {
+        None
+    }
+
+    /// The value of an operand as it is written; a plain number is a tensor of its own element type.
+    ///
+    /// # Errors
+    /// An integer that does not fit s32.
+    fn operand(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V>
+    where
+        Self: Sized,
+    {
+        match x.into() {
+            Arg::Value(value) => Ok(value),
+            Arg::Number(number) => self.scalar(exact(number.dtype(), number)?),
+        }
+    }
+
+    /// The values of two operands of which a plain number gives way to the element type of the other.
+    ///
+    /// # Errors
+    /// An integer that fits no integer type.
+    fn weak_pair(&mut self, a: Arg<Self::V>, b: Arg<Self::V>) -> Result<(Self::V, Self::V)>
+    where
+        Self: Sized,
+    {
+        match (a, b) {
+            (Arg::Value(a), Arg::Number(number)) => {
+                let dtype = self.ty(&a).dtype.merge_weak(number);
+                let b = self.scalar(exact(dtype, number)?)?;
+                Ok((a, b))
+            }
+            (Arg::Number(number), Arg::Value(b)) => {
+                let dtype = self.ty(&b).dtype.merge_weak(number);
+                let a = self.scalar(exact(dtype, number)?)?;
+                Ok((a, b))
+            }
+            (a @ Arg::Number(_), b @ Arg::Number(_)) | (a @ Arg::Value(_), b @ Arg::Value(_)) => {
+                Ok((self.operand(a)?, self.operand(b)?))
+            }
+        }
+    }
 }
 
 /// An operand as it is written: a value, or a plain number, which gives way to the types around it.
@@ -86,10 +133,21 @@ impl From<Tensor> for Arg<Tensor> {
     }
 }
 
-impl From<&Tensor> for Arg<Tensor> {
-    fn from(tensor: &Tensor) -> Arg<Tensor> {
-        Arg::Value(tensor.clone())
+impl<V: Clone> From<&V> for Arg<V> {
+    fn from(value: &V) -> Arg<V> {
+        Arg::Value(value.clone())
     }
+}
+
+/// An element that is the number itself: nobody asked for the integer to wrap.
+fn exact(dtype: DType, number: Number) -> Result<Scalar> {
+    if let Number::Int(value) = number
+        && dtype.is_integer()
+        && wrap(dtype, value) != value
+    {
+        return Err(ErrorKind::IntegerRange { value, dtype }.into());
+    }
+    Scalar::new(dtype, number)
 }
 
 macro_rules! arg_from_number {

@@ -93,7 +93,11 @@ impl Builder for Ops {
 }
 
 /// Where an op on several tensors runs: the default backend gives way to any other.
-fn pick_backend(op: &'static str, tensors: &[Tensor], default: &Arc<dyn Backend>) -> Result<Arc<dyn Backend>> {
+fn pick_backend(
+    op: &'static str,
+    tensors: &[Tensor],
+    default: &Arc<dyn Backend>,
+) -> Result<Arc<dyn Backend>> {
     let mut picked: Option<Arc<dyn Backend>> = None;
     for backend in tensors.iter().filter_map(Tensor::backend) {
         match &picked {

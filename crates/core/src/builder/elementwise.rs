@@ -1,0 +1,395 @@
+//! Element by element, with broadcasting, and numbers that give way.
+
+use super::{Arg, Builder};
+use crate::compose;
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::op::{BinaryOp, Block, Op, UnaryOp};
+use crate::scalar::Number;
+
+/// Makes the trait: a method for each op of the catalogue, and the methods written out. The tests' functions
+/// at the end match on the catalogue, so that an op without a method does not compile.
+macro_rules! build_elementwise {
+    (
+        unary { $($(#[$unary_doc:meta])* $unary:ident => $unary_op:ident;)* }
+        binary { $($(#[$binary_doc:meta])* $binary:ident => $binary_op:ident;)* }
+        $(#[$doc:meta])* trait { $($methods:tt)* }
+    ) => {
+        $(#[$doc])*
+        pub trait BuildElementwise: Builder + Sized {
+            $($methods)*
+
+            $(
+                $(#[$unary_doc])*
+                ///
+                /// # Errors
+                /// As [`BuildElementwise::unary`].
+                fn $unary(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+                    self.unary(UnaryOp::$unary_op, x)
+                }
+            )*
+
+            $(
+                $(#[$binary_doc])*
+                ///
+                /// # Errors
+                /// As [`BuildElementwise::binary`].
+                fn $binary(
+                    &mut self,
+                    a: impl Into<Arg<Self::V>>,
+                    b: impl Into<Arg<Self::V>>,
+                ) -> Result<Self::V> {
+                    self.binary(BinaryOp::$binary_op, a, b)
+                }
+            )*
+        }
+
+        #[cfg(test)]
+        fn unary_by_name<B: Builder>(b: &mut B, op: UnaryOp, x: &B::V) -> (&'static str, Result<B::V>) {
+            match op { $(UnaryOp::$unary_op => (stringify!($unary), b.$unary(x)),)* }
+        }
+
+        #[cfg(test)]
+        fn binary_by_name<B: Builder>(
+            b: &mut B,
+            op: BinaryOp,
+            x: &B::V,
+            y: &B::V,
+        ) -> (&'static str, Result<B::V>) {
+            match op { $(BinaryOp::$binary_op => (stringify!($binary), b.$binary(x, y)),)* }
+        }
+    };
+}
+
+build_elementwise! {
+    unary {
+        /// `-x`, wrapping for integers.
+        negate => Negate;
+        /// `|x|`; the most negative integer wraps to itself.
+        abs => Abs;
+        /// -1, 0 or 1; NaN stays NaN; `z / |z|` for complex.
+        sign => Sign;
+        /// The greatest integer not above `x`; the identity on integers.
+        floor => Floor;
+        /// The least integer not below `x`; the identity on integers.
+        ceil => Ceil;
+        /// The nearest integer, halves away from zero; the identity on integers.
+        round => Round;
+        /// `e^x`.
+        exp => Exp;
+        /// `e^x - 1`, accurate near zero, where `exp(x) - 1` cancels.
+        expm1 => Expm1;
+        /// The natural logarithm; NaN for negative reals.
+        log => Log;
+        /// `log(1 + x)`, accurate near zero.
+        log1p => Log1p;
+        /// `1 / (1 + e^-x)`.
+        sigmoid => Sigmoid;
+        /// Sine.
+        sin => Sin;
+        /// Cosine.
+        cos => Cos;
+        /// Tangent.
+        tan => Tan;
+        /// Hyperbolic sine.
+        sinh => Sinh;
+        /// Hyperbolic cosine.
+        cosh => Cosh;
+        /// Hyperbolic tangent.
+        tanh => Tanh;
+        /// Arc sine.
+        asin => Asin;
+        /// Arc cosine.
+        acos => Acos;
+        /// Arc tangent.
+        atan => Atan;
+        /// Inverse hyperbolic sine.
+        asinh => Asinh;
+        /// Inverse hyperbolic cosine.
+        acosh => Acosh;
+        /// Inverse hyperbolic tangent.
+        atanh => Atanh;
+        /// The square root; NaN for negative reals.
+        sqrt => Sqrt;
+        /// `1 / sqrt(x)`.
+        rsqrt => Rsqrt;
+        /// The cube root; negative for negative reals.
+        cbrt => Cbrt;
+        /// The error function.
+        erf => Erf;
+        /// `1 - erf(x)`, accurate for large `x`.
+        erfc => Erfc;
+        /// The inverse of `erf`; infinite at -1 and 1.
+        erf_inv => ErfInv;
+        /// The complex conjugate; a real operand becomes complex.
+        conjugate => Conjugate;
+        /// The real part.
+        real => Real;
+        /// The imaginary part; 0 for real operands.
+        imag => Imag;
+        /// Every bit inverted.
+        bitwise_not => BitwiseNot;
+        /// How many bits are 1.
+        population_count => PopulationCount;
+        /// How many bits are 0 before the first 1, in the type's own width.
+        count_leading_zeros => CountLeadingZeros;
+        /// 1 where `x` is not a number; a complex number if either part is.
+        is_nan => IsNan;
+        /// 1 where `x` is infinite; a complex number if either part is.
+        is_infinity => IsInfinity;
+    }
+    binary {
+        /// `a + b`, wrapping for integers.
+        add => Add;
+        /// `a - b`, wrapping for integers.
+        subtract => Subtract;
+        /// `a * b`, wrapping for integers.
+        multiply => Multiply;
+        /// `a / b`, always a float.
+        divide => Divide;
+        /// `a^b`; exact modulo 2^bits for integers, whose exponents must not be negative.
+        pow => Pow;
+        /// The angle of the point (b, a).
+        atan2 => Atan2;
+        /// The integer quotient, truncated towards zero.
+        quotient => Quotient;
+        /// What truncated division leaves; it has the sign of `a`.
+        remainder => Remainder;
+        /// The greater; NaN if either is.
+        max => Max;
+        /// The lesser; NaN if either is.
+        min => Min;
+        /// Bits that are 1 in both.
+        bitwise_and => BitwiseAnd;
+        /// Bits that are 1 in either.
+        bitwise_or => BitwiseOr;
+        /// Bits that differ.
+        bitwise_xor => BitwiseXor;
+        /// `a * 2^b`; 0 from the type's width on.
+        left_shift => LeftShift;
+        /// `a / 2^b` rounded down: arithmetic for signed results, logical for unsigned ones.
+        right_shift => RightShift;
+        /// 1 where the values are equal, compared as numbers whatever their types.
+        equal => Equal;
+        /// 1 where the values differ.
+        not_equal => NotEqual;
+        /// 1 where `a > b`.
+        greater => Greater;
+        /// 1 where `a >= b`.
+        greater_equal => GreaterEqual;
+        /// 1 where `a < b`.
+        less => Less;
+        /// 1 where `a <= b`.
+        less_equal => LessEqual;
+        /// 1 where neither is zero.
+        logical_and => LogicalAnd;
+        /// 1 where either is not zero.
+        logical_or => LogicalOr;
+        /// 1 where exactly one is not zero.
+        logical_xor => LogicalXor;
+        /// The complex number `a + bi`; the operands are real.
+        complex => Complex;
+    }
+
+    /// Elementwise ops. Operands broadcast; a plain number beside a tensor takes on the tensor's element
+    /// type where it fits, and two plain numbers are tensors of their own.
+    trait {
+        /// `op(x)`. The shape and its names are kept.
+        ///
+        /// # Errors
+        /// An element type outside the op's domain.
+        fn unary(&mut self, op: UnaryOp, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+            let x = self.operand(x)?;
+            self.emit_one(Op::Unary(op), &[x])
+        }
+
+        /// `op(a, b)`. Shapes broadcast, names merge, and a plain number gives way to the tensor beside it.
+        ///
+        /// ```
+        /// use defn_core::builder::{BuildCreate, BuildElementwise, Builder};
+        /// use defn_core::graph::Graph;
+        /// use defn_core::{DType, Shape};
+        /// let mut graph = Graph::new();
+        /// let x = graph.iota(Shape::new(&[3]), DType::U8, None)?;
+        /// let y = graph.add(x, 1.5)?;
+        /// assert_eq!(Builder::ty(&graph, &y).to_string(), "f32[3]");
+        /// # Ok::<(), defn_core::Error>(())
+        /// ```
+        ///
+        /// # Errors
+        /// Shapes or names that do not fit, an element type outside the op's domain, a number that does not
+        /// fit any integer type, and a negative number as exponent of an integer.
+        fn binary(
+            &mut self,
+            op: BinaryOp,
+            a: impl Into<Arg<Self::V>>,
+            b: impl Into<Arg<Self::V>>,
+        ) -> Result<Self::V> {
+            let (a, b) = (a.into(), b.into());
+            if op == BinaryOp::Pow {
+                check_exponent(self, &a, &b)?;
+            }
+            let (a, b) = self.weak_pair(a, b)?;
+            self.emit_one(Op::Binary(op), &[a, b])
+        }
+
+        /// `x` with elements of another type; `x` itself where it has it already.
+        ///
+        /// Integers wrap, floats become integers by truncation and saturate, NaN becomes 0, complex
+        /// numbers lose their imaginary part.
+        ///
+        /// # Errors
+        /// What the builder has against a new node.
+        fn as_type(&mut self, x: impl Into<Arg<Self::V>>, dtype: DType) -> Result<Self::V> {
+            let x = self.operand(x)?;
+            if self.ty(&x).dtype == dtype { Ok(x) } else { self.emit_one(Op::AsType { dtype }, &[x]) }
+        }
+
+        /// The bits of `x` read as elements of another type of the same width.
+        ///
+        /// # Errors
+        /// Widths that differ, or a complex type on either side.
+        fn bitcast(&mut self, x: impl Into<Arg<Self::V>>, dtype: DType) -> Result<Self::V> {
+            let x = self.operand(x)?;
+            self.emit_one(Op::Bitcast { dtype }, &[x])
+        }
+
+        /// `on_true` where `pred` is not zero, else `on_false`. Plain numbers do not give way here: `0` is
+        /// an s32.
+        ///
+        /// A scalar predicate chooses between the branches broadcast together; another one gives the
+        /// result its shape and names, to which the branches broadcast.
+        ///
+        /// # Errors
+        /// Shapes that do not fit.
+        fn select(
+            &mut self,
+            pred: impl Into<Arg<Self::V>>,
+            on_true: impl Into<Arg<Self::V>>,
+            on_false: impl Into<Arg<Self::V>>,
+        ) -> Result<Self::V> {
+            let operands = [self.operand(pred)?, self.operand(on_true)?, self.operand(on_false)?];
+            self.emit_one(Op::Select, &operands)
+        }
+
+        /// `x` moved into the bounds, which are scalars; `hi` wins where `lo > hi`, NaN stays NaN. Plain
+        /// numbers do not give way here: `0.0` is an f32, and the result's element type merges all three.
+        ///
+        /// # Errors
+        /// Bounds that are no scalars, and complex operands.
+        fn clip(
+            &mut self,
+            x: impl Into<Arg<Self::V>>,
+            lo: impl Into<Arg<Self::V>>,
+            hi: impl Into<Arg<Self::V>>,
+        ) -> Result<Self::V> {
+            let operands = [self.operand(x)?, self.operand(lo)?, self.operand(hi)?];
+            self.emit_one(Op::Clip, &operands)
+        }
+
+        /// 1 where `x` is zero.
+        ///
+        /// # Errors
+        /// What the builder has against a new node.
+        fn logical_not(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+            let x = self.operand(x)?;
+            self.emit_one(Op::Block(Block::LogicalNot), &[x])
+        }
+
+        /// The angle of a complex number, a real one's being 0 or pi.
+        ///
+        /// # Errors
+        /// What the builder has against a new node.
+        fn phase(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+            let x = self.operand(x)?;
+            self.emit_one(Op::Block(Block::Phase), &[x])
+        }
+
+        /// A u8 scalar: 1 if all elements agree within `atol + rtol * |b|`. Equal infinities agree.
+        ///
+        /// # Errors
+        /// Shapes that do not broadcast.
+        fn all_close(
+            &mut self,
+            a: impl Into<Arg<Self::V>>,
+            b: impl Into<Arg<Self::V>>,
+            equal_nan: bool,
+            rtol: f64,
+            atol: f64,
+        ) -> Result<Self::V> {
+            let (a, b) = self.weak_pair(a.into(), b.into())?;
+            self.emit_one(Op::Block(Block::AllClose { equal_nan, rtol, atol }), &[a, b])
+        }
+
+        /// The logarithm to a base; a plain number as base gives way to the type of `x`.
+        ///
+        /// # Errors
+        /// A plain number as base that is 1, or not above 0.
+        fn log_base(
+            &mut self,
+            x: impl Into<Arg<Self::V>>,
+            base: impl Into<Arg<Self::V>>,
+        ) -> Result<Self::V> {
+            let x = self.operand(x)?;
+            compose::elementwise::log_base(self, &x, base.into())
+        }
+
+        /// The logarithm to base 2.
+        ///
+        /// # Errors
+        /// What the builder has against a new node.
+        fn log2(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+            self.log_base(x, 2)
+        }
+
+        /// The logarithm to base 10.
+        ///
+        /// # Errors
+        /// What the builder has against a new node.
+        fn log10(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+            self.log_base(x, 10)
+        }
+
+        /// `a / b` rounded down: Python's `//`, for integers without going through floats.
+        ///
+        /// # Errors
+        /// Complex operands, and shapes that do not broadcast.
+        fn floor_divide(
+            &mut self,
+            a: impl Into<Arg<Self::V>>,
+            b: impl Into<Arg<Self::V>>,
+        ) -> Result<Self::V> {
+            let (a, b) = self.weak_pair(a.into(), b.into())?;
+            compose::elementwise::floor_divide(self, &a, &b)
+        }
+
+        /// What [`BuildElementwise::floor_divide`] leaves, with the sign of `b`: Python's `%`.
+        ///
+        /// # Errors
+        /// Complex operands, and shapes that do not broadcast.
+        fn floor_modulo(
+            &mut self,
+            a: impl Into<Arg<Self::V>>,
+            b: impl Into<Arg<Self::V>>,
+        ) -> Result<Self::V> {
+            let (a, b) = self.weak_pair(a.into(), b.into())?;
+            compose::elementwise::floor_modulo(self, &a, &b)
+        }
+    }
+}
+
+impl<B: Builder> BuildElementwise for B {}
+
+/// An exponent that is known to be negative has no integer power.
+fn check_exponent<B: Builder>(b: &B, base: &Arg<B::V>, exponent: &Arg<B::V>) -> Result<()> {
+    let base_is_integer = match base {
+        Arg::Value(base) => b.ty(base).dtype.is_integer(),
+        Arg::Number(number) => number.dtype().is_integer(),
+    };
+    match exponent {
+        Arg::Number(Number::Int(value)) if *value < 0 && base_is_integer => {
+            Err(ErrorKind::NegativeExponent { value: *value }.into())
+        }
+        Arg::Number(Number::Int(_) | Number::Float(_) | Number::Complex(_)) | Arg::Value(_) => Ok(()),
+    }
+}

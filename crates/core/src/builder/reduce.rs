@@ -1,0 +1,234 @@
+//! Folds over axes, and the statistics made of them.
+
+use super::{Arg, BuildElementwise, Builder};
+use crate::compose;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{ArgOp, Block, Op, ReduceOp, TieBreak};
+use crate::shape::{Axes, AxisRef};
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $method:ident => $op:ident;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// As [`BuildReduce::reduce`].
+        fn $method(
+            &mut self,
+            x: impl Into<Arg<Self::V>>,
+            axes: impl Into<Axes>,
+            keep_axes: bool,
+        ) -> Result<Self::V> {
+            self.reduce(ReduceOp::$op, x, axes, keep_axes)
+        }
+    )*};
+}
+
+/// Reductions. [`Axes::All`] folds every axis; folded axes go, or stay with size 1 and their names; an empty
+/// list folds nothing and only changes the element type.
+pub trait BuildReduce: Builder + Sized {
+    /// `x` folded by `op` over axes.
+    ///
+    /// ```
+    /// use defn_core::builder::{BuildCreate, BuildReduce, Builder};
+    /// use defn_core::graph::Graph;
+    /// use defn_core::{DType, Shape};
+    /// let mut graph = Graph::new();
+    /// let x = graph.iota(Shape::named(&[2, 3], &[Some("row"), None])?, DType::U8, None)?;
+    /// let y = graph.sum(x, -1, false)?;
+    /// assert_eq!(Builder::ty(&graph, &y).to_string(), "u32[row: 2]");
+    /// # Ok::<(), defn_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are given twice; for the extremes also complex elements, and an
+    /// axis without elements.
+    fn reduce(
+        &mut self,
+        op: ReduceOp,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let ty = self.ty(&x);
+        let axes = axes.into();
+        let mut resolved = ty.shape.resolve_all(op.name(), &axes)?;
+        if let (Axes::List(_), true) = (&axes, resolved.is_empty()) {
+            let dtype = match op {
+                ReduceOp::Sum | ReduceOp::Product => ty.dtype.to_aggregate(),
+                ReduceOp::ReduceMax | ReduceOp::ReduceMin => ty.dtype,
+                ReduceOp::All | ReduceOp::Any => DType::U8,
+            };
+            return self.as_type(x, dtype);
+        }
+        resolved.sort_unstable();
+        self.emit_one(Op::Reduce { op, axes: resolved, keep_axes }, &[x])
+    }
+
+    reductions! {
+        /// The sum; small integers add up in 32 bits, wrapping.
+        sum => Sum;
+        /// The product; small integers multiply in 32 bits, wrapping.
+        product => Product;
+        /// The greatest element; NaN if any is.
+        reduce_max => ReduceMax;
+        /// The least element; NaN if any is.
+        reduce_min => ReduceMin;
+        /// 1 if no element is zero.
+        all => All;
+        /// 1 if an element is not zero.
+        any => Any;
+    }
+
+    /// The index of the greatest element along `axis`, or over the flat index where there is none. A NaN counts
+    /// as the greatest.
+    ///
+    /// # Errors
+    /// An axis that `x` does not have, complex elements, and no elements to choose from.
+    fn argmax(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axis: Option<AxisRef>,
+        keep_axis: bool,
+        tie_break: TieBreak,
+        dtype: DType,
+    ) -> Result<Self::V> {
+        arg_reduce(self, ArgOp::Argmax, x.into(), axis, keep_axis, tie_break, dtype)
+    }
+
+    /// The index of the least element along `axis`, or over the flat index where there is none. A NaN counts as
+    /// the least.
+    ///
+    /// # Errors
+    /// An axis that `x` does not have, complex elements, and no elements to choose from.
+    fn argmin(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axis: Option<AxisRef>,
+        keep_axis: bool,
+        tie_break: TieBreak,
+        dtype: DType,
+    ) -> Result<Self::V> {
+        arg_reduce(self, ArgOp::Argmin, x.into(), axis, keep_axis, tie_break, dtype)
+    }
+
+    /// The mean, a float or complex. Floats of 8 and 16 bits add up in f32.
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are given twice, and an axis without elements.
+    fn mean(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::reduce::mean(self, &x, &axes.into(), keep_axes)
+    }
+
+    /// `sum(x * weights) / sum(weights)`, a float or complex. The weights have the shape of `x`, or one axis for
+    /// each of `axes`, in their order.
+    ///
+    /// # Errors
+    /// Weights of another shape, and axes that `x` does not have or that are given twice.
+    fn weighted_mean(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        weights: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+    ) -> Result<Self::V> {
+        let (x, weights) = (self.operand(x)?, self.operand(weights)?);
+        compose::reduce::weighted_mean(self, &x, &weights, &axes.into(), keep_axes)
+    }
+
+    /// The sum of squared deviations from the mean, divided by the number of elements less `ddof`.
+    ///
+    /// # Errors
+    /// As [`BuildReduce::mean`].
+    fn variance(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+        ddof: i64,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::reduce::variance(self, &x, &axes.into(), keep_axes, ddof)
+    }
+
+    /// The square root of the variance.
+    ///
+    /// # Errors
+    /// As [`BuildReduce::mean`].
+    fn standard_deviation(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+        ddof: i64,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::reduce::standard_deviation(self, &x, &axes.into(), keep_axes, ddof)
+    }
+
+    /// The covariance of columns, rows being observations: `conj(d)^T d / (rows - ddof)` with the deviations `d`
+    /// from `mean`, or from the column means where none is given. Leading axes are a batch; no names.
+    ///
+    /// # Errors
+    /// Rank below 2, a mean whose shape is not that of `x` without its rows, and a negative `ddof`.
+    fn covariance(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        mean: Option<Arg<Self::V>>,
+        ddof: i64,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let mean = mean.map(|mean| self.operand(mean)).transpose()?;
+        compose::reduce::covariance(self, &x, mean.as_ref(), ddof)
+    }
+
+    /// `log(sum(factor * exp(x)))` without overflow; the factor is 1 where none is given, and broadcasts to `x`.
+    /// Only -inf gives -inf. No gradient flows through the maximum that is taken out.
+    ///
+    /// # Errors
+    /// Complex elements, axes that `x` does not have or that are given twice, and a factor that does not
+    /// broadcast to `x`.
+    fn logsumexp(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+        exp_scaling_factor: Option<Arg<Self::V>>,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let mut axes = self.ty(&x).shape.resolve_all("logsumexp", &axes.into())?;
+        axes.sort_unstable();
+        match exp_scaling_factor {
+            None => self.emit_one(Op::Block(Block::Logsumexp { axes, keep_axes }), &[x]),
+            Some(factor) => {
+                let (x, factor) = self.weak_pair(Arg::Value(x), factor)?;
+                compose::reduce::logsumexp(self, &x, &axes, keep_axes, Some(&factor))
+            }
+        }
+    }
+}
+
+impl<B: Builder> BuildReduce for B {}
+
+fn arg_reduce<B: Builder>(
+    b: &mut B,
+    op: ArgOp,
+    x: Arg<B::V>,
+    axis: Option<AxisRef>,
+    keep_axis: bool,
+    tie_break: TieBreak,
+    dtype: DType,
+) -> Result<B::V> {
+    let x = b.operand(x)?;
+    let axis = axis.map(|axis| b.ty(&x).shape.resolve(op.name(), &axis)).transpose()?;
+    // Over the flat index there is no axis to keep.
+    let keep_axis = keep_axis && axis.is_some();
+    b.emit_one(Op::ArgReduce { op, axis, keep_axis, tie_break, dtype }, &[x])
+}

@@ -1,0 +1,577 @@
+//! Elements moved without computing.
+
+use smallvec::SmallVec;
+
+use super::{Arg, BuildCreate, BuildElementwise, Builder};
+use crate::compose;
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::op::{Op, Padding, Starts};
+use crate::shape::{Axes, Axis, AxisList, AxisRef, Name, Shape, Sizes, TensorType};
+
+/// A size as users write it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Size {
+    /// This many.
+    Known(i64),
+    /// Whatever the others leave.
+    Auto,
+}
+
+/// -1 is [`Size::Auto`].
+impl From<i64> for Size {
+    fn from(size: i64) -> Size {
+        if size == -1 { Size::Auto } else { Size::Known(size) }
+    }
+}
+
+/// -1 is [`Size::Auto`].
+impl From<i32> for Size {
+    fn from(size: i32) -> Size {
+        i64::from(size).into()
+    }
+}
+
+impl From<usize> for Size {
+    fn from(size: usize) -> Size {
+        // A size beyond i64 fits no tensor; the greatest i64 is refused in its place.
+        Size::Known(i64::try_from(size).unwrap_or(i64::MAX))
+    }
+}
+
+/// Where a slice begins on one axis.
+#[derive(Clone, Debug)]
+pub enum Start<V> {
+    /// A position, clamped into range; negative ones are clamped to 0.
+    Index(i64),
+    /// A scalar integer, clamped into range when the op runs.
+    Value(V),
+}
+
+impl<V> From<i64> for Start<V> {
+    fn from(index: i64) -> Start<V> {
+        Start::Index(index)
+    }
+}
+
+impl<V> From<i32> for Start<V> {
+    fn from(index: i32) -> Start<V> {
+        Start::Index(i64::from(index))
+    }
+}
+
+/// Where `split` cuts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Cut {
+    /// Before a position; negative from the end.
+    At(i64),
+    /// At this share of the size, rounded up.
+    Share(f64),
+}
+
+/// What `pad_outer` puts around a tensor.
+#[derive(Clone, Debug)]
+pub enum PadMode<V> {
+    /// The tensor over and over.
+    Cyclic,
+    /// The tensor and its mirror image in turn; the edge stands twice.
+    Mirror,
+    /// The edge.
+    Replicate,
+    /// The tensor and its mirror image in turn; the edge stands once.
+    Reflect,
+    /// A scalar.
+    Value(Arg<V>),
+}
+
+/// Ops that change shapes.
+pub trait BuildShape: Builder + Sized {
+    /// The elements of `x`, in row-major order, under other sizes, of which one may be left open. Names are
+    /// `names`, or none.
+    ///
+    /// ```
+    /// use defn_core::builder::{BuildCreate, BuildShape, Builder};
+    /// use defn_core::graph::Graph;
+    /// use defn_core::{DType, Shape};
+    /// let mut graph = Graph::new();
+    /// let x = graph.iota(Shape::new(&[6]), DType::S32, None)?;
+    /// let y = graph.reshape(x, [2, -1], None)?;
+    /// assert_eq!(Builder::ty(&graph, &y).to_string(), "s32[2][3]");
+    /// # Ok::<(), defn_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A number of elements that differs, more than one open size or one that the others do not divide, a
+    /// negative size, and another number of names than sizes.
+    fn reshape<S: Into<Size>>(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        sizes: impl IntoIterator<Item = S>,
+        names: Option<&[Option<Name>]>,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let sizes: SmallVec<[Size; 6]> = sizes.into_iter().map(Into::into).collect();
+        let mut shape = fill_auto(&self.ty(&x), &sizes)?;
+        if let Some(names) = names {
+            shape = shape.with_names(names.iter().cloned())?;
+        }
+        self.reshape_to(x, shape)
+    }
+
+    /// The elements of `x`, in row-major order, under another shape, names included; `x` itself where it has
+    /// that shape already.
+    ///
+    /// # Errors
+    /// A number of elements that differs.
+    fn reshape_to(&mut self, x: impl Into<Arg<Self::V>>, shape: Shape) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        if self.ty(&x).shape == shape { Ok(x) } else { self.emit_one(Op::Reshape { shape }, &[x]) }
+    }
+
+    /// `x` with several axes as one, which has no name; the others keep theirs. All axes give a vector.
+    ///
+    /// # Errors
+    /// Axes that are not consecutive, and axes that `x` does not have or that are given twice.
+    fn flatten(&mut self, x: impl Into<Arg<Self::V>>, axes: impl Into<Axes>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let ty = self.ty(&x);
+        let axes = ty.shape.resolve_all("flatten", &axes.into())?;
+        let shape = flattened(&ty, &axes)?;
+        self.reshape_to(x, shape)
+    }
+
+    /// `x` without some axes of size 1, or without all of them. The others keep their names.
+    ///
+    /// # Errors
+    /// An axis of another size, and axes that `x` does not have or that are given twice.
+    fn squeeze(&mut self, x: impl Into<Arg<Self::V>>, axes: impl Into<Axes>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let shape = self.ty(&x).shape;
+        let mut axes: AxisList = match axes.into() {
+            Axes::All => shape.axes().filter(|&axis| shape[axis] == 1).collect(),
+            Axes::List(list) => shape.resolve_all("squeeze", &Axes::List(list))?,
+        };
+        if axes.is_empty() {
+            return Ok(x);
+        }
+        axes.sort_unstable();
+        self.emit_one(Op::Squeeze { axes }, &[x])
+    }
+
+    /// `x` with a new axis of size 1 at a position of the result; -1 appends it.
+    ///
+    /// # Errors
+    /// A position outside `-rank - 1 ..= rank`.
+    fn new_axis(&mut self, x: impl Into<Arg<Self::V>>, axis: i64, name: Option<Name>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let shape = self.ty(&x).shape;
+        let at = insertion("new_axis", axis, &shape)?;
+        let mut entries: Vec<_> = shape.entries().collect();
+        entries.insert(at, (1, name));
+        self.reshape_to(x, Shape::from_axes(entries))
+    }
+
+    /// `x` with other names, one entry for each axis.
+    ///
+    /// # Errors
+    /// Another number of names than axes.
+    fn rename(&mut self, x: impl Into<Arg<Self::V>>, names: &[Option<Name>]) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let shape = self.ty(&x).shape.with_names(names.iter().cloned())?;
+        self.reshape_to(x, shape)
+    }
+
+    /// `x` with its axes in another order, or reversed; names go with them.
+    ///
+    /// # Errors
+    /// Axes that are no permutation of all.
+    fn transpose(&mut self, x: impl Into<Arg<Self::V>>, axes: impl Into<Axes>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let ty = self.ty(&x);
+        let axes: AxisList = match axes.into() {
+            Axes::All => ty.shape.axes().rev().collect(),
+            Axes::List(list) => ty.shape.resolve_all("transpose", &Axes::List(list))?,
+        };
+        if axes.len() != ty.shape.rank() {
+            let axes = axes_text(&axes);
+            return Err(ErrorKind::Permutation { got: ty, axes }.into());
+        }
+        if axes.iter().copied().eq(ty.shape.axes()) {
+            return Ok(x);
+        }
+        self.emit_one(Op::Transpose { axes }, &[x])
+    }
+
+    /// `x` repeated to a shape, whose names the result has. `axes` says where in that shape each axis of `x`
+    /// goes, ascending; left out, they are the last ones. Sizes are equal, or 1 in `x`.
+    ///
+    /// # Errors
+    /// Sizes that do not fit, another number of axes than `x` has, and axes that do not ascend.
+    fn broadcast(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        shape: Shape,
+        axes: impl Into<Axes>,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let ty = self.ty(&x);
+        let axes: AxisList = match axes.into() {
+            Axes::All => match shape.rank().checked_sub(ty.shape.rank()) {
+                Some(lead) => shape.axes().skip(lead).collect(),
+                None => {
+                    let axes = "at the end".to_owned();
+                    return Err(ErrorKind::BroadcastTo { got: ty, to: shape, axes }.into());
+                }
+            },
+            Axes::List(list) => shape.resolve_all("broadcast", &Axes::List(list))?,
+        };
+        if ty.shape == shape && axes.iter().copied().eq(shape.axes()) {
+            return Ok(x);
+        }
+        self.emit_one(Op::Broadcast { shape, axes }, &[x])
+    }
+
+    /// `x` laid side by side, so many times on each axis; missing leading entries, and missing leading axes, are
+    /// 1. Without names.
+    ///
+    /// # Errors
+    /// A repetition below 1.
+    fn tile(&mut self, x: impl Into<Arg<Self::V>>, repetitions: &[i64]) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::shape::tile(self, &x, repetitions)
+    }
+
+    /// Tensors one after the other along an axis that they have. Element types and names merge; a single tensor
+    /// comes back as it is.
+    ///
+    /// # Errors
+    /// No tensor, shapes that differ on another axis, and an axis that they do not have.
+    fn concatenate(&mut self, tensors: &[Self::V], axis: impl Into<AxisRef>) -> Result<Self::V> {
+        let Some(first) = tensors.first() else {
+            return Err(ErrorKind::NoTensors { op: "concatenate" }.into());
+        };
+        let axis = self.ty(first).shape.resolve("concatenate", &axis.into())?;
+        if let [only] = tensors {
+            return Ok(only.clone());
+        }
+        self.emit_one(Op::Concatenate { axis }, tensors)
+    }
+
+    /// Tensors of one shape side by side along a new axis, at a position of the result; -1 appends it.
+    ///
+    /// # Errors
+    /// No tensor, shapes that differ, and a position out of range.
+    fn stack(&mut self, tensors: &[Self::V], axis: i64, name: Option<Name>) -> Result<Self::V> {
+        let Some(first) = tensors.first() else {
+            return Err(ErrorKind::NoTensors { op: "stack" }.into());
+        };
+        let axis = insertion("stack", axis, &self.ty(first).shape)?;
+        self.emit_one(Op::Stack { axis, name }, tensors)
+    }
+
+    /// `x` cut in two along an axis.
+    ///
+    /// # Errors
+    /// A cut that is not inside, and an axis that `x` does not have.
+    fn split(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        cut: Cut,
+        axis: impl Into<AxisRef>,
+    ) -> Result<(Self::V, Self::V)> {
+        let x = self.operand(x)?;
+        compose::shape::split(self, &x, cut, &axis.into())
+    }
+
+    /// A window of `x`: from each start, every `stride`-th of `length` elements; strides left out are 1.
+    ///
+    /// Starts are clamped so that the window fits. If one of them is a value, all become scalars of their
+    /// merged element type.
+    ///
+    /// # Errors
+    /// Another number of entries than axes, a length that is negative or above the size, a stride below 1,
+    /// and a start that is no scalar integer.
+    fn slice(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        starts: &[Start<Self::V>],
+        lengths: &[i64],
+        strides: Option<&[i64]>,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let ty = self.ty(&x);
+        let ones = vec![1; lengths.len()];
+        let strides = strides.unwrap_or(&ones);
+        for given in [starts.len(), lengths.len(), strides.len()] {
+            check_count("slice", given, &ty)?;
+        }
+        let (mut sizes, mut steps) = (Sizes::new(), Sizes::new());
+        for axis in ty.shape.axes() {
+            let (length, stride) = (lengths[axis.index()], strides[axis.index()]);
+            let within = usize::try_from(length).ok().filter(|&length| length <= ty.shape[axis]);
+            let Some(length) = within else {
+                let start = match &starts[axis.index()] {
+                    Start::Index(start) => *start,
+                    Start::Value(_) => 0,
+                };
+                let (op, axis) = ("slice", axis.index());
+                return Err(ErrorKind::SliceLength { op, got: ty, axis, start, length }.into());
+            };
+            match usize::try_from(stride) {
+                Ok(stride) if stride >= 1 => steps.push(stride),
+                _ => return Err(ErrorKind::Stride { op: "slice", stride, axis: axis.index() }.into()),
+            }
+            sizes.push(length);
+        }
+        let (starts, dynamic) = lower_starts(self, "slice", &ty, starts, &sizes)?;
+        let mut operands = vec![x];
+        operands.extend(dynamic);
+        self.emit_one(Op::Slice { starts, lengths: sizes, strides: steps }, &operands)
+    }
+
+    /// A window of `x` on one axis, and all of the others.
+    ///
+    /// # Errors
+    /// As [`BuildShape::slice`], and an axis that `x` does not have.
+    fn slice_along_axis(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        start: impl Into<Start<Self::V>>,
+        length: i64,
+        axis: impl Into<AxisRef>,
+        stride: i64,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let shape = self.ty(&x).shape;
+        let axis = shape.resolve("slice_along_axis", &axis.into())?.index();
+        let mut starts: Vec<Start<Self::V>> = vec![Start::Index(0); shape.rank()];
+        let mut lengths: Vec<i64> = shape.sizes().iter().map(|&size| size as i64).collect();
+        let mut strides = vec![1; shape.rank()];
+        (starts[axis], lengths[axis], strides[axis]) = (start.into(), length, stride);
+        self.slice(x, &starts, &lengths, Some(&strides))
+    }
+
+    /// `x` with the window at `starts` replaced by `update`, of the same rank. Element types and names merge;
+    /// starts are as in [`BuildShape::slice`].
+    ///
+    /// # Errors
+    /// Another number of starts than axes, ranks that differ, an update larger than `x`, and a start that is
+    /// no scalar integer.
+    fn put_slice(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        starts: &[Start<Self::V>],
+        update: impl Into<Arg<Self::V>>,
+    ) -> Result<Self::V> {
+        let (x, update) = (self.operand(x)?, self.operand(update)?);
+        let (target, slice) = (self.ty(&x), self.ty(&update));
+        check_count("put_slice", starts.len(), &target)?;
+        let fits = target.shape.rank() == slice.shape.rank()
+            && target.shape.sizes().iter().zip(slice.shape.sizes()).all(|(x, update)| update <= x);
+        if !fits {
+            return Err(ErrorKind::PutSlice { target, slice }.into());
+        }
+        let (starts, dynamic) = lower_starts(self, "put_slice", &target, starts, slice.shape.sizes())?;
+        let mut operands = vec![x, update];
+        operands.extend(dynamic);
+        self.emit_one(Op::PutSlice { starts }, &operands)
+    }
+
+    /// `x` with `value`, a scalar, around and between its elements: `(low, high, interior)` for each axis.
+    /// Negative `low` and `high` crop. A plain number gives way to the element type of `x`.
+    ///
+    /// # Errors
+    /// Another number of entries than axes, a negative interior, a size below 0, and a value that is no
+    /// scalar.
+    fn pad(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        value: impl Into<Arg<Self::V>>,
+        config: &[(i64, i64, i64)],
+    ) -> Result<Self::V> {
+        let (x, value) = self.weak_pair(x.into(), value.into())?;
+        let got = self.ty(&x);
+        if config.len() != got.shape.rank() {
+            return Err(ErrorKind::PadCount { count: config.len(), got }.into());
+        }
+        let mut entries = SmallVec::new();
+        for (axis, &(low, high, interior)) in config.iter().enumerate() {
+            match usize::try_from(interior) {
+                Ok(interior) => entries.push(Padding { low, high, interior }),
+                Err(_) => {
+                    return Err(ErrorKind::PadConfig { low, high, interior, axis, got }.into());
+                }
+            }
+        }
+        self.emit_one(Op::Pad { config: entries }, &[x, value])
+    }
+
+    /// `x` with more of itself, or a scalar, around it: `(left, right)` for each axis.
+    ///
+    /// # Errors
+    /// Another number of entries than axes, negative amounts (but for a scalar, where they crop), and an axis
+    /// without elements to take.
+    fn pad_outer(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        mode: PadMode<Self::V>,
+        config: &[(i64, i64)],
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::shape::pad_outer(self, &x, mode, config)
+    }
+
+    /// `x` read backwards along some axes, or along all.
+    ///
+    /// # Errors
+    /// Axes that `x` does not have or that are given twice.
+    fn reverse(&mut self, x: impl Into<Arg<Self::V>>, axes: impl Into<Axes>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let mut axes = self.ty(&x).shape.resolve_all("reverse", &axes.into())?;
+        if axes.is_empty() {
+            return Ok(x);
+        }
+        axes.sort_unstable();
+        self.emit_one(Op::Reverse { axes }, &[x])
+    }
+}
+
+impl<B: Builder> BuildShape for B {}
+
+/// `[0, 2]`, for messages.
+fn axes_text(axes: &[Axis]) -> String {
+    let list: Vec<String> = axes.iter().map(ToString::to_string).collect();
+    format!("[{}]", list.join(", "))
+}
+
+/// One entry for each axis.
+fn check_count(op: &'static str, given: usize, ty: &TensorType) -> Result<()> {
+    if given == ty.shape.rank() {
+        return Ok(());
+    }
+    let required = "one entry for each axis is required";
+    Err(ErrorKind::AxesCount { op, given, shape: ty.shape.clone(), required }.into())
+}
+
+/// Puts the size that the others leave in the place of the open one.
+fn fill_auto(ty: &TensorType, sizes: &[Size]) -> Result<Shape> {
+    let text = || {
+        let list: Vec<String> = sizes
+            .iter()
+            .map(|size| match size {
+                Size::Known(size) => size.to_string(),
+                Size::Auto => "-1".to_owned(),
+            })
+            .collect();
+        format!("[{}]", list.join(", "))
+    };
+    let refused = || ErrorKind::ReshapeAuto { got: ty.clone(), sizes: text() };
+    let mut filled = Sizes::new();
+    let (mut open, mut known) = (None, 1usize);
+    for (axis, size) in sizes.iter().enumerate() {
+        match *size {
+            Size::Auto if open.is_some() => return Err(refused().into()),
+            Size::Auto => {
+                open = Some(axis);
+                filled.push(1);
+            }
+            Size::Known(size) => {
+                let Ok(size_of_axis) = usize::try_from(size) else {
+                    return Err(ErrorKind::NegativeSize { op: "reshape", size, axis }.into());
+                };
+                // Saturating is enough: a product that overflows divides no count of elements.
+                known = known.saturating_mul(size_of_axis);
+                filled.push(size_of_axis);
+            }
+        }
+    }
+    if let Some(axis) = open {
+        if known == 0 || ty.size() % known != 0 {
+            return Err(refused().into());
+        }
+        filled[axis] = ty.size() / known;
+    }
+    Ok(Shape::new(&filled))
+}
+
+/// The shape with consecutive axes merged into one without a name.
+fn flattened(ty: &TensorType, axes: &[Axis]) -> Result<Shape> {
+    let Some(&first) = axes.iter().min() else {
+        // A scalar flattens to one element; no axes of a tensor to merge leave it as it is.
+        return Ok(if ty.shape.rank() == 0 { Shape::new(&[1]) } else { ty.shape.clone() });
+    };
+    let mut sorted: AxisList = axes.into();
+    sorted.sort_unstable();
+    if sorted.iter().enumerate().any(|(i, axis)| axis.index() != first.index() + i) {
+        return Err(ErrorKind::OptionValue {
+            op: "flatten",
+            option: "axes",
+            given: axes_text(axes),
+            required: format!("consecutive axes of {ty}"),
+        }
+        .into());
+    }
+    let end = first.index() + sorted.len();
+    let entries: Vec<_> = ty.shape.entries().collect();
+    let merged = entries[first.index()..end].iter().map(|(size, _)| size).product();
+    let mut out = entries[..first.index()].to_vec();
+    out.push((merged, None));
+    out.extend_from_slice(&entries[end..]);
+    Ok(Shape::from_axes(out))
+}
+
+/// The position of a new axis.
+fn insertion(op: &'static str, axis: i64, shape: &Shape) -> Result<usize> {
+    let places = shape.rank() as i64 + 1;
+    if (-places..places).contains(&axis) {
+        return Ok(axis.rem_euclid(places) as usize);
+    }
+    Err(ErrorKind::NewAxisRange { op, axis, shape: shape.clone() }.into())
+}
+
+/// The starts of a window of `lengths` as an attribute, and as operands where any is a value.
+fn lower_starts<B: Builder>(
+    b: &mut B,
+    op: &'static str,
+    ty: &TensorType,
+    starts: &[Start<B::V>],
+    lengths: &[usize],
+) -> Result<(Starts, Vec<B::V>)> {
+    let mut clamped: SmallVec<[usize; 6]> = SmallVec::new();
+    let mut dtype: Option<DType> = None;
+    let merge = |dtype: &mut Option<DType>, other: DType| {
+        *dtype = Some(dtype.map_or(other, |dtype| dtype.merge(other)));
+    };
+    for (axis, start) in starts.iter().enumerate() {
+        let last = ty.shape.sizes()[axis] - lengths[axis];
+        clamped.push(match start {
+            Start::Index(index) => usize::try_from(*index).unwrap_or(0).min(last),
+            Start::Value(value) => {
+                let got = b.ty(value);
+                if got.shape.rank() != 0 || !got.dtype.is_integer() {
+                    return Err(ErrorKind::StartIndex { op, axis, got }.into());
+                }
+                merge(&mut dtype, got.dtype);
+                0
+            }
+        });
+    }
+    if dtype.is_none() {
+        return Ok((Starts::Static(clamped), Vec::new()));
+    }
+    for (start, &index) in starts.iter().zip(&clamped) {
+        if let Start::Index(_) = start {
+            let fits = i32::try_from(index).is_ok();
+            merge(&mut dtype, if fits { DType::S32 } else { DType::S64 });
+        }
+    }
+    let dtype = dtype.expect("a value has set it");
+    let mut values = Vec::with_capacity(starts.len());
+    for (start, &index) in starts.iter().zip(&clamped) {
+        values.push(match start {
+            Start::Index(_) => b.constant(dtype, index)?,
+            Start::Value(value) => b.as_type(value, dtype)?,
+        });
+    }
+    Ok((Starts::Dynamic, values))
+}

@@ -1,0 +1,252 @@
+//! Triangles, ranges and diagonals.
+
+use super::working_dtype;
+use crate::builder::{Arg, BuildCreate, BuildElementwise, BuildShape, Builder, Start};
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::scalar::Number;
+use crate::shape::{Axes, AxisRef, Name, Shape, TensorType};
+
+/// See [`BuildCreate::fill`].
+///
+/// # Errors
+/// As the method's.
+pub fn fill<B: Builder>(b: &mut B, x: Arg<B::V>, value: Arg<B::V>, dtype: Option<DType>) -> Result<B::V> {
+    let (x, value) = match (dtype, value) {
+        (Some(dtype), Arg::Number(number)) => (b.operand(x)?, b.constant(dtype, number)?),
+        (Some(dtype), Arg::Value(value)) => (b.operand(x)?, b.as_type(value, dtype)?),
+        (None, value) => {
+            let (x, value) = b.weak_pair(x, value)?;
+            let merged = b.ty(&x).dtype.merge(b.ty(&value).dtype);
+            let value = b.as_type(value, merged)?;
+            (x, value)
+        }
+    };
+    let got = b.ty(&value);
+    if got.shape.rank() != 0 {
+        return Err(ErrorKind::NotScalar { op: "fill", what: "the value", got }.into());
+    }
+    let shape = b.ty(&x).shape;
+    b.broadcast(value, shape, Axes::All)
+}
+
+/// The element type in which the indices of a shape are counted.
+fn index_dtype(shape: &Shape) -> DType {
+    let small = shape.sizes().iter().all(|&size| i32::try_from(size).is_ok_and(|size| size < i32::MAX / 2));
+    if small { DType::S32 } else { DType::S64 }
+}
+
+/// The indices of the last two axes, counted along them, and moved so that equal ones are on diagonal `k`.
+fn row_and_column<B: Builder>(b: &mut B, shape: &Shape, k: i64) -> Result<(B::V, B::V)> {
+    let dtype = index_dtype(shape);
+    let [rows, columns] = [shape.rank() - 2, shape.rank() - 1];
+    // Diagonals outside the matrix look like the nearest that is outside.
+    let k = k.clamp(-(shape.sizes()[rows] as i64), shape.sizes()[columns] as i64);
+    let row = b.iota(shape.clone(), dtype, Some(AxisRef::Index(rows as i64)))?;
+    let column = b.iota(shape.clone(), dtype, Some(AxisRef::Index(columns as i64)))?;
+    let column = if k == 0 { column } else { b.subtract(column, k)? };
+    Ok((row, column))
+}
+
+/// See [`BuildCreate::tri`].
+///
+/// # Errors
+/// As the method's.
+pub fn tri<B: Builder>(b: &mut B, rows: usize, columns: usize, k: i64) -> Result<B::V> {
+    let (row, column) = row_and_column(b, &Shape::new(&[rows, columns]), k)?;
+    b.greater_equal(row, column)
+}
+
+/// See [`BuildCreate::tril`].
+///
+/// # Errors
+/// As the method's.
+pub fn tril<B: Builder>(b: &mut B, x: &B::V, k: i64) -> Result<B::V> {
+    let shape = matrix("tril", b.ty(x))?.shape;
+    let (row, column) = row_and_column(b, &shape, k)?;
+    let keep = b.greater_equal(row, column)?;
+    b.select(keep, x, 0)
+}
+
+/// See [`BuildCreate::triu`].
+///
+/// # Errors
+/// As the method's.
+pub fn triu<B: Builder>(b: &mut B, x: &B::V, k: i64) -> Result<B::V> {
+    let shape = matrix("triu", b.ty(x))?.shape;
+    let (row, column) = row_and_column(b, &shape, k)?;
+    let keep = b.less_equal(row, column)?;
+    b.select(keep, x, 0)
+}
+
+/// The type, if it has two axes.
+fn matrix(op: &'static str, ty: TensorType) -> Result<TensorType> {
+    if ty.shape.rank() >= 2 {
+        return Ok(ty);
+    }
+    Err(ErrorKind::Rank { op, got: ty, required: "at least two axes are required" }.into())
+}
+
+/// See [`BuildCreate::linspace`].
+///
+/// # Errors
+/// As the method's.
+pub fn linspace<B: Builder>(
+    b: &mut B,
+    start: Arg<B::V>,
+    stop: Arg<B::V>,
+    count: i64,
+    name: Option<Name>,
+    dtype: DType,
+    endpoint: bool,
+) -> Result<B::V> {
+    let size = match usize::try_from(count) {
+        Ok(size) if size >= 1 => size,
+        _ => {
+            let (option, given) = ("n", count.to_string());
+            let required = "an integer of at least 1".to_owned();
+            return Err(ErrorKind::OptionValue { op: "linspace", option, given, required }.into());
+        }
+    };
+    let mut working = working_dtype(dtype);
+    for end in [&start, &stop] {
+        match end {
+            Arg::Value(value) => working = working.merge(b.ty(value).dtype),
+            Arg::Number(Number::Complex(_)) => working = working.to_complex(),
+            Arg::Number(Number::Int(_) | Number::Float(_)) => {}
+        }
+    }
+    let (start, stop) = (bound(b, start, working)?, bound(b, stop, working)?);
+    let (left, right) = (b.ty(&start), b.ty(&stop));
+    if left.shape.sizes() != right.shape.sizes() {
+        return Err(ErrorKind::ShapesDiffer { op: "linspace", left, right }.into());
+    }
+    let ends = left.shape.broadcast_with("linspace", &right.shape)?;
+    let rank = ends.rank();
+    let shape = Shape::from_axes(ends.entries().chain([(size, name)]));
+    let [start, stop] = [start, stop].map(|end| b.new_axis(end, -1, None));
+    let (start, stop) = (start?, stop?);
+    if size == 1 {
+        let start = b.as_type(start, dtype)?;
+        return b.reshape_to(start, shape);
+    }
+    let divisor = if endpoint { size - 1 } else { size };
+    let span = b.subtract(&stop, &start)?;
+    let step = b.divide(span, Number::from(divisor))?;
+    let steps = b.iota(shape.clone(), working, Some(AxisRef::Index(rank as i64)))?;
+    let way = b.multiply(&steps, step)?;
+    let mut values = b.add(way, start)?;
+    if endpoint {
+        let index = b.iota(shape.clone(), index_dtype(&shape), Some(AxisRef::Index(rank as i64)))?;
+        let before_last = b.less(index, Number::from(size - 1))?;
+        values = b.select(before_last, values, stop)?;
+    }
+    b.as_type(values, dtype)
+}
+
+/// An end of a range, in the type that it is computed in.
+fn bound<B: Builder>(b: &mut B, end: Arg<B::V>, dtype: DType) -> Result<B::V> {
+    match end {
+        Arg::Value(value) => b.as_type(value, dtype),
+        Arg::Number(number) => b.constant(dtype, number),
+    }
+}
+
+/// Where a diagonal lies in a matrix.
+struct Diagonal {
+    row: usize,
+    column: usize,
+    length: usize,
+}
+
+impl Diagonal {
+    /// Finds a diagonal of the last two axes.
+    fn find(op: &'static str, ty: &TensorType, offset: i64) -> Result<Diagonal> {
+        let [.., rows, columns] = ty.shape.sizes() else {
+            unreachable!("the caller has checked the rank");
+        };
+        let distance = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX);
+        let (row, column) = if offset < 0 { (distance, 0) } else { (0, distance) };
+        if offset != 0 && (row >= *rows || column >= *columns) {
+            let (option, given) = ("offset", offset.to_string());
+            let required = format!("the number of a diagonal of {ty}");
+            return Err(ErrorKind::OptionValue { op, option, given, required }.into());
+        }
+        Ok(Diagonal { row, column, length: (rows - row).min(columns - column) })
+    }
+
+    /// A vector of this length as a matrix of zeros with the vector on this diagonal.
+    fn spread<B: Builder>(&self, b: &mut B, x: &B::V, rows: usize, columns: usize) -> Result<B::V> {
+        let dtype = b.ty(x).dtype;
+        // The type checks that the element count fits before it is computed here.
+        let ty = TensorType::new(dtype, Shape::new(&[rows, columns]))?;
+        if self.length == 0 {
+            return b.full(ty.shape, dtype, 0);
+        }
+        // In row-major order neighbours on a diagonal are one row and one column apart.
+        let first = self.row * columns + self.column;
+        let last = first + (self.length - 1) * (columns + 1);
+        let after = rows * columns - 1 - last;
+        let zero = b.constant(dtype, 0)?;
+        let flat = b.pad(x, zero, &[(first as i64, after as i64, columns as i64)])?;
+        b.reshape_to(flat, ty.shape)
+    }
+}
+
+/// See [`BuildCreate::make_diagonal`].
+///
+/// # Errors
+/// As the method's.
+pub fn make_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::V> {
+    let ty = b.ty(x);
+    let &[length] = ty.shape.sizes() else {
+        let required = "a vector is required";
+        return Err(ErrorKind::Rank { op: "make_diagonal", got: ty, required }.into());
+    };
+    let x = b.as_type(x, ty.dtype.merge(DType::S32))?;
+    let distance = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX);
+    let side = length.saturating_add(distance);
+    let (row, column) = if offset < 0 { (distance, 0) } else { (0, distance) };
+    Diagonal { row, column, length }.spread(b, &x, side, side)
+}
+
+/// See [`BuildCreate::take_diagonal`].
+///
+/// # Errors
+/// As the method's.
+pub fn take_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::V> {
+    let ty = matrix("take_diagonal", b.ty(x))?;
+    let Diagonal { row, column, length } = Diagonal::find("take_diagonal", &ty, offset)?;
+    let rank = ty.shape.rank();
+    let mut starts = vec![Start::Index(0); rank];
+    (starts[rank - 2], starts[rank - 1]) = (Start::Index(row as i64), Start::Index(column as i64));
+    let mut lengths: Vec<i64> = ty.shape.sizes().iter().map(|&size| size as i64).collect();
+    (lengths[rank - 2], lengths[rank - 1]) = (length as i64, length as i64);
+    // In a square, in row-major order, every (side + 1)-th element is on the diagonal.
+    let square = b.slice(x, &starts, &lengths, None)?;
+    let mut sizes: Vec<usize> = ty.shape.sizes()[..rank - 2].to_vec();
+    sizes.push(length * length);
+    let flat = b.reshape_to(square, Shape::new(&sizes))?;
+    b.slice_along_axis(flat, 0, (length * length) as i64, -1, length as i64 + 1)
+}
+
+/// See [`BuildCreate::put_diagonal`].
+///
+/// # Errors
+/// As the method's.
+pub fn put_diagonal<B: Builder>(b: &mut B, x: &B::V, diagonal: &B::V, offset: i64) -> Result<B::V> {
+    let (ty, got) = (b.ty(x), b.ty(diagonal));
+    let &[rows, columns] = ty.shape.sizes() else {
+        let required = "a matrix is required";
+        return Err(ErrorKind::Rank { op: "put_diagonal", got: ty, required }.into());
+    };
+    let place = Diagonal::find("put_diagonal", &ty, offset)?;
+    if got.shape.sizes() != [place.length] {
+        let expected = place.length;
+        return Err(ErrorKind::DiagonalLength { got, matrix: ty, offset, expected }.into());
+    }
+    let (row, column) = row_and_column(b, &ty.shape, offset)?;
+    let on_diagonal = b.equal(row, column)?;
+    let spread = place.spread(b, diagonal, rows, columns)?;
+    b.select(on_diagonal, spread, x)
+}

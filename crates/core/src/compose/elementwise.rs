@@ -1,0 +1,130 @@
+//! Logarithms to a base, and division as Python has it.
+
+use super::working_dtype;
+use crate::builder::{Arg, BuildControl, BuildElementwise, Builder};
+use crate::dtype::{DType, Kind};
+use crate::error::{ErrorKind, Result};
+use crate::op::Domain;
+use crate::scalar::Number;
+
+/// See [`BuildElementwise::log_base`].
+///
+/// # Errors
+/// As the method's.
+pub fn log_base<B: Builder>(b: &mut B, x: &B::V, base: Arg<B::V>) -> Result<B::V> {
+    let log = b.log(x)?;
+    match base {
+        Arg::Value(base) => {
+            let base = b.log(base)?;
+            b.divide(log, base)
+        }
+        Arg::Number(Number::Complex(base)) => b.divide(log, Number::Complex(base.ln())),
+        Arg::Number(base @ (Number::Int(_) | Number::Float(_))) => {
+            let value = base.to_f64();
+            // The negation refuses NaN too.
+            if !(value > 0.0) || value == 1.0 {
+                let (option, given) = ("base", value.to_string());
+                let required = "a number above 0 other than 1".to_owned();
+                return Err(ErrorKind::OptionValue { op: "log", option, given, required }.into());
+            }
+            b.divide(log, value.ln())
+        }
+    }
+}
+
+/// Both operands in the type that they merge to, and that type. `op` is for the message.
+fn merged<B: Builder>(b: &mut B, op: &'static str, x: &B::V, y: &B::V) -> Result<(B::V, B::V, DType)> {
+    let (left, right) = (b.ty(x), b.ty(y));
+    let dtype = left.dtype.merge(right.dtype);
+    if dtype.is_complex() {
+        let required = Domain::Real.text();
+        return Err(ErrorKind::OperandsDType { op, left, right, required, hint: "" }.into());
+    }
+    Ok((b.as_type(x, dtype)?, b.as_type(y, dtype)?, dtype))
+}
+
+/// 1 where a remainder that is not zero has another sign than the divisor.
+fn wrong_sign<B: Builder>(b: &mut B, remainder: &B::V, divisor: &B::V) -> Result<B::V> {
+    let (left, right) = (b.less(remainder, 0)?, b.less(divisor, 0)?);
+    let differ = b.not_equal(left, right)?;
+    let some = b.not_equal(remainder, 0)?;
+    b.logical_and(some, differ)
+}
+
+/// See [`BuildElementwise::floor_divide`].
+///
+/// # Errors
+/// As the method's.
+pub fn floor_divide<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
+    let (x, y, dtype) = merged(b, "floor_divide", x, y)?;
+    match dtype.kind() {
+        Kind::Unsigned => b.quotient(x, y),
+        Kind::Signed => {
+            let quotient = b.quotient(&x, &y)?;
+            let remainder = b.remainder(&x, &y)?;
+            let down = wrong_sign(b, &remainder, &y)?;
+            // A narrow signed type would merge with the predicate's u8 to a wider one.
+            let down = b.as_type(down, dtype)?;
+            b.subtract(quotient, down)
+        }
+        Kind::Float | Kind::Complex => floor_divide_floats(b, &x, &y, dtype),
+    }
+}
+
+/// The quotient is taken of what is left after the remainder, which makes it whole up to rounding; a plain
+/// `floor(x / y)` would be one too high where `x / y` rounds up to an integer.
+fn floor_divide_floats<B: Builder>(b: &mut B, x: &B::V, y: &B::V, dtype: DType) -> Result<B::V> {
+    let working = working_dtype(dtype);
+    let (x, y) = (b.as_type(x, working)?, b.as_type(y, working)?);
+    // The result is constant almost everywhere, and no gradient may come from dividing by zero.
+    let (x, y) = (b.stop_grad(x)?, b.stop_grad(y)?);
+    let ratio = b.divide(&x, &y)?;
+    let remainder = b.remainder(&x, &y)?;
+    let whole = b.subtract(&x, &remainder)?;
+    let quotient = b.divide(whole, &y)?;
+    let down = wrong_sign(b, &remainder, &y)?;
+    let quotient = b.subtract(quotient, down)?;
+    let floor = b.floor(&quotient)?;
+    let rest = b.subtract(&quotient, &floor)?;
+    let up = b.greater(rest, 0.5)?;
+    let floor = b.add(floor, up)?;
+    // A zero has the sign of the exact quotient; a division by zero gives an infinity or NaN.
+    let signed_zero = b.multiply(&ratio, 0.0)?;
+    let is_zero = b.equal(&quotient, 0)?;
+    let floor = b.select(is_zero, signed_zero, floor)?;
+    let by_zero = b.equal(&y, 0)?;
+    let floor = b.select(by_zero, ratio, floor)?;
+    b.as_type(floor, dtype)
+}
+
+/// See [`BuildElementwise::floor_modulo`].
+///
+/// # Errors
+/// As the method's.
+pub fn floor_modulo<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
+    let (x, y, dtype) = merged(b, "floor_modulo", x, y)?;
+    let remainder = b.remainder(&x, &y)?;
+    match dtype.kind() {
+        Kind::Unsigned => Ok(remainder),
+        Kind::Signed => {
+            let up = wrong_sign(b, &remainder, &y)?;
+            let up = b.as_type(up, dtype)?;
+            let divisor = b.multiply(up, &y)?;
+            b.add(remainder, divisor)
+        }
+        Kind::Float | Kind::Complex => {
+            let up = wrong_sign(b, &remainder, &y)?;
+            // The gradient of `remainder` is that of the floored one already: nothing is added to it here.
+            let divisor = b.stop_grad(&y)?;
+            let moved = b.add(&remainder, divisor)?;
+            let modulo = b.select(up, moved, remainder)?;
+            // Gives a zero the sign of the divisor and leaves all else, with slope 1: `0 - (0 - m)` is `+0` for
+            // either zero, and `-(0 - m)` is `-0`.
+            let mirrored = b.subtract(0, modulo)?;
+            let positive = b.subtract(0, &mirrored)?;
+            let negative = b.negate(mirrored)?;
+            let is_negative = b.less(&y, 0)?;
+            b.select(is_negative, negative, positive)
+        }
+    }
+}

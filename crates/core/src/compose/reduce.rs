@@ -1,0 +1,270 @@
+//! Means, deviations, and sums of exponentials.
+
+use super::working_dtype;
+use crate::builder::{
+    BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape, Builder,
+};
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::scalar::Number;
+use crate::shape::{Axes, Axis, AxisList, AxisRef, TensorType};
+
+/// The axes of a mean and the number of elements along them.
+fn counted(op: &'static str, ty: &TensorType, axes: &Axes) -> Result<(AxisList, usize)> {
+    let axes = ty.shape.resolve_all(op, axes)?;
+    let count = axes.iter().map(|&axis| ty.shape[axis]).product();
+    let empty = axes.iter().find(|&&axis| ty.shape[axis] == 0);
+    match empty {
+        Some(axis) if ty.shape.reduced(&axes, false).size() > 0 => {
+            Err(ErrorKind::EmptyReduction { op, got: ty.clone(), axis: axis.index() }.into())
+        }
+        Some(_) | None => Ok((axes, count)),
+    }
+}
+
+/// See [`BuildReduce::mean`].
+///
+/// # Errors
+/// As the method's.
+pub fn mean<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> Result<B::V> {
+    let ty = b.ty(x);
+    let (axes, count) = counted("mean", &ty, axes)?;
+    let mean = working_mean(b, x, axes, count, keep_axes)?;
+    b.as_type(mean, ty.dtype.to_float())
+}
+
+/// The mean before its last rounding.
+fn working_mean<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    axes: AxisList,
+    count: usize,
+    keep_axes: bool,
+) -> Result<B::V> {
+    let dtype = b.ty(x).dtype;
+    // Integers add up exactly, in their own way; small floats would overflow or stop growing.
+    let x = if dtype.is_integer() { x.clone() } else { b.as_type(x, working_dtype(dtype))? };
+    let sum = b.sum(x, axes, keep_axes)?;
+    b.divide(sum, Number::from(count))
+}
+
+/// See [`BuildReduce::weighted_mean`].
+///
+/// # Errors
+/// As the method's.
+pub fn weighted_mean<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    weights: &B::V,
+    axes: &Axes,
+    keep_axes: bool,
+) -> Result<B::V> {
+    let (left, right) = (b.ty(x), b.ty(weights));
+    let resolved = left.shape.resolve_all("weighted_mean", axes)?;
+    let dtype = left.dtype.merge(right.dtype).to_float();
+    let x = b.as_type(x, working_dtype(dtype))?;
+    let weights = b.as_type(weights, working_dtype(dtype))?;
+    let weights = if left.shape.sizes() == right.shape.sizes() {
+        weights
+    } else {
+        let fits = match axes {
+            Axes::All => false,
+            Axes::List(_) => {
+                right.shape.rank() == resolved.len()
+                    && right.shape.axes().zip(&resolved).all(|(i, &axis)| right.shape[i] == left.shape[axis])
+            }
+        };
+        if !fits {
+            return Err(ErrorKind::ShapesDiffer { op: "weighted_mean", left, right }.into());
+        }
+        // The weights' axes come in the order of `axes`; broadcasting takes them ascending.
+        let mut order: Vec<usize> = (0..resolved.len()).collect();
+        order.sort_by_key(|&at| resolved[at]);
+        let permutation = Axes::List(order.iter().map(|&at| AxisRef::Index(at as i64)).collect());
+        let weights = b.transpose(weights, permutation)?;
+        let places: AxisList = order.iter().map(|&at| resolved[at]).collect();
+        b.broadcast(weights, left.shape.without_names(), places)?
+    };
+    let product = b.multiply(x, &weights)?;
+    let sum = b.sum(product, resolved.clone(), keep_axes)?;
+    let total = b.sum(weights, resolved, keep_axes)?;
+    let mean = b.divide(sum, total)?;
+    b.as_type(mean, dtype)
+}
+
+/// See [`BuildReduce::variance`].
+///
+/// # Errors
+/// As the method's.
+pub fn variance<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool, ddof: i64) -> Result<B::V> {
+    let dtype = b.ty(x).dtype.to_float();
+    let variance = working_variance(b, "variance", x, axes, keep_axes, ddof)?;
+    b.as_type(variance, dtype)
+}
+
+/// See [`BuildReduce::standard_deviation`].
+///
+/// # Errors
+/// As the method's.
+pub fn standard_deviation<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    axes: &Axes,
+    keep_axes: bool,
+    ddof: i64,
+) -> Result<B::V> {
+    let dtype = b.ty(x).dtype.to_float();
+    let variance = working_variance(b, "standard_deviation", x, axes, keep_axes, ddof)?;
+    let deviation = b.sqrt(variance)?;
+    b.as_type(deviation, dtype)
+}
+
+/// The variance before its last rounding.
+fn working_variance<B: Builder>(
+    b: &mut B,
+    op: &'static str,
+    x: &B::V,
+    axes: &Axes,
+    keep_axes: bool,
+    ddof: i64,
+) -> Result<B::V> {
+    let ty = b.ty(x);
+    let (axes, count) = counted(op, &ty, axes)?;
+    let mean = working_mean(b, x, axes.clone(), count, true)?;
+    let x = b.as_type(x, working_dtype(ty.dtype))?;
+    let deviation = b.subtract(x, mean)?;
+    let square = b.multiply(&deviation, &deviation)?;
+    let sum = b.sum(square, axes, keep_axes)?;
+    b.divide(sum, Number::Int(count as i128 - i128::from(ddof)))
+}
+
+/// See [`BuildReduce::covariance`].
+///
+/// # Errors
+/// As the method's.
+pub fn covariance<B: Builder>(b: &mut B, x: &B::V, mean: Option<&B::V>, ddof: i64) -> Result<B::V> {
+    let got = b.ty(x);
+    let rank = got.shape.rank();
+    if rank < 2 {
+        let required = "at least two axes are required, rows being observations";
+        return Err(ErrorKind::Rank { op: "covariance", got, required }.into());
+    }
+    if ddof < 0 {
+        let (option, given) = ("ddof", ddof.to_string());
+        let required = "an integer of at least 0".to_owned();
+        return Err(ErrorKind::OptionValue { op: "covariance", option, given, required }.into());
+    }
+    let rows = Axis(rank - 2);
+    let count = got.shape[rows];
+    let mut dtype = got.dtype.to_float();
+    let x = b.reshape_to(x, got.shape.without_names())?;
+    let mean = match mean {
+        None => {
+            let (axes, count) = counted("covariance", &got, &Axes::from(rows))?;
+            working_mean(b, &x, axes, count, true)?
+        }
+        Some(mean) => {
+            let ty = b.ty(mean);
+            if ty.shape.sizes() != got.shape.reduced(&[rows], false).sizes() {
+                return Err(ErrorKind::ShapesDiffer { op: "covariance", left: ty, right: got }.into());
+            }
+            dtype = dtype.merge(ty.dtype);
+            b.reshape_to(mean, got.shape.without_names().reduced(&[rows], true))?
+        }
+    };
+    let x = b.as_type(x, working_dtype(dtype))?;
+    let deviation = b.subtract(x, mean)?;
+    let conjugate = if dtype.is_complex() { b.conjugate(&deviation)? } else { deviation.clone() };
+    let batch = || Axes::List((0..rank as i64 - 2).map(AxisRef::Index).collect());
+    let products = b.dot_general(conjugate, rows, batch(), deviation, rows, batch())?;
+    let covariance = b.divide(products, Number::Int(count as i128 - i128::from(ddof)))?;
+    b.as_type(covariance, dtype)
+}
+
+/// `log(sum(factor * exp(x)))` over axes that are resolved and ascend; see [`BuildReduce::logsumexp`].
+///
+/// # Errors
+/// As the method's.
+pub fn logsumexp<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    axes: &[Axis],
+    keep_axes: bool,
+    factor: Option<&B::V>,
+) -> Result<B::V> {
+    let got = b.ty(x);
+    if got.dtype.is_complex() {
+        let required = crate::op::Domain::Real.text();
+        return Err(ErrorKind::OperandDType { op: "logsumexp", got, required, hint: "" }.into());
+    }
+    let dtype = match factor {
+        Some(factor) => got.dtype.merge(b.ty(factor).dtype).to_float(),
+        None => got.dtype.to_float(),
+    };
+    let list = AxisList::from(axes);
+    let working = working_dtype(dtype);
+    if axes.iter().any(|&axis| got.shape[axis] == 0) {
+        // The logarithm of an empty sum; there is no maximum to take out.
+        let shape = got.shape.reduced(axes, keep_axes);
+        let empty = b.full(shape, working, f64::NEG_INFINITY)?;
+        return b.as_type(empty, dtype);
+    }
+    let x = b.as_type(x, working)?;
+    let greatest = b.reduce_max(&x, list.clone(), true)?;
+    let greatest = b.stop_grad(greatest)?;
+    // Infinity less infinity is NaN: an infinite maximum stays inside, where it gives its own result.
+    let infinite = b.is_infinity(&greatest)?;
+    let zero = b.constant(working, 0)?;
+    let greatest = b.select(infinite, zero, greatest)?;
+    let shifted = b.subtract(x, &greatest)?;
+    let mut terms = b.exp(shifted)?;
+    if let Some(factor) = factor {
+        let broadcast = b.ty(factor).shape.broadcast_with("logsumexp", &got.shape)?;
+        if broadcast.sizes() != got.shape.sizes() {
+            let (left, right) = (b.ty(factor), got);
+            return Err(ErrorKind::ShapesDiffer { op: "logsumexp", left, right }.into());
+        }
+        let factor = b.as_type(factor, working)?;
+        terms = b.multiply(terms, factor)?;
+    }
+    let sum = b.sum(terms, list.clone(), keep_axes)?;
+    let log = b.log(sum)?;
+    let greatest = if keep_axes || axes.is_empty() { greatest } else { b.squeeze(greatest, list)? };
+    let total = b.add(log, greatest)?;
+    b.as_type(total, dtype)
+}
+
+/// See [`BuildElementwise::all_close`].
+///
+/// # Errors
+/// As the method's.
+pub fn all_close<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    y: &B::V,
+    equal_nan: bool,
+    rtol: f64,
+    atol: f64,
+) -> Result<B::V> {
+    let merged = b.ty(x).dtype.merge(b.ty(y).dtype);
+    let working = if merged.is_integer() { DType::F64 } else { working_dtype(merged) };
+    // Equal values are close without rounding: infinities, and integers beyond the precision of a float.
+    let equal = b.equal(x, y)?;
+    let (left, right) = (b.as_type(x, working)?, b.as_type(y, working)?);
+    let difference = b.subtract(&left, &right)?;
+    let difference = b.abs(difference)?;
+    let size = b.abs(&right)?;
+    let relative = b.multiply(&size, rtol)?;
+    let bound = b.add(relative, atol)?;
+    let within = b.less_equal(difference, bound)?;
+    // The bound of an infinite `y` is infinite and would hold everything.
+    let finite = b.less(size, f64::INFINITY)?;
+    let within = b.logical_and(within, finite)?;
+    let mut close = b.logical_or(equal, within)?;
+    if equal_nan {
+        let (left, right) = (b.is_nan(x)?, b.is_nan(y)?);
+        let both = b.logical_and(left, right)?;
+        close = b.logical_or(close, both)?;
+    }
+    b.all(close, Axes::All, false)
+}
