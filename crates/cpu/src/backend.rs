@@ -9,7 +9,7 @@ use defn_core::{ErrorKind, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
-use crate::kernels::create;
+use crate::kernels::{create, elementwise};
 use crate::par::Par;
 use crate::view::{View, ViewMut, element_align};
 
@@ -44,9 +44,21 @@ impl Backend for CpuBackend {
             Op::Eye { .. } => run.fresh(|_, out, par| create::eye(out, par)),
 
             // elementwise
-            Op::Unary(_) | Op::Binary(_) | Op::AsType { .. } | Op::Bitcast { .. } | Op::Select | Op::Clip => {
-                run.refuse("it has no kernel for it")
+            Op::Unary(op) => run.in_place(&[0], |x, out, par| elementwise::unary(*op, x[0], out, par)),
+            Op::Binary(op) => {
+                run.in_place(&[0, 1], |x, out, par| elementwise::binary(*op, x[0], x[1], out, par))
             }
+            Op::AsType { dtype } if *dtype == run.operands[0].ty.dtype => run.share(),
+            Op::AsType { .. } => run.in_place(&[0], |x, out, par| elementwise::as_type(x[0], out, par)),
+            // Signed and unsigned elements of one byte are extended differently, the others are their bits.
+            Op::Bitcast { dtype } if dtype.bits() < 8 => {
+                run.in_place(&[0], |x, out, par| elementwise::as_type(x[0], out, par))
+            }
+            Op::Bitcast { .. } => run.share(),
+            Op::Select => {
+                run.in_place(&[1, 2, 0], |x, out, par| elementwise::select(x[0], x[1], x[2], out, par))
+            }
+            Op::Clip => run.in_place(&[0], |x, out, par| elementwise::clip(x[0], x[1], x[2], out, par)),
 
             // shape
             Op::Reshape { .. } | Op::Squeeze { .. } => run.share(),

@@ -59,7 +59,7 @@ macro_rules! cast_odd {
                     return near;
                 }
                 // The bits of floats of one sign count up with the magnitude.
-                let grows = (exact > back) == (near > 0 as f32);
+                let grows = near == 0.0 || (exact > back) == (near > 0.0);
                 f32::from_bits(if grows { near.to_bits() + 1 } else { near.to_bits() - 1 })
             }
         }

@@ -62,6 +62,9 @@ pub(crate) trait Element:
     /// Whether it is no number; for a complex number, whether either part is none.
     fn nan(self) -> bool;
 
+    /// Whether it is infinite; for a complex number, whether either part is.
+    fn infinite(self) -> bool;
+
     /// Brings values into the range and precision of a dtype that is computed in this type. They were
     /// converted from a float if `from_float` is set, and then saturate where integers wrap.
     fn fit(tile: &mut [Self], dtype: DType, from_float: bool);
@@ -112,6 +115,7 @@ macro_rules! integer {
             fn negated(self) -> $ty { self.wrapping_neg() }
             fn truth(self) -> bool { self != 0 }
             fn nan(self) -> bool { false }
+            fn infinite(self) -> bool { false }
 
             fn fit(tile: &mut [$ty], dtype: DType, from_float: bool) {
                 let bits = dtype.bits() as u32;
@@ -199,6 +203,9 @@ macro_rules! float {
             fn nan(self) -> bool {
                 self.is_nan()
             }
+            fn infinite(self) -> bool {
+                self.is_infinite()
+            }
 
             fn fit(tile: &mut [$ty], dtype: DType, _: bool) {
                 if dtype != Self::DTYPE {
@@ -258,6 +265,9 @@ macro_rules! complex {
             }
             fn nan(self) -> bool {
                 self.re.is_nan() || self.im.is_nan()
+            }
+            fn infinite(self) -> bool {
+                self.re.is_infinite() || self.im.is_infinite()
             }
 
             fn fit(_: &mut [Self], dtype: DType, _: bool) {

@@ -1,8 +1,12 @@
 //! Kernels by op family: views in, views out. They neither allocate nor choose their threads.
 
 mod cast;
+mod complex;
 pub(crate) mod create;
 mod element;
+pub(crate) mod elementwise;
+mod lanes;
+mod math;
 mod tile;
 
 pub(crate) use cast::{CastFrom, E4m3, E5m2};

@@ -139,6 +139,38 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Writes 1 for elements of `start..start + out.len()` that count as true and 0 for the others.
+    fn truth<C: Element>(&self, start: usize, out: &mut [MaybeUninit<C>]) {
+        fn of<S: Element, C: Element>(source: &Source<'_>, start: usize, out: &mut [MaybeUninit<C>]) {
+            source.gather::<S, C>(start, out, |x| if x.truth() { C::ONE } else { C::ZERO });
+        }
+        fn of_small<S: Plain + Small, C: Element>(
+            source: &Source<'_>,
+            start: usize,
+            out: &mut [MaybeUninit<C>],
+        ) {
+            source.gather::<S, C>(start, out, |x| if x.wide().truth() { C::ONE } else { C::ZERO });
+        }
+        match self.view.ty().dtype {
+            DType::U2 | DType::U4 | DType::U8 => of::<u8, C>(self, start, out),
+            DType::U16 => of::<u16, C>(self, start, out),
+            DType::U32 => of::<u32, C>(self, start, out),
+            DType::U64 => of::<u64, C>(self, start, out),
+            DType::S2 | DType::S4 | DType::S8 => of::<i8, C>(self, start, out),
+            DType::S16 => of::<i16, C>(self, start, out),
+            DType::S32 => of::<i32, C>(self, start, out),
+            DType::S64 => of::<i64, C>(self, start, out),
+            DType::F8E5M2 => of_small::<E5m2, C>(self, start, out),
+            DType::F8E4M3FN => of_small::<E4m3, C>(self, start, out),
+            DType::F16 => of_small::<f16, C>(self, start, out),
+            DType::BF16 => of_small::<bf16, C>(self, start, out),
+            DType::F32 => of::<f32, C>(self, start, out),
+            DType::F64 => of::<f64, C>(self, start, out),
+            DType::C64 => of::<Complex<f32>, C>(self, start, out),
+            DType::C128 => of::<Complex<f64>, C>(self, start, out),
+        }
+    }
+
     fn cast<S: Plain, C: Element + CastFrom<S>>(&self, odd: bool, start: usize, out: &mut [MaybeUninit<C>]) {
         if odd {
             self.gather::<S, C>(start, out, C::cast_odd);
@@ -196,7 +228,10 @@ pub(crate) struct Loader<'a, C> {
     dtype: DType,
     /// Whether tiles can be lent as they lie.
     lent: bool,
+    /// Whether one tile, once read, serves for all.
     constant: bool,
+    /// Whether the elements are read as their truth, 0 or 1, instead of converted.
+    truth: bool,
     start: usize,
     len: usize,
     /// How many elements of `scratch` are initialised.
@@ -208,11 +243,14 @@ impl<'a, C: Element> Loader<'a, C> {
     /// A loader that converts to `dtype`, which is computed in `C`.
     pub(crate) fn new(source: &'a Source<'a>, dtype: DType) -> Loader<'a, C> {
         let from = source.view.ty().dtype;
+        let constant = source.is_constant();
+        let as_it_lies = from == C::DTYPE && dtype == from && source.is_contiguous() && !constant;
         Loader {
             source,
             dtype,
-            lent: from == C::DTYPE && dtype == from && source.is_contiguous() && !source.view.is_aliased(),
-            constant: source.is_constant(),
+            lent: as_it_lies && !source.view.is_aliased(),
+            constant,
+            truth: false,
             start: 0,
             len: 0,
             filled: 0,
@@ -220,15 +258,24 @@ impl<'a, C: Element> Loader<'a, C> {
         }
     }
 
+    /// A loader that gives 1 for elements that count as true and 0 for the others.
+    pub(crate) fn truth(source: &'a Source<'a>) -> Loader<'a, C> {
+        Loader { lent: false, truth: true, ..Loader::new(source, C::DTYPE) }
+    }
+
     /// Reads the elements for `start..start + len` of the result; at most a tile.
     pub(crate) fn seek(&mut self, start: usize, len: usize) {
         (self.start, self.len) = (start, len);
-        if self.lent && !self.constant || self.constant && self.filled >= len {
+        if self.lent || self.constant && self.filled >= len {
             return;
         }
         let tile = &mut self.scratch[..len];
-        self.source.convert(self.dtype, start, tile);
         self.filled = len;
+        if self.truth {
+            self.source.truth(start, tile);
+            return;
+        }
+        self.source.convert(self.dtype, start, tile);
         let from = self.source.view.ty().dtype;
         if from != self.dtype && self.dtype != C::DTYPE {
             // SAFETY: `convert` has written every element.
@@ -239,7 +286,7 @@ impl<'a, C: Element> Loader<'a, C> {
 
     /// The elements that were read last.
     pub(crate) fn tile(&self) -> &[C] {
-        if self.lent && !self.constant {
+        if self.lent {
             return &self.source.view.slice::<C>()[self.source.offset + self.start..][..self.len];
         }
         // SAFETY: `seek` has initialised them.

@@ -1,0 +1,342 @@
+//! Functions of complex numbers: principal branches, with signed zeros on the cuts, safe against overflow
+//! in between.
+//!
+//! Inverse functions after Kahan, Branch Cuts for Complex Elementary Functions (1987). Everything is computed in
+//! f64; c64 rounds once.
+
+use std::f64::consts::{FRAC_PI_2, LN_2};
+
+use num_complex::Complex;
+
+/// What everything is computed in.
+type C = Complex<f64>;
+
+const ONE: C = Complex::new(1.0, 0.0);
+
+/// `|z|`; infinite if either part is.
+pub(crate) fn abs(z: C) -> f64 {
+    z.re.hypot(z.im)
+}
+
+/// `z / |z|`; zero stays zero.
+pub(crate) fn sign(z: C) -> C {
+    let abs = abs(z);
+    if abs == 0.0 { C::new(0.0, 0.0) } else { C::new(z.re / abs, z.im / abs) }
+}
+
+/// The quotient, after Smith, Algorithm 116 (1962); a divisor of zero divides each part.
+pub(crate) fn divide(a: C, b: C) -> C {
+    if b.re == 0.0 && b.im == 0.0 {
+        return C::new(a.re / b.re.abs(), a.im / b.re.abs());
+    }
+    if b.re.is_infinite() || b.im.is_infinite() {
+        if a.re.is_finite() && a.im.is_finite() && !b.re.is_nan() && !b.im.is_nan() {
+            return C::new(0.0, 0.0);
+        }
+        return C::new(f64::NAN, f64::NAN);
+    }
+    if b.re.abs() >= b.im.abs() {
+        let ratio = b.im / b.re;
+        let scale = b.re + b.im * ratio;
+        C::new((a.re + a.im * ratio) / scale, (a.im - a.re * ratio) / scale)
+    } else {
+        let ratio = b.re / b.im;
+        let scale = b.re * ratio + b.im;
+        C::new((a.re * ratio + a.im) / scale, (a.im * ratio - a.re) / scale)
+    }
+}
+
+/// `e^x (cos y + i sin y)`.
+pub(crate) fn exp(z: C) -> C {
+    if z.im == 0.0 {
+        return C::new(z.re.exp(), z.im);
+    }
+    if z.re.is_infinite() && !z.im.is_finite() {
+        return if z.re < 0.0 { C::new(0.0, 0.0) } else { C::new(f64::INFINITY, f64::NAN) };
+    }
+    if z.re > 700.0 {
+        return large_exp(z.re, z.im, 1.0);
+    }
+    let (sin, cos) = z.im.sin_cos();
+    let exp = z.re.exp();
+    C::new(exp * cos, exp * sin)
+}
+
+/// `scale * e^x (cos y + i sin y)` for an `x` whose exponential may overflow before the product does.
+fn large_exp(x: f64, y: f64, scale: f64) -> C {
+    let (sin, cos) = y.sin_cos();
+    let half = (x / 2.0).exp();
+    C::new(half * scale * cos * half, half * scale * sin * half)
+}
+
+/// `e^z - 1`, accurate near zero.
+pub(crate) fn expm1(z: C) -> C {
+    if z.im == 0.0 {
+        return C::new(z.re.exp_m1(), z.im);
+    }
+    if z.re.abs() > 40.0 || !z.im.is_finite() {
+        return exp(z) - ONE;
+    }
+    let half = (z.im / 2.0).sin();
+    C::new(z.re.exp_m1() * z.im.cos() - 2.0 * half * half, z.re.exp() * z.im.sin())
+}
+
+/// The logarithm, cut along the negative real axis.
+pub(crate) fn log(z: C) -> C {
+    C::new(log_abs(z), z.im.atan2(z.re))
+}
+
+/// `ln |z|`, accurate where `|z|` is near 1.
+fn log_abs(z: C) -> f64 {
+    let (x, y) = (z.re.abs(), z.im.abs());
+    let (large, small) = if x >= y { (x, y) } else { (y, x) };
+    if large.is_finite() && (0.5..=2.0).contains(&large) && small <= 2.0 {
+        return 0.5 * ((large - 1.0) * (large + 1.0) + small * small).ln_1p();
+    }
+    if large.is_finite() && large > 1e300 {
+        // The hypotenuse could overflow.
+        return abs(z / 2.0).ln() + LN_2;
+    }
+    abs(z).ln()
+}
+
+/// `log(1 + z)`, accurate near zero.
+pub(crate) fn log1p(z: C) -> C {
+    let re = if z.re.abs() < 0.5 && z.im.abs() < 0.5 {
+        0.5 * (z.re * (2.0 + z.re) + z.im * z.im).ln_1p()
+    } else {
+        log_abs(C::new(1.0 + z.re, z.im))
+    };
+    C::new(re, z.im.atan2(1.0 + z.re))
+}
+
+/// `1 / (1 + e^-z)`; neither form overflows on its side.
+pub(crate) fn sigmoid(z: C) -> C {
+    if z.re >= 0.0 {
+        divide(ONE, ONE + exp(-z))
+    } else {
+        let exp = exp(z);
+        divide(exp, ONE + exp)
+    }
+}
+
+/// The square root with a real part that is not negative.
+pub(crate) fn sqrt(z: C) -> C {
+    if z.re == 0.0 && z.im == 0.0 {
+        return C::new(0.0, z.im);
+    }
+    if z.im.is_infinite() {
+        return C::new(f64::INFINITY, z.im);
+    }
+    if z.re.is_infinite() && !z.im.is_nan() {
+        return if z.re > 0.0 {
+            C::new(z.re, 0f64.copysign(z.im))
+        } else {
+            C::new(0.0, f64::INFINITY.copysign(z.im))
+        };
+    }
+    // Powers of four scale exactly, and keep the hypotenuse in range.
+    let (z, scale) = if z.re.abs().max(z.im.abs()) > 1e300 {
+        (z / 4.0, 2.0)
+    } else if z.re.abs().max(z.im.abs()) < 1e-290 {
+        (z * 2f64.powi(108), 2f64.powi(-54))
+    } else {
+        (z, 1.0)
+    };
+    let root = ((z.re.abs() + abs(z)) / 2.0).sqrt();
+    let (re, im) = if z.re >= 0.0 {
+        (root, z.im / (2.0 * root))
+    } else {
+        (z.im.abs() / (2.0 * root), root.copysign(z.im))
+    };
+    C::new(re * scale, im * scale)
+}
+
+/// `1 / sqrt(z)`.
+pub(crate) fn rsqrt(z: C) -> C {
+    divide(ONE, sqrt(z))
+}
+
+/// The cube root whose angle is a third of the principal one.
+pub(crate) fn cbrt(z: C) -> C {
+    if z.im == 0.0 && z.re >= 0.0 {
+        return C::new(z.re.cbrt(), z.im);
+    }
+    let (sin, cos) = (z.im.atan2(z.re) / 3.0).sin_cos();
+    let abs = abs(z).cbrt();
+    C::new(abs * cos, abs * sin)
+}
+
+/// `a^b`: by multiplication for small integers, else `e^(b log a)`; `z^0` is 1.
+pub(crate) fn pow(a: C, b: C) -> C {
+    if b.re == 0.0 && b.im == 0.0 {
+        return ONE;
+    }
+    if a.re == 0.0 && a.im == 0.0 {
+        return if b.re > 0.0 { C::new(0.0, 0.0) } else { C::new(f64::NAN, f64::NAN) };
+    }
+    if b.im == 0.0 && b.re.trunc() == b.re && b.re.abs() <= 64.0 {
+        let power = power(a, b.re.abs() as u32);
+        return if b.re < 0.0 { divide(ONE, power) } else { power };
+    }
+    exp(b * log(a))
+}
+
+fn power(mut base: C, mut exponent: u32) -> C {
+    let mut result = None;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = Some(result.map_or(base, |result: C| result * base));
+        }
+        base = base * base;
+        exponent >>= 1;
+    }
+    result.unwrap_or(ONE)
+}
+
+/// Hyperbolic sine.
+pub(crate) fn sinh(z: C) -> C {
+    let (x, y) = (z.re, z.im);
+    if y == 0.0 {
+        return C::new(x.sinh(), y);
+    }
+    if x == 0.0 {
+        return C::new(x, y.sin());
+    }
+    if x.abs() > 700.0 {
+        // Both halves of the sum but one vanish.
+        let large = large_exp(x.abs(), y, 0.5);
+        return C::new(large.re * x.signum(), large.im);
+    }
+    let (sin, cos) = y.sin_cos();
+    C::new(x.sinh() * cos, x.cosh() * sin)
+}
+
+/// Hyperbolic cosine.
+pub(crate) fn cosh(z: C) -> C {
+    let (x, y) = (z.re, z.im);
+    if y == 0.0 {
+        return C::new(x.cosh(), if x.is_sign_negative() { -y } else { y });
+    }
+    if x == 0.0 {
+        return C::new(y.cos(), x * y);
+    }
+    if x.abs() > 700.0 {
+        let large = large_exp(x.abs(), y, 0.5);
+        return C::new(large.re, large.im * x.signum());
+    }
+    let (sin, cos) = y.sin_cos();
+    C::new(x.cosh() * cos, x.sinh() * sin)
+}
+
+/// Hyperbolic tangent.
+pub(crate) fn tanh(z: C) -> C {
+    let (x, y) = (z.re, z.im);
+    if y == 0.0 {
+        return C::new(x.tanh(), y);
+    }
+    if x.abs() > 22.0 {
+        // 1 - 2e^(-2x) rounds to 1.
+        let small = if y.is_finite() { 4.0 * y.sin() * y.cos() * (-2.0 * x.abs()).exp() } else { 0.0 };
+        return C::new(1f64.copysign(x), small);
+    }
+    let (sin, cos) = y.sin_cos();
+    let sinh = x.sinh();
+    // |cosh z|^2, of two terms that do not cancel.
+    let norm = sinh * sinh + cos * cos;
+    C::new(sinh * x.cosh() / norm, sin * cos / norm)
+}
+
+/// Sine: `-i sinh(iz)`.
+pub(crate) fn sin(z: C) -> C {
+    turned(sinh, z)
+}
+
+/// Cosine: `cosh(iz)`.
+pub(crate) fn cos(z: C) -> C {
+    cosh(C::new(-z.im, z.re))
+}
+
+/// Tangent: `-i tanh(iz)`.
+pub(crate) fn tan(z: C) -> C {
+    turned(tanh, z)
+}
+
+/// Inverse hyperbolic sine: `-i asin(iz)`.
+pub(crate) fn asinh(z: C) -> C {
+    turned(asin, z)
+}
+
+/// Arc tangent: `-i atanh(iz)`.
+pub(crate) fn atan(z: C) -> C {
+    turned(atanh, z)
+}
+
+/// `-i f(iz)`.
+fn turned(f: impl Fn(C) -> C, z: C) -> C {
+    let w = f(C::new(-z.im, z.re));
+    C::new(w.im, -w.re)
+}
+
+/// Beyond this, `asin`, `acos` and `acosh` are logarithms, and their products would overflow.
+const LARGE: f64 = 1e150;
+
+fn is_large(z: C) -> bool {
+    z.re.abs() > LARGE || z.im.abs() > LARGE
+}
+
+/// Arc sine, cut along the real axis outside [-1, 1].
+pub(crate) fn asin(z: C) -> C {
+    if is_large(z) {
+        // The angle of the point in the right half-plane, and ln(2|z|).
+        let re = z.re.atan2(z.im.abs());
+        return C::new(re, (log_abs(z) + LN_2).copysign(z.im));
+    }
+    let (minus, plus) = (sqrt(one_minus(z)), sqrt(one_plus(z)));
+    let re = z.re.atan2(minus.re * plus.re - minus.im * plus.im);
+    C::new(re, (minus.re * plus.im - minus.im * plus.re).asinh())
+}
+
+/// Arc cosine, cut along the real axis outside [-1, 1].
+pub(crate) fn acos(z: C) -> C {
+    if is_large(z) {
+        return C::new(z.im.abs().atan2(z.re), -(log_abs(z) + LN_2).copysign(z.im));
+    }
+    let (minus, plus) = (sqrt(one_minus(z)), sqrt(one_plus(z)));
+    let re = 2.0 * minus.re.atan2(plus.re);
+    C::new(re, (plus.re * minus.im - plus.im * minus.re).asinh())
+}
+
+/// Inverse hyperbolic cosine, cut along the real axis below 1.
+pub(crate) fn acosh(z: C) -> C {
+    if is_large(z) {
+        return C::new(log_abs(z) + LN_2, z.im.atan2(z.re));
+    }
+    let (minus, plus) = (sqrt(C::new(z.re - 1.0, z.im)), sqrt(one_plus(z)));
+    C::new((minus.re * plus.re + minus.im * plus.im).asinh(), 2.0 * minus.im.atan2(plus.re))
+}
+
+/// Inverse hyperbolic tangent, cut along the real axis outside [-1, 1].
+pub(crate) fn atanh(z: C) -> C {
+    let (x, y) = (z.re, z.im);
+    if y == 0.0 && x.abs() <= 1.0 {
+        return C::new(libm::atanh(x), y);
+    }
+    if is_large(z) {
+        // 1/z, without its square.
+        let abs = abs(z);
+        let re = if abs.is_finite() { x / abs / abs } else { 0f64.copysign(x) };
+        return C::new(re, FRAC_PI_2.copysign(y));
+    }
+    let re = 0.25 * (4.0 * x.abs() / ((1.0 - x.abs()).powi(2) + y * y)).ln_1p();
+    let im = 0.5 * (2.0 * y).atan2((1.0 - x) * (1.0 + x) - y * y);
+    C::new(re.copysign(x), im)
+}
+
+fn one_minus(z: C) -> C {
+    C::new(1.0 - z.re, -z.im)
+}
+
+fn one_plus(z: C) -> C {
+    C::new(1.0 + z.re, z.im)
+}

@@ -1,0 +1,399 @@
+//! One element in, or several, one out: which tiles are read as what, and what is computed from them.
+
+use std::mem::MaybeUninit;
+
+use defn_core::op::{BinaryOp, UnaryOp};
+use defn_core::{DType, ErrorKind, Kind, Result, Scalar, TensorType};
+use num_complex::Complex;
+
+use super::lanes::{self, Lanes, each, each_pair};
+use super::{Element, Loader, Real, Source, TILE, create, fill_tiles, with_compute};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// Runs the body with `$C` standing for the compute type of a dtype that is not complex.
+macro_rules! with_real {
+    ($dtype:expr, $C:ident => $body:expr) => {{
+        use ::defn_core::DType::*;
+        match $dtype {
+            U2 | U4 | U8 => {
+                type $C = u8;
+                $body
+            }
+            U16 => {
+                type $C = u16;
+                $body
+            }
+            U32 => {
+                type $C = u32;
+                $body
+            }
+            U64 => {
+                type $C = u64;
+                $body
+            }
+            S2 | S4 | S8 => {
+                type $C = i8;
+                $body
+            }
+            S16 => {
+                type $C = i16;
+                $body
+            }
+            S32 => {
+                type $C = i32;
+                $body
+            }
+            S64 => {
+                type $C = i64;
+                $body
+            }
+            F8E5M2 | F8E4M3FN | F16 | BF16 | F32 => {
+                type $C = f32;
+                $body
+            }
+            F64 => {
+                type $C = f64;
+                $body
+            }
+            other @ (C64 | C128) => unreachable!("{other} has no order"),
+        }
+    }};
+}
+/// Elements for one thread where each costs about a nanosecond or less.
+const CHEAP: usize = 64 * TILE;
+
+/// Elements for one thread where each costs tens of nanoseconds.
+const COSTLY: usize = 4 * TILE;
+
+/// `op(x)`; the op says in which type it is computed.
+pub(crate) fn unary(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
+    let from = x.ty().dtype;
+    match op {
+        UnaryOp::Abs if from.is_complex() => complex_parts(x, out, (par, CHEAP), lanes::abs, lanes::abs),
+        UnaryOp::Real if from.is_complex() => complex_parts(x, out, (par, CHEAP), |z| z.re, |z| z.re),
+        UnaryOp::Imag if from.is_complex() => complex_parts(x, out, (par, CHEAP), |z| z.im, |z| z.im),
+        UnaryOp::Real => as_type(x, out, par)?,
+        UnaryOp::Imag => create::constant(Scalar::zero(out.ty().dtype), out, par)?,
+        UnaryOp::Conjugate => match out.ty().dtype {
+            DType::C128 => map(x, DType::C128, out, (par, CHEAP), |x: &[Complex<f64>], out| {
+                each(x, out, |z| z.conj());
+            }),
+            _ => map(x, DType::C64, out, (par, CHEAP), |x: &[Complex<f32>], out| each(x, out, |z| z.conj())),
+        },
+        UnaryOp::IsNan => with_compute!(from, C => {
+            map(x, from, out, (par, CHEAP), |x: &[C], out| each(x, out, |x| u8::from(x.nan())));
+        }),
+        UnaryOp::IsInfinity => with_compute!(from, C => {
+            map(x, from, out, (par, CHEAP), |x: &[C], out| each(x, out, |x| u8::from(x.infinite())));
+        }),
+        UnaryOp::Negate
+        | UnaryOp::Abs
+        | UnaryOp::Sign
+        | UnaryOp::Floor
+        | UnaryOp::Ceil
+        | UnaryOp::Round
+        | UnaryOp::Sqrt
+        | UnaryOp::BitwiseNot
+        | UnaryOp::PopulationCount
+        | UnaryOp::CountLeadingZeros => same(op, x, out, (par, CHEAP)),
+        UnaryOp::Exp
+        | UnaryOp::Expm1
+        | UnaryOp::Log
+        | UnaryOp::Log1p
+        | UnaryOp::Sigmoid
+        | UnaryOp::Sin
+        | UnaryOp::Cos
+        | UnaryOp::Tan
+        | UnaryOp::Sinh
+        | UnaryOp::Cosh
+        | UnaryOp::Tanh
+        | UnaryOp::Asin
+        | UnaryOp::Acos
+        | UnaryOp::Atan
+        | UnaryOp::Asinh
+        | UnaryOp::Acosh
+        | UnaryOp::Atanh
+        | UnaryOp::Rsqrt
+        | UnaryOp::Cbrt
+        | UnaryOp::Erf
+        | UnaryOp::Erfc
+        | UnaryOp::ErfInv => same(op, x, out, (par, COSTLY)),
+    }
+    Ok(())
+}
+
+/// `op(x)`, read and computed as the result's dtype.
+fn same(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: (Par, usize)) {
+    let to = out.ty().dtype;
+    let bits = to.bits() as u32;
+    with_compute!(to, C => map(x, to, out, par, |x: &[C], out| C::unary(op, bits, x, out)));
+}
+
+/// A real number made of every complex one.
+fn complex_parts(
+    x: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: (Par, usize),
+    single: impl Fn(Complex<f32>) -> f32 + Sync,
+    double: impl Fn(Complex<f64>) -> f64 + Sync,
+) {
+    match x.ty().dtype {
+        DType::C128 => map(x, DType::C128, out, par, |x: &[Complex<f64>], out| each(x, out, &double)),
+        _ => map(x, DType::C64, out, par, |x: &[Complex<f32>], out| each(x, out, &single)),
+    }
+}
+
+/// `op(a, b)` with broadcasting.
+///
+/// # Errors
+/// Integer division by zero, and negative exponents and shifts of integers.
+pub(crate) fn binary(op: BinaryOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
+    let to = out.ty().dtype;
+    // Elements of an operand count only if the result has any.
+    let checked = to.is_integer() && out.ty().size() > 0;
+    match op {
+        BinaryOp::Add
+        | BinaryOp::Subtract
+        | BinaryOp::Multiply
+        | BinaryOp::Divide
+        | BinaryOp::Max
+        | BinaryOp::Min
+        | BinaryOp::BitwiseAnd
+        | BinaryOp::BitwiseOr
+        | BinaryOp::BitwiseXor => merged(op, a, b, out, (par, CHEAP)),
+        BinaryOp::Atan2 => merged(op, a, b, out, (par, COSTLY)),
+        BinaryOp::Quotient | BinaryOp::Remainder => {
+            if checked && has_zero(b) {
+                return Err(ErrorKind::DivisionByZero { op: op.name() }.into());
+            }
+            merged(op, a, b, out, (par, COSTLY));
+        }
+        BinaryOp::Pow => {
+            if let Some(value) = checked.then(|| first_negative(b)).flatten() {
+                return Err(ErrorKind::NegativeExponent { value }.into());
+            }
+            merged(op, a, b, out, (par, COSTLY));
+        }
+        BinaryOp::LeftShift | BinaryOp::RightShift => {
+            if let Some(value) = checked.then(|| first_negative(b)).flatten() {
+                return Err(ErrorKind::NegativeShift { op: op.name(), value }.into());
+            }
+            merged(op, a, b, out, (par, CHEAP));
+        }
+        BinaryOp::Complex => {
+            let make = (par, CHEAP);
+            match to {
+                DType::C128 => {
+                    zip((a, DType::F64), (b, DType::F64), out, make, |a: &[f64], b: &[f64], out| {
+                        each_pair(a, b, out, Complex::new)
+                    })
+                }
+                _ => zip((a, DType::F32), (b, DType::F32), out, make, |a: &[f32], b: &[f32], out| {
+                    each_pair(a, b, out, Complex::new)
+                }),
+            }
+        }
+        BinaryOp::LogicalAnd => truths(a, b, out, par, |a, b| a & b),
+        BinaryOp::LogicalOr => truths(a, b, out, par, |a, b| a | b),
+        BinaryOp::LogicalXor => truths(a, b, out, par, |a, b| a ^ b),
+        BinaryOp::Equal
+        | BinaryOp::NotEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterEqual
+        | BinaryOp::Less
+        | BinaryOp::LessEqual => compare(op, a, b, out, (par, CHEAP)),
+    }
+    Ok(())
+}
+
+/// `op(a, b)`, read and computed as the result's dtype.
+fn merged(op: BinaryOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: (Par, usize)) {
+    let to = out.ty().dtype;
+    with_compute!(to, C => {
+        zip((a, to), (b, to), out, par, |a: &[C], b: &[C], out| C::binary(op, a, b, out));
+    });
+}
+
+/// A function of what counts as true: 0 or 1 on either side.
+fn truths(a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: Par, f: impl Fn(u8, u8) -> u8 + Sync) {
+    let (a, b) = (Source::broadcast(a, sizes(out)), Source::broadcast(b, sizes(out)));
+    fill_tiles(
+        out,
+        par,
+        CHEAP,
+        || (Loader::<u8>::truth(&a), Loader::<u8>::truth(&b)),
+        seek_both,
+        |(a, b), out| each_pair(a.tile(), b.tile(), out, &f),
+    );
+}
+
+/// Whether any element is zero.
+fn has_zero(x: View<'_>) -> bool {
+    let source = Source::broadcast(x, x.ty().shape.sizes());
+    let mut loader = Loader::<u8>::truth(&source);
+    any_tile(&mut loader, x.ty().size(), |tile| tile.contains(&0))
+}
+
+/// The first negative element of an integer operand.
+fn first_negative(x: View<'_>) -> Option<i128> {
+    if x.ty().dtype.kind() != Kind::Signed {
+        return None;
+    }
+    let source = Source::broadcast(x, x.ty().shape.sizes());
+    let mut loader = Loader::<i64>::new(&source, DType::S64);
+    let mut found = None;
+    any_tile(&mut loader, x.ty().size(), |tile| {
+        found = tile.iter().find(|&&x| x < 0).copied();
+        found.is_some()
+    });
+    found.map(i128::from)
+}
+
+/// Whether any tile of an operand of `size` elements satisfies `found`.
+fn any_tile<C: Element>(
+    loader: &mut Loader<'_, C>,
+    size: usize,
+    mut found: impl FnMut(&[C]) -> bool,
+) -> bool {
+    (0..size).step_by(TILE).any(|start| {
+        loader.seek(start, TILE.min(size - start));
+        found(loader.tile())
+    })
+}
+
+/// Compares by mathematical value: in the merged type, but for u64 with signed integers, which none holds.
+fn compare(op: BinaryOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: (Par, usize)) {
+    let (left, right) = (a.ty().dtype, b.ty().dtype);
+    match (left, right.kind(), right, left.kind()) {
+        (DType::U64, Kind::Signed, _, _) => {
+            zip((a, DType::U64), (b, DType::S64), out, par, |a: &[u64], b: &[i64], out| {
+                lanes::compare(op, a, b, out, i128::from, i128::from)
+            })
+        }
+        (_, _, DType::U64, Kind::Signed) => {
+            zip((a, DType::S64), (b, DType::U64), out, par, |a: &[i64], b: &[u64], out| {
+                lanes::compare(op, a, b, out, i128::from, i128::from)
+            })
+        }
+        _ => {
+            let merged = left.merge(right);
+            with_compute!(merged, C => {
+                zip((a, merged), (b, merged), out, par, |a: &[C], b: &[C], out| C::compare(op, a, b, out));
+            });
+        }
+    }
+}
+
+/// Every element as the result's dtype.
+pub(crate) fn as_type(x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
+    let to = out.ty().dtype;
+    with_compute!(to, C => map(x, to, out, (par, CHEAP), |x: &[C], out| each(x, out, |x| x)));
+    Ok(())
+}
+
+/// `a` where `pred` is true, else `b`; all broadcast to the result.
+pub(crate) fn select(
+    pred: View<'_>,
+    a: View<'_>,
+    b: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: Par,
+) -> Result<()> {
+    let to = out.ty().dtype;
+    let pred = Source::broadcast(pred, sizes(out));
+    let (a, b) = (Source::broadcast(a, sizes(out)), Source::broadcast(b, sizes(out)));
+    with_compute!(to, C => fill_tiles(
+        out,
+        par,
+        CHEAP,
+        || (Loader::<u8>::truth(&pred), Loader::<C>::new(&a, to), Loader::<C>::new(&b, to)),
+        |(pred, a, b), start, len| {
+            pred.seek(start, len);
+            a.seek(start, len);
+            b.seek(start, len);
+        },
+        |(pred, a, b), out| {
+            let picks = pred.tile().iter().zip(a.tile()).zip(b.tile());
+            for (out, ((&pred, &a), &b)) in out.iter_mut().zip(picks) {
+                out.write(if pred != 0 { a } else { b });
+            }
+        },
+    ));
+    Ok(())
+}
+
+/// `x` moved into `lo..=hi`; NaN stays, and `hi` wins over `lo`.
+pub(crate) fn clip(x: View<'_>, lo: View<'_>, hi: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
+    fn clipped<C: Real>(x: View<'_>, lo: View<'_>, hi: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+        let to = out.ty().dtype;
+        let x = Source::broadcast(x, sizes(out));
+        let (lo, hi) = (Source::broadcast(lo, sizes(out)), Source::broadcast(hi, sizes(out)));
+        fill_tiles(
+            out,
+            par,
+            CHEAP,
+            || (Loader::<C>::new(&x, to), Loader::<C>::new(&lo, to), Loader::<C>::new(&hi, to)),
+            |(x, lo, hi), start, len| {
+                x.seek(start, len);
+                lo.seek(start, len);
+                hi.seek(start, len);
+            },
+            |(x, lo, hi), out| {
+                let (lo, hi) = (lo.tile()[0], hi.tile()[0]);
+                each(x.tile(), out, |x| x.greater(lo).lesser(hi));
+            },
+        );
+    }
+    with_real!(out.ty().dtype, C => clipped::<C>(x, lo, hi, out, par));
+    Ok(())
+}
+
+/// Sizes of the result.
+fn sizes<'a>(out: &ViewMut<'a>) -> &'a [usize] {
+    let ty: &'a TensorType = out.ty();
+    ty.shape.sizes()
+}
+
+/// Fills the result with `compute` of the tiles of `x`, read as elements of `dtype`.
+fn map<X: Element, C: Element>(
+    x: View<'_>,
+    dtype: DType,
+    out: &mut ViewMut<'_>,
+    (par, grain): (Par, usize),
+    compute: impl Fn(&[X], &mut [MaybeUninit<C>]) + Sync,
+) {
+    let x = Source::broadcast(x, sizes(out));
+    fill_tiles(
+        out,
+        par,
+        grain,
+        || Loader::<X>::new(&x, dtype),
+        |x, start, len| x.seek(start, len),
+        |x, out| compute(x.tile(), out),
+    );
+}
+
+/// Fills the result with `compute` of the tiles of `a` and `b`, each read as elements of its dtype.
+fn zip<A: Element, B: Element, C: Element>(
+    (a, a_dtype): (View<'_>, DType),
+    (b, b_dtype): (View<'_>, DType),
+    out: &mut ViewMut<'_>,
+    (par, grain): (Par, usize),
+    compute: impl Fn(&[A], &[B], &mut [MaybeUninit<C>]) + Sync,
+) {
+    let (a, b) = (Source::broadcast(a, sizes(out)), Source::broadcast(b, sizes(out)));
+    fill_tiles(
+        out,
+        par,
+        grain,
+        || (Loader::<A>::new(&a, a_dtype), Loader::<B>::new(&b, b_dtype)),
+        seek_both,
+        |(a, b), out| compute(a.tile(), b.tile(), out),
+    );
+}
+
+fn seek_both<A: Element, B: Element>((a, b): &mut (Loader<'_, A>, Loader<'_, B>), start: usize, len: usize) {
+    a.seek(start, len);
+    b.seek(start, len);
+}

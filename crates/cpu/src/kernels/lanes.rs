@@ -1,0 +1,418 @@
+//! What is computed within a tile: one match over the ops outside, one loop without branches inside.
+
+use std::mem::MaybeUninit;
+
+use defn_core::op::{BinaryOp, UnaryOp};
+use num_complex::Complex;
+
+use super::math::{self, Float};
+use super::{Element, Integer, complex};
+
+/// Element types with every op of the catalogue that they are in the domain of.
+pub(crate) trait Lanes: Element {
+    /// `op(x)` for ops whose result has the type of the operand. `bits` is the width of the dtype, for ops that
+    /// count bits.
+    fn unary(op: UnaryOp, bits: u32, x: &[Self], out: &mut [MaybeUninit<Self>]);
+    /// `op(a, b)` for ops whose result has the type of the operands.
+    fn binary(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<Self>]);
+    /// `op(a, b)` for comparisons.
+    fn compare(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<u8>]);
+}
+
+/// Writes `f` of every element.
+#[inline(always)]
+pub(crate) fn each<X: Copy, Y>(x: &[X], out: &mut [MaybeUninit<Y>], f: impl Fn(X) -> Y) {
+    debug_assert_eq!(x.len(), out.len());
+    for (out, &x) in out.iter_mut().zip(x) {
+        out.write(f(x));
+    }
+}
+
+/// Writes `f` of every pair of elements.
+#[inline(always)]
+pub(crate) fn each_pair<A: Copy, B: Copy, Y>(
+    a: &[A],
+    b: &[B],
+    out: &mut [MaybeUninit<Y>],
+    f: impl Fn(A, B) -> Y,
+) {
+    debug_assert!(a.len() == out.len() && b.len() == out.len());
+    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+        out.write(f(a, b));
+    }
+}
+
+/// The op cannot come here: its domain or its rule forbids it, and `infer` keeps to both.
+#[cold]
+fn misplaced(op: &'static str, dtype: defn_core::DType) -> ! {
+    unreachable!("{op} is not computed in {dtype}")
+}
+
+macro_rules! integer {
+    ($($ty:ty),*) => {$(
+        impl Lanes for $ty {
+            fn unary(op: UnaryOp, bits: u32, x: &[$ty], out: &mut [MaybeUninit<$ty>]) {
+                integer_unary(op, bits, x, out);
+            }
+            fn binary(op: BinaryOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<$ty>]) {
+                integer_binary(op, a, b, out);
+            }
+            fn compare(op: BinaryOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<u8>]) {
+                compare(op, a, b, out, |a| a, |b| b);
+            }
+        }
+    )*};
+}
+integer!(u8, u16, u32, u64, i8, i16, i32, i64);
+
+macro_rules! float {
+    ($($ty:ty),*) => {$(
+        impl Lanes for $ty {
+            fn unary(op: UnaryOp, _: u32, x: &[$ty], out: &mut [MaybeUninit<$ty>]) {
+                float_unary(op, x, out);
+            }
+            fn binary(op: BinaryOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<$ty>]) {
+                float_binary(op, a, b, out);
+            }
+            fn compare(op: BinaryOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<u8>]) {
+                compare(op, a, b, out, |a| a, |b| b);
+            }
+        }
+
+        impl Lanes for Complex<$ty> {
+            fn unary(op: UnaryOp, _: u32, x: &[Self], out: &mut [MaybeUninit<Self>]) {
+                complex_unary(op, x, out);
+            }
+            fn binary(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<Self>]) {
+                complex_binary(op, a, b, out);
+            }
+            fn compare(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<u8>]) {
+                compare(op, a, b, out, Unordered, Unordered);
+            }
+        }
+    )*};
+}
+float!(f32, f64);
+
+/// The modulus of a complex number of either width.
+pub(crate) fn abs<T: Float>(z: Complex<T>) -> T {
+    T::nearest(complex::abs(wide(z)))
+}
+
+fn wide<T: Float>(z: Complex<T>) -> Complex<f64> {
+    Complex::new(z.re.wide(), z.im.wide())
+}
+
+fn nearest<T: Float>(z: Complex<f64>) -> Complex<T> {
+    Complex::new(T::nearest(z.re), T::nearest(z.im))
+}
+
+fn integer_unary<T: Integer>(op: UnaryOp, bits: u32, x: &[T], out: &mut [MaybeUninit<T>]) {
+    // The bits of the dtype itself, of which the 2- and 4-bit types have fewer than T.
+    let own = |x: T| x.extended() & (u64::MAX >> (64 - bits));
+    match op {
+        UnaryOp::Negate => each(x, out, T::negated),
+        UnaryOp::Abs => each(x, out, T::magnitude),
+        UnaryOp::Sign => each(x, out, T::signum),
+        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round => each(x, out, |x| x),
+        UnaryOp::BitwiseNot => each(x, out, |x| T::truncated(!x.extended())),
+        UnaryOp::PopulationCount => each(x, out, |x| T::truncated(u64::from(own(x).count_ones()))),
+        UnaryOp::CountLeadingZeros => {
+            each(x, out, |x| T::truncated(u64::from(own(x).leading_zeros() - (64 - bits))));
+        }
+        UnaryOp::Exp
+        | UnaryOp::Expm1
+        | UnaryOp::Log
+        | UnaryOp::Log1p
+        | UnaryOp::Sigmoid
+        | UnaryOp::Sin
+        | UnaryOp::Cos
+        | UnaryOp::Tan
+        | UnaryOp::Sinh
+        | UnaryOp::Cosh
+        | UnaryOp::Tanh
+        | UnaryOp::Asin
+        | UnaryOp::Acos
+        | UnaryOp::Atan
+        | UnaryOp::Asinh
+        | UnaryOp::Acosh
+        | UnaryOp::Atanh
+        | UnaryOp::Sqrt
+        | UnaryOp::Rsqrt
+        | UnaryOp::Cbrt
+        | UnaryOp::Erf
+        | UnaryOp::Erfc
+        | UnaryOp::ErfInv
+        | UnaryOp::Conjugate
+        | UnaryOp::Real
+        | UnaryOp::Imag
+        | UnaryOp::IsNan
+        | UnaryOp::IsInfinity => misplaced(op.name(), T::DTYPE),
+    }
+}
+
+fn float_unary<T: Float>(op: UnaryOp, x: &[T], out: &mut [MaybeUninit<T>]) {
+    #[inline(always)]
+    fn through<T: Float>(x: &[T], out: &mut [MaybeUninit<T>], f: impl Fn(f64) -> f64) {
+        each(x, out, |x| T::nearest(f(x.wide())));
+    }
+    match op {
+        UnaryOp::Negate => each(x, out, T::negated),
+        UnaryOp::Abs => each(x, out, T::magnitude),
+        UnaryOp::Sign => each(x, out, math::sign),
+        UnaryOp::Floor => each(x, out, T::floor),
+        UnaryOp::Ceil => each(x, out, T::ceil),
+        UnaryOp::Round => each(x, out, T::round),
+        UnaryOp::Exp => each(x, out, T::exp),
+        UnaryOp::Expm1 => through(x, out, f64::exp_m1),
+        UnaryOp::Log => each(x, out, T::log),
+        UnaryOp::Log1p => through(x, out, f64::ln_1p),
+        UnaryOp::Sigmoid => through(x, out, math::sigmoid),
+        UnaryOp::Sin => each(x, out, T::sin),
+        UnaryOp::Cos => each(x, out, T::cos),
+        UnaryOp::Tan => through(x, out, f64::tan),
+        UnaryOp::Sinh => through(x, out, f64::sinh),
+        UnaryOp::Cosh => through(x, out, f64::cosh),
+        UnaryOp::Tanh => through(x, out, f64::tanh),
+        UnaryOp::Asin => through(x, out, f64::asin),
+        UnaryOp::Acos => through(x, out, f64::acos),
+        UnaryOp::Atan => through(x, out, f64::atan),
+        // The standard library's own forms lose digits near the ends of the domains.
+        UnaryOp::Asinh => through(x, out, libm::asinh),
+        UnaryOp::Acosh => through(x, out, libm::acosh),
+        UnaryOp::Atanh => through(x, out, libm::atanh),
+        UnaryOp::Sqrt => each(x, out, T::sqrt),
+        UnaryOp::Rsqrt => through(x, out, |x| 1.0 / x.sqrt()),
+        UnaryOp::Cbrt => through(x, out, f64::cbrt),
+        UnaryOp::Erf => through(x, out, libm::erf),
+        UnaryOp::Erfc => through(x, out, libm::erfc),
+        UnaryOp::ErfInv => through(x, out, math::erf_inv),
+        UnaryOp::Conjugate
+        | UnaryOp::Real
+        | UnaryOp::Imag
+        | UnaryOp::BitwiseNot
+        | UnaryOp::PopulationCount
+        | UnaryOp::CountLeadingZeros
+        | UnaryOp::IsNan
+        | UnaryOp::IsInfinity => misplaced(op.name(), T::DTYPE),
+    }
+}
+
+fn complex_unary<T: Float>(op: UnaryOp, x: &[Complex<T>], out: &mut [MaybeUninit<Complex<T>>])
+where
+    Complex<T>: Element,
+{
+    let mut through = |f: fn(Complex<f64>) -> Complex<f64>| each(x, out, |z| nearest(f(wide(z))));
+    match op {
+        UnaryOp::Negate => each(x, out, Complex::<T>::negated),
+        UnaryOp::Sign => through(complex::sign),
+        UnaryOp::Exp => through(complex::exp),
+        UnaryOp::Expm1 => through(complex::expm1),
+        UnaryOp::Log => through(complex::log),
+        UnaryOp::Log1p => through(complex::log1p),
+        UnaryOp::Sigmoid => through(complex::sigmoid),
+        UnaryOp::Sin => through(complex::sin),
+        UnaryOp::Cos => through(complex::cos),
+        UnaryOp::Tan => through(complex::tan),
+        UnaryOp::Sinh => through(complex::sinh),
+        UnaryOp::Cosh => through(complex::cosh),
+        UnaryOp::Tanh => through(complex::tanh),
+        UnaryOp::Asin => through(complex::asin),
+        UnaryOp::Acos => through(complex::acos),
+        UnaryOp::Atan => through(complex::atan),
+        UnaryOp::Asinh => through(complex::asinh),
+        UnaryOp::Acosh => through(complex::acosh),
+        UnaryOp::Atanh => through(complex::atanh),
+        UnaryOp::Sqrt => through(complex::sqrt),
+        UnaryOp::Rsqrt => through(complex::rsqrt),
+        UnaryOp::Cbrt => through(complex::cbrt),
+        UnaryOp::Abs
+        | UnaryOp::Floor
+        | UnaryOp::Ceil
+        | UnaryOp::Round
+        | UnaryOp::Erf
+        | UnaryOp::Erfc
+        | UnaryOp::ErfInv
+        | UnaryOp::Conjugate
+        | UnaryOp::Real
+        | UnaryOp::Imag
+        | UnaryOp::BitwiseNot
+        | UnaryOp::PopulationCount
+        | UnaryOp::CountLeadingZeros
+        | UnaryOp::IsNan
+        | UnaryOp::IsInfinity => misplaced(op.name(), Complex::<T>::DTYPE),
+    }
+}
+
+fn integer_binary<T: Integer>(op: BinaryOp, a: &[T], b: &[T], out: &mut [MaybeUninit<T>]) {
+    match op {
+        BinaryOp::Add => each_pair(a, b, out, T::plus),
+        BinaryOp::Subtract => each_pair(a, b, out, T::minus),
+        BinaryOp::Multiply => each_pair(a, b, out, T::times),
+        BinaryOp::Pow => each_pair(a, b, out, power),
+        BinaryOp::Quotient => each_pair(a, b, out, T::quotient),
+        BinaryOp::Remainder => each_pair(a, b, out, T::remainder),
+        BinaryOp::Max => each_pair(a, b, out, T::greater),
+        BinaryOp::Min => each_pair(a, b, out, T::lesser),
+        BinaryOp::BitwiseAnd => each_pair(a, b, out, |a, b| T::truncated(a.extended() & b.extended())),
+        BinaryOp::BitwiseOr => each_pair(a, b, out, |a, b| T::truncated(a.extended() | b.extended())),
+        BinaryOp::BitwiseXor => each_pair(a, b, out, |a, b| T::truncated(a.extended() ^ b.extended())),
+        BinaryOp::LeftShift => each_pair(a, b, out, |a, b| {
+            let by = b.extended();
+            if by < 64 { T::truncated(a.extended() << by) } else { T::ZERO }
+        }),
+        BinaryOp::RightShift => each_pair(a, b, out, |a, b| {
+            // From the width on, only copies of the sign are left.
+            let by = b.extended().min(63);
+            if T::SIGNED {
+                T::truncated((a.extended() as i64 >> by) as u64)
+            } else if b.extended() < 64 {
+                T::truncated(a.extended() >> by)
+            } else {
+                T::ZERO
+            }
+        }),
+        BinaryOp::Divide
+        | BinaryOp::Atan2
+        | BinaryOp::Equal
+        | BinaryOp::NotEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterEqual
+        | BinaryOp::Less
+        | BinaryOp::LessEqual
+        | BinaryOp::LogicalAnd
+        | BinaryOp::LogicalOr
+        | BinaryOp::LogicalXor
+        | BinaryOp::Complex => misplaced(op.name(), T::DTYPE),
+    }
+}
+
+/// Modulo 2^bits. The exponent is not negative: its bits are read as unsigned, since a large u64 may have
+/// become negative in a merged type.
+fn power<T: Integer>(mut base: T, exponent: T) -> T {
+    let mut exponent = exponent.extended();
+    let mut result = T::ONE;
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = result.times(base);
+        }
+        base = base.times(base);
+        exponent >>= 1;
+    }
+    result
+}
+
+fn float_binary<T: Float>(op: BinaryOp, a: &[T], b: &[T], out: &mut [MaybeUninit<T>]) {
+    match op {
+        BinaryOp::Add => each_pair(a, b, out, T::plus),
+        BinaryOp::Subtract => each_pair(a, b, out, T::minus),
+        BinaryOp::Multiply => each_pair(a, b, out, T::times),
+        BinaryOp::Divide => each_pair(a, b, out, T::over),
+        BinaryOp::Pow => each_pair(a, b, out, |a, b| T::nearest(a.wide().powf(b.wide()))),
+        BinaryOp::Atan2 => each_pair(a, b, out, |a, b| T::nearest(a.wide().atan2(b.wide()))),
+        BinaryOp::Remainder => each_pair(a, b, out, T::remainder),
+        BinaryOp::Max => each_pair(a, b, out, T::greater),
+        BinaryOp::Min => each_pair(a, b, out, T::lesser),
+        BinaryOp::Quotient
+        | BinaryOp::BitwiseAnd
+        | BinaryOp::BitwiseOr
+        | BinaryOp::BitwiseXor
+        | BinaryOp::LeftShift
+        | BinaryOp::RightShift
+        | BinaryOp::Equal
+        | BinaryOp::NotEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterEqual
+        | BinaryOp::Less
+        | BinaryOp::LessEqual
+        | BinaryOp::LogicalAnd
+        | BinaryOp::LogicalOr
+        | BinaryOp::LogicalXor
+        | BinaryOp::Complex => misplaced(op.name(), T::DTYPE),
+    }
+}
+
+fn complex_binary<T: Float>(
+    op: BinaryOp,
+    a: &[Complex<T>],
+    b: &[Complex<T>],
+    out: &mut [MaybeUninit<Complex<T>>],
+) where
+    Complex<T>: Element,
+{
+    match op {
+        BinaryOp::Add => each_pair(a, b, out, Complex::<T>::plus),
+        BinaryOp::Subtract => each_pair(a, b, out, Complex::<T>::minus),
+        BinaryOp::Multiply => each_pair(a, b, out, Complex::<T>::times),
+        BinaryOp::Divide => each_pair(a, b, out, |a, b| nearest(complex::divide(wide(a), wide(b)))),
+        BinaryOp::Pow => each_pair(a, b, out, |a, b| nearest(complex::pow(wide(a), wide(b)))),
+        BinaryOp::Atan2
+        | BinaryOp::Quotient
+        | BinaryOp::Remainder
+        | BinaryOp::Max
+        | BinaryOp::Min
+        | BinaryOp::BitwiseAnd
+        | BinaryOp::BitwiseOr
+        | BinaryOp::BitwiseXor
+        | BinaryOp::LeftShift
+        | BinaryOp::RightShift
+        | BinaryOp::Equal
+        | BinaryOp::NotEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterEqual
+        | BinaryOp::Less
+        | BinaryOp::LessEqual
+        | BinaryOp::LogicalAnd
+        | BinaryOp::LogicalOr
+        | BinaryOp::LogicalXor
+        | BinaryOp::Complex => misplaced(op.name(), Complex::<T>::DTYPE),
+    }
+}
+
+/// Compares elements by what `left` and `right` make of them.
+pub(crate) fn compare<A: Copy, B: Copy, K: PartialOrd>(
+    op: BinaryOp,
+    a: &[A],
+    b: &[B],
+    out: &mut [MaybeUninit<u8>],
+    left: impl Fn(A) -> K,
+    right: impl Fn(B) -> K,
+) {
+    match op {
+        BinaryOp::Equal => each_pair(a, b, out, |a, b| u8::from(left(a) == right(b))),
+        BinaryOp::NotEqual => each_pair(a, b, out, |a, b| u8::from(left(a) != right(b))),
+        BinaryOp::Greater => each_pair(a, b, out, |a, b| u8::from(left(a) > right(b))),
+        BinaryOp::GreaterEqual => each_pair(a, b, out, |a, b| u8::from(left(a) >= right(b))),
+        BinaryOp::Less => each_pair(a, b, out, |a, b| u8::from(left(a) < right(b))),
+        BinaryOp::LessEqual => each_pair(a, b, out, |a, b| u8::from(left(a) <= right(b))),
+        BinaryOp::Add
+        | BinaryOp::Subtract
+        | BinaryOp::Multiply
+        | BinaryOp::Divide
+        | BinaryOp::Pow
+        | BinaryOp::Atan2
+        | BinaryOp::Quotient
+        | BinaryOp::Remainder
+        | BinaryOp::Max
+        | BinaryOp::Min
+        | BinaryOp::BitwiseAnd
+        | BinaryOp::BitwiseOr
+        | BinaryOp::BitwiseXor
+        | BinaryOp::LeftShift
+        | BinaryOp::RightShift
+        | BinaryOp::LogicalAnd
+        | BinaryOp::LogicalOr
+        | BinaryOp::LogicalXor
+        | BinaryOp::Complex => unreachable!("{} is no comparison", op.name()),
+    }
+}
+
+/// A complex number that can be asked whether it equals another, and has no order.
+#[derive(PartialEq)]
+struct Unordered<T>(T);
+
+impl<T: PartialEq> PartialOrd for Unordered<T> {
+    fn partial_cmp(&self, _: &Self) -> Option<std::cmp::Ordering> {
+        None
+    }
+}
