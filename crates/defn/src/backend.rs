@@ -1,0 +1,50 @@
+//! The backend and the compiler that are used where none is named.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use defn_core::backend::{Backend, Compiler};
+use defn_core::evaluator::Evaluator;
+use defn_core::{ErrorKind, Result};
+
+static DEFAULT: RwLock<Option<Arc<dyn Backend>>> = RwLock::new(None);
+
+/// Where tensors are made that come from no other tensor: the CPU, unless [`set_default_backend`] was called.
+///
+/// # Errors
+/// None was set, and the feature `cpu` is off.
+pub fn default_backend() -> Result<Arc<dyn Backend>> {
+    if let Some(backend) = &*DEFAULT.read().unwrap_or_else(PoisonError::into_inner) {
+        return Ok(backend.clone());
+    }
+    built_in()
+}
+
+/// Sets the default backend of this process and returns the one before, where one had been set.
+pub fn set_default_backend(backend: Arc<dyn Backend>) -> Option<Arc<dyn Backend>> {
+    DEFAULT.write().unwrap_or_else(PoisonError::into_inner).replace(backend)
+}
+
+#[cfg(feature = "cpu")]
+fn built_in() -> Result<Arc<dyn Backend>> {
+    Ok(defn_cpu::cpu_backend())
+}
+
+#[cfg(not(feature = "cpu"))]
+fn built_in() -> Result<Arc<dyn Backend>> {
+    let (name, known) = ("cpu".to_owned(), "those given to set_default_backend".to_owned());
+    Err(ErrorKind::UnknownBackend { name, known }.into())
+}
+
+/// The compiler of a name.
+///
+/// # Errors
+/// There is none of that name.
+pub fn compiler(name: &str) -> Result<Arc<dyn Compiler>> {
+    match name {
+        "evaluator" => Ok(Arc::new(Evaluator::new(default_backend()?))),
+        _ => {
+            let (name, known) = (name.to_owned(), "\"evaluator\"".to_owned());
+            Err(ErrorKind::UnknownCompiler { name, known }.into())
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Compiled functions.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use defn_core as core;
+use defn_core::backend::{Compiler, Executable, NoHooks};
+use defn_core::trace::Trace;
+use defn_core::{Result, TensorType};
+
+use crate::tree::{flatten, map};
+use crate::{Expr, Tensor, Tree, backend};
+
+/// A function of expressions as a function of tensors. It is traced and compiled at the first call with
+/// arguments of new types, and only run after that.
+///
+/// The function takes one container, a tuple where there are several arguments. Tensors that it captures are
+/// hidden inputs of the compiled program, read when the function is traced.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let softmax = jit(|x: Expr| {
+///     let e = (&x - x.reduce_max(-1, true)).exp();
+///     &e / e.sum(-1, true)
+/// });
+/// let y = softmax.call(Tensor::from_slice(&[1f32, 2.0, 3.0], &[3])?)?;
+/// assert_eq!(y.sum(Axes::All, false)?.item::<f32>()?, 1.0);
+///
+/// let error = jit(|(a, b): (Expr, Expr)| a + b)
+///     .call((Tensor::from_slice(&[1, 2], &[2])?, Tensor::from_slice(&[1, 2, 3], &[3])?))
+///     .unwrap_err();
+/// assert!(error.to_string().starts_with("add: shapes [2] and [3] do not broadcast"));
+/// # Ok::<(), defn::Error>(())
+/// ```
+pub fn jit<A, R, F>(fun: F) -> Jit<F, A, R>
+where
+    F: Fn(A) -> R,
+{
+    Jit { fun, compiler: None, programs: Mutex::default(), types: PhantomData }
+}
+
+/// A compiled function; made by [`jit`].
+pub struct Jit<F, A, R> {
+    fun: F,
+    compiler: Option<Arc<dyn Compiler>>,
+    programs: Mutex<HashMap<Key, Arc<Program<R>>>>,
+    types: PhantomData<fn(A) -> R>,
+}
+
+/// What a program was compiled for: the types of the arguments, and the lengths of vectors among them.
+type Key = (Vec<TensorType>, Vec<usize>);
+
+struct Program<R> {
+    executable: Arc<dyn Executable>,
+    captures: Vec<core::Tensor>,
+    /// What the function returned, for its structure.
+    results: R,
+}
+
+impl<F, A, R> fmt::Debug for Jit<F, A, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Jit({} programs)", self.programs.lock().unwrap_or_else(PoisonError::into_inner).len())
+    }
+}
+
+impl<F, A, R> Jit<F, A, R>
+where
+    F: Fn(A) -> R,
+    A: Tree<Expr>,
+    A::Of<Tensor>: Tree<Tensor, Of<Expr> = A>,
+    R: Tree<Expr>,
+{
+    /// The same function with another compiler than the default one.
+    #[must_use]
+    pub fn with_compiler(self, compiler: Arc<dyn Compiler>) -> Self {
+        Jit { compiler: Some(compiler), programs: Mutex::default(), ..self }
+    }
+
+    /// How many programs have been compiled, one for each combination of argument types.
+    pub fn programs(&self) -> usize {
+        self.programs.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Runs the function. The memory of arguments that nobody else holds may be reused.
+    ///
+    /// # Errors
+    /// The first error on expressions, with the line of the program that made it; what the compiler has
+    /// against the function; and what can only be known from the elements, and memory.
+    pub fn call(&self, arguments: A::Of<Tensor>) -> Result<R::Of<Tensor>> {
+        let (leaves, lengths) = flatten(&arguments);
+        let types = leaves.iter().map(|leaf| leaf.0.ty().clone()).collect();
+        let key = (types, lengths);
+        let known = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let program = match known {
+            Some(program) => program,
+            None => {
+                let program = Arc::new(self.compile(&arguments, &key.0)?);
+                let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+                programs.insert(key, program.clone());
+                program
+            }
+        };
+        drop(arguments);
+        let mut inputs: Vec<core::Tensor> = leaves.into_iter().map(|leaf| leaf.0).collect();
+        inputs.extend(program.captures.iter().cloned());
+        let place = match inputs.iter().find_map(core::Tensor::backend) {
+            Some(place) => place,
+            None => backend::default_backend()?,
+        };
+        let mut outputs = program.executable.run(&place, inputs, &NoHooks)?.into_iter();
+        Ok(map(&program.results, |_| Tensor(outputs.next().expect("a tensor for each result"))))
+    }
+
+    fn compile(&self, arguments: &A::Of<Tensor>, types: &[TensorType]) -> Result<Program<R>> {
+        let (tracing, parameters) = Trace::begin(types);
+        let mut parameters = parameters.into_iter();
+        let inputs = map(arguments, |_| Expr(Ok(parameters.next().expect("a parameter for each leaf"))));
+        let results = (self.fun)(inputs);
+        let leaves: Result<Vec<core::Tensor>> = flatten(&results).0.into_iter().map(|leaf| leaf.0).collect();
+        // An error may be in no result, and a result may be void by an error of another trace.
+        let closed = match leaves {
+            Ok(leaves) => tracing.finish("jit", &leaves)?,
+            Err(error) => return Err(tracing.finish("jit", &[]).err().unwrap_or(error)),
+        };
+        let compiler = match &self.compiler {
+            Some(compiler) => compiler.clone(),
+            None => backend::compiler("evaluator")?,
+        };
+        let executable = compiler.compile(Arc::new(closed.region))?;
+        Ok(Program { executable, captures: closed.captures, results })
+    }
+}

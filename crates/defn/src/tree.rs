@@ -1,0 +1,174 @@
+//! Containers of tensors: tuples, arrays, vectors, and structs of the user's.
+
+use crate::{Expr, Tensor};
+
+/// What stands at the leaves of a container: [`Expr`] while tracing, [`Tensor`] outside.
+pub trait Leaf: Clone + sealed::Sealed {}
+
+impl Leaf for Expr {}
+impl Leaf for Tensor {}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for crate::Expr {}
+    impl Sealed for crate::Tensor {}
+    impl Sealed for super::Nothing {}
+}
+
+/// The leaf of a container of which only the leaves on the way are wanted.
+#[derive(Clone)]
+pub(crate) struct Nothing;
+
+impl Leaf for Nothing {}
+
+/// A container whose leaves are of type `T`. A leaf is a container of itself.
+///
+/// A struct that is generic over its leaves becomes a container with [`tree!`](crate::tree!), or by hand:
+///
+/// ```
+/// use defn::{Leaf, Tree, Visit};
+///
+/// struct Layer<T> {
+///     weight: T,
+///     bias: T,
+/// }
+///
+/// impl<T: Leaf> Tree<T> for Layer<T> {
+///     type Of<U: Leaf> = Layer<U>;
+///
+///     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Layer<U> {
+///         Layer { weight: self.weight.visit(visit), bias: self.bias.visit(visit) }
+///     }
+/// }
+/// ```
+pub trait Tree<T: Leaf>: Sized {
+    /// The same container with other leaves.
+    type Of<U: Leaf>: Tree<U>;
+
+    /// Visits the leaves in order and puts what the visitor gives for each in its place.
+    fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Self::Of<U>;
+}
+
+/// What is done with each leaf of a container.
+pub struct Visit<'a, T, U> {
+    leaf: &'a mut dyn FnMut(&T) -> U,
+    /// The lengths of vectors on the way: what leaves alone do not tell of the structure.
+    lengths: Vec<usize>,
+}
+
+impl<T: Leaf> Tree<T> for T {
+    type Of<U: Leaf> = U;
+
+    fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> U {
+        (visit.leaf)(self)
+    }
+}
+
+impl<T: Leaf, A: Tree<T>> Tree<T> for Vec<A> {
+    type Of<U: Leaf> = Vec<A::Of<U>>;
+
+    fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Vec<A::Of<U>> {
+        visit.lengths.push(self.len());
+        self.iter().map(|item| item.visit(visit)).collect()
+    }
+}
+
+impl<T: Leaf, A: Tree<T>, const N: usize> Tree<T> for [A; N] {
+    type Of<U: Leaf> = [A::Of<U>; N];
+
+    fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> [A::Of<U>; N] {
+        self.each_ref().map(|item| item.visit(visit))
+    }
+}
+
+macro_rules! tuples {
+    ($(($($name:ident $index:tt),+))*) => {$(
+        impl<T: Leaf, $($name: Tree<T>),+> Tree<T> for ($($name,)+) {
+            type Of<U: Leaf> = ($($name::Of<U>,)+);
+
+            fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Self::Of<U> {
+                ($(self.$index.visit(visit),)+)
+            }
+        }
+    )*};
+}
+tuples! {
+    (A 0)
+    (A 0, B 1)
+    (A 0, B 1, C 2)
+    (A 0, B 1, C 2, D 3)
+    (A 0, B 1, C 2, D 3, E 4)
+    (A 0, B 1, C 2, D 3, E 4, F 5)
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6)
+    (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7)
+}
+
+/// Makes a struct that is generic over its leaves a container: name the struct and its fields, which are
+/// leaves or containers.
+///
+/// ```
+/// struct Params<T> {
+///     weight: T,
+///     biases: Vec<T>,
+/// }
+/// defn::tree!(Params { weight, biases });
+/// ```
+#[macro_export]
+macro_rules! tree {
+    ($name:ident { $($field:ident),+ $(,)? }) => {
+        impl<T: $crate::Leaf> $crate::Tree<T> for $name<T> {
+            type Of<U: $crate::Leaf> = $name<U>;
+
+            fn visit<U: $crate::Leaf>(&self, visit: &mut $crate::Visit<'_, T, U>) -> $name<U> {
+                $name { $($field: $crate::Tree::visit(&self.$field, visit)),+ }
+            }
+        }
+    };
+}
+
+/// The same container with each leaf mapped.
+pub(crate) fn map<T: Leaf, U: Leaf, A: Tree<T>>(tree: &A, mut leaf: impl FnMut(&T) -> U) -> A::Of<U> {
+    tree.visit(&mut Visit { leaf: &mut leaf, lengths: Vec::new() })
+}
+
+/// The leaves in order, and the lengths of vectors on the way.
+pub(crate) fn flatten<T: Leaf, A: Tree<T>>(tree: &A) -> (Vec<T>, Vec<usize>) {
+    let mut leaves = Vec::new();
+    let mut push = |leaf: &T| {
+        leaves.push(leaf.clone());
+        Nothing
+    };
+    let mut visit = Visit { leaf: &mut push, lengths: Vec::new() };
+    tree.visit(&mut visit);
+    let lengths = visit.lengths;
+    (leaves, lengths)
+}
+
+/// Applies a function to corresponding leaves of containers of one structure.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let decay = jit(|(old, new): ((Expr, Expr), (Expr, Expr))| {
+///     each([&old, &new], |[old, new]| 0.9 * old + 0.1 * new)
+/// });
+/// let tensor = |x: f32| Tensor::scalar(x);
+/// let (a, _) = decay.call(((tensor(1.0)?, tensor(2.0)?), (tensor(11.0)?, tensor(0.0)?)))?;
+/// assert_eq!(a.item::<f32>()?, 2.0);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Panics
+/// When vectors in the containers differ in length.
+pub fn each<T: Leaf, U: Leaf, A: Tree<T>, const N: usize>(
+    trees: [&A; N],
+    mut fun: impl FnMut([&T; N]) -> U,
+) -> A::Of<U> {
+    let flat = trees.map(|tree| flatten(tree));
+    assert!(flat.windows(2).all(|pair| pair[0].1 == pair[1].1), "containers of different structure");
+    let mut at = 0;
+    map(trees[0], |_| {
+        at += 1;
+        fun(flat.each_ref().map(|(leaves, _)| &leaves[at - 1]))
+    })
+}
