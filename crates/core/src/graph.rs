@@ -123,6 +123,11 @@ impl Graph {
         (0..count).map(|output| Value { node: node as u32, output: output as u32 }).collect()
     }
 
+    /// The location that nodes made from now on get.
+    pub fn location(&self) -> Option<&Location> {
+        self.aside.location.as_ref()
+    }
+
     /// Sets the location that nodes made from now on get, and returns the one before.
     pub fn set_location(&mut self, location: Option<Location>) -> Option<Location> {
         std::mem::replace(&mut self.aside.location, location)

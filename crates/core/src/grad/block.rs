@@ -1,0 +1,44 @@
+//! Blocks are differentiated through their default, whatever the backend ran forward.
+
+use super::region::{self, Draft, Pullback};
+use super::{Site, Vjp};
+use crate::compose;
+use crate::error::Result;
+use crate::graph::{Value, Values};
+use crate::op::Block;
+use crate::region::Region;
+
+/// The gradient of the default graph, of which only what the gradient needs is computed again.
+pub(super) fn default(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> Result<Vjp> {
+    let count = site.inputs.len();
+    let inputs: Values = (0..count).map(|input| site.input(input)).collect::<Result<_>>()?;
+    let mut draft = Draft::new();
+    let parameters: Vec<Value> =
+        inputs.iter().map(|&input| draft.input(site.graph.ty(input).clone())).collect();
+    let results = compose::block::default(&mut draft.graph, block, &parameters)?;
+    let default = draft.close(count, &results)?;
+    let wrt: Vec<usize> = (0..count).filter(|&input| site.wants(input)).collect();
+    pull_back(site, &default, &inputs, &wrt, g)
+}
+
+/// The gradient of a region at `inputs`, one of which corresponds to each input of the node.
+fn pull_back(
+    site: &mut Site<'_>,
+    region: &Region,
+    inputs: &[Value],
+    wrt: &[usize],
+    g: &[Option<Value>],
+) -> Result<Vjp> {
+    let types: Vec<_> = g.iter().map(|g| g.map(|value| site.graph.ty(value).clone())).collect();
+    let pullback = Pullback::new(region, wrt, &types, &vec![None; wrt.len()])?;
+    let mut arguments: Vec<Value> = inputs.into();
+    arguments.extend(g.iter().copied().flatten());
+    let mut gradients = region::inline(site.graph, &pullback.region, &arguments)?.into_iter();
+    let mut shares = vec![None; inputs.len()];
+    for (&input, &flows) in wrt.iter().zip(&pullback.flows) {
+        if flows {
+            shares[input] = gradients.next();
+        }
+    }
+    Ok(Vjp::flows(shares))
+}

@@ -1,0 +1,369 @@
+//! The reverse of a loop whose number of trips is not known.
+//!
+//! The forward loop keeps up to `slots` checkpoints, a stride of trips apart. When they are all taken, every
+//! second one is dropped and the stride doubles, so that memory does not depend on the number of trips.
+//!
+//! The reverse treats the checkpoints as a stack and repeats one step until no trip is left. Between the topmost
+//! checkpoint and the trips that are done lie some trips. If a tape of `slots` states holds them, they are run
+//! again onto the tape and reversed. If not, the free slots of the stack, at least `slots` for the trips
+//! between two forward checkpoints, take new checkpoints, evenly spaced. If there is no free slot either, as
+//! many trips as the tape holds are run onto it from the end, and the checkpoint stays.
+//!
+//! A body is evaluated at most four times a trip, up to about `slots^3` trips: forward, towards new checkpoints,
+//! onto the tape, and inside its gradient; three times up to `slots^2`. Beyond, the stack is filled more than
+//! once, and the evaluations grow with the logarithm of the number of trips.
+
+use super::loops::{BUDGET, LoopPlan, buffer, integer, read, reverse_tape, write};
+use super::region::{self, inline};
+use crate::builder::{BuildElementwise, Builder};
+use crate::error::Result;
+use crate::graph::{Graph, Value, Values};
+use crate::op::Op;
+use crate::region::Region;
+use crate::shape::TensorType;
+
+/// What the forward loop keeps.
+pub(super) struct Kept {
+    /// How many trips there were.
+    trips: Value,
+    /// None where the gradient of the body reads no leaf.
+    stack: Option<Stack>,
+}
+
+struct Stack {
+    slots: usize,
+    /// Positions among the changing leaves of those that are kept: the ones that the gradient reads, and all
+    /// that are needed to compute these again.
+    leaves: Vec<usize>,
+    /// From leaves and constants to the next values of the kept leaves.
+    step: Region,
+    /// For each checkpoint, the number of trips before it.
+    positions: Value,
+    /// For each kept leaf, its value at each checkpoint.
+    buffers: Vec<Value>,
+    /// The number of checkpoints.
+    count: Value,
+}
+
+/// The leaves that have to be kept, and the part of the body that computes them.
+fn rerun(plan: &LoopPlan) -> Result<(Vec<usize>, Region)> {
+    let mut leaves = plan.taped.clone();
+    loop {
+        let step = region::with_results(&plan.body, &leaves)?;
+        let used = region::used_inputs(&step);
+        let more: Vec<usize> =
+            (0..plan.variant.len()).filter(|leaf| used[*leaf] || leaves.contains(leaf)).collect();
+        if more == leaves {
+            return Ok((leaves, step));
+        }
+        leaves = more;
+    }
+}
+
+/// How many checkpoints, and how many states on the tape. Even, so that every second one can be dropped.
+fn slots(bytes: usize) -> usize {
+    (BUDGET / (3 * bytes.max(1))).clamp(32, 128) & !1
+}
+
+fn select(graph: &mut Graph, pred: Value, on_true: Value, on_false: Value) -> Result<Value> {
+    graph.emit_one(Op::Select, &[pred, on_true, on_false])
+}
+
+/// The forward loop, and what it keeps.
+pub(super) fn forward(
+    graph: &mut Graph,
+    plan: &LoopPlan,
+    leaves: &[Value],
+    constants: &[Value],
+) -> Result<(Values, Kept)> {
+    let (kept, step) = rerun(plan)?;
+    let count = leaves.len();
+    let zero = integer(graph, 0)?;
+    let arguments: Vec<Value> = leaves.iter().chain(constants).copied().collect();
+    let go = inline(graph, &plan.cond, &arguments)?[0];
+    if kept.is_empty() {
+        let state: Vec<Value> = leaves.iter().copied().chain([go, zero]).collect();
+        let outputs = run(graph, plan, &state, constants, None)?;
+        let kept = Kept { trips: outputs[count + 1], stack: None };
+        return Ok((outputs[..count].into(), kept));
+    }
+
+    let types: Vec<&TensorType> = kept.iter().map(|&leaf| &plan.body.inputs()[leaf]).collect();
+    let slots = slots(types.iter().map(|ty| ty.byte_size()).sum());
+    // The reverse needs as many slots again, and one that takes what is thrown away.
+    let room = 2 * slots + 1;
+    let stride = integer(graph, slots)?;
+    let mut state: Vec<Value> = leaves.iter().copied().chain([go, zero, zero, stride]).collect();
+    state.push(buffer(graph, room, &TensorType::scalar(graph.ty(zero).dtype))?);
+    for ty in types {
+        state.push(buffer(graph, room, ty)?);
+    }
+    let outputs = region::while_(
+        graph,
+        None,
+        &state,
+        constants,
+        |_, state, _| Ok(state[count]),
+        |graph, state, constants| {
+            let [trips, taken, stride] = [state[count + 1], state[count + 2], state[count + 3]];
+            let (most, half, zero) = (integer(graph, slots)?, integer(graph, slots / 2)?, integer(graph, 0)?);
+            let full = graph.equal(taken, most)?;
+            let moves = select(graph, full, half, zero)?;
+            let buffers = thin_out(graph, &state[count + 4..], moves)?;
+            let taken = select(graph, full, half, taken)?;
+            let twice = graph.multiply(stride, 2)?;
+            let stride = select(graph, full, twice, stride)?;
+            let values = std::iter::once(trips).chain(kept.iter().map(|&leaf| state[leaf]));
+            let buffers = buffers
+                .into_iter()
+                .zip(values)
+                .map(|(buffer, value)| write(graph, buffer, taken, value))
+                .collect::<Result<Vec<_>>>()?;
+
+            let inner: Vec<Value> = state[..=count].iter().copied().chain([zero]).collect();
+            let mut next = run(graph, plan, &inner, constants, Some(stride))?.to_vec();
+            let here = next.pop().expect("the trips are counted");
+            next.push(graph.add(trips, here)?);
+            next.push(graph.add(taken, 1)?);
+            next.push(stride);
+            next.extend(buffers);
+            Ok(next)
+        },
+    )?;
+    let stack = Stack {
+        slots,
+        leaves: kept,
+        step,
+        positions: outputs[count + 4],
+        buffers: outputs[count + 5..].to_vec(),
+        count: outputs[count + 2],
+    };
+    let trips = outputs[count + 1];
+    Ok((outputs[..count].into(), Kept { trips, stack: Some(stack) }))
+}
+
+/// Runs the loop, at most `stride` trips of it. State: the leaves, the predicate at them, the trips so far.
+fn run(
+    graph: &mut Graph,
+    plan: &LoopPlan,
+    state: &[Value],
+    constants: &[Value],
+    stride: Option<Value>,
+) -> Result<Values> {
+    let count = state.len() - 2;
+    let captures: Vec<Value> = stride.into_iter().chain(constants.iter().copied()).collect();
+    let bounds = captures.len() - constants.len();
+    region::while_(
+        graph,
+        None,
+        state,
+        &captures,
+        |graph, state, captures| {
+            let go = state[count];
+            match &captures[..bounds] {
+                [stride] => {
+                    let within = graph.less(state[count + 1], *stride)?;
+                    graph.logical_and(go, within)
+                }
+                _ => Ok(go),
+            }
+        },
+        |graph, state, captures| {
+            let constants = &captures[bounds..];
+            let arguments: Vec<Value> = state[..count].iter().chain(constants).copied().collect();
+            let leaves = inline(graph, &plan.body, &arguments)?;
+            let arguments: Vec<Value> = leaves.iter().chain(constants).copied().collect();
+            let go = inline(graph, &plan.cond, &arguments)?[0];
+            let trips = graph.add(state[count + 1], 1)?;
+            Ok(leaves.into_iter().chain([go, trips]).collect())
+        },
+    )
+}
+
+/// Moves the values at positions 0, 2, 4 ... of each buffer to 0, 1, 2 ...; `moves` of them.
+fn thin_out(graph: &mut Graph, buffers: &[Value], moves: Value) -> Result<Vec<Value>> {
+    let zero = integer(graph, 0)?;
+    let state: Vec<Value> = std::iter::once(zero).chain(buffers.iter().copied()).collect();
+    let outputs = region::while_(
+        graph,
+        None,
+        &state,
+        &[moves],
+        |graph, state, captures| graph.less(state[0], captures[0]),
+        |graph, state, _| {
+            let from = graph.multiply(state[0], 2)?;
+            let mut next = vec![graph.add(state[0], 1)?];
+            for &buffer in &state[1..] {
+                let value = read(graph, buffer, from)?;
+                next.push(write(graph, buffer, state[0], value)?);
+            }
+            Ok(next)
+        },
+    )?;
+    Ok(outputs[1..].to_vec())
+}
+
+/// Carries cotangents through all trips, the last first.
+pub(super) fn reverse(
+    graph: &mut Graph,
+    plan: &LoopPlan,
+    kept: &Kept,
+    constants: &[Value],
+    carried: &[Value],
+) -> Result<Vec<Value>> {
+    let Some(stack) = &kept.stack else {
+        return reverse_tape(graph, plan, (None, kept.trips), &[], constants, carried);
+    };
+    let mut state = vec![kept.trips, graph.subtract(stack.count, 1)?, stack.positions];
+    state.extend(&stack.buffers);
+    for &leaf in &plan.taped {
+        state.push(buffer(graph, stack.slots, &plan.body.inputs()[leaf])?);
+    }
+    let tapes_at = state.len() - plan.taped.len();
+    let carried_at = state.len();
+    state.extend(carried);
+    let outputs = region::while_(
+        graph,
+        None,
+        &state,
+        constants,
+        |graph, state, _| graph.greater(state[0], 0),
+        |graph, state, constants| {
+            let (end, top, positions) = (state[0], state[1], state[2]);
+            let buffers = &state[3..tapes_at];
+            let here = read(graph, positions, top)?;
+            let leaves: Vec<Value> =
+                buffers.iter().map(|&buffer| read(graph, buffer, top)).collect::<Result<_>>()?;
+
+            let schedule = stack.schedule(graph, end, top, here)?;
+            let leaves = stack.advance(graph, plan, &leaves, schedule.advance, constants)?;
+            let above = graph.add(top, 1)?;
+            let there = graph.add(here, schedule.advance)?;
+            let mut pushed = vec![write(graph, positions, above, there)?];
+            for (&buffer, &leaf) in buffers.iter().zip(&leaves) {
+                pushed.push(write(graph, buffer, above, leaf)?);
+            }
+            let tapes = &state[tapes_at..carried_at];
+            let tapes = stack.tape(graph, plan, &leaves, tapes, schedule.chunk, constants)?;
+            let trips = (None, schedule.chunk);
+            let carried = reverse_tape(graph, plan, trips, &tapes, constants, &state[carried_at..])?;
+
+            let end = graph.subtract(end, schedule.chunk)?;
+            let below = graph.subtract(top, 1)?;
+            let done = graph.equal(end, here)?;
+            let popped = select(graph, done, below, top)?;
+            let top = select(graph, schedule.splits, above, popped)?;
+            Ok([end, top].into_iter().chain(pushed).chain(tapes).chain(carried).collect())
+        },
+    )?;
+    Ok(outputs[carried_at..].to_vec())
+}
+
+/// What one step of the reverse does.
+struct Schedule {
+    /// Whether it makes a new checkpoint rather than reverse trips.
+    splits: Value,
+    /// The trips to run from the topmost checkpoint.
+    advance: Value,
+    /// The trips after these to reverse.
+    chunk: Value,
+}
+
+impl Stack {
+    /// The next step, with trips from `here`, the position of the checkpoint at `top`, to `end` to reverse.
+    fn schedule(&self, graph: &mut Graph, end: Value, top: Value, here: Value) -> Result<Schedule> {
+        let tape = integer(graph, self.slots)?;
+        let zero = integer(graph, 0)?;
+        let last = integer(graph, 2 * self.slots - 1)?;
+        let distance = graph.subtract(end, here)?;
+        let room = graph.subtract(last, top)?;
+        let (long, roomy) = (graph.greater(distance, tape)?, graph.greater(room, 0)?);
+        let splits = graph.logical_and(long, roomy)?;
+        // The new checkpoints leave room + 1 pieces, of a multiple of what the tape holds.
+        let pieces = graph.add(room, 1)?;
+        let width = graph.multiply(pieces, tape)?;
+        let rounded = graph.add(distance, width)?;
+        let rounded = graph.subtract(rounded, 1)?;
+        let tapes = graph.quotient(rounded, width)?;
+        let piece = graph.multiply(tapes, tape)?;
+        let fits = graph.min(distance, tape)?;
+        let before = graph.subtract(distance, fits)?;
+        Ok(Schedule {
+            splits,
+            advance: select(graph, splits, piece, before)?,
+            chunk: select(graph, splits, zero, fits)?,
+        })
+    }
+
+    /// The arguments of `step`: it takes all leaves of the loop and reads the kept ones.
+    fn arguments(&self, plan: &LoopPlan, leaves: &[Value], constants: &[Value]) -> Vec<Value> {
+        let mut arguments = vec![leaves[0]; plan.variant.len()];
+        for (&leaf, &value) in self.leaves.iter().zip(leaves) {
+            arguments[leaf] = value;
+        }
+        arguments.extend(constants);
+        arguments
+    }
+
+    /// Runs some trips.
+    fn advance(
+        &self,
+        graph: &mut Graph,
+        plan: &LoopPlan,
+        leaves: &[Value],
+        trips: Value,
+        constants: &[Value],
+    ) -> Result<Vec<Value>> {
+        let state: Vec<Value> = std::iter::once(trips).chain(leaves.iter().copied()).collect();
+        let outputs = region::while_(
+            graph,
+            None,
+            &state,
+            constants,
+            |graph, state, _| graph.greater(state[0], 0),
+            |graph, state, constants| {
+                let left = graph.subtract(state[0], 1)?;
+                let arguments = self.arguments(plan, &state[1..], constants);
+                let next = inline(graph, &self.step, &arguments)?;
+                Ok(std::iter::once(left).chain(next).collect())
+            },
+        )?;
+        Ok(outputs[1..].to_vec())
+    }
+
+    /// Runs some trips and writes the state before each onto tapes.
+    fn tape(
+        &self,
+        graph: &mut Graph,
+        plan: &LoopPlan,
+        leaves: &[Value],
+        tapes: &[Value],
+        trips: Value,
+        constants: &[Value],
+    ) -> Result<Vec<Value>> {
+        let zero = integer(graph, 0)?;
+        let state: Vec<Value> = std::iter::once(zero).chain(leaves.iter().chain(tapes).copied()).collect();
+        let captures: Vec<Value> = std::iter::once(trips).chain(constants.iter().copied()).collect();
+        let tapes_at = 1 + leaves.len();
+        let outputs = region::while_(
+            graph,
+            None,
+            &state,
+            &captures,
+            |graph, state, captures| graph.less(state[0], captures[0]),
+            |graph, state, captures| {
+                let mut next = vec![graph.add(state[0], 1)?];
+                let leaves = &state[1..tapes_at];
+                let arguments = self.arguments(plan, leaves, &captures[1..]);
+                next.extend(inline(graph, &self.step, &arguments)?);
+                for (&leaf, &tape) in plan.taped.iter().zip(&state[tapes_at..]) {
+                    let kept = self.leaves.iter().position(|other| *other == leaf);
+                    let kept = kept.expect("what the gradient reads is kept");
+                    next.push(write(graph, tape, state[0], leaves[kept])?);
+                }
+                Ok(next)
+            },
+        )?;
+        Ok(outputs[tapes_at..].to_vec())
+    }
+}

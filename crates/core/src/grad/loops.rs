@@ -1,0 +1,404 @@
+//! The reverse of a loop, in linear time, on static shapes and without a list that grows.
+//!
+//! The cotangents of the state are carried through a loop of their own, which needs the states of the forward
+//! loop in reverse order. Where the number of trips is known, the forward loop writes each state onto a tape of
+//! that length; a trip then costs two evaluations of the body, the second inside its gradient. Where it is not
+//! known, see [`checkpoint`](super::checkpoint).
+//!
+//! What is carried is what a gradient needs: of the state the leaves that depend on a variable and on which the
+//! results in question depend, and of the captures those that are variables. A leaf that the body passes on as
+//! it is counts as a capture. Tapes hold only leaves that the gradient of the body reads.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::region::{self, Draft, HookCalls, Pullback, convert};
+use super::{Share, Site, Vjp, checkpoint, cotangent_type, reach};
+use crate::builder::{BuildElementwise, Builder};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::{Graph, Value, Values};
+use crate::op::{Op, Starts, WhileOp};
+use crate::region::Region;
+use crate::scalar::Scalar;
+use crate::shape::{Shape, Sizes, TensorType};
+
+/// Bytes of tapes and checkpoints that a loop may well keep.
+pub(super) const BUDGET: usize = 64 << 20;
+
+/// A loop made ready to be reversed. Its regions have inputs without names: the leaves of the state that
+/// change, then the constants, which are the captures and the leaves that do not.
+pub(super) struct LoopPlan {
+    state: usize,
+    pub trips: Option<u64>,
+    /// Which operands of the loop are leaves that change.
+    pub variant: Vec<usize>,
+    /// Which operands are constants.
+    pub constants: Vec<usize>,
+    /// From leaves and constants to the predicate.
+    pub cond: Region,
+    /// From leaves and constants to the next leaves.
+    pub body: Region,
+    /// Positions in `variant` whose cotangents are carried.
+    pub active: Vec<usize>,
+    /// Positions in `constants` whose gradients accumulate.
+    pub wanted: Vec<usize>,
+    /// From leaves, constants, and the cotangents of `active` and `wanted`, to these cotangents one trip
+    /// earlier.
+    pub pullback: Region,
+    /// Positions in `variant` that the pullback reads.
+    pub taped: Vec<usize>,
+}
+
+/// What a forward loop keeps for its reverse.
+pub(super) struct Saved {
+    plan: LoopPlan,
+    /// The loop's operands, without names.
+    operands: Values,
+    kept: Kept,
+    node: u32,
+}
+
+impl Saved {
+    /// The node whose first outputs are the leaves that change.
+    pub fn node(&self) -> u32 {
+        self.node
+    }
+}
+
+enum Kept {
+    /// For each leaf in `taped`, its value before each trip.
+    Tapes { tapes: Vec<Value>, length: usize },
+    /// Some states, from which the others are computed again.
+    Checkpoints(checkpoint::Kept),
+}
+
+impl LoopPlan {
+    /// Plans a loop on operands of the given types. `varied` says which operands depend on a variable, `useful`
+    /// which outputs the results in question depend on. None if no gradient passes.
+    pub fn new(
+        op: &WhileOp,
+        types: &[&TensorType],
+        varied: &[bool],
+        useful: &[bool],
+    ) -> Result<Option<LoopPlan>> {
+        let invariant = invariants(op);
+        let variant: Vec<usize> = (0..op.state).filter(|leaf| !invariant.contains(leaf)).collect();
+        let constants: Vec<usize> = invariant.into_iter().chain(op.state..types.len()).collect();
+        let step = reach::results(&op.body);
+        let after = reach::trips(op.state, &step);
+        let is_useful = |leaf: usize| (0..op.state).any(|output| useful[output] && after[output].has(leaf));
+        let is_varied = |leaf: usize| (0..types.len()).any(|input| varied[input] && after[leaf].has(input));
+        let active: Vec<usize> =
+            (0..variant.len()).filter(|&leaf| is_useful(variant[leaf]) && is_varied(variant[leaf])).collect();
+        let reaches = |input: usize| active.iter().any(|&leaf| step[variant[leaf]].has(input));
+        let wanted: Vec<usize> = (0..constants.len())
+            .filter(|&constant| varied[constants[constant]] && reaches(constants[constant]))
+            .collect();
+        if active.is_empty() {
+            return Ok(None);
+        }
+        let cond = normalised(&op.cond, types, (&variant, &constants), &[0])?;
+        let body = normalised(&op.body, types, (&variant, &constants), &variant)?;
+        let pullback = pullback(&body, variant.len(), &active, &wanted)?;
+        let used = region::used_inputs(&pullback);
+        let taped = (0..variant.len()).filter(|&leaf| used[leaf]).collect();
+        let (state, trips) = (op.state, op.trips);
+        Ok(Some(LoopPlan { state, trips, variant, constants, cond, body, active, wanted, pullback, taped }))
+    }
+
+    /// The leaves that change and the constants among the loop's operands.
+    fn split(&self, operands: &[Value]) -> (Vec<Value>, Vec<Value>) {
+        let pick = |positions: &[usize]| positions.iter().map(|&position| operands[position]).collect();
+        (pick(&self.variant), pick(&self.constants))
+    }
+
+    /// The bytes of one state.
+    fn state_bytes(&self, leaves: &[usize]) -> usize {
+        leaves.iter().map(|&leaf| self.body.inputs()[leaf].byte_size()).sum()
+    }
+
+    /// The number of trips, where tapes for all of them are kept.
+    fn tape_length(&self) -> Option<usize> {
+        let trips = usize::try_from(self.trips?).ok()?;
+        let bytes = self.state_bytes(&self.taped).checked_mul(trips)?;
+        // A tape this long would not leave room for what the tape is for.
+        (bytes <= 16 * BUDGET).then_some(trips)
+    }
+}
+
+/// A region of a loop on inputs without names, in the order of the plan.
+fn normalised(
+    region: &Region,
+    types: &[&TensorType],
+    (variant, constants): (&[usize], &[usize]),
+    results: &[usize],
+) -> Result<Region> {
+    let mut draft = Draft::new();
+    let mut arguments: FxHashMap<usize, Value> = FxHashMap::default();
+    for &operand in variant.iter().chain(constants) {
+        let ty = types[operand];
+        let plain = TensorType { dtype: ty.dtype, shape: ty.shape.without_names() };
+        let input = draft.input(plain);
+        let named = draft.graph.emit_one(Op::Reshape { shape: ty.shape.clone() }, &[input])?;
+        arguments.insert(operand, named);
+    }
+    let arguments: Vec<Value> = (0..types.len()).map(|operand| arguments[&operand]).collect();
+    let graph = &mut draft.graph;
+    let values = region::replay(graph, region, &arguments, HookCalls::Keep, None)?.results;
+    let results: Values = results
+        .iter()
+        .map(|&result| region::nameless(&mut draft.graph, values[result]))
+        .collect::<Result<_>>()?;
+    draft.close(variant.len(), &results)
+}
+
+/// The gradient of one trip. What flows to a constant adds to what later trips have given it.
+fn pullback(body: &Region, leaves: usize, active: &[usize], wanted: &[usize]) -> Result<Region> {
+    let wrt: Vec<usize> = active.iter().copied().chain(wanted.iter().map(|&c| leaves + c)).collect();
+    let carried: Vec<TensorType> = wrt.iter().map(|&input| cotangent_type(&body.inputs()[input])).collect();
+    let mut cotangents = vec![None; leaves];
+    for (&leaf, ty) in active.iter().zip(&carried) {
+        cotangents[leaf] = Some(ty.clone());
+    }
+    let seeds: Vec<Option<TensorType>> = carried
+        .iter()
+        .enumerate()
+        .map(|(position, ty)| (position >= active.len()).then(|| ty.clone()))
+        .collect();
+    let pullback = Pullback::new(body, &wrt, &cotangents, &seeds)?;
+
+    let mut draft = Draft::new();
+    let types = body.inputs().iter().chain(&carried);
+    let arguments: Vec<Value> = types.map(|ty| draft.input(ty.clone())).collect();
+    let graph = &mut draft.graph;
+    let mut gradients = region::inline(graph, &pullback.region, &arguments)?.into_iter();
+    let mut results = Values::new();
+    for (&flows, ty) in pullback.flows.iter().zip(&carried) {
+        let gradient = if flows { gradients.next() } else { None };
+        results.push(match gradient {
+            Some(gradient) => convert(graph, gradient, ty.dtype)?,
+            None => region::zeros(graph, ty)?,
+        });
+    }
+    let count = arguments.len();
+    draft.close(count, &results)
+}
+
+/// Adds a loop in the form that keeps what its reverse needs. Gives the loop's outputs without names.
+pub(super) fn forward(graph: &mut Graph, plan: LoopPlan, operands: Values) -> Result<(Values, Saved)> {
+    let (leaves, constants) = plan.split(&operands);
+    let (finals, kept) = match plan.tape_length() {
+        Some(length) => {
+            let (finals, tapes) = taping(graph, &plan, &leaves, &constants, length)?;
+            (finals, Kept::Tapes { tapes, length })
+        }
+        None => {
+            let (finals, kept) = checkpoint::forward(graph, &plan, &leaves, &constants)?;
+            (finals, Kept::Checkpoints(kept))
+        }
+    };
+    let mut outputs: Values = operands[..plan.state].into();
+    for (&leaf, &value) in plan.variant.iter().zip(&finals) {
+        outputs[leaf] = value;
+    }
+    let node = finals[0].node;
+    Ok((outputs, Saved { plan, operands, kept, node }))
+}
+
+/// A scalar of the type of counters and positions.
+pub(super) fn integer(graph: &mut Graph, value: usize) -> Result<Value> {
+    graph.scalar(Scalar::new(DType::S64, value as i64)?)
+}
+
+/// Room for `count` values of one type, all zeros.
+pub(super) fn buffer(graph: &mut Graph, count: usize, ty: &TensorType) -> Result<Value> {
+    let sizes: Sizes = std::iter::once(count).chain(ty.shape.sizes().iter().copied()).collect();
+    region::zeros(graph, &TensorType::new(ty.dtype, Shape::new(&sizes))?)
+}
+
+fn at(graph: &mut Graph, position: Value, rank: usize) -> Result<Values> {
+    let zero = integer(graph, 0)?;
+    Ok(std::iter::once(position).chain(std::iter::repeat_n(zero, rank)).collect())
+}
+
+/// The value at a position of a buffer.
+pub(super) fn read(graph: &mut Graph, buffer: Value, position: Value) -> Result<Value> {
+    let sizes: Sizes = graph.ty(buffer).shape.sizes()[1..].into();
+    let starts = at(graph, position, sizes.len())?;
+    let lengths: Sizes = std::iter::once(1).chain(sizes.iter().copied()).collect();
+    let row = region::window(graph, buffer, Starts::Dynamic, &starts, lengths)?;
+    graph.emit_one(Op::Reshape { shape: Shape::new(&sizes) }, &[row])
+}
+
+/// A buffer with the value at a position replaced.
+pub(super) fn write(graph: &mut Graph, buffer: Value, position: Value, value: Value) -> Result<Value> {
+    let sizes: Sizes = graph.ty(value).shape.sizes().into();
+    let starts = at(graph, position, sizes.len())?;
+    let row: Sizes = std::iter::once(1).chain(sizes).collect();
+    let row = graph.emit_one(Op::Reshape { shape: Shape::new(&row) }, &[value])?;
+    let operands: Values = [buffer, row].into_iter().chain(starts).collect();
+    graph.emit_one(Op::PutSlice { starts: Starts::Dynamic }, &operands)
+}
+
+/// The forward loop with a tape for each leaf in `taped`.
+fn taping(
+    graph: &mut Graph,
+    plan: &LoopPlan,
+    leaves: &[Value],
+    constants: &[Value],
+    length: usize,
+) -> Result<(Values, Vec<Value>)> {
+    let count = leaves.len();
+    let mut state = leaves.to_vec();
+    if !plan.taped.is_empty() {
+        state.push(integer(graph, 0)?);
+        for &leaf in &plan.taped {
+            // A loop without trips has a tape too, on which nothing is written.
+            state.push(buffer(graph, length.max(1), &plan.body.inputs()[leaf])?);
+        }
+    }
+    let arguments = |state: &[Value], constants: &[Value]| -> Vec<Value> {
+        state[..count].iter().chain(constants).copied().collect()
+    };
+    let outputs = region::while_(
+        graph,
+        plan.trips,
+        &state,
+        constants,
+        |graph, state, constants| Ok(region::inline(graph, &plan.cond, &arguments(state, constants))?[0]),
+        |graph, state, constants| {
+            let mut next: Vec<Value> =
+                region::inline(graph, &plan.body, &arguments(state, constants))?.into_iter().collect();
+            if let Some(&trip) = state.get(count) {
+                next.push(graph.add(trip, 1)?);
+                for (&leaf, &tape) in plan.taped.iter().zip(&state[count + 1..]) {
+                    next.push(write(graph, tape, trip, state[leaf])?);
+                }
+            }
+            Ok(next)
+        },
+    )?;
+    let tapes = outputs.iter().copied().skip(count + 1).collect();
+    Ok((outputs[..count].into(), tapes))
+}
+
+/// Carries cotangents through `count` trips, the last first; the leaves are read from tapes.
+pub(super) fn reverse_tape(
+    graph: &mut Graph,
+    plan: &LoopPlan,
+    (trips, count): (Option<u64>, Value),
+    tapes: &[Value],
+    constants: &[Value],
+    carried: &[Value],
+) -> Result<Vec<Value>> {
+    let state: Vec<Value> = std::iter::once(count).chain(carried.iter().copied()).collect();
+    let captures: Vec<Value> = tapes.iter().chain(constants).copied().collect();
+    let outputs = region::while_(
+        graph,
+        trips,
+        &state,
+        &captures,
+        |graph, state, _| graph.greater(state[0], 0),
+        |graph, state, captures| {
+            let (tapes, constants) = captures.split_at(tapes.len());
+            let trip = graph.subtract(state[0], 1)?;
+            let mut leaves: Vec<Value> = Vec::with_capacity(plan.variant.len());
+            let mut tapes = tapes.iter();
+            for leaf in 0..plan.variant.len() {
+                leaves.push(if plan.taped.contains(&leaf) {
+                    read(graph, *tapes.next().expect("a tape for each leaf in taped"), trip)?
+                } else {
+                    // The pullback has no use for it.
+                    trip
+                });
+            }
+            let arguments: Vec<Value> = leaves.iter().chain(constants).chain(&state[1..]).copied().collect();
+            let next = region::inline(graph, &plan.pullback, &arguments)?;
+            Ok(std::iter::once(trip).chain(next).collect())
+        },
+    )?;
+    Ok(outputs[1..].to_vec())
+}
+
+/// The reverse of a loop.
+pub(super) fn while_(
+    site: &mut Site<'_>,
+    op: &WhileOp,
+    g: &[Option<Value>],
+    saved: Option<Saved>,
+) -> Result<Vjp> {
+    // A loop that was added with its reverse in mind has its changing leaves first; its constants are not
+    // among its outputs.
+    if let Some(saved) = saved {
+        let targets = saved.operands.clone();
+        let g: Vec<Option<Value>> = g[..saved.plan.variant.len()].to_vec();
+        return reverse(site.graph, &saved, &targets, &g, &[]);
+    }
+    // The loop has run; what is run again for the reverse calls no hooks.
+    let silent = region::without_hooks(&Op::While(op.clone()))?;
+    let op = if let Op::While(op) = &silent { op } else { op };
+    let types: Vec<TensorType> = (0..site.inputs.len()).map(|input| site.input_ty(input)).collect();
+    let types: Vec<&TensorType> = types.iter().collect();
+    let useful: Vec<bool> = g.iter().map(Option::is_some).collect();
+    let targets = site.inputs.clone();
+    let seeds: Vec<(usize, Value)> =
+        invariants(op).into_iter().filter_map(|leaf| Some((leaf, g[leaf]?))).collect();
+    let Some(plan) = LoopPlan::new(op, &types, &site.wanted, &useful)? else {
+        let passed = seeds.into_iter().map(|(leaf, g)| (targets[leaf], Share::Whole(g)));
+        return Ok(Vjp::To(passed.collect()));
+    };
+    let operands = (0..site.inputs.len()).map(|input| site.input(input)).collect::<Result<_>>()?;
+    let (_, saved) = forward(site.graph, plan, operands)?;
+    let through: Vec<Option<Value>> = saved.plan.variant.iter().map(|&leaf| g[leaf]).collect();
+    reverse(site.graph, &saved, &targets, &through, &seeds)
+}
+
+/// What the cotangents `g` of the changing leaves give at the operands. `seeds` are cotangents that constants
+/// have already; `targets` are the values to which the shares go, one for each operand.
+fn reverse(
+    graph: &mut Graph,
+    saved: &Saved,
+    targets: &[Value],
+    g: &[Option<Value>],
+    seeds: &[(usize, Value)],
+) -> Result<Vjp> {
+    let plan = &saved.plan;
+    let (_, constants) = plan.split(&saved.operands);
+    let seed = |operand: usize| seeds.iter().find(|seed| seed.0 == operand).map(|seed| seed.1);
+    let leaves = plan.active.iter().map(|&leaf| (leaf, g[leaf]));
+    let captures = plan.wanted.iter().map(|&c| (plan.variant.len() + c, seed(plan.constants[c])));
+    let mut carried = Vec::with_capacity(plan.active.len() + plan.wanted.len());
+    for (input, cotangent) in leaves.chain(captures) {
+        let ty = cotangent_type(&plan.body.inputs()[input]);
+        carried.push(match cotangent {
+            Some(cotangent) => convert(graph, cotangent, ty.dtype)?,
+            None => region::zeros(graph, &ty)?,
+        });
+    }
+    let gradients = match &saved.kept {
+        Kept::Tapes { tapes, length } => {
+            let count = integer(graph, *length)?;
+            reverse_tape(graph, plan, (plan.trips, count), tapes, &constants, &carried)?
+        }
+        Kept::Checkpoints(kept) => checkpoint::reverse(graph, plan, kept, &constants, &carried)?,
+    };
+    let leaves = plan.active.iter().map(|&leaf| plan.variant[leaf]);
+    let captures = plan.wanted.iter().map(|&constant| plan.constants[constant]);
+    let operands: Vec<usize> = leaves.chain(captures).collect();
+    let mut shares: SmallVec<[(Value, Share); 3]> =
+        operands.iter().zip(gradients).map(|(&operand, g)| (targets[operand], Share::Whole(g))).collect();
+    for &(operand, g) in seeds.iter().filter(|seed| !operands.contains(&seed.0)) {
+        shares.push((targets[operand], Share::Whole(g)));
+    }
+    Ok(Vjp::To(shares))
+}
+
+/// The leaves that the body passes on as they are.
+fn invariants(op: &WhileOp) -> Vec<usize> {
+    let results = op.body.results().iter().enumerate();
+    let is_kept = |leaf: usize, value: Value| {
+        if let Op::Parameter { index, .. } = &op.body.graph().node(value).op { *index == leaf } else { false }
+    };
+    results.filter(|&(leaf, &value)| is_kept(leaf, value)).map(|(leaf, _)| leaf).collect()
+}

@@ -1,0 +1,437 @@
+//! Reverse-mode differentiation: a pass that appends the backward computation to a graph.
+//!
+//! Each family of ops has its rules in a file of its own name: what the cotangent of a node's output contributes
+//! to each input. The walk here visits the nodes in reverse and accumulates. Conventions:
+//!
+//! - Cotangents have no axis names, and rules see operands without names: backward arithmetic pairs axes by
+//!   position only. A gradient takes its variable's shape and names at the very end.
+//! - The seed is f32; a cotangent's element type follows from the merges on its way, and is not cast to the
+//!   variable's. A cotangent passes a conversion of element types unchanged, but on its way to a real value a
+//!   complex one keeps only its real part.
+//! - The gradient of a complex `z` is the `G` with `dL = real(G * dz)`. Holomorphic functions multiply by their
+//!   derivative, without a conjugate.
+
+mod block;
+mod checkpoint;
+mod control;
+mod elementwise;
+mod linalg;
+mod loops;
+mod reach;
+mod reduce;
+mod region;
+mod shape;
+
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+
+use crate::builder::{BuildElementwise, Builder};
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::form;
+use crate::graph::{Graph, Value, Values};
+use crate::op::{Op, Starts};
+use crate::region::Region;
+use crate::scalar::Scalar;
+use crate::shape::{Sizes, TensorType};
+use region::{Draft, HookCalls};
+
+/// Appends the reverse pass to a graph: what `cotangents` at `outputs` give at each value of `wrt`.
+///
+/// A value that does not influence the outputs differentiably has `None`. A cotangent has the sizes of its
+/// output; results have the sizes of their values and no names. A loop's state is not kept by a forward loop
+/// that is in the graph already, so that reversing one runs it once more; [`value_and_grad`] has no such cost.
+///
+/// # Errors
+/// An op without a gradient on the way.
+///
+/// # Panics
+/// When `outputs` and `cotangents` differ in number, or a cotangent in sizes.
+pub fn vjp(
+    graph: &mut Graph,
+    outputs: &[Value],
+    cotangents: &[Value],
+    wrt: &[Value],
+) -> Result<Vec<Option<Value>>> {
+    assert_eq!(outputs.len(), cotangents.len(), "one cotangent for each output");
+    let mut walk = Walk::new(graph, wrt, FxHashMap::default());
+    for (&output, &cotangent) in outputs.iter().zip(cotangents) {
+        let cotangent = region::nameless(walk.graph, cotangent)?;
+        walk.add(output, cotangent)?;
+    }
+    walk.run()?;
+    Ok(wrt.iter().map(|&value| walk.take(value)).collect())
+}
+
+/// A region with the same inputs whose results are the region's own, then the gradient of result `loss` with
+/// respect to each input in `wrt`.
+///
+/// A loss that is no scalar stands for the sum of its elements. A gradient has the shape and names of its
+/// variable; its element type follows the merges on the way, f32 where the variable has no influence.
+///
+/// # Errors
+/// An op without a gradient between a variable and the loss.
+///
+/// # Panics
+/// When `loss` is no result, or `wrt` names no input.
+pub fn value_and_grad(region: &Region, loss: usize, wrt: &[usize]) -> Result<Region> {
+    let mut draft = Draft::new();
+    let arguments: Vec<Value> = region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
+    let wanted: Vec<bool> = (0..arguments.len()).map(|input| wrt.contains(&input)).collect();
+    let mut useful = vec![false; region.results().len()];
+    useful[loss] = true;
+    let forward =
+        region::replay(&mut draft.graph, region, &arguments, HookCalls::Keep, Some((&wanted, &useful)))?;
+    let graph = &mut draft.graph;
+    let sizes = graph.ty(forward.results[loss]).shape.without_names();
+    let seed = graph.scalar(Scalar::one(DType::F32))?;
+    let seed = region::fill(graph, seed, &sizes)?;
+
+    let variables: Vec<Value> = wrt.iter().map(|&input| arguments[input]).collect();
+    let mut walk = Walk::new(graph, &variables, forward.loops);
+    walk.add(forward.results[loss], seed)?;
+    walk.run()?;
+    let gradients: Vec<Option<Value>> = variables.iter().map(|&value| walk.take(value)).collect();
+
+    let mut results = forward.results;
+    for (&input, gradient) in wrt.iter().zip(gradients) {
+        let shape = &region.inputs()[input].shape;
+        results.push(match gradient {
+            Some(gradient) => graph.emit_one(Op::Reshape { shape: shape.clone() }, &[gradient])?,
+            None => {
+                let zero = graph.scalar(Scalar::zero(DType::F32))?;
+                region::fill(graph, zero, shape)?
+            }
+        });
+    }
+    draft.close(region.parameter_count(), &results)
+}
+
+/// A region from a region's inputs, then one cotangent for each of its results, to the gradient of each input
+/// in `wrt`. All its inputs are parameters.
+///
+/// Cotangents have no names and the element type of their result, merged with f32. Gradients are as those of
+/// [`value_and_grad`]. Hooks inside do not run.
+///
+/// # Errors
+/// An op without a gradient between a variable and a result.
+///
+/// # Panics
+/// When `wrt` names no input.
+pub fn vjp_region(region: &Region, wrt: &[usize]) -> Result<Region> {
+    let cotangents: Vec<_> = region.result_types().map(|ty| Some(cotangent_type(ty))).collect();
+    let pullback = region::Pullback::new(region, wrt, &cotangents, &vec![None; wrt.len()])?;
+    let mut draft = Draft::new();
+    let types = region.inputs().iter().cloned().chain(cotangents.into_iter().flatten());
+    let arguments: Vec<Value> = types.map(|ty| draft.input(ty)).collect();
+    let graph = &mut draft.graph;
+    let gradients = region::inline(graph, &pullback.region, &arguments)?;
+    let mut gradients = gradients.into_iter();
+    let mut results = Values::new();
+    for (&input, &flows) in wrt.iter().zip(&pullback.flows) {
+        let shape = &region.inputs()[input].shape;
+        results.push(match if flows { gradients.next() } else { None } {
+            Some(gradient) => graph.emit_one(Op::Reshape { shape: shape.clone() }, &[gradient])?,
+            None => {
+                let zero = graph.scalar(Scalar::zero(DType::F32))?;
+                region::fill(graph, zero, shape)?
+            }
+        });
+    }
+    let count = arguments.len();
+    draft.close(count, &results)
+}
+
+/// The type of a cotangent that a loop carries or a region takes for a value of type `ty`.
+fn cotangent_type(ty: &TensorType) -> TensorType {
+    let dtype = DType::F32.merge(ty.dtype.to_float());
+    TensorType { dtype, shape: ty.shape.without_names() }
+}
+
+/// What a rule answers.
+enum Vjp {
+    /// One share for each input.
+    Flows(SmallVec<[Share; 3]>),
+    /// Shares of values, which are not in every case the node's inputs.
+    To(SmallVec<[(Value, Share); 3]>),
+    /// No gradient passes.
+    Zero,
+    /// There is no rule; what the user may do instead.
+    Refused {
+        /// The end of the message.
+        hint: &'static str,
+    },
+}
+
+impl Vjp {
+    /// A cotangent for each input.
+    fn flows(shares: impl IntoIterator<Item = Option<Value>>) -> Vjp {
+        Vjp::Flows(shares.into_iter().map(|share| share.map_or(Share::None, Share::Whole)).collect())
+    }
+
+    /// A cotangent for the only input.
+    fn one(share: Value) -> Vjp {
+        Vjp::flows([Some(share)])
+    }
+}
+
+/// What a node contributes to the cotangent of one of its inputs.
+enum Share {
+    /// Nothing.
+    None,
+    /// A value of the input's sizes.
+    Whole(Value),
+    /// A value that adds to a window of the input and is zero around it. What is there is updated in place,
+    /// so that reading a large value piece by piece, in a loop too, costs what the pieces cost.
+    Window {
+        /// The cotangent of the window.
+        update: Value,
+        /// Where the window begins.
+        starts: Starts,
+        /// The scalar starts where they are dynamic.
+        operands: Values,
+    },
+}
+
+/// The node that a rule is asked about, and the graph that its answer is added to.
+struct Site<'a> {
+    graph: &'a mut Graph,
+    nameless: &'a mut FxHashMap<Value, Value>,
+    inputs: Values,
+    outputs: Values,
+    wanted: SmallVec<[bool; 4]>,
+}
+
+impl Site<'_> {
+    /// Whether anything wants the gradient of an input; work for the others is wasted.
+    fn wants(&self, input: usize) -> bool {
+        self.wanted[input]
+    }
+
+    /// An input without names.
+    fn input(&mut self, input: usize) -> Result<Value> {
+        self.without_names(self.inputs[input])
+    }
+
+    /// An output without names.
+    fn output(&mut self, output: usize) -> Result<Value> {
+        self.without_names(self.outputs[output])
+    }
+
+    /// An input without names, as the float or complex number that the node computes with.
+    fn float_input(&mut self, input: usize) -> Result<Value> {
+        let dtype = self.output_ty(0).dtype.to_float();
+        let x = self.input(input)?;
+        self.graph.emit_one(Op::AsType { dtype }, &[x])
+    }
+
+    fn without_names(&mut self, value: Value) -> Result<Value> {
+        if let Some(&known) = self.nameless.get(&value) {
+            return Ok(known);
+        }
+        let plain = region::nameless(self.graph, value)?;
+        self.nameless.insert(value, plain);
+        Ok(plain)
+    }
+
+    fn input_ty(&self, input: usize) -> TensorType {
+        self.graph.ty(self.inputs[input]).clone()
+    }
+
+    fn output_ty(&self, output: usize) -> TensorType {
+        self.graph.ty(self.outputs[output]).clone()
+    }
+
+    /// The zero of a value's element type.
+    fn zero_of(&mut self, value: Value) -> Result<Value> {
+        let dtype = self.graph.ty(value).dtype;
+        self.graph.scalar(Scalar::zero(dtype))
+    }
+
+    /// Where `mask` is not zero `g`, else zero.
+    fn masked(&mut self, mask: Value, g: Value) -> Result<Value> {
+        let zero = self.zero_of(g)?;
+        self.graph.emit_one(Op::Select, &[mask, g, zero])
+    }
+
+    /// Sums a cotangent over the axes along which an input was broadcast.
+    fn unbroadcast(&mut self, g: Value, input: usize) -> Result<Value> {
+        let sizes: Sizes = self.input_ty(input).shape.sizes().into();
+        region::unbroadcast(self.graph, g, &sizes)
+    }
+
+    /// The share of an input that may have been broadcast; it is made only where it is wanted.
+    fn share(
+        &mut self,
+        input: usize,
+        make: impl FnOnce(&mut Self) -> Result<Value>,
+    ) -> Result<Option<Value>> {
+        if !self.wants(input) {
+            return Ok(None);
+        }
+        let share = make(self)?;
+        Ok(Some(self.unbroadcast(share, input)?))
+    }
+}
+
+/// The reverse pass over one graph.
+struct Walk<'a> {
+    graph: &'a mut Graph,
+    /// For each node that was there before the pass, whether each output depends on a variable.
+    varied: Vec<SmallVec<[bool; 1]>>,
+    cotangents: Vec<SmallVec<[Option<Value>; 1]>>,
+    nameless: FxHashMap<Value, Value>,
+    /// What the forward loops keep for their reverse, by node.
+    loops: FxHashMap<u32, loops::Saved>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(graph: &'a mut Graph, wrt: &[Value], loops: FxHashMap<u32, loops::Saved>) -> Walk<'a> {
+        let varied = reach::varied(graph, wrt);
+        let cotangents = graph.nodes().iter().map(|node| smallvec![None; node.outputs.len()]).collect();
+        Walk { graph, varied, cotangents, nameless: FxHashMap::default(), loops }
+    }
+
+    fn is_varied(&self, value: Value) -> bool {
+        self.varied[value.node as usize][value.output as usize]
+    }
+
+    /// Visits every node once, the last first: all uses of a value come after it.
+    fn run(&mut self) -> Result<()> {
+        for node in (0..self.varied.len()).rev() {
+            let reached = self.cotangents[node].iter().any(Option::is_some);
+            let inputs = self.graph.nodes()[node].inputs.clone();
+            if reached && inputs.iter().any(|&input| self.is_varied(input)) {
+                // What the reverse of a line does belongs to that line.
+                let location = self.graph.nodes()[node].location.clone();
+                let before = self.graph.set_location(location.clone());
+                let visited = self.visit(node, inputs);
+                self.graph.set_location(before);
+                visited.map_err(|error| error.at(location))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn visit(&mut self, node: usize, inputs: Values) -> Result<()> {
+        let op = self.graph.nodes()[node].op.clone();
+        let outputs = self.graph.outputs(node);
+        let g = self.cotangents[node].clone();
+        let wanted = inputs.iter().map(|&input| self.is_varied(input)).collect();
+        let saved = self.loops.remove(&(node as u32));
+        let (graph, nameless) = (&mut *self.graph, &mut self.nameless);
+        let mut site = Site { graph, nameless, inputs: inputs.clone(), outputs, wanted };
+        match rule(&mut site, &op, &g, saved)? {
+            Vjp::Flows(shares) => {
+                debug_assert_eq!(shares.len(), inputs.len(), "{op:?}");
+                inputs.into_iter().zip(shares).try_for_each(|(input, share)| self.share(input, share))
+            }
+            Vjp::To(shares) => shares.into_iter().try_for_each(|(value, share)| self.share(value, share)),
+            Vjp::Zero => Ok(()),
+            Vjp::Refused { hint } => Err(ErrorKind::NoGradient { op: form::name(&op), hint }.into()),
+        }
+    }
+
+    fn share(&mut self, value: Value, share: Share) -> Result<()> {
+        // Rules may answer for inputs that nothing wants.
+        if !self.is_varied(value) {
+            return Ok(());
+        }
+        match share {
+            Share::None => Ok(()),
+            Share::Whole(cotangent) => self.add(value, cotangent),
+            Share::Window { update, starts, operands } => {
+                let update = self.fit(value, update)?;
+                let sizes = self.graph.ty(value).shape.without_names();
+                let before = self.cotangents[value.node as usize][value.output as usize];
+                let sum = match before {
+                    None => region::place(self.graph, update, starts, &operands, &sizes)?,
+                    Some(before) => {
+                        let lengths = self.graph.ty(update).shape.sizes().into();
+                        let window = region::window(self.graph, before, starts.clone(), &operands, lengths)?;
+                        let sum = self.graph.add(window, update)?;
+                        let operands: Values = [before, sum].into_iter().chain(operands).collect();
+                        self.graph.emit_one(Op::PutSlice { starts }, &operands)?
+                    }
+                };
+                self.cotangents[value.node as usize][value.output as usize] = Some(sum);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds to the cotangent of a value.
+    fn add(&mut self, value: Value, cotangent: Value) -> Result<()> {
+        let cotangent = self.fit(value, cotangent)?;
+        assert_eq!(
+            self.graph.ty(cotangent).shape,
+            self.graph.ty(value).shape.without_names(),
+            "the cotangent of {:?}",
+            self.graph.node(value).op
+        );
+        let place = &mut self.cotangents[value.node as usize][value.output as usize];
+        *place = Some(match *place {
+            None => cotangent,
+            Some(before) => self.graph.add(before, cotangent)?,
+        });
+        Ok(())
+    }
+
+    /// Real values have real cotangents.
+    fn fit(&mut self, value: Value, cotangent: Value) -> Result<Value> {
+        let complex = self.graph.ty(cotangent).dtype.is_complex();
+        if complex && !self.graph.ty(value).dtype.is_complex() {
+            return self.graph.real(cotangent);
+        }
+        Ok(cotangent)
+    }
+
+    fn take(&self, value: Value) -> Option<Value> {
+        self.cotangents[value.node as usize][value.output as usize]
+    }
+}
+
+/// What the cotangents of a node's outputs contribute to its inputs. `g` has an entry for each output, at least
+/// one of them there.
+fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::Saved>) -> Result<Vjp> {
+    let first = || g[0].expect("a node with one output is visited for its cotangent");
+    match op {
+        Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. } => {
+            Ok(Vjp::Zero)
+        }
+
+        Op::Unary(op) => elementwise::unary(site, *op, first()),
+        Op::Binary(op) => elementwise::binary(site, *op, first()),
+        // Casts to integers are no cut.
+        Op::AsType { .. } | Op::Bitcast { .. } => Ok(Vjp::one(first())),
+        Op::Select => elementwise::select(site, first()),
+        Op::Clip => elementwise::clip(site, first()),
+
+        Op::Reshape { .. } | Op::Squeeze { .. } => shape::reshape(site, first()),
+        Op::Broadcast { axes, .. } => shape::broadcast(site, axes, first()),
+        Op::Transpose { axes } => shape::transpose(site, axes, first()),
+        Op::Pad { config } => shape::pad(site, config, first()),
+        Op::Reverse { .. } => Ok(Vjp::one(site.graph.emit_one(op.clone(), &[first()])?)),
+        Op::Concatenate { axis } => shape::concatenate(site, *axis, first()),
+        Op::Stack { axis, .. } => shape::stack(site, *axis, first()),
+        Op::Slice { starts, lengths, strides } => shape::slice(site, starts, lengths, strides, first()),
+        Op::PutSlice { starts } => shape::put_slice(site, starts, first()),
+
+        Op::Reduce { op, axes, keep_axes } => reduce::reduce(site, *op, axes, *keep_axes, first()),
+        Op::ArgReduce { .. } => Ok(Vjp::Zero),
+
+        Op::Dot { contract_a, batch_a, contract_b, batch_b } => {
+            linalg::dot(site, (contract_a, batch_a), (contract_b, batch_b), first())
+        }
+
+        Op::Cond(op) => control::cond(site, op, g),
+        Op::While(op) => loops::while_(site, op, g, saved),
+        Op::CustomGrad(op) => control::custom_grad(site, op, g),
+        Op::StopGrad => Ok(Vjp::Zero),
+        Op::Mark { .. } => Ok(Vjp::one(first())),
+        // The hook has run forward and does not run again.
+        Op::Hook(_) => Ok(Vjp::flows(g.iter().copied())),
+
+        Op::Block(block) => block::default(site, block, g),
+    }
+}

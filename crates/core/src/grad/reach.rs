@@ -1,0 +1,218 @@
+//! Which outputs depend on which inputs in a way that a gradient can follow.
+//!
+//! The answers may err on the side of yes: a rule then finds that nothing flows. They keep work and NaNs away
+//! from what no gradient needs, counters of loops above all.
+
+use std::ops::Range;
+
+use smallvec::{SmallVec, smallvec};
+
+use crate::graph::{Graph, Value};
+use crate::op::{BinaryRule, CondOp, Op, ReduceOp, UnaryRule, WhileOp};
+use crate::region::Region;
+
+/// Positions of inputs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Inputs(SmallVec<[u64; 1]>);
+
+impl Inputs {
+    fn one(input: usize) -> Inputs {
+        let mut set = Inputs::default();
+        set.insert(input);
+        set
+    }
+
+    fn insert(&mut self, input: usize) {
+        if self.0.len() <= input / 64 {
+            self.0.resize(input / 64 + 1, 0);
+        }
+        self.0[input / 64] |= 1 << (input % 64);
+    }
+
+    /// Whether an input is there.
+    pub fn has(&self, input: usize) -> bool {
+        self.0.get(input / 64).is_some_and(|word| word >> (input % 64) & 1 == 1)
+    }
+
+    fn extend(&mut self, other: &Inputs) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        for (word, more) in self.0.iter_mut().zip(&other.0) {
+            *word |= more;
+        }
+    }
+}
+
+/// How gradients pass an op.
+enum Flow<'a> {
+    /// Between these inputs and every output.
+    Between(Range<usize>),
+    /// Between inputs and outputs of one position.
+    Each,
+    /// As its branches say.
+    Cond(&'a CondOp),
+    /// As its body says, over and over.
+    While(&'a WhileOp),
+}
+
+fn flow(op: &Op, inputs: usize) -> Flow<'_> {
+    let (none, all) = (Flow::Between(0..0), Flow::Between(0..inputs));
+    match op {
+        Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. } => none,
+        Op::Unary(op) => match op.rule() {
+            UnaryRule::Same
+            | UnaryRule::Float
+            | UnaryRule::Magnitude
+            | UnaryRule::Real
+            | UnaryRule::Complex => all,
+            UnaryRule::Predicate => none,
+        },
+        Op::Binary(op) => match op.rule() {
+            BinaryRule::Merge | BinaryRule::Float | BinaryRule::Complex => all,
+            BinaryRule::Predicate => none,
+        },
+        Op::Select => Flow::Between(1..3),
+        Op::Slice { .. } => Flow::Between(0..1),
+        Op::PutSlice { .. } => Flow::Between(0..2),
+        Op::Reduce { op, .. } => match op {
+            ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => all,
+            ReduceOp::All | ReduceOp::Any => none,
+        },
+        Op::ArgReduce { .. } | Op::StopGrad => none,
+        Op::AsType { .. }
+        | Op::Bitcast { .. }
+        | Op::Clip
+        | Op::Reshape { .. }
+        | Op::Squeeze { .. }
+        | Op::Broadcast { .. }
+        | Op::Transpose { .. }
+        | Op::Pad { .. }
+        | Op::Reverse { .. }
+        | Op::Concatenate { .. }
+        | Op::Stack { .. }
+        | Op::Dot { .. }
+        | Op::Mark { .. }
+        | Op::Block(_) => all,
+        Op::Hook(_) => Flow::Each,
+        Op::CustomGrad(op) => Flow::Between(op.values..op.values + op.inputs),
+        Op::Cond(op) => Flow::Cond(op),
+        Op::While(op) => Flow::While(op),
+    }
+}
+
+/// For each output of a node, the inputs that it depends on.
+fn outputs(op: &Op, inputs: usize, outputs: usize) -> Vec<Inputs> {
+    match flow(op, inputs) {
+        Flow::Between(range) => {
+            let mut set = Inputs::default();
+            range.for_each(|input| set.insert(input));
+            vec![set; outputs]
+        }
+        Flow::Each => (0..outputs).map(Inputs::one).collect(),
+        Flow::Cond(op) => {
+            let predicates = op.branches.len() - 1;
+            let mut sets = vec![Inputs::default(); outputs];
+            for branch in &op.branches {
+                for (set, captures) in sets.iter_mut().zip(results(branch)) {
+                    let captures = (0..inputs - predicates).filter(|&capture| captures.has(capture));
+                    captures.for_each(|capture| set.insert(predicates + capture));
+                }
+            }
+            sets
+        }
+        Flow::While(op) => trips(op.state, &results(&op.body)),
+    }
+}
+
+/// What the state depends on after any number of trips, from what it depends on after one.
+pub(super) fn trips(state: usize, step: &[Inputs]) -> Vec<Inputs> {
+    let mut sets: Vec<Inputs> = (0..state).map(Inputs::one).collect();
+    loop {
+        let before = sets.clone();
+        for set in &mut sets {
+            for leaf in 0..state {
+                if set.has(leaf) {
+                    set.extend(&step[leaf]);
+                }
+            }
+        }
+        if sets == before {
+            return sets;
+        }
+    }
+}
+
+/// For each result of a region, the inputs that it depends on.
+pub(super) fn results(region: &Region) -> Vec<Inputs> {
+    let graph = region.graph();
+    let mut sets: Vec<SmallVec<[Inputs; 1]>> = Vec::with_capacity(graph.len());
+    for node in graph.nodes() {
+        if let Op::Parameter { index, .. } = node.op {
+            sets.push(smallvec![Inputs::one(index)]);
+            continue;
+        }
+        let mut found = SmallVec::new();
+        for from in outputs(&node.op, node.inputs.len(), node.outputs.len()) {
+            let mut set = Inputs::default();
+            for (position, input) in node.inputs.iter().enumerate() {
+                if from.has(position) {
+                    set.extend(&sets[input.node as usize][input.output as usize]);
+                }
+            }
+            found.push(set);
+        }
+        sets.push(found);
+    }
+    region.results().iter().map(|value| sets[value.node as usize][value.output as usize].clone()).collect()
+}
+
+/// A flag for each output of each node.
+pub(super) type Flags = Vec<SmallVec<[bool; 1]>>;
+
+fn flag(flags: &Flags, value: Value) -> bool {
+    flags[value.node as usize][value.output as usize]
+}
+
+/// Which values are one of `wrt` or depend on it.
+pub(super) fn varied(graph: &Graph, wrt: &[Value]) -> Flags {
+    let mut flags: Flags = graph.nodes().iter().map(|node| smallvec![false; node.outputs.len()]).collect();
+    for value in wrt {
+        flags[value.node as usize][value.output as usize] = true;
+    }
+    for (position, node) in graph.nodes().iter().enumerate() {
+        if !node.inputs.iter().any(|&input| flag(&flags, input)) {
+            continue;
+        }
+        for (output, from) in outputs(&node.op, node.inputs.len(), node.outputs.len()).into_iter().enumerate()
+        {
+            let mut inputs = node.inputs.iter().enumerate();
+            let depends = inputs.any(|(position, &input)| from.has(position) && flag(&flags, input));
+            flags[position][output] |= depends;
+        }
+    }
+    flags
+}
+
+/// Which values are one of `ends` or have one that depends on them.
+pub(super) fn useful(graph: &Graph, ends: &[Value]) -> Flags {
+    let mut flags: Flags = graph.nodes().iter().map(|node| smallvec![false; node.outputs.len()]).collect();
+    for value in ends {
+        flags[value.node as usize][value.output as usize] = true;
+    }
+    for (position, node) in graph.nodes().iter().enumerate().rev() {
+        if !flags[position].contains(&true) {
+            continue;
+        }
+        for (output, from) in outputs(&node.op, node.inputs.len(), node.outputs.len()).into_iter().enumerate()
+        {
+            if !flags[position][output] {
+                continue;
+            }
+            for (position, input) in node.inputs.iter().enumerate() {
+                flags[input.node as usize][input.output as usize] |= from.has(position);
+            }
+        }
+    }
+    flags
+}

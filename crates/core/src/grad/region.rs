@@ -1,0 +1,433 @@
+//! Regions in the making, and the few shapes of nodes that several rules make.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::loops::{self, LoopPlan};
+use super::{Walk, reach};
+use crate::builder::Builder;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::{Graph, Value, Values};
+use crate::op::{CondOp, CustomGradOp, Op, Padding, ReduceOp, Starts, WhileOp};
+use crate::region::Region;
+use crate::scalar::Scalar;
+use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
+
+/// A region whose inputs are declared one by one.
+pub(super) struct Draft {
+    pub graph: Graph,
+    inputs: Vec<TensorType>,
+}
+
+impl Draft {
+    /// A region without inputs.
+    pub fn new() -> Draft {
+        Draft { graph: Graph::new(), inputs: Vec::new() }
+    }
+
+    /// The next input.
+    pub fn input(&mut self, ty: TensorType) -> Value {
+        self.inputs.push(ty.clone());
+        self.graph.parameter(self.inputs.len() - 1, ty)
+    }
+
+    /// The region, without the nodes that neither a result nor an effect needs.
+    pub fn close(self, parameters: usize, results: &[Value]) -> Result<Region> {
+        let region = Region::new(self.graph, self.inputs, parameters, results.into());
+        let inputs: Vec<usize> = (0..region.inputs().len()).collect();
+        with_inputs(&region, &inputs, region.results())
+    }
+}
+
+/// A region with some of a region's results, from the inputs at `kept`, which are all that these results and
+/// the effects need.
+fn with_inputs(region: &Region, kept: &[usize], results: &[Value]) -> Result<Region> {
+    let nodes = region.graph().nodes();
+    let mut live = vec![false; nodes.len()];
+    for result in results {
+        live[result.node as usize] = true;
+    }
+    for (position, node) in nodes.iter().enumerate().rev() {
+        live[position] |= node.op.has_effect();
+        if live[position] {
+            node.inputs.iter().for_each(|input| live[input.node as usize] = true);
+        }
+    }
+    let mut graph = Graph::new();
+    let mut values: Vec<Values> = Vec::with_capacity(nodes.len());
+    for (node, live) in nodes.iter().zip(live) {
+        if !live {
+            values.push(Values::new());
+            continue;
+        }
+        graph.set_location(node.location.clone());
+        let mut op = node.op.clone();
+        if let Op::Parameter { index, .. } = &mut op {
+            *index = kept.iter().position(|input| input == index).expect("a needed input is kept");
+        }
+        let inputs: Values = node.inputs.iter().map(|&input| mapped(&values, input)).collect();
+        values.push(graph.push(op, &inputs)?);
+    }
+    graph.set_location(None);
+    let types = kept.iter().map(|&input| region.inputs()[input].clone()).collect();
+    let parameters = kept.iter().filter(|&&input| input < region.parameter_count()).count();
+    let results = results.iter().map(|&result| mapped(&values, result)).collect();
+    Ok(Region::new(graph, types, parameters, results))
+}
+
+fn mapped(values: &[Values], value: Value) -> Value {
+    values[value.node as usize][value.output as usize]
+}
+
+/// The inputs that a region's nodes mention.
+pub(super) fn used_inputs(region: &Region) -> Vec<bool> {
+    let mut used = vec![false; region.inputs().len()];
+    for node in region.graph().nodes() {
+        if let Op::Parameter { index, .. } = node.op {
+            used[index] = true;
+        }
+    }
+    used
+}
+
+/// A region with some of its results only.
+pub(super) fn with_results(region: &Region, results: &[usize]) -> Result<Region> {
+    let inputs: Vec<usize> = (0..region.inputs().len()).collect();
+    let results: Values = results.iter().map(|&result| region.results()[result]).collect();
+    with_inputs(region, &inputs, &results)
+}
+
+/// Whether a replayed region calls its hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HookCalls {
+    /// It does.
+    Keep,
+    /// It does not: it is run again only because of a gradient.
+    Drop,
+}
+
+/// A region's nodes in another graph.
+pub(super) struct Replayed {
+    pub results: Values,
+    /// What its loops keep for their reverse, by node.
+    pub loops: FxHashMap<u32, loops::Saved>,
+}
+
+/// Adds the nodes of a region to a graph.
+pub(super) fn inline(graph: &mut Graph, region: &Region, arguments: &[Value]) -> Result<Values> {
+    Ok(replay(graph, region, arguments, HookCalls::Keep, None)?.results)
+}
+
+/// Adds the nodes of a region to a graph. Where gradients are `wanted` of some inputs through some results,
+/// a loop in between is added in the form that keeps what its reverse needs.
+pub(super) fn replay(
+    graph: &mut Graph,
+    region: &Region,
+    arguments: &[Value],
+    hooks: HookCalls,
+    wanted: Option<(&[bool], &[bool])>,
+) -> Result<Replayed> {
+    let source = region.graph();
+    let is_loop = |op: &Op| if let Op::While(_) = op { true } else { false };
+    let has_loop = source.nodes().iter().any(|node| is_loop(&node.op));
+    let wanted = wanted.filter(|_| has_loop).map(|(inputs, results)| {
+        let is_wanted = |op: &Op| if let Op::Parameter { index, .. } = op { inputs[*index] } else { false };
+        let nodes = (0..source.len()).filter(|&node| is_wanted(&source.nodes()[node].op));
+        let wrt: Vec<Value> = nodes.map(|node| Value { node: node as u32, output: 0 }).collect();
+        let ends = region.results().iter().zip(results).filter(|(_, useful)| **useful);
+        let ends: Vec<Value> = ends.map(|(&value, _)| value).collect();
+        (reach::varied(source, &wrt), reach::useful(source, &ends))
+    });
+    let mut loops = FxHashMap::default();
+    let mut values: Vec<Values> = Vec::with_capacity(source.len());
+    let before = graph.set_location(None);
+    for (position, node) in source.nodes().iter().enumerate() {
+        let inputs: Values = node.inputs.iter().map(|&input| mapped(&values, input)).collect();
+        graph.set_location(node.location.clone().or_else(|| before.clone()));
+        if let Op::Parameter { index, .. } = &node.op {
+            values.push(SmallVec::from_elem(arguments[*index], 1));
+            continue;
+        }
+        if let (Op::Hook(_), HookCalls::Drop) = (&node.op, hooks) {
+            values.push(inputs);
+            continue;
+        }
+        let op = if hooks == HookCalls::Drop { without_hooks(&node.op)? } else { node.op.clone() };
+        let plan = if let (Op::While(op), Some((varied, useful))) = (&op, &wanted) {
+            let flag = |value: &Value| varied[value.node as usize][value.output as usize];
+            let from: Vec<bool> = node.inputs.iter().map(flag).collect();
+            let types: Vec<&TensorType> = node.inputs.iter().map(|&v| source.ty(v)).collect();
+            LoopPlan::new(op, &types, &from, &useful[position])?
+        } else {
+            None
+        };
+        let outputs = if let Some(plan) = plan {
+            let operands: Values =
+                inputs.iter().map(|&input| nameless(graph, input)).collect::<Result<_>>()?;
+            let (outputs, saved) = loops::forward(graph, plan, operands)?;
+            loops.insert(saved.node(), saved);
+            let shapes = node.outputs.iter().map(|ty| ty.shape.clone());
+            let named = outputs.into_iter().zip(shapes);
+            named
+                .map(|(value, shape)| graph.emit_one(Op::Reshape { shape }, &[value]))
+                .collect::<Result<_>>()?
+        } else {
+            graph.emit(op, &inputs)?.into_iter().collect()
+        };
+        values.push(outputs);
+    }
+    graph.set_location(before);
+    let results = region.results().iter().map(|&result| mapped(&values, result)).collect();
+    Ok(Replayed { results, loops })
+}
+
+/// An op whose regions call no hooks.
+pub(super) fn without_hooks(op: &Op) -> Result<Op> {
+    if !op.has_effect() {
+        return Ok(op.clone());
+    }
+    let silent = |region: &Arc<Region>| -> Result<Arc<Region>> {
+        let mut draft = Draft::new();
+        let arguments: Vec<Value> = region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
+        let replayed = replay(&mut draft.graph, region, &arguments, HookCalls::Drop, None)?;
+        Ok(Arc::new(draft.close(region.parameter_count(), &replayed.results)?))
+    };
+    Ok(match op {
+        Op::Cond(op) => Op::Cond(CondOp { branches: op.branches.iter().map(silent).collect::<Result<_>>()? }),
+        Op::While(op) => {
+            let (cond, body) = (silent(&op.cond)?, silent(&op.body)?);
+            Op::While(WhileOp { state: op.state, trips: op.trips, cond, body })
+        }
+        Op::CustomGrad(op) => {
+            let rule = silent(&op.rule)?;
+            Op::CustomGrad(CustomGradOp { values: op.values, inputs: op.inputs, rule })
+        }
+        Op::Hook(_)
+        | Op::Parameter { .. }
+        | Op::Constant(_)
+        | Op::Literal(_)
+        | Op::Iota { .. }
+        | Op::Eye { .. }
+        | Op::Unary(_)
+        | Op::Binary(_)
+        | Op::AsType { .. }
+        | Op::Bitcast { .. }
+        | Op::Select
+        | Op::Clip
+        | Op::Reshape { .. }
+        | Op::Squeeze { .. }
+        | Op::Broadcast { .. }
+        | Op::Transpose { .. }
+        | Op::Pad { .. }
+        | Op::Reverse { .. }
+        | Op::Concatenate { .. }
+        | Op::Stack { .. }
+        | Op::Slice { .. }
+        | Op::PutSlice { .. }
+        | Op::Reduce { .. }
+        | Op::ArgReduce { .. }
+        | Op::Dot { .. }
+        | Op::StopGrad
+        | Op::Mark { .. }
+        | Op::Block(_) => op.clone(),
+    })
+}
+
+/// The gradient of a region as a region.
+pub(super) struct Pullback {
+    /// From the region's inputs, the cotangents that were asked for and the seeds, to the gradients that flow.
+    pub region: Region,
+    /// For each variable, whether its gradient is among the results.
+    pub flows: Vec<bool>,
+}
+
+impl Pullback {
+    /// Differentiates a region with respect to the inputs `wrt`. There is an entry in `cotangents` for each
+    /// result, and one in `seeds` for each variable: the type of a cotangent that it has from elsewhere.
+    pub fn new(
+        region: &Region,
+        wrt: &[usize],
+        cotangents: &[Option<TensorType>],
+        seeds: &[Option<TensorType>],
+    ) -> Result<Pullback> {
+        let mut draft = Draft::new();
+        let arguments: Vec<Value> = region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
+        let g: Vec<_> = cotangents.iter().map(|ty| ty.clone().map(|ty| draft.input(ty))).collect();
+        let seeds: Vec<_> = seeds.iter().map(|ty| ty.clone().map(|ty| draft.input(ty))).collect();
+        let wanted: Vec<bool> = (0..arguments.len()).map(|input| wrt.contains(&input)).collect();
+        let useful: Vec<bool> = g.iter().map(Option::is_some).collect();
+        let graph = &mut draft.graph;
+        let forward = replay(graph, region, &arguments, HookCalls::Drop, Some((&wanted, &useful)))?;
+        let variables: Vec<Value> = wrt.iter().map(|&input| arguments[input]).collect();
+        let mut walk = Walk::new(graph, &variables, forward.loops);
+        // Seeds come first, so that what flows adds to them in place.
+        let pairs = variables.iter().zip(&seeds).chain(forward.results.iter().zip(&g));
+        for (&value, cotangent) in pairs {
+            if let Some(cotangent) = *cotangent {
+                walk.add(value, cotangent)?;
+            }
+        }
+        walk.run()?;
+        let gradients: Vec<Option<Value>> = variables.iter().map(|&value| walk.take(value)).collect();
+        let results: Values = gradients.iter().copied().flatten().collect();
+        let count = draft.inputs.len();
+        let flows = gradients.iter().map(Option::is_some).collect();
+        Ok(Pullback { region: draft.close(count, &results)?, flows })
+    }
+}
+
+/// Adds a loop, its regions made by closures from state and captures. State has no names. Captures that are
+/// used nowhere are left out.
+pub(super) fn while_(
+    graph: &mut Graph,
+    trips: Option<u64>,
+    state: &[Value],
+    captures: &[Value],
+    cond: impl FnOnce(&mut Graph, &[Value], &[Value]) -> Result<Value>,
+    body: impl FnOnce(&mut Graph, &[Value], &[Value]) -> Result<Vec<Value>>,
+) -> Result<Values> {
+    let types: Vec<TensorType> = state.iter().chain(captures).map(|&value| graph.ty(value).clone()).collect();
+    let open = || {
+        let mut draft = Draft::new();
+        draft.graph.set_location(graph.location().cloned());
+        let inputs: Vec<Value> = types.iter().map(|ty| draft.input(ty.clone())).collect();
+        (draft, inputs)
+    };
+    let (mut draft, inputs) = open();
+    let verdict = cond(&mut draft.graph, &inputs[..state.len()], &inputs[state.len()..])?;
+    let cond = draft.close(state.len(), &[verdict])?;
+    let (mut draft, inputs) = open();
+    let next = body(&mut draft.graph, &inputs[..state.len()], &inputs[state.len()..])?;
+    let next: Vec<Value> = next
+        .into_iter()
+        .zip(&types)
+        .map(|(value, ty)| convert(&mut draft.graph, value, ty.dtype))
+        .collect::<Result<_>>()?;
+    let body = draft.close(state.len(), &next)?;
+
+    let used: Vec<bool> = used_inputs(&cond).iter().zip(used_inputs(&body)).map(|(&a, b)| a || b).collect();
+    let kept: Vec<usize> = (0..types.len()).filter(|&input| input < state.len() || used[input]).collect();
+    let cond = Arc::new(with_inputs(&cond, &kept, cond.results())?);
+    let body = Arc::new(with_inputs(&body, &kept, body.results())?);
+    let operands: Values = kept
+        .iter()
+        .map(|&input| if input < state.len() { state[input] } else { captures[input - state.len()] })
+        .collect();
+    let op = Op::While(WhileOp { state: state.len(), trips, cond, body });
+    graph.push(op, &operands)
+}
+
+/// Adds a conditional on values. Captures that no branch uses are left out.
+pub(super) fn cond(
+    graph: &mut Graph,
+    predicates: &[Value],
+    captures: &[Value],
+    branches: &[Region],
+) -> Result<Values> {
+    let mut used = vec![false; captures.len()];
+    for branch in branches {
+        used.iter_mut().zip(used_inputs(branch)).for_each(|(used, here)| *used |= here);
+    }
+    let kept: Vec<usize> = (0..captures.len()).filter(|&capture| used[capture]).collect();
+    let branches = branches
+        .iter()
+        .map(|branch| Ok(Arc::new(with_inputs(branch, &kept, branch.results())?)))
+        .collect::<Result<_>>()?;
+    let captures = kept.iter().map(|&capture| captures[capture]);
+    let operands: Values = predicates.iter().copied().chain(captures).collect();
+    graph.push(Op::Cond(CondOp { branches }), &operands)
+}
+
+/// The value without names.
+pub(super) fn nameless(graph: &mut Graph, value: Value) -> Result<Value> {
+    let shape = graph.ty(value).shape.without_names();
+    graph.emit_one(Op::Reshape { shape }, &[value])
+}
+
+/// The value as another element type.
+pub(super) fn convert(graph: &mut Graph, value: Value, dtype: DType) -> Result<Value> {
+    graph.emit_one(Op::AsType { dtype }, &[value])
+}
+
+/// A scalar everywhere.
+pub(super) fn fill(graph: &mut Graph, scalar: Value, shape: &Shape) -> Result<Value> {
+    graph.emit_one(Op::Broadcast { shape: shape.clone(), axes: AxisList::new() }, &[scalar])
+}
+
+/// Zeros of a type.
+pub(super) fn zeros(graph: &mut Graph, ty: &TensorType) -> Result<Value> {
+    let zero = graph.scalar(Scalar::zero(ty.dtype))?;
+    fill(graph, zero, &ty.shape)
+}
+
+/// The sum over axes, which go.
+pub(super) fn sum(graph: &mut Graph, value: Value, axes: AxisList) -> Result<Value> {
+    if axes.is_empty() {
+        return Ok(value);
+    }
+    graph.emit_one(Op::Reduce { op: ReduceOp::Sum, axes, keep_axes: false }, &[value])
+}
+
+/// Sums over the axes along which something of the given sizes was broadcast, aligned at the end.
+pub(super) fn unbroadcast(graph: &mut Graph, value: Value, sizes: &[usize]) -> Result<Value> {
+    let shape = graph.ty(value).shape.clone();
+    if shape.sizes() == sizes {
+        return Ok(value);
+    }
+    let added = shape.rank() - sizes.len();
+    let stretched = |axis: &Axis| axis.index() < added || sizes[axis.index() - added] != shape[*axis];
+    let axes = shape.axes().filter(stretched).collect();
+    let value = sum(graph, value, axes)?;
+    graph.emit_one(Op::Reshape { shape: Shape::new(sizes) }, &[value])
+}
+
+/// The permutation that undoes another.
+pub(super) fn inverse(axes: &[Axis]) -> AxisList {
+    let mut inverse: AxisList = axes.into();
+    for (position, axis) in axes.iter().enumerate() {
+        inverse[axis.index()] = Axis(position);
+    }
+    inverse
+}
+
+/// A window of a value.
+pub(super) fn window(
+    graph: &mut Graph,
+    value: Value,
+    starts: Starts,
+    operands: &[Value],
+    lengths: Sizes,
+) -> Result<Value> {
+    let strides = SmallVec::from_elem(1, lengths.len());
+    let operands: Values = std::iter::once(value).chain(operands.iter().copied()).collect();
+    graph.emit_one(Op::Slice { starts, lengths, strides }, &operands)
+}
+
+/// Zeros with a window in them.
+pub(super) fn place(
+    graph: &mut Graph,
+    update: Value,
+    starts: Starts,
+    operands: &[Value],
+    shape: &Shape,
+) -> Result<Value> {
+    let TensorType { dtype, shape: inner } = graph.ty(update).clone();
+    if inner == *shape {
+        return Ok(update);
+    }
+    let zero = graph.scalar(Scalar::zero(dtype))?;
+    if let Starts::Static(starts) = &starts {
+        let padding = |axis: Axis| {
+            let low = starts[axis.index()];
+            Padding { low: low as i64, high: (shape[axis] - low - inner[axis]) as i64, interior: 0 }
+        };
+        let config = inner.axes().map(padding).collect();
+        return graph.emit_one(Op::Pad { config }, &[update, zero]);
+    }
+    let zeros = fill(graph, zero, shape)?;
+    let operands: Values = [zeros, update].into_iter().chain(operands.iter().copied()).collect();
+    graph.emit_one(Op::PutSlice { starts }, &operands)
+}
