@@ -98,7 +98,7 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
         if types.len() == count {
             Ok(())
         } else {
-            Err(format!("{} operands, {count} are required", types.len()))
+            Err(format!("the operands are {}, {count} must be given", list(types.iter().copied())))
         }
     };
     let ascending = |axes: &[Axis], rank: usize| {

@@ -38,7 +38,8 @@ pub fn build(
     let own = texts(expected.attributes().collect());
     let all = texts(attributes.iter().map(|(name, value)| (name.as_str(), value)).collect());
     if own != all {
-        return Err(format!("the attributes are {}, {name} has {}", all.join(", "), own.join(", ")));
+        let braces = |texts: Vec<String>| format!("{{{}}}", texts.join(", "));
+        return Err(format!("the attributes are {}, they must be {}", braces(all), braces(own)));
     }
     if expected.regions.len() != regions.len() {
         return Err(format!("{} regions, {name} has {}", regions.len(), expected.regions.len()));
@@ -266,7 +267,7 @@ impl Given<'_> {
         let (attr, ty) = (self.attr("bytes")?, self.out()?);
         let Attr::Bytes(bytes) = attr else { return Err(kind("bytes", attr, "bytes")) };
         if bytes.len() != ty.byte_size() {
-            return Err(format!("{} bytes for {ty}, {} are required", bytes.len(), ty.byte_size()));
+            return Err(format!("the elements have {} bytes, {ty} has {}", bytes.len(), ty.byte_size()));
         }
         // A packed element has a byte to itself, of which only some values mean anything.
         let is_whole = |byte: &u8| Scalar::from_bytes(ty.dtype, &[*byte]).to_bytes() == [*byte];

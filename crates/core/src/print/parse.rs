@@ -151,6 +151,8 @@ impl<'t> Parser<'t> {
     }
 
     fn ty(&mut self) -> Result<TensorType> {
+        self.peek();
+        let line = self.line;
         let name = self.name()?;
         let dtype: DType = name.parse().map_err(|_| self.error(format!("\"{name}\" is no dtype")))?;
         let mut axes: Vec<(usize, Option<Name>)> = Vec::new();
@@ -165,7 +167,11 @@ impl<'t> Parser<'t> {
             axes.push((self.index()?, name));
             self.require(']')?;
         }
-        TensorType::new(dtype, Shape::from_axes(axes)).map_err(|error| self.error(error.to_string()))
+        TensorType::new(dtype, Shape::from_axes(axes)).map_err(|error| {
+            // Looking for another axis has perhaps gone on to the next line.
+            self.line = line;
+            self.error(error.to_string())
+        })
     }
 
     fn types(&mut self) -> Result<Outputs> {
@@ -264,7 +270,9 @@ impl<'t> Parser<'t> {
         let found = values.iter().map(|&value| graph.ty(value));
         if !found.clone().eq(outputs) {
             let list: Vec<String> = found.map(TensorType::to_string).collect();
-            return Err(self.error(format!("{name}: it gives {}, another type is written", list.join(", "))));
+            let written: Vec<String> = outputs.iter().map(TensorType::to_string).collect();
+            let (gives, written) = (list.join(", "), written.join(", "));
+            return Err(self.error(format!("{name}: it gives ({gives}), the text says ({written})")));
         }
         Ok(())
     }

@@ -1,0 +1,94 @@
+//! What holds of every graph: it is legal, its text parses back, and passes keep its signature.
+
+mod common;
+
+use std::collections::BTreeSet;
+
+use common::{regions, scalars};
+use defn_core::form::{all_names, name};
+use defn_core::print::display;
+use defn_core::region::Region;
+use defn_core::{pass, verify};
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+fn is_legal(region: &Region) -> Result<(), TestCaseError> {
+    verify::verify(region).map_err(|problem| TestCaseError::fail(format!("{problem}\n{}", region.to_text())))
+}
+
+fn same_signature(old: &Region, new: &Region) -> Result<(), TestCaseError> {
+    is_legal(new)?;
+    prop_assert_eq!(old.inputs(), new.inputs());
+    prop_assert_eq!(old.parameter_count(), new.parameter_count());
+    prop_assert!(old.result_types().eq(new.result_types()));
+    prop_assert_eq!(old.has_effects() || !new.has_effects(), true, "a pass made an effect");
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn text_parses_back_to_an_equal_region(region in regions()) {
+        is_legal(&region)?;
+        let text = region.to_text();
+        let back = Region::from_text(&text).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+        prop_assert!(back == region, "{}", text);
+        prop_assert_eq!(back.structural_hash(), region.structural_hash());
+        prop_assert_eq!(back.to_text(), text);
+        let located = Region::from_text(&region.to_text_with_locations());
+        prop_assert!(located.unwrap() == region);
+    }
+
+    #[test]
+    fn passes_keep_the_signature(region in regions()) {
+        verify::set_always(true);
+        for pass in [pass::dce, pass::cse] {
+            let new = pass(&region).unwrap();
+            same_signature(&region, &new)?;
+            prop_assert!(new.graph().len() <= region.graph().len());
+            prop_assert!(pass(&new).unwrap() == new, "a second time changes nothing");
+        }
+        same_signature(&region, &pass::fold(&region, &scalars()).unwrap())?;
+        same_signature(&region, &pass::simplify(&region, &scalars()).unwrap())?;
+    }
+
+    #[test]
+    fn every_region_prints(region in regions()) {
+        let lines = display(&region, region.results());
+        // The types begin in one column, after at least three spaces.
+        let columns: BTreeSet<usize> =
+            lines.lines().map(|line| line.chars().count() - line.rsplit("   ").next().unwrap().chars().count()).collect();
+        prop_assert!(columns.len() <= 1, "{}", lines);
+    }
+
+    #[test]
+    fn a_damaged_text_is_refused_or_legal(region in regions(), cut in 0usize..4000, put in "[ -~\n]{0,4}") {
+        let mut text: Vec<char> = region.to_text().chars().collect();
+        let cut = cut % text.len();
+        let end = (cut + 2).min(text.len());
+        text.splice(cut..end, put.chars());
+        let text: String = text.into_iter().collect();
+        if let Ok(region) = Region::from_text(&text) {
+            is_legal(&region)?;
+        }
+    }
+}
+
+/// The random graphs are of no use if they lack an op.
+#[test]
+fn random_graphs_reach_every_op() {
+    fn collect(region: &Region, names: &mut BTreeSet<&'static str>) {
+        for node in region.graph().nodes() {
+            names.insert(name(&node.op));
+            node.op.regions().iter().for_each(|inner| collect(inner, names));
+        }
+    }
+    let mut runner = TestRunner::deterministic();
+    let mut names = BTreeSet::new();
+    for _ in 0..1500 {
+        collect(&regions().new_tree(&mut runner).unwrap().current(), &mut names);
+    }
+    assert_eq!(names, all_names().into_iter().collect());
+}
