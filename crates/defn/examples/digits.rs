@@ -74,9 +74,7 @@ fn adam(
 type Inputs = (Params<Expr>, Adam<Expr>, Expr, Expr, Expr);
 
 /// One step on one batch: the next parameters and state, the loss and the accuracy.
-fn train_step(
-    (params, state, images, labels, rate): Inputs,
-) -> (Params<Expr>, Adam<Expr>, Expr, Expr) {
+fn train_step((params, state, images, labels, rate): Inputs) -> (Params<Expr>, Adam<Expr>, Expr, Expr) {
     let ((loss, accuracy), gradient) = value_and_grad_of(
         &params,
         |params| loss_and_accuracy(&params, &images, &labels),
@@ -169,8 +167,7 @@ fn entry(archive: &[u8], name: &str) -> Result<Vec<u8>, Box<dyn Error>> {
         let (mut at, count) = (number(end + 16, 4)?, number(end + 10, 2)?);
         for _ in 0..count {
             let (stored, size) = (number(at + 10, 2)? == 0, number(at + 24, 4)?);
-            let (name_size, extra, comment) =
-                (number(at + 28, 2)?, number(at + 30, 2)?, number(at + 32, 2)?);
+            let (name_size, extra, comment) = (number(at + 28, 2)?, number(at + 30, 2)?, number(at + 32, 2)?);
             if archive.get(at + 46..at + 46 + name_size)? == name.as_bytes() && stored {
                 let local = number(at + 42, 4)?;
                 let start = local + 30 + number(local + 26, 2)? + number(local + 28, 2)?;
@@ -240,7 +237,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("epoch {:2}: loss {loss:.4}, accuracy {accuracy:.3}", epoch + 1);
     }
     let seconds = start.elapsed().as_secs_f64();
-    println!("{} steps in {seconds:.2} s: {:.3} ms a step", losses.len(), 1e3 * seconds / losses.len() as f64);
+    println!(
+        "{} steps in {seconds:.2} s: {:.3} ms a step",
+        losses.len(),
+        1e3 * seconds / losses.len() as f64
+    );
 
     if let Some(path) = options.log {
         let losses: Vec<String> = losses.iter().map(f32::to_string).collect();

@@ -104,6 +104,8 @@ impl From<&Tensor> for Expr {
     }
 }
 
+/// Of the number types only two have operators, so that a literal's type is never in doubt; the methods take more.
+///
 /// `$left op $right` for each pair of kinds of operand, as `$build` of the builder.
 macro_rules! operator {
     ($trait:ident $method:ident $build:ident: $($left:ty, $right:ty;)*) => {$(
@@ -129,8 +131,6 @@ macro_rules! operators {
             Expr, &Tensor; &Expr, &Tensor; &Tensor, Expr; &Tensor, &Expr;
             Expr, Tensor; &Expr, Tensor; Tensor, Expr; Tensor, &Expr;
             Expr, i32; &Expr, i32; i32, Expr; i32, &Expr;
-            Expr, i64; &Expr, i64; i64, Expr; i64, &Expr;
-            Expr, f32; &Expr, f32; f32, Expr; f32, &Expr;
             Expr, f64; &Expr, f64; f64, Expr; f64, &Expr;
         }
     )*};

@@ -35,6 +35,7 @@
 mod backend;
 mod control;
 mod expr;
+mod grad;
 mod jit;
 mod ops;
 mod tensor;
@@ -46,13 +47,16 @@ pub use defn_core::{
     Axes, Axis, AxisRef, DType, Error, ErrorClass, ErrorKind, Number, Result, Shape, TensorType,
 };
 pub use expr::{Expr, Operand};
+pub use grad::{grad, value_and_grad, value_and_grad_of};
 pub use jit::{Jit, jit};
 pub use tensor::{Element, Tensor};
 pub use tree::{Leaf, Tree, Visit, each};
 
 /// What most programs use: `use defn::prelude::*;`.
 pub mod prelude {
-    pub use crate::{Axes, DType, Expr, Tensor, cond, each, jit, tree, while_};
+    pub use crate::{
+        Axes, DType, Expr, Tensor, cond, each, grad, jit, tree, value_and_grad, value_and_grad_of, while_,
+    };
 }
 
 /// The core, for those who write backends, compilers and passes.
