@@ -1,5 +1,7 @@
 //! The backend: one op at a time, on buffers.
 
+mod structural;
+
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
@@ -62,17 +64,18 @@ impl Backend for CpuBackend {
 
             // shape
             Op::Reshape { .. } | Op::Squeeze { .. } => run.share(),
-            Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. }
-            | Op::PutSlice { .. } => run.refuse("it has no kernel for it"),
+            Op::Broadcast { axes, .. } => run.broadcast(axes),
+            Op::Transpose { axes } => run.transpose(axes),
+            Op::Pad { config } => run.pad(config),
+            Op::Reverse { axes } => run.reverse(axes),
+            Op::Concatenate { axis } => run.concatenate(*axis),
+            Op::Stack { axis, .. } => run.stack(*axis),
+            Op::Slice { starts, lengths, strides } => run.slice(starts, lengths, strides),
+            Op::PutSlice { starts } => run.put_slice(starts),
 
             // reduce
-            Op::Reduce { .. } | Op::ArgReduce { .. } => run.refuse("it has no kernel for it"),
+            Op::Reduce { op, axes, .. } => run.reduce(*op, axes),
+            Op::ArgReduce { op, axis, tie_break, .. } => run.arg_reduce((*op, *tie_break), *axis),
 
             // linalg
             Op::Dot { .. } => run.refuse("it has no kernel for it"),

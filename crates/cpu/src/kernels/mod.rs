@@ -7,6 +7,10 @@ mod element;
 pub(crate) mod elementwise;
 mod lanes;
 mod math;
+pub(crate) mod reduce;
+pub(crate) mod shape;
+#[cfg(test)]
+mod testing;
 mod tile;
 
 pub(crate) use cast::{CastFrom, E4m3, E5m2};

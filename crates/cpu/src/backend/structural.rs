@@ -1,0 +1,206 @@
+//! How the ops that move or fold elements run: what they share, what they need meanwhile, which kernel.
+
+use defn_core::backend::Buffers;
+use defn_core::op::{ArgOp, Padding, ReduceOp, Starts, TieBreak};
+use defn_core::{Axis, DType, Number, Result, Scalar, TensorType};
+use smallvec::{SmallVec, smallvec};
+
+use super::{Run, buffer, window};
+use crate::buffer::Storage;
+use crate::kernels::reduce;
+use crate::kernels::shape::{self, StridedCopy, gather, scatter};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+type Sizes = SmallVec<[usize; 6]>;
+
+/// Memory that a kernel needs while it runs.
+pub(super) struct Scratch {
+    ty: TensorType,
+    storage: Storage,
+}
+
+impl Scratch {
+    /// Room for the elements of `ty`.
+    pub(super) fn new(op: &'static str, ty: TensorType) -> Result<Scratch> {
+        let storage = Storage::allocate(op, ty.byte_size())?;
+        Ok(Scratch { ty, storage })
+    }
+
+    /// The elements of an operand as those of another dtype.
+    pub(super) fn converted(op: &'static str, x: View<'_>, dtype: DType, par: Par) -> Result<Scratch> {
+        let mut scratch = Scratch::new(op, x.ty().with_dtype(dtype)?)?;
+        shape::convert(x, &mut scratch.view_mut(), par);
+        Ok(scratch)
+    }
+
+    /// The room, to be written.
+    pub(super) fn view_mut(&mut self) -> ViewMut<'_> {
+        let start = self.storage.start_mut().expect("allocated memory is ours");
+        // SAFETY: it was allocated for the type, and the storage is borrowed while the view lives.
+        unsafe { ViewMut::new(&self.ty, start) }
+    }
+
+    /// The elements.
+    ///
+    /// # Safety
+    /// All of them were written.
+    pub(super) unsafe fn view(&self) -> View<'_> {
+        // SAFETY: it was allocated for the type; the caller promises that the bytes are initialised.
+        let bytes = unsafe { std::slice::from_raw_parts(self.storage.start(), self.ty.byte_size()) };
+        View::new(&self.ty, bytes)
+    }
+}
+
+/// Copies an operand to its place in the result, by way of the result's dtype where its own is another.
+fn put(op: &'static str, plan: &StridedCopy, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
+    let dtype = out.ty().dtype;
+    if x.ty().dtype == dtype {
+        shape::copy(plan, x, out, par);
+    } else {
+        let scratch = Scratch::converted(op, x, dtype, par)?;
+        // SAFETY: the conversion writes every element.
+        shape::copy(plan, unsafe { scratch.view() }, out, par);
+    }
+    Ok(())
+}
+
+/// Where a slice of `lengths` begins: as the program says, or as scalar operands do, moved into range.
+fn starts_of(starts: &Starts, dynamic: &[View<'_>], lengths: &[usize], sizes: &[usize]) -> Sizes {
+    match starts {
+        Starts::Static(starts) => starts.clone(),
+        Starts::Dynamic => {
+            let numbers = dynamic.iter().map(|x| match Scalar::from_bytes(x.ty().dtype, x.bytes()).value() {
+                Number::Int(start) => start,
+                Number::Float(_) | Number::Complex(_) => {
+                    unreachable!("starts are integers, and not {}", x.ty())
+                }
+            });
+            gather::clamp_starts(numbers, lengths, sizes)
+        }
+    }
+}
+
+impl Run<'_> {
+    fn sizes(&self) -> &[usize] {
+        self.operands[0].ty.shape.sizes()
+    }
+
+    fn result(&self) -> &[usize] {
+        self.outputs[0].shape.sizes()
+    }
+
+    pub(super) fn broadcast(self, axes: &[Axis]) -> Result<Buffers> {
+        let plan = gather::broadcast(self.sizes(), self.result(), axes);
+        self.gather(&plan)
+    }
+
+    pub(super) fn transpose(self, axes: &[Axis]) -> Result<Buffers> {
+        let plan = gather::transpose(self.sizes(), axes);
+        self.gather(&plan)
+    }
+
+    pub(super) fn reverse(self, axes: &[Axis]) -> Result<Buffers> {
+        let plan = gather::reverse(self.sizes(), axes);
+        self.gather(&plan)
+    }
+
+    pub(super) fn slice(self, starts: &Starts, lengths: &[usize], strides: &[usize]) -> Result<Buffers> {
+        let windows = self.windows()?;
+        let dynamic: SmallVec<[View<'_>; 3]> = self.operands[1..]
+            .iter()
+            .zip(&windows[1..])
+            .map(|(operand, window)| View::new(&operand.ty, window.bytes()))
+            .collect();
+        let starts = starts_of(starts, &dynamic, lengths, self.sizes());
+        let plan = gather::slice(self.sizes(), &starts, strides, self.result());
+        drop(dynamic);
+        self.gather(&plan)
+    }
+
+    /// Makes one copy of the first operand, of the result's dtype, that fills the result; or none, where the
+    /// elements lie as they should.
+    fn gather(self, plan: &StridedCopy) -> Result<Buffers> {
+        let ty = &self.outputs[0];
+        if let Some(first) = plan.shared() {
+            let whole = window(self.op, &self.operands[0])?;
+            let part = whole.part(first * ty.dtype.storage_bytes(), ty.byte_size());
+            return Ok(smallvec![buffer(part)]);
+        }
+        self.fresh(|views, out, par| {
+            shape::copy(plan, views[0], out, par);
+            Ok(())
+        })
+    }
+
+    pub(super) fn pad(self, config: &[Padding]) -> Result<Buffers> {
+        let op = self.op;
+        let plan = scatter::pad(self.sizes(), config, self.result());
+        self.fresh(|views, out, par| {
+            if plan.len() < out.ty().size() {
+                let value = Scratch::converted(op, views[1], out.ty().dtype, par)?;
+                // SAFETY: the conversion writes every element.
+                shape::fill(unsafe { value.view() }, out, par);
+            }
+            put(op, &plan, views[0], out, par)
+        })
+    }
+
+    pub(super) fn concatenate(self, axis: Axis) -> Result<Buffers> {
+        let op = self.op;
+        self.fresh(|views, out, par| {
+            let mut start = 0;
+            for x in views {
+                let shape = &x.ty().shape;
+                let plan = scatter::concatenate(shape.sizes(), axis, start, out.ty().shape.sizes());
+                put(op, &plan, *x, out, par)?;
+                start += shape[axis];
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn stack(self, axis: usize) -> Result<Buffers> {
+        let op = self.op;
+        self.fresh(|views, out, par| {
+            for (index, x) in views.iter().enumerate() {
+                let plan = scatter::stack(x.ty().shape.sizes(), axis, index, out.ty().shape.sizes());
+                put(op, &plan, *x, out, par)?;
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn put_slice(self, starts: &Starts) -> Result<Buffers> {
+        let op = self.op;
+        // Only elements of the result's dtype can stay where they are.
+        let candidates: &[usize] =
+            if self.operands[0].ty.dtype == self.outputs[0].dtype { &[0] } else { &[] };
+        self.in_place(candidates, |views, out, par| {
+            let (x, update) = (views[0], views[1]);
+            let (sizes, lengths) = (out.ty().shape.sizes(), update.ty().shape.sizes());
+            let starts = starts_of(starts, &views[2..], lengths, sizes);
+            if !x.is_aliased() {
+                shape::convert(x, out, par);
+            }
+            put(op, &scatter::put_slice(lengths, &starts, sizes), update, out, par)
+        })
+    }
+
+    pub(super) fn reduce(self, reduce_op: ReduceOp, axes: &[Axis]) -> Result<Buffers> {
+        let need = reduce::reduce_scratch(&self.operands[0].ty, axes, &self.outputs[0]);
+        let mut scratch = Scratch::new(self.op, need)?;
+        self.fresh(|views, out, par| {
+            reduce::reduce(reduce_op, views[0], axes, out, &mut scratch.view_mut(), par);
+            Ok(())
+        })
+    }
+
+    pub(super) fn arg_reduce(self, which: (ArgOp, TieBreak), axis: Option<Axis>) -> Result<Buffers> {
+        let mut scratch = Scratch::new(self.op, reduce::arg_scratch(&self.operands[0].ty, axis))?;
+        self.fresh(|views, out, par| {
+            reduce::arg_reduce(which, views[0], axis, out, &mut scratch.view_mut(), par);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,225 @@
+//! Where extreme elements are.
+
+use defn_core::op::{ArgOp, TieBreak};
+use defn_core::{Axis, DType, Shape, TensorType};
+
+use super::fold::{Fold, Greatest, Least, fold_slice};
+use super::layout::{CHUNK, Folding};
+use super::{read, store, with_real, write};
+use crate::kernels::{CastFrom, Element, Loader, Real, Source, TILE, with_compute};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// Columns that are searched side by side.
+const WIDTH: usize = 256;
+
+/// Results that are gathered before they are written.
+const BATCH: usize = 64;
+
+fn folding(x: &TensorType, axis: Option<Axis>) -> Folding {
+    match axis {
+        Some(axis) => Folding::new(x.shape.sizes(), &[axis]),
+        // The flat index: one axis that holds everything.
+        None => Folding::new(&[x.size()], &[Shape::new(&[1]).axis(0).expect("the rank is 1")]),
+    }
+}
+
+/// What [`arg_reduce`] keeps meanwhile: the winners of pieces of long rows, possibly none.
+pub(crate) fn arg_scratch(x: &TensorType, axis: Option<Axis>) -> TensorType {
+    let folding = folding(x, axis);
+    let long = folding.inner == 1 && folding.reduced > CHUNK;
+    let count = if long { folding.outer * folding.reduced.div_ceil(CHUNK) } else { 0 };
+    TensorType { dtype: DType::U64, shape: Shape::new(&[count]) }
+}
+
+/// The index of the extreme element along `axis`, or the flat one; NaN is more extreme than any number.
+pub(crate) fn arg_reduce(
+    (op, tie): (ArgOp, TieBreak),
+    x: View<'_>,
+    axis: Option<Axis>,
+    out: &mut ViewMut<'_>,
+    scratch: &mut ViewMut<'_>,
+    par: Par,
+) {
+    let folding = folding(x.ty(), axis);
+    debug_assert_eq!(folding.outputs(), out.ty().size(), "{} along {axis:?}", x.ty());
+    if folding.outputs() == 0 {
+        return;
+    }
+    assert!(folding.reduced > 0, "no element of {} is extreme along an empty axis", x.ty());
+    let dtype = x.ty().dtype;
+    let source = folding.source(x);
+    with_real!(dtype, C => match (op, tie) {
+        (ArgOp::Argmax, TieBreak::Low) => search::<Greatest<C>, false>(&source, dtype, &folding, out, scratch, par),
+        (ArgOp::Argmax, TieBreak::High) => search::<Greatest<C>, true>(&source, dtype, &folding, out, scratch, par),
+        (ArgOp::Argmin, TieBreak::Low) => search::<Least<C>, false>(&source, dtype, &folding, out, scratch, par),
+        (ArgOp::Argmin, TieBreak::High) => search::<Least<C>, true>(&source, dtype, &folding, out, scratch, par),
+    });
+}
+
+/// An element and where it is.
+#[derive(Clone, Copy)]
+struct Found<C> {
+    value: C,
+    index: u64,
+}
+
+/// Whether `next`, which comes later, takes the place of `best`.
+#[inline(always)]
+fn beats<F: Extreme, const LAST: bool>(best: F::Item, next: F::Item) -> bool {
+    let ties = LAST && next == best;
+    (F::precedes(next, best) | ties | next.nan()) & (LAST & next.nan() | !best.nan())
+}
+
+/// A fold that picks one of its elements.
+trait Extreme: Fold<Item: Real, Acc = <Self as Fold>::Item> {
+    /// Whether `a` is the more extreme number.
+    fn precedes(a: Self::Item, b: Self::Item) -> bool;
+}
+
+impl<C: Real> Extreme for Greatest<C> {
+    #[inline(always)]
+    fn precedes(a: C, b: C) -> bool {
+        a > b
+    }
+}
+
+impl<C: Real> Extreme for Least<C> {
+    #[inline(always)]
+    fn precedes(a: C, b: C) -> bool {
+        a < b
+    }
+}
+
+fn search<F: Extreme, const LAST: bool>(
+    source: &Source<'_>,
+    dtype: DType,
+    folding: &Folding,
+    out: &ViewMut<'_>,
+    scratch: &ViewMut<'_>,
+    par: Par,
+) {
+    let length = folding.reduced;
+    if folding.inner > 1 {
+        search_columns::<F, LAST>(source, dtype, folding, out, par);
+    } else if length <= CHUNK {
+        par.for_chunks(folding.outer, CHUNK / length, |outputs| {
+            let mut loader = Loader::new(source, dtype);
+            let mut batch = [0; BATCH];
+            for start in outputs.clone().step_by(BATCH) {
+                let batch = &mut batch[..BATCH.min(outputs.end - start)];
+                for (index, winner) in batch.iter_mut().enumerate() {
+                    *winner = search_row::<F, LAST>(&mut loader, (start + index) * length, 0, length).index;
+                }
+                // SAFETY: each output belongs to one chunk.
+                unsafe { store_indices(out, start, batch) };
+            }
+        });
+    } else {
+        let pieces = length.div_ceil(CHUNK);
+        par.for_chunks(folding.outer * pieces, 1, |chunk| {
+            let mut loader = Loader::new(source, dtype);
+            for place in chunk {
+                let from = place % pieces * CHUNK;
+                let (start, to) = (place / pieces * length, length.min(from + CHUNK));
+                let found = search_row::<F, LAST>(&mut loader, start, from, to);
+                // SAFETY: each piece belongs to one chunk.
+                unsafe { write(scratch, place, &[found.index]) };
+            }
+        });
+        let mut loader = Loader::new(source, dtype);
+        for output in 0..folding.outer {
+            // SAFETY: all pieces are written, and by nobody any more.
+            let winners: &[u64] = unsafe { read(scratch, output * pieces, pieces) };
+            let found = winners.iter().map(|&index| {
+                loader.seek(output * length + index as usize, 1);
+                Found { value: loader.tile()[0], index }
+            });
+            let best =
+                found.reduce(|best, next| if beats::<F, LAST>(best.value, next.value) { next } else { best });
+            let best = best.expect("a long row has pieces");
+            // SAFETY: nobody else writes the output.
+            unsafe { store_indices(out, output, &[best.index]) };
+        }
+    }
+}
+
+/// The extreme of elements `from..to` of the row that begins at `start`.
+fn search_row<F: Extreme, const LAST: bool>(
+    loader: &mut Loader<'_, F::Item>,
+    start: usize,
+    from: usize,
+    to: usize,
+) -> Found<F::Item> {
+    let mut best: Option<Found<F::Item>> = None;
+    for first in (from..to).step_by(TILE) {
+        loader.seek(start + first, TILE.min(to - first));
+        let tile = loader.tile();
+        // The extreme is found by a fold, which vectorises, and its place only where the tile has a winner.
+        let value = fold_slice::<F>(tile);
+        if best.is_some_and(|best| !beats::<F, LAST>(best.value, value)) {
+            continue;
+        }
+        let is_it = |&item: &F::Item| item == value || value.nan() && item.nan();
+        let place = if LAST { tile.iter().rposition(is_it) } else { tile.iter().position(is_it) };
+        let place = place.expect("the extreme of a tile is in it");
+        best = Some(Found { value, index: (first + place) as u64 });
+    }
+    best.expect("the row is not empty")
+}
+
+fn search_columns<F: Extreme, const LAST: bool>(
+    source: &Source<'_>,
+    dtype: DType,
+    folding: &Folding,
+    out: &ViewMut<'_>,
+    par: Par,
+) {
+    let &Folding { outer, reduced, inner, .. } = folding;
+    let strips = inner.div_ceil(WIDTH);
+    let work = inner.min(WIDTH) * reduced;
+    par.for_chunks(outer * strips, (CHUNK / work).max(1), |chunk| {
+        let mut loader = Loader::<F::Item>::new(source, dtype);
+        let (mut best, mut winners) = ([F::start(); WIDTH], [0u64; WIDTH]);
+        for place in chunk {
+            let (outer, column) = (place / strips, place % strips * WIDTH);
+            let width = WIDTH.min(inner - column);
+            let (best, winners) = (&mut best[..width], &mut winners[..width]);
+            for row in 0..reduced {
+                loader.seek((outer * reduced + row) * inner + column, width);
+                if row == 0 {
+                    best.copy_from_slice(loader.tile());
+                    winners.fill(0);
+                    continue;
+                }
+                for ((best, winner), &next) in best.iter_mut().zip(&mut *winners).zip(loader.tile()) {
+                    let wins = beats::<F, LAST>(*best, next);
+                    *best = if wins { next } else { *best };
+                    *winner = if wins { row as u64 } else { *winner };
+                }
+            }
+            // SAFETY: each strip belongs to one chunk.
+            unsafe { store_indices(out, outer * inner + column, winners) };
+        }
+    });
+}
+
+/// Writes indices as elements of the result's dtype.
+///
+/// # Safety
+/// Nobody else uses these elements of the result.
+unsafe fn store_indices(out: &ViewMut<'_>, start: usize, indices: &[u64]) {
+    let dtype = out.ty().dtype;
+    let small = dtype.is_float() && dtype.bits() < 32;
+    with_compute!(dtype, C => {
+        for (start, part) in (start..).step_by(BATCH).zip(indices.chunks(BATCH)) {
+            let mut values = [C::default(); BATCH];
+            for (value, &index) in values.iter_mut().zip(part) {
+                // By way of f32, the small floats would round twice.
+                *value = if small { CastFrom::cast_odd(index) } else { CastFrom::cast_from(index) };
+            }
+            // SAFETY: the caller's promise.
+            unsafe { store(out, start, &values[..part.len()]) };
+        }
+    });
+}

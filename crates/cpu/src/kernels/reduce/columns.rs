@@ -1,0 +1,142 @@
+//! Folds of elements that lie apart, many side by side.
+
+use defn_core::DType;
+
+use super::fold::{Cascade, Fold, RUN};
+use super::layout::{CHUNK, Folding};
+use super::{read, store, write};
+use crate::kernels::{Element, Loader, Source, TILE};
+use crate::par::Par;
+use crate::view::ViewMut;
+
+/// Columns that are folded side by side.
+const WIDTH: usize = 256;
+
+/// Levels of a cascade of columns: it takes `2^DEPTH - 1` runs.
+const DEPTH: usize = 11;
+
+/// The rows of one piece: a power of two of runs, so that pieces do not show in the order of the joins.
+fn piece_rows(folding: &Folding) -> usize {
+    (CHUNK / folding.inner.min(WIDTH)).max(RUN).next_power_of_two().min(RUN << (DEPTH - 1))
+}
+
+/// How many partial results [`columns`] keeps for the folding.
+pub(super) fn columns_scratch(folding: &Folding) -> usize {
+    let pieces = folding.reduced.div_ceil(piece_rows(folding));
+    if pieces > 1 { folding.outputs() * pieces } else { 0 }
+}
+
+/// Folds a folding whose inner size is greater than 1.
+pub(super) fn columns<F: Fold>(
+    source: &Source<'_>,
+    dtype: DType,
+    folding: &Folding,
+    out: &ViewMut<'_>,
+    scratch: &ViewMut<'_>,
+    par: Par,
+) {
+    let &Folding { outer, reduced, inner, .. } = folding;
+    let height = piece_rows(folding);
+    let (pieces, strips) = (reduced.div_ceil(height), inner.div_ceil(WIDTH));
+    let work = inner.min(WIDTH) * reduced.min(height);
+    par.for_chunks(outer * strips * pieces, (CHUNK / work).max(1), |chunk| {
+        let mut loader = Loader::new(source, dtype);
+        let mut total = [F::Acc::ZERO; WIDTH];
+        for place in chunk {
+            let (piece, strip, outer) = (place % pieces, place / pieces % strips, place / pieces / strips);
+            let (row, column) = (piece * height, strip * WIDTH);
+            let total = &mut total[..WIDTH.min(inner - column)];
+            let start = (outer * reduced + row) * inner + column;
+            fold_strip::<F>(&mut loader, start, inner, height.min(reduced - row), total);
+            // SAFETY: each strip of each piece belongs to one chunk.
+            unsafe {
+                if pieces == 1 {
+                    store(out, outer * inner + column, total);
+                } else {
+                    write(scratch, (outer * pieces + piece) * inner + column, total);
+                }
+            }
+        }
+    });
+    if pieces == 1 {
+        return;
+    }
+    par.for_chunks(outer * inner, (CHUNK / pieces).max(1), |outputs| {
+        for output in outputs {
+            let first = output / inner * pieces * inner + output % inner;
+            let mut cascade = Cascade::new();
+            for piece in 0..pieces {
+                // SAFETY: all pieces are written, and by nobody any more.
+                cascade.push::<F>(unsafe { read::<F::Acc>(scratch, first + piece * inner, 1) }[0]);
+            }
+            // SAFETY: each output belongs to one chunk.
+            unsafe { store(out, output, &[cascade.finish::<F>()]) };
+        }
+    });
+}
+
+/// Folds `rows` rows that are `step` apart into as many columns as `total` has, in pairs of runs.
+fn fold_strip<F: Fold>(
+    loader: &mut Loader<'_, F::Item>,
+    start: usize,
+    step: usize,
+    rows: usize,
+    total: &mut [F::Acc],
+) {
+    fold_run::<F>(loader, start, step, rows.min(RUN), total);
+    if rows <= RUN {
+        return;
+    }
+    let width = total.len();
+    let mut levels = [[F::Acc::ZERO; WIDTH]; DEPTH];
+    levels[0][..width].copy_from_slice(total);
+    let mut count = 1usize;
+    for first in (RUN..rows).step_by(RUN) {
+        fold_run::<F>(loader, start + first * step, step, RUN.min(rows - first), total);
+        let mut level = 0;
+        while count >> level & 1 == 1 {
+            join_later::<F>(&levels[level][..width], total);
+            level += 1;
+        }
+        levels[level][..width].copy_from_slice(total);
+        count += 1;
+    }
+    let mut set = (0..DEPTH).filter(|level| count >> level & 1 == 1);
+    let lowest = set.next().expect("at least one run was folded");
+    total.copy_from_slice(&levels[lowest][..width]);
+    for level in set {
+        join_later::<F>(&levels[level][..width], total);
+    }
+}
+
+/// Joins what was folded `before` with what followed.
+fn join_later<F: Fold>(before: &[F::Acc], after: &mut [F::Acc]) {
+    for (&first, second) in before.iter().zip(after) {
+        *second = F::join(first, *second);
+    }
+}
+
+/// Folds at most `RUN` rows, one after the other.
+fn fold_run<F: Fold>(
+    loader: &mut Loader<'_, F::Item>,
+    start: usize,
+    step: usize,
+    rows: usize,
+    total: &mut [F::Acc],
+) {
+    let width = total.len();
+    // Rows without gaps between them are read several at once.
+    let together = if width == step { (TILE / width).min(rows) } else { 1 };
+    for first in (0..rows).step_by(together) {
+        loader.seek(start + first * step, together.min(rows - first) * width);
+        for (index, row) in loader.tile().chunks_exact(width).enumerate() {
+            if first + index == 0 {
+                total.iter_mut().zip(row).for_each(|(total, &item)| *total = F::lift(item));
+            } else {
+                for (total, &item) in total.iter_mut().zip(row) {
+                    *total = F::join(*total, F::lift(item));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Folds of slices, in an order that follows the lengths only.
+
+use std::marker::PhantomData;
+
+use crate::kernels::{Element, Real};
+
+/// A fold: how elements are lifted into what accumulates, and how two of those are joined.
+///
+/// Joining is associative but for rounding; the kernels here choose the order.
+pub(super) trait Fold: 'static {
+    /// What is read.
+    type Item: Element;
+    /// What accumulates.
+    type Acc: Element;
+    /// What changes nothing.
+    fn start() -> Self::Acc;
+    /// One element.
+    fn lift(item: Self::Item) -> Self::Acc;
+    /// Two results, the earlier elements' first.
+    fn join(first: Self::Acc, second: Self::Acc) -> Self::Acc;
+}
+
+/// `a + b`.
+pub(super) struct Sum<C>(PhantomData<C>);
+/// `a * b`.
+pub(super) struct Product<C>(PhantomData<C>);
+/// The greater.
+pub(super) struct Greatest<C>(PhantomData<C>);
+/// The lesser.
+pub(super) struct Least<C>(PhantomData<C>);
+/// 1 unless one is 0.
+pub(super) struct All<C>(PhantomData<C>);
+/// 0 unless one is not 0.
+pub(super) struct Any<C>(PhantomData<C>);
+
+macro_rules! fold {
+    ($name:ident, $bound:ident, $acc:ty, $start:expr, $lift:expr, $join:expr) => {
+        impl<C: $bound> Fold for $name<C> {
+            type Item = C;
+            type Acc = $acc;
+            #[inline(always)]
+            fn start() -> $acc {
+                $start
+            }
+            #[inline(always)]
+            fn lift(item: C) -> $acc {
+                $lift(item)
+            }
+            #[inline(always)]
+            fn join(first: $acc, second: $acc) -> $acc {
+                $join(first, second)
+            }
+        }
+    };
+}
+fold!(Sum, Element, C, C::ZERO, std::convert::identity, C::plus);
+fold!(Product, Element, C, C::ONE, std::convert::identity, C::times);
+// The conversion saturates: an integer's least value, -inf for floats.
+fold!(Greatest, Real, C, C::cast_from(f64::NEG_INFINITY), std::convert::identity, C::greater);
+fold!(Least, Real, C, C::cast_from(f64::INFINITY), std::convert::identity, C::lesser);
+fold!(All, Element, u8, 1, |item: C| u8::from(item.truth()), |a, b| a & b);
+fold!(Any, Element, u8, 0, |item: C| u8::from(item.truth()), |a, b| a | b);
+
+/// How many elements one accumulator takes before its sum is joined with others: the error of a float sum
+/// grows with this, and with the logarithm of the length, not with the length.
+pub(super) const RUN: usize = 16;
+
+/// Accumulators side by side: enough to fill vector registers and hide the latency of an addition.
+const LANES: usize = 32;
+
+/// Folds one slice of at most a few tiles.
+#[inline]
+pub(super) fn fold_slice<F: Fold>(items: &[F::Item]) -> F::Acc {
+    if items.len() < 2 * LANES {
+        // The first element starts: `0 + -0` would lose the sign.
+        let Some((&first, rest)) = items.split_first() else { return F::start() };
+        return rest.iter().fold(F::lift(first), |acc, &item| F::join(acc, F::lift(item)));
+    }
+    let (lines, rest) = items.as_chunks::<LANES>();
+    let mut runs = lines.chunks(RUN).map(|run| {
+        let (first, others) = run.split_first().expect("chunks are not empty");
+        let mut lanes: [F::Acc; LANES] = std::array::from_fn(|i| F::lift(first[i]));
+        for line in others {
+            for (lane, &item) in lanes.iter_mut().zip(line) {
+                *lane = F::join(*lane, F::lift(item));
+            }
+        }
+        lanes
+    });
+    let mut total = runs.next().expect("there are two lines or more");
+    for run in runs {
+        join_all::<F>(&mut total, &run);
+    }
+    for (lane, &item) in total.iter_mut().zip(rest) {
+        *lane = F::join(*lane, F::lift(item));
+    }
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        let (low, high) = total.split_at_mut(width);
+        join_all::<F>(low, &high[..width]);
+    }
+    total[0]
+}
+
+/// Joins two rows of results, element by element.
+#[inline(always)]
+pub(super) fn join_all<F: Fold>(first: &mut [F::Acc], second: &[F::Acc]) {
+    for (a, &b) in first.iter_mut().zip(second) {
+        *a = F::join(*a, b);
+    }
+}
+
+/// How many levels a cascade has: it takes `2^LEVELS - 1` results.
+pub(super) const LEVELS: usize = 24;
+
+/// Joins a sequence of results in pairs, pairs of pairs and so on.
+pub(super) struct Cascade<A> {
+    /// Level i holds the join of `2^i` results if bit i of `count` is set.
+    levels: [A; LEVELS],
+    count: usize,
+}
+
+impl<A: Element> Cascade<A> {
+    pub(super) fn new() -> Cascade<A> {
+        Cascade { levels: [A::ZERO; LEVELS], count: 0 }
+    }
+
+    /// Takes the next result.
+    #[inline]
+    pub(super) fn push<F: Fold<Acc = A>>(&mut self, mut value: A) {
+        let mut level = 0;
+        while self.count >> level & 1 == 1 {
+            value = F::join(self.levels[level], value);
+            level += 1;
+        }
+        self.levels[level] = value;
+        self.count += 1;
+    }
+
+    /// The join of all results; the start where there were none.
+    pub(super) fn finish<F: Fold<Acc = A>>(self) -> A {
+        let mut set = (0..LEVELS).filter(|level| self.count >> level & 1 == 1);
+        let Some(lowest) = set.next() else { return F::start() };
+        set.fold(self.levels[lowest], |acc, level| F::join(self.levels[level], acc))
+    }
+}

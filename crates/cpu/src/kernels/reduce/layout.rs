@@ -1,0 +1,63 @@
+//! How the elements of an operand lie for a reduction.
+
+use defn_core::Axis;
+use smallvec::SmallVec;
+
+use crate::kernels::shape::Layout;
+use crate::kernels::{Source, TILE};
+use crate::view::View;
+
+/// Elements that one thread folds at a time, whatever the number of threads: results must not depend on it.
+pub(super) const CHUNK: usize = 64 * TILE;
+
+/// From this many on, kept elements that lie side by side are folded side by side.
+const LEAST_INNER: usize = 8;
+
+/// An operand seen as `[outer][reduced][inner]`: of each outer and inner index, all reduced ones are folded.
+/// The result's order is `[outer][inner]`.
+#[derive(Clone, Debug)]
+pub(super) struct Folding {
+    pub(super) outer: usize,
+    pub(super) reduced: usize,
+    pub(super) inner: usize,
+    sizes: SmallVec<[usize; 6]>,
+    strides: SmallVec<[isize; 6]>,
+}
+
+impl Folding {
+    /// The folding of `sizes` over `axes`.
+    pub(super) fn new(sizes: &[usize], axes: &[Axis]) -> Folding {
+        let layout = Layout::contiguous(sizes);
+        let reduces = |axis: usize| axes.iter().any(|reduced| reduced.index() == axis);
+        let rank = sizes.len();
+        // Trailing axes that are kept, if they are wide enough together; the others are moved to the front.
+        let mut first_inner = (0..rank).rev().find(|&axis| reduces(axis)).map_or(rank, |axis| axis + 1);
+        if sizes[first_inner..].iter().product::<usize>() < LEAST_INNER {
+            first_inner = rank;
+        }
+        let parts = [
+            (0..first_inner).filter(|&axis| !reduces(axis)).collect::<SmallVec<[usize; 6]>>(),
+            (0..first_inner).filter(|&axis| reduces(axis)).collect(),
+            (first_inner..rank).collect(),
+        ];
+        let count = |part: &[usize]| part.iter().map(|&axis| sizes[axis]).product();
+        let order = parts.iter().flatten();
+        Folding {
+            outer: count(&parts[0]),
+            reduced: count(&parts[1]),
+            inner: count(&parts[2]),
+            sizes: order.clone().map(|&axis| sizes[axis]).collect(),
+            strides: order.map(|&axis| layout.strides[axis]).collect(),
+        }
+    }
+
+    /// How many results there are.
+    pub(super) fn outputs(&self) -> usize {
+        self.outer * self.inner
+    }
+
+    /// The elements in the order `[outer][reduced][inner]`.
+    pub(super) fn source<'a>(&self, view: View<'a>) -> Source<'a> {
+        Source::strided(view, 0, &self.sizes, &self.strides)
+    }
+}

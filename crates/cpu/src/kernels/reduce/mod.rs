@@ -1,0 +1,185 @@
+//! Folds over axes, in an order that follows the shape only: results do not depend on the number of threads.
+//!
+//! An operand is seen as `[outer][reduced][inner]`. Small floats accumulate in f32 and round once; float sums
+//! are joined in pairs of short runs, so that their error does not grow with the length.
+
+mod arg;
+mod columns;
+mod fold;
+mod layout;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use arg::{arg_reduce, arg_scratch};
+
+use defn_core::op::ReduceOp;
+use defn_core::{Axis, DType, Shape, TensorType};
+use fold::{All, Any, Fold, Greatest, Least, Product, Sum};
+use layout::Folding;
+
+use crate::kernels::{Element, with_compute};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// Runs the body with `$C` standing for the type in which elements of an ordered dtype are computed.
+macro_rules! with_real {
+    ($dtype:expr, $C:ident => $body:expr) => {{
+        use ::defn_core::DType::*;
+        match $dtype {
+            U2 | U4 | U8 => {
+                type $C = u8;
+                $body
+            }
+            U16 => {
+                type $C = u16;
+                $body
+            }
+            U32 => {
+                type $C = u32;
+                $body
+            }
+            U64 => {
+                type $C = u64;
+                $body
+            }
+            S2 | S4 | S8 => {
+                type $C = i8;
+                $body
+            }
+            S16 => {
+                type $C = i16;
+                $body
+            }
+            S32 => {
+                type $C = i32;
+                $body
+            }
+            S64 => {
+                type $C = i64;
+                $body
+            }
+            F8E5M2 | F8E4M3FN | F16 | BF16 | F32 => {
+                type $C = f32;
+                $body
+            }
+            F64 => {
+                type $C = f64;
+                $body
+            }
+            C64 | C128 => unreachable!("complex numbers have no order"),
+        }
+    }};
+}
+use with_real;
+
+/// The dtype in which results of `dtype` accumulate.
+fn accumulator(dtype: DType) -> DType {
+    match dtype {
+        DType::F8E5M2 | DType::F8E4M3FN | DType::F16 | DType::BF16 => DType::F32,
+        other => other,
+    }
+}
+
+/// What [`reduce`] keeps meanwhile: partial results of a dtype, possibly none.
+pub(crate) fn reduce_scratch(operand: &TensorType, axes: &[Axis], out: &TensorType) -> TensorType {
+    let folding = Folding::new(operand.shape.sizes(), axes);
+    let count = if folding.reduced == 0 || folding.outputs() == 0 {
+        0
+    } else if folding.inner > 1 {
+        columns::columns_scratch(&folding)
+    } else {
+        rows::rows_scratch(&folding)
+    };
+    let dtype = accumulator(out.dtype);
+    TensorType { dtype, shape: Shape::new(&[count]) }
+}
+
+/// Folds `x` over `axes`. Without elements to fold the results are what changes nothing: 0 for a sum.
+pub(crate) fn reduce(
+    op: ReduceOp,
+    x: View<'_>,
+    axes: &[Axis],
+    out: &mut ViewMut<'_>,
+    scratch: &mut ViewMut<'_>,
+    par: Par,
+) {
+    let folding = Folding::new(x.ty().shape.sizes(), axes);
+    debug_assert_eq!(folding.outputs(), out.ty().size(), "{} over {axes:?}", x.ty());
+    let (from, to) = (x.ty().dtype, accumulator(out.ty().dtype));
+    let run = Run { x, folding, out, scratch, par };
+    match op {
+        ReduceOp::Sum => with_compute!(to, C => run.fold::<Sum<C>>(to)),
+        ReduceOp::Product => with_compute!(to, C => run.fold::<Product<C>>(to)),
+        ReduceOp::ReduceMax => with_real!(to, C => run.fold::<Greatest<C>>(to)),
+        ReduceOp::ReduceMin => with_real!(to, C => run.fold::<Least<C>>(to)),
+        ReduceOp::All => with_compute!(from, C => run.fold::<All<C>>(from)),
+        ReduceOp::Any => with_compute!(from, C => run.fold::<Any<C>>(from)),
+    }
+}
+
+/// One reduction.
+struct Run<'r, 'a> {
+    x: View<'a>,
+    folding: Folding,
+    out: &'r ViewMut<'a>,
+    scratch: &'r ViewMut<'a>,
+    par: Par,
+}
+
+impl Run<'_, '_> {
+    /// Folds elements that are read as `dtype`.
+    fn fold<F: Fold>(self, dtype: DType) {
+        let Run { x, folding, out, scratch, par } = self;
+        if folding.outputs() == 0 {
+            return;
+        }
+        if folding.reduced == 0 {
+            for output in 0..folding.outputs() {
+                // SAFETY: the view is borrowed mutably, and one thread writes.
+                unsafe { store(out, output, &[F::start()]) };
+            }
+            return;
+        }
+        let source = folding.source(x);
+        if folding.inner > 1 {
+            columns::columns::<F>(&source, dtype, &folding, out, scratch, par);
+        } else {
+            rows::rows::<F>(&source, dtype, &folding, out, scratch, par);
+        }
+    }
+}
+
+/// Writes results from position `start` on, rounded to the result's dtype.
+///
+/// # Safety
+/// Nobody else uses these elements of the result.
+unsafe fn store<C: Element>(out: &ViewMut<'_>, start: usize, values: &[C]) {
+    let dtype = out.ty().dtype;
+    if dtype == C::DTYPE {
+        // SAFETY: the caller's promise.
+        unsafe { write(out, start, values) };
+    } else {
+        let width = dtype.storage_bytes();
+        // SAFETY: the caller's promise.
+        C::encode(values, dtype, unsafe { out.part_bytes(start * width, values.len() * width) });
+    }
+}
+
+/// Writes elements as they are.
+///
+/// # Safety
+/// Nobody else uses these elements.
+unsafe fn write<C: Element>(out: &ViewMut<'_>, start: usize, values: &[C]) {
+    // SAFETY: the caller's promise.
+    unsafe { out.part(start, values.len()) }.write_copy_of_slice(values);
+}
+
+/// Elements that were written.
+///
+/// # Safety
+/// They were, and nobody writes them meanwhile.
+unsafe fn read<'a, C: Element>(scratch: &'a ViewMut<'_>, start: usize, len: usize) -> &'a [C] {
+    // SAFETY: the caller's promise.
+    unsafe { scratch.part::<C>(start, len).assume_init_ref() }
+}

@@ -1,0 +1,97 @@
+//! Folds of elements that are read one after the other.
+
+use defn_core::DType;
+
+use super::fold::{Cascade, Fold, fold_slice};
+use super::layout::{CHUNK, Folding};
+use super::{read, store, write};
+use crate::kernels::{Element, Loader, Source, TILE};
+use crate::par::Par;
+use crate::view::ViewMut;
+
+/// Results that are gathered before they are written.
+const BATCH: usize = 64;
+
+/// How many partial results [`rows`] keeps for the folding.
+pub(super) fn rows_scratch(folding: &Folding) -> usize {
+    if folding.reduced > CHUNK { folding.outer * folding.reduced.div_ceil(CHUNK) } else { 0 }
+}
+
+/// Folds a folding whose inner size is 1.
+pub(super) fn rows<F: Fold>(
+    source: &Source<'_>,
+    dtype: DType,
+    folding: &Folding,
+    out: &ViewMut<'_>,
+    scratch: &ViewMut<'_>,
+    par: Par,
+) {
+    let length = folding.reduced;
+    if length <= CHUNK {
+        par.for_chunks(folding.outer, CHUNK / length, |outputs| {
+            let mut loader = Loader::new(source, dtype);
+            let mut results = [F::Acc::ZERO; BATCH];
+            for start in outputs.clone().step_by(BATCH) {
+                let results = &mut results[..BATCH.min(outputs.end - start)];
+                fold_rows::<F>(&mut loader, start, length, results);
+                // SAFETY: each output belongs to one chunk.
+                unsafe { store(out, start, results) };
+            }
+        });
+        return;
+    }
+    // Long rows: partial results of pieces, then their join.
+    let pieces = length.div_ceil(CHUNK);
+    par.for_chunks(folding.outer * pieces, 1, |chunk| {
+        let mut loader = Loader::new(source, dtype);
+        for place in chunk {
+            let (output, piece) = (place / pieces, place % pieces);
+            let from = piece * CHUNK;
+            let value = fold_row::<F>(&mut loader, output * length + from, CHUNK.min(length - from));
+            // SAFETY: each piece belongs to one chunk.
+            unsafe { write(scratch, place, &[value]) };
+        }
+    });
+    for output in 0..folding.outer {
+        // SAFETY: all pieces are written, and by nobody any more.
+        let partial: &[F::Acc] = unsafe { read(scratch, output * pieces, pieces) };
+        let mut cascade = Cascade::new();
+        partial.iter().for_each(|&value| cascade.push::<F>(value));
+        // SAFETY: nobody else writes the output.
+        unsafe { store(out, output, &[cascade.finish::<F>()]) };
+    }
+}
+
+/// Folds rows of `length` from the row `first` on, one for each result.
+fn fold_rows<F: Fold>(loader: &mut Loader<'_, F::Item>, first: usize, length: usize, results: &mut [F::Acc]) {
+    if 2 * length > TILE {
+        for (row, result) in (first..).zip(results) {
+            *result = fold_row::<F>(loader, row * length, length);
+        }
+        return;
+    }
+    // Several short rows are read at once.
+    let together = TILE / length;
+    for (index, results) in results.chunks_mut(together).enumerate() {
+        let rows = results.len();
+        loader.seek((first + index * together) * length, rows * length);
+        let tile = loader.tile();
+        for (row, result) in tile.chunks_exact(length).zip(results) {
+            *result = fold_slice::<F>(row);
+        }
+    }
+}
+
+/// Folds one row, or a piece of it.
+fn fold_row<F: Fold>(loader: &mut Loader<'_, F::Item>, start: usize, length: usize) -> F::Acc {
+    if length <= TILE {
+        loader.seek(start, length);
+        return fold_slice::<F>(loader.tile());
+    }
+    let mut cascade = Cascade::new();
+    for from in (0..length).step_by(TILE) {
+        loader.seek(start + from, TILE.min(length - from));
+        cascade.push::<F>(fold_slice::<F>(loader.tile()));
+    }
+    cascade.finish::<F>()
+}

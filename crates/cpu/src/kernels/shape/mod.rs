@@ -1,0 +1,66 @@
+//! Ops that move elements without computing. Elements move by their width, whatever they are.
+//!
+//! Every op is one or more [`StridedCopy`]: [`gather`] makes those that read in some order and write the whole
+//! result, [`scatter`] those that write a part of it. Operands have the result's element type.
+
+pub(crate) mod gather;
+pub(crate) mod scatter;
+mod strided;
+
+pub(crate) use strided::{Layout, StridedCopy};
+
+use crate::kernels::{Loader, Source, TILE, fill_tiles, with_compute, with_width};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// Makes one copy from an operand to the result, of one element type.
+pub(crate) fn copy(plan: &StridedCopy, from: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+    let (from_dtype, dtype) = (from.ty().dtype, out.ty().dtype);
+    assert_eq!(from_dtype.storage_bytes(), dtype.storage_bytes(), "{from_dtype} moves to {dtype}");
+    with_width!(dtype, T => plan.run::<T>(from.slice(), out.slice(), par));
+}
+
+/// Writes one element, a scalar, to every place of the result.
+pub(crate) fn fill(value: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+    let sizes = [out.ty().size()];
+    let from = Layout { offset: 0, strides: smallvec::smallvec![0] };
+    copy(&StridedCopy::new(&sizes, &from, &Layout::contiguous(&sizes)), value, out, par);
+}
+
+/// Elements that one thread converts at a time.
+const GRAIN: usize = 32 * TILE;
+
+/// Writes the elements of an operand, in their order, as elements of the result's dtype.
+pub(crate) fn convert(x: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+    let dtype = out.ty().dtype;
+    let source = Source::broadcast(x, x.ty().shape.sizes());
+    with_compute!(dtype, C => fill_tiles(
+        out,
+        par,
+        GRAIN,
+        || Loader::<C>::new(&source, dtype),
+        |loader, start, len| loader.seek(start, len),
+        |loader, tile| {
+            tile.write_copy_of_slice(loader.tile());
+        },
+    ));
+}
+
+#[cfg(test)]
+mod tests_support {
+    use std::mem::MaybeUninit;
+
+    use super::*;
+
+    /// What stands in a result where nothing was written.
+    pub(super) const UNTOUCHED: usize = usize::MAX;
+
+    /// Copies a tensor whose elements are their own row-major positions.
+    pub(super) fn run(plan: &StridedCopy, operand: &[usize], result: &[usize]) -> Vec<usize> {
+        let from: Vec<u64> = (0..operand.iter().product::<usize>() as u64).collect();
+        let mut out = vec![MaybeUninit::new(UNTOUCHED as u64); result.iter().product()];
+        plan.run(&from, &mut out, Par::Serial);
+        // SAFETY: every element was initialised.
+        out.into_iter().map(|x| unsafe { x.assume_init() } as usize).collect()
+    }
+}
