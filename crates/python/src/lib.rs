@@ -1,1 +1,32 @@
-//! Placeholder
+//! `defn._core`: what Python sees of the core. Conversions and handles; no numerical logic.
+
+mod array;
+mod born;
+mod build;
+mod catalogue;
+mod convert;
+mod dtype;
+mod error;
+mod index;
+mod location;
+mod misuse;
+mod ops;
+mod place;
+mod read;
+mod show;
+mod tensor;
+
+use pyo3::prelude::*;
+
+/// The extension module.
+#[pymodule(gil_used = false)]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    module.add_class::<dtype::PyDType>()?;
+    module.add_class::<tensor::PyTensor>()?;
+    module.add("dtypes", dtype::all(py)?)?;
+    module.add_function(wrap_pyfunction!(dtype::dtype_of, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor::rebuild, module)?)?;
+    ops::add(module)?;
+    catalogue::add(module)
+}

@@ -1,0 +1,244 @@
+//! NumPy arrays: read in place or copied, and made as read-only views of a tensor's memory.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use defn_core::backend::HostMemory;
+use defn_core::{DType, Shape, TensorType};
+use numpy::npyffi::{self, PY_ARRAY_API};
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyMemoryView};
+
+use crate::dtype;
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+
+/// An array whose elements have a counterpart here.
+pub(crate) struct View<'py> {
+    array: Bound<'py, PyUntypedArray>,
+    dtype: DType,
+    swapped: bool,
+}
+
+/// Whether an object is a NumPy array.
+pub(crate) fn is_array(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyUntypedArray>()
+}
+
+/// Whether an object is a NumPy scalar, such as `np.float64(1)`.
+pub(crate) fn is_scalar(value: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: the API table is loaded on demand, and the type object lives as long as NumPy.
+    unsafe {
+        let generic = npyffi::get_type_object(value.py(), npyffi::NpyTypes::PyGenericArrType_Type);
+        ffi::PyObject_TypeCheck(value.as_ptr(), generic) != 0
+    }
+}
+
+/// The array that an object is or offers: by `__array__`, the buffer protocol or DLPack.
+pub(crate) fn find<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyUntypedArray>>> {
+    if let Ok(array) = value.cast::<PyUntypedArray>() {
+        return Ok(Some(array.clone()));
+    }
+    let py = value.py();
+    let numpy = py.import("numpy")?;
+    // SAFETY: the object is alive.
+    let is_buffer = unsafe { ffi::PyObject_CheckBuffer(value.as_ptr()) } != 0;
+    let made = if is_scalar(value)
+        || value.hasattr(intern!(py, "__array__"))?
+        || value.hasattr(intern!(py, "__array_interface__"))?
+    {
+        numpy.call_method1(intern!(py, "asarray"), (value,))?
+    } else if is_buffer {
+        numpy.call_method1(intern!(py, "asarray"), (PyMemoryView::from(value)?,))?
+    } else if value.hasattr(intern!(py, "__dlpack__"))? {
+        numpy.call_method1(intern!(py, "from_dlpack"), (value,))?
+    } else {
+        return Ok(None);
+    };
+    Ok(Some(made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?))
+}
+
+impl<'py> View<'py> {
+    /// Looks at an array.
+    ///
+    /// # Errors
+    /// Elements that have no counterpart.
+    pub(crate) fn new(array: Bound<'py, PyUntypedArray>) -> Fallible<View<'py>> {
+        let descriptor = array.dtype();
+        let Some(dtype) = dtype::from_descriptor(&descriptor) else {
+            return Err(Misuse::ArrayDType { got: descriptor.str()?.to_string() }.into());
+        };
+        let swapped = descriptor.is_native_byteorder() == Some(false);
+        Ok(View { array, dtype, swapped })
+    }
+
+    /// The type of a tensor with these elements.
+    pub(crate) fn ty(&self) -> Fallible<TensorType> {
+        Ok(TensorType::new(self.dtype, Shape::new(self.array.shape()))?)
+    }
+
+    /// Why the memory cannot serve as a tensor's as it lies, if so.
+    pub(crate) fn obstacle(&self) -> Option<&'static str> {
+        if self.swapped {
+            Some("its bytes are in the other order")
+        } else if !self.array.is_c_contiguous() {
+            Some("its elements do not lie one after the other")
+        } else if !self.array.is_aligned() {
+            Some("its memory is not aligned")
+        } else {
+            None
+        }
+    }
+
+    /// Whether nothing can write the memory any more: read-only views down to immutable bytes or a tensor.
+    pub(crate) fn is_immutable(&self) -> bool {
+        let mut array = self.array.clone();
+        loop {
+            // SAFETY: the array is alive.
+            let flags = unsafe { (*npyffi::_PyArray_GET_ITEM_DATA(array.as_array_ptr())).flags };
+            if flags & npyffi::NPY_ARRAY_WRITEABLE != 0 {
+                return false;
+            }
+            let Ok(base) = array.getattr(intern!(array.py(), "base")) else {
+                return false;
+            };
+            if base.is_instance_of::<PyBytes>() || base.is_instance_of::<Memory>() {
+                return true;
+            }
+            // An array that owns its memory may be made writeable again.
+            match base.cast_into::<PyUntypedArray>() {
+                Ok(base) => array = base,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// The memory itself, kept alive by the result. The caller has checked [`View::obstacle`].
+    pub(crate) fn borrow(&self) -> Fallible<HostMemory> {
+        let bytes = self.ty()?.byte_size();
+        let array = self.array.clone().into_any().unbind();
+        Ok(HostMemory::new(Arc::new(Lent { start: self.data(), bytes, _array: array })))
+    }
+
+    /// The elements in memory order and native byte order.
+    pub(crate) fn copy(&self) -> Fallible<Vec<u8>> {
+        let ty = self.ty()?;
+        let width = ty.dtype.storage_bytes();
+        let mut out: Vec<u8> = Vec::new();
+        out.try_reserve_exact(ty.byte_size()).map_err(|_| defn_core::ErrorKind::OutOfMemory {
+            op: "tensor",
+            requested: ty.byte_size(),
+            available: 0,
+        })?;
+        if self.array.is_c_contiguous() {
+            // SAFETY: a C-contiguous array has this many bytes from its data pointer on, and the thread is
+            // attached, so that no Python code frees them meanwhile.
+            out.extend_from_slice(unsafe { std::slice::from_raw_parts(self.data(), ty.byte_size()) });
+        } else {
+            self.gather(width, &mut out);
+        }
+        if self.swapped {
+            let part = if ty.dtype.is_complex() { width / 2 } else { width };
+            out.chunks_exact_mut(part).for_each(<[u8]>::reverse);
+        }
+        Ok(out)
+    }
+
+    /// Appends the elements one by one, in row-major order.
+    fn gather(&self, width: usize, out: &mut Vec<u8>) {
+        let (sizes, strides) = (self.array.shape(), self.array.strides());
+        if sizes.contains(&0) {
+            return;
+        }
+        let mut index = vec![0usize; sizes.len()];
+        let mut offset = 0isize;
+        loop {
+            // SAFETY: every index is below its axis' size, so the element lies inside the array's memory; bytes
+            // may be read at any alignment.
+            out.extend_from_slice(unsafe { std::slice::from_raw_parts(self.data().offset(offset), width) });
+            let mut axis = sizes.len();
+            loop {
+                if axis == 0 {
+                    return;
+                }
+                axis -= 1;
+                index[axis] += 1;
+                offset += strides[axis];
+                if index[axis] < sizes[axis] {
+                    break;
+                }
+                offset -= strides[axis] * sizes[axis] as isize;
+                index[axis] = 0;
+            }
+        }
+    }
+
+    fn data(&self) -> *const u8 {
+        // SAFETY: the array is alive.
+        let data = unsafe { (*npyffi::_PyArray_GET_ITEM_DATA(self.array.as_array_ptr())).data };
+        if data.is_null() { std::ptr::NonNull::<u8>::dangling().as_ptr() } else { data.cast() }
+    }
+}
+
+/// The memory of an array, which it keeps alive.
+struct Lent {
+    start: *const u8,
+    bytes: usize,
+    _array: Py<PyAny>,
+}
+
+// SAFETY: the memory belongs to the array, which is kept alive; it is only read. Whoever lends an array that
+// can be written promises not to write it meanwhile.
+unsafe impl Send for Lent {}
+// SAFETY: as above.
+unsafe impl Sync for Lent {}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: a C-contiguous array has this many bytes from its data pointer on, and it is kept alive.
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
+    }
+}
+
+/// What keeps a tensor's memory alive under a NumPy array. It offers no buffer, so that NumPy never lets
+/// the array be made writeable.
+#[pyclass(frozen, module = "defn._core")]
+pub(crate) struct Memory {
+    memory: HostMemory,
+}
+
+/// A read-only array over a tensor's memory, without a copy.
+pub(crate) fn view<'py>(py: Python<'py>, ty: &TensorType, memory: HostMemory) -> PyResult<Bound<'py, PyAny>> {
+    let owner = Bound::new(py, Memory { memory })?;
+    let start = owner.get().memory.bytes().as_ptr();
+    let mut sizes: Vec<npyffi::npy_intp> =
+        ty.shape.sizes().iter().map(|&size| size as npyffi::npy_intp).collect();
+    let descriptor = dtype::descriptor(py, ty.dtype)?;
+    // SAFETY: the sizes fit the memory, which `owner` keeps alive as the array's base; the flags make the
+    // array read-only. NewFromDescr takes the descriptor's reference and SetBaseObject the owner's.
+    unsafe {
+        let class = npyffi::get_type_object(py, npyffi::NpyTypes::PyArray_Type);
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            class,
+            descriptor.into_dtype_ptr(),
+            sizes.len() as c_int,
+            sizes.as_mut_ptr(),
+            std::ptr::null_mut(),
+            start.cast_mut().cast::<c_void>(),
+            npyffi::NPY_ARRAY_C_CONTIGUOUS | npyffi::NPY_ARRAY_ALIGNED,
+            std::ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), owner.into_ptr()) < 0 {
+            return Err(
+                PyErr::take(py).unwrap_or_else(|| PyRuntimeError::new_err("NumPy refused an array's owner"))
+            );
+        }
+        Ok(array)
+    }
+}

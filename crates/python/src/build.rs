@@ -1,0 +1,280 @@
+//! Tensors from Python's values: numbers, nested lists, arrays.
+
+use std::sync::Arc;
+
+use defn_core::backend::{Backend, HostMemory};
+use defn_core::builder::BuildElementwise;
+use defn_core::scalar::Scalar;
+use defn_core::{DType, ErrorKind, Kind, Number, Shape, Tensor, TensorType};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyList, PyString, PyTuple};
+
+use crate::array::{self, View};
+use crate::born;
+use crate::convert;
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+use crate::ops;
+use crate::place;
+use crate::tensor::PyTensor;
+
+/// Lists nested deeper than this are refused: NumPy's arrays have at most 64 axes too.
+const DEPTH_LIMIT: usize = 64;
+
+/// What `dn.tensor` does.
+pub(crate) fn tensor(
+    value: &Bound<'_, PyAny>,
+    dtype: Option<DType>,
+    names: Option<&Bound<'_, PyAny>>,
+    backend: Option<&Bound<'_, PyAny>>,
+    copy: Option<bool>,
+) -> Fallible<PyTensor> {
+    let backend = place::parse(backend)?;
+    if let Ok(tensor) = value.cast::<PyTensor>() {
+        return from_tensor(&tensor.get().tensor, dtype, names);
+    }
+    let made = if let Some(number) = convert::number(value)? {
+        let natural = if value.is_instance_of::<PyBool>() { DType::U8 } else { number.dtype() };
+        if dtype.is_none() {
+            check_range(number, natural)?;
+        }
+        let scalar = Scalar::new(dtype.unwrap_or(natural), number)?;
+        place(&backend, TensorType::scalar(scalar.dtype()), scalar.to_bytes())?
+    } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        from_list(value, dtype, &backend)?
+    } else if let Some(array) = find_array(value)? {
+        let view = View::new(array)?;
+        let tensor = from_view(&view, copy)?;
+        match dtype {
+            Some(dtype) if dtype != tensor.ty().dtype => converted(tensor, dtype)?,
+            Some(_) | None => tensor,
+        }
+    } else {
+        let got = value.get_type().name()?.to_string();
+        return Err(Misuse::NotANumber { place: "the value".to_owned(), got }.into());
+    };
+    let shape = convert::named(made.ty().shape.clone(), "tensor", names)?;
+    let ty = TensorType { dtype: made.ty().dtype, shape };
+    Ok(PyTensor::new(retyped(made, ty)?))
+}
+
+fn find_array<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, numpy::PyUntypedArray>>> {
+    if value.is_instance_of::<PyString>() { Ok(None) } else { array::find(value) }
+}
+
+/// A tensor again: its names are dropped, and given ones must merge with them.
+fn from_tensor(
+    tensor: &Tensor,
+    dtype: Option<DType>,
+    names: Option<&Bound<'_, PyAny>>,
+) -> Fallible<PyTensor> {
+    let got = tensor.ty();
+    if let Some(dtype) = dtype.filter(|dtype| *dtype != got.dtype) {
+        return Err(Misuse::TensorDType { got: got.clone(), dtype }.into());
+    }
+    let shape = convert::named(got.shape.without_names(), "tensor", names)?;
+    // Broadcasting a shape with itself merges its names, or says which differ.
+    shape.broadcast_with("tensor", &got.shape)?;
+    retyped(tensor.clone(), TensorType { dtype: got.dtype, shape }).map(PyTensor::new)
+}
+
+/// The same elements under another type of the same size.
+fn retyped(tensor: Tensor, ty: TensorType) -> Fallible<Tensor> {
+    if *tensor.ty() == ty {
+        return Ok(tensor);
+    }
+    match tensor.buffer() {
+        Some(buffer) => Ok(Tensor::concrete(ty, buffer.clone())),
+        None => ops::with(|ops| {
+            defn_core::builder::Builder::emit_one(
+                ops,
+                defn_core::op::Op::Reshape { shape: ty.shape.clone() },
+                &[tensor],
+            )
+        }),
+    }
+}
+
+/// An integer that a type cannot hold is refused unless the user asked for the type.
+pub(crate) fn check_range(number: Number, dtype: DType) -> Fallible<()> {
+    match number {
+        Number::Int(value) if dtype.is_integer() && defn_core::scalar::wrap(dtype, value) != value => {
+            Err(ErrorKind::IntegerRange { value, dtype }.into())
+        }
+        Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
+    }
+}
+
+/// A scalar on the default backend.
+pub(crate) fn scalar(scalar: Scalar) -> Fallible<Tensor> {
+    place(&place::default(), TensorType::scalar(scalar.dtype()), scalar.to_bytes())
+}
+
+/// A tensor of these bytes.
+pub(crate) fn place(backend: &Arc<dyn Backend>, ty: TensorType, bytes: Vec<u8>) -> Fallible<Tensor> {
+    let buffer = backend.from_host(&ty, HostMemory::new(Arc::new(bytes)))?;
+    Ok(born::note(Tensor::concrete(ty, buffer)))
+}
+
+/// A tensor of an array's elements. They are copied unless nothing can write them, or `copy` is false.
+pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>) -> Fallible<Tensor> {
+    let obstacle = view.obstacle();
+    if let (Some(false), Some(why)) = (copy, obstacle) {
+        return Err(Misuse::MustCopy { why: why.to_owned() }.into());
+    }
+    let alias = match copy {
+        Some(copy) => !copy,
+        None => obstacle.is_none() && view.is_immutable(),
+    };
+    if alias { lend(view) } else { place(&place::default(), view.ty()?, view.copy()?) }
+}
+
+/// A tensor over an array's own memory.
+pub(crate) fn lend(view: &View<'_>) -> Fallible<Tensor> {
+    let ty = view.ty()?;
+    let buffer = place::default().from_host(&ty, view.borrow()?)?;
+    Ok(born::note(Tensor::concrete(ty, buffer)))
+}
+
+/// An array's elements as another type, unless that would drop a fraction or an imaginary part.
+fn converted(tensor: Tensor, dtype: DType) -> Fallible<Tensor> {
+    let from = tensor.ty().dtype.kind();
+    let loses = match dtype.kind() {
+        Kind::Unsigned | Kind::Signed => matches!(from, Kind::Float | Kind::Complex),
+        Kind::Float => from == Kind::Complex,
+        Kind::Complex => false,
+    };
+    if loses {
+        return Err(Misuse::TensorDType { got: tensor.ty().clone(), dtype }.into());
+    }
+    ops::with(|ops| ops.as_type(tensor, dtype))
+}
+
+/// The leaves of a nested list, in order.
+struct Leaves {
+    shape: Vec<usize>,
+    numbers: Vec<Number>,
+    dtype: Option<DType>,
+    path: Vec<usize>,
+}
+
+fn from_list(value: &Bound<'_, PyAny>, dtype: Option<DType>, backend: &Arc<dyn Backend>) -> Fallible<Tensor> {
+    let mut leaves = Leaves { shape: Vec::new(), numbers: Vec::new(), dtype: None, path: Vec::new() };
+    let mut first = value.clone();
+    while first.is_instance_of::<PyList>() || first.is_instance_of::<PyTuple>() {
+        let length = first.len()?;
+        leaves.shape.push(length);
+        if length == 0 || leaves.shape.len() > DEPTH_LIMIT {
+            break;
+        }
+        first = first.get_item(0)?;
+    }
+    if leaves.shape.len() > DEPTH_LIMIT {
+        return Err(Misuse::TooDeep { op: "tensor", limit: DEPTH_LIMIT }.into());
+    }
+    leaves.collect(value)?;
+    let natural = match (dtype, leaves.dtype) {
+        (Some(dtype), _) | (None, Some(dtype)) => dtype,
+        (None, None) => return Err(Misuse::EmptyList.into()),
+    };
+    let ty = TensorType::new(natural, Shape::new(&leaves.shape))?;
+    let mut bytes = Vec::with_capacity(ty.byte_size());
+    for &number in &leaves.numbers {
+        if dtype.is_none() {
+            check_range(number, natural)?;
+        }
+        push(natural, number, &mut bytes)?;
+    }
+    place(backend, ty, bytes)
+}
+
+/// One element; the common types without going through a scalar.
+fn push(dtype: DType, number: Number, bytes: &mut Vec<u8>) -> Fallible<()> {
+    match (dtype, number) {
+        (DType::F32, Number::Float(value)) => bytes.extend_from_slice(&(value as f32).to_ne_bytes()),
+        (DType::F64, Number::Float(value)) => bytes.extend_from_slice(&value.to_ne_bytes()),
+        (DType::S32, Number::Int(value)) => bytes.extend_from_slice(&(value as i32).to_ne_bytes()),
+        (DType::S64, Number::Int(value)) => bytes.extend_from_slice(&(value as i64).to_ne_bytes()),
+        (dtype, number) => bytes.extend_from_slice(&Scalar::new(dtype, number)?.to_bytes()),
+    }
+    Ok(())
+}
+
+impl Leaves {
+    fn collect(&mut self, value: &Bound<'_, PyAny>) -> Fallible<()> {
+        let depth = self.path.len();
+        let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+        if is_list != (depth < self.shape.len()) {
+            return Err(self.ragged(if is_list { "is a list" } else { "is a number" }, value)?);
+        }
+        if !is_list {
+            return self.leaf(value);
+        }
+        // A snapshot: what a leaf's conversion runs may change the list.
+        let entries: Vec<Bound<'_, PyAny>> = value.try_iter()?.collect::<PyResult<_>>()?;
+        if entries.len() != self.shape[depth] {
+            return Err(self.ragged(&format!("has length {}", entries.len()), value)?);
+        }
+        for (position, entry) in entries.iter().enumerate() {
+            self.path.push(position);
+            self.collect(entry)?;
+            self.path.pop();
+        }
+        Ok(())
+    }
+
+    fn leaf(&mut self, value: &Bound<'_, PyAny>) -> Fallible<()> {
+        let (number, dtype) = match convert::number(value)? {
+            Some(number) => {
+                let is_bool = value.is_instance_of::<PyBool>();
+                (number, if is_bool { DType::U8 } else { number.dtype() })
+            }
+            None if value.is_instance_of::<PyTensor>() => {
+                return Err(Misuse::TensorInside { place: self.place() }.into());
+            }
+            None if array::is_scalar(value) => {
+                let found = array::find(value)?;
+                let Some(view) = found.map(View::new).transpose()? else {
+                    return Err(self.not_a_number(value)?);
+                };
+                let dtype = view.ty()?.dtype;
+                (Scalar::from_bytes(dtype, &view.copy()?).value(), dtype)
+            }
+            None => return Err(self.not_a_number(value)?),
+        };
+        self.dtype = Some(self.dtype.map_or(dtype, |merged| merged.merge(dtype)));
+        self.numbers.push(number);
+        Ok(())
+    }
+
+    fn not_a_number(&self, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
+        let got = value.get_type().name()?.to_string();
+        Ok(Misuse::NotANumber { place: self.place(), got }.into())
+    }
+
+    /// `[1][0]`, where a leaf stands.
+    fn place(&self) -> String {
+        if self.path.is_empty() { "the value".to_owned() } else { place_text(&self.path) }
+    }
+
+    fn ragged(&self, got: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
+        let depth = self.path.len();
+        if value.is_instance_of::<PyTensor>() {
+            return Ok(Misuse::TensorInside { place: self.place() }.into());
+        }
+        let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+        if !is_list && convert::number(value)?.is_none() {
+            return self.not_a_number(value);
+        }
+        let expected = match self.shape.get(depth) {
+            Some(size) => format!("has length {size}"),
+            None => "is a number".to_owned(),
+        };
+        let first = place_text(&vec![0; depth]);
+        Ok(Misuse::Ragged { place: self.place(), got: got.to_owned(), first, expected }.into())
+    }
+}
+
+fn place_text(path: &[usize]) -> String {
+    path.iter().map(|position| format!("[{position}]")).collect()
+}

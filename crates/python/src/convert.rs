@@ -1,0 +1,231 @@
+//! Arguments of Python on their way to the core: operands, axes, shapes, names.
+
+use defn_core::builder::Arg;
+use defn_core::scalar::Scalar;
+use defn_core::{Axes, AxisRef, ErrorKind, Name, Number, Shape, Tensor};
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+use crate::array::{self, View};
+use crate::build;
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+use crate::tensor::PyTensor;
+
+/// The number that a Python object is, bools being 0 and 1. NumPy's scalars are no numbers but tensors.
+pub(crate) fn number(value: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
+    // `np.float64` is a subclass of `float`, so exact types come first and scalars are excluded after.
+    if value.is_exact_instance_of::<PyFloat>() {
+        return Ok(Some(Number::Float(value.extract()?)));
+    }
+    if value.is_exact_instance_of::<PyInt>() {
+        return integer(value).map(Some);
+    }
+    if value.is_exact_instance_of::<PyBool>() {
+        return Ok(Some(Number::Int(i128::from(value.is_truthy()?))));
+    }
+    if value.is_exact_instance_of::<PyTensor>() {
+        return Ok(None);
+    }
+    let is_number = value.is_instance_of::<PyInt>()
+        || value.is_instance_of::<PyFloat>()
+        || value.is_instance_of::<PyComplex>();
+    if !is_number || array::is_scalar(value) {
+        return Ok(None);
+    }
+    if value.is_instance_of::<PyInt>() {
+        return integer(value).map(Some);
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(Some(Number::Float(value.extract()?)));
+    }
+    let (re, im): (f64, f64) = (
+        value.getattr(intern!(value.py(), "real"))?.extract()?,
+        value.getattr(intern!(value.py(), "imag"))?.extract()?,
+    );
+    Ok(Some(Number::complex(re, im)))
+}
+
+fn integer(value: &Bound<'_, PyAny>) -> Fallible<Number> {
+    if let Ok(small) = value.extract::<i64>() {
+        return Ok(Number::Int(i128::from(small)));
+    }
+    match value.extract::<i128>() {
+        Ok(wide) if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&wide) => Ok(Number::Int(wide)),
+        Ok(_) | Err(_) => Err(Misuse::HugeInteger { value: value.str()?.to_string() }.into()),
+    }
+}
+
+/// An operand: a tensor, a number that gives way, or an array. Nothing for any other object.
+pub(crate) fn try_arg(value: &Bound<'_, PyAny>) -> Fallible<Option<Arg<Tensor>>> {
+    if let Ok(tensor) = value.cast::<PyTensor>() {
+        return Ok(Some(Arg::Value(tensor.get().tensor.clone())));
+    }
+    if let Some(number) = number(value)? {
+        return Ok(Some(Arg::Number(number)));
+    }
+    if value.is_instance_of::<PyString>() || value.is_instance_of::<PyList>() {
+        return Ok(None);
+    }
+    match array::find(value)? {
+        Some(array) => Ok(Some(Arg::Value(build::from_view(&View::new(array)?, None)?))),
+        None => Ok(None),
+    }
+}
+
+/// An operand of `op`.
+///
+/// # Errors
+/// An object that is neither a tensor nor a number nor an array.
+pub(crate) fn arg(op: &str, value: &Bound<'_, PyAny>) -> Fallible<Arg<Tensor>> {
+    match try_arg(value)? {
+        Some(arg) => Ok(arg),
+        None => Err(not_a_tensor(op, value)?),
+    }
+}
+
+fn not_a_tensor(op: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
+    let hint = if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        "; make a tensor of a list with dn.tensor, join tensors with dn.stack"
+    } else {
+        ""
+    };
+    let got = value.get_type().name()?.to_string();
+    Ok(Misuse::NotATensor { op: op.to_owned(), got, hint }.into())
+}
+
+/// An operand as a tensor: a number becomes s32, f32 or c64.
+pub(crate) fn tensor(op: &str, value: &Bound<'_, PyAny>) -> Fallible<Tensor> {
+    match arg(op, value)? {
+        Arg::Value(tensor) => Ok(tensor),
+        Arg::Number(number) => {
+            let dtype = if value.is_instance_of::<PyBool>() { defn_core::DType::U8 } else { number.dtype() };
+            build::check_range(number, dtype)?;
+            build::scalar(Scalar::new(dtype, number)?)
+        }
+    }
+}
+
+/// An axis: a position or a name.
+pub(crate) fn axis(op: &str, value: &Bound<'_, PyAny>) -> Fallible<AxisRef> {
+    if let Ok(name) = value.cast::<PyString>() {
+        return Ok(AxisRef::Name(Name::from(name.to_str()?)));
+    }
+    match index(value) {
+        Some(index) if !value.is_instance_of::<PyBool>() => Ok(AxisRef::Index(index)),
+        Some(_) | None => Err(bad(op, "an axis", value, "an int or the name of an axis")?),
+    }
+}
+
+/// Axes: all of them for None, else one or a sequence.
+pub(crate) fn axes(op: &str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Axes> {
+    let Some(value) = value.filter(|value| !value.is_none()) else {
+        return Ok(Axes::All);
+    };
+    if value.is_instance_of::<PyString>() || index(value).is_some() {
+        return Ok(Axes::List(vec![axis(op, value)?]));
+    }
+    let Ok(entries) = value.try_iter() else {
+        return Err(bad(op, "axes", value, "an axis or a sequence of axes")?);
+    };
+    let mut list = Vec::new();
+    for entry in entries {
+        list.push(axis(op, &entry?)?);
+    }
+    Ok(Axes::List(list))
+}
+
+/// Names, one entry per axis.
+pub(crate) fn names(op: &str, value: &Bound<'_, PyAny>) -> Fallible<Vec<Option<Name>>> {
+    let required = "a sequence of one name or None for each axis";
+    if value.is_instance_of::<PyString>() {
+        return Err(bad(op, "names", value, required)?);
+    }
+    let Ok(entries) = value.try_iter() else {
+        return Err(bad(op, "names", value, required)?);
+    };
+    let mut list = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.is_none() {
+            list.push(None);
+        } else if let Ok(name) = entry.cast::<PyString>() {
+            list.push(Some(Name::from(name.to_str()?)));
+        } else {
+            return Err(bad(op, "an entry of names", &entry, "a str or None")?);
+        }
+    }
+    Ok(list)
+}
+
+/// A shape with names where they are given.
+pub(crate) fn named(shape: Shape, op: &str, names: Option<&Bound<'_, PyAny>>) -> Fallible<Shape> {
+    match names.filter(|names| !names.is_none()) {
+        Some(list) => Ok(shape.with_names(self::names(op, list)?)?),
+        None => Ok(shape),
+    }
+}
+
+/// An integer that is exactly one: an int, or what has `__index__` and is no tensor.
+pub(crate) fn index(value: &Bound<'_, PyAny>) -> Option<i64> {
+    if value.is_instance_of::<PyTensor>() {
+        return None;
+    }
+    // SAFETY: the object is alive and the thread attached.
+    let has_index = unsafe { ffi::PyIndex_Check(value.as_ptr()) } != 0;
+    if has_index { value.extract::<i64>().ok() } else { None }
+}
+
+/// Sizes as they are written: an int, or a sequence of ints. Entries may be tensors by mistake.
+pub(crate) fn integers(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Vec<i64>> {
+    if let Some(size) = index(value) {
+        return Ok(vec![size]);
+    }
+    let refuse = |what: &Bound<'_, PyAny>| -> Fallible<crate::error::Fault> {
+        let hint = if what.is_instance_of::<PyTensor>() {
+            "; pass a size as an option (a keyword-only parameter) rather than as a tensor"
+        } else {
+            ""
+        };
+        Ok(Misuse::BadShape { op, got: what.repr()?.to_string(), hint }.into())
+    };
+    if value.is_instance_of::<PyTensor>() || value.is_instance_of::<PyString>() {
+        return Err(refuse(value)?);
+    }
+    let Ok(entries) = value.try_iter() else {
+        return Err(refuse(value)?);
+    };
+    let mut sizes = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        match index(&entry) {
+            Some(size) => sizes.push(size),
+            None => return Err(refuse(&entry)?),
+        }
+    }
+    Ok(sizes)
+}
+
+/// A shape of sizes that are at least 0.
+pub(crate) fn shape(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Shape> {
+    let sizes = integers(op, value)?;
+    let mut checked = Vec::with_capacity(sizes.len());
+    for (axis, size) in sizes.into_iter().enumerate() {
+        let size = usize::try_from(size).map_err(|_| ErrorKind::NegativeSize { op, size, axis })?;
+        checked.push(size);
+    }
+    Ok(Shape::new(&checked))
+}
+
+/// An argument that is not what it must be.
+pub(crate) fn bad(
+    op: &str,
+    what: &str,
+    got: &Bound<'_, PyAny>,
+    required: &str,
+) -> Fallible<crate::error::Fault> {
+    let (op, what, required) = (op.to_owned(), what.to_owned(), required.to_owned());
+    Ok(Misuse::BadArgument { op, what, got: got.repr()?.to_string(), required }.into())
+}

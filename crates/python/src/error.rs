@@ -1,0 +1,127 @@
+//! Errors on their way to Python.
+//!
+//! The classes live in `defn.errors`; each message ends with the user's file and line.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use defn_core::{Error, ErrorClass};
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+use crate::location;
+use crate::misuse::Misuse;
+
+/// What a call into the extension may fail with.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// An error of the core.
+    Core(Error),
+    /// A call that only the Python layer can find fault with.
+    Misuse(Misuse),
+    /// An exception of Python's or of the user's, which passes through unchanged.
+    Python(PyErr),
+}
+
+/// The result of everything that Python calls.
+pub(crate) type Fallible<T> = Result<T, Fault>;
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        Fault::Core(error)
+    }
+}
+
+impl From<defn_core::ErrorKind> for Fault {
+    fn from(kind: defn_core::ErrorKind) -> Fault {
+        Fault::Core(kind.into())
+    }
+}
+
+impl From<Misuse> for Fault {
+    fn from(misuse: Misuse) -> Fault {
+        Fault::Misuse(misuse)
+    }
+}
+
+impl From<PyErr> for Fault {
+    fn from(error: PyErr) -> Fault {
+        Fault::Python(error)
+    }
+}
+
+impl From<pyo3::CastError<'_, '_>> for Fault {
+    fn from(error: pyo3::CastError<'_, '_>) -> Fault {
+        Fault::Python(error.into())
+    }
+}
+
+impl From<Fault> for PyErr {
+    #[cold]
+    fn from(fault: Fault) -> PyErr {
+        match fault {
+            Fault::Core(error) => {
+                let error = if error.location().is_some() { error } else { error.at(location::ask()) };
+                raise(class_name(error.class()), error.to_string())
+            }
+            Fault::Misuse(misuse) => {
+                let mut text = misuse.to_string();
+                if let Some(location) = location::ask() {
+                    text.push_str(&format!("\n  at {location}"));
+                }
+                raise(misuse.class(), text)
+            }
+            Fault::Python(error) => error,
+        }
+    }
+}
+
+fn class_name(class: ErrorClass) -> &'static str {
+    match class {
+        ErrorClass::Shape => "ShapeError",
+        ErrorClass::Axis => "AxisError",
+        ErrorClass::DType => "DTypeError",
+        ErrorClass::Option => "OptionError",
+        ErrorClass::Container => "ContainerError",
+        ErrorClass::Bounds => "BoundsError",
+        ErrorClass::Trace => "TraceError",
+        ErrorClass::Compile => "CompileError",
+        ErrorClass::Backend => "BackendError",
+        ErrorClass::OutOfMemory => "OutOfMemoryError",
+        _ => "Error",
+    }
+}
+
+fn raise(class: &'static str, text: String) -> PyErr {
+    Python::attach(|py| match find_class(py, class) {
+        Ok(class) => PyErr::from_type(class, text),
+        // Without the Python layer around it the extension still says what is wrong.
+        Err(_) => PyException::new_err(text),
+    })
+}
+
+fn find_class<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyType>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || py.import("defn.errors").map(Bound::unbind))?;
+    Ok(module.bind(py).getattr(class)?.cast_into::<PyType>()?)
+}
+
+/// Runs `body` so that a panic, which is a bug of ours, becomes an exception that `except Exception` catches.
+pub(crate) fn guard<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => result,
+        Err(panic) => Err(panic_fault(&*panic)),
+    }
+}
+
+#[cold]
+fn panic_fault(panic: &(dyn Any + Send)) -> Fault {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned());
+    Fault::Misuse(Misuse::Internal { text })
+}

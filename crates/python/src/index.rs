@@ -1,0 +1,273 @@
+//! `tensor[...]`: Python's rules for positions and slices, on top of `slice`, `reverse` and `squeeze`.
+
+use defn_core::builder::{BuildShape, Ops, Start};
+use defn_core::{Axes, AxisRef, DType, Shape, Tensor, TensorType};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyEllipsis, PyList, PySlice, PyTuple};
+
+use crate::array;
+use crate::convert;
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+use crate::ops;
+use crate::tensor::PyTensor;
+
+/// One entry of an index.
+enum Entry<'py> {
+    /// For one axis.
+    At(Pick<'py>),
+    /// A new axis of size 1.
+    New,
+    /// As many full axes as are missing.
+    Rest,
+}
+
+/// What is taken of one axis.
+enum Pick<'py> {
+    Position(Bound<'py, PyAny>),
+    Dynamic(Tensor),
+    Range(Bound<'py, PySlice>),
+    Full,
+}
+
+/// What is done to one axis.
+struct Step {
+    start: Start<Tensor>,
+    length: usize,
+    stride: usize,
+    reversed: bool,
+    dropped: bool,
+}
+
+/// The elements that an index names.
+pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
+    let ty = tensor.ty();
+    let (picks, new_axes) = match index.cast::<PyDict>() {
+        Ok(by_name) => (by_axis(ty, by_name)?, Vec::new()),
+        Err(_) => in_order(ty, index)?,
+    };
+    let mut steps = Vec::with_capacity(picks.len());
+    for (axis, pick) in picks.into_iter().enumerate() {
+        steps.push(step(ty, axis, pick)?);
+    }
+    ops::on(tensor, move |ops, x| apply(ops, x, &steps, &new_axes))
+}
+
+/// The slice at one position of the first axis, without that axis.
+pub(crate) fn row(tensor: &Tensor, position: usize) -> Fallible<PyTensor> {
+    ops::on(tensor, move |ops, x| {
+        let row = ops.slice_along_axis(x, position as i64, 1, 0, 1)?;
+        ops.squeeze(row, 0)
+    })
+}
+
+/// An index by position: entries for the leading axes. Also returns where new axes stand in the result.
+fn in_order<'py>(ty: &TensorType, index: &Bound<'py, PyAny>) -> Fallible<(Vec<Pick<'py>>, Vec<usize>)> {
+    let items: Vec<Bound<'py, PyAny>> =
+        if index.is_instance_of::<PyTuple>() || index.is_instance_of::<PyList>() {
+            index.try_iter()?.collect::<PyResult<_>>()?
+        } else {
+            vec![index.clone()]
+        };
+    let mut entries = Vec::with_capacity(items.len());
+    for item in &items {
+        entries.push(entry(ty, item)?);
+    }
+    let rests = entries.iter().filter(|entry| matches!(entry, Entry::Rest)).count();
+    if rests > 1 {
+        return Err(Misuse::TwoEllipses { got: ty.clone() }.into());
+    }
+    if rests == 0 {
+        entries.push(Entry::Rest);
+    }
+    let given = entries.iter().filter(|entry| matches!(entry, Entry::At(_))).count();
+    let rank = ty.shape.rank();
+    if given > rank {
+        return Err(Misuse::TooManyIndices { given, got: ty.clone() }.into());
+    }
+    let (mut picks, mut new_axes) = (Vec::with_capacity(rank), Vec::new());
+    let mut place = 0;
+    for entry in entries {
+        match entry {
+            Entry::At(pick) => {
+                if !pick.drops() {
+                    place += 1;
+                }
+                picks.push(pick);
+            }
+            Entry::New => {
+                new_axes.push(place);
+                place += 1;
+            }
+            Entry::Rest => {
+                picks.extend((0..rank - given).map(|_| Pick::Full));
+                place += rank - given;
+            }
+        }
+    }
+    Ok((picks, new_axes))
+}
+
+/// An index by axis name or number; the other axes are full.
+fn by_axis<'py>(ty: &TensorType, index: &Bound<'py, PyDict>) -> Fallible<Vec<Pick<'py>>> {
+    let mut picks: Vec<Option<Pick<'py>>> = (0..ty.shape.rank()).map(|_| None).collect();
+    let entries: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> = index.iter().collect();
+    for (key, value) in entries {
+        let axis = ty.shape.resolve("index", &convert::axis("index", &key)?)?.index();
+        match entry(ty, &value)? {
+            Entry::At(_) if picks[axis].is_some() => {
+                let axis = AxisRef::Index(axis as i64);
+                let shape = ty.shape.clone();
+                return Err(defn_core::ErrorKind::AxisRepeated { op: "index", axis, shape }.into());
+            }
+            Entry::At(pick) => picks[axis] = Some(pick),
+            Entry::New | Entry::Rest => return Err(bad(ty, &value)?),
+        }
+    }
+    Ok(picks.into_iter().map(|pick| pick.unwrap_or(Pick::Full)).collect())
+}
+
+impl Pick<'_> {
+    /// Whether the axis is gone afterwards.
+    fn drops(&self) -> bool {
+        match self {
+            Pick::Position(_) | Pick::Dynamic(_) => true,
+            Pick::Range(_) | Pick::Full => false,
+        }
+    }
+}
+
+fn entry<'py>(ty: &TensorType, item: &Bound<'py, PyAny>) -> Fallible<Entry<'py>> {
+    if item.is_none() {
+        return Ok(Entry::New);
+    }
+    if item.is_instance_of::<PyEllipsis>() {
+        return Ok(Entry::Rest);
+    }
+    if let Ok(slice) = item.cast::<PySlice>() {
+        return Ok(Entry::At(Pick::Range(slice.clone())));
+    }
+    if let Ok(tensor) = item.cast::<PyTensor>() {
+        return dynamic(ty, &tensor.get().tensor).map(Entry::At);
+    }
+    if array::is_array(item) && item.getattr("ndim")?.extract::<usize>()? > 0
+        || array::is_array(item) && convert::index(item).is_none()
+    {
+        let kind: String = item.getattr("dtype")?.getattr("kind")?.extract()?;
+        let text = format!("{}{}", item.getattr("dtype")?, item.getattr("shape")?);
+        return match &*kind {
+            "b" => Err(Misuse::MaskIndex { mask: text, got: ty.clone() }.into()),
+            "i" | "u" => Err(Misuse::ArrayIndex { indices: text }.into()),
+            _ => Err(bad(ty, item)?),
+        };
+    }
+    if !item.is_instance_of::<PyBool>() && convert::index(item).is_some() {
+        return Ok(Entry::At(Pick::Position(item.clone())));
+    }
+    Err(bad(ty, item)?)
+}
+
+fn dynamic<'py>(ty: &TensorType, index: &Tensor) -> Fallible<Pick<'py>> {
+    let got = index.ty();
+    if got.dtype == DType::U8 {
+        return Err(Misuse::MaskIndex { mask: got.to_string(), got: ty.clone() }.into());
+    }
+    if !got.dtype.is_integer() {
+        return Err(Misuse::BadIndex { index: got.to_string(), got: ty.clone() }.into());
+    }
+    if got.shape.rank() > 0 {
+        return Err(Misuse::ArrayIndex { indices: got.to_string() }.into());
+    }
+    Ok(Pick::Dynamic(index.clone()))
+}
+
+fn bad(ty: &TensorType, item: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
+    Ok(Misuse::BadIndex { index: item.repr()?.to_string(), got: ty.clone() }.into())
+}
+
+fn step(ty: &TensorType, axis: usize, pick: Pick<'_>) -> Fallible<Step> {
+    let size = ty.shape.sizes()[axis];
+    let whole = Step { start: Start::Index(0), length: size, stride: 1, reversed: false, dropped: false };
+    match pick {
+        Pick::Full => Ok(whole),
+        Pick::Dynamic(index) => {
+            if size == 0 {
+                let index = "a tensor".to_owned();
+                return Err(Misuse::IndexRange { index, axis, size, got: ty.clone() }.into());
+            }
+            Ok(Step { start: Start::Value(index), length: 1, dropped: true, ..whole })
+        }
+        Pick::Position(value) => {
+            let extent = size as i64;
+            match convert::index(&value) {
+                Some(position) if (-extent..extent).contains(&position) => {
+                    let start = Start::Index(position.rem_euclid(extent));
+                    Ok(Step { start, length: 1, dropped: true, ..whole })
+                }
+                Some(_) | None => {
+                    let index = value.str()?.to_string();
+                    Err(Misuse::IndexRange { index, axis, size, got: ty.clone() }.into())
+                }
+            }
+        }
+        Pick::Range(slice) => {
+            let zero = slice.getattr("step")?;
+            if !zero.is_none() && convert::index(&zero) == Some(0) {
+                return Err(Misuse::ZeroStep { axis, got: ty.clone() }.into());
+            }
+            let range = slice.indices(size as isize)?;
+            let (count, stride) = (range.slicelength, range.step.unsigned_abs());
+            if count == 0 {
+                return Ok(Step { length: 0, ..whole });
+            }
+            // A negative step takes the same elements from the lowest one on, backwards.
+            let span = (count - 1) * stride;
+            let lowest = if range.step < 0 { range.start - span as isize } else { range.start };
+            let reversed = range.step < 0 && count > 1;
+            Ok(Step {
+                start: Start::Index(lowest as i64),
+                length: span + 1,
+                stride,
+                reversed,
+                dropped: false,
+            })
+        }
+    }
+}
+
+fn apply(ops: &mut Ops, x: &Tensor, steps: &[Step], new_axes: &[usize]) -> defn_core::Result<Tensor> {
+    let mut out = x.clone();
+    let is_whole = |(step, &size): (&Step, &usize)| {
+        !step.dropped && step.length == size && step.stride == 1 && !step.reversed
+    };
+    if !steps.iter().zip(x.ty().shape.sizes()).all(is_whole) {
+        let starts: Vec<Start<Tensor>> = steps.iter().map(|step| step.start.clone()).collect();
+        let lengths: Vec<i64> = steps.iter().map(|step| step.length as i64).collect();
+        // A stride beyond the length takes one element, as the length itself does.
+        let strides: Vec<i64> = steps.iter().map(|step| step.stride.min(step.length.max(1)) as i64).collect();
+        out = ops.slice(out, &starts, &lengths, Some(&strides))?;
+    }
+    let chosen = |pick: fn(&Step) -> bool| -> Axes {
+        let axes: Vec<AxisRef> = steps
+            .iter()
+            .enumerate()
+            .filter(|(_, step)| pick(step))
+            .map(|(axis, _)| AxisRef::Index(axis as i64))
+            .collect();
+        Axes::List(axes)
+    };
+    if steps.iter().any(|step| step.reversed) {
+        out = ops.reverse(out, chosen(|step| step.reversed))?;
+    }
+    if steps.iter().any(|step| step.dropped) {
+        out = ops.squeeze(out, chosen(|step| step.dropped))?;
+    }
+    if !new_axes.is_empty() {
+        let mut entries: Vec<_> = out.ty().shape.entries().collect();
+        for &place in new_axes {
+            entries.insert(place, (1, None));
+        }
+        out = ops.reshape_to(out, Shape::from_axes(entries))?;
+    }
+    Ok(out)
+}

@@ -1,0 +1,102 @@
+//! Where in the user's program a call came from.
+//!
+//! The user's frame is the innermost one whose file lies outside the package. It is looked for only while
+//! tracing and for an error; what is known of a code object is kept, so that a node costs two look-ups.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use defn_core::Location;
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use rustc_hash::FxHashMap;
+
+/// Code objects known to one thread. The cache is emptied when it is full, which costs only time.
+const CACHE_LIMIT: usize = 4096;
+
+/// A code object, kept alive so that its address stays its own, and its file where that is the user's.
+struct Known {
+    _code: Py<PyAny>,
+    file: Option<Arc<str>>,
+}
+
+thread_local! {
+    static CODES: RefCell<FxHashMap<usize, Known>> = RefCell::new(FxHashMap::default());
+}
+
+/// The user's line, where a Python frame of the user's is on the stack.
+pub(crate) fn ask() -> Option<Location> {
+    Python::attach(|py| find(py).ok().flatten())
+}
+
+fn find(py: Python<'_>) -> PyResult<Option<Location>> {
+    // SAFETY: the thread is attached; the result is a borrowed reference to a frame, or null.
+    let frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
+    let mut frame: Option<Bound<'_, PyAny>> = frame;
+    while let Some(current) = frame {
+        let pointer: *mut ffi::PyFrameObject = current.as_ptr().cast();
+        // SAFETY: the pointer is a live frame; the call gives a new reference to its code, never null.
+        let code = unsafe { Bound::from_owned_ptr(py, ffi::PyFrame_GetCode(pointer).cast()) };
+        if let Some(file) = file_of(&code)? {
+            // SAFETY: the pointer is a live frame.
+            let line = unsafe { ffi::PyFrame_GetLineNumber(pointer) };
+            return Ok(Some(Location { file, line: line.max(0) as u32 }));
+        }
+        let back = current.getattr(intern!(py, "f_back"))?;
+        frame = (!back.is_none()).then_some(back);
+    }
+    Ok(None)
+}
+
+/// The file of a code object, unless it belongs to the package.
+fn file_of(code: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
+    let address = code.as_ptr() as usize;
+    let known = CODES.with_borrow(|codes| codes.get(&address).map(|known| known.file.clone()));
+    if let Some(file) = known {
+        return Ok(file);
+    }
+    let file: String = code.getattr(intern!(code.py(), "co_filename"))?.extract()?;
+    let inside = package_directory(code.py())?.is_some_and(|directory| file.starts_with(directory));
+    let file: Option<Arc<str>> = (!inside).then(|| file.into());
+    let known = Known { _code: code.clone().unbind(), file: file.clone() };
+    // What leaves the cache is dropped outside the borrow.
+    let full = CODES.with_borrow_mut(|codes| {
+        let full = (codes.len() >= CACHE_LIMIT).then(|| std::mem::take(codes));
+        codes.insert(address, known);
+        full
+    });
+    drop(full);
+    Ok(file)
+}
+
+/// The directory of the package with its separator, once it is imported.
+fn package_directory(py: Python<'_>) -> PyResult<Option<&'static str>> {
+    static DIRECTORY: PyOnceLock<Option<String>> = PyOnceLock::new();
+    let directory = DIRECTORY.get_or_try_init(py, || -> PyResult<Option<String>> {
+        let modules = py.import("sys")?.getattr("modules")?;
+        let Ok(module) = modules.get_item("defn._core") else {
+            return Ok(None);
+        };
+        let file: String = module.getattr("__file__")?.extract()?;
+        let end = file.rfind(['/', '\\']).map_or(0, |at| at + 1);
+        Ok(Some(file[..end].to_owned()))
+    })?;
+    Ok(directory.as_deref())
+}
+
+/// The user's line of source in quotes, after a colon, where it can be read; else nothing.
+pub(crate) fn source_line() -> String {
+    let Some(location) = ask() else {
+        return String::new();
+    };
+    let read = |py: Python<'_>| -> PyResult<String> {
+        let line = py.import("linecache")?.call_method1("getline", (&*location.file, location.line))?;
+        line.extract()
+    };
+    match Python::attach(read) {
+        Ok(line) if !line.trim().is_empty() => format!(" in `{}`", line.trim()),
+        Ok(_) | Err(_) => String::new(),
+    }
+}

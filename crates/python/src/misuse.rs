@@ -1,0 +1,231 @@
+//! What only the Python layer can find fault with, and its texts.
+//!
+//! The texts follow the core's: `<function>: <what was given>, <what is required>[; <what to do>]`.
+
+use defn_core::{DType, TensorType};
+
+/// A call that cannot be what the user meant.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each message says what its fields are")]
+pub(crate) enum Misuse {
+    #[error("internal error: {text}; this is a bug in defn, please report it with the code that led here")]
+    Internal { text: String },
+
+    // values
+    #[error("{op}: the operand is of type {got}, it must be a tensor, a number or an array{hint}")]
+    NotATensor { op: String, got: String, hint: &'static str },
+    #[error("tensor: the integer {value} fits no integer type; give a float dtype")]
+    HugeInteger { value: String },
+    #[error(
+        "tensor: the list is ragged, {place} {got} where {first} {expected}; every list at one depth must have one length"
+    )]
+    Ragged { place: String, got: String, first: String, expected: String },
+    #[error("tensor: an empty list has no type; give dtype=")]
+    EmptyList,
+    #[error("tensor: {place} is a tensor; join tensors with stack or concatenate")]
+    TensorInside { place: String },
+    #[error("tensor: {place} is of type {got}, it must be a number or a list")]
+    NotANumber { place: String, got: String },
+    #[error(
+        "tensor: the array has the dtype {got}, which has no counterpart here; convert it with astype first"
+    )]
+    ArrayDType { got: String },
+    #[error("tensor: copy=False was given, but {why}; leave copy out to let it be copied")]
+    MustCopy { why: String },
+    #[error("tensor: the tensor is {got}, dtype={dtype} was given; convert it with as_type")]
+    TensorDType { got: TensorType, dtype: DType },
+    #[error(
+        "dtype: {got} is no dtype, it must be a dtype, its name, a NumPy dtype, or bool, int, float or complex"
+    )]
+    NotADType { got: String },
+    #[error("{op}: the shape is {got}, it must be an int or a sequence of ints{hint}")]
+    BadShape { op: &'static str, got: String, hint: &'static str },
+    #[error("{op}: {what} is {got}, it must be {required}")]
+    BadArgument { op: String, what: String, got: String, required: String },
+    #[error(
+        "from_binary: {given} bytes for elements of {dtype}, the length must be a positive multiple of the element's width"
+    )]
+    BinaryLength { given: usize, dtype: DType },
+
+    // indexing and reading
+    #[error("index: {index} is out of range for axis {axis} of {got}, it must be in {}..{size}", -(*size as i64))]
+    IndexRange { index: String, axis: usize, size: usize, got: TensorType },
+    #[error("index: {given} entries for {got}, at most {} are possible", got.shape.rank())]
+    TooManyIndices { given: usize, got: TensorType },
+    #[error("index: more than one ellipsis for {got}, there may be one")]
+    TwoEllipses { got: TensorType },
+    #[error("index: the slice step on axis {axis} of {got} is zero, it must not be zero")]
+    ZeroStep { axis: usize, got: TensorType },
+    #[error(
+        "index: the mask {mask} cannot index {got}, the shape of the result would depend on its values; use select to choose element by element, or take with integer positions (a scalar u8 position: convert it with as_type)"
+    )]
+    MaskIndex { mask: String, got: TensorType },
+    #[error(
+        "index: the indices {indices} have axes of their own, an index must be an int, a slice or a scalar integer tensor; use take along one axis"
+    )]
+    ArrayIndex { indices: String },
+    #[error(
+        "index: {index} cannot index {got}, it must be an int, a slice, ..., None, a scalar integer tensor, or a dict by axis name"
+    )]
+    BadIndex { index: String, got: TensorType },
+    #[error("len: {got} is a scalar, it has no length")]
+    ScalarLength { got: TensorType },
+    #[error("iter: {got} is a scalar, it cannot be iterated over")]
+    ScalarIteration { got: TensorType },
+    #[error("{op}: the tensor is {got}, it must have exactly one element{hint}")]
+    NotOneElement { op: &'static str, got: TensorType, hint: &'static str },
+    #[error("{op}: the tensor is {got}, it must be {required}")]
+    NotThisKind { op: &'static str, got: TensorType, required: &'static str },
+    #[error(
+        "invert: ~ on {got} would turn a true 1 into 254; use logical_not for predicates, bitwise_not for bits"
+    )]
+    InvertPredicate { got: TensorType },
+    #[error(
+        "bool: the tensor {got} is being traced and has no values yet{line}; use dn.cond to run one of two branches, dn.select to choose element by element"
+    )]
+    TracedBool { got: TensorType, line: String },
+    #[error(
+        "round: ndigits is {ndigits}, only rounding to integers is supported; multiply, round and divide"
+    )]
+    RoundDigits { ndigits: i64 },
+
+    // containers
+    #[error(
+        "{op}: {place} is of type {got}, which is neither a tensor nor a container; register its class with register_container"
+    )]
+    NotAContainer { op: String, place: String, got: String },
+    #[error("{op}: {what} and {other} differ in structure: {difference}")]
+    Structure { op: &'static str, what: String, other: String, difference: String },
+    #[error(
+        "{op}: {what} is {got} at {place} and was {expected} before; dtype, shape and names must stay the same{hint}"
+    )]
+    StateType {
+        op: &'static str,
+        what: &'static str,
+        place: String,
+        got: TensorType,
+        expected: TensorType,
+        hint: &'static str,
+    },
+    #[error("{op}: {what} gives {got}, it must give {required}")]
+    BadResult { op: &'static str, what: &'static str, got: String, required: &'static str },
+    #[error("register_container: {got} is already a container")]
+    KnownContainer { got: String },
+    #[error("{op}: {given} leaves for a structure of {expected}")]
+    LeafCount { op: &'static str, given: usize, expected: usize },
+    #[error("{op}: the containers are nested deeper than {limit}; a container must not contain itself")]
+    TooDeep { op: &'static str, limit: usize },
+
+    // definitions
+    #[error(
+        "{op}: the static value {value} of {place} cannot be hashed, and so cannot tell one compiled version from another; pass a tuple, a frozenset or a frozen dataclass, or pass arrays as inputs"
+    )]
+    Unhashable { op: String, value: String, place: String },
+    #[error("{op}: {what}, {required}")]
+    Call { op: String, what: String, required: String },
+    #[error("jit: static names the parameter \"{name}\", the function has {known}")]
+    UnknownStatic { name: String, known: String },
+    #[error("{op}: {option} is {got}, it must be {required}")]
+    OptionValue { op: &'static str, option: String, got: String, required: String },
+    #[error("{op}: unknown option \"{option}\", it takes {known}")]
+    UnknownOption { op: &'static str, option: String, known: String },
+    #[error("compiler \"{name}\" is not part of this build, it must be one of {known}")]
+    CompilerMissing { name: String, known: String },
+    #[error("compiler \"{name}\": unknown option \"{option}\", it takes none")]
+    CompilerOption { name: String, option: String },
+    #[error("jit: {fun} was compiled {count} times, max_compiles allows {limit}; {why}")]
+    TooManyCompiles { fun: String, count: usize, limit: usize, why: String },
+    #[error(
+        "jit: {fun} is called while another definition is traced; decorate it with @defn, or pass on_conflict=\"reuse\" to trace it into that definition or \"force\" to run it apart"
+    )]
+    Conflict { fun: String },
+    #[error(
+        "{op}: {fun} is called with traced tensors where it must run apart; on_conflict=\"reuse\" traces it into the open definition"
+    )]
+    ForcedTraced { op: &'static str, fun: String },
+    #[error(
+        "compile: the compiled function is called while a definition is traced; call the function itself there"
+    )]
+    CompiledInTrace,
+    #[error(
+        "{op}: definitions call one another {depth} deep; a definition that calls itself must stop by a Python condition on shapes or options, or repeat with dn.while_"
+    )]
+    Recursion { op: &'static str, depth: usize },
+    #[error(
+        "jit: the tensor {got} is used inside {fun}, but it is neither an argument nor found in the function's closure, defaults or globals; pass it as an argument"
+    )]
+    UnknownCapture { fun: String, got: TensorType },
+    #[error(
+        "jit: the tensor {got} at {place} was there when {fun} was compiled and is now {now}; keep a tensor there"
+    )]
+    CaptureGone { fun: String, got: TensorType, place: String, now: String },
+    #[error("grad: argnums is {given}, {fun} has {count} positional arguments in this call")]
+    ArgNums { given: String, fun: String, count: usize },
+    #[error("grad: argument {position} of {fun} is static, gradients are of tensors and numbers")]
+    StaticGrad { position: usize, fun: String },
+    #[error(
+        "grad: the function's value is {what}, gradients are of one tensor; choose it with value_and_grad's transform"
+    )]
+    GradValue { what: String },
+    #[error("{op}: a template stands at {place}, a value is required; templates are for compile")]
+    TemplateArgument { op: &'static str, place: String },
+}
+
+impl Misuse {
+    /// The class that users catch, in `defn.errors`.
+    pub(crate) fn class(&self) -> &'static str {
+        use Misuse::*;
+        match self {
+            Internal { .. } => "Error",
+            ArrayDType { .. }
+            | TensorDType { .. }
+            | NotADType { .. }
+            | InvertPredicate { .. }
+            | HugeInteger { .. }
+            | NotThisKind { .. } => "DTypeError",
+            Ragged { .. }
+            | EmptyList
+            | BadShape { .. }
+            | BinaryLength { .. }
+            | TooManyIndices { .. }
+            | TwoEllipses { .. }
+            | ScalarLength { .. }
+            | ScalarIteration { .. }
+            | NotOneElement { .. } => "ShapeError",
+            NotATensor { .. }
+            | TensorInside { .. }
+            | NotANumber { .. }
+            | NotAContainer { .. }
+            | Structure { .. }
+            | StateType { .. }
+            | BadResult { .. }
+            | KnownContainer { .. }
+            | LeafCount { .. }
+            | TooDeep { .. }
+            | GradValue { .. } => "ContainerError",
+            IndexRange { .. } | ZeroStep { .. } | MaskIndex { .. } | ArrayIndex { .. } | BadIndex { .. } => {
+                "BoundsError"
+            }
+            MustCopy { .. }
+            | BadArgument { .. }
+            | RoundDigits { .. }
+            | Unhashable { .. }
+            | Call { .. }
+            | UnknownStatic { .. }
+            | OptionValue { .. }
+            | UnknownOption { .. }
+            | CompilerOption { .. }
+            | ArgNums { .. }
+            | StaticGrad { .. } => "OptionError",
+            CompilerMissing { .. } | TooManyCompiles { .. } => "CompileError",
+            TracedBool { .. }
+            | Conflict { .. }
+            | ForcedTraced { .. }
+            | CompiledInTrace
+            | Recursion { .. }
+            | UnknownCapture { .. }
+            | CaptureGone { .. }
+            | TemplateArgument { .. } => "TraceError",
+        }
+    }
+}

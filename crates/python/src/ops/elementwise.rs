@@ -1,0 +1,95 @@
+//! Element by element. The leaf ops' functions are made from the catalogue, so that none can be missing.
+
+use defn_core::builder::{Arg, BuildElementwise};
+use defn_core::op::{BinaryOp, UnaryOp};
+use defn_core::{DType, Tensor};
+use pyo3::prelude::*;
+
+use super::{functions, run, size_of_arg};
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::tensor::PyTensor;
+
+/// `f(x)` for one unary op.
+#[pyclass(frozen, module = "defn._core")]
+pub(crate) struct UnaryFunction {
+    op: UnaryOp,
+}
+
+#[pymethods]
+impl UnaryFunction {
+    #[getter(__name__)]
+    fn name(&self) -> &'static str {
+        self.op.name()
+    }
+
+    #[pyo3(signature = (tensor, /))]
+    fn __call__(&self, tensor: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
+        guard(|| {
+            let x = convert::arg(self.op.name(), tensor)?;
+            run(size_of_arg(&x), |ops| ops.unary(self.op, x)).map(PyTensor::new)
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<function {}>", self.op.name())
+    }
+}
+
+/// `f(a, b)` for one binary op.
+#[pyclass(frozen, module = "defn._core")]
+pub(crate) struct BinaryFunction {
+    op: BinaryOp,
+}
+
+#[pymethods]
+impl BinaryFunction {
+    #[getter(__name__)]
+    fn name(&self) -> &'static str {
+        self.op.name()
+    }
+
+    #[pyo3(signature = (a, b, /))]
+    fn __call__(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
+        guard(|| {
+            let (a, b) = (convert::arg(self.op.name(), a)?, convert::arg(self.op.name(), b)?);
+            let bytes = size_of_arg(&a) + size_of_arg(&b);
+            run(bytes, |ops| ops.binary(self.op, a, b)).map(PyTensor::new)
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<function {}>", self.op.name())
+    }
+}
+
+functions! {
+    logical_not(tensor: Arg<Tensor>) => |ops| ops.logical_not(tensor);
+    phase(tensor: Arg<Tensor>) => |ops| ops.phase(tensor);
+    log2(tensor: Arg<Tensor>) => |ops| ops.log2(tensor);
+    log10(tensor: Arg<Tensor>) => |ops| ops.log10(tensor);
+    log(tensor: Arg<Tensor>, base: Option<Arg<Tensor>> = None) => |ops| match base {
+        None => ops.log(tensor),
+        Some(base) => ops.log_base(tensor, base),
+    };
+    floor_divide(a: Arg<Tensor>, b: Arg<Tensor>) => |ops| ops.floor_divide(a, b);
+    floor_modulo(a: Arg<Tensor>, b: Arg<Tensor>) => |ops| ops.floor_modulo(a, b);
+    as_type(tensor: Arg<Tensor>, dtype: DType) => |ops| ops.as_type(tensor, dtype);
+    bitcast(tensor: Arg<Tensor>, dtype: DType) => |ops| ops.bitcast(tensor, dtype);
+    select(pred: Arg<Tensor>, on_true: Arg<Tensor>, on_false: Arg<Tensor>)
+        => |ops| ops.select(pred, on_true, on_false);
+    clip(tensor: Arg<Tensor>, lo: Arg<Tensor>, hi: Arg<Tensor>) => |ops| ops.clip(tensor, lo, hi);
+    all_close(a: Arg<Tensor>, b: Arg<Tensor>, equal_nan: bool, rtol: f64, atol: f64)
+        => |ops| ops.all_close(a, b, equal_nan, rtol, atol);
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    for &op in UnaryOp::ALL {
+        module.add(op.name(), Bound::new(module.py(), UnaryFunction { op })?)?;
+    }
+    for &op in BinaryOp::ALL {
+        module.add(op.name(), Bound::new(module.py(), BinaryFunction { op })?)?;
+    }
+    // `log` takes a base besides, and so comes after the op of its name.
+    add_declared(module)
+}

@@ -1,0 +1,114 @@
+//! The functions that Python calls for ops, one file for each family.
+//!
+//! A function parses its arguments, which come by position, and calls the builder's method of the same name.
+
+mod create;
+mod elementwise;
+mod linalg;
+mod parse;
+mod reduce;
+mod shape;
+
+use defn_core::builder::{Arg, Ops, Source};
+use defn_core::{Tensor, trace};
+use pyo3::prelude::*;
+
+pub(crate) use parse::Parse;
+
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::location;
+use crate::place;
+use crate::tensor::PyTensor;
+
+/// Operands of more bytes than this are worked on without the interpreter lock: about 50 us of work.
+const RELEASE_BYTES: usize = 256 << 10;
+
+/// Adds every function to the module.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    create::add(module)?;
+    elementwise::add(module)?;
+    linalg::add(module)?;
+    reduce::add(module)?;
+    shape::add(module)
+}
+
+/// The builder that adds to the open trace, or runs at once on the default backend.
+pub(crate) fn builder() -> Ops {
+    Ops::new(place::default(), Source::Ask(location::ask))
+}
+
+/// Runs `body` on the builder.
+pub(crate) fn with<T>(body: impl FnOnce(&mut Ops) -> defn_core::Result<T>) -> Fallible<T> {
+    guard(|| Ok(body(&mut builder())?))
+}
+
+/// Runs `body` on the builder, without the interpreter lock where that is worth it.
+fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T> + Send) -> Fallible<T> {
+    if bytes < RELEASE_BYTES || trace::depth() > 0 {
+        return with(body);
+    }
+    Python::attach(|py| py.detach(|| with(body)))
+}
+
+/// Applies `body` to one tensor.
+pub(crate) fn on(
+    tensor: &Tensor,
+    body: impl FnOnce(&mut Ops, &Tensor) -> defn_core::Result<Tensor> + Send,
+) -> Fallible<PyTensor> {
+    run(tensor.ty().byte_size(), |ops| body(ops, tensor)).map(PyTensor::new)
+}
+
+/// An operator of Python: `NotImplemented` where the other operand is none of ours.
+pub(crate) fn operator<'py>(
+    tensor: &PyTensor,
+    other: &Bound<'py, PyAny>,
+    reflected: bool,
+    body: impl FnOnce(&mut Ops, Arg<Tensor>, Arg<Tensor>) -> defn_core::Result<Tensor> + Send,
+) -> Fallible<Bound<'py, PyAny>> {
+    let py = other.py();
+    let Some(other) = guard(|| convert::try_arg(other))? else {
+        return Ok(py.NotImplemented().into_bound(py));
+    };
+    let bytes = tensor.tensor.ty().byte_size() + size_of_arg(&other);
+    let this = Arg::Value(tensor.tensor.clone());
+    let (a, b) = if reflected { (other, this) } else { (this, other) };
+    let result = run(bytes, |ops| body(ops, a, b))?;
+    Ok(Bound::new(py, PyTensor::new(result))?.into_any())
+}
+
+/// The bytes of an operand; a number has none.
+fn size_of_arg(arg: &Arg<Tensor>) -> usize {
+    match arg {
+        Arg::Value(tensor) => tensor.ty().byte_size(),
+        Arg::Number(_) => 0,
+    }
+}
+
+/// Declares functions that give one tensor: `name(argument: type, ...) => |ops| builder call;`. The types say
+/// how arguments are parsed; `= None` marks one that may be left out.
+macro_rules! functions {
+    ($($name:ident($($arg:ident: $ty:ty $(= $none:ident)?),*) => |$ops:ident| $body:expr;)*) => {
+        $(
+            #[pyfunction]
+            #[pyo3(signature = ($($arg $(= $none)?),*))]
+            fn $name($($arg: Option<&Bound<'_, PyAny>>),*) -> Fallible<PyTensor> {
+                crate::error::guard(|| {
+                    let mut bytes = 0;
+                    $(
+                        let $arg: $ty = $crate::ops::Parse::parse(stringify!($name), stringify!($arg), $arg)?;
+                        bytes += $crate::ops::Parse::bytes(&$arg);
+                    )*
+                    let run = move |$ops: &mut defn_core::builder::Ops| $body;
+                    $crate::ops::run(bytes, run).map(PyTensor::new)
+                })
+            }
+        )*
+
+        fn add_declared(module: &Bound<'_, PyModule>) -> PyResult<()> {
+            $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
+            Ok(())
+        }
+    };
+}
+pub(crate) use functions;

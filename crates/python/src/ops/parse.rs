@@ -1,0 +1,232 @@
+//! How the types that functions declare for their arguments are made of Python objects.
+
+use defn_core::builder::{Arg, Cut, Start};
+use defn_core::op::TieBreak;
+use defn_core::{Axes, AxisRef, DType, Name, Shape, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyString};
+
+use crate::convert;
+use crate::dtype;
+use crate::error::{Fallible, Fault};
+use crate::misuse::Misuse;
+use crate::tensor::PyTensor;
+
+/// An argument of a function: `op` and `what` are for messages, None is one that was left out.
+pub(crate) trait Parse: Sized {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self>;
+
+    /// The bytes that the op will read of it.
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+/// The object itself; left out counts as not given at all, since None is no operand.
+fn given<'a, 'py>(
+    op: &'static str,
+    what: &'static str,
+    value: Option<&'a Bound<'py, PyAny>>,
+    required: &str,
+) -> Fallible<&'a Bound<'py, PyAny>> {
+    value.ok_or_else(|| {
+        let (op, what, required) = (op.to_owned(), what.to_owned(), required.to_owned());
+        Fault::Misuse(Misuse::BadArgument { op, what, got: "None".to_owned(), required })
+    })
+}
+
+impl Parse for Arg<Tensor> {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        convert::arg(op, given(op, what, value, "a tensor, a number or an array")?)
+    }
+
+    fn bytes(&self) -> usize {
+        super::size_of_arg(self)
+    }
+}
+
+impl Parse for Option<Arg<Tensor>> {
+    fn parse(op: &'static str, _: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        value.map(|value| convert::arg(op, value)).transpose()
+    }
+
+    fn bytes(&self) -> usize {
+        self.as_ref().map_or(0, super::size_of_arg)
+    }
+}
+
+impl Parse for Vec<Tensor> {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let required = "a sequence of tensors";
+        let value = given(op, what, value, required)?;
+        if value.is_instance_of::<PyTensor>() || value.is_instance_of::<PyString>() {
+            return Err(convert::bad(op, what, value, required)?);
+        }
+        let Ok(items) = value.try_iter() else {
+            return Err(convert::bad(op, what, value, required)?);
+        };
+        items.map(|item| convert::tensor(op, &item?)).collect()
+    }
+
+    fn bytes(&self) -> usize {
+        self.iter().map(|tensor| tensor.ty().byte_size()).sum()
+    }
+}
+
+impl Parse for Axes {
+    fn parse(op: &'static str, _: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        convert::axes(op, value)
+    }
+}
+
+impl Parse for AxisRef {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        convert::axis(op, given(op, what, value, "an int or the name of an axis")?)
+    }
+}
+
+impl Parse for Option<AxisRef> {
+    fn parse(op: &'static str, _: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        value.map(|value| convert::axis(op, value)).transpose()
+    }
+}
+
+impl Parse for bool {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(value) = value else {
+            return Ok(false);
+        };
+        match value.cast::<PyBool>() {
+            Ok(flag) => Ok(flag.is_true()),
+            Err(_) => Err(convert::bad(op, what, value, "True or False")?),
+        }
+    }
+}
+
+impl Parse for i64 {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let value = given(op, what, value, "an int")?;
+        match convert::index(value) {
+            Some(number) => Ok(number),
+            None => Err(convert::bad(op, what, value, "an int")?),
+        }
+    }
+}
+
+impl Parse for usize {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let required = "an int that is at least 0";
+        let value = given(op, what, value, required)?;
+        match convert::index(value).map(usize::try_from) {
+            Some(Ok(number)) => Ok(number),
+            Some(Err(_)) | None => Err(convert::bad(op, what, value, required)?),
+        }
+    }
+}
+
+impl Parse for f64 {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let value = given(op, what, value, "a float")?;
+        match value.extract() {
+            Ok(number) => Ok(number),
+            Err(_) => Err(convert::bad(op, what, value, "a float")?),
+        }
+    }
+}
+
+impl Parse for DType {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        dtype::parse(given(op, what, value, "a dtype")?)
+    }
+}
+
+impl Parse for Option<DType> {
+    fn parse(_: &'static str, _: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        value.map(dtype::parse).transpose()
+    }
+}
+
+impl Parse for Option<Name> {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(value) = value else {
+            return Ok(None);
+        };
+        match value.cast::<PyString>() {
+            Ok(name) => Ok(Some(Name::from(name.to_str()?))),
+            Err(_) => Err(convert::bad(op, what, value, "a str or None")?),
+        }
+    }
+}
+
+/// Names, one entry per axis, or none given.
+pub(super) type Names = Option<Vec<Option<Name>>>;
+
+impl Parse for Names {
+    fn parse(op: &'static str, _: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        value.map(|value| convert::names(op, value)).transpose()
+    }
+}
+
+impl Parse for Shape {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        convert::shape(op, given(op, what, value, "a shape")?)
+    }
+}
+
+impl Parse for Vec<i64> {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        convert::integers(op, given(op, what, value, "an int or a sequence of ints")?)
+    }
+}
+
+impl Parse for Start<Tensor> {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let value = given(op, what, value, "an int or a scalar integer tensor")?;
+        match convert::index(value) {
+            Some(index) => Ok(Start::Index(index)),
+            None => Ok(Start::Value(convert::tensor(op, value)?)),
+        }
+    }
+}
+
+impl Parse for Vec<Start<Tensor>> {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let required = "a sequence with an int or a scalar integer tensor for each axis";
+        let value = given(op, what, value, required)?;
+        if value.is_instance_of::<PyTensor>() {
+            return Err(convert::bad(op, what, value, required)?);
+        }
+        let Ok(items) = value.try_iter() else {
+            return Err(convert::bad(op, what, value, required)?);
+        };
+        items.map(|item| Parse::parse(op, what, Some(&item?))).collect()
+    }
+}
+
+impl Parse for Cut {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let required = "an int, or a float between 0 and 1";
+        let value = given(op, what, value, required)?;
+        if value.is_instance_of::<PyFloat>() {
+            return Ok(Cut::Share(value.extract()?));
+        }
+        match convert::index(value) {
+            Some(at) => Ok(Cut::At(at)),
+            None => Err(convert::bad(op, what, value, required)?),
+        }
+    }
+}
+
+impl Parse for TieBreak {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(value) = value else {
+            return Ok(TieBreak::Low);
+        };
+        let name = value.cast::<PyString>().ok().map(|name| name.to_string());
+        let found = TieBreak::ALL.iter().find(|known| name.as_deref() == Some(known.name()));
+        match found {
+            Some(&found) => Ok(found),
+            None => Err(convert::bad(op, what, value, "\"low\" or \"high\"")?),
+        }
+    }
+}

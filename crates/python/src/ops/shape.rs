@@ -1,0 +1,174 @@
+//! Elements moved without computing.
+
+use defn_core::builder::{Arg, BuildShape, Cut, Size, Start};
+use defn_core::{Axes, AxisRef, Name, Shape, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::parse::Names;
+use super::{Parse, functions, with};
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::tensor::PyTensor;
+
+/// Where `reshape` goes: sizes with at most one left open, or the shape of a tensor with its names.
+enum Sizes {
+    List(Vec<Size>),
+    Like(Shape),
+}
+
+impl Parse for Sizes {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        if let Some(Ok(tensor)) = value.map(|value| value.cast::<PyTensor>()) {
+            return Ok(Sizes::Like(tensor.get().tensor.ty().shape.clone()));
+        }
+        let is_auto = |value: &Bound<'_, PyAny>| {
+            value.cast::<PyString>().is_ok_and(|text| text.to_str().is_ok_and(|text| text == "auto"))
+        };
+        if value.is_some_and(is_auto) {
+            return Ok(Sizes::List(vec![Size::Auto]));
+        }
+        let entries = value.filter(|value| convert::index(value).is_none()).map(|value| value.try_iter());
+        let Some(Ok(entries)) = entries else {
+            let sizes: Vec<i64> = Parse::parse(op, what, value)?;
+            return Ok(Sizes::List(sizes.into_iter().map(Size::from).collect()));
+        };
+        let mut sizes = Vec::new();
+        for entry in entries {
+            let entry = entry?;
+            if is_auto(&entry) {
+                sizes.push(Size::Auto);
+            } else {
+                sizes.extend(convert::integers(op, &entry)?.into_iter().map(Size::from));
+            }
+        }
+        Ok(Sizes::List(sizes))
+    }
+}
+
+/// Where `broadcast` goes: sizes, or the shape of a tensor with its names.
+struct Target(Shape);
+
+impl Parse for Target {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        match value.map(|value| value.cast::<PyTensor>()) {
+            Some(Ok(tensor)) => Ok(Target(tensor.get().tensor.ty().shape.clone())),
+            Some(Err(_)) | None => Ok(Target(Parse::parse(op, what, value)?)),
+        }
+    }
+}
+
+/// One entry `(low, high, interior)` for each axis.
+struct Padding(Vec<(i64, i64, i64)>);
+
+impl Parse for Padding {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let parsed = value.map(|value| value.extract::<Vec<(i64, i64, i64)>>());
+        match (parsed, value) {
+            (Some(Ok(entries)), _) => Ok(Padding(entries)),
+            (Some(Err(_)), Some(value)) => {
+                Err(convert::bad(op, what, value, "one (low, high, interior) for each axis")?)
+            }
+            (_, None) | (None, _) => Ok(Padding(Vec::new())),
+        }
+    }
+}
+
+/// Strides of a slice: one for every axis, or one for all.
+struct Strides(Option<Vec<i64>>, bool);
+
+impl Parse for Strides {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(value) = value else {
+            return Ok(Strides(None, false));
+        };
+        let list: Vec<i64> = Parse::parse(op, what, Some(value))?;
+        Ok(Strides(Some(list), convert::index(value).is_some()))
+    }
+}
+
+impl Strides {
+    fn for_rank(self, rank: usize) -> Option<Vec<i64>> {
+        match self {
+            Strides(Some(list), true) => Some(vec![list[0]; rank]),
+            Strides(list, _) => list,
+        }
+    }
+}
+
+functions! {
+    reshape(tensor: Arg<Tensor>, shape: Sizes, names: Names = None) => |ops| match (shape, names) {
+        (Sizes::List(sizes), names) => ops.reshape(tensor, sizes, names.as_deref()),
+        (Sizes::Like(shape), None) => ops.reshape_to(tensor, shape),
+        (Sizes::Like(shape), Some(names)) => ops.reshape_to(tensor, shape.with_names(names)?),
+    };
+    flatten(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.flatten(tensor, axes);
+    squeeze(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.squeeze(tensor, axes);
+    new_axis(tensor: Arg<Tensor>, axis: i64, name: Option<Name> = None)
+        => |ops| ops.new_axis(tensor, axis, name);
+    rename(tensor: Tensors, names: Names = None) => |ops| {
+        let names = names.unwrap_or_else(|| vec![None; tensor.0.ty().shape.rank()]);
+        ops.rename(tensor.0, &names)
+    };
+    transpose(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.transpose(tensor, axes);
+    broadcast(tensor: Arg<Tensor>, shape: Target, axes: Axes = None, names: Names = None) => |ops| {
+        let shape = match names {
+            Some(names) => shape.0.with_names(names)?,
+            None => shape.0,
+        };
+        ops.broadcast(tensor, shape, axes)
+    };
+    tile(tensor: Arg<Tensor>, repetitions: Vec<i64>) => |ops| ops.tile(tensor, &repetitions);
+    concatenate(tensors: Vec<Tensor>, axis: AxisRef) => |ops| ops.concatenate(&tensors, axis);
+    stack(tensors: Vec<Tensor>, axis: i64, name: Option<Name> = None)
+        => |ops| ops.stack(&tensors, axis, name);
+    slice(tensor: Tensors, starts: Vec<Start<Tensor>>, lengths: Vec<i64>, strides: Strides = None) => |ops| {
+        let strides = strides.for_rank(tensor.0.ty().shape.rank());
+        ops.slice(tensor.0, &starts, &lengths, strides.as_deref())
+    };
+    slice_along_axis(tensor: Arg<Tensor>, start: Start<Tensor>, length: i64, axis: AxisRef, strides: i64)
+        => |ops| ops.slice_along_axis(tensor, start, length, axis, strides);
+    put_slice(tensor: Arg<Tensor>, starts: Vec<Start<Tensor>>, slice: Arg<Tensor>)
+        => |ops| ops.put_slice(tensor, &starts, slice);
+    pad(tensor: Arg<Tensor>, value: Arg<Tensor>, config: Padding)
+        => |ops| ops.pad(tensor, value, &config.0);
+    reverse(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.reverse(tensor, axes);
+}
+
+/// An operand whose shape is asked for before the op: a number is a tensor here.
+struct Tensors(Tensor);
+
+impl Parse for Tensors {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(value) = value else {
+            let arg: Arg<Tensor> = Parse::parse(op, what, None)?;
+            return with(|ops| defn_core::builder::Builder::operand(ops, arg)).map(Tensors);
+        };
+        convert::tensor(op, value).map(Tensors)
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.ty().byte_size()
+    }
+}
+
+/// The two parts of a tensor on both sides of a cut.
+#[pyfunction]
+fn split(
+    tensor: &Bound<'_, PyAny>,
+    at: &Bound<'_, PyAny>,
+    axis: &Bound<'_, PyAny>,
+) -> Fallible<(PyTensor, PyTensor)> {
+    guard(|| {
+        let x = convert::arg("split", tensor)?;
+        let cut: Cut = Parse::parse("split", "split", Some(at))?;
+        let axis = convert::axis("split", axis)?;
+        let (left, right) = with(|ops| ops.split(x, cut, axis))?;
+        Ok((PyTensor::new(left), PyTensor::new(right)))
+    })
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_declared(module)?;
+    module.add_function(wrap_pyfunction!(split, module)?)
+}

@@ -1,0 +1,103 @@
+//! A tensor's elements as Python numbers and lists.
+
+use defn_core::scalar::Scalar;
+use defn_core::{DType, ErrorKind, Number, Tensor};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyList};
+
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+
+/// An element as an int, a float or a complex.
+pub(crate) fn number(py: Python<'_>, scalar: Scalar) -> Fallible<Bound<'_, PyAny>> {
+    Ok(match scalar.value() {
+        Number::Int(value) => into_python(py, value)?,
+        Number::Float(value) => into_python(py, value)?,
+        Number::Complex(value) => PyComplex::from_doubles(py, value.re, value.im).into_any(),
+    })
+}
+
+fn into_python<'py, T: IntoPyObject<'py>>(py: Python<'py>, value: T) -> PyResult<Bound<'py, PyAny>> {
+    value.into_bound_py_any(py)
+}
+
+/// Whether an element counts as true: everything but zero, NaN included.
+pub(crate) fn is_true(scalar: Scalar) -> bool {
+    match scalar.value() {
+        Number::Int(value) => value != 0,
+        Number::Float(value) => value != 0.0,
+        Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
+    }
+}
+
+/// The element of a tensor that has only one.
+pub(crate) fn only_element(op: &'static str, tensor: &Tensor) -> Fallible<Scalar> {
+    if tensor.ty().size() != 1 {
+        let hint = if op == "bool" { "; reduce it with all or any" } else { "" };
+        // A traced tensor of any size has no values, which is the first thing to say.
+        tensor.require_buffer(op, TRACED_HINT)?;
+        return Err(Misuse::NotOneElement { op, got: tensor.ty().clone(), hint }.into());
+    }
+    tensor.require_buffer(op, TRACED_HINT)?;
+    Ok(Scalar::from_bytes(tensor.ty().dtype, tensor.host_bytes(op)?.bytes()))
+}
+
+const TRACED_HINT: &str = "return it from the definition and read it there, or pass the value as an option (a keyword-only parameter)";
+
+/// The only element as a float.
+pub(crate) fn to_float(tensor: &Tensor) -> Fallible<f64> {
+    let scalar = only_element("float", tensor)?;
+    match scalar.value() {
+        Number::Int(value) => Ok(value as f64),
+        Number::Float(value) => Ok(value),
+        Number::Complex(_) => {
+            let required = "real; take real or imag first";
+            Err(Misuse::NotThisKind { op: "float", got: tensor.ty().clone(), required }.into())
+        }
+    }
+}
+
+/// The elements in row-major order.
+pub(crate) fn to_flat_list<'py>(
+    py: Python<'py>,
+    tensor: &Tensor,
+    limit: Option<usize>,
+) -> Fallible<Bound<'py, PyList>> {
+    tensor.require_buffer("to_flat_list", TRACED_HINT)?;
+    let memory = tensor.host_bytes("to_flat_list")?;
+    let count = limit.unwrap_or(usize::MAX).min(tensor.ty().size());
+    list(py, tensor.ty().dtype, &memory.bytes()[..count * tensor.ty().dtype.storage_bytes()])
+}
+
+fn list<'py>(py: Python<'py>, dtype: DType, bytes: &[u8]) -> Fallible<Bound<'py, PyList>> {
+    let elements = bytes.chunks_exact(dtype.storage_bytes());
+    let items: Vec<Bound<'py, PyAny>> =
+        elements.map(|element| number(py, Scalar::from_bytes(dtype, element))).collect::<Fallible<_>>()?;
+    Ok(PyList::new(py, items)?)
+}
+
+/// The elements as nested lists, one level for each axis.
+pub(crate) fn to_list<'py>(py: Python<'py>, tensor: &Tensor) -> Fallible<Bound<'py, PyAny>> {
+    let ty = tensor.ty();
+    if ty.shape.rank() == 0 {
+        let required = "it must have at least one axis; read a scalar with item";
+        return Err(ErrorKind::Rank { op: "to_list", got: ty.clone(), required }.into());
+    }
+    tensor.require_buffer("to_list", TRACED_HINT)?;
+    let memory = tensor.host_bytes("to_list")?;
+    Ok(nested(py, ty.dtype, ty.shape.sizes(), memory.bytes())?.into_any())
+}
+
+fn nested<'py>(py: Python<'py>, dtype: DType, sizes: &[usize], bytes: &[u8]) -> Fallible<Bound<'py, PyList>> {
+    match sizes {
+        [] | [_] => list(py, dtype, bytes),
+        [size, rest @ ..] => {
+            let width = if *size == 0 { 0 } else { bytes.len() / size };
+            let rows: Vec<Bound<'py, PyList>> = (0..*size)
+                .map(|row| nested(py, dtype, rest, &bytes[row * width..(row + 1) * width]))
+                .collect::<Fallible<_>>()?;
+            Ok(PyList::new(py, rows)?)
+        }
+    }
+}

@@ -1,0 +1,513 @@
+//! `defn.Tensor`: one immutable class for concrete, traced and template tensors.
+
+use defn_core::builder::{BuildElementwise, BuildLinalg, BuildShape};
+use defn_core::op::{BinaryOp, UnaryOp};
+use defn_core::tensor::Data;
+use defn_core::{Axes, AxisRef, DType, ErrorKind, Name, Shape, Tensor, TensorType};
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+
+use crate::array;
+use crate::build;
+use crate::dtype::{self, PyDType};
+use crate::error::{Fallible, guard};
+use crate::index;
+use crate::location;
+use crate::misuse::Misuse;
+use crate::ops;
+use crate::place;
+use crate::read;
+use crate::show;
+
+/// A tensor. Immutable; its elements are numbers of one dtype, in a shape whose axes may have names.
+#[pyclass(frozen, weakref, name = "Tensor", module = "defn")]
+pub(crate) struct PyTensor {
+    pub(crate) tensor: Tensor,
+}
+
+impl PyTensor {
+    pub(crate) fn new(tensor: Tensor) -> PyTensor {
+        PyTensor { tensor }
+    }
+
+    fn ty(&self) -> &TensorType {
+        self.tensor.ty()
+    }
+
+    fn binary<'py>(
+        &self,
+        op: BinaryOp,
+        other: &Bound<'py, PyAny>,
+        reflected: bool,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        ops::operator(self, other, reflected, move |ops, a, b| ops.binary(op, a, b))
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// NumPy leaves operators between its arrays and tensors to the tensors.
+    #[classattr]
+    fn __array_ufunc__(py: Python<'_>) -> Py<PyAny> {
+        py.None()
+    }
+
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDType>> {
+        Ok(dtype::object(py, self.ty().dtype)?.clone())
+    }
+
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.ty().shape.sizes())
+    }
+
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let names: Vec<Option<&str>> = self.ty().shape.names().map(|name| name.map(|name| &**name)).collect();
+        PyTuple::new(py, names)
+    }
+
+    #[getter]
+    fn vectorized_axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let axes: Vec<(&str, usize)> =
+            self.tensor.vectorized_axes().iter().map(|(name, size)| (&**name, *size)).collect();
+        PyTuple::new(py, axes)
+    }
+
+    #[getter]
+    fn rank(&self) -> usize {
+        self.ty().shape.rank()
+    }
+
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.ty().shape.rank()
+    }
+
+    #[getter]
+    fn size(&self) -> usize {
+        self.ty().size()
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.ty().byte_size()
+    }
+
+    #[getter]
+    fn backend(&self) -> Option<String> {
+        self.tensor.backend().map(|backend| backend.name().to_owned())
+    }
+
+    #[getter]
+    fn is_traced(&self) -> bool {
+        self.tensor.is_traced()
+    }
+
+    #[getter]
+    fn is_template(&self) -> bool {
+        match self.tensor.data() {
+            Data::Template => true,
+            Data::Buffer(_) | Data::Traced { .. } => false,
+        }
+    }
+
+    #[getter(T)]
+    fn transposed(&self) -> Fallible<PyTensor> {
+        ops::on(&self.tensor, |ops, x| ops.transpose(x, Axes::All))
+    }
+
+    #[getter(mT)]
+    fn matrix_transposed(&self) -> Fallible<PyTensor> {
+        let rank = self.ty().shape.rank() as i64;
+        if rank < 2 {
+            let required = "it must have at least two axes";
+            return Err(ErrorKind::Rank { op: "mT", got: self.ty().clone(), required }.into());
+        }
+        let axes: Vec<AxisRef> = (0..rank - 2).chain([rank - 1, rank - 2]).map(AxisRef::Index).collect();
+        ops::on(&self.tensor, |ops, x| ops.transpose(x, axes))
+    }
+
+    /// The elements as a NumPy array: read-only, over the tensor's own memory where it is on the host.
+    #[pyo3(signature = (*, dtype = None))]
+    fn to_numpy<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            let view = array::view(py, self.ty(), self.tensor.host_bytes("to_numpy")?)?;
+            match dtype.filter(|dtype| !dtype.is_none()) {
+                None => Ok(view),
+                Some(dtype) => {
+                    let descriptor = dtype::descriptor(py, dtype::parse(dtype)?)?;
+                    Ok(view.call_method1(intern!(py, "astype"), (descriptor,))?)
+                }
+            }
+        })
+    }
+
+    #[pyo3(signature = (dtype = None, copy = None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            let view = array::view(py, self.ty(), self.tensor.host_bytes("__array__")?)?;
+            let known = view.getattr(intern!(py, "dtype"))?;
+            match dtype {
+                Some(dtype) if !dtype.is_none() && !known.eq(&dtype)? => {
+                    if copy == Some(false) {
+                        let text = format!("a {} tensor becomes {dtype} only by a copy", self.ty().dtype);
+                        return Err(PyValueError::new_err(text).into());
+                    }
+                    Ok(view.call_method1(intern!(py, "astype"), (dtype,))?)
+                }
+                Some(_) | None if copy == Some(true) => Ok(view.call_method0(intern!(py, "copy"))?),
+                Some(_) | None => Ok(view),
+            }
+        })
+    }
+
+    /// The elements as nested lists.
+    fn to_list<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| read::to_list(py, &self.tensor))
+    }
+
+    /// The elements in row-major order as one list, at most `limit` of them.
+    #[pyo3(signature = (*, limit = None))]
+    fn to_flat_list<'py>(&self, py: Python<'py>, limit: Option<usize>) -> Fallible<Bound<'py, PyList>> {
+        guard(|| read::to_flat_list(py, &self.tensor, limit))
+    }
+
+    /// The only element as a Python number.
+    fn item<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| read::number(py, read::only_element("item", &self.tensor)?))
+    }
+
+    /// Waits until the elements are there, and returns the tensor.
+    fn block_until_ready(slf: Bound<'_, Self>) -> Fallible<Bound<'_, Self>> {
+        guard(|| slf.get().tensor.host_bytes("block_until_ready").map(drop).map_err(Into::into))?;
+        Ok(slf)
+    }
+
+    fn __bool__(&self) -> Fallible<bool> {
+        if self.tensor.is_traced() {
+            let (got, line) = (self.ty().clone(), location::source_line());
+            return Err(Misuse::TracedBool { got, line }.into());
+        }
+        guard(|| Ok(read::is_true(read::only_element("bool", &self.tensor)?)))
+    }
+
+    fn __float__(&self) -> Fallible<f64> {
+        guard(|| read::to_float(&self.tensor))
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            let number = read::number(py, read::only_element("int", &self.tensor)?)?;
+            Ok(py.get_type::<pyo3::types::PyInt>().call1((number,))?)
+        })
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            if !self.ty().dtype.is_integer() {
+                let required = "an integer";
+                return Err(Misuse::NotThisKind { op: "index", got: self.ty().clone(), required }.into());
+            }
+            read::number(py, read::only_element("index", &self.tensor)?)
+        })
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            let number = read::number(py, read::only_element("complex", &self.tensor)?)?;
+            Ok(py.get_type::<pyo3::types::PyComplex>().call1((number,))?)
+        })
+    }
+
+    fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> Fallible<Bound<'py, PyAny>> {
+        if spec.is_empty() {
+            return Ok(PyString::new(py, &self.__repr__(py)?).into_any());
+        }
+        guard(|| {
+            let number = read::number(py, read::only_element("format", &self.tensor)?)?;
+            Ok(number.call_method1(intern!(py, "__format__"), (spec,))?)
+        })
+    }
+
+    fn __len__(&self) -> Fallible<usize> {
+        match self.ty().shape.sizes().first() {
+            Some(&size) => Ok(size),
+            None => Err(Misuse::ScalarLength { got: self.ty().clone() }.into()),
+        }
+    }
+
+    fn __iter__(slf: Bound<'_, Self>) -> Fallible<Rows> {
+        if slf.get().ty().shape.rank() == 0 {
+            return Err(Misuse::ScalarIteration { got: slf.get().ty().clone() }.into());
+        }
+        Ok(Rows { tensor: slf.unbind(), next: 0.into() })
+    }
+
+    fn __getitem__(&self, index: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
+        guard(|| index::get(&self.tensor, index))
+    }
+
+    fn __hash__(slf: &Bound<'_, Self>) -> isize {
+        // By identity, as objects are; the low bits of an address are always zero.
+        (slf.as_ptr() as isize) >> 4
+    }
+
+    fn __richcmp__<'py>(&self, other: &Bound<'py, PyAny>, op: CompareOp) -> Fallible<Bound<'py, PyAny>> {
+        let op = match op {
+            CompareOp::Lt => BinaryOp::Less,
+            CompareOp::Le => BinaryOp::LessEqual,
+            CompareOp::Eq => BinaryOp::Equal,
+            CompareOp::Ne => BinaryOp::NotEqual,
+            CompareOp::Gt => BinaryOp::Greater,
+            CompareOp::Ge => BinaryOp::GreaterEqual,
+        };
+        self.binary(op, other, false)
+    }
+
+    fn __add__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::Add, other, false)
+    }
+
+    fn __radd__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::Add, other, true)
+    }
+
+    fn __sub__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::Subtract, other, false)
+    }
+
+    fn __rsub__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::Subtract, other, true)
+    }
+
+    fn __mul__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::Multiply, other, false)
+    }
+
+    fn __rmul__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::Multiply, other, true)
+    }
+
+    fn __truediv__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::Divide, other, false)
+    }
+
+    fn __rtruediv__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::Divide, other, true)
+    }
+
+    fn __and__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::BitwiseAnd, other, false)
+    }
+
+    fn __rand__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::BitwiseAnd, other, true)
+    }
+
+    fn __or__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::BitwiseOr, other, false)
+    }
+
+    fn __ror__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::BitwiseOr, other, true)
+    }
+
+    fn __xor__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::BitwiseXor, other, false)
+    }
+
+    fn __rxor__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::BitwiseXor, other, true)
+    }
+
+    fn __lshift__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::LeftShift, other, false)
+    }
+
+    fn __rlshift__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::LeftShift, other, true)
+    }
+
+    fn __rshift__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::RightShift, other, false)
+    }
+
+    fn __rrshift__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        self.binary(BinaryOp::RightShift, other, true)
+    }
+
+    fn __floordiv__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        ops::operator(self, other, false, |ops, a, b| ops.floor_divide(a, b))
+    }
+
+    fn __rfloordiv__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        ops::operator(self, other, true, |ops, a, b| ops.floor_divide(a, b))
+    }
+
+    fn __mod__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        ops::operator(self, other, false, |ops, a, b| ops.floor_modulo(a, b))
+    }
+
+    fn __rmod__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        ops::operator(self, other, true, |ops, a, b| ops.floor_modulo(a, b))
+    }
+
+    fn __matmul__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        ops::operator(self, other, false, |ops, a, b| ops.matmul(a, b))
+    }
+
+    fn __rmatmul__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        ops::operator(self, other, true, |ops, a, b| ops.matmul(a, b))
+    }
+
+    fn __pow__<'py>(
+        &self,
+        other: &Bound<'py, PyAny>,
+        modulo: Option<&Bound<'py, PyAny>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        if modulo.is_some() {
+            return Ok(other.py().NotImplemented().into_bound(other.py()));
+        }
+        self.binary(BinaryOp::Pow, other, false)
+    }
+
+    fn __rpow__<'py>(
+        &self,
+        other: &Bound<'py, PyAny>,
+        modulo: Option<&Bound<'py, PyAny>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        if modulo.is_some() {
+            return Ok(other.py().NotImplemented().into_bound(other.py()));
+        }
+        self.binary(BinaryOp::Pow, other, true)
+    }
+
+    fn __neg__(&self) -> Fallible<PyTensor> {
+        ops::on(&self.tensor, |ops, x| ops.unary(UnaryOp::Negate, x))
+    }
+
+    fn __pos__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __abs__(&self) -> Fallible<PyTensor> {
+        ops::on(&self.tensor, |ops, x| ops.unary(UnaryOp::Abs, x))
+    }
+
+    fn __invert__(&self) -> Fallible<PyTensor> {
+        if self.ty().dtype == DType::U8 {
+            return Err(Misuse::InvertPredicate { got: self.ty().clone() }.into());
+        }
+        ops::on(&self.tensor, |ops, x| ops.unary(UnaryOp::BitwiseNot, x))
+    }
+
+    #[pyo3(signature = (ndigits = None))]
+    fn __round__(&self, ndigits: Option<i64>) -> Fallible<PyTensor> {
+        match ndigits {
+            None | Some(0) => ops::on(&self.tensor, |ops, x| ops.unary(UnaryOp::Round, x)),
+            Some(ndigits) => Err(Misuse::RoundDigits { ndigits }.into()),
+        }
+    }
+
+    fn __repr__(&self, _py: Python<'_>) -> Fallible<String> {
+        guard(|| show::tensor(&self.tensor))
+    }
+
+    fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __deepcopy__<'py>(slf: Bound<'py, Self>, _memo: &Bound<'py, PyAny>) -> Bound<'py, Self> {
+        slf
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
+        guard(|| {
+            let data = match self.tensor.data() {
+                Data::Template => py.None().into_bound(py),
+                Data::Buffer(_) | Data::Traced { .. } => {
+                    let mut bytes = self.tensor.host_bytes("pickle")?.bytes().to_vec();
+                    to_little_endian(self.ty().dtype, &mut bytes);
+                    PyBytes::new(py, &bytes).into_any()
+                }
+            };
+            let rebuild = py.import("defn._core")?.getattr("_rebuild")?;
+            let state = (data, self.ty().dtype.name(), self.shape(py)?, self.names(py)?);
+            Ok((rebuild, state).into_pyobject(py)?)
+        })
+    }
+}
+
+fn to_little_endian(dtype: DType, bytes: &mut [u8]) {
+    if cfg!(target_endian = "big") {
+        let width = dtype.storage_bytes();
+        let part = if dtype.is_complex() { width / 2 } else { width };
+        bytes.chunks_exact_mut(part).for_each(<[u8]>::reverse);
+    }
+}
+
+/// What pickled tensors are made of again; elements in little endian order, none for a template.
+#[pyfunction]
+#[pyo3(name = "_rebuild")]
+pub(crate) fn rebuild(
+    data: Option<&Bound<'_, PyBytes>>,
+    dtype: &str,
+    sizes: Vec<usize>,
+    names: Vec<Option<String>>,
+) -> Fallible<PyTensor> {
+    guard(|| {
+        let shape = Shape::new(&sizes).with_names(names.into_iter().map(|name| name.map(Name::from)))?;
+        let ty = TensorType::new(dtype.parse()?, shape)?;
+        let Some(data) = data else {
+            return Ok(PyTensor::new(Tensor::template(ty)));
+        };
+        let mut bytes = data.as_bytes().to_vec();
+        if bytes.len() != ty.byte_size() {
+            return Err(PyValueError::new_err(format!("{} bytes of a pickled {ty}", bytes.len())).into());
+        }
+        to_little_endian(ty.dtype, &mut bytes);
+        Ok(PyTensor::new(build::place(&place::default(), ty, bytes)?))
+    })
+}
+
+/// The slices of a tensor along its first axis, one after the other.
+#[pyclass(frozen, module = "defn._core")]
+pub(crate) struct Rows {
+    tensor: Py<PyTensor>,
+    next: std::sync::atomic::AtomicUsize,
+}
+
+#[pymethods]
+impl Rows {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self) -> Fallible<Option<PyTensor>> {
+        let tensor = &self.tensor.get().tensor;
+        let position = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if position >= tensor.ty().shape.sizes()[0] {
+            return Ok(None);
+        }
+        guard(|| index::row(tensor, position)).map(Some)
+    }
+
+    fn __length_hint__(&self) -> usize {
+        let size = self.tensor.get().tensor.ty().shape.sizes()[0];
+        size.saturating_sub(self.next.load(std::sync::atomic::Ordering::Relaxed))
+    }
+}
