@@ -226,12 +226,27 @@ pub fn round_float(dtype: DType, value: f64) -> f64 {
     match dtype {
         DType::F64 => value,
         DType::F32 => f64::from(value as f32),
-        DType::F16 => f64::from(f16::from_f64(value)),
-        DType::BF16 => f64::from(bf16::from_f64(value)),
+        DType::F16 => f64::from(f16::from_f32(round_to_odd(value))),
+        DType::BF16 => f64::from(bf16::from_f32(round_to_odd(value))),
         DType::F8E5M2 => E5M2.decode(E5M2.encode(value)),
         DType::F8E4M3FN => E4M3FN.decode(E4M3FN.encode(value)),
         other => unreachable!("{other} is no float"),
     }
+}
+
+/// The value as f32, or the one of its two neighbours whose last bit is 1.
+///
+/// Rounding that to 22 bits or fewer gives what rounding `value` at once would: unlike the nearest f32, it
+/// never lies half-way between two narrower values unless `value` does.
+fn round_to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let back = f64::from(near);
+    if back == value || near.is_nan() || near.to_bits() & 1 == 1 {
+        return near;
+    }
+    // The bits of floats of one sign count up with the magnitude.
+    let grows = near == 0.0 || (value > back) == (near > 0.0);
+    f32::from_bits(if grows { near.to_bits() + 1 } else { near.to_bits() - 1 })
 }
 
 /// Rounds an integer once, straight to the target: f64 on the way would round f32 twice.
@@ -246,8 +261,8 @@ fn push_float(dtype: DType, value: f64, out: &mut Vec<u8>) {
     match dtype {
         DType::F64 => out.extend_from_slice(&value.to_ne_bytes()),
         DType::F32 => out.extend_from_slice(&(value as f32).to_ne_bytes()),
-        DType::F16 => out.extend_from_slice(&f16::from_f64(value).to_ne_bytes()),
-        DType::BF16 => out.extend_from_slice(&bf16::from_f64(value).to_ne_bytes()),
+        DType::F16 => out.extend_from_slice(&f16::from_f32(round_to_odd(value)).to_ne_bytes()),
+        DType::BF16 => out.extend_from_slice(&bf16::from_f32(round_to_odd(value)).to_ne_bytes()),
         DType::F8E5M2 => out.push(E5M2.encode(value)),
         DType::F8E4M3FN => out.push(E4M3FN.encode(value)),
         other => unreachable!("{other} is no float"),
@@ -394,6 +409,22 @@ mod tests {
         assert_eq!(round_float(DType::F8E4M3FN, -1e9), -448.0);
         assert_eq!(round_float(DType::F8E5M2, 1e9), f64::INFINITY);
         assert_eq!(round_float(DType::F8E5M2, 2f64.powi(-17)), 0.0);
+    }
+
+    #[test]
+    fn f16_and_bf16_round_once() {
+        // A little beside the middle of two neighbours, by less than f32 can tell.
+        let tiny = 2f64.powi(-40);
+        for (dtype, half) in [(DType::F16, 2f64.powi(-11)), (DType::BF16, 2f64.powi(-8))] {
+            for sign in [1.0, -1.0] {
+                assert_eq!(round_float(dtype, sign * (1.0 + half)), sign, "a tie goes to even");
+                assert_eq!(round_float(dtype, sign * (1.0 + half - tiny)), sign);
+                assert_eq!(round_float(dtype, sign * (1.0 + half + tiny)), sign * (1.0 + 2.0 * half));
+            }
+            assert_eq!(round_float(dtype, 1e300), f64::INFINITY);
+            assert_eq!(round_float(dtype, -1e-300).to_bits(), (-0.0f64).to_bits());
+            assert!(round_float(dtype, f64::NAN).is_nan());
+        }
     }
 
     #[test]
