@@ -420,7 +420,7 @@ proptest! {
         let sum = run(&Op::Binary(BinaryOp::Subtract), &[&b, &a]).unwrap();
         let want: Vec<f64> = broadcast(&own, &to).into_iter().enumerate()
             .map(|(flat, x)| {
-                let value = |x: i128| Scalar::new(sum.ty.dtype, x).unwrap().value().to_f64();
+                let value = |x: i128| Scalar::new(sum.ty.dtype, x as i64).unwrap().value().to_f64();
                 let exact = value(flat as i128) - value(x % 2000);
                 if in_f16 { Scalar::new(DType::F16, exact).unwrap().value().to_f64() } else { exact }
             })
