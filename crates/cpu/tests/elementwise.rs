@@ -231,7 +231,11 @@ fn functions_of_floats_are_accurate_in_every_type() {
         let inverse = run(&Op::Unary(UnaryOp::ErfInv), &[&operand]).unwrap();
         for (x, got) in x.iter().map(|x| x.value().to_f64()).zip(floats(&inverse)) {
             match x.abs() {
-                1.0 => assert_eq!(got, f64::INFINITY.copysign(x)),
+                1.0 => {
+                    // 448 where there is no infinity.
+                    let end = Scalar::new(dtype, f64::INFINITY.copysign(x)).unwrap();
+                    assert_eq!(got, end.value().to_f64());
+                }
                 inside if inside < 0.9 => assert!(close(dtype, libm::erf(got), x, 4.0), "{dtype} {x}"),
                 inside => assert_eq!(got.is_nan(), inside > 1.0 || x.is_nan(), "{dtype} {x}"),
             }
