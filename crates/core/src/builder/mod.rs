@@ -3,7 +3,7 @@
 //! [`Builder`] is what the three have in common: values with types, and a way to apply an op. The methods named
 //! as the ops are extension traits by family, so that a composite is written once over any builder.
 //!
-//! - [`Graph`](crate::graph::Graph) adds nodes to a graph; its values are [`Value`](crate::graph::Value)s.
+//! - [`Graph`](crate::graph::Graph) adds nodes to a graph; its values are [`Value`]s.
 //! - [`Ops`] works on tensors: it adds to the open trace, or runs the op at once on the operands' backend.
 
 mod control;
