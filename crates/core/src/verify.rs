@@ -247,3 +247,55 @@ fn list<'a>(types: impl IntoIterator<Item = &'a TensorType>) -> String {
     out.push(')');
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::graph::{Value, Values};
+    use crate::op::{BinaryOp, UnaryOp};
+    use crate::scalar::Scalar;
+
+    /// What is wrong with a node after a constant of type f32, whose output is said to be an f32 too.
+    fn problem(op: Op, inputs: &[(u32, u32)]) -> String {
+        let mut graph = Graph::new();
+        graph.push(Op::Constant(Scalar::one(DType::F32)), &[]).unwrap();
+        let inputs: Values = inputs.iter().map(|&(node, output)| Value { node, output }).collect();
+        let outputs = [TensorType::scalar(DType::F32)].into_iter().collect();
+        let results = graph.push_typed(op, inputs, outputs);
+        verify(&Region::new(graph, Vec::new(), 0, results)).unwrap_err()
+    }
+
+    #[test]
+    fn problems_name_the_node() {
+        let sin = Op::Unary(UnaryOp::Sin);
+        assert_eq!(problem(sin.clone(), &[(1, 0)]), "%1 = sin: it takes %1, which is not computed yet");
+        assert_eq!(problem(sin.clone(), &[(9, 0)]), "%1 = sin: it takes %9, which is not computed yet");
+        assert_eq!(problem(sin.clone(), &[(0, 1)]), "%1 = sin: it takes output 1 of %0, which has fewer");
+        assert_eq!(problem(sin, &[]), "%1 = sin: the operands are (), 1 must be given");
+        let equal = Op::Binary(BinaryOp::Equal);
+        assert_eq!(problem(equal, &[(0, 0), (0, 0)]), "%1 = equal: its types are (u8), not (f32)");
+        let all = Op::Reverse { axes: [Axis(0)].into_iter().collect() };
+        assert_eq!(problem(all, &[(0, 0)]), "%1 = reverse: axis 0 is beyond the rank 0");
+    }
+
+    #[test]
+    fn regions_take_what_the_node_passes() {
+        let mut graph = Graph::new();
+        let x = graph.parameter(0, TensorType::scalar(DType::S32));
+        let body = Region::new(graph, vec![TensorType::scalar(DType::S32)], 1, [x].into_iter().collect());
+        let body = Arc::new(body);
+        let op = WhileOp { state: 1, trips: None, cond: body.clone(), body };
+        assert_eq!(
+            problem(Op::While(op), &[(0, 0)]),
+            "%1 = while: the condition takes 1 parameters of (s32), the node passes 1 of (f32)"
+        );
+    }
+
+    #[test]
+    fn results_must_exist() {
+        let results = [Value { node: 3, output: 0 }].into_iter().collect();
+        let region = Region::new(Graph::new(), Vec::new(), 0, results);
+        assert_eq!(verify(&region).unwrap_err(), "the result %3.0 does not exist");
+    }
+}

@@ -1,0 +1,377 @@
+//! What each pass does, text in and text out.
+
+mod common;
+
+use std::sync::Arc;
+
+use common::scalars;
+use defn_core::builder::{BuildCreate, BuildElementwise, BuildShape, Builder};
+use defn_core::graph::{Graph, Value};
+use defn_core::op::{BinaryOp, Op};
+use defn_core::region::Region;
+use defn_core::shape::Axes;
+use defn_core::{DType, Result, Shape, TensorType, pass, verify};
+use insta::assert_snapshot;
+
+fn parse(text: &str) -> Region {
+    verify::set_always(true);
+    Region::from_text(&format!("defn-ir 1\n{text}")).unwrap()
+}
+
+fn dce(text: &str) -> String {
+    pass::dce(&parse(text)).unwrap().to_text()
+}
+
+fn cse(text: &str) -> String {
+    pass::cse(&parse(text)).unwrap().to_text()
+}
+
+fn fold(text: &str) -> String {
+    pass::fold(&parse(text), &scalars()).unwrap().to_text()
+}
+
+fn simplify(text: &str) -> String {
+    pass::simplify(&parse(text), &scalars()).unwrap().to_text()
+}
+
+#[test]
+fn dce_keeps_effects_and_the_numbers_of_inputs() {
+    let text = "(f32, f32, f32) {
+        %0 = parameter {index: 0} : f32
+        %1 = parameter {index: 1} : f32
+        %2 = parameter {index: 2} : f32
+        %3 = sin %0 : f32
+        %4 = cos %1 : f32
+        %5 = hook %4 {slot: 1, name: none} : f32
+        %6 = hook %4 {slot: 0, name: none} : f32
+        %7 = sin %2 : f32
+        return %7
+    }";
+    assert_snapshot!(dce(text), @r"
+    defn-ir 1
+    (f32, f32, f32) {
+      %0 = parameter {index: 1} : f32
+      %1 = parameter {index: 2} : f32
+      %2 = cos %0 : f32
+      %3 = hook %2 {slot: 1, name: none} : f32
+      %4 = hook %2 {slot: 0, name: none} : f32
+      %5 = sin %1 : f32
+      return %5
+    }
+    ");
+}
+
+#[test]
+fn cse_merges_equal_regions_and_no_effects() {
+    let branch = "branch (; f32) {
+            %0 = parameter {index: 0} : f32
+            %1 = sin %0 : f32
+            return %1
+        }";
+    let text = format!(
+        "(f32) {{
+        %0 = parameter {{index: 0}} : f32
+        %1 = sin %0 : f32
+        %2 = sin %0 : f32
+        %3 = cond %1 %0 : f32 {branch} {branch}
+        %4 = cond %2 %0 : f32 {branch} {branch}
+        %5 = hook %3 {{slot: 0, name: none}} : f32
+        %6 = hook %4 {{slot: 0, name: none}} : f32
+        %7 = add %5 %6 : f32
+        return %7
+    }}"
+    );
+    assert_snapshot!(cse(&text), @r"
+    defn-ir 1
+    (f32) {
+      %0 = parameter {index: 0} : f32
+      %1 = sin %0 : f32
+      %2 = cond %1 %0 : f32
+        branch (; f32) {
+          %0 = parameter {index: 0} : f32
+          %1 = sin %0 : f32
+          return %1
+        }
+        branch (; f32) {
+          %0 = parameter {index: 0} : f32
+          %1 = sin %0 : f32
+          return %1
+        }
+      %3 = hook %2 {slot: 0, name: none} : f32
+      %4 = hook %2 {slot: 0, name: none} : f32
+      %5 = add %3 %4 : f32
+      return %5
+    }
+    ");
+}
+
+#[test]
+fn folding_goes_through_the_backend_and_through_broadcasts() {
+    let text = "() {
+        %0 = constant {value: 2.0} : f32
+        %1 = constant {value: 0.1} : f64
+        %2 = multiply %0 %1 : f64
+        %3 = as_type %2 : f32
+        %4 = broadcast %3 {shape: [2], axes: []} : f32[\"x\": 2]
+        %5 = add %4 %0 : f32[\"x\": 2]
+        %6 = sin %0 : f32
+        return %5 %6
+    }";
+    assert_snapshot!(fold(text), @r#"
+    defn-ir 1
+    () {
+      %0 = constant {value: 2.0} : f32
+      %1 = constant {value: 0.1} : f64
+      %2 = constant {value: 0.2} : f64
+      %3 = constant {value: 0.20000000298023224} : f32
+      %4 = broadcast %3 {shape: [2], axes: []} : f32["x": 2]
+      %5 = constant {value: 2.200000047683716} : f32
+      %6 = broadcast %5 {shape: [2], axes: []} : f32["x": 2]
+      %7 = sin %0 : f32
+      return %6 %7
+    }
+    "#);
+}
+
+#[test]
+fn known_branches_are_inlined_and_loops_without_a_trip_vanish() {
+    let text = "(f32, u8) {
+        %0 = parameter {index: 0} : f32
+        %1 = parameter {index: 1} : u8
+        %2 = constant {value: 1} : s32
+        %3 = constant {value: 2} : s32
+        %4 = less %3 %2 : u8
+        %5 = cond %4 %1 %2 %0 : f32
+          branch (; f32) {
+            %0 = parameter {index: 0} : f32
+            %1 = tan %0 : f32
+            return %1
+          }
+          branch (; f32) {
+            %0 = parameter {index: 0} : f32
+            %1 = sin %0 : f32
+            return %1
+          }
+          branch (; f32) {
+            %0 = parameter {index: 0} : f32
+            %1 = hook %0 {slot: 0, name: none} : f32
+            %2 = constant {value: 0.0} : f32
+            %3 = add %1 %2 : f32
+            return %3
+          }
+          branch (; f32) {
+            %0 = parameter {index: 0} : f32
+            return %0
+          }
+        %6 = while %5 {state: 1, trips: none} : f32
+          cond (f32) {
+            %0 = parameter {index: 0} : f32
+            %1 = constant {value: -0.0} : f32
+            return %1
+          }
+          body (f32) {
+            %0 = parameter {index: 0} : f32
+            %1 = sin %0 : f32
+            return %1
+          }
+        %7 = cond %2 %6 : f32
+          branch (; f32) {
+            %0 = parameter {index: 0} : f32
+            %1 = cos %0 : f32
+            return %1
+          }
+          branch (; f32) {
+            %0 = parameter {index: 0} : f32
+            return %0
+          }
+        return %7
+    }";
+    assert_snapshot!(simplify(text), @r"
+    defn-ir 1
+    (f32, u8) {
+      %0 = parameter {index: 0} : f32
+      %1 = parameter {index: 1} : u8
+      %2 = cond %1 %0 : f32
+        branch (; f32) {
+          %0 = parameter {index: 0} : f32
+          %1 = sin %0 : f32
+          return %1
+        }
+        branch (; f32) {
+          %0 = parameter {index: 0} : f32
+          %1 = hook %0 {slot: 0, name: none} : f32
+          return %1
+        }
+      %3 = cos %2 : f32
+      return %3
+    }
+    ");
+}
+
+#[test]
+fn a_condition_with_an_effect_is_seen_once() {
+    let text = "(f32) {
+        %0 = parameter {index: 0} : f32
+        %1 = while %0 {state: 1, trips: 0} : f32
+          cond (f32) {
+            %0 = parameter {index: 0} : f32
+            %1 = hook %0 {slot: 0, name: none} : f32
+            %2 = constant {value: 0} : u8
+            return %2
+          }
+          body (f32) {
+            %0 = parameter {index: 0} : f32
+            return %0
+          }
+        return %1
+    }";
+    assert!(simplify(text).contains("while"));
+}
+
+fn ty(dtype: DType, sizes: &[usize]) -> TensorType {
+    TensorType::new(dtype, Shape::new(sizes)).unwrap()
+}
+
+/// The nodes that a function adds on x: f32[2], n: s32[2] and y: f32[2].
+fn built(body: impl FnOnce(&mut Graph, Value, Value, Value) -> Result<Value>) -> String {
+    let mut graph = Graph::new();
+    let inputs = vec![ty(DType::F32, &[2]), ty(DType::S32, &[2]), ty(DType::F32, &[2])];
+    let values: Vec<Value> =
+        inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
+    let result = body(&mut graph, values[0], values[1], values[2]).unwrap();
+    let region = Region::new(graph, inputs, 3, [result].into_iter().collect());
+    let text = pass::dce(&region).unwrap().to_text();
+    let lines = text.lines().skip(2).filter(|line| !line.contains("= parameter") && *line != "}");
+    let lines: Vec<&str> = lines.map(str::trim).collect();
+    lines.join("; ")
+}
+
+#[test]
+fn identities_return_the_operand() {
+    type Case = fn(&mut Graph, Value, Value, Value) -> Result<Value>;
+    let same: [Case; 14] = [
+        |g, x, _, _| g.add(x, 0),
+        |g, x, _, _| g.add(0, x),
+        |g, x, _, _| g.subtract(x, 0),
+        |g, x, _, _| g.multiply(x, 1),
+        |g, x, _, _| g.multiply(1.0, x),
+        |g, x, _, _| g.divide(x, 1),
+        |g, x, _, _| g.pow(x, 1),
+        |g, x, _, _| g.as_type(x, DType::F32),
+        |g, x, _, _| g.transpose(x, [0]),
+        |g, x, _, _| g.reshape_to(x, Shape::new(&[2])),
+        |g, x, _, _| g.reverse(x, Axes::List(Vec::new())),
+        |g, x, _, _| g.concatenate(&[x], 0),
+        |g, x, _, _| {
+            let wide = g.as_type(x, DType::F64)?;
+            g.as_type(wide, DType::F32)
+        },
+        |g, x, _, _| {
+            let zeros = g.full(Shape::new(&[2]), DType::F32, 0.0)?;
+            g.add(x, zeros)
+        },
+    ];
+    for (position, case) in same.into_iter().enumerate() {
+        assert_eq!(built(case), "return %0", "case {position}");
+    }
+    // The result has another type than the operand.
+    assert_snapshot!(built(|g, _, n, _| g.divide(n, 1)), @"%1 = as_type %0 : f32[2]; return %1");
+    assert_snapshot!(built(|g, _, n, _| g.add(n, 0.0)), @"%1 = as_type %0 : f32[2]; return %1");
+}
+
+#[test]
+fn negated_sums_and_inverted_products_become_one_op() {
+    assert_snapshot!(built(|g, x, _, y| {
+        let minus = g.subtract(0.0, y)?;
+        g.add(x, minus)
+    }), @"%2 = subtract %0 %1 : f32[2]; return %2");
+    assert_snapshot!(built(|g, x, _, y| {
+        let inverse = g.divide(1, y)?;
+        g.multiply(inverse, x)
+    }), @"%2 = divide %0 %1 : f32[2]; return %2");
+    // 1 / n is computed in f32, and so is x * (1 / n).
+    assert_snapshot!(built(|g, x, n, _| {
+        let inverse = g.divide(1, n)?;
+        g.multiply(x, inverse)
+    }), @"%2 = divide %0 %1 : f32[2]; return %2");
+    // The narrow difference wraps; that of the wide types does not.
+    assert_snapshot!(built(|g, _, n, _| {
+        let narrow = g.as_type(n, DType::U8)?;
+        let minus = g.subtract(0, narrow)?;
+        g.add(n, minus)
+    }), @"%1 = as_type %0 : u8[2]; %2 = constant {value: 0} : u8; %3 = subtract %2 %1 : u8[2]; %4 = add %0 %3 : s32[2]; return %4");
+}
+
+#[test]
+fn what_would_differ_stays() {
+    type Case = fn(&mut Graph, Value, Value, Value) -> Result<Value>;
+    let kept: [(Case, &str); 8] = [
+        (|g, x, _, _| g.multiply(x, 0), "multiply"),
+        (|g, x, _, _| g.subtract(x, -0.0), "subtract"),
+        (|g, x, _, _| g.subtract(0, x), "subtract"),
+        (|g, x, _, _| g.divide(1, x), "divide"),
+        (|g, x, _, _| g.pow(x, 0), "pow"),
+        // The constant makes the result larger.
+        (
+            |g, x, _, _| {
+                let zeros = g.full(Shape::new(&[3, 2]), DType::F32, 0.0)?;
+                g.add(x, zeros)
+            },
+            "add",
+        ),
+        // The constant brings a name.
+        (
+            |g, x, _, _| {
+                let zeros = g.full(Shape::named(&[2], &[Some("x")])?, DType::F32, 0.0)?;
+                g.add(x, zeros)
+            },
+            "add",
+        ),
+        // The type in between is narrower.
+        (
+            |g, x, _, _| {
+                let narrow = g.as_type(x, DType::F16)?;
+                g.as_type(narrow, DType::F32)
+            },
+            "as_type",
+        ),
+    ];
+    for (case, op) in kept {
+        let text = built(case);
+        assert!(text.contains(&format!(" = {op} ")), "{op}: {text}");
+    }
+}
+
+#[test]
+fn parameters_and_constants_are_one_value_each() {
+    let mut graph = Graph::new();
+    let scalar = |g: &mut Graph, number: f64| g.constant(DType::F32, number).unwrap();
+    assert_eq!(scalar(&mut graph, 1.5), scalar(&mut graph, 1.5));
+    assert_ne!(scalar(&mut graph, 0.0), scalar(&mut graph, -0.0));
+    assert_eq!(scalar(&mut graph, f64::NAN), scalar(&mut graph, f64::NAN));
+    let parameter = Op::Parameter { index: 0, ty: ty(DType::F32, &[]) };
+    let first = graph.emit_one(parameter.clone(), &[]).unwrap();
+    assert_eq!(graph.emit_one(parameter, &[]).unwrap(), first);
+}
+
+#[test]
+fn long_chains_and_shared_regions_cost_what_they_are() {
+    let body = Arc::new(parse(
+        "(f32) {
+            %0 = parameter {index: 0} : f32
+            %1 = sin %0 : f32
+            return %1
+        }",
+    ));
+    let mut graph = Graph::new();
+    let mut x = graph.parameter(0, ty(DType::F32, &[]));
+    for _ in 0..20_000 {
+        let rule = body.clone();
+        let op = defn_core::op::CustomGradOp { values: 1, inputs: 1, rule };
+        x = graph.emit_one(Op::CustomGrad(op), &[x, x]).unwrap();
+        x = graph.emit_one(Op::Binary(BinaryOp::Max), &[x, x]).unwrap();
+    }
+    let region = Region::new(graph, vec![ty(DType::F32, &[])], 1, [x].into_iter().collect());
+    let simple = pass::simplify(&region, &scalars()).unwrap();
+    assert!(simple == region);
+}
