@@ -219,12 +219,13 @@ impl Given<'_> {
     }
 
     fn padding(&self, name: &str) -> Result<SmallVec<[Padding; 4]>, String> {
-        match self.attr(name)? {
-            Attr::Padding(config) => Ok(config.clone()),
-            // An empty list does not say what it is a list of.
-            Attr::Ints(values) if values.is_empty() => Ok(SmallVec::new()),
-            attr => Err(kind(name, attr, "a list of triples")),
+        let attr = self.attr(name)?;
+        if let Attr::Padding(config) = attr {
+            return Ok(config.clone());
         }
+        // An empty list does not say what it is a list of.
+        let is_empty = if let Attr::Ints(values) = attr { values.is_empty() } else { false };
+        if is_empty { Ok(SmallVec::new()) } else { Err(kind(name, attr, "a list of triples")) }
     }
 
     fn name(&self, name: &str) -> Result<Option<Name>, String> {
