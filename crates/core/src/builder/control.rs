@@ -110,17 +110,15 @@ pub trait BuildControl: Builder + Sized {
             values[value.node as usize][value.output as usize].clone()
         };
         for node in region.graph().nodes() {
-            values.push(match &node.op {
-                Op::Parameter { index, .. } => SmallVec::from_elem(args[*index].clone(), 1),
-                op => {
-                    let inputs: SmallVec<[Self::V; 3]> =
-                        node.inputs.iter().map(|value| at(&values, value)).collect();
-                    let before = self.relocate(node.location.clone());
-                    let outputs = self.emit(op.clone(), &inputs);
-                    self.relocate(before);
-                    outputs?
-                }
-            });
+            if let Op::Parameter { index, .. } = &node.op {
+                values.push(SmallVec::from_elem(args[*index].clone(), 1));
+                continue;
+            }
+            let inputs: SmallVec<[Self::V; 3]> = node.inputs.iter().map(|value| at(&values, value)).collect();
+            let before = self.relocate(node.location.clone());
+            let outputs = self.emit(node.op.clone(), &inputs);
+            self.relocate(before);
+            values.push(outputs?);
         }
         Ok(region.results().iter().map(|value| at(&values, value)).collect())
     }

@@ -393,3 +393,29 @@ fn check_exponent<B: Builder>(b: &B, base: &Arg<B::V>, exponent: &Arg<B::V>) -> 
         Arg::Number(Number::Int(_) | Number::Float(_) | Number::Complex(_)) | Arg::Value(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::Graph;
+    use crate::shape::TensorType;
+
+    #[test]
+    fn methods_are_named_as_the_ops_and_apply_them() {
+        let mut graph = Graph::new();
+        // Every op takes integers; the first two parameters differ, so that nothing simplifies away.
+        let x = graph.parameter(0, TensorType::scalar(DType::U8));
+        let y = graph.parameter(1, TensorType::scalar(DType::S16));
+        for &op in UnaryOp::ALL {
+            let (name, value) = unary_by_name(&mut graph, op, &x);
+            assert_eq!(name, op.name());
+            assert_eq!(graph.node(value.unwrap()).op, Op::Unary(op));
+        }
+        for &op in BinaryOp::ALL {
+            let (name, value) = binary_by_name(&mut graph, op, &x, &y);
+            assert_eq!(name, op.name());
+            let node = graph.node(value.unwrap());
+            assert_eq!((&node.op, &node.inputs[..]), (&Op::Binary(op), &[x, y][..]));
+        }
+    }
+}

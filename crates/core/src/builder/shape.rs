@@ -486,7 +486,7 @@ fn fill_auto(ty: &TensorType, sizes: &[Size]) -> Result<Shape> {
         }
     }
     if let Some(axis) = open {
-        if known == 0 || ty.size() % known != 0 {
+        if known == 0 || !ty.size().is_multiple_of(known) {
             return Err(refused().into());
         }
         filled[axis] = ty.size() / known;

@@ -12,6 +12,12 @@ use crate::shape::{Axes, AxisRef, Name, Shape, TensorType};
 /// # Errors
 /// As the method's.
 pub fn fill<B: Builder>(b: &mut B, x: Arg<B::V>, value: Arg<B::V>, dtype: Option<DType>) -> Result<B::V> {
+    if let Arg::Value(value) = &value {
+        let got = b.ty(value);
+        if got.shape.rank() != 0 {
+            return Err(ErrorKind::NotScalar { op: "fill", what: "the value", got }.into());
+        }
+    }
     let (x, value) = match (dtype, value) {
         (Some(dtype), Arg::Number(number)) => (b.operand(x)?, b.constant(dtype, number)?),
         (Some(dtype), Arg::Value(value)) => (b.operand(x)?, b.as_type(value, dtype)?),
@@ -22,10 +28,6 @@ pub fn fill<B: Builder>(b: &mut B, x: Arg<B::V>, value: Arg<B::V>, dtype: Option
             (x, value)
         }
     };
-    let got = b.ty(&value);
-    if got.shape.rank() != 0 {
-        return Err(ErrorKind::NotScalar { op: "fill", what: "the value", got }.into());
-    }
     let shape = b.ty(&x).shape;
     b.broadcast(value, shape, Axes::All)
 }

@@ -1,11 +1,12 @@
 //! Logarithms to a base, and division as Python has it.
 
 use super::working_dtype;
-use crate::builder::{Arg, BuildControl, BuildElementwise, Builder};
+use crate::builder::{Arg, BuildControl, BuildElementwise, BuildShape, Builder};
 use crate::dtype::{DType, Kind};
 use crate::error::{ErrorKind, Result};
 use crate::op::Domain;
 use crate::scalar::Number;
+use crate::shape::Axes;
 
 /// See [`BuildElementwise::log_base`].
 ///
@@ -21,8 +22,7 @@ pub fn log_base<B: Builder>(b: &mut B, x: &B::V, base: Arg<B::V>) -> Result<B::V
         Arg::Number(Number::Complex(base)) => b.divide(log, Number::Complex(base.ln())),
         Arg::Number(base @ (Number::Int(_) | Number::Float(_))) => {
             let value = base.to_f64();
-            // The negation refuses NaN too.
-            if !(value > 0.0) || value == 1.0 {
+            if value.is_nan() || value <= 0.0 || value == 1.0 {
                 let (option, given) = ("base", value.to_string());
                 let required = "a number above 0 other than 1".to_owned();
                 return Err(ErrorKind::OptionValue { op: "log", option, given, required }.into());
@@ -40,7 +40,11 @@ fn merged<B: Builder>(b: &mut B, op: &'static str, x: &B::V, y: &B::V) -> Result
         let required = Domain::Real.text();
         return Err(ErrorKind::OperandsDType { op, left, right, required, hint: "" }.into());
     }
-    Ok((b.as_type(x, dtype)?, b.as_type(y, dtype)?, dtype))
+    let shape = left.shape.broadcast_with(op, &right.shape)?;
+    let (x, y) = (b.as_type(x, dtype)?, b.as_type(y, dtype)?);
+    // Predicates on the divisor choose elements of the result: they are scalars or have its shape.
+    let y = if dtype.is_integer() || right.shape.rank() == 0 { y } else { b.broadcast(y, shape, Axes::All)? };
+    Ok((x, y, dtype))
 }
 
 /// 1 where a remainder that is not zero has another sign than the divisor.

@@ -1,0 +1,240 @@
+use defn_core::builder::{Arg, BuildElementwise, Builder};
+use defn_core::graph::Graph;
+use defn_core::op::{BinaryOp, BinaryRule, UnaryOp, UnaryRule};
+use defn_core::{DType, Number, Scalar, TensorType};
+use proptest::prelude::*;
+
+use crate::check;
+
+#[test]
+fn unary_ops_follow_their_rules_in_every_dtype() {
+    for &op in UnaryOp::ALL {
+        for &dtype in DType::ALL {
+            let got = check(&[&format!("{dtype}[x: 2]")], |b, v| b.unary(op, v[0]));
+            if !op.domain().has(dtype) {
+                assert!(got.starts_with(&format!("{}: the operand is {dtype}[x: 2], ", op.name())), "{got}");
+                continue;
+            }
+            let expected = match op.rule() {
+                UnaryRule::Same => dtype,
+                UnaryRule::Float => dtype.to_float(),
+                UnaryRule::Magnitude if dtype.is_complex() => dtype.to_real(),
+                UnaryRule::Magnitude => dtype,
+                UnaryRule::Real => dtype.to_real(),
+                UnaryRule::Complex => dtype.to_complex(),
+                UnaryRule::Predicate => DType::U8,
+            };
+            assert_eq!(got, format!("{expected}[x: 2]"), "{}", op.name());
+        }
+    }
+}
+
+#[test]
+fn binary_ops_merge_dtypes_shapes_and_names() {
+    for &op in BinaryOp::ALL {
+        for &a in DType::ALL {
+            for &b in DType::ALL {
+                let merged = a.merge(b);
+                let got = check(&[&format!("{a}[x: 2][1]"), &format!("{b}[y: 3]")], |b, v| {
+                    b.binary(op, v[0], v[1])
+                });
+                if !op.domain().has(merged) {
+                    assert!(got.starts_with(&format!("{}: the operands are", op.name())), "{got}");
+                    continue;
+                }
+                let expected = match op.rule() {
+                    BinaryRule::Merge => merged,
+                    BinaryRule::Float => merged.to_float(),
+                    BinaryRule::Complex => merged.to_complex(),
+                    BinaryRule::Predicate => DType::U8,
+                };
+                // The second axis of the left operand has no name and merges with `y`.
+                assert_eq!(got, format!("{expected}[x: 2][y: 3]"), "{}", op.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn operands_that_do_not_fit_are_refused() {
+    assert_eq!(
+        check(&["f32[2]", "f32[3]"], |b, v| b.add(v[0], v[1])),
+        "add: shapes [2] and [3] do not broadcast, axis 0 of the result has sizes 2 and 3; sizes must be \
+         equal or 1"
+    );
+    assert_eq!(
+        check(&["f32[x: 2]", "f32[y: 2]"], |b, v| b.add(v[0], v[1])),
+        "add: axis 0 is named \"x\" and axis 0 of the other operand \"y\", merged axes must have one name; \
+         rename one of them"
+    );
+}
+
+#[test]
+fn plain_numbers_give_way() {
+    let sum = |dtype: &str, number: Number| check(&[dtype], |b, v| b.add(v[0], number));
+    assert_eq!(sum("u8", Number::Int(255)), "u8");
+    assert_eq!(sum("u8", Number::Int(256)), "u16");
+    assert_eq!(sum("u8", Number::Int(-1)), "s16");
+    assert_eq!(sum("s64", Number::Float(1.0)), "f32");
+    assert_eq!(sum("f16", Number::Float(1e300)), "f16");
+    assert_eq!(sum("f64", Number::complex(0.0, 1.0)), "c128");
+    assert_eq!(check(&[], |b, _| b.add(1, 2)), "s32");
+    assert_eq!(check(&[], |b, _| b.add(1, 2.5)), "f32");
+    assert_eq!(
+        check(&["s64"], |b, v| b.add(v[0], u64::MAX)),
+        "tensor: the integer 18446744073709551615 does not fit s64; give a wider dtype, or ask for wrapping \
+         with dtype=\"s64\""
+    );
+}
+
+#[test]
+fn plain_numbers_do_not_give_way_in_select_and_clip() {
+    assert_eq!(check(&["u8[2]", "f16[2]"], |b, v| b.select(v[0], v[1], 0)), "f16[2]");
+    assert_eq!(check(&["u8[2]", "u8[2]"], |b, v| b.select(v[0], v[1], 0)), "s32[2]");
+    assert_eq!(check(&["f16[2]"], |b, v| b.clip(v[0], 0.0, 1.0)), "f32[2]");
+    assert_eq!(check(&["u8[2]"], |b, v| b.clip(v[0], 0, 1)), "s32[2]");
+}
+
+#[test]
+fn select_takes_names_from_the_predicate_unless_it_is_a_scalar() {
+    let of = |types: &[&str]| check(types, |b, v| b.select(v[0], v[1], v[2]));
+    assert_eq!(of(&["u8", "s8[x: 2][1]", "u8[y: 3]"]), "s16[x: 2][y: 3]");
+    assert_eq!(of(&["f32[p: 2]", "s8[x: 2]", "s8"]), "s8[p: 2]");
+    assert_eq!(
+        of(&["u8[2]", "s8[3]", "s8"]),
+        "select: the predicate is u8[2] and the branches are s8[3] and s8; the branches must broadcast to \
+         the predicate's shape, or the predicate must be a scalar"
+    );
+}
+
+#[test]
+fn clip_refuses_bounds_with_axes_and_complex_operands() {
+    assert_eq!(
+        check(&["f32[2]", "f32[2]"], |b, v| b.clip(v[0], v[1], 1.0)),
+        "clip: the lower bound is f32[2], it must be a scalar"
+    );
+    assert_eq!(
+        check(&["c64"], |b, v| b.clip(v[0], 0, 1)),
+        "clip: the operand is c64, it must be an integer or a float, not complex"
+    );
+}
+
+#[test]
+fn an_integer_has_no_negative_power() {
+    assert_eq!(
+        check(&["s32[2]"], |b, v| b.pow(v[0], -1)),
+        "pow: the exponent of an integer base is -1, it must not be negative; convert the base to a float"
+    );
+    assert_eq!(check(&["f32[2]"], |b, v| b.pow(v[0], -1)), "f32[2]");
+    assert_eq!(check(&["s32[2]"], |b, v| b.pow(v[0], -1.0)), "f32[2]");
+    assert_eq!(check(&["s32[2]", "s8"], |b, v| b.pow(v[0], v[1])), "s32[2]");
+}
+
+#[test]
+fn casts_to_the_same_type_add_no_node() {
+    let mut graph = Graph::new();
+    let x = graph.parameter(0, TensorType::scalar(DType::F32));
+    assert_eq!(graph.as_type(x, DType::F32).unwrap(), x);
+    let y = graph.as_type(x, DType::U8).unwrap();
+    assert_eq!(Builder::ty(&graph, &y).dtype, DType::U8);
+    assert_eq!(check(&["f32[x: 1]"], |b, v| b.bitcast(v[0], DType::S32)), "s32[x: 1]");
+    assert_eq!(
+        check(&["f32[1]"], |b, v| b.bitcast(v[0], DType::S64)),
+        "bitcast: the operand is f32[1], a bitcast to s64 needs elements of 64 bits that are not complex"
+    );
+}
+
+#[test]
+fn blocks_and_composites_have_the_types_of_their_definitions() {
+    assert_eq!(check(&["c64[x: 2]"], |b, v| b.logical_not(v[0])), "u8[x: 2]");
+    assert_eq!(check(&["c128[x: 2]"], |b, v| b.phase(v[0])), "f64[x: 2]");
+    assert_eq!(check(&["u8[x: 2]"], |b, v| b.phase(v[0])), "f32[x: 2]");
+    assert_eq!(check(&["u8[2][3]", "f32[3]"], |b, v| b.all_close(v[0], v[1], true, 1e-5, 1e-8)), "u8");
+    assert_eq!(check(&["f16[2]"], |b, v| b.all_close(v[0], 1, false, 1e-5, 1e-8)), "u8");
+    assert_eq!(check(&["u8[2]"], |b, v| b.log2(v[0])), "f32[2]");
+    assert_eq!(check(&["f16[2]"], |b, v| b.log_base(v[0], 3.5)), "f16[2]");
+    assert_eq!(check(&["f16[2]", "f64"], |b, v| b.log_base(v[0], v[1])), "f64[2]");
+    for base in [0.0, 1.0, -2.0, f64::NAN] {
+        let text = check(&["f32"], |b, v| b.log_base(v[0], base));
+        assert_eq!(text, format!("log: base is {base}, it must be a number above 0 other than 1"));
+    }
+}
+
+#[test]
+fn floor_division_keeps_the_merged_dtype() {
+    for &a in DType::ALL {
+        for &b in DType::ALL {
+            let (left, right) = (format!("{a}[x: 2][1]"), format!("{b}[3]"));
+            let quotient = check(&[&left, &right], |g, v| g.floor_divide(v[0], v[1]));
+            let modulo = check(&[&left, &right], |g, v| g.floor_modulo(v[0], v[1]));
+            let merged = a.merge(b);
+            if merged.is_complex() {
+                assert!(quotient.starts_with("floor_divide: the operands are"), "{quotient}");
+                assert!(modulo.starts_with("floor_modulo: the operands are"), "{modulo}");
+            } else {
+                assert_eq!(quotient, format!("{merged}[x: 2][3]"));
+                assert_eq!(modulo, format!("{merged}[x: 2][3]"));
+            }
+        }
+    }
+}
+
+fn any_dtype() -> impl Strategy<Value = DType> {
+    proptest::sample::select(DType::ALL)
+}
+
+fn any_number() -> impl Strategy<Value = Number> {
+    prop_oneof![
+        any::<i64>().prop_map(Number::from),
+        any::<u64>().prop_map(Number::from),
+        any::<f64>().prop_map(Number::from),
+    ]
+}
+
+proptest! {
+    /// A number beside a tensor is a constant of a type that holds it, or an error, on either side alike.
+    #[test]
+    fn numbers_are_the_same_on_either_side(dtype in any_dtype(), number in any_number()) {
+        let ty = dtype.to_string();
+        let right = check(&[&ty], |b, v| b.multiply(v[0], number));
+        let left = check(&[&ty], |b, v| b.multiply(number, v[0]));
+        prop_assert_eq!(&left, &right);
+        let merged = dtype.merge_weak(number);
+        let exact = match number {
+            Number::Int(value) if merged.is_integer() => {
+                Scalar::new(merged, number).unwrap().value() == Number::Int(value)
+            }
+            Number::Int(_) | Number::Float(_) | Number::Complex(_) => true,
+        };
+        if exact {
+            prop_assert_eq!(right, merged.to_string());
+        } else {
+            prop_assert!(right.contains("does not fit"), "{}", right);
+        }
+    }
+
+    /// Broadcasting depends on the pair, not on its order.
+    #[test]
+    fn broadcasting_is_symmetric(
+        a in proptest::collection::vec(0usize..4, 0..4),
+        b in proptest::collection::vec(0usize..4, 0..4),
+    ) {
+        let text = |sizes: &[usize]| sizes.iter().fold("f32".to_owned(), |text, size| format!("{text}[{size}]"));
+        let forward = check(&[&text(&a), &text(&b)], |g, v| g.add(v[0], v[1]));
+        let backward = check(&[&text(&b), &text(&a)], |g, v| g.add(v[0], v[1]));
+        if forward.starts_with("f32") {
+            prop_assert_eq!(forward, backward);
+        } else {
+            prop_assert!(backward.starts_with("add: shapes"), "{}", backward);
+        }
+    }
+}
+
+#[test]
+fn arguments_convert_from_what_users_write() {
+    let mut graph = Graph::new();
+    let x = graph.parameter(0, TensorType::scalar(DType::F32));
+    let by_value = graph.add(x, 1.5).unwrap();
+    let by_reference = graph.add(&x, Arg::Number(Number::Float(1.5))).unwrap();
+    assert_eq!(graph.ty(by_value), graph.ty(by_reference));
+}

@@ -1,0 +1,59 @@
+//! Types and errors of every function of the builder, by family.
+
+mod control;
+mod create;
+mod elementwise;
+mod linalg;
+mod reduce;
+mod shape;
+
+use defn_core::builder::Builder;
+use defn_core::graph::{Graph, Value};
+use defn_core::{DType, Name, Result, Shape, TensorType};
+
+/// Reads a type as it prints, such as `f32[x: 2][3]`.
+fn ty(text: &str) -> TensorType {
+    let (dtype, axes) = text.split_at(text.find('[').unwrap_or(text.len()));
+    let axes = axes.split_terminator(']').map(|axis| {
+        let axis = axis.strip_prefix('[').expect("axes are in brackets");
+        match axis.split_once(": ") {
+            Some((name, size)) => (size.parse().expect("a size"), Some(Name::from(name))),
+            None => (axis.parse().expect("a size"), None),
+        }
+    });
+    let dtype: DType = dtype.parse().expect("a dtype");
+    TensorType::new(dtype, Shape::from_axes(axes)).expect("a type that fits in memory")
+}
+
+/// The type of what `build` makes of operands of some types, or the text of its error.
+fn check<R: Describe>(types: &[&str], build: impl FnOnce(&mut Graph, &[Value]) -> Result<R>) -> String {
+    let mut graph = Graph::new();
+    let operands: Vec<Value> =
+        types.iter().enumerate().map(|(index, text)| graph.parameter(index, ty(text))).collect();
+    match build(&mut graph, &operands) {
+        Ok(value) => value.describe(&graph),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// What a function of the builder gives, as text.
+trait Describe {
+    fn describe(&self, graph: &Graph) -> String;
+}
+
+impl Describe for Value {
+    fn describe(&self, graph: &Graph) -> String {
+        Builder::ty(graph, self).to_string()
+    }
+}
+
+impl Describe for (Value, Value) {
+    fn describe(&self, graph: &Graph) -> String {
+        format!("{}, {}", self.0.describe(graph), self.1.describe(graph))
+    }
+}
+
+/// Names from text; empty ones are missing.
+fn names(texts: &[&str]) -> Vec<Option<Name>> {
+    texts.iter().map(|text| (!text.is_empty()).then(|| Name::from(*text))).collect()
+}
