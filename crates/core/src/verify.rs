@@ -16,7 +16,8 @@ use crate::shape::{Axis, TensorType};
 
 static ALWAYS: AtomicBool = AtomicBool::new(false);
 
-/// Makes every pass of this process verify what it gives, which builds with debug assertions do anyway.
+/// Makes every pass of this process verify what it gives, which builds with debug assertions do anyway, and
+/// parse its text back.
 pub fn set_always(on: bool) {
     ALWAYS.store(on, Ordering::Relaxed);
 }

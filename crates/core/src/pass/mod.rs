@@ -51,14 +51,31 @@ fn find(moved: &[Values], value: Value) -> Option<Value> {
 /// # Panics
 /// When verification is on and the pass has made what is not legal, or has changed the region's signature.
 fn finish(pass: &str, old: &Region, new: Region) -> Region {
+    check(pass, &new);
     if verify::is_on() {
-        if let Err(problem) = verify::verify(&new) {
-            panic!("{pass} made an illegal graph: {problem}\n{}", new.to_text());
-        }
         let same = old.inputs() == new.inputs()
             && old.parameter_count() == new.parameter_count()
             && old.result_types().eq(new.result_types());
         assert!(same, "{pass} changed the signature of\n{}to\n{}", old.to_text(), new.to_text());
     }
     new
+}
+
+/// Checks a region where verification is on. Where it is on for all of a process, in tests that is, the
+/// region's text has to parse back too.
+///
+/// # Panics
+/// When the region is not legal.
+fn check(origin: &str, region: &Region) {
+    if !verify::is_on() {
+        return;
+    }
+    if let Err(problem) = verify::verify(region) {
+        panic!("{origin} made an illegal graph: {problem}\n{}", region.to_text());
+    }
+    if verify::always() {
+        let text = region.to_text();
+        let back = Region::from_text(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"));
+        assert!(back == *region, "another region comes back from\n{text}");
+    }
 }

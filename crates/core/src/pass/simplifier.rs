@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::fold::fold_node;
 use super::simplify::{at_construction, constant};
-use super::{cse, dce, finish, rebuild};
+use super::{check, cse, dce, finish, rebuild};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
@@ -21,7 +21,11 @@ use crate::scalar::{Number, Scalar};
 ///
 /// # Errors
 /// None is known; ops that the backend refuses to fold stay.
+///
+/// # Panics
+/// When verification is on and the region was not legal before.
 pub fn simplify(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
+    check("tracing", region);
     Simplifier { backend, known: FxHashMap::default() }.region(region)
 }
 
