@@ -78,7 +78,7 @@ impl Backend for CpuBackend {
             Op::ArgReduce { op, axis, tie_break, .. } => run.arg_reduce((*op, *tie_break), *axis),
 
             // linalg
-            Op::Dot { .. } => run.refuse("it has no kernel for it"),
+            Op::Dot { contract_a, batch_a, contract_b, .. } => run.dot(contract_a, contract_b, batch_a.len()),
 
             // control
             Op::StopGrad | Op::Mark { .. } => run.share(),

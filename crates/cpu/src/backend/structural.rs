@@ -7,6 +7,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{Run, buffer, window};
 use crate::buffer::Storage;
+use crate::kernels::linalg::{self, Dot, DotAxes, Side};
 use crate::kernels::reduce;
 use crate::kernels::shape::{self, StridedCopy, gather, scatter};
 use crate::par::Par;
@@ -30,7 +31,7 @@ impl Scratch {
     /// The elements of an operand as those of another dtype.
     pub(super) fn converted(op: &'static str, x: View<'_>, dtype: DType, par: Par) -> Result<Scratch> {
         let mut scratch = Scratch::new(op, x.ty().with_dtype(dtype)?)?;
-        shape::convert(x, &mut scratch.view_mut(), par);
+        shape::convert(x, dtype, &mut scratch.view_mut(), par);
         Ok(scratch)
     }
 
@@ -181,7 +182,7 @@ impl Run<'_> {
             let (sizes, lengths) = (out.ty().shape.sizes(), update.ty().shape.sizes());
             let starts = starts_of(starts, &views[2..], lengths, sizes);
             if !x.is_aliased() {
-                shape::convert(x, out, par);
+                shape::convert(x, out.ty().dtype, out, par);
             }
             put(op, &scatter::put_slice(lengths, &starts, sizes), update, out, par)
         })
@@ -203,4 +204,60 @@ impl Run<'_> {
             Ok(())
         })
     }
+
+    pub(super) fn dot(self, contract_a: &[Axis], contract_b: &[Axis], batch: usize) -> Result<Buffers> {
+        let op = self.op;
+        let dtype = self.outputs[0].dtype;
+        // matrixmultiply takes matrices as they lie; the loop for integers does not.
+        let axes = |index: usize, contract| {
+            let sizes = self.operands[index].ty.shape.sizes();
+            DotAxes { sizes, contract, batch }
+        };
+        let plan = Dot::new(axes(0, contract_a), axes(1, contract_b), !dtype.is_integer());
+        let computed = linalg::compute_dtype(dtype);
+        let mut scratch = Scratch::new(op, linalg::dot_scratch(&plan, computed))?;
+        self.fresh(|views, out, par| {
+            let (mut a, mut b) = ([None, None], [None, None]);
+            let a = prepare(op, views[0], dtype, &plan.a, &mut a, par)?;
+            let b = prepare(op, views[1], dtype, &plan.b, &mut b, par)?;
+            let scratch = &mut scratch.view_mut();
+            if dtype == computed {
+                linalg::dot(&plan, a, b, out, scratch, par);
+            } else {
+                let mut wide = Scratch::new(op, out.ty().with_dtype(computed)?)?;
+                linalg::dot(&plan, a, b, &mut wide.view_mut(), scratch, par);
+                // SAFETY: the kernel writes every element.
+                shape::convert(unsafe { wide.view() }, dtype, out, par);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// An operand of a dot of `dtype`, converted to what that is computed in and moved to where the plan expects its
+/// elements; `held` keeps what that takes.
+fn prepare<'a>(
+    op: &'static str,
+    mut x: View<'a>,
+    dtype: DType,
+    side: &Side,
+    held: &'a mut [Option<Scratch>; 2],
+    par: Par,
+) -> Result<View<'a>> {
+    let [converted, packed] = held;
+    let computed = linalg::compute_dtype(dtype);
+    // Integers of a few bits lie as the bytes in which they are computed.
+    if x.ty().dtype != dtype || computed.storage_bytes() != dtype.storage_bytes() {
+        let mut scratch = Scratch::new(op, x.ty().with_dtype(computed)?)?;
+        shape::convert(x, dtype, &mut scratch.view_mut(), par);
+        // SAFETY: the conversion writes every element.
+        x = unsafe { converted.insert(scratch).view() };
+    }
+    if let Some(pack) = &side.pack {
+        let mut scratch = Scratch::new(op, x.ty().clone())?;
+        shape::copy(pack, x, &mut scratch.view_mut(), par);
+        // SAFETY: the copy writes every element.
+        x = unsafe { packed.insert(scratch).view() };
+    }
+    Ok(x)
 }

@@ -6,6 +6,7 @@ pub(crate) mod create;
 mod element;
 pub(crate) mod elementwise;
 mod lanes;
+pub(crate) mod linalg;
 mod math;
 pub(crate) mod reduce;
 pub(crate) mod shape;

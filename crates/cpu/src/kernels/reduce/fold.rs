@@ -7,7 +7,7 @@ use crate::kernels::{Element, Real};
 /// A fold: how elements are lifted into what accumulates, and how two of those are joined.
 ///
 /// Joining is associative but for rounding; the kernels here choose the order.
-pub(super) trait Fold: 'static {
+pub(crate) trait Fold: 'static {
     /// What is read.
     type Item: Element;
     /// What accumulates.
@@ -21,7 +21,7 @@ pub(super) trait Fold: 'static {
 }
 
 /// `a + b`.
-pub(super) struct Sum<C>(PhantomData<C>);
+pub(crate) struct Sum<C>(PhantomData<C>);
 /// `a * b`.
 pub(super) struct Product<C>(PhantomData<C>);
 /// The greater.
@@ -63,7 +63,7 @@ fold!(Any, Element, u8, 0, |item: C| u8::from(item.truth()), |a, b| a | b);
 
 /// How many elements one accumulator takes before its sum is joined with others: the error of a float sum
 /// grows with this, and with the logarithm of the length, not with the length.
-pub(super) const RUN: usize = 16;
+pub(crate) const RUN: usize = 16;
 
 /// Accumulators side by side: enough to fill vector registers and hide the latency of an addition.
 const LANES: usize = 32;
@@ -115,20 +115,20 @@ pub(super) fn join_all<F: Fold>(first: &mut [F::Acc], second: &[F::Acc]) {
 pub(super) const LEVELS: usize = 24;
 
 /// Joins a sequence of results in pairs, pairs of pairs and so on.
-pub(super) struct Cascade<A> {
+pub(crate) struct Cascade<A> {
     /// Level i holds the join of `2^i` results if bit i of `count` is set.
     levels: [A; LEVELS],
     count: usize,
 }
 
 impl<A: Element> Cascade<A> {
-    pub(super) fn new() -> Cascade<A> {
+    pub(crate) fn new() -> Cascade<A> {
         Cascade { levels: [A::ZERO; LEVELS], count: 0 }
     }
 
     /// Takes the next result.
     #[inline]
-    pub(super) fn push<F: Fold<Acc = A>>(&mut self, mut value: A) {
+    pub(crate) fn push<F: Fold<Acc = A>>(&mut self, mut value: A) {
         let mut level = 0;
         while self.count >> level & 1 == 1 {
             value = F::join(self.levels[level], value);
@@ -139,7 +139,7 @@ impl<A: Element> Cascade<A> {
     }
 
     /// The join of all results; the start where there were none.
-    pub(super) fn finish<F: Fold<Acc = A>>(self) -> A {
+    pub(crate) fn finish<F: Fold<Acc = A>>(self) -> A {
         let mut set = (0..LEVELS).filter(|level| self.count >> level & 1 == 1);
         let Some(lowest) = set.next() else { return F::start() };
         set.fold(self.levels[lowest], |acc, level| F::join(self.levels[level], acc))

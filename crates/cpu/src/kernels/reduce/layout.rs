@@ -8,7 +8,7 @@ use crate::kernels::{Source, TILE};
 use crate::view::View;
 
 /// Elements that one thread folds at a time, whatever the number of threads: results must not depend on it.
-pub(super) const CHUNK: usize = 64 * TILE;
+pub(crate) const CHUNK: usize = 64 * TILE;
 
 /// From this many on, kept elements that lie side by side are folded side by side.
 const LEAST_INNER: usize = 8;

@@ -12,10 +12,12 @@ mod rows;
 mod tests;
 
 pub(crate) use arg::{arg_reduce, arg_scratch};
+pub(crate) use fold::{Cascade, RUN, Sum};
+pub(crate) use layout::CHUNK;
 
 use defn_core::op::ReduceOp;
 use defn_core::{Axis, DType, Shape, TensorType};
-use fold::{All, Any, Fold, Greatest, Least, Product, Sum};
+use fold::{All, Any, Fold, Greatest, Least, Product};
 use layout::Folding;
 
 use crate::kernels::{Element, with_compute};

@@ -9,6 +9,8 @@ mod strided;
 
 pub(crate) use strided::{Layout, StridedCopy};
 
+use defn_core::DType;
+
 use crate::kernels::{Loader, Source, TILE, fill_tiles, with_compute, with_width};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -30,9 +32,9 @@ pub(crate) fn fill(value: View<'_>, out: &mut ViewMut<'_>, par: Par) {
 /// Elements that one thread converts at a time.
 const GRAIN: usize = 32 * TILE;
 
-/// Writes the elements of an operand, in their order, as elements of the result's dtype.
-pub(crate) fn convert(x: View<'_>, out: &mut ViewMut<'_>, par: Par) {
-    let dtype = out.ty().dtype;
+/// Writes the elements of an operand, in their order, as elements of `dtype` in the result: its own, or the one
+/// in which `dtype` is computed.
+pub(crate) fn convert(x: View<'_>, dtype: DType, out: &mut ViewMut<'_>, par: Par) {
     let source = Source::broadcast(x, x.ty().shape.sizes());
     with_compute!(dtype, C => fill_tiles(
         out,

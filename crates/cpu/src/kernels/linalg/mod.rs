@@ -1,0 +1,304 @@
+//! Sums of products: vectors as fast as memory, float matrices by matrixmultiply, integers by a blocked loop.
+
+mod plan;
+#[cfg(test)]
+mod tests;
+mod vector;
+
+use defn_core::{DType, Shape, TensorType};
+use matrixmultiply::CGemmOption;
+use num_complex::Complex;
+pub(crate) use plan::{Dot, DotAxes, Side};
+
+use crate::kernels::{Element, with_compute};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// Multiplications below which a thread is not worth its waking.
+const GRAIN: usize = 1 << 18;
+
+/// The dtype in which a dot of `dtype` is computed, and which [`dot`] takes and gives: f32 for the small floats, a
+/// byte for the integers that are narrower.
+pub(crate) fn compute_dtype(dtype: DType) -> DType {
+    with_compute!(dtype, C => C::DTYPE)
+}
+
+/// What [`dot`] keeps meanwhile: partial results of `dtype`, possibly none.
+pub(crate) fn dot_scratch(plan: &Dot, dtype: DType) -> TensorType {
+    let &Dot { batch, m, n, k, .. } = plan;
+    let count = match Form::of(plan) {
+        Form::Empty | Form::Matrices => 0,
+        Form::Rows { .. } => vector::scratch(batch, m.max(n), k, false),
+        Form::Columns { .. } => vector::scratch(batch, m.max(n), k, true),
+    };
+    TensorType { dtype, shape: Shape::new(&[count]) }
+}
+
+/// Which loop a dot is.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    /// There is nothing to add up, or nothing to write.
+    Empty,
+    /// A vector times matrices whose summed elements lie side by side; `a` says which of both is the matrix.
+    Rows { a: bool },
+    /// A vector times matrices whose rows lie side by side.
+    Columns { a: bool },
+    /// Everything else.
+    Matrices,
+}
+
+impl Form {
+    fn of(plan: &Dot) -> Form {
+        let a = plan.n == 1;
+        let matrix = if a { &plan.a } else { &plan.b };
+        if [plan.batch, plan.m, plan.n, plan.k].contains(&0) {
+            Form::Empty
+        } else if plan.m != 1 && plan.n != 1 {
+            Form::Matrices
+        } else if matrix.along == 1 {
+            Form::Rows { a }
+        } else if matrix.free == 1 {
+            Form::Columns { a }
+        } else {
+            Form::Matrices
+        }
+    }
+}
+
+/// The sums of products of two operands that lie as `plan` says, in one of the dtypes of [`compute_dtype`].
+///
+/// Floats are multiplied by matrixmultiply, which takes memory for packed panels of its own: its need is bounded
+/// by the crate's block sizes, a few hundred KiB a thread. All other memory is the caller's.
+pub(crate) fn dot(
+    plan: &Dot,
+    a: View<'_>,
+    b: View<'_>,
+    out: &mut ViewMut<'_>,
+    scratch: &mut ViewMut<'_>,
+    par: Par,
+) {
+    debug_assert_eq!(plan.batch * plan.m * plan.n, out.ty().size(), "{} and {}", a.ty(), b.ty());
+    match out.ty().dtype {
+        DType::U8 => run::<u8>(plan, a, b, out, scratch, par),
+        DType::U16 => run::<u16>(plan, a, b, out, scratch, par),
+        DType::U32 => run::<u32>(plan, a, b, out, scratch, par),
+        DType::U64 => run::<u64>(plan, a, b, out, scratch, par),
+        DType::S8 => run::<i8>(plan, a, b, out, scratch, par),
+        DType::S16 => run::<i16>(plan, a, b, out, scratch, par),
+        DType::S32 => run::<i32>(plan, a, b, out, scratch, par),
+        DType::S64 => run::<i64>(plan, a, b, out, scratch, par),
+        DType::F32 => run::<f32>(plan, a, b, out, scratch, par),
+        DType::F64 => run::<f64>(plan, a, b, out, scratch, par),
+        DType::C64 => run::<Complex<f32>>(plan, a, b, out, scratch, par),
+        DType::C128 => run::<Complex<f64>>(plan, a, b, out, scratch, par),
+        DType::U2 | DType::U4 | DType::S2 | DType::S4 => unreachable!("{} is computed in bytes", out.ty()),
+        DType::F8E5M2 | DType::F8E4M3FN | DType::F16 | DType::BF16 => {
+            unreachable!("{} is computed in f32", out.ty())
+        }
+    }
+}
+
+fn run<C: Product>(
+    plan: &Dot,
+    a: View<'_>,
+    b: View<'_>,
+    out: &mut ViewMut<'_>,
+    scratch: &mut ViewMut<'_>,
+    par: Par,
+) {
+    let &Dot { batch, m, n, k, .. } = plan;
+    let a = Matrices { elements: a.slice::<C>(), side: &plan.a };
+    let b = Matrices { elements: b.slice::<C>(), side: &plan.b };
+    let pair = |is_a: bool| if is_a { (a, b, (batch, m, k)) } else { (b, a, (batch, n, k)) };
+    match Form::of(plan) {
+        Form::Empty => out.fill::<C>(par, GRAIN, |_, chunk| {
+            chunk.iter_mut().for_each(|x| {
+                x.write(C::ZERO);
+            });
+        }),
+        Form::Rows { a } => {
+            let (matrix, vector, sizes) = pair(a);
+            vector::rows(matrix, vector, sizes, out, scratch, par);
+        }
+        Form::Columns { a } => {
+            let (matrix, vector, sizes) = pair(a);
+            vector::columns(matrix, vector, sizes, out, scratch, par);
+        }
+        Form::Matrices => matrices(plan, a, b, out, par),
+    }
+}
+
+/// The matrices of one operand.
+struct Matrices<'a, C> {
+    elements: &'a [C],
+    side: &'a Side,
+}
+
+impl<C> Clone for Matrices<'_, C> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<C> Copy for Matrices<'_, C> {}
+
+impl<'a, C> Matrices<'a, C> {
+    /// Where an element of a matrix lies: at index `free` of the kept axes and 0 of the summed ones.
+    fn place(self, batch: usize, free: usize) -> usize {
+        batch * self.side.batch + free * self.side.free as usize
+    }
+
+    /// The `k` summed elements of one index of the kept axes; they lie side by side.
+    fn row(self, batch: usize, free: usize, k: usize) -> &'a [C] {
+        debug_assert!(k == 1 || self.side.along == 1);
+        &self.elements[self.place(batch, free)..][..k]
+    }
+
+    /// Elements at index `along` of the summed axes; the kept ones lie side by side.
+    fn across(self, batch: usize, along: usize, free: usize, count: usize) -> &'a [C] {
+        debug_assert!(count == 1 || self.side.free == 1);
+        &self.elements[self.place(batch, free) + along * self.side.along as usize..][..count]
+    }
+}
+
+/// Partial results that were written.
+///
+/// # Safety
+/// They were, and nobody writes them meanwhile.
+unsafe fn partials<'a, C: Element>(scratch: &'a ViewMut<'_>, start: usize, len: usize) -> &'a [C] {
+    // SAFETY: the caller's promise.
+    unsafe { scratch.part::<C>(start, len).assume_init_ref() }
+}
+
+/// Products of matrices, in blocks of rows or of columns of the result, whichever it has more of.
+///
+/// An element is added up in an order that does not depend on its block.
+fn matrices<C: Product>(plan: &Dot, a: Matrices<'_, C>, b: Matrices<'_, C>, out: &mut ViewMut<'_>, par: Par) {
+    let &Dot { batch, m, n, k, .. } = plan;
+    // A block packs all of the other operand again, which is little beside as many multiplications as this.
+    let side = |size: usize| (size / 8).next_multiple_of(16).clamp(128, 512);
+    let (height, width) = if m >= n { (side(m), n) } else { (m, side(n)) };
+    let (down, across) = (m.div_ceil(height), n.div_ceil(width));
+    let work = height.min(m) * width.min(n) * k;
+    let first = out.slice::<C>().as_mut_ptr().cast::<C>();
+    let out = Target(first);
+    par.for_chunks(batch * down * across, GRAIN.div_ceil(work), |chunk| {
+        for place in chunk {
+            let (batch, block) = (place / (down * across), place % (down * across));
+            let (row, column) = (block / across * height, block % across * width);
+            let block = Block {
+                batch,
+                rows: row..m.min(row + height),
+                columns: column..n.min(column + width),
+                k,
+                stride: n,
+            };
+            // SAFETY: the block is inside the result, which has `batch * m * n` elements, and blocks are disjoint.
+            unsafe { C::multiply(a, b, &block, out.at((batch * m + row) * n + column)) };
+        }
+    });
+}
+
+/// Where results are written.
+struct Target<C>(*mut C);
+
+// SAFETY: threads write disjoint blocks behind the pointer, which the result's exclusive borrow outlives.
+unsafe impl<C: Element> Sync for Target<C> {}
+
+impl<C> Target<C> {
+    /// # Safety
+    /// The position is inside the result.
+    unsafe fn at(&self, position: usize) -> *mut C {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(position) }
+    }
+}
+
+/// A block of a product.
+struct Block {
+    batch: usize,
+    rows: std::ops::Range<usize>,
+    columns: std::ops::Range<usize>,
+    k: usize,
+    /// From one row of the result to the next.
+    stride: usize,
+}
+
+/// Elements whose matrices can be multiplied.
+trait Product: Element {
+    /// Writes one block of a product.
+    ///
+    /// # Safety
+    /// The block's rows, from `out` on and a stride apart, are writable, and nobody else uses them.
+    unsafe fn multiply(a: Matrices<'_, Self>, b: Matrices<'_, Self>, block: &Block, out: *mut Self);
+}
+
+macro_rules! product_of_floats {
+    ($($ty:ty, $part:ty, $gemm:ident, $one:expr, $zero:expr $(, $flag:expr)*;)*) => {$(
+        impl Product for $ty {
+            unsafe fn multiply(a: Matrices<'_, $ty>, b: Matrices<'_, $ty>, block: &Block, out: *mut $ty) {
+                let Block { batch, rows, columns, k, stride } = block;
+                let end = |x: &Matrices<'_, $ty>, free: usize| {
+                    x.place(*batch, free) + (k - 1) * x.side.along as usize
+                };
+                // The last elements that are read are there, and so are all others.
+                assert!(end(&a, rows.end - 1) < a.elements.len() && end(&b, columns.end - 1) < b.elements.len());
+                // SAFETY: reads are inside by the assertion, writes by the caller's promise; complex numbers lie
+                // in memory as pairs.
+                unsafe {
+                    matrixmultiply::$gemm(
+                        $($flag,)*
+                        rows.len(), *k, columns.len(),
+                        $one,
+                        a.elements.as_ptr().add(a.place(*batch, rows.start)).cast::<$part>(),
+                        a.side.free, a.side.along,
+                        b.elements.as_ptr().add(b.place(*batch, columns.start)).cast::<$part>(),
+                        b.side.along, b.side.free,
+                        $zero,
+                        out.cast::<$part>(), *stride as isize, 1,
+                    );
+                }
+            }
+        }
+    )*};
+}
+product_of_floats! {
+    f32, f32, sgemm, 1.0, 0.0;
+    f64, f64, dgemm, 1.0, 0.0;
+    Complex<f32>, [f32; 2], cgemm, [1.0, 0.0], [0.0, 0.0], CGemmOption::Standard, CGemmOption::Standard;
+    Complex<f64>, [f64; 2], zgemm, [1.0, 0.0], [0.0, 0.0], CGemmOption::Standard, CGemmOption::Standard;
+}
+
+macro_rules! product_of_integers {
+    ($($ty:ty),*) => {$(
+        impl Product for $ty {
+            unsafe fn multiply(a: Matrices<'_, $ty>, b: Matrices<'_, $ty>, block: &Block, out: *mut $ty) {
+                // SAFETY: the caller's promise.
+                unsafe { multiply_integers(a, b, block, out) }
+            }
+        }
+    )*};
+}
+product_of_integers!(u8, u16, u32, u64, i8, i16, i32, i64);
+
+/// Columns whose elements stay in the first cache while rows pass by.
+const STAY: usize = 16;
+
+/// The block, element by element; what is summed lies side by side in both operands.
+///
+/// # Safety
+/// As for [`Product::multiply`].
+unsafe fn multiply_integers<C: Element>(a: Matrices<'_, C>, b: Matrices<'_, C>, block: &Block, out: *mut C) {
+    let Block { batch, rows, columns, k, stride } = block;
+    for first in columns.clone().step_by(STAY) {
+        for row in rows.clone() {
+            let factors = a.row(*batch, row, *k);
+            for column in first..columns.end.min(first + STAY) {
+                let value = vector::dot_long(factors, b.row(*batch, column, *k));
+                let place = (row - rows.start) * stride + (column - columns.start);
+                // SAFETY: row and column are inside the block.
+                unsafe { out.add(place).write(value) };
+            }
+        }
+    }
+}

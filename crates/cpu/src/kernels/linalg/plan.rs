@@ -1,0 +1,117 @@
+//! How the operands of a dot lie: as stacks of matrices, as they are or after a copy.
+
+use defn_core::Axis;
+use smallvec::SmallVec;
+
+use crate::kernels::shape::{Layout, StridedCopy};
+
+/// A dot as stacked products of an `m` by `k` and a `k` by `n` matrix.
+#[derive(Clone, Debug)]
+pub(crate) struct Dot {
+    pub(crate) batch: usize,
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) a: Side,
+    pub(crate) b: Side,
+}
+
+/// The matrices of one operand: how far their elements are apart.
+#[derive(Clone, Debug)]
+pub(crate) struct Side {
+    /// From one matrix to the next.
+    pub(crate) batch: usize,
+    /// Along the axes that are kept.
+    pub(crate) free: isize,
+    /// Along the axes that are summed over.
+    pub(crate) along: isize,
+    /// The copy after which the elements lie so, where they do not.
+    pub(crate) pack: Option<StridedCopy>,
+}
+
+/// The axes of one operand of a dot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DotAxes<'a> {
+    /// Its sizes.
+    pub(crate) sizes: &'a [usize],
+    /// The axes that are summed over.
+    pub(crate) contract: &'a [Axis],
+    /// How many leading axes are kept together with the other operand's.
+    pub(crate) batch: usize,
+}
+
+type List = SmallVec<[usize; 6]>;
+
+impl DotAxes<'_> {
+    fn free(&self) -> List {
+        let contracts = |axis: usize| self.contract.iter().any(|other| other.index() == axis);
+        (self.batch..self.sizes.len()).filter(|&axis| !contracts(axis)).collect()
+    }
+
+    fn count(&self, axes: impl IntoIterator<Item = usize>) -> usize {
+        axes.into_iter().map(|axis| self.sizes[axis]).product()
+    }
+
+    /// The summed axes in the order in which `pairs` names them.
+    fn along(&self, pairs: &[usize]) -> List {
+        pairs.iter().map(|&pair| self.contract[pair].index()).collect()
+    }
+
+    /// The stride of axes that are stepped through as if they were one, if they can be.
+    fn joined(&self, axes: &[usize]) -> Option<isize> {
+        let strides = Layout::contiguous(self.sizes).strides;
+        let mut joined: Option<isize> = None;
+        for &axis in axes.iter().filter(|&&axis| self.sizes[axis] != 1) {
+            let fits = joined.is_none_or(|outer| outer == strides[axis] * self.sizes[axis] as isize);
+            if !fits {
+                return None;
+            }
+            joined = Some(strides[axis]);
+        }
+        // One element, or none: its distance to the next is free.
+        Some(joined.unwrap_or(1))
+    }
+
+    fn side(&self, pairs: &[usize], contiguous: bool) -> Side {
+        let (free, along) = (self.free(), self.along(pairs));
+        let (rows, k) = (self.count(free.iter().copied()), self.count(along.iter().copied()));
+        let lies = self.joined(&free).zip(self.joined(&along));
+        match lies.filter(|&(_, along)| !contiguous || along == 1) {
+            Some((free, along)) => Side { batch: rows * k, free, along, pack: None },
+            None => {
+                let order: List = (0..self.batch).chain(free).chain(along).collect();
+                let plain = Layout::contiguous(self.sizes).strides;
+                let sizes: List = order.iter().map(|&axis| self.sizes[axis]).collect();
+                let strides = order.iter().map(|&axis| plain[axis]).collect();
+                let from = Layout { offset: 0, strides };
+                let pack = StridedCopy::new(&sizes, &from, &Layout::contiguous(&sizes));
+                Side { batch: rows * k, free: k as isize, along: 1, pack: Some(pack) }
+            }
+        }
+    }
+}
+
+impl Dot {
+    /// The dot of two operands; `matrices` says whether matrices may be multiplied as they lie, or only when the
+    /// elements that are summed lie side by side.
+    pub(crate) fn new(a: DotAxes<'_>, b: DotAxes<'_>, matrices: bool) -> Dot {
+        // The order of the summed axes is free, but the same in both: one in which both operands can stay.
+        let by = |side: DotAxes<'_>| {
+            let mut pairs: List = (0..side.contract.len()).collect();
+            pairs.sort_by_key(|&pair| side.contract[pair]);
+            pairs
+        };
+        let both = |pairs: &List| a.joined(&a.along(pairs)).is_some() && b.joined(&b.along(pairs)).is_some();
+        let pairs = [by(a), by(b)].into_iter().find(both).unwrap_or_else(|| by(a));
+        let (m, n) = (a.count(a.free()), b.count(b.free()));
+        Dot {
+            batch: a.count(0..a.batch),
+            m,
+            n,
+            k: a.count(a.along(&pairs)),
+            // A vector is read along the sums only.
+            a: a.side(&pairs, !matrices || m == 1),
+            b: b.side(&pairs, !matrices || n == 1),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Products with vectors, which are as fast as the matrix can be read.
+
+use super::{Matrices, partials};
+use crate::kernels::reduce::{CHUNK, Cascade, RUN, Sum};
+use crate::kernels::{Element, TILE};
+use crate::par::Par;
+use crate::view::ViewMut;
+
+/// Products that are added up side by side.
+const LANES: usize = 32;
+
+/// Results of [`columns`] that are added up side by side.
+const WIDTH: usize = 256;
+
+/// Rows of a matrix whose products are added up before their sum is joined with others.
+const BLOCK: usize = 64;
+
+/// The sum of products of at most a few tiles.
+pub(super) fn dot_slice<C: Element>(a: &[C], b: &[C]) -> C {
+    debug_assert_eq!(a.len(), b.len());
+    if a.len() < 2 * LANES {
+        return a.iter().zip(b).fold(C::ZERO, |sum, (&a, &b)| sum.plus(a.times(b)));
+    }
+    let ((a_lines, a_rest), (b_lines, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut total = [C::ZERO; LANES];
+    for (a, b) in a_lines.chunks(RUN).zip(b_lines.chunks(RUN)) {
+        let mut lanes = [C::ZERO; LANES];
+        for (a, b) in a.iter().zip(b) {
+            for i in 0..LANES {
+                lanes[i] = lanes[i].plus(a[i].times(b[i]));
+            }
+        }
+        total.iter_mut().zip(lanes).for_each(|(total, lane)| *total = total.plus(lane));
+    }
+    for ((total, &a), &b) in total.iter_mut().zip(a_rest).zip(b_rest) {
+        *total = total.plus(a.times(b));
+    }
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        let (low, high) = total.split_at_mut(width);
+        low.iter_mut().zip(high).for_each(|(low, &mut high)| *low = low.plus(high));
+    }
+    total[0]
+}
+
+/// The sum of products of any number of elements.
+pub(super) fn dot_long<C: Element>(a: &[C], b: &[C]) -> C {
+    if a.len() <= TILE {
+        return dot_slice(a, b);
+    }
+    let mut cascade = Cascade::new();
+    for (a, b) in a.chunks(TILE).zip(b.chunks(TILE)) {
+        cascade.push::<Sum<C>>(dot_slice(a, b));
+    }
+    cascade.finish::<Sum<C>>()
+}
+
+/// Each row of `matrix` with the vector of its batch; the elements of both lie side by side.
+pub(super) fn rows<C: Element>(
+    matrix: Matrices<'_, C>,
+    vector: Matrices<'_, C>,
+    (batch, count, k): (usize, usize, usize),
+    out: &ViewMut<'_>,
+    scratch: &ViewMut<'_>,
+    par: Par,
+) {
+    let pieces = k.div_ceil(CHUNK);
+    let work = |place: usize| {
+        let (piece, output) = (place % pieces, place / pieces);
+        let (batch, row) = (output / count, output % count);
+        let (from, to) = (piece * CHUNK, k.min((piece + 1) * CHUNK));
+        dot_long(&matrix.row(batch, row, k)[from..to], &vector.row(batch, 0, k)[from..to])
+    };
+    let to = if pieces == 1 { out } else { scratch };
+    par.for_chunks(batch * count * pieces, (CHUNK / k).max(1), |chunk| {
+        // SAFETY: each chunk writes its own part.
+        let part = unsafe { to.part::<C>(chunk.start, chunk.len()) };
+        for (place, out) in chunk.zip(part) {
+            out.write(work(place));
+        }
+    });
+    if pieces > 1 {
+        for output in 0..batch * count {
+            // SAFETY: all pieces are written, by nobody any more, and nobody else writes the output.
+            unsafe {
+                let mut cascade = Cascade::new();
+                partials::<C>(scratch, output * pieces, pieces)
+                    .iter()
+                    .for_each(|&x| cascade.push::<Sum<C>>(x));
+                out.part::<C>(output, 1)[0].write(cascade.finish::<Sum<C>>());
+            }
+        }
+    }
+}
+
+/// The rows that one thread adds up at a time.
+fn piece_rows(count: usize) -> usize {
+    (CHUNK / count.min(WIDTH)).next_multiple_of(BLOCK)
+}
+
+/// How many partial results [`rows`] keeps, or [`columns`] if `across`.
+pub(super) fn scratch(batch: usize, count: usize, k: usize, across: bool) -> usize {
+    let pieces = k.div_ceil(if across { piece_rows(count) } else { CHUNK });
+    if pieces > 1 { batch * count * pieces } else { 0 }
+}
+
+/// As [`rows`], where the elements of `matrix` lie side by side across its rows.
+pub(super) fn columns<C: Element>(
+    matrix: Matrices<'_, C>,
+    vector: Matrices<'_, C>,
+    (batch, count, k): (usize, usize, usize),
+    out: &ViewMut<'_>,
+    scratch: &ViewMut<'_>,
+    par: Par,
+) {
+    let height = piece_rows(count);
+    let (pieces, strips) = (k.div_ceil(height), count.div_ceil(WIDTH));
+    let work = count.min(WIDTH) * k.min(height);
+    let to = if pieces == 1 { out } else { scratch };
+    par.for_chunks(batch * pieces * strips, (CHUNK / work).max(1), |chunk| {
+        let mut total = [C::ZERO; WIDTH];
+        for place in chunk {
+            let (strip, piece, batch) = (place % strips, place / strips % pieces, place / strips / pieces);
+            let column = strip * WIDTH;
+            let total = &mut total[..WIDTH.min(count - column)];
+            let (from, until) = (piece * height, k.min((piece + 1) * height));
+            let vector = &vector.row(batch, 0, k)[from..until];
+            let width = total.len();
+            strip_sums(vector, |row| matrix.across(batch, from + row, column, width), total);
+            // SAFETY: each strip of each piece belongs to one chunk.
+            let out = unsafe { to.part::<C>((batch * pieces + piece) * count + column, total.len()) };
+            out.write_copy_of_slice(total);
+        }
+    });
+    if pieces > 1 {
+        for output in 0..batch * count {
+            let first = output / count * pieces * count + output % count;
+            let mut cascade = Cascade::new();
+            for piece in 0..pieces {
+                // SAFETY: all pieces are written, and by nobody any more.
+                cascade.push::<Sum<C>>(unsafe { partials::<C>(scratch, first + piece * count, 1) }[0]);
+            }
+            // SAFETY: nobody else writes the output.
+            unsafe { out.part::<C>(output, 1)[0].write(cascade.finish::<Sum<C>>()) };
+        }
+    }
+}
+
+/// The sum of rows, each times an element of `vector`.
+fn strip_sums<'a, C: Element>(vector: &[C], row: impl Fn(usize) -> &'a [C], total: &mut [C]) {
+    let mut block = [C::ZERO; WIDTH];
+    let block = &mut block[..total.len()];
+    for (index, factors) in vector.chunks(BLOCK).enumerate() {
+        block.fill(C::ZERO);
+        for (row_index, &factor) in (index * BLOCK..).zip(factors) {
+            for (sum, &x) in block.iter_mut().zip(row(row_index)) {
+                *sum = sum.plus(x.times(factor));
+            }
+        }
+        if index == 0 {
+            total.copy_from_slice(block);
+        } else {
+            total.iter_mut().zip(&*block).for_each(|(total, &sum)| *total = total.plus(sum));
+        }
+    }
+}
