@@ -77,10 +77,7 @@ use with_real;
 
 /// The dtype in which results of `dtype` accumulate.
 fn accumulator(dtype: DType) -> DType {
-    match dtype {
-        DType::F8E5M2 | DType::F8E4M3FN | DType::F16 | DType::BF16 => DType::F32,
-        other => other,
-    }
+    if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype }
 }
 
 /// What [`reduce`] keeps meanwhile: partial results of a dtype, possibly none.
