@@ -6,6 +6,7 @@ use std::error::Error;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Instant;
 
 use defn::prelude::*;
@@ -209,7 +210,17 @@ fn options() -> Result<Options, Box<dyn Error>> {
     Ok(options)
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("digits: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let options = options()?;
     let digits = Digits::load(&options.data)?;
     let mut random = Random { state: options.seed };
