@@ -4,11 +4,11 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{regions, scalars};
+use common::{regions, scalars, smooth_regions};
 use defn_core::form::{all_names, name};
 use defn_core::print::display;
 use defn_core::region::Region;
-use defn_core::{pass, verify};
+use defn_core::{grad, pass, verify};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -91,4 +91,33 @@ fn random_graphs_reach_every_op() {
         collect(&regions().new_tree(&mut runner).unwrap().current(), &mut names);
     }
     assert_eq!(names, all_names().into_iter().collect());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn gradients_are_legal(region in smooth_regions()) {
+        let wrt: Vec<usize> = (0..region.parameter_count()).collect();
+        verify::set_always(true);
+        // Some ops refuse; what is differentiated is a legal graph with the same inputs, again and again.
+        let mut current = region;
+        for _ in 0..2 {
+            let Ok(new) = grad::value_and_grad(&current, 0, &wrt) else { break };
+            is_legal(&new)?;
+            prop_assert_eq!(current.inputs(), new.inputs());
+            for (&at, gradient) in wrt.iter().zip(new.result_types().skip(current.results().len())) {
+                prop_assert_eq!(&gradient.shape, &current.inputs()[at].shape);
+            }
+            same_signature(&new, &pass::simplify(&new, &scalars()).unwrap())?;
+            // Next comes the gradient with respect to the first input.
+            let Some(&first) = new.results().get(current.results().len()) else { break };
+            current = Region::new(
+                new.graph().clone(),
+                new.inputs().to_vec(),
+                new.parameter_count(),
+                std::iter::once(first).collect(),
+            );
+        }
+    }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use defn_core::backend::{Backend, Buffer, BufferState, Buffers, HostMemory, Operand};
 use defn_core::builder::Builder;
+use defn_core::form::name;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{
     ArgOp, BinaryOp, Block, CondOp, CustomGradOp, HookOp, Literal, Op, Padding, ReduceOp, Starts, TieBreak,
@@ -19,18 +20,70 @@ use smallvec::SmallVec;
 
 /// Regions of up to about 60 nodes, three levels deep.
 pub fn regions() -> impl Strategy<Value = Region> {
-    prop::collection::vec(any::<u32>(), 8..400).prop_map(|choices| {
-        let mut random = Random { choices, next: 0 };
+    prop::collection::vec(any::<u32>(), 8..1000).prop_map(|choices| {
+        let mut random = Random { choices, next: 0, smooth: false };
         let parameters = random.types(3);
         let captures = random.types(2);
         random.region(parameters, captures, 3, None)
     })
 }
 
+/// Regions of f32 parameters and ops that mostly have a gradient.
+pub fn smooth_regions() -> impl Strategy<Value = Region> {
+    prop::collection::vec(any::<u32>(), 100..2000).prop_map(|choices| {
+        let mut random = Random { choices, next: 0, smooth: true };
+        let parameters = (0..2).map(|_| TensorType::new(DType::F32, random.shape()).unwrap()).collect();
+        random.region(parameters, Vec::new(), 3, None)
+    })
+}
+
+/// The ops of smooth regions.
+const SMOOTH: &[&str] = &[
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "max",
+    "atan2",
+    "pow",
+    "select",
+    "clip",
+    "sin",
+    "exp",
+    "tanh",
+    "sqrt",
+    "abs",
+    "negate",
+    "sigmoid",
+    "reshape",
+    "squeeze",
+    "broadcast",
+    "transpose",
+    "pad",
+    "reverse",
+    "concatenate",
+    "stack",
+    "slice",
+    "put_slice",
+    "sum",
+    "product",
+    "reduce_max",
+    "dot",
+    "cond",
+    "while",
+    "custom_grad",
+    "stop_grad",
+    "mark",
+    "hook",
+    "logsumexp",
+    "as_type",
+];
+
 /// Takes decisions from a list, so that proptest can shrink them.
 pub struct Random {
     choices: Vec<u32>,
     next: usize,
+    smooth: bool,
 }
 
 impl Random {
@@ -38,6 +91,15 @@ impl Random {
         let choice = self.choices.get(self.next).copied().unwrap_or(0);
         self.next += 1;
         choice as usize % count.max(1)
+    }
+
+    /// One of several values: mostly a late one, so that graphs are deep.
+    fn late(&mut self, values: &[Value]) -> Value {
+        if self.below(4) == 0 {
+            self.one(values)
+        } else {
+            self.one(&values[values.len().saturating_sub(4)..])
+        }
     }
 
     fn flip(&mut self) -> bool {
@@ -50,17 +112,17 @@ impl Random {
 
     fn dtype(&mut self) -> DType {
         // Mostly one type, so that operands fit together.
-        if self.flip() { DType::F32 } else { self.one(DType::ALL) }
+        if self.below(4) != 0 { DType::F32 } else { self.one(DType::ALL) }
     }
 
     fn name(&mut self) -> Option<Name> {
         let names = ["x", "row", "a \"quoted\" \\ name", "line\nbreak // no comment", "ünïcode\u{7f}", ""];
-        if self.below(4) == 0 { Some(self.one(&names).into()) } else { None }
+        if self.below(8) == 0 { Some(self.one(&names).into()) } else { None }
     }
 
     fn shape(&mut self) -> Shape {
         let rank = self.below(4);
-        Shape::from_axes((0..rank).map(|_| (self.one(&[2, 3, 1, 0]), self.name())).collect::<Vec<_>>())
+        Shape::from_axes((0..rank).map(|_| (self.one(&[2, 2, 3, 3, 1, 0]), self.name())).collect::<Vec<_>>())
     }
 
     fn ty(&mut self) -> TensorType {
@@ -118,10 +180,16 @@ impl Random {
         let inputs: Vec<TensorType> = parameters.into_iter().chain(captures).collect();
         let mut values: Vec<Value> =
             inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
-        let nodes = if depth == 3 { 4 + self.below(50) } else { self.below(8) };
+        let nodes = if depth == 3 { 4 + self.below(50) } else { self.below(12) };
         for line in 0..nodes {
+            if self.next >= self.choices.len() {
+                break;
+            }
             graph.set_location(Some(Location { file: "file\n.py".into(), line: line as u32 }));
             let (op, operands) = self.op(&graph, &values, depth);
+            if self.smooth && !SMOOTH.contains(&name(&op)) {
+                continue;
+            }
             // Operands that do not fit are refused, and the graph stays as it was.
             if let Ok(outputs) = graph.emit(op, &operands) {
                 values.extend(outputs);
@@ -134,7 +202,7 @@ impl Random {
                 if values.is_empty() {
                     values.extend(graph.emit(Op::Constant(Scalar::one(DType::F32)), &[]).unwrap());
                 }
-                (0..1 + self.below(3)).map(|_| self.one(&values)).collect()
+                (0..1 + self.below(3)).map(|_| self.late(&values)).collect()
             }
         };
         Region::new(graph, inputs, count, results)
@@ -144,7 +212,7 @@ impl Random {
     fn value_of(&mut self, graph: &mut Graph, values: &[Value], ty: &TensorType) -> Value {
         let fit: Vec<Value> = values.iter().copied().filter(|&value| graph.ty(value) == ty).collect();
         if !fit.is_empty() && self.below(4) != 0 {
-            return self.one(&fit);
+            return self.late(&fit);
         }
         let scalar = graph.emit(Op::Constant(Scalar::one(ty.dtype)), &[]).unwrap()[0];
         let op = Op::Broadcast { shape: ty.shape.clone(), axes: SmallVec::new() };
@@ -160,7 +228,7 @@ impl Random {
         if values.is_empty() {
             return (Op::Constant(self.scalar()), Values::new());
         }
-        let (x, y, z) = (self.one(values), self.one(values), self.one(values));
+        let (x, y, z) = (self.late(values), self.late(values), self.one(values));
         let shape = graph.ty(x).shape.clone();
         let one: Values = [x].into_iter().collect();
         let two: Values = [x, y].into_iter().collect();
@@ -294,7 +362,7 @@ impl Random {
         let captures: Values = (0..self.below(3)).map(|_| self.one(values)).collect();
         let types =
             |values: &[Value]| values.iter().map(|&value| graph.ty(value).clone()).collect::<Vec<_>>();
-        let state: Values = (0..1 + self.below(2)).map(|_| self.one(values)).collect();
+        let state: Values = (0..1 + self.below(2)).map(|_| self.late(values)).collect();
         match self.below(3) {
             0 if !scalars.is_empty() => {
                 let results = types(&state);
