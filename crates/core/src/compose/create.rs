@@ -169,7 +169,8 @@ impl Diagonal {
         };
         let distance = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX);
         let (row, column) = if offset < 0 { (distance, 0) } else { (0, distance) };
-        if offset != 0 && (row >= *rows || column >= *columns) {
+        // The main diagonal is there in every matrix, if without elements.
+        if offset != 0 && (if offset < 0 { row >= *rows } else { column >= *columns }) {
             let (option, given) = ("offset", offset.to_string());
             let required = format!("the number of a diagonal of {ty}");
             return Err(ErrorKind::OptionValue { op, option, given, required }.into());
