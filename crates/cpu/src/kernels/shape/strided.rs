@@ -295,10 +295,10 @@ unsafe fn transpose_by<T: Plain, const SIDE: usize>(across: Dim, along: Dim, end
                 }
                 for i in 0..width {
                     let to = corner.at(across, i).to;
-                    if height == SIDE {
-                        (0..SIDE).for_each(|j| to.add(j).write(block[j][i].assume_init()));
-                    } else {
-                        (0..height).for_each(|j| to.add(j).write(block[j][i].assume_init()));
+                    // The whole block has a loop of its own, of constant length.
+                    let lines = if height == SIDE { &block[..] } else { &block[..height] };
+                    for (j, line) in lines.iter().enumerate() {
+                        to.add(j).write(line[i].assume_init());
                     }
                 }
             }
