@@ -184,17 +184,20 @@ pub(super) fn replay(
     Ok(Replayed { results, loops })
 }
 
+/// A region that calls no hooks.
+pub(super) fn silent(region: &Region) -> Result<Region> {
+    let mut draft = Draft::new();
+    let arguments: Vec<Value> = region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
+    let replayed = replay(&mut draft.graph, region, &arguments, HookCalls::Drop, None)?;
+    draft.close(region.parameter_count(), &replayed.results)
+}
+
 /// An op whose regions call no hooks.
 pub(super) fn without_hooks(op: &Op) -> Result<Op> {
     if !op.has_effect() {
         return Ok(op.clone());
     }
-    let silent = |region: &Arc<Region>| -> Result<Arc<Region>> {
-        let mut draft = Draft::new();
-        let arguments: Vec<Value> = region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
-        let replayed = replay(&mut draft.graph, region, &arguments, HookCalls::Drop, None)?;
-        Ok(Arc::new(draft.close(region.parameter_count(), &replayed.results)?))
-    };
+    let silent = |region: &Arc<Region>| silent(region).map(Arc::new);
     Ok(match op {
         Op::Cond(op) => Op::Cond(CondOp { branches: op.branches.iter().map(silent).collect::<Result<_>>()? }),
         Op::While(op) => {
