@@ -11,7 +11,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyMemoryView};
+use pyo3::types::{PyBytes, PyMemoryView, PyType};
 
 use crate::dtype;
 use crate::error::Fallible;
@@ -35,6 +35,15 @@ pub(crate) fn is_scalar(value: &Bound<'_, PyAny>) -> bool {
     unsafe {
         let generic = npyffi::get_type_object(value.py(), npyffi::NpyTypes::PyGenericArrType_Type);
         ffi::PyObject_TypeCheck(value.as_ptr(), generic) != 0
+    }
+}
+
+/// Whether a class is one of NumPy scalars.
+pub(crate) fn is_scalar_class(class: &Bound<'_, PyType>) -> bool {
+    // SAFETY: as in `is_scalar`.
+    unsafe {
+        let generic = npyffi::get_type_object(class.py(), npyffi::NpyTypes::PyGenericArrType_Type);
+        ffi::PyType_IsSubtype(class.as_type_ptr(), generic) != 0
     }
 }
 
@@ -74,6 +83,11 @@ impl<'py> View<'py> {
         };
         let swapped = descriptor.is_native_byteorder() == Some(false);
         Ok(View { array, dtype, swapped })
+    }
+
+    /// The array itself.
+    pub(crate) fn array(&self) -> &Bound<'py, PyAny> {
+        self.array.as_any()
     }
 
     /// The type of a tensor with these elements.

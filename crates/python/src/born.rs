@@ -1,7 +1,8 @@
 //! Which concrete tensors were made while a definition is traced on this thread.
 //!
-//! Such a tensor is a constant of the program: it is bound to the executable. An older one must be found
-//! again at each call.
+//! Such a tensor is a constant of the program: it is bound to the executable. A tensor made of a NumPy array
+//! remembers the array, which may be older than the trace and is then found again at each call, as older tensors
+//! are.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -9,32 +10,75 @@ use std::sync::Arc;
 use defn_core::Tensor;
 use defn_core::backend::Buffer;
 use defn_core::trace;
+use pyo3::prelude::*;
+
+/// A tensor's buffer, and the array that it was made of.
+struct Born {
+    buffer: Arc<dyn Buffer>,
+    array: Option<Py<PyAny>>,
+}
+
+/// What a tensor that was made while tracing is made of.
+pub(crate) enum Origin {
+    /// Numbers of the program.
+    Constant,
+    /// A NumPy array.
+    Array(Py<PyAny>),
+}
 
 thread_local! {
-    static BORN: RefCell<Vec<Arc<dyn Buffer>>> = const { RefCell::new(Vec::new()) };
+    static BORN: RefCell<Vec<Born>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Remembers a concrete tensor where a trace is open.
 pub(crate) fn note(tensor: Tensor) -> Tensor {
-    if trace::depth() > 0 {
-        if let Some(buffer) = tensor.buffer() {
-            BORN.with_borrow_mut(|born| born.push(buffer.clone()));
-        }
-    }
+    remember(&tensor, || None);
     tensor
+}
+
+/// Remembers a tensor that was made of an array.
+pub(crate) fn note_array(tensor: Tensor, array: &Bound<'_, PyAny>) -> Tensor {
+    remember(&tensor, || Some(array.clone().unbind()));
+    tensor
+}
+
+fn remember(tensor: &Tensor, array: impl FnOnce() -> Option<Py<PyAny>>) {
+    if trace::depth() == 0 {
+        return;
+    }
+    if let Some(buffer) = tensor.buffer() {
+        let born = Born { buffer: buffer.clone(), array: array() };
+        BORN.with_borrow_mut(|list| list.push(born));
+    }
+}
+
+/// What a tensor was made of, if it was made since the outermost open trace began. An array comes before the
+/// numbers that its copy is noted as.
+pub(crate) fn origin(py: Python<'_>, tensor: &Tensor) -> Option<Origin> {
+    let buffer = tensor.buffer()?;
+    BORN.with_borrow(|born| {
+        let mut found = None;
+        for known in born.iter().filter(|known| Arc::ptr_eq(&known.buffer, buffer)) {
+            match &known.array {
+                Some(array) => return Some(Origin::Array(array.clone_ref(py))),
+                None => found = Some(Origin::Constant),
+            }
+        }
+        found
+    })
 }
 
 /// Whether a tensor was made since the outermost open trace began.
 pub(crate) fn is_new(tensor: &Tensor) -> bool {
-    tensor
-        .buffer()
-        .is_some_and(|buffer| BORN.with_borrow(|born| born.iter().any(|known| Arc::ptr_eq(known, buffer))))
+    tensor.buffer().is_some_and(|buffer| {
+        BORN.with_borrow(|born| born.iter().any(|known| Arc::ptr_eq(&known.buffer, buffer)))
+    })
 }
 
 /// Forgets everything, once no trace is open.
 pub(crate) fn forget() {
     if trace::depth() == 0 {
-        // Buffers are dropped outside the borrow: their owners may be Python objects.
+        // Dropped outside the borrow: the owners of buffers may be Python objects.
         let born = BORN.take();
         drop(born);
     }

@@ -126,14 +126,15 @@ pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>) -> Fallible<Tensor>
         Some(copy) => !copy,
         None => obstacle.is_none() && view.is_immutable(),
     };
-    if alias { lend(view) } else { place(&place::default(), view.ty()?, view.copy()?) }
+    let tensor = if alias { lend(view)? } else { place(&place::default(), view.ty()?, view.copy()?)? };
+    Ok(born::note_array(tensor, view.array()))
 }
 
 /// A tensor over an array's own memory.
-pub(crate) fn lend(view: &View<'_>) -> Fallible<Tensor> {
+fn lend(view: &View<'_>) -> Fallible<Tensor> {
     let ty = view.ty()?;
     let buffer = place::default().from_host(&ty, view.borrow()?)?;
-    Ok(born::note(Tensor::concrete(ty, buffer)))
+    Ok(Tensor::concrete(ty, buffer))
 }
 
 /// An array's elements as another type, unless that would drop a fraction or an imaginary part.

@@ -4,15 +4,20 @@ mod array;
 mod born;
 mod build;
 mod catalogue;
+mod containers;
 mod convert;
 mod dtype;
 mod error;
+mod grad;
 mod index;
+mod jit;
 mod location;
 mod misuse;
 mod ops;
+mod options;
 mod place;
 mod read;
+mod recursion;
 mod show;
 mod tensor;
 
@@ -28,5 +33,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dtype::dtype_of, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::rebuild, module)?)?;
     ops::add(module)?;
+    containers::add(module)?;
+    options::add(module)?;
+    jit::add(module)?;
+    grad::add(module)?;
     catalogue::add(module)
 }

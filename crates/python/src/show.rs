@@ -22,8 +22,13 @@ pub(crate) fn tensor(tensor: &Tensor) -> Fallible<String> {
             format!("\n  {out}")
         }
         Data::Traced { trace, value } => {
-            let region = trace.snapshot(smallvec![*value]);
-            let text = defn_core::print::display(&region, &[*value]);
+            let is_gone = trace.with_graph(|graph| graph.len() <= value.node as usize);
+            let text = if is_gone {
+                "of a definition that has ended".to_owned()
+            } else {
+                let region = trace.snapshot(smallvec![*value]);
+                defn_core::print::display(&region, &[*value])
+            };
             let lines: Vec<String> = text.lines().map(|line| format!("\n  {line}")).collect();
             format!("\n{}", lines.concat())
         }

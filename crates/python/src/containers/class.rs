@@ -1,0 +1,258 @@
+//! What is known of classes: fields are looked up once, and registered classes are kept here.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
+use rustc_hash::FxHashMap;
+
+use super::{Flat, Mode, Tree, classify, flatten};
+use crate::error::{Fallible, guard};
+use crate::misuse::Misuse;
+
+/// How objects of a class are taken apart.
+pub(crate) enum Class {
+    /// A subclass of `int`, `float` or `complex`.
+    Number,
+    /// A NumPy array or scalar.
+    Array,
+    /// A Python function, which equals others of its code and environment.
+    Function,
+    /// A value that is static everywhere.
+    Plain,
+    /// A named tuple.
+    Named,
+    /// An `OrderedDict`.
+    Ordered,
+    /// A dataclass or an attrs class.
+    Object(Vec<Field>),
+    /// A class that the user has registered.
+    Registered { flatten: Py<PyAny>, unflatten: Py<PyAny> },
+    /// Anything else.
+    Unknown,
+}
+
+/// A field of a dataclass or an attrs class.
+pub(crate) struct Field {
+    pub(crate) name: Py<PyString>,
+    pub(crate) is_static: bool,
+}
+
+/// A class, kept alive so that its address stays its own.
+struct Known {
+    _class: Py<PyType>,
+    kind: Arc<Class>,
+}
+
+/// Only looked up and inserted into while locked; no Python code runs then.
+static CLASSES: Mutex<Option<FxHashMap<usize, Known>>> = Mutex::new(None);
+
+fn lock() -> MutexGuard<'static, Option<FxHashMap<usize, Known>>> {
+    CLASSES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is known of a class.
+pub(super) fn of(class: &Bound<'_, PyType>) -> Fallible<Arc<Class>> {
+    let address = class.as_ptr() as usize;
+    if let Some(known) = lock().get_or_insert_default().get(&address) {
+        return Ok(known.kind.clone());
+    }
+    let kind = Arc::new(classify(class)?);
+    Ok(insert(class, kind))
+}
+
+fn insert(class: &Bound<'_, PyType>, kind: Arc<Class>) -> Arc<Class> {
+    let known = Known { _class: class.clone().unbind(), kind: kind.clone() };
+    let before = lock().get_or_insert_default().insert(class.as_ptr() as usize, known);
+    // Dropped only after the lock is free.
+    drop(before);
+    kind
+}
+
+/// The fields of a dataclass or an attrs class; nothing for other classes.
+pub(super) fn fields(class: &Bound<'_, PyType>) -> Fallible<Option<Vec<Field>>> {
+    let py = class.py();
+    let dataclass = class.getattr_opt(intern!(py, "__dataclass_fields__"))?;
+    let entries = if dataclass.is_some() {
+        py.import("dataclasses")?.call_method1(intern!(py, "fields"), (class,))?
+    } else if let Some(attributes) = class.getattr_opt(intern!(py, "__attrs_attrs__"))? {
+        attributes
+    } else {
+        return Ok(None);
+    };
+    let kwargs = PyDict::new(py);
+    kwargs.set_item("include_extras", true)?;
+    // Annotations that name something that is not there are no markers; their fields stay leaves.
+    let hints = py.import("typing")?.call_method("get_type_hints", (class,), Some(&kwargs)).ok();
+    let mut fields = Vec::new();
+    for entry in entries.try_iter()? {
+        let entry = entry?;
+        let name = entry.getattr(intern!(py, "name"))?.cast_into::<PyString>().map_err(PyErr::from)?;
+        let declared = match &hints {
+            Some(hints) => hints.get_item(&name).ok(),
+            None => None,
+        };
+        let declared = match declared {
+            Some(declared) => declared,
+            None => entry.getattr(intern!(py, "type"))?,
+        };
+        let metadata = entry.getattr(intern!(py, "metadata"))?;
+        let named = metadata.call_method1(intern!(py, "get"), ("static", false))?.is_truthy()?;
+        let is_static = named || is_marked(&declared)?;
+        fields.push(Field { name: name.unbind(), is_static });
+    }
+    Ok(Some(fields))
+}
+
+/// Whether an annotation is `Static[...]`.
+pub(crate) fn is_marked(annotation: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = annotation.py();
+    let Some(metadata) = annotation.getattr_opt(intern!(py, "__metadata__"))? else {
+        return Ok(false);
+    };
+    let marker = static_marker(py)?;
+    for entry in metadata.try_iter()? {
+        if entry?.is(&marker) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The object that marks an annotation as static.
+#[pyfunction]
+pub(crate) fn static_marker(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    static MARKER: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || Ok::<_, PyErr>(py.get_type::<Marker>().call0()?.unbind());
+    Ok(MARKER.get_or_try_init(py, make)?.bind(py).clone())
+}
+
+/// The class of the marker.
+#[pyclass(frozen, name = "StaticMarker", module = "defn._core")]
+struct Marker;
+
+#[pymethods]
+impl Marker {
+    #[new]
+    fn new() -> Marker {
+        Marker
+    }
+
+    fn __repr__(&self) -> &'static str {
+        "static"
+    }
+}
+
+/// Tells how objects of a class are taken apart and put together.
+#[pyfunction]
+#[pyo3(name = "register_container")]
+pub(crate) fn register(
+    class: &Bound<'_, PyType>,
+    flatten: Bound<'_, PyAny>,
+    unflatten: Bound<'_, PyAny>,
+) -> Fallible<()> {
+    guard(|| {
+        let is_builtin = [class.py().get_type::<PyTuple>(), class.py().get_type::<PyList>()]
+            .into_iter()
+            .chain([class.py().get_type::<PyDict>()])
+            .any(|known| class.is(&known));
+        if is_builtin {
+            return Err(Misuse::KnownContainer { got: class.name()?.to_string() }.into());
+        }
+        let kind = Class::Registered { flatten: flatten.unbind(), unflatten: unflatten.unbind() };
+        insert(class, Arc::new(kind));
+        Ok(())
+    })
+}
+
+/// The structure of a container, as Python holds it.
+#[pyclass(frozen, name = "Structure", module = "defn._core")]
+struct Structure {
+    tree: Tree,
+    leaves: usize,
+}
+
+#[pymethods]
+impl Structure {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.tree.text(py)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match other.cast::<Structure>() {
+            Ok(other) => self.tree.equals(other.py(), &other.get().tree),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> Fallible<u64> {
+        self.tree.hash(py, "container")
+    }
+}
+
+/// The leaves of a container and its structure.
+#[pyfunction]
+fn flatten_container<'py>(value: &Bound<'py, PyAny>) -> Fallible<(Bound<'py, PyList>, Bound<'py, PyAny>)> {
+    guard(|| {
+        let py = value.py();
+        let Flat { leaves, tree } = flatten("flatten_container", Mode::State, value)?;
+        let structure = Structure { tree, leaves: leaves.len() };
+        Ok((PyList::new(py, leaves)?, Bound::new(py, structure)?.into_any()))
+    })
+}
+
+/// A container of a structure and leaves.
+#[pyfunction]
+fn unflatten_container<'py>(
+    structure: &Bound<'py, Structure>,
+    leaves: Vec<Bound<'py, PyAny>>,
+) -> Fallible<Bound<'py, PyAny>> {
+    guard(|| {
+        let (given, expected) = (leaves.len(), structure.get().leaves);
+        if given != expected {
+            return Err(Misuse::LeafCount { op: "unflatten_container", given, expected }.into());
+        }
+        structure.get().tree.unflatten(structure.py(), &mut leaves.into_iter())
+    })
+}
+
+/// A container of what a function gives for each leaf, and for the leaves of others in the same places.
+#[pyfunction]
+#[pyo3(signature = (fun, value, *others))]
+fn map_container<'py>(
+    fun: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+    others: &Bound<'py, PyTuple>,
+) -> Fallible<Bound<'py, PyAny>> {
+    guard(|| {
+        let py = value.py();
+        let first = flatten("map_container", Mode::State, value)?;
+        let mut columns = vec![first.leaves];
+        for (position, other) in others.iter().enumerate() {
+            let flat = flatten("map_container", Mode::State, &other)?;
+            if !first.tree.equals(py, &flat.tree)? {
+                let what = "the first container".to_owned();
+                let other = format!("container {}", position + 1);
+                let difference = first.tree.difference(py, &flat.tree)?;
+                return Err(Misuse::Structure { op: "map_container", what, other, difference }.into());
+            }
+            columns.push(flat.leaves);
+        }
+        let mut out = Vec::with_capacity(columns[0].len());
+        for at in 0..columns[0].len() {
+            let arguments = PyTuple::new(py, columns.iter().map(|column| &column[at]))?;
+            out.push(fun.call1(arguments)?);
+        }
+        first.tree.unflatten(py, &mut out.into_iter())
+    })
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(static_marker, module)?)?;
+    module.add_function(wrap_pyfunction!(register, module)?)?;
+    module.add_function(wrap_pyfunction!(flatten_container, module)?)?;
+    module.add_function(wrap_pyfunction!(unflatten_container, module)?)?;
+    module.add_function(wrap_pyfunction!(map_container, module)?)
+}

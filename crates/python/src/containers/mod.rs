@@ -1,0 +1,251 @@
+//! Containers taken apart into leaves and a structure, and put together again.
+//!
+//! A [`Tree`] is the structure in prefix form: one word for each node, and the objects that nodes carry, such as
+//! static values, dict keys and classes. It is the recipe for putting a container together, and a key: two trees
+//! are equal where the structures are, static values being compared by type and value.
+
+mod class;
+mod tree;
+
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyFunction, PyInt, PyList, PyString, PyTuple};
+use smallvec::SmallVec;
+
+use crate::array;
+use crate::dtype::PyDType;
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+use crate::tensor::PyTensor;
+use class::Class;
+pub(crate) use class::{add, is_marked};
+use tree::Tag;
+pub(crate) use tree::{Held, Tree};
+
+/// The tensors, numbers and arrays of a container, in order.
+pub(crate) type Leaves<'py> = SmallVec<[Bound<'py, PyAny>; 8]>;
+
+/// Containers nested deeper than this are refused: they may contain themselves.
+const DEPTH_LIMIT: usize = 200;
+
+/// What counts as a leaf, and what as static.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Inputs of a definition: tensors, arrays and numbers are leaves, unknown objects static.
+    Inputs,
+    /// Options of a definition: tensors and arrays are leaves, the rest is static.
+    Options,
+    /// Everything is static.
+    Static,
+    /// What a function closes over: as options, but unknown objects are told apart by identity.
+    Environment,
+    /// State and results: as inputs, but unknown objects are refused.
+    State,
+}
+
+/// A container taken apart.
+#[derive(Default)]
+pub(crate) struct Flat<'py> {
+    pub(crate) leaves: Leaves<'py>,
+    pub(crate) tree: Tree,
+}
+
+/// Takes one value apart.
+///
+/// # Errors
+/// An object that is neither a leaf nor static nor a container; `op` is for the message.
+pub(crate) fn flatten<'py>(op: &str, mode: Mode, value: &Bound<'py, PyAny>) -> Fallible<Flat<'py>> {
+    let mut flat = Flat::default();
+    flat.push(op, mode, value)?;
+    Ok(flat)
+}
+
+impl<'py> Flat<'py> {
+    /// Takes a value apart after those before it.
+    pub(crate) fn push(&mut self, op: &str, mode: Mode, value: &Bound<'py, PyAny>) -> Fallible<()> {
+        self.walk(op, mode, value, 0)
+    }
+
+    /// Begins a tuple of values that are pushed next.
+    pub(crate) fn begin_tuple(&mut self, length: usize) {
+        self.tree.node(Tag::Tuple, length);
+    }
+
+    /// Begins a dict of values that are pushed next.
+    pub(crate) fn begin_dict(&mut self, keys: impl ExactSizeIterator<Item = Bound<'py, PyAny>>) {
+        self.tree.node(Tag::Dict, keys.len());
+        keys.for_each(|key| self.tree.hold(Held::Value(key.unbind())));
+    }
+
+    fn leaf(&mut self, value: &Bound<'py, PyAny>) {
+        self.tree.node(Tag::Leaf, 0);
+        self.leaves.push(value.clone());
+    }
+
+    fn constant(&mut self, value: &Bound<'py, PyAny>) {
+        self.tree.node(Tag::Static, 0);
+        self.tree.hold(Held::Value(value.clone().unbind()));
+    }
+
+    fn walk(&mut self, op: &str, mode: Mode, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
+        if depth > DEPTH_LIMIT {
+            let op = if mode == Mode::State { "container" } else { "jit" };
+            return Err(Misuse::TooDeep { op, limit: DEPTH_LIMIT }.into());
+        }
+        if value.is_exact_instance_of::<PyTensor>() {
+            match mode {
+                Mode::Static => {
+                    self.tree.node(Tag::Static, 0);
+                    self.tree.hold(Held::Identity(value.clone().unbind()));
+                }
+                Mode::Inputs | Mode::Options | Mode::Environment | Mode::State => self.leaf(value),
+            }
+            return Ok(());
+        }
+        if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
+            match mode {
+                Mode::Inputs | Mode::State => self.leaf(value),
+                Mode::Options | Mode::Static | Mode::Environment => self.constant(value),
+            }
+            return Ok(());
+        }
+        if let Ok(tuple) = value.cast_exact::<PyTuple>() {
+            self.tree.node(Tag::Tuple, tuple.len());
+            // Tuples do not change: no snapshot is needed.
+            return tuple.iter().try_for_each(|item| self.walk(op, mode, &item, depth + 1));
+        }
+        if let Ok(dict) = value.cast_exact::<PyDict>() {
+            return self.walk_dict(op, mode, dict, depth);
+        }
+        if let Ok(list) = value.cast_exact::<PyList>() {
+            // A snapshot: what a registered container runs may change the list.
+            let items: Leaves<'py> = list.iter().collect();
+            self.tree.node(Tag::List, items.len());
+            return items.iter().try_for_each(|item| self.walk(op, mode, item, depth + 1));
+        }
+        if value.is_none()
+            || value.is_exact_instance_of::<PyBool>()
+            || value.is_exact_instance_of::<PyString>()
+        {
+            self.constant(value);
+            return Ok(());
+        }
+        self.walk_object(op, mode, value, depth)
+    }
+
+    fn walk_dict(&mut self, op: &str, mode: Mode, dict: &Bound<'py, PyDict>, depth: usize) -> Fallible<()> {
+        // A snapshot, as of a list. Collecting runs no Python code, so that the dict cannot change meanwhile.
+        let items: SmallVec<[(Bound<'py, PyAny>, Bound<'py, PyAny>); 8]> = dict.iter().collect();
+        self.tree.node(Tag::Dict, items.len());
+        for (key, _) in &items {
+            self.tree.hold(Held::Value(key.clone().unbind()));
+        }
+        items.iter().try_for_each(|(_, item)| self.walk(op, mode, item, depth + 1))
+    }
+
+    fn walk_object(&mut self, op: &str, mode: Mode, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
+        let py = value.py();
+        let class = class::of(&value.get_type())?;
+        match &*class {
+            Class::Number => match mode {
+                Mode::Inputs | Mode::State => self.leaf(value),
+                Mode::Options | Mode::Static | Mode::Environment => self.constant(value),
+            },
+            Class::Array => match mode {
+                Mode::Inputs | Mode::Options | Mode::State => self.leaf(value),
+                Mode::Environment => {
+                    self.tree.node(Tag::Static, 0);
+                    self.tree.hold(Held::Identity(value.clone().unbind()));
+                }
+                Mode::Static => self.constant(value),
+            },
+            Class::Function => {
+                self.tree.node(Tag::Static, 0);
+                self.tree.hold(Held::Function(value.clone().unbind()));
+            }
+            Class::Plain => self.constant(value),
+            Class::Named => {
+                let tuple = value.cast::<PyTuple>()?;
+                self.tree.node(Tag::Named, tuple.len());
+                self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
+                tuple.iter().try_for_each(|item| self.walk(op, mode, &item, depth + 1))?;
+            }
+            Class::Ordered => {
+                let dict = value.cast::<PyDict>()?;
+                self.tree.node(Tag::Ordered, 0);
+                self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
+                self.walk_dict(op, mode, dict, depth)?;
+            }
+            Class::Object(fields) => {
+                self.tree.node(Tag::Object, fields.len());
+                self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
+                for field in fields {
+                    let item = value.getattr(field.name.bind(py))?;
+                    let mode = if field.is_static { Mode::Static } else { mode };
+                    self.walk(op, mode, &item, depth + 1)?;
+                }
+            }
+            Class::Registered { flatten, .. } => {
+                let (children, data): (Bound<'py, PyAny>, Bound<'py, PyAny>) =
+                    flatten.bind(py).call1((value,))?.extract()?;
+                let children: Leaves<'py> = children.try_iter()?.collect::<PyResult<_>>()?;
+                self.tree.node(Tag::Registered, children.len());
+                self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
+                self.tree.hold(Held::Value(data.unbind()));
+                children.iter().try_for_each(|item| self.walk(op, mode, item, depth + 1))?;
+            }
+            Class::Unknown => match mode {
+                Mode::Inputs | Mode::Options | Mode::Static => self.constant(value),
+                Mode::Environment => {
+                    self.tree.node(Tag::Static, 0);
+                    self.tree.hold(Held::Identity(value.clone().unbind()));
+                }
+                Mode::State => {
+                    let got = value.get_type().name()?.to_string();
+                    let place = "a value".to_owned();
+                    return Err(Misuse::NotAContainer { op: op.to_owned(), place, got }.into());
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+/// What an object that is not one of Python's own containers is, by its class.
+fn classify(class: &Bound<'_, pyo3::types::PyType>) -> Fallible<Class> {
+    let py = class.py();
+    if class.is_subclass_of::<PyBool>()? || class.is_subclass_of::<PyString>()? {
+        return Ok(Class::Plain);
+    }
+    if array::is_scalar_class(class) || class.is_subclass_of::<numpy::PyUntypedArray>()? {
+        return Ok(Class::Array);
+    }
+    let is_enum = class.is_subclass(&py.import("enum")?.getattr(intern!(py, "Enum"))?)?;
+    if is_enum || class.is_subclass_of::<PyDType>()? || class.is_subclass_of::<pyo3::types::PyType>()? {
+        return Ok(Class::Plain);
+    }
+    if class.is_subclass_of::<PyInt>()?
+        || class.is_subclass_of::<PyFloat>()?
+        || class.is_subclass_of::<PyComplex>()?
+    {
+        return Ok(Class::Number);
+    }
+    if class.is_subclass_of::<PyFunction>()? {
+        return Ok(Class::Function);
+    }
+    if class.is_subclass_of::<PyTuple>()? && class.hasattr(intern!(py, "_fields"))? {
+        return Ok(Class::Named);
+    }
+    if class.is_subclass_of::<PyDict>()?
+        && class.is(&py.import("collections")?.getattr(intern!(py, "OrderedDict"))?)
+    {
+        return Ok(Class::Ordered);
+    }
+    if let Some(fields) = class::fields(class)? {
+        return Ok(Class::Object(fields));
+    }
+    // SAFETY: the class is alive; the slot is only compared with null.
+    let is_callable = unsafe { !ffi::PyType_GetSlot(class.as_type_ptr(), ffi::Py_tp_call).is_null() };
+    Ok(if is_callable { Class::Plain } else { Class::Unknown })
+}

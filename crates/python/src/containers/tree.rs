@@ -1,0 +1,523 @@
+//! Structures in prefix form.
+
+use std::hash::{Hash, Hasher};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFloat, PyList, PyTuple, PyType};
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use super::class::{self, Class};
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+
+/// What a node of a structure is. Its word holds the number of children besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Tag {
+    Leaf,
+    /// Holds its value.
+    Static,
+    Tuple,
+    List,
+    /// Holds its keys.
+    Dict,
+    /// Holds its class.
+    Named,
+    /// Holds its class; the dict follows.
+    Ordered,
+    /// Holds its class.
+    Object,
+    /// Holds its class and what `flatten` gave besides the children.
+    Registered,
+}
+
+const TAGS: [Tag; 9] = [
+    Tag::Leaf,
+    Tag::Static,
+    Tag::Tuple,
+    Tag::List,
+    Tag::Dict,
+    Tag::Named,
+    Tag::Ordered,
+    Tag::Object,
+    Tag::Registered,
+];
+
+/// An object in a structure, and how it is told from others.
+pub(crate) enum Held {
+    /// By type and value.
+    Value(Py<PyAny>),
+    /// As the very object.
+    Identity(Py<PyAny>),
+    /// A function: by its code. What it closes over is compared apart.
+    Function(Py<PyAny>),
+}
+
+/// A structure.
+#[derive(Default)]
+pub(crate) struct Tree {
+    words: SmallVec<[u64; 16]>,
+    held: SmallVec<[Held; 4]>,
+}
+
+/// A place in a tree.
+#[derive(Clone, Copy, Default)]
+struct Cursor {
+    word: usize,
+    held: usize,
+}
+
+impl Held {
+    pub(crate) fn object(&self) -> &Py<PyAny> {
+        match self {
+            Held::Value(object) | Held::Identity(object) | Held::Function(object) => object,
+        }
+    }
+
+    /// Whether this is a function, whose environment counts too.
+    pub(crate) fn is_function(&self) -> bool {
+        match self {
+            Held::Function(_) => true,
+            Held::Value(_) | Held::Identity(_) => false,
+        }
+    }
+
+    fn same(&self, py: Python<'_>, other: &Held) -> PyResult<bool> {
+        let (a, b) = (self.object().bind(py), other.object().bind(py));
+        if a.is(b) {
+            return Ok(true);
+        }
+        match (self, other) {
+            (Held::Value(_), Held::Value(_)) => {
+                if !a.get_type().is(b.get_type()) {
+                    return Ok(false);
+                }
+                if let (Ok(a), Ok(b)) = (a.cast_exact::<PyFloat>(), b.cast_exact::<PyFloat>()) {
+                    // By bits: NaN is the same constant again, and -0.0 is not 0.0.
+                    return Ok(a.value().to_bits() == b.value().to_bits());
+                }
+                a.eq(b)
+            }
+            (Held::Function(_), Held::Function(_)) => {
+                let code = intern!(py, "__code__");
+                Ok(a.getattr(code)?.is(&b.getattr(code)?))
+            }
+            (Held::Value(_) | Held::Identity(_) | Held::Function(_), _) => Ok(false),
+        }
+    }
+}
+
+impl Tree {
+    pub(super) fn node(&mut self, tag: Tag, children: usize) {
+        self.words.push((children as u64) << 8 | tag as u64);
+    }
+
+    pub(super) fn hold(&mut self, held: Held) {
+        self.held.push(held);
+    }
+
+    /// The objects that nodes carry, in order.
+    pub(crate) fn held(&self) -> &[Held] {
+        &self.held
+    }
+
+    /// The nodes, for keys.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    fn read(&self, cursor: &mut Cursor) -> (Tag, usize) {
+        let word = self.words[cursor.word];
+        cursor.word += 1;
+        (TAGS[(word & 0xFF) as usize], (word >> 8) as usize)
+    }
+
+    fn take(&self, cursor: &mut Cursor) -> &Held {
+        cursor.held += 1;
+        &self.held[cursor.held - 1]
+    }
+
+    /// Whether two structures are equal, static values included.
+    pub(crate) fn equals(&self, py: Python<'_>, other: &Tree) -> PyResult<bool> {
+        if self.words != other.words || self.held.len() != other.held.len() {
+            return Ok(false);
+        }
+        for (a, b) in self.held.iter().zip(&other.held) {
+            if !a.same(py, b)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A hash that equal structures share.
+    ///
+    /// # Errors
+    /// A static value that cannot be hashed; `op` is for the message.
+    pub(crate) fn hash(&self, py: Python<'_>, op: &str) -> Fallible<u64> {
+        let mut hasher = FxHasher::default();
+        self.words.hash(&mut hasher);
+        for held in &self.held {
+            match held {
+                Held::Value(value) => {
+                    let value = value.bind(py);
+                    match value.hash() {
+                        Ok(hash) => hash.hash(&mut hasher),
+                        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+                            return Err(unhashable(op, value)?);
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Held::Identity(value) => (value.as_ptr() as usize).hash(&mut hasher),
+                Held::Function(function) => {
+                    let code = function.bind(py).getattr(intern!(py, "__code__"))?;
+                    (code.as_ptr() as usize).hash(&mut hasher);
+                }
+            }
+        }
+        Ok(hasher.finish())
+    }
+
+    /// Puts a container together.
+    pub(crate) fn unflatten<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &mut dyn Iterator<Item = Bound<'py, PyAny>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        self.build(py, &mut Cursor::default(), leaves)
+    }
+
+    /// Puts two containers together that were taken apart one after the other.
+    pub(crate) fn unflatten_pair<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &mut dyn Iterator<Item = Bound<'py, PyAny>>,
+    ) -> Fallible<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        let mut cursor = Cursor::default();
+        let first = self.build(py, &mut cursor, leaves)?;
+        Ok((first, self.build(py, &mut cursor, leaves)?))
+    }
+
+    fn build<'py>(
+        &self,
+        py: Python<'py>,
+        cursor: &mut Cursor,
+        leaves: &mut dyn Iterator<Item = Bound<'py, PyAny>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let (tag, count) = self.read(cursor);
+        let class = |held: &Held| -> PyResult<Bound<'py, PyType>> {
+            Ok(held.object().bind(py).clone().cast_into::<PyType>()?)
+        };
+        Ok(match tag {
+            Tag::Leaf => leaves.next().expect("a leaf for each leaf of the structure"),
+            Tag::Static => self.take(cursor).object().bind(py).clone(),
+            Tag::Tuple => PyTuple::new(py, self.children(py, count, cursor, leaves)?)?.into_any(),
+            Tag::List => PyList::new(py, self.children(py, count, cursor, leaves)?)?.into_any(),
+            Tag::Dict => {
+                let from = cursor.held;
+                cursor.held += count;
+                let dict = PyDict::new(py);
+                for key in 0..count {
+                    let value = self.build(py, cursor, leaves)?;
+                    dict.set_item(self.held[from + key].object(), value)?;
+                }
+                dict.into_any()
+            }
+            Tag::Named => {
+                let class = class(self.take(cursor))?;
+                let values = PyTuple::new(py, self.children(py, count, cursor, leaves)?)?;
+                class.call_method1(intern!(py, "_make"), (values,))?
+            }
+            Tag::Ordered => {
+                let class = class(self.take(cursor))?;
+                class.call1((self.build(py, cursor, leaves)?,))?
+            }
+            Tag::Object => {
+                let class = class(self.take(cursor))?;
+                let values = self.children(py, count, cursor, leaves)?;
+                rebuild(&class, values)?
+            }
+            Tag::Registered => {
+                let class = class(self.take(cursor))?;
+                let data = self.take(cursor).object().bind(py).clone();
+                let values = PyList::new(py, self.children(py, count, cursor, leaves)?)?;
+                match &*class::of(&class)? {
+                    Class::Registered { unflatten, .. } => unflatten.bind(py).call1((data, values))?,
+                    Class::Number
+                    | Class::Array
+                    | Class::Function
+                    | Class::Plain
+                    | Class::Named
+                    | Class::Ordered
+                    | Class::Object(_)
+                    | Class::Unknown => {
+                        let got = class.name()?.to_string();
+                        let (op, place) = ("container".to_owned(), "a value".to_owned());
+                        return Err(Misuse::NotAContainer { op, place, got }.into());
+                    }
+                }
+            }
+        })
+    }
+
+    fn children<'py>(
+        &self,
+        py: Python<'py>,
+        count: usize,
+        cursor: &mut Cursor,
+        leaves: &mut dyn Iterator<Item = Bound<'py, PyAny>>,
+    ) -> Fallible<Vec<Bound<'py, PyAny>>> {
+        (0..count).map(|_| self.build(py, cursor, leaves)).collect()
+    }
+
+    /// The structure as text: `(tensor, {'w': tensor})`.
+    pub(crate) fn text(&self, py: Python<'_>) -> PyResult<String> {
+        let mut out = String::new();
+        self.write(py, &mut Cursor::default(), &mut out)?;
+        Ok(out)
+    }
+
+    fn write(&self, py: Python<'_>, cursor: &mut Cursor, out: &mut String) -> PyResult<()> {
+        let (tag, count) = self.read(cursor);
+        let list = |tree: &Tree, cursor: &mut Cursor, out: &mut String| -> PyResult<()> {
+            for child in 0..count {
+                if child > 0 {
+                    out.push_str(", ");
+                }
+                tree.write(py, cursor, out)?;
+            }
+            Ok(())
+        };
+        match tag {
+            Tag::Leaf => out.push_str("tensor"),
+            Tag::Static => out.push_str(&self.take(cursor).object().bind(py).repr()?.to_string()),
+            Tag::Tuple => {
+                out.push('(');
+                list(self, cursor, out)?;
+                out.push_str(if count == 1 { ",)" } else { ")" });
+            }
+            Tag::List => {
+                out.push('[');
+                list(self, cursor, out)?;
+                out.push(']');
+            }
+            Tag::Dict => {
+                let from = cursor.held;
+                cursor.held += count;
+                out.push('{');
+                for key in 0..count {
+                    if key > 0 {
+                        out.push_str(", ");
+                    }
+                    out.push_str(&self.held[from + key].object().bind(py).repr()?.to_string());
+                    out.push_str(": ");
+                    self.write(py, cursor, out)?;
+                }
+                out.push('}');
+            }
+            Tag::Named | Tag::Object | Tag::Registered | Tag::Ordered => {
+                let class = self.take(cursor).object().bind(py).getattr("__name__")?;
+                if tag == Tag::Registered {
+                    cursor.held += 1;
+                }
+                out.push_str(&format!("{class}("));
+                if tag == Tag::Ordered {
+                    self.write(py, cursor, out)?;
+                } else {
+                    list(self, cursor, out)?;
+                }
+                out.push(')');
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of every structure that was pushed one after the other.
+    pub(crate) fn text_all(&self, py: Python<'_>) -> PyResult<String> {
+        let mut cursor = Cursor::default();
+        let mut texts = Vec::new();
+        while cursor.word < self.words.len() {
+            let mut text = String::new();
+            self.write(py, &mut cursor, &mut text)?;
+            texts.push(text);
+        }
+        Ok(texts.join(", "))
+    }
+
+    /// As [`Tree::difference`], for a call's positional arguments and keywords.
+    pub(crate) fn difference_of_calls(&self, py: Python<'_>, other: &Tree) -> PyResult<String> {
+        let (mut a, mut b) = (Cursor::default(), Cursor::default());
+        if let Some(text) = self.compare(py, &mut a, other, &mut b, "args")? {
+            return Ok(text);
+        }
+        let text = self.compare(py, &mut a, other, &mut b, "kwargs")?;
+        Ok(text.unwrap_or_else(|| "they are equal".to_owned()))
+    }
+
+    /// For each leaf of a call the argument that it belongs to, by position or keyword, and its place there.
+    pub(crate) fn call_places(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<Vec<(std::result::Result<usize, String>, String)>> {
+        let mut cursor = Cursor::default();
+        let mut found = Vec::new();
+        let (_, positional) = self.read(&mut cursor);
+        for position in 0..positional {
+            let mut places = Vec::new();
+            self.locate(py, &mut cursor, String::new(), &mut places)?;
+            found.extend(places.into_iter().map(|place| (Ok(position), place)));
+        }
+        let (_, keywords) = self.read(&mut cursor);
+        let first = cursor.held;
+        cursor.held += keywords;
+        for keyword in 0..keywords {
+            let name = self.held[first + keyword].object().bind(py).str()?.to_string();
+            let mut places = Vec::new();
+            self.locate(py, &mut cursor, String::new(), &mut places)?;
+            found.extend(places.into_iter().map(|place| (Err(name.clone()), place)));
+        }
+        Ok(found)
+    }
+
+    /// Where and how another structure differs first, for messages.
+    pub(crate) fn difference(&self, py: Python<'_>, other: &Tree) -> PyResult<String> {
+        let (mut a, mut b) = (Cursor::default(), Cursor::default());
+        match self.compare(py, &mut a, other, &mut b, "")? {
+            Some(text) => Ok(text),
+            None => Ok("they are equal".to_owned()),
+        }
+    }
+
+    fn compare(
+        &self,
+        py: Python<'_>,
+        a: &mut Cursor,
+        other: &Tree,
+        b: &mut Cursor,
+        place: &str,
+    ) -> PyResult<Option<String>> {
+        let (before_a, before_b) = (*a, *b);
+        let ((tag, count), (other_tag, other_count)) = (self.read(a), other.read(b));
+        let differ = || -> PyResult<Option<String>> {
+            let (mut left, mut right) = (String::new(), String::new());
+            self.write(py, &mut before_a.clone(), &mut left)?;
+            other.write(py, &mut before_b.clone(), &mut right)?;
+            let at = if place.is_empty() { String::new() } else { format!("at {place} ") };
+            Ok(Some(format!("{at}one is {left}, the other {right}")))
+        };
+        if tag != other_tag || count != other_count {
+            return differ();
+        }
+        let holds = match tag {
+            Tag::Leaf | Tag::Tuple | Tag::List => 0,
+            Tag::Static | Tag::Named | Tag::Ordered | Tag::Object => 1,
+            Tag::Dict => count,
+            Tag::Registered => 2,
+        };
+        let first = a.held;
+        for _ in 0..holds {
+            if !self.take(a).same(py, other.take(b))? {
+                return differ();
+            }
+        }
+        let children = if tag == Tag::Ordered { 1 } else { count };
+        for child in 0..children {
+            let step = match tag {
+                Tag::Dict => format!("[{}]", self.held[first + child].object().bind(py).repr()?),
+                Tag::Ordered => String::new(),
+                Tag::Object => match &*class::of(self.held[first].object().bind(py).cast::<PyType>()?)
+                    .map_err(PyErr::from)?
+                {
+                    Class::Object(fields) => format!(".{}", fields[child].name.bind(py)),
+                    _ => format!("[{child}]"),
+                },
+                Tag::Leaf | Tag::Static | Tag::Tuple | Tag::List | Tag::Named | Tag::Registered => {
+                    format!("[{child}]")
+                }
+            };
+            if let Some(found) = self.compare(py, a, other, b, &format!("{place}{step}"))? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The place of every leaf, such as `[0].weights`, for messages.
+    pub(crate) fn places(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let mut places = Vec::new();
+        self.locate(py, &mut Cursor::default(), String::new(), &mut places)?;
+        Ok(places)
+    }
+
+    fn locate(
+        &self,
+        py: Python<'_>,
+        cursor: &mut Cursor,
+        place: String,
+        places: &mut Vec<String>,
+    ) -> PyResult<()> {
+        let (tag, count) = self.read(cursor);
+        let first = cursor.held;
+        cursor.held += match tag {
+            Tag::Leaf | Tag::Tuple | Tag::List => 0,
+            Tag::Static | Tag::Named | Tag::Ordered | Tag::Object => 1,
+            Tag::Dict => count,
+            Tag::Registered => 2,
+        };
+        if tag == Tag::Leaf {
+            places.push(place);
+            return Ok(());
+        }
+        if tag == Tag::Ordered {
+            return self.locate(py, cursor, place, places);
+        }
+        let class = if tag == Tag::Object {
+            let class = self.held[first].object().bind(py).cast::<PyType>()?;
+            Some(class::of(class).map_err(PyErr::from)?)
+        } else {
+            None
+        };
+        for child in 0..if tag == Tag::Static { 0 } else { count } {
+            let step = match (tag, class.as_deref()) {
+                (Tag::Dict, _) => format!("[{}]", self.held[first + child].object().bind(py).repr()?),
+                (_, Some(Class::Object(fields))) => format!(".{}", fields[child].name.bind(py)),
+                (_, _) => format!("[{child}]"),
+            };
+            self.locate(py, cursor, format!("{place}{step}"), places)?;
+        }
+        Ok(())
+    }
+}
+
+fn unhashable(op: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
+    let mut text = value.repr()?.to_string();
+    if text.chars().count() > 60 {
+        text = text.chars().take(57).chain("...".chars()).collect();
+    }
+    let place = format!("type {}", value.get_type().name()?);
+    Ok(Misuse::Unhashable { op: op.to_owned(), value: text, place }.into())
+}
+
+/// An object of a dataclass or an attrs class with these fields. `__init__` does not run, so that frozen
+/// classes and fields outside it come back as they were.
+fn rebuild<'py>(class: &Bound<'py, PyType>, values: Vec<Bound<'py, PyAny>>) -> Fallible<Bound<'py, PyAny>> {
+    let py = class.py();
+    let object = class.call_method1(intern!(py, "__new__"), (class,))?;
+    if let Class::Object(fields) = &*class::of(class)? {
+        for (field, value) in fields.iter().zip(values) {
+            let name = field.name.bind(py);
+            // SAFETY: all three are live objects; the function sets the attribute past a frozen `__setattr__`.
+            let status =
+                unsafe { ffi::PyObject_GenericSetAttr(object.as_ptr(), name.as_ptr(), value.as_ptr()) };
+            if status < 0 {
+                return Err(PyErr::fetch(py).into());
+            }
+        }
+    }
+    Ok(object)
+}

@@ -1,0 +1,286 @@
+//! Compiled versions by signature. Functions of one code object share them.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use defn_core::TensorType;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyFunction;
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
+
+use super::leaf::{self, Words};
+use super::program::{Capture, Program};
+use super::signature::Signature;
+use super::{Kind, function_name};
+use crate::containers::{Flat, Leaves, Tree};
+use crate::error::{Fallible, Fault};
+use crate::misuse::Misuse;
+
+/// Functions whose versions are kept although no definition of them is alive.
+const SHARED_LIMIT: usize = 2048;
+
+/// What a call looks for.
+pub(super) struct Key<'py> {
+    pub(super) hash: u64,
+    pub(super) compiler: &'static str,
+    words: Words,
+    environment: Flat<'py>,
+}
+
+impl<'py> Key<'py> {
+    /// # Errors
+    /// A static value that cannot be hashed.
+    pub(super) fn new(
+        py: Python<'py>,
+        compiler: &'static str,
+        words: Words,
+        flat: &Flat<'py>,
+        environment: Flat<'py>,
+    ) -> Fallible<Key<'py>> {
+        let mut hasher = FxHasher::default();
+        words.hash(&mut hasher);
+        compiler.len().hash(&mut hasher);
+        flat.tree.hash(py, "jit")?.hash(&mut hasher);
+        if !environment.tree.words().is_empty() {
+            environment.tree.hash(py, "jit")?.hash(&mut hasher);
+        }
+        Ok(Key { hash: hasher.finish(), compiler, words, environment })
+    }
+}
+
+/// The signature of a compiled version.
+pub(super) struct Known {
+    hash: u64,
+    compiler: &'static str,
+    words: Words,
+    environment: Tree,
+    arguments: Tree,
+    /// The types of the arguments' leaves.
+    types: Vec<TensorType>,
+}
+
+impl Known {
+    /// Whether a call has this signature.
+    pub(super) fn equals(&self, py: Python<'_>, flat: &Flat<'_>, key: &Key<'_>) -> Fallible<bool> {
+        if self.compiler != key.compiler
+            || self.words != key.words
+            || !self.arguments.equals(py, &flat.tree)?
+            || !self.environment.equals(py, &key.environment.tree)?
+        {
+            return Ok(false);
+        }
+        // The words hold names by their hashes only.
+        for (ty, leaf) in self.types.iter().zip(&flat.leaves) {
+            if ty.shape.has_names() && leaf::ty("jit", leaf)? != *ty {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A compiled version.
+pub(super) struct Entry {
+    pub(super) key: Known,
+    pub(super) program: Program,
+}
+
+impl Entry {
+    pub(super) fn new(
+        _py: Python<'_>,
+        key: Key<'_>,
+        leaves: &Leaves<'_>,
+        arguments: Tree,
+        program: Program,
+    ) -> Fallible<Entry> {
+        let types = leaves.iter().map(|leaf| leaf::ty("jit", leaf)).collect::<Fallible<_>>()?;
+        let Key { hash, compiler, words, environment } = key;
+        let known = Known { hash, compiler, words, environment: environment.tree, arguments, types };
+        Ok(Entry { key: known, program })
+    }
+
+    /// The structure of the arguments.
+    pub(super) fn arguments(&self) -> &Tree {
+        &self.key.arguments
+    }
+
+    /// What is to say where a captured tensor is gone right after tracing: the function replaced it.
+    pub(super) fn missing_capture(&self, py: Python<'_>, fun: &Bound<'_, PyAny>) -> Fault {
+        for capture in &self.program.captures {
+            if let Capture::Found { place, ty } = capture {
+                let now = match place.read(fun, &self.key.arguments) {
+                    Ok(value) => match leaf::ty("jit", &value) {
+                        Ok(found) if found == *ty => continue,
+                        Ok(found) => found.to_string(),
+                        Err(_) => value.repr().map(|text| text.to_string()).unwrap_or_default(),
+                    },
+                    Err(_) => "missing".to_owned(),
+                };
+                let (fun, got, place) = (function_name(fun), ty.clone(), place.text(py));
+                return Misuse::CaptureGone { fun, got, place, now }.into();
+            }
+        }
+        Misuse::Internal { text: "a captured tensor cannot be read".to_owned() }.into()
+    }
+}
+
+/// The versions of one function.
+#[derive(Default)]
+pub(super) struct Shared {
+    state: Mutex<Versions>,
+}
+
+#[derive(Default)]
+struct Versions {
+    entries: FxHashMap<u64, SmallVec<[Arc<Entry>; 1]>>,
+    latest: Option<Arc<Entry>>,
+}
+
+/// What tells functions apart: the code, and what is made of it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Identity {
+    code: usize,
+    is_method: bool,
+    gradient: Option<(Vec<i64>, bool, bool, usize)>,
+    marked: Vec<String>,
+}
+
+struct Registered {
+    /// Kept alive so that the addresses stay their own.
+    _code: [Option<Py<PyAny>>; 2],
+    shared: Arc<Shared>,
+}
+
+/// Only looked up and inserted into while locked; no Python code runs then.
+static FUNCTIONS: Mutex<Option<FxHashMap<Identity, Registered>>> = Mutex::new(None);
+
+impl Shared {
+    /// The versions that a function shares with all others of its code.
+    pub(super) fn of(fun: &Bound<'_, PyAny>, kind: &Kind, marked: &[String]) -> PyResult<Arc<Shared>> {
+        let py = fun.py();
+        let code = |fun: &Bound<'_, PyAny>| -> PyResult<Py<PyAny>> {
+            if fun.is_exact_instance_of::<PyFunction>() {
+                return Ok(fun.getattr(intern!(py, "__code__"))?.unbind());
+            }
+            Ok(fun.clone().unbind())
+        };
+        let is_method = fun.is_instance(super::method_class(py)?.as_any())?;
+        let main = if is_method { code(&fun.getattr(intern!(py, "__func__"))?)? } else { code(fun)? };
+        let (gradient, other) = match kind {
+            Kind::Plain => (None, None),
+            Kind::Gradient(spec) => {
+                let transform =
+                    spec.transform.as_ref().map(|transform| code(transform.bind(py))).transpose()?;
+                let address = transform.as_ref().map_or(0, |code| code.as_ptr() as usize);
+                let spec = (spec.argnums.clone(), spec.single, spec.with_value, address);
+                (Some(spec), transform)
+            }
+        };
+        let identity =
+            Identity { code: main.as_ptr() as usize, is_method, gradient, marked: marked.to_vec() };
+        let mut lock = FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        let functions = lock.get_or_insert_default();
+        if let Some(known) = functions.get(&identity) {
+            return Ok(known.shared.clone());
+        }
+        let mut dropped = Vec::new();
+        if functions.len() >= SHARED_LIMIT {
+            let unused: Vec<Identity> = functions
+                .iter()
+                .filter(|(_, known)| Arc::strong_count(&known.shared) == 1)
+                .map(|(identity, _)| identity.clone())
+                .collect();
+            dropped.extend(unused.iter().filter_map(|identity| functions.remove(identity)));
+        }
+        let shared = Arc::new(Shared::default());
+        let registered = Registered { _code: [Some(main), other], shared: shared.clone() };
+        functions.insert(identity, registered);
+        drop(lock);
+        // Dropping them may run Python code, which must not find the lock held.
+        drop(dropped);
+        Ok(shared)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Versions> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The versions of a hash. They are compared without the lock, since that may run Python code.
+    pub(super) fn candidates(&self, hash: u64) -> SmallVec<[Arc<Entry>; 1]> {
+        self.lock().entries.get(&hash).cloned().unwrap_or_default()
+    }
+
+    /// Keeps a version.
+    pub(super) fn insert(&self, entry: Entry) -> Arc<Entry> {
+        let entry = Arc::new(entry);
+        let mut versions = self.lock();
+        // The newest first: of two that differ in captured types only, it is the likelier one.
+        versions.entries.entry(entry.key.hash).or_default().insert(0, entry.clone());
+        let before = versions.latest.replace(entry.clone());
+        drop(versions);
+        drop(before);
+        entry
+    }
+
+    /// The number of versions.
+    pub(super) fn len(&self) -> usize {
+        self.lock().entries.values().map(SmallVec::len).sum()
+    }
+
+    /// Forgets every version.
+    pub(super) fn clear(&self) {
+        let before = std::mem::take(&mut *self.lock());
+        drop(before);
+    }
+
+    /// What of a call is new, beside the latest version.
+    pub(super) fn explain(
+        &self,
+        py: Python<'_>,
+        signature: &Signature,
+        flat: &Flat<'_>,
+        key: &Key<'_>,
+    ) -> Fallible<String> {
+        let latest = self.lock().latest.clone();
+        let Some(latest) = latest else {
+            return Ok("it is the first call".to_owned());
+        };
+        let known = &latest.key;
+        if known.compiler != key.compiler {
+            return Ok(format!("the compiler is \"{}\", before \"{}\"", key.compiler, known.compiler));
+        }
+        if !known.arguments.equals(py, &flat.tree)? {
+            let difference = known.arguments.difference_of_calls(py, &flat.tree)?;
+            return Ok(format!("a static value or the structure of the arguments is new: {difference}"));
+        }
+        let places = flat.tree.call_places(py)?;
+        let mut changes = Vec::new();
+        for ((leaf, before), (argument, place)) in flat.leaves.iter().zip(&known.types).zip(places) {
+            let now = leaf::ty("jit", leaf)?;
+            if now != *before {
+                let name = match argument {
+                    Ok(position) => signature.name(py, position),
+                    Err(keyword) => keyword,
+                };
+                let what = if now.dtype != before.dtype {
+                    "dtype"
+                } else if now.shape.sizes() != before.shape.sizes() {
+                    "shape"
+                } else {
+                    "names"
+                };
+                changes.push(format!("the {what} of {name}{place} is new: {now}, before {before}"));
+            }
+        }
+        if !changes.is_empty() {
+            return Ok(changes.join("; "));
+        }
+        if !known.environment.equals(py, &key.environment.tree)? {
+            let difference = known.environment.text_all(py)?;
+            return Ok(format!("a value that the function closes over is new; before: {difference}"));
+        }
+        Ok("the type of a tensor that the function closes over is new".to_owned())
+    }
+}

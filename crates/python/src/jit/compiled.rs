@@ -1,0 +1,165 @@
+//! Functions compiled ahead of their calls, and functions traced for a look at them.
+
+use defn_core::trace::{self, Trace};
+use defn_core::{ErrorKind, Tensor, TensorType};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::leaf::{self, Borrowed};
+use super::program::{self, Program, Source, function_name};
+use super::{Jitted, compiler_name, wrap};
+use crate::born;
+use crate::containers::{self, Flat, Mode, Tree};
+use crate::error::{Fallible, guard};
+use crate::misuse::Misuse;
+use crate::options;
+use crate::tensor::PyTensor;
+
+/// A function for arguments of one structure and type.
+#[pyclass(frozen, dict, weakref, module = "defn._core")]
+pub(crate) struct Compiled {
+    fun: Py<PyAny>,
+    tree: Tree,
+    types: Vec<TensorType>,
+    program: Program,
+}
+
+#[pymethods]
+impl Compiled {
+    #[pyo3(signature = (*args))]
+    fn __call__<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            let py = args.py();
+            if trace::depth() > 0 {
+                return Err(Misuse::CompiledInTrace.into());
+            }
+            let flat = flatten_arguments(args)?;
+            if !self.tree.equals(py, &flat.tree)? {
+                let (what, other) = ("the arguments".to_owned(), "those it was compiled for".to_owned());
+                let difference = flat.tree.difference_of_calls(py, &self.tree)?;
+                return Err(Misuse::Structure { op: "compile", what, other, difference }.into());
+            }
+            for (position, (leaf, expected)) in flat.leaves.iter().zip(&self.types).enumerate() {
+                let got = leaf::ty("compile", leaf)?;
+                if !expected.is_compatible(&got) {
+                    let expected = expected.clone();
+                    return Err(ErrorKind::ArgumentType { op: "compile", position, got, expected }.into());
+                }
+            }
+            let mut borrowed = Borrowed::default();
+            let fun = self.fun.bind(py);
+            match self.program.read_captures(fun, &self.tree, &mut borrowed)? {
+                Some(captures) => self.program.run(py, &flat.leaves, captures, borrowed),
+                None => {
+                    let fun = function_name(fun);
+                    let text = format!("a tensor that {fun} closes over has another type now");
+                    Err(Misuse::BadArgument {
+                        op: "compile".to_owned(),
+                        what: "the environment".to_owned(),
+                        got: text,
+                        required: "of the types it was compiled for".to_owned(),
+                    }
+                    .into())
+                }
+            }
+        })
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let nodes = self.program.executable().program().total_nodes();
+        format!("<compiled {} of {nodes} nodes>", function_name(self.fun.bind(py)))
+    }
+}
+
+fn flatten_arguments<'py>(args: &Bound<'py, PyTuple>) -> Fallible<Flat<'py>> {
+    let mut flat = Flat::default();
+    flat.push("compile", Mode::Inputs, args.as_any())?;
+    flat.begin_dict(std::iter::empty());
+    Ok(flat)
+}
+
+fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
+    match fun.cast::<Jitted>() {
+        Ok(jitted) if matches!(jitted.get().kind, super::Kind::Plain) => jitted.get().fun(fun.py()).clone(),
+        Ok(_) | Err(_) => fun.clone(),
+    }
+}
+
+/// Compiles a function for templates; keyword arguments are part of the program.
+#[pyfunction]
+#[pyo3(signature = (fun, args, kwargs = None, compiler = None, options = None))]
+fn compile(
+    fun: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyAny>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+    compiler: Option<&Bound<'_, PyAny>>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> Fallible<Compiled> {
+    guard(|| {
+        let py = fun.py();
+        let name = match compiler.filter(|name| !name.is_none()) {
+            Some(name) => compiler_name(name)?,
+            None => options::default_compiler(py)?.to_owned(),
+        };
+        options::check_compiler_options(&name, options)?;
+        let compiler = options::compiler(&name)?;
+        let args = args.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let flat = flatten_arguments(&PyTuple::new(py, args)?)?;
+        let fun = unwrapped(fun);
+        let call = |args: &Bound<'_, PyTuple>, _: &Bound<'_, PyDict>| {
+            if let Some(kwargs) = kwargs {
+                note_tensors(kwargs)?;
+            }
+            // The environment is the wrapped function's; what is called is the function as it was given.
+            Ok(fun.call(args.clone(), kwargs).map(|result| result.into_any().unbind())?)
+        };
+        let call_bound = |args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>| {
+            call(args, kwargs).map(|result| result.into_bound(py))
+        };
+        let source = Source { op: "compile", fun: &fun, call: &call_bound };
+        let program = Program::make(py, &source, &flat, &compiler)?;
+        let types = flat.leaves.iter().map(|leaf| leaf::ty("compile", leaf)).collect::<Fallible<_>>()?;
+        Ok(Compiled { fun: fun.clone().unbind(), tree: flat.tree, types, program })
+    })
+}
+
+/// Tensors among baked-in options are constants of the program.
+fn note_tensors(kwargs: &Bound<'_, PyDict>) -> Fallible<()> {
+    let flat = containers::flatten("compile", Mode::Options, kwargs.as_any())?;
+    for leaf in &flat.leaves {
+        if let Ok(tensor) = leaf.cast::<PyTensor>() {
+            let _: Tensor = born::note(tensor.get().tensor.clone());
+        }
+    }
+    Ok(())
+}
+
+/// What a function returns, with traced tensors, for a look at their graphs.
+#[pyfunction]
+#[pyo3(signature = (fun, args, kwargs = None))]
+fn debug_expr<'py>(
+    fun: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyAny>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> Fallible<Bound<'py, PyAny>> {
+    guard(|| {
+        let py = fun.py();
+        let args = args.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let flat = flatten_arguments(&PyTuple::new(py, args)?)?;
+        let types: Vec<TensorType> =
+            flat.leaves.iter().map(|leaf| leaf::ty("debug_expr", leaf)).collect::<Fallible<_>>()?;
+        let (tracing, parameters) = Trace::begin(&types);
+        let wrapped = wrap(py, parameters.into_iter())?;
+        let (args, _) = program::arguments(py, &flat.tree, wrapped.into_iter())?;
+        let result = fun.call(args, kwargs);
+        drop(tracing);
+        born::forget();
+        Ok(result?)
+    })
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Compiled>()?;
+    module.add_function(wrap_pyfunction!(compile, module)?)?;
+    module.add_function(wrap_pyfunction!(debug_expr, module)?)
+}

@@ -1,0 +1,383 @@
+//! What a function closes over: part of the key of a call, and where captured tensors are found again.
+//!
+//! A tensor that a traced function uses without being given it is looked for once, after tracing, in the
+//! function's closure, defaults and the globals that its code names, through containers and objects. Its place
+//! is read again at each call.
+
+use std::sync::Arc;
+
+use defn_core::Tensor;
+use defn_core::backend::Buffer;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFunction, PyList, PyModule, PyString, PyTuple, PyType};
+use rustc_hash::FxHashSet;
+
+use super::Jitted;
+use crate::containers::{Flat, Held, Mode, Tree};
+use crate::error::Fallible;
+use crate::tensor::PyTensor;
+
+/// Objects looked at in the search for one tensor.
+const SEARCH_LIMIT: usize = 100_000;
+
+/// Appends what a callable closes over to a key: cells and defaults, and those of functions found there.
+pub(super) fn push<'py>(fun: &Bound<'py, PyAny>, arguments: &Tree, flat: &mut Flat<'py>) -> Fallible<()> {
+    let mut seen = FxHashSet::default();
+    push_callable(fun, flat, &mut seen)?;
+    push_functions(fun.py(), arguments, flat, &mut seen)
+}
+
+/// What the functions among a tree's static values close over.
+fn push_functions<'py>(
+    py: Python<'py>,
+    tree: &Tree,
+    flat: &mut Flat<'py>,
+    seen: &mut FxHashSet<usize>,
+) -> Fallible<()> {
+    for held in tree.held() {
+        if let Held::Function(function) = held {
+            push_callable(function.bind(py), flat, seen)?;
+        }
+    }
+    Ok(())
+}
+
+fn push_callable<'py>(
+    fun: &Bound<'py, PyAny>,
+    flat: &mut Flat<'py>,
+    seen: &mut FxHashSet<usize>,
+) -> Fallible<()> {
+    if !seen.insert(fun.as_ptr() as usize) {
+        return Ok(());
+    }
+    let py = fun.py();
+    let mut parts: Vec<Bound<'py, PyAny>> = Vec::new();
+    if fun.is_exact_instance_of::<PyFunction>() {
+        let closure = fun.getattr(intern!(py, "__closure__"))?;
+        if !closure.is_none() {
+            for cell in closure.try_iter()? {
+                // A cell that is not filled yet raises; it has nothing to tell apart.
+                if let Ok(content) = cell?.getattr(intern!(py, "cell_contents")) {
+                    parts.push(content);
+                }
+            }
+        }
+        for name in [intern!(py, "__defaults__"), intern!(py, "__kwdefaults__")] {
+            let defaults = fun.getattr(name)?;
+            if !defaults.is_none() {
+                parts.push(defaults);
+            }
+        }
+    } else if let Ok(jitted) = fun.cast::<Jitted>() {
+        return push_callable(jitted.get().fun(py), flat, seen);
+    } else {
+        for name in ["__self__", "__func__", "func", "args", "keywords"] {
+            if let Some(part) = fun.getattr_opt(name)? {
+                if !part.is_instance_of::<PyModule>() {
+                    parts.push(part);
+                }
+            }
+        }
+    }
+    for part in parts {
+        if let Ok(jitted) = part.cast::<Jitted>() {
+            push_callable(jitted.get().fun(py), flat, seen)?;
+            continue;
+        }
+        let from = flat.tree.held().len();
+        flat.push("jit", Mode::Environment, &part)?;
+        let functions: Vec<Bound<'py, PyAny>> = flat.tree.held()[from..]
+            .iter()
+            .filter_map(|held| match held {
+                Held::Function(function) => Some(function.bind(py).clone()),
+                Held::Value(_) | Held::Identity(_) => None,
+            })
+            .collect();
+        for function in functions {
+            push_callable(&function, flat, seen)?;
+        }
+    }
+    Ok(())
+}
+
+/// One step on the way to a tensor.
+enum Step {
+    /// The content of a closure's cell.
+    Cell(usize),
+    /// A global of a function.
+    Global(Py<PyAny>),
+    Attribute(Py<PyAny>),
+    /// An entry of a list or a tuple, or a value of a dict.
+    Entry(Py<PyAny>),
+    /// What a definition wraps.
+    Wrapped,
+}
+
+/// Where a search begins.
+enum Root {
+    /// The function itself.
+    Function,
+    /// A static value of the call's arguments.
+    Argument(usize),
+}
+
+/// Where a captured tensor or array is found again.
+pub(super) struct Place {
+    root: Root,
+    steps: Vec<Step>,
+}
+
+impl Place {
+    /// What is at the place now.
+    pub(super) fn read<'py>(&self, fun: &Bound<'py, PyAny>, arguments: &Tree) -> PyResult<Bound<'py, PyAny>> {
+        let py = fun.py();
+        let mut at = match self.root {
+            Root::Function => fun.clone(),
+            Root::Argument(position) => arguments.held()[position].object().bind(py).clone(),
+        };
+        for step in &self.steps {
+            at = match step {
+                Step::Cell(cell) => at
+                    .getattr(intern!(py, "__closure__"))?
+                    .get_item(*cell)?
+                    .getattr(intern!(py, "cell_contents"))?,
+                Step::Global(name) => at.getattr(intern!(py, "__globals__"))?.get_item(name)?,
+                Step::Attribute(name) => at.getattr(name.bind(py).cast::<PyString>()?)?,
+                Step::Entry(key) => at.get_item(key)?,
+                Step::Wrapped => at.cast::<Jitted>()?.get().fun(py).clone(),
+            };
+        }
+        Ok(at)
+    }
+
+    /// The place as text: `weights["w"]`.
+    pub(super) fn text(&self, py: Python<'_>) -> String {
+        let mut text = String::new();
+        for step in &self.steps {
+            match step {
+                Step::Cell(cell) => text.push_str(&format!("cell {cell}")),
+                Step::Global(name) => text.push_str(&name.bind(py).to_string()),
+                Step::Attribute(name) => text.push_str(&format!(".{}", name.bind(py))),
+                Step::Entry(key) => {
+                    let key = key.bind(py).repr().map(|key| key.to_string()).unwrap_or_default();
+                    text.push_str(&format!("[{key}]"));
+                }
+                Step::Wrapped => {}
+            }
+        }
+        text
+    }
+}
+
+/// What is looked for.
+pub(super) enum Wanted<'a> {
+    /// A tensor with this buffer.
+    Buffer(&'a Arc<dyn Buffer>),
+    /// This very object.
+    Object(&'a Py<PyAny>),
+}
+
+impl Wanted<'_> {
+    fn is(&self, value: &Bound<'_, PyAny>) -> bool {
+        match self {
+            Wanted::Object(object) => value.is(object),
+            Wanted::Buffer(buffer) => value.cast::<PyTensor>().is_ok_and(|tensor| {
+                let tensor: &Tensor = &tensor.get().tensor;
+                tensor.buffer().is_some_and(|found| Arc::ptr_eq(found, buffer))
+            }),
+        }
+    }
+}
+
+/// Breadth first, so that the shortest place is found.
+struct Search<'a, 'py> {
+    wanted: Wanted<'a>,
+    /// Objects to look into: where they came from, and how.
+    queue: Vec<(Bound<'py, PyAny>, usize, Option<Step>)>,
+    seen: FxHashSet<usize>,
+    /// Names that the code seen so far mentions, which are what is looked at of modules and classes.
+    names: FxHashSet<String>,
+}
+
+/// Finds a tensor in what a function closes over, or in static arguments.
+pub(super) fn find(fun: &Bound<'_, PyAny>, arguments: &Tree, wanted: Wanted<'_>) -> PyResult<Option<Place>> {
+    let py = fun.py();
+    let mut search =
+        Search { wanted, queue: Vec::new(), seen: FxHashSet::default(), names: FxHashSet::default() };
+    search.visit(fun.clone(), 0, None);
+    for held in arguments.held() {
+        search.visit(held.object().bind(py).clone(), 0, None);
+    }
+    let roots = search.queue.len();
+    let mut at = 0;
+    while at < search.queue.len() && at < SEARCH_LIMIT {
+        let value = search.queue[at].0.clone();
+        if search.wanted.is(&value) {
+            return Ok(Some(search.place(at, roots, fun, arguments)));
+        }
+        search.expand(&value, at)?;
+        at += 1;
+    }
+    Ok(None)
+}
+
+impl<'py> Search<'_, 'py> {
+    fn visit(&mut self, value: Bound<'py, PyAny>, from: usize, step: Option<Step>) {
+        if self.seen.insert(value.as_ptr() as usize) {
+            self.queue.push((value, from, step));
+        }
+    }
+
+    fn place(mut self, mut at: usize, roots: usize, fun: &Bound<'py, PyAny>, arguments: &Tree) -> Place {
+        let mut steps = Vec::new();
+        while at >= roots {
+            let (_, from, step) = &mut self.queue[at];
+            steps.extend(step.take());
+            at = *from;
+        }
+        steps.reverse();
+        let root = &self.queue[at].0;
+        let root = if root.is(fun) {
+            Root::Function
+        } else {
+            let found = arguments.held().iter().position(|held| root.is(held.object()));
+            found.map_or(Root::Function, Root::Argument)
+        };
+        Place { root, steps }
+    }
+
+    fn expand(&mut self, value: &Bound<'py, PyAny>, at: usize) -> PyResult<()> {
+        let py = value.py();
+        if value.is_exact_instance_of::<PyFunction>() {
+            return self.expand_function(value, at);
+        }
+        if let Ok(jitted) = value.cast::<Jitted>() {
+            self.visit(jitted.get().fun(py).clone(), at, Some(Step::Wrapped));
+            return Ok(());
+        }
+        if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
+            for (position, item) in value.try_iter()?.enumerate() {
+                let key = position.into_pyobject(py)?.into_any().unbind();
+                self.visit(item?, at, Some(Step::Entry(key)));
+            }
+        }
+        if let Ok(dict) = value.cast::<PyDict>() {
+            let items: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> = dict.iter().collect();
+            for (key, item) in items {
+                self.visit(item, at, Some(Step::Entry(key.unbind())));
+            }
+        }
+        if value.is_instance_of::<PyModule>() {
+            let is_library = is_library(&value.getattr(intern!(py, "__name__"))?);
+            return if is_library { Ok(()) } else { self.expand_names(value, at) };
+        }
+        if value.is_instance_of::<PyType>() {
+            return self.expand_names(value, at);
+        }
+        self.expand_object(value, at)
+    }
+
+    fn expand_function(&mut self, fun: &Bound<'py, PyAny>, at: usize) -> PyResult<()> {
+        let py = fun.py();
+        if is_library(&fun.getattr(intern!(py, "__module__"))?) {
+            return Ok(());
+        }
+        let closure = fun.getattr(intern!(py, "__closure__"))?;
+        if !closure.is_none() {
+            for (position, cell) in closure.try_iter()?.enumerate() {
+                if let Ok(content) = cell?.getattr(intern!(py, "cell_contents")) {
+                    self.visit(content, at, Some(Step::Cell(position)));
+                }
+            }
+        }
+        for name in [intern!(py, "__defaults__"), intern!(py, "__kwdefaults__")] {
+            let defaults = fun.getattr(name)?;
+            if !defaults.is_none() {
+                self.visit(defaults, at, Some(Step::Attribute(name.clone().into_any().unbind())));
+            }
+        }
+        let globals = fun.getattr(intern!(py, "__globals__"))?;
+        for name in code_names(&fun.getattr(intern!(py, "__code__"))?)? {
+            if let Ok(value) = globals.get_item(&name) {
+                self.visit(value, at, Some(Step::Global(name.clone().into_any().unbind())));
+            }
+            self.names.insert(name.to_string());
+        }
+        Ok(())
+    }
+
+    /// Of a module or a class: what the code names.
+    fn expand_names(&mut self, value: &Bound<'py, PyAny>, at: usize) -> PyResult<()> {
+        let py = value.py();
+        for name in self.names.clone() {
+            if let Ok(Some(found)) = value.getattr_opt(name.as_str()) {
+                let name = PyString::intern(py, &name).into_any().unbind();
+                self.visit(found, at, Some(Step::Attribute(name)));
+            }
+        }
+        Ok(())
+    }
+
+    fn expand_object(&mut self, value: &Bound<'py, PyAny>, at: usize) -> PyResult<()> {
+        let py = value.py();
+        let class = value.get_type();
+        for name in ["__self__", "__func__", "func", "args", "keywords"] {
+            if class.module()?.to_str()? == "builtins" || class.module()?.to_str()? == "functools" {
+                if let Ok(Some(found)) = value.getattr_opt(name) {
+                    let name = PyString::intern(py, name).into_any().unbind();
+                    self.visit(found, at, Some(Step::Attribute(name)));
+                }
+            }
+        }
+        if let Ok(Some(attributes)) = value.getattr_opt(intern!(py, "__dict__")) {
+            if let Ok(attributes) = attributes.cast::<PyDict>() {
+                let items: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> = attributes.iter().collect();
+                for (name, found) in items {
+                    if name.is_instance_of::<PyString>() {
+                        self.visit(found, at, Some(Step::Attribute(name.unbind())));
+                    }
+                }
+            }
+        }
+        if let Ok(Some(slots)) = class.getattr_opt(intern!(py, "__slots__")) {
+            for name in slots.try_iter().into_iter().flatten().flatten() {
+                let Ok(name) = name.cast_into::<PyString>() else { continue };
+                if let Ok(Some(found)) = value.getattr_opt(&name) {
+                    self.visit(found, at, Some(Step::Attribute(name.into_any().unbind())));
+                }
+            }
+        }
+        // What the class itself holds, such as tensors that all of its objects share.
+        if class.module()?.to_str()? != "builtins" {
+            let name = PyString::intern(py, "__class__").into_any().unbind();
+            self.visit(class.into_any(), at, Some(Step::Attribute(name)));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a module is one of those that hold no tensors of the user's, and many objects.
+fn is_library(module: &Bound<'_, PyAny>) -> bool {
+    let Ok(name) = module.extract::<String>() else {
+        return false;
+    };
+    let top = name.split('.').next().unwrap_or_default();
+    ["defn", "numpy", "builtins", "typing", "functools", "dataclasses", "ml_dtypes"].contains(&top)
+}
+
+/// The names that a code object and those inside it mention.
+fn code_names<'py>(code: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
+    let py = code.py();
+    let mut names = Vec::new();
+    for name in code.getattr(intern!(py, "co_names"))?.try_iter()? {
+        names.push(name?.cast_into::<PyString>()?);
+    }
+    for constant in code.getattr(intern!(py, "co_consts"))?.try_iter()? {
+        let constant = constant?;
+        if constant.hasattr(intern!(py, "co_names"))? {
+            names.extend(code_names(&constant)?);
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,139 @@
+//! The leaves of a call: their types, for keys and traces, and the tensors that a run takes.
+
+use std::hash::{Hash, Hasher};
+
+use defn_core::backend::HostMemory;
+use defn_core::scalar::Scalar;
+use defn_core::tensor::Data;
+use defn_core::{DType, Number, Tensor, TensorType};
+use numpy::PyUntypedArray;
+use pyo3::prelude::*;
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use crate::array::{self, View};
+use crate::build;
+use crate::convert;
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+use crate::place;
+use crate::tensor::PyTensor;
+
+/// The types of leaves, word by word.
+pub(super) type Words = SmallVec<[u64; 32]>;
+
+/// The type of the tensor that a leaf is or becomes.
+pub(crate) fn ty(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<TensorType> {
+    if let Ok(tensor) = leaf.cast::<PyTensor>() {
+        return Ok(tensor.get().tensor.ty().clone());
+    }
+    if let Some(number) = convert::number(leaf)? {
+        let dtype = number.dtype();
+        build::check_range(number, dtype)?;
+        return Ok(TensorType::scalar(dtype));
+    }
+    match array::find(leaf)? {
+        Some(array) => View::new(array)?.ty(),
+        None => Err(not_a_leaf(op, leaf)?),
+    }
+}
+
+/// Appends the type of a leaf to a key. Equal words mean equal types but for the names' hashes.
+pub(super) fn push_words(leaf: &Bound<'_, PyAny>, words: &mut Words) -> Fallible<()> {
+    if let Ok(tensor) = leaf.cast_exact::<PyTensor>() {
+        push_type(tensor.get().tensor.ty(), words);
+        return Ok(());
+    }
+    push_type(&ty("jit", leaf)?, words);
+    Ok(())
+}
+
+fn push_type(ty: &TensorType, words: &mut Words) {
+    let named = ty.shape.has_names();
+    words.push(ty.dtype as u64 | (ty.shape.rank() as u64) << 8 | u64::from(named) << 32);
+    words.extend(ty.shape.sizes().iter().map(|&size| size as u64));
+    if named {
+        let mut hasher = FxHasher::default();
+        ty.shape.names().for_each(|name| name.hash(&mut hasher));
+        words.push(hasher.finish());
+    }
+}
+
+/// The memory of arrays that a run borrows.
+#[derive(Default)]
+pub(super) struct Borrowed {
+    ranges: SmallVec<[(usize, usize); 4]>,
+}
+
+impl Borrowed {
+    /// The tensor that a run takes for a leaf. An array's memory is borrowed where it can serve as it lies.
+    pub(super) fn tensor(&mut self, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
+        if let Ok(tensor) = leaf.cast_exact::<PyTensor>() {
+            let tensor = &tensor.get().tensor;
+            return match tensor.data() {
+                Data::Buffer(_) => Ok(tensor.clone()),
+                Data::Template => {
+                    let place = tensor.ty().to_string();
+                    Err(Misuse::TemplateArgument { op: "jit", place }.into())
+                }
+                Data::Traced { .. } => {
+                    let got = tensor.ty().clone();
+                    Err(defn_core::ErrorKind::TraceEnded { op: "jit", got }.into())
+                }
+            };
+        }
+        if let Some(number) = convert::number(leaf)? {
+            return build::scalar(number_scalar(number)?);
+        }
+        match array::find(leaf)? {
+            Some(array) => self.array(array),
+            None => Err(not_a_leaf("jit", leaf)?),
+        }
+    }
+
+    fn array(&mut self, array: Bound<'_, PyUntypedArray>) -> Fallible<Tensor> {
+        let view = View::new(array)?;
+        if view.obstacle().is_some() {
+            return build::place(&place::default(), view.ty()?, view.copy()?);
+        }
+        let memory = view.borrow()?;
+        let start = memory.bytes().as_ptr() as usize;
+        self.ranges.push((start, start + memory.bytes().len()));
+        let ty = view.ty()?;
+        let buffer = place::default().from_host(&ty, memory)?;
+        Ok(Tensor::concrete(ty, buffer))
+    }
+
+    /// A result that lies in borrowed memory gets memory of its own: the array may change after the call.
+    pub(super) fn own(&self, result: Tensor) -> Fallible<Tensor> {
+        if self.ranges.is_empty() {
+            return Ok(result);
+        }
+        let Some(buffer) = result.buffer() else {
+            return Ok(result);
+        };
+        let Some(memory) = buffer.host()? else {
+            return Ok(result);
+        };
+        let start = memory.bytes().as_ptr() as usize;
+        let lent = |&(from, to): &(usize, usize)| from <= start && start < to;
+        if memory.bytes().is_empty() || !self.ranges.iter().any(lent) {
+            return Ok(result);
+        }
+        let bytes = HostMemory::new(std::sync::Arc::new(memory.bytes().to_vec()));
+        let buffer = buffer.backend().from_host(result.ty(), bytes)?;
+        Ok(Tensor::concrete(result.ty().clone(), buffer))
+    }
+}
+
+fn number_scalar(number: Number) -> Fallible<Scalar> {
+    let dtype: DType = number.dtype();
+    build::check_range(number, dtype)?;
+    Ok(Scalar::new(dtype, number)?)
+}
+
+fn not_a_leaf(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
+    let got = leaf.get_type().name()?.to_string();
+    let place = "a value".to_owned();
+    Ok(Misuse::NotAContainer { op: op.to_owned(), place, got }.into())
+}

@@ -1,0 +1,369 @@
+//! Definitions: callables that trace a Python function once for each signature, and run what it did.
+//!
+//! A call that was seen before is Rust from end to end: the arguments are taken apart, the signature is looked
+//! up, the program runs, and the results are put together.
+
+mod cache;
+mod compiled;
+mod environment;
+mod leaf;
+mod program;
+mod signature;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use defn_core::trace;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
+
+use crate::containers::{Flat, Held};
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::grad::Gradient;
+use crate::misuse::Misuse;
+use crate::options;
+use crate::recursion;
+use crate::tensor::PyTensor;
+use cache::{Entry, Key, Shared};
+pub(crate) use leaf::ty as leaf_type;
+use leaf::{Borrowed, Words};
+use program::{Program, Source};
+pub(crate) use program::{function_name, interrupted, result_tensor, wrap};
+use signature::Signature;
+
+/// What a definition does with its function.
+pub(crate) enum Kind {
+    /// Calls it.
+    Plain,
+    /// Differentiates it.
+    Gradient(Gradient),
+}
+
+/// What a call does while another definition is traced.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Conflict {
+    Raise,
+    Reuse,
+    Force,
+}
+
+/// A definition.
+#[pyclass(frozen, dict, weakref, module = "defn._core")]
+pub(crate) struct Jitted {
+    fun: Py<PyAny>,
+    kind: Kind,
+    conflict: Conflict,
+    compiler: Option<String>,
+    max_compiles: Option<usize>,
+    signature: Signature,
+    shared: Arc<Shared>,
+    /// Whether the function has cells or defaults, which are part of each call's key.
+    closes: bool,
+    explanation: Mutex<String>,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl Jitted {
+    /// The Python function.
+    pub(crate) fn fun<'a, 'py>(&'a self, py: Python<'py>) -> &'a Bound<'py, PyAny> {
+        self.fun.bind(py)
+    }
+
+    /// A definition that differentiates a function.
+    pub(crate) fn gradient(fun: &Bound<'_, PyAny>, gradient: Gradient) -> Fallible<Jitted> {
+        Jitted::build(fun, Kind::Gradient(gradient), Conflict::Reuse, &[], None, None)
+    }
+
+    fn build(
+        fun: &Bound<'_, PyAny>,
+        kind: Kind,
+        conflict: Conflict,
+        marked: &[String],
+        compiler: Option<String>,
+        max_compiles: Option<usize>,
+    ) -> Fallible<Jitted> {
+        if !fun.is_callable() {
+            return Err(convert::bad("jit", "the function", fun, "callable")?);
+        }
+        if let Some(name) = &compiler {
+            options::compiler(name)?;
+        }
+        let signature = Signature::new(fun, marked)?;
+        Ok(Jitted {
+            shared: Shared::of(fun, &kind, marked)?,
+            closes: closes(fun)? || matches!(kind, Kind::Gradient(_)),
+            fun: fun.clone().unbind(),
+            kind,
+            conflict,
+            compiler,
+            max_compiles,
+            signature,
+            explanation: Mutex::new("the definition has not been called".to_owned()),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        })
+    }
+
+    /// Calls the function, or what is made of it, with tensors of the open trace or at once.
+    fn apply<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let fun = self.fun.bind(args.py());
+        match &self.kind {
+            Kind::Plain => Ok(fun.call(args, kwargs)?),
+            Kind::Gradient(gradient) => gradient.call(fun, args, kwargs),
+        }
+    }
+
+    fn op(&self) -> &'static str {
+        match &self.kind {
+            Kind::Plain => "defn",
+            Kind::Gradient(_) => "grad",
+        }
+    }
+
+    /// A call outside of any trace, or apart from the open one.
+    fn run<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let py = args.py();
+        let fun = self.fun.bind(py);
+        let flat = self.signature.flatten(fun, args, kwargs)?;
+        let key = self.key(py, &flat)?;
+        for entry in self.shared.candidates(key.hash) {
+            if !entry.key.equals(py, &flat, &key)? {
+                continue;
+            }
+            let mut borrowed = Borrowed::default();
+            if let Some(captures) = entry.program.read_captures(fun, &flat.tree, &mut borrowed)? {
+                self.hits.fetch_add(1, Ordering::Relaxed);
+                return entry.program.run(py, &flat.leaves, captures, borrowed);
+            }
+        }
+        self.miss(py, flat, key)
+    }
+
+    #[cold]
+    fn miss<'py>(&self, py: Python<'py>, flat: Flat<'py>, key: Key<'py>) -> Fallible<Bound<'py, PyAny>> {
+        let fun = self.fun.bind(py);
+        let why = self.shared.explain(py, &self.signature, &flat, &key)?;
+        let count = self.misses.load(Ordering::Relaxed) as usize;
+        if let Some(limit) = self.max_compiles.filter(|limit| count >= *limit) {
+            let fun = function_name(fun);
+            return Err(Misuse::TooManyCompiles { fun, count, limit, why }.into());
+        }
+        let compiler = options::compiler(key.compiler)?;
+        let source = Source { op: self.op(), fun, call: &|args, kwargs| self.apply(args, Some(kwargs)) };
+        let program = Program::make(py, &source, &flat, &compiler)?;
+        *self.explanation.lock().unwrap_or_else(PoisonError::into_inner) = why;
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        let Flat { leaves, tree } = flat;
+        let entry = self.shared.insert(Entry::new(py, key, &leaves, tree, program)?);
+        let mut borrowed = Borrowed::default();
+        let captures = entry.program.read_captures(fun, entry.arguments(), &mut borrowed)?;
+        match captures {
+            Some(captures) => entry.program.run(py, &leaves, captures, borrowed),
+            None => Err(entry.missing_capture(py, fun)),
+        }
+    }
+
+    fn key<'py>(&self, py: Python<'py>, flat: &Flat<'py>) -> Fallible<Key<'py>> {
+        let compiler = match &self.compiler {
+            Some(name) => options::known(name)?,
+            None => options::default_compiler(py)?,
+        };
+        let mut words = Words::new();
+        for leaf in &flat.leaves {
+            leaf::push_words(leaf, &mut words)?;
+        }
+        let mut environment = Flat::default();
+        if self.closes || flat.tree.held().iter().any(Held::is_function) {
+            let fun = self.fun.bind(py);
+            environment::push(fun, &flat.tree, &mut environment)?;
+            if let Kind::Gradient(Gradient { transform: Some(transform), .. }) = &self.kind {
+                environment::push(transform.bind(py), &Default::default(), &mut environment)?;
+            }
+            words.push(u64::MAX);
+            for leaf in &environment.leaves {
+                leaf::push_words(leaf, &mut words)?;
+            }
+        }
+        Key::new(py, compiler, words, flat, environment)
+    }
+}
+
+#[pymethods]
+impl Jitted {
+    #[new]
+    #[pyo3(signature = (fun, *, inline = false, r#static = None, on_conflict = "raise", compiler = None,
+                        max_compiles = None, options = None))]
+    fn new(
+        fun: &Bound<'_, PyAny>,
+        inline: bool,
+        r#static: Option<&Bound<'_, PyAny>>,
+        on_conflict: &str,
+        compiler: Option<&Bound<'_, PyAny>>,
+        max_compiles: Option<usize>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> Fallible<Jitted> {
+        guard(|| {
+            let conflict = match (inline, on_conflict) {
+                (true, _) | (false, "reuse") => Conflict::Reuse,
+                (false, "raise") => Conflict::Raise,
+                (false, "force") => Conflict::Force,
+                (false, other) => {
+                    let (option, got) = ("on_conflict".to_owned(), format!("\"{other}\""));
+                    let required = "\"raise\", \"reuse\" or \"force\"".to_owned();
+                    return Err(Misuse::OptionValue { op: "jit", option, got, required }.into());
+                }
+            };
+            let compiler = compiler.filter(|name| !name.is_none()).map(compiler_name).transpose()?;
+            let name = compiler.as_deref().unwrap_or("evaluator");
+            options::check_compiler_options(name, options)?;
+            // A definition of a definition is one of the same function.
+            let fun = match fun.cast::<Jitted>() {
+                Ok(inner) if matches!(inner.get().kind, Kind::Plain) => inner.get().fun(fun.py()).clone(),
+                Ok(_) | Err(_) => fun.clone(),
+            };
+            let marked = marked_names(r#static)?;
+            Jitted::build(&fun, Kind::Plain, conflict, &marked, compiler, max_compiles)
+        })
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            if trace::depth() == 0 {
+                return self.run(args, kwargs);
+            }
+            match self.conflict {
+                Conflict::Reuse => {
+                    let _call = recursion::enter(self.op())?;
+                    self.apply(args, kwargs)
+                }
+                Conflict::Raise => {
+                    let fun = function_name(self.fun.bind(args.py()));
+                    Err(Misuse::Conflict { fun }.into())
+                }
+                Conflict::Force => {
+                    let is_traced = |value: Bound<'_, PyAny>| {
+                        value.cast::<PyTensor>().is_ok_and(|tensor| tensor.get().tensor.is_traced())
+                    };
+                    if args.iter().any(is_traced) {
+                        let fun = function_name(self.fun.bind(args.py()));
+                        return Err(Misuse::ForcedTraced { op: "jit", fun }.into());
+                    }
+                    self.run(args, kwargs)
+                }
+            }
+        })
+    }
+
+    /// Makes definitions work as methods.
+    fn __get__<'py>(
+        slf: Bound<'py, Self>,
+        instance: Option<Bound<'py, PyAny>>,
+        _owner: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        match instance.filter(|instance| !instance.is_none()) {
+            Some(instance) => method_class(py)?.call1((slf, instance)),
+            None => Ok(slf.into_any()),
+        }
+    }
+
+    #[getter(fun)]
+    fn function(&self, py: Python<'_>) -> Py<PyAny> {
+        self.fun.clone_ref(py)
+    }
+
+    /// How many calls found a compiled version, how many compiled one, and how many are kept.
+    fn cache_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let info = PyDict::new(py);
+        info.set_item("hits", self.hits.load(Ordering::Relaxed))?;
+        info.set_item("misses", self.misses.load(Ordering::Relaxed))?;
+        info.set_item("size", self.shared.len())?;
+        Ok(info)
+    }
+
+    /// Forgets every compiled version.
+    fn cache_clear(&self) {
+        self.shared.clear();
+        self.hits.store(0, Ordering::Relaxed);
+        self.misses.store(0, Ordering::Relaxed);
+    }
+
+    /// Why the latest version was compiled.
+    fn explain(&self) -> String {
+        self.explanation.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        format!("<{} {}>", self.op(), function_name(self.fun.bind(py)))
+    }
+}
+
+/// The class of bound methods.
+fn method_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    Ok(CLASS.import(py, "types", "MethodType")?.clone())
+}
+
+/// Whether a callable has anything besides its code that its calls depend on.
+fn closes(fun: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if !fun.is_exact_instance_of::<PyFunction>() {
+        return Ok(true);
+    }
+    let py = fun.py();
+    for name in [intern!(py, "__closure__"), intern!(py, "__defaults__"), intern!(py, "__kwdefaults__")] {
+        if !fun.getattr(name)?.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn compiler_name(value: &Bound<'_, PyAny>) -> Fallible<String> {
+    match value.cast::<PyString>() {
+        Ok(name) => Ok(name.to_str()?.to_owned()),
+        Err(_) => Err(convert::bad("jit", "the compiler", value, "the name of a compiler")?),
+    }
+}
+
+fn marked_names(value: Option<&Bound<'_, PyAny>>) -> Fallible<Vec<String>> {
+    let Some(value) = value.filter(|value| !value.is_none()) else {
+        return Ok(Vec::new());
+    };
+    if let Ok(name) = value.cast::<PyString>() {
+        return Ok(vec![name.to_str()?.to_owned()]);
+    }
+    match value.extract() {
+        Ok(names) => Ok(names),
+        Err(_) => Err(convert::bad("jit", "static", value, "a sequence of parameter names")?),
+    }
+}
+
+/// Whether a definition is traced on this thread.
+#[pyfunction]
+fn is_tracing() -> bool {
+    trace::depth() > 0
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Jitted>()?;
+    module.add_function(wrap_pyfunction!(is_tracing, module)?)?;
+    compiled::add(module)
+}

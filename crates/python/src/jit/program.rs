@@ -1,0 +1,315 @@
+//! One compiled version of a definition: how it is traced, and how it runs.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use defn_core::backend::{Compiler, Executable, Hooks};
+use defn_core::builder::{Arg, Builder};
+use defn_core::tensor::Data;
+use defn_core::trace::Trace;
+use defn_core::{Error, ErrorKind, Tensor, TensorType};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::environment::{self, Place, Wanted};
+use super::leaf::{self, Borrowed};
+use crate::born;
+use crate::containers::{self, Flat, Leaves, Mode, Tree};
+use crate::convert;
+use crate::error::{Fallible, Fault};
+use crate::misuse::Misuse;
+use crate::ops;
+use crate::place;
+use crate::recursion;
+use crate::tensor::PyTensor;
+
+/// Runs that took longer than this give up the interpreter lock.
+const RELEASE_NANOS: u64 = 30_000;
+
+/// How often a run looks for signals.
+const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
+
+/// Where a captured value comes from at each call.
+pub(super) enum Capture {
+    /// Made while tracing: a constant of the program.
+    Bound(Tensor),
+    /// Found again where the function found it.
+    Found { place: Place, ty: TensorType },
+}
+
+/// A leaf of the result.
+enum Output {
+    /// An argument, as it was given.
+    Argument(usize),
+    /// What the program computes.
+    Result(usize),
+}
+
+/// A traced and compiled program.
+pub(super) struct Program {
+    executable: Arc<dyn Executable>,
+    pub(super) captures: Vec<Capture>,
+    outputs: Vec<Output>,
+    tree: Tree,
+    /// What the latest run took.
+    nanos: AtomicU64,
+}
+
+/// What is traced: a function of a tuple and a dict, and the callable whose environment holds its captures.
+pub(super) struct Source<'a, 'py> {
+    pub(super) op: &'static str,
+    pub(super) fun: &'a Bound<'py, PyAny>,
+    pub(super) call: &'a dyn Fn(&Bound<'py, PyTuple>, &Bound<'py, PyDict>) -> Fallible<Bound<'py, PyAny>>,
+}
+
+/// The positional arguments and keywords of a call, from its leaves.
+pub(super) fn arguments<'py>(
+    py: Python<'py>,
+    tree: &Tree,
+    leaves: impl Iterator<Item = Bound<'py, PyAny>>,
+) -> Fallible<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+    let mut leaves = leaves;
+    let (args, kwargs) = tree.unflatten_pair(py, &mut leaves)?;
+    Ok((
+        args.cast_into::<PyTuple>().map_err(PyErr::from)?,
+        kwargs.cast_into::<PyDict>().map_err(PyErr::from)?,
+    ))
+}
+
+/// A traced leaf of Python's: a tensor as it is, a number as a tensor of its own.
+pub(crate) fn result_tensor(op: &'static str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
+    let arg = convert::arg(op, leaf)?;
+    ops::with(|ops| match arg {
+        Arg::Value(tensor) => Ok(tensor),
+        Arg::Number(_) => Builder::operand(ops, arg),
+    })
+}
+
+impl Program {
+    /// Traces a function on types and compiles what it did.
+    pub(super) fn make<'py>(
+        py: Python<'py>,
+        source: &Source<'_, 'py>,
+        flat: &Flat<'py>,
+        compiler: &Arc<dyn Compiler>,
+    ) -> Fallible<Program> {
+        let made = Program::trace(py, source, flat, compiler);
+        born::forget();
+        made
+    }
+
+    fn trace<'py>(
+        py: Python<'py>,
+        source: &Source<'_, 'py>,
+        flat: &Flat<'py>,
+        compiler: &Arc<dyn Compiler>,
+    ) -> Fallible<Program> {
+        let _call = recursion::enter(source.op)?;
+        let types: Vec<TensorType> =
+            flat.leaves.iter().map(|leaf| leaf::ty(source.op, leaf)).collect::<Fallible<_>>()?;
+        let (tracing, parameters) = Trace::begin(&types);
+        let wrapped = wrap(py, parameters.iter().cloned())?;
+        let (args, kwargs) = arguments(py, &flat.tree, wrapped.into_iter())?;
+        let result = (source.call)(&args, &kwargs)?;
+        let Flat { leaves, tree } = containers::flatten(source.op, Mode::State, &result)?;
+        let (mut outputs, mut results) = (Vec::with_capacity(leaves.len()), Vec::new());
+        for leaf in &leaves {
+            let tensor = result_tensor(source.op, leaf)?;
+            match parameters.iter().position(|parameter| is_same_value(parameter, &tensor)) {
+                Some(position) => outputs.push(Output::Argument(position)),
+                None => {
+                    outputs.push(Output::Result(results.len()));
+                    results.push(tensor);
+                }
+            }
+        }
+        let closed = tracing.finish(source.op, &results)?;
+        let captures = closed
+            .captures
+            .iter()
+            .map(|capture| locate(source, &flat.tree, capture))
+            .collect::<Fallible<Vec<_>>>()?;
+        let region = Arc::new(closed.region);
+        let executable = py.detach(|| compiler.compile(region))?;
+        Ok(Program { executable, captures, outputs, tree, nanos: AtomicU64::new(u64::MAX) })
+    }
+
+    /// The values of the captures, where they are there and of the types that were compiled.
+    pub(super) fn read_captures(
+        &self,
+        fun: &Bound<'_, PyAny>,
+        arguments: &Tree,
+        borrowed: &mut Borrowed,
+    ) -> Fallible<Option<Vec<Tensor>>> {
+        let mut tensors = Vec::with_capacity(self.captures.len());
+        for capture in &self.captures {
+            match capture {
+                Capture::Bound(tensor) => tensors.push(tensor.clone()),
+                Capture::Found { place, ty } => {
+                    let Ok(value) = place.read(fun, arguments) else {
+                        return Ok(None);
+                    };
+                    match leaf::ty("jit", &value) {
+                        Ok(found) if found == *ty => tensors.push(borrowed.tensor(&value)?),
+                        Ok(_) | Err(_) => return Ok(None),
+                    }
+                }
+            }
+        }
+        Ok(Some(tensors))
+    }
+
+    /// Runs on the leaves of a call.
+    pub(super) fn run<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &Leaves<'py>,
+        captures: Vec<Tensor>,
+        mut borrowed: Borrowed,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let mut tensors = Vec::with_capacity(leaves.len() + captures.len());
+        for leaf in leaves {
+            tensors.push(borrowed.tensor(leaf)?);
+        }
+        // An argument that is returned as it is keeps its buffer; a number or an array becomes a tensor.
+        let mut kept: Vec<Option<Bound<'py, PyAny>>> = Vec::with_capacity(self.outputs.len());
+        for output in &self.outputs {
+            kept.push(match output {
+                Output::Argument(position) if leaves[*position].is_exact_instance_of::<PyTensor>() => {
+                    Some(leaves[*position].clone())
+                }
+                Output::Argument(position) => {
+                    let tensor = borrowed.own(tensors[*position].clone())?;
+                    Some(Bound::new(py, PyTensor::new(tensor))?.into_any())
+                }
+                Output::Result(_) => None,
+            });
+        }
+        tensors.extend(captures);
+        let results = self.execute(py, tensors)?;
+        let mut owned = Vec::with_capacity(results.len());
+        for result in results {
+            owned.push(Some(born::note(borrowed.own(result)?)));
+        }
+        let mut wrapped = Leaves::with_capacity(self.outputs.len());
+        for (output, kept) in self.outputs.iter().zip(kept) {
+            wrapped.push(match (output, kept) {
+                (_, Some(kept)) => kept,
+                (Output::Result(position) | Output::Argument(position), None) => {
+                    let tensor = owned[*position].take().expect("each result is one leaf");
+                    Bound::new(py, PyTensor::new(tensor))?.into_any()
+                }
+            });
+        }
+        self.tree.unflatten(py, &mut wrapped.into_iter())
+    }
+
+    fn execute(&self, py: Python<'_>, tensors: Vec<Tensor>) -> Fallible<Vec<Tensor>> {
+        let backend = place::default();
+        let start = Instant::now();
+        let run = || {
+            let signals = Signals::new(start);
+            let results = self.executable.run(&backend, tensors, &signals);
+            (results, signals.raised.into_inner())
+        };
+        let long = self.nanos.load(Ordering::Relaxed) > RELEASE_NANOS;
+        let (results, raised) = if long { py.detach(run) } else { run() };
+        if let Some(raised) = raised {
+            return Err(Fault::Python(raised));
+        }
+        let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.store(nanos, Ordering::Relaxed);
+        Ok(results?)
+    }
+
+    /// The program's graph, for inspection.
+    pub(super) fn executable(&self) -> &Arc<dyn Executable> {
+        &self.executable
+    }
+}
+
+/// Tensors as Python objects.
+pub(crate) fn wrap<'py>(py: Python<'py>, tensors: impl Iterator<Item = Tensor>) -> PyResult<Leaves<'py>> {
+    tensors.map(|tensor| Ok(Bound::new(py, PyTensor::new(tensor))?.into_any())).collect()
+}
+
+/// Whether two traced tensors are one value under one type.
+fn is_same_value(a: &Tensor, b: &Tensor) -> bool {
+    match (a.data(), b.data()) {
+        (Data::Traced { trace: left, value: x }, Data::Traced { trace: right, value: y }) => {
+            Arc::ptr_eq(left, right) && x == y
+        }
+        (Data::Buffer(_) | Data::Template | Data::Traced { .. }, _) => false,
+    }
+}
+
+fn locate(source: &Source<'_, '_>, arguments: &Tree, capture: &Tensor) -> Fallible<Capture> {
+    let Some(buffer) = capture.buffer() else {
+        let fun = function_name(source.fun);
+        return Err(Misuse::ForcedTraced { op: source.op, fun }.into());
+    };
+    let found = match born::origin(source.fun.py(), capture) {
+        Some(born::Origin::Constant) => return Ok(Capture::Bound(capture.clone())),
+        Some(born::Origin::Array(array)) => environment::find(source.fun, arguments, Wanted::Object(&array))?,
+        None => environment::find(source.fun, arguments, Wanted::Buffer(buffer))?,
+    };
+    match found {
+        Some(place) => Ok(Capture::Found { place, ty: capture.ty().clone() }),
+        // An array that the function made itself is a constant.
+        None if born::is_new(capture) => Ok(Capture::Bound(capture.clone())),
+        None => {
+            let fun = function_name(source.fun);
+            Err(Misuse::UnknownCapture { fun, got: capture.ty().clone() }.into())
+        }
+    }
+}
+
+/// A function's name, for messages.
+pub(crate) fn function_name(fun: &Bound<'_, PyAny>) -> String {
+    let name = fun.getattr("__qualname__").or_else(|_| fun.getattr("__name__"));
+    match name.and_then(|name| name.extract::<String>()) {
+        Ok(name) => name,
+        Err(_) => "the function".to_owned(),
+    }
+}
+
+/// Looks for signals while a program runs, so that Ctrl-C ends it.
+struct Signals {
+    last: Cell<Instant>,
+    raised: RefCell<Option<PyErr>>,
+}
+
+impl Signals {
+    fn new(start: Instant) -> Signals {
+        Signals { last: Cell::new(start), raised: RefCell::new(None) }
+    }
+}
+
+impl Hooks for Signals {
+    fn call(&self, _: usize, _: &[Tensor]) -> defn_core::Result<()> {
+        Ok(())
+    }
+
+    fn poll(&self) -> defn_core::Result<()> {
+        let now = Instant::now();
+        if now.duration_since(self.last.get()) < SIGNAL_PERIOD {
+            return Ok(());
+        }
+        self.last.set(now);
+        match Python::attach(|py| py.check_signals()) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.raised.replace(Some(error));
+                Err(interrupted())
+            }
+        }
+    }
+}
+
+/// What stops a run; the exception behind it is what the user sees.
+pub(crate) fn interrupted() -> Error {
+    let (backend, why) = ("python".to_owned(), "a Python exception was raised".to_owned());
+    ErrorKind::BackendRefused { op: "run", backend, why }.into()
+}

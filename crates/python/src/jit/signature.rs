@@ -1,0 +1,246 @@
+//! How a function takes its arguments, and which of them are inputs.
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use crate::containers::{self, Flat, Mode};
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+
+/// A function's parameters. Positional ones are inputs, keyword-only ones options.
+pub(crate) struct Signature {
+    /// The positional ones first, then the keyword-only ones.
+    parameters: Vec<Parameter>,
+    /// How many are positional.
+    positional: usize,
+    /// How many of these cannot be given by name.
+    positional_only: usize,
+    varargs: bool,
+    keywords: bool,
+}
+
+struct Parameter {
+    name: Py<PyString>,
+    mode: Mode,
+    required: bool,
+}
+
+impl Signature {
+    /// Inspects a function; the parameters named in `marked` are static besides those annotated so.
+    ///
+    /// # Errors
+    /// A name that no parameter has.
+    pub(crate) fn new(fun: &Bound<'_, PyAny>, marked: &[String]) -> Fallible<Signature> {
+        let py = fun.py();
+        let inspect = py.import("inspect")?;
+        let signature = match inspect.call_method1(intern!(py, "signature"), (fun,)) {
+            Ok(signature) => signature,
+            // Some functions written in C do not say what they take.
+            Err(error) if error.is_instance_of::<PyValueError>(py) => {
+                return Ok(Signature {
+                    parameters: Vec::new(),
+                    positional: 0,
+                    positional_only: 0,
+                    varargs: true,
+                    keywords: true,
+                });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let hints = hints(fun)?;
+        let mut found = Signature {
+            parameters: Vec::new(),
+            positional: 0,
+            positional_only: 0,
+            varargs: false,
+            keywords: false,
+        };
+        let empty = inspect.getattr(intern!(py, "_empty"))?;
+        for parameter in signature.getattr("parameters")?.call_method0("values")?.try_iter()? {
+            let parameter = parameter?;
+            let name = parameter.getattr("name")?.cast_into::<PyString>().map_err(PyErr::from)?;
+            let kind: String = parameter.getattr("kind")?.getattr("name")?.extract()?;
+            let mut annotation = parameter.getattr("annotation")?;
+            if let Some(hint) = hints.as_ref().and_then(|hints| hints.get_item(&name).ok()) {
+                annotation = hint;
+            }
+            let is_static =
+                marked.iter().any(|known| name == known.as_str()) || containers::is_marked(&annotation)?;
+            let mode = match &*kind {
+                "VAR_POSITIONAL" => {
+                    found.varargs = true;
+                    continue;
+                }
+                "VAR_KEYWORD" => {
+                    found.keywords = true;
+                    continue;
+                }
+                _ if is_static => Mode::Static,
+                "KEYWORD_ONLY" => Mode::Options,
+                _ => Mode::Inputs,
+            };
+            match &*kind {
+                "POSITIONAL_ONLY" => {
+                    found.positional += 1;
+                    found.positional_only += 1;
+                }
+                "POSITIONAL_OR_KEYWORD" => found.positional += 1,
+                _ => {}
+            }
+            let required = parameter.getattr("default")?.is(&empty);
+            found.parameters.push(Parameter { name: name.unbind(), mode, required });
+        }
+        for name in marked {
+            let is_known = found.parameters.iter().any(|known| known.name.bind(py) == name.as_str());
+            if !is_known && !found.keywords {
+                let names: Vec<String> =
+                    found.parameters.iter().map(|known| known.name.bind(py).to_string()).collect();
+                let known = if names.is_empty() { "no parameters".to_owned() } else { names.join(", ") };
+                return Err(Misuse::UnknownStatic { name: name.clone(), known }.into());
+            }
+        }
+        Ok(found)
+    }
+
+    /// The name of a positional parameter.
+    pub(crate) fn name(&self, py: Python<'_>, position: usize) -> String {
+        match self.parameters.get(position).filter(|_| position < self.positional) {
+            Some(parameter) => parameter.name.bind(py).to_string(),
+            None => format!("argument {position}"),
+        }
+    }
+
+    /// Takes the arguments of a call apart, as a tuple of the positional and a dict of the others. An argument
+    /// given by name stands with the positional ones where all before it are given.
+    ///
+    /// # Errors
+    /// What Python has against the call.
+    pub(crate) fn flatten<'py>(
+        &self,
+        fun: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Fallible<Flat<'py>> {
+        let mut flat = Flat::default();
+        let given = args.len();
+        let kwargs = kwargs.filter(|kwargs| !kwargs.is_empty());
+        let complete = self.parameters.iter().skip(given).all(|parameter| !parameter.required);
+        if kwargs.is_none() && complete && (given <= self.positional || self.varargs) {
+            flat.begin_tuple(given);
+            for (position, value) in args.iter().enumerate() {
+                flat.push("jit", self.mode(position), &value)?;
+            }
+            flat.begin_dict(std::iter::empty());
+            return Ok(flat);
+        }
+        self.flatten_named(fun, args, kwargs)
+    }
+
+    fn mode(&self, position: usize) -> Mode {
+        if position < self.positional { self.parameters[position].mode } else { Mode::Inputs }
+    }
+
+    fn flatten_named<'py>(
+        &self,
+        fun: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Fallible<Flat<'py>> {
+        let py = args.py();
+        let given = args.len();
+        let mut named: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> =
+            kwargs.map(|kwargs| kwargs.iter().collect()).unwrap_or_default();
+        if given > self.positional && !self.varargs {
+            return Err(refuse(fun, args, kwargs));
+        }
+        let mut take = |name: &Bound<'py, PyString>| -> PyResult<Option<Bound<'py, PyAny>>> {
+            for at in 0..named.len() {
+                if named[at].0.eq(name)? {
+                    return Ok(Some(named.remove(at).1));
+                }
+            }
+            Ok(None)
+        };
+        let mut positional: Vec<Bound<'py, PyAny>> = args.iter().collect();
+        let mut keywords: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>, Mode)> = Vec::new();
+        for (position, parameter) in self.parameters.iter().enumerate() {
+            let name = parameter.name.bind(py);
+            let is_positional = position < self.positional;
+            if position < self.positional_only && position >= given {
+                if parameter.required {
+                    return Err(refuse(fun, args, kwargs));
+                }
+                continue;
+            }
+            if position < self.positional_only {
+                continue;
+            }
+            match take(name)? {
+                Some(_) if is_positional && position < given => return Err(refuse(fun, args, kwargs)),
+                Some(value) if is_positional && positional.len() == position => positional.push(value),
+                Some(value) => keywords.push((name.clone().into_any(), value, parameter.mode)),
+                None if parameter.required && !(is_positional && position < given) => {
+                    return Err(refuse(fun, args, kwargs));
+                }
+                None => {}
+            }
+        }
+        if !named.is_empty() && !self.keywords {
+            return Err(refuse(fun, args, kwargs));
+        }
+        keywords.extend(named.into_iter().map(|(name, value)| (name, value, Mode::Options)));
+        let mut flat = Flat::default();
+        flat.begin_tuple(positional.len());
+        for (position, value) in positional.iter().enumerate() {
+            flat.push("jit", self.mode(position), value)?;
+        }
+        flat.begin_dict(keywords.iter().map(|(name, _, _)| name.clone()));
+        for (_, value, mode) in &keywords {
+            flat.push("jit", *mode, value)?;
+        }
+        Ok(flat)
+    }
+}
+
+/// Python's own words for arguments that do not fit.
+fn refuse(
+    fun: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> crate::error::Fault {
+    let py = fun.py();
+    let bind = || -> PyResult<()> {
+        let signature = py.import("inspect")?.call_method1(intern!(py, "signature"), (fun,))?;
+        match signature.call_method("bind", args, kwargs) {
+            Ok(_) => Err(PyRuntimeError::new_err("arguments that fit were refused")),
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+                let name = fun.getattr("__name__").and_then(|name| name.extract::<String>());
+                let name = name.unwrap_or_else(|_| "the function".to_owned());
+                Err(PyTypeError::new_err(format!("{name}: {}", error.value(py))))
+            }
+            Err(error) => Err(error),
+        }
+    };
+    match bind() {
+        Ok(()) => PyRuntimeError::new_err("arguments that fit were refused").into(),
+        Err(error) => error.into(),
+    }
+}
+
+/// A function's annotations, resolved where they can be.
+fn hints<'py>(fun: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = fun.py();
+    let annotations = fun.getattr_opt(intern!(py, "__annotations__"))?;
+    let Some(annotations) = annotations.filter(|annotations| annotations.is_truthy().unwrap_or(false)) else {
+        return Ok(None);
+    };
+    let kwargs = PyDict::new(py);
+    kwargs.set_item("include_extras", true)?;
+    match py.import("typing")?.call_method("get_type_hints", (fun,), Some(&kwargs)) {
+        Ok(hints) => Ok(Some(hints)),
+        // An annotation that names something which is not there is no marker.
+        Err(_) => Ok(Some(annotations)),
+    }
+}

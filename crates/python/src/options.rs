@@ -1,0 +1,198 @@
+//! Default options: for the process, and for a context on top of it. And the compilers that they name.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use defn_core::ErrorKind;
+use defn_core::backend::Compiler;
+use defn_core::evaluator::Evaluator;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString};
+
+use crate::error::{Fallible, guard};
+use crate::misuse::Misuse;
+use crate::place;
+
+/// Compilers that are part of this build.
+const COMPILERS: &[&str] = &["evaluator"];
+/// Compilers that have a name and are not part of this build.
+const PLANNED: &[&str] = &["cpu", "pjrt"];
+const DEFAULT: &str = "evaluator";
+/// The options that have defaults.
+const KNOWN: &[&str] = &["compiler", "backend", "max_compiles", "on_conflict"];
+
+/// Whether any default was ever set, so that calls need not look before.
+static ANY_SET: AtomicBool = AtomicBool::new(false);
+
+fn quoted(names: &[&str]) -> String {
+    names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+}
+
+/// The compiler of a name.
+///
+/// # Errors
+/// A name that is unknown, or that of a compiler which is not part of this build.
+pub(crate) fn compiler(name: &str) -> Fallible<Arc<dyn Compiler>> {
+    static EVALUATOR: OnceLock<Arc<dyn Compiler>> = OnceLock::new();
+    let known = quoted(COMPILERS);
+    match name {
+        "evaluator" => Ok(EVALUATOR.get_or_init(|| Arc::new(Evaluator::new(place::default()))).clone()),
+        name if PLANNED.contains(&name) => {
+            Err(Misuse::CompilerMissing { name: name.to_owned(), known }.into())
+        }
+        name => Err(ErrorKind::UnknownCompiler { name: name.to_owned(), known }.into()),
+    }
+}
+
+/// A compiler's name for keys.
+///
+/// # Errors
+/// As [`compiler`].
+pub(crate) fn known(name: &str) -> Fallible<&'static str> {
+    compiler(name)?;
+    Ok(COMPILERS.iter().find(|known| **known == name).copied().unwrap_or(DEFAULT))
+}
+
+/// The name of the compiler that is used where none is asked for.
+///
+/// # Errors
+/// A name in `DEFN_COMPILER` that is no compiler's.
+pub(crate) fn default_compiler(py: Python<'_>) -> Fallible<&'static str> {
+    if ANY_SET.load(Ordering::Relaxed) {
+        if let Some(name) = effective(py)?.get_item(intern!(py, "compiler"))? {
+            return known(&name.extract::<String>()?);
+        }
+    }
+    match from_environment() {
+        DEFAULT => Ok(DEFAULT),
+        name => known(name),
+    }
+}
+
+/// `DEFN_COMPILER`, read once.
+fn from_environment() -> &'static str {
+    static NAME: OnceLock<Option<String>> = OnceLock::new();
+    NAME.get_or_init(|| std::env::var("DEFN_COMPILER").ok().filter(|name| !name.is_empty()))
+        .as_deref()
+        .unwrap_or(DEFAULT)
+}
+
+/// Refuses options that the compiler does not take; the built-in ones take none yet.
+pub(crate) fn check_compiler_options(name: &str, options: Option<&Bound<'_, PyDict>>) -> Fallible<()> {
+    match options.and_then(|options| options.keys().iter().next()) {
+        Some(option) => {
+            let (name, option) = (name.to_owned(), option.str()?.to_string());
+            Err(Misuse::CompilerOption { name, option }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+fn process_wide(py: Python<'_>) -> PyResult<&Bound<'_, PyDict>> {
+    static OPTIONS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let make = || -> PyResult<Py<PyDict>> {
+        let options = PyDict::new(py);
+        for (variable, option) in [("DEFN_COMPILER", "compiler"), ("DEFN_BACKEND", "backend")] {
+            if let Some(value) = std::env::var(variable).ok().filter(|value| !value.is_empty()) {
+                options.set_item(option, value)?;
+            }
+        }
+        Ok(options.unbind())
+    };
+    Ok(OPTIONS.get_or_try_init(py, make)?.bind(py))
+}
+
+/// A context variable: threads and asynchronous tasks have their own.
+fn of_context(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static VARIABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || -> PyResult<Py<PyAny>> {
+        Ok(py.import("contextvars")?.call_method1("ContextVar", ("defn_options",))?.unbind())
+    };
+    Ok(VARIABLE.get_or_try_init(py, make)?.bind(py))
+}
+
+/// The options as they hold here: those of the context over those of the process.
+fn effective(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let merged = process_wide(py)?.copy()?;
+    let here = of_context(py)?.call_method1(intern!(py, "get"), (py.None(),))?;
+    if let Ok(here) = here.cast::<PyDict>() {
+        merged.update(here.as_mapping())?;
+    }
+    Ok(merged)
+}
+
+fn check(op: &'static str, options: &Bound<'_, PyDict>) -> Fallible<()> {
+    for (name, value) in options.iter() {
+        let name = name.str()?.to_string();
+        match &*name {
+            "compiler" if value.is_instance_of::<PyString>() => {
+                compiler(&value.extract::<String>()?)?;
+            }
+            "compiler" => {
+                let (option, got, required) = (name, value.repr()?.to_string(), quoted(COMPILERS));
+                return Err(Misuse::OptionValue { op, option, got, required }.into());
+            }
+            "backend" => {
+                place::parse(Some(&value))?;
+            }
+            known if KNOWN.contains(&known) => {}
+            _ => {
+                let known = KNOWN.join(", ");
+                return Err(Misuse::UnknownOption { op, option: name, known }.into());
+            }
+        }
+    }
+    ANY_SET.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Reads the options, or replaces those of this context and returns the ones before.
+#[pyfunction]
+#[pyo3(signature = (options = None))]
+fn default_options<'py>(
+    py: Python<'py>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> Fallible<Bound<'py, PyDict>> {
+    guard(|| {
+        let before = effective(py)?;
+        if let Some(options) = options {
+            check("default_options", options)?;
+            of_context(py)?.call_method1(intern!(py, "set"), (options.copy()?,))?;
+        }
+        Ok(before)
+    })
+}
+
+/// Reads the process-wide options, or replaces them and returns the ones before.
+#[pyfunction]
+#[pyo3(signature = (options = None))]
+fn global_default_options<'py>(
+    py: Python<'py>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> Fallible<Bound<'py, PyDict>> {
+    guard(|| {
+        let known = process_wide(py)?;
+        let before = known.copy()?;
+        if let Some(options) = options {
+            check("global_default_options", options)?;
+            let options = options.copy()?;
+            known.clear();
+            known.update(options.as_mapping())?;
+        }
+        Ok(before)
+    })
+}
+
+/// The names of the compilers of this build.
+#[pyfunction]
+fn compiler_names() -> Vec<&'static str> {
+    COMPILERS.to_vec()
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(default_options, module)?)?;
+    module.add_function(wrap_pyfunction!(global_default_options, module)?)?;
+    module.add_function(wrap_pyfunction!(compiler_names, module)?)
+}

@@ -1,0 +1,35 @@
+//! How deep definitions may call one another.
+
+use std::cell::Cell;
+
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+
+/// Below Python's own limit and what the stack of a thread holds.
+const LIMIT: usize = 150;
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a call while it lives.
+pub(crate) struct Call(());
+
+/// Enters a call of a definition while tracing.
+///
+/// # Errors
+/// When there are too many: a definition that calls itself without end.
+pub(crate) fn enter(op: &'static str) -> Fallible<Call> {
+    let depth = DEPTH.get();
+    if depth >= LIMIT {
+        return Err(Misuse::Recursion { op, depth }.into());
+    }
+    DEPTH.set(depth + 1);
+    Ok(Call(()))
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get() - 1);
+    }
+}
