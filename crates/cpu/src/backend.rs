@@ -17,14 +17,15 @@ use crate::view::{View, ViewMut, element_align};
 
 /// Runs ops on the CPU.
 #[derive(Debug)]
-pub struct CpuBackend {
-    par: Par,
-}
+pub struct CpuBackend(());
+
+/// Bytes of operands and results up to which an op stays on the caller's thread: waking another takes longer.
+const SMALL: usize = 32 << 10;
 
 /// The CPU backend of this process.
 pub fn cpu_backend() -> Arc<dyn Backend> {
     static BACKEND: OnceLock<Arc<CpuBackend>> = OnceLock::new();
-    BACKEND.get_or_init(|| Arc::new(CpuBackend { par: Par::Pool })).clone()
+    BACKEND.get_or_init(|| Arc::new(CpuBackend(()))).clone()
 }
 
 impl Backend for CpuBackend {
@@ -37,7 +38,10 @@ impl Backend for CpuBackend {
     }
 
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
-        let run = Run { op: form::name(op), par: self.par, operands, outputs };
+        let types = operands.iter().map(|operand| &operand.ty).chain(outputs);
+        let par =
+            if types.map(TensorType::byte_size).sum::<usize>() <= SMALL { Par::Serial } else { Par::Pool };
+        let run = Run { op: form::name(op), par, operands, outputs };
         match op {
             // create
             Op::Constant(scalar) => run.fresh(|_, out, par| create::constant(*scalar, out, par)),

@@ -42,7 +42,8 @@ impl Storage {
         let refused = |available| ErrorKind::OutOfMemory { op, requested: bytes, available };
         let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| refused(isize::MAX as usize))?;
         if bytes == 0 {
-            let start = layout.dangling_ptr();
+            let start = std::ptr::without_provenance_mut(ALIGN);
+            let start = NonNull::new(start).expect("the alignment is not zero");
             return Ok(Storage { owner: Owner::Ours { start, layout } });
         }
         memory::reserve(bytes).map_err(refused)?;
@@ -152,11 +153,6 @@ impl Window {
     /// Where the window begins in its storage.
     pub(crate) fn offset(&self) -> usize {
         self.offset
-    }
-
-    /// How many bytes it has.
-    pub(crate) fn len(&self) -> usize {
-        self.len
     }
 
     /// The storage, if nobody else holds it and it may be written.

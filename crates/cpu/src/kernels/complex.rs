@@ -4,7 +4,7 @@
 //! Inverse functions after Kahan, Branch Cuts for Complex Elementary Functions (1987). Everything is computed in
 //! f64; c64 rounds once.
 
-use std::f64::consts::{FRAC_PI_2, LN_2};
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2};
 
 use num_complex::Complex;
 
@@ -328,6 +328,12 @@ pub(crate) fn atanh(z: C) -> C {
         let re = if abs.is_finite() { x / abs / abs } else { 0f64.copysign(x) };
         return C::new(re, FRAC_PI_2.copysign(y));
     }
+    let to_end = (1.0 - x.abs()).hypot(y);
+    if to_end < 1e-150 {
+        // Its square would vanish; the distance to the other end is 2.
+        let re = (LN_2 - to_end.ln()) / 2.0;
+        return C::new(re.copysign(x), FRAC_PI_4.copysign(y));
+    }
     let re = 0.25 * (4.0 * x.abs() / ((1.0 - x.abs()).powi(2) + y * y)).ln_1p();
     let im = 0.5 * (2.0 * y).atan2((1.0 - x) * (1.0 + x) - y * y);
     C::new(re.copysign(x), im)
@@ -339,4 +345,103 @@ fn one_minus(z: C) -> C {
 
 fn one_plus(z: C) -> C {
     C::new(1.0 + z.re, z.im)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::f64::consts::PI;
+
+    use super::*;
+
+    fn near(got: C, want: C) -> bool {
+        (got - want).norm() <= 8.0 * f64::EPSILON * want.norm().max(f64::MIN_POSITIVE)
+    }
+
+    /// The sign of a zero says from which side a cut is approached.
+    #[test]
+    fn cuts_have_two_sides() {
+        // acosh(2) and atanh(1/2).
+        let (a, b) = ((2.0 + 3f64.sqrt()).ln(), 3f64.ln() / 2.0);
+        for side in [1.0, -1.0] {
+            let zero = 0f64.copysign(side);
+            let check = |f: fn(C) -> C, z: C, want: C| assert!(near(f(z), want), "{z}: {} {want}", f(z));
+            check(log, C::new(-1.0, zero), C::new(0.0, side * PI));
+            check(sqrt, C::new(-4.0, zero), C::new(0.0, side * 2.0));
+            check(asin, C::new(2.0, zero), C::new(FRAC_PI_2, side * a));
+            check(asin, C::new(-2.0, zero), C::new(-FRAC_PI_2, side * a));
+            check(acos, C::new(2.0, zero), C::new(0.0, -side * a));
+            check(acos, C::new(-2.0, zero), C::new(PI, -side * a));
+            check(atanh, C::new(2.0, zero), C::new(b, side * FRAC_PI_2));
+            check(acosh, C::new(-2.0, zero), C::new(a, side * PI));
+            check(acosh, C::new(0.5, zero), C::new(0.0, side * PI / 3.0));
+            check(asinh, C::new(zero, 2.0), C::new(side * a, FRAC_PI_2));
+            check(atan, C::new(zero, 2.0), C::new(side * FRAC_PI_2, b));
+        }
+    }
+
+    #[test]
+    fn inverse_functions_invert() {
+        let pairs: [(fn(C) -> C, fn(C) -> C); 9] = [
+            (exp, log),
+            (expm1, log1p),
+            (sin, asin),
+            (cos, acos),
+            (tan, atan),
+            (sinh, asinh),
+            (cosh, acosh),
+            (tanh, atanh),
+            (|z| z * z, sqrt),
+        ];
+        let parts = [-3.5, -1.25, -0.1, 0.0, 1e-3, 0.7, 2.0];
+        for (index, (f, inverse)) in pairs.into_iter().enumerate() {
+            for z in parts.into_iter().flat_map(|re| parts.into_iter().map(move |im| C::new(re, im))) {
+                let back = f(inverse(z));
+                if z != C::new(0.0, 0.0) {
+                    assert!((back - z).norm() <= 1e-13 * (1.0 + z.norm()), "pair {index}: {z} became {back}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_overflows_on_the_way() {
+        let large = C::new(3e200, 4e200);
+        assert_eq!(abs(large), 5e200);
+        assert!(near(divide(large, large), ONE));
+        assert!(near(sqrt(large) * sqrt(large) / 1e200, C::new(3.0, 4.0)));
+        assert!(near(sign(large), C::new(0.6, 0.8)));
+        let log_abs = 5f64.ln() + 200.0 * 10f64.ln();
+        assert!(near(log(large), C::new(log_abs, 4f64.atan2(3.0))));
+        assert!(near(asinh(large), C::new(log_abs + LN_2, 4f64.atan2(3.0))));
+        assert!(near(acosh(large), C::new(log_abs + LN_2, 4f64.atan2(3.0))));
+        assert!(near(atanh(large), C::new(3.0 / 25e200, FRAC_PI_2)));
+        assert!(near(atanh(C::new(1.0, 1e-160)), C::new((LN_2 - 1e-160f64.ln()) / 2.0, FRAC_PI_4)));
+        // e^710 overflows, half of it does not.
+        assert!(near(sinh(C::new(710.0, 1.0)), cosh(C::new(710.0, 1.0))));
+        assert!(sinh(C::new(710.0, 1.0)).re.is_finite());
+        assert_eq!(tanh(C::new(-1e9, 3.0)).re, -1.0);
+        assert!(near(sigmoid(C::new(-1000.0, 1.0)), C::new(0.0, 0.0)));
+        assert!(near(sigmoid(C::new(1000.0, 1.0)), ONE));
+    }
+
+    #[test]
+    fn powers() {
+        let i = C::new(0.0, 1.0);
+        assert_eq!(pow(i, C::new(2.0, 0.0)), C::new(-1.0, 0.0));
+        assert_eq!(pow(C::new(1.0, 2.0), C::new(3.0, 0.0)), C::new(-11.0, -2.0));
+        assert_eq!(pow(C::new(0.0, 0.0), C::new(0.0, 0.0)), ONE);
+        assert_eq!(pow(C::new(0.0, 0.0), C::new(2.0, 1.0)), C::new(0.0, 0.0));
+        assert!(pow(C::new(0.0, 0.0), C::new(-1.0, 0.0)).is_nan());
+        assert!(near(pow(C::new(2.0, 0.0), C::new(-1.0, 0.0)), C::new(0.5, 0.0)));
+        assert!(near(pow(i, i), C::new((-FRAC_PI_2).exp(), 0.0)));
+        assert!(near(pow(cbrt(C::new(-8.0, 1.0)), C::new(3.0, 0.0)), C::new(-8.0, 1.0)));
+    }
+
+    #[test]
+    fn division_by_zero_gives_infinities() {
+        let got = divide(C::new(1.0, -2.0), C::new(0.0, 0.0));
+        assert_eq!((got.re, got.im), (f64::INFINITY, f64::NEG_INFINITY));
+        assert!(divide(C::new(0.0, 0.0), C::new(0.0, 0.0)).re.is_nan());
+        assert_eq!(divide(ONE, C::new(f64::INFINITY, 1.0)), C::new(0.0, 0.0));
+    }
 }

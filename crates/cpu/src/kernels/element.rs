@@ -86,8 +86,6 @@ pub(crate) trait Real: Element + PartialOrd {
 
 /// Two's complement or unsigned integers.
 pub(crate) trait Integer: Real + Eq + Ord {
-    /// The width.
-    const BITS: u32;
     /// Whether negative values exist.
     const SIGNED: bool;
     /// The bits, sign-extended if signed.
@@ -148,7 +146,6 @@ macro_rules! integer {
         }
 
         impl Integer for $ty {
-            const BITS: u32 = <$ty>::BITS;
             const SIGNED: bool = $signed;
             fn extended(self) -> u64 { self as $wide as u64 }
             fn truncated(bits: u64) -> $ty { bits as $ty }

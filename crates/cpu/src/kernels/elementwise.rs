@@ -75,12 +75,12 @@ pub(crate) fn unary(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -
         UnaryOp::Imag if from.is_complex() => complex_parts(x, out, (par, CHEAP), |z| z.im, |z| z.im),
         UnaryOp::Real => as_type(x, out, par)?,
         UnaryOp::Imag => create::constant(Scalar::zero(out.ty().dtype), out, par)?,
-        UnaryOp::Conjugate => match out.ty().dtype {
-            DType::C128 => map(x, DType::C128, out, (par, CHEAP), |x: &[Complex<f64>], out| {
-                each(x, out, |z| z.conj());
-            }),
-            _ => map(x, DType::C64, out, (par, CHEAP), |x: &[Complex<f32>], out| each(x, out, |z| z.conj())),
-        },
+        UnaryOp::Conjugate if out.ty().dtype == DType::C128 => {
+            map(x, DType::C128, out, (par, CHEAP), |x: &[Complex<f64>], out| each(x, out, |z| z.conj()));
+        }
+        UnaryOp::Conjugate => {
+            map(x, DType::C64, out, (par, CHEAP), |x: &[Complex<f32>], out| each(x, out, |z| z.conj()));
+        }
         UnaryOp::IsNan => with_compute!(from, C => {
             map(x, from, out, (par, CHEAP), |x: &[C], out| each(x, out, |x| u8::from(x.nan())));
         }),
@@ -138,9 +138,10 @@ fn complex_parts(
     single: impl Fn(Complex<f32>) -> f32 + Sync,
     double: impl Fn(Complex<f64>) -> f64 + Sync,
 ) {
-    match x.ty().dtype {
-        DType::C128 => map(x, DType::C128, out, par, |x: &[Complex<f64>], out| each(x, out, &double)),
-        _ => map(x, DType::C64, out, par, |x: &[Complex<f32>], out| each(x, out, &single)),
+    if x.ty().dtype == DType::C128 {
+        map(x, DType::C128, out, par, |x: &[Complex<f64>], out| each(x, out, &double));
+    } else {
+        map(x, DType::C64, out, par, |x: &[Complex<f32>], out| each(x, out, &single));
     }
 }
 
@@ -181,18 +182,17 @@ pub(crate) fn binary(op: BinaryOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'
             }
             merged(op, a, b, out, (par, CHEAP));
         }
+        BinaryOp::Complex if to == DType::C128 => {
+            let parts = ((a, DType::F64), (b, DType::F64));
+            zip(parts.0, parts.1, out, (par, CHEAP), |a: &[f64], b: &[f64], out| {
+                each_pair(a, b, out, Complex::new);
+            });
+        }
         BinaryOp::Complex => {
-            let make = (par, CHEAP);
-            match to {
-                DType::C128 => {
-                    zip((a, DType::F64), (b, DType::F64), out, make, |a: &[f64], b: &[f64], out| {
-                        each_pair(a, b, out, Complex::new)
-                    })
-                }
-                _ => zip((a, DType::F32), (b, DType::F32), out, make, |a: &[f32], b: &[f32], out| {
-                    each_pair(a, b, out, Complex::new)
-                }),
-            }
+            let parts = ((a, DType::F32), (b, DType::F32));
+            zip(parts.0, parts.1, out, (par, CHEAP), |a: &[f32], b: &[f32], out| {
+                each_pair(a, b, out, Complex::new);
+            });
         }
         BinaryOp::LogicalAnd => truths(a, b, out, par, |a, b| a & b),
         BinaryOp::LogicalOr => truths(a, b, out, par, |a, b| a | b),
