@@ -406,7 +406,7 @@ mod tests {
     #[test]
     fn nothing_overflows_on_the_way() {
         let large = C::new(3e200, 4e200);
-        assert_eq!(abs(large), 5e200);
+        assert!((abs(large) / 5e200 - 1.0).abs() <= f64::EPSILON);
         assert!(near(divide(large, large), ONE));
         assert!(near(sqrt(large) * sqrt(large) / 1e200, C::new(3.0, 4.0)));
         assert!(near(sign(large), C::new(0.6, 0.8)));
