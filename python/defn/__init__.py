@@ -59,6 +59,8 @@ from defn.jit import (
     options,
 )
 from defn.ops.create import (
+    as_type,
+    bitcast,
     eye,
     fill,
     from_binary,
@@ -107,12 +109,10 @@ from defn.ops.elementwise_unary import (
     abs,
     acos,
     acosh,
-    as_type,
     asin,
     asinh,
     atan,
     atanh,
-    bitcast,
     bitwise_not,
     cbrt,
     ceil,

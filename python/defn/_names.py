@@ -185,4 +185,6 @@ def unknown_name(where: str, name: str) -> UnknownNameError:
     text = f'{where}: there is no "{name}"'
     if ours is not None:
         text += f" here; use {ours}"
-    return UnknownNameError(text + caller(), name=name)
+    error = UnknownNameError(text + caller())
+    error.name = name
+    return error

@@ -20,7 +20,10 @@ __all__ = [
 ]
 
 DTypeLike: TypeAlias = DType | str | np.dtype[Any] | type
-"""An element type: ``dn.f32``, ``"f32"``, ``np.float32``; bool, int, float, complex are u8, s32, f32, c64."""
+"""An element type: ``dn.f32``, ``"f32"``, ``np.float32``.
+
+Of Python's types bool is u8, int s32, float f32 and complex c64.
+"""
 
 TensorLike: TypeAlias = Tensor | complex | np.ndarray[Any, Any] | np.generic
 """A tensor, a number or a NumPy array."""

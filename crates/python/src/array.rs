@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use defn_core::backend::HostMemory;
-use defn_core::{DType, Shape, TensorType};
+use defn_core::{DType, Kind, Shape, TensorType};
 use numpy::npyffi::{self, PY_ARRAY_API};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
@@ -103,6 +103,8 @@ impl<'py> View<'py> {
             Some("its elements do not lie one after the other")
         } else if !self.array.is_aligned() {
             Some("its memory is not aligned")
+        } else if self.dtype.bits() < 8 {
+            Some("its elements have unused bits, which may hold anything")
         } else {
             None
         }
@@ -159,6 +161,9 @@ impl<'py> View<'py> {
             let part = if ty.dtype.is_complex() { width / 2 } else { width };
             out.chunks_exact_mut(part).for_each(<[u8]>::reverse);
         }
+        if ty.dtype.bits() < 8 {
+            extend_narrow(ty.dtype, &mut out);
+        }
         Ok(out)
     }
 
@@ -195,6 +200,15 @@ impl<'py> View<'py> {
         // SAFETY: the array is alive.
         let data = unsafe { (*npyffi::_PyArray_GET_ITEM_DATA(self.array.as_array_ptr())).data };
         if data.is_null() { std::ptr::NonNull::<u8>::dangling().as_ptr() } else { data.cast() }
+    }
+}
+
+/// Makes each byte the value of its low bits; NumPy's narrow integers leave the others undefined.
+fn extend_narrow(dtype: DType, bytes: &mut [u8]) {
+    let unused = 8 - dtype.bits();
+    for byte in bytes {
+        let high = *byte << unused;
+        *byte = if dtype.kind() == Kind::Signed { (high as i8 >> unused) as u8 } else { high >> unused };
     }
 }
 

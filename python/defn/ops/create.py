@@ -1,4 +1,4 @@
-"""Functions that make tensors, and that turn tensors into something else."""
+"""Functions that make tensors, and that convert their elements."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from defn.typing import BackendLike, DTypeLike, Names, Shape, TensorLike
 
 __all__ = [
+    "as_type",
+    "bitcast",
     "eye",
     "fill",
     "from_binary",
@@ -280,3 +282,34 @@ def put_diagonal(
     if unknown:
         refuse_options("put_diagonal", unknown)
     return _core.put_diagonal(tensor, diagonal, offset)
+
+
+def as_type(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Convert the elements to another type.
+
+    Integers wrap modulo 2**bits. A float becomes an integer by dropping its fraction; NaN becomes
+    0, and what is out of range the nearest value in range. A complex number becomes real by
+    dropping its imaginary part. Narrower floats round to the nearest, ties to even.
+
+    Shapes: kept, with axis names.
+    Dtypes: any to any.
+    Grad: ``g`` passes unchanged, also through conversions to integers; its real part from complex
+        to real.
+    Raises: ``DTypeError`` for an unknown type.
+
+    >>> dn.as_type(dn.tensor([1.9, -1.9]), "s8").to_list()
+    """
+    return _core.as_type(tensor, dtype)
+
+
+def bitcast(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Read the bits of the elements as another type of the same width.
+
+    Shapes: kept, with axis names.
+    Dtypes: any but complex, to one of the same width.
+    Grad: ``g`` passes unchanged.
+    Raises: ``DTypeError`` if the widths differ or a type is complex.
+
+    >>> dn.bitcast(dn.tensor([1.0]), "u32").to_list()
+    """
+    return _core.bitcast(tensor, dtype)

@@ -1,0 +1,201 @@
+"""Rows of the functions that fold elements."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import special
+
+from cases import Case, apart, between, float_ulps, small, ties, values
+from cases.dtypes import REAL
+
+DROPPED = ((("x", "y"),), ("x",))
+KEPT = ((("x", "y"),), ("x", "y"))
+EXACTLY = {"f8_e5m2": 4, "f8_e4m3fn": 4, "f16": 4, "bf16": 4, "other": 4}
+
+
+def axis1(f, x):
+    return f(x, axes=[1])
+
+
+def by_name(f, x):
+    return f(x, axes=1, keep_axes=True)
+
+
+def rows(name, oracle, *, axis_argument="axes", **options):
+    """Over all axes, over one, and over one that is kept."""
+    out = []
+    for label, call, axis, names in (
+        ("", None, None, ((("x", "y"),), ())),
+        ("axis", axis1, 1, DROPPED),
+        ("keep", by_name, 1, KEPT),
+    ):
+
+        def reference(x, axis=axis, keep=label == "keep"):
+            return oracle(x, axis=axis, keepdims=keep)
+
+        out.append(Case(name, reference, call=call, label=label, names=names, **options))
+    return out
+
+
+def floats(oracle):
+    def compute(x, **options):
+        x = x.astype(np.float64) if x.dtype.kind in "iu" else x
+        return oracle(x, **options)
+
+    return compute
+
+
+def arg(name, oracle, first):
+    """Both ties, an axis that goes or stays, and all axes."""
+
+    def last(x, axis):
+        flipped = oracle(np.flip(x, axis), axis=axis)
+        return x.shape[axis] - 1 - flipped
+
+    options = {"dtypes": REAL, "draw": ties, "out": "s32", "grad": "zero", "grad_draw": apart}
+    return [
+        Case(name, lambda x: oracle(x), names=((("x", "y"),), ()), **options),
+        Case(
+            name,
+            lambda x: oracle(x, axis=1),
+            call=lambda f, x: f(x, axis=1),
+            label="axis",
+            names=DROPPED,
+            **options,
+        ),
+        Case(
+            name,
+            lambda x: oracle(x, axis=0, keepdims=True),
+            label="keep",
+            call=lambda f, x: f(x, axis=0, keep_axis=True),
+            names=KEPT,
+            **options,
+        ),
+        Case(
+            name,
+            lambda x: last(x, 1),
+            call=lambda f, x: f(x, axis=1, tie_break="high"),
+            label="high",
+            names=DROPPED,
+            **options,
+        ),
+        Case(
+            name,
+            lambda x: oracle(x, axis=1),
+            call=lambda f, x: f(x, axis=1, dtype="u8"),
+            label="dtype",
+            names=DROPPED,
+            **{**options, "out": "u8"},
+        ),
+    ]
+
+
+def weighted(x, w, axis=None):
+    x, w = (a.astype(np.float64) if a.dtype.kind in "iu" else a for a in (x, w))
+    return (x * w).sum(axis) / w.sum(axis)
+
+
+def covariance(x):
+    x = x.astype(np.float64) if x.dtype.kind in "iu" else x
+    x = x - x.mean(0)
+    return x.conj().T @ x / x.shape[0]
+
+
+def squares(x, axis=None, keepdims=False):
+    """The variance as it is defined: complex deviations are squared, not their sizes."""
+    mean = x.mean(axis, keepdims=True)
+    return ((x - mean) ** 2).mean(axis, keepdims=keepdims)
+
+
+SUMS = {"other": 4, "f8_e5m2": 2, "f8_e4m3fn": 2, "f16": 4, "bf16": 4}
+MANY = float_ulps(16, 16, 4)
+
+CASES = [
+    *rows("sum", np.sum, draw=small, out="sum", ulps=SUMS, scale=8.0),
+    *rows("product", np.prod, draw=between(-2, 2), out="sum", ulps=SUMS, scale=1.0),
+    *rows("mean", floats(np.mean), draw=small, out="sum float", ulps=SUMS, scale=4.0),
+    *rows("all", np.all, draw=ties, out="u8", grad="zero"),
+    *rows("any", np.any, draw=ties, out="u8", grad="zero"),
+    *rows("reduce_max", np.max, dtypes=REAL, draw=values, grad_draw=apart),
+    *rows("reduce_min", np.min, dtypes=REAL, draw=values, grad_draw=apart),
+    *arg("argmax", np.argmax, "first"),
+    *arg("argmin", np.argmin, "first"),
+    *rows("variance", floats(squares), draw=small, out="sum float", ulps=MANY, scale=8.0),
+    Case(
+        "variance",
+        lambda x: floats(squares)(x) * 6 / 5,
+        call=lambda f, x: f(x, ddof=1),
+        label="ddof",
+        draw=small,
+        out="sum float",
+        ulps=MANY,
+        scale=8.0,
+        names=((("x", "y"),), ()),
+    ),
+    *rows(
+        "standard_deviation",
+        floats(lambda x, **o: np.sqrt(squares(x, **o))),
+        draw=small,
+        out="sum float",
+        ulps=MANY,
+        scale=8.0,
+    ),
+    Case(
+        "covariance",
+        covariance,
+        shapes=((4, 3),),
+        draw=small,
+        out="sum float",
+        ulps=MANY,
+        scale=8.0,
+        names=((("x", "y"),), (None, None)),
+        grad_complex=False,
+    ),
+    Case(
+        "weighted_mean",
+        weighted,
+        shapes=((2, 3), (2, 3)),
+        draw=(small, between(1, 2)),
+        out="sum float",
+        ulps=MANY,
+        scale=4.0,
+        names=((("x", "y"), ("x", "y")), ()),
+    ),
+    Case(
+        "weighted_mean",
+        lambda x, w: weighted(x, np.broadcast_to(w, (2, 3)), 1),
+        label="axis",
+        call=lambda f, x, w: f(x, w, axes=[1]),
+        shapes=((2, 3), (3,)),
+        draw=(small, between(1, 2)),
+        out="sum float",
+        ulps=MANY,
+        scale=4.0,
+        names=((("x", "y"), (None,)), ("x",)),
+    ),
+    *rows(
+        "logsumexp",
+        floats(special.logsumexp),
+        dtypes=REAL,
+        refusal=None,
+        draw=small,
+        out="float",
+        ulps=MANY,
+        scale=4.0,
+        grad_complex=False,
+    ),
+    Case(
+        "logsumexp",
+        lambda x, s: floats(special.logsumexp)(x, b=s.astype(np.float64)),
+        dtypes=REAL,
+        shapes=((2, 3), (2, 3)),
+        draw=(small, between(1, 2)),
+        label="scaled",
+        out="float",
+        call=lambda f, x, s: f(x, exp_scaling_factor=s),
+        ulps=MANY,
+        scale=4.0,
+        refusal=None,
+        names=((("x", "y"), ("x", "y")), ()),
+    ),
+]

@@ -1,0 +1,59 @@
+"""The exported catalogue, the public functions and the table of cases are one list."""
+
+from __future__ import annotations
+
+import inspect
+
+import defn as dn
+from cases import all_cases
+from defn import _core
+from defn.tensors import METHOD_MODULES, NOT_METHODS
+
+# Ops that users reach by something other than a function of their name.
+STRUCTURAL = {
+    "parameter",
+    "constant",
+    # Control: tests of their own.
+    "cond",
+    "while",
+    "custom_grad",
+    "stop_grad",
+    "mark",
+    "hook",
+}  # fmt: skip
+
+# Functions of the operation modules that no row needs: `template` has no elements.
+WITHOUT_ROWS = {"template"}
+
+
+def public_functions() -> set[str]:
+    return {name for module in METHOD_MODULES for name in module.__all__}
+
+
+def test_every_function_has_a_row_and_every_row_a_function() -> None:
+    assert {case.name for case in all_cases()} == public_functions() - WITHOUT_ROWS
+
+
+def test_every_op_has_a_function() -> None:
+    assert set(_core.op_names()) - public_functions() == STRUCTURAL
+
+
+def test_everything_public_is_listed() -> None:
+    assert len(set(dn.__all__)) == len(dn.__all__)
+    missing = public_functions() - set(dn.__all__)
+    assert not missing
+    for name in dn.__all__:
+        assert hasattr(dn, name)
+
+
+def test_rows_are_told_apart() -> None:
+    names = [str(case) for case in all_cases()]
+    assert len(names) == len(set(names))
+
+
+def test_methods_have_the_functions_signatures() -> None:
+    for name in sorted(public_functions() - NOT_METHODS - {"reshape"}):
+        function, method = getattr(dn, name), inspect.getattr_static(dn.Tensor, name)
+        assert function is method, name
+    reshape = inspect.signature(dn.Tensor.reshape)
+    assert list(reshape.parameters) == ["tensor", "sizes", "names", "unknown"]

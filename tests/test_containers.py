@@ -1,0 +1,171 @@
+"""What holds tensors in arguments, states and results."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, namedtuple
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import attrs
+import pytest
+
+import defn as dn
+
+Pair = namedtuple("Pair", ["left", "right"])  # noqa: PYI024 - the untyped form too.
+
+
+class Typed(NamedTuple):
+    left: dn.Tensor
+    right: dn.Tensor
+
+
+@dataclass
+class Plain:
+    left: dn.Tensor
+    right: dn.Tensor
+
+
+@dataclass(frozen=True)
+class Frozen:
+    left: dn.Tensor
+    right: dn.Tensor
+    scale: dn.Static[int] = 2
+    title: str = "frozen"
+
+
+@attrs.define
+class Attrs:
+    left: dn.Tensor
+    right: dn.Tensor
+
+
+@dataclass
+class Nested:
+    parts: dict[str, Plain] = field(default_factory=dict)
+    rest: list[dn.Tensor] = field(default_factory=list)
+
+
+def swap(value):
+    if isinstance(value, dict):
+        return type(value)(
+            (key, value[other]) for key, other in zip(value, reversed(value), strict=True)
+        )
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return (value[1], value[0])
+    if isinstance(value, list):
+        return [value[1], value[0]]
+    if isinstance(value, Frozen):
+        return Frozen(value.right, value.left, value.scale, value.title)
+    return type(value)(value.right, value.left)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        (1.0, 2.0),
+        [1.0, 2.0],
+        {"a": 1.0, "b": 2.0},
+        OrderedDict([("z", 1.0), ("a", 2.0)]),
+        Pair(1.0, 2.0),
+        Typed(1.0, 2.0),
+        Plain(1.0, 2.0),
+        Frozen(1.0, 2.0),
+        Attrs(1.0, 2.0),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_round_trip(value) -> None:
+    out = dn.jit(swap)(value)
+    assert type(out) is type(value)
+    if isinstance(value, dict):
+        first, second = out.values()
+        assert list(out) == list(value)
+    elif isinstance(value, tuple | list):
+        first, second = out
+    else:
+        first, second = out.left, out.right
+    assert isinstance(first, dn.Tensor)
+    assert (float(first), float(second)) == (2.0, 1.0)
+
+
+def test_nested() -> None:
+    value = Nested({"a": Plain(1.0, 2.0)}, [3.0, 4.0])
+    out = dn.jit(lambda v: Nested({"b": Plain(v.rest[0], v.parts["a"].left)}, [v.rest[1]]))(value)
+    assert (float(out.parts["b"].left), float(out.parts["b"].right)) == (3.0, 1.0)
+    assert [float(t) for t in out.rest] == [4.0]
+
+
+def test_static_fields_stay_as_they_are() -> None:
+    seen = []
+
+    @dn.jit
+    def scaled(value: Frozen) -> dn.Tensor:
+        seen.append((value.scale, value.title))
+        return value.left * value.scale
+
+    assert float(scaled(Frozen(1.5, 0.0))) == 3.0
+    assert float(scaled(Frozen(2.5, 0.0))) == 5.0
+    assert float(scaled(Frozen(1.5, 0.0, scale=4))) == 6.0
+    assert float(scaled(Frozen(1.5, 0.0, title="other"))) == 3.0
+    assert seen == [(2, "frozen"), (4, "frozen"), (2, "other")]
+
+
+def test_none_and_strings_are_static() -> None:
+    traced = []
+
+    @dn.jit
+    def join(value: dict[str, object]) -> object:
+        traced.append(value["mode"])
+        return {"x": value["x"], "none": value["none"], "mode": value["mode"]}
+
+    out = join({"x": 1.0, "none": None, "mode": "a"})
+    assert (out["none"], out["mode"]) == (None, "a")
+    join({"x": 2.0, "none": None, "mode": "a"})
+    join({"x": 2.0, "none": None, "mode": "b"})
+    assert traced == ["a", "b"]
+
+
+class Registered:
+    def __init__(self, value: object, label: str) -> None:
+        self.value, self.label = value, label
+
+
+class Unregistered:
+    def __init__(self) -> None:
+        self.value = 1.0
+
+
+def test_register() -> None:
+    dn.register_container(
+        Registered,
+        lambda r: ([r.value], r.label),
+        lambda label, children: Registered(children[0], label),
+    )
+    out = dn.jit(lambda r: Registered(r.value * 2.0, r.label + "!"))(Registered(3.0, "x"))
+    assert (float(out.value), out.label) == (6.0, "x!")
+    with pytest.raises(dn.ContainerError, match="already"):
+        dn.register_container(Registered, lambda r: ([], None), lambda _, c: None)
+
+
+def test_an_unknown_class_is_refused() -> None:
+    with pytest.raises(dn.ContainerError, match="register_container"):
+        dn.jit(lambda v: v.value)(Unregistered())
+
+
+def test_an_input_returned_as_it_is_is_the_same_memory() -> None:
+    x = dn.tensor([1.0, 2.0, 3.0])
+    out = dn.jit(lambda v: (v, v + 1.0))(x)[0]
+    left, right = x.to_numpy(), out.to_numpy()
+    assert left.__array_interface__["data"][0] == right.__array_interface__["data"][0]
+
+
+def test_empty_containers() -> None:
+    assert dn.jit(lambda v: v)(()) == ()
+    assert dn.jit(lambda v: {"a": [], "b": v})({}) == {"a": [], "b": {}}
+
+
+def test_a_container_in_itself_is_refused() -> None:
+    loop: list[object] = []
+    loop.append(loop)
+    with pytest.raises(dn.ContainerError, match="contain itself"):
+        dn.jit(lambda v: v)(loop)

@@ -1,0 +1,179 @@
+"""Loops and branches: values, structures, captures and gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import defn as dn
+
+
+def test_while() -> None:
+    def double(x: dn.Tensor) -> dn.Tensor:
+        return dn.while_(x, lambda s: s < 100, lambda s: s * 2)
+
+    assert int(double(dn.tensor(3))) == 192
+    assert int(dn.jit(double)(3)) == 192
+
+
+def test_while_keeps_structure_and_names() -> None:
+    state = {"i": 0, "rest": (dn.tensor([[1.0]], names=["a", "b"]), [2.0])}
+    out = dn.while_(
+        state,
+        lambda s: s["i"] < 3,
+        lambda s: {"i": s["i"] + 1, "rest": (s["rest"][0] * 2.0, [s["rest"][1][0] + 1.0])},
+    )
+    assert int(out["i"]) == 3
+    assert out["rest"][0].names == ("a", "b")
+    assert out["rest"][0].to_list() == [[8.0]]
+    assert float(out["rest"][1][0]) == 5.0
+
+
+def test_while_uses_outer_tensors() -> None:
+    limit, step = dn.tensor(10), dn.tensor(3)
+    assert int(dn.while_(0, lambda s: s < limit, lambda s: s + step)) == 12
+
+    @dn.defn
+    def count(limit: dn.Tensor, step: dn.Tensor) -> dn.Tensor:
+        bound = limit * 2
+        return dn.while_(0, lambda s: s < bound, lambda s: s + step)
+
+    assert int(count(5, 3)) == 12
+
+
+def test_nested_loops() -> None:
+    def body(state: tuple[dn.Tensor, dn.Tensor]) -> tuple[dn.Tensor, dn.Tensor]:
+        i, total = state
+        inner = dn.while_((0, total), lambda s: s[0] < i, lambda s: (s[0] + 1, s[1] + i))
+        return i + 1, inner[1]
+
+    out = dn.jit(lambda: dn.while_((0, 0), lambda s: s[0] < 4, body))()
+    assert int(out[1]) == 14
+
+
+def test_while_gradient() -> None:
+    def power(x: dn.Tensor, n: dn.Tensor) -> dn.Tensor:
+        return dn.while_((0, 1.0), lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * x))[1]
+
+    for n in (0, 1, 2, 7, 100):
+        x = 1.01
+        assert dn.grad(power)(x, n).item() == pytest.approx(n * x ** (n - 1), rel=1e-4)
+    second = dn.grad(dn.grad(power))(2.0, 5)
+    assert second.item() == pytest.approx(20 * 8.0, rel=1e-5)
+
+
+def test_while_gradient_of_state_and_captures() -> None:
+    a = np.array([[0.5, 0.2], [-0.3, 0.9]])
+    x = np.array([1.0, 2.0])
+
+    def run(a: dn.Tensor, x: dn.Tensor) -> dn.Tensor:
+        out = dn.while_((0, x), lambda s: s[0] < 5, lambda s: (s[0] + 1, dn.tanh(a @ s[1])))
+        return dn.sum(out[1] * dn.tensor(np.array([1.0, 2.0])))
+
+    def value(a: np.ndarray, x: np.ndarray) -> float:
+        return float(run(dn.tensor(a), dn.tensor(x)))
+
+    for position, array in ((0, a), (1, x)):
+        got = dn.grad(run, argnums=position)(dn.tensor(a), dn.tensor(x)).to_numpy()
+        for index in np.ndindex(array.shape):
+            step = np.zeros_like(array)
+            step[index] = 1e-6
+            args = [[a, x], [a, x]]
+            args[0][position], args[1][position] = array + step, array - step
+            want = (value(*args[0]) - value(*args[1])) / 2e-6
+            assert got[index] == pytest.approx(want, rel=1e-6, abs=1e-8)
+
+
+def test_for_over_a_range() -> None:
+    assert int(dn.for_(0, range(5), lambda s, i: s + i)) == 10
+    assert int(dn.for_(0, range(10, 0, -3), lambda s, i: s + i)) == 10 + 7 + 4 + 1
+    assert int(dn.for_(5, range(0), lambda s, i: s + i)) == 5
+    assert int(dn.jit(lambda n: dn.for_(0, range(5), lambda s, i: s + i * n))(2)) == 20
+
+
+@pytest.mark.parametrize("unroll", [False, True, 2])
+def test_for_over_an_axis(unroll: bool | int) -> None:
+    rows = dn.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+
+    def total(rows: dn.Tensor) -> dn.Tensor:
+        return dn.for_(dn.tensor([0.0, 0.0]), rows, lambda s, row: s * 2.0 + row, unroll=unroll)
+
+    assert total(rows).to_list() == [15.0, 22.0]
+    assert dn.jit(total)(rows).to_list() == [15.0, 22.0]
+    gradient = dn.grad(lambda r: dn.sum(total(r)))(rows)
+    assert gradient.to_list() == [[4.0, 4.0], [2.0, 2.0], [1.0, 1.0]]
+
+
+def test_scan() -> None:
+    last, outs = dn.scan(0.0, dn.tensor([1.0, 2.0, 3.0]), lambda s, x: (s + x, {"partial": s + x}))
+    assert float(last) == 6.0
+    assert outs["partial"].to_list() == [1.0, 3.0, 6.0]
+
+    def loss(xs: dn.Tensor) -> dn.Tensor:
+        last, outs = dn.scan(0.0, xs, lambda s, x: (s + x, s * x))
+        return last + dn.sum(outs)
+
+    assert dn.grad(loss)(dn.tensor([1.0, 2.0, 3.0])).to_list() == [6.0, 5.0, 4.0]
+
+
+def test_cond_runs_one_branch() -> None:
+    @dn.defn
+    def magnitude(x: dn.Tensor) -> dn.Tensor:
+        return dn.cond([(x > 0, lambda: x), (x < 0, lambda: -x)], lambda: dn.tensor(0.0))
+
+    assert [float(magnitude(v)) for v in (2.0, -3.0, 0.0)] == [2.0, 3.0, 0.0]
+
+
+def test_cond_merges_and_broadcasts() -> None:
+    out = dn.jit(lambda p: dn.cond([(p, lambda: dn.tensor([1, 2]))], lambda: dn.tensor(0.5)))(1)
+    assert (out.dtype, out.shape) == ("f32", (2,))
+    assert out.to_list() == [1.0, 2.0]
+    assert dn.jit(lambda p: dn.if_(p, lambda: dn.tensor([1, 2])))(0).to_list() == [0, 0]
+
+
+def test_cond_gradient() -> None:
+    w = dn.tensor(3.0)
+
+    def piecewise(x: dn.Tensor) -> dn.Tensor:
+        return dn.cond([(x > 0, lambda: x * x), (x < -5, lambda: dn.tensor(1.0))], lambda: x * w)
+
+    assert [dn.grad(piecewise)(v).item() for v in (2.0, -1.0, -7.0)] == [4.0, 3.0, 0.0]
+
+
+def test_cond_does_not_run_the_other_branch() -> None:
+    """A loop that would never end stands in the branch that is not taken."""
+
+    @dn.defn
+    def guarded(x: dn.Tensor) -> dn.Tensor:
+        def forever() -> dn.Tensor:
+            return dn.while_(x, lambda s: s >= s, lambda s: s)
+
+        return dn.cond([(x > 0, lambda: x + 1.0)], forever)
+
+    assert float(guarded(1.0)) == 2.0
+
+
+def test_if_takes_values() -> None:
+    assert int(dn.if_(dn.tensor(1), 10, 20)) == 10
+    assert int(dn.if_(dn.tensor(0), 10, 20)) == 20
+    assert int(dn.if_(dn.tensor(0), 10)) == 0
+
+
+def test_constant_predicates_are_decided_while_tracing() -> None:
+    @dn.defn
+    def choose(x: dn.Tensor, *, square: bool) -> dn.Tensor:
+        return dn.if_(square, lambda: x * x, lambda: x)
+
+    assert float(choose(3.0, square=True)) == 9.0
+    assert float(choose(3.0, square=False)) == 3.0
+    assert "cond" not in repr(dn.debug_expr(lambda x: dn.if_(True, lambda: x + 1, lambda: x))(1.0))
+
+
+def test_mark() -> None:
+    out = dn.jit(lambda x: dn.mark({"a": x, "b": x + 1}, "here"))(1.0)
+    assert (float(out["a"]), float(out["b"])) == (1.0, 2.0)
+    assert dn.grad(lambda x: dn.mark(x * x, "square"))(3.0).item() == 6.0
+
+
+def test_a_long_loop_is_quick() -> None:
+    assert int(dn.jit(lambda: dn.while_(0, lambda i: i < 50_000, lambda i: i + 1))()) == 50_000

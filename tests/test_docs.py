@@ -1,0 +1,86 @@
+"""Docstrings have their headings, examples run, and generated documents are up to date."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pathlib
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import defn as dn
+from defn.tensors import METHOD_MODULES
+
+ROOT = pathlib.Path(__file__).parents[1]
+FUNCTIONS = sorted(name for module in METHOD_MODULES for name in module.__all__)
+FUNCTIONS += ["cond", "custom_grad", "for_", "grad", "if_", "mark", "print_expr", "scan"]
+FUNCTIONS += ["stop_grad", "value_and_grad", "while_"]
+PUBLIC = [name for name in dn.__all__ if inspect.isfunction(getattr(dn, name))]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_headings(name: str) -> None:
+    text = inspect.getdoc(getattr(dn, name))
+    assert text is not None
+    positions = [text.find(f"\n{heading}: ") for heading in ("Shapes", "Dtypes", "Grad", "Raises")]
+    assert -1 not in positions
+    assert positions == sorted(positions)
+    assert "\n>>> " in text
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_function_has_an_example(name: str) -> None:
+    text = inspect.getdoc(getattr(dn, name)) or ""
+    assert ">>> " in text
+    assert "Raises: " in text or name == "dtype"
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["defn", "defn.control", "defn.grad", "defn.jit", "defn.containers", "defn.errors"]
+    + [module.__name__ for module in METHOD_MODULES],
+)
+def test_examples(module: str) -> None:
+    found = doctest.testmod(
+        importlib.import_module(module),
+        extraglobs={"dn": dn, "np": np},
+        optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
+    )
+    assert found.failed == 0
+    assert found.attempted > 0 or module == "defn.errors"
+
+
+def test_readme() -> None:
+    readme = ROOT / "README.md"
+    found = doctest.testfile(
+        str(readme),
+        module_relative=False,
+        optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
+    )
+    assert found.failed == 0
+    assert found.attempted > 3
+
+
+@pytest.mark.parametrize("tool", ["docs_ops.py", "stubs.py"])
+def test_generated_files_are_current(tool: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / tool), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_foreign_names_lead_to_names_that_exist() -> None:
+    from defn._names import FOREIGN_NAMES
+
+    for foreign, ours in FOREIGN_NAMES.items():
+        name = re.match(r"\w+", ours)[0]
+        assert hasattr(dn, name) or hasattr(dn.Tensor, name), (foreign, ours)
+        assert foreign not in dn.__all__

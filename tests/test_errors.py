@@ -1,0 +1,150 @@
+"""Every wrong program's error: its class and text, in a golden file that is read as prose."""
+
+from __future__ import annotations
+
+import builtins
+import pathlib
+import re
+import traceback
+
+import pytest
+
+import defn as dn
+from cases.errors import PRELUDE, ROWS
+from defn import errors
+
+GOLDEN = pathlib.Path(__file__).parent / "golden" / "errors.txt"
+SOURCES = pathlib.Path(__file__).parents[1] / "crates"
+
+
+def provoke(program: str) -> BaseException:
+    """Runs a program as the file ``user.py``, and returns what it raises."""
+    names: dict[str, object] = {"__name__": "user", "__builtins__": builtins}
+    exec(compile(PRELUDE, "prelude.py", "exec"), names)
+    try:
+        exec(compile(program, "user.py", "exec"), names)
+    except Exception as error:
+        return error
+    raise AssertionError(f"nothing is raised by\n{program}")
+
+
+def normal(text: str) -> str:
+    """Without addresses, and without figures of this machine's memory."""
+    text = re.sub(r"0x[0-9a-f]+", "0x...", text)
+    return re.sub(r"\d+ are available", "N are available", text)
+
+
+def written(title: str, program: str, error: BaseException) -> str:
+    code = "\n".join(f"    {line}" for line in program.splitlines())
+    return f"## {title}\n\n{code}\n\n{type(error).__name__}: {normal(str(error))}\n"
+
+
+def golden() -> dict[str, str]:
+    parts = GOLDEN.read_text().split("## ")[1:]
+    return {part.split("\n", 1)[0]: "## " + part.rstrip("\n") + "\n" for part in parts}
+
+
+@pytest.fixture(scope="session")
+def texts(bless: bool) -> dict[str, str]:
+    if bless:
+        heading = (
+            "The errors of wrong programs. Written by `pytest tests/test_errors.py --bless`.\n"
+        )
+        entries = [written(title, program, provoke(program)) for title, program in ROWS]
+        GOLDEN.write_text("\n".join([heading, *entries]))
+    return golden()
+
+
+@pytest.mark.parametrize(("title", "program"), ROWS, ids=[title for title, _ in ROWS])
+def test_text(title: str, program: str, texts: dict[str, str]) -> None:
+    error = provoke(program)
+    assert written(title, program, error) == texts[title]
+    # Python's own message for a name that cannot be imported has no room for more.
+    if isinstance(error, ImportError):
+        return
+    assert isinstance(error, errors.Error), "".join(traceback.format_exception(error))
+    first, *rest = str(error).splitlines()
+    assert re.match(r"[a-z_]+( \"|:|\.)", first), "it begins with the function"
+    assert not first.endswith(".")
+    assert rest, "the last line is the user's"
+    assert re.fullmatch(r"  at user\.py:\d+", rest[-1])
+
+
+def test_the_golden_file_has_no_other_entries(texts: dict[str, str]) -> None:
+    assert list(texts) == [title for title, _ in ROWS]
+
+
+def test_the_last_line_is_the_innermost_of_the_users() -> None:
+    error = provoke("def inner(a):\n    return (\n        a + dn.iota((4,))\n    )\nv\ninner(v)")
+    assert str(error).splitlines()[-1] == "  at user.py:3"
+
+
+BASES = {
+    "ShapeError": ValueError,
+    "AxisError": ValueError,
+    "DTypeError": TypeError,
+    "OptionError": TypeError,
+    "ContainerError": TypeError,
+    "BoundsError": IndexError,
+    "TraceError": RuntimeError,
+    "CompileError": RuntimeError,
+    "BackendError": RuntimeError,
+    "StreamError": RuntimeError,
+    "OutOfMemoryError": MemoryError,
+    "UnknownNameError": AttributeError,
+    "Error": Exception,
+}
+
+
+def test_classes() -> None:
+    assert set(errors.__all__) == set(BASES)
+    for name, base in BASES.items():
+        cls = getattr(dn, name)
+        assert issubclass(cls, errors.Error)
+        assert issubclass(cls, base)
+        assert cls.__module__ == "defn"
+        assert len(cls.__doc__.split()) > 4
+
+
+# Kinds of errors that no program of this language can reach, each with the reason.
+UNREACHED = {
+    # The Python layer finds these first, with the place in the user's containers.
+    "LoopState": "the structure check of while_ names the place in the state",
+    "BranchCount": "the structure check of cond names what differs",
+    "RegionResults": "custom_grad counts the cotangents before the core does",
+    "GradOfMany": "the value's structure is checked before its gradient is asked for",
+    "ArgumentCount": "the number of arguments is bound by Python's rules",
+    # One backend, one compiler.
+    "BackendConflict": "there is one backend",
+    "BackendRefused": "the CPU backend does everything",
+    "UnknownBackend": "backends are not chosen yet",
+    "UnknownCompilerOption": "the Python layer checks options before it asks a compiler",
+    "UnknownCompiler": "the Python layer knows its compilers' names",
+    "BufferGone": "nothing frees or donates memory yet",
+    "IrText": "text is parsed by Rust programs only",
+    "OutOfMemory": "depends on the machine; shapes that nothing can hold are TooLarge",
+}
+
+
+def kinds(path: str) -> dict[str, re.Pattern[str]]:
+    """The kinds of errors in a Rust source file, each with a pattern of its text."""
+    source = (SOURCES / path).read_text()
+    found = {}
+    for text, name in re.findall(r'#\[error\("((?:[^"\\]|\\.)*)"[^\n]*\)\]\s*(\w+)', source):
+        text = text.replace('\\"', '"').replace("{{", "{").replace("}}", "}")
+        pieces = re.split(r"\{[^{}]*\}", text)
+        found[name] = re.compile(".*".join(re.escape(piece) for piece in pieces), re.DOTALL)
+    return found
+
+
+@pytest.mark.parametrize("path", ["core/src/error.rs", "python/src/misuse.rs"])
+def test_every_kind_is_reached(path: str, texts: dict[str, str]) -> None:
+    messages = [text.split("\n\n")[-1].split(": ", 1)[-1] for text in texts.values()]
+    found = kinds(path)
+    assert len(found) > 40, "the source is read"
+    missing = {
+        name
+        for name, pattern in found.items()
+        if not any(pattern.match(message) for message in messages)
+    }
+    assert missing == {name for name in UNREACHED if name in found}

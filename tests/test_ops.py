@@ -1,0 +1,354 @@
+"""Every row of the table in every dtype, eager and compiled, against its oracle."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import defn as dn
+from cases import Case, all_cases, store
+from cases.dtypes import (
+    ALL,
+    FLOATS,
+    INTEGERS,
+    NUMPY,
+    SIGNED,
+    close,
+    is_complex,
+    is_integer,
+    limits,
+    merge,
+    narrow,
+    result_dtype,
+    to_complex,
+    to_float,
+    widen,
+)
+
+CASES = all_cases()
+ACCEPTED = [(case, dtype) for case in CASES for dtype in case.dtypes]
+REFUSED = [
+    (case, dtype)
+    for case in CASES
+    if case.refusal is not None and not case.label
+    for dtype in ALL
+    if dtype not in case.dtypes
+]
+
+
+def identify(value: object) -> str:
+    return str(value)
+
+
+def tensors(case: Case, arrays: list[np.ndarray]) -> list[dn.Tensor]:
+    return [dn.tensor(array) for array in arrays]
+
+
+def assert_equal_bits(left: dn.Tensor, right: dn.Tensor) -> None:
+    assert (left.dtype, left.shape, left.names) == (right.dtype, right.shape, right.names)
+    assert left.to_numpy().tobytes() == right.to_numpy().tobytes()
+
+
+@pytest.mark.parametrize(("case", "dtype"), ACCEPTED, ids=identify)
+def test_matches_oracle(case: Case, dtype: str) -> None:
+    expected_dtype = result_dtype(case.out, dtype)
+    if case.creates:
+        got = case.run(dtype)
+        compiled = dn.jit(lambda: case.run(dtype))()
+        want = case.oracle()
+    else:
+        arrays = case.arrays(dtype)
+        got = case.run(*tensors(case, arrays))
+        compiled = dn.jit(lambda *args: case.run(*args))(*tensors(case, arrays))
+        wide = arrays if case.stored else [widen(array, dtype) for array in arrays]
+        with np.errstate(all="ignore"):
+            want = case.oracle(*wide)
+    want = narrow(want, expected_dtype)
+    assert str(got.dtype) == expected_dtype
+    array = got.to_numpy()
+    assert array.dtype == NUMPY[expected_dtype]
+    assert array.shape == got.shape == want.shape
+    ok = close(array, want, expected_dtype, case.tolerance(dtype, expected_dtype), case.scale)
+    assert ok.all(), f"got\n{array}\nwant\n{want}"
+    assert_equal_bits(got, compiled)
+
+
+@pytest.mark.parametrize(("case", "dtype"), REFUSED, ids=identify)
+def test_refuses_dtype(case: Case, dtype: str) -> None:
+    arrays = [store(np.zeros(shape), dtype) for shape in case.shapes]
+    with pytest.raises(case.refusal) as error:
+        case.run(*tensors(case, arrays))
+    with pytest.raises(case.refusal) as traced:
+        dn.jit(lambda *args: case.run(*args))(*tensors(case, arrays))
+    first = str(error.value).splitlines()[0]
+    assert first.startswith(case.name + ":")
+    assert str(traced.value).splitlines()[0] == first
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.names is not None], ids=identify)
+def test_names(case: Case) -> None:
+    given, expected = case.names
+    dtype = "f32" if "f32" in case.dtypes else case.dtypes[0]
+    if case.creates:
+        assert case.run(dtype).names == expected
+        return
+    args = [
+        dn.tensor(array, names=list(names))
+        for array, names in zip(case.arrays(dtype), given, strict=True)
+    ]
+    assert case.run(*args).names == expected
+    assert dn.jit(lambda *args: case.run(*args))(*args).names == expected
+
+
+ELEMENTWISE = [
+    case
+    for case in CASES
+    if case.names is not None and not case.label and case.names[0] == ((("x", None), (None, "y")))
+]
+PAIRWISE = [c for c in ELEMENTWISE if c.shapes == ((2, 3), (2, 3)) and c.name != "all_close"]
+
+
+@pytest.mark.parametrize("case", PAIRWISE, ids=identify)
+def test_names_that_differ_are_refused(case: Case) -> None:
+    if case.name in ("concatenate", "stack", "put_slice"):
+        return
+    a = dn.tensor(case.arrays(case.dtypes[0])[0], names=["x", None])
+    b = dn.tensor(case.arrays(case.dtypes[0])[1], names=["y", None])
+    with pytest.raises(dn.AxisError, match=r'"x".*"y"'):
+        case.run(a, b)
+
+
+@pytest.mark.parametrize("left", ALL)
+def test_merging(left: str) -> None:
+    """Operands of any two dtypes: the merged one, and values converted to it first."""
+    for right in ALL:
+        a, b = store([1, 0, 1], left), store([1, 1, 0], right)
+        x, y = dn.tensor(a), dn.tensor(b)
+        merged = merge(left, right)
+        total = dn.add(x, y)
+        assert str(total.dtype) == merged, (left, right)
+        want = narrow(
+            widen(a, left).astype(complex).real + widen(b, right).astype(complex).real, merged
+        )
+        assert (total.to_numpy() == want).all(), (left, right)
+        assert str(dn.divide(x, y + dn.as_type(1, right)).dtype) == to_float(merged)
+        assert str(dn.select(x, x, y).dtype) == merged
+        assert str(dn.concatenate([x, y]).dtype) == merged
+        assert str(dn.dot(x, y).dtype) == merged
+        assert dn.equal(x, y).to_list() == [1, 0, 0]
+        if not is_complex(merged):
+            assert dn.less(x, y).to_list() == [0, 1, 0]
+            assert str(dn.complex(x, y).dtype) == to_complex(merged)
+
+
+@pytest.mark.parametrize("left", INTEGERS)
+def test_integers_compare_by_value(left: str) -> None:
+    for right in INTEGERS:
+        numbers = [(a, b) for a in limits(left) for b in limits(right)]
+        x = dn.tensor(store(np.array([a for a, _ in numbers], dtype=object), left))
+        y = dn.tensor(store(np.array([b for _, b in numbers], dtype=object), right))
+        assert dn.less(x, y).to_list() == [int(a < b) for a, b in numbers], (left, right)
+        assert dn.equal(x, y).to_list() == [int(a == b) for a, b in numbers], (left, right)
+        assert dn.greater_equal(x, y).to_list() == [int(a >= b) for a, b in numbers]
+
+
+WEAK = [
+    ("u8", 255, "u8"),
+    ("u8", 256, "u16"),
+    ("u8", -1, "s16"),
+    ("u2", 3, "u8"),
+    ("u2", 1, "u2"),
+    ("s8", 127, "s8"),
+    ("s8", 128, "s16"),
+    ("s8", -128, "s8"),
+    ("s8", -129, "s16"),
+    ("s2", -2, "s2"),
+    ("s32", 2**31, "s64"),
+    ("u32", 2**32, "u64"),
+    ("s32", 1.5, "f32"),
+    ("u8", True, "u8"),
+    ("f16", 1e9, "f16"),
+    ("bf16", 2, "bf16"),
+    ("f8_e4m3fn", 1.5, "f8_e4m3fn"),
+    ("f64", 0.1, "f64"),
+    ("f16", float("inf"), "f16"),
+    ("c64", 1.0, "c64"),
+    ("f32", 1j, "c64"),
+    ("f64", 1j, "c128"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "number", "expected"), WEAK)
+def test_weak_numbers(dtype: str, number: complex, expected: str) -> None:
+    x = dn.tensor(store([1], dtype))
+    for result in (x + number, number + x, dn.add(x, number), dn.jit(lambda t: t + number)(x)):
+        assert str(result.dtype) == expected
+    assert str(dn.pad(x, number, [(1, 0, 0)]).dtype) == expected
+    assert str(dn.fill(x, number).dtype) == expected
+
+
+def test_numbers_are_not_weak_everywhere() -> None:
+    half = dn.tensor(store([1], "f16"))
+    byte = dn.tensor(store([1], "u8"))
+    assert dn.clip(half, 0.0, 1.0).dtype == "f32"
+    assert dn.clip(byte, 0, 1).dtype == "s32"
+    assert dn.select(byte, byte, 0).dtype == "s32"
+
+
+def test_a_number_inside_a_definition_keeps_its_precision() -> None:
+    x = dn.tensor(np.array([1.0]))
+    assert dn.jit(lambda t: t * 0.1)(x).to_list() == [0.1]
+    assert (x * 0.1).to_list() == [0.1]
+
+
+def test_numbers_as_arguments_are_tensors() -> None:
+    half = dn.tensor(store([1], "f16"))
+    assert dn.jit(lambda x, y: x + y)(half, 1.0).dtype == "f32"
+
+
+@pytest.mark.parametrize("source", ALL)
+def test_casts(source: str) -> None:
+    """Every dtype to every other, with the values at the edges."""
+    if is_integer(source):
+        low, high = limits(source)
+        numbers = np.array([0, 1, low, high, high // 2], dtype=object)
+        array = store(numbers, source)
+    elif is_complex(source):
+        array = store([0, 1.5 + 1j, -2.75, 1e4 - 1j, np.inf], source)
+    else:
+        with np.errstate(all="ignore"):
+            array = store([0.0, -0.0, 1.5, -2.75, 448.0, np.nan, np.inf, -np.inf], source)
+    for target in ALL:
+        got = dn.as_type(dn.tensor(array), target)
+        wide_array = widen(array, source)
+        if is_complex(source) and not is_complex(target):
+            wide_array = wide_array.real
+        want = narrow(wide_array, target)
+        assert str(got.dtype) == target
+        ok = close(got.to_numpy(), want, target, 0, 0.0)
+        assert ok.all(), f"{source} to {target}: got {got.to_numpy()}, want {want}"
+
+
+SPECIAL = [
+    case
+    for case in CASES
+    if len(case.shapes) <= 2
+    and not case.stored
+    and case.names is not None
+    and case.names[0][:1] == ((("x", None)),)
+]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "f16", "bf16"])
+@pytest.mark.parametrize(
+    "case",
+    [c for c in SPECIAL if "f32" in c.dtypes and not c.label and c.shapes[-1] == (2, 3)],
+    ids=identify,
+)
+def test_special_values(case: Case, dtype: str) -> None:
+    """NaN, infinities, both zeros and subnormals, as NumPy and SciPy have them."""
+    edges = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e-40])
+    with np.errstate(all="ignore"):
+        if len(case.shapes) == 1:
+            arrays = [store(edges, dtype)]
+        else:
+            pairs = list(itertools.product(edges, edges))
+            arrays = [store([p[i] for p in pairs], dtype) for i in (0, 1)]
+        want = case.oracle(*[widen(array, dtype) for array in arrays])
+    out = result_dtype(case.out, dtype)
+    got = case.run(*[dn.tensor(array) for array in arrays]).to_numpy()
+    want = narrow(want, out)
+    ok = close(got, want, out, case.tolerance(dtype, out), 0.0)
+    rows = [[float(array.reshape(-1)[i]) for array in arrays] for i in np.flatnonzero(~ok)]
+    assert ok.all(), f"at {rows}: got {got[~ok]}, want {want[~ok]}"
+
+
+@pytest.mark.parametrize("dtype", SIGNED)
+def test_integers_wrap(dtype: str) -> None:
+    low, high = limits(dtype)
+    least = dn.tensor(store(np.array([low], dtype=object), dtype))
+    greatest = dn.tensor(store(np.array([high], dtype=object), dtype))
+    one = dn.tensor(store([1], dtype))
+    assert (greatest + one).to_list() == [low]
+    assert (-least).to_list() == [low]
+    assert abs(least).to_list() == [low]
+    assert dn.quotient(least, -one).to_list() == [low]
+    assert dn.remainder(least, -one).to_list() == [0]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_division_by_zero(dtype: str) -> None:
+    """Eager it raises; nothing traps, and tensors stay as they were."""
+    x = dn.tensor(store([1], dtype))
+    zero = dn.tensor(store([0], dtype))
+    for function in (dn.quotient, dn.remainder):
+        with pytest.raises(dn.OptionError, match="divisor"):
+            function(x, zero)
+    assert x.to_list() == [1]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_python_division_floors(dtype: str) -> None:
+    numbers = [(7.0, 2.0), (-7.0, 2.0), (7.0, -2.0), (-7.0, -2.0)]
+    x = dn.tensor(store([a for a, _ in numbers], dtype))
+    y = dn.tensor(store([b for _, b in numbers], dtype))
+    assert (x // y).to_list() == [a // b for a, b in numbers]
+    assert (x % y).to_list() == [a % b for a, b in numbers]
+
+
+@pytest.mark.parametrize("dtype", SIGNED[2:])
+def test_python_integer_division_floors(dtype: str) -> None:
+    numbers = [(7, 2), (-7, 2), (7, -2), (-7, -2), (6, 3), (-6, 3)]
+    x = dn.tensor(store([a for a, _ in numbers], dtype))
+    y = dn.tensor(store([b for _, b in numbers], dtype))
+    assert (x // y).to_list() == [a // b for a, b in numbers]
+    assert (x % y).to_list() == [a % b for a, b in numbers]
+    assert (x // y).dtype == dtype
+
+
+def test_shifts_beyond_the_width() -> None:
+    x = dn.tensor([-5, 5])
+    assert dn.left_shift(x, 40).to_list() == [0, 0]
+    assert dn.right_shift(x, 40).to_list() == [-1, 0]
+    with pytest.raises(dn.OptionError, match="negative"):
+        dn.left_shift(x, dn.tensor(-1))
+
+
+def test_zero_sized_axes() -> None:
+    empty = dn.broadcast(0.0, (2, 0, 3))
+    assert dn.exp(empty).shape == (2, 0, 3)
+    assert (empty + 1).shape == (2, 0, 3)
+    assert dn.sum(empty, axes=[1]).to_list() == [[0.0] * 3] * 2
+    assert dn.product(empty, axes=[1]).to_list() == [[1.0] * 3] * 2
+    assert dn.all(empty, axes=[1]).to_list() == [[1] * 3] * 2
+    assert dn.any(empty, axes=[1]).to_list() == [[0] * 3] * 2
+    assert dn.concatenate([empty, dn.broadcast(1.0, (2, 1, 3))], axis=1).shape == (2, 1, 3)
+    assert dn.dot(dn.broadcast(1.0, (2, 0)), dn.broadcast(1.0, (0, 3))).to_list() == [[0.0] * 3] * 2
+    for function in (dn.reduce_max, dn.reduce_min, dn.mean):
+        with pytest.raises(dn.ShapeError, match="no element"):
+            function(empty, axes=[1])
+    for function in (dn.argmax, dn.argmin):
+        with pytest.raises(dn.ShapeError, match="no element"):
+            function(empty, axis=1)
+
+
+def test_no_axes_reduce_nothing() -> None:
+    x = dn.tensor([[1, 2], [3, 4]], dtype="u8")
+    assert dn.sum(x, axes=[]).to_list() == [[1, 2], [3, 4]]
+    assert dn.sum(x, axes=[]).dtype == "u32"
+    assert dn.all(x, axes=[]).to_list() == [[1, 2], [3, 4]]
+
+
+def test_rank_ten() -> None:
+    x = dn.iota((1, 2, 1, 2, 1, 2, 1, 2, 1, 2))
+    want = np.arange(32).reshape(x.shape)
+    assert (dn.transpose(x).to_numpy() == want.T).all()
+    assert (dn.sum(x, axes=[1, 5, 9]).to_numpy() == want.sum((1, 5, 9))).all()
+    assert ((x + dn.transpose(x)).to_numpy() == want + want.T).all()
+
+
+def test_uint64_sums_are_signed() -> None:
+    assert dn.sum(dn.tensor(store([1, 2], "u64"))).dtype == "s64"
+    assert dn.mean(dn.tensor(store([1, 2], "s64"))).dtype == "f32"
