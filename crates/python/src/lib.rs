@@ -5,9 +5,11 @@ mod born;
 mod build;
 mod catalogue;
 mod containers;
+mod control;
 mod convert;
 mod dtype;
 mod error;
+mod generators;
 mod grad;
 mod index;
 mod jit;
@@ -37,5 +39,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     options::add(module)?;
     jit::add(module)?;
     grad::add(module)?;
+    control::add(module)?;
+    generators::add(module)?;
     catalogue::add(module)
 }

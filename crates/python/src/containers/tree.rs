@@ -78,6 +78,14 @@ impl Held {
         }
     }
 
+    fn clone_ref(&self, py: Python<'_>) -> Held {
+        match self {
+            Held::Value(object) => Held::Value(object.clone_ref(py)),
+            Held::Identity(object) => Held::Identity(object.clone_ref(py)),
+            Held::Function(object) => Held::Function(object.clone_ref(py)),
+        }
+    }
+
     /// Whether this is a function, whose environment counts too.
     pub(crate) fn is_function(&self) -> bool {
         match self {
@@ -335,6 +343,16 @@ impl Tree {
             }
         }
         Ok(())
+    }
+
+    /// The structure of a tuple of a leaf and this structure.
+    pub(crate) fn after_leaf(&self, py: Python<'_>) -> Tree {
+        let mut tree = Tree::default();
+        tree.node(Tag::Tuple, 2);
+        tree.node(Tag::Leaf, 0);
+        tree.words.extend(self.words.iter().copied());
+        tree.held.extend(self.held.iter().map(|held| held.clone_ref(py)));
+        tree
     }
 
     /// The text of every structure that was pushed one after the other.

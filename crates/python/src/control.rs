@@ -1,0 +1,347 @@
+//! Loops and branches over containers. The core traces their functions into regions; this module takes
+//! containers apart around it, and lets the exceptions of user functions through.
+
+use std::cell::RefCell;
+
+use defn_core::builder::{self, Arg, BuildControl, Clause, Ops, Thunk};
+use defn_core::{Error, ErrorKind, Name, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyList, PyTuple};
+
+use crate::born;
+use crate::containers::{self, Flat, Mode, Tree};
+use crate::convert;
+use crate::error::{Fallible, Fault, guard};
+use crate::jit::{interrupted, result_tensor, wrap};
+use crate::misuse::Misuse;
+use crate::ops;
+use crate::tensor::PyTensor;
+
+/// Carries what a user function raises past the core, which knows no Python.
+#[derive(Default)]
+pub(crate) struct Bridge {
+    fault: RefCell<Option<Fault>>,
+}
+
+impl Bridge {
+    /// Runs a function of the user's inside a call of the core's.
+    pub(crate) fn cross<T>(&self, body: impl FnOnce() -> Fallible<T>) -> defn_core::Result<T> {
+        match body() {
+            Ok(value) => Ok(value),
+            Err(Fault::Core(error)) => Err(error),
+            Err(fault) => {
+                self.fault.replace(Some(fault));
+                Err(interrupted())
+            }
+        }
+    }
+
+    /// The result of the core's call, or what the user's function raised.
+    pub(crate) fn land<T>(self, result: defn_core::Result<T>) -> Fallible<T> {
+        match (self.fault.into_inner(), result) {
+            (Some(fault), Err(_)) => Err(fault),
+            (_, result) => Ok(result?),
+        }
+    }
+}
+
+/// A container whose leaves are operands.
+pub(crate) struct Operands {
+    pub(crate) args: Vec<Arg<Tensor>>,
+    pub(crate) tree: Tree,
+}
+
+/// Takes a state or a result apart.
+pub(crate) fn operands(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Operands> {
+    let Flat { leaves, tree } = containers::flatten(op, Mode::State, value)?;
+    let args = leaves.iter().map(|leaf| convert::arg(op, leaf)).collect::<Fallible<_>>()?;
+    Ok(Operands { args, tree })
+}
+
+/// Takes a state apart into tensors.
+pub(crate) fn tensors(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<(Vec<Tensor>, Tree)> {
+    let Flat { leaves, tree } = containers::flatten(op, Mode::State, value)?;
+    let tensors = leaves.iter().map(|leaf| result_tensor(op, leaf)).collect::<Fallible<_>>()?;
+    Ok((tensors, tree))
+}
+
+/// A container of a structure with tensors as leaves.
+pub(crate) fn container<'py>(
+    py: Python<'py>,
+    tree: &Tree,
+    tensors: &[Tensor],
+) -> Fallible<Bound<'py, PyAny>> {
+    let mut leaves = wrap(py, tensors.iter().cloned())?.into_iter();
+    tree.unflatten(py, &mut leaves)
+}
+
+/// What a function gives in place of a state must have the state's structure.
+pub(crate) fn same_structure(
+    py: Python<'_>,
+    op: &'static str,
+    what: &str,
+    got: &Tree,
+    other: &str,
+    expected: &Tree,
+) -> Fallible<()> {
+    if got.equals(py, expected)? {
+        return Ok(());
+    }
+    let difference = got.difference(py, expected)?;
+    let (what, other) = (what.to_owned(), other.to_owned());
+    Err(Misuse::Structure { op, what, other, difference }.into())
+}
+
+/// Says where in the state a type changed; the core knows leaves by their number only.
+pub(crate) fn locate_state(py: Python<'_>, op: &'static str, error: Error, tree: &Tree) -> Fallible<Fault> {
+    let ErrorKind::LoopState { index, expected, got, hint, .. } = error.kind() else {
+        return Ok(error.into());
+    };
+    let place = match tree.places(py)?.get(*index) {
+        Some(place) if !place.is_empty() => place.clone(),
+        Some(_) | None => "the state".to_owned(),
+    };
+    let what = "the body's value";
+    let (got, expected) = (got.clone(), expected.clone());
+    Ok(Misuse::StateType { op, what, place, got, expected, hint }.into())
+}
+
+/// Runs a control function and forgets, outside of any trace, which tensors were made on the way.
+pub(crate) fn controlled<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
+    let result = guard(body);
+    born::forget();
+    result
+}
+
+/// Repeats a function on a state while another gives a value that is not zero.
+#[pyfunction]
+fn while_<'py>(
+    init: &Bound<'py, PyAny>,
+    cond: &Bound<'py, PyAny>,
+    body: &Bound<'py, PyAny>,
+) -> Fallible<Bound<'py, PyAny>> {
+    controlled(|| {
+        let py = init.py();
+        let (state, tree) = tensors("while_", init)?;
+        let bridge = Bridge::default();
+        let result = builder::while_(
+            &mut ops::builder(),
+            state,
+            None,
+            |_, state| {
+                bridge.cross(|| {
+                    let predicate = cond.call1((container(py, &tree, state)?,))?;
+                    convert::arg("while_", &predicate)
+                })
+            },
+            |_, state| {
+                bridge.cross(|| {
+                    let next = body.call1((container(py, &tree, state)?,))?;
+                    let next = operands("while_", &next)?;
+                    same_structure(py, "while_", "the body's value", &next.tree, "the state", &tree)?;
+                    Ok(next.args)
+                })
+            },
+        );
+        finish_loop(py, "while_", bridge, result, &tree)
+    })
+}
+
+/// The last state of a loop as a container.
+pub(crate) fn finish_loop<'py>(
+    py: Python<'py>,
+    op: &'static str,
+    bridge: Bridge,
+    result: defn_core::Result<Vec<Tensor>>,
+    tree: &Tree,
+) -> Fallible<Bound<'py, PyAny>> {
+    match bridge.land(result) {
+        Ok(state) => container(py, tree, &state),
+        Err(Fault::Core(error)) => Err(locate_state(py, op, error, tree)?),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// A branch: a function of nothing, or a value.
+fn branch_value<'py>(branch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if branch.is_callable() && !branch.is_instance_of::<PyTensor>() {
+        branch.call0()
+    } else {
+        Ok(branch.clone())
+    }
+}
+
+/// The truth of a predicate that is no tensor, and so is known now.
+fn known_predicate(op: &'static str, predicate: &Bound<'_, PyAny>) -> Fallible<Option<bool>> {
+    if predicate.is_instance_of::<PyTensor>() {
+        return Ok(None);
+    }
+    if predicate.is_instance_of::<PyBool>() || convert::number(predicate)?.is_some() {
+        return Ok(Some(predicate.is_truthy()?));
+    }
+    // An array is a tensor like any other; anything else is none.
+    convert::arg(op, predicate).map(|_| None)
+}
+
+fn choose<'py>(
+    py: Python<'py>,
+    op: &'static str,
+    clauses: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>,
+    otherwise: Bound<'py, PyAny>,
+) -> Fallible<Bound<'py, PyAny>> {
+    let mut open: Vec<(Tensor, Bound<'py, PyAny>)> = Vec::new();
+    let mut last = otherwise;
+    for (predicate, branch) in clauses {
+        match known_predicate(op, &predicate)? {
+            Some(false) => {}
+            Some(true) => {
+                // Nothing after it can run.
+                last = branch;
+                break;
+            }
+            None => open.push((convert::tensor(op, &predicate)?, branch)),
+        }
+    }
+    if open.is_empty() {
+        let (tensors, tree) = tensors(op, &branch_value(&last)?)?;
+        return container(py, &tree, &tensors);
+    }
+    let bridge = Bridge::default();
+    let first: RefCell<Option<Tree>> = RefCell::new(None);
+    let trace_branch = |position: usize, branch: &Bound<'py, PyAny>| {
+        bridge.cross(|| {
+            let found = operands(op, &branch_value(branch)?)?;
+            let known = first.take();
+            let Some(known) = known else {
+                first.replace(Some(found.tree));
+                return Ok(found.args);
+            };
+            let what = format!("branch {position}");
+            same_structure(py, op, &what, &found.tree, "branch 0", &known)?;
+            first.replace(Some(known));
+            Ok(found.args)
+        })
+    };
+    let count = open.len();
+    let trace_branch = &trace_branch;
+    let mut thunks: Vec<Clause<'_>> = Vec::with_capacity(count);
+    for (position, (predicate, branch)) in open.iter().enumerate() {
+        let thunk: Thunk<'_> = Box::new(move |_: &mut Ops| trace_branch(position, branch));
+        thunks.push((predicate.clone(), thunk));
+    }
+    let last = &last;
+    let otherwise: Thunk<'_> = Box::new(move |_: &mut Ops| trace_branch(count, last));
+    let result = builder::cond(&mut ops::builder(), thunks, otherwise);
+    let tree = first.take();
+    let results = bridge.land(result)?;
+    match tree {
+        Some(tree) => container(py, &tree, &results),
+        None => Err(Misuse::Internal { text: "a conditional without a branch".to_owned() }.into()),
+    }
+}
+
+/// Runs the function of the first predicate that is not zero, else the last.
+#[pyfunction]
+fn cond<'py>(clauses: &Bound<'py, PyAny>, otherwise: Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+    controlled(|| {
+        let mut pairs = Vec::new();
+        let required = "a sequence of (predicate, function)";
+        let Ok(entries) = clauses.try_iter() else {
+            return Err(convert::bad("cond", "the first argument", clauses, required)?);
+        };
+        for entry in entries {
+            let entry = entry?;
+            match entry.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() {
+                Ok(pair) => pairs.push(pair),
+                Err(_) => return Err(convert::bad("cond", "a clause", &entry, "(predicate, function)")?),
+            }
+        }
+        choose(clauses.py(), "cond", pairs, otherwise)
+    })
+}
+
+/// The two-way form; branches may be values.
+#[pyfunction]
+#[pyo3(signature = (pred, then, otherwise = None))]
+fn if_<'py>(
+    pred: Bound<'py, PyAny>,
+    then: Bound<'py, PyAny>,
+    otherwise: Option<Bound<'py, PyAny>>,
+) -> Fallible<Bound<'py, PyAny>> {
+    controlled(|| {
+        let py = pred.py();
+        let otherwise = match otherwise {
+            Some(otherwise) => otherwise,
+            None => 0i32.into_pyobject(py).map_err(PyErr::from)?.into_any(),
+        };
+        choose(py, "if_", vec![(pred, then)], otherwise)
+    })
+}
+
+/// Applies an op to every leaf of a container.
+fn map_leaves<'py>(
+    op: &'static str,
+    value: &Bound<'py, PyAny>,
+    apply: impl Fn(&mut Ops, Tensor) -> defn_core::Result<Tensor>,
+) -> Fallible<Bound<'py, PyAny>> {
+    controlled(|| {
+        let (tensors, tree) = tensors(op, value)?;
+        let mapped: Vec<Tensor> =
+            ops::with(|ops| tensors.into_iter().map(|tensor| apply(ops, tensor)).collect())?;
+        container(value.py(), &tree, &mapped)
+    })
+}
+
+/// A container through which no gradient flows.
+#[pyfunction]
+fn stop_grad<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+    map_leaves("stop_grad", value, |ops, tensor| ops.stop_grad(tensor))
+}
+
+/// A container under a name, where a graph may be cut.
+#[pyfunction]
+fn mark<'py>(value: &Bound<'py, PyAny>, name: &str) -> Fallible<Bound<'py, PyAny>> {
+    let name = Name::from(name);
+    map_leaves("mark", value, |ops, tensor| ops.mark(tensor, name.clone()))
+}
+
+/// A container with its own gradient rule.
+#[pyfunction]
+fn custom_grad<'py>(
+    value: &Bound<'py, PyAny>,
+    inputs: &Bound<'py, PyAny>,
+    fun: &Bound<'py, PyAny>,
+) -> Fallible<Bound<'py, PyAny>> {
+    controlled(|| {
+        let py = value.py();
+        let (values, tree) = tensors("custom_grad", value)?;
+        if !inputs.is_instance_of::<PyList>() && !inputs.is_instance_of::<PyTuple>() {
+            return Err(convert::bad("custom_grad", "inputs", inputs, "a list of tensors")?);
+        }
+        let (inputs, _) = tensors("custom_grad", inputs)?;
+        let bridge = Bridge::default();
+        let rule = |_: &mut Ops, cotangents: &[Tensor]| {
+            bridge.cross(|| {
+                let given = fun.call1((container(py, &tree, cotangents)?,))?;
+                if !given.is_instance_of::<PyList>() && !given.is_instance_of::<PyTuple>() {
+                    let got = given.repr()?.to_string();
+                    let (what, required) = ("the function", "a list with one cotangent for each input");
+                    return Err(Misuse::BadResult { op: "custom_grad", what, got, required }.into());
+                }
+                operands("custom_grad", &given).map(|found| found.args)
+            })
+        };
+        let result = builder::custom_grad(&mut ops::builder(), values, inputs, rule);
+        let results = bridge.land(result)?;
+        container(py, &tree, &results)
+    })
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(while_, module)?)?;
+    module.add_function(wrap_pyfunction!(cond, module)?)?;
+    module.add_function(wrap_pyfunction!(if_, module)?)?;
+    module.add_function(wrap_pyfunction!(stop_grad, module)?)?;
+    module.add_function(wrap_pyfunction!(mark, module)?)?;
+    module.add_function(wrap_pyfunction!(custom_grad, module)?)
+}
