@@ -48,8 +48,9 @@ struct Stack {
 /// The leaves that have to be kept, and the part of the body that computes them.
 fn rerun(plan: &LoopPlan) -> Result<(Vec<usize>, Region)> {
     let mut leaves = plan.taped.clone();
+    let body = region::silent(&plan.body)?;
     loop {
-        let step = region::with_results(&plan.body, &leaves)?;
+        let step = region::with_results(&body, &leaves)?;
         let used = region::used_inputs(&step);
         let more: Vec<usize> =
             (0..plan.variant.len()).filter(|leaf| used[*leaf] || leaves.contains(leaf)).collect();

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand};
-use defn_core::builder::{BuildControl, BuildCreate, BuildElementwise, Builder};
+use defn_core::builder::{BuildControl, BuildCreate, BuildElementwise, BuildReduce, Builder};
 use defn_core::grad::{value_and_grad, vjp};
 use defn_core::graph::{Graph, Value};
 use defn_core::op::{Block, Op, UnaryOp};
 use defn_core::region::Region;
-use defn_core::{DType, Result, Shape, TensorType};
+use defn_core::{Axes, DType, Number, Result, Shape, TensorType};
 use defn_cpu::cpu_backend;
 use smallvec::SmallVec;
 
@@ -274,6 +274,64 @@ fn gradients_of_windows_in_loops_stay_linear() {
     });
     let last = &values(&found[0])[n - 3..];
     assert_eq!(last, [0.25, 0.5, 1.0]);
+}
+
+#[test]
+fn leaves_have_names_and_any_dtype() {
+    let named = TensorType::new(DType::F64, Shape::named(&[2], &[Some("x")]).unwrap()).unwrap();
+    let (z, i) = (ty(DType::C128, &[]), ty(DType::S32, &[]));
+    for known in [Some(5), None] {
+        let state = [i.clone(), named.clone(), z.clone()];
+        let captures = [named.clone()];
+        let cond = closed(&state, &captures, |g, v| Ok(vec![g.less(v[0], 5)?]));
+        let body = closed(&state, &captures, |g, v| {
+            let product = g.multiply(v[1], v[3])?;
+            let x = g.sin(product)?;
+            let sum = g.sum(x, Axes::All, false)?;
+            let turned = g.multiply(v[2], Number::complex(0.6, 0.7))?;
+            Ok(vec![g.add(v[0], 1)?, x, g.add(turned, sum)?])
+        });
+        let program = region(&[named.clone(), named.clone()], |g, v| {
+            let zero = g.constant(DType::S32, 0)?;
+            let z = g.sum(v[0], Axes::All, false)?;
+            let z = g.as_type(z, DType::C128)?;
+            let found = g.emit_while(cond, body, known, &[zero, v[0], z], &[v[1]])?;
+            let length = g.abs(found[2])?;
+            let sum = g.sum(found[1], Axes::All, false)?;
+            Ok(vec![g.add(length, sum)?])
+        });
+        check_region(&format!("{known:?}"), &program, &[vec![0.7, -0.4], vec![1.2, 0.8]]);
+    }
+    // The gradient passes a state of integers: each trip doubles it.
+    for known in [Some(3), None] {
+        let state = [i.clone(), ty(DType::S64, &[2])];
+        let cond = closed(&state, &[], |g, v| Ok(vec![g.less(v[0], 3)?]));
+        let body = closed(&state, &[], |g, v| Ok(vec![g.add(v[0], 1)?, g.multiply(v[1], 2)?]));
+        let found = gradients(&[ty(DType::F64, &[2])], &[vec![1.5, 2.0]], |g, v| {
+            let (zero, whole) = (g.constant(DType::S32, 0)?, g.as_type(v[0], DType::S64)?);
+            Ok(g.emit_while(cond, body, known, &[zero, whole], &[])?[1])
+        });
+        assert_eq!((found[0].ty().to_string(), values(&found[0])), ("f32[2]".to_owned(), vec![8.0, 8.0]));
+    }
+}
+
+#[test]
+fn what_no_result_needs_is_not_differentiated() {
+    // 1 / x is infinite at 0, and its slope times a zero cotangent would be NaN.
+    for known in [Some(2), None] {
+        let (f, i) = (ty(DType::F64, &[]), ty(DType::S32, &[]));
+        let state = [i, f.clone(), f.clone()];
+        let cond = closed(&state, &[], |g, v| Ok(vec![g.less(v[0], 2)?]));
+        let body = closed(&state, &[], |g, v| {
+            let inverse = g.divide(1, v[1])?;
+            Ok(vec![g.add(v[0], 1)?, g.multiply(v[1], 3)?, inverse])
+        });
+        let found = gradients(&[f], &[vec![0.0]], |g, v| {
+            let zero = g.constant(DType::S32, 0)?;
+            Ok(g.emit_while(cond, body, known, &[zero, v[0], v[0]], &[])?[1])
+        });
+        assert_eq!(values(&found[0]), [9.0]);
+    }
 }
 
 /// Hooks have run forward; the reverse runs the body again without them.
