@@ -1,0 +1,28 @@
+//! One op at a time, element by element: tiny, in the cache, and in memory.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use defn_benches::{Case, compare, uniform};
+
+const SIZES: [usize; 3] = [8, 1 << 16, 1 << 24];
+
+fn add(c: &mut Criterion) {
+    for n in SIZES {
+        let (a, b) = (uniform(&[n]), uniform(&[n]));
+        // Two reads and one write.
+        let throughput = Throughput::Bytes(3 * 4 * n as u64);
+        let case = Case { group: "add/f32", size: n.to_string(), throughput };
+        compare(c, case, 0.0, || &a.tensor + &b.tensor, || &a.array + &b.array);
+    }
+}
+
+fn tanh(c: &mut Criterion) {
+    for n in SIZES {
+        let x = uniform(&[n]);
+        let case =
+            Case { group: "tanh/f32", size: n.to_string(), throughput: Throughput::Bytes(2 * 4 * n as u64) };
+        compare(c, case, 1e-6, || x.tensor.tanh(), || x.array.mapv(f32::tanh));
+    }
+}
+
+criterion_group!(elementwise, add, tanh);
+criterion_main!(elementwise);
