@@ -44,6 +44,8 @@ pub(crate) trait Element:
 {
     /// The dtype whose elements lie in memory as this type.
     const DTYPE: DType;
+    /// Whether smaller floats are computed in this type.
+    const CARRIES_SMALL: bool = false;
     /// Zero.
     const ZERO: Self;
     /// One.
@@ -179,6 +181,7 @@ macro_rules! float {
     ($ty:ty = $dtype:ident, $fit:expr, $encode:expr) => {
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
+            const CARRIES_SMALL: bool = size_of::<$ty>() == 4;
             const ZERO: $ty = 0.0;
             const ONE: $ty = 1.0;
 

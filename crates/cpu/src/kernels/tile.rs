@@ -172,7 +172,8 @@ impl<'a> Source<'a> {
     }
 
     fn cast<S: Plain, C: Element + CastFrom<S>>(&self, odd: bool, start: usize, out: &mut [MaybeUninit<C>]) {
-        if odd {
+        // A constant condition: the other types need no second copy of every loop.
+        if C::CARRIES_SMALL && odd {
             self.gather::<S, C>(start, out, C::cast_odd);
         } else {
             self.gather::<S, C>(start, out, C::cast_from);
