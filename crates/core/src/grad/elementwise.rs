@@ -224,7 +224,7 @@ pub(super) fn binary(site: &mut Site<'_>, op: BinaryOp, g: Value) -> Result<Vjp>
             (left, right)
         }
         BinaryOp::Quotient => {
-            let hint = "it has jumps; use divide, or cut the gradient with stop_grad or custom_grad";
+            let hint = "use divide, or cut the gradient with stop_grad or custom_grad";
             return Ok(Vjp::Refused { hint });
         }
         BinaryOp::Remainder => {

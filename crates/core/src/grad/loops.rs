@@ -70,7 +70,7 @@ enum Kept {
     /// For each leaf in `taped`, its value before each trip.
     Tapes { tapes: Vec<Value>, length: usize },
     /// Some states, from which the others are computed again.
-    Checkpoints(checkpoint::Kept),
+    Checkpoints(Box<checkpoint::Kept>),
 }
 
 impl LoopPlan {
@@ -195,7 +195,7 @@ pub(super) fn forward(graph: &mut Graph, plan: LoopPlan, operands: Values) -> Re
         }
         None => {
             let (finals, kept) = checkpoint::forward(graph, &plan, &leaves, &constants)?;
-            (finals, Kept::Checkpoints(kept))
+            (finals, Kept::Checkpoints(Box::new(kept)))
         }
     };
     let mut outputs: Values = operands[..plan.state].into();

@@ -131,9 +131,9 @@ pub(super) fn trips(state: usize, step: &[Inputs]) -> Vec<Inputs> {
     loop {
         let before = sets.clone();
         for set in &mut sets {
-            for leaf in 0..state {
+            for (leaf, before) in step[..state].iter().enumerate() {
                 if set.has(leaf) {
-                    set.extend(&step[leaf]);
+                    set.extend(before);
                 }
             }
         }

@@ -131,9 +131,9 @@ pub(super) fn replay(
     wanted: Option<(&[bool], &[bool])>,
 ) -> Result<Replayed> {
     let source = region.graph();
-    let is_loop = |op: &Op| if let Op::While(_) = op { true } else { false };
-    let has_loop = source.nodes().iter().any(|node| is_loop(&node.op));
-    let wanted = wanted.filter(|_| has_loop).map(|(inputs, results)| {
+    // Only loops ask, and only they and their kin have regions.
+    let may_loop = source.nodes().iter().any(|node| !node.op.regions().is_empty());
+    let wanted = wanted.filter(|_| may_loop).map(|(inputs, results)| {
         let is_wanted = |op: &Op| if let Op::Parameter { index, .. } = op { inputs[*index] } else { false };
         let nodes = (0..source.len()).filter(|&node| is_wanted(&source.nodes()[node].op));
         let wrt: Vec<Value> = nodes.map(|node| Value { node: node as u32, output: 0 }).collect();
