@@ -27,7 +27,7 @@ fn same_signature(old: &Region, new: &Region) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
     fn text_parses_back_to_an_equal_region(region in regions()) {

@@ -1,0 +1,95 @@
+//! Simplified programs give what the programs themselves give, on random graphs.
+
+#[path = "../../core/tests/common/mod.rs"]
+mod graphs;
+
+use std::sync::Arc;
+
+use defn_core::backend::{Backend, Buffer, HostMemory, NoHooks, Operand};
+use defn_core::evaluator::run_op;
+use defn_core::op::Op;
+use defn_core::region::Region;
+use defn_core::{DType, Number, Result, Scalar, TensorType, pass};
+use defn_cpu::cpu_backend;
+use proptest::prelude::*;
+use smallvec::SmallVec;
+
+type Elements = Vec<Scalar>;
+
+/// Runs a program op by op as it is written. Inside regions the evaluator does as it always does.
+fn run(backend: &Arc<dyn Backend>, region: &Region) -> Result<Vec<Elements>> {
+    let mut values: Vec<SmallVec<[Arc<dyn Buffer>; 1]>> = Vec::new();
+    for node in region.graph().nodes() {
+        let buffers = if let Op::Parameter { index, ty } = &node.op {
+            SmallVec::from_elem(input(backend, *index, ty)?, 1)
+        } else {
+            let operands = node.inputs.iter().map(|&value| Operand {
+                ty: region.graph().ty(value).clone(),
+                buffer: values[value.node as usize][value.output as usize].clone(),
+            });
+            run_op(backend, &node.op, operands.collect(), &node.outputs, &NoHooks)?
+        };
+        values.push(buffers);
+    }
+    region
+        .results()
+        .iter()
+        .map(|&value| elements(&values[value.node as usize][value.output as usize], region.graph().ty(value)))
+        .collect()
+}
+
+/// Some elements for an input, different for each position.
+fn input(backend: &Arc<dyn Backend>, index: usize, ty: &TensorType) -> Result<Arc<dyn Buffer>> {
+    let element = |position: usize| {
+        let number = (7 * position + 3 * index) % 5;
+        Scalar::new(ty.dtype, Number::Int(number as i128)).unwrap().to_bytes()
+    };
+    let bytes: Vec<u8> = (0..ty.size()).flat_map(element).collect();
+    backend.from_host(ty, HostMemory::new(Arc::new(bytes)))
+}
+
+fn elements(buffer: &Arc<dyn Buffer>, ty: &TensorType) -> Result<Elements> {
+    let mut bytes = vec![0; ty.byte_size()];
+    buffer.read(&mut bytes)?;
+    Ok(bytes.chunks(ty.dtype.storage_bytes()).map(|bytes| Scalar::from_bytes(ty.dtype, bytes)).collect())
+}
+
+/// Equal but for the sign of zero, which `x + 0` loses.
+fn agree(a: Scalar, b: Scalar) -> bool {
+    let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
+    match (a.value(), b.value()) {
+        (Number::Float(a), Number::Float(b)) => same(a, b),
+        (Number::Complex(a), Number::Complex(b)) => same(a.re, b.re) && same(a.im, b.im),
+        (a, b) => a == b,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn simplified_programs_give_the_same(region in graphs::regions()) {
+        // Random loops do not end.
+        prop_assume!(!region.to_text().contains(" = while "));
+        let backend = cpu_backend();
+        let simple = pass::simplify(&region, &backend).unwrap();
+        // What a program does not need may fail, too.
+        let Ok(want) = run(&backend, &pass::dce(&region).unwrap()) else { return Ok(()) };
+        let got = run(&backend, &simple).map_err(|error| TestCaseError::fail(error.to_string()))?;
+        for (want, got) in want.iter().zip(&got) {
+            let same = want.len() == got.len() && want.iter().zip(got).all(|(&a, &b)| agree(a, b));
+            prop_assert!(same, "{want:?}\n{got:?}\n{}\n{}", region.to_text(), simple.to_text());
+        }
+    }
+}
+
+#[test]
+fn inputs_have_elements_of_every_type() {
+    let backend = cpu_backend();
+    for &dtype in DType::ALL {
+        let ty = TensorType::new(dtype, defn_core::Shape::new(&[5])).unwrap();
+        let read = elements(&input(&backend, 0, &ty).unwrap(), &ty).unwrap();
+        assert_eq!(read[0], Scalar::zero(dtype));
+        assert_ne!(read[1], read[0]);
+    }
+}
