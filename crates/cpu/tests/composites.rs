@@ -5,7 +5,8 @@ mod common;
 use common::{edges, scalar, tensor, vector};
 use defn_core::backend::Operand;
 use defn_core::builder::{
-    Arg, BuildCreate, BuildElementwise, BuildReduce, BuildShape, Cut, Ops, PadMode, Source, Start,
+    Arg, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape, Cut, Ops, PadMode, Source,
+    Start, cond, custom_grad, while_,
 };
 use defn_core::scalar::wrap;
 use defn_core::{Axes, DType, ErrorKind, Number, Result, Scalar, Shape, Tensor};
@@ -407,4 +408,122 @@ fn an_integer_divided_by_zero_is_an_error() {
     let x = given(vector(DType::S32, &[1, 2]));
     let error: Result<Tensor> = ops().floor_divide(&x, 0);
     assert!(matches!(error.unwrap_err().kind(), ErrorKind::DivisionByZero { .. }));
+}
+
+/// `np.matmul` of operands that count up, by loops.
+fn product(a: &[usize], b: &[usize]) -> (Vec<usize>, Vec<f64>) {
+    let lead = |x: &[usize]| x[..x.len() - 2].to_vec();
+    let (lead_a, lead_b) = (Shape::new(&lead(a)), Shape::new(&lead(b)));
+    let lead = lead_a.broadcast_with("test", &lead_b).unwrap();
+    let (rows, inner, columns) = (a[a.len() - 2], a[a.len() - 1], b[b.len() - 1]);
+    let mut out = Vec::new();
+    for batch in 0..lead.size() {
+        // Where a batch begins in an operand: its own leading sizes, aligned at the end, 1 repeating.
+        let offset = |x: &[usize]| {
+            let (mut rest, mut step, mut at) = (batch, 1, 0);
+            for back in 0..lead.rank() {
+                let size = lead.sizes()[lead.rank() - 1 - back];
+                let own = (x.len() - 2).checked_sub(back + 1).map_or(1, |axis| x[axis]);
+                at += if own == 1 { 0 } else { rest % size * step };
+                (rest, step) = (rest / size, step * own);
+            }
+            at * x[x.len() - 2] * x[x.len() - 1]
+        };
+        let (first, second) = (offset(a), offset(b));
+        for row in 0..rows {
+            for column in 0..columns {
+                let terms =
+                    (0..inner).map(|i| ((first + row * inner + i) * (second + i * columns + column)) as f64);
+                out.push(terms.sum());
+            }
+        }
+    }
+    let mut sizes = lead.sizes().to_vec();
+    sizes.extend([rows, columns]);
+    (sizes, out)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Batched products against loops, leading axes broadcasting.
+    #[test]
+    fn matmul_agrees_with_loops(
+        lead in proptest::collection::vec(1usize..4, 0..3),
+        ones in proptest::collection::vec((any::<bool>(), any::<bool>()), 3),
+        cut in (0usize..3, 0usize..3),
+        (rows, inner, columns) in (1usize..4, 0usize..4, 1usize..4),
+    ) {
+        let operand = |pick: fn(&(bool, bool)) -> bool, cut: usize, last: [usize; 2]| -> Vec<usize> {
+            let lead = lead.iter().zip(&ones).map(|(&size, one)| if pick(one) { 1 } else { size });
+            lead.skip(cut).chain(last).collect()
+        };
+        let a = operand(|one| one.0, cut.0, [rows, inner]);
+        let b = operand(|one| one.1, cut.1, [inner, columns]);
+        let (sizes, expected) = product(&a, &b);
+        let got = ops().matmul(counted(DType::F64, &a), counted(DType::F64, &b)).unwrap();
+        prop_assert_eq!(got.ty().shape.sizes(), &sizes[..]);
+        prop_assert_eq!(floats(&got), expected);
+    }
+}
+
+#[test]
+fn products_of_vectors() {
+    let mut ops = ops();
+    let (x, y) = (counted(DType::F32, &[3]), given(vector(DType::F32, &[1.0, 2.0, 3.0])));
+    assert_eq!(floats(&ops.dot(&x, &y).unwrap()), [8.0]);
+    assert_eq!(floats(&ops.matmul(&x, &y).unwrap()), [8.0]);
+    assert_eq!(floats(&ops.dot(&x, 2).unwrap()), [0.0, 2.0, 4.0]);
+    assert_eq!(floats(&ops.outer(&x, &y).unwrap()), [0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 2.0, 4.0, 6.0]);
+    let columns = counted(DType::F32, &[2, 3, 2]);
+    assert_eq!(floats(&ops.matmul(&x, &columns).unwrap()), [10.0, 13.0, 28.0, 31.0]);
+    let i = given(tensor(DType::C64, &[1], &[Scalar::new(DType::C64, Number::complex(0.0, 1.0)).unwrap()]));
+    let square = elements(&ops.outer(&i, &i).unwrap());
+    assert_eq!(square[0].value(), Number::complex(1.0, 0.0));
+}
+
+#[test]
+fn covariances_are_those_of_the_definition() {
+    let mut ops = ops();
+    let x = [1.0, 2.0, 3.0, 6.0, 5.0, 4.0].map(|x| Scalar::new(DType::F64, x).unwrap());
+    let x = given(tensor(DType::F64, &[3, 2], &x));
+    // Deviations (-2, -2), (0, 2) and (2, 0).
+    assert_eq!(floats(&ops.covariance(&x, None, 1).unwrap()), [4.0, 2.0, 2.0, 4.0]);
+    let mean = given(vector(DType::F64, &[1.0, 2.0]));
+    assert_eq!(floats(&ops.covariance(&x, Some(Arg::Value(mean)), 1).unwrap()), [10.0, 8.0, 8.0, 10.0]);
+}
+
+#[test]
+fn conditionals_and_loops_run_at_once_outside_of_a_trace() {
+    let mut ops = ops();
+    let x = given(vector(DType::F32, &[1.0, 2.0]));
+    let choose = |ops: &mut Ops, predicate: i32| {
+        let predicate = given(scalar(DType::U8, predicate));
+        let (x, y) = (x.clone(), x.clone());
+        let results = cond(
+            ops,
+            vec![(predicate, Box::new(move |ops: &mut Ops| Ok(vec![ops.negate(&x)?.into()])))],
+            Box::new(move |ops: &mut Ops| Ok(vec![ops.sum(&y, Axes::All, false)?.into()])),
+        );
+        floats(&results.unwrap()[0])
+    };
+    assert_eq!(choose(&mut ops, 1), [-1.0, -2.0]);
+    assert_eq!(choose(&mut ops, 0), [3.0, 3.0]);
+
+    // Captures of the loop are the tensor and the limit.
+    let limit = given(scalar(DType::S32, 5));
+    let state = vec![given(scalar(DType::S32, 0)), counted(DType::F32, &[2])];
+    let last = while_(
+        &mut ops,
+        state,
+        None,
+        |ops, s| Ok(ops.less(&s[0], &limit)?.into()),
+        |ops, s| Ok(vec![ops.add(&s[0], 1)?.into(), ops.add(&s[1], &x)?.into()]),
+    )
+    .unwrap();
+    assert_eq!((integers(&last[0]), floats(&last[1])), (vec![5], vec![5.0, 11.0]));
+
+    let values =
+        custom_grad(&mut ops, vec![x.clone()], vec![x.clone()], |_, g| Ok(vec![g[0].clone().into()]));
+    assert_eq!(floats(&values.unwrap()[0]), [1.0, 2.0]);
 }

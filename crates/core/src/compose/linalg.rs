@@ -54,9 +54,6 @@ pub fn matmul<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
             return Err(ErrorKind::Rank { op: "matmul", got, required }.into());
         }
     }
-    if left.rank() <= 2 && right.rank() <= 2 {
-        return dot(b, x.into(), y.into());
-    }
     if right.rank() <= 2 {
         // Without a batch on the right every row of the left is multiplied alike.
         return dot(b, x.into(), y.into());
@@ -79,6 +76,5 @@ fn leading(shape: &Shape) -> Shape {
 fn batched<B: Builder>(b: &mut B, x: &B::V, shape: &Shape, lead: &Shape, batch: &Shape) -> Result<B::V> {
     let last = shape.entries().skip(lead.rank());
     let target = Shape::from_axes(batch.entries().chain(last));
-    // Broadcasting keeps the result's own names on the batch; the right operand's go with the left's.
     b.broadcast(x, target, Axes::All)
 }
