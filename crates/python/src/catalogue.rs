@@ -36,8 +36,8 @@ fn verify_graphs(on: bool) {
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(op_names, module)?)?;
     module.add_function(wrap_pyfunction!(verify_graphs, module)?)?;
+    module.add_function(wrap_pyfunction!(op_names, module)?)?;
     module.add_function(wrap_pyfunction!(unary_names, module)?)?;
     module.add_function(wrap_pyfunction!(binary_names, module)?)?;
     module.add_function(wrap_pyfunction!(reduce_names, module)?)

@@ -97,10 +97,13 @@ pub(crate) fn locate_state(py: Python<'_>, op: &'static str, error: Error, tree:
     let ErrorKind::LoopState { index, expected, got, hint, .. } = error.kind() else {
         return Ok(error.into());
     };
-    let place = match tree.places(py)?.get(*index) {
-        Some(place) if !place.is_empty() => place.clone(),
-        Some(_) | None => "the state".to_owned(),
+    let place = tree.places(py)?.get(*index).cloned().unwrap_or_default();
+    // The state of `for_` and `scan` stands behind a counter that the user does not see.
+    let place = match op {
+        "while_" => place.as_str(),
+        _ => place.strip_prefix("[1]").unwrap_or_default(),
     };
+    let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
     let what = "the body's value";
     let (got, expected) = (got.clone(), expected.clone());
     Ok(Misuse::StateType { op, what, place, got, expected, hint }.into())
@@ -324,7 +327,7 @@ fn custom_grad<'py>(
             bridge.cross(|| {
                 let given = fun.call1((container(py, &tree, cotangents)?,))?;
                 if !given.is_instance_of::<PyList>() && !given.is_instance_of::<PyTuple>() {
-                    let got = given.repr()?.to_string();
+                    let got = convert::describe(&given)?;
                     let (what, required) = ("the function", "a list with one cotangent for each input");
                     return Err(Misuse::BadResult { op: "custom_grad", what, got, required }.into());
                 }

@@ -189,7 +189,7 @@ pub(crate) fn integers(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<V
         } else {
             ""
         };
-        Ok(Misuse::BadShape { op, got: what.repr()?.to_string(), hint }.into())
+        Ok(Misuse::BadShape { op, got: describe(what)?, hint }.into())
     };
     if value.is_instance_of::<PyTensor>() || value.is_instance_of::<PyString>() {
         return Err(refuse(value)?);
@@ -227,5 +227,19 @@ pub(crate) fn bad(
     required: &str,
 ) -> Fallible<crate::error::Fault> {
     let (op, what, required) = (op.to_owned(), what.to_owned(), required.to_owned());
-    Ok(Misuse::BadArgument { op, what, got: got.repr()?.to_string(), required }.into())
+    Ok(Misuse::BadArgument { op, what, got: describe(got)?, required }.into())
+}
+
+/// An object inside a sentence: a tensor by its type, anything else as it prints, on one line and cut short.
+pub(crate) fn describe(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    const LIMIT: usize = 80;
+    if let Ok(tensor) = value.cast::<PyTensor>() {
+        return Ok(format!("the tensor {}", tensor.get().tensor.ty()));
+    }
+    let text = value.repr()?.to_string();
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.chars().count() <= LIMIT {
+        return Ok(line);
+    }
+    Ok(line.chars().take(LIMIT - 3).chain("...".chars()).collect())
 }

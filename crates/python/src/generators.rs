@@ -203,7 +203,7 @@ fn scan<'py>(
         let step = |state: &[Tensor], trip: &Tensor| -> Fallible<(Operands, Operands)> {
             let result = body.call1((container(py, &tree, state)?, over.item(py, trip)?))?;
             let Ok((next, out)) = result.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() else {
-                let got = result.repr()?.to_string();
+                let got = convert::describe(&result)?;
                 let (what, required) = ("the body", "a tuple (state, output)");
                 return Err(Misuse::BadResult { op: "scan", what, got, required }.into());
             };

@@ -182,7 +182,7 @@ fn dynamic<'py>(ty: &TensorType, index: &Tensor) -> Fallible<Pick<'py>> {
 }
 
 fn bad(ty: &TensorType, item: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
-    Ok(Misuse::BadIndex { index: item.repr()?.to_string(), got: ty.clone() }.into())
+    Ok(Misuse::BadIndex { index: convert::describe(item)?, got: ty.clone() }.into())
 }
 
 fn step(ty: &TensorType, axis: usize, pick: Pick<'_>) -> Fallible<Step> {

@@ -97,7 +97,7 @@ pub(crate) enum Misuse {
     #[error("{op}: {what} and {other} differ in structure: {difference}")]
     Structure { op: &'static str, what: String, other: String, difference: String },
     #[error(
-        "{op}: {what} is {got} at {place} and was {expected} before; dtype, shape and names must stay the same{hint}"
+        "{op}: {what} is {got}{place} and was {expected} before; dtype, shape and names must stay the same{hint}"
     )]
     StateType {
         op: &'static str,

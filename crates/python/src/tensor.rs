@@ -8,7 +8,7 @@ use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::array;
 use crate::build;
@@ -173,6 +173,24 @@ impl PyTensor {
                 Some(_) | None => Ok(view),
             }
         })
+    }
+
+    /// The elements for other libraries, by NumPy's means; read-only.
+    #[pyo3(signature = (**options))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            let view = array::view(py, self.ty(), self.tensor.host_bytes("__dlpack__")?)?;
+            Ok(view.call_method("__dlpack__", (), options)?)
+        })
+    }
+
+    /// The host, as DLPack numbers devices.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        (1, 0)
     }
 
     /// The elements as nested lists.

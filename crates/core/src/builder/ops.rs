@@ -102,6 +102,8 @@ fn pick_backend(
     for backend in tensors.iter().filter_map(Tensor::backend) {
         match &picked {
             None => picked = Some(backend),
+            // Most operands are on the one backend there is, which needs no look at places.
+            Some(found) if Arc::ptr_eq(found, &backend) => {}
             Some(found) if found.is_same_place(&*backend) || backend.is_same_place(&**default) => {}
             Some(found) if found.is_same_place(&**default) => picked = Some(backend),
             Some(found) => {

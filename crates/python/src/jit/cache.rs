@@ -89,7 +89,6 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(
-        _py: Python<'_>,
         key: Key<'_>,
         leaves: &Leaves<'_>,
         arguments: Tree,

@@ -43,6 +43,15 @@ pub(crate) enum Kind {
     Gradient(Gradient),
 }
 
+impl Kind {
+    fn has_transform(&self) -> bool {
+        match self {
+            Kind::Plain => false,
+            Kind::Gradient(gradient) => gradient.transform.is_some(),
+        }
+    }
+}
+
 /// What a call does while another definition is traced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Conflict {
@@ -96,7 +105,7 @@ impl Jitted {
         let signature = Signature::new(fun, marked)?;
         Ok(Jitted {
             shared: Shared::of(fun, &kind, marked)?,
-            closes: closes(fun)? || matches!(kind, Kind::Gradient(_)),
+            closes: closes(fun)? || kind.has_transform(),
             fun: fun.clone().unbind(),
             kind,
             conflict,
@@ -167,7 +176,7 @@ impl Jitted {
         *self.explanation.lock().unwrap_or_else(PoisonError::into_inner) = why;
         self.misses.fetch_add(1, Ordering::Relaxed);
         let Flat { leaves, tree } = flat;
-        let entry = self.shared.insert(Entry::new(py, key, &leaves, tree, program)?);
+        let entry = self.shared.insert(Entry::new(key, &leaves, tree, program)?);
         let mut borrowed = Borrowed::default();
         let captures = entry.program.read_captures(fun, entry.arguments(), &mut borrowed)?;
         match captures {

@@ -28,6 +28,12 @@ use crate::tensor::PyTensor;
 /// Runs that took longer than this give up the interpreter lock.
 const RELEASE_NANOS: u64 = 30_000;
 
+/// The first runs are timed, and then one of so many.
+const TIMED_RUNS: u64 = 16;
+
+/// So many polls pass before a run looks at the clock.
+const FIRST_POLLS: u32 = 16;
+
 /// How often a run looks for signals.
 const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 
@@ -53,7 +59,10 @@ pub(super) struct Program {
     pub(super) captures: Vec<Capture>,
     outputs: Vec<Output>,
     tree: Tree,
-    /// What the latest run took.
+    /// Whether nothing is computed: the results are arguments, and there are no effects.
+    is_trivial: bool,
+    runs: AtomicU64,
+    /// What the latest timed run took.
     nanos: AtomicU64,
 }
 
@@ -132,8 +141,17 @@ impl Program {
             .map(|capture| locate(source, &flat.tree, capture))
             .collect::<Fallible<Vec<_>>>()?;
         let region = Arc::new(closed.region);
+        let is_trivial = results.is_empty() && !region.has_effects();
         let executable = py.detach(|| compiler.compile(region))?;
-        Ok(Program { executable, captures, outputs, tree, nanos: AtomicU64::new(u64::MAX) })
+        Ok(Program {
+            executable,
+            captures,
+            outputs,
+            tree,
+            is_trivial,
+            runs: AtomicU64::new(0),
+            nanos: AtomicU64::new(u64::MAX),
+        })
     }
 
     /// The values of the captures, where they are there and of the types that were compiled.
@@ -207,10 +225,15 @@ impl Program {
     }
 
     fn execute(&self, py: Python<'_>, tensors: Vec<Tensor>) -> Fallible<Vec<Tensor>> {
+        if self.is_trivial {
+            return Ok(Vec::new());
+        }
         let backend = place::default();
-        let start = Instant::now();
+        // Reading the clock costs as much as a small op, so that only some runs are timed.
+        let runs = self.runs.fetch_add(1, Ordering::Relaxed);
+        let start = (runs < TIMED_RUNS || runs % TIMED_RUNS == 0).then(Instant::now);
         let run = || {
-            let signals = Signals::new(start);
+            let signals = Signals::default();
             let results = self.executable.run(&backend, tensors, &signals);
             (results, signals.raised.into_inner())
         };
@@ -219,8 +242,10 @@ impl Program {
         if let Some(raised) = raised {
             return Err(Fault::Python(raised));
         }
-        let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.nanos.store(nanos, Ordering::Relaxed);
+        if let Some(start) = start {
+            let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.nanos.store(nanos, Ordering::Relaxed);
+        }
         Ok(results?)
     }
 
@@ -276,15 +301,11 @@ pub(crate) fn function_name(fun: &Bound<'_, PyAny>) -> String {
 }
 
 /// Looks for signals while a program runs, so that Ctrl-C ends it.
+#[derive(Default)]
 struct Signals {
-    last: Cell<Instant>,
+    polls: Cell<u32>,
+    last: Cell<Option<Instant>>,
     raised: RefCell<Option<PyErr>>,
-}
-
-impl Signals {
-    fn new(start: Instant) -> Signals {
-        Signals { last: Cell::new(start), raised: RefCell::new(None) }
-    }
 }
 
 impl Hooks for Signals {
@@ -293,11 +314,21 @@ impl Hooks for Signals {
     }
 
     fn poll(&self) -> defn_core::Result<()> {
-        let now = Instant::now();
-        if now.duration_since(self.last.get()) < SIGNAL_PERIOD {
+        let polls = self.polls.get();
+        self.polls.set(polls.wrapping_add(1));
+        // Short programs end before the clock is worth a look.
+        if polls < FIRST_POLLS {
             return Ok(());
         }
-        self.last.set(now);
+        let now = Instant::now();
+        let last = self.last.get();
+        if last.is_some_and(|last| now.duration_since(last) < SIGNAL_PERIOD) {
+            return Ok(());
+        }
+        self.last.set(Some(now));
+        if last.is_none() {
+            return Ok(());
+        }
         match Python::attach(|py| py.check_signals()) {
             Ok(()) => Ok(()),
             Err(error) => {
