@@ -6,6 +6,7 @@ With `--check` nothing is written; the status says whether the file is as it sho
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -34,9 +35,11 @@ def public(module: ModuleType) -> list[str]:
 def signature(value: object) -> str:
     """The parameters, as they are written; nothing where the extension does not tell."""
     try:
-        return str(inspect.signature(value)).replace("'", "")  # type: ignore[arg-type]
+        written = str(inspect.signature(value)).replace("'", "")  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return "(...)" if inspect.isroutine(value) else ""
+    # Where unknown options are refused by name is no parameter.
+    return re.sub(r"(, )?\*\*unknown: Never", "", written).replace("(*, )", "()")
 
 
 def entry(name: str, value: object) -> str:
