@@ -105,6 +105,7 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// When there is no memory for it.
+    #[expect(clippy::wrong_self_convention, reason = "the backend is where the bytes go")]
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>>;
 
     /// Runs one op without regions: every op but `Parameter`, `Cond`, `While`, `CustomGrad`, `Hook` and a

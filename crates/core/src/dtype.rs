@@ -191,10 +191,13 @@ impl DType {
         match (low.kind(), high.kind()) {
             (Kind::Unsigned, Kind::Signed) => DType::signed((2 * low.bits()).min(64).max(high.bits())),
             (Kind::Float, Kind::Float) => merge_floats(low, high),
-            (Kind::Float, Kind::Complex) => match low {
-                DType::F64 => DType::C128,
-                _ => high,
-            },
+            (Kind::Float, Kind::Complex) => {
+                if low == DType::F64 {
+                    DType::C128
+                } else {
+                    high
+                }
+            }
             (Kind::Unsigned | Kind::Signed | Kind::Complex, _) | (Kind::Float, _) => {
                 if low.kind() == high.kind() && low.bits() > high.bits() { low } else { high }
             }
@@ -253,6 +256,7 @@ impl DType {
 }
 
 /// The float rule: bf16 gives way to every other, f8_e4m3fn to every other but that bf16 wins over it.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the caller passes floats")]
 fn merge_floats(a: DType, b: DType) -> DType {
     let rank = |dtype: DType| match dtype {
         DType::F8E4M3FN => 0,

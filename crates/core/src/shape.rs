@@ -303,7 +303,7 @@ impl Shape {
         let rank = self.rank().max(other.rank());
         let mut sizes = Sizes::with_capacity(rank);
         for back in (0..rank).rev() {
-            let (a, b) = (self.from_end(back), other.from_end(back));
+            let (a, b) = (self.size_from_end(back), other.size_from_end(back));
             sizes.push(match (a, b) {
                 (a, b) if a == b => a,
                 (1, b) => b,
@@ -334,7 +334,7 @@ impl Shape {
     }
 
     /// The size `back` axes before the last; 1 where there is none.
-    fn from_end(&self, back: usize) -> usize {
+    fn size_from_end(&self, back: usize) -> usize {
         if back < self.rank() { self.sizes[self.rank() - 1 - back] } else { 1 }
     }
 

@@ -144,7 +144,11 @@ impl Run<'_> {
                         .run(&node.op, operands, &node.outputs)
                         .map_err(|e| blame(e, node).with_operands(node.inputs.iter().map(|&v| graph.ty(v))))?
                 }
-                step => {
+                step @ (Step::Pass { .. }
+                | Step::Hook { .. }
+                | Step::Default(_)
+                | Step::Cond { .. }
+                | Step::While { .. }) => {
                     let operands = (0..node.inputs.len()).map(|input| take(&mut slots, input)).collect();
                     self.control(&node.op, step, operands).map_err(|e| blame(e, node))?
                 }

@@ -156,9 +156,11 @@ fn branches_share_one_list_of_captures() {
         let node = graph.node(branch.results()[0]);
         node.inputs
             .iter()
-            .map(|&input| match &graph.node(input).op {
-                Op::Parameter { index, .. } => *index,
-                other => panic!("{other:?} is no parameter"),
+            .map(|&input| {
+                let Op::Parameter { index, .. } = &graph.node(input).op else {
+                    panic!("{:?} is no parameter", graph.node(input).op)
+                };
+                *index
             })
             .collect::<Vec<_>>()
     };

@@ -235,6 +235,7 @@ fn arguments_convert_from_what_users_write() {
     let mut graph = Graph::new();
     let x = graph.parameter(0, TensorType::scalar(DType::F32));
     let by_value = graph.add(x, 1.5).unwrap();
+    #[expect(clippy::needless_borrows_for_generic_args, reason = "the reference is what is tested")]
     let by_reference = graph.add(&x, Arg::Number(Number::Float(1.5))).unwrap();
     assert_eq!(graph.ty(by_value), graph.ty(by_reference));
 }
