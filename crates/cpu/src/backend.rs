@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand};
 use defn_core::op::{Block, Op};
-use defn_core::{ErrorKind, Result, TensorType, form};
+use defn_core::{DType, ErrorKind, Kind, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
@@ -34,7 +34,15 @@ impl Backend for CpuBackend {
     }
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
-        Ok(buffer(adopt(bytes, ty.byte_size(), element_align(ty))?))
+        let adopted = buffer(adopt(bytes, ty.byte_size(), element_align(ty))?);
+        if ty.dtype.bits() >= 8 {
+            return Ok(adopted);
+        }
+        // Kernels count on the unused bits of a byte to extend the element; bytes from outside may hold any.
+        let whole = if ty.dtype.kind() == Kind::Signed { DType::S8 } else { DType::U8 };
+        let operand = Operand { ty: ty.with_dtype(whole)?, buffer: adopted };
+        let op = Op::AsType { dtype: ty.dtype };
+        Ok(self.run(&op, smallvec![operand], std::slice::from_ref(ty))?.remove(0))
     }
 
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {

@@ -110,3 +110,17 @@ fn bits_are_kept_by_bitcasts() {
     let back = run(&Op::Bitcast { dtype: DType::S4 }, &[&got]).unwrap();
     assert_eq!(integers(&back), [-1, 7, -8]);
 }
+
+#[test]
+fn bytes_of_narrow_integers_are_brought_into_range() {
+    for (dtype, want) in [
+        (DType::U2, [0, 3, 2, 3]),
+        (DType::S2, [0, -1, -2, -1]),
+        (DType::U4, [0, 7, 10, 15]),
+        (DType::S4, [0, 7, -6, -1]),
+    ] {
+        let x = place(TensorType::new(dtype, Shape::new(&[4])).unwrap(), vec![0x00, 0x07, 0xAA, 0xFF]);
+        let sum = run(&Op::AsType { dtype: DType::S32 }, &[&x]).unwrap();
+        assert_eq!(integers(&sum), want, "{dtype}");
+    }
+}
