@@ -53,7 +53,10 @@ impl Backend for CpuBackend {
         match op {
             // create
             Op::Constant(scalar) => run.fresh(|_, out, par| create::constant(*scalar, out, par)),
-            Op::Literal(literal) => run.literal(literal.bytes().clone()),
+            Op::Literal(literal) => {
+                let bytes = HostMemory::new(Arc::new(Held(literal.bytes().clone())));
+                Ok(smallvec![self.from_host(literal.ty(), bytes)?])
+            }
             Op::Iota { axis, .. } => run.fresh(|_, out, par| create::iota(*axis, out, par)),
             Op::Eye { .. } => run.fresh(|_, out, par| create::eye(out, par)),
 
@@ -111,6 +114,15 @@ impl Backend for CpuBackend {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+/// Elements that a program holds.
+struct Held(Arc<[u8]>);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
     }
 }
 
@@ -202,19 +214,6 @@ impl Run<'_> {
     /// The first operand's elements as they lie, under the output's type.
     fn share(self) -> Result<Buffers> {
         Ok(smallvec![buffer(window(self.op, &self.operands[0])?)])
-    }
-
-    /// Elements that the program holds.
-    fn literal(self, bytes: Arc<[u8]>) -> Result<Buffers> {
-        struct Held(Arc<[u8]>);
-        impl AsRef<[u8]> for Held {
-            fn as_ref(&self) -> &[u8] {
-                &self.0
-            }
-        }
-        let ty = &self.outputs[0];
-        let memory = HostMemory::new(Arc::new(Held(bytes)));
-        Ok(smallvec![buffer(adopt(memory, ty.byte_size(), element_align(ty))?)])
     }
 
     /// Holds on all operands.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use common::*;
 use defn_core::backend::{BufferState, HostMemory, Operand};
-use defn_core::op::{BinaryOp, Op, UnaryOp};
+use defn_core::op::{BinaryOp, Literal, Op, UnaryOp};
 use defn_core::{DType, ErrorClass, ErrorKind, Scalar, Shape, TensorType};
 use defn_cpu::{CpuBuffer, cpu_backend};
 
@@ -136,6 +136,9 @@ fn tensors_out_of_nothing() {
         assert_eq!(elements(&eye), [[one, zero, zero, zero, one, zero]; 2].concat(), "{dtype}");
         let by_axis = run(&Op::Iota { axis: shape.axis(1), shape, dtype }, &[]).unwrap();
         assert_eq!(elements(&by_axis), [[zero, zero, zero, one, one, one]; 2].concat(), "{dtype}");
+        let bytes: Vec<u8> = want.iter().flat_map(|x| x.to_bytes()).collect();
+        let literal = run(&Op::Literal(Literal::new(counted.ty.clone(), bytes)), &[]).unwrap();
+        assert_eq!(elements(&literal), want, "{dtype}");
         for x in edges(dtype) {
             let constant = run(&Op::Constant(x), &[]).unwrap();
             assert_eq!(elements(&constant)[0].to_bytes(), x.to_bytes(), "{dtype} {x}");
