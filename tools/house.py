@@ -57,7 +57,9 @@ def offences(path: Path) -> list[str]:
         found.append(f"{name}: {len(lines)} lines, at most {LIMIT}; split it by family")
     if len(lines) <= LIMIT and name in LONG:
         found.append(f"{name}: {len(lines)} lines, it no longer needs its exception")
-    rules = FORBIDDEN | (RUST_ONLY if path.suffix == ".rs" else {})
+    # A test may ask what one node is; a consumer of the catalogue may not.
+    is_test = "tests" in path.with_suffix("").relative_to(ROOT).parts
+    rules = FORBIDDEN | (RUST_ONLY if path.suffix == ".rs" and not is_test else {})
     for number, line in enumerate(lines, 1):
         found += [
             f"{name}:{number}: {rule}" for rule, text in rules.items() if re.search(text, line)
