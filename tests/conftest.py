@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hypothesis
 import pytest
+
 from defn import _core
 
 hypothesis.settings.register_profile("fast", max_examples=25, deadline=None)

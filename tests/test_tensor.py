@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as hnp
 import defn as dn
 from cases import store
 from cases.dtypes import ALL, BITS, NUMPY, is_complex, is_integer
+from support import Held
 
 
 def address(array: np.ndarray) -> int:
@@ -262,15 +263,14 @@ def test_traced_tensors_have_no_values() -> None:
         float,
         int,
         bool,
-        list,
         lambda t: t.to_numpy(),
-        lambda t: t.to_list(),
+        lambda t: t.reshape(1).to_list(),
         lambda t: t.item(),
         np.asarray,
         pickle.dumps,
         lambda t: f"{t:.2f}",
     ]
-    for use in uses[:3] + uses[4:]:
+    for use in uses:
         with pytest.raises(dn.TraceError):
             dn.jit(lambda t, use=use: (use(t), t)[1])(1.0)
     leaked: list[dn.Tensor] = []
@@ -306,10 +306,10 @@ def test_indexing_is_numpys(parts: list[object], at: int, ellipsis: bool) -> Non
         with pytest.raises((dn.BoundsError, dn.ShapeError)):
             x[key]
         return
-    got = x[key]
+    got, held = x[key], Held(key)
     assert got.shape == np.shape(want)
     assert (got.to_numpy() == want).all()
-    assert dn.jit(lambda t: t[key])(x).to_numpy().tolist() == want.tolist()
+    assert dn.jit(lambda t: t[held.value])(x).to_numpy().tolist() == want.tolist()
 
 
 def test_indexing_keeps_names() -> None:
@@ -404,7 +404,7 @@ def test_foreign_byte_order() -> None:
             lambda: dn.tensor([[1, 2, 3], [4, 5, 6]], names=["x", None]),
             "Tensor<\n  s32[x: 2][3]\n  [\n    [1, 2, 3],\n    [4, 5, 6]\n  ]\n>",
         ),
-        (lambda: dn.tensor([1 + 2j, -1.5j]), "Tensor<\n  c64[2]\n  [1.0+2.0i, 0.0-1.5i]\n>"),
+        (lambda: dn.tensor([1 + 2j, -1.5j]), "Tensor<\n  c64[2]\n  [1.0+2.0i, -0.0-1.5i]\n>"),
         (lambda: dn.tensor(store([0.1], "f16")), "Tensor<\n  f16[1]\n  [0.1]\n>"),
         (lambda: dn.tensor(store([0.1], "bf16")), "Tensor<\n  bf16[1]\n  [0.1]\n>"),
         (lambda: dn.broadcast(0.0, (0, 2)), "Tensor<\n  f32[0][2]\n  []\n>"),

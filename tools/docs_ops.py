@@ -69,8 +69,8 @@ def document() -> str:
             dtypes = {dtype for case in own for dtype in case.dtypes}
             checks = sum(len(case.dtypes) for case in own)
             grads = [case.grad for case in own if case.grad is not None]
-            summary = (getattr(dn, name).__doc__ or "").split("\n\n")[0].replace("\n", " ").strip()
-            summary = summary.replace("|", "\\|")
+            summary = (getattr(dn, name).__doc__ or "").split("\n\n")[0]
+            summary = " ".join(summary.split()).replace("|", "\\|")
             rows.append(
                 f"| `{name}` | {summary} | {dtypes_text(dtypes)} | {len(own)} | {checks} "
                 f"| {GRADS[grads[0] if grads else None]} |"
@@ -81,7 +81,8 @@ def document() -> str:
         tables.append("\n".join(rows))
     lines.append(
         f"{total_names} operations over {len(_core.op_names())} names of the catalogue, "
-        f"{len(_core.dtypes)} dtypes, {total_cases} cases, {total_checks} checks of a case in a dtype."
+        f"{len(_core.dtypes)} dtypes, {total_cases} cases, "
+        f"{total_checks} checks of a case in a dtype."
     )
     return "\n".join(lines) + "\n\n" + "\n\n".join(tables) + "\n"
 

@@ -5,16 +5,24 @@ from __future__ import annotations
 import inspect
 import pathlib
 import sys
+from collections.abc import Callable
 
 ROOT = pathlib.Path(__file__).parents[1]
 TARGET = ROOT / "python" / "defn" / "_core.pyi"
-BEGIN = "    # Methods that are the public functions: written by tools/stubs.py.\n"
-END = "    # The end of what tools/stubs.py writes.\n"
+METHODS = (
+    "    # Methods that are the public functions: written by tools/stubs.py.\n",
+    "    # The end of the methods.\n",
+)
+FUNCTIONS = (
+    "# What the public functions call, in their order of parameters: written by tools/stubs.py.\n",
+    "# The end of the functions.\n",
+)
 RESHAPE = '    def reshape(\n        self, *sizes: int | Literal["auto"] | Shape | Tensor, names: Names | None = None\n    ) -> Tensor: ...\n'  # noqa: E501
 
 
 def parameter_text(parameter: inspect.Parameter) -> str:
-    text = f"{parameter.name}: {parameter.annotation}"
+    annotation = str(parameter.annotation).replace("'", '"')
+    text = f"{parameter.name}: {annotation}"
     if parameter.kind is parameter.VAR_POSITIONAL:
         text = "*" + text
     if parameter.default is not parameter.empty:
@@ -23,33 +31,44 @@ def parameter_text(parameter: inspect.Parameter) -> str:
     return text
 
 
-def method(name: str, function: object) -> str:
+def declaration(name: str, parts: list[str], result: object, indent: str) -> str:
+    """A function's declaration, in as many lines as it needs."""
+    line = f"{indent}def {name}({', '.join(parts)}) -> {result}: ...\n"
+    if len(line) <= 101:
+        return line
+    inner = f"{indent}    {', '.join(parts)}\n"
+    if len(inner) <= 101:
+        return f"{indent}def {name}(\n{inner}{indent}) -> {result}: ...\n"
+    lines = "".join(f"{indent}    {part},\n" for part in parts)
+    return f"{indent}def {name}(\n{lines}{indent}) -> {result}: ...\n"
+
+
+def method(name: str, function: Callable[..., object]) -> str:
     """One method of the stub: the function less its first parameter and ``**unknown``."""
-    signature = inspect.signature(function)  # type: ignore[arg-type]
+    signature = inspect.signature(function)
     first, *rest = signature.parameters.values()
+    rest = [p for p in rest if p.kind is not p.VAR_KEYWORD]
     parts = ["self"]
     if first.kind is first.VAR_POSITIONAL:
         parts.append(parameter_text(first))
-    keyword_only = False
-    for parameter in rest:
-        if parameter.kind is parameter.VAR_KEYWORD:
-            continue
-        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+    for before, parameter in zip([first, *rest], rest, strict=False):
+        if parameter.kind is parameter.KEYWORD_ONLY and before.kind is not parameter.KEYWORD_ONLY:
             parts.append("*")
-            keyword_only = True
         parts.append(parameter_text(parameter))
-        if parameter.kind is parameter.POSITIONAL_ONLY:
-            following = rest[rest.index(parameter) + 1 :]
-            if not any(p.kind is p.POSITIONAL_ONLY for p in following):
-                parts.append("/")
-    line = f"    def {name}({', '.join(parts)}) -> {signature.return_annotation}: ...\n"
-    if len(line) <= 101:
-        return line
-    inner = f"        {', '.join(parts)}\n"
-    if len(inner) <= 101:
-        return f"    def {name}(\n{inner}    ) -> {signature.return_annotation}: ...\n"
-    lines = "".join(f"        {part},\n" for part in parts)
-    return f"    def {name}(\n{lines}    ) -> {signature.return_annotation}: ...\n"
+    positional = [p for p in rest if p.kind is p.POSITIONAL_ONLY]
+    if positional:
+        parts.insert(1 + len(positional), "/")
+    return declaration(name, parts, signature.return_annotation, "    ")
+
+
+def function(name: str, public: Callable[..., object]) -> str:
+    """What a public function calls: the same parameters, all of them positional."""
+    signature = inspect.signature(public)
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    parts = [parameter_text(p) for p in parameters]
+    if parameters[0].kind is not inspect.Parameter.VAR_POSITIONAL:
+        parts.append("/")
+    return declaration(name, parts, signature.return_annotation, "")
 
 
 def methods() -> str:
@@ -62,11 +81,25 @@ def methods() -> str:
     )
 
 
+def functions() -> str:
+    from defn.tensors import METHOD_MODULES
+
+    return "".join(
+        function(name, getattr(module, name))
+        for module in METHOD_MODULES
+        for name in module.__all__
+    )
+
+
+def replaced(text: str, marks: tuple[str, str], written: str) -> str:
+    head, rest = text.split(marks[0])
+    _, tail = rest.split(marks[1])
+    return head + marks[0] + written + marks[1] + tail
+
+
 def main() -> int:
     old = TARGET.read_text()
-    head, rest = old.split(BEGIN)
-    _, tail = rest.split(END)
-    new = head + BEGIN + methods() + END + tail
+    new = replaced(replaced(old, METHODS, methods()), FUNCTIONS, functions() + "\n")
     if "--check" in sys.argv[1:]:
         if old == new:
             return 0

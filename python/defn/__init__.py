@@ -7,6 +7,7 @@ A function is traced once into a typed graph, checked, differentiated, compiled 
 ...     return dn.mean((x @ w - y) ** 2)
 >>> x = dn.tensor([[1.0, 2.0], [3.0, 4.0]])
 >>> dn.grad(loss)(dn.tensor([1.0, 1.0]), x, dn.tensor([3.0, 6.0])).to_list()
+[3.0, 4.0]
 """
 
 from defn import _core
@@ -79,31 +80,39 @@ from defn.ops.elementwise_binary import (
     add,
     all_close,
     atan2,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
     clip,
     complex,
     divide,
+    max,
+    min,
+    multiply,
+    pow,
+    quotient,
+    remainder,
+    select,
+    subtract,
+)
+from defn.ops.elementwise_predicate import (
+    bitwise_and,
+    bitwise_not,
+    bitwise_or,
+    bitwise_xor,
+    count_leading_zeros,
     equal,
     greater,
     greater_equal,
+    is_infinity,
+    is_nan,
     left_shift,
     less,
     less_equal,
     logical_and,
+    logical_not,
     logical_or,
     logical_xor,
-    max,
-    min,
-    multiply,
     not_equal,
-    pow,
-    quotient,
-    remainder,
+    population_count,
     right_shift,
-    select,
-    subtract,
 )
 from defn.ops.elementwise_unary import (
     abs,
@@ -113,13 +122,11 @@ from defn.ops.elementwise_unary import (
     asinh,
     atan,
     atanh,
-    bitwise_not,
     cbrt,
     ceil,
     conjugate,
     cos,
     cosh,
-    count_leading_zeros,
     erf,
     erf_inv,
     erfc,
@@ -127,16 +134,12 @@ from defn.ops.elementwise_unary import (
     expm1,
     floor,
     imag,
-    is_infinity,
-    is_nan,
     log,
     log1p,
     log2,
     log10,
-    logical_not,
     negate,
     phase,
-    population_count,
     real,
     round,
     rsqrt,
@@ -406,4 +409,4 @@ def __getattr__(name: str) -> object:
     """Say which name is used here for one that is used elsewhere."""
     from defn._names import unknown_name
 
-    raise unknown_name("defn", name)
+    raise unknown_name("defn has nothing", name)

@@ -182,9 +182,9 @@ def refuse_options(function: str, unknown: Mapping[str, object]) -> NoReturn:
 def unknown_name(where: str, name: str) -> UnknownNameError:
     """The error for a name that the package or its tensors do not have."""
     ours = FOREIGN_NAMES.get(name)
-    text = f'{where}: there is no "{name}"'
+    text = f"{name}: {where} of this name"
     if ours is not None:
-        text += f" here; use {ours}"
+        text += f"; use {ours}"
     error = UnknownNameError(text + caller())
     error.name = name
     return error

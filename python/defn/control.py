@@ -29,6 +29,7 @@ def while_(init: Any, cond: Callable[[Any], Any], body: Callable[[Any], Any]) ->
         ``ShapeError`` unless the condition is a scalar.
 
     >>> int(dn.while_(1, lambda x: x < 100, lambda x: x * 2))
+    128
     """
     return _core.while_(init, cond, body)
 
@@ -50,6 +51,7 @@ def for_(
         ``OptionError`` for an ``unroll`` that is negative.
 
     >>> int(dn.for_(0, range(5), lambda total, i: total + i))
+    10
     """
     if unknown:
         refuse_options("for_", unknown)
@@ -67,6 +69,7 @@ def scan(init: Any, over: Any, body: Callable[[Any, Any], tuple[Any, Any]]) -> A
 
     >>> total, partial = dn.scan(0, dn.tensor([1, 2, 3]), lambda s, x: (s + x, s + x))
     >>> int(total), partial.to_list()
+    (6, [1, 3, 6])
     """
     return _core.scan(init, over, body)
 
@@ -81,6 +84,7 @@ def cond(clauses: Sequence[tuple[Any, Callable[[], Any]]], otherwise: Callable[[
 
     >>> x = dn.tensor(-3)
     >>> int(dn.cond([(x > 0, lambda: x), (x < 0, lambda: -x)], lambda: 0))
+    3
     """
     return _core.cond(clauses, otherwise)
 
@@ -95,6 +99,7 @@ def if_(pred: Any, then: Any, otherwise: Any = 0) -> Any:
         differ.
 
     >>> int(dn.if_(dn.tensor(1), lambda: 10, lambda: 20))
+    10
     """
     return _core.if_(pred, then, otherwise)
 
@@ -108,6 +113,7 @@ def mark(value: Any, name: str) -> Any:
     Raises: ``ContainerError`` for something that is no tensor or container.
 
     >>> float(dn.mark(2.0, "loss"))
+    2.0
     """
     return _core.mark(value, name)
 
@@ -124,6 +130,13 @@ def print_expr(value: Any) -> Any:
     ... def double(x):
     ...     return dn.print_expr(x + x)
     >>> float(double(2.0))
+    Tensor<
+      f32
+    <BLANKLINE>
+      parameter a:0   f32
+      b = add a, a    f32
+    >
+    4.0
     """
     print(value)
     return value

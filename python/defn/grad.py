@@ -39,8 +39,10 @@ def grad(*args: Any, argnums: int | Sequence[int] = 0, **unknown: Never) -> Any:
         operation that has no gradient, with what to do instead.
 
     >>> float(dn.grad(lambda x: x**2)(3.0))
+    6.0
     >>> a, b = dn.grad((2.0, 3.0), lambda v: v[0] * v[1])
     >>> float(a), float(b)
+    (3.0, 2.0)
     """
     if unknown:
         refuse_options("grad", unknown)
@@ -69,7 +71,7 @@ def value_and_grad(
     *args: Any,
     transform: Callable[[Any], Any] | None = None,
     argnums: int | Sequence[int] = 0,
-    **unknown: Never,
+    **unknown: Any,
 ) -> Any:
     """A function's value together with its gradient, from one trace.
 
@@ -86,6 +88,7 @@ def value_and_grad(
 
     >>> value, gradient = dn.value_and_grad(lambda x: x**2)(3.0)
     >>> float(value), float(gradient)
+    (9.0, 6.0)
     """
     if unknown:
         refuse_options("value_and_grad", unknown)
@@ -113,6 +116,7 @@ def stop_grad(value: Any) -> Any:
     Raises: ``ContainerError`` for something that is no tensor or container.
 
     >>> float(dn.grad(lambda x: x + dn.stop_grad(x))(3.0))
+    1.0
     """
     return _core.stop_grad(value)
 
@@ -132,5 +136,6 @@ def custom_grad(value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence
     >>> def clipped(x):
     ...     return dn.custom_grad(x * x, [x], lambda g: [dn.clip(g * 2.0 * x, -1.0, 1.0)])
     >>> float(dn.grad(clipped)(3.0))
+    1.0
     """
     return _core.custom_grad(value, inputs, fun)

@@ -47,21 +47,20 @@ def _jitted(
 ) -> Jitted:
     if not callable(fun):
         raise option_error(
-            f"{'defn' if inline else 'jit'}: a {type(fun).__name__} is given, "
+            f"{'defn' if inline else 'jit'}: the argument is of type {type(fun).__name__}, "
             "a function is required"
         )
-    return functools.update_wrapper(
-        _core.Jitted(
-            fun,
-            inline=inline,
-            static=static,
-            on_conflict=options.pop("on_conflict", "raise"),
-            compiler=options.pop("compiler", None),
-            max_compiles=options.pop("max_compiles", None),
-            options=options or None,
-        ),
+    jitted = _core.Jitted(
         fun,
+        inline=inline,
+        static=static,
+        on_conflict=options.pop("on_conflict", "raise"),
+        compiler=options.pop("compiler", None),
+        max_compiles=options.pop("max_compiles", None),
+        options=options or None,
     )
+    functools.update_wrapper(jitted, fun)
+    return jitted
 
 
 def defn(
@@ -90,6 +89,7 @@ def defn(
     ...     e = dn.exp(x - dn.reduce_max(x))
     ...     return e / dn.sum(e)
     >>> softmax(dn.tensor([1.0, 1.0])).to_list()
+    [0.5, 0.5]
     """
     if fun is None:
         return functools.partial(defn, convert=convert, static=static, **jit_options)
@@ -111,9 +111,12 @@ def deftransform(fun: Callable[..., Any], /) -> Callable[..., Any]:
     ... def rank_of(x):
     ...     return x.rank
     >>> dn.jit(lambda x: x + rank_of(x))(dn.tensor([1, 2])).to_list()
+    [2, 3]
     """
     if not callable(fun):
-        raise option_error(f"deftransform: a {type(fun).__name__} is given, a function is required")
+        raise option_error(
+            f"deftransform: the argument is of type {type(fun).__name__}, a function is required"
+        )
     return fun
 
 
@@ -140,7 +143,9 @@ def jit(
 
     >>> double = dn.jit(lambda x: x + x)
     >>> double(dn.tensor([1, 2])).to_list()
+    [2, 4]
     >>> double.cache_info()["misses"]
+    1
     """
     given: dict[str, Any] = {
         "compiler": compiler,
@@ -167,6 +172,7 @@ def jit_apply(
     Raises: as ``jit``.
 
     >>> float(dn.jit_apply(lambda x, y: x * y, (2.0, 3.0)))
+    6.0
     """
     return jit(fun, **jit_options)(*args, **(kwargs or {}))
 
@@ -190,6 +196,7 @@ def compile(
 
     >>> add = dn.compile(dn.add, [dn.template((2,), "f32"), dn.template((), "f32")])
     >>> add(dn.tensor([1.0, 2.0]), 10.0).to_list()
+    [11.0, 12.0]
     """
     return _core.compile(fun, args, kwargs, compiler, compiler_options or None)
 
@@ -201,6 +208,13 @@ def debug_expr(fun: Callable[..., Any], /, **jit_options: Any) -> Callable[..., 
     Raises: ``OptionError`` for unknown options, and what the traced function raises.
 
     >>> dn.debug_expr(lambda x: dn.sin(-x))(dn.tensor([1.0, 2.0]))
+    Tensor<
+      f32[2]
+    <BLANKLINE>
+      parameter a:0   f32[2]
+      b = negate a    f32[2]
+      c = sin b       f32[2]
+    >
     """
     known = ("compiler", "on_conflict", "max_compiles", "static")
     unknown = [name for name in jit_options if name not in known]
@@ -226,6 +240,13 @@ def debug_expr_apply(
     Raises: as ``debug_expr``.
 
     >>> dn.debug_expr_apply(lambda x: dn.sin(-x), (1.0,))
+    Tensor<
+      f32
+    <BLANKLINE>
+      parameter a:0   f32
+      b = negate a    f32
+      c = sin b       f32
+    >
     """
     return debug_expr(fun, **jit_options)(*args, **(kwargs or {}))
 
@@ -237,6 +258,7 @@ def keyword(options: dict[str, Any], /, **defaults: Any) -> dict[str, Any]:
     Raises: ``OptionError`` for an option without a default; the message lists those that there are.
 
     >>> dn.keyword({"rate": 0.1}, rate=1.0, steps=10)
+    {'rate': 0.1, 'steps': 10}
     """
     unknown = [name for name in options if name not in defaults]
     if unknown:
@@ -255,6 +277,7 @@ def default_options(options: dict[str, Any] | None = None, /, **changes: Any) ->
 
     >>> before = dn.default_options(compiler="evaluator")
     >>> dn.default_options()["compiler"]
+    'evaluator'
     >>> _ = dn.default_options(before)
     """
     if options is None and not changes:
@@ -274,6 +297,7 @@ def global_default_options(
 
     >>> before = dn.global_default_options(compiler="evaluator")
     >>> dn.global_default_options()["compiler"]
+    'evaluator'
     >>> _ = dn.global_default_options(before)
     """
     if options is None and not changes:
@@ -288,6 +312,7 @@ class options:  # noqa: N801 - used as a function is.
 
     >>> with dn.options(compiler="evaluator"):
     ...     float(dn.jit(dn.sin)(0.0))
+    0.0
     """
 
     def __init__(self, **changes: Any) -> None:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Never
 
 from defn import _core
 from defn._names import FOREIGN_NAMES, refuse_options, unknown_name
-from defn.ops import create, elementwise_binary, elementwise_unary, linalg, reduce, shape
+from defn.ops import (
+    create,
+    elementwise_binary,
+    elementwise_predicate,
+    elementwise_unary,
+    linalg,
+    reduce,
+    shape,
+)
 
 if TYPE_CHECKING:
     from types import FunctionType, ModuleType
@@ -21,6 +29,7 @@ METHOD_MODULES: tuple[ModuleType, ...] = (
     create,
     elementwise_unary,
     elementwise_binary,
+    elementwise_predicate,
     shape,
     reduce,
     linalg,
@@ -57,7 +66,7 @@ class _Foreign:
         self.name = name
 
     def __get__(self, tensor: Tensor | None, owner: type) -> Never:
-        raise unknown_name("Tensor", self.name)
+        raise unknown_name("tensors have no method", self.name)
 
 
 def _dir(tensor: Tensor) -> list[str]:

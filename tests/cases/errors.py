@@ -189,7 +189,7 @@ ROWS: list[tuple[str, str]] = [
     ),
     (
         "a compiled function with another name",
-        'dn.compile(lambda x: x, [dn.template((3,), "f32", names=["a"])])(v)',
+        'dn.compile(lambda x: x, [dn.template((3,), "f32", names=["a"])])(dn.rename(v, ["b"]))',
     ),
     (
         "a compiled function with more arguments",
@@ -201,13 +201,31 @@ ROWS: list[tuple[str, str]] = [
         "box = [dn.tensor(1.0)]\n@dn.jit\ndef f(x):\n    return x + box[0]\n"
         "f(1.0)\nbox[0] = None\nf(1.0)",
     ),
+    (
+        "a captured tensor that is gone from a compiled function",
+        "box = [dn.tensor(1.0)]\n"
+        'f = dn.compile(lambda x: x + box[0], [dn.template((), "f32")])\n'
+        "box[0] = None\nf(1.0)",
+    ),
+    (
+        "a captured tensor that goes while it is traced",
+        "box = [dn.tensor(1.0)]\n@dn.jit\ndef f(x):\n    y = x + box[0]\n    box[0] = None\n"
+        "    return y\nf(1.0)",
+    ),
+    (
+        "a tensor that cannot be found again",
+        "hidden = iter([dn.tensor(1.0)])\ndn.jit(lambda x: x + next(hidden))(1.0)",
+    ),
+    (
+        "a traced tensor for a function that runs apart",
+        'f = dn.jit(lambda x: x, on_conflict="force")\ndn.jit(lambda x: f(x))(1.0)',
+    ),
     # Containers.
     ("an argument of an unknown class", "dn.jit(lambda p: p)(object())"),
     ("a container in itself", "loop = []\nloop.append(loop)\ndn.jit(lambda p: p)(loop)"),
     (
-        "a class registered twice",
-        "class P: pass\nfor _ in range(2):\n"
-        "    dn.register_container(P, lambda p: ([], None), lambda r, c: P())",
+        "a class that is a container anyway",
+        "dn.register_container(dict, lambda p: ([], None), lambda r, c: {})",
     ),
     # Control flow.
     ("a loop that changes its dtype", "dn.while_(0, lambda s: s < 3, lambda s: s + 0.5)"),

@@ -33,19 +33,29 @@ pub(crate) fn tensor(
     if let Ok(tensor) = value.cast::<PyTensor>() {
         return from_tensor(&tensor.get().tensor, dtype, names);
     }
-    let made = if let Some(number) = convert::number(value)? {
+    let number = convert::number(value)?;
+    let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
+    if copy == Some(false) && (number.is_some() || is_list) {
+        let why = "numbers and lists have no memory to share".to_owned();
+        return Err(Misuse::MustCopy { why }.into());
+    }
+    let made = if let Some(number) = number {
         let natural = if value.is_instance_of::<PyBool>() { DType::U8 } else { number.dtype() };
         if dtype.is_none() {
             check_range(number, natural)?;
         }
         let scalar = Scalar::new(dtype.unwrap_or(natural), number)?;
         place(&backend, TensorType::scalar(scalar.dtype()), scalar.to_bytes())?
-    } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+    } else if is_list {
         from_list(value, dtype, &backend)?
     } else if let Some(array) = find_array(value)? {
         let view = View::new(array)?;
         let tensor = from_view(&view, copy)?;
         match dtype {
+            Some(dtype) if dtype != tensor.ty().dtype && copy == Some(false) => {
+                let why = format!("elements of {} have to be converted to {dtype}", tensor.ty().dtype);
+                return Err(Misuse::MustCopy { why }.into());
+            }
             Some(dtype) if dtype != tensor.ty().dtype => converted(tensor, dtype)?,
             Some(_) | None => tensor,
         }

@@ -55,6 +55,13 @@ def tensor(
         numbers that the ``dtype`` cannot hold, ``AxisError`` if ``names`` does not fit the shape.
 
     >>> dn.tensor([[1, 2], [3, 4]], names=["row", None])
+    Tensor<
+      s32[row: 2][2]
+      [
+        [1, 2],
+        [3, 4]
+      ]
+    >
     """
     if unknown:
         refuse_options("tensor", unknown)
@@ -73,6 +80,7 @@ def template(
         ``names`` does not fit the shape. Using its elements raises ``TraceError``.
 
     >>> dn.template((3,), "s32").dtype
+    s32
     """
     if unknown:
         refuse_options("template", unknown)
@@ -97,6 +105,7 @@ def iota(
         ``OutOfMemoryError`` if there is no room for so many elements.
 
     >>> dn.iota((2, 3), axis=1).to_list()
+    [[0, 1, 2], [0, 1, 2]]
     """
     if unknown:
         refuse_options("iota", unknown)
@@ -119,6 +128,7 @@ def eye(
     Raises: ``ShapeError`` for a rank below 2 or a negative size.
 
     >>> dn.eye(2).to_list()
+    [[1, 0], [0, 1]]
     """
     if unknown:
         refuse_options("eye", unknown)
@@ -134,6 +144,7 @@ def tri(n: int, m: int, *, k: int = 0, **unknown: Never) -> Tensor:
     Raises: ``ShapeError`` for a negative size.
 
     >>> dn.tri(2, 3).to_list()
+    [[1, 0, 0], [1, 1, 0]]
     """
     if unknown:
         refuse_options("tri", unknown)
@@ -149,6 +160,7 @@ def tril(tensor: TensorLike, *, k: int = 0, **unknown: Never) -> Tensor:
     Raises: ``ShapeError`` for a rank below 2.
 
     >>> dn.tril(dn.tensor([[1, 2], [3, 4]])).to_list()
+    [[1, 0], [3, 4]]
     """
     if unknown:
         refuse_options("tril", unknown)
@@ -164,6 +176,7 @@ def triu(tensor: TensorLike, *, k: int = 0, **unknown: Never) -> Tensor:
     Raises: ``ShapeError`` for a rank below 2.
 
     >>> dn.triu(dn.tensor([[1, 2], [3, 4]])).to_list()
+    [[1, 2], [0, 4]]
     """
     if unknown:
         refuse_options("triu", unknown)
@@ -181,6 +194,7 @@ def fill(
     Raises: ``ShapeError`` if the value is no scalar.
 
     >>> dn.fill(dn.tensor([1, 2]), 7).to_list()
+    [7, 7]
     """
     if unknown:
         refuse_options("fill", unknown)
@@ -208,6 +222,7 @@ def linspace(
     Raises: ``ShapeError`` if the bounds' shapes differ, ``OptionError`` unless ``n`` is at least 1.
 
     >>> dn.linspace(0.0, 1.0, n=5).to_list()
+    [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     if unknown:
         refuse_options("linspace", unknown)
@@ -229,6 +244,7 @@ def from_binary(
     Raises: ``ShapeError`` unless the bytes are a whole number of elements and at least one.
 
     >>> dn.from_binary(bytes([1, 2, 255]), "s8").to_list()
+    [1, 2, -1]
     """
     if unknown:
         refuse_options("from_binary", unknown)
@@ -245,6 +261,7 @@ def make_diagonal(tensor: TensorLike, *, offset: int = 0, **unknown: Never) -> T
     Raises: ``ShapeError`` unless the rank is 1.
 
     >>> dn.make_diagonal(dn.tensor([1, 2])).to_list()
+    [[1, 0], [0, 2]]
     """
     if unknown:
         refuse_options("make_diagonal", unknown)
@@ -260,6 +277,7 @@ def take_diagonal(tensor: TensorLike, *, offset: int = 0, **unknown: Never) -> T
     Raises: ``ShapeError`` for a rank below 2, ``OptionError`` for an offset outside the matrix.
 
     >>> dn.take_diagonal(dn.tensor([[1, 2], [3, 4]])).to_list()
+    [1, 4]
     """
     if unknown:
         refuse_options("take_diagonal", unknown)
@@ -278,6 +296,7 @@ def put_diagonal(
         matrix.
 
     >>> dn.put_diagonal(dn.tensor([[1, 2], [3, 4]]), dn.tensor([9, 9])).to_list()
+    [[9, 2], [3, 9]]
     """
     if unknown:
         refuse_options("put_diagonal", unknown)
@@ -298,6 +317,7 @@ def as_type(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
     Raises: ``DTypeError`` for an unknown type.
 
     >>> dn.as_type(dn.tensor([1.9, -1.9]), "s8").to_list()
+    [1, -1]
     """
     return _core.as_type(tensor, dtype)
 
@@ -311,5 +331,6 @@ def bitcast(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
     Raises: ``DTypeError`` if the widths differ or a type is complex.
 
     >>> dn.bitcast(dn.tensor([1.0]), "u32").to_list()
+    [1065353216]
     """
     return _core.bitcast(tensor, dtype)

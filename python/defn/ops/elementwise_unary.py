@@ -18,13 +18,11 @@ __all__ = [
     "asinh",
     "atan",
     "atanh",
-    "bitwise_not",
     "cbrt",
     "ceil",
     "conjugate",
     "cos",
     "cosh",
-    "count_leading_zeros",
     "erf",
     "erf_inv",
     "erfc",
@@ -32,16 +30,12 @@ __all__ = [
     "expm1",
     "floor",
     "imag",
-    "is_infinity",
-    "is_nan",
     "log",
     "log1p",
     "log2",
     "log10",
-    "logical_not",
     "negate",
     "phase",
-    "population_count",
     "real",
     "round",
     "rsqrt",
@@ -64,6 +58,7 @@ def negate(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> dn.negate(dn.tensor([1, -2])).to_list()
+    [-1, 2]
     """
     return _core.negate(tensor)
 
@@ -78,6 +73,7 @@ def abs(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> dn.abs(dn.tensor([-1.5, 2.0])).to_list()
+    [1.5, 2.0]
     """
     return _core.abs(tensor)
 
@@ -91,6 +87,7 @@ def sign(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> dn.sign(dn.tensor([-2.5, 0.0, 7.0])).to_list()
+    [-1.0, 0.0, 1.0]
     """
     return _core.sign(tensor)
 
@@ -104,6 +101,7 @@ def floor(tensor: TensorLike) -> Tensor:
     Raises: ``DTypeError`` for a complex operand.
 
     >>> dn.floor(dn.tensor([-1.5, 1.5])).to_list()
+    [-2.0, 1.0]
     """
     return _core.floor(tensor)
 
@@ -117,6 +115,7 @@ def ceil(tensor: TensorLike) -> Tensor:
     Raises: ``DTypeError`` for a complex operand.
 
     >>> dn.ceil(dn.tensor([-1.5, 1.5])).to_list()
+    [-1.0, 2.0]
     """
     return _core.ceil(tensor)
 
@@ -130,6 +129,7 @@ def round(tensor: TensorLike) -> Tensor:
     Raises: ``DTypeError`` for a complex operand.
 
     >>> dn.round(dn.tensor([-0.5, 0.5, 2.5])).to_list()
+    [-1.0, 1.0, 3.0]
     """
     return _core.round(tensor)
 
@@ -143,6 +143,7 @@ def exp(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.exp(0.0))
+    1.0
     """
     return _core.exp(tensor)
 
@@ -156,6 +157,7 @@ def expm1(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.expm1(1e-10))
+    1.000000013351432e-10
     """
     return _core.expm1(tensor)
 
@@ -169,6 +171,7 @@ def log(tensor: TensorLike, base: TensorLike | None = None) -> Tensor:
     Raises: ``OptionError`` for a base that is a number and not above 0, or is 1.
 
     >>> float(dn.log(1.0))
+    0.0
     """
     return _core.log(tensor, base)
 
@@ -182,6 +185,7 @@ def log1p(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.log1p(1e-10))
+    1.000000013351432e-10
     """
     return _core.log1p(tensor)
 
@@ -195,6 +199,7 @@ def sigmoid(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.sigmoid(0.0))
+    0.5
     """
     return _core.sigmoid(tensor)
 
@@ -208,6 +213,7 @@ def sin(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.sin(0.0))
+    0.0
     """
     return _core.sin(tensor)
 
@@ -221,6 +227,7 @@ def cos(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.cos(0.0))
+    1.0
     """
     return _core.cos(tensor)
 
@@ -234,6 +241,7 @@ def tan(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.tan(0.0))
+    0.0
     """
     return _core.tan(tensor)
 
@@ -247,6 +255,7 @@ def sinh(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.sinh(0.0))
+    0.0
     """
     return _core.sinh(tensor)
 
@@ -260,6 +269,7 @@ def cosh(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.cosh(0.0))
+    1.0
     """
     return _core.cosh(tensor)
 
@@ -273,6 +283,7 @@ def tanh(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.tanh(0.0))
+    0.0
     """
     return _core.tanh(tensor)
 
@@ -286,6 +297,7 @@ def asin(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.asin(0.0))
+    0.0
     """
     return _core.asin(tensor)
 
@@ -299,6 +311,7 @@ def acos(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.acos(1.0))
+    0.0
     """
     return _core.acos(tensor)
 
@@ -312,6 +325,7 @@ def atan(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.atan(0.0))
+    0.0
     """
     return _core.atan(tensor)
 
@@ -325,6 +339,7 @@ def asinh(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.asinh(0.0))
+    0.0
     """
     return _core.asinh(tensor)
 
@@ -338,6 +353,7 @@ def acosh(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.acosh(1.0))
+    0.0
     """
     return _core.acosh(tensor)
 
@@ -351,6 +367,7 @@ def atanh(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.atanh(0.0))
+    0.0
     """
     return _core.atanh(tensor)
 
@@ -364,6 +381,7 @@ def sqrt(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.sqrt(4.0))
+    2.0
     """
     return _core.sqrt(tensor)
 
@@ -377,6 +395,7 @@ def rsqrt(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.rsqrt(4.0))
+    0.5
     """
     return _core.rsqrt(tensor)
 
@@ -390,6 +409,7 @@ def cbrt(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.cbrt(-8.0))
+    -2.0
     """
     return _core.cbrt(tensor)
 
@@ -403,6 +423,7 @@ def erf(tensor: TensorLike) -> Tensor:
     Raises: ``DTypeError`` for a complex operand.
 
     >>> float(dn.erf(0.0))
+    0.0
     """
     return _core.erf(tensor)
 
@@ -416,6 +437,7 @@ def erfc(tensor: TensorLike) -> Tensor:
     Raises: ``DTypeError`` for a complex operand.
 
     >>> float(dn.erfc(0.0))
+    1.0
     """
     return _core.erfc(tensor)
 
@@ -429,6 +451,7 @@ def erf_inv(tensor: TensorLike) -> Tensor:
     Raises: ``DTypeError`` for a complex operand.
 
     >>> float(dn.erf_inv(0.0))
+    0.0
     """
     return _core.erf_inv(tensor)
 
@@ -442,6 +465,7 @@ def log2(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.log2(8.0))
+    3.0
     """
     return _core.log2(tensor)
 
@@ -455,6 +479,7 @@ def log10(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.log10(1.0))
+    0.0
     """
     return _core.log10(tensor)
 
@@ -468,6 +493,7 @@ def conjugate(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> complex(dn.conjugate(1 + 2j))
+    (1-2j)
     """
     return _core.conjugate(tensor)
 
@@ -481,6 +507,7 @@ def real(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.real(1 + 2j))
+    1.0
     """
     return _core.real(tensor)
 
@@ -494,6 +521,7 @@ def imag(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.imag(1 + 2j))
+    2.0
     """
     return _core.imag(tensor)
 
@@ -507,83 +535,6 @@ def phase(tensor: TensorLike) -> Tensor:
     Raises: nothing of its own.
 
     >>> float(dn.phase(1j))
+    1.5707963705062866
     """
     return _core.phase(tensor)
-
-
-def bitwise_not(tensor: TensorLike) -> Tensor:
-    """Every bit inverted.
-
-    Shapes: kept, with axis names.
-    Dtypes: integers; kept.
-    Grad: none flows.
-    Raises: ``DTypeError`` unless the operand is an integer.
-
-    >>> dn.bitwise_not(dn.tensor([0, 5])).to_list()
-    """
-    return _core.bitwise_not(tensor)
-
-
-def population_count(tensor: TensorLike) -> Tensor:
-    """How many bits are 1.
-
-    Shapes: kept, with axis names.
-    Dtypes: integers; kept.
-    Grad: none flows.
-    Raises: ``DTypeError`` unless the operand is an integer.
-
-    >>> dn.population_count(dn.tensor([0, 5, -1])).to_list()
-    """
-    return _core.population_count(tensor)
-
-
-def count_leading_zeros(tensor: TensorLike) -> Tensor:
-    """How many bits are 0 before the first 1, in the element type's own width.
-
-    Shapes: kept, with axis names.
-    Dtypes: integers; kept.
-    Grad: none flows.
-    Raises: ``DTypeError`` unless the operand is an integer.
-
-    >>> dn.count_leading_zeros(dn.tensor([0, 1], dtype="u8")).to_list()
-    """
-    return _core.count_leading_zeros(tensor)
-
-
-def is_nan(tensor: TensorLike) -> Tensor:
-    """1 where the operand is not a number; a complex number if either part is.
-
-    Shapes: kept, with axis names.
-    Dtypes: any; u8.
-    Grad: none flows.
-    Raises: nothing of its own.
-
-    >>> dn.is_nan(dn.tensor([1.0, float("nan")])).to_list()
-    """
-    return _core.is_nan(tensor)
-
-
-def is_infinity(tensor: TensorLike) -> Tensor:
-    """1 where the operand is infinite; a complex number if either part is.
-
-    Shapes: kept, with axis names.
-    Dtypes: any; u8.
-    Grad: none flows.
-    Raises: nothing of its own.
-
-    >>> dn.is_infinity(dn.tensor([1.0, float("inf")])).to_list()
-    """
-    return _core.is_infinity(tensor)
-
-
-def logical_not(tensor: TensorLike) -> Tensor:
-    """1 where the operand is zero, else 0.
-
-    Shapes: kept, with axis names.
-    Dtypes: any; u8.
-    Grad: none flows.
-    Raises: nothing of its own.
-
-    >>> dn.logical_not(dn.tensor([0, 3])).to_list()
-    """
-    return _core.logical_not(tensor)

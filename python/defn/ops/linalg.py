@@ -31,7 +31,9 @@ def dot(*args: Any) -> Tensor:
         on two axes of the result.
 
     >>> dn.dot(dn.tensor([[1, 2], [3, 4]]), dn.tensor([10, 100])).to_list()
+    [210, 430]
     >>> dn.dot(dn.iota((2, 3, 4)), [2], [0], dn.iota((2, 4, 5)), [1], [0]).shape
+    (2, 3, 5)
     """
     return _core.dot(*args)
 
@@ -46,6 +48,7 @@ def matmul(a: TensorLike, b: TensorLike, /) -> Tensor:
     Raises: ``ShapeError`` for a scalar or if the sizes do not match.
 
     >>> dn.matmul(dn.tensor([[1, 2], [3, 4]]), dn.tensor([[1, 0], [0, 10]])).to_list()
+    [[1, 20], [3, 40]]
     """
     return _core.matmul(a, b)
 
@@ -60,5 +63,6 @@ def outer(a: TensorLike, b: TensorLike, /) -> Tensor:
     Raises: ``AxisError`` if both axes would have one name.
 
     >>> dn.outer(dn.tensor([1, 2]), dn.tensor([1, 10, 100])).to_list()
+    [[1, 10, 100], [2, 20, 200]]
     """
     return _core.outer(a, b)

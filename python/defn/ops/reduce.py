@@ -43,6 +43,7 @@ def sum(
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> dn.sum(dn.tensor([[1, 2], [3, 4]]), axes=[1]).to_list()
+    [3, 7]
     """
     if unknown:
         refuse_options("sum", unknown)
@@ -61,6 +62,7 @@ def product(
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> dn.product(dn.tensor([[1, 2], [3, 4]]), axes=[1]).to_list()
+    [2, 12]
     """
     if unknown:
         refuse_options("product", unknown)
@@ -80,6 +82,7 @@ def mean(
         ``ShapeError`` if there is no element to reduce.
 
     >>> float(dn.mean(dn.tensor([1, 2, 3, 4])))
+    2.5
     """
     if unknown:
         refuse_options("mean", unknown)
@@ -98,6 +101,7 @@ def all(
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> dn.all(dn.tensor([[1, 2], [3, 0]]), axes=[1]).to_list()
+    [1, 0]
     """
     if unknown:
         refuse_options("all", unknown)
@@ -116,6 +120,7 @@ def any(
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> dn.any(dn.tensor([[0, 2], [0, 0]]), axes=[1]).to_list()
+    [1, 0]
     """
     if unknown:
         refuse_options("any", unknown)
@@ -136,6 +141,7 @@ def reduce_max(
         ``DTypeError`` for complex elements.
 
     >>> dn.reduce_max(dn.tensor([[1, 5], [7, 3]]), axes=[1]).to_list()
+    [5, 7]
     """
     if unknown:
         refuse_options("reduce_max", unknown)
@@ -156,6 +162,7 @@ def reduce_min(
         ``DTypeError`` for complex elements.
 
     >>> dn.reduce_min(dn.tensor([[1, 5], [7, 3]]), axes=[1]).to_list()
+    [1, 3]
     """
     if unknown:
         refuse_options("reduce_min", unknown)
@@ -185,6 +192,7 @@ def argmax(
         ``DTypeError`` for complex elements, ``OptionError`` for another ``tie_break``.
 
     >>> dn.argmax(dn.tensor([[1, 5, 5], [7, 3, 3]]), axis=1).to_list()
+    [1, 0]
     """
     if unknown:
         refuse_options("argmax", unknown)
@@ -213,6 +221,7 @@ def argmin(
         ``DTypeError`` for complex elements, ``OptionError`` for another ``tie_break``.
 
     >>> dn.argmin(dn.tensor([[1, 5, 5], [7, 3, 3]]), axis=1).to_list()
+    [0, 1]
     """
     if unknown:
         refuse_options("argmin", unknown)
@@ -238,6 +247,7 @@ def variance(
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> float(dn.variance(dn.tensor([1, 3, 1, 3])))
+    1.0
     """
     if unknown:
         refuse_options("variance", unknown)
@@ -263,6 +273,7 @@ def standard_deviation(
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> float(dn.standard_deviation(dn.tensor([1, 3, 1, 3])))
+    1.0
     """
     if unknown:
         refuse_options("standard_deviation", unknown)
@@ -283,6 +294,7 @@ def covariance(
         not below the number of observations.
 
     >>> dn.covariance(dn.tensor([[1.0, 2.0], [3.0, 6.0]])).to_list()
+    [[1.0, 2.0], [2.0, 4.0]]
     """
     if unknown:
         refuse_options("covariance", unknown)
@@ -307,6 +319,7 @@ def weighted_mean(
         given twice.
 
     >>> float(dn.weighted_mean(dn.tensor([1.0, 2.0]), dn.tensor([3, 1])))
+    1.25
     """
     if unknown:
         refuse_options("weighted_mean", unknown)
@@ -330,6 +343,7 @@ def logsumexp(
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> float(dn.logsumexp(dn.tensor([1000.0])))
+    1000.0
     """
     if unknown:
         refuse_options("logsumexp", unknown)

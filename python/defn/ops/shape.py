@@ -52,6 +52,7 @@ def reshape(
         ``AxisError`` if ``names`` does not fit the shape.
 
     >>> dn.reshape(dn.iota((6,)), (2, -1)).to_list()
+    [[0, 1, 2], [3, 4, 5]]
     """
     if unknown:
         refuse_options("reshape", unknown)
@@ -64,9 +65,11 @@ def flatten(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -
     Shapes: the merged axis has the product of the sizes and no name; other axes keep theirs.
     Dtypes: any; kept.
     Grad: ``g`` in the operand's shape.
-    Raises: ``AxisError`` if the axes are not neighbours in order, or are not there.
+    Raises: ``OptionError`` if the axes are not neighbours in order, ``AxisError`` if one is not
+        there.
 
     >>> dn.flatten(dn.iota((2, 3, 4)), axes=[1, 2]).shape
+    (2, 12)
     """
     if unknown:
         refuse_options("flatten", unknown)
@@ -83,6 +86,7 @@ def squeeze(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -
         there.
 
     >>> dn.squeeze(dn.iota((1, 3, 1))).shape
+    (3,)
     """
     if unknown:
         refuse_options("squeeze", unknown)
@@ -98,6 +102,7 @@ def new_axis(tensor: TensorLike, axis: int, name: str | None = None) -> Tensor:
     Raises: ``AxisError`` if the position is out of range.
 
     >>> dn.new_axis(dn.iota((2, 3)), -1).shape
+    (2, 3, 1)
     """
     return _core.new_axis(tensor, axis, name)
 
@@ -111,6 +116,7 @@ def rename(tensor: TensorLike, names: Names | None) -> Tensor:
     Raises: ``AxisError`` if there are not as many names as axes.
 
     >>> dn.rename(dn.iota((2, 3)), ["row", None]).names
+    ('row', None)
     """
     return _core.rename(tensor, names)
 
@@ -124,6 +130,7 @@ def transpose(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never)
     Raises: ``AxisError`` unless ``axes`` names every axis once.
 
     >>> dn.transpose(dn.iota((2, 3, 4)), axes=[1, 0, 2]).shape
+    (3, 2, 4)
     """
     if unknown:
         refuse_options("transpose", unknown)
@@ -149,6 +156,7 @@ def broadcast(
         does not fit the shape.
 
     >>> dn.broadcast(dn.tensor([1, 2]), (2, 3), axes=[0]).to_list()
+    [[1, 1, 1], [2, 2, 2]]
     """
     if unknown:
         refuse_options("broadcast", unknown)
@@ -165,6 +173,7 @@ def tile(tensor: TensorLike, repetitions: Sequence[int]) -> Tensor:
     Raises: ``OptionError`` unless the repetitions are integers of at least 1.
 
     >>> dn.tile(dn.tensor([1, 2]), [2, 2]).to_list()
+    [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
     return _core.tile(tensor, repetitions)
 
@@ -179,6 +188,7 @@ def concatenate(tensors: Sequence[TensorLike], *, axis: Axis = 0, **unknown: Nev
         is out of range or names differ.
 
     >>> dn.concatenate([dn.tensor([1, 2]), dn.tensor([3])]).to_list()
+    [1, 2, 3]
     """
     if unknown:
         refuse_options("concatenate", unknown)
@@ -197,6 +207,7 @@ def stack(
         of range or names differ.
 
     >>> dn.stack([dn.tensor([1, 2]), dn.tensor([3, 4])], axis=1).to_list()
+    [[1, 3], [2, 4]]
     """
     if unknown:
         refuse_options("stack", unknown)
@@ -217,6 +228,7 @@ def split(
 
     >>> first, second = dn.split(dn.iota((5,)), 2)
     >>> first.to_list(), second.to_list()
+    ([0, 1], [2, 3, 4])
     """
     if unknown:
         refuse_options("split", unknown)
@@ -243,6 +255,7 @@ def slice(
         exceeds the axis or a stride below 1.
 
     >>> dn.slice(dn.iota((4, 4)), [1, 0], [2, 3], strides=[1, 2]).to_list()
+    [[4, 6], [8, 10]]
     """
     if unknown:
         refuse_options("slice", unknown)
@@ -267,6 +280,7 @@ def slice_along_axis(
         ``axis`` is out of range.
 
     >>> dn.slice_along_axis(dn.iota((2, 4)), 1, 2, axis=1).to_list()
+    [[1, 2], [5, 6]]
     """
     if unknown:
         refuse_options("slice_along_axis", unknown)
@@ -283,6 +297,7 @@ def put_slice(tensor: TensorLike, starts: Sequence[int | Tensor], slice: TensorL
         axis.
 
     >>> dn.put_slice(dn.iota((5,)), [1], dn.tensor([10, 20])).to_list()
+    [0, 10, 20, 3, 4]
     """
     return _core.put_slice(tensor, starts, slice)
 
@@ -298,6 +313,7 @@ def pad(tensor: TensorLike, value: TensorLike, config: Sequence[tuple[int, int, 
         is not negative and the result's sizes are at least 0.
 
     >>> dn.pad(dn.tensor([1, 2]), 0, [(1, 2, 1)]).to_list()
+    [0, 1, 0, 2, 0, 0]
     """
     return _core.pad(tensor, value, config)
 
@@ -311,6 +327,7 @@ def reverse(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> dn.reverse(dn.tensor([1, 2, 3])).to_list()
+    [3, 2, 1]
     """
     if unknown:
         refuse_options("reverse", unknown)

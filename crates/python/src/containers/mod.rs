@@ -196,12 +196,12 @@ impl<'py> Flat<'py> {
                 children.iter().try_for_each(|item| self.walk(op, mode, item, depth + 1))?;
             }
             Class::Unknown => match mode {
-                Mode::Inputs | Mode::Options | Mode::Static => self.constant(value),
+                Mode::Options | Mode::Static => self.constant(value),
                 Mode::Environment => {
                     self.tree.node(Tag::Static, 0);
                     self.tree.hold(Held::Identity(value.clone().unbind()));
                 }
-                Mode::State => {
+                Mode::Inputs | Mode::State => {
                     let got = value.get_type().name()?.to_string();
                     let place = "a value".to_owned();
                     return Err(Misuse::NotAContainer { op: op.to_owned(), place, got }.into());

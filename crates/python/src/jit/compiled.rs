@@ -20,6 +20,8 @@ use crate::tensor::PyTensor;
 pub(crate) struct Compiled {
     fun: Py<PyAny>,
     tree: Tree,
+    /// The structure of a call's arguments, which lack those that are static as a whole.
+    call: Tree,
     types: Vec<TensorType>,
     program: Program,
 }
@@ -34,9 +36,9 @@ impl Compiled {
                 return Err(Misuse::CompiledInTrace.into());
             }
             let flat = flatten_arguments(args)?;
-            if !self.tree.equals(py, &flat.tree)? {
+            if !self.call.equals(py, &flat.tree)? {
                 let (what, other) = ("the arguments".to_owned(), "those it was compiled for".to_owned());
-                let difference = flat.tree.difference_of_calls(py, &self.tree)?;
+                let difference = flat.tree.difference_of_calls(py, &self.call)?;
                 return Err(Misuse::Structure { op: "compile", what, other, difference }.into());
             }
             for (position, (leaf, expected)) in flat.leaves.iter().zip(&self.types).enumerate() {
@@ -104,6 +106,14 @@ fn compile(
         options::check_compiler_options(&name, options)?;
         let compiler = options::compiler(&name)?;
         let args = args.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let mut inputs = Vec::new();
+        for arg in &args {
+            let alone = flatten_arguments(&PyTuple::new(py, [arg])?)?;
+            if !alone.leaves.is_empty() {
+                inputs.push(arg);
+            }
+        }
+        let call_tree = flatten_arguments(&PyTuple::new(py, inputs)?)?.tree;
         let flat = flatten_arguments(&PyTuple::new(py, args)?)?;
         let fun = unwrapped(fun);
         let call = |args: &Bound<'_, PyTuple>, _: &Bound<'_, PyDict>| {
@@ -119,7 +129,7 @@ fn compile(
         let source = Source { op: "compile", fun: &fun, call: &call_bound };
         let program = Program::make(py, &source, &flat, &compiler)?;
         let types = flat.leaves.iter().map(|leaf| leaf::ty("compile", leaf)).collect::<Fallible<_>>()?;
-        Ok(Compiled { fun: fun.clone().unbind(), tree: flat.tree, types, program })
+        Ok(Compiled { fun: fun.clone().unbind(), tree: flat.tree, call: call_tree, types, program })
     })
 }
 

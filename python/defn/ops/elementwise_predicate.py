@@ -1,0 +1,328 @@
+"""Functions on bits, and questions about each element that are answered by 1 or 0.
+
+Two operands broadcast: sizes are equal or 1, aligned at the last axis, and axis names merge.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from defn import _core
+
+if TYPE_CHECKING:
+    from defn._core import Tensor
+    from defn.typing import TensorLike
+
+__all__ = [
+    "bitwise_and",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_xor",
+    "count_leading_zeros",
+    "equal",
+    "greater",
+    "greater_equal",
+    "is_infinity",
+    "is_nan",
+    "left_shift",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "not_equal",
+    "population_count",
+    "right_shift",
+]
+
+
+def bitwise_not(tensor: TensorLike) -> Tensor:
+    """Every bit inverted.
+
+    Shapes: kept, with axis names.
+    Dtypes: integers; kept.
+    Grad: none flows.
+    Raises: ``DTypeError`` unless the operand is an integer.
+
+    >>> dn.bitwise_not(dn.tensor([0, 5])).to_list()
+    [-1, -6]
+    """
+    return _core.bitwise_not(tensor)
+
+
+def population_count(tensor: TensorLike) -> Tensor:
+    """How many bits are 1.
+
+    Shapes: kept, with axis names.
+    Dtypes: integers; kept.
+    Grad: none flows.
+    Raises: ``DTypeError`` unless the operand is an integer.
+
+    >>> dn.population_count(dn.tensor([0, 5, -1])).to_list()
+    [0, 2, 32]
+    """
+    return _core.population_count(tensor)
+
+
+def count_leading_zeros(tensor: TensorLike) -> Tensor:
+    """How many bits are 0 before the first 1, in the element type's own width.
+
+    Shapes: kept, with axis names.
+    Dtypes: integers; kept.
+    Grad: none flows.
+    Raises: ``DTypeError`` unless the operand is an integer.
+
+    >>> dn.count_leading_zeros(dn.tensor([0, 1], dtype="u8")).to_list()
+    [8, 7]
+    """
+    return _core.count_leading_zeros(tensor)
+
+
+def is_nan(tensor: TensorLike) -> Tensor:
+    """1 where the operand is not a number; a complex number if either part is.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: nothing of its own.
+
+    >>> dn.is_nan(dn.tensor([1.0, float("nan")])).to_list()
+    [0, 1]
+    """
+    return _core.is_nan(tensor)
+
+
+def is_infinity(tensor: TensorLike) -> Tensor:
+    """1 where the operand is infinite; a complex number if either part is.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: nothing of its own.
+
+    >>> dn.is_infinity(dn.tensor([1.0, float("inf")])).to_list()
+    [0, 1]
+    """
+    return _core.is_infinity(tensor)
+
+
+def logical_not(tensor: TensorLike) -> Tensor:
+    """1 where the operand is zero, else 0.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: nothing of its own.
+
+    >>> dn.logical_not(dn.tensor([0, 3])).to_list()
+    [1, 0]
+    """
+    return _core.logical_not(tensor)
+
+
+def bitwise_and(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """Bits that are 1 in both.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: integers; merged; a plain number is weak.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` unless both are integers.
+
+    >>> dn.bitwise_and(dn.tensor([6, 5]), 3).to_list()
+    [2, 1]
+    """
+    return _core.bitwise_and(a, b)
+
+
+def bitwise_or(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """Bits that are 1 in either.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: integers; merged; a plain number is weak.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` unless both are integers.
+
+    >>> dn.bitwise_or(dn.tensor([6, 5]), 3).to_list()
+    [7, 7]
+    """
+    return _core.bitwise_or(a, b)
+
+
+def bitwise_xor(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """Bits that differ.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: integers; merged; a plain number is weak.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` unless both are integers.
+
+    >>> dn.bitwise_xor(dn.tensor([6, 5]), 3).to_list()
+    [5, 6]
+    """
+    return _core.bitwise_xor(a, b)
+
+
+def left_shift(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """``a * 2**b``; 0 from the element type's width on.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: integers; merged; a plain number is weak.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` unless both are integers, ``OptionError`` for a negative shift when run
+        eagerly.
+
+    >>> dn.left_shift(dn.tensor([1, 2]), 3).to_list()
+    [8, 16]
+    """
+    return _core.left_shift(a, b)
+
+
+def right_shift(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """``a / 2**b`` rounded down: arithmetic for signed results, logical for unsigned ones.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: integers; merged; a plain number is weak.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` unless both are integers, ``OptionError`` for a negative shift when run
+        eagerly.
+
+    >>> dn.right_shift(dn.tensor([16, -16]), 3).to_list()
+    [2, -2]
+    """
+    return _core.right_shift(a, b)
+
+
+def equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where the values are equal, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.equal(dn.tensor([1, 2, 3]), 2).to_list()
+    [0, 1, 0]
+    """
+    return _core.equal(a, b)
+
+
+def not_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where the values differ, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.not_equal(dn.tensor([1, 2, 3]), 2).to_list()
+    [1, 0, 1]
+    """
+    return _core.not_equal(a, b)
+
+
+def greater(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where ``a > b``, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.greater(dn.tensor([1, 2, 3]), 2).to_list()
+    [0, 0, 1]
+    """
+    return _core.greater(a, b)
+
+
+def greater_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where ``a >= b``, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.greater_equal(dn.tensor([1, 2, 3]), 2).to_list()
+    [0, 1, 1]
+    """
+    return _core.greater_equal(a, b)
+
+
+def less(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where ``a < b``, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.less(dn.tensor([1, 2, 3]), 2).to_list()
+    [1, 0, 0]
+    """
+    return _core.less(a, b)
+
+
+def less_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where ``a <= b``, compared as numbers whatever their types.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: real; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` for complex operands.
+
+    >>> dn.less_equal(dn.tensor([1, 2, 3]), 2).to_list()
+    [1, 1, 0]
+    """
+    return _core.less_equal(a, b)
+
+
+def logical_and(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where neither is zero.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.logical_and(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
+    [0, 1, 0]
+    """
+    return _core.logical_and(a, b)
+
+
+def logical_or(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where either is not zero.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.logical_or(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
+    [0, 1, 1]
+    """
+    return _core.logical_or(a, b)
+
+
+def logical_xor(a: TensorLike, b: TensorLike, /) -> Tensor:
+    """1 where exactly one is not zero.
+
+    Shapes: broadcast together; axis names merge.
+    Dtypes: any; u8.
+    Grad: none flows.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+
+    >>> dn.logical_xor(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
+    [0, 0, 1]
+    """
+    return _core.logical_xor(a, b)
