@@ -27,14 +27,14 @@ fn pairs(dtype: DType) -> (Vec<Scalar>, Operand, Operand) {
 fn int(x: Scalar) -> i128 {
     match x.value() {
         Number::Int(value) => value,
-        other => panic!("{other:?} is no integer"),
+        other @ (Number::Float(_) | Number::Complex(_)) => panic!("{other:?} is no integer"),
     }
 }
 
 fn complex(x: Scalar) -> Complex<f64> {
     match x.value() {
         Number::Complex(value) => value,
-        other => Complex::new(other.to_f64(), 0.0),
+        other @ (Number::Int(_) | Number::Float(_)) => Complex::new(other.to_f64(), 0.0),
     }
 }
 
@@ -49,13 +49,15 @@ fn close(dtype: DType, got: f64, want: f64, ulps: f64) -> bool {
     if agree(got, rounded) {
         return true;
     }
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only floats have digits")]
     let (digits, least) = match dtype {
         DType::F64 => (52, -1074),
         DType::F32 => (23, -149),
         DType::F16 => (10, -24),
         DType::BF16 => (7, -133),
         DType::F8E5M2 => (2, -16),
-        _ => (3, -9),
+        DType::F8E4M3FN => (3, -9),
+        other => panic!("{other} is no float"),
     };
     let unit = 2f64.powi((want.abs().log2().floor() as i32 - digits).max(least));
     (got - want).abs() <= ulps * unit

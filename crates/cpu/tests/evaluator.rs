@@ -156,7 +156,7 @@ fn an_argument_that_nobody_else_holds_is_written_in_place() {
         Ok(vec![ops.put_slice(&x[0], &[Start::from(2i64)], &update)?])
     });
     // Memory that the backend made itself; lent memory is never written.
-    let owned = || ops().add(&f32s(&[0.0, 1.0, 2.0, 3.0]), 0.0).unwrap();
+    let owned = || ops().add(f32s(&[0.0, 1.0, 2.0, 3.0]), 0.0).unwrap();
     let at = |tensor: &Tensor| tensor.host_bytes("test").unwrap().bytes().as_ptr();
 
     let alone = owned();
@@ -190,7 +190,7 @@ fn a_loop_writes_its_tape_in_place() {
             },
         )
     });
-    let tape = ops().add(&f32s(&[-1.0; 4]), 0.0).unwrap();
+    let tape = ops().add(f32s(&[-1.0; 4]), 0.0).unwrap();
     let before = tape.host_bytes("test").unwrap().bytes().as_ptr();
     let out = program.run(&cpu_backend(), vec![tape], &NoHooks).unwrap();
     assert_eq!(read_f32(&out[1]), [0.0, 1.0, 2.0, 3.0]);

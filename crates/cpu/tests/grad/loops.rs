@@ -232,8 +232,10 @@ fn second_and_third_derivatives_of_loops() {
         let f = ty(DType::F64, &[]);
         let i = ty(DType::S32, &[]);
         let state = [i, f.clone()];
-        let cond = closed(&state, &[f.clone()], |g, v| Ok(vec![g.less(v[0], 6)?]));
-        let body = closed(&state, &[f.clone()], |g, v| Ok(vec![g.add(v[0], 1)?, g.multiply(v[1], v[2])?]));
+        let cond = closed(&state, std::slice::from_ref(&f), |g, v| Ok(vec![g.less(v[0], 6)?]));
+        let body = closed(&state, std::slice::from_ref(&f), |g, v| {
+            Ok(vec![g.add(v[0], 1)?, g.multiply(v[1], v[2])?])
+        });
         let mut program = region(&[f.clone(), f], |g, v| {
             let zero = g.constant(DType::S32, 0)?;
             let found = g.emit_while(cond, body, known.then_some(6), &[zero, v[0]], &[v[1]])?;
@@ -273,8 +275,8 @@ fn gradients_of_windows_in_loops_stay_linear() {
     let n = 2000usize;
     let (xs, f, i) = (ty(DType::F64, &[n]), ty(DType::F64, &[]), ty(DType::S32, &[]));
     let state = [i, f];
-    let cond = closed(&state, &[xs.clone()], |g, v| Ok(vec![g.less(v[0], n as i32)?]));
-    let body = closed(&state, &[xs.clone()], |g, v| {
+    let cond = closed(&state, std::slice::from_ref(&xs), |g, v| Ok(vec![g.less(v[0], n as i32)?]));
+    let body = closed(&state, std::slice::from_ref(&xs), |g, v| {
         let op = Op::Slice {
             starts: defn_core::op::Starts::Dynamic,
             lengths: [1].into_iter().collect(),

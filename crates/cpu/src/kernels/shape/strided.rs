@@ -335,7 +335,7 @@ mod tests {
         let (mut step, mut offset) = (1usize, 0usize);
         let mut strides: SmallVec<[isize; 6]> = SmallVec::from_elem(0, sizes.len());
         for axis in order {
-            let span = step * (1 + usize::from(keys[axis].1 % 3 == 0));
+            let span = step * (1 + usize::from(keys[axis].1.is_multiple_of(3)));
             match keys[axis].2 % 4 {
                 0 if repeats => continue,
                 1 => {
