@@ -44,6 +44,7 @@ fn agree(a: f64, b: f64) -> bool {
 }
 
 /// Whether `got` is within `ulps` of `want` in the precision of `dtype`.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only floats are compared")]
 fn close(dtype: DType, got: f64, want: f64, ulps: f64) -> bool {
     let rounded = Scalar::new(dtype, want).unwrap().value().to_f64();
     if agree(got, rounded) {
@@ -189,7 +190,8 @@ fn floats_round_once_after_every_operation() {
 
 #[test]
 fn functions_of_floats_are_accurate_in_every_type() {
-    let functions: &[(UnaryOp, fn(f64) -> f64)] = &[
+    type Function = fn(f64) -> f64;
+    let functions: &[(UnaryOp, Function)] = &[
         (UnaryOp::Negate, |x| -x),
         (UnaryOp::Abs, f64::abs),
         (UnaryOp::Floor, f64::floor),

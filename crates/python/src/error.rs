@@ -20,7 +20,7 @@ pub(crate) enum Fault {
     /// An error of the core.
     Core(Error),
     /// A call that only the Python layer can find fault with.
-    Misuse(Misuse),
+    Misuse(Box<Misuse>),
     /// An exception of Python's or of the user's, which passes through unchanged.
     Python(PyErr),
 }
@@ -42,7 +42,7 @@ impl From<defn_core::ErrorKind> for Fault {
 
 impl From<Misuse> for Fault {
     fn from(misuse: Misuse) -> Fault {
-        Fault::Misuse(misuse)
+        Fault::Misuse(Box::new(misuse))
     }
 }
 
@@ -123,5 +123,5 @@ fn panic_fault(panic: &(dyn Any + Send)) -> Fault {
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned());
-    Fault::Misuse(Misuse::Internal { text })
+    Misuse::Internal { text }.into()
 }

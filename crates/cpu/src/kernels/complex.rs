@@ -381,7 +381,8 @@ mod tests {
 
     #[test]
     fn inverse_functions_invert() {
-        let pairs: [(fn(C) -> C, fn(C) -> C); 9] = [
+        type Function = fn(C) -> C;
+        let pairs: [(Function, Function); 9] = [
             (exp, log),
             (expm1, log1p),
             (sin, asin),

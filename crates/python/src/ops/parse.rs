@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyFloat, PyString};
 
 use crate::convert;
 use crate::dtype;
-use crate::error::{Fallible, Fault};
+use crate::error::Fallible;
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
@@ -31,7 +31,7 @@ fn given<'a, 'py>(
 ) -> Fallible<&'a Bound<'py, PyAny>> {
     value.ok_or_else(|| {
         let (op, what, required) = (op.to_owned(), what.to_owned(), required.to_owned());
-        Fault::Misuse(Misuse::BadArgument { op, what, got: "None".to_owned(), required })
+        Misuse::BadArgument { op, what, got: "None".to_owned(), required }.into()
     })
 }
 
