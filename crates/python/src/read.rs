@@ -80,11 +80,11 @@ fn list<'py>(py: Python<'py>, dtype: DType, bytes: &[u8]) -> Fallible<Bound<'py,
 /// The elements as nested lists, one level for each axis.
 pub(crate) fn to_list<'py>(py: Python<'py>, tensor: &Tensor) -> Fallible<Bound<'py, PyAny>> {
     let ty = tensor.ty();
+    tensor.require_buffer("to_list", TRACED_HINT)?;
     if ty.shape.rank() == 0 {
         let required = "it must have at least one axis; read a scalar with item";
         return Err(ErrorKind::Rank { op: "to_list", got: ty.clone(), required }.into());
     }
-    tensor.require_buffer("to_list", TRACED_HINT)?;
     let memory = tensor.host_bytes("to_list")?;
     Ok(nested(py, ty.dtype, ty.shape.sizes(), memory.bytes())?.into_any())
 }

@@ -161,6 +161,13 @@ pub(crate) fn register(
         if is_builtin {
             return Err(Misuse::KnownContainer { got: class.name()?.to_string() }.into());
         }
+        let is_known = lock()
+            .get_or_insert_default()
+            .get(&(class.as_ptr() as usize))
+            .is_some_and(|known| matches!(*known.kind, Class::Registered { .. }));
+        if is_known {
+            return Err(Misuse::KnownContainer { got: class.name()?.to_string() }.into());
+        }
         let kind = Class::Registered { flatten: flatten.unbind(), unflatten: unflatten.unbind() };
         insert(class, Arc::new(kind));
         Ok(())

@@ -10,7 +10,10 @@ mod tree;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyFunction, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{
+    PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyFunction, PyInt, PyList, PyRange, PySet,
+    PyString, PyTuple,
+};
 use smallvec::SmallVec;
 
 use crate::array;
@@ -32,8 +35,10 @@ const DEPTH_LIMIT: usize = 200;
 /// What counts as a leaf, and what as static.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Inputs of a definition: tensors, arrays and numbers are leaves, unknown objects static.
+    /// Inputs of a definition: tensors, arrays and numbers are leaves, unknown objects are refused.
     Inputs,
+    /// The object of a method: as inputs, but an unknown object is static, told apart by identity.
+    Receiver,
     /// Options of a definition: tensors and arrays are leaves, the rest is static.
     Options,
     /// Everything is static.
@@ -99,13 +104,15 @@ impl<'py> Flat<'py> {
                     self.tree.node(Tag::Static, 0);
                     self.tree.hold(Held::Identity(value.clone().unbind()));
                 }
-                Mode::Inputs | Mode::Options | Mode::Environment | Mode::State => self.leaf(value),
+                Mode::Inputs | Mode::Receiver | Mode::Options | Mode::Environment | Mode::State => {
+                    self.leaf(value)
+                }
             }
             return Ok(());
         }
         if value.is_exact_instance_of::<PyFloat>() || value.is_exact_instance_of::<PyInt>() {
             match mode {
-                Mode::Inputs | Mode::State => self.leaf(value),
+                Mode::Inputs | Mode::Receiver | Mode::State => self.leaf(value),
                 Mode::Options | Mode::Static | Mode::Environment => self.constant(value),
             }
             return Ok(());
@@ -149,11 +156,11 @@ impl<'py> Flat<'py> {
         let class = class::of(&value.get_type())?;
         match &*class {
             Class::Number => match mode {
-                Mode::Inputs | Mode::State => self.leaf(value),
+                Mode::Inputs | Mode::Receiver | Mode::State => self.leaf(value),
                 Mode::Options | Mode::Static | Mode::Environment => self.constant(value),
             },
             Class::Array => match mode {
-                Mode::Inputs | Mode::Options | Mode::State => self.leaf(value),
+                Mode::Inputs | Mode::Receiver | Mode::Options | Mode::State => self.leaf(value),
                 Mode::Environment => {
                     self.tree.node(Tag::Static, 0);
                     self.tree.hold(Held::Identity(value.clone().unbind()));
@@ -197,7 +204,7 @@ impl<'py> Flat<'py> {
             }
             Class::Unknown => match mode {
                 Mode::Options | Mode::Static => self.constant(value),
-                Mode::Environment => {
+                Mode::Environment | Mode::Receiver => {
                     self.tree.node(Tag::Static, 0);
                     self.tree.hold(Held::Identity(value.clone().unbind()));
                 }
@@ -220,6 +227,14 @@ fn classify(class: &Bound<'_, pyo3::types::PyType>) -> Fallible<Class> {
     }
     if array::is_scalar_class(class) || class.is_subclass_of::<numpy::PyUntypedArray>()? {
         return Ok(Class::Array);
+    }
+    let is_plain = class.is_subclass_of::<PyBytes>()?
+        || class.is_subclass_of::<PyRange>()?
+        || class.is_subclass_of::<PyFrozenSet>()?
+        || class.is_subclass_of::<PySet>()?
+        || class.is_subclass_of::<numpy::PyArrayDescr>()?;
+    if is_plain {
+        return Ok(Class::Plain);
     }
     let is_enum = class.is_subclass(&py.import("enum")?.getattr(intern!(py, "Enum"))?)?;
     if is_enum || class.is_subclass_of::<PyDType>()? || class.is_subclass_of::<pyo3::types::PyType>()? {

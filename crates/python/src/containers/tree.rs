@@ -133,11 +133,6 @@ impl Tree {
         &self.held
     }
 
-    /// The nodes, for keys.
-    pub(crate) fn words(&self) -> &[u64] {
-        &self.words
-    }
-
     fn read(&self, cursor: &mut Cursor) -> (Tag, usize) {
         let word = self.words[cursor.word];
         cursor.word += 1;
@@ -355,18 +350,6 @@ impl Tree {
         tree
     }
 
-    /// The text of every structure that was pushed one after the other.
-    pub(crate) fn text_all(&self, py: Python<'_>) -> PyResult<String> {
-        let mut cursor = Cursor::default();
-        let mut texts = Vec::new();
-        while cursor.word < self.words.len() {
-            let mut text = String::new();
-            self.write(py, &mut cursor, &mut text)?;
-            texts.push(text);
-        }
-        Ok(texts.join(", "))
-    }
-
     /// As [`Tree::difference`], for a call's positional arguments and keywords.
     pub(crate) fn difference_of_calls(&self, py: Python<'_>, other: &Tree) -> PyResult<String> {
         let (mut a, mut b) = (Cursor::default(), Cursor::default());
@@ -448,12 +431,15 @@ impl Tree {
             let step = match tag {
                 Tag::Dict => format!("[{}]", self.held[first + child].object().bind(py).repr()?),
                 Tag::Ordered => String::new(),
-                Tag::Object => match &*class::of(self.held[first].object().bind(py).cast::<PyType>()?)
-                    .map_err(PyErr::from)?
-                {
-                    Class::Object(fields) => format!(".{}", fields[child].name.bind(py)),
-                    _ => format!("[{child}]"),
-                },
+                Tag::Object => {
+                    let class = self.held[first].object().bind(py).cast::<PyType>()?;
+                    let class = class::of(class).map_err(PyErr::from)?;
+                    if let Class::Object(fields) = &*class {
+                        format!(".{}", fields[child].name.bind(py))
+                    } else {
+                        format!("[{child}]")
+                    }
+                }
                 Tag::Leaf | Tag::Static | Tag::Tuple | Tag::List | Tag::Named | Tag::Registered => {
                     format!("[{child}]")
                 }

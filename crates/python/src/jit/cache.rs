@@ -10,6 +10,7 @@ use pyo3::types::PyFunction;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
+use super::environment::Part;
 use super::leaf::{self, Words};
 use super::program::{Capture, Program};
 use super::signature::Signature;
@@ -22,30 +23,28 @@ use crate::misuse::Misuse;
 const SHARED_LIMIT: usize = 2048;
 
 /// What a call looks for.
-pub(super) struct Key<'py> {
+pub(super) struct Key {
     pub(super) hash: u64,
     pub(super) compiler: &'static str,
     words: Words,
-    environment: Flat<'py>,
+    environment: Vec<Part>,
 }
 
-impl<'py> Key<'py> {
+impl Key {
     /// # Errors
     /// A static value that cannot be hashed.
     pub(super) fn new(
-        py: Python<'py>,
+        py: Python<'_>,
         compiler: &'static str,
         words: Words,
-        flat: &Flat<'py>,
-        environment: Flat<'py>,
-    ) -> Fallible<Key<'py>> {
+        flat: &Flat<'_>,
+        environment: Vec<Part>,
+    ) -> Fallible<Key> {
         let mut hasher = FxHasher::default();
         words.hash(&mut hasher);
         compiler.len().hash(&mut hasher);
         flat.tree.hash(py, "jit")?.hash(&mut hasher);
-        if !environment.tree.words().is_empty() {
-            environment.tree.hash(py, "jit")?.hash(&mut hasher);
-        }
+        // The environment takes no part in the hash: what tracing itself changes of it counts for nothing.
         Ok(Key { hash: hasher.finish(), compiler, words, environment })
     }
 }
@@ -55,7 +54,8 @@ pub(super) struct Known {
     hash: u64,
     compiler: &'static str,
     words: Words,
-    environment: Tree,
+    /// What the function closes over.
+    environment: Vec<Bond>,
     arguments: Tree,
     /// The types of the arguments' leaves.
     types: Vec<TensorType>,
@@ -63,11 +63,11 @@ pub(super) struct Known {
 
 impl Known {
     /// Whether a call has this signature.
-    pub(super) fn equals(&self, py: Python<'_>, flat: &Flat<'_>, key: &Key<'_>) -> Fallible<bool> {
+    pub(super) fn equals(&self, py: Python<'_>, flat: &Flat<'_>, key: &Key) -> Fallible<bool> {
         if self.compiler != key.compiler
             || self.words != key.words
             || !self.arguments.equals(py, &flat.tree)?
-            || !self.environment.equals(py, &key.environment.tree)?
+            || !same_environment(py, &self.environment, &key.environment)?
         {
             return Ok(false);
         }
@@ -81,6 +81,38 @@ impl Known {
     }
 }
 
+/// How one part of the environment is compared. Tracing may change what a function closes over, such as a list
+/// that it appends to or a counter: that is what the function does, not what it depends on.
+enum Bond {
+    /// By structure, static values and types.
+    Value(Part),
+    /// As the same object, which tracing changed.
+    Object(Py<PyAny>),
+    /// Not at all: tracing put another object in its place.
+    Nothing,
+}
+
+fn same_part(py: Python<'_>, a: &Part, b: &Part) -> PyResult<bool> {
+    Ok(a.words == b.words && a.tree.equals(py, &b.tree)?)
+}
+
+fn same_environment(py: Python<'_>, known: &[Bond], now: &[Part]) -> PyResult<bool> {
+    if known.len() != now.len() {
+        return Ok(false);
+    }
+    for (known, now) in known.iter().zip(now) {
+        let is_same = match known {
+            Bond::Value(known) => same_part(py, known, now)?,
+            Bond::Object(object) => object.is(&now.object),
+            Bond::Nothing => true,
+        };
+        if !is_same {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// A compiled version.
 pub(super) struct Entry {
     pub(super) key: Known,
@@ -89,14 +121,28 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(
-        key: Key<'_>,
+        py: Python<'_>,
+        key: Key,
+        after: &[Part],
         leaves: &Leaves<'_>,
         arguments: Tree,
         program: Program,
     ) -> Fallible<Entry> {
         let types = leaves.iter().map(|leaf| leaf::ty("jit", leaf)).collect::<Fallible<_>>()?;
         let Key { hash, compiler, words, environment } = key;
-        let known = Known { hash, compiler, words, environment: environment.tree, arguments, types };
+        let is_same_list = environment.len() == after.len();
+        let mut kept = Vec::with_capacity(environment.len());
+        for (position, part) in environment.into_iter().enumerate() {
+            let is_stable = is_same_list && same_part(py, &part, &after[position])?;
+            kept.push(if is_stable {
+                Bond::Value(part)
+            } else if is_same_list && part.object.is(&after[position].object) {
+                Bond::Object(part.object)
+            } else {
+                Bond::Nothing
+            });
+        }
+        let known = Known { hash, compiler, words, environment: kept, arguments, types };
         Ok(Entry { key: known, program })
     }
 
@@ -240,7 +286,7 @@ impl Shared {
         py: Python<'_>,
         signature: &Signature,
         flat: &Flat<'_>,
-        key: &Key<'_>,
+        key: &Key,
     ) -> Fallible<String> {
         let latest = self.lock().latest.clone();
         let Some(latest) = latest else {
@@ -276,9 +322,12 @@ impl Shared {
         if !changes.is_empty() {
             return Ok(changes.join("; "));
         }
-        if !known.environment.equals(py, &key.environment.tree)? {
-            let difference = known.environment.text_all(py)?;
-            return Ok(format!("a value that the function closes over is new; before: {difference}"));
+        for (before, now) in known.environment.iter().zip(&key.environment) {
+            let Bond::Value(before) = before else { continue };
+            if !before.tree.equals(py, &now.tree)? {
+                let difference = before.tree.difference(py, &now.tree)?;
+                return Ok(format!("a value that the function closes over is new: {difference}"));
+            }
         }
         Ok("the type of a tensor that the function closes over is new".to_owned())
     }

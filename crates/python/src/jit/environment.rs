@@ -14,88 +14,96 @@ use pyo3::types::{PyDict, PyFunction, PyList, PyModule, PyString, PyTuple, PyTyp
 use rustc_hash::FxHashSet;
 
 use super::Jitted;
-use crate::containers::{Flat, Held, Mode, Tree};
+use super::leaf;
+use crate::containers::{self, Held, Mode, Tree};
 use crate::error::Fallible;
 use crate::tensor::PyTensor;
 
 /// Objects looked at in the search for one tensor.
 const SEARCH_LIMIT: usize = 100_000;
 
-/// Appends what a callable closes over to a key: cells and defaults, and those of functions found there.
-pub(super) fn push<'py>(fun: &Bound<'py, PyAny>, arguments: &Tree, flat: &mut Flat<'py>) -> Fallible<()> {
-    let mut seen = FxHashSet::default();
-    push_callable(fun, flat, &mut seen)?;
-    push_functions(fun.py(), arguments, flat, &mut seen)
+/// What one cell or default holds, for keys.
+pub(super) struct Part {
+    pub(super) object: Py<PyAny>,
+    pub(super) tree: Tree,
+    /// The types of the tensors in it.
+    pub(super) words: Vec<u64>,
 }
 
-/// What the functions among a tree's static values close over.
-fn push_functions<'py>(
-    py: Python<'py>,
-    tree: &Tree,
-    flat: &mut Flat<'py>,
-    seen: &mut FxHashSet<usize>,
-) -> Fallible<()> {
-    for held in tree.held() {
+/// What a callable closes over: cells and defaults, and those of functions found there or among arguments.
+pub(super) fn parts(fun: &Bound<'_, PyAny>, arguments: &Tree) -> Fallible<Vec<Part>> {
+    let mut parts = Vec::new();
+    push(fun, arguments, &mut parts)?;
+    Ok(parts)
+}
+
+/// Appends what another callable closes over.
+pub(super) fn push(fun: &Bound<'_, PyAny>, arguments: &Tree, parts: &mut Vec<Part>) -> Fallible<()> {
+    let mut seen = FxHashSet::default();
+    push_callable(fun, parts, &mut seen)?;
+    for held in arguments.held() {
         if let Held::Function(function) = held {
-            push_callable(function.bind(py), flat, seen)?;
+            push_callable(function.bind(fun.py()), parts, &mut seen)?;
         }
     }
     Ok(())
 }
 
-fn push_callable<'py>(
-    fun: &Bound<'py, PyAny>,
-    flat: &mut Flat<'py>,
-    seen: &mut FxHashSet<usize>,
-) -> Fallible<()> {
+fn push_callable(fun: &Bound<'_, PyAny>, parts: &mut Vec<Part>, seen: &mut FxHashSet<usize>) -> Fallible<()> {
     if !seen.insert(fun.as_ptr() as usize) {
         return Ok(());
     }
     let py = fun.py();
-    let mut parts: Vec<Bound<'py, PyAny>> = Vec::new();
+    let mut contents: Vec<Bound<'_, PyAny>> = Vec::new();
     if fun.is_exact_instance_of::<PyFunction>() {
         let closure = fun.getattr(intern!(py, "__closure__"))?;
         if !closure.is_none() {
             for cell in closure.try_iter()? {
                 // A cell that is not filled yet raises; it has nothing to tell apart.
                 if let Ok(content) = cell?.getattr(intern!(py, "cell_contents")) {
-                    parts.push(content);
+                    contents.push(content);
                 }
             }
         }
         for name in [intern!(py, "__defaults__"), intern!(py, "__kwdefaults__")] {
             let defaults = fun.getattr(name)?;
             if !defaults.is_none() {
-                parts.push(defaults);
+                contents.push(defaults);
             }
         }
     } else if let Ok(jitted) = fun.cast::<Jitted>() {
-        return push_callable(jitted.get().fun(py), flat, seen);
+        return push_callable(jitted.get().fun(py), parts, seen);
     } else {
         for name in ["__self__", "__func__", "func", "args", "keywords"] {
             if let Some(part) = fun.getattr_opt(name)? {
                 if !part.is_instance_of::<PyModule>() {
-                    parts.push(part);
+                    contents.push(part);
                 }
             }
         }
     }
-    for part in parts {
-        if let Ok(jitted) = part.cast::<Jitted>() {
-            push_callable(jitted.get().fun(py), flat, seen)?;
+    for content in contents {
+        if let Ok(jitted) = content.cast::<Jitted>() {
+            push_callable(jitted.get().fun(py), parts, seen)?;
             continue;
         }
-        let from = flat.tree.held().len();
-        flat.push("jit", Mode::Environment, &part)?;
-        let functions: Vec<Bound<'py, PyAny>> = flat.tree.held()[from..]
+        let flat = containers::flatten("jit", Mode::Environment, &content)?;
+        let mut words = Vec::new();
+        for leaf in &flat.leaves {
+            leaf::push_words(leaf, &mut words)?;
+        }
+        let functions: Vec<Bound<'_, PyAny>> = flat
+            .tree
+            .held()
             .iter()
             .filter_map(|held| match held {
                 Held::Function(function) => Some(function.bind(py).clone()),
                 Held::Value(_) | Held::Identity(_) => None,
             })
             .collect();
+        parts.push(Part { object: content.unbind(), tree: flat.tree, words });
         for function in functions {
-            push_callable(&function, flat, seen)?;
+            push_callable(&function, parts, seen)?;
         }
     }
     Ok(())

@@ -39,7 +39,7 @@ pub(crate) fn ty(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<TensorType> {
 }
 
 /// Appends the type of a leaf to a key. Equal words mean equal types but for the names' hashes.
-pub(super) fn push_words(leaf: &Bound<'_, PyAny>, words: &mut Words) -> Fallible<()> {
+pub(super) fn push_words(leaf: &Bound<'_, PyAny>, words: &mut impl Extend<u64>) -> Fallible<()> {
     if let Ok(tensor) = leaf.cast_exact::<PyTensor>() {
         push_type(tensor.get().tensor.ty(), words);
         return Ok(());
@@ -48,14 +48,14 @@ pub(super) fn push_words(leaf: &Bound<'_, PyAny>, words: &mut Words) -> Fallible
     Ok(())
 }
 
-fn push_type(ty: &TensorType, words: &mut Words) {
+fn push_type(ty: &TensorType, words: &mut impl Extend<u64>) {
     let named = ty.shape.has_names();
-    words.push(ty.dtype as u64 | (ty.shape.rank() as u64) << 8 | u64::from(named) << 32);
+    words.extend([ty.dtype as u64 | (ty.shape.rank() as u64) << 8 | u64::from(named) << 32]);
     words.extend(ty.shape.sizes().iter().map(|&size| size as u64));
     if named {
         let mut hasher = FxHasher::default();
         ty.shape.names().for_each(|name| name.hash(&mut hasher));
-        words.push(hasher.finish());
+        words.extend([hasher.finish()]);
     }
 }
 

@@ -11,7 +11,7 @@ mod program;
 mod signature;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use defn_core::trace;
@@ -29,6 +29,7 @@ use crate::options;
 use crate::recursion;
 use crate::tensor::PyTensor;
 use cache::{Entry, Key, Shared};
+use environment::Part;
 pub(crate) use leaf::ty as leaf_type;
 use leaf::{Borrowed, Words};
 use program::{Program, Source};
@@ -73,6 +74,8 @@ pub(crate) struct Jitted {
     /// Whether the function has cells or defaults, which are part of each call's key.
     closes: bool,
     explanation: Mutex<String>,
+    /// Whether the latest call found a version.
+    latest_hit: AtomicBool,
     hits: AtomicU64,
     misses: AtomicU64,
 }
@@ -113,6 +116,7 @@ impl Jitted {
             max_compiles,
             signature,
             explanation: Mutex::new("the definition has not been called".to_owned()),
+            latest_hit: AtomicBool::new(false),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
         })
@@ -155,6 +159,7 @@ impl Jitted {
             let mut borrowed = Borrowed::default();
             if let Some(captures) = entry.program.read_captures(fun, &flat.tree, &mut borrowed)? {
                 self.hits.fetch_add(1, Ordering::Relaxed);
+                self.latest_hit.store(true, Ordering::Relaxed);
                 return entry.program.run(py, &flat.leaves, captures, borrowed);
             }
         }
@@ -162,7 +167,7 @@ impl Jitted {
     }
 
     #[cold]
-    fn miss<'py>(&self, py: Python<'py>, flat: Flat<'py>, key: Key<'py>) -> Fallible<Bound<'py, PyAny>> {
+    fn miss<'py>(&self, py: Python<'py>, flat: Flat<'py>, key: Key) -> Fallible<Bound<'py, PyAny>> {
         let fun = self.fun.bind(py);
         let why = self.shared.explain(py, &self.signature, &flat, &key)?;
         let count = self.misses.load(Ordering::Relaxed) as usize;
@@ -173,10 +178,12 @@ impl Jitted {
         let compiler = options::compiler(key.compiler)?;
         let source = Source { op: self.op(), fun, call: &|args, kwargs| self.apply(args, Some(kwargs)) };
         let program = Program::make(py, &source, &flat, &compiler)?;
+        let after = self.environment(py, &flat)?;
         *self.explanation.lock().unwrap_or_else(PoisonError::into_inner) = why;
         self.misses.fetch_add(1, Ordering::Relaxed);
+        self.latest_hit.store(false, Ordering::Relaxed);
         let Flat { leaves, tree } = flat;
-        let entry = self.shared.insert(Entry::new(key, &leaves, tree, program)?);
+        let entry = self.shared.insert(Entry::new(py, key, &after, &leaves, tree, program)?);
         let mut borrowed = Borrowed::default();
         let captures = entry.program.read_captures(fun, entry.arguments(), &mut borrowed)?;
         match captures {
@@ -185,7 +192,7 @@ impl Jitted {
         }
     }
 
-    fn key<'py>(&self, py: Python<'py>, flat: &Flat<'py>) -> Fallible<Key<'py>> {
+    fn key(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Key> {
         let compiler = match &self.compiler {
             Some(name) => options::known(name)?,
             None => options::default_compiler(py)?,
@@ -194,19 +201,18 @@ impl Jitted {
         for leaf in &flat.leaves {
             leaf::push_words(leaf, &mut words)?;
         }
-        let mut environment = Flat::default();
-        if self.closes || flat.tree.held().iter().any(Held::is_function) {
-            let fun = self.fun.bind(py);
-            environment::push(fun, &flat.tree, &mut environment)?;
-            if let Kind::Gradient(Gradient { transform: Some(transform), .. }) = &self.kind {
-                environment::push(transform.bind(py), &Default::default(), &mut environment)?;
-            }
-            words.push(u64::MAX);
-            for leaf in &environment.leaves {
-                leaf::push_words(leaf, &mut words)?;
-            }
+        Key::new(py, compiler, words, flat, self.environment(py, flat)?)
+    }
+
+    fn environment(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<Part>> {
+        if !self.closes && !flat.tree.held().iter().any(Held::is_function) {
+            return Ok(Vec::new());
         }
-        Key::new(py, compiler, words, flat, environment)
+        let mut parts = environment::parts(self.fun.bind(py), &flat.tree)?;
+        if let Kind::Gradient(Gradient { transform: Some(transform), .. }) = &self.kind {
+            environment::push(transform.bind(py), &Default::default(), &mut parts)?;
+        }
+        Ok(parts)
     }
 }
 
@@ -315,8 +321,11 @@ impl Jitted {
         self.misses.store(0, Ordering::Relaxed);
     }
 
-    /// Why the latest version was compiled.
+    /// Why the latest call compiled a version, or that it did not.
     fn explain(&self) -> String {
+        if self.latest_hit.load(Ordering::Relaxed) {
+            return "the latest call compiled nothing: it has the signature of one before".to_owned();
+        }
         self.explanation.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -79,6 +79,8 @@ impl Signature {
                 }
                 _ if is_static => Mode::Static,
                 "KEYWORD_ONLY" => Mode::Options,
+                // A method's object need be no container.
+                _ if found.parameters.is_empty() && name == "self" => Mode::Receiver,
                 _ => Mode::Inputs,
             };
             match &*kind {
