@@ -203,8 +203,8 @@ const EXTENSIONS: &[(DType, &str)] = &[
 
 /// The NumPy dtype of arrays with elements of a type.
 pub(crate) fn descriptor<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyArrayDescr>> {
-    const NONE: PyOnceLock<Py<PyArrayDescr>> = PyOnceLock::new();
-    static DESCRIPTORS: [PyOnceLock<Py<PyArrayDescr>>; DType::ALL.len()] = [NONE; DType::ALL.len()];
+    static DESCRIPTORS: [PyOnceLock<Py<PyArrayDescr>>; DType::ALL.len()] =
+        [const { PyOnceLock::new() }; DType::ALL.len()];
     let known = DESCRIPTORS[dtype as usize].get_or_try_init(py, || make_descriptor(py, dtype))?;
     Ok(known.bind(py).clone())
 }

@@ -22,7 +22,7 @@ enum Over {
     /// `start + step * i`, in a type that holds every value.
     Range { start: i64, step: i64, dtype: DType },
     /// The slices of tensors along their first axis.
-    Slices { tensors: Vec<Tensor>, tree: Tree },
+    Slices { tensors: Vec<Tensor>, tree: Box<Tree> },
 }
 
 impl Over {
@@ -51,7 +51,7 @@ impl Over {
             }
         }
         match trips {
-            Some(trips) => Ok((Over::Slices { tensors, tree }, trips as i64)),
+            Some(trips) => Ok((Over::Slices { tensors, tree: Box::new(tree) }, trips as i64)),
             None => Err(convert::bad(op, "what is iterated over", value, required)?),
         }
     }

@@ -60,10 +60,10 @@ pub(crate) fn known(name: &str) -> Fallible<&'static str> {
 /// # Errors
 /// A name in `DEFN_COMPILER` that is no compiler's.
 pub(crate) fn default_compiler(py: Python<'_>) -> Fallible<&'static str> {
-    if ANY_SET.load(Ordering::Relaxed) {
-        if let Some(name) = effective(py)?.get_item(intern!(py, "compiler"))? {
-            return known(&name.extract::<String>()?);
-        }
+    if ANY_SET.load(Ordering::Relaxed)
+        && let Some(name) = effective(py)?.get_item(intern!(py, "compiler"))?
+    {
+        return known(&name.extract::<String>()?);
     }
     match from_environment() {
         DEFAULT => Ok(DEFAULT),
