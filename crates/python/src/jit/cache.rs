@@ -85,7 +85,7 @@ impl Known {
 /// that it appends to or a counter: that is what the function does, not what it depends on.
 enum Bond {
     /// By structure, static values and types.
-    Value(Part),
+    Value(Box<Part>),
     /// As the same object, which tracing changed.
     Object(Py<PyAny>),
     /// Not at all: tracing put another object in its place.
@@ -135,7 +135,7 @@ impl Entry {
         for (position, part) in environment.into_iter().enumerate() {
             let is_stable = is_same_list && same_part(py, &part, &after[position])?;
             kept.push(if is_stable {
-                Bond::Value(part)
+                Bond::Value(Box::new(part))
             } else if is_same_list && part.object.is(&after[position].object) {
                 Bond::Object(part.object)
             } else {

@@ -75,10 +75,10 @@ fn push_callable(fun: &Bound<'_, PyAny>, parts: &mut Vec<Part>, seen: &mut FxHas
         return push_callable(jitted.get().fun(py), parts, seen);
     } else {
         for name in ["__self__", "__func__", "func", "args", "keywords"] {
-            if let Some(part) = fun.getattr_opt(name)? {
-                if !part.is_instance_of::<PyModule>() {
-                    contents.push(part);
-                }
+            if let Some(part) = fun.getattr_opt(name)?
+                && !part.is_instance_of::<PyModule>()
+            {
+                contents.push(part);
             }
         }
     }
@@ -331,20 +331,20 @@ impl<'py> Search<'_, 'py> {
         let py = value.py();
         let class = value.get_type();
         for name in ["__self__", "__func__", "func", "args", "keywords"] {
-            if class.module()?.to_str()? == "builtins" || class.module()?.to_str()? == "functools" {
-                if let Ok(Some(found)) = value.getattr_opt(name) {
-                    let name = PyString::intern(py, name).into_any().unbind();
-                    self.visit(found, at, Some(Step::Attribute(name)));
-                }
+            if (class.module()?.to_str()? == "builtins" || class.module()?.to_str()? == "functools")
+                && let Ok(Some(found)) = value.getattr_opt(name)
+            {
+                let name = PyString::intern(py, name).into_any().unbind();
+                self.visit(found, at, Some(Step::Attribute(name)));
             }
         }
-        if let Ok(Some(attributes)) = value.getattr_opt(intern!(py, "__dict__")) {
-            if let Ok(attributes) = attributes.cast::<PyDict>() {
-                let items: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> = attributes.iter().collect();
-                for (name, found) in items {
-                    if name.is_instance_of::<PyString>() {
-                        self.visit(found, at, Some(Step::Attribute(name.unbind())));
-                    }
+        if let Ok(Some(attributes)) = value.getattr_opt(intern!(py, "__dict__"))
+            && let Ok(attributes) = attributes.cast::<PyDict>()
+        {
+            let items: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> = attributes.iter().collect();
+            for (name, found) in items {
+                if name.is_instance_of::<PyString>() {
+                    self.visit(found, at, Some(Step::Attribute(name.unbind())));
                 }
             }
         }
