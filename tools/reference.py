@@ -39,7 +39,9 @@ def signature(value: object) -> str:
     except (TypeError, ValueError):
         return "(...)" if inspect.isroutine(value) else ""
     # Where unknown options are refused by name is no parameter.
-    return re.sub(r"(, )?\*\*unknown: Never", "", written).replace("(*, )", "()")
+    written = re.sub(r"(, )?\*\*unknown: Never| = REQUIRED", "", written)
+    written = re.sub(r'"(Literal\[[^"]*\])"', r"\1", written)
+    return written.replace("(*, )", "()")
 
 
 def entry(name: str, value: object) -> str:

@@ -25,7 +25,7 @@ def parameter_text(parameter: inspect.Parameter) -> str:
     text = f"{parameter.name}: {annotation}"
     if parameter.kind is parameter.VAR_POSITIONAL:
         text = "*" + text
-    if parameter.default is not parameter.empty:
+    if parameter.default is not parameter.empty and repr(parameter.default) != "REQUIRED":
         default = parameter.default
         text += f' = "{default}"' if isinstance(default, str) else f" = {default!r}"
     return text

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from defn.errors import OptionError, UnknownNameError
 
@@ -112,6 +112,15 @@ FOREIGN_NAMES = {
     "zeros_like": "fill, as in fill(x, 0)",
 }
 
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Any = _Required()
+"""The default of a parameter that has none, where its absence is explained."""
+
 # What an option of another library is called here; the first name that the function has is meant.
 _FOREIGN_OPTIONS = {
     "axis": ("axes",),
@@ -177,6 +186,14 @@ def refuse_options(function: str, unknown: Mapping[str, object]) -> NoReturn:
     parameters = inspect.signature(getattr(defn, function)).parameters.values()
     known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     raise unknown_options(function, unknown, known)
+
+
+def refuse_one_operand(function: str, ours: str) -> NoReturn:
+    """Raise for a function of two tensors that is called as the reduction of its name elsewhere."""
+    raise option_error(
+        f"{function}: one tensor or unknown options are given, two tensors are required; "
+        f"use {ours} for the elements of one tensor"
+    )
 
 
 def unknown_name(where: str, name: str) -> UnknownNameError:

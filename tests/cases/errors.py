@@ -114,6 +114,8 @@ ROWS: list[tuple[str, str]] = [
     ("keepdims for keep_axes", "x.sum(axes=1, keepdims=True)"),
     ("dim for axis", "x.argmax(dim=1)"),
     ("an option that nothing resembles", "dn.reshape(x, (6,), order='F')"),
+    ("NumPy's max", "x.max()"),
+    ("NumPy's min with an axis", "dn.min(x, axis=0)"),
     ("a tie that does not exist", 'dn.argmax(x, tie_break="middle")'),
     ("NumPy's where", "dn.where(v > 1, v, 0.0)"),
     ("NumPy's astype", "v.astype(np.float64)"),

@@ -44,7 +44,6 @@ fn agree(a: f64, b: f64) -> bool {
 }
 
 /// Whether `got` is within `ulps` of `want` in the precision of `dtype`.
-#[expect(clippy::wildcard_enum_match_arm, reason = "only floats are compared")]
 fn close(dtype: DType, got: f64, want: f64, ulps: f64) -> bool {
     let rounded = Scalar::new(dtype, want).unwrap().value().to_f64();
     if agree(got, rounded) {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Never
 
 from defn import _core
-from defn._names import refuse_options
+from defn._names import REQUIRED, refuse_one_operand, refuse_options
 
 if TYPE_CHECKING:
     from defn._core import Tensor
@@ -151,7 +151,7 @@ def remainder(a: TensorLike, b: TensorLike, /) -> Tensor:
     return _core.remainder(a, b)
 
 
-def max(a: TensorLike, b: TensorLike, /) -> Tensor:
+def max(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     """The greater of two; NaN if either is. ``reduce_max`` is the greatest of one tensor's
     elements.
 
@@ -164,10 +164,12 @@ def max(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.max(dn.tensor([1, 5]), 3).to_list()
     [3, 5]
     """
+    if b is REQUIRED or unknown:
+        refuse_one_operand("max", "reduce_max")
     return _core.max(a, b)
 
 
-def min(a: TensorLike, b: TensorLike, /) -> Tensor:
+def min(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     """The lesser of two; NaN if either is. ``reduce_min`` is the least of one tensor's elements.
 
     Shapes: broadcast together; axis names merge.
@@ -179,6 +181,8 @@ def min(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.min(dn.tensor([1, 5]), 3).to_list()
     [1, 3]
     """
+    if b is REQUIRED or unknown:
+        refuse_one_operand("min", "reduce_min")
     return _core.min(a, b)
 
 
