@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import inspect
 
 import defn as dn
@@ -57,3 +58,7 @@ def test_methods_have_the_functions_signatures() -> None:
         assert function is method, name
     reshape = inspect.signature(dn.Tensor.reshape)
     assert list(reshape.parameters) == ["tensor", "sizes", "names", "unknown"]
+
+
+def test_the_version_is_the_packages() -> None:
+    assert importlib.metadata.version("defn") == dn.__version__

@@ -27,7 +27,7 @@ pub(super) fn binary(op: BinaryOp, a: &TensorType, b: &TensorType) -> Result<Ten
     let merged = a.dtype.merge(b.dtype);
     if !op.domain().has(merged) {
         let hint = match op.domain() {
-            Domain::Integer => "; convert with as_type, or use divide, multiply or floor_divide for floats",
+            Domain::Integer => "; convert with as_type",
             Domain::Real | Domain::Any => "; take real, imag or abs first",
         };
         return Err(ErrorKind::OperandsDType {
