@@ -30,7 +30,9 @@
 //!
 //! # Features
 //! - `cpu` (default): the CPU backend, which is then the default backend.
+//! - `pjrt`: the module `pjrt`, which loads plugins for devices and says what they are.
 #![forbid(unsafe_code)]
+#![deny(missing_docs)]
 
 mod backend;
 mod control;
@@ -40,6 +42,9 @@ mod jit;
 mod ops;
 mod tensor;
 mod tree;
+
+#[cfg(feature = "pjrt")]
+pub use defn_pjrt as pjrt;
 
 pub use backend::{compiler, default_backend, set_default_backend};
 pub use control::{Exprs, cond, while_};
