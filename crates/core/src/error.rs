@@ -127,7 +127,7 @@ pub enum ErrorKind {
     IntegerRange { value: i128, dtype: DType },
     #[error("{op}: the operand is {got}, it must be {required}{hint}")]
     OperandDType { op: &'static str, got: TensorType, required: &'static str, hint: &'static str },
-    #[error("{op}: the operands are {left} and {right}, the result must be {required}{hint}")]
+    #[error("{op}: the operands are {left} and {right}, their common dtype must be {required}{hint}")]
     OperandsDType {
         op: &'static str,
         left: TensorType,
