@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -177,3 +179,17 @@ def test_mark() -> None:
 
 def test_a_long_loop_is_quick() -> None:
     assert int(dn.jit(lambda: dn.while_(0, lambda i: i < 50_000, lambda i: i + 1))()) == 50_000
+
+
+@pytest.mark.parametrize("over", [range(0), dn.iota((0, 3), dtype="f32")], ids=["range", "tensor"])
+def test_a_scan_over_nothing(over: Any) -> None:
+    state, outs = dn.scan({"n": 1.5}, over, lambda s, x: (s, (x * 2.0, s["n"])))
+    assert state["n"].item() == 1.5
+    assert outs[0].shape == ((0,) if isinstance(over, range) else (0, 3))
+    assert outs[1].shape == (0,)
+    assert outs[1].dtype == "f32"
+
+
+def test_a_range_beyond_64_bits() -> None:
+    with pytest.raises(dn.OptionError, match="64-bit"):
+        dn.for_(0, range(2**70, 2**70 + 3), lambda s, i: s)

@@ -255,3 +255,9 @@ def test_select_does_not_protect() -> None:
     """A masked derivative that is infinite gives NaN, as the specification says."""
     gradient = dn.grad(lambda x: dn.select(x > 0.0, dn.sqrt(x), 0.0))(0.0)
     assert np.isnan(gradient.item())
+
+
+@pytest.mark.parametrize("argnums", [(0, 0), (0, -2)])
+def test_an_argument_is_differentiated_once(argnums: tuple[int, int]) -> None:
+    with pytest.raises(dn.OptionError, match="each argument once"):
+        dn.grad(lambda x, y: x * y, argnums=argnums)(2.0, 3.0)

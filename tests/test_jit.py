@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -424,3 +425,30 @@ def test_threads_trace_apart() -> None:
     for thread in threads:
         thread.join()
     assert results == [50.0 * i for i in range(8)]
+
+
+def test_threads_that_compile_at_once_keep_one_version() -> None:
+    ready = threading.Barrier(4)
+
+    def double(x: Any) -> Any:
+        ready.wait(10)
+        return x * 2
+
+    g = dn.jit(double)
+    results: list[int] = []
+    threads = [
+        threading.Thread(target=lambda n=n: results.append(int(g(np.int32(n))))) for n in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(results) == [0, 2, 4, 6]
+    assert g.cache_info()["size"] == 1
+    assert g.cache_info()["misses"] == 1
+
+
+@pytest.mark.parametrize("limit", [-1, "a", 1.5, 2**80])
+def test_max_compiles_is_a_count(limit: Any) -> None:
+    with pytest.raises(dn.OptionError, match="max_compiles"):
+        dn.jit(lambda x: x, max_compiles=limit)

@@ -446,3 +446,18 @@ def test_huge_shapes_do_not_abort() -> None:
     with pytest.raises(MemoryError):
         dn.iota((2**62, 4))
     assert dn.iota((3,)).to_list() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("index", [[0, 1], [True, False], [], [[0]]], ids=repr)
+def test_a_list_is_no_index(index: list[object]) -> None:
+    # NumPy would take rows; reading the list as one position for each axis would be silent and wrong.
+    with pytest.raises(dn.BoundsError, match="take"):
+        dn.iota((2, 3))[index]
+
+
+def test_tensors_of_very_many_axes() -> None:
+    x = dn.iota((1,) * 50_000)
+    assert repr(x).endswith("...\n>")
+    assert (x + 1).sum().item() == 1
+    with pytest.raises(dn.ShapeError, match="1000 axes"):
+        x.to_list()

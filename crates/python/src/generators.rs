@@ -30,9 +30,12 @@ impl Over {
     fn parse(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<(Over, i64)> {
         let required = "a range, or tensors with a first axis to iterate over";
         if let Ok(range) = value.cast::<PyRange>() {
-            let (start, step) = (range.start()? as i64, range.step()? as i64);
-            let trips = range.len()? as i64;
-            let last = start + step * (trips - 1).max(0);
+            let (Ok(start), Ok(step), Ok(trips)) = (range.start(), range.step(), range.len()) else {
+                return Err(convert::bad(op, "what is iterated over", value, "a range of 64-bit integers")?);
+            };
+            let (start, step, trips) = (start as i64, step as i64, trips as i64);
+            // The last item lies between the bounds of the range, which are 64-bit integers.
+            let last = start.wrapping_add(step.wrapping_mul((trips - 1).max(0)));
             let fits = |value: i64| wrap(DType::S32, i128::from(value)) == i128::from(value);
             let dtype = if fits(start) && fits(last) && fits(trips) { DType::S32 } else { DType::S64 };
             return Ok((Over::Range { start, step, dtype }, trips));
@@ -79,6 +82,12 @@ impl Over {
                     tensors
                         .iter()
                         .map(|tensor| {
+                            let sizes = tensor.ty().shape.sizes();
+                            if sizes[0] == 0 {
+                                // There is no item; what is traced then never runs, and asks for a type only.
+                                let shape = Shape::from_axes(tensor.ty().shape.entries().skip(1));
+                                return ops.full(shape, tensor.ty().dtype, 0);
+                            }
                             let start = Start::Value(trip.clone());
                             let slice = ops.slice_along_axis(tensor, start, 1, 0, 1)?;
                             ops.squeeze(slice, 0)
@@ -232,6 +241,10 @@ fn scan<'py>(
             start.push(ops::with(|ops| ops.full(shape, output.ty().dtype, 0))?);
         }
         let states = state.len();
+        if trips == 0 {
+            let outputs = container(py, &out_tree, &start[1 + states..])?;
+            return Ok((container(py, &tree, &state)?, outputs));
+        }
         let bridge = Bridge::default();
         let result = builder::while_(
             &mut ops::builder(),

@@ -98,7 +98,13 @@ impl Gradient {
                 let given = argnum.to_string();
                 return Err(Misuse::ArgNums { given, fun: function_name(fun), count }.into());
             }
-            positions.push(argnum.rem_euclid(extent) as usize);
+            let position = argnum.rem_euclid(extent) as usize;
+            if positions.contains(&position) {
+                let (option, got) = ("argnums".to_owned(), format!("{:?}", self.argnums));
+                let required = "a list that names each argument once".to_owned();
+                return Err(Misuse::OptionValue { op: "grad", option, got, required }.into());
+            }
+            positions.push(position);
         }
         Ok(positions)
     }

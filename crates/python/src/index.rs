@@ -63,12 +63,11 @@ pub(crate) fn row(tensor: &Tensor, position: usize) -> Fallible<PyTensor> {
 
 /// An index by position: entries for the leading axes. Also returns where new axes stand in the result.
 fn in_order<'py>(ty: &TensorType, index: &Bound<'py, PyAny>) -> Fallible<(Vec<Pick<'py>>, Vec<usize>)> {
-    let items: Vec<Bound<'py, PyAny>> =
-        if index.is_instance_of::<PyTuple>() || index.is_instance_of::<PyList>() {
-            index.try_iter()?.collect::<PyResult<_>>()?
-        } else {
-            vec![index.clone()]
-        };
+    let items: Vec<Bound<'py, PyAny>> = if index.is_instance_of::<PyTuple>() {
+        index.try_iter()?.collect::<PyResult<_>>()?
+    } else {
+        vec![index.clone()]
+    };
     let mut entries = Vec::with_capacity(items.len());
     for item in &items {
         entries.push(entry(ty, item)?);
@@ -160,6 +159,12 @@ fn entry<'py>(ty: &TensorType, item: &Bound<'py, PyAny>) -> Fallible<Entry<'py>>
             "i" | "u" => Err(Misuse::ArrayIndex { indices: text }.into()),
             _ => Err(bad(ty, item)?),
         };
+    }
+    if let Ok(list) = item.cast::<PyList>() {
+        if !list.is_empty() && list.iter().all(|entry| entry.is_instance_of::<PyBool>()) {
+            return Err(Misuse::MaskIndex { mask: convert::describe(item)?, got: ty.clone() }.into());
+        }
+        return Err(Misuse::ArrayIndex { indices: convert::describe(item)? }.into());
     }
     if !item.is_instance_of::<PyBool>() && convert::index(item).is_some() {
         return Ok(Entry::At(Pick::Position(item.clone())));

@@ -77,12 +77,19 @@ fn list<'py>(py: Python<'py>, dtype: DType, bytes: &[u8]) -> Fallible<Bound<'py,
     Ok(PyList::new(py, items)?)
 }
 
+/// How deep lists may be nested.
+const DEEPEST: usize = 1000;
+
 /// The elements as nested lists, one level for each axis.
 pub(crate) fn to_list<'py>(py: Python<'py>, tensor: &Tensor) -> Fallible<Bound<'py, PyAny>> {
     let ty = tensor.ty();
     tensor.require_buffer("to_list", TRACED_HINT)?;
     if ty.shape.rank() == 0 {
         let required = "it must have at least one axis; read a scalar with item";
+        return Err(ErrorKind::Rank { op: "to_list", got: ty.clone(), required }.into());
+    }
+    if ty.shape.rank() > DEEPEST {
+        let required = "it must have at most 1000 axes; reshape it first";
         return Err(ErrorKind::Rank { op: "to_list", got: ty.clone(), required }.into());
     }
     let memory = tensor.host_bytes("to_list")?;

@@ -10,10 +10,14 @@ use crate::error::Fallible;
 /// How many elements are read and shown.
 const LIMIT: usize = 50;
 
+/// How many axes are written out as nested brackets; tensors of more show their type only.
+const DEEPEST: usize = 256;
+
 /// The text between `Tensor<` and `>`, and both.
 pub(crate) fn tensor(tensor: &Tensor) -> Fallible<String> {
     let body = match tensor.data() {
         Data::Template => String::new(),
+        Data::Buffer(_) if tensor.ty().shape.rank() > DEEPEST => "\n  ...".to_owned(),
         Data::Buffer(_) => {
             let memory = tensor.host_bytes("repr")?;
             let mut values = Values { dtype: tensor.ty().dtype, bytes: memory.bytes(), left: LIMIT };

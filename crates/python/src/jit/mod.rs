@@ -153,17 +153,33 @@ impl Jitted {
         let flat = self.signature.flatten(fun, args, kwargs)?;
         let key = self.key(py, &flat)?;
         for entry in self.shared.candidates(key.hash) {
-            if !entry.key.equals(py, &flat, &key)? {
-                continue;
-            }
-            let mut borrowed = Borrowed::default();
-            if let Some(captures) = entry.program.read_captures(fun, &flat.tree, &mut borrowed)? {
-                self.hits.fetch_add(1, Ordering::Relaxed);
-                self.latest_hit.store(true, Ordering::Relaxed);
-                return entry.program.run(py, &flat.leaves, captures, borrowed);
+            if let Some(result) = self.try_entry(py, &entry, &flat, &key)? {
+                return Ok(result);
             }
         }
         self.miss(py, flat, key)
+    }
+
+    /// The result of a compiled version, if it is the one of this call.
+    fn try_entry<'py>(
+        &self,
+        py: Python<'py>,
+        entry: &Entry,
+        flat: &Flat<'py>,
+        key: &Key,
+    ) -> Fallible<Option<Bound<'py, PyAny>>> {
+        if !entry.key.equals(py, flat, key)? {
+            return Ok(None);
+        }
+        let mut borrowed = Borrowed::default();
+        match entry.program.read_captures(self.fun.bind(py), &flat.tree, &mut borrowed)? {
+            Some(captures) => {
+                self.hits.fetch_add(1, Ordering::Relaxed);
+                self.latest_hit.store(true, Ordering::Relaxed);
+                entry.program.run(py, &flat.leaves, captures, borrowed).map(Some)
+            }
+            None => Ok(None),
+        }
     }
 
     #[cold]
@@ -177,7 +193,16 @@ impl Jitted {
         }
         let compiler = options::compiler(key.compiler)?;
         let source = Source { op: self.op(), fun, call: &|args, kwargs| self.apply(args, Some(kwargs)) };
+        let before = self.shared.candidates(key.hash);
         let program = Program::make(py, &source, &flat, &compiler)?;
+        // Another thread may have compiled the same version meanwhile: one of them is kept.
+        for entry in self.shared.candidates(key.hash) {
+            if !before.iter().any(|known| Arc::ptr_eq(known, &entry))
+                && let Some(result) = self.try_entry(py, &entry, &flat, &key)?
+            {
+                return Ok(result);
+            }
+        }
         let after = self.environment(py, &flat)?;
         *self.explanation.lock().unwrap_or_else(PoisonError::into_inner) = why;
         self.misses.fetch_add(1, Ordering::Relaxed);
@@ -227,7 +252,7 @@ impl Jitted {
         r#static: Option<&Bound<'_, PyAny>>,
         on_conflict: &str,
         compiler: Option<&Bound<'_, PyAny>>,
-        max_compiles: Option<usize>,
+        max_compiles: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> Fallible<Jitted> {
         guard(|| {
@@ -242,6 +267,15 @@ impl Jitted {
                 }
             };
             let compiler = compiler.filter(|name| !name.is_none()).map(compiler_name).transpose()?;
+            let max_compiles = match max_compiles.filter(|limit| !limit.is_none()) {
+                None => None,
+                Some(limit) => match convert::index(limit).map(usize::try_from) {
+                    Some(Ok(count)) => Some(count),
+                    Some(Err(_)) | None => {
+                        return Err(convert::bad("jit", "max_compiles", limit, "an int of at least 0")?);
+                    }
+                },
+            };
             let name = compiler.as_deref().unwrap_or("evaluator");
             options::check_compiler_options(name, options)?;
             // A definition of a definition is one of the same function.
