@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
+import weakref
 from functools import partial
 from typing import Any
 
@@ -400,6 +402,36 @@ def test_debug_expr() -> None:
 def test_print_expr(capsys: pytest.CaptureFixture[str]) -> None:
     assert float(dn.jit(lambda x: dn.print_expr(x + x))(2.0)) == 4.0
     assert "add" in capsys.readouterr().out
+
+
+def test_a_compiled_version_does_not_keep_captured_tensors() -> None:
+    def run() -> weakref.ref[dn.Tensor]:
+        weight = dn.tensor([1.0, 2.0])
+        assert dn.jit(lambda x: x + weight)(1.0).to_list() == [2.0, 3.0]
+        return weakref.ref(weight)
+
+    known = run()
+    gc.collect()
+    assert known() is None
+
+
+@pytest.mark.parametrize("make", [lambda: float("nan"), lambda: complex(0.0, float("nan"))])
+def test_nan_is_the_same_static_value_again(make) -> None:
+    jitted = dn.jit(lambda x, *, shift: x + shift)
+    jitted(1.0, shift=make())
+    jitted(2.0, shift=make())
+    assert jitted.cache_info()["misses"] == 1
+
+
+@pytest.mark.parametrize("wrap", [lambda v: frozenset({v}), lambda v: frozenset({(v,)})])
+def test_equal_sets_of_other_types_are_other_static_values(wrap) -> None:
+    def function(x, *, among):
+        (value,) = among
+        return x + (value[0] if isinstance(value, tuple) else value)
+
+    jitted = dn.jit(function)
+    assert jitted(1, among=wrap(2)).dtype == "s32"
+    assert jitted(1, among=wrap(2.0)).dtype == "f32"
 
 
 def test_keyword() -> None:

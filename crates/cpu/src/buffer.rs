@@ -276,12 +276,16 @@ impl Buffer for CpuBuffer {
 
     fn deallocate(&self) -> bool {
         let mut slot = self.lock();
-        let was_live = match &*slot {
-            Slot::Live(_) => true,
-            Slot::Freed | Slot::Donated => return false,
-        };
-        *slot = Slot::Freed;
-        was_live
+        match &*slot {
+            Slot::Live(_) => {
+                let freed = std::mem::replace(&mut *slot, Slot::Freed);
+                // Whoever lent the memory may run code of its own now, which must not find the lock held.
+                drop(slot);
+                drop(freed);
+                true
+            }
+            Slot::Freed | Slot::Donated => false,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

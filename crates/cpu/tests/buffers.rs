@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use common::*;
-use defn_core::backend::{BufferState, HostMemory, Operand};
+use defn_core::backend::{Buffer, BufferState, HostMemory, Operand};
 use defn_core::op::{BinaryOp, Literal, Op, UnaryOp};
 use defn_core::{DType, ErrorClass, ErrorKind, Scalar, Shape, TensorType};
 use defn_cpu::{CpuBuffer, cpu_backend};
@@ -99,6 +99,34 @@ fn freed_elements_are_gone_but_for_those_who_hold_them() {
         "negate: the tensor's memory was freed; keep a copy, or do not use it after"
     );
     assert!(run_owned(&Op::Unary(UnaryOp::Negate), vec![x]).is_err());
+}
+
+#[test]
+fn an_owner_may_look_at_the_buffer_while_its_memory_is_freed() {
+    /// Memory whose end asks the buffer for its state.
+    struct Watched {
+        bytes: [u8; 4],
+        buffer: Arc<OnceLock<Weak<dyn Buffer>>>,
+        seen: Arc<Mutex<Option<BufferState>>>,
+    }
+    impl AsRef<[u8]> for Watched {
+        fn as_ref(&self) -> &[u8] {
+            &self.bytes
+        }
+    }
+    impl Drop for Watched {
+        fn drop(&mut self) {
+            let buffer = self.buffer.get().and_then(Weak::upgrade);
+            *self.seen.lock().unwrap() = buffer.map(|buffer| buffer.state());
+        }
+    }
+    let (cell, seen) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(None)));
+    let owner = Watched { bytes: [1; 4], buffer: cell.clone(), seen: seen.clone() };
+    let ty = TensorType::new(DType::U8, Shape::new(&[4])).unwrap();
+    let buffer = cpu_backend().from_host(&ty, HostMemory::new(Arc::new(owner))).unwrap();
+    assert!(cell.set(Arc::downgrade(&buffer)).is_ok());
+    assert!(buffer.deallocate());
+    assert_eq!(*seen.lock().unwrap(), Some(BufferState::Freed));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyFloat, PyList, PyTuple, PyType};
+use pyo3::types::{PyComplex, PyComplexMethods, PyDict, PyFloat, PyFrozenSet, PyList, PyTuple, PyType};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
@@ -104,11 +104,11 @@ impl Held {
                 if !a.get_type().is(b.get_type()) {
                     return Ok(false);
                 }
-                if let (Ok(a), Ok(b)) = (a.cast_exact::<PyFloat>(), b.cast_exact::<PyFloat>()) {
-                    // By bits: NaN is the same constant again, and -0.0 is not 0.0.
-                    return Ok(a.value().to_bits() == b.value().to_bits());
+                // By bits: NaN is the same constant again, and -0.0 is not 0.0.
+                match (bits(a), bits(b)) {
+                    (Some(a), Some(b)) => Ok(a == b),
+                    _ => Ok(a.eq(b)? && same_types(a, b)?),
                 }
-                a.eq(b)
             }
             (Held::Function(_), Held::Function(_)) => {
                 let code = intern!(py, "__code__");
@@ -117,6 +117,42 @@ impl Held {
             (Held::Value(_) | Held::Identity(_) | Held::Function(_), _) => Ok(false),
         }
     }
+}
+
+/// The bits of a float, or of the parts of a complex number.
+fn bits(value: &Bound<'_, PyAny>) -> Option<(u64, u64)> {
+    if let Ok(float) = value.cast_exact::<PyFloat>() {
+        return Some((float.value().to_bits(), 0));
+    }
+    let complex = value.cast_exact::<PyComplex>().ok()?;
+    Some((complex.real().to_bits(), complex.imag().to_bits()))
+}
+
+/// Whether what is inside two equal values is of the same types: to Python, `(1,)` equals `(1.0,)`.
+fn same_types(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if !a.get_type().is(b.get_type()) || bits(a) != bits(b) {
+        return Ok(false);
+    }
+    if let (Ok(a), Ok(b)) = (a.cast_exact::<PyTuple>(), b.cast_exact::<PyTuple>()) {
+        for (a, b) in a.iter().zip(b.iter()) {
+            if !same_types(&a, &b)? {
+                return Ok(false);
+            }
+        }
+    }
+    if let (Ok(a), Ok(b)) = (a.cast_exact::<PyFrozenSet>(), b.cast_exact::<PyFrozenSet>()) {
+        let known = PyDict::new(a.py());
+        for entry in b.iter() {
+            known.set_item(&entry, &entry)?;
+        }
+        for entry in a.iter() {
+            match known.get_item(&entry)? {
+                Some(other) if same_types(&entry, &other)? => {}
+                Some(_) | None => return Ok(false),
+            }
+        }
+    }
+    Ok(true)
 }
 
 impl Tree {
@@ -168,6 +204,11 @@ impl Tree {
             match held {
                 Held::Value(value) => {
                     let value = value.bind(py);
+                    // Python's hash of a NaN is that of the object.
+                    if let Some(bits) = bits(value) {
+                        bits.hash(&mut hasher);
+                        continue;
+                    }
                     match value.hash() {
                         Ok(hash) => hash.hash(&mut hasher),
                         Err(error) if error.is_instance_of::<PyTypeError>(py) => {

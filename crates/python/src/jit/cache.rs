@@ -10,7 +10,7 @@ use pyo3::types::PyFunction;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::environment::Part;
+use super::environment::{Outline, Part};
 use super::leaf::{self, Words};
 use super::program::{Capture, Program};
 use super::signature::Signature;
@@ -84,16 +84,12 @@ impl Known {
 /// How one part of the environment is compared. Tracing may change what a function closes over, such as a list
 /// that it appends to or a counter: that is what the function does, not what it depends on.
 enum Bond {
-    /// By structure, static values and types.
-    Value(Box<Part>),
+    /// By structure, static values and types. The object is not kept: its tensors may be large.
+    Value(Box<Outline>),
     /// As the same object, which tracing changed.
     Object(Py<PyAny>),
     /// Not at all: tracing put another object in its place.
     Nothing,
-}
-
-fn same_part(py: Python<'_>, a: &Part, b: &Part) -> PyResult<bool> {
-    Ok(a.words == b.words && a.tree.equals(py, &b.tree)?)
 }
 
 fn same_environment(py: Python<'_>, known: &[Bond], now: &[Part]) -> PyResult<bool> {
@@ -102,7 +98,7 @@ fn same_environment(py: Python<'_>, known: &[Bond], now: &[Part]) -> PyResult<bo
     }
     for (known, now) in known.iter().zip(now) {
         let is_same = match known {
-            Bond::Value(known) => same_part(py, known, now)?,
+            Bond::Value(known) => known.equals(py, &now.outline)?,
             Bond::Object(object) => object.is(&now.object),
             Bond::Nothing => true,
         };
@@ -133,9 +129,9 @@ impl Entry {
         let is_same_list = environment.len() == after.len();
         let mut kept = Vec::with_capacity(environment.len());
         for (position, part) in environment.into_iter().enumerate() {
-            let is_stable = is_same_list && same_part(py, &part, &after[position])?;
+            let is_stable = is_same_list && part.outline.equals(py, &after[position].outline)?;
             kept.push(if is_stable {
-                Bond::Value(Box::new(part))
+                Bond::Value(Box::new(part.outline))
             } else if is_same_list && part.object.is(&after[position].object) {
                 Bond::Object(part.object)
             } else {
@@ -324,8 +320,8 @@ impl Shared {
         }
         for (before, now) in known.environment.iter().zip(&key.environment) {
             let Bond::Value(before) = before else { continue };
-            if !before.tree.equals(py, &now.tree)? {
-                let difference = before.tree.difference(py, &now.tree)?;
+            if !before.tree.equals(py, &now.outline.tree)? {
+                let difference = before.tree.difference(py, &now.outline.tree)?;
                 return Ok(format!("a value that the function closes over is new: {difference}"));
             }
         }

@@ -25,9 +25,21 @@ const SEARCH_LIMIT: usize = 100_000;
 /// What one cell or default holds, for keys.
 pub(super) struct Part {
     pub(super) object: Py<PyAny>,
+    pub(super) outline: Outline,
+}
+
+/// What is compared of a part.
+pub(super) struct Outline {
     pub(super) tree: Tree,
     /// The types of the tensors in it.
-    pub(super) words: Vec<u64>,
+    words: Vec<u64>,
+}
+
+impl Outline {
+    /// Whether structures, static values and types are equal.
+    pub(super) fn equals(&self, py: Python<'_>, other: &Outline) -> PyResult<bool> {
+        Ok(self.words == other.words && self.tree.equals(py, &other.tree)?)
+    }
 }
 
 /// What a callable closes over: cells and defaults, and those of functions found there or among arguments.
@@ -101,7 +113,7 @@ fn push_callable(fun: &Bound<'_, PyAny>, parts: &mut Vec<Part>, seen: &mut FxHas
                 Held::Value(_) | Held::Identity(_) => None,
             })
             .collect();
-        parts.push(Part { object: content.unbind(), tree: flat.tree, words });
+        parts.push(Part { object: content.unbind(), outline: Outline { tree: flat.tree, words } });
         for function in functions {
             push_callable(&function, parts, seen)?;
         }
