@@ -193,3 +193,14 @@ def test_a_scan_over_nothing(over: Any) -> None:
 def test_a_range_beyond_64_bits() -> None:
     with pytest.raises(dn.OptionError, match="64-bit"):
         dn.for_(0, range(2**70, 2**70 + 3), lambda s, i: s)
+
+
+def test_scan_refuses_outputs_that_change_while_tracing() -> None:
+    calls = []
+
+    def body(state: dn.Tensor, item: dn.Tensor):
+        calls.append(item)
+        return state, (item,) * len(calls)
+
+    with pytest.raises(dn.ContainerError, match="scan: the body's output and its first differ"):
+        dn.scan(0, range(3), body)

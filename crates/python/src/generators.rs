@@ -252,7 +252,11 @@ fn scan<'py>(
             Some(trips as u64),
             |ops, state| Ok(Arg::Value(ops.less(&state[0], trips)?)),
             |ops, all| {
-                let (next, out) = bridge.cross(|| step(&all[1..=states], &all[0]))?;
+                let (next, out) = bridge.cross(|| {
+                    let (next, out) = step(&all[1..=states], &all[0])?;
+                    same_structure(py, "scan", "the body's output", &out.tree, "its first", &out_tree)?;
+                    Ok((next, out))
+                })?;
                 let mut results = vec![Arg::Value(ops.add(&all[0], 1)?)];
                 results.extend(next.args);
                 for (buffer, value) in all[1 + states..].iter().zip(out.args) {
