@@ -484,3 +484,10 @@ def test_threads_that_compile_at_once_keep_one_version() -> None:
 def test_max_compiles_is_a_count(limit: Any) -> None:
     with pytest.raises(dn.OptionError, match="max_compiles"):
         dn.jit(lambda x: x, max_compiles=limit)
+
+
+@pytest.mark.parametrize("apply", [dn.jit_apply, dn.compile, dn.debug_expr_apply])
+@pytest.mark.parametrize("args", [1, dn.tensor([1, 2]), dn.template((3,), "f32"), "ab", None])
+def test_arguments_are_given_as_a_list(apply: Any, args: Any) -> None:
+    with pytest.raises(dn.OptionError, match="list or tuple of arguments"):
+        apply(lambda x: x, args)

@@ -450,7 +450,7 @@ def test_huge_shapes_do_not_abort() -> None:
 
 @pytest.mark.parametrize("index", [[0, 1], [True, False], [], [[0]]], ids=repr)
 def test_a_list_is_no_index(index: list[object]) -> None:
-    # NumPy would take rows; reading the list as one position for each axis would be silent and wrong.
+    # Reading a list as one position for each axis would silently differ from NumPy's rows.
     with pytest.raises(dn.BoundsError, match="take"):
         dn.iota((2, 3))[index]
 

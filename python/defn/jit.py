@@ -158,6 +158,14 @@ def jit(
     return _jitted(fun, False, static, given)
 
 
+def _listed(op: str, args: Any) -> tuple[Any, ...]:
+    """The arguments of a call, which are given as one list or tuple."""
+    if not isinstance(args, list | tuple):
+        kind = type(args).__name__
+        raise option_error(f"{op}: args is of type {kind}, it must be a list or tuple of arguments")
+    return tuple(args)
+
+
 def jit_apply(
     fun: Callable[..., Any],
     args: Sequence[Any],
@@ -174,7 +182,7 @@ def jit_apply(
     >>> float(dn.jit_apply(lambda x, y: x * y, (2.0, 3.0)))
     6.0
     """
-    return jit(fun, **jit_options)(*args, **(kwargs or {}))
+    return jit(fun, **jit_options)(*_listed("jit_apply", args), **(kwargs or {}))
 
 
 def compile(
@@ -198,7 +206,7 @@ def compile(
     >>> add(dn.tensor([1.0, 2.0]), 10.0).to_list()
     [11.0, 12.0]
     """
-    return _core.compile(fun, args, kwargs, compiler, compiler_options or None)
+    return _core.compile(fun, _listed("compile", args), kwargs, compiler, compiler_options or None)
 
 
 def debug_expr(fun: Callable[..., Any], /, **jit_options: Any) -> Callable[..., Any]:
@@ -248,7 +256,7 @@ def debug_expr_apply(
       c = sin b       f32
     >
     """
-    return debug_expr(fun, **jit_options)(*args, **(kwargs or {}))
+    return debug_expr(fun, **jit_options)(*_listed("debug_expr_apply", args), **(kwargs or {}))
 
 
 def keyword(options: dict[str, Any], /, **defaults: Any) -> dict[str, Any]:
