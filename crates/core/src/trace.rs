@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -57,6 +58,8 @@ pub fn depth() -> usize {
 #[derive(Debug)]
 pub struct Tracing {
     trace: Arc<Trace>,
+    /// The stack is a thread's own, so a trace is closed on the thread that opened it.
+    not_send: PhantomData<*const ()>,
 }
 
 /// A finished trace.
@@ -90,7 +93,7 @@ impl Trace {
             .map(|(ty, value)| Tensor::traced(ty.clone(), trace.clone(), value))
             .collect();
         STACK.with_borrow_mut(|stack| stack.push(trace.clone()));
-        (Tracing { trace }, tensors)
+        (Tracing { trace, not_send: PhantomData }, tensors)
     }
 
     /// A number that no other trace of this process has.
@@ -211,11 +214,12 @@ impl Tracing {
 impl Drop for Tracing {
     fn drop(&mut self) {
         self.trace.lock().ended = true;
-        STACK.with_borrow_mut(|stack| {
-            // Traces close in the reverse of the order in which they open, also on the way of an error.
-            if let Some(at) = stack.iter().rposition(|open| Arc::ptr_eq(open, &self.trace)) {
-                stack.truncate(at);
-            }
+        // Traces close in the reverse of the order in which they open, also on the way of an error. What they
+        // hold is dropped after the borrow has ended: it may be anything.
+        let closed = STACK.with_borrow_mut(|stack| {
+            let at = stack.iter().rposition(|open| Arc::ptr_eq(open, &self.trace));
+            at.map(|at| stack.split_off(at))
         });
+        drop(closed);
     }
 }

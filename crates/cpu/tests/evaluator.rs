@@ -1,16 +1,21 @@
 //! The evaluator on the CPU: control flow, effects, reuse of memory, and where an error is said to be.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use defn_core::backend::{Compiler, Executable, Hooks, HostMemory, NoHooks};
+use defn_core::backend::{
+    Backend, Buffer, BufferState, Buffers, Compiler, Executable, Hooks, HostMemory, NoHooks, Operand,
+};
 use defn_core::builder::{
     Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops, Source, Start, cond, while_,
 };
 use defn_core::evaluator::Evaluator;
+use defn_core::op::{Block, Op};
 use defn_core::trace::Trace;
 use defn_core::{DType, ErrorKind, Location, Result, Shape, Tensor, TensorType};
 use defn_cpu::cpu_backend;
+use smallvec::SmallVec;
 
 fn ops() -> Ops {
     Ops::new(cpu_backend(), Source::Unknown)
@@ -245,4 +250,88 @@ fn control_flow_runs_at_once_outside_a_trace() {
         |ops, state| Ok(vec![ops.multiply(&state[0], 3)?.into()]),
     );
     assert_eq!(read_s32(&out.unwrap()[0]), 243);
+}
+
+/// A backend elsewhere: it keeps what it is given on the CPU under another name, and says so.
+#[derive(Debug)]
+struct Elsewhere;
+
+#[derive(Debug)]
+struct Kept(Arc<dyn Buffer>);
+
+impl Buffer for Kept {
+    fn backend(&self) -> Arc<dyn Backend> {
+        Arc::new(Elsewhere)
+    }
+
+    fn read(&self, out: &mut [u8]) -> Result<()> {
+        self.0.read(out)
+    }
+
+    fn host(&self) -> Result<Option<HostMemory>> {
+        Ok(None)
+    }
+
+    fn state(&self) -> BufferState {
+        self.0.state()
+    }
+
+    fn deallocate(&self) -> bool {
+        self.0.deallocate()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+impl Backend for Elsewhere {
+    fn name(&self) -> &str {
+        "elsewhere"
+    }
+
+    fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
+        Ok(Arc::new(Kept(cpu_backend().from_host(ty, bytes)?)))
+    }
+
+    fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
+        let here = |operand: Operand| {
+            let kept = operand.buffer.as_any().downcast_ref::<Kept>().expect("an operand of this backend");
+            Operand { ty: operand.ty, buffer: kept.0.clone() }
+        };
+        let made = cpu_backend().run(op, operands.into_iter().map(here).collect(), outputs)?;
+        Ok(made.into_iter().map(|buffer| Arc::new(Kept(buffer)) as Arc<dyn Buffer>).collect())
+    }
+
+    fn has_native(&self, _: &Block) -> bool {
+        false
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[test]
+fn the_default_backend_gives_way_at_once_and_is_refused_in_a_compiled_run() {
+    let here = f32s(&[1.0, 2.0]);
+    let there = {
+        let memory = here.host_bytes("test").unwrap();
+        Tensor::concrete(here.ty().clone(), Elsewhere.from_host(here.ty(), memory).unwrap())
+    };
+    let sum = ops().add(&here, &there).unwrap();
+    assert_eq!(sum.backend().unwrap().name(), "elsewhere");
+    assert_eq!(read_f32(&sum), [2.0, 4.0]);
+
+    let types = [here.ty().clone(), here.ty().clone()];
+    let program = compile(&types, |ops, x| Ok(vec![ops.add(&x[0], &x[1])?]));
+    let error = program.run(&cpu_backend(), vec![here, there], &NoHooks).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "run: the operands are on cpu and elsewhere; move one with backend_copy or backend_transfer"
+    );
 }

@@ -25,8 +25,8 @@ mod tensor;
 
 use pyo3::prelude::*;
 
-/// The extension module.
-#[pymodule(gil_used = false)]
+/// The extension module. It relies on the interpreter lock: an interpreter without one turns it on.
+#[pymodule(gil_used = true)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add_class::<dtype::PyDType>()?;

@@ -54,7 +54,7 @@ impl Ops {
     }
 
     fn eager(&self, op: Op, name: &'static str, tensors: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
-        let mut operands = SmallVec::with_capacity(tensors.len());
+        let mut operands: SmallVec<[Operand; 3]> = SmallVec::with_capacity(tensors.len());
         for tensor in tensors {
             match tensor.data() {
                 Data::Buffer(buffer) => {
@@ -71,6 +71,14 @@ impl Ops {
         let types: SmallVec<[&TensorType; 4]> = tensors.iter().map(Tensor::ty).collect();
         let outputs = infer::infer(&op, &types).map_err(|error| error.with_operands(types))?;
         let backend = pick_backend(name, tensors, &self.backend)?;
+        for operand in &mut operands {
+            let place = operand.buffer.backend();
+            if !Arc::ptr_eq(&place, &backend) && !place.is_same_place(&*backend) {
+                // Only an operand on the default backend is not where the op runs: it gives way.
+                let tensor = Tensor::concrete(operand.ty.clone(), operand.buffer.clone());
+                operand.buffer = backend.from_host(&operand.ty, tensor.host_bytes(name)?)?;
+            }
+        }
         let buffers = evaluator::run_op(&backend, &op, operands, &outputs, &NoHooks)?;
         Ok(outputs.into_iter().zip(buffers).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
     }

@@ -72,7 +72,12 @@ impl Executable for Evaluation {
                 let (got, expected) = (argument.ty().clone(), ty.clone());
                 return Err(ErrorKind::ArgumentType { op: "run", position, got, expected }.into());
             }
-            argument.require_buffer("run", "return it from the definition, and pass it then")?;
+            let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
+            let place = buffer.backend();
+            if !Arc::ptr_eq(&place, backend) && !place.is_same_place(&**backend) {
+                let (left, right) = (backend.place(), place.place());
+                return Err(ErrorKind::BackendConflict { op: "run", left, right }.into());
+            }
             buffers.extend(argument.into_buffer());
         }
         let run = Run { backend, hooks };
