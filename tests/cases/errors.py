@@ -80,6 +80,8 @@ ROWS: list[tuple[str, str]] = [
     ("pad with a negative interior", "dn.pad(v, 0, [(0, 0, -1)])"),
     ("pad that crops too much", "dn.pad(v, 0, [(-2, -2, 0)])"),
     ("pad with a vector", "dn.pad(v, v, [(0, 0, 0)])"),
+    ("padding of an unknown kind", "dn.pad_outer(v, 'round', [(1, 1)])"),
+    ("a negative outer padding", "dn.pad_outer(v, 'mirror', [(-1, 1)])"),
     ("clip with a vector", "dn.clip(v, v, 1.0)"),
     ("select that does not fit", "dn.select(dn.tensor([1, 0]), v, v)"),
     ("the maximum of nothing", "dn.broadcast(0.0, (2, 0)).reduce_max()"),

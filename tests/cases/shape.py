@@ -178,6 +178,29 @@ CASES = [
         draw=values,
         names=((("x", "y"), ()), ("x", "y")),
     ),
+    *(
+        move(
+            "pad_outer",
+            lambda x, mode=mode: np.pad(x, [(2, 1), (0, 2)], mode=mode),
+            lambda f, x, ours=ours: f(x, ours, [(2, 1), (0, 2)]),
+            label=ours,
+            shapes=((3, 3),),
+            names=((("x", "y"),), ("x", "y")),
+        )
+        for ours, mode in (
+            ("cyclic", "wrap"),
+            ("mirror", "symmetric"),
+            ("replicate", "edge"),
+            ("reflect", "reflect"),
+        )
+    ),
+    move(
+        "pad_outer",
+        lambda x: np.pad(x, [(2, 1), (0, 2)]),
+        lambda f, x: f(x, 0, [(2, 1), (0, 2)]),
+        label="scalar",
+        names=((("x", "y"),), ("x", "y")),
+    ),
     move("reverse", lambda x: x[::-1, ::-1], names=((("x", "y"),), ("x", "y"))),
     move(
         "reverse",

@@ -20,6 +20,7 @@ __all__ = [
     "flatten",
     "new_axis",
     "pad",
+    "pad_outer",
     "put_slice",
     "rename",
     "reshape",
@@ -316,6 +317,28 @@ def pad(tensor: TensorLike, value: TensorLike, config: Sequence[tuple[int, int, 
     [0, 1, 0, 2, 0, 0]
     """
     return _core.pad(tensor, value, config)
+
+
+def pad_outer(
+    tensor: TensorLike,
+    mode: Literal["cyclic", "mirror", "replicate", "reflect"] | TensorLike,
+    config: Sequence[tuple[int, int]],
+) -> Tensor:
+    """Put more of a tensor around it, or a scalar.
+
+    ``"cyclic"`` repeats the tensor, ``"mirror"`` its mirror image with the edge twice,
+    ``"reflect"`` with the edge once, and ``"replicate"`` the edge.
+
+    Shapes: for each axis ``(left, right)``: so many values before and after. Names are kept.
+    Dtypes: any; kept. With a scalar merged, where a plain number is weak.
+    Grad: each element receives the sum of ``g`` at its copies.
+    Raises: ``OptionError`` if the mode is unknown or an amount is negative, ``ShapeError`` unless
+        there is one entry per axis, or where an axis has no element to repeat.
+
+    >>> dn.pad_outer(dn.tensor([1, 2, 3]), "reflect", [(2, 1)]).to_list()
+    [3, 2, 1, 2, 3, 2]
+    """
+    return _core.pad_outer(tensor, mode, config)
 
 
 def reverse(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -> Tensor:

@@ -1,6 +1,6 @@
 //! Elements moved without computing.
 
-use defn_core::builder::{Arg, BuildShape, Cut, Size, Start};
+use defn_core::builder::{Arg, BuildShape, Cut, PadMode, Size, Start};
 use defn_core::{Axes, AxisRef, Name, Shape, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -74,6 +74,40 @@ impl Parse for Padding {
     }
 }
 
+/// One entry `(left, right)` for each axis.
+struct Sides(Vec<(i64, i64)>);
+
+impl Parse for Sides {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let parsed = value.map(|value| value.extract::<Vec<(i64, i64)>>());
+        match (parsed, value) {
+            (Some(Ok(entries)), _) => Ok(Sides(entries)),
+            (Some(Err(_)), Some(value)) => {
+                Err(convert::bad(op, what, value, "one (left, right) for each axis")?)
+            }
+            (_, None) | (None, _) => Ok(Sides(Vec::new())),
+        }
+    }
+}
+
+impl Parse for PadMode<Tensor> {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(Ok(text)) = value.map(|value| value.cast::<PyString>()) else {
+            return Ok(PadMode::Value(Parse::parse(op, what, value)?));
+        };
+        match text.to_str()? {
+            "cyclic" => Ok(PadMode::Cyclic),
+            "mirror" => Ok(PadMode::Mirror),
+            "replicate" => Ok(PadMode::Replicate),
+            "reflect" => Ok(PadMode::Reflect),
+            _ => {
+                let required = "\"cyclic\", \"mirror\", \"replicate\", \"reflect\" or a scalar";
+                Err(convert::bad(op, what, text.as_any(), required)?)
+            }
+        }
+    }
+}
+
 /// Strides of a slice: one for every axis, or one for all.
 struct Strides(Option<Vec<i64>>, bool);
 
@@ -132,6 +166,8 @@ functions! {
         => |ops| ops.put_slice(tensor, &starts, slice);
     pad(tensor: Arg<Tensor>, value: Arg<Tensor>, config: Padding)
         => |ops| ops.pad(tensor, value, &config.0);
+    pad_outer(tensor: Arg<Tensor>, mode: PadMode<Tensor>, config: Sides)
+        => |ops| ops.pad_outer(tensor, mode, &config.0);
     reverse(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.reverse(tensor, axes);
 }
 
