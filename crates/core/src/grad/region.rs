@@ -11,7 +11,7 @@ use crate::builder::Builder;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Value, Values};
-use crate::op::{CondOp, CustomGradOp, Op, Padding, ReduceOp, Starts, WhileOp};
+use crate::op::{CondOp, Op, Padding, ReduceOp, Starts, WhileOp};
 use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
@@ -197,46 +197,7 @@ pub(super) fn without_hooks(op: &Op) -> Result<Op> {
     if !op.has_effect() {
         return Ok(op.clone());
     }
-    let silent = |region: &Arc<Region>| silent(region).map(Arc::new);
-    Ok(match op {
-        Op::Cond(op) => Op::Cond(CondOp { branches: op.branches.iter().map(silent).collect::<Result<_>>()? }),
-        Op::While(op) => {
-            let (cond, body) = (silent(&op.cond)?, silent(&op.body)?);
-            Op::While(WhileOp { state: op.state, trips: op.trips, cond, body })
-        }
-        Op::CustomGrad(op) => {
-            let rule = silent(&op.rule)?;
-            Op::CustomGrad(CustomGradOp { values: op.values, inputs: op.inputs, rule })
-        }
-        Op::Hook(_)
-        | Op::Parameter { .. }
-        | Op::Constant(_)
-        | Op::Literal(_)
-        | Op::Iota { .. }
-        | Op::Eye { .. }
-        | Op::Unary(_)
-        | Op::Binary(_)
-        | Op::AsType { .. }
-        | Op::Bitcast { .. }
-        | Op::Select
-        | Op::Clip
-        | Op::Reshape { .. }
-        | Op::Squeeze { .. }
-        | Op::Broadcast { .. }
-        | Op::Transpose { .. }
-        | Op::Pad { .. }
-        | Op::Reverse { .. }
-        | Op::Concatenate { .. }
-        | Op::Stack { .. }
-        | Op::Slice { .. }
-        | Op::PutSlice { .. }
-        | Op::Reduce { .. }
-        | Op::ArgReduce { .. }
-        | Op::Dot { .. }
-        | Op::StopGrad
-        | Op::Mark { .. }
-        | Op::Block(_) => op.clone(),
-    })
+    op.map_regions(|region| silent(region).map(Arc::new))
 }
 
 /// The gradient of a region as a region.

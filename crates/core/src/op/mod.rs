@@ -23,6 +23,7 @@ pub use reduce::{ArgOp, ReduceOp, TieBreak};
 pub use shape::{Padding, Starts};
 
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::shape::{Axis, AxisList, Name, Shape, Sizes, TensorType};
@@ -260,6 +261,51 @@ impl Op {
             | Op::Mark { .. }
             | Op::Block(_) => self.regions().iter().any(|region| region.has_effects()),
         }
+    }
+
+    /// The op with each of its closed graphs replaced by what `map` makes of it.
+    ///
+    /// # Errors
+    /// What `map` has against a graph.
+    pub fn map_regions(&self, mut map: impl FnMut(&Arc<Region>) -> Result<Arc<Region>>) -> Result<Op> {
+        Ok(match self {
+            Op::Cond(op) => {
+                Op::Cond(CondOp { branches: op.branches.iter().map(map).collect::<Result<_>>()? })
+            }
+            Op::While(op) => {
+                let (cond, body) = (map(&op.cond)?, map(&op.body)?);
+                Op::While(WhileOp { cond, body, ..*op })
+            }
+            Op::CustomGrad(op) => Op::CustomGrad(CustomGradOp { rule: map(&op.rule)?, ..*op }),
+            Op::Parameter { .. }
+            | Op::Constant(_)
+            | Op::Literal(_)
+            | Op::Iota { .. }
+            | Op::Eye { .. }
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::AsType { .. }
+            | Op::Bitcast { .. }
+            | Op::Select
+            | Op::Clip
+            | Op::Reshape { .. }
+            | Op::Squeeze { .. }
+            | Op::Broadcast { .. }
+            | Op::Transpose { .. }
+            | Op::Pad { .. }
+            | Op::Reverse { .. }
+            | Op::Concatenate { .. }
+            | Op::Stack { .. }
+            | Op::Slice { .. }
+            | Op::PutSlice { .. }
+            | Op::Reduce { .. }
+            | Op::ArgReduce { .. }
+            | Op::Dot { .. }
+            | Op::StopGrad
+            | Op::Mark { .. }
+            | Op::Hook(_)
+            | Op::Block(_) => self.clone(),
+        })
     }
 
     /// The closed graphs inside the op.

@@ -11,7 +11,7 @@ use super::{check, cse, dce, finish, rebuild};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
-use crate::op::{CondOp, CustomGradOp, Op, WhileOp};
+use crate::op::{CondOp, Op, WhileOp};
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
 
@@ -62,7 +62,7 @@ impl Simplifier<'_> {
         inputs: Values,
         outputs: &crate::op::Outputs,
     ) -> Result<Values> {
-        let op = self.with_inner(op)?;
+        let op = op.map_regions(|region| self.inner(region))?;
         if let Op::Cond(cond) = &op
             && let Some(values) = self.cond(graph, cond, &inputs, outputs)?
         {
@@ -80,21 +80,6 @@ impl Simplifier<'_> {
             return Ok(SmallVec::from_elem(value, 1));
         }
         Ok(graph.push_typed(op, inputs, outputs.clone()))
-    }
-
-    /// The op with its regions simplified.
-    fn with_inner(&mut self, op: &Op) -> Result<Op> {
-        Ok(if let Op::Cond(op) = op {
-            let branches: Result<_> = op.branches.iter().map(|branch| self.inner(branch)).collect();
-            Op::Cond(CondOp { branches: branches? })
-        } else if let Op::While(op) = op {
-            let (cond, body) = (self.inner(&op.cond)?, self.inner(&op.body)?);
-            Op::While(WhileOp { cond, body, ..*op })
-        } else if let Op::CustomGrad(op) = op {
-            Op::CustomGrad(CustomGradOp { rule: self.inner(&op.rule)?, ..*op })
-        } else {
-            op.clone()
-        })
     }
 
     /// What a cond becomes whose predicates are known, or some of them.

@@ -7,59 +7,10 @@ use defn_core::{DType, ErrorKind, Kind, Result, Scalar, TensorType};
 use num_complex::Complex;
 
 use super::lanes::{self, Lanes, each, each_pair};
-use super::{Element, Loader, Real, Source, TILE, create, fill_tiles, with_compute};
+use super::{Element, Loader, Real, Source, TILE, create, fill_tiles, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Runs the body with `$C` standing for the compute type of a dtype that is not complex.
-macro_rules! with_real {
-    ($dtype:expr, $C:ident => $body:expr) => {{
-        use ::defn_core::DType::*;
-        match $dtype {
-            U2 | U4 | U8 => {
-                type $C = u8;
-                $body
-            }
-            U16 => {
-                type $C = u16;
-                $body
-            }
-            U32 => {
-                type $C = u32;
-                $body
-            }
-            U64 => {
-                type $C = u64;
-                $body
-            }
-            S2 | S4 | S8 => {
-                type $C = i8;
-                $body
-            }
-            S16 => {
-                type $C = i16;
-                $body
-            }
-            S32 => {
-                type $C = i32;
-                $body
-            }
-            S64 => {
-                type $C = i64;
-                $body
-            }
-            F8E5M2 | F8E4M3FN | F16 | BF16 | F32 => {
-                type $C = f32;
-                $body
-            }
-            F64 => {
-                type $C = f64;
-                $body
-            }
-            other @ (C64 | C128) => unreachable!("{other} has no order"),
-        }
-    }};
-}
 /// Elements for one thread where each costs about a nanosecond or less.
 const CHEAP: usize = 64 * TILE;
 

@@ -18,10 +18,14 @@ pub(crate) use cast::{CastFrom, E4m3, E5m2};
 pub(crate) use element::{Element, Integer, Plain, Real};
 pub(crate) use tile::{Loader, Source, TILE, fill_tiles};
 
-/// Runs the body with `$C` standing for the type in which elements of a dtype are computed: 8-bit integers
-/// for the narrower ones, f32 for the small floats.
-macro_rules! with_compute {
-    ($dtype:expr, $C:ident => $body:expr) => {{
+/// Runs the body with `$C` standing for the type in which elements of an ordered dtype are computed: 8-bit
+/// integers for the narrower ones, f32 for the small floats. A complex dtype is not for `$body`; it panics, or
+/// runs what `else` gives.
+macro_rules! with_real {
+    ($dtype:expr, $C:ident => $body:expr) => {
+        $crate::kernels::with_real!($dtype, $C => $body, else other => unreachable!("{other} has no order"))
+    };
+    ($dtype:expr, $C:ident => $body:expr, else $other:ident => $complex:expr) => {{
         use ::defn_core::DType::*;
         match $dtype {
             U2 | U4 | U8 => {
@@ -64,16 +68,26 @@ macro_rules! with_compute {
                 type $C = f64;
                 $body
             }
-            C64 => {
+            $other @ (C64 | C128) => $complex,
+        }
+    }};
+}
+pub(crate) use with_real;
+
+/// Runs the body with `$C` standing for the type in which elements of any dtype are computed: as `with_real`,
+/// and complex numbers as they are.
+macro_rules! with_compute {
+    ($dtype:expr, $C:ident => $body:expr) => {
+        $crate::kernels::with_real!($dtype, $C => $body, else other => {
+            if other == ::defn_core::DType::C64 {
                 type $C = ::num_complex::Complex<f32>;
                 $body
-            }
-            C128 => {
+            } else {
                 type $C = ::num_complex::Complex<f64>;
                 $body
             }
-        }
-    }};
+        })
+    };
 }
 pub(crate) use with_compute;
 

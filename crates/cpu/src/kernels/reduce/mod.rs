@@ -20,60 +20,9 @@ use defn_core::{Axis, DType, Shape, TensorType};
 use fold::{All, Any, Fold, Greatest, Least, Product};
 use layout::Folding;
 
-use crate::kernels::{Element, with_compute};
+use crate::kernels::{Element, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
-
-/// Runs the body with `$C` standing for the type in which elements of an ordered dtype are computed.
-macro_rules! with_real {
-    ($dtype:expr, $C:ident => $body:expr) => {{
-        use ::defn_core::DType::*;
-        match $dtype {
-            U2 | U4 | U8 => {
-                type $C = u8;
-                $body
-            }
-            U16 => {
-                type $C = u16;
-                $body
-            }
-            U32 => {
-                type $C = u32;
-                $body
-            }
-            U64 => {
-                type $C = u64;
-                $body
-            }
-            S2 | S4 | S8 => {
-                type $C = i8;
-                $body
-            }
-            S16 => {
-                type $C = i16;
-                $body
-            }
-            S32 => {
-                type $C = i32;
-                $body
-            }
-            S64 => {
-                type $C = i64;
-                $body
-            }
-            F8E5M2 | F8E4M3FN | F16 | BF16 | F32 => {
-                type $C = f32;
-                $body
-            }
-            F64 => {
-                type $C = f64;
-                $body
-            }
-            C64 | C128 => unreachable!("complex numbers have no order"),
-        }
-    }};
-}
-use with_real;
 
 /// The dtype in which results of `dtype` accumulate.
 fn accumulator(dtype: DType) -> DType {
