@@ -13,7 +13,10 @@ use smallvec::{SmallVec, smallvec};
 
 pub use build::build;
 
-use crate::op::{ArgOp, BinaryOp, Block, Op, Padding, ReduceOp, Starts, UnaryOp};
+use crate::op::{
+    ArgOp, BinaryOp, Block, ConvOp, CumulativeOp, FftOp, Op, Padding, ReduceOp, ScatterOp, Starts, Tolerance,
+    UnaryOp, Window, WindowOp, WindowScatterOp,
+};
 use crate::scalar::Number;
 use crate::shape::{Axis, Name};
 
@@ -168,6 +171,56 @@ pub fn form(op: &Op) -> Form {
             attribute("contract_b", &contract_b[..]),
             attribute("batch_b", &batch_b[..])
         ],
+        Op::Gather { axes } => smallvec![x(), operand("indices", 1), option("axes", &axes[..])],
+        Op::Scatter { op: _, axes } => {
+            smallvec![x(), operand("indices", 1), operand("updates", 2), option("axes", &axes[..])]
+        }
+        Op::Sort { axis, direction } | Op::Argsort { axis, direction, dtype: _ } => smallvec![
+            x(),
+            option("axis", axis.index()),
+            option("direction", Attr::Text(direction.name().into()))
+        ],
+        Op::Window { op: _, window } => {
+            let mut arguments = smallvec![x()];
+            arguments.extend(window_arguments(window));
+            arguments
+        }
+        Op::WindowScatter { op: _, window } => {
+            let mut arguments = smallvec![x(), operand("source", 1), operand("init", 2)];
+            arguments.extend(window_arguments(window));
+            arguments
+        }
+        Op::Conv(op) => {
+            let mut arguments = smallvec![x(), operand("kernel", 1)];
+            arguments.extend(conv_arguments(op));
+            arguments
+        }
+        Op::Fft { op: _, axis, length, eps } => {
+            smallvec![x(), option("axis", axis.index()), option("length", *length), option("eps", *eps)]
+        }
+        Op::TriangularSolve { lower, left_side, transform } => smallvec![
+            a(0),
+            b(1),
+            option("lower", Attr::Bool(*lower)),
+            option("left_side", Attr::Bool(*left_side)),
+            option("transform_a", Attr::Text(transform.name().into()))
+        ],
+        Op::Fold(op) => {
+            regions.push("fun");
+            smallvec![
+                x(),
+                operand("acc", 1),
+                operands("captures", 2, None),
+                option("axes", &op.axes[..]),
+                option("keep_axes", Attr::Bool(op.keep_axes))
+            ]
+        }
+        Op::WindowFold(op) => {
+            regions.push("fun");
+            let mut arguments = smallvec![x(), operand("acc", 1), operands("captures", 2, None)];
+            arguments.extend(window_arguments(&op.window));
+            arguments
+        }
         Op::Cond(op) => {
             regions.resize(op.branches.len(), "branch");
             let predicates = op.branches.len() - 1;
@@ -207,11 +260,59 @@ pub fn form(op: &Op) -> Form {
             a(0),
             b(1),
             option("equal_nan", Attr::Bool(*equal_nan)),
-            option("rtol", Attr::Number(Number::Float(*rtol))),
-            option("atol", Attr::Number(Number::Float(*atol)))
+            option("rtol", *rtol),
+            option("atol", *atol)
         ],
+        Op::Block(Block::Cumulative { op: _, axis, reverse }) => {
+            smallvec![x(), option("axis", axis.index()), option("reverse", Attr::Bool(*reverse))]
+        }
+        Op::Block(Block::Take { axis } | Block::TakeAlongAxis { axis }) => {
+            smallvec![x(), operand("indices", 1), option("axis", axis.index())]
+        }
+        Op::Block(Block::TopK { k }) => smallvec![x(), option("k", *k)],
+        Op::Block(Block::Fft2 { op: _, axes, lengths, eps }) => {
+            smallvec![x(), option("axes", &axes[..]), option("lengths", &lengths[..]), option("eps", *eps)]
+        }
+        Op::Block(Block::Rfft { axis, length, eps } | Block::Irfft { axis, length, eps }) => {
+            smallvec![x(), option("axis", axis.index()), option("length", *length), option("eps", *eps)]
+        }
+        Op::Block(Block::Cholesky | Block::Lu | Block::Determinant) => smallvec![x()],
+        Op::Block(Block::Solve) => smallvec![a(0), b(1)],
+        Op::Block(Block::Qr { mode, eps }) => {
+            smallvec![x(), option("mode", Attr::Text(mode.name().into())), option("eps", *eps)]
+        }
+        Op::Block(Block::Svd { max_iter, full_matrices }) => {
+            smallvec![x(), option("max_iter", *max_iter), option("full_matrices", Attr::Bool(*full_matrices))]
+        }
+        Op::Block(Block::Eigh { max_iter, eps }) => {
+            smallvec![x(), option("max_iter", *max_iter), option("eps", *eps)]
+        }
     };
     Form { name: name(op), arguments, regions }
+}
+
+/// The shape of a window, then its options.
+fn window_arguments(window: &Window) -> [Argument; 4] {
+    [
+        attribute("window", &window.sizes[..]),
+        option("strides", &window.strides[..]),
+        option("padding", &window.padding[..]),
+        option("window_dilations", &window.dilations[..]),
+    ]
+}
+
+fn conv_arguments(op: &ConvOp) -> [Argument; 9] {
+    [
+        option("strides", &op.strides[..]),
+        option("padding", &op.padding[..]),
+        option("input_dilation", &op.input_dilation[..]),
+        option("kernel_dilation", &op.kernel_dilation[..]),
+        option("feature_group_size", op.feature_groups),
+        option("batch_group_size", op.batch_groups),
+        option("input_permutation", &op.input_permutation[..]),
+        option("kernel_permutation", &op.kernel_permutation[..]),
+        option("output_permutation", &op.output_permutation[..]),
+    ]
 }
 
 /// Starts are an attribute where they are known, and operands where they are not.
@@ -248,7 +349,18 @@ pub fn name(op: &Op) -> &'static str {
         Op::PutSlice { .. } => "put_slice",
         Op::Reduce { op, .. } => op.name(),
         Op::ArgReduce { op, .. } => op.name(),
+        Op::Gather { .. } => "gather",
+        Op::Scatter { op, .. } => op.name(),
+        Op::Sort { .. } => "sort",
+        Op::Argsort { .. } => "argsort",
+        Op::Window { op, .. } => op.name(),
+        Op::WindowScatter { op, .. } => op.name(),
+        Op::Conv(_) => "conv",
+        Op::Fft { op, .. } => op.name(),
         Op::Dot { .. } => "dot",
+        Op::TriangularSolve { .. } => "triangular_solve",
+        Op::Fold(_) => "reduce",
+        Op::WindowFold(_) => "window_reduce",
         Op::Cond(_) => "cond",
         Op::While(_) => "while",
         Op::CustomGrad(_) => "custom_grad",
@@ -266,6 +378,21 @@ pub fn block_name(block: &Block) -> &'static str {
         Block::Phase => "phase",
         Block::Logsumexp { .. } => "logsumexp",
         Block::AllClose { .. } => "all_close",
+        Block::Cumulative { op, .. } => op.name(),
+        Block::Take { .. } => "take",
+        Block::TakeAlongAxis { .. } => "take_along_axis",
+        Block::TopK { .. } => "top_k",
+        Block::Fft2 { op: FftOp::Fft, .. } => "fft2",
+        Block::Fft2 { op: FftOp::Ifft, .. } => "ifft2",
+        Block::Rfft { .. } => "rfft",
+        Block::Irfft { .. } => "irfft",
+        Block::Cholesky => "cholesky",
+        Block::Solve => "solve",
+        Block::Qr { .. } => "qr",
+        Block::Lu => "lu",
+        Block::Svd { .. } => "svd",
+        Block::Eigh { .. } => "eigh",
+        Block::Determinant => "determinant",
     }
 }
 
@@ -279,8 +406,19 @@ pub fn all_names() -> Vec<&'static str> {
     names.extend(["pad", "reverse", "concatenate", "stack", "slice", "put_slice"]);
     names.extend(ReduceOp::ALL.iter().map(|op| op.name()));
     names.extend(ArgOp::ALL.iter().map(|op| op.name()));
-    names.extend(["dot", "cond", "while", "custom_grad", "stop_grad", "mark", "hook"]);
+    names.push("gather");
+    names.extend(ScatterOp::ALL.iter().map(|op| op.name()));
+    names.extend(["sort", "argsort"]);
+    names.extend(WindowOp::ALL.iter().map(|op| op.name()));
+    names.extend(WindowScatterOp::ALL.iter().map(|op| op.name()));
+    names.push("conv");
+    names.extend(FftOp::ALL.iter().map(|op| op.name()));
+    names.extend(["dot", "triangular_solve", "reduce", "window_reduce"]);
+    names.extend(["cond", "while", "custom_grad", "stop_grad", "mark", "hook"]);
     names.extend(["logical_not", "phase", "logsumexp", "all_close"]);
+    names.extend(CumulativeOp::ALL.iter().map(|op| op.name()));
+    names.extend(["take", "take_along_axis", "top_k", "fft2", "ifft2", "rfft", "irfft"]);
+    names.extend(["cholesky", "solve", "qr", "lu", "svd", "eigh", "determinant"]);
     names
 }
 
@@ -293,6 +431,18 @@ impl From<usize> for Attr {
 impl From<Option<usize>> for Attr {
     fn from(value: Option<usize>) -> Attr {
         value.map_or(Attr::None, Attr::from)
+    }
+}
+
+impl From<Tolerance> for Attr {
+    fn from(value: Tolerance) -> Attr {
+        Attr::Number(Number::Float(value.0))
+    }
+}
+
+impl From<&[(i64, i64)]> for Attr {
+    fn from(pairs: &[(i64, i64)]) -> Attr {
+        Attr::Padding(pairs.iter().map(|&(low, high)| Padding { low, high, interior: 0 }).collect())
     }
 }
 

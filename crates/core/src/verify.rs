@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::form;
 use crate::graph::{Graph, Node};
 use crate::infer;
-use crate::op::{Block, CondOp, CustomGradOp, Op, Starts, WhileOp};
+use crate::op::{Block, CondOp, ConvOp, CustomGradOp, Op, Starts, WhileOp, Window};
 use crate::region::Region;
 use crate::shape::{Axis, TensorType};
 
@@ -170,16 +170,125 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
             }
             Ok(())
         }
+        Op::Gather { axes } => {
+            exactly(2)?;
+            ascending(axes, rank(0))
+        }
+        Op::Scatter { op: _, axes } => {
+            exactly(3)?;
+            ascending(axes, rank(0))
+        }
+        Op::Sort { axis, direction: _ }
+        | Op::Argsort { axis, direction: _, dtype: _ }
+        | Op::Fft { op: _, axis, length: _, eps: _ }
+        | Op::Block(
+            Block::Cumulative { op: _, axis, reverse: _ }
+            | Block::Rfft { axis, length: _, eps: _ }
+            | Block::Irfft { axis, length: _, eps: _ },
+        ) => {
+            exactly(1)?;
+            in_range(&[*axis], rank(0))
+        }
+        Op::Window { op: _, window } => {
+            exactly(1)?;
+            fits(window, rank(0))
+        }
+        Op::WindowScatter { op: _, window } => {
+            exactly(3)?;
+            fits(window, rank(0))
+        }
+        Op::Conv(op) => {
+            exactly(2)?;
+            conv(op, rank(0), rank(1))
+        }
+        Op::TriangularSolve { lower: _, left_side: _, transform: _ } => exactly(2),
+        Op::Fold(op) => {
+            fold(&op.fun, types)?;
+            ascending(&op.axes, rank(0))
+        }
+        Op::WindowFold(op) => {
+            fold(&op.fun, types)?;
+            fits(&op.window, rank(0))
+        }
         Op::Cond(op) => cond(op, types),
         Op::While(op) => while_(op, types),
         Op::CustomGrad(op) => custom_grad(op, types),
-        Op::Block(Block::LogicalNot | Block::Phase) => exactly(1),
+        Op::Block(
+            Block::LogicalNot
+            | Block::Phase
+            | Block::TopK { k: _ }
+            | Block::Cholesky
+            | Block::Qr { mode: _, eps: _ }
+            | Block::Lu
+            | Block::Svd { max_iter: _, full_matrices: _ }
+            | Block::Eigh { max_iter: _, eps: _ }
+            | Block::Determinant,
+        ) => exactly(1),
+        Op::Block(Block::Solve) => exactly(2),
+        Op::Block(Block::Take { axis } | Block::TakeAlongAxis { axis }) => {
+            exactly(2)?;
+            in_range(&[*axis], rank(0))
+        }
+        Op::Block(Block::Fft2 { op: _, axes, lengths: _, eps: _ }) => {
+            exactly(1)?;
+            in_range(axes, rank(0))
+        }
         Op::Block(Block::Logsumexp { axes, keep_axes: _ }) => {
             exactly(1)?;
             ascending(axes, rank(0))
         }
         Op::Block(Block::AllClose { equal_nan: _, rtol: _, atol: _ }) => exactly(2),
     }
+}
+
+/// A window has one entry for each axis.
+fn fits(window: &Window, rank: usize) -> Result<(), String> {
+    let Window { sizes, strides, padding, dilations } = window;
+    let counts = [sizes.len(), strides.len(), padding.len(), dilations.len()];
+    if counts.iter().any(|&count| count != rank) {
+        return Err(format!("the window has {counts:?} entries, the operand has rank {rank}"));
+    }
+    if strides.iter().chain(dilations).chain(sizes).any(|&entry| entry == 0) {
+        return Err("sizes, strides and dilations of a window must be positive".to_owned());
+    }
+    Ok(())
+}
+
+/// A convolution has one entry for each spatial axis, and permutations of all axes.
+fn conv(op: &ConvOp, rank: usize, kernel_rank: usize) -> Result<(), String> {
+    let spatial = rank.checked_sub(2).ok_or("a convolution needs two axes")?;
+    let counts = [op.strides.len(), op.padding.len(), op.input_dilation.len(), op.kernel_dilation.len()];
+    if kernel_rank != rank || counts.iter().any(|&count| count != spatial) {
+        return Err(format!("the entries are {counts:?}, there are {spatial} spatial axes"));
+    }
+    for permutation in [&op.input_permutation, &op.kernel_permutation, &op.output_permutation] {
+        in_range(permutation, rank)?;
+        let distinct = permutation.iter().enumerate().all(|(i, axis)| !permutation[..i].contains(axis));
+        if permutation.len() != rank || !distinct {
+            return Err("a permutation must name every axis once".to_owned());
+        }
+    }
+    let entries = op.strides.iter().chain(&op.input_dilation).chain(&op.kernel_dilation);
+    if entries.chain([&op.feature_groups, &op.batch_groups]).any(|&entry| entry == 0) {
+        return Err("strides, dilations and groups must be positive".to_owned());
+    }
+    Ok(())
+}
+
+/// The function of a fold takes an element, what was folded so far, and the captures.
+fn fold(fun: &Region, types: &[&TensorType]) -> Result<(), String> {
+    let [x, acc, captures @ ..] = types else {
+        return Err("a tensor and a start must be given".to_owned());
+    };
+    let expected: Vec<TensorType> = [x, acc]
+        .map(|ty| TensorType::scalar(ty.dtype))
+        .into_iter()
+        .chain(captures.iter().map(|&ty| ty.clone()))
+        .collect();
+    if !fun.inputs().iter().eq(&expected) {
+        return Err(format!("the function takes {}, it must take {}", list(fun.inputs()), list(&expected)));
+    }
+    Ok(())
 }
 
 fn in_range(axes: &[Axis], rank: usize) -> Result<(), String> {

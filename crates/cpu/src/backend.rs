@@ -95,11 +95,30 @@ impl Backend for CpuBackend {
             // linalg
             Op::Dot { contract_a, batch_a, contract_b, .. } => run.dot(contract_a, contract_b, batch_a.len()),
 
+            // index
+            Op::Gather { .. } | Op::Scatter { .. } => todo!(),
+
+            // order
+            Op::Sort { .. } | Op::Argsort { .. } => todo!(),
+
+            // window
+            Op::Window { .. } | Op::WindowScatter { .. } | Op::Conv(_) => todo!(),
+
+            // fourier
+            Op::Fft { .. } => todo!(),
+
+            // linalg
+            Op::TriangularSolve { .. } => todo!(),
+
             // control
             Op::StopGrad | Op::Mark { .. } => run.share(),
-            Op::Parameter { .. } | Op::Cond(_) | Op::While(_) | Op::CustomGrad(_) | Op::Hook(_) => {
-                run.refuse("it runs no regions and no host functions")
-            }
+            Op::Parameter { .. }
+            | Op::Cond(_)
+            | Op::While(_)
+            | Op::CustomGrad(_)
+            | Op::Hook(_)
+            | Op::Fold(_)
+            | Op::WindowFold(_) => run.refuse("it runs no regions and no host functions"),
 
             // block
             Op::Block(_) => run.refuse("it has no native form of it"),
@@ -108,7 +127,24 @@ impl Backend for CpuBackend {
 
     fn has_native(&self, block: &Block) -> bool {
         match block {
-            Block::LogicalNot | Block::Phase | Block::Logsumexp { .. } | Block::AllClose { .. } => false,
+            Block::LogicalNot
+            | Block::Phase
+            | Block::Logsumexp { .. }
+            | Block::AllClose { .. }
+            | Block::Cumulative { .. }
+            | Block::Take { .. }
+            | Block::TakeAlongAxis { .. }
+            | Block::TopK { .. }
+            | Block::Fft2 { .. }
+            | Block::Rfft { .. }
+            | Block::Irfft { .. }
+            | Block::Cholesky
+            | Block::Solve
+            | Block::Qr { .. }
+            | Block::Lu
+            | Block::Svd { .. }
+            | Block::Eigh { .. }
+            | Block::Determinant => false,
         }
     }
 

@@ -4,7 +4,7 @@ use super::{Arg, Builder};
 use crate::compose;
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::op::{BinaryOp, Block, Op, UnaryOp};
+use crate::op::{BinaryOp, Block, Op, Tolerance, UnaryOp};
 use crate::scalar::Number;
 
 /// Makes the trait: a method for each op of the catalogue, and the methods written out. The tests' functions
@@ -318,6 +318,7 @@ build_elementwise! {
             atol: f64,
         ) -> Result<Self::V> {
             let (a, b) = self.weak_pair(a.into(), b.into())?;
+            let (rtol, atol) = (Tolerance(rtol), Tolerance(atol));
             self.emit_one(Op::Block(Block::AllClose { equal_nan, rtol, atol }), &[a, b])
         }
 

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::reduce;
+use super::{fourier, index, linalg, order, reduce};
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
 use crate::op::Block;
@@ -16,6 +16,14 @@ use crate::op::Block;
 /// When there are fewer operands than the block has: a bug of the caller.
 pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<SmallVec<[B::V; 1]>> {
     let result = match block {
+        Block::Qr { mode, eps } => return linalg::qr(b, &args[0], *mode, eps.0),
+        Block::Lu => return linalg::lu(b, &args[0]),
+        Block::Svd { max_iter, full_matrices } => {
+            return linalg::svd(b, &args[0], *max_iter, *full_matrices);
+        }
+        Block::Eigh { max_iter, eps } => return linalg::eigh(b, &args[0], *max_iter, eps.0),
+        Block::TopK { k } => return order::top_k(b, &args[0], *k),
+
         Block::LogicalNot => b.equal(&args[0], 0)?,
         Block::Phase => {
             let (imag, real) = (b.imag(&args[0])?, b.real(&args[0])?);
@@ -23,8 +31,17 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
         }
         Block::Logsumexp { axes, keep_axes } => reduce::logsumexp(b, &args[0], axes, *keep_axes, None)?,
         Block::AllClose { equal_nan, rtol, atol } => {
-            reduce::all_close(b, &args[0], &args[1], *equal_nan, *rtol, *atol)?
+            reduce::all_close(b, &args[0], &args[1], *equal_nan, rtol.0, atol.0)?
         }
+        Block::Cumulative { op, axis, reverse } => reduce::cumulative(b, &args[0], *op, *axis, *reverse)?,
+        Block::Take { axis } => index::take(b, &args[0], &args[1], *axis)?,
+        Block::TakeAlongAxis { axis } => index::take_along_axis(b, &args[0], &args[1], *axis)?,
+        Block::Fft2 { op, axes, lengths, eps } => fourier::fft2(b, &args[0], *op, *axes, *lengths, eps.0)?,
+        Block::Rfft { axis, length, eps } => fourier::rfft(b, &args[0], *axis, *length, eps.0)?,
+        Block::Irfft { axis, length, eps } => fourier::irfft(b, &args[0], *axis, *length, eps.0)?,
+        Block::Cholesky => linalg::cholesky(b, &args[0])?,
+        Block::Solve => linalg::solve(b, &args[0], &args[1])?,
+        Block::Determinant => linalg::determinant(b, &args[0])?,
     };
     Ok(SmallVec::from_elem(result, 1))
 }

@@ -4,7 +4,10 @@
 pub mod block;
 pub mod create;
 pub mod elementwise;
+pub mod fourier;
+pub mod index;
 pub mod linalg;
+pub mod order;
 pub mod reduce;
 pub mod shape;
 

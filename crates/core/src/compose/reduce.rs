@@ -6,6 +6,7 @@ use crate::builder::{
 };
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
+use crate::op::CumulativeOp;
 use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisList, AxisRef, TensorType};
 
@@ -267,4 +268,19 @@ pub fn all_close<B: Builder>(
         close = b.logical_or(close, both)?;
     }
     b.all(close, Axes::All, false)
+}
+
+/// At each place of an axis, what is made of the elements up to it.
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub fn cumulative<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    op: CumulativeOp,
+    axis: Axis,
+    reverse: bool,
+) -> Result<B::V> {
+    let _ = (b, x, op, axis, reverse);
+    todo!()
 }

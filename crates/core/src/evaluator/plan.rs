@@ -164,6 +164,7 @@ impl Step {
             }
             Op::Block(block) if backend.is_some_and(|backend| backend.has_native(block)) => Step::Backend,
             Op::Block(block) => Step::Default(Plan::new(Arc::new(default_region(block, types)?), backend)?),
+            Op::Fold(_) | Op::WindowFold(_) => todo!(),
             Op::Iota { .. }
             | Op::Eye { .. }
             | Op::Unary(_)
@@ -184,7 +185,16 @@ impl Step {
             | Op::PutSlice { .. }
             | Op::Reduce { .. }
             | Op::ArgReduce { .. }
-            | Op::Dot { .. } => Step::Backend,
+            | Op::Dot { .. }
+            | Op::Gather { .. }
+            | Op::Scatter { .. }
+            | Op::Sort { .. }
+            | Op::Argsort { .. }
+            | Op::Window { .. }
+            | Op::WindowScatter { .. }
+            | Op::Conv(_)
+            | Op::Fft { .. }
+            | Op::TriangularSolve { .. } => Step::Backend,
         })
     }
 }

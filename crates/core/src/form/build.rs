@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Attr, form};
+use super::{Attr, form, quoted};
 use crate::op::{
-    ArgOp, BinaryOp, Block, CondOp, CustomGradOp, HookOp, Literal, Op, Padding, ReduceOp, Starts, TieBreak,
-    UnaryOp, WhileOp,
+    ArgOp, BinaryOp, Block, CondOp, ConvOp, CumulativeOp, CustomGradOp, Direction, FftOp, FoldOp, HookOp,
+    Literal, Op, Padding, QrMode, ReduceOp, ScatterOp, Starts, TieBreak, Tolerance, Transform, UnaryOp,
+    WhileOp, Window, WindowFoldOp, WindowOp, WindowScatterOp,
 };
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
@@ -74,6 +75,22 @@ impl Given<'_> {
                 dtype: self.out()?.dtype,
             });
         }
+        if let Some(&op) = ScatterOp::ALL.iter().find(|op| op.name() == name) {
+            return Ok(Op::Scatter { op, axes: self.axes("axes")? });
+        }
+        if let Some(&op) = WindowOp::ALL.iter().find(|op| op.name() == name) {
+            return Ok(Op::Window { op, window: self.window()? });
+        }
+        if let Some(&op) = WindowScatterOp::ALL.iter().find(|op| op.name() == name) {
+            return Ok(Op::WindowScatter { op, window: self.window()? });
+        }
+        if let Some(&op) = FftOp::ALL.iter().find(|op| op.name() == name) {
+            let (axis, length) = (Axis(self.usize("axis")?), self.usize("length")?);
+            return Ok(Op::Fft { op, axis, length, eps: self.tolerance("eps")? });
+        }
+        if let Some(block) = self.block(name)? {
+            return Ok(Op::Block(block));
+        }
         let op = match name {
             "parameter" => Op::Parameter { index: self.usize("index")?, ty: self.out()?.clone() },
             "constant" => Op::Constant(self.scalar()?),
@@ -114,6 +131,28 @@ impl Given<'_> {
                 contract_b: self.axes("contract_b")?,
                 batch_b: self.axes("batch_b")?,
             },
+            "gather" => Op::Gather { axes: self.axes("axes")? },
+            "sort" => Op::Sort { axis: Axis(self.usize("axis")?), direction: self.direction()? },
+            "argsort" => Op::Argsort {
+                axis: Axis(self.usize("axis")?),
+                direction: self.direction()?,
+                dtype: self.out()?.dtype,
+            },
+            "conv" => Op::Conv(self.conv()?),
+            "triangular_solve" => Op::TriangularSolve {
+                lower: self.bool("lower")?,
+                left_side: self.bool("left_side")?,
+                transform: self.leaf("transform_a", Transform::ALL, Transform::name)?,
+            },
+            "reduce" => {
+                let [fun] = regions else { return Err(region_count(name, regions, 1)) };
+                let (axes, keep_axes) = (self.axes("axes")?, self.bool("keep_axes")?);
+                Op::Fold(FoldOp { axes, keep_axes, fun: fun.clone() })
+            }
+            "window_reduce" => {
+                let [fun] = regions else { return Err(region_count(name, regions, 1)) };
+                Op::WindowFold(WindowFoldOp { window: self.window()?, fun: fun.clone() })
+            }
             "cond" => {
                 if regions.len() < 2 {
                     return Err(format!("{} branches, at least 2 are required", regions.len()));
@@ -143,19 +182,84 @@ impl Given<'_> {
                 None => return Err("the name of a mark is none, a name is required".to_owned()),
             },
             "hook" => Op::Hook(HookOp { slot: self.usize("slot")?, name: self.name("name")? }),
-            "logical_not" => Op::Block(Block::LogicalNot),
-            "phase" => Op::Block(Block::Phase),
-            "logsumexp" => {
-                Op::Block(Block::Logsumexp { axes: self.axes("axes")?, keep_axes: self.bool("keep_axes")? })
-            }
-            "all_close" => Op::Block(Block::AllClose {
-                equal_nan: self.bool("equal_nan")?,
-                rtol: self.float("rtol")?,
-                atol: self.float("atol")?,
-            }),
             _ => return Err(format!("\"{name}\" is no op")),
         };
         Ok(op)
+    }
+
+    /// The block of a name, where it is one.
+    fn block(&self, name: &str) -> Result<Option<Block>, String> {
+        if let Some(&op) = CumulativeOp::ALL.iter().find(|op| op.name() == name) {
+            let (axis, reverse) = (Axis(self.usize("axis")?), self.bool("reverse")?);
+            return Ok(Some(Block::Cumulative { op, axis, reverse }));
+        }
+        let fft2 = |op: FftOp| -> Result<Block, String> {
+            let pair = |name: &str| {
+                let sizes = self.usizes(name)?;
+                <[usize; 2]>::try_from(&sizes[..]).map_err(|_| format!("{name} must have two entries"))
+            };
+            let (axes, lengths) = (pair("axes")?.map(Axis), pair("lengths")?);
+            Ok(Block::Fft2 { op, axes, lengths, eps: self.tolerance("eps")? })
+        };
+        Ok(Some(match name {
+            "logical_not" => Block::LogicalNot,
+            "phase" => Block::Phase,
+            "logsumexp" => Block::Logsumexp { axes: self.axes("axes")?, keep_axes: self.bool("keep_axes")? },
+            "all_close" => Block::AllClose {
+                equal_nan: self.bool("equal_nan")?,
+                rtol: self.tolerance("rtol")?,
+                atol: self.tolerance("atol")?,
+            },
+            "take" => Block::Take { axis: Axis(self.usize("axis")?) },
+            "take_along_axis" => Block::TakeAlongAxis { axis: Axis(self.usize("axis")?) },
+            "top_k" => Block::TopK { k: self.usize("k")? },
+            "fft2" => fft2(FftOp::Fft)?,
+            "ifft2" => fft2(FftOp::Ifft)?,
+            "rfft" => {
+                let (axis, length) = (Axis(self.usize("axis")?), self.usize("length")?);
+                Block::Rfft { axis, length, eps: self.tolerance("eps")? }
+            }
+            "irfft" => {
+                let (axis, length) = (Axis(self.usize("axis")?), self.usize("length")?);
+                Block::Irfft { axis, length, eps: self.tolerance("eps")? }
+            }
+            "cholesky" => Block::Cholesky,
+            "solve" => Block::Solve,
+            "qr" => {
+                let mode = self.leaf("mode", QrMode::ALL, QrMode::name)?;
+                Block::Qr { mode, eps: self.tolerance("eps")? }
+            }
+            "lu" => Block::Lu,
+            "svd" => {
+                Block::Svd { max_iter: self.usize("max_iter")?, full_matrices: self.bool("full_matrices")? }
+            }
+            "eigh" => Block::Eigh { max_iter: self.usize("max_iter")?, eps: self.tolerance("eps")? },
+            "determinant" => Block::Determinant,
+            _ => return Ok(None),
+        }))
+    }
+
+    fn window(&self) -> Result<Window, String> {
+        Ok(Window {
+            sizes: self.usizes("window")?,
+            strides: self.usizes("strides")?,
+            padding: self.pairs("padding")?,
+            dilations: self.usizes("window_dilations")?,
+        })
+    }
+
+    fn conv(&self) -> Result<ConvOp, String> {
+        Ok(ConvOp {
+            strides: self.usizes("strides")?,
+            padding: self.pairs("padding")?,
+            input_dilation: self.usizes("input_dilation")?,
+            kernel_dilation: self.usizes("kernel_dilation")?,
+            feature_groups: self.usize("feature_group_size")?,
+            batch_groups: self.usize("batch_group_size")?,
+            input_permutation: self.axes("input_permutation")?,
+            kernel_permutation: self.axes("kernel_permutation")?,
+            output_permutation: self.axes("output_permutation")?,
+        })
     }
 
     /// The type of the one output.
@@ -228,6 +332,28 @@ impl Given<'_> {
         if is_empty { Ok(SmallVec::new()) } else { Err(kind(name, attr, "a list of triples")) }
     }
 
+    /// Padding without anything between the elements.
+    fn pairs(&self, name: &str) -> Result<SmallVec<[(i64, i64); 4]>, String> {
+        let config = self.padding(name)?;
+        if config.iter().any(|padding| padding.interior != 0) {
+            return Err(format!("{name} has padding between elements, none is required"));
+        }
+        Ok(config.iter().map(|padding| (padding.low, padding.high)).collect())
+    }
+
+    /// One of several names.
+    fn leaf<T: Copy>(&self, name: &str, all: &[T], text: impl Fn(T) -> &'static str) -> Result<T, String> {
+        let attr = self.attr(name)?;
+        let required = || all.iter().map(|&leaf| quoted(text(leaf))).collect::<Vec<_>>().join(" or ");
+        let Attr::Text(given) = attr else { return Err(kind(name, attr, &required())) };
+        let found = all.iter().copied().find(|&leaf| text(leaf) == &**given);
+        found.ok_or_else(|| kind(name, attr, &required()))
+    }
+
+    fn direction(&self) -> Result<Direction, String> {
+        self.leaf("direction", Direction::ALL, Direction::name)
+    }
+
     fn name(&self, name: &str) -> Result<Option<Name>, String> {
         let attr = self.attr(name)?;
         if let Attr::Text(text) = attr {
@@ -239,20 +365,17 @@ impl Given<'_> {
         }
     }
 
-    fn float(&self, name: &str) -> Result<f64, String> {
+    fn tolerance(&self, name: &str) -> Result<Tolerance, String> {
         let attr = self.attr(name)?;
         if let Attr::Number(Number::Float(value)) = attr {
-            Ok(*value)
+            Ok(Tolerance(*value))
         } else {
             Err(kind(name, attr, "a float"))
         }
     }
 
     fn tie_break(&self) -> Result<TieBreak, String> {
-        let attr = self.attr("tie_break")?;
-        let Attr::Text(text) = attr else { return Err(kind("tie_break", attr, "\"low\" or \"high\"")) };
-        let found = TieBreak::ALL.iter().copied().find(|known| known.name() == &**text);
-        found.ok_or_else(|| kind("tie_break", attr, "\"low\" or \"high\""))
+        self.leaf("tie_break", TieBreak::ALL, TieBreak::name)
     }
 
     fn scalar(&self) -> Result<Scalar, String> {

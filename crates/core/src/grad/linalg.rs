@@ -6,7 +6,7 @@ use super::{Site, Vjp};
 use crate::builder::Builder;
 use crate::error::Result;
 use crate::graph::Value;
-use crate::op::Op;
+use crate::op::{Op, Transform};
 use crate::shape::{Axis, AxisList};
 
 /// The contracted and the batch axes of one factor.
@@ -77,4 +77,16 @@ fn restore(
         axes[axis.index()] = Axis(contract_at + position);
     }
     axes
+}
+
+/// The system with the adjoint.
+pub(super) fn triangular_solve(
+    site: &mut Site<'_>,
+    lower: bool,
+    left_side: bool,
+    transform: Transform,
+    g: Value,
+) -> Result<Vjp> {
+    let _ = (&site.inputs, lower, left_side, transform, g);
+    todo!()
 }

@@ -15,12 +15,16 @@ mod block;
 mod checkpoint;
 mod control;
 mod elementwise;
+mod fourier;
+mod index;
 mod linalg;
 mod loops;
+mod order;
 mod reach;
 mod reduce;
 mod region;
 mod shape;
+mod window;
 
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -423,6 +427,21 @@ fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::
         Op::Dot { contract_a, batch_a, contract_b, batch_b } => {
             linalg::dot(site, (contract_a, batch_a), (contract_b, batch_b), first())
         }
+
+        Op::Gather { axes } => index::gather(site, axes, first()),
+        Op::Scatter { op, axes } => index::scatter(site, *op, axes, first()),
+        Op::Sort { axis, direction } => order::sort(site, *axis, *direction, first()),
+        Op::Argsort { .. } => Ok(Vjp::Zero),
+        Op::Window { op, window } => window::window(site, *op, window, first()),
+        Op::WindowScatter { op, window } => window::scatter(site, *op, window, first()),
+        Op::Conv(op) => window::conv(site, op, first()),
+        Op::Fft { op, axis, length, eps } => fourier::fft(site, *op, *axis, *length, *eps, first()),
+        Op::TriangularSolve { lower, left_side, transform } => {
+            linalg::triangular_solve(site, *lower, *left_side, *transform, first())
+        }
+        Op::Fold(_) | Op::WindowFold(_) => Ok(Vjp::Refused {
+            hint: "; use sum, product, reduce_max or another named reduction, stop_grad, or custom_grad",
+        }),
 
         Op::Cond(op) => control::cond(site, op, g),
         Op::While(op) => loops::while_(site, op, g, saved),

@@ -79,7 +79,10 @@ fn flow(op: &Op, inputs: usize) -> Flow<'_> {
             ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => all,
             ReduceOp::All | ReduceOp::Any => none,
         },
-        Op::ArgReduce { .. } | Op::StopGrad => none,
+        Op::Gather { .. } => Flow::Between(0..1),
+        // The cotangent of the positions would be no number.
+        Op::Scatter { .. } | Op::WindowScatter { .. } => all,
+        Op::ArgReduce { .. } | Op::Argsort { .. } | Op::StopGrad => none,
         Op::AsType { .. }
         | Op::Bitcast { .. }
         | Op::Clip
@@ -92,6 +95,13 @@ fn flow(op: &Op, inputs: usize) -> Flow<'_> {
         | Op::Concatenate { .. }
         | Op::Stack { .. }
         | Op::Dot { .. }
+        | Op::Sort { .. }
+        | Op::Window { .. }
+        | Op::Conv(_)
+        | Op::Fft { .. }
+        | Op::TriangularSolve { .. }
+        | Op::Fold(_)
+        | Op::WindowFold(_)
         | Op::Mark { .. }
         | Op::Block(_) => all,
         Op::Hook(_) => Flow::Each,

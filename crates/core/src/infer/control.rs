@@ -2,7 +2,7 @@
 //! what a user can get wrong.
 
 use crate::error::{ErrorKind, Result};
-use crate::op::{CondOp, CustomGradOp, Outputs, WhileOp};
+use crate::op::{CondOp, CustomGradOp, FoldOp, Outputs, WhileOp, WindowFoldOp};
 use crate::region::Region;
 use crate::shape::TensorType;
 
@@ -93,6 +93,16 @@ pub(super) fn custom_grad(op: &CustomGradOp, operands: &[&TensorType]) -> Result
         );
     }
     Ok(operands[..op.values].iter().map(|ty| (*ty).clone()).collect())
+}
+
+/// The tensor without the folded axes, in the start's dtype.
+pub(super) fn fold(op: &FoldOp, operands: &[&TensorType]) -> Result<TensorType> {
+    todo!("{op:?} {operands:?}")
+}
+
+/// One element of the start's dtype for each place of the window.
+pub(super) fn window_fold(op: &WindowFoldOp, operands: &[&TensorType]) -> Result<TensorType> {
+    todo!("{op:?} {operands:?}")
 }
 
 fn require_predicate(op: &'static str, got: &TensorType) -> Result<()> {

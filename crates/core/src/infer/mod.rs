@@ -3,9 +3,13 @@
 mod control;
 mod create;
 mod elementwise;
+mod fourier;
+mod index;
 mod linalg;
+mod order;
 mod reduce;
 mod shape;
+mod window;
 
 use smallvec::SmallVec;
 
@@ -70,6 +74,24 @@ pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
             one(linalg::dot((x(), contract_a, batch_a), (operands[1], contract_b, batch_b))?)
         }
 
+        Op::Gather { axes } => one(index::gather(x(), operands[1], axes)?),
+        Op::Scatter { op, axes } => one(index::scatter(*op, x(), operands[1], operands[2], axes)?),
+
+        Op::Sort { axis, direction: _ } => one(order::sort(x(), *axis)?),
+        Op::Argsort { axis, direction: _, dtype } => one(order::argsort(x(), *axis, *dtype)?),
+
+        Op::Window { op, window } => one(window::window(*op, x(), window)?),
+        Op::WindowScatter { op, window } => one(window::scatter(*op, x(), operands[1], operands[2], window)?),
+        Op::Conv(op) => one(window::conv(op, x(), operands[1])?),
+
+        Op::Fft { op, axis, length, eps: _ } => one(fourier::fft(*op, x(), *axis, *length)?),
+
+        Op::TriangularSolve { lower: _, left_side, transform: _ } => {
+            one(linalg::triangular_solve(x(), operands[1], *left_side)?)
+        }
+
+        Op::Fold(op) => one(control::fold(op, operands)?),
+        Op::WindowFold(op) => one(control::window_fold(op, operands)?),
         Op::Cond(op) => control::cond(op, operands)?,
         Op::While(op) => control::while_(op, operands)?,
         Op::CustomGrad(op) => control::custom_grad(op, operands)?,

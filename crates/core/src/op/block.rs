@@ -1,16 +1,18 @@
 //! Composites with a name, which a backend may run natively instead of by their default graph.
 
-use std::hash::{Hash, Hasher};
-
-use crate::shape::AxisList;
+use super::{CumulativeOp, FftOp, QrMode, Tolerance};
+use crate::shape::{Axis, AxisList};
 
 /// What a block computes. Its default, in primitive ops, is in `compose::block`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Block {
+    // elementwise
     /// 1 where `x` is zero.
     LogicalNot,
     /// The angle of a complex number.
     Phase,
+
+    // reduce
     /// `log(sum(exp(x)))`, without overflow.
     Logsumexp {
         /// The axes, ascending.
@@ -23,23 +25,98 @@ pub enum Block {
         /// Whether NaN agrees with NaN.
         equal_nan: bool,
         /// The relative tolerance.
-        rtol: f64,
+        rtol: Tolerance,
         /// The absolute tolerance.
-        atol: f64,
+        atol: Tolerance,
     },
-}
+    /// At each place of an axis, what is made of the elements up to it.
+    Cumulative {
+        /// What is made of them.
+        op: CumulativeOp,
+        /// The axis.
+        axis: Axis,
+        /// Whether the scan begins at the last element.
+        reverse: bool,
+    },
 
-impl Eq for Block {}
+    // index
+    /// `(x, indices)`: `x` at positions along an axis.
+    Take {
+        /// The axis, which gives way to the axes of the indices.
+        axis: Axis,
+    },
+    /// `(x, indices)`: `x` at a position along an axis for each place along the others.
+    TakeAlongAxis {
+        /// The axis.
+        axis: Axis,
+    },
 
-impl Hash for Block {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        std::mem::discriminant(self).hash(state);
-        match self {
-            Block::LogicalNot | Block::Phase => {}
-            Block::Logsumexp { axes, keep_axes } => (axes, keep_axes).hash(state),
-            Block::AllClose { equal_nan, rtol, atol } => {
-                (equal_nan, rtol.to_bits(), atol.to_bits()).hash(state);
-            }
-        }
-    }
+    // order
+    /// The greatest elements along the last axis, descending, and their positions.
+    TopK {
+        /// How many.
+        k: usize,
+    },
+
+    // fourier
+    /// A transform along two axes.
+    Fft2 {
+        /// The direction.
+        op: FftOp,
+        /// The axes.
+        axes: [Axis; 2],
+        /// The length along each, to which `x` is cut or filled up with zeros.
+        lengths: [usize; 2],
+        /// Parts of the result smaller than this may be 0.
+        eps: Tolerance,
+    },
+    /// The first half of the frequencies of real elements, the last of which is in the middle.
+    Rfft {
+        /// The axis.
+        axis: Axis,
+        /// The length, to which `x` is cut or filled up with zeros.
+        length: usize,
+        /// Parts of the result smaller than this may be 0.
+        eps: Tolerance,
+    },
+    /// Real elements from the first half of their frequencies.
+    Irfft {
+        /// The axis.
+        axis: Axis,
+        /// The length of the result.
+        length: usize,
+        /// Parts of the result smaller than this may be 0.
+        eps: Tolerance,
+    },
+
+    // linalg
+    /// The lower factor `l` of `l adjoint(l)`; NaN where there is none.
+    Cholesky,
+    /// `(a, b)`: the `x` of `a x = b`.
+    Solve,
+    /// An orthogonal factor, and an upper triangular one.
+    Qr {
+        /// How much of the orthogonal factor.
+        mode: QrMode,
+        /// What is small enough to be 0.
+        eps: Tolerance,
+    },
+    /// A permutation, a lower and an upper triangular factor.
+    Lu,
+    /// The singular vectors on the left, the singular values, descending, and the vectors on the right, in rows.
+    Svd {
+        /// The most sweeps of an iteration.
+        max_iter: usize,
+        /// Whether both sets of vectors are complete.
+        full_matrices: bool,
+    },
+    /// Eigenvalues by descending magnitude, and eigenvectors in columns, of a symmetric or Hermitian matrix.
+    Eigh {
+        /// The most sweeps of an iteration.
+        max_iter: usize,
+        /// What is small enough to be 0.
+        eps: Tolerance,
+    },
+    /// The determinant.
+    Determinant,
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::Window;
 use crate::region::Region;
-use crate::shape::Name;
+use crate::shape::{AxisList, Name};
 
 /// Operands: one scalar predicate for each branch but the last, then the captures.
 ///
@@ -41,6 +42,27 @@ pub struct CustomGradOp {
     pub inputs: usize,
     /// From one cotangent for each value, and captures, to one cotangent for each input.
     pub rule: Arc<Region>,
+}
+
+/// Operands: the tensor, the scalar to start from, then the captures. Output: the tensor folded over axes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct FoldOp {
+    /// The axes, ascending.
+    pub axes: AxisList,
+    /// Whether the axes stay, with size 1.
+    pub keep_axes: bool,
+    /// From an element, what was folded so far, and captures, to one scalar of the start's type.
+    pub fun: Arc<Region>,
+}
+
+/// Operands: the tensor, the scalar to start from and to pad with, then the captures. Output: a fold of each
+/// window.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WindowFoldOp {
+    /// The window.
+    pub window: Window,
+    /// From an element, what was folded so far, and captures, to one scalar of the start's type.
+    pub fun: Arc<Region>,
 }
 
 /// Operands: the values to show. Outputs: the same.

@@ -8,19 +8,30 @@ mod block;
 mod control;
 mod create;
 mod elementwise;
+mod fourier;
+mod index;
+mod linalg;
+mod order;
 mod reduce;
 mod shape;
+mod window;
 
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 pub use block::Block;
-pub use control::{CondOp, CustomGradOp, HookOp, WhileOp};
+pub use control::{CondOp, CustomGradOp, FoldOp, HookOp, WhileOp, WindowFoldOp};
 pub use create::Literal;
 pub use elementwise::{BinaryOp, BinaryRule, Domain, UnaryOp, UnaryRule};
-pub use reduce::{ArgOp, ReduceOp, TieBreak};
+pub use fourier::FftOp;
+pub use index::ScatterOp;
+pub use linalg::{QrMode, Transform};
+pub use order::Direction;
+pub use reduce::{ArgOp, CumulativeOp, ReduceOp, TieBreak};
 pub use shape::{Padding, Starts};
+pub use window::{ConvOp, Window, WindowOp, WindowScatterOp};
 
 use crate::dtype::DType;
 use crate::error::Result;
@@ -47,6 +58,24 @@ macro_rules! catalogue {
     };
 }
 pub(crate) use catalogue;
+
+/// A small float among the attributes of an op, equal to another by its bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Tolerance(pub f64);
+
+impl PartialEq for Tolerance {
+    fn eq(&self, other: &Tolerance) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for Tolerance {}
+
+impl Hash for Tolerance {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
 
 /// What a node computes. Operands are the node's inputs, in the order given here.
 ///
@@ -187,6 +216,70 @@ pub enum Op {
         dtype: DType,
     },
 
+    // index
+    /// `(x, indices)`: `x` at the positions that the last axis of `indices` holds, one entry for each of `axes`.
+    Gather {
+        /// The axes that the entries of a position are along, ascending.
+        axes: AxisList,
+    },
+    /// `(x, indices, updates)`: `x` with the updates at the positions that the rows of `indices` hold.
+    Scatter {
+        /// What becomes of the elements there.
+        op: ScatterOp,
+        /// The axes that the entries of a position are along, ascending.
+        axes: AxisList,
+    },
+
+    // order
+    /// `x` in order along an axis.
+    Sort {
+        /// The axis.
+        axis: Axis,
+        /// Which element comes first.
+        direction: Direction,
+    },
+    /// Where the elements in order come from.
+    Argsort {
+        /// The axis.
+        axis: Axis,
+        /// Which element comes first.
+        direction: Direction,
+        /// The element type of the result.
+        dtype: DType,
+    },
+
+    // window
+    /// `x` with one element for each place of a window.
+    Window {
+        /// What is made of the elements in it.
+        op: WindowOp,
+        /// The window.
+        window: Window,
+    },
+    /// `(x, source, init)`: `init` everywhere, and each element of `source` added where the extreme of its
+    /// window in `x` is.
+    WindowScatter {
+        /// Which extreme.
+        op: WindowScatterOp,
+        /// The window.
+        window: Window,
+    },
+    /// `(x, kernel)`: sums of products of a kernel and what it lies over.
+    Conv(ConvOp),
+
+    // fourier
+    /// A discrete Fourier transform along an axis.
+    Fft {
+        /// The direction.
+        op: FftOp,
+        /// The axis.
+        axis: Axis,
+        /// The length, to which `x` is cut or filled up with zeros.
+        length: usize,
+        /// Parts of the result smaller than this may be 0.
+        eps: Tolerance,
+    },
+
     // linalg
     /// `(a, b)`: sums of products over contracted axes, batch axes first.
     Dot {
@@ -199,8 +292,21 @@ pub enum Op {
         /// Axes of `b`: 0..n in order.
         batch_b: AxisList,
     },
+    /// `(a, b)`: the `x` of `t(a) x = b`, or of `x t(a) = b`, for triangular `a`.
+    TriangularSolve {
+        /// Whether the lower triangle of `a` is read, or the upper.
+        lower: bool,
+        /// Whether `a` stands on the left.
+        left_side: bool,
+        /// What `t` is.
+        transform: Transform,
+    },
 
     // control
+    /// A fold by a function of two scalars.
+    Fold(FoldOp),
+    /// A fold of windows by a function of two scalars.
+    WindowFold(WindowFoldOp),
     /// Runs exactly one of several regions.
     Cond(CondOp),
     /// Repeats a region while another gives a value that is not zero.
@@ -254,6 +360,17 @@ impl Op {
             | Op::Reduce { .. }
             | Op::ArgReduce { .. }
             | Op::Dot { .. }
+            | Op::Gather { .. }
+            | Op::Scatter { .. }
+            | Op::Sort { .. }
+            | Op::Argsort { .. }
+            | Op::Window { .. }
+            | Op::WindowScatter { .. }
+            | Op::Conv(_)
+            | Op::Fft { .. }
+            | Op::TriangularSolve { .. }
+            | Op::Fold(_)
+            | Op::WindowFold(_)
             | Op::Cond(_)
             | Op::While(_)
             | Op::CustomGrad(_)
@@ -277,6 +394,8 @@ impl Op {
                 Op::While(WhileOp { cond, body, ..*op })
             }
             Op::CustomGrad(op) => Op::CustomGrad(CustomGradOp { rule: map(&op.rule)?, ..*op }),
+            Op::Fold(op) => Op::Fold(FoldOp { fun: map(&op.fun)?, ..op.clone() }),
+            Op::WindowFold(op) => Op::WindowFold(WindowFoldOp { fun: map(&op.fun)?, ..op.clone() }),
             Op::Parameter { .. }
             | Op::Constant(_)
             | Op::Literal(_)
@@ -301,6 +420,15 @@ impl Op {
             | Op::Reduce { .. }
             | Op::ArgReduce { .. }
             | Op::Dot { .. }
+            | Op::Gather { .. }
+            | Op::Scatter { .. }
+            | Op::Sort { .. }
+            | Op::Argsort { .. }
+            | Op::Window { .. }
+            | Op::WindowScatter { .. }
+            | Op::Conv(_)
+            | Op::Fft { .. }
+            | Op::TriangularSolve { .. }
             | Op::StopGrad
             | Op::Mark { .. }
             | Op::Hook(_)
@@ -314,6 +442,8 @@ impl Op {
             Op::Cond(op) => op.branches.iter().collect(),
             Op::While(op) => [&op.cond, &op.body].into_iter().collect(),
             Op::CustomGrad(op) => std::iter::once(&op.rule).collect(),
+            Op::Fold(op) => std::iter::once(&op.fun).collect(),
+            Op::WindowFold(op) => std::iter::once(&op.fun).collect(),
             Op::Parameter { .. }
             | Op::Constant(_)
             | Op::Literal(_)
@@ -338,6 +468,15 @@ impl Op {
             | Op::Reduce { .. }
             | Op::ArgReduce { .. }
             | Op::Dot { .. }
+            | Op::Gather { .. }
+            | Op::Scatter { .. }
+            | Op::Sort { .. }
+            | Op::Argsort { .. }
+            | Op::Window { .. }
+            | Op::WindowScatter { .. }
+            | Op::Conv(_)
+            | Op::Fft { .. }
+            | Op::TriangularSolve { .. }
             | Op::StopGrad
             | Op::Mark { .. }
             | Op::Hook(_)

@@ -29,6 +29,20 @@ super::catalogue! {
 }
 
 super::catalogue! {
+    /// What a scan computes from the elements up to each place.
+    pub enum CumulativeOp {
+        /// Their sum, wrapping.
+        CumulativeSum = "cumulative_sum",
+        /// Their product, wrapping.
+        CumulativeProduct = "cumulative_product",
+        /// The greatest; NaN from the first NaN on.
+        CumulativeMax = "cumulative_max",
+        /// The least; NaN from the first NaN on.
+        CumulativeMin = "cumulative_min",
+    }
+}
+
+super::catalogue! {
     /// Which of several equal elements `argmax` and `argmin` name.
     pub enum TieBreak {
         /// The first.

@@ -104,6 +104,17 @@ fn is_elementwise(op: &Op) -> bool {
         | Op::Reduce { .. }
         | Op::ArgReduce { .. }
         | Op::Dot { .. }
+        | Op::Gather { .. }
+        | Op::Scatter { .. }
+        | Op::Sort { .. }
+        | Op::Argsort { .. }
+        | Op::Window { .. }
+        | Op::WindowScatter { .. }
+        | Op::Conv(_)
+        | Op::Fft { .. }
+        | Op::TriangularSolve { .. }
+        | Op::Fold(_)
+        | Op::WindowFold(_)
         | Op::Cond(_)
         | Op::While(_)
         | Op::CustomGrad(_)

@@ -52,6 +52,17 @@ pub fn at_construction(graph: &mut Graph, op: &Op, operands: &[Value]) -> Result
         | Op::Reduce { .. }
         | Op::ArgReduce { .. }
         | Op::Dot { .. }
+        | Op::Gather { .. }
+        | Op::Scatter { .. }
+        | Op::Sort { .. }
+        | Op::Argsort { .. }
+        | Op::Window { .. }
+        | Op::WindowScatter { .. }
+        | Op::Conv(_)
+        | Op::Fft { .. }
+        | Op::TriangularSolve { .. }
+        | Op::Fold(_)
+        | Op::WindowFold(_)
         | Op::Cond(_)
         | Op::While(_)
         | Op::CustomGrad(_)
@@ -240,6 +251,17 @@ fn identity(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Value> {
         | Op::Reduce { .. }
         | Op::ArgReduce { .. }
         | Op::Dot { .. }
+        | Op::Gather { .. }
+        | Op::Scatter { .. }
+        | Op::Sort { .. }
+        | Op::Argsort { .. }
+        | Op::Window { .. }
+        | Op::WindowScatter { .. }
+        | Op::Conv(_)
+        | Op::Fft { .. }
+        | Op::TriangularSolve { .. }
+        | Op::Fold(_)
+        | Op::WindowFold(_)
         | Op::Cond(_)
         | Op::While(_)
         | Op::CustomGrad(_)

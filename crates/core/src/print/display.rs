@@ -150,6 +150,17 @@ impl Printer {
             | Op::Reduce { .. }
             | Op::ArgReduce { .. }
             | Op::Dot { .. }
+            | Op::Gather { .. }
+            | Op::Scatter { .. }
+            | Op::Sort { .. }
+            | Op::Argsort { .. }
+            | Op::Window { .. }
+            | Op::WindowScatter { .. }
+            | Op::Conv(_)
+            | Op::Fft { .. }
+            | Op::TriangularSolve { .. }
+            | Op::Fold(_)
+            | Op::WindowFold(_)
             | Op::Mark { .. }
             | Op::Hook(_)
             | Op::Block(_)) => {

@@ -10,7 +10,7 @@ use defn_core::form::name;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{
     ArgOp, BinaryOp, Block, CondOp, CustomGradOp, HookOp, Literal, Op, Padding, ReduceOp, Starts, TieBreak,
-    UnaryOp, WhileOp,
+    Tolerance, UnaryOp, WhileOp,
 };
 use defn_core::region::Region;
 use defn_core::shape::{Axis, AxisList, Name, Sizes};
@@ -349,7 +349,14 @@ impl Random {
                     let axes = self.axes(&shape);
                     (Op::Block(Block::Logsumexp { axes, keep_axes: self.flip() }), one)
                 }
-                _ => (Op::Block(Block::AllClose { equal_nan: self.flip(), rtol: 1e-5, atol: 0.0 }), two),
+                _ => (
+                    Op::Block(Block::AllClose {
+                        equal_nan: self.flip(),
+                        rtol: Tolerance(1e-5),
+                        atol: Tolerance(0.0),
+                    }),
+                    two,
+                ),
             },
             _ if depth == 0 => (Op::StopGrad, one),
             _ => self.control(graph, values, depth - 1),

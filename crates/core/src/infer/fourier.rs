@@ -1,0 +1,10 @@
+//! Types of Fourier transforms.
+
+use crate::error::Result;
+use crate::op::FftOp;
+use crate::shape::{Axis, TensorType};
+
+/// Complex, of the transform's length along its axis.
+pub(super) fn fft(op: FftOp, x: &TensorType, axis: Axis, length: usize) -> Result<TensorType> {
+    todo!("{op:?} {x} {axis:?} {length}")
+}

@@ -1,0 +1,23 @@
+//! Attributes of the ops on matrices.
+
+super::catalogue! {
+    /// What is done to the matrix of a triangular system first.
+    pub enum Transform {
+        /// Nothing.
+        None = "none",
+        /// Its axes are exchanged.
+        Transpose = "transpose",
+        /// Its axes are exchanged, and its elements conjugated.
+        Conjugate = "conjugate",
+    }
+}
+
+super::catalogue! {
+    /// How much of the orthogonal factor is computed.
+    pub enum QrMode {
+        /// As many columns as the smaller side has.
+        Reduced = "reduced",
+        /// A square factor.
+        Complete = "complete",
+    }
+}

@@ -1,0 +1,11 @@
+//! Attributes of the ops that put elements in order.
+
+super::catalogue! {
+    /// Which element comes first. NaN is above every number, and equal elements keep their order.
+    pub enum Direction {
+        /// The least.
+        Asc = "asc",
+        /// The greatest.
+        Desc = "desc",
+    }
+}

@@ -1,0 +1,68 @@
+//! Attributes of the ops that slide a window over a tensor.
+
+use smallvec::SmallVec;
+
+use crate::shape::{AxisList, Sizes};
+
+super::catalogue! {
+    /// What is made of the elements in a window.
+    pub enum WindowOp {
+        /// The sum; padding counts as 0.
+        WindowSum = "window_sum",
+        /// The product; padding counts as 1.
+        WindowProduct = "window_product",
+        /// The greatest; NaN if any element is. Padding is never above an element.
+        WindowMax = "window_max",
+        /// The least; NaN if any element is. Padding is never below an element.
+        WindowMin = "window_min",
+    }
+}
+
+super::catalogue! {
+    /// Which element of a window receives what is scattered; the last of equal ones.
+    pub enum WindowScatterOp {
+        /// The greatest.
+        WindowScatterMax = "window_scatter_max",
+        /// The least.
+        WindowScatterMin = "window_scatter_min",
+    }
+}
+
+/// A window and its way over a tensor, with one entry for each axis.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// How many elements the window has, dilation not counted.
+    pub sizes: Sizes,
+    /// How far the window moves.
+    pub strides: Sizes,
+    /// How many elements are thought before the first and after the last; negative crops.
+    pub padding: SmallVec<[(i64, i64); 4]>,
+    /// The distance of neighbours in the window.
+    pub dilations: Sizes,
+}
+
+/// A convolution: how the kernel moves, and which axis plays which role.
+///
+/// The roles of the input's and the result's axes are batch, channels, then the spatial ones; those of the
+/// kernel's are output channels, input channels, then the spatial ones.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ConvOp {
+    /// How far the kernel moves along each spatial axis.
+    pub strides: Sizes,
+    /// Zeros before and after each spatial axis of the dilated input; negative crops.
+    pub padding: SmallVec<[(i64, i64); 4]>,
+    /// The distance of neighbours in the input, filled with zeros.
+    pub input_dilation: Sizes,
+    /// The distance of neighbours in the kernel.
+    pub kernel_dilation: Sizes,
+    /// Into how many groups of channels the input falls, each with its own kernels.
+    pub feature_groups: usize,
+    /// Into how many groups the batch falls, each with its own kernels.
+    pub batch_groups: usize,
+    /// The axis of the input that plays each role.
+    pub input_permutation: AxisList,
+    /// The axis of the kernel that plays each role.
+    pub kernel_permutation: AxisList,
+    /// The axis of the result that plays each role.
+    pub output_permutation: AxisList,
+}
