@@ -116,10 +116,7 @@ UNREACHED = {
     "LoopState": "the structure check of while_ names the place in the state",
     "BranchCount": "the structure check of cond names what differs",
     "ArgumentCount": "the number of arguments is bound by Python's rules",
-    # One backend, one compiler.
-    "BackendConflict": "there is one backend",
     "BackendRefused": "the CPU backend does everything",
-    "UnknownBackend": "backends are not chosen yet",
     "BufferGone": "nothing frees or donates memory yet",
     # Nothing that a user writes leads there.
     "Internal": "a bug of ours, which no test knows of",

@@ -10,8 +10,9 @@ A function is traced once into a typed graph, checked, differentiated, compiled 
 [3.0, 4.0]
 """
 
-from defn import _core
+from defn import _core, backends, blocks
 from defn._core import DType, Tensor
+from defn.backends import Backend
 from defn.containers import (
     register_container,
 )
@@ -195,6 +196,7 @@ from defn.tensors import attach as _attach
 
 __all__ = [
     "AxisError",
+    "Backend",
     "BackendError",
     "BoundsError",
     "CompileError",
@@ -226,12 +228,14 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "backends",
     "bf16",
     "bitcast",
     "bitwise_and",
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "blocks",
     "broadcast",
     "c64",
     "c128",

@@ -10,6 +10,7 @@ from typing import Any, Literal, Self, final
 
 import numpy as np
 
+from defn.backends.base import Backend as BackendObject
 from defn.typing import Axes, Axis, BackendLike, DTypeLike, Names, Shape, TensorLike
 
 @final
@@ -58,7 +59,9 @@ class Tensor:
     @property
     def vectorized_axes(self) -> tuple[tuple[str, int], ...]: ...
     @property
-    def backend(self) -> str | None: ...  # None for a traced tensor or a template
+    def backend(self) -> str | BackendObject | None: ...  # None for a traced tensor or a template
+    @property
+    def data(self) -> Any: ...
     @property
     def is_traced(self) -> bool: ...
     @property
@@ -502,6 +505,10 @@ def matmul(a: TensorLike, b: TensorLike, /) -> Tensor: ...
 def outer(a: TensorLike, b: TensorLike, /) -> Tensor: ...
 
 # The end of the functions.
+
+# What `defn.Backend` is built on.
+class Backend:
+    def __new__(cls, *args: Any, **options: Any) -> Self: ...
 
 # Containers.
 def register_container(

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from defn._core import DType, Tensor
+from defn.backends.base import Backend
 
 __all__ = [
     "Axes",
@@ -40,5 +41,5 @@ Names: TypeAlias = Sequence[str | None]
 Shape: TypeAlias = Sequence[int]
 """One size per axis."""
 
-BackendLike: TypeAlias = str
-"""The name of a backend."""
+BackendLike: TypeAlias = str | Backend
+"""The name of a backend, or a backend that is written in Python."""

@@ -6,6 +6,8 @@ that they give are kept in ``golden/errors.txt``, to be read as prose.
 
 from __future__ import annotations
 
+from cases import errors_backend
+
 PRELUDE = """
 import dataclasses
 import numpy as np
@@ -274,4 +276,5 @@ ROWS: list[tuple[str, str]] = [
         "a cotangent of another shape",
         "dn.grad(lambda x: dn.sum(dn.custom_grad(x * x, [x], lambda g: [g[:2]])))(v)",
     ),
+    *errors_backend.ROWS,
 ]

@@ -35,7 +35,10 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
     fn state(&self) -> BufferState;
 
     /// Frees the elements now; a run that uses them keeps its own hold. False if they were gone before.
-    fn deallocate(&self) -> bool;
+    ///
+    /// # Errors
+    /// When the backend fails to free them.
+    fn deallocate(&self) -> Result<bool>;
 
     /// For backends, which know their own buffers.
     fn as_any(&self) -> &dyn Any;

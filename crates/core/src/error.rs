@@ -4,6 +4,7 @@
 //! types as they print.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::location::Location;
@@ -303,6 +304,10 @@ pub enum ErrorKind {
     )]
     OutOfMemory { op: &'static str, requested: usize, available: usize },
 
+    /// An error of the host language's or of a backend's own, which passes through as it is.
+    #[error("{error}")]
+    Host { error: Arc<dyn std::error::Error + Send + Sync> },
+
     // text
     #[error("from_text: line {line}: {problem}")]
     IrText { line: usize, problem: String },
@@ -367,9 +372,11 @@ impl ErrorKind {
                 ErrorClass::Trace
             }
             UnknownCompiler { .. } => ErrorClass::Compile,
-            UnknownBackend { .. } | BackendConflict { .. } | BackendRefused { .. } | BufferGone { .. } => {
-                ErrorClass::Backend
-            }
+            UnknownBackend { .. }
+            | BackendConflict { .. }
+            | BackendRefused { .. }
+            | BufferGone { .. }
+            | Host { .. } => ErrorClass::Backend,
             TooLarge { .. } | OutOfMemory { .. } => ErrorClass::OutOfMemory,
         }
     }

@@ -54,6 +54,21 @@ pub fn depth() -> usize {
     STACK.with_borrow(Vec::len)
 }
 
+/// Runs `body` as if no trace were open on this thread. A backend in the host language computes with tensors of
+/// its own, also where a definition is being traced around it.
+pub fn suspended<R>(body: impl FnOnce() -> R) -> R {
+    /// Puts the traces back, also when `body` panics.
+    struct Restore(Vec<Arc<Trace>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let opened = STACK.replace(std::mem::take(&mut self.0));
+            drop(opened);
+        }
+    }
+    let _restore = Restore(STACK.take());
+    body()
+}
+
 /// Keeps a trace open; dropping it closes the trace, so that an error on the way leaves nothing behind.
 #[derive(Debug)]
 pub struct Tracing {

@@ -274,7 +274,7 @@ impl Buffer for CpuBuffer {
         }
     }
 
-    fn deallocate(&self) -> bool {
+    fn deallocate(&self) -> Result<bool> {
         let mut slot = self.lock();
         match &*slot {
             Slot::Live(_) => {
@@ -282,9 +282,9 @@ impl Buffer for CpuBuffer {
                 // Whoever lent the memory may run code of its own now, which must not find the lock held.
                 drop(slot);
                 drop(freed);
-                true
+                Ok(true)
             }
-            Slot::Freed | Slot::Donated => false,
+            Slot::Freed | Slot::Donated => Ok(false),
         }
     }
 

@@ -88,8 +88,8 @@ fn host_memory_is_kept_where_it_is_aligned_and_copied_elsewhere() {
 fn freed_elements_are_gone_but_for_those_who_hold_them() {
     let x = own(DType::S32, &[4]);
     let held = x.buffer.host().unwrap().unwrap();
-    assert!(x.buffer.deallocate());
-    assert!(!x.buffer.deallocate());
+    assert!(x.buffer.deallocate().unwrap());
+    assert!(!x.buffer.deallocate().unwrap());
     assert_eq!(x.buffer.state(), BufferState::Freed);
     assert_eq!(held.bytes().len(), 16);
     assert_eq!(held.bytes()[4], 1);
@@ -125,7 +125,7 @@ fn an_owner_may_look_at_the_buffer_while_its_memory_is_freed() {
     let ty = TensorType::new(DType::U8, Shape::new(&[4])).unwrap();
     let buffer = cpu_backend().from_host(&ty, HostMemory::new(Arc::new(owner))).unwrap();
     assert!(cell.set(Arc::downgrade(&buffer)).is_ok());
-    assert!(buffer.deallocate());
+    assert!(buffer.deallocate().unwrap());
     assert_eq!(*seen.lock().unwrap(), Some(BufferState::Freed));
 }
 
@@ -136,7 +136,7 @@ fn donated_elements_move() {
     let moved = Operand { ty: x.ty.clone(), buffer: Arc::new(buffer.donate().unwrap()) };
     assert_eq!(integers(&moved), [0, 1, 2, 3]);
     assert_eq!(x.buffer.state(), BufferState::Donated);
-    assert!(!x.buffer.deallocate());
+    assert!(!x.buffer.deallocate().unwrap());
     assert!(run(&Op::Unary(UnaryOp::Negate), &[&x]).is_err());
 }
 

@@ -276,7 +276,7 @@ impl Buffer for Kept {
         self.0.state()
     }
 
-    fn deallocate(&self) -> bool {
+    fn deallocate(&self) -> Result<bool> {
         self.0.deallocate()
     }
 

@@ -50,7 +50,7 @@ pub(crate) fn tensor(
         from_list(value, dtype, &backend)?
     } else if let Some(array) = find_array(value)? {
         let view = View::new(array)?;
-        let tensor = from_view(&view, copy)?;
+        let tensor = from_view(&view, copy, &backend)?;
         match dtype {
             Some(dtype) if dtype != tensor.ty().dtype && copy == Some(false) => {
                 let why = format!("elements of {} have to be converted to {dtype}", tensor.ty().dtype);
@@ -127,7 +127,7 @@ pub(crate) fn place(backend: &Arc<dyn Backend>, ty: TensorType, bytes: Vec<u8>) 
 }
 
 /// A tensor of an array's elements. They are copied unless nothing can write them, or `copy` is false.
-pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>) -> Fallible<Tensor> {
+pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>, backend: &Arc<dyn Backend>) -> Fallible<Tensor> {
     let obstacle = view.obstacle();
     if let (Some(false), Some(why)) = (copy, obstacle) {
         return Err(Misuse::MustCopy { why: why.to_owned() }.into());
@@ -136,14 +136,14 @@ pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>) -> Fallible<Tensor>
         Some(copy) => !copy,
         None => obstacle.is_none() && view.is_immutable(),
     };
-    let tensor = if alias { lend(view)? } else { place(&place::default(), view.ty()?, view.copy()?)? };
+    let tensor = if alias { lend(view, backend)? } else { place(backend, view.ty()?, view.copy()?)? };
     Ok(born::note_array(tensor, view.array()))
 }
 
 /// A tensor over an array's own memory.
-fn lend(view: &View<'_>) -> Fallible<Tensor> {
+fn lend(view: &View<'_>, backend: &Arc<dyn Backend>) -> Fallible<Tensor> {
     let ty = view.ty()?;
-    let buffer = place::default().from_host(&ty, view.borrow()?)?;
+    let buffer = backend.from_host(&ty, view.borrow()?)?;
     Ok(Tensor::concrete(ty, buffer))
 }
 

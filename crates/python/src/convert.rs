@@ -12,6 +12,7 @@ use crate::array::{self, View};
 use crate::build;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
+use crate::place;
 use crate::tensor::PyTensor;
 
 /// The number that a Python object is, bools being 0 and 1. NumPy's scalars are no numbers but tensors.
@@ -70,7 +71,7 @@ pub(crate) fn try_arg(value: &Bound<'_, PyAny>) -> Fallible<Option<Arg<Tensor>>>
         return Ok(None);
     }
     match array::find(value)? {
-        Some(array) => Ok(Some(Arg::Value(build::from_view(&View::new(array)?, None)?))),
+        Some(array) => Ok(Some(Arg::Value(build::from_view(&View::new(array)?, None, &place::default())?))),
         None => Ok(None),
     }
 }

@@ -129,7 +129,8 @@ pub(crate) fn parse(value: &Bound<'_, PyAny>) -> Fallible<DType> {
     }
 }
 
-fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+/// The element type that an object stands for, if it does.
+pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let py = value.py();
     if let Ok(object) = value.cast::<PyDType>() {
         return Ok(Some(object.get().dtype));

@@ -5,7 +5,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use defn_core::{Error, ErrorClass};
+use defn_core::{Error, ErrorClass, ErrorKind};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -34,8 +34,8 @@ impl From<Error> for Fault {
     }
 }
 
-impl From<defn_core::ErrorKind> for Fault {
-    fn from(kind: defn_core::ErrorKind) -> Fault {
+impl From<ErrorKind> for Fault {
+    fn from(kind: ErrorKind) -> Fault {
         Fault::Core(kind.into())
     }
 }
@@ -63,6 +63,11 @@ impl From<Fault> for PyErr {
     fn from(fault: Fault) -> PyErr {
         match fault {
             Fault::Core(error) => {
+                if let ErrorKind::Host { error } = error.kind()
+                    && let Some(raised) = error.downcast_ref::<PyErr>()
+                {
+                    return Python::attach(|py| raised.clone_ref(py));
+                }
                 let error = if error.location().is_some() { error } else { error.at(location::ask()) };
                 raise(class_name(error.class()), error.to_string())
             }

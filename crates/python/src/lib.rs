@@ -18,6 +18,7 @@ mod misuse;
 mod ops;
 mod options;
 mod place;
+mod pybackend;
 mod read;
 mod recursion;
 mod show;
@@ -35,6 +36,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dtype::dtype_of, module)?)?;
     module.add_function(wrap_pyfunction!(tensor::rebuild, module)?)?;
     ops::add(module)?;
+    pybackend::add(module)?;
     containers::add(module)?;
     options::add(module)?;
     jit::add(module)?;

@@ -116,6 +116,12 @@ pub(crate) enum Misuse {
     #[error("{op}: the containers are nested deeper than {limit}; a container must not contain itself")]
     TooDeep { op: &'static str, limit: usize },
 
+    // backends of the user's
+    #[error("{callback}: the backend {backend} gave {got}, it must give {expected}")]
+    CallbackResult { callback: String, backend: String, got: String, expected: String },
+    #[error("{callback}: the backend {backend} has no such callback, and there is no default; define it")]
+    CallbackMissing { callback: String, backend: String },
+
     // definitions
     #[error(
         "{op}: the static value {value} of {place} cannot be hashed, and so cannot tell one compiled version from another; pass a tuple, a frozenset or a frozen dataclass, or pass arrays as inputs"
@@ -217,6 +223,7 @@ impl Misuse {
             | CompilerOption { .. }
             | ArgNums { .. }
             | StaticGrad { .. } => "OptionError",
+            CallbackResult { .. } | CallbackMissing { .. } => "BackendError",
             CompilerMissing { .. } | TooManyCompiles { .. } => "CompileError",
             TracedBool { .. }
             | Conflict { .. }

@@ -38,7 +38,9 @@ pub(crate) fn compiler(name: &str) -> Fallible<Arc<dyn Compiler>> {
     static EVALUATOR: OnceLock<Arc<dyn Compiler>> = OnceLock::new();
     let known = quoted(COMPILERS);
     match name {
-        "evaluator" => Ok(EVALUATOR.get_or_init(|| Arc::new(Evaluator::new(place::default()))).clone()),
+        "evaluator" => {
+            Ok(EVALUATOR.get_or_init(|| Arc::new(Evaluator::new(defn_cpu::cpu_backend()))).clone())
+        }
         name if PLANNED.contains(&name) => {
             Err(Misuse::CompilerMissing { name: name.to_owned(), known }.into())
         }

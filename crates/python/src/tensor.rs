@@ -1,11 +1,15 @@
 //! `defn.Tensor`: one immutable class for concrete, traced and template tensors.
 
+use std::sync::Arc;
+
 use defn_core::builder::{BuildElementwise, BuildLinalg, BuildShape};
 use defn_core::op::{BinaryOp, UnaryOp};
 use defn_core::tensor::Data;
 use defn_core::{Axes, AxisRef, DType, ErrorKind, Name, Shape, Tensor, TensorType};
+use pyo3::PyTraverseError;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -19,6 +23,7 @@ use crate::location;
 use crate::misuse::Misuse;
 use crate::ops;
 use crate::place;
+use crate::pybackend::{self, PythonBuffer};
 use crate::read;
 use crate::show;
 
@@ -99,8 +104,33 @@ impl PyTensor {
     }
 
     #[getter]
-    fn backend(&self) -> Option<String> {
-        self.tensor.backend().map(|backend| backend.name().to_owned())
+    fn backend<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
+        self.tensor.backend().map(|backend| place::object(py, &*backend))
+    }
+
+    /// What the tensor's backend stores; for the CPU a read-only array over its memory.
+    #[getter]
+    fn data<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            self.tensor.require_buffer("data", "return it from the definition, and read it there")?;
+            match pybackend::data(py, &self.tensor) {
+                Some(data) => Ok(data?),
+                None => Ok(array::view(py, self.ty(), self.tensor.host_bytes("data")?)?),
+            }
+        })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Data that another tensor or a run holds too is not this tensor's alone to account for.
+        match self.tensor.buffer() {
+            Some(buffer) if Arc::strong_count(buffer) == 1 => {
+                match buffer.as_any().downcast_ref::<PythonBuffer>() {
+                    Some(own) => own.traverse(&visit),
+                    None => Ok(()),
+                }
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     #[getter]

@@ -21,7 +21,7 @@ pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, while_};
 pub use create::BuildCreate;
 pub use elementwise::BuildElementwise;
 pub use linalg::BuildLinalg;
-pub use ops::{Ops, Source};
+pub use ops::{Ops, Source, bring_together};
 pub use reduce::BuildReduce;
 pub use shape::{BuildShape, Cut, PadMode, Size, Start};
 

@@ -100,6 +100,27 @@ impl Builder for Ops {
     }
 }
 
+/// Brings the arguments of a run together in one place, and says where: the default backend gives way to any
+/// other, and what lies on it is copied there.
+///
+/// # Errors
+/// Arguments on two backends of which neither is the default, and what copying fails with.
+pub fn bring_together(
+    op: &'static str,
+    tensors: &mut [Tensor],
+    default: &Arc<dyn Backend>,
+) -> Result<Arc<dyn Backend>> {
+    let backend = pick_backend(op, tensors, default)?;
+    for tensor in tensors {
+        let Some(place) = tensor.backend() else { continue };
+        if !Arc::ptr_eq(&place, &backend) && !place.is_same_place(&*backend) {
+            let buffer = backend.from_host(tensor.ty(), tensor.host_bytes(op)?)?;
+            *tensor = Tensor::concrete(tensor.ty().clone(), buffer);
+        }
+    }
+    Ok(backend)
+}
+
 /// Where an op on several tensors runs: the default backend gives way to any other.
 fn pick_backend(
     op: &'static str,

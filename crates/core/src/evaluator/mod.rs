@@ -40,7 +40,7 @@ impl Compiler for Evaluator {
 
     fn compile(&self, program: Arc<Region>) -> Result<Arc<dyn Executable>> {
         let simplified = Arc::new(pass::simplify(&program, &self.fold)?);
-        Ok(Arc::new(Evaluation { plan: Plan::new(simplified, None)?, program }))
+        Ok(Arc::new(Evaluation { plan: Plan::new(simplified)?, program }))
     }
 }
 
@@ -100,14 +100,16 @@ pub fn run_op(
 ) -> Result<Buffers> {
     let step = {
         let types: SmallVec<[&TensorType; 4]> = operands.iter().map(|operand| &operand.ty).collect();
-        Step::new(op, &types, Some(&**backend))?
+        Step::new(op, &types)?
     };
     // A constant is kept by plans only; here it is made like any other result.
-    if let Step::Backend | Step::Kept(_) = step {
+    let run = Run { backend, hooks };
+    let is_constant = matches!(step, Step::Kept(_));
+    if is_constant || run.is_native(&step) {
         return backend.run(op, operands, outputs);
     }
     let buffers = operands.into_iter().map(|operand| operand.buffer).collect();
-    Run { backend, hooks }.control(op, &step, buffers)
+    run.control(op, &step, buffers)
 }
 
 /// One execution.
@@ -117,6 +119,20 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
+    /// Whether a step is one op of the backend.
+    fn is_native(&self, step: &Step) -> bool {
+        match step {
+            Step::Backend => true,
+            Step::Block(default) => self.backend.has_native(&default.block),
+            Step::Parameter { .. }
+            | Step::Kept(_)
+            | Step::Pass { .. }
+            | Step::Hook { .. }
+            | Step::Cond { .. }
+            | Step::While { .. } => false,
+        }
+    }
+
     /// Runs a region on buffers for all its inputs; an argument that nobody else holds may be reused.
     fn region(&self, plan: &Plan, arguments: Vec<Arc<dyn Buffer>>) -> Result<Vec<Arc<dyn Buffer>>> {
         let graph = plan.region.graph();
@@ -138,7 +154,7 @@ impl Run<'_> {
                     let make = || self.backend.run(&node.op, SmallVec::new(), &node.outputs);
                     SmallVec::from_elem(kept.get(self.backend, make).map_err(|e| blame(e, node))?, 1)
                 }
-                Step::Backend => {
+                step @ (Step::Backend | Step::Block(_)) if self.is_native(step) => {
                     let operands = (0..node.inputs.len())
                         .map(|input| Operand {
                             ty: graph.ty(node.inputs[input]).clone(),
@@ -149,9 +165,10 @@ impl Run<'_> {
                         .run(&node.op, operands, &node.outputs)
                         .map_err(|e| blame(e, node).with_operands(node.inputs.iter().map(|&v| graph.ty(v))))?
                 }
-                step @ (Step::Pass { .. }
+                step @ (Step::Backend
+                | Step::Block(_)
+                | Step::Pass { .. }
                 | Step::Hook { .. }
-                | Step::Default(_)
                 | Step::Cond { .. }
                 | Step::While { .. }) => {
                     let operands = (0..node.inputs.len()).map(|input| take(&mut slots, input)).collect();
@@ -194,7 +211,7 @@ impl Run<'_> {
                 self.hooks.call(*slot, &values)?;
                 Ok(operands.into())
             }
-            Step::Default(plan) => Ok(self.region(plan, operands)?.into()),
+            Step::Block(default) => Ok(self.region(default.plan()?, operands)?.into()),
             Step::Cond { predicates, branches } => {
                 let captures = operands.split_off(predicates.len());
                 let mut chosen = predicates.len();

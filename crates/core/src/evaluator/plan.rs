@@ -45,8 +45,8 @@ pub(super) enum Step {
     Pass { count: usize },
     /// Show the operands to the host.
     Hook { slot: usize, types: Vec<TensorType> },
-    /// The default graph of a block.
-    Default(Plan),
+    /// A block, natively or by its default graph, as the backend of the run has it.
+    Block(BlockDefault),
     /// One of several regions.
     Cond { predicates: Vec<TensorType>, branches: Vec<Plan> },
     /// A region over and over.
@@ -75,9 +75,29 @@ impl Kept {
     }
 }
 
+/// The default graph of a block, planned when a backend without a native form asks for it.
+#[derive(Debug)]
+pub(super) struct BlockDefault {
+    pub block: Block,
+    types: Vec<TensorType>,
+    plan: OnceLock<Box<Plan>>,
+}
+
+impl BlockDefault {
+    /// The plan.
+    pub fn plan(&self) -> Result<&Plan> {
+        if let Some(plan) = self.plan.get() {
+            return Ok(plan);
+        }
+        let types: Vec<&TensorType> = self.types.iter().collect();
+        let plan = Box::new(Plan::new(Arc::new(default_region(&self.block, &types)?))?);
+        Ok(self.plan.get_or_init(|| plan))
+    }
+}
+
 impl Plan {
-    /// Plans a region. Blocks run by their default unless `backend` is known to run them natively.
-    pub fn new(region: Arc<Region>, backend: Option<&dyn Backend>) -> Result<Plan> {
+    /// Plans a region.
+    pub fn new(region: Arc<Region>) -> Result<Plan> {
         let graph = region.graph();
         let mut nodes = Vec::with_capacity(graph.len());
         let mut slots = 0;
@@ -85,7 +105,7 @@ impl Plan {
             let types: SmallVec<[&TensorType; 4]> =
                 node.inputs.iter().map(|&input| graph.ty(input)).collect();
             nodes.push(PlannedNode {
-                step: Step::new(&node.op, &types, backend)?,
+                step: Step::new(&node.op, &types)?,
                 dies: smallvec::smallvec![false; node.inputs.len()],
                 used: smallvec::smallvec![false; node.outputs.len()],
                 first_slot: slots,
@@ -139,8 +159,8 @@ impl Plan {
 
 impl Step {
     /// How an op on operands of the given types is run.
-    pub fn new(op: &Op, types: &[&TensorType], backend: Option<&dyn Backend>) -> Result<Step> {
-        let plan = |region: &Arc<Region>| Plan::new(region.clone(), backend);
+    pub fn new(op: &Op, types: &[&TensorType]) -> Result<Step> {
+        let plan = |region: &Arc<Region>| Plan::new(region.clone());
         Ok(match op {
             Op::Parameter { index, .. } => Step::Parameter { index: *index, last: false },
             Op::Constant(_) | Op::Literal(_) => Step::Kept(Kept::default()),
@@ -162,8 +182,10 @@ impl Step {
             Op::Hook(op) => {
                 Step::Hook { slot: op.slot, types: types.iter().map(|ty| (*ty).clone()).collect() }
             }
-            Op::Block(block) if backend.is_some_and(|backend| backend.has_native(block)) => Step::Backend,
-            Op::Block(block) => Step::Default(Plan::new(Arc::new(default_region(block, types)?), backend)?),
+            Op::Block(block) => {
+                let types = types.iter().map(|ty| (*ty).clone()).collect();
+                Step::Block(BlockDefault { block: block.clone(), types, plan: OnceLock::new() })
+            }
             Op::Fold(_) | Op::WindowFold(_) => todo!(),
             Op::Iota { .. }
             | Op::Eye { .. }

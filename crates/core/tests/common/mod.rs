@@ -429,8 +429,8 @@ impl Buffer for Bytes {
         BufferState::Live
     }
 
-    fn deallocate(&self) -> bool {
-        false
+    fn deallocate(&self) -> Result<bool> {
+        Ok(false)
     }
 
     fn as_any(&self) -> &dyn Any {

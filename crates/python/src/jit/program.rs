@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use defn_core::backend::{Compiler, Executable, Hooks};
-use defn_core::builder::{Arg, Builder};
+use defn_core::builder::{Arg, Builder, bring_together};
 use defn_core::tensor::Data;
 use defn_core::trace::Trace;
 use defn_core::{Error, ErrorKind, Tensor, TensorType};
@@ -224,11 +224,11 @@ impl Program {
         self.tree.unflatten(py, &mut wrapped.into_iter())
     }
 
-    fn execute(&self, py: Python<'_>, tensors: Vec<Tensor>) -> Fallible<Vec<Tensor>> {
+    fn execute(&self, py: Python<'_>, mut tensors: Vec<Tensor>) -> Fallible<Vec<Tensor>> {
         if self.is_trivial {
             return Ok(Vec::new());
         }
-        let backend = place::default();
+        let backend = bring_together("run", &mut tensors, &place::default())?;
         // Reading the clock costs as much as a small op, so that only some runs are timed.
         let runs = self.runs.fetch_add(1, Ordering::Relaxed);
         let start = (runs < TIMED_RUNS || runs.is_multiple_of(TIMED_RUNS)).then(Instant::now);

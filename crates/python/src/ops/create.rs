@@ -1,6 +1,8 @@
 //! Tensors out of nothing.
 
-use defn_core::backend::HostMemory;
+use std::sync::Arc;
+
+use defn_core::backend::{Backend, HostMemory};
 use defn_core::builder::{Arg, BuildCreate};
 use defn_core::scalar::wrap;
 use defn_core::{AxisRef, DType, Name, Shape, Tensor, TensorType};
@@ -17,12 +19,12 @@ use crate::misuse::Misuse;
 use crate::place;
 use crate::tensor::PyTensor;
 
-/// A `backend=` option that has been checked.
-struct Place;
+/// A `backend=` option.
+struct Place(Arc<dyn Backend>);
 
 impl super::Parse for Place {
     fn parse(_: &'static str, _: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        place::parse(value).map(|_| Place)
+        place::parse(value).map(Place)
     }
 }
 
@@ -35,9 +37,14 @@ fn named(shape: Shape, names: Names) -> defn_core::Result<Shape> {
 
 functions! {
     iota(shape: Shape, axis: Option<AxisRef> = None, dtype: Option<DType> = None, names: Names = None,
-         _backend: Place = None) => |ops| ops.iota(named(shape, names)?, dtype.unwrap_or(DType::S32), axis);
-    eye(shape: Square, dtype: Option<DType> = None, names: Names = None, _backend: Place = None)
-        => |ops| ops.eye(named(shape.0, names)?, dtype.unwrap_or(DType::S32));
+         backend: Place = None) => |ops| {
+        ops.backend = backend.0;
+        ops.iota(named(shape, names)?, dtype.unwrap_or(DType::S32), axis)
+    };
+    eye(shape: Square, dtype: Option<DType> = None, names: Names = None, backend: Place = None) => |ops| {
+        ops.backend = backend.0;
+        ops.eye(named(shape.0, names)?, dtype.unwrap_or(DType::S32))
+    };
     tri(rows: usize, columns: usize, k: i64) => |ops| ops.tri(rows, columns, k);
     tril(tensor: Arg<Tensor>, k: i64) => |ops| ops.tril(tensor, k);
     triu(tensor: Arg<Tensor>, k: i64) => |ops| ops.triu(tensor, k);
@@ -139,7 +146,8 @@ fn to_binary<'py>(tensor: &Bound<'py, PyTensor>, limit: Option<usize>) -> Fallib
     })
 }
 
-fn pack(dtype: DType, elements: &[u8]) -> Vec<u8> {
+/// Elements of a byte each as 2- or 4-bit ones, the first one highest.
+pub(crate) fn pack(dtype: DType, elements: &[u8]) -> Vec<u8> {
     let per_byte = 8 / dtype.bits();
     let mask = (1u8 << dtype.bits()) - 1;
     elements
@@ -151,7 +159,8 @@ fn pack(dtype: DType, elements: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-fn unpack(dtype: DType, bytes: &[u8]) -> Vec<u8> {
+/// Elements of 2 or 4 bits as bytes of their values.
+pub(crate) fn unpack(dtype: DType, bytes: &[u8]) -> Vec<u8> {
     let per_byte = 8 / dtype.bits();
     bytes
         .iter()

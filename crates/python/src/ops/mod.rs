@@ -13,6 +13,7 @@ use defn_core::builder::{Arg, Ops, Source};
 use defn_core::{Tensor, trace};
 use pyo3::prelude::*;
 
+pub(crate) use create::{pack, unpack};
 pub(crate) use parse::Parse;
 
 use crate::convert;

@@ -1,0 +1,233 @@
+//! What a backend of Python's stores, as the core's buffer.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use defn_core::backend::{Backend, Buffer, BufferState, HostMemory};
+use defn_core::{ErrorKind, Result, Tensor, TensorType};
+use pyo3::PyTraverseError;
+use pyo3::buffer::PyBuffer;
+use pyo3::gc::PyVisit;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use super::{Adapter, PyBackend, enter};
+use crate::convert;
+use crate::dtype;
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+use crate::ops::unpack;
+use crate::tensor::PyTensor;
+
+/// Data of a backend's, its type, and the backend, which it keeps alive.
+#[derive(Debug)]
+pub(crate) struct PythonBuffer {
+    ty: TensorType,
+    backend: Py<PyBackend>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Live(Py<PyAny>),
+    Freed,
+}
+
+impl PythonBuffer {
+    pub(super) fn new(ty: TensorType, backend: Py<PyBackend>, data: Py<PyAny>) -> PythonBuffer {
+        PythonBuffer { ty, backend, state: Mutex::new(State::Live(data)) }
+    }
+
+    /// The data. `op` is for the message.
+    ///
+    /// # Errors
+    /// When it was freed.
+    pub(super) fn data(&self, op: &'static str) -> Result<Py<PyAny>> {
+        Python::attach(|py| match &*self.lock() {
+            State::Live(data) => Ok(data.clone_ref(py)),
+            State::Freed => Err(ErrorKind::BufferGone { op, state: "freed" }.into()),
+        })
+    }
+
+    /// The objects that the buffer holds, for the garbage collector.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.backend)?;
+        // The collector runs on the thread that may hold the lock: what it is not shown, it keeps.
+        match self.state.try_lock().as_deref() {
+            Ok(State::Live(data)) => visit.call(data),
+            Ok(State::Freed) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Nothing that runs Python code happens while the lock is held.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The same data as a tensor for a callback.
+    fn tensor<'py>(&self, py: Python<'py>, op: &'static str) -> Fallible<Bound<'py, PyTensor>> {
+        let data = self.data(op)?;
+        let buffer = PythonBuffer::new(self.ty.clone(), self.backend.clone_ref(py), data);
+        Ok(Bound::new(py, PyTensor::new(Tensor::concrete(self.ty.clone(), Arc::new(buffer))))?)
+    }
+}
+
+impl Buffer for PythonBuffer {
+    fn backend(&self) -> Arc<dyn Backend> {
+        Python::attach(|py| Arc::new(Adapter { object: self.backend.clone_ref(py) }))
+    }
+
+    fn read(&self, out: &mut [u8]) -> Result<()> {
+        enter(|py| {
+            let dtype = self.ty.dtype;
+            let limit = out.len() / dtype.storage_bytes();
+            let tensor = self.tensor(py, "to_binary")?;
+            let backend = self.backend.bind(py);
+            let result = backend.call_method1(intern!(py, "to_binary"), (tensor, limit))?;
+            let expected = (limit * dtype.bits()).div_ceil(8);
+            let bytes = PyBuffer::<u8>::get(&result).and_then(|buffer| buffer.to_vec(py));
+            let got = match &bytes {
+                Ok(bytes) if bytes.len() == expected => None,
+                Ok(bytes) => Some(format!("{} bytes", bytes.len())),
+                Err(_) => Some(convert::describe(&result)?),
+            };
+            let (Ok(bytes), None) = (bytes, &got) else {
+                let backend = self.backend.get().name.clone();
+                let got = got.unwrap_or_default();
+                let expected = format!("the {expected} bytes of {limit} elements of {dtype}");
+                return Err(Misuse::CallbackResult {
+                    callback: "to_binary".to_owned(),
+                    backend,
+                    got,
+                    expected,
+                }
+                .into());
+            };
+            if dtype.bits() < 8 {
+                out.copy_from_slice(&unpack(dtype, &bytes)[..limit]);
+            } else {
+                out.copy_from_slice(&bytes);
+            }
+            Ok(())
+        })
+    }
+
+    fn host(&self) -> Result<Option<HostMemory>> {
+        Ok(None)
+    }
+
+    fn state(&self) -> BufferState {
+        match &*self.lock() {
+            State::Live(_) => BufferState::Live,
+            State::Freed => BufferState::Freed,
+        }
+    }
+
+    fn deallocate(&self) -> Result<bool> {
+        if self.state() != BufferState::Live {
+            return Ok(false);
+        }
+        enter(|py| {
+            let tensor = self.tensor(py, "backend_deallocate")?;
+            self.backend.bind(py).call_method1(intern!(py, "backend_deallocate"), (tensor,))?;
+            Ok(())
+        })?;
+        let before = std::mem::replace(&mut *self.lock(), State::Freed);
+        // Dropped without the lock: the last hold on data may run code of its owner's.
+        match before {
+            State::Live(data) => {
+                drop(data);
+                Ok(true)
+            }
+            State::Freed => Ok(false),
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+/// What a callback gave, held against the type that it must have. A tensor stands for its data.
+pub(super) fn adopt<'py>(
+    py: Python<'py>,
+    backend: &Py<PyBackend>,
+    callback: &str,
+    ty: &TensorType,
+    result: Bound<'py, PyAny>,
+) -> Fallible<Arc<dyn Buffer>> {
+    let refuse = |got: String| -> Misuse {
+        let (callback, backend) = (callback.to_owned(), backend.get().name.clone());
+        Misuse::CallbackResult { callback, backend, got, expected: ty.to_string() }
+    };
+    let data = if let Ok(tensor) = result.cast::<PyTensor>() {
+        let tensor = &tensor.get().tensor;
+        let got = tensor.ty();
+        if got.dtype != ty.dtype || got.shape.sizes() != ty.shape.sizes() {
+            return Err(refuse(format!("the tensor {got}")).into());
+        }
+        let buffer = tensor.require_buffer("backend", "a callback computes with values")?;
+        match buffer.as_any().downcast_ref::<PythonBuffer>() {
+            Some(own) if own.backend.is(backend) || own.backend.bind(py).eq(backend)? => {
+                own.data("backend")?
+            }
+            Some(_) | None if callback == "from_binary" => {
+                return Err(refuse("a tensor of another backend".to_owned()).into());
+            }
+            // What was computed elsewhere is copied here.
+            Some(_) | None => {
+                let here = Adapter { object: backend.clone_ref(py) };
+                return Ok(here.from_host(ty, tensor.host_bytes("backend")?)?);
+            }
+        }
+    } else {
+        if result.is_none() {
+            return Err(refuse("None".to_owned()).into());
+        }
+        if let Some(got) = mismatch(&result, ty)? {
+            return Err(refuse(got).into());
+        }
+        result.unbind()
+    };
+    Ok(Arc::new(PythonBuffer::new(ty.clone(), backend.clone_ref(py), data)))
+}
+
+/// What an array-like object has that the type has not. Other data is the backend's own affair.
+fn mismatch(data: &Bound<'_, PyAny>, ty: &TensorType) -> Fallible<Option<String>> {
+    let py = data.py();
+    let (Ok(shape), Ok(kind)) = (data.getattr(intern!(py, "shape")), data.getattr(intern!(py, "dtype")))
+    else {
+        return Ok(None);
+    };
+    let Ok(sizes) = shape.extract::<Vec<usize>>() else {
+        return Ok(None);
+    };
+    let known = dtype::from_python(&kind)?;
+    if sizes == ty.shape.sizes() && known.is_none_or(|known| known == ty.dtype) {
+        return Ok(None);
+    }
+    Ok(Some(format!("data of shape {} and dtype {}", shape.repr()?, kind.str()?)))
+}
+
+/// The results of a callback that gives several.
+pub(super) fn several<'py>(
+    backend: &str,
+    callback: &str,
+    outputs: &[TensorType],
+    result: &Bound<'py, PyAny>,
+) -> Fallible<Vec<Bound<'py, PyAny>>> {
+    let is_list = result.is_instance_of::<PyTuple>() || result.is_instance_of::<PyList>();
+    if is_list && result.len()? == outputs.len() {
+        return Ok(result.try_iter()?.collect::<PyResult<_>>()?);
+    }
+    let got = if is_list { format!("{} results", result.len()?) } else { convert::describe(result)? };
+    let types: Vec<String> = outputs.iter().map(ToString::to_string).collect();
+    let (callback, backend) = (callback.to_owned(), backend.to_owned());
+    let expected = format!("a tuple of {}", types.join(", "));
+    Err(Misuse::CallbackResult { callback, backend, got, expected }.into())
+}

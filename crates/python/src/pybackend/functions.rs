@@ -1,0 +1,120 @@
+//! Functions that callbacks are given: the user's, traced to a region, and a block's default.
+
+use std::sync::{Arc, OnceLock};
+
+use defn_core::backend::{Compiler, Executable, NoHooks};
+use defn_core::compose;
+use defn_core::evaluator::Evaluator;
+use defn_core::op::Block;
+use defn_core::region::Region;
+use defn_core::scalar::Scalar;
+use defn_core::{ErrorKind, Tensor, trace};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::PyBackend;
+use crate::build;
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::jit::wrap;
+use crate::misuse::Misuse;
+use crate::ops;
+use crate::tensor::PyTensor;
+
+/// A function of the user's, which runs on the backend op by op.
+#[pyclass(frozen, module = "defn._core")]
+pub(super) struct Function {
+    backend: Py<PyBackend>,
+    program: Arc<dyn Executable>,
+    captures: Vec<Tensor>,
+}
+
+impl Function {
+    pub(super) fn new(
+        backend: Py<PyBackend>,
+        region: Arc<Region>,
+        captures: Vec<Tensor>,
+    ) -> Fallible<Function> {
+        static EVALUATOR: OnceLock<Evaluator> = OnceLock::new();
+        let evaluator = EVALUATOR.get_or_init(|| Evaluator::new(defn_cpu::cpu_backend()));
+        Ok(Function { backend, program: evaluator.compile(region)?, captures })
+    }
+}
+
+#[pymethods]
+impl Function {
+    #[pyo3(signature = (*args))]
+    fn __call__<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            let program = self.program.program();
+            let (op, expected, given) = ("fun", program.parameter_count(), args.len());
+            if given != expected {
+                return Err(ErrorKind::ArgumentCount { op, given, expected }.into());
+            }
+            let mut tensors = Vec::with_capacity(program.inputs().len());
+            for (arg, ty) in args.iter().zip(program.inputs()) {
+                // A plain number is one of the function's own type.
+                tensors.push(match convert::number(&arg)? {
+                    Some(number) if ty.shape.rank() == 0 => build::scalar(Scalar::new(ty.dtype, number)?)?,
+                    Some(_) | None => convert::tensor(op, &arg)?,
+                });
+            }
+            tensors.extend(self.captures.iter().cloned());
+            let here = super::from_object(self.backend.bind(args.py()).as_any());
+            let Some(here) = here else {
+                return Err(Misuse::Internal { text: "a backend is none".to_owned() }.into());
+            };
+            for tensor in &mut tensors {
+                if tensor.backend().is_some_and(|place| !place.is_same_place(&*here)) {
+                    let buffer = here.from_host(tensor.ty(), tensor.host_bytes(op)?)?;
+                    *tensor = Tensor::concrete(tensor.ty().clone(), buffer);
+                }
+            }
+            let results = trace::suspended(|| self.program.run(&here, tensors, &NoHooks))?;
+            one_or_all(args.py(), results)
+        })
+    }
+}
+
+/// The default of a block, in primitive ops: `fun(tag, *args)`.
+#[pyclass(frozen, module = "defn._core")]
+pub(super) struct BlockDefault {
+    block: Block,
+}
+
+impl BlockDefault {
+    pub(super) fn new(block: Block) -> BlockDefault {
+        BlockDefault { block }
+    }
+}
+
+#[pymethods]
+impl BlockDefault {
+    #[pyo3(signature = (_tag, *args))]
+    fn __call__<'py>(
+        &self,
+        _tag: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            let tensors: Vec<Tensor> =
+                args.iter().map(|arg| convert::tensor("block", &arg)).collect::<Fallible<_>>()?;
+            let default = || compose::block::default(&mut ops::builder(), &self.block, &tensors);
+            let results = trace::suspended(default)?;
+            one_or_all(args.py(), results.into_vec())
+        })
+    }
+}
+
+/// One tensor, or a tuple of several.
+fn one_or_all(py: Python<'_>, mut results: Vec<Tensor>) -> Fallible<Bound<'_, PyAny>> {
+    if results.len() == 1 {
+        return Ok(Bound::new(py, PyTensor::new(results.remove(0)))?.into_any());
+    }
+    Ok(PyTuple::new(py, wrap(py, results.into_iter())?)?.into_any())
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Function>()?;
+    module.add_class::<BlockDefault>()
+}

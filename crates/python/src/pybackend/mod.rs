@@ -1,0 +1,196 @@
+//! Backends written in Python: `defn.Backend` behind the core's traits.
+//!
+//! The core's form of an op is its callback: the name, the operands and attributes in order. No lock of ours is
+//! held while Python may run, and no trace is open meanwhile, so that a callback may compute with tensors.
+
+mod buffer;
+mod call;
+mod functions;
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand};
+use defn_core::op::{Block, Op};
+use defn_core::{Error, ErrorKind, Result, Tensor, TensorType, trace};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+use smallvec::{SmallVec, smallvec};
+
+pub(crate) use buffer::PythonBuffer;
+
+use crate::error::{Fallible, Fault};
+use crate::ops::pack;
+use call::Call;
+
+/// What `defn.Backend` is built on.
+#[pyclass(subclass, frozen, weakref, name = "Backend", module = "defn._core")]
+pub(crate) struct PyBackend {
+    name: String,
+    /// Whether the class has a callback for blocks of its own.
+    has_blocks: OnceLock<bool>,
+}
+
+#[pymethods]
+impl PyBackend {
+    #[new]
+    #[classmethod]
+    #[pyo3(signature = (*_args, **_options))]
+    fn new(
+        class: &Bound<'_, PyType>,
+        _args: &Bound<'_, PyTuple>,
+        _options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyBackend> {
+        Ok(PyBackend { name: class.name()?.to_string(), has_blocks: OnceLock::new() })
+    }
+}
+
+/// The base class with the defaults of the callbacks.
+fn base_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "defn.backends", "Backend")
+}
+
+/// The backend that a Python object is, if it is one.
+pub(crate) fn from_object(value: &Bound<'_, PyAny>) -> Option<Arc<dyn Backend>> {
+    let object = value.cast::<PyBackend>().ok()?;
+    Some(Arc::new(Adapter { object: object.clone().unbind() }))
+}
+
+/// The Python object that a backend is, if it is one.
+pub(crate) fn to_object<'py>(py: Python<'py>, backend: &dyn Backend) -> Option<Bound<'py, PyBackend>> {
+    let adapter = backend.as_any().downcast_ref::<Adapter>()?;
+    Some(adapter.object.bind(py).clone())
+}
+
+/// What a tensor's backend stores, where the backend is written in Python.
+///
+/// # Errors
+/// When it was freed.
+pub(crate) fn data<'py>(py: Python<'py>, tensor: &Tensor) -> Option<Result<Bound<'py, PyAny>>> {
+    let buffer = tensor.buffer()?.as_any().downcast_ref::<PythonBuffer>()?;
+    Some(buffer.data("data").map(|data| data.into_bound(py)))
+}
+
+/// An exception of Python's as an error of the core's, which carries it to where it becomes one again.
+pub(crate) fn carry(fault: impl Into<Fault>) -> Error {
+    match fault.into() {
+        Fault::Core(error) => error,
+        fault @ (Fault::Misuse(_) | Fault::Python(_)) => {
+            ErrorKind::Host { error: Arc::new(PyErr::from(fault)) }.into()
+        }
+    }
+}
+
+/// Calls Python from inside the core.
+fn enter<T>(body: impl FnOnce(Python<'_>) -> Fallible<T>) -> Result<T> {
+    trace::suspended(|| Python::attach(|py| body(py).map_err(carry)))
+}
+
+/// A Python object as the core's backend.
+struct Adapter {
+    object: Py<PyBackend>,
+}
+
+impl fmt::Debug for Adapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Adapter({})", self.name())
+    }
+}
+
+impl Adapter {
+    /// The one result of a callback as a buffer.
+    fn adopt<'py>(
+        &self,
+        py: Python<'py>,
+        callback: &str,
+        ty: &TensorType,
+        result: Bound<'py, PyAny>,
+    ) -> Fallible<Arc<dyn Buffer>> {
+        buffer::adopt(py, &self.object, callback, ty, result)
+    }
+}
+
+impl Backend for Adapter {
+    fn name(&self) -> &str {
+        &self.object.get().name
+    }
+
+    fn place(&self) -> String {
+        let text = Python::attach(|py| self.object.bind(py).repr().map(|text| text.to_string()));
+        text.unwrap_or_else(|_| self.name().to_owned())
+    }
+
+    fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
+        enter(|py| {
+            let elements = &bytes.bytes()[..ty.byte_size()];
+            let data = if ty.dtype.bits() < 8 {
+                PyBytes::new(py, &pack(ty.dtype, elements))
+            } else {
+                PyBytes::new(py, elements)
+            };
+            let out = call::template(py, ty)?;
+            let result = self.object.bind(py).call_method1(intern!(py, "from_binary"), (out, data))?;
+            self.adopt(py, "from_binary", ty, result)
+        })
+    }
+
+    fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
+        if let Op::StopGrad | Op::Mark { .. } = op {
+            return Ok(smallvec![operands[0].buffer.clone()]);
+        }
+        if let Op::Literal(literal) = op {
+            let bytes = HostMemory::new(Arc::new(literal.bytes().to_vec()));
+            return Ok(smallvec![self.from_host(literal.ty(), bytes)?]);
+        }
+        enter(|py| {
+            let call = Call::new(py, &self.object, op, operands, outputs)?;
+            let object = self.object.bind(py);
+            let result = call.apply(object)?;
+            if let [ty] = outputs {
+                return Ok(smallvec![self.adopt(py, call.name, ty, result)?]);
+            }
+            let results = buffer::several(self.name(), call.name, outputs, &result)?;
+            let pairs = results.into_iter().zip(outputs);
+            pairs.map(|(result, ty)| self.adopt(py, call.name, ty, result)).collect()
+        })
+    }
+
+    fn has_native(&self, _: &Block) -> bool {
+        let object = self.object.get();
+        if let Some(&known) = object.has_blocks.get() {
+            return known;
+        }
+        // Computed without holding the cell: looking for an attribute may run Python code.
+        let found = Python::attach(|py| -> PyResult<bool> {
+            let own = self.object.bind(py).get_type().getattr(intern!(py, "block"))?;
+            Ok(!own.is(&base_class(py)?.getattr(intern!(py, "block"))?))
+        });
+        // A class that hides the callback has none.
+        *object.has_blocks.get_or_init(|| found.unwrap_or(false))
+    }
+
+    fn is_same_place(&self, other: &dyn Backend) -> bool {
+        let Some(other) = other.as_any().downcast_ref::<Adapter>() else {
+            return false;
+        };
+        if self.object.is(&other.object) {
+            return true;
+        }
+        // Backends that cannot be compared are different ones.
+        let compare = || Python::attach(|py| self.object.bind(py).eq(&other.object).unwrap_or(false));
+        trace::suspended(compare)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyBackend>()?;
+    functions::add(module)
+}

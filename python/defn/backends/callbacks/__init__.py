@@ -1,0 +1,1 @@
+"""The callbacks of a backend, by family, with their defaults."""

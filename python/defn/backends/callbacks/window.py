@@ -1,0 +1,116 @@
+"""Callbacks that work on windows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from defn.backends.callbacks.common import lacks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from defn._core import Tensor
+
+__all__ = ["Window"]
+
+
+class Window:
+    """``padding`` is (low, high) for each axis; sizes have one entry for each axis."""
+
+    def window_sum(
+        self,
+        out: Tensor,
+        x: Tensor,
+        window: Sequence[int],
+        *,
+        strides: Sequence[int],
+        padding: Sequence[tuple[int, int]],
+        window_dilations: Sequence[int],
+    ) -> Any:
+        """The sum of each window."""
+        raise lacks(self, "window_sum")
+
+    def window_product(
+        self,
+        out: Tensor,
+        x: Tensor,
+        window: Sequence[int],
+        *,
+        strides: Sequence[int],
+        padding: Sequence[tuple[int, int]],
+        window_dilations: Sequence[int],
+    ) -> Any:
+        """The product of each window."""
+        raise lacks(self, "window_product")
+
+    def window_max(
+        self,
+        out: Tensor,
+        x: Tensor,
+        window: Sequence[int],
+        *,
+        strides: Sequence[int],
+        padding: Sequence[tuple[int, int]],
+        window_dilations: Sequence[int],
+    ) -> Any:
+        """The greatest of each window, NaN if any is; padding is the least value."""
+        raise lacks(self, "window_max")
+
+    def window_min(
+        self,
+        out: Tensor,
+        x: Tensor,
+        window: Sequence[int],
+        *,
+        strides: Sequence[int],
+        padding: Sequence[tuple[int, int]],
+        window_dilations: Sequence[int],
+    ) -> Any:
+        """The least of each window, NaN if any is; padding is the greatest value."""
+        raise lacks(self, "window_min")
+
+    def window_reduce(
+        self,
+        out: Tensor,
+        x: Tensor,
+        acc: Tensor,
+        window: Sequence[int],
+        fun: Callable[[Tensor, Tensor], Tensor],
+        *,
+        strides: Sequence[int],
+        padding: Sequence[tuple[int, int]],
+        window_dilations: Sequence[int],
+    ) -> Any:
+        """The fold of ``fun(element, acc)`` over each window, padded with ``acc``."""
+        raise lacks(self, "window_reduce")
+
+    def window_scatter_max(
+        self,
+        out: Tensor,
+        x: Tensor,
+        source: Tensor,
+        init: Tensor,
+        window: Sequence[int],
+        *,
+        strides: Sequence[int],
+        padding: Sequence[tuple[int, int]],
+        window_dilations: Sequence[int],
+    ) -> Any:
+        """``init`` plus each source value where its window is greatest, last of ties."""
+        raise lacks(self, "window_scatter_max")
+
+    def window_scatter_min(
+        self,
+        out: Tensor,
+        x: Tensor,
+        source: Tensor,
+        init: Tensor,
+        window: Sequence[int],
+        *,
+        strides: Sequence[int],
+        padding: Sequence[tuple[int, int]],
+        window_dilations: Sequence[int],
+    ) -> Any:
+        """``init`` plus each source value where its window is least, last of ties."""
+        raise lacks(self, "window_scatter_min")

@@ -1,0 +1,273 @@
+"""Backends written in Python: what callbacks are given, and what becomes of what they give."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import defn as dn
+
+
+class Few(dn.Backend):
+    """A backend of a few callbacks, which notes those that are called."""
+
+    def __init__(self, **options):
+        super().__init__(**options)
+        self.calls = []
+
+    def from_binary(self, out, data):
+        self.calls.append("from_binary")
+        return np.frombuffer(data, out.dtype.to_numpy()).reshape(out.shape)
+
+    def to_binary(self, x, limit):
+        return x.data.reshape(-1)[:limit].tobytes()
+
+    def _compute(self, function, out, *operands):
+        self.calls.append(function.__name__)
+        kind = out.dtype.to_numpy()
+        return np.asarray(function(*[x.data.astype(kind) for x in operands]))
+
+    def add(self, out, a, b):
+        return self._compute(np.add, out, a, b)
+
+    def multiply(self, out, a, b):
+        return self._compute(np.multiply, out, a, b)
+
+    def less(self, out, a, b):
+        self.calls.append("less")
+        return (a.data < b.data).astype(np.uint8)
+
+    def equal(self, out, a, b):
+        return (a.data == b.data).astype(np.uint8)
+
+    def reshape(self, out, x):
+        return x.data.reshape(out.shape)
+
+    def concatenate(self, out, tensors, axis):
+        return np.concatenate([x.data for x in tensors], axis)
+
+    def broadcast(self, out, x, shape, axes):
+        sizes = [1] * len(shape)
+        for axis, size in zip(axes, x.shape, strict=True):
+            sizes[axis] = size
+        return np.broadcast_to(x.data.reshape(sizes), shape)
+
+    def sum(self, out, x, *, axes, keep_axes):
+        return np.asarray(x.data.sum(axes, out.dtype.to_numpy(), keepdims=keep_axes))
+
+
+def test_data_is_what_the_callback_returned() -> None:
+    backend = Few()
+    x = dn.tensor([[1.0, 2.0]], names=["row", None], backend=backend)
+    assert x.backend is backend
+    assert isinstance(x.data, np.ndarray)
+    assert (x.shape, x.names, x.dtype) == ((1, 2), ("row", None), "f32")
+    y = x + x
+    assert y.backend is backend
+    assert y.data.tolist() == [[2.0, 4.0]]
+    assert y.names == ("row", None)
+    assert x.to_list() == [[1.0, 2.0]]
+
+
+def test_data_of_the_cpu_is_a_view_that_is_read_only() -> None:
+    x = dn.tensor([1.0, 2.0])
+    assert x.backend == "cpu"
+    assert x.data.tolist() == [1.0, 2.0]
+    assert not x.data.flags.writeable
+
+
+@pytest.mark.parametrize("value", [1, 1.5, True, [1, 2], np.arange(3.0), np.float64(1)])
+def test_values_are_placed(value: object) -> None:
+    x = dn.tensor(value, backend=Few())
+    assert x.backend == Few()
+    assert (x.to_numpy() == np.asarray(value)).all()
+    assert x.dtype == dn.tensor(value).dtype
+
+
+def test_creation_is_placed() -> None:
+    for x in (dn.iota((2, 2), backend=Few()), dn.eye(2, backend=Few())):
+        assert x.backend == Few()
+    assert dn.iota((2, 2), axis=0, backend=Few()).to_list() == [[0, 0], [1, 1]]
+    assert dn.eye(2, backend=Few()).to_list() == [[1, 0], [0, 1]]
+
+
+def test_the_default_backend_gives_way() -> None:
+    x = dn.tensor([1.0, 2.0], backend=Few())
+    for y in (x + dn.tensor([1.0, 1.0]), dn.tensor([1.0, 1.0]) + x, x + 1, x + np.float32(1)):
+        assert y.backend == Few()
+        assert y.to_list() == [2.0, 3.0]
+    assert dn.concatenate([x, dn.tensor([3.0])]).backend == Few()
+
+
+def test_backends_are_told_apart_by_class_and_options() -> None:
+    class Device(Few):
+        def __init__(self, *, device=0, **options):
+            super().__init__(**options)
+            self.device = device
+
+    assert Few() == Few()
+    assert Device(device=1) == Device(device=1)
+    assert Device(device=1) != Device(device=2)
+    assert Device() != Few()
+    assert repr(Device(device=1)) == "Device(device=1)"
+    x, y = (dn.tensor(1.0, backend=Device(device=i)) for i in (1, 2))
+    with pytest.raises(dn.BackendError, match=r"Device\(device=1\) and Device\(device=2\)"):
+        x + y
+
+
+def test_defaults_of_callbacks() -> None:
+    x = dn.tensor([[1.0, 2.0]], backend=Few())
+    assert dn.squeeze(x).to_list() == [1.0, 2.0]
+    assert dn.stack([x, x], axis=1).to_list() == [[[1.0, 2.0], [1.0, 2.0]]]
+    assert (x > 1.0).to_list() == [[0, 1]]
+    nan = dn.tensor([float("nan"), 0.0, 1.0], backend=Few())
+    for name in ("not_equal", "greater", "greater_equal", "less_equal"):
+        want = getattr(dn, name)(dn.tensor([float("nan"), 0.0, 1.0]), 0.0).to_list()
+        assert getattr(dn, name)(nan, 0.0).to_list() == want, name
+    for name in ("logical_and", "logical_or", "logical_xor"):
+        for other in (0.0, 2.0):
+            want = getattr(dn, name)(dn.tensor([float("nan"), 0.0, 1.0]), other).to_list()
+            assert getattr(dn, name)(nan, other).to_list() == want, name
+    assert dn.logical_not(x).backend == Few()
+
+
+def test_definitions_run_on_the_arguments_backend() -> None:
+    backend = Few()
+    x = dn.tensor([1.0, 2.0], backend=backend)
+    f = dn.jit(lambda x, y: x * y + 1.0)
+    assert f(x, 3.0).backend == backend
+    assert f(x, 3.0).to_list() == [4.0, 7.0]
+    assert f(dn.tensor([1.0, 2.0]), 3.0).backend == "cpu"
+    assert f(x, 3.0).to_list() == [4.0, 7.0]
+    captured = dn.jit(lambda y: x + y)
+    assert captured(1.0).backend == backend
+
+
+def test_gradients_loops_and_branches() -> None:
+    x = dn.tensor([1.0, 2.0], backend=Few())
+    g = dn.grad(lambda x: dn.sum(x * x))(x)
+    assert g.backend == Few()
+    assert g.to_list() == [2.0, 4.0]
+    i = dn.tensor(0, backend=Few())
+    assert dn.while_(i, lambda i: i < 3, lambda i: i + 1).to_numpy() == 3
+    assert dn.jit(lambda i: dn.while_(i, lambda i: i < 3, lambda i: i + 1))(i).backend == Few()
+    chosen = dn.cond([(i < 1, lambda: x + 1.0)], lambda: x * 2.0)
+    assert chosen.to_list() == [2.0, 3.0]
+    assert chosen.backend == Few()
+
+
+def test_exceptions_pass_through_unchanged() -> None:
+    raised = KeyError("mine")
+
+    class Raises(Few):
+        def add(self, out, a, b):
+            raise raised
+
+    x = dn.tensor([1.0], backend=Raises())
+    for run in (lambda: x + x, lambda: dn.jit(lambda x: x + x)(x)):
+        with pytest.raises(KeyError) as error:
+            run()
+        assert error.value is raised
+    assert x.to_list() == [1.0]
+
+
+def test_callbacks_may_compute_with_tensors() -> None:
+    class Doubles(Few):
+        def multiply(self, out, a, b):
+            return a + a
+
+        def negate(self, out, x):
+            return dn.jit(lambda x: x * 2.0)(x)
+
+    x = dn.tensor([3.0], backend=Doubles())
+    assert (x * 5.0).to_list() == [6.0]
+    assert (-x).to_list() == [6.0]
+    assert dn.jit(lambda x: -x)(x).to_list() == [6.0]
+
+
+def test_values_are_placed_while_a_definition_is_traced() -> None:
+    class Computes(Few):
+        def from_binary(self, out, data):
+            data = super().from_binary(out, data)
+            assert (dn.tensor([1.0]) + 1.0).to_list() == [2.0]
+            return data
+
+    f = dn.jit(lambda x: x + dn.tensor([1.0], backend=Computes()))
+    assert f(dn.tensor([1.0])).to_list() == [2.0]
+
+
+def test_blocks_are_run_natively_or_by_their_default() -> None:
+    seen = []
+
+    class Native(Few):
+        def block(self, tag, out, args, fun):
+            seen.append((tag, out.dtype, len(args)))
+            if isinstance(tag, dn.blocks.LogicalNot):
+                return (args[0].data == 0).astype(np.uint8)
+            return fun(tag, *args)
+
+    x = dn.tensor([0.0, 1.0], backend=Native())
+    assert dn.logical_not(x).to_list() == [1, 0]
+    assert dn.jit(dn.logical_not)(x).to_list() == [1, 0]
+    assert seen == [(dn.blocks.LogicalNot(), "u8", 1)] * 2
+    assert dn.logical_not(dn.tensor([0.0], backend=Few())).to_list() == [1]
+
+
+def test_narrow_integers_are_packed() -> None:
+    class Packed(dn.Backend):
+        def from_binary(self, out, data):
+            return data
+
+        def to_binary(self, x, limit):
+            return x.data[: (limit * x.dtype.bits + 7) // 8]
+
+    x = dn.tensor([1, -2, 3], dtype="s4", backend=Packed())
+    assert x.data == bytes([0x1E, 0x30])
+    assert x.to_list() == [1, -2, 3]
+
+
+def test_data_is_let_go_with_its_tensor() -> None:
+    class Thing:
+        pass
+
+    class Things(dn.Backend):
+        def from_binary(self, out, data):
+            return Thing()
+
+    x = dn.tensor(1.0, backend=Things())
+    thing = weakref.ref(x.data)
+    gc.collect()
+    assert thing() is not None
+    del x
+    assert thing() is None
+
+
+def test_a_backend_that_holds_its_own_tensors_is_collected() -> None:
+    backend = Few()
+    backend.kept = dn.tensor([1.0], backend=backend)
+    alive = weakref.ref(backend)
+    gc.collect()
+    assert alive() is not None
+    del backend
+    gc.collect()
+    assert alive() is None
+
+
+def test_threads() -> None:
+    x = dn.tensor(np.ones(200_000, np.float32), backend=Few())
+    results = []
+    f = dn.jit(lambda x: dn.sum(x + x))
+
+    def work():
+        results.extend(float(f(x)) for _ in range(5))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [400_000.0] * 20
