@@ -158,6 +158,56 @@ def test_captured_tensors_are_inputs() -> None:
     assert len(traces) == 1
 
 
+RATE: object = 2.0
+
+
+def scale_by_rate(x: dn.Tensor) -> dn.Tensor:
+    return x * RATE
+
+
+def test_a_plain_global_that_changes_is_seen() -> None:
+    """A version holds while the plain globals that it was traced with are the same."""
+    global RATE, scale_by_rate
+    before = scale_by_rate
+    scaled = dn.jit(lambda x: scale_by_rate(x))
+    try:
+        assert float(scaled(1.0)) == 2.0
+        RATE = dn.tensor([1.0, 2.0, 3.0])
+        assert scaled(1.0).to_list() == [1.0, 2.0, 3.0]
+        RATE = 5.0
+        assert float(scaled(1.0)) == 5.0
+        RATE = 6.0
+        assert float(scaled(1.0)) == 6.0
+        assert scaled.explain() == "the global RATE is new"
+        RATE = dn.tensor([4.0, 5.0])
+        assert scaled(1.0).to_list() == [4.0, 5.0]
+        RATE = 2.0
+        assert float(scaled(1.0)) == 2.0
+        assert "nothing" in scaled.explain()
+        RATE = -0.0
+        assert str(scaled(1.0).item()) == "-0.0"
+        RATE = 0.0
+        assert str(scaled(1.0).item()) == "0.0"
+        scale_by_rate = lambda x: x + 1.0  # noqa: E731
+        assert float(scaled(1.0)) == 2.0
+    finally:
+        RATE, scale_by_rate = 2.0, before
+
+
+COUNT = 0
+
+
+def test_a_global_that_tracing_changes_is_no_reason_to_compile() -> None:
+    @dn.jit
+    def counting(x: dn.Tensor) -> dn.Tensor:
+        global COUNT
+        COUNT += 1
+        return x + 1.0
+
+    assert [float(counting(x)) for x in (1.0, 2.0, 3.0)] == [2.0, 3.0, 4.0]
+    assert COUNT == 1
+
+
 def test_captured_containers() -> None:
     parameters = {"w": dn.tensor([1.0, 2.0]), "b": [dn.tensor(1.0)]}
 

@@ -11,6 +11,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::environment::{Outline, Part};
+use super::globals::{self, Guard};
 use super::leaf::{self, Words};
 use super::program::{Capture, Program};
 use super::signature::Signature;
@@ -113,6 +114,8 @@ fn same_environment(py: Python<'_>, known: &[Bond], now: &[Part]) -> PyResult<bo
 pub(super) struct Entry {
     pub(super) key: Known,
     pub(super) program: Program,
+    /// What the globals meant that the function read.
+    guards: Vec<Guard>,
 }
 
 impl Entry {
@@ -123,6 +126,7 @@ impl Entry {
         leaves: &Leaves<'_>,
         arguments: Tree,
         program: Program,
+        guards: Vec<Guard>,
     ) -> Fallible<Entry> {
         let types = leaves.iter().map(|leaf| leaf::ty("jit", leaf)).collect::<Fallible<_>>()?;
         let Key { hash, compiler, words, environment } = key;
@@ -139,7 +143,12 @@ impl Entry {
             });
         }
         let known = Known { hash, compiler, words, environment: kept, arguments, types };
-        Ok(Entry { key: known, program })
+        Ok(Entry { key: known, program, guards: globals::stable(py, guards)? })
+    }
+
+    /// Whether the globals that the function read still mean what they meant.
+    pub(super) fn globals_hold(&self, py: Python<'_>) -> Fallible<bool> {
+        Ok(globals::first_broken(py, &self.guards)?.is_none())
     }
 
     /// The structure of the arguments.
@@ -324,6 +333,9 @@ impl Shared {
                 let difference = before.tree.difference(py, &now.outline.tree)?;
                 return Ok(format!("a value that the function closes over is new: {difference}"));
             }
+        }
+        if let Some(name) = globals::first_broken(py, &latest.guards)? {
+            return Ok(format!("the global {name} is new"));
         }
         Ok("the type of a tensor that the function closes over is new".to_owned())
     }

@@ -378,7 +378,7 @@ impl<'py> Search<'_, 'py> {
 }
 
 /// Whether a module is one of those that hold no tensors of the user's, and many objects.
-fn is_library(module: &Bound<'_, PyAny>) -> bool {
+pub(super) fn is_library(module: &Bound<'_, PyAny>) -> bool {
     let Ok(name) = module.extract::<String>() else {
         return false;
     };
@@ -387,7 +387,7 @@ fn is_library(module: &Bound<'_, PyAny>) -> bool {
 }
 
 /// The names that a code object and those inside it mention.
-fn code_names<'py>(code: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
+pub(super) fn code_names<'py>(code: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
     let py = code.py();
     let mut names = Vec::new();
     for name in code.getattr(intern!(py, "co_names"))?.try_iter()? {

@@ -6,6 +6,7 @@
 mod cache;
 mod compiled;
 mod environment;
+mod globals;
 mod leaf;
 mod program;
 mod signature;
@@ -30,6 +31,7 @@ use crate::recursion;
 use crate::tensor::PyTensor;
 use cache::{Entry, Key, Shared};
 use environment::Part;
+use globals::Guard;
 pub(crate) use leaf::ty as leaf_type;
 use leaf::{Borrowed, Words};
 use program::{Program, Source};
@@ -168,7 +170,7 @@ impl Jitted {
         flat: &Flat<'py>,
         key: &Key,
     ) -> Fallible<Option<Bound<'py, PyAny>>> {
-        if !entry.key.equals(py, flat, key)? {
+        if !entry.key.equals(py, flat, key)? || !entry.globals_hold(py)? {
             return Ok(None);
         }
         let mut borrowed = Borrowed::default();
@@ -194,6 +196,7 @@ impl Jitted {
         let compiler = options::compiler(key.compiler)?;
         let source = Source { op: self.op(), fun, call: &|args, kwargs| self.apply(args, Some(kwargs)) };
         let before = self.shared.candidates(key.hash);
+        let guards = self.guards(py, &flat)?;
         let program = Program::make(py, &source, &flat, &compiler)?;
         // Another thread may have compiled the same version meanwhile: one of them is kept.
         for entry in self.shared.candidates(key.hash) {
@@ -208,7 +211,7 @@ impl Jitted {
         self.misses.fetch_add(1, Ordering::Relaxed);
         self.latest_hit.store(false, Ordering::Relaxed);
         let Flat { leaves, tree } = flat;
-        let entry = self.shared.insert(Entry::new(py, key, &after, &leaves, tree, program)?);
+        let entry = self.shared.insert(Entry::new(py, key, &after, &leaves, tree, program, guards)?);
         let mut borrowed = Borrowed::default();
         let captures = entry.program.read_captures(fun, entry.arguments(), &mut borrowed)?;
         match captures {
@@ -227,6 +230,17 @@ impl Jitted {
             leaf::push_words(leaf, &mut words)?;
         }
         Key::new(py, compiler, words, flat, self.environment(py, flat)?)
+    }
+
+    /// What the globals mean that the function, and functions given to it, read.
+    fn guards(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<Guard>> {
+        let given = flat.tree.held().iter().filter(|held| held.is_function());
+        let mut functions: Vec<Bound<'_, PyAny>> = given.map(|held| held.object().bind(py).clone()).collect();
+        functions.push(self.fun.bind(py).clone());
+        if let Kind::Gradient(Gradient { transform: Some(transform), .. }) = &self.kind {
+            functions.push(transform.bind(py).clone());
+        }
+        globals::guards(functions)
     }
 
     fn environment(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<Part>> {
