@@ -21,6 +21,10 @@ STRUCTURAL = {
     "stop_grad",
     "mark",
     "hook",
+    # The generator behind `dn.random`.
+    "threefry",
+    "random_bits",
+    "random_uniform",
 }  # fmt: skip
 
 # Functions of the operation modules that no row needs: `template` has no elements.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import operator
 import pathlib
 import re
 import subprocess
@@ -21,11 +22,13 @@ FUNCTIONS = sorted(name for module in METHOD_MODULES for name in module.__all__)
 FUNCTIONS += ["cond", "custom_grad", "for_", "grad", "if_", "mark", "print_expr", "scan"]
 FUNCTIONS += ["stop_grad", "value_and_grad", "while_"]
 PUBLIC = [name for name in dn.__all__ if inspect.isfunction(getattr(dn, name))]
+MODULES = ["constants", "random"]
+INNER = [f"{module}.{name}" for module in MODULES for name in getattr(dn, module).__all__]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("name", FUNCTIONS + INNER)
 def test_headings(name: str) -> None:
-    text = inspect.getdoc(getattr(dn, name))
+    text = inspect.getdoc(operator.attrgetter(name)(dn))
     assert text is not None
     positions = [text.find(f"\n{heading}: ") for heading in ("Shapes", "Dtypes", "Grad", "Raises")]
     assert -1 not in positions
@@ -43,6 +46,7 @@ def test_every_function_has_an_example(name: str) -> None:
 @pytest.mark.parametrize(
     "module",
     ["defn", "defn.control", "defn.grad", "defn.jit", "defn.containers", "defn.errors"]
+    + [f"defn.{module}" for module in MODULES]
     + [module.__name__ for module in METHOD_MODULES],
 )
 def test_examples(module: str) -> None:

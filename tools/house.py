@@ -14,7 +14,9 @@ ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 600
 
 # Files that may be longer, each with its reason. A file that is short again must leave the list.
-LONG: dict[str, str] = {}
+LONG: dict[str, str] = {
+    "python/defn/_core.pyi": "a stub is one file, and a tool writes most of it",
+}
 
 # A machine's own paths, markers of unfinished work, and tests that are switched off.
 FORBIDDEN = {

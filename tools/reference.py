@@ -21,6 +21,10 @@ Every public name of `import defn as dn`, from its docstring. Written by `./dev 
 """
 
 
+# Modules whose functions are public beside those of the package itself.
+MODULES = ("constants", "random")
+
+
 def public(module: ModuleType) -> list[str]:
     """The public names of a module, functions and classes only, in alphabetical order."""
     names = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
@@ -45,7 +49,7 @@ def signature(value: object) -> str:
 
 
 def entry(name: str, value: object) -> str:
-    """One name's heading and text."""
+    """One name's heading and text; the name of what is in a module says so."""
     kind = "class " if inspect.isclass(value) else ""
     parameters = "" if inspect.isclass(value) else signature(value)
     text = inspect.cleandoc(inspect.getdoc(value) or "")
@@ -57,9 +61,14 @@ def entry(name: str, value: object) -> str:
 
 
 def reference() -> str:
-    """The whole file: errors, other classes, functions."""
+    """The whole file: functions, those of the modules, other classes, errors."""
     names = public(dn)
-    groups = {"Functions": [], "Classes": [], "Errors": []}
+    groups = {
+        "Functions": [],
+        **{f"dn.{name}": [] for name in MODULES},
+        "Classes": [],
+        "Errors": [],
+    }
     for name in names:
         value = getattr(dn, name)
         if inspect.isclass(value):
@@ -68,6 +77,13 @@ def reference() -> str:
             )
         else:
             groups["Functions"].append(entry(name, value))
+    for module in MODULES:
+        inner = getattr(dn, module)
+        text = inspect.cleandoc(inner.__doc__ or "").partition("\n>>>")[0].strip()
+        groups[f"dn.{module}"].append(text)
+        groups[f"dn.{module}"] += [
+            entry(f"{module}.{name}", getattr(inner, name)) for name in public(inner)
+        ]
     parts = [HEAD.strip()]
     for title, entries in groups.items():
         parts += [f"## {title}", *entries]

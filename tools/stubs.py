@@ -82,13 +82,16 @@ def methods() -> str:
 
 
 def functions() -> str:
+    from defn import random
     from defn.tensors import METHOD_MODULES
 
-    return "".join(
+    written = [
         function(name, getattr(module, name))
         for module in METHOD_MODULES
         for name in module.__all__
-    )
+    ]
+    written += [function(f"random_{name}", getattr(random, name)) for name in random.__all__]
+    return "".join(written)
 
 
 def replaced(text: str, marks: tuple[str, str], written: str) -> str:

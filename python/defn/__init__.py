@@ -10,7 +10,7 @@ A function is traced once into a typed graph, checked, differentiated, compiled 
 [3.0, 4.0]
 """
 
-from defn import _core, backends, blocks
+from defn import _core, backends, blocks, constants, random
 from defn._core import DType, Tensor
 from defn.backends import Backend
 from defn.containers import (
@@ -247,6 +247,7 @@ __all__ = [
     "concatenate",
     "cond",
     "conjugate",
+    "constants",
     "cos",
     "cosh",
     "count_leading_zeros",
@@ -325,6 +326,7 @@ __all__ = [
     "put_diagonal",
     "put_slice",
     "quotient",
+    "random",
     "real",
     "reduce_max",
     "reduce_min",

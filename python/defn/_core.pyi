@@ -503,8 +503,95 @@ def weighted_mean(
 def dot(*args: Any) -> Tensor: ...
 def matmul(a: TensorLike, b: TensorLike, /) -> Tensor: ...
 def outer(a: TensorLike, b: TensorLike, /) -> Tensor: ...
+def random_bits(
+    key: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "u32",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_bits_split(
+    key: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "u32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_fold_in(key: TensorLike, data: TensorLike, /) -> Tensor: ...
+def random_gumbel(
+    key: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_gumbel_split(
+    key: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike = "f32",
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_key(seed: TensorLike, /) -> Tensor: ...
+def random_normal(
+    key: TensorLike,
+    mean: TensorLike = 0.0,
+    standard_deviation: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_normal_split(
+    key: TensorLike,
+    mean: TensorLike = 0.0,
+    standard_deviation: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_randint(
+    key: TensorLike,
+    min: TensorLike,
+    max: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_randint_split(
+    key: TensorLike,
+    min: TensorLike,
+    max: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
+def random_split(key: TensorLike, parts: int = 2, /) -> Tensor: ...
+def random_uniform(
+    key: TensorLike,
+    min: TensorLike = 0.0,
+    max: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_uniform_split(
+    key: TensorLike,
+    min: TensorLike = 0.0,
+    max: TensorLike = 1.0,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    /,
+) -> Tensor: ...
 
 # The end of the functions.
+
+def constant(name: str, dtype: DTypeLike, backend: BackendLike | None = None, /) -> Tensor: ...
 
 # What `defn.Backend` is built on.
 class Backend:

@@ -8,6 +8,7 @@ through its ``__getattr__``.
 from __future__ import annotations
 
 import inspect
+import operator
 import os
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -180,12 +181,14 @@ def unknown_options(function: str, unknown: Iterable[str], known: Iterable[str])
 
 
 def refuse_options(function: str, unknown: Mapping[str, object]) -> NoReturn:
-    """Raise for options that a public function does not have."""
+    """Raise for options that a public function does not have; ``random.key`` is one of a module."""
     import defn
 
-    parameters = inspect.signature(getattr(defn, function)).parameters.values()
+    *_, name = function.split(".")
+    public = operator.attrgetter(function)(defn)
+    parameters = inspect.signature(public).parameters.values()
     known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    raise unknown_options(function, unknown, known)
+    raise unknown_options(name, unknown, known)
 
 
 def refuse_one_operand(function: str, ours: str) -> NoReturn:

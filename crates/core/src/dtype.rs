@@ -226,6 +226,74 @@ impl DType {
         matches!(self.kind(), Kind::Float) && !matches!(self, DType::F8E4M3FN)
     }
 
+    /// How many bits of a float or of a part of a complex number are its fraction.
+    ///
+    /// # Panics
+    /// For integers.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "integers have none")]
+    pub const fn mantissa_bits(self) -> usize {
+        match self {
+            DType::F8E5M2 => 2,
+            DType::F8E4M3FN => 3,
+            DType::BF16 => 7,
+            DType::F16 => 10,
+            DType::F32 | DType::C64 => 23,
+            DType::F64 | DType::C128 => 52,
+            _ => panic!("integers have no fraction"),
+        }
+    }
+
+    /// The exponent of the smallest normal float.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "integers have none")]
+    const fn least_exponent(self) -> i32 {
+        match self {
+            DType::F8E4M3FN => -6,
+            DType::F8E5M2 | DType::F16 => -14,
+            DType::BF16 | DType::F32 | DType::C64 => -126,
+            DType::F64 | DType::C128 => -1022,
+            _ => panic!("integers have no exponent"),
+        }
+    }
+
+    /// The smallest float above 0 whose precision is whole.
+    ///
+    /// # Panics
+    /// For integers.
+    pub fn smallest_normal(self) -> Number {
+        Number::Float(2f64.powi(self.least_exponent()))
+    }
+
+    /// The greatest value of an integer type, the greatest finite value of a float.
+    ///
+    /// # Panics
+    /// For complex types, which are not ordered.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others have their greatest value")]
+    pub fn greatest_finite(self) -> Number {
+        let exponent = match self {
+            DType::F8E5M2 | DType::F16 => 15,
+            DType::BF16 | DType::F32 => 127,
+            DType::F64 => 1023,
+            _ => return self.highest(),
+        };
+        Number::Float((2.0 - 2f64.powi(-(self.mantissa_bits() as i32))) * 2f64.powi(exponent))
+    }
+
+    /// The least value of an integer type, the least finite value of a float.
+    ///
+    /// # Panics
+    /// For complex types, which are not ordered.
+    pub fn least_finite(self) -> Number {
+        if self.is_integer() { self.lowest() } else { Number::Float(-self.greatest_finite().to_f64()) }
+    }
+
+    /// What is between 1 and the next greater float.
+    ///
+    /// # Panics
+    /// For integers.
+    pub fn epsilon(self) -> Number {
+        Number::Float(2f64.powi(-(self.mantissa_bits() as i32)))
+    }
+
     /// The least value of an integer type, -inf or the least finite value of a float.
     ///
     /// # Panics

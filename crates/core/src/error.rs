@@ -243,6 +243,18 @@ pub enum ErrorKind {
     #[error("{op}: {option} is {given}, it must be {required}")]
     OptionValue { op: &'static str, option: &'static str, given: String, required: String },
 
+    // constants and random numbers
+    #[error("{op}: {dtype} has no such number, it must be {required}")]
+    ConstantDType { op: &'static str, dtype: DType, required: &'static str },
+    #[error("{op}: the key is {got}, it must be u32[2]; make one with random.key")]
+    RandomKey { op: &'static str, got: TensorType },
+    #[error("key: the seed is {got}, it must be an integer of 64 bits, or a scalar of u64 or s64")]
+    RandomSeed { got: String },
+    #[error("{op}: {what} is {got}, it must be {required}")]
+    ParameterDType { op: &'static str, what: &'static str, got: TensorType, required: &'static str },
+    #[error("{op}: {what} is {got}, it must broadcast to the shape {} of the sample", shape_text(shape))]
+    SampleShape { op: &'static str, what: &'static str, got: TensorType, shape: Shape },
+
     // control flow
     #[error("{op}: the predicate is {got}, it must be a scalar; reduce it with all or any")]
     Predicate { op: &'static str, got: TensorType },
@@ -323,7 +335,11 @@ impl ErrorKind {
             | IntegerRange { .. }
             | OperandDType { .. }
             | OperandsDType { .. }
-            | BitcastWidth { .. } => ErrorClass::DType,
+            | BitcastWidth { .. }
+            | ConstantDType { .. }
+            | RandomKey { .. }
+            | RandomSeed { .. }
+            | ParameterDType { .. } => ErrorClass::DType,
             NegativeExponent { .. }
             | DivisionByZero { .. }
             | NegativeShift { .. }
@@ -352,6 +368,7 @@ impl ErrorKind {
             | DotAxes { .. }
             | DiagonalLength { .. }
             | ShapesDiffer { .. }
+            | SampleShape { .. }
             | Predicate { .. }
             | ArgumentType { .. }
             | ArgumentCount { .. } => ErrorClass::Shape,

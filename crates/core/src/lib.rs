@@ -5,6 +5,7 @@
 pub mod backend;
 pub mod builder;
 pub mod compose;
+pub mod constants;
 pub mod dtype;
 pub mod error;
 pub mod evaluator;

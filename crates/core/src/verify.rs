@@ -222,9 +222,11 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
             | Block::Lu
             | Block::Svd { max_iter: _, full_matrices: _ }
             | Block::Eigh { max_iter: _, eps: _ }
-            | Block::Determinant,
+            | Block::Determinant
+            | Block::RandomBits { dtype: _, count: _ }
+            | Block::RandomUniform { dtype: _, count: _ },
         ) => exactly(1),
-        Op::Block(Block::Solve) => exactly(2),
+        Op::Block(Block::Solve | Block::Threefry) => exactly(2),
         Op::Block(Block::Take { axis } | Block::TakeAlongAxis { axis }) => {
             exactly(2)?;
             in_range(&[*axis], rank(0))

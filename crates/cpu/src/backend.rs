@@ -11,7 +11,7 @@ use defn_core::{DType, ErrorKind, Kind, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
-use crate::kernels::{create, elementwise};
+use crate::kernels::{create, elementwise, random};
 use crate::par::Par;
 use crate::view::{View, ViewMut, element_align};
 
@@ -121,6 +121,20 @@ impl Backend for CpuBackend {
             | Op::WindowFold(_) => run.refuse("it runs no regions and no host functions"),
 
             // block
+            Op::Block(Block::Threefry) => run.fresh(|x, out, par| {
+                random::threefry(x[0], x[1], out, par);
+                Ok(())
+            }),
+            Op::Block(Block::RandomBits { .. }) => run.fresh(|x, out, par| {
+                random::bits(x[0], out, par);
+                Ok(())
+            }),
+            Op::Block(Block::RandomUniform { dtype: DType::F32 | DType::F64, .. }) => {
+                run.fresh(|x, out, par| {
+                    random::uniform(x[0], out, par);
+                    Ok(())
+                })
+            }
             Op::Block(_) => run.refuse("it has no native form of it"),
         }
     }
@@ -145,6 +159,9 @@ impl Backend for CpuBackend {
             | Block::Svd { .. }
             | Block::Eigh { .. }
             | Block::Determinant => false,
+            Block::Threefry | Block::RandomBits { .. } => true,
+            // Floats of 8 and 16 bits are rare; their default is exact too.
+            Block::RandomUniform { dtype, .. } => dtype.bits() >= 32,
         }
     }
 

@@ -35,11 +35,13 @@
 #![deny(missing_docs)]
 
 mod backend;
+pub mod constants;
 mod control;
 mod expr;
 mod grad;
 mod jit;
 mod ops;
+pub mod random;
 mod tensor;
 mod tree;
 

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{fourier, index, linalg, order, reduce};
+use super::{fourier, index, linalg, order, random, reduce};
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
 use crate::op::Block;
@@ -42,6 +42,9 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
         Block::Cholesky => linalg::cholesky(b, &args[0])?,
         Block::Solve => linalg::solve(b, &args[0], &args[1])?,
         Block::Determinant => linalg::determinant(b, &args[0])?,
+        Block::Threefry => random::threefry(b, &args[0], &args[1])?,
+        Block::RandomBits { dtype, count } => random::plain_bits(b, &args[0], *dtype, *count)?,
+        Block::RandomUniform { dtype, count } => random::plain_uniform(b, &args[0], *dtype, *count)?,
     };
     Ok(SmallVec::from_elem(result, 1))
 }

@@ -8,6 +8,7 @@ pub mod fourier;
 pub mod index;
 pub mod linalg;
 pub mod order;
+pub mod random;
 pub mod reduce;
 pub mod shape;
 

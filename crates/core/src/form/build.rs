@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{Attr, form, quoted};
+use crate::dtype::{DType, Kind};
 use crate::op::{
     ArgOp, BinaryOp, Block, CondOp, ConvOp, CumulativeOp, CustomGradOp, Direction, FftOp, FoldOp, HookOp,
     Literal, Op, Padding, QrMode, ReduceOp, ScatterOp, Starts, TieBreak, Tolerance, Transform, UnaryOp,
@@ -235,6 +236,15 @@ impl Given<'_> {
             }
             "eigh" => Block::Eigh { max_iter: self.usize("max_iter")?, eps: self.tolerance("eps")? },
             "determinant" => Block::Determinant,
+            "threefry" => Block::Threefry,
+            "random_bits" => {
+                let (dtype, count) = self.drawn(Kind::Unsigned)?;
+                Block::RandomBits { dtype, count }
+            }
+            "random_uniform" => {
+                let (dtype, count) = self.drawn(Kind::Float)?;
+                Block::RandomUniform { dtype, count }
+            }
             _ => return Ok(None),
         }))
     }
@@ -260,6 +270,15 @@ impl Given<'_> {
             kernel_permutation: self.axes("kernel_permutation")?,
             output_permutation: self.axes("output_permutation")?,
         })
+    }
+
+    /// The element type and the size of a vector of elements of a kind.
+    fn drawn(&self, kind: Kind) -> Result<(DType, usize), String> {
+        let ty = self.out()?;
+        match ty.shape.sizes() {
+            [count] if ty.dtype.kind() == kind => Ok((ty.dtype, *count)),
+            _ => Err(format!("the result has type {ty}, which no random bits have")),
+        }
     }
 
     /// The type of the one output.

@@ -7,6 +7,7 @@ mod fourier;
 mod index;
 mod linalg;
 mod order;
+mod random;
 mod reduce;
 mod shape;
 mod window;
@@ -102,8 +103,39 @@ pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
     })
 }
 
-/// A block has the types of its default, which is built in a graph of its own and thrown away.
+/// A block has the types of its default, which is built in a graph of its own and thrown away; of long defaults
+/// the types are known.
 fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
+    let known = match block {
+        Block::Threefry => Some(random::threefry(operands[0], operands[1])?),
+        Block::RandomBits { dtype, count } => {
+            Some(random::drawn("random_bits", operands[0], *dtype, *count)?)
+        }
+        Block::RandomUniform { dtype, count } => {
+            Some(random::drawn("random_uniform", operands[0], *dtype, *count)?)
+        }
+        Block::LogicalNot
+        | Block::Phase
+        | Block::Logsumexp { .. }
+        | Block::AllClose { .. }
+        | Block::Cumulative { .. }
+        | Block::Take { .. }
+        | Block::TakeAlongAxis { .. }
+        | Block::TopK { .. }
+        | Block::Fft2 { .. }
+        | Block::Rfft { .. }
+        | Block::Irfft { .. }
+        | Block::Cholesky
+        | Block::Solve
+        | Block::Qr { .. }
+        | Block::Lu
+        | Block::Svd { .. }
+        | Block::Eigh { .. }
+        | Block::Determinant => None,
+    };
+    if let Some(ty) = known {
+        return Ok(SmallVec::from_elem(ty, 1));
+    }
     let mut graph = Graph::new();
     let arguments: Vec<_> =
         operands.iter().enumerate().map(|(index, ty)| graph.parameter(index, (*ty).clone())).collect();

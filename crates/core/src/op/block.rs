@@ -1,6 +1,7 @@
 //! Composites with a name, which a backend may run natively instead of by their default graph.
 
 use super::{CumulativeOp, FftOp, QrMode, Tolerance};
+use crate::dtype::DType;
 use crate::shape::{Axis, AxisList};
 
 /// What a block computes. Its default, in primitive ops, is in `compose::block`.
@@ -119,4 +120,22 @@ pub enum Block {
     },
     /// The determinant.
     Determinant,
+
+    // random
+    /// `(key, counters)`: a pair of random words for each pair of counters, which stand side by side on axis 0.
+    Threefry,
+    /// The random bits of a key, as a vector of unsigned integers.
+    RandomBits {
+        /// The unsigned type.
+        dtype: DType,
+        /// How many.
+        count: usize,
+    },
+    /// The random numbers of a key in [0, 1), as a vector of floats.
+    RandomUniform {
+        /// The float type.
+        dtype: DType,
+        /// How many.
+        count: usize,
+    },
 }

@@ -8,6 +8,7 @@ pub(crate) mod elementwise;
 mod lanes;
 pub(crate) mod linalg;
 mod math;
+pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod shape;
 #[cfg(test)]

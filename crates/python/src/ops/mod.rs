@@ -6,6 +6,7 @@ mod create;
 mod elementwise;
 mod linalg;
 mod parse;
+mod random;
 mod reduce;
 mod shape;
 
@@ -30,6 +31,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     create::add(module)?;
     elementwise::add(module)?;
     linalg::add(module)?;
+    random::add(module)?;
     reduce::add(module)?;
     shape::add(module)
 }

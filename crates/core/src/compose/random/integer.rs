@@ -1,0 +1,191 @@
+//! Random integers between bounds.
+
+use super::{Parameter, Sample, check_key, merged_dtype, own_dtype, parameter, wrong_dtype};
+use crate::builder::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder};
+use crate::dtype::{DType, Kind};
+use crate::error::{ErrorKind, Result};
+use crate::op::{Block, Op};
+use crate::scalar::{Number, wrap};
+use crate::shape::{Shape, TensorType};
+
+/// How many integers there are between the bounds.
+enum Span<V> {
+    /// As many as u64 has.
+    All,
+    /// So many, a u64.
+    Value(V),
+}
+
+/// Integers of the half-open interval from `min` to `max`. Where bounds that are tensors hold no integer between
+/// them, the sample is `min`.
+///
+/// # Errors
+/// What is no key, an element type that is no integer's, bounds that are no integers, do not broadcast to the
+/// shape or do not fit the type, and numbers without an integer between them.
+pub fn randint<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    min: &Arg<B::V>,
+    max: &Arg<B::V>,
+    sample: &Sample,
+) -> Result<B::V> {
+    check_key(b, "randint", key)?;
+    let dtype = sample.dtype.unwrap_or_else(|| merged_dtype(b, min, max));
+    if !dtype.is_integer() {
+        return Err(wrong_dtype("randint", dtype, "an integer dtype"));
+    }
+    let (min, max) = (Parameter { name: "min", value: min }, Parameter { name: "max", value: max });
+    for Parameter { name: what, value } in [&min, &max] {
+        let own = own_dtype(b, value);
+        if !own.is_integer() {
+            let got = match value {
+                Arg::Value(value) => b.ty(value),
+                Arg::Number(_) => TensorType::scalar(own),
+            };
+            let (op, required) = ("randint", "an integer");
+            return Err(ErrorKind::ParameterDType { op, what, got, required }.into());
+        }
+    }
+    let shape = sample.shape.without_names();
+    let count = TensorType::new(dtype, shape.clone())?.size();
+    let span = span(b, &min, &max, dtype, &shape)?;
+    let offset = match dtype.bits() {
+        64 => wide_offset(b, key, count, &shape, span)?,
+        bits => narrow_offset(b, key, bits, count, &shape, span)?,
+    };
+    let offset = b.as_type(offset, dtype)?;
+    let min = parameter(b, "randint", &min, dtype, &shape)?;
+    let values = b.add(min, offset)?;
+    let values = b.reshape_to(values, sample.shape.clone())?;
+    b.stop_grad(values)
+}
+
+fn span<B: Builder>(
+    b: &mut B,
+    min: &Parameter<'_, B::V>,
+    max: &Parameter<'_, B::V>,
+    dtype: DType,
+    shape: &Shape,
+) -> Result<Span<B::V>> {
+    let refuse = |option: &'static str, given: i128, required: String| {
+        let given = given.to_string();
+        Err(ErrorKind::OptionValue { op: "randint", option, given, required }.into())
+    };
+    let known = |arg: &Arg<B::V>| match arg {
+        Arg::Number(Number::Int(value)) => Some(*value),
+        Arg::Number(Number::Float(_) | Number::Complex(_)) | Arg::Value(_) => None,
+    };
+    let (low, high) = (known(min.value), known(max.value));
+    if let Some(low) = low
+        && wrap(dtype, low) != low
+    {
+        return refuse("min", low, format!("an integer of {dtype}"));
+    }
+    if let Some(high) = high
+        && wrap(dtype, high.saturating_sub(1)) != high.saturating_sub(1)
+    {
+        return refuse("max", high, format!("an integer of {dtype}, or the one after the greatest"));
+    }
+    if let (Some(low), Some(high)) = (low, high) {
+        if high <= low {
+            return refuse("max", high, format!("above min, which is {low}"));
+        }
+        let span = high - low;
+        return if wrap(DType::U64, span) == span {
+            Ok(Span::Value(b.constant(DType::U64, Number::Int(span))?))
+        } else {
+            Ok(Span::All)
+        };
+    }
+    let wide = |b: &mut B, bound: &Parameter<'_, B::V>| -> Result<B::V> {
+        let signed = own_dtype(b, bound.value).kind() == Kind::Signed;
+        let value = parameter(b, "randint", bound, if signed { DType::S64 } else { DType::U64 }, shape)?;
+        b.bitcast(value, DType::U64)
+    };
+    let (first, last) = (wide(b, min)?, wide(b, max)?);
+    let span = b.subtract(last, first)?;
+    // A u64 constant would merge with signed bounds to a type that does not hold it.
+    let (first, last) = (comparable(b, min)?, comparable(b, max)?);
+    let some = b.greater(last, first)?;
+    let one = b.constant(DType::U64, 1)?;
+    let some = {
+        let wanted = b.ty(&span).shape;
+        b.broadcast(some, wanted, crate::shape::Axes::All)?
+    };
+    Ok(Span::Value(b.select(some, span, one)?))
+}
+
+/// A bound with its own element type and without names.
+fn comparable<B: Builder>(b: &mut B, bound: &Parameter<'_, B::V>) -> Result<B::V> {
+    match bound.value {
+        Arg::Number(Number::Int(value)) if *value > i128::from(i64::MAX) => {
+            b.constant(DType::U64, Number::Int(*value))
+        }
+        Arg::Number(number) => b.constant(DType::S64, *number),
+        Arg::Value(value) => {
+            let shape = b.ty(value).shape.without_names();
+            b.reshape_to(value, shape)
+        }
+    }
+}
+
+/// `(high * 2^bits + low) mod span` of pairs of random words of so many bits, which fits u64.
+fn narrow_offset<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    bits: usize,
+    count: usize,
+    shape: &Shape,
+    span: Span<B::V>,
+) -> Result<B::V> {
+    // The first half of twice as many words is the upper half of as many of 64 bits, the second the lower one.
+    let mut words = drawn(b, key, count, shape)?;
+    if bits < 32 {
+        let mask = (1u64 << bits) - 1;
+        let high = b.right_shift(&words, 32)?;
+        let high = b.bitwise_and(high, mask)?;
+        let high = b.left_shift(high, bits)?;
+        let low = b.bitwise_and(words, mask)?;
+        words = b.bitwise_or(high, low)?;
+    }
+    match span {
+        Span::All => Ok(words),
+        Span::Value(span) => b.remainder(words, span),
+    }
+}
+
+/// The same of words of 64 bits, modulo 2^64 on the way, as in Nx.
+fn wide_offset<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    count: usize,
+    shape: &Shape,
+    span: Span<B::V>,
+) -> Result<B::V> {
+    let both = Shape::new(&[&[2], shape.sizes()].concat());
+    let twice = TensorType::new(DType::U64, both.clone())?.size();
+    debug_assert_eq!(twice, 2 * count);
+    let words = drawn(b, key, twice, &both)?;
+    let mut row = |at: i64| -> Result<B::V> {
+        let row = b.slice_along_axis(&words, at, 1, 0, 1)?;
+        b.squeeze(row, 0)
+    };
+    let (high, low) = (row(0)?, row(1)?);
+    let Span::Value(span) = span else { return Ok(low) };
+    let half = b.constant(DType::U64, Number::Int(1 << 32))?;
+    let half = b.remainder(half, &span)?;
+    let square = b.multiply(&half, &half)?;
+    let multiplier = b.remainder(square, &span)?;
+    let high = b.remainder(high, &span)?;
+    let high = b.multiply(high, multiplier)?;
+    let low = b.remainder(low, &span)?;
+    let sum = b.add(high, low)?;
+    b.remainder(sum, span)
+}
+
+/// Random words of 64 bits.
+fn drawn<B: Builder>(b: &mut B, key: &B::V, count: usize, shape: &Shape) -> Result<B::V> {
+    let draw = Op::Block(Block::RandomBits { dtype: DType::U64, count });
+    let flat = b.emit_one(draw, std::slice::from_ref(key))?;
+    b.reshape_to(flat, shape.clone())
+}

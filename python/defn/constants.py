@@ -1,0 +1,259 @@
+"""Numbers with a name, and the limits of element types: ``dn.constants.pi("f64")``.
+
+Each function gives a scalar tensor of a dtype, rounded to the nearest; f32 unless told otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Never
+
+from defn import _core
+from defn._names import refuse_options
+
+if TYPE_CHECKING:
+    from defn._core import Tensor
+    from defn.typing import BackendLike, DTypeLike
+
+__all__ = [
+    "e",
+    "epsilon",
+    "euler_gamma",
+    "i",
+    "infinity",
+    "max",
+    "max_finite",
+    "min",
+    "min_finite",
+    "nan",
+    "neg_infinity",
+    "pi",
+    "smallest_positive_normal",
+]
+
+
+def pi(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never) -> Tensor:
+    """The ratio of a circle's circumference to its diameter.
+
+    Shapes: a scalar.
+    Dtypes: floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a dtype that is no float.
+
+    >>> float(dn.constants.pi())
+    3.1415927410125732
+    """
+    if unknown:
+        refuse_options("constants.pi", unknown)
+    return _core.constant("pi", dtype, backend)
+
+
+def e(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never) -> Tensor:
+    """The base of the natural logarithm.
+
+    Shapes: a scalar.
+    Dtypes: floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a dtype that is no float.
+
+    >>> dn.constants.e("f64").item()
+    2.718281828459045
+    """
+    if unknown:
+        refuse_options("constants.e", unknown)
+    return _core.constant("e", dtype, backend)
+
+
+def euler_gamma(
+    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
+) -> Tensor:
+    """The limit of the harmonic series less the logarithm.
+
+    Shapes: a scalar.
+    Dtypes: floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a dtype that is no float.
+
+    >>> dn.constants.euler_gamma("f64").item()
+    0.5772156649015329
+    """
+    if unknown:
+        refuse_options("constants.euler_gamma", unknown)
+    return _core.constant("euler_gamma", dtype, backend)
+
+
+def nan(
+    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
+) -> Tensor:
+    """Not a number.
+
+    Shapes: a scalar.
+    Dtypes: floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a dtype that is no float.
+
+    >>> dn.constants.nan().item()
+    nan
+    """
+    if unknown:
+        refuse_options("constants.nan", unknown)
+    return _core.constant("nan", dtype, backend)
+
+
+def infinity(
+    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
+) -> Tensor:
+    """Infinity; in f8_e4m3fn, which has none, the greatest number.
+
+    Shapes: a scalar.
+    Dtypes: floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a dtype that is no float.
+
+    >>> dn.constants.infinity().item()
+    inf
+    """
+    if unknown:
+        refuse_options("constants.infinity", unknown)
+    return _core.constant("infinity", dtype, backend)
+
+
+def neg_infinity(
+    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
+) -> Tensor:
+    """Negative infinity; in f8_e4m3fn, which has none, the least number.
+
+    Shapes: a scalar.
+    Dtypes: floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a dtype that is no float.
+
+    >>> dn.constants.neg_infinity().item()
+    -inf
+    """
+    if unknown:
+        refuse_options("constants.neg_infinity", unknown)
+    return _core.constant("neg_infinity", dtype, backend)
+
+
+def max(
+    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
+) -> Tensor:
+    """The greatest value: infinity where the dtype has it.
+
+    Shapes: a scalar.
+    Dtypes: integers and floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a complex dtype.
+
+    >>> dn.constants.max("u8").item(), dn.constants.max("f32").item()
+    (255, inf)
+    """
+    if unknown:
+        refuse_options("constants.max", unknown)
+    return _core.constant("max", dtype, backend)
+
+
+def min(
+    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
+) -> Tensor:
+    """The least value: negative infinity where the dtype has it.
+
+    Shapes: a scalar.
+    Dtypes: integers and floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a complex dtype.
+
+    >>> dn.constants.min("s8").item(), dn.constants.min("f32").item()
+    (-128, -inf)
+    """
+    if unknown:
+        refuse_options("constants.min", unknown)
+    return _core.constant("min", dtype, backend)
+
+
+def max_finite(
+    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
+) -> Tensor:
+    """The greatest number.
+
+    Shapes: a scalar.
+    Dtypes: integers and floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a complex dtype.
+
+    >>> dn.constants.max_finite("f16").item()
+    65504.0
+    """
+    if unknown:
+        refuse_options("constants.max_finite", unknown)
+    return _core.constant("max_finite", dtype, backend)
+
+
+def min_finite(
+    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
+) -> Tensor:
+    """The least number.
+
+    Shapes: a scalar.
+    Dtypes: integers and floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a complex dtype.
+
+    >>> dn.constants.min_finite("f16").item()
+    -65504.0
+    """
+    if unknown:
+        refuse_options("constants.min_finite", unknown)
+    return _core.constant("min_finite", dtype, backend)
+
+
+def epsilon(
+    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
+) -> Tensor:
+    """What is between 1 and the next greater number.
+
+    Shapes: a scalar.
+    Dtypes: floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a dtype that is no float.
+
+    >>> dn.constants.epsilon("f64").item()
+    2.220446049250313e-16
+    """
+    if unknown:
+        refuse_options("constants.epsilon", unknown)
+    return _core.constant("epsilon", dtype, backend)
+
+
+def smallest_positive_normal(
+    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
+) -> Tensor:
+    """The smallest number above 0 that has the whole precision.
+
+    Shapes: a scalar.
+    Dtypes: floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a dtype that is no float.
+
+    >>> dn.constants.smallest_positive_normal("f64").item()
+    2.2250738585072014e-308
+    """
+    if unknown:
+        refuse_options("constants.smallest_positive_normal", unknown)
+    return _core.constant("smallest_positive_normal", dtype, backend)
+
+
+def i(dtype: DTypeLike = "c64", *, backend: BackendLike | None = None, **unknown: Never) -> Tensor:
+    """The imaginary unit.
+
+    Shapes: a scalar.
+    Dtypes: complex.
+    Grad: none flows.
+    Raises: ``DTypeError`` for a dtype that is not complex.
+
+    >>> dn.constants.i().item()
+    1j
+    """
+    if unknown:
+        refuse_options("constants.i", unknown)
+    return _core.constant("i", dtype, backend)
