@@ -233,6 +233,36 @@ pub enum ErrorKind {
     #[error("dot: {problem} for {left} and {right}, {required}")]
     DotAxes { left: TensorType, right: TensorType, problem: String, required: &'static str },
     #[error(
+        "{op}: a window of {} elements, {} apart, on axis {axis} of {got}, which has {padded} with padding ({}, {}); it must fit at least once",
+        window.0, window.1, padding.0, padding.1
+    )]
+    WindowFit {
+        op: &'static str,
+        axis: usize,
+        got: TensorType,
+        window: (usize, usize),
+        padding: (i64, i64),
+        padded: i128,
+    },
+    #[error("{op}: {what} has {given} entries for {got}, one for each of its {required} {axes} is required")]
+    WindowEntries {
+        op: &'static str,
+        what: &'static str,
+        given: usize,
+        got: TensorType,
+        required: usize,
+        axes: &'static str,
+    },
+    #[error(
+        "{op}: the source is {left}, the window has the places {} on {got}; their shapes must be equal",
+        shape_text(expected)
+    )]
+    WindowSource { op: &'static str, left: TensorType, got: TensorType, expected: Shape },
+    #[error("{op}: the function gives {got}, it must give a scalar {expected}")]
+    FoldResult { op: &'static str, got: TensorType, expected: TensorType },
+    #[error("conv: {problem} for {left} and {right}, {required}")]
+    Conv { left: TensorType, right: TensorType, problem: String, required: &'static str },
+    #[error(
         "put_diagonal: the diagonal is {got}, diagonal {offset} of {matrix} has {expected} elements; pass a vector of that length"
     )]
     DiagonalLength { got: TensorType, matrix: TensorType, offset: i64, expected: usize },
@@ -366,6 +396,11 @@ impl ErrorKind {
             | EmptyReduction { .. }
             | DotSizes { .. }
             | DotAxes { .. }
+            | WindowFit { .. }
+            | WindowEntries { .. }
+            | WindowSource { .. }
+            | FoldResult { .. }
+            | Conv { .. }
             | DiagonalLength { .. }
             | ShapesDiffer { .. }
             | SampleShape { .. }

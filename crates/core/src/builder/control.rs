@@ -261,7 +261,7 @@ pub fn unify_captures(closed: Vec<Closed>) -> (Vec<Region>, Vec<Tensor>) {
 }
 
 /// A traced region whose results may still be plain numbers.
-struct Draft {
+pub(super) struct Draft {
     closed: Closed,
     results: Vec<Leaf>,
 }
@@ -276,7 +276,7 @@ enum Leaf {
 }
 
 impl Draft {
-    fn trace(
+    pub(super) fn trace(
         ops: &mut Ops,
         op: &'static str,
         parameters: &[TensorType],
@@ -311,8 +311,17 @@ impl Draft {
         }
     }
 
+    /// The type of a result, where a number gives way to `dtype`.
+    pub(super) fn result_type(&self, leaf: usize, dtype: DType) -> TensorType {
+        let mut ty = self.leaf_type(leaf);
+        if let Leaf::Number(number) = self.results[leaf] {
+            ty.dtype = dtype.merge_weak(number);
+        }
+        ty
+    }
+
     /// The region with results of exactly these types.
-    fn close(self, types: &[TensorType]) -> Result<Closed> {
+    pub(super) fn close(self, types: &[TensorType]) -> Result<Closed> {
         let Draft { closed: Closed { region, captures }, results } = self;
         let (mut graph, inputs, parameters, _) = region.into_parts();
         let results = results

@@ -9,21 +9,27 @@
 mod control;
 mod create;
 mod elementwise;
+mod fold;
+mod fourier;
 mod graph;
 mod linalg;
 mod ops;
 mod reduce;
 mod shape;
+mod window;
 
 use smallvec::SmallVec;
 
 pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, while_};
 pub use create::BuildCreate;
 pub use elementwise::BuildElementwise;
+pub use fold::{FoldFunction, reduce, window_reduce};
+pub use fourier::{BuildFourier, FFT_EPS, FftLength};
 pub use linalg::BuildLinalg;
 pub use ops::{Ops, Source, bring_together};
 pub use reduce::BuildReduce;
 pub use shape::{BuildShape, Cut, PadMode, Size, Start};
+pub use window::{BuildWindow, ConvOptions, PerAxis, WindowOptions, WindowPadding};
 
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};

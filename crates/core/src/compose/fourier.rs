@@ -1,9 +1,20 @@
 //! Definitions of transforms by others.
 
-use crate::builder::Builder;
+use crate::builder::{BuildElementwise, BuildShape, Builder};
 use crate::error::Result;
-use crate::op::FftOp;
+use crate::op::{FftOp, Op, Tolerance};
 use crate::shape::Axis;
+
+fn transform<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    op: FftOp,
+    axis: Axis,
+    length: usize,
+    eps: f64,
+) -> Result<B::V> {
+    b.emit_one(Op::Fft { op, axis, length, eps: Tolerance(eps) }, std::slice::from_ref(x))
+}
 
 /// A transform along two axes.
 ///
@@ -17,8 +28,8 @@ pub fn fft2<B: Builder>(
     lengths: [usize; 2],
     eps: f64,
 ) -> Result<B::V> {
-    let _ = (b, x, op, axes, lengths, eps);
-    todo!()
+    let along_second = transform(b, x, op, axes[1], lengths[1], eps)?;
+    transform(b, &along_second, op, axes[0], lengths[0], eps)
 }
 
 /// The first half of the frequencies of real elements.
@@ -26,8 +37,10 @@ pub fn fft2<B: Builder>(
 /// # Errors
 /// What the ops of the definition have against the operands.
 pub fn rfft<B: Builder>(b: &mut B, x: &B::V, axis: Axis, length: usize, eps: f64) -> Result<B::V> {
-    let _ = (b, x, axis, length, eps);
-    todo!()
+    let all = transform(b, x, FftOp::Fft, axis, length, eps)?;
+    // An axis without elements has no frequencies.
+    let count = if length == 0 { 0 } else { length / 2 + 1 };
+    b.slice_along_axis(all, 0, count as i64, axis, 1)
 }
 
 /// Real elements from the first half of their frequencies.
@@ -35,6 +48,23 @@ pub fn rfft<B: Builder>(b: &mut B, x: &B::V, axis: Axis, length: usize, eps: f64
 /// # Errors
 /// What the ops of the definition have against the operands.
 pub fn irfft<B: Builder>(b: &mut B, x: &B::V, axis: Axis, length: usize, eps: f64) -> Result<B::V> {
-    let _ = (b, x, axis, length, eps);
-    todo!()
+    let ty = b.ty(x);
+    let (given, taken) = (ty.shape[axis], length / 2 + 1);
+    let half = if given > taken {
+        b.slice_along_axis(x, 0, taken as i64, axis, 1)?
+    } else if given < taken {
+        let mut config = vec![(0, 0, 0); ty.shape.rank()];
+        config[axis.index()].1 = (taken - given) as i64;
+        b.pad(x, 0, &config)?
+    } else {
+        x.clone()
+    };
+    // The other frequencies are conjugates of these, the highest first.
+    let others = b.slice_along_axis(&half, 1.min(length as i64 / 2), (length - taken) as i64, axis, 1)?;
+    let others = b.conjugate(others)?;
+    let others = b.reverse(others, axis)?;
+    let all = b.concatenate(&[half, others], axis)?;
+    let elements = transform(b, &all, FftOp::Ifft, axis, length, eps)?;
+    let elements = b.real(elements)?;
+    b.as_type(elements, ty.dtype.to_real())
 }

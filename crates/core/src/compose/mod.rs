@@ -4,6 +4,7 @@
 pub mod block;
 pub mod create;
 pub mod elementwise;
+pub mod fold;
 pub mod fourier;
 pub mod index;
 pub mod linalg;
@@ -11,6 +12,7 @@ pub mod order;
 pub mod random;
 pub mod reduce;
 pub mod shape;
+pub mod window;
 
 use crate::dtype::DType;
 

@@ -128,6 +128,7 @@ impl Run<'_> {
             | Step::Kept(_)
             | Step::Pass { .. }
             | Step::Hook { .. }
+            | Step::Default(_)
             | Step::Cond { .. }
             | Step::While { .. } => false,
         }
@@ -169,6 +170,7 @@ impl Run<'_> {
                 | Step::Block(_)
                 | Step::Pass { .. }
                 | Step::Hook { .. }
+                | Step::Default(_)
                 | Step::Cond { .. }
                 | Step::While { .. }) => {
                     let operands = (0..node.inputs.len()).map(|input| take(&mut slots, input)).collect();
@@ -212,6 +214,7 @@ impl Run<'_> {
                 Ok(operands.into())
             }
             Step::Block(default) => Ok(self.region(default.plan()?, operands)?.into()),
+            Step::Default(plan) => Ok(self.region(plan, operands)?.into()),
             Step::Cond { predicates, branches } => {
                 let captures = operands.split_off(predicates.len());
                 let mut chosen = predicates.len();

@@ -8,6 +8,7 @@ use crate::backend::{Backend, Buffer, Buffers};
 use crate::compose;
 use crate::error::Result;
 use crate::graph::{Graph, Value};
+use crate::infer::infer;
 use crate::op::{Block, Op};
 use crate::region::Region;
 use crate::shape::TensorType;
@@ -47,6 +48,8 @@ pub(super) enum Step {
     Hook { slot: usize, types: Vec<TensorType> },
     /// A block, natively or by its default graph, as the backend of the run has it.
     Block(BlockDefault),
+    /// A fold by the ops that its function is made of.
+    Default(Plan),
     /// One of several regions.
     Cond { predicates: Vec<TensorType>, branches: Vec<Plan> },
     /// A region over and over.
@@ -186,7 +189,18 @@ impl Step {
                 let types = types.iter().map(|ty| (*ty).clone()).collect();
                 Step::Block(BlockDefault { block: block.clone(), types, plan: OnceLock::new() })
             }
-            Op::Fold(_) | Op::WindowFold(_) => todo!(),
+            Op::Fold(op) => {
+                let default =
+                    |graph: &mut Graph, operands: &[Value]| compose::fold::fold(graph, op, operands);
+                Step::Default(plan(&Arc::new(default_of(types, default)?))?)
+            }
+            Op::WindowFold(fold) => {
+                let result = infer(op, types)?.remove(0).shape;
+                let default = |graph: &mut Graph, operands: &[Value]| {
+                    compose::fold::window_fold(graph, fold, operands, &result)
+                };
+                Step::Default(plan(&Arc::new(default_of(types, default)?))?)
+            }
             Op::Iota { .. }
             | Op::Eye { .. }
             | Op::Unary(_)
@@ -219,6 +233,19 @@ impl Step {
             | Op::TriangularSolve { .. } => Step::Backend,
         })
     }
+}
+
+/// One value that is made of operands, as a region of them.
+fn default_of(
+    types: &[&TensorType],
+    make: impl FnOnce(&mut Graph, &[Value]) -> Result<Value>,
+) -> Result<Region> {
+    let mut graph = Graph::new();
+    let arguments: Vec<Value> =
+        types.iter().enumerate().map(|(index, ty)| graph.parameter(index, (*ty).clone())).collect();
+    let result = make(&mut graph, &arguments)?;
+    let inputs = types.iter().map(|ty| (*ty).clone()).collect();
+    Ok(Region::new(graph, inputs, types.len(), [result].into_iter().collect()))
 }
 
 /// The default of a block as a region of its operands.

@@ -1,12 +1,15 @@
 //! What `g`, the cotangent of a transform, contributes.
 
+use smallvec::SmallVec;
+
 use super::{Site, Vjp};
+use crate::builder::Builder;
 use crate::error::Result;
 use crate::graph::Value;
-use crate::op::{FftOp, Tolerance};
+use crate::op::{FftOp, Op, Padding, Tolerance};
 use crate::shape::Axis;
 
-/// The same transform of `g`.
+/// The same transform of `g`, cut or filled up with zeros to the operand's size: its matrix is symmetric.
 pub(super) fn fft(
     site: &mut Site<'_>,
     op: FftOp,
@@ -15,6 +18,10 @@ pub(super) fn fft(
     eps: Tolerance,
     g: Value,
 ) -> Result<Vjp> {
-    let _ = (&site.inputs, op, axis, length, eps, g);
-    todo!()
+    let shape = site.input_ty(0).shape;
+    let share = site.graph.emit_one(Op::Fft { op, axis, length, eps }, &[g])?;
+    let mut config: SmallVec<[Padding; 4]> = SmallVec::from_elem(Padding::default(), shape.rank());
+    config[axis.index()].high = shape[axis] as i64 - length as i64;
+    let zero = site.zero_of(share)?;
+    Ok(Vjp::one(site.graph.emit_one(Op::Pad { config }, &[share, zero])?))
 }

@@ -22,7 +22,7 @@ mod loops;
 mod order;
 mod reach;
 mod reduce;
-mod region;
+pub(crate) mod region;
 mod shape;
 mod window;
 
@@ -440,7 +440,7 @@ fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::
             linalg::triangular_solve(site, *lower, *left_side, *transform, first())
         }
         Op::Fold(_) | Op::WindowFold(_) => Ok(Vjp::Refused {
-            hint: "; use sum, product, reduce_max or another named reduction, stop_grad, or custom_grad",
+            hint: "use sum, product, reduce_max or another named reduction, stop_grad, or custom_grad",
         }),
 
         Op::Cond(op) => control::cond(site, op, g),

@@ -245,7 +245,7 @@ impl Pullback {
 
 /// Adds a loop, its regions made by closures from state and captures. State has no names. Captures that are
 /// used nowhere are left out.
-pub(super) fn while_(
+pub(crate) fn while_(
     graph: &mut Graph,
     trips: Option<u64>,
     state: &[Value],
@@ -306,18 +306,18 @@ pub(super) fn cond(
 }
 
 /// The value without names.
-pub(super) fn nameless(graph: &mut Graph, value: Value) -> Result<Value> {
+pub(crate) fn nameless(graph: &mut Graph, value: Value) -> Result<Value> {
     let shape = graph.ty(value).shape.without_names();
     graph.emit_one(Op::Reshape { shape }, &[value])
 }
 
 /// The value as another element type.
-pub(super) fn convert(graph: &mut Graph, value: Value, dtype: DType) -> Result<Value> {
+pub(crate) fn convert(graph: &mut Graph, value: Value, dtype: DType) -> Result<Value> {
     graph.emit_one(Op::AsType { dtype }, &[value])
 }
 
 /// A scalar everywhere.
-pub(super) fn fill(graph: &mut Graph, scalar: Value, shape: &Shape) -> Result<Value> {
+pub(crate) fn fill(graph: &mut Graph, scalar: Value, shape: &Shape) -> Result<Value> {
     graph.emit_one(Op::Broadcast { shape: shape.clone(), axes: AxisList::new() }, &[scalar])
 }
 
@@ -349,7 +349,7 @@ pub(super) fn unbroadcast(graph: &mut Graph, value: Value, sizes: &[usize]) -> R
 }
 
 /// The permutation that undoes another.
-pub(super) fn inverse(axes: &[Axis]) -> AxisList {
+pub(crate) fn inverse(axes: &[Axis]) -> AxisList {
     let mut inverse: AxisList = axes.into();
     for (position, axis) in axes.iter().enumerate() {
         inverse[axis.index()] = Axis(position);
@@ -358,7 +358,7 @@ pub(super) fn inverse(axes: &[Axis]) -> AxisList {
 }
 
 /// A window of a value.
-pub(super) fn window(
+pub(crate) fn window(
     graph: &mut Graph,
     value: Value,
     starts: Starts,

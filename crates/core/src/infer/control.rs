@@ -1,6 +1,7 @@
 //! Types of ops that hold regions. Their signatures are made to fit by the builder; what is checked here is
 //! what a user can get wrong.
 
+use super::window;
 use crate::error::{ErrorKind, Result};
 use crate::op::{CondOp, CustomGradOp, FoldOp, Outputs, WhileOp, WindowFoldOp};
 use crate::region::Region;
@@ -97,12 +98,34 @@ pub(super) fn custom_grad(op: &CustomGradOp, operands: &[&TensorType]) -> Result
 
 /// The tensor without the folded axes, in the start's dtype.
 pub(super) fn fold(op: &FoldOp, operands: &[&TensorType]) -> Result<TensorType> {
-    todo!("{op:?} {operands:?}")
+    let (x, acc) = (operands[0], operands[1]);
+    require_fold("reduce", &op.fun, acc)?;
+    TensorType::new(acc.dtype, x.shape.reduced(&op.axes, op.keep_axes))
 }
 
 /// One element of the start's dtype for each place of the window.
 pub(super) fn window_fold(op: &WindowFoldOp, operands: &[&TensorType]) -> Result<TensorType> {
-    todo!("{op:?} {operands:?}")
+    let (x, acc) = (operands[0], operands[1]);
+    require_fold("window_reduce", &op.fun, acc)?;
+    TensorType::new(acc.dtype, window::places("window_reduce", x, &op.window)?)
+}
+
+/// The start is a scalar, and the function gives one of its type.
+fn require_fold(op: &'static str, fun: &Region, acc: &TensorType) -> Result<()> {
+    if acc.shape.rank() != 0 {
+        return Err(ErrorKind::NotScalar { op, what: "the accumulator", got: acc.clone() }.into());
+    }
+    let got = fun.results().len();
+    if got != 1 {
+        return Err(ErrorKind::RegionResults { op, what: "function", got, expected: 1 }.into());
+    }
+    for got in fun.result_types() {
+        if got != acc {
+            let (expected, got) = (acc.clone(), got.clone());
+            return Err(ErrorKind::FoldResult { op, got, expected }.into());
+        }
+    }
+    Ok(())
 }
 
 fn require_predicate(op: &'static str, got: &TensorType) -> Result<()> {

@@ -1,12 +1,20 @@
 //! Types of ops that slide a window.
 
-use crate::error::Result;
-use crate::op::{ConvOp, Window, WindowOp, WindowScatterOp};
-use crate::shape::TensorType;
+use crate::error::{ErrorKind, Result};
+use crate::op::{ConvOp, Domain, Window, WindowOp, WindowScatterOp};
+use crate::shape::{Axis, Shape, Sizes, TensorType};
+
+/// Beyond this, in either direction, padding is refused: no tensor has an axis as long, and sums of a few
+/// such numbers cannot overflow.
+const MOST_PADDING: u64 = 1 << 48;
 
 /// One element for each place of the window.
 pub(super) fn window(op: WindowOp, x: &TensorType, window: &Window) -> Result<TensorType> {
-    todo!("{op:?} {x} {window:?}")
+    match op {
+        WindowOp::WindowSum | WindowOp::WindowProduct => {}
+        WindowOp::WindowMax | WindowOp::WindowMin => require_real(op.name(), x)?,
+    }
+    TensorType::new(x.dtype, places(op.name(), x, window)?)
 }
 
 /// The shape of `x` in the merged dtype of source and start.
@@ -17,10 +25,149 @@ pub(super) fn scatter(
     init: &TensorType,
     window: &Window,
 ) -> Result<TensorType> {
-    todo!("{op:?} {x} {source} {init} {window:?}")
+    for operand in [x, source, init] {
+        require_real(op.name(), operand)?;
+    }
+    if init.shape.rank() != 0 {
+        let (what, got) = ("the initial value", init.clone());
+        return Err(ErrorKind::NotScalar { op: op.name(), what, got }.into());
+    }
+    let expected = places(op.name(), x, window)?.without_names();
+    if source.shape.sizes() != expected.sizes() {
+        let (left, got) = (source.clone(), x.clone());
+        return Err(ErrorKind::WindowSource { op: op.name(), left, got, expected }.into());
+    }
+    TensorType::new(source.dtype.merge(init.dtype), x.shape.clone())
+}
+
+/// How often the window fits on each axis of `x`, with the names of `x`.
+///
+/// It has to fit once at least; only on an axis that has no elements, padding included, there may be no place
+/// for a window of size 1.
+pub(super) fn places(op: &'static str, x: &TensorType, window: &Window) -> Result<Shape> {
+    check_padding(op, &window.padding)?;
+    let mut counts = Sizes::new();
+    for axis in x.shape.axes() {
+        let i = axis.index();
+        let (size, dilation) = (window.sizes[i], window.dilations[i]);
+        let padding = window.padding[i];
+        let padded = x.shape[axis] as i128 + i128::from(padding.0) + i128::from(padding.1);
+        let place = Fit { padded, window: dilated(size, dilation), stride: window.strides[i] };
+        let Some(count) = place.count().or(if padded == 0 && size == 1 { Some(0) } else { None }) else {
+            let got = x.clone();
+            return Err(
+                ErrorKind::WindowFit { op, axis: i, got, window: (size, dilation), padding, padded }.into()
+            );
+        };
+        counts.push(count);
+    }
+    let names = x.shape.names().map(|name| name.cloned());
+    Ok(Shape::from_axes(counts.into_iter().zip(names)))
+}
+
+/// The length over which `size` elements spread that are `dilation` apart.
+fn dilated(size: usize, dilation: usize) -> i128 {
+    if size == 0 { 0 } else { (size as i128 - 1) * dilation as i128 + 1 }
+}
+
+/// A window on an axis.
+struct Fit {
+    padded: i128,
+    window: i128,
+    stride: usize,
+}
+
+impl Fit {
+    /// How many places it has, if there is one.
+    fn count(&self) -> Option<usize> {
+        if self.window > self.padded {
+            return None;
+        }
+        usize::try_from((self.padded - self.window) / self.stride as i128 + 1).ok()
+    }
+}
+
+fn check_padding(op: &'static str, padding: &[(i64, i64)]) -> Result<()> {
+    let too_much = |entry: i64| entry.unsigned_abs() > MOST_PADDING;
+    match padding.iter().find(|(low, high)| too_much(*low) || too_much(*high)) {
+        Some((low, high)) => {
+            let (option, given) = ("padding", format!("({low}, {high})"));
+            let required = format!("between -{MOST_PADDING} and {MOST_PADDING}");
+            Err(ErrorKind::OptionValue { op, option, given, required }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+fn require_real(op: &'static str, x: &TensorType) -> Result<()> {
+    if Domain::Real.has(x.dtype) {
+        return Ok(());
+    }
+    let hint = "; take real, imag or abs first";
+    Err(ErrorKind::OperandDType { op, got: x.clone(), required: Domain::Real.text(), hint }.into())
 }
 
 /// Batch, output channels, and the places of the kernel, where the output's permutation puts them.
+///
+/// Names come from the input, by role.
 pub(super) fn conv(op: &ConvOp, x: &TensorType, kernel: &TensorType) -> Result<TensorType> {
-    todo!("{op:?} {x} {kernel}")
+    let refuse = |problem: String, required: &'static str| ErrorKind::Conv {
+        left: x.clone(),
+        right: kernel.clone(),
+        problem,
+        required,
+    };
+    check_padding("conv", &op.padding)?;
+    let rank = x.shape.rank();
+    if rank < 3 || kernel.shape.rank() != rank {
+        let problem = format!("{rank} and {} axes", kernel.shape.rank());
+        return Err(refuse(problem, "both sides must have equally many, at least 3").into());
+    }
+    let (input, weights) =
+        (x.shape.permuted(&op.input_permutation), kernel.shape.permuted(&op.kernel_permutation));
+    let (&[batch, channels], spatial) = split(input.sizes());
+    let (&[features, depth], extents) = split(weights.sizes());
+    let (feature_groups, batch_groups) = (op.feature_groups, op.batch_groups);
+    if feature_groups > 1 && batch_groups > 1 {
+        let problem = format!("feature_group_size={feature_groups} and batch_group_size={batch_groups}");
+        return Err(refuse(problem, "only one of them may be above 1").into());
+    }
+    if batch % batch_groups != 0 {
+        let problem = format!("a batch of {batch} with batch_group_size={batch_groups}");
+        return Err(refuse(problem, "the batch must be a multiple of it").into());
+    }
+    for (option, groups) in [("feature_group_size", feature_groups), ("batch_group_size", batch_groups)] {
+        if features % groups != 0 {
+            let problem = format!("{features} output channels with {option}={groups}");
+            return Err(refuse(problem, "the channels must be a multiple of it").into());
+        }
+    }
+    if depth.checked_mul(feature_groups) != Some(channels) {
+        let problem =
+            format!("{channels} channels, and a kernel for {depth} in each of {feature_groups} groups");
+        return Err(refuse(problem, "the channels must be those of the kernel times the groups").into());
+    }
+    let mut sizes: Sizes = [batch / batch_groups, features].into_iter().collect();
+    for (i, (&size, &extent)) in spatial.iter().zip(extents).enumerate() {
+        let (low, high) = op.padding[i];
+        let padded = dilated(size, op.input_dilation[i]) + i128::from(low) + i128::from(high);
+        let window = dilated(extent, op.kernel_dilation[i]);
+        let count = Fit { padded, window, stride: op.strides[i] }.count();
+        let Some(count) = count.filter(|_| extent > 0) else {
+            let problem =
+                format!("a kernel over {window} places on spatial axis {i}, which has {padded} with padding");
+            return Err(refuse(problem, "it must have one place at least and fit").into());
+        };
+        sizes.push(count);
+    }
+    let mut axes = vec![(0, None); rank];
+    for (role, axis) in op.output_permutation.iter().enumerate() {
+        axes[axis.index()] = (sizes[role], input.name(Axis(role)).cloned());
+    }
+    TensorType::new(x.dtype.merge(kernel.dtype).to_float(), Shape::from_axes(axes))
+}
+
+/// The first two sizes, and the spatial ones.
+fn split(sizes: &[usize]) -> (&[usize; 2], &[usize]) {
+    sizes.split_first_chunk().expect("the rank was checked")
 }

@@ -1,0 +1,363 @@
+//! Windows that slide over a tensor, and convolutions.
+
+use smallvec::SmallVec;
+
+use super::{Arg, Builder};
+use crate::compose;
+use crate::error::{ErrorKind, Result};
+use crate::op::{ConvOp, Op, Window, WindowOp, WindowScatterOp};
+use crate::shape::{Axes, AxisList, Shape, Sizes, TensorType};
+
+/// A number for each axis, or one for all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PerAxis {
+    /// The same for every axis.
+    All(i64),
+    /// One for each.
+    Each(Vec<i64>),
+}
+
+impl Default for PerAxis {
+    fn default() -> PerAxis {
+        PerAxis::All(1)
+    }
+}
+
+impl From<i64> for PerAxis {
+    fn from(entry: i64) -> PerAxis {
+        PerAxis::All(entry)
+    }
+}
+
+impl From<Vec<i64>> for PerAxis {
+    fn from(entries: Vec<i64>) -> PerAxis {
+        PerAxis::Each(entries)
+    }
+}
+
+/// What stands around a tensor while a window slides over it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WindowPadding {
+    /// Nothing.
+    #[default]
+    Valid,
+    /// As much as gives a result of the tensor's sizes where strides are 1; the smaller half comes first.
+    Same,
+    /// So many elements before and after, for each axis; negative numbers crop.
+    Each(Vec<(i64, i64)>),
+}
+
+/// How a window slides.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct WindowOptions {
+    /// How far it moves; 1 unless given.
+    pub strides: PerAxis,
+    /// What stands around the tensor.
+    pub padding: WindowPadding,
+    /// The distance of neighbours in the window; 1 unless given.
+    pub dilations: PerAxis,
+}
+
+/// How a kernel slides, and which axes play which roles.
+///
+/// The roles of the input's and the result's axes are batch, channels, then the spatial ones; those of the
+/// kernel's are output channels, input channels, then the spatial ones. Entry i of a permutation says which
+/// axis plays role i; [`Axes::All`] leaves them in their order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ConvOptions {
+    /// How far the kernel moves along the spatial axes.
+    pub strides: PerAxis,
+    /// Zeros around the spatial axes of the dilated input.
+    pub padding: WindowPadding,
+    /// The distance of neighbours in the input, filled with zeros.
+    pub input_dilation: PerAxis,
+    /// The distance of neighbours in the kernel.
+    pub kernel_dilation: PerAxis,
+    /// Into how many groups of channels the input falls, each with its own kernels.
+    pub feature_group_size: i64,
+    /// Into how many groups the batch falls, each with its own kernels.
+    pub batch_group_size: i64,
+    /// The roles of the input's axes.
+    pub input_permutation: Axes,
+    /// The roles of the kernel's axes.
+    pub kernel_permutation: Axes,
+    /// The roles of the result's axes.
+    pub output_permutation: Axes,
+}
+
+impl Default for ConvOptions {
+    fn default() -> ConvOptions {
+        ConvOptions {
+            strides: PerAxis::default(),
+            padding: WindowPadding::default(),
+            input_dilation: PerAxis::default(),
+            kernel_dilation: PerAxis::default(),
+            feature_group_size: 1,
+            batch_group_size: 1,
+            input_permutation: Axes::All,
+            kernel_permutation: Axes::All,
+            output_permutation: Axes::All,
+        }
+    }
+}
+
+macro_rules! windows {
+    ($($(#[$doc:meta])* $method:ident => $op:ident;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// As [`BuildWindow::window`].
+        fn $method(
+            &mut self,
+            x: impl Into<Arg<Self::V>>,
+            window: &[i64],
+            options: &WindowOptions,
+        ) -> Result<Self::V> {
+            self.window(WindowOp::$op, x, window, options)
+        }
+    )*};
+}
+
+/// Windows and convolutions. Results keep their operand's names.
+pub trait BuildWindow: Builder + Sized {
+    /// What `op` makes of the elements in each place of a window, which has a size for each axis.
+    ///
+    /// ```
+    /// use defn_core::builder::{BuildCreate, BuildWindow, Builder, WindowOptions, WindowPadding};
+    /// use defn_core::graph::Graph;
+    /// use defn_core::{DType, Shape};
+    /// let mut graph = Graph::new();
+    /// let x = graph.iota(Shape::new(&[4, 5]), DType::F32, None)?;
+    /// let options = WindowOptions { strides: vec![1, 2].into(), ..WindowOptions::default() };
+    /// let y = graph.window_max(x, &[2, 3], &options)?;
+    /// assert_eq!(Builder::ty(&graph, &y).to_string(), "f32[3][2]");
+    /// # Ok::<(), defn_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Another number of entries than axes, entries below 1, a window that does not fit once, and, for the
+    /// extremes, complex elements.
+    fn window(
+        &mut self,
+        op: WindowOp,
+        x: impl Into<Arg<Self::V>>,
+        window: &[i64],
+        options: &WindowOptions,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let window = options.resolve(op.name(), &self.ty(&x), window)?;
+        self.emit_one(Op::Window { op, window }, &[x])
+    }
+
+    windows! {
+        /// The sum of each window, wrapping for integers; padding counts as 0.
+        window_sum => WindowSum;
+        /// The product of each window, wrapping for integers; padding counts as 1.
+        window_product => WindowProduct;
+        /// The greatest element of each window; NaN if any is. Padding is never above an element.
+        window_max => WindowMax;
+        /// The least element of each window; NaN if any is. Padding is never below an element.
+        window_min => WindowMin;
+    }
+
+    /// The mean of each window, a float or complex. Padding counts as zeros that are there. Integers and small
+    /// floats add up in f32.
+    ///
+    /// # Errors
+    /// As [`BuildWindow::window`].
+    fn window_mean(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        window: &[i64],
+        options: &WindowOptions,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::window::window_mean(self, &x, window, options)
+    }
+
+    /// `init` everywhere, plus each element of `source` where the greatest element of its window in `x` is, the
+    /// last of equal ones. Padding counts as `init` and receives nothing; `options` has no dilations.
+    ///
+    /// # Errors
+    /// As [`BuildWindow::window`], a source that has not one element for each place of the window, and a start
+    /// that is no scalar.
+    fn window_scatter_max(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        source: impl Into<Arg<Self::V>>,
+        init: impl Into<Arg<Self::V>>,
+        window: &[i64],
+        options: &WindowOptions,
+    ) -> Result<Self::V> {
+        let operands = [x.into(), source.into(), init.into()];
+        scatter(self, WindowScatterOp::WindowScatterMax, operands, window, options)
+    }
+
+    /// As [`BuildWindow::window_scatter_max`], for the least element.
+    ///
+    /// # Errors
+    /// As [`BuildWindow::window_scatter_max`].
+    fn window_scatter_min(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        source: impl Into<Arg<Self::V>>,
+        init: impl Into<Arg<Self::V>>,
+        window: &[i64],
+        options: &WindowOptions,
+    ) -> Result<Self::V> {
+        let operands = [x.into(), source.into(), init.into()];
+        scatter(self, WindowScatterOp::WindowScatterMin, operands, window, options)
+    }
+
+    /// Sums of products of `kernel` and what it lies over, at each of its places on `x`. The kernel is not
+    /// flipped. A float or complex.
+    ///
+    /// # Errors
+    /// Fewer than 3 axes or ranks that differ, options with another number of entries than there are spatial
+    /// axes, channels or a batch that groups do not divide, groups of both kinds, and a kernel that does not
+    /// fit once.
+    fn conv(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        kernel: impl Into<Arg<Self::V>>,
+        options: &ConvOptions,
+    ) -> Result<Self::V> {
+        let (x, kernel) = self.weak_pair(x.into(), kernel.into())?;
+        let op = options.resolve(&self.ty(&x), &self.ty(&kernel))?;
+        self.emit_one(Op::Conv(op), &[x, kernel])
+    }
+}
+
+impl<B: Builder> BuildWindow for B {}
+
+fn scatter<B: Builder>(
+    b: &mut B,
+    op: WindowScatterOp,
+    operands: [Arg<B::V>; 3],
+    window: &[i64],
+    options: &WindowOptions,
+) -> Result<B::V> {
+    let operands: Vec<B::V> =
+        operands.into_iter().map(|operand| b.operand(operand)).collect::<Result<_>>()?;
+    let window = options.resolve(op.name(), &b.ty(&operands[0]), window)?;
+    b.emit_one(Op::WindowScatter { op, window }, &operands)
+}
+
+impl WindowOptions {
+    /// The window of these sizes over a tensor.
+    ///
+    /// # Errors
+    /// Another number of entries than axes, and entries below 1.
+    pub(crate) fn resolve(&self, op: &'static str, x: &TensorType, window: &[i64]) -> Result<Window> {
+        let entries = Entries { op, got: x, count: x.shape.rank(), axes: "axes" };
+        entries.check_count("the window", window.len())?;
+        let sizes = window.iter().map(|&size| entries.one("the window", size)).collect::<Result<Sizes>>()?;
+        let strides = entries.spread("strides", &self.strides)?;
+        let dilations = entries.spread("window_dilations", &self.dilations)?;
+        let padding = entries.padding(&self.padding, &sizes, &dilations)?;
+        Ok(Window { sizes, strides, padding, dilations })
+    }
+}
+
+impl ConvOptions {
+    fn resolve(&self, x: &TensorType, kernel: &TensorType) -> Result<ConvOp> {
+        let rank = x.shape.rank();
+        if rank < 3 || kernel.shape.rank() != rank {
+            let problem = format!("{rank} and {} axes", kernel.shape.rank());
+            let required = "both sides must have equally many, at least 3";
+            let (left, right) = (x.clone(), kernel.clone());
+            return Err(ErrorKind::Conv { left, right, problem, required }.into());
+        }
+        let input_permutation = permutation("input_permutation", &x.shape, &self.input_permutation)?;
+        let kernel_permutation = permutation("kernel_permutation", &kernel.shape, &self.kernel_permutation)?;
+        let output_permutation = permutation("output_permutation", &x.shape, &self.output_permutation)?;
+        let extents: Sizes = kernel_permutation[2..].iter().map(|&axis| kernel.shape[axis]).collect();
+        let entries = Entries { op: "conv", got: x, count: rank - 2, axes: "spatial axes" };
+        let kernel_dilation = entries.spread("kernel_dilation", &self.kernel_dilation)?;
+        Ok(ConvOp {
+            strides: entries.spread("strides", &self.strides)?,
+            padding: entries.padding(&self.padding, &extents, &kernel_dilation)?,
+            input_dilation: entries.spread("input_dilation", &self.input_dilation)?,
+            kernel_dilation,
+            feature_groups: entries.one("feature_group_size", self.feature_group_size)?,
+            batch_groups: entries.one("batch_group_size", self.batch_group_size)?,
+            input_permutation,
+            kernel_permutation,
+            output_permutation,
+        })
+    }
+}
+
+/// Every axis of the shape once.
+fn permutation(option: &'static str, shape: &Shape, axes: &Axes) -> Result<AxisList> {
+    let resolved = shape.resolve_all("conv", axes)?;
+    if resolved.len() == shape.rank() {
+        return Ok(resolved);
+    }
+    let given = format!("{} axes", resolved.len());
+    let required = format!("a permutation of all {} axes", shape.rank());
+    Err(ErrorKind::OptionValue { op: "conv", option, given, required }.into())
+}
+
+/// Reads options that have an entry for each of some axes.
+struct Entries<'a> {
+    op: &'static str,
+    got: &'a TensorType,
+    count: usize,
+    axes: &'static str,
+}
+
+impl Entries<'_> {
+    fn check_count(&self, what: &'static str, given: usize) -> Result<()> {
+        if given == self.count {
+            return Ok(());
+        }
+        let &Entries { op, got, count: required, axes } = self;
+        Err(ErrorKind::WindowEntries { op, what, given, got: got.clone(), required, axes }.into())
+    }
+
+    fn spread(&self, option: &'static str, entries: &PerAxis) -> Result<Sizes> {
+        match entries {
+            PerAxis::All(entry) => Ok(SmallVec::from_elem(self.one(option, *entry)?, self.count)),
+            PerAxis::Each(entries) => {
+                self.check_count(option, entries.len())?;
+                entries.iter().map(|&entry| self.one(option, entry)).collect()
+            }
+        }
+    }
+
+    fn one(&self, option: &'static str, entry: i64) -> Result<usize> {
+        match usize::try_from(entry) {
+            Ok(entry) if entry >= 1 => Ok(entry),
+            Ok(_) | Err(_) => {
+                let (op, given) = (self.op, entry.to_string());
+                let required = "an integer of at least 1".to_owned();
+                Err(ErrorKind::OptionValue { op, option, given, required }.into())
+            }
+        }
+    }
+
+    fn padding(
+        &self,
+        padding: &WindowPadding,
+        sizes: &[usize],
+        dilations: &[usize],
+    ) -> Result<SmallVec<[(i64, i64); 4]>> {
+        match padding {
+            WindowPadding::Valid => Ok(SmallVec::from_elem((0, 0), self.count)),
+            WindowPadding::Same => Ok(sizes
+                .iter()
+                .zip(dilations)
+                .map(|(&size, &dilation)| {
+                    // What overflows here is refused as padding that is too much.
+                    let total = size.saturating_sub(1).saturating_mul(dilation).min(i64::MAX as usize) as i64;
+                    (total / 2, total - total / 2)
+                })
+                .collect()),
+            WindowPadding::Each(entries) => {
+                self.check_count("padding", entries.len())?;
+                Ok(entries.iter().copied().collect())
+            }
+        }
+    }
+}

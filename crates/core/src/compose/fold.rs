@@ -1,0 +1,471 @@
+//! Folds by functions of the user's in other ops, for whoever runs no regions.
+//!
+//! A function that works element by element is applied to all kept positions at once, so that only the folded
+//! elements are walked one after the other; another one is applied to each element by itself. A function that
+//! is one op with a reduction of its own becomes that reduction.
+
+use smallvec::SmallVec;
+
+use crate::builder::{BuildControl, BuildCreate, BuildElementwise, Builder};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::grad::region::{self, fill};
+use crate::graph::{Graph, Value, Values};
+use crate::op::{BinaryOp, Block, FoldOp, Op, Padding, ReduceOp, Starts, Window, WindowFoldOp, WindowOp};
+use crate::region::Region;
+use crate::shape::{AxisList, Shape, Sizes};
+
+/// Up to so many steps stand in the graph one after the other; more are a loop.
+const UNROLLED: usize = 16;
+
+/// `(x, acc, captures...)`: see [`Op::Fold`].
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub(crate) fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result<Value> {
+    let [x, acc, captures @ ..] = operands else { unreachable!("a fold has two operands") };
+    let result = graph.ty(*x).shape.reduced(&op.axes, op.keep_axes);
+    let shape = graph.ty(*x).shape.without_names();
+    let kept: AxisList = shape.axes().filter(|axis| !op.axes.contains(axis)).collect();
+    let steps: usize = op.axes.iter().map(|&axis| shape[axis]).product();
+    let width: usize = kept.iter().map(|&axis| shape[axis]).product();
+    if steps == 0 || width == 0 {
+        return fill(graph, *acc, &result);
+    }
+    if let Some(known) = Known::of(&op.fun) {
+        let reduce = Op::Reduce { op: known.reduce, axes: op.axes.clone(), keep_axes: op.keep_axes };
+        let folded = graph.emit_one(reduce, &[*x])?;
+        let folded = region::convert(graph, folded, graph.ty(*acc).dtype)?;
+        return graph.emit_one(Op::Binary(known.binary), &[*acc, folded]);
+    }
+    // The folded axes come first, and both kinds are flat.
+    let axes = op.axes.iter().chain(&kept).copied().collect();
+    let x = region::nameless(graph, *x)?;
+    let x = graph.emit_one(Op::Transpose { axes }, &[x])?;
+    let folded = if width > 1 && !is_elementwise(&op.fun) {
+        let x = graph.emit_one(Op::Reshape { shape: Shape::new(&[steps * width]) }, &[x])?;
+        one_by_one(graph, &op.fun, steps * width, width, *acc, x, captures, |graph, at, x| {
+            element(graph, x, &[at])
+        })?
+    } else {
+        let x = graph.emit_one(Op::Reshape { shape: Shape::new(&[steps, width]) }, &[x])?;
+        // One position needs no axis, and any function will do.
+        let shape = if width == 1 { Shape::scalar() } else { Shape::new(&[width]) };
+        let row = Rows { count: steps, width, shape: shape.clone() };
+        let acc = fill(graph, *acc, &shape)?;
+        row.walk(graph, x, acc, captures, |graph, row, acc, captures| {
+            apply(graph, &op.fun, row, acc, captures, &shape)
+        })?
+    };
+    graph.emit_one(Op::Reshape { shape: result }, &[folded])
+}
+
+/// `(x, acc, captures...)`: see [`Op::WindowFold`].
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub(crate) fn window_fold(
+    graph: &mut Graph,
+    op: &WindowFoldOp,
+    operands: &[Value],
+    result: &Shape,
+) -> Result<Value> {
+    let [x, acc, captures @ ..] = operands else { unreachable!("a fold has two operands") };
+    let places = result.without_names();
+    if places.size() == 0 {
+        return fill(graph, *acc, result);
+    }
+    let x = region::nameless(graph, *x)?;
+    let config = op.window.padding.iter().map(|&(low, high)| Padding { low, high, interior: 0 }).collect();
+    let x = graph.emit_one(Op::Pad { config }, &[x, *acc])?;
+    let window = Window { padding: SmallVec::from_elem((0, 0), places.rank()), ..op.window.clone() };
+    let folded = if let Some(known) = Known::of(&op.fun) {
+        let folded = graph.emit_one(Op::Window { op: known.window, window }, &[x])?;
+        graph.emit_one(Op::Binary(known.binary), &[*acc, folded])?
+    } else if places.size() > 1 && !is_elementwise(&op.fun) {
+        let cells: usize = window.sizes.iter().product();
+        let width = places.size();
+        one_by_one(graph, &op.fun, cells * width, width, *acc, x, captures, |graph, at, x| {
+            let sizes: Sizes = window.sizes.iter().chain(places.sizes()).copied().collect();
+            let digits = digits(graph, at, &sizes)?;
+            let (cell, place) = digits.split_at(places.rank());
+            let mut starts = Values::new();
+            for axis in 0..places.rank() {
+                let to_cell = graph.multiply(cell[axis], window.dilations[axis])?;
+                let to_place = graph.multiply(place[axis], window.strides[axis])?;
+                starts.push(graph.add(to_cell, to_place)?);
+            }
+            element(graph, x, &starts)
+        })?
+    } else {
+        let acc = fill(graph, *acc, &places)?;
+        let state =
+            over_cells(graph, &window, &places, &[x], &[acc], captures, |graph, cell, state, captures| {
+                Ok(vec![apply(graph, &op.fun, cell[0], state[0], captures, &places)?])
+            })?;
+        state[0]
+    };
+    graph.emit_one(Op::Reshape { shape: result.clone() }, &[folded])
+}
+
+/// Calls `step` for each cell of a window, in row-major order, with what lies under that cell at every place of
+/// the window on each of `arrays`, which have one shape, and with the state, whose next values it gives. The
+/// window has no padding; captures are handed through.
+pub(crate) fn over_cells(
+    graph: &mut Graph,
+    window: &Window,
+    places: &Shape,
+    arrays: &[Value],
+    state: &[Value],
+    captures: &[Value],
+    step: impl Fn(&mut Graph, &[Value], &[Value], &[Value]) -> Result<Vec<Value>>,
+) -> Result<Vec<Value>> {
+    let counts: usize = window.sizes.iter().product();
+    let lengths: Sizes = places
+        .sizes()
+        .iter()
+        .zip(&window.strides)
+        .map(|(&count, &stride)| (count - 1) * stride + 1)
+        .collect();
+    let slice =
+        |starts: Starts| Op::Slice { starts, lengths: lengths.clone(), strides: window.strides.clone() };
+    if counts <= UNROLLED {
+        let mut state = state.to_vec();
+        for cell in 0..counts {
+            let mut rest = cell;
+            let mut starts: Sizes = SmallVec::from_elem(0, places.rank());
+            for axis in (0..places.rank()).rev() {
+                starts[axis] = rest % window.sizes[axis] * window.dilations[axis];
+                rest /= window.sizes[axis];
+            }
+            let op = slice(Starts::Static(starts));
+            let under = arrays.iter().map(|&array| graph.emit_one(op.clone(), &[array]));
+            let under: Vec<Value> = under.collect::<Result<_>>()?;
+            state = step(graph, &under, &state, captures)?;
+        }
+        return Ok(state);
+    }
+    let counter = graph.constant(counter_dtype(counts), 0)?;
+    let state: Vec<Value> = std::iter::once(counter).chain(state.iter().copied()).collect();
+    let captures: Vec<Value> = arrays.iter().chain(captures).copied().collect();
+    let last = region::while_(
+        graph,
+        Some(counts as u64),
+        &state,
+        &captures,
+        |graph, state, _| graph.less(state[0], counts),
+        |graph, state, captures| {
+            let (arrays, captures) = captures.split_at(arrays.len());
+            let mut starts = digits(graph, state[0], &window.sizes)?;
+            for (start, &dilation) in starts.iter_mut().zip(&window.dilations) {
+                *start = graph.multiply(*start, dilation)?;
+            }
+            let mut under = Vec::with_capacity(arrays.len());
+            for &array in arrays {
+                let operands: Values = std::iter::once(array).chain(starts.iter().copied()).collect();
+                under.push(graph.emit_one(slice(Starts::Dynamic), &operands)?);
+            }
+            let mut next = vec![graph.add(state[0], 1)?];
+            next.extend(step(graph, &under, &state[1..], captures)?);
+            Ok(next)
+        },
+    )?;
+    Ok(last[1..].to_vec())
+}
+
+/// The rows of a matrix.
+struct Rows {
+    count: usize,
+    width: usize,
+    /// The shape in which a row is seen.
+    shape: Shape,
+}
+
+impl Rows {
+    /// Calls `step` for each row of `x` with what the call before gave.
+    fn walk(
+        &self,
+        graph: &mut Graph,
+        x: Value,
+        acc: Value,
+        captures: &[Value],
+        step: impl Fn(&mut Graph, Value, Value, &[Value]) -> Result<Value>,
+    ) -> Result<Value> {
+        let slice = |starts| Op::Slice {
+            starts,
+            lengths: SmallVec::from_slice(&[1, self.width]),
+            strides: SmallVec::from_slice(&[1, 1]),
+        };
+        let shape = || Op::Reshape { shape: self.shape.clone() };
+        if self.count <= UNROLLED {
+            let mut acc = acc;
+            for row in 0..self.count {
+                let row = graph.emit_one(slice(Starts::Static(SmallVec::from_slice(&[row, 0]))), &[x])?;
+                let row = graph.emit_one(shape(), &[row])?;
+                acc = step(graph, row, acc, captures)?;
+            }
+            return Ok(acc);
+        }
+        let counter = graph.constant(counter_dtype(self.count), 0)?;
+        let captures: Vec<Value> = std::iter::once(x).chain(captures.iter().copied()).collect();
+        let last = region::while_(
+            graph,
+            Some(self.count as u64),
+            &[counter, acc],
+            &captures,
+            |graph, state, _| graph.less(state[0], self.count),
+            |graph, state, captures| {
+                let zero = graph.constant(counter_dtype(self.count), 0)?;
+                let row = graph.emit_one(slice(Starts::Dynamic), &[captures[0], state[0], zero])?;
+                let row = graph.emit_one(shape(), &[row])?;
+                let acc = step(graph, row, state[1], &captures[1..])?;
+                Ok(vec![graph.add(state[0], 1)?, acc])
+            },
+        )?;
+        Ok(last[1])
+    }
+}
+
+/// Applies a function to `count` scalars, one after the other: `fetch` gets a scalar by its number. Number `i`
+/// is folded into position `i % width` of the result, a vector.
+#[expect(clippy::too_many_arguments, reason = "a loop and what it is about")]
+fn one_by_one(
+    graph: &mut Graph,
+    fun: &Region,
+    count: usize,
+    width: usize,
+    acc: Value,
+    x: Value,
+    captures: &[Value],
+    fetch: impl Fn(&mut Graph, Value, Value) -> Result<Value>,
+) -> Result<Value> {
+    let acc = fill(graph, acc, &Shape::new(&[width]))?;
+    let counter = graph.constant(counter_dtype(count), 0)?;
+    let captures: Vec<Value> = std::iter::once(x).chain(captures.iter().copied()).collect();
+    let last = region::while_(
+        graph,
+        Some(count as u64),
+        &[counter, acc],
+        &captures,
+        |graph, state, _| graph.less(state[0], count),
+        |graph, state, captures| {
+            let item = fetch(graph, state[0], captures[0])?;
+            let position = graph.remainder(state[0], width)?;
+            let before = element(graph, state[1], &[position])?;
+            let arguments: Vec<Value> = [item, before].iter().chain(&captures[1..]).copied().collect();
+            let after = graph.inline(fun, &arguments)?[0];
+            let after = graph.emit_one(Op::Reshape { shape: Shape::new(&[1]) }, &[after])?;
+            let all =
+                graph.emit_one(Op::PutSlice { starts: Starts::Dynamic }, &[state[1], after, position])?;
+            Ok(vec![graph.add(state[0], 1)?, all])
+        },
+    )?;
+    Ok(last[1])
+}
+
+/// One element as a scalar.
+fn element(graph: &mut Graph, x: Value, starts: &[Value]) -> Result<Value> {
+    let ones: Sizes = SmallVec::from_elem(1, starts.len());
+    let operands: Values = std::iter::once(x).chain(starts.iter().copied()).collect();
+    let op = Op::Slice { starts: Starts::Dynamic, lengths: ones.clone(), strides: ones };
+    let part = graph.emit_one(op, &operands)?;
+    graph.emit_one(Op::Reshape { shape: Shape::scalar() }, &[part])
+}
+
+/// The position along each axis of these sizes of an element with a row-major number.
+fn digits(graph: &mut Graph, number: Value, sizes: &[usize]) -> Result<Vec<Value>> {
+    let dtype = graph.ty(number).dtype;
+    let zero = graph.constant(dtype, 0)?;
+    let mut digits = vec![zero; sizes.len()];
+    let mut rest = number;
+    for (axis, &size) in sizes.iter().enumerate().rev() {
+        if size > 1 {
+            digits[axis] = graph.remainder(rest, size)?;
+            rest = graph.quotient(rest, size)?;
+        }
+    }
+    Ok(digits)
+}
+
+/// The element type of a counter up to `count`.
+fn counter_dtype(count: usize) -> DType {
+    if i32::try_from(count).is_ok() { DType::S32 } else { DType::S64 }
+}
+
+/// Applies a function of scalars to values of `shape` at once; it works element by element, or the shape is a
+/// scalar's.
+fn apply(
+    graph: &mut Graph,
+    fun: &Region,
+    element: Value,
+    acc: Value,
+    captures: &[Value],
+    shape: &Shape,
+) -> Result<Value> {
+    let arguments: Vec<Value> = [element, acc].iter().chain(captures).copied().collect();
+    if shape.rank() == 0 {
+        return Ok(graph.inline(fun, &arguments)?[0]);
+    }
+    let mut values: Vec<Values> = Vec::with_capacity(fun.graph().len());
+    let varied = varied(fun);
+    for (node, &lifted) in fun.graph().nodes().iter().zip(&varied) {
+        let inputs: Values = node.inputs.iter().map(|v| values[v.node as usize][v.output as usize]).collect();
+        values.push(match &node.op {
+            Op::Parameter { index, .. } => SmallVec::from_elem(arguments[*index], 1),
+            // What gives a scalar its shape would take it from all of them.
+            Op::Reshape { .. } | Op::Squeeze { .. } | Op::Broadcast { .. } if lifted => inputs,
+            Op::Clip if lifted => {
+                let dtype = node.outputs[0].dtype;
+                let [x, low, high] = [0, 1, 2].map(|input| region::convert(graph, inputs[input], dtype));
+                let raised = graph.max(x?, low?)?;
+                SmallVec::from_elem(graph.min(raised, high?)?, 1)
+            }
+            op => graph.emit(op.clone(), &inputs)?.into_iter().collect(),
+        });
+    }
+    let result = fun.results()[0];
+    let value = values[result.node as usize][result.output as usize];
+    if graph.ty(value).shape == *shape { Ok(value) } else { fill(graph, value, shape) }
+}
+
+/// For each node of a function, whether it depends on the element or on what was folded so far.
+fn varied(fun: &Region) -> Vec<bool> {
+    let mut varied: Vec<bool> = Vec::with_capacity(fun.graph().len());
+    for node in fun.graph().nodes() {
+        varied.push(if let Op::Parameter { index, .. } = &node.op {
+            *index < fun.parameter_count()
+        } else {
+            node.inputs.iter().any(|input| varied[input.node as usize])
+        });
+    }
+    varied
+}
+
+/// Whether a function makes its result of the element and of what was folded so far by ops that work element by
+/// element, so that it can be applied to many at once. What depends on captures only may be anything.
+fn is_elementwise(fun: &Region) -> bool {
+    let is_mapped = |op: &Op| -> bool {
+        match op {
+            Op::Parameter { .. }
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::AsType { .. }
+            | Op::Bitcast { .. }
+            | Op::Select
+            | Op::Clip
+            | Op::Reshape { .. }
+            | Op::Squeeze { .. }
+            | Op::Broadcast { .. }
+            | Op::StopGrad
+            | Op::Mark { .. }
+            | Op::Block(Block::LogicalNot | Block::Phase) => true,
+            Op::Constant(_)
+            | Op::Literal(_)
+            | Op::Iota { .. }
+            | Op::Eye { .. }
+            | Op::Transpose { .. }
+            | Op::Pad { .. }
+            | Op::Reverse { .. }
+            | Op::Concatenate { .. }
+            | Op::Stack { .. }
+            | Op::Slice { .. }
+            | Op::PutSlice { .. }
+            | Op::Reduce { .. }
+            | Op::ArgReduce { .. }
+            | Op::Gather { .. }
+            | Op::Scatter { .. }
+            | Op::Sort { .. }
+            | Op::Argsort { .. }
+            | Op::Window { .. }
+            | Op::WindowScatter { .. }
+            | Op::Conv(_)
+            | Op::Fft { .. }
+            | Op::Dot { .. }
+            | Op::TriangularSolve { .. }
+            | Op::Fold(_)
+            | Op::WindowFold(_)
+            | Op::Cond(_)
+            | Op::While(_)
+            | Op::CustomGrad(_)
+            | Op::Hook(_)
+            | Op::Block(
+                Block::Logsumexp { .. }
+                | Block::AllClose { .. }
+                | Block::Cumulative { .. }
+                | Block::Take { .. }
+                | Block::TakeAlongAxis { .. }
+                | Block::TopK { .. }
+                | Block::Fft2 { .. }
+                | Block::Rfft { .. }
+                | Block::Irfft { .. }
+                | Block::Cholesky
+                | Block::Solve
+                | Block::Qr { .. }
+                | Block::Lu
+                | Block::Svd { .. }
+                | Block::Eigh { .. }
+                | Block::Determinant,
+            ) => false,
+        }
+    };
+    // A hook shows each scalar by itself, whatever it depends on.
+    let mut nodes = fun.graph().nodes().iter().zip(varied(fun));
+    !fun.has_effects()
+        && nodes.all(|(node, varied)| {
+            let mut types = node.inputs.iter().map(|&input| fun.graph().ty(input)).chain(&node.outputs);
+            !varied || is_mapped(&node.op) && types.all(|ty| ty.shape.rank() == 0)
+        })
+}
+
+/// A function that is one op, and the reductions by that op.
+struct Known {
+    binary: BinaryOp,
+    reduce: ReduceOp,
+    window: WindowOp,
+}
+
+impl Known {
+    /// What a function is: one op of the element and what was folded so far, in either order.
+    fn of(fun: &Region) -> Option<Known> {
+        let result = fun.graph().node(fun.results()[0]);
+        let Op::Binary(binary) = result.op else { return None };
+        let (reduce, window) = match binary {
+            BinaryOp::Add => (ReduceOp::Sum, WindowOp::WindowSum),
+            BinaryOp::Multiply => (ReduceOp::Product, WindowOp::WindowProduct),
+            BinaryOp::Max => (ReduceOp::ReduceMax, WindowOp::WindowMax),
+            BinaryOp::Min => (ReduceOp::ReduceMin, WindowOp::WindowMin),
+            BinaryOp::Subtract
+            | BinaryOp::Divide
+            | BinaryOp::Pow
+            | BinaryOp::Atan2
+            | BinaryOp::Quotient
+            | BinaryOp::Remainder
+            | BinaryOp::BitwiseAnd
+            | BinaryOp::BitwiseOr
+            | BinaryOp::BitwiseXor
+            | BinaryOp::LeftShift
+            | BinaryOp::RightShift
+            | BinaryOp::Equal
+            | BinaryOp::NotEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEqual
+            | BinaryOp::Less
+            | BinaryOp::LessEqual
+            | BinaryOp::LogicalAnd
+            | BinaryOp::LogicalOr
+            | BinaryOp::LogicalXor
+            | BinaryOp::Complex => return None,
+        };
+        let index = |input: usize| {
+            if let Op::Parameter { index, .. } = fun.graph().node(result.inputs[input]).op {
+                Some(index)
+            } else {
+                None
+            }
+        };
+        let both = [index(0)?, index(1)?];
+        let alike = fun.inputs()[0] == fun.inputs()[1];
+        let known = alike && (both == [0, 1] || both == [1, 0]) && !fun.has_effects();
+        known.then_some(Known { binary, reduce, window })
+    }
+}

@@ -1,0 +1,20 @@
+//! Means of windows.
+
+use super::working_dtype;
+use crate::builder::{BuildElementwise, BuildWindow, Builder, WindowOptions};
+use crate::error::Result;
+
+/// See [`BuildWindow::window_mean`].
+///
+/// # Errors
+/// As the method's.
+pub fn window_mean<B: Builder>(b: &mut B, x: &B::V, window: &[i64], options: &WindowOptions) -> Result<B::V> {
+    let ty = b.ty(x);
+    // What is wrong with the window is said in the name of what was called.
+    options.resolve("window_mean", &ty, window)?;
+    let x = b.as_type(x, working_dtype(ty.dtype))?;
+    let sum = b.window_sum(x, window, options)?;
+    let cells: f64 = window.iter().map(|&size| size as f64).product();
+    let mean = b.divide(sum, cells)?;
+    b.as_type(mean, ty.dtype.to_float())
+}
