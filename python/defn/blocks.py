@@ -12,7 +12,30 @@ import functools
 from dataclasses import dataclass, make_dataclass
 from typing import Any
 
-__all__ = ["AllClose", "LogicalNot", "Logsumexp", "Phase"]
+__all__ = [
+    "FFT2",
+    "IFFT2",
+    "IRFFT",
+    "LU",
+    "QR",
+    "RFFT",
+    "SVD",
+    "AllClose",
+    "Cholesky",
+    "CumulativeMax",
+    "CumulativeMin",
+    "CumulativeProduct",
+    "CumulativeSum",
+    "Determinant",
+    "Eigh",
+    "LogicalNot",
+    "Logsumexp",
+    "Phase",
+    "Solve",
+    "Take",
+    "TakeAlongAxis",
+    "TopK",
+]
 
 
 @dataclass(frozen=True)
@@ -40,6 +63,139 @@ class AllClose:
     equal_nan: bool
     rtol: float
     atol: float
+
+
+@dataclass(frozen=True)
+class CumulativeSum:
+    """At each place of an axis, the sum of the elements up to it."""
+
+    axis: int
+    reverse: bool
+
+
+@dataclass(frozen=True)
+class CumulativeProduct:
+    """At each place of an axis, the product of the elements up to it."""
+
+    axis: int
+    reverse: bool
+
+
+@dataclass(frozen=True)
+class CumulativeMax:
+    """At each place of an axis, the greatest of the elements up to it."""
+
+    axis: int
+    reverse: bool
+
+
+@dataclass(frozen=True)
+class CumulativeMin:
+    """At each place of an axis, the least of the elements up to it."""
+
+    axis: int
+    reverse: bool
+
+
+@dataclass(frozen=True)
+class Take:
+    """``x`` at positions along an axis."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class TakeAlongAxis:
+    """``x`` at a position along an axis for each place along the others."""
+
+    axis: int
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The greatest elements along the last axis, descending, and their positions."""
+
+    k: int
+
+
+@dataclass(frozen=True)
+class FFT2:
+    """A Fourier transform along two axes."""
+
+    axes: tuple[int, int]
+    lengths: tuple[int, int]
+    eps: float
+
+
+@dataclass(frozen=True)
+class IFFT2:
+    """The inverse of ``FFT2``."""
+
+    axes: tuple[int, int]
+    lengths: tuple[int, int]
+    eps: float
+
+
+@dataclass(frozen=True)
+class RFFT:
+    """The half of a real tensor's Fourier transform that determines it."""
+
+    axis: int
+    length: int
+    eps: float
+
+
+@dataclass(frozen=True)
+class IRFFT:
+    """The inverse of ``RFFT``."""
+
+    axis: int
+    length: int
+    eps: float
+
+
+@dataclass(frozen=True)
+class Cholesky:
+    """The lower factor of a positive definite matrix; NaN for any other."""
+
+
+@dataclass(frozen=True)
+class Solve:
+    """The ``x`` of ``a x = b``."""
+
+
+@dataclass(frozen=True)
+class QR:
+    """An orthogonal factor, and an upper triangular one."""
+
+    mode: str
+    eps: float
+
+
+@dataclass(frozen=True)
+class LU:
+    """A permutation, a lower triangular factor of ones on the diagonal, and an upper one."""
+
+
+@dataclass(frozen=True)
+class SVD:
+    """Singular vectors, singular values descending, and the adjoint of more vectors."""
+
+    max_iter: int
+    full_matrices: bool
+
+
+@dataclass(frozen=True)
+class Eigh:
+    """Eigenvalues, the greatest in size first, and eigenvectors in columns."""
+
+    max_iter: int
+    eps: float
+
+
+@dataclass(frozen=True)
+class Determinant:
+    """The determinant."""
 
 
 @functools.cache

@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from defn.backends.base import Backend
 
-__all__ = ["Backend"]
+if TYPE_CHECKING:
+    from defn.backends.numpy import NumPyBackend
+
+__all__ = ["Backend", "NumPyBackend"]
+
+
+def __getattr__(name: str) -> object:
+    """Load the NumPy backend when it is asked for, and keep it out of the package's import."""
+    if name == "NumPyBackend":
+        from defn.backends.numpy import NumPyBackend
+
+        return NumPyBackend
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

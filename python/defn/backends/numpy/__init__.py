@@ -1,0 +1,29 @@
+"""A backend on NumPy: plain, slow, right. Other backends are tested against it."""
+
+from __future__ import annotations
+
+from defn.backends.base import Backend
+from defn.backends.numpy.blocks import Blocks
+from defn.backends.numpy.create import Create
+from defn.backends.numpy.elementwise import Elementwise
+from defn.backends.numpy.index import Index
+from defn.backends.numpy.linalg import Linalg
+from defn.backends.numpy.reduce import Reduce
+from defn.backends.numpy.shape import Shape
+from defn.backends.numpy.window import Window
+
+__all__ = ["NumPyBackend"]
+
+
+class NumPyBackend(Create, Elementwise, Shape, Index, Reduce, Window, Linalg, Blocks, Backend):
+    """Tensors as NumPy arrays, and every operation in plain NumPy.
+
+    It has every callback, in every dtype, and computes in float64 and 64-bit integers before it
+    rounds or wraps: it is what to compare with, not what to be fast with. ``x.data`` is the array.
+
+    Raises: ``OptionError`` for any option: it takes none.
+
+    >>> x = dn.tensor([1.0, 2.0], backend=dn.backends.NumPyBackend())
+    >>> (x + 1.0).data
+    array([2., 3.], dtype=float32)
+    """

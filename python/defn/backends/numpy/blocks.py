@@ -1,0 +1,196 @@
+"""Composites that NumPy has, or that are simpler here than by their defaults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from defn.backends.numpy.index import in_order
+from defn.backends.numpy.linalg import substituted
+from defn.backends.numpy.values import quiet, store, wide, widen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from defn._core import Tensor
+
+__all__ = ["Blocks"]
+
+
+def _logical_not(tag: Any, out: Tensor, x: Tensor) -> Any:
+    return store(widen(x) == 0, out)
+
+
+def _phase(tag: Any, out: Tensor, x: Tensor) -> Any:
+    z = widen(x)
+    if z.dtype.kind != "c":
+        z = wide(x, out.dtype)
+    return store(np.arctan2(np.imag(z), np.real(z)), out)
+
+
+def _logsumexp(tag: Any, out: Tensor, x: Tensor) -> Any:
+    values = wide(x, out.dtype)
+    greatest = values.real.max(tag.axes, keepdims=True) if tag.axes else values.real
+    shift = np.where(np.isfinite(greatest), greatest, 0)
+    total = np.exp(values - shift).sum(tag.axes, keepdims=True)
+    return store(np.log(total) + shift, out)
+
+
+def _all_close(tag: Any, out: Tensor, a: Tensor, b: Tensor) -> Any:
+    left, right = (
+        x.astype(np.float64) if x.dtype.kind in "iu" else x for x in (widen(a), widen(b))
+    )
+    return store(np.allclose(left, right, tag.rtol, tag.atol, tag.equal_nan), out)
+
+
+def _cumulative(function: np.ufunc) -> Callable[..., Any]:
+    def scan(tag: Any, out: Tensor, x: Tensor) -> Any:
+        values = wide(x, out.dtype)
+        if tag.reverse:
+            return store(
+                np.flip(function.accumulate(np.flip(values, tag.axis), tag.axis), tag.axis), out
+            )
+        return store(function.accumulate(values, tag.axis), out)
+
+    return scan
+
+
+def _clamped(indices: Tensor, size: int) -> Any:
+    return np.clip(np.minimum(widen(indices), 2**62).astype(np.int64), 0, size - 1)
+
+
+def _take(tag: Any, out: Tensor, x: Tensor, indices: Tensor) -> Any:
+    return np.take(x.data, _clamped(indices, x.shape[tag.axis]), tag.axis)
+
+
+def _take_along_axis(tag: Any, out: Tensor, x: Tensor, indices: Tensor) -> Any:
+    return np.take_along_axis(x.data, _clamped(indices, x.shape[tag.axis]), tag.axis)
+
+
+def _top_k(tag: Any, out: tuple[Tensor, Tensor], x: Tensor) -> Any:
+    order = in_order(widen(x), x.rank - 1, "desc")[..., : tag.k]
+    values = np.take_along_axis(x.data, order, x.rank - 1)
+    return values, store(order, out[1])
+
+
+def _transform(function: Any) -> Callable[..., Any]:
+    """A transform along two axes."""
+
+    def transform(tag: Any, out: Tensor, x: Tensor) -> Any:
+        return store(function(wide(x, out.dtype), tag.lengths, tag.axes), out)
+
+    return transform
+
+
+def _rfft(tag: Any, out: Tensor, x: Tensor) -> Any:
+    return store(np.fft.rfft(widen(x), tag.length, tag.axis), out)
+
+
+def _irfft(tag: Any, out: Tensor, x: Tensor) -> Any:
+    return store(np.fft.irfft(widen(x), tag.length, tag.axis), out)
+
+
+def _cholesky(tag: Any, out: Tensor, x: Tensor) -> Any:
+    matrices = wide(x, out.dtype)
+    result = np.full_like(matrices, np.nan)
+    for place in np.ndindex(matrices.shape[:-2]):
+        try:
+            result[place] = np.linalg.cholesky(matrices[place])
+        except np.linalg.LinAlgError:
+            # What is not positive definite has no factor: it stays NaN, in the lower triangle.
+            result[place] = np.tril(result[place])
+    return store(result, out)
+
+
+def _decomposed(matrices: Any) -> tuple[Any, Any, Any]:
+    """P, L, U of ``a = P L U``: Gaussian elimination, the pivot being the first of the largest."""
+    u = matrices.copy()
+    size = u.shape[-1]
+    p, lower = np.zeros(u.shape), np.zeros_like(u)
+    for place in np.ndindex(u.shape[:-2]):
+        a, rows, left = u[place], np.arange(size), lower[place]
+        for column in range(size):
+            pivot = column + int(np.argmax(np.abs(a[column:, column])))
+            for array in (a, left, rows):
+                array[[column, pivot]] = array[[pivot, column]]
+            left[column, column] = 1
+            if a[column, column] != 0:
+                left[column + 1 :, column] = a[column + 1 :, column] / a[column, column]
+            a[column + 1 :] -= np.outer(left[column + 1 :, column], a[column])
+            a[column + 1 :, column] = 0
+        p[(*place, rows, np.arange(size))] = 1
+    return p, lower, u
+
+
+def _lu(tag: Any, out: tuple[Tensor, ...], x: Tensor) -> Any:
+    factors = _decomposed(wide(x, out[1].dtype))
+    return tuple(store(factor, one) for factor, one in zip(factors, out, strict=True))
+
+
+def _solve(tag: Any, out: Tensor, a: Tensor, b: Tensor) -> Any:
+    p, lower, upper = _decomposed(wide(a, out.dtype))
+    right = wide(b, out.dtype)
+    right = right[..., None] if b.rank < a.rank else right
+    middle = substituted(lower, np.swapaxes(p, -1, -2) @ right, lower=True)
+    return store(substituted(upper, middle, lower=False), out)
+
+
+def _determinant(tag: Any, out: Tensor, x: Tensor) -> Any:
+    return store(np.linalg.det(wide(x, out.dtype)), out)
+
+
+def _qr(tag: Any, out: tuple[Tensor, Tensor], x: Tensor) -> Any:
+    q, r = np.linalg.qr(wide(x, out[0].dtype), tag.mode)
+    return store(q, out[0]), store(r, out[1])
+
+
+def _svd(tag: Any, out: tuple[Tensor, ...], x: Tensor) -> Any:
+    factors = np.linalg.svd(wide(x, out[0].dtype), full_matrices=tag.full_matrices)
+    return tuple(store(factor, one) for factor, one in zip(factors, out, strict=True))
+
+
+def _eigh(tag: Any, out: tuple[Tensor, Tensor], x: Tensor) -> Any:
+    """Values by their size, the greatest first."""
+    values, vectors = np.linalg.eigh(wide(x, out[1].dtype))
+    order = np.argsort(-np.abs(values), -1, kind="stable")
+    values = np.take_along_axis(values, order, -1)
+    vectors = np.take_along_axis(vectors, order[..., None, :], -1)
+    return store(values, out[0]), store(vectors, out[1])
+
+
+NATIVE: dict[str, Callable[..., Any]] = {
+    "LogicalNot": _logical_not,
+    "Phase": _phase,
+    "Logsumexp": _logsumexp,
+    "AllClose": _all_close,
+    "CumulativeSum": _cumulative(np.add),
+    "CumulativeProduct": _cumulative(np.multiply),
+    "CumulativeMax": _cumulative(np.maximum),
+    "CumulativeMin": _cumulative(np.minimum),
+    "Take": _take,
+    "TakeAlongAxis": _take_along_axis,
+    "TopK": _top_k,
+    "FFT2": _transform(np.fft.fft2),
+    "IFFT2": _transform(np.fft.ifft2),
+    "RFFT": _rfft,
+    "IRFFT": _irfft,
+    "Cholesky": _cholesky,
+    "Solve": _solve,
+    "QR": _qr,
+    "LU": _lu,
+    "SVD": _svd,
+    "Eigh": _eigh,
+    "Determinant": _determinant,
+}
+"""What computes a block, by the class of its tag."""
+
+
+class Blocks:
+    """Composites; those that are not listed run by their defaults."""
+
+    @quiet
+    def block(self, tag: Any, out: Any, args: list[Tensor], fun: Callable[..., Any]) -> Any:
+        """A composite, by NumPy."""
+        native = NATIVE.get(type(tag).__name__)
+        return fun(tag, *args) if native is None else native(tag, out, *args)

@@ -1,0 +1,83 @@
+"""Callbacks that look elements up, or put them in order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from defn.backends.numpy.values import quiet, store, wide, widen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from defn._core import Tensor
+
+__all__ = ["Index", "in_order", "looked_up"]
+
+
+def in_order(x: Any, axis: int, direction: str) -> Any:
+    """Where the elements in order come from: stable, NaN greatest."""
+    if direction == "asc":
+        return np.argsort(x, axis, kind="stable")
+    last = x.shape[axis] - 1
+    return np.flip(last - np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+
+
+def looked_up(x: Any, indices: Any, axes: Sequence[int]) -> Any:
+    """Windows at the places that the last axis of ``indices`` holds, clamped into range."""
+    front = np.moveaxis(x, axes, range(len(axes)))
+    places = [np.clip(indices[..., at], 0, x.shape[axis] - 1) for at, axis in enumerate(axes)]
+    return front[tuple(places)]
+
+
+class Index:
+    """Elements by their places."""
+
+    def gather(self, out: Tensor, x: Tensor, indices: Tensor, *, axes: Sequence[int]) -> Any:
+        """Windows of ``x`` at places."""
+        return looked_up(x.data, _places(indices), axes).reshape(out.shape)
+
+    def indexed_add(
+        self, out: Tensor, x: Tensor, indices: Tensor, updates: Tensor, *, axes: Sequence[int]
+    ) -> Any:
+        """``x`` with updates added at places."""
+        return self._scatter(np.add, out, x, indices, updates, axes)
+
+    def indexed_put(
+        self, out: Tensor, x: Tensor, indices: Tensor, updates: Tensor, *, axes: Sequence[int]
+    ) -> Any:
+        """``x`` with updates put at places, one after the other."""
+        return self._scatter(lambda _, update: update, out, x, indices, updates, axes)
+
+    @quiet
+    def _scatter(
+        self,
+        function: Any,
+        out: Tensor,
+        x: Tensor,
+        indices: Tensor,
+        updates: Tensor,
+        axes: Sequence[int],
+    ) -> Any:
+        result = wide(x, out.dtype)
+        front = np.moveaxis(result, axes, range(len(axes)))
+        for place, update in zip(_places(indices), wide(updates, out.dtype), strict=True):
+            if all(0 <= at < size for at, size in zip(place, front.shape, strict=False)):
+                window = (*place, *(slice(0, size) for size in update.shape))
+                front[window] = function(front[window], update)
+        return store(result, out)
+
+    def sort(self, out: Tensor, x: Tensor, *, axis: int, direction: str) -> Any:
+        """``x`` in order along an axis."""
+        order = in_order(widen(x), axis, direction)
+        return np.take_along_axis(x.data, order, axis)
+
+    def argsort(self, out: Tensor, x: Tensor, *, axis: int, direction: str) -> Any:
+        """Where the elements of ``sort`` come from."""
+        return store(in_order(widen(x), axis, direction), out)
+
+
+def _places(indices: Tensor) -> Any:
+    """Indices as signed integers; what does not fit is out of any range."""
+    return np.minimum(widen(indices), 2**62).astype(np.int64)
