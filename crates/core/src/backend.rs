@@ -118,6 +118,21 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// What can only be known from the elements, and memory.
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers>;
 
+    /// Runs one op as [`Backend::run`] does, where a compiled program asks for no checks: a position out of range is
+    /// no error, but a read is moved to the nearest element and a write is dropped. A backend that does the same
+    /// in both cases need not say so.
+    ///
+    /// # Errors
+    /// As [`Backend::run`], but for positions.
+    fn run_unchecked(
+        &self,
+        op: &Op,
+        operands: SmallVec<[Operand; 3]>,
+        outputs: &[TensorType],
+    ) -> Result<Buffers> {
+        self.run(op, operands, outputs)
+    }
+
     /// Whether the backend runs a block natively rather than by its default graph.
     fn has_native(&self, block: &Block) -> bool;
 

@@ -269,6 +269,20 @@ pub enum ErrorKind {
     #[error("{op}: shapes {left} and {right} must be equal")]
     ShapesDiffer { op: &'static str, left: TensorType, right: TensorType },
 
+    // positions held in a tensor
+    #[error("{op}: the indices are {got}, integers are required; convert them with as_type")]
+    IndicesDType { op: &'static str, got: TensorType },
+    #[error("{op}: the indices are {got}, {required}")]
+    Indices { op: &'static str, got: TensorType, required: String },
+    #[error("{op}: the updates are {got}, {required}")]
+    Updates { op: &'static str, got: TensorType, required: String },
+    #[error("{op}: index {index} on axis {axis} of {got}, it must be in 0..{}", got.shape.sizes().get(*axis).copied().unwrap_or(0))]
+    IndexRange { op: &'static str, index: i128, axis: usize, got: TensorType },
+    #[error(
+        "{op}: axis {axis} of {got} has no element to take, the indices are {indices}; indices without elements are required"
+    )]
+    NothingToTake { op: &'static str, got: TensorType, axis: usize, indices: TensorType },
+
     // options
     #[error("{op}: {option} is {given}, it must be {required}")]
     OptionValue { op: &'static str, option: &'static str, given: String, required: String },
@@ -369,7 +383,8 @@ impl ErrorKind {
             | ConstantDType { .. }
             | RandomKey { .. }
             | RandomSeed { .. }
-            | ParameterDType { .. } => ErrorClass::DType,
+            | ParameterDType { .. }
+            | IndicesDType { .. } => ErrorClass::DType,
             NegativeExponent { .. }
             | DivisionByZero { .. }
             | NegativeShift { .. }
@@ -404,9 +419,12 @@ impl ErrorKind {
             | DiagonalLength { .. }
             | ShapesDiffer { .. }
             | SampleShape { .. }
+            | Indices { .. }
+            | Updates { .. }
             | Predicate { .. }
             | ArgumentType { .. }
             | ArgumentCount { .. } => ErrorClass::Shape,
+            IndexRange { .. } | NothingToTake { .. } => ErrorClass::Bounds,
             NamesLength { .. }
             | NamesConflict { .. }
             | NamesRepeated { .. }

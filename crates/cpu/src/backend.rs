@@ -1,5 +1,7 @@
 //! The backend: one op at a time, on buffers.
 
+mod index;
+mod order;
 mod structural;
 
 use std::any::Any;
@@ -28,28 +30,19 @@ pub fn cpu_backend() -> Arc<dyn Backend> {
     BACKEND.get_or_init(|| Arc::new(CpuBackend(()))).clone()
 }
 
-impl Backend for CpuBackend {
-    fn name(&self) -> &str {
-        "cpu"
-    }
-
-    fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
-        let adopted = buffer(adopt(bytes, ty.byte_size(), element_align(ty))?);
-        if ty.dtype.bits() >= 8 {
-            return Ok(adopted);
-        }
-        // Kernels count on the unused bits of a byte to extend the element; bytes from outside may hold any.
-        let whole = if ty.dtype.kind() == Kind::Signed { DType::S8 } else { DType::U8 };
-        let operand = Operand { ty: ty.with_dtype(whole)?, buffer: adopted };
-        let op = Op::AsType { dtype: ty.dtype };
-        Ok(self.run(&op, smallvec![operand], std::slice::from_ref(ty))?.remove(0))
-    }
-
-    fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
+impl CpuBackend {
+    /// Runs one op. Positions out of range are an error where they are `checked`.
+    fn dispatch(
+        &self,
+        op: &Op,
+        operands: SmallVec<[Operand; 3]>,
+        outputs: &[TensorType],
+        checked: bool,
+    ) -> Result<Buffers> {
         let types = operands.iter().map(|operand| &operand.ty).chain(outputs);
         let par =
             if types.map(TensorType::byte_size).sum::<usize>() <= SMALL { Par::Serial } else { Par::Pool };
-        let run = Run { op: form::name(op), par, operands, outputs };
+        let run = Run { op: form::name(op), par, checked, operands, outputs };
         match op {
             // create
             Op::Constant(scalar) => run.fresh(|_, out, par| create::constant(*scalar, out, par)),
@@ -96,10 +89,12 @@ impl Backend for CpuBackend {
             Op::Dot { contract_a, batch_a, contract_b, .. } => run.dot(contract_a, contract_b, batch_a.len()),
 
             // index
-            Op::Gather { .. } | Op::Scatter { .. } => todo!(),
+            Op::Gather { axes } => run.read(axes),
+            Op::Scatter { op, axes } => run.scatter(*op, axes),
 
             // order
-            Op::Sort { .. } | Op::Argsort { .. } => todo!(),
+            Op::Sort { axis, direction } => run.sort(*axis, *direction),
+            Op::Argsort { axis, direction, .. } => run.argsort(*axis, *direction),
 
             // window
             Op::Window { .. } | Op::WindowScatter { .. } | Op::Conv(_) => todo!(),
@@ -135,8 +130,41 @@ impl Backend for CpuBackend {
                     Ok(())
                 })
             }
+            Op::Block(Block::Take { axis }) => run.take_at(*axis),
+            Op::Block(Block::TakeAlongAxis { axis }) => run.take_along_axis(*axis),
             Op::Block(_) => run.refuse("it has no native form of it"),
         }
+    }
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &str {
+        "cpu"
+    }
+
+    fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
+        let adopted = buffer(adopt(bytes, ty.byte_size(), element_align(ty))?);
+        if ty.dtype.bits() >= 8 {
+            return Ok(adopted);
+        }
+        // Kernels count on the unused bits of a byte to extend the element; bytes from outside may hold any.
+        let whole = if ty.dtype.kind() == Kind::Signed { DType::S8 } else { DType::U8 };
+        let operand = Operand { ty: ty.with_dtype(whole)?, buffer: adopted };
+        let op = Op::AsType { dtype: ty.dtype };
+        Ok(self.run(&op, smallvec![operand], std::slice::from_ref(ty))?.remove(0))
+    }
+
+    fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
+        self.dispatch(op, operands, outputs, true)
+    }
+
+    fn run_unchecked(
+        &self,
+        op: &Op,
+        operands: SmallVec<[Operand; 3]>,
+        outputs: &[TensorType],
+    ) -> Result<Buffers> {
+        self.dispatch(op, operands, outputs, false)
     }
 
     fn has_native(&self, block: &Block) -> bool {
@@ -146,8 +174,6 @@ impl Backend for CpuBackend {
             | Block::Logsumexp { .. }
             | Block::AllClose { .. }
             | Block::Cumulative { .. }
-            | Block::Take { .. }
-            | Block::TakeAlongAxis { .. }
             | Block::TopK { .. }
             | Block::Fft2 { .. }
             | Block::Rfft { .. }
@@ -159,7 +185,9 @@ impl Backend for CpuBackend {
             | Block::Svd { .. }
             | Block::Eigh { .. }
             | Block::Determinant => false,
-            Block::Threefry | Block::RandomBits { .. } => true,
+            Block::Threefry | Block::RandomBits { .. } | Block::Take { .. } | Block::TakeAlongAxis { .. } => {
+                true
+            }
             // Floats of 8 and 16 bits are rare; their default is exact too.
             Block::RandomUniform { dtype, .. } => dtype.bits() >= 32,
         }
@@ -186,6 +214,7 @@ pub(crate) type Views<'a> = SmallVec<[View<'a>; 3]>;
 struct Run<'a> {
     op: &'static str,
     par: Par,
+    checked: bool,
     operands: SmallVec<[Operand; 3]>,
     outputs: &'a [TensorType],
 }

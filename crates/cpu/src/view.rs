@@ -44,6 +44,12 @@ impl<'a> View<'a> {
         self.ty
     }
 
+    /// The same elements as those of another type, of the same width and as many.
+    pub(crate) fn with_type(self, ty: &'a TensorType) -> View<'a> {
+        assert_eq!((ty.size(), ty.dtype), (self.ty.size(), self.ty.dtype), "{} seen as {ty}", self.ty);
+        View { ty, ..self }
+    }
+
     /// Whether the result is written over this operand: then only [`View::start`] may be used.
     pub(crate) fn is_aliased(&self) -> bool {
         self.aliased
@@ -103,6 +109,12 @@ impl<'a> ViewMut<'a> {
     /// Element type and shape.
     pub(crate) fn ty(&self) -> &'a TensorType {
         self.ty
+    }
+
+    /// The same memory for elements of another type, of the same width and as many.
+    pub(crate) fn with_type<'b>(&'b mut self, ty: &'b TensorType) -> ViewMut<'b> {
+        assert_eq!((ty.size(), ty.dtype), (self.ty.size(), self.ty.dtype), "{} seen as {ty}", self.ty);
+        ViewMut { ty, start: self.start, bytes: PhantomData }
     }
 
     /// All elements, not yet initialised. Not for results that alias an operand.

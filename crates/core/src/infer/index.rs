@@ -1,15 +1,60 @@
 //! Types of reads and writes at positions held in a tensor.
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::op::ScatterOp;
-use crate::shape::{Axis, TensorType};
+use crate::shape::{Axis, Shape, TensorType};
 
 /// The leading axes of the indices, then the axes of `x` that no entry of a position is along.
 pub(super) fn gather(x: &TensorType, indices: &TensorType, axes: &[Axis]) -> Result<TensorType> {
-    todo!("{x} {indices} {axes:?}")
+    let entries = entries("gather", indices)?;
+    if entries != axes.len() {
+        let required =
+            format!("the size of their last axis must be the number of axes, which is {}", axes.len());
+        return Err(ErrorKind::Indices { op: "gather", got: indices.clone(), required }.into());
+    }
+    let places = &indices.shape.sizes()[..indices.shape.rank() - 1];
+    let rest = x.shape.axes().filter(|axis| !axes.contains(axis)).map(|axis| x.shape[axis]);
+    let sizes: Vec<usize> = places.iter().copied().chain(rest).collect();
+    let ty = TensorType::new(x.dtype, Shape::new(&sizes))?;
+    if let Some(axis) = axes.iter().find(|&&axis| x.shape[axis] == 0)
+        && ty.size() > 0
+    {
+        return Err(nothing("gather", x, *axis, indices));
+    }
+    Ok(ty)
 }
 
-/// The shape of `x` in the merged dtype.
+/// The error for a read along an axis without elements, which no index makes right.
+pub(crate) fn nothing(
+    op: &'static str,
+    x: &TensorType,
+    axis: Axis,
+    indices: &TensorType,
+) -> crate::error::Error {
+    ErrorKind::NothingToTake { op, got: x.clone(), axis: axis.index(), indices: indices.clone() }.into()
+}
+
+/// How many entries a position has: the size of the indices' last axis.
+fn entries(op: &'static str, indices: &TensorType) -> Result<usize> {
+    require_integers(op, indices)?;
+    let Some(&entries) = indices.shape.sizes().last() else {
+        let required =
+            "at least one axis is required, whose elements are the entries of a position".to_owned();
+        return Err(ErrorKind::Indices { op, got: indices.clone(), required }.into());
+    };
+    Ok(entries)
+}
+
+/// Indices are integers.
+pub(crate) fn require_integers(op: &'static str, indices: &TensorType) -> Result<()> {
+    if indices.dtype.is_integer() {
+        return Ok(());
+    }
+    Err(ErrorKind::IndicesDType { op, got: indices.clone() }.into())
+}
+
+/// The shape of `x` in the merged dtype. There is one update for each row of the indices, no larger than the
+/// axes of `x` that no entry is along.
 pub(super) fn scatter(
     op: ScatterOp,
     x: &TensorType,
@@ -17,5 +62,32 @@ pub(super) fn scatter(
     updates: &TensorType,
     axes: &[Axis],
 ) -> Result<TensorType> {
-    todo!("{op:?} {x} {indices} {updates} {axes:?}")
+    let op = op.name();
+    let entries = entries(op, indices)?;
+    let refuse = |required: String| Err(ErrorKind::Indices { op, got: indices.clone(), required }.into());
+    let &[count, _] = indices.shape.sizes() else {
+        return refuse("one axis, for a single element, or two are required".to_owned());
+    };
+    if entries != axes.len() {
+        return refuse(format!(
+            "the size of their last axis must be the number of axes, which is {}",
+            axes.len()
+        ));
+    }
+    let rest: Vec<usize> =
+        x.shape.axes().filter(|axis| !axes.contains(axis)).map(|axis| x.shape[axis]).collect();
+    let fits = match updates.shape.sizes() {
+        [updates, own @ ..] => {
+            *updates == count
+                && own.len() == rest.len()
+                && own.iter().zip(&rest).all(|(own, whole)| own <= whole)
+        }
+        [] => false,
+    };
+    if !fits {
+        let most: Vec<String> = rest.iter().map(|size| format!(", at most {size}")).collect();
+        let required = format!("sizes [{count}{}] are required to update {x} at {indices}", most.concat());
+        return Err(ErrorKind::Updates { op, got: updates.clone(), required }.into());
+    }
+    TensorType::new(x.dtype.merge(updates.dtype), x.shape.clone())
 }

@@ -4,11 +4,11 @@ mod control;
 mod create;
 mod elementwise;
 mod fourier;
-mod index;
+pub(crate) mod index;
 mod linalg;
 mod order;
 mod random;
-mod reduce;
+pub(crate) mod reduce;
 mod shape;
 mod window;
 

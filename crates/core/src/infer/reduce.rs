@@ -50,7 +50,8 @@ pub(super) fn arg_reduce(
     }
 }
 
-fn require_real(op: &'static str, x: &TensorType) -> Result<()> {
+/// Elements that are compared have an order.
+pub(crate) fn require_real(op: &'static str, x: &TensorType) -> Result<()> {
     if Domain::Real.has(x.dtype) {
         return Ok(());
     }

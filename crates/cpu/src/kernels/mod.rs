@@ -5,9 +5,11 @@ mod complex;
 pub(crate) mod create;
 mod element;
 pub(crate) mod elementwise;
+pub(crate) mod index;
 mod lanes;
 pub(crate) mod linalg;
 mod math;
+pub(crate) mod order;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod shape;
@@ -91,6 +93,51 @@ macro_rules! with_compute {
     };
 }
 pub(crate) use with_compute;
+
+/// Runs the body with `$I` standing for the type in which integers of a dtype are computed.
+macro_rules! with_integer {
+    ($dtype:expr, $I:ident => $body:expr) => {{
+        use ::defn_core::DType::*;
+        match $dtype {
+            U2 | U4 | U8 => {
+                type $I = u8;
+                $body
+            }
+            U16 => {
+                type $I = u16;
+                $body
+            }
+            U32 => {
+                type $I = u32;
+                $body
+            }
+            U64 => {
+                type $I = u64;
+                $body
+            }
+            S2 | S4 | S8 => {
+                type $I = i8;
+                $body
+            }
+            S16 => {
+                type $I = i16;
+                $body
+            }
+            S32 => {
+                type $I = i32;
+                $body
+            }
+            S64 => {
+                type $I = i64;
+                $body
+            }
+            other @ (F8E5M2 | F8E4M3FN | F16 | BF16 | F32 | F64 | C64 | C128) => {
+                unreachable!("{other} is no integer")
+            }
+        }
+    }};
+}
+pub(crate) use with_integer;
 
 /// Runs the body with `$T` standing for a plain type as wide as the elements of a dtype, to move them.
 macro_rules! with_width {

@@ -27,6 +27,11 @@ impl Array {
         let ty = TensorType::new(dtype, Shape::new(sizes)).unwrap();
         let bytes: Vec<u8> =
             numbers.into_iter().flat_map(|number| Scalar::new(dtype, number).unwrap().to_bytes()).collect();
+        Array::of_bytes(ty, &bytes)
+    }
+
+    /// Elements as they lie in memory.
+    pub(crate) fn of_bytes(ty: TensorType, bytes: &[u8]) -> Array {
         assert_eq!(bytes.len(), ty.byte_size());
         let mut array = Array::unwritten(ty);
         // SAFETY: the words have room for the bytes.

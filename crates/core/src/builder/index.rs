@@ -1,0 +1,174 @@
+//! Reads and writes at positions held in a tensor.
+
+use super::{Arg, BuildShape, Builder};
+use crate::error::{ErrorKind, Result};
+use crate::infer;
+use crate::op::{Block, Op, ScatterOp};
+use crate::shape::{Axes, AxisList, AxisRef, TensorType};
+
+/// Reads and writes at positions held in a tensor of integers.
+///
+/// A position out of range is an error where an op runs at once on the host. In a compiled program a read is
+/// moved to the nearest element, and a write is dropped.
+pub trait BuildIndex: Builder + Sized {
+    /// `x` at positions: the last axis of `indices` holds one entry for each of `axes`, the first ones where none
+    /// are given. The result has the other axes of `indices`, then the axes of `x` that no entry is along; no
+    /// names.
+    ///
+    /// ```
+    /// use defn_core::builder::{BuildCreate, BuildIndex, Builder};
+    /// use defn_core::graph::Graph;
+    /// use defn_core::{Axes, DType, Shape};
+    /// let mut graph = Graph::new();
+    /// let x = graph.iota(Shape::new(&[4, 3]), DType::F32, None)?;
+    /// let rows = graph.iota(Shape::new(&[2, 1]), DType::S32, None)?;
+    /// let y = graph.gather(x, rows, Axes::All)?;
+    /// assert_eq!(Builder::ty(&graph, &y).to_string(), "f32[2][3]");
+    /// # Ok::<(), defn_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Indices that are no integers or a scalar, a last axis longer than `x` has axes, axes that do not ascend or
+    /// are not as many as the last axis has entries, and an axis without elements to read.
+    fn gather(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        indices: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+    ) -> Result<Self::V> {
+        let (x, indices) = (self.operand(x)?, self.operand(indices)?);
+        let axes = entry_axes("gather", &self.ty(&x), &self.ty(&indices), &axes.into())?;
+        self.emit_one(Op::Gather { axes }, &[x, indices])
+    }
+
+    /// `x` at positions along an axis, which gives way to the axes of `indices`, names included. The axis keeps its
+    /// name, merged, where `indices` has one axis.
+    ///
+    /// # Errors
+    /// Indices that are no integers, an axis that `x` does not have or that has no elements to read, and names that
+    /// differ.
+    fn take(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        indices: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+    ) -> Result<Self::V> {
+        let (x, indices) = (self.operand(x)?, self.operand(indices)?);
+        let axis = self.ty(&x).shape.resolve("take", &axis.into())?;
+        self.emit_one(Op::Block(Block::Take { axis }), &[x, indices])
+    }
+
+    /// `x` at a position along an axis for each place along the others. `indices` has the sizes of `x` but on that
+    /// axis; the result has its sizes and the names of `x`.
+    ///
+    /// # Errors
+    /// Indices that are no integers or differ in another axis, an axis that `x` does not have or that has no
+    /// elements to read.
+    fn take_along_axis(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        indices: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+    ) -> Result<Self::V> {
+        let (x, indices) = (self.operand(x)?, self.operand(indices)?);
+        let axis = self.ty(&x).shape.resolve("take_along_axis", &axis.into())?;
+        self.emit_one(Op::Block(Block::TakeAlongAxis { axis }), &[x, indices])
+    }
+
+    /// `x` with updates added at the positions that the rows of `indices` hold, one entry for each of `axes`, the
+    /// first ones where none are given. Updates of one element add up. An update may be smaller than the axes of `x`
+    /// that no entry is along: it then adds to the first elements there.
+    ///
+    /// A vector of one entry for each axis of `x` and a scalar update are a single position.
+    ///
+    /// # Errors
+    /// Indices that are no integers or have more than two axes, another number of updates than rows, updates of
+    /// other axes than `x` leaves or larger ones, and axes that do not ascend or are not as many as entries.
+    fn indexed_add(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        indices: impl Into<Arg<Self::V>>,
+        updates: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+    ) -> Result<Self::V> {
+        scatter(self, ScatterOp::IndexedAdd, x.into(), indices.into(), updates.into(), &axes.into())
+    }
+
+    /// `x` with updates in place of the elements at positions, as [`BuildIndex::indexed_add`] has them. Of several
+    /// updates of one element the last stays.
+    ///
+    /// # Errors
+    /// As [`BuildIndex::indexed_add`].
+    fn indexed_put(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        indices: impl Into<Arg<Self::V>>,
+        updates: impl Into<Arg<Self::V>>,
+        axes: impl Into<Axes>,
+    ) -> Result<Self::V> {
+        scatter(self, ScatterOp::IndexedPut, x.into(), indices.into(), updates.into(), &axes.into())
+    }
+}
+
+impl<B: Builder> BuildIndex for B {}
+
+fn scatter<B: Builder>(
+    b: &mut B,
+    op: ScatterOp,
+    x: Arg<B::V>,
+    indices: Arg<B::V>,
+    updates: Arg<B::V>,
+    axes: &Axes,
+) -> Result<B::V> {
+    let (x, mut indices, mut updates) = (b.operand(x)?, b.operand(indices)?, b.operand(updates)?);
+    let target = b.ty(&x);
+    let got = b.ty(&indices);
+    if let &[entries] = got.shape.sizes() {
+        infer::index::require_integers(op.name(), &got)?;
+        if entries != target.shape.rank() {
+            let rank = target.shape.rank();
+            let required = format!("a single position in {target} has {rank} entries");
+            return Err(ErrorKind::Indices { op: op.name(), got, required }.into());
+        }
+        let update = b.ty(&updates);
+        if update.shape.rank() != 0 {
+            let required = "a single position takes a scalar".to_owned();
+            return Err(ErrorKind::Updates { op: op.name(), got: update, required }.into());
+        }
+        indices = b.reshape(indices, [1, entries], None)?;
+        updates = b.reshape(updates, [1usize], None)?;
+    }
+    let axes = entry_axes(op.name(), &target, &b.ty(&indices), axes)?;
+    b.emit_one(Op::Scatter { op, axes }, &[x, indices, updates])
+}
+
+/// The axes that the entries of positions are along. Whether the indices have a shape of their own right is for
+/// `infer`.
+fn entry_axes(op: &'static str, x: &TensorType, indices: &TensorType, axes: &Axes) -> Result<AxisList> {
+    let entries = indices.shape.sizes().last().copied().unwrap_or(0);
+    match axes {
+        Axes::All => {
+            if entries > x.shape.rank() {
+                infer::index::require_integers(op, indices)?;
+                let required = format!("positions in {x} have at most {} entries", x.shape.rank());
+                return Err(ErrorKind::Indices { op, got: indices.clone(), required }.into());
+            }
+            Ok(x.shape.axes().take(entries).collect())
+        }
+        Axes::List(list) => {
+            let resolved = x.shape.resolve_all(op, axes)?;
+            let ascends = resolved.windows(2).all(|pair| pair[0] < pair[1]);
+            if !ascends || resolved.len() != entries {
+                let given: Vec<String> = list.iter().map(ToString::to_string).collect();
+                return Err(ErrorKind::OptionValue {
+                    op,
+                    option: "axes",
+                    given: format!("[{}]", given.join(", ")),
+                    required: format!("ascending axes of {x}, one for each entry of a position in {indices}"),
+                }
+                .into());
+            }
+            Ok(resolved)
+        }
+    }
+}

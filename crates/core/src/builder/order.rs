@@ -1,0 +1,55 @@
+//! Elements in order.
+
+use super::{Arg, Builder};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Direction, Op};
+use crate::shape::AxisRef;
+
+/// Ops that put elements in order. NaN is above every number, -0.0 equals 0.0, and equal elements keep their order.
+pub trait BuildOrder: Builder + Sized {
+    /// `x` in order along an axis.
+    ///
+    /// ```
+    /// use defn_core::builder::{BuildCreate, BuildOrder, Builder};
+    /// use defn_core::graph::Graph;
+    /// use defn_core::op::Direction;
+    /// use defn_core::{DType, Shape};
+    /// let mut graph = Graph::new();
+    /// let x = graph.iota(Shape::new(&[2, 3]), DType::F32, None)?;
+    /// let y = graph.sort(x, 0, Direction::Desc)?;
+    /// assert_eq!(Builder::ty(&graph, &y).to_string(), "f32[2][3]");
+    /// # Ok::<(), defn_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Complex elements, and an axis that `x` does not have.
+    fn sort(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+        direction: Direction,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let axis = self.ty(&x).shape.resolve("sort", &axis.into())?;
+        self.emit_one(Op::Sort { axis, direction }, &[x])
+    }
+
+    /// Where along an axis the elements in order come from, as integers of `dtype`, wrapping.
+    ///
+    /// # Errors
+    /// Complex elements, an axis that `x` does not have, and a dtype that is not of integers.
+    fn argsort(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+        direction: Direction,
+        dtype: DType,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let axis = self.ty(&x).shape.resolve("argsort", &axis.into())?;
+        self.emit_one(Op::Argsort { axis, direction, dtype }, &[x])
+    }
+}
+
+impl<B: Builder> BuildOrder for B {}

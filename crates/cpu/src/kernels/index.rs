@@ -1,0 +1,348 @@
+//! Reads and writes at positions held in a tensor of integers.
+//!
+//! Reads out of range are moved to the nearest element and writes out of range are dropped; [`check`] finds such
+//! positions before, for who wants to know. Elements move by their width, in runs where they lie side by side.
+
+use std::mem::MaybeUninit;
+
+use defn_core::{ErrorKind, Result, TensorType};
+use smallvec::SmallVec;
+
+use super::shape::Layout;
+use super::{Element, Integer, Plain, TILE, with_compute, with_integer, with_width};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// Elements that one thread moves at a time.
+const GRAIN: usize = 16 * TILE;
+
+/// Finds the first index that is out of range: entry `i` of the last axis, or each element where there is one
+/// axis, counts along `axes[i]` of `x`.
+///
+/// # Errors
+/// It names the index, the axis and `x`.
+pub(crate) fn check(op: &'static str, x: &TensorType, axes: &[usize], indices: View<'_>) -> Result<()> {
+    if axes.is_empty() {
+        return Ok(());
+    }
+    let sizes: SmallVec<[u64; 6]> = axes.iter().map(|&axis| x.shape.sizes()[axis] as u64).collect();
+    with_integer!(indices.ty().dtype, I => {
+        let indices: &[I] = indices.slice();
+        let bad = match sizes[..] {
+            // A sum instead of a search vectorises, and says in nearly every case that there is none.
+            [size] => indices.chunks(TILE).enumerate().find_map(|(tile, part)| {
+                let count: usize = part.iter().map(|index| usize::from(index.extended() >= size)).sum();
+                (count > 0).then(|| {
+                    let first = part.iter().position(|index| index.extended() >= size);
+                    tile * TILE + first.expect("there is one")
+                })
+            }),
+            _ => indices.chunks_exact(sizes.len()).enumerate().find_map(|(row, entries)| {
+                let first = entries.iter().zip(&sizes).position(|(index, &size)| index.extended() >= size);
+                first.map(|entry| row * sizes.len() + entry)
+            }),
+        };
+        match bad {
+            None => Ok(()),
+            Some(place) => {
+                let bits = indices[place].extended();
+                let index = if I::SIGNED { i128::from(bits as i64) } else { i128::from(bits) };
+                let (axis, got) = (axes[place % axes.len()], x.clone());
+                Err(ErrorKind::IndexRange { op, index, axis, got }.into())
+            }
+        }
+    })
+}
+
+/// The element nearest to an index along an axis of `size`, which is not 0.
+#[inline(always)]
+fn clamped<I: Integer>(index: I, size: usize) -> usize {
+    let bits = index.extended();
+    if I::SIGNED && (bits as i64) < 0 { 0 } else { (bits as usize).min(size - 1) }
+}
+
+/// `x` seen as `[outer][size][inner]`, of which `taken` indices pick places of the middle axis.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Along {
+    outer: usize,
+    size: usize,
+    inner: usize,
+}
+
+impl Along {
+    /// The view of `sizes` around an axis.
+    pub(crate) fn new(sizes: &[usize], axis: usize) -> Along {
+        let count = |part: &[usize]| part.iter().product();
+        Along { outer: count(&sizes[..axis]), size: sizes[axis], inner: count(&sizes[axis + 1..]) }
+    }
+
+    /// Each outer part with every index: `[outer][indices][inner]`.
+    pub(crate) fn take(self, x: View<'_>, indices: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+        if out.ty().size() == 0 {
+            return;
+        }
+        let Along { outer, size, inner } = self;
+        with_width!(out.ty().dtype, T => with_integer!(indices.ty().dtype, I => {
+            let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
+            let count = indices.len();
+            debug_assert_eq!(out.ty().size(), outer * count * inner);
+            let out = &*out;
+            par.for_chunks(outer * count, GRAIN.div_ceil(inner), |chunk| {
+                // SAFETY: chunks are disjoint and inside, and the view is borrowed mutably meanwhile.
+                let mut out = unsafe { out.part::<T>(chunk.start * inner, chunk.len() * inner) };
+                let mut place = chunk.start;
+                while place < chunk.end {
+                    let (part, first) = (place / count, place % count);
+                    let len = (count - first).min(chunk.end - place);
+                    let from = &x[part * size * inner..][..size * inner];
+                    let (now, rest) = out.split_at_mut(len * inner);
+                    pick(from, &indices[first..first + len], size, inner, now);
+                    (out, place) = (rest, place + len);
+                }
+            });
+        }));
+    }
+
+    /// Each place of the result with an index of its own: `[outer][count][inner]`.
+    pub(crate) fn take_along(self, x: View<'_>, indices: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+        let total = out.ty().size();
+        if total == 0 {
+            return;
+        }
+        let Along { outer, size, inner } = self;
+        let count = total / (outer * inner);
+        with_width!(out.ty().dtype, T => with_integer!(indices.ty().dtype, I => {
+            let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
+            out.fill::<T>(par, GRAIN, |start, mut out| {
+                let mut place = start;
+                while !out.is_empty() {
+                    // Rows of one place along the axis, or, where those have one element, all of a part.
+                    let row = if inner == 1 { count } else { inner };
+                    let (part, column) = (place / (count * inner), place % inner);
+                    let len = (row - place % row).min(out.len());
+                    let from = &x[part * size * inner..][..size * inner];
+                    let (now, rest) = out.split_at_mut(len);
+                    let indices = &indices[place..place + len];
+                    if inner == 1 {
+                        pick(from, indices, size, 1, now);
+                    } else {
+                        for (at, (out, &index)) in now.iter_mut().zip(indices).enumerate() {
+                            out.write(from[clamped(index, size) * inner + column + at]);
+                        }
+                    }
+                    (out, place) = (rest, place + len);
+                }
+            });
+        }));
+    }
+}
+
+/// The runs of `inner` elements that indices name among `size` of them.
+fn pick<T: Plain, I: Integer>(
+    from: &[T],
+    indices: &[I],
+    size: usize,
+    inner: usize,
+    out: &mut [MaybeUninit<T>],
+) {
+    if inner == 1 {
+        for (out, &index) in out.iter_mut().zip(indices) {
+            out.write(from[clamped(index, size)]);
+        }
+        return;
+    }
+    for (out, &index) in out.chunks_exact_mut(inner).zip(indices) {
+        out.write_copy_of_slice(&from[clamped(index, size) * inner..][..inner]);
+    }
+}
+
+/// One axis that moves as a whole: its size, and how far its elements are apart on either side.
+#[derive(Clone, Copy, Debug)]
+struct Dim {
+    size: usize,
+    whole: usize,
+    part: usize,
+}
+
+/// Where positions lie in a tensor, and what moves at each of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// Size and stride of the axis that each entry of a position counts along.
+    entries: SmallVec<[(usize, usize); 6]>,
+    /// The axes that no entry is along, but for the last ones, which are `run`.
+    dims: SmallVec<[Dim; 6]>,
+    /// How many elements lie side by side in the tensor and in what is moved.
+    run: usize,
+    /// How many elements move at a position.
+    block: usize,
+}
+
+impl Places {
+    /// Positions in a tensor of `sizes` with entries along `axes`; at each of them the first elements of the other
+    /// axes move, as many as `lengths` says.
+    pub(crate) fn new(sizes: &[usize], axes: &[usize], lengths: &[usize]) -> Places {
+        let strides = Layout::contiguous(sizes).strides;
+        let entries = axes.iter().map(|&axis| (sizes[axis], strides[axis] as usize)).collect();
+        let others = (0..sizes.len()).filter(|axis| !axes.contains(axis));
+        let mut dims: SmallVec<[Dim; 6]> = SmallVec::new();
+        for (axis, &size) in others.zip(lengths) {
+            dims.push(Dim { size, whole: strides[axis] as usize, part: 0 });
+        }
+        let mut step = 1usize;
+        for dim in dims.iter_mut().rev() {
+            dim.part = step;
+            step = step.wrapping_mul(dim.size);
+        }
+        let block = lengths.iter().product();
+        let mut run = 1;
+        while let Some(last) = dims.last()
+            && (last.whole == run && last.part == run || last.size == 1)
+        {
+            run *= last.size;
+            dims.pop();
+        }
+        Places { entries, dims, run, block }
+    }
+
+    /// Where the position of a row of indices begins in the tensor, moved into range.
+    #[inline(always)]
+    fn nearest<I: Integer>(&self, row: &[I]) -> usize {
+        row.iter().zip(&self.entries).map(|(&index, &(size, stride))| clamped(index, size) * stride).sum()
+    }
+
+    /// Where it begins, if it is in range.
+    #[inline(always)]
+    fn exact<I: Integer>(&self, row: &[I]) -> Option<usize> {
+        let mut start = 0;
+        for (index, &(size, stride)) in row.iter().zip(&self.entries) {
+            let bits = index.extended();
+            if bits >= size as u64 {
+                return None;
+            }
+            start += bits as usize * stride;
+        }
+        Some(start)
+    }
+
+    /// Reads the elements at each position: `[positions][block]`.
+    pub(crate) fn gather(&self, x: View<'_>, indices: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+        if out.ty().size() == 0 {
+            return;
+        }
+        let (count, width) = (out.ty().size() / self.block, self.entries.len());
+        with_width!(out.ty().dtype, T => with_integer!(indices.ty().dtype, I => {
+            let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
+            let out = &*out;
+            par.for_chunks(count, GRAIN.div_ceil(self.block), |chunk| {
+                // SAFETY: chunks are disjoint and inside, and the view is borrowed mutably meanwhile.
+                let out = unsafe { out.part::<T>(chunk.start * self.block, chunk.len() * self.block) };
+                let rows = &indices[chunk.start * width..chunk.end * width];
+                for (at, out) in out.chunks_exact_mut(self.block).enumerate() {
+                    let start = self.nearest(&rows[at * width..][..width]);
+                    if self.block == 1 {
+                        out[0].write(x[start]);
+                        continue;
+                    }
+                    each(&self.dims, start, 0, &mut |whole, part| {
+                        out[part..part + self.run].write_copy_of_slice(&x[whole..whole + self.run]);
+                    });
+                }
+            });
+        }));
+    }
+
+    /// Writes the updates, `[positions][block]`, over elements that are there, in the order of the positions.
+    pub(crate) fn put(&self, indices: View<'_>, updates: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+        with_width!(out.ty().dtype, T => {
+            let updates: &[T] = updates.slice();
+            with_integer!(indices.ty().dtype, I => {
+                self.scatter::<I, T>(indices.slice(), updates, out.slice(), par, |out, update| {
+                    out.write_copy_of_slice(update);
+                });
+            });
+        });
+    }
+
+    /// Adds the updates, `[positions][block]`, to elements that are there, in the order of the positions. All are of
+    /// a dtype in which is computed.
+    pub(crate) fn add(&self, indices: View<'_>, updates: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+        with_compute!(out.ty().dtype, C => {
+            let updates: &[C] = updates.slice();
+            with_integer!(indices.ty().dtype, I => {
+                self.scatter::<I, C>(indices.slice(), updates, out.slice(), par, |out, update| {
+                    for (out, &update) in out.iter_mut().zip(update) {
+                        // SAFETY: the caller promises elements that are there.
+                        let before = unsafe { out.assume_init_read() };
+                        out.write(before.plus(update));
+                    }
+                });
+            });
+        });
+    }
+
+    fn scatter<I: Integer, T: Plain>(
+        &self,
+        indices: &[I],
+        updates: &[T],
+        out: &mut [MaybeUninit<T>],
+        par: Par,
+        write: impl Fn(&mut [MaybeUninit<T>], &[T]) + Sync,
+    ) {
+        if self.block == 0 || updates.is_empty() {
+            return;
+        }
+        let width = self.entries.len();
+        let rows = updates.len() / self.block;
+        let row = |at: usize| self.exact(&indices[at * width..][..width]);
+        // Several positions may be one, so that threads share what moves at a position and not the positions.
+        if !self.dims.is_empty() || self.run <= GRAIN || rows * self.run < 4 * GRAIN {
+            for (at, update) in updates.chunks_exact(self.block).enumerate() {
+                let Some(start) = row(at) else { continue };
+                each(&self.dims, start, 0, &mut |whole, part| {
+                    write(&mut out[whole..whole + self.run], &update[part..part + self.run]);
+                });
+            }
+            return;
+        }
+        let target = Target(out.as_mut_ptr());
+        let len = out.len();
+        par.for_chunks(self.run, GRAIN, |columns| {
+            for at in 0..rows {
+                let Some(start) = row(at) else { continue };
+                let first = start + columns.start;
+                assert!(first + columns.len() <= len, "a run inside the result");
+                // SAFETY: it is inside; each thread has its columns of every position, and two positions begin at
+                // multiples of the run apart.
+                let out = unsafe { std::slice::from_raw_parts_mut(target.at(first), columns.len()) };
+                write(out, &updates[at * self.run..][columns.clone()]);
+            }
+        });
+    }
+}
+
+/// Calls `visit` with the offset on either side of every run.
+fn each(dims: &[Dim], whole: usize, part: usize, visit: &mut impl FnMut(usize, usize)) {
+    match dims {
+        [] => visit(whole, part),
+        [dim, rest @ ..] => {
+            for index in 0..dim.size {
+                each(rest, whole + index * dim.whole, part + index * dim.part, visit);
+            }
+        }
+    }
+}
+
+/// Where updates are written.
+struct Target<T>(*mut MaybeUninit<T>);
+
+// SAFETY: threads write disjoint elements behind the pointer, which the result's exclusive borrow outlives.
+unsafe impl<T: Plain> Sync for Target<T> {}
+
+impl<T> Target<T> {
+    /// # Safety
+    /// The position is inside the result.
+    unsafe fn at(&self, position: usize) -> *mut MaybeUninit<T> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(position) }
+    }
+}

@@ -1,0 +1,292 @@
+//! Elements in order along rows: the last axis of an operand.
+//!
+//! Elements are compared as unsigned [`keys`] of their width, in the order of which NaN is above every number and
+//! -0.0 equals 0.0. Short rows are sorted by comparing keys, long ones by their digits ([`radix`]). Equal elements
+//! keep their order.
+
+mod keys;
+mod radix;
+#[cfg(test)]
+mod tests;
+
+use std::mem::MaybeUninit;
+
+use defn_core::op::Direction;
+use defn_core::{DType, Shape, TensorType};
+
+use super::{CastFrom, Plain, fill_tiles, with_compute};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+use keys::{Bits, Code};
+use radix::{Counts, Item, Plan};
+
+/// Rows from this length on are shared among threads, where there are few of them.
+const LONG: usize = 1 << 16;
+
+/// Elements that one thread sorts at a time, where rows are short.
+const GRAIN: usize = 1 << 13;
+
+/// Runs the body with `$T` standing for the unsigned integer as wide as the elements of a dtype that has an order.
+macro_rules! with_bits {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype.storage_bytes() {
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            _ => {
+                type $T = u64;
+                $body
+            }
+        }
+    };
+}
+
+/// The rows of an operand, and how threads share them.
+#[derive(Clone, Copy, Debug)]
+struct Rows {
+    count: usize,
+    len: usize,
+}
+
+impl Rows {
+    fn of(ty: &TensorType) -> Rows {
+        let len = ty.shape.sizes().last().copied().unwrap_or(1);
+        Rows { count: ty.size().checked_div(len).unwrap_or(0), len }
+    }
+
+    /// Whether threads share each row, one after the other, instead of the rows.
+    fn is_long(self) -> bool {
+        self.len >= LONG && self.count < 16
+    }
+}
+
+/// What both kernels count in meanwhile.
+pub(crate) fn counts_scratch(x: &TensorType) -> TensorType {
+    let rows = Rows::of(x);
+    let count = if rows.is_long() { radix::counters(rows.len) } else { 0 };
+    TensorType { dtype: DType::U64, shape: Shape::new(&[count]) }
+}
+
+/// What [`argsort`] sorts, twice: a key and a position for each element.
+pub(crate) fn pairs_scratch(x: &TensorType) -> TensorType {
+    let narrow = is_narrow(x);
+    TensorType { dtype: if narrow { DType::U64 } else { DType::C128 }, shape: Shape::new(&[x.size()]) }
+}
+
+/// Whether a key and a position fit 64 bits together.
+fn is_narrow(x: &TensorType) -> bool {
+    x.dtype.storage_bytes() <= 4 && u32::try_from(Rows::of(x).len).is_ok()
+}
+
+/// Sorts the rows of `x`. `tmp` has room for as many elements.
+pub(crate) fn sort(
+    x: View<'_>,
+    direction: Direction,
+    out: &mut ViewMut<'_>,
+    tmp: &mut ViewMut<'_>,
+    counts: &mut ViewMut<'_>,
+    par: Par,
+) {
+    let rows = Rows::of(x.ty());
+    if rows.count == 0 {
+        return;
+    }
+    with_bits!(x.ty().dtype, T => {
+        let code = Code::<T>::new(x.ty().dtype, direction);
+        let x: &[T] = x.slice();
+        if rows.is_long() {
+            for row in 0..rows.count {
+                let range = row * rows.len..(row + 1) * rows.len;
+                let (out, tmp) = (&mut out.slice()[range.clone()], &mut tmp.slice()[range.clone()]);
+                sort_row(code, &x[range], out, tmp, &mut Counts::Shared(counts.slice()), par);
+            }
+            return;
+        }
+        let (out, tmp) = (&*out, &*tmp);
+        par.for_chunks(rows.count, (GRAIN / rows.len).max(1), |chunk| {
+            let mut counts = Counts::own();
+            for row in chunk {
+                let start = row * rows.len;
+                // SAFETY: each row belongs to one chunk, and both views are borrowed mutably meanwhile.
+                let (out, tmp) = unsafe { (out.part(start, rows.len), tmp.part(start, rows.len)) };
+                let row = &x[start..start + rows.len];
+                sort_row(code, row, out, tmp, &mut counts, Par::Serial);
+            }
+        });
+    });
+}
+
+fn sort_row<T: Bits>(
+    code: Code<T>,
+    x: &[T],
+    out: &mut [MaybeUninit<T>],
+    tmp: &mut [MaybeUninit<T>],
+    counts: &mut Counts<'_>,
+    par: Par,
+) {
+    if size_of::<T>() == 1 && x.len() > 64 {
+        count_bytes(code, x, out);
+    } else if x.len() <= radix::SHORT {
+        let keys = {
+            for (out, &bits) in out.iter_mut().zip(x) {
+                out.write(code.key(bits));
+            }
+            // SAFETY: all were just written.
+            unsafe { out.assume_init_mut() }
+        };
+        keys.sort_unstable();
+        keys.iter_mut().for_each(|key| *key = code.bits(*key));
+    } else {
+        let plan = Plan::new(x.len(), 0, T::WIDTH, par, |index| code.key(x[index]).wide());
+        plan.run(counts, par, |index| code.key(x[index]), |key| code.bits(key), out, tmp);
+    }
+    // SAFETY: every way above writes every element.
+    restore(code, x, unsafe { out.assume_init_mut() }, par);
+}
+
+/// Counts how often each byte is there.
+fn count_bytes<T: Bits>(code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) {
+    let mut counts = [0usize; 256];
+    for &bits in x {
+        counts[code.key(bits).wide() as usize] += 1;
+    }
+    let mut rest = out;
+    for (key, &count) in counts.iter().enumerate() {
+        let (now, later) = rest.split_at_mut(count);
+        let bits = code.bits(T::truncate(key as u64));
+        now.iter_mut().for_each(|out| {
+            out.write(bits);
+        });
+        rest = later;
+    }
+}
+
+/// Puts back what keys do not tell apart, in its order: the zeros of both signs, and the NaNs.
+fn restore<T: Bits>(code: Code<T>, x: &[T], out: &mut [T], par: Par) {
+    if !code.loses(x, par) {
+        return;
+    }
+    let (zero, nan) = (code.key(T::truncate(0)), code.nan());
+    let mut zeros = out.partition_point(|&bits| code.key(bits) < zero);
+    let mut nans = out.partition_point(|&bits| code.key(bits) < nan);
+    for &bits in x {
+        let key = code.key(bits);
+        if key == zero {
+            out[zeros] = bits;
+            zeros += 1;
+        } else if key == nan {
+            out[nans] = bits;
+            nans += 1;
+        }
+    }
+}
+
+/// Where the elements of sorted rows come from. `pairs` are two of [`pairs_scratch`].
+pub(crate) fn argsort(
+    x: View<'_>,
+    direction: Direction,
+    out: &mut ViewMut<'_>,
+    pairs: [&mut ViewMut<'_>; 2],
+    counts: &mut ViewMut<'_>,
+    par: Par,
+) {
+    let (ty, rows) = (x.ty(), Rows::of(x.ty()));
+    if rows.count == 0 {
+        return;
+    }
+    let [pairs, tmp] = pairs;
+    with_bits!(ty.dtype, T => {
+        let code = Code::<T>::new(ty.dtype, direction);
+        let x: &[T] = x.slice();
+        if is_narrow(ty) {
+            let pair = |key: T, index: usize| key.wide() << 32 | index as u64;
+            argsort_rows::<u64, T>(rows, code, x, pair, 32, pairs, tmp, counts, par);
+            write::<u64>(pairs, |pair| pair & u64::from(u32::MAX), out, par);
+        } else {
+            let pair = |key: T, index: usize| [key.wide(), index as u64];
+            argsort_rows::<[u64; 2], T>(rows, code, x, pair, 0, pairs, tmp, counts, par);
+            write::<[u64; 2]>(pairs, |pair| pair[1], out, par);
+        }
+    });
+}
+
+#[expect(clippy::too_many_arguments, reason = "what a kernel is given, and the form of its pairs")]
+fn argsort_rows<P: Item, T: Bits>(
+    rows: Rows,
+    code: Code<T>,
+    x: &[T],
+    pair: impl Fn(T, usize) -> P + Sync,
+    low: u32,
+    pairs: &mut ViewMut<'_>,
+    tmp: &mut ViewMut<'_>,
+    counts: &mut ViewMut<'_>,
+    par: Par,
+) {
+    let sort_row = |x: &[T],
+                    pairs: &mut [MaybeUninit<P>],
+                    tmp: &mut [MaybeUninit<P>],
+                    counts: &mut Counts<'_>,
+                    par: Par| {
+        let read = |index: usize| pair(code.key(x[index]), index);
+        if x.len() <= radix::SHORT {
+            for (index, pair) in pairs.iter_mut().enumerate() {
+                pair.write(read(index));
+            }
+            // SAFETY: all were just written. Positions make pairs differ, so that the sort is stable.
+            unsafe { pairs.assume_init_mut() }.sort_unstable();
+        } else {
+            let plan = Plan::new(x.len(), low, T::WIDTH, par, |index| code.key(x[index]).wide());
+            plan.run(counts, par, read, |pair| pair, pairs, tmp);
+        }
+    };
+    if rows.is_long() {
+        for row in 0..rows.count {
+            let range = row * rows.len..(row + 1) * rows.len;
+            let (pairs, tmp) = (&mut pairs.slice()[range.clone()], &mut tmp.slice()[range.clone()]);
+            sort_row(&x[range], pairs, tmp, &mut Counts::Shared(counts.slice()), par);
+        }
+        return;
+    }
+    let (pairs, tmp) = (&*pairs, &*tmp);
+    par.for_chunks(rows.count, (GRAIN / rows.len).max(1), |chunk| {
+        let mut counts = Counts::own();
+        for row in chunk {
+            let start = row * rows.len;
+            // SAFETY: each row belongs to one chunk, and both views are borrowed mutably meanwhile.
+            let (pairs, tmp) = unsafe { (pairs.part(start, rows.len), tmp.part(start, rows.len)) };
+            sort_row(&x[start..start + rows.len], pairs, tmp, &mut counts, Par::Serial);
+        }
+    });
+}
+
+/// Writes the positions of sorted pairs as elements of the result's dtype, wrapping.
+fn write<P: Plain>(
+    pairs: &mut ViewMut<'_>,
+    position: impl Fn(P) -> u64 + Sync,
+    out: &mut ViewMut<'_>,
+    par: Par,
+) {
+    // SAFETY: the rows are all of the pairs, and each was sorted.
+    let pairs: &[P] = unsafe { pairs.slice::<P>().assume_init_ref() };
+    with_compute!(out.ty().dtype, C => fill_tiles::<C, &[P]>(
+        out,
+        par,
+        GRAIN,
+        || &[],
+        |part, start, len| *part = &pairs[start..start + len],
+        |part, tile| {
+            for (out, &pair) in tile.iter_mut().zip(*part) {
+                out.write(C::cast_from(position(pair)));
+            }
+        },
+    ));
+}

@@ -1,0 +1,230 @@
+//! Sorting by digits, the lowest first (Knuth, The Art of Computer Programming 3, 5.2.5: radix list sort with
+//! counting). Each pass counts the digits, and moves the items to where their digit begins; it keeps the order of
+//! equal digits. Threads count and move pieces of the row.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use smallvec::SmallVec;
+
+use super::super::Plain;
+use crate::par::Par;
+
+/// Up to this length rows are sorted by comparing.
+pub(super) const SHORT: usize = 512;
+
+/// Items of the pieces that threads share, and the most pieces of a row.
+const PIECE: usize = 1 << 15;
+const PIECES: usize = 64;
+
+/// Bits of the digits of long rows. More would need more places in the cache to write to.
+const WIDE: u32 = 11;
+/// Bits of the digits of rows that are not long enough for so many counters.
+const NARROW: u32 = 8;
+
+/// What is sorted.
+pub(super) trait Item: Plain + Ord {
+    /// The bits from `shift` on.
+    fn shifted(self, shift: u32) -> u64;
+}
+
+macro_rules! item {
+    ($($ty:ty),*) => {$(
+        impl Item for $ty {
+            #[inline(always)]
+            fn shifted(self, shift: u32) -> u64 { u64::from(self >> shift) }
+        }
+    )*};
+}
+item!(u8, u16, u32, u64);
+
+/// A key, and what comes with it.
+impl Item for [u64; 2] {
+    #[inline(always)]
+    fn shifted(self, shift: u32) -> u64 {
+        self[0] >> shift
+    }
+}
+
+/// Where digits are counted.
+pub(super) enum Counts<'a> {
+    /// For one piece, on the stack.
+    Own([usize; 1 << WIDE]),
+    /// For all pieces of a row that threads share.
+    Shared(&'a mut [MaybeUninit<u64>]),
+}
+
+impl Counts<'_> {
+    /// Counters of one piece.
+    pub(super) fn own() -> Counts<'static> {
+        Counts::Own([0; 1 << WIDE])
+    }
+}
+
+/// How many counters a row takes that threads share.
+pub(super) fn counters(len: usize) -> usize {
+    len.div_ceil(piece(len)) << WIDE
+}
+
+/// The length of the pieces of a row.
+fn piece(len: usize) -> usize {
+    PIECE.max(len.div_ceil(PIECES))
+}
+
+/// The passes that a row takes.
+#[derive(Debug)]
+pub(super) struct Plan {
+    len: usize,
+    bits: u32,
+    shifts: SmallVec<[u32; 8]>,
+}
+
+impl Plan {
+    /// The plan for items whose keys are `width` bits from `low` on. Digits that are the same everywhere take no
+    /// pass.
+    pub(super) fn new(len: usize, low: u32, width: u32, par: Par, key: impl Fn(usize) -> u64 + Sync) -> Plan {
+        let (ones, zeros) = (AtomicU64::new(0), AtomicU64::new(0));
+        par.for_chunks(len, piece(len), |chunk| {
+            let (mut one, mut zero) = (0, 0);
+            for index in chunk {
+                let key = key(index);
+                one |= key;
+                zero |= !key;
+            }
+            ones.fetch_or(one, Ordering::Relaxed);
+            zeros.fetch_or(zero, Ordering::Relaxed);
+        });
+        let vary = ones.into_inner() & zeros.into_inner();
+        let bits = if len >= 1 << 14 && width > 16 { WIDE } else { NARROW };
+        let mask = (1 << bits) - 1;
+        let shifts = (0..width).step_by(bits as usize).filter(|&shift| vary >> shift & mask != 0);
+        Plan { len, bits, shifts: shifts.map(|shift| low + shift).collect() }
+    }
+
+    /// Sorts what `read` gives by position, and writes what `finish` makes of it to `out`. `tmp` is as long.
+    pub(super) fn run<T: Item>(
+        &self,
+        counts: &mut Counts<'_>,
+        par: Par,
+        read: impl Fn(usize) -> T + Sync,
+        finish: impl Fn(T) -> T + Sync,
+        out: &mut [MaybeUninit<T>],
+        tmp: &mut [MaybeUninit<T>],
+    ) {
+        assert!(out.len() == self.len && tmp.len() == self.len, "buffers as long as the row");
+        let (mut from, mut to) = (tmp, out);
+        let Some((&last, others)) = self.shifts.split_last() else {
+            for (index, out) in to.iter_mut().enumerate() {
+                out.write(finish(read(index)));
+            }
+            return;
+        };
+        // The buffers swap after each pass, and the last one writes to `out`.
+        if !others.len().is_multiple_of(2) {
+            (from, to) = (to, from);
+        }
+        let Some((&first, middle)) = others.split_first() else {
+            self.pass(last, counts, par, read, finish, to);
+            return;
+        };
+        self.pass(first, counts, par, read, |item| item, to);
+        (from, to) = (to, from);
+        for &shift in middle {
+            // SAFETY: the pass before has written every item.
+            let items = unsafe { from.assume_init_ref() };
+            self.pass(shift, counts, par, |index| items[index], |item| item, to);
+            (from, to) = (to, from);
+        }
+        // SAFETY: as above.
+        let items = unsafe { from.assume_init_ref() };
+        self.pass(last, counts, par, |index| items[index], finish, to);
+    }
+
+    /// Sorts by the digit at `shift`; writes every item of `to`.
+    fn pass<T: Item>(
+        &self,
+        shift: u32,
+        counts: &mut Counts<'_>,
+        par: Par,
+        read: impl Fn(usize) -> T + Sync,
+        finish: impl Fn(T) -> T + Sync,
+        to: &mut [MaybeUninit<T>],
+    ) {
+        let digits = 1 << self.bits;
+        let mask = digits - 1;
+        let digit = |item: T| item.shifted(shift) as usize & mask;
+        assert_eq!(to.len(), self.len);
+        let target = Target(to.as_mut_ptr());
+        // Moves a piece's items to where its counters say that their digits begin.
+        let scatter = |piece: Range<usize>, mut next: [usize; 1 << WIDE]| {
+            for index in piece {
+                let item = read(index);
+                let place = &mut next[digit(item)];
+                // SAFETY: the places of a piece's digits are as many as it has items of them, one after the other
+                // in a permutation of the row, so that each is inside and is written once.
+                unsafe { target.at(*place).write(MaybeUninit::new(finish(item))) };
+                *place += 1;
+            }
+        };
+        match counts {
+            Counts::Own(counts) => {
+                counts[..digits].fill(0);
+                (0..self.len).for_each(|index| counts[digit(read(index))] += 1);
+                let mut start = 0;
+                for count in &mut counts[..digits] {
+                    start += std::mem::replace(count, start);
+                }
+                scatter(0..self.len, *counts);
+            }
+            Counts::Shared(counts) => {
+                let piece = piece(self.len);
+                let pieces = self.len.div_ceil(piece);
+                let counts = &mut counts[..pieces * digits];
+                let counters = Target(counts.as_mut_ptr());
+                par.for_chunks(self.len, piece, |chunk| {
+                    let first = chunk.start / piece * digits;
+                    let mut counts = [0u64; 1 << WIDE];
+                    chunk.for_each(|index| counts[digit(read(index))] += 1);
+                    for (at, &count) in counts[..digits].iter().enumerate() {
+                        // SAFETY: each piece has its own counters.
+                        unsafe { counters.at(first + at).write(MaybeUninit::new(count)) };
+                    }
+                });
+                // SAFETY: every piece has written its counters.
+                let counts: &mut [u64] = unsafe { counts.assume_init_mut() };
+                let mut start = 0;
+                for at in 0..digits {
+                    for piece in 0..pieces {
+                        start += std::mem::replace(&mut counts[piece * digits + at], start);
+                    }
+                }
+                let counts = &*counts;
+                par.for_chunks(self.len, piece, |chunk| {
+                    let first = chunk.start / piece * digits;
+                    let mut next = [0; 1 << WIDE];
+                    for (next, &start) in next.iter_mut().zip(&counts[first..first + digits]) {
+                        *next = start as usize;
+                    }
+                    scatter(chunk, next);
+                });
+            }
+        }
+    }
+}
+
+/// Where threads write.
+struct Target<T>(*mut MaybeUninit<T>);
+
+// SAFETY: threads write disjoint elements behind the pointer, which an exclusive borrow outlives.
+unsafe impl<T: Plain> Sync for Target<T> {}
+
+impl<T> Target<T> {
+    /// # Safety
+    /// The position is inside the buffer.
+    #[inline(always)]
+    unsafe fn at(&self, position: usize) -> *mut MaybeUninit<T> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(position) }
+    }
+}
