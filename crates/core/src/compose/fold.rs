@@ -404,7 +404,10 @@ fn is_elementwise(fun: &Region) -> bool {
                 | Block::Lu
                 | Block::Svd { .. }
                 | Block::Eigh { .. }
-                | Block::Determinant,
+                | Block::Determinant
+                | Block::Threefry
+                | Block::RandomBits { .. }
+                | Block::RandomUniform { .. },
             ) => false,
         }
     };
