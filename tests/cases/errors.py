@@ -100,6 +100,8 @@ ROWS: list[tuple[str, str]] = [
     ("linspace of no values", "dn.linspace(0.0, 1.0, n=0)"),
     ("weights of another shape", "dn.weighted_mean(x, v)"),
     ("the covariance of a vector", "dn.covariance(v)"),
+    ("differences of a scalar", "dn.diff(1.0)"),
+    ("more differences than there are", "dn.diff(v, order=4)"),
     ("a logarithm to the base 1", "dn.log(v, 1)"),
     # Random numbers and constants.
     ("a key of floats", "dn.random.uniform(v)"),

@@ -260,6 +260,8 @@ methods! {
     /// The square root of the variance.
     fn standard_deviation(axes: impl Into<Axes>, keep_axes: bool, ddof: i64)
         |ops, x| ops.standard_deviation(x, axes, keep_axes, ddof);
+    /// The differences of neighbours along an axis, `order` times over.
+    fn diff(order: i64, axis: impl Into<AxisRef>) |ops, x| ops.diff(x, order, axis);
     /// `log(sum(exp(x)))` over axes, without overflow.
     fn logsumexp(axes: impl Into<Axes>, keep_axes: bool) |ops, x| ops.logsumexp(x, axes, keep_axes, None);
     /// The s32 index of the first greatest element, along an axis or over the flat index.

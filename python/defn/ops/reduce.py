@@ -19,6 +19,7 @@ __all__ = [
     "argmax",
     "argmin",
     "covariance",
+    "diff",
     "logsumexp",
     "mean",
     "product",
@@ -348,3 +349,20 @@ def logsumexp(
     if unknown:
         refuse_options("logsumexp", unknown)
     return _core.logsumexp(tensor, axes, keep_axes, exp_scaling_factor)
+
+
+def diff(tensor: TensorLike, *, order: int = 1, axis: Axis = -1, **unknown: Never) -> Tensor:
+    """The differences of neighbours: each element less the one before it, ``order`` times over.
+
+    Shapes: the axis loses ``order`` elements and keeps its name, like the others.
+    Dtypes: any; kept, and unsigned differences wrap.
+    Grad: through the definition.
+    Raises: ``ShapeError`` for a scalar, ``AxisError`` if the axis is out of range, ``OptionError``
+        for an ``order`` that is negative or above the axis's size.
+
+    >>> dn.diff(dn.tensor([1, 4, 9, 16])).to_list()
+    [3, 5, 7]
+    """
+    if unknown:
+        refuse_options("diff", unknown)
+    return _core.diff(tensor, order, axis)

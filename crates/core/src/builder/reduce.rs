@@ -189,6 +189,15 @@ pub trait BuildReduce: Builder + Sized {
         compose::reduce::covariance(self, &x, mean.as_ref(), ddof)
     }
 
+    /// The differences of neighbours along an axis, `order` times over: each time the axis has one element less.
+    ///
+    /// # Errors
+    /// A scalar, an axis that `x` does not have, and an order that is negative or above the axis's size.
+    fn diff(&mut self, x: impl Into<Arg<Self::V>>, order: i64, axis: impl Into<AxisRef>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::statistics::diff(self, &x, order, &axis.into())
+    }
+
     /// `log(sum(factor * exp(x)))` without overflow; the factor is 1 where none is given, and broadcasts to `x`.
     /// Only -inf gives -inf. No gradient flows through the maximum that is taken out.
     ///

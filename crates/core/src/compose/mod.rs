@@ -12,6 +12,7 @@ pub mod order;
 pub mod random;
 pub mod reduce;
 pub mod shape;
+pub mod statistics;
 pub mod window;
 
 use crate::dtype::DType;

@@ -35,6 +35,7 @@ functions! {
     logsumexp(tensor: Arg<Tensor>, axes: Axes = None, keep_axes: bool = None,
               exp_scaling_factor: Option<Arg<Tensor>> = None)
         => |ops| ops.logsumexp(tensor, axes, keep_axes, exp_scaling_factor);
+    diff(tensor: Arg<Tensor>, order: i64, axis: AxisRef) => |ops| ops.diff(tensor, order, axis);
     argmax(tensor: Arg<Tensor>, axis: Option<AxisRef> = None, keep_axis: bool = None,
            tie_break: TieBreak = None, dtype: Option<DType> = None)
         => |ops| ops.argmax(tensor, axis, keep_axis, tie_break, dtype.unwrap_or(DType::S32));
