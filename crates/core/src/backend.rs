@@ -136,6 +136,13 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// Whether the backend runs a block natively rather than by its default graph.
     fn has_native(&self, block: &Block) -> bool;
 
+    /// Whether the backend runs a fold by a function of the user's itself, [`Op::Fold`] or
+    /// [`Op::WindowFold`], rather than by the ops that it is in others. A fold whose function has effects is
+    /// never asked for.
+    fn has_native_fold(&self, _fold: &Op) -> bool {
+        false
+    }
+
     /// Whether tensors of both are in one place.
     fn is_same_place(&self, other: &dyn Backend) -> bool {
         self.place() == other.place()

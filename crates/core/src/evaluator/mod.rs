@@ -105,7 +105,7 @@ pub fn run_op(
     // A constant is kept by plans only; here it is made like any other result.
     let run = Run { backend, hooks };
     let is_constant = matches!(step, Step::Kept(_));
-    if is_constant || run.is_native(&step) {
+    if is_constant || run.is_native(op, &step) {
         return backend.run(op, operands, outputs);
     }
     let buffers = operands.into_iter().map(|operand| operand.buffer).collect();
@@ -120,15 +120,15 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Whether a step is one op of the backend.
-    fn is_native(&self, step: &Step) -> bool {
+    fn is_native(&self, op: &Op, step: &Step) -> bool {
         match step {
             Step::Backend => true,
             Step::Block(default) => self.backend.has_native(&default.block),
+            Step::Default(_) => self.backend.has_native_fold(op) && !op.has_effect(),
             Step::Parameter { .. }
             | Step::Kept(_)
             | Step::Pass { .. }
             | Step::Hook { .. }
-            | Step::Default(_)
             | Step::Cond { .. }
             | Step::While { .. } => false,
         }
@@ -155,7 +155,7 @@ impl Run<'_> {
                     let make = || self.backend.run(&node.op, SmallVec::new(), &node.outputs);
                     SmallVec::from_elem(kept.get(self.backend, make).map_err(|e| blame(e, node))?, 1)
                 }
-                step @ (Step::Backend | Step::Block(_)) if self.is_native(step) => {
+                step @ (Step::Backend | Step::Block(_) | Step::Default(_)) if self.is_native(&node.op, step) => {
                     let operands = (0..node.inputs.len())
                         .map(|input| Operand {
                             ty: graph.ty(node.inputs[input]).clone(),

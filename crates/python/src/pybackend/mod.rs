@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand};
 use defn_core::op::{Block, Op};
-use defn_core::{Error, ErrorKind, Result, Tensor, TensorType, trace};
+use defn_core::{Error, ErrorKind, Result, Tensor, TensorType, form, trace};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -102,6 +102,15 @@ impl fmt::Debug for Adapter {
 }
 
 impl Adapter {
+    /// Whether the backend's class has a callback of its own; one that hides it has none.
+    fn defines(&self, callback: &str) -> bool {
+        let find = |py: Python<'_>| -> PyResult<bool> {
+            let own = self.object.bind(py).get_type().getattr(callback)?;
+            Ok(!own.is(&base_class(py)?.getattr(callback)?))
+        };
+        Python::attach(find).unwrap_or(false)
+    }
+
     /// The one result of a callback as a buffer.
     fn adopt<'py>(
         &self,
@@ -165,12 +174,12 @@ impl Backend for Adapter {
             return known;
         }
         // Computed without holding the cell: looking for an attribute may run Python code.
-        let found = Python::attach(|py| -> PyResult<bool> {
-            let own = self.object.bind(py).get_type().getattr(intern!(py, "block"))?;
-            Ok(!own.is(&base_class(py)?.getattr(intern!(py, "block"))?))
-        });
-        // A class that hides the callback has none.
-        *object.has_blocks.get_or_init(|| found.unwrap_or(false))
+        let found = self.defines("block");
+        *object.has_blocks.get_or_init(|| found)
+    }
+
+    fn has_native_fold(&self, fold: &Op) -> bool {
+        self.defines(form::name(fold))
     }
 
     fn is_same_place(&self, other: &dyn Backend) -> bool {
