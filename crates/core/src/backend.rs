@@ -152,6 +152,15 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// What a compiled program looks for while it runs, beside what is always an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Checks {
+    /// Positions out of range are an error.
+    pub index: bool,
+    /// A result with a NaN is an error.
+    pub nan: bool,
+}
+
 /// Turns a closed graph into something that runs.
 pub trait Compiler: Any + fmt::Debug + Send + Sync {
     /// The name, as users choose it.
@@ -161,7 +170,7 @@ pub trait Compiler: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// What the compiler cannot do.
-    fn compile(&self, program: Arc<Region>) -> Result<Arc<dyn Executable>>;
+    fn compile(&self, program: Arc<Region>, checks: Checks) -> Result<Arc<dyn Executable>>;
 }
 
 /// The host functions of one run, by the slots that hook nodes name.

@@ -144,6 +144,8 @@ pub enum ErrorKind {
     NegativeExponent { value: i128 },
     #[error("{op}: the divisor of an integer division is zero, it must not be zero")]
     DivisionByZero { op: &'static str },
+    #[error("{op}: the result {got} has a NaN, none is allowed under checks(\"nan\")")]
+    FoundNan { op: &'static str, got: TensorType },
     #[error("{op}: the number of bits to shift by is {value}, it must not be negative")]
     NegativeShift { op: &'static str, value: i128 },
 
@@ -388,6 +390,7 @@ impl ErrorKind {
             NegativeExponent { .. }
             | DivisionByZero { .. }
             | NegativeShift { .. }
+            | FoundNan { .. }
             | OptionValue { .. }
             | UnknownCompilerOption { .. } => ErrorClass::Option,
             NegativeSize { .. }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use defn_core::backend::{
-    Backend, Buffer, BufferState, Buffers, Compiler, Executable, Hooks, HostMemory, NoHooks, Operand,
+    Backend, Buffer, BufferState, Buffers, Checks, Compiler, Executable, Hooks, HostMemory, NoHooks, Operand,
 };
 use defn_core::builder::{
     Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops, Source, Start, cond, while_,
@@ -50,7 +50,7 @@ fn compile(
     let results = function(&mut ops(), &parameters).unwrap();
     let closed = tracing.finish("test", &results).unwrap();
     assert!(closed.captures.is_empty());
-    Evaluator::new(cpu_backend()).compile(Arc::new(closed.region)).unwrap()
+    Evaluator::new(cpu_backend()).compile(Arc::new(closed.region), Checks::default()).unwrap()
 }
 
 fn scalar(dtype: DType) -> TensorType {
@@ -235,7 +235,7 @@ fn an_error_of_a_run_names_the_line_that_made_the_node() {
     let mut at = Ops::new(cpu_backend(), Source::At(line.clone()));
     let quotient = at.quotient(7, &x[0]).unwrap();
     let closed = tracing.finish("test", &[quotient]).unwrap();
-    let program = Evaluator::new(cpu_backend()).compile(Arc::new(closed.region)).unwrap();
+    let program = Evaluator::new(cpu_backend()).compile(Arc::new(closed.region), Checks::default()).unwrap();
     let error = program.run(&cpu_backend(), vec![s32(0)], &NoHooks).unwrap_err();
     assert_eq!(error.location(), Some(&line), "{error}");
 }

@@ -5,7 +5,7 @@ mod graphs;
 
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, Buffer, HostMemory, NoHooks, Operand};
+use defn_core::backend::{Backend, Buffer, Checks, HostMemory, NoHooks, Operand};
 use defn_core::evaluator::run_op;
 use defn_core::op::Op;
 use defn_core::region::Region;
@@ -27,7 +27,7 @@ fn run(backend: &Arc<dyn Backend>, region: &Region) -> Result<Vec<Elements>> {
                 ty: region.graph().ty(value).clone(),
                 buffer: values[value.node as usize][value.output as usize].clone(),
             });
-            run_op(backend, &node.op, operands.collect(), &node.outputs, &NoHooks)?
+            run_op(backend, &node.op, operands.collect(), &node.outputs, &NoHooks, Checks::default())?
         };
         values.push(buffers);
     }

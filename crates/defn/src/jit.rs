@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use defn_core as core;
-use defn_core::backend::{Compiler, Executable, NoHooks};
+use defn_core::backend::{Checks, Compiler, Executable, NoHooks};
 use defn_core::trace::Trace;
 use defn_core::{Result, TensorType};
 
@@ -129,7 +129,7 @@ where
             Some(compiler) => compiler.clone(),
             None => backend::compiler("evaluator")?,
         };
-        let executable = compiler.compile(Arc::new(closed.region))?;
+        let executable = compiler.compile(Arc::new(closed.region), Checks::default())?;
         Ok(Program { executable, captures: closed.captures, results })
     }
 }

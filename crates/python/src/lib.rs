@@ -4,6 +4,7 @@ mod array;
 mod born;
 mod build;
 mod catalogue;
+mod checks;
 mod containers;
 mod control;
 mod convert;
@@ -39,6 +40,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     pybackend::add(module)?;
     containers::add(module)?;
     options::add(module)?;
+    checks::add(module)?;
     jit::add(module)?;
     grad::add(module)?;
     control::add(module)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Builder;
-use crate::backend::{Backend, NoHooks, Operand};
+use crate::backend::{Backend, Checks, NoHooks, Operand};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluator;
 use crate::form;
@@ -45,12 +45,14 @@ pub struct Ops {
     pub backend: Arc<dyn Backend>,
     /// Where the user's line comes from.
     pub source: Source,
+    /// What is looked for where an op runs at once; positions out of range are always an error there.
+    pub checks: Checks,
 }
 
 impl Ops {
     /// Ops that make tensors on `backend`.
     pub fn new(backend: Arc<dyn Backend>, source: Source) -> Ops {
-        Ops { backend, source }
+        Ops { backend, source, checks: Checks::default() }
     }
 
     fn eager(&self, op: Op, name: &'static str, tensors: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
@@ -79,7 +81,7 @@ impl Ops {
                 operand.buffer = backend.from_host(&operand.ty, tensor.host_bytes(name)?)?;
             }
         }
-        let buffers = evaluator::run_op(&backend, &op, operands, &outputs, &NoHooks)?;
+        let buffers = evaluator::run_op(&backend, &op, operands, &outputs, &NoHooks, self.checks)?;
         Ok(outputs.into_iter().zip(buffers).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
     }
 }

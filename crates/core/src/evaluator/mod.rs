@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::backend::{Backend, Buffer, Buffers, Compiler, Executable, Hooks, Operand};
+use crate::backend::{Backend, Buffer, Buffers, Checks, Compiler, Executable, Hooks, Operand};
 use crate::error::{Error, ErrorKind, Result};
+use crate::form;
 use crate::graph::Node;
-use crate::op::Op;
+use crate::infer::infer;
+use crate::op::{Op, ReduceOp, UnaryOp};
 use crate::pass;
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
@@ -38,9 +40,9 @@ impl Compiler for Evaluator {
         "evaluator"
     }
 
-    fn compile(&self, program: Arc<Region>) -> Result<Arc<dyn Executable>> {
+    fn compile(&self, program: Arc<Region>, checks: Checks) -> Result<Arc<dyn Executable>> {
         let simplified = Arc::new(pass::simplify(&program, &self.fold)?);
-        Ok(Arc::new(Evaluation { plan: Plan::new(simplified)?, program }))
+        Ok(Arc::new(Evaluation { plan: Plan::new(simplified)?, program, checks }))
     }
 }
 
@@ -49,6 +51,7 @@ impl Compiler for Evaluator {
 struct Evaluation {
     program: Arc<Region>,
     plan: Plan,
+    checks: Checks,
 }
 
 impl Executable for Evaluation {
@@ -80,14 +83,14 @@ impl Executable for Evaluation {
             }
             buffers.extend(argument.into_buffer());
         }
-        let run = Run { backend, hooks };
+        let run = Run { backend, hooks, checks: self.checks };
         let results = run.region(&self.plan, buffers)?;
         let types = self.program.result_types().cloned();
         Ok(types.zip(results).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
     }
 }
 
-/// Runs one op at once, with its regions where it has any.
+/// Runs one op at once, with its regions where it has any. Positions out of range are an error, whatever the checks.
 ///
 /// # Errors
 /// What can only be known from the elements, memory, and what hooks raise.
@@ -97,16 +100,17 @@ pub fn run_op(
     operands: SmallVec<[Operand; 3]>,
     outputs: &[TensorType],
     hooks: &dyn Hooks,
+    checks: Checks,
 ) -> Result<Buffers> {
     let step = {
         let types: SmallVec<[&TensorType; 4]> = operands.iter().map(|operand| &operand.ty).collect();
         Step::new(op, &types)?
     };
     // A constant is kept by plans only; here it is made like any other result.
-    let run = Run { backend, hooks };
+    let run = Run { backend, hooks, checks: Checks { index: true, ..checks } };
     let is_constant = matches!(step, Step::Kept(_));
     if is_constant || run.is_native(op, &step) {
-        return backend.run(op, operands, outputs);
+        return run.one(op, operands, outputs);
     }
     let buffers = operands.into_iter().map(|operand| operand.buffer).collect();
     run.control(op, &step, buffers)
@@ -116,9 +120,46 @@ pub fn run_op(
 struct Run<'a> {
     backend: &'a Arc<dyn Backend>,
     hooks: &'a dyn Hooks,
+    checks: Checks,
 }
 
 impl Run<'_> {
+    /// Runs one op of the backend.
+    fn one(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
+        let buffers = if self.checks.index {
+            self.backend.run(op, operands, outputs)?
+        } else {
+            self.backend.run_unchecked(op, operands, outputs)?
+        };
+        if self.checks.nan {
+            for (ty, buffer) in outputs.iter().zip(&buffers) {
+                self.require_numbers(op, ty, buffer)?;
+            }
+        }
+        Ok(buffers)
+    }
+
+    /// Refuses a result with a NaN.
+    fn require_numbers(&self, op: &Op, ty: &TensorType, buffer: &Arc<dyn Buffer>) -> Result<()> {
+        if ty.dtype.is_integer() {
+            return Ok(());
+        }
+        let run = |op: Op, ty: &TensorType, buffer: &Arc<dyn Buffer>| -> Result<_> {
+            let operand = Operand { ty: ty.clone(), buffer: buffer.clone() };
+            let mut outputs = infer(&op, &[ty])?;
+            let made = self.backend.run(&op, SmallVec::from_iter([operand]), &outputs)?.remove(0);
+            Ok((outputs.remove(0), made))
+        };
+        let (mask_ty, mask) = run(Op::Unary(UnaryOp::IsNan), ty, buffer)?;
+        let axes = ty.shape.axes().collect();
+        let any = Op::Reduce { op: ReduceOp::Any, axes, keep_axes: false };
+        let (verdict, any) = run(any, &mask_ty, &mask)?;
+        if is_true(&verdict, &*any)? {
+            return Err(ErrorKind::FoundNan { op: form::name(op), got: ty.clone() }.into());
+        }
+        Ok(())
+    }
+
     /// Whether a step is one op of the backend.
     fn is_native(&self, op: &Op, step: &Step) -> bool {
         match step {
@@ -162,8 +203,7 @@ impl Run<'_> {
                             buffer: take(&mut slots, input),
                         })
                         .collect();
-                    self.backend
-                        .run(&node.op, operands, &node.outputs)
+                    self.one(&node.op, operands, &node.outputs)
                         .map_err(|e| blame(e, node).with_operands(node.inputs.iter().map(|&v| graph.ty(v))))?
                 }
                 step @ (Step::Backend

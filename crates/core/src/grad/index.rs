@@ -1,19 +1,63 @@
 //! What `g` contributes to what was read or written at positions.
 
+use smallvec::SmallVec;
+
+use super::region::{self, window};
 use super::{Site, Vjp};
+use crate::builder::Builder;
 use crate::error::Result;
 use crate::graph::Value;
-use crate::op::ScatterOp;
-use crate::shape::Axis;
+use crate::op::{Op, ScatterOp, Starts};
+use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
 
 /// `g` added up where it was read.
 pub(super) fn gather(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Vjp> {
-    let _ = (&site.inputs, axes, g);
-    todo!()
+    let indices = site.input(1)?;
+    let (x, places) = (site.input_ty(0), site.graph.ty(indices).shape.clone());
+    let entries = axes.len();
+    let count = places.sizes()[..places.rank() - 1].iter().product();
+    let rows = Op::Reshape { shape: Shape::new(&[count, entries]) };
+    let indices = site.graph.emit_one(rows, &[indices])?;
+    let rest = x.shape.axes().filter(|axis| !axes.contains(axis)).map(|axis| x.shape[axis]);
+    let sizes: Vec<usize> = std::iter::once(count).chain(rest).collect();
+    let dtype = site.graph.ty(g).dtype;
+    let updates = site.graph.emit_one(Op::Reshape { shape: Shape::new(&sizes) }, &[g])?;
+    let zeros = region::zeros(site.graph, &TensorType { dtype, shape: x.shape.without_names() })?;
+    let op = Op::Scatter { op: ScatterOp::IndexedAdd, axes: axes.into() };
+    let share = site.graph.emit_one(op, &[zeros, indices, updates])?;
+    Ok(Vjp::flows([Some(share), None]))
 }
 
-/// The target and the updates.
+/// The target gets `g`, with zeros where elements were replaced; each update gets `g` from where it was written,
+/// though of several there only one has survived.
 pub(super) fn scatter(site: &mut Site<'_>, op: ScatterOp, axes: &[Axis], g: Value) -> Result<Vjp> {
-    let _ = (&site.inputs, op, axes, g);
-    todo!()
+    let indices = site.input(1)?;
+    let shape = site.input_ty(2).shape.without_names();
+    let axes: AxisList = axes.into();
+    let dtype = site.graph.ty(g).dtype;
+    let zeros = TensorType { dtype, shape };
+    let x = site.input_ty(0).shape;
+    let updates = if !site.wants(2) {
+        None
+    } else if axes.iter().any(|&axis| x[axis] == 0) {
+        // Nothing can have been written.
+        Some(region::zeros(site.graph, &zeros)?)
+    } else {
+        let taken = site.graph.emit_one(Op::Gather { axes: axes.clone() }, &[g, indices])?;
+        let lengths: Sizes = zeros.shape.sizes().into();
+        let starts = Starts::Static(SmallVec::from_elem(0, lengths.len()));
+        Some(window(site.graph, taken, starts, &[], lengths)?)
+    };
+    let target = if site.wants(0) {
+        Some(match op {
+            ScatterOp::IndexedAdd => g,
+            ScatterOp::IndexedPut => {
+                let zeros = region::zeros(site.graph, &zeros)?;
+                site.graph.emit_one(Op::Scatter { op, axes }, &[g, indices, zeros])?
+            }
+        })
+    } else {
+        None
+    };
+    Ok(Vjp::flows([target, None, updates]))
 }

@@ -1,6 +1,8 @@
 //! What `g` contributes to what was put in order.
 
 use super::{Site, Vjp};
+use crate::builder::{BuildIndex, BuildOrder};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::op::Direction;
@@ -8,6 +10,11 @@ use crate::shape::Axis;
 
 /// `g` put back in the order of `x`.
 pub(super) fn sort(site: &mut Site<'_>, axis: Axis, direction: Direction, g: Value) -> Result<Vjp> {
-    let _ = (&site.inputs, axis, direction, g);
-    todo!()
+    let x = site.input(0)?;
+    let size = site.graph.ty(x).shape[axis];
+    let dtype = if i32::try_from(size).is_ok() { DType::S32 } else { DType::S64 };
+    let order = site.graph.argsort(x, axis, direction, dtype)?;
+    // Where each element has gone: the inverse of where each place's element comes from.
+    let places = site.graph.argsort(order, axis, Direction::Asc, dtype)?;
+    Ok(Vjp::one(site.graph.take_along_axis(g, places, axis)?))
 }

@@ -358,7 +358,7 @@ fn what_no_result_needs_is_not_differentiated() {
 #[test]
 fn hooks_do_not_run_again() {
     use defn_core::Tensor;
-    use defn_core::backend::{Compiler, Hooks};
+    use defn_core::backend::{Checks, Compiler, Hooks};
     use defn_core::evaluator::Evaluator;
 
     #[derive(Default)]
@@ -383,7 +383,8 @@ fn hooks_do_not_run_again() {
             Ok(vec![g.emit_while(cond, body, known, &[zero, v[0]], &[])?[1]])
         });
         let both = value_and_grad(&program, 0, &[0]).unwrap();
-        let compiled = Evaluator::new(cpu_backend()).compile(Arc::new(both.clone())).unwrap();
+        let compiled =
+            Evaluator::new(cpu_backend()).compile(Arc::new(both.clone()), Checks::default()).unwrap();
         let argument = to_tensor(&cpu_backend(), &both.inputs()[0], &[0.5]);
         let calls = Calls::default();
         compiled.run(&cpu_backend(), vec![argument], &calls).unwrap();

@@ -5,7 +5,7 @@ mod rules;
 
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, Compiler, HostMemory, NoHooks};
+use defn_core::backend::{Backend, Checks, Compiler, HostMemory, NoHooks};
 use defn_core::builder::{BuildCreate, BuildElementwise, BuildReduce, Builder};
 use defn_core::evaluator::Evaluator;
 use defn_core::grad::value_and_grad;
@@ -73,7 +73,7 @@ fn values(tensor: &Tensor) -> Vec<f64> {
 }
 
 fn run_on(backend: &Arc<dyn Backend>, region: &Region, inputs: &[Vec<f64>]) -> Vec<Tensor> {
-    let program = Evaluator::new(cpu_backend()).compile(Arc::new(region.clone())).unwrap();
+    let program = Evaluator::new(cpu_backend()).compile(Arc::new(region.clone()), Checks::default()).unwrap();
     let pairs = region.inputs().iter().zip(inputs);
     let tensors = pairs.map(|(ty, values)| to_tensor(backend, ty, values)).collect();
     program.run(backend, tensors, &NoHooks).unwrap()

@@ -4,6 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use defn_core::TensorType;
+use defn_core::backend::Checks;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyFunction;
@@ -27,6 +28,7 @@ const SHARED_LIMIT: usize = 2048;
 pub(super) struct Key {
     pub(super) hash: u64,
     pub(super) compiler: &'static str,
+    pub(super) checks: Checks,
     words: Words,
     environment: Vec<Part>,
 }
@@ -37,6 +39,7 @@ impl Key {
     pub(super) fn new(
         py: Python<'_>,
         compiler: &'static str,
+        checks: Checks,
         words: Words,
         flat: &Flat<'_>,
         environment: Vec<Part>,
@@ -44,9 +47,10 @@ impl Key {
         let mut hasher = FxHasher::default();
         words.hash(&mut hasher);
         compiler.len().hash(&mut hasher);
+        checks.hash(&mut hasher);
         flat.tree.hash(py, "jit")?.hash(&mut hasher);
         // The environment takes no part in the hash: what tracing itself changes of it counts for nothing.
-        Ok(Key { hash: hasher.finish(), compiler, words, environment })
+        Ok(Key { hash: hasher.finish(), compiler, checks, words, environment })
     }
 }
 
@@ -54,6 +58,7 @@ impl Key {
 pub(super) struct Known {
     hash: u64,
     compiler: &'static str,
+    checks: Checks,
     words: Words,
     /// What the function closes over.
     environment: Vec<Bond>,
@@ -66,6 +71,7 @@ impl Known {
     /// Whether a call has this signature.
     pub(super) fn equals(&self, py: Python<'_>, flat: &Flat<'_>, key: &Key) -> Fallible<bool> {
         if self.compiler != key.compiler
+            || self.checks != key.checks
             || self.words != key.words
             || !self.arguments.equals(py, &flat.tree)?
             || !same_environment(py, &self.environment, &key.environment)?
@@ -129,7 +135,7 @@ impl Entry {
         guards: Vec<Guard>,
     ) -> Fallible<Entry> {
         let types = leaves.iter().map(|leaf| leaf::ty("jit", leaf)).collect::<Fallible<_>>()?;
-        let Key { hash, compiler, words, environment } = key;
+        let Key { hash, compiler, checks, words, environment } = key;
         let is_same_list = environment.len() == after.len();
         let mut kept = Vec::with_capacity(environment.len());
         for (position, part) in environment.into_iter().enumerate() {
@@ -142,7 +148,7 @@ impl Entry {
                 Bond::Nothing
             });
         }
-        let known = Known { hash, compiler, words, environment: kept, arguments, types };
+        let known = Known { hash, compiler, checks, words, environment: kept, arguments, types };
         Ok(Entry { key: known, program, guards: globals::stable(py, guards)? })
     }
 
@@ -300,6 +306,9 @@ impl Shared {
         let known = &latest.key;
         if known.compiler != key.compiler {
             return Ok(format!("the compiler is \"{}\", before \"{}\"", key.compiler, known.compiler));
+        }
+        if known.checks != key.checks {
+            return Ok("other checks are asked for".to_owned());
         }
         if !known.arguments.equals(py, &flat.tree)? {
             let difference = known.arguments.difference_of_calls(py, &flat.tree)?;

@@ -9,6 +9,7 @@ use super::leaf::{self, Borrowed};
 use super::program::{self, Program, Source, function_name};
 use super::{Jitted, compiler_name, wrap};
 use crate::born;
+use crate::checks;
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::error::{Fallible, guard};
 use crate::misuse::Misuse;
@@ -127,7 +128,7 @@ fn compile(
             call(args, kwargs).map(|result| result.into_bound(py))
         };
         let source = Source { op: "compile", fun: &fun, call: &call_bound };
-        let program = Program::make(py, &source, &flat, &compiler)?;
+        let program = Program::make(py, &source, &flat, &compiler, checks::current())?;
         let types = flat.leaves.iter().map(|leaf| leaf::ty("compile", leaf)).collect::<Fallible<_>>()?;
         Ok(Compiled { fun: fun.clone().unbind(), tree: flat.tree, call: call_tree, types, program })
     })

@@ -21,6 +21,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
+use crate::checks;
 use crate::containers::{Flat, Held};
 use crate::convert;
 use crate::error::{Fallible, guard};
@@ -197,7 +198,7 @@ impl Jitted {
         let source = Source { op: self.op(), fun, call: &|args, kwargs| self.apply(args, Some(kwargs)) };
         let before = self.shared.candidates(key.hash);
         let guards = self.guards(py, &flat)?;
-        let program = Program::make(py, &source, &flat, &compiler)?;
+        let program = Program::make(py, &source, &flat, &compiler, key.checks)?;
         // Another thread may have compiled the same version meanwhile: one of them is kept.
         for entry in self.shared.candidates(key.hash) {
             if !before.iter().any(|known| Arc::ptr_eq(known, &entry))
@@ -229,7 +230,7 @@ impl Jitted {
         for leaf in &flat.leaves {
             leaf::push_words(leaf, &mut words)?;
         }
-        Key::new(py, compiler, words, flat, self.environment(py, flat)?)
+        Key::new(py, compiler, checks::current(), words, flat, self.environment(py, flat)?)
     }
 
     /// What the globals mean that the function, and functions given to it, read.

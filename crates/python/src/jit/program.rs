@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use defn_core::backend::{Compiler, Executable, Hooks};
+use defn_core::backend::{Checks, Compiler, Executable, Hooks};
 use defn_core::builder::{Arg, Builder, bring_together};
 use defn_core::tensor::Data;
 use defn_core::trace::Trace;
@@ -103,8 +103,9 @@ impl Program {
         source: &Source<'_, 'py>,
         flat: &Flat<'py>,
         compiler: &Arc<dyn Compiler>,
+        checks: Checks,
     ) -> Fallible<Program> {
-        let made = Program::trace(py, source, flat, compiler);
+        let made = Program::trace(py, source, flat, compiler, checks);
         born::forget();
         made
     }
@@ -114,6 +115,7 @@ impl Program {
         source: &Source<'_, 'py>,
         flat: &Flat<'py>,
         compiler: &Arc<dyn Compiler>,
+        checks: Checks,
     ) -> Fallible<Program> {
         let _call = recursion::enter(source.op)?;
         let types: Vec<TensorType> =
@@ -142,7 +144,7 @@ impl Program {
             .collect::<Fallible<Vec<_>>>()?;
         let region = Arc::new(closed.region);
         let is_trivial = results.is_empty() && !region.has_effects();
-        let executable = py.detach(|| compiler.compile(region))?;
+        let executable = py.detach(|| compiler.compile(region, checks))?;
         Ok(Program {
             executable,
             captures,

@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 pub(crate) use create::{pack, unpack};
 pub(crate) use parse::Parse;
 
+use crate::checks;
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::location;
@@ -38,7 +39,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// The builder that adds to the open trace, or runs at once on the default backend.
 pub(crate) fn builder() -> Ops {
-    Ops::new(place::default(), Source::Ask(location::ask))
+    Ops { checks: checks::current(), ..Ops::new(place::default(), Source::Ask(location::ask)) }
 }
 
 /// Runs `body` on the builder.

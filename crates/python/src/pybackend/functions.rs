@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use defn_core::backend::{Compiler, Executable, NoHooks};
+use defn_core::backend::{Checks, Compiler, Executable, NoHooks};
 use defn_core::compose;
 use defn_core::evaluator::Evaluator;
 use defn_core::op::Block;
@@ -37,7 +37,7 @@ impl Function {
     ) -> Fallible<Function> {
         static EVALUATOR: OnceLock<Evaluator> = OnceLock::new();
         let evaluator = EVALUATOR.get_or_init(|| Evaluator::new(defn_cpu::cpu_backend()));
-        Ok(Function { backend, program: evaluator.compile(region)?, captures })
+        Ok(Function { backend, program: evaluator.compile(region, Checks::default())?, captures })
     }
 }
 

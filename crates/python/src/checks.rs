@@ -1,0 +1,76 @@
+//! What is looked for while programs run, in a context: beside default options, since it is no option of a call.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use defn_core::backend::Checks;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+use crate::error::{Fallible, guard};
+use crate::misuse::Misuse;
+
+/// Whether any check was ever asked for, so that calls need not look before.
+static ANY_SET: AtomicBool = AtomicBool::new(false);
+
+/// A context variable: threads and asynchronous tasks have their own.
+fn of_context(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static VARIABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let make = || -> PyResult<Py<PyAny>> {
+        Ok(py.import("contextvars")?.call_method1("ContextVar", ("defn_checks",))?.unbind())
+    };
+    Ok(VARIABLE.get_or_try_init(py, make)?.bind(py))
+}
+
+fn read(py: Python<'_>) -> PyResult<Checks> {
+    let (index, nan) = of_context(py)?.call_method1(intern!(py, "get"), ((false, false),))?.extract()?;
+    Ok(Checks { index, nan })
+}
+
+/// The checks of this context.
+pub(crate) fn current() -> Checks {
+    if !ANY_SET.load(Ordering::Relaxed) {
+        return Checks::default();
+    }
+    // The variable holds what is put there below, and reading one does not fail.
+    Python::attach(read).unwrap_or_default()
+}
+
+fn set(py: Python<'_>, checks: Checks) -> PyResult<()> {
+    ANY_SET.store(true, Ordering::Relaxed);
+    of_context(py)?.call_method1(intern!(py, "set"), ((checks.index, checks.nan),))?;
+    Ok(())
+}
+
+/// Adds checks to those of this context, and returns the ones before.
+#[pyfunction]
+fn add_checks(py: Python<'_>, kinds: Vec<String>) -> Fallible<(bool, bool)> {
+    guard(|| {
+        let before = read(py)?;
+        let mut checks = before;
+        for kind in kinds {
+            match &*kind {
+                "index" => checks.index = true,
+                "nan" => checks.nan = true,
+                _ => {
+                    let (option, got) = ("a kind".to_owned(), format!("\"{kind}\""));
+                    let required = "\"index\" or \"nan\"".to_owned();
+                    return Err(Misuse::OptionValue { op: "checks", option, got, required }.into());
+                }
+            }
+        }
+        set(py, checks)?;
+        Ok((before.index, before.nan))
+    })
+}
+
+/// Puts back the checks of before.
+#[pyfunction]
+fn restore_checks(py: Python<'_>, before: (bool, bool)) -> PyResult<()> {
+    set(py, Checks { index: before.0, nan: before.1 })
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(add_checks, module)?)?;
+    module.add_function(wrap_pyfunction!(restore_checks, module)?)
+}
