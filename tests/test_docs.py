@@ -70,6 +70,17 @@ def test_readme() -> None:
     assert found.attempted > 3
 
 
+@pytest.mark.parametrize("page", ["backends.md"])
+def test_pages(page: str) -> None:
+    found = doctest.testfile(
+        str(ROOT / "docs" / page),
+        module_relative=False,
+        optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
+    )
+    assert found.failed == 0
+    assert found.attempted > 3
+
+
 @pytest.mark.parametrize("tool", ["docs_ops.py", "stubs.py"])
 def test_generated_files_are_current(tool: str) -> None:
     done = subprocess.run(
