@@ -2,6 +2,7 @@
 
 mod index;
 mod order;
+mod sliding;
 mod structural;
 
 use std::any::Any;
@@ -97,10 +98,12 @@ impl CpuBackend {
             Op::Argsort { axis, direction, .. } => run.argsort(*axis, *direction),
 
             // window
-            Op::Window { .. } | Op::WindowScatter { .. } | Op::Conv(_) => todo!(),
+            Op::Window { op, window } => run.window(*op, window),
+            Op::WindowScatter { op, window } => run.window_scatter(*op, window),
+            Op::Conv(op) => run.conv(op),
 
             // fourier
-            Op::Fft { .. } => todo!(),
+            Op::Fft { op, axis, length: _, eps: _ } => run.fft(*op, *axis),
 
             // linalg
             Op::TriangularSolve { .. } => todo!(),

@@ -196,7 +196,9 @@ impl Run<'_> {
                     let make = || self.backend.run(&node.op, SmallVec::new(), &node.outputs);
                     SmallVec::from_elem(kept.get(self.backend, make).map_err(|e| blame(e, node))?, 1)
                 }
-                step @ (Step::Backend | Step::Block(_) | Step::Default(_)) if self.is_native(&node.op, step) => {
+                step @ (Step::Backend | Step::Block(_) | Step::Default(_))
+                    if self.is_native(&node.op, step) =>
+                {
                     let operands = (0..node.inputs.len())
                         .map(|input| Operand {
                             ty: graph.ty(node.inputs[input]).clone(),

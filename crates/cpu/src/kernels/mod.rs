@@ -5,6 +5,7 @@ mod complex;
 pub(crate) mod create;
 mod element;
 pub(crate) mod elementwise;
+pub(crate) mod fourier;
 pub(crate) mod index;
 mod lanes;
 pub(crate) mod linalg;
@@ -16,6 +17,7 @@ pub(crate) mod shape;
 #[cfg(test)]
 mod testing;
 mod tile;
+pub(crate) mod window;
 
 pub(crate) use cast::{CastFrom, E4m3, E5m2};
 pub(crate) use element::{Element, Integer, Plain, Real};

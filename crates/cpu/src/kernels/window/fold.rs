@@ -1,0 +1,401 @@
+//! Folds of windows, one axis after the other: a window's fold is the fold along one axis of its folds along
+//! the others.
+//!
+//! Short windows are folded element by element, side by side. Long ones climb a ladder: from the folds of runs
+//! of 1, 2, 4, ... elements at every position, each made of two of the last, the runs that the window's length
+//! has in binary are joined (the doubling of Hillis and Steele, "Data parallel algorithms", 1986). Nothing is
+//! ever taken out of a sum again, so that float sums are as good as those of a tree.
+
+use std::mem::MaybeUninit;
+
+use defn_core::op::{Window, WindowOp};
+use defn_core::{DType, Shape, TensorType};
+use smallvec::SmallVec;
+
+use super::{FAR, ceil_div};
+use crate::kernels::{CastFrom, Element, Real, TILE, with_compute, with_real};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// Elements that one thread folds at a time.
+const CHUNK: usize = 32 * TILE;
+
+/// From this length on, a window climbs the ladder.
+const LONG: usize = 48;
+
+/// A fold along one axis, from `[outer][size][inner]` to `[outer][count][inner]`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pass {
+    outer: usize,
+    size: usize,
+    inner: usize,
+    count: usize,
+    window: usize,
+    stride: usize,
+    dilation: usize,
+    low: i64,
+}
+
+impl Pass {
+    /// The passes that make a window's folds of a tensor of these sizes, with the sizes that each gives; what
+    /// shrinks the tensor most comes first.
+    pub(crate) fn plan(sizes: &[usize], window: &Window, places: &[usize]) -> SmallVec<[(Pass, Shape); 4]> {
+        let mut axes: SmallVec<[usize; 4]> = (0..sizes.len())
+            .filter(|&axis| {
+                let moves = window.padding[axis] != (0, 0) || places[axis] != sizes[axis];
+                window.sizes[axis] != 1 || moves
+            })
+            .collect();
+        axes.sort_by(|&a, &b| (places[a] * sizes[b]).cmp(&(places[b] * sizes[a])));
+        let mut current: SmallVec<[usize; 6]> = sizes.into();
+        let mut passes = SmallVec::new();
+        for axis in axes {
+            let pass = Pass {
+                outer: current[..axis].iter().product(),
+                size: current[axis],
+                inner: current[axis + 1..].iter().product(),
+                count: places[axis],
+                window: window.sizes[axis],
+                stride: window.strides[axis].min(FAR),
+                dilation: window.dilations[axis].min(FAR),
+                low: window.padding[axis].0,
+            };
+            current[axis] = places[axis];
+            passes.push((pass, Shape::new(&current)));
+        }
+        passes
+    }
+
+    /// The elements between the first and the last that a window reads, padding counted.
+    fn padded(&self) -> usize {
+        (self.count - 1) * self.stride + (self.window - 1) * self.dilation + 1
+    }
+
+    /// Whether the ladder is worth its memory.
+    fn is_long(&self) -> bool {
+        self.window >= LONG && self.count > 1 && self.padded() <= 4 * self.size + self.window
+    }
+}
+
+/// What [`fold`] keeps meanwhile: two rungs of the ladder, possibly none.
+pub(crate) fn ladder_scratch(pass: &Pass, dtype: DType) -> TensorType {
+    let count = if pass.is_long() { 2 * pass.outer * pass.padded() * pass.inner } else { 0 };
+    TensorType { dtype, shape: Shape::new(&[count]) }
+}
+
+/// Folds along one axis. Operand and result have the dtype in which elements of `dtype` are computed.
+pub(crate) fn fold(
+    op: WindowOp,
+    dtype: DType,
+    pass: &Pass,
+    x: View<'_>,
+    out: &mut ViewMut<'_>,
+    scratch: &mut ViewMut<'_>,
+    par: Par,
+) {
+    match op {
+        WindowOp::WindowSum => with_compute!(dtype, C => run(pass, x, out, scratch, par, C::ZERO, C::plus)),
+        WindowOp::WindowProduct => {
+            with_compute!(dtype, C => run(pass, x, out, scratch, par, C::ONE, C::times))
+        }
+        WindowOp::WindowMax => with_real!(dtype, C => {
+            run(pass, x, out, scratch, par, bound::<C>(dtype.lowest()), C::greater)
+        }),
+        WindowOp::WindowMin => with_real!(dtype, C => {
+            run(pass, x, out, scratch, par, bound::<C>(dtype.highest()), C::lesser)
+        }),
+    }
+}
+
+/// An end of a dtype's range.
+fn bound<C: Element + CastFrom<f64> + CastFrom<i64> + CastFrom<u64>>(number: defn_core::Number) -> C {
+    match number {
+        defn_core::Number::Int(value) => match u64::try_from(value) {
+            Ok(value) => C::cast_from(value),
+            Err(_) => C::cast_from(value as i64),
+        },
+        defn_core::Number::Float(value) => C::cast_from(value),
+        defn_core::Number::Complex(_) => unreachable!("complex numbers have no order"),
+    }
+}
+
+fn run<C: Element>(
+    pass: &Pass,
+    x: View<'_>,
+    out: &mut ViewMut<'_>,
+    scratch: &mut ViewMut<'_>,
+    par: Par,
+    start: C,
+    join: impl Fn(C, C) -> C + Copy + Sync,
+) {
+    if pass.is_long() {
+        ladder(pass, x.slice(), out, scratch, par, start, join);
+    } else {
+        direct(pass, x.slice(), out, par, start, join);
+    }
+}
+
+/// Element by element of the window, for runs of places side by side.
+fn direct<C: Element>(
+    pass: &Pass,
+    x: &[C],
+    out: &mut ViewMut<'_>,
+    par: Par,
+    start: C,
+    join: impl Fn(C, C) -> C + Copy + Sync,
+) {
+    let &Pass { outer, size, inner, count, window, stride, dilation, low } = pass;
+    let out = &*out;
+    let work = inner.saturating_mul(window.min(size));
+    par.for_chunks(outer * count, (CHUNK / work.max(1)).max(1), |rows| {
+        let mut row = rows.start;
+        while row < rows.end {
+            let (line, first) = (row / count, row % count);
+            let last = count.min(first + (rows.end - row));
+            // SAFETY: chunks are disjoint and inside the result, which the caller borrows mutably.
+            let target = unsafe { out.part::<C>(row * inner, (last - first) * inner) };
+            target.iter_mut().for_each(|out| {
+                out.write(start);
+            });
+            // SAFETY: just written.
+            let target = unsafe { target.assume_init_mut() };
+            let line = &x[line * size * inner..][..size * inner];
+            let (step, apart) = (stride as i64, dilation as i64);
+            // Elements of the window that lie in the tensor at one of these places at least.
+            let from = ceil_div(low - (last as i64 - 1) * step, apart).max(0);
+            let to = ((size as i64 - 1 + low - first as i64 * step).div_euclid(apart) + 1).min(window as i64);
+            for element in from..to {
+                let shift = element * apart - low;
+                let begin = ceil_div(-shift, step).clamp(first as i64, last as i64) as usize;
+                let end = ceil_div(size as i64 - shift, step).clamp(first as i64, last as i64) as usize;
+                if begin >= end {
+                    continue;
+                }
+                let read = (begin as i64 * step + shift) as usize;
+                let places = &mut target[(begin - first) * inner..(end - first) * inner];
+                if stride == 1 {
+                    join_all(places, &line[read * inner..][..places.len()], join);
+                } else if inner == 1 {
+                    for (out, &x) in places.iter_mut().zip(line[read..].iter().step_by(stride)) {
+                        *out = join(*out, x);
+                    }
+                } else {
+                    for (at, out) in places.chunks_exact_mut(inner).enumerate() {
+                        join_all(out, &line[(read + at * stride) * inner..][..inner], join);
+                    }
+                }
+            }
+            row += last - first;
+        }
+    });
+}
+
+#[inline(always)]
+fn join_all<C: Element>(out: &mut [C], x: &[C], join: impl Fn(C, C) -> C) {
+    for (out, &x) in out.iter_mut().zip(x) {
+        *out = join(*out, x);
+    }
+}
+
+/// Folds of runs whose lengths double.
+fn ladder<C: Element>(
+    pass: &Pass,
+    x: &[C],
+    out: &mut ViewMut<'_>,
+    scratch: &mut ViewMut<'_>,
+    par: Par,
+    start: C,
+    join: impl Fn(C, C) -> C + Copy + Sync,
+) {
+    let &Pass { outer, size, inner, count, window, stride, dilation, low } = pass;
+    let length = pass.padded();
+    let line = length * inner;
+    let out = &*out;
+    let scratch = &*scratch;
+    // SAFETY: the caller lends the scratch for this call, and both halves of it are apart.
+    let (mut rung, mut next) =
+        unsafe { (scratch.part::<C>(0, outer * line), scratch.part::<C>(outer * line, outer * line)) };
+    // The first rung: the elements, with what changes nothing around them.
+    fill(rung, par, |at, piece| {
+        for (at, out) in (at..).zip(piece) {
+            let position = (at % line / inner) as i64 - low;
+            let inside = position >= 0 && position < size as i64;
+            out.write(if inside {
+                x[(at / line * size + position as usize) * inner + at % inner]
+            } else {
+                start
+            });
+        }
+    });
+    let (mut run, mut done) = (1, 0);
+    loop {
+        // SAFETY: every rung is written whole.
+        let current: &[C] = unsafe { rung.assume_init_ref() };
+        if window & run != 0 {
+            let first = done == 0;
+            let skip = done * dilation;
+            par.for_chunks(outer * count, (CHUNK / inner).max(1), |rows| {
+                for row in rows {
+                    let read = row / count * line + (row % count * stride + skip) * inner;
+                    // SAFETY: chunks are disjoint and inside the result, which the caller borrows mutably.
+                    let target = unsafe { out.part::<C>(row * inner, inner) };
+                    for (out, &x) in target.iter_mut().zip(&current[read..]) {
+                        // SAFETY: the first run that is joined has written every place.
+                        out.write(if first { x } else { join(unsafe { out.assume_init_read() }, x) });
+                    }
+                }
+            });
+            done += run;
+        }
+        if done == window {
+            return;
+        }
+        let reach = run * dilation * inner;
+        fill(next, par, |at, piece| {
+            let end = at + piece.len();
+            let mut at = at;
+            let mut piece = piece;
+            while at < end {
+                // What reaches beyond its line is read by no window.
+                let within = at % line;
+                let stop = end.min(at - within + line);
+                let both = stop.min(at - within + line.saturating_sub(reach)).max(at) - at;
+                let (joined, rest) = piece.split_at_mut(both);
+                for ((out, &a), &b) in
+                    joined.iter_mut().zip(&current[at..]).zip(current.get(at + reach..).unwrap_or(&[]))
+                {
+                    out.write(join(a, b));
+                }
+                let alone = stop - at - both;
+                let (single, others) = rest.split_at_mut(alone);
+                single.write_copy_of_slice(&current[at + both..][..alone]);
+                (at, piece) = (stop, others);
+            }
+        });
+        std::mem::swap(&mut rung, &mut next);
+        run *= 2;
+    }
+}
+
+/// Writes all of a slice, chunk by chunk.
+fn fill<C: Element>(
+    target: &mut [MaybeUninit<C>],
+    par: Par,
+    work: impl Fn(usize, &mut [MaybeUninit<C>]) + Sync,
+) {
+    let start = Start(target.as_mut_ptr());
+    par.for_chunks(target.len(), CHUNK, |chunk| {
+        // SAFETY: chunks are disjoint parts of the slice, which is borrowed mutably meanwhile.
+        let piece = unsafe { std::slice::from_raw_parts_mut(start.at(chunk.start), chunk.len()) };
+        work(chunk.start, piece);
+    });
+}
+
+/// Where a slice begins.
+struct Start<C>(*mut MaybeUninit<C>);
+
+// SAFETY: threads take disjoint parts of the slice, whose exclusive borrow outlives them.
+unsafe impl<C: Element> Sync for Start<C> {}
+
+impl<C> Start<C> {
+    /// # Safety
+    /// The position is inside the slice.
+    unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(position) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use smallvec::smallvec;
+
+    use super::*;
+    use crate::kernels::testing::{Array, noise};
+
+    /// The folds of `[outer][size][inner]` integers, by the definition.
+    fn slow(x: &[i64], pass: &Pass, op: WindowOp) -> Vec<i64> {
+        let &Pass { outer, size, inner, count, window, stride, dilation, low } = pass;
+        let mut out = Vec::new();
+        for index in 0..outer * count * inner {
+            let (line, place, column) = (index / inner / count, index / inner % count, index % inner);
+            let reads = (0..window).filter_map(|element| {
+                let position = (place * stride + element * dilation) as i64 - low;
+                let at = usize::try_from(position).ok().filter(|&at| at < size)?;
+                Some(x[(line * size + at) * inner + column])
+            });
+            out.push(match op {
+                WindowOp::WindowSum => reads.fold(0, i64::wrapping_add),
+                WindowOp::WindowProduct => reads.fold(1, i64::wrapping_mul),
+                WindowOp::WindowMax => reads.fold(i64::MIN, i64::max),
+                WindowOp::WindowMin => reads.fold(i64::MAX, i64::min),
+            });
+        }
+        out
+    }
+
+    #[test]
+    fn short_and_long_windows_are_as_defined() {
+        let mut random = noise(7);
+        let mut below = |count: u64| (random.next().unwrap() % count) as usize;
+        let (mut longs, mut shorts) = (0, 0);
+        for _ in 0..400 {
+            let long = below(2) == 1;
+            let window = if long { LONG + below(40) } else { 1 + below(6) };
+            let (dilation, stride) = (1 + below(3), 1 + below(3));
+            let (low, high) = (below(9) as i64 - 4, below(9) as i64 - 4);
+            let reach = (window - 1) * dilation + 1;
+            let size = (reach as i64 - low - high).max(1) as usize + below(20);
+            let padded = size as i64 + low + high;
+            let count = ((padded - reach as i64) / stride as i64 + 1) as usize;
+            let (outer, inner) = (1 + below(3), 1 + below(3));
+            let pass = Pass { outer, size, inner, count, window, stride, dilation, low };
+            let x: Vec<i64> =
+                noise(window as u64).take(outer * size * inner).map(|x| x as i64 >> 40).collect();
+            let operand = Array::new(DType::S64, &[x.len()], x.iter().map(|&x| i128::from(x).into()));
+            if pass.is_long() {
+                longs += 1
+            } else {
+                shorts += 1
+            }
+            for &op in WindowOp::ALL {
+                for par in [Par::Serial, Par::Pool] {
+                    let shape = Shape::new(&[outer * count * inner]);
+                    let mut out = Array::unwritten(TensorType::new(DType::S64, shape).unwrap());
+                    let mut scratch = Array::unwritten(ladder_scratch(&pass, DType::S64));
+                    fold(
+                        op,
+                        DType::S64,
+                        &pass,
+                        operand.view(),
+                        &mut out.view_mut(),
+                        &mut scratch.view_mut(),
+                        par,
+                    );
+                    let want = slow(&x, &pass, op);
+                    assert_eq!(out.view().slice::<i64>(), want, "{op:?} {pass:?}");
+                }
+            }
+        }
+        assert!(longs > 50 && shorts > 50, "{longs} long windows and {shorts} short ones");
+    }
+
+    #[test]
+    fn an_enormous_window_costs_what_the_tensor_has() {
+        let window = Window {
+            sizes: smallvec![1 << 40],
+            strides: smallvec![1 << 60],
+            padding: smallvec![(1 << 40, 0)],
+            dilations: smallvec![1],
+        };
+        let passes = Pass::plan(&[3], &window, &[1]);
+        let [(pass, _)] = passes.as_slice() else { panic!("one axis, one pass") };
+        let x = Array::new(DType::S64, &[3], [1, 2, 3].map(|x: i64| i128::from(x).into()));
+        let mut out = Array::unwritten(TensorType::new(DType::S64, Shape::new(&[1])).unwrap());
+        let mut scratch = Array::unwritten(ladder_scratch(pass, DType::S64));
+        let (mut out_view, mut scratch_view) = (out.view_mut(), scratch.view_mut());
+        fold(WindowOp::WindowSum, DType::S64, pass, x.view(), &mut out_view, &mut scratch_view, Par::Serial);
+        // The window begins at the first place of padding and ends before the first element.
+        assert_eq!(out.view().slice::<i64>(), [0]);
+    }
+}

@@ -1,0 +1,19 @@
+//! Windows that slide over a tensor: folds of each place, choices, and convolutions.
+
+mod choose;
+mod columns;
+mod conv;
+mod fold;
+
+pub(crate) use choose::{add_chosen, choose};
+pub(crate) use conv::{Conv, conv};
+pub(crate) use fold::{Pass, fold, ladder_scratch};
+
+/// Strides and dilations beyond this are as good as this: no axis is as long, and products with a position that
+/// exists do not overflow.
+const FAR: usize = 1 << 50;
+
+/// The least integer that is not below `a / b`.
+fn ceil_div(a: i64, b: i64) -> i64 {
+    -(-a).div_euclid(b)
+}
