@@ -378,6 +378,114 @@ def test_moments() -> None:
     assert abs(np.bincount(integers) / count - 0.1).max() < margin * 0.3
 
 
+def rows() -> dn.Tensor:
+    return dn.iota((4, 3))
+
+
+ORDERS: list[tuple[str, Any, Any]] = [
+    (
+        "shuffle",
+        lambda: random.shuffle(key(42), dn.iota((3, 4), axis=0)),
+        [[2] * 4, [0] * 4, [1] * 4],
+    ),
+    (
+        "shuffle independently",
+        lambda: random.shuffle(key(10), dn.iota((3, 4), axis=1), axis=1, independent=True),
+        [[2, 1, 3, 0], [3, 0, 1, 2], [2, 3, 0, 1]],
+    ),
+    (
+        "choice of rows",
+        lambda: random.choice(key(1), rows(), samples=4, axis=0),
+        [[6, 7, 8], [9, 10, 11], [6, 7, 8], [0, 1, 2]],
+    ),
+    (
+        "choice of rows, each once",
+        lambda: random.choice(key(1), rows(), samples=4, axis=0, replace=False),
+        [[3, 4, 5], [9, 10, 11], [6, 7, 8], [0, 1, 2]],
+    ),
+    ("choice", lambda: random.choice(key(2), dn.iota((3, 2))), [4]),
+    (
+        "choice, each once",
+        lambda: random.choice(key(2), dn.iota((3, 2)), samples=6, replace=False),
+        [2, 0, 4, 5, 1, 3],
+    ),
+    (
+        "choice of columns by chance, each once",
+        lambda: random.choice(
+            key(1), rows(), dn.tensor([0.1, 0.7, 0.2]), samples=3, axis=1, replace=False
+        ),
+        [[1, 2, 0], [4, 5, 3], [7, 8, 6], [10, 11, 9]],
+    ),
+    (
+        "choice by chance, each once",
+        lambda: random.choice(key(2), dn.iota((2, 3)), CHANCES, samples=6, replace=False),
+        [3, 1, 2, 5, 4, 0],
+    ),
+]
+
+CHANCES = dn.tensor([0.01, 0.1, 0.19, 0.6, 0.05, 0.05])
+
+
+@pytest.mark.parametrize(("draw", "want"), [r[1:] for r in ORDERS], ids=[r[0] for r in ORDERS])
+def test_documented_orders(draw: Any, want: Any) -> None:
+    same(one(draw()), want)
+    compiled, after = dn.jit(lambda: draw())()
+    same(compiled, want)
+    assert after.shape == (2,)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 100, 5000])
+def test_shuffle_is_a_permutation(size: int) -> None:
+    """From some thousand elements on they are sorted twice, by words of two keys."""
+    k = key(size)
+    value, after = random.shuffle(k, dn.iota(size))
+    same(random.shuffle_split(k, dn.iota(size)), value.to_numpy())
+    assert sorted(value.to_list()) == list(range(size))
+    order, want = np.arange(size), k
+    for _ in range(math.ceil(3 * math.log(size) / math.log(2**32 - 1)) if size > 1 else 0):
+        following, used = random.split(want)
+        order = order[np.argsort(words(used.to_numpy(), size), kind="stable")]
+        want = following
+    same(value, order)
+    same(after, want.to_numpy())
+
+
+def test_shuffle_of_an_axis() -> None:
+    array = np.arange(24).reshape(2, 4, 3)
+    x = dn.tensor(array, names=["a", "b", "c"])
+    whole = random.shuffle_split(key(3), x, axis="b")
+    assert whole.names == ("a", "b", "c")
+    order = whole.to_numpy()[0, :, 0] // 3
+    assert (whole.to_numpy() == array[:, order]).all()
+    each = random.shuffle_split(key(3), x, axis=1, independent=True).to_numpy()
+    assert (np.sort(each, axis=1) == array).all()
+    assert len({tuple(line) for line in (each // 3 % 4).transpose(0, 2, 1).reshape(-1, 4)}) > 1
+
+
+def test_choice_keeps_names_and_dtypes() -> None:
+    x = dn.tensor(np.eye(3, 4, dtype=np.float16), names=["a", "b"])
+    for replace in (True, False):
+        value, _ = random.choice(key(0), x, samples=2, axis="b", replace=replace)
+        assert (value.dtype, value.shape, value.names) == ("f16", (3, 2), ("a", "b"))
+        flat, _ = random.choice(key(0), x, samples=2, replace=replace)
+        assert (flat.shape, flat.names) == ((2,), (None,))
+    following, used = random.split(key(5))
+    value, after = random.choice(key(5), x, samples=9)
+    same(after, following)
+    same(random.choice_split(used, x, samples=9), value.to_numpy())
+    # Without replacement it is a shuffle, whose next key is that of its last round.
+    value, after = random.choice(key(5), x, samples=9, replace=False)
+    same(random.choice_split(key(5), x, samples=9, replace=False), value.to_numpy())
+    same(after, following)
+
+
+def test_no_gradient_flows_through_a_choice() -> None:
+    x = dn.tensor([1.0, 2.0, 3.0])
+    for draw in (random.shuffle_split, random.choice_split):
+        gradient = dn.grad(lambda v, draw=draw: dn.sum(draw(key(0), v) * 2.0 + dn.sum(v)))
+        assert len(set(gradient(x).to_list())) == 1
+
+
 def test_against_jax() -> None:
     """Runs where JAX is installed, which `./dev bench peers` needs and `./dev test` does not."""
     jax = pytest.importorskip("jax")

@@ -90,7 +90,12 @@ def functions() -> str:
         for module in METHOD_MODULES
         for name in module.__all__
     ]
-    written += [function(f"random_{name}", getattr(random, name)) for name in random.__all__]
+    # One order serves both forms of a shuffle.
+    written += [
+        function(f"random_{name}", getattr(random, name))
+        for name in random.__all__
+        if name != "shuffle_split"
+    ]
     return "".join(written)
 
 

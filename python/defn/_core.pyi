@@ -519,6 +519,24 @@ def random_bits_split(
     names: Names | None = None,
     /,
 ) -> Tensor: ...
+def random_choice(
+    key: TensorLike,
+    tensor: TensorLike,
+    p: TensorLike | None = None,
+    samples: int = 1,
+    axis: Axis | None = None,
+    replace: bool = True,
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_choice_split(
+    key: TensorLike,
+    tensor: TensorLike,
+    p: TensorLike | None = None,
+    samples: int = 1,
+    axis: Axis | None = None,
+    replace: bool = True,
+    /,
+) -> Tensor: ...
 def random_fold_in(key: TensorLike, data: TensorLike, /) -> Tensor: ...
 def random_gumbel(
     key: TensorLike,
@@ -571,6 +589,9 @@ def random_randint_split(
     names: Names | None = None,
     /,
 ) -> Tensor: ...
+def random_shuffle(
+    key: TensorLike, tensor: TensorLike, axis: Axis = 0, independent: bool = False, /
+) -> tuple[Tensor, Tensor]: ...
 def random_split(key: TensorLike, parts: int = 2, /) -> Tensor: ...
 def random_uniform(
     key: TensorLike,

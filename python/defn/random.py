@@ -23,11 +23,13 @@ from defn._names import refuse_options
 
 if TYPE_CHECKING:
     from defn._core import Tensor
-    from defn.typing import DTypeLike, Names, Shape, TensorLike
+    from defn.typing import Axis, DTypeLike, Names, Shape, TensorLike
 
 __all__ = [
     "bits",
     "bits_split",
+    "choice",
+    "choice_split",
     "fold_in",
     "gumbel",
     "gumbel_split",
@@ -36,6 +38,8 @@ __all__ = [
     "normal_split",
     "randint",
     "randint_split",
+    "shuffle",
+    "shuffle_split",
     "split",
     "uniform",
     "uniform_split",
@@ -351,3 +355,110 @@ def gumbel_split(
     if unknown:
         refuse_options("random.gumbel_split", unknown)
     return _core.random_gumbel_split(key, shape, dtype, names)
+
+
+def shuffle(
+    key: TensorLike,
+    tensor: TensorLike,
+    *,
+    axis: Axis = 0,
+    independent: bool = False,
+    **unknown: Never,
+) -> tuple[Tensor, Tensor]:
+    """The elements along an axis in random order, and the next key.
+
+    The order is one for all places along the other axes, or ``independent`` for each.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; kept.
+    Grad: none flows.
+    Raises: ``DTypeError`` for what is no key, ``AxisError`` if the axis is out of range.
+
+    >>> value, key = dn.random.shuffle(dn.random.key(42), dn.iota((3, 4), axis=0))
+    >>> value.to_list()
+    [[2, 2, 2, 2], [0, 0, 0, 0], [1, 1, 1, 1]]
+    """
+    if unknown:
+        refuse_options("random.shuffle", unknown)
+    return _core.random_shuffle(key, tensor, axis, independent)
+
+
+def shuffle_split(
+    key: TensorLike,
+    tensor: TensorLike,
+    *,
+    axis: Axis = 0,
+    independent: bool = False,
+    **unknown: Never,
+) -> Tensor:
+    """The same order as that of :func:`shuffle`, without the next key.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; kept.
+    Grad: none flows.
+    Raises: ``DTypeError`` for what is no key, ``AxisError`` if the axis is out of range.
+
+    >>> dn.random.shuffle_split(dn.random.key(42), dn.iota(3)).to_list()
+    [2, 0, 1]
+    """
+    if unknown:
+        refuse_options("random.shuffle_split", unknown)
+    return _core.random_shuffle(key, tensor, axis, independent)[0]
+
+
+def choice(
+    key: TensorLike,
+    tensor: TensorLike,
+    p: TensorLike | None = None,
+    *,
+    samples: int = 1,
+    axis: Axis | None = None,
+    replace: bool = True,
+    **unknown: Never,
+) -> tuple[Tensor, Tensor]:
+    """Elements chosen along an axis, or from the flat tensor, and the next key.
+
+    ``p`` holds the probabilities, which need not add up to 1; without it, elements are equally
+    likely. Unless ``replace``, no element is chosen twice.
+
+    Shapes: the axis has size ``samples`` and keeps its name; without an axis, ``(samples,)``.
+    Dtypes: any; kept. The probabilities are floats.
+    Grad: none flows.
+    Raises: ``DTypeError`` for what is no key, ``OptionError`` for ``samples`` below 1 or, unless
+        ``replace``, above the number of elements, ``ShapeError`` if there is nothing to choose
+        from or ``p`` is not a vector of floats with one for each element, ``AxisError`` if the
+        axis is out of range.
+
+    >>> value, key = dn.random.choice(dn.random.key(1), dn.iota((4, 3)), samples=2, axis=0)
+    >>> value.to_list()
+    [[9, 10, 11], [3, 4, 5]]
+    """
+    if unknown:
+        refuse_options("random.choice", unknown)
+    return _core.random_choice(key, tensor, p, samples, axis, replace)
+
+
+def choice_split(
+    key: TensorLike,
+    tensor: TensorLike,
+    p: TensorLike | None = None,
+    *,
+    samples: int = 1,
+    axis: Axis | None = None,
+    replace: bool = True,
+    **unknown: Never,
+) -> Tensor:
+    """As :func:`choice`, of the key itself and without the next one.
+
+    Shapes: the axis has size ``samples`` and keeps its name; without an axis, ``(samples,)``.
+    Dtypes: any; kept. The probabilities are floats.
+    Grad: none flows.
+    Raises: as :func:`choice`.
+
+    >>> used = dn.random.split(dn.random.key(1))[1]
+    >>> dn.random.choice_split(used, dn.iota((4, 3)), samples=2, axis=0).to_list()
+    [[9, 10, 11], [3, 4, 5]]
+    """
+    if unknown:
+        refuse_options("random.choice_split", unknown)
+    return _core.random_choice_split(key, tensor, p, samples, axis, replace)

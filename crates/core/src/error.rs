@@ -298,6 +298,10 @@ pub enum ErrorKind {
     RandomSeed { got: String },
     #[error("{op}: {what} is {got}, it must be {required}")]
     ParameterDType { op: &'static str, what: &'static str, got: TensorType, required: &'static str },
+    #[error(
+        "choice: the probabilities are {got}, a vector of floats with one for each of the {expected} elements is required"
+    )]
+    Probabilities { got: TensorType, expected: usize },
     #[error("{op}: {what} is {got}, it must broadcast to the shape {} of the sample", shape_text(shape))]
     SampleShape { op: &'static str, what: &'static str, got: TensorType, shape: Shape },
 
@@ -422,6 +426,7 @@ impl ErrorKind {
             | DiagonalLength { .. }
             | ShapesDiffer { .. }
             | SampleShape { .. }
+            | Probabilities { .. }
             | Indices { .. }
             | Updates { .. }
             | Predicate { .. }

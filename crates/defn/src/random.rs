@@ -16,10 +16,10 @@
 //! ```
 
 use defn_core as core;
-use defn_core::builder::{Arg, Ops};
-use defn_core::compose::random;
+use defn_core::builder::{Arg, Builder, Ops};
 pub use defn_core::compose::random::Sample;
-use defn_core::{Location, Number, Result};
+use defn_core::compose::random::{self, Choice};
+use defn_core::{AxisRef, Location, Number, Result};
 
 use crate::expr::{Operand, record};
 use crate::ops::eager;
@@ -172,4 +172,71 @@ draws! {
     randint, randint_split(min, max) |ops, key, sample| random::randint(ops, key, &min, &max, sample);
     /// Numbers of the standard Gumbel distribution.
     gumbel, gumbel_split() |ops, key, sample| random::gumbel(ops, key, sample);
+}
+
+/// The elements along an axis in random order, and the next key. The order is one for all places along the other
+/// axes, or `independent` for each.
+#[track_caller]
+pub fn shuffle<K: Key>(
+    key: &K,
+    tensor: impl Into<Operand>,
+    axis: impl Into<AxisRef>,
+    independent: bool,
+) -> K::Two {
+    let (tensor, axis) = (tensor.into(), axis.into());
+    key.two(Location::caller(), |ops, key| {
+        let tensor = ops.operand(tensor.0?)?;
+        random::shuffle(ops, key, &tensor, &axis, independent)
+    })
+}
+
+/// As [`shuffle`], of the key itself and without the next one.
+#[track_caller]
+pub fn shuffle_split<K: Key>(
+    key: &K,
+    tensor: impl Into<Operand>,
+    axis: impl Into<AxisRef>,
+    independent: bool,
+) -> K::One {
+    let (tensor, axis) = (tensor.into(), axis.into());
+    key.one(Location::caller(), |ops, key| {
+        let tensor = ops.operand(tensor.0?)?;
+        Ok(random::shuffle(ops, key, &tensor, &axis, independent)?.0)
+    })
+}
+
+/// Elements chosen along an axis, or of the flat tensor, and the next key; `p` holds their probabilities.
+#[track_caller]
+pub fn choice<K: Key>(
+    key: &K,
+    tensor: impl Into<Operand>,
+    p: Option<Operand>,
+    samples: i64,
+    axis: Option<AxisRef>,
+    replace: bool,
+) -> K::Two {
+    let tensor = tensor.into();
+    key.two(Location::caller(), |ops, key| {
+        let tensor = ops.operand(tensor.0?)?;
+        let p = p.map(|p| p.0).transpose()?;
+        random::choice(ops, key, &tensor, &Choice { p, samples, axis, replace })
+    })
+}
+
+/// As [`choice`], of the key itself and without the next one.
+#[track_caller]
+pub fn choice_split<K: Key>(
+    key: &K,
+    tensor: impl Into<Operand>,
+    p: Option<Operand>,
+    samples: i64,
+    axis: Option<AxisRef>,
+    replace: bool,
+) -> K::One {
+    let tensor = tensor.into();
+    key.one(Location::caller(), |ops, key| {
+        let tensor = ops.operand(tensor.0?)?;
+        let p = p.map(|p| p.0).transpose()?;
+        random::choice_split(ops, key, &tensor, &Choice { p, samples, axis, replace })
+    })
 }

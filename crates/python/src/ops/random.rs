@@ -3,9 +3,9 @@
 //! A function that draws has two forms: one gives the sample and the next key, the other uses the key itself.
 
 use defn_core::builder::{Arg, Builder, Ops};
-use defn_core::compose::random::{self, Sample};
+use defn_core::compose::random::{self, Choice, Sample};
 use defn_core::constants::Constant;
-use defn_core::{DType, Shape, Tensor};
+use defn_core::{AxisRef, DType, Shape, Tensor};
 use pyo3::prelude::*;
 
 use super::parse::Names;
@@ -148,6 +148,87 @@ fn random_fold_in(key: Given<'_, '_>, data: Given<'_, '_>) -> Fallible<PyTensor>
     })
 }
 
+/// `tensor` in random order along an axis, and the next key.
+#[pyfunction]
+fn random_shuffle(
+    key: Given<'_, '_>,
+    tensor: Given<'_, '_>,
+    axis: Given<'_, '_>,
+    independent: Given<'_, '_>,
+) -> Fallible<(PyTensor, PyTensor)> {
+    guard(|| {
+        let key: Arg<Tensor> = Parse::parse("shuffle", "the key", key)?;
+        let tensor: Arg<Tensor> = Parse::parse("shuffle", "the tensor", tensor)?;
+        let axis: AxisRef = Parse::parse("shuffle", "axis", axis)?;
+        let independent: bool = Parse::parse("shuffle", "independent", independent)?;
+        let (value, next) = run(tensor.bytes(), move |ops| {
+            let (key, tensor) = (key_of(ops, key)?, ops.operand(tensor)?);
+            random::shuffle(ops, &key, &tensor, &axis, independent)
+        })?;
+        Ok((PyTensor::new(value), PyTensor::new(next)))
+    })
+}
+
+/// What is chosen from, and how.
+type Choosing = (Arg<Tensor>, Arg<Tensor>, Choice<Tensor>);
+
+fn parse_choice(
+    key: Given<'_, '_>,
+    tensor: Given<'_, '_>,
+    p: Given<'_, '_>,
+    samples: Given<'_, '_>,
+    axis: Given<'_, '_>,
+    replace: Given<'_, '_>,
+) -> Fallible<Choosing> {
+    let key: Arg<Tensor> = Parse::parse("choice", "the key", key)?;
+    let tensor: Arg<Tensor> = Parse::parse("choice", "the tensor", tensor)?;
+    let p: Option<Arg<Tensor>> = Parse::parse("choice", "p", p)?;
+    let samples: i64 = Parse::parse("choice", "samples", samples)?;
+    let axis: Option<AxisRef> = Parse::parse("choice", "axis", axis)?;
+    let replace: bool = Parse::parse("choice", "replace", replace)?;
+    Ok((key, tensor, Choice { p, samples, axis, replace }))
+}
+
+/// Elements chosen from a tensor, and the next key.
+#[pyfunction]
+fn random_choice(
+    key: Given<'_, '_>,
+    tensor: Given<'_, '_>,
+    p: Given<'_, '_>,
+    samples: Given<'_, '_>,
+    axis: Given<'_, '_>,
+    replace: Given<'_, '_>,
+) -> Fallible<(PyTensor, PyTensor)> {
+    guard(|| {
+        let (key, tensor, choice) = parse_choice(key, tensor, p, samples, axis, replace)?;
+        let (value, next) = run(tensor.bytes(), move |ops| {
+            let (key, tensor) = (key_of(ops, key)?, ops.operand(tensor)?);
+            random::choice(ops, &key, &tensor, &choice)
+        })?;
+        Ok((PyTensor::new(value), PyTensor::new(next)))
+    })
+}
+
+/// Elements chosen from a tensor.
+#[pyfunction]
+fn random_choice_split(
+    key: Given<'_, '_>,
+    tensor: Given<'_, '_>,
+    p: Given<'_, '_>,
+    samples: Given<'_, '_>,
+    axis: Given<'_, '_>,
+    replace: Given<'_, '_>,
+) -> Fallible<PyTensor> {
+    guard(|| {
+        let (key, tensor, choice) = parse_choice(key, tensor, p, samples, axis, replace)?;
+        let value = run(tensor.bytes(), move |ops| {
+            let (key, tensor) = (key_of(ops, key)?, ops.operand(tensor)?);
+            random::choice_split(ops, &key, &tensor, &choice)
+        })?;
+        Ok(PyTensor::new(value))
+    })
+}
+
 /// A number with a name.
 #[pyfunction]
 #[pyo3(signature = (name, dtype, backend = None))]
@@ -168,5 +249,8 @@ pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(random_key, module)?)?;
     module.add_function(wrap_pyfunction!(random_split, module)?)?;
     module.add_function(wrap_pyfunction!(random_fold_in, module)?)?;
+    module.add_function(wrap_pyfunction!(random_shuffle, module)?)?;
+    module.add_function(wrap_pyfunction!(random_choice, module)?)?;
+    module.add_function(wrap_pyfunction!(random_choice_split, module)?)?;
     module.add_function(wrap_pyfunction!(constant, module)?)
 }

@@ -5,9 +5,11 @@
 
 mod generator;
 mod integer;
+mod pick;
 
 pub use generator::{bits, fold_in, fresh, key, plain_bits, plain_uniform, split, threefry};
 pub use integer::randint;
+pub use pick::{Choice, choice, choice_split, shuffle};
 
 use crate::builder::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder};
 use crate::dtype::DType;

@@ -1,0 +1,243 @@
+//! Random orders of what is there, and random parts of it.
+
+use super::{Sample, check_key, fresh, gumbel, randint, uniform};
+use crate::builder::{
+    Arg, BuildControl, BuildCreate, BuildElementwise, BuildIndex, BuildOrder, BuildShape, Builder,
+};
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::op::{Block, CumulativeOp, Direction, Op};
+use crate::scalar::Number;
+use crate::shape::{Axes, Axis, AxisRef, Shape};
+
+/// How often elements are sorted by random words, so that equal words do not keep an order: as often as makes
+/// three times as many bits as the positions have. After JAX's `shuffle`.
+fn rounds(size: usize) -> usize {
+    if size < 2 { 0 } else { (3.0 * (size as f64).ln() / f64::from(u32::MAX).ln()).ceil() as usize }
+}
+
+/// Positions that put random words in order along an axis.
+fn random_order<B: Builder>(b: &mut B, key: &B::V, shape: &Shape, axis: Axis) -> Result<B::V> {
+    let draw = Op::Block(Block::RandomBits { dtype: DType::U32, count: shape.size() });
+    let words = b.emit_one(draw, std::slice::from_ref(key))?;
+    let words = b.reshape_to(words, shape.without_names())?;
+    b.argsort(words, axis, Direction::Asc, positions_dtype(shape[axis]))
+}
+
+/// The type of positions along an axis of a size.
+fn positions_dtype(size: usize) -> DType {
+    if i32::try_from(size).is_ok() { DType::S32 } else { DType::S64 }
+}
+
+/// The positions of a vector in random order, or nothing where there is only one order; and the next key.
+fn permutation<B: Builder>(
+    b: &mut B,
+    op: &'static str,
+    key: &B::V,
+    size: usize,
+) -> Result<(Option<B::V>, B::V)> {
+    let (mut order, mut key) = (None, key.clone());
+    for _ in 0..rounds(size) {
+        let (used, next) = fresh(b, op, &key)?;
+        let again = random_order(b, &used, &Shape::new(&[size]), Axis(0))?;
+        order = Some(match order {
+            None => again,
+            Some(order) => b.take(order, again, 0)?,
+        });
+        key = next;
+    }
+    Ok((order, key))
+}
+
+/// `x` with its elements along an axis in random order, and the next key. The order is one for all places along
+/// the other axes, or `independent` for each.
+///
+/// # Errors
+/// What is no key, and an axis that `x` does not have.
+pub fn shuffle<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    x: &B::V,
+    axis: &AxisRef,
+    independent: bool,
+) -> Result<(B::V, B::V)> {
+    check_key(b, "shuffle", key)?;
+    let shape = b.ty(x).shape;
+    let axis = shape.resolve("shuffle", axis)?;
+    let (mut x, mut key) = (x.clone(), key.clone());
+    if independent {
+        for _ in 0..rounds(shape.size()) {
+            let (used, next) = fresh(b, "shuffle", &key)?;
+            let order = random_order(b, &used, &shape, axis)?;
+            x = b.take_along_axis(x, order, axis)?;
+            key = next;
+        }
+    } else {
+        let (order, next) = permutation(b, "shuffle", &key, shape[axis])?;
+        if let Some(order) = order {
+            x = b.take(x, order, axis)?;
+        }
+        key = next;
+    }
+    Ok((b.stop_grad(x)?, key))
+}
+
+/// What is chosen, how many times, and whether more than once.
+#[derive(Clone, Debug)]
+pub struct Choice<V> {
+    /// The probability of each element, as a vector of floats; all are equally likely where there is none.
+    pub p: Option<Arg<V>>,
+    /// How many elements are chosen.
+    pub samples: i64,
+    /// The axis along which elements lie; the flat tensor's where there is none.
+    pub axis: Option<AxisRef>,
+    /// Whether an element may be chosen more than once.
+    pub replace: bool,
+}
+
+/// A [`Choice`] that is possible.
+struct Picks<V> {
+    from: V,
+    axis: Axis,
+    size: usize,
+    samples: usize,
+    p: Option<V>,
+}
+
+fn picks<B: Builder>(b: &mut B, x: &B::V, choice: &Choice<B::V>) -> Result<Picks<B::V>> {
+    let got = b.ty(x);
+    let (from, axis) = match &choice.axis {
+        Some(axis) => (x.clone(), got.shape.resolve("choice", axis)?),
+        None => (b.flatten(x, Axes::All)?, Axis(0)),
+    };
+    let size = b.ty(&from).shape[axis];
+    if got.shape.rank() == 0 || size == 0 {
+        let required = "at least one axis, and an element to choose along it, are required";
+        return Err(ErrorKind::Rank { op: "choice", got, required }.into());
+    }
+    let samples = match usize::try_from(choice.samples) {
+        Ok(samples) if samples >= 1 && (choice.replace || samples <= size) => samples,
+        Ok(_) | Err(_) => {
+            let (option, given) = ("samples", choice.samples.to_string());
+            let required = if choice.replace {
+                "at least 1".to_owned()
+            } else {
+                format!("in 1..={size}, as many as there are without replacement")
+            };
+            return Err(ErrorKind::OptionValue { op: "choice", option, given, required }.into());
+        }
+    };
+    let p = match &choice.p {
+        None => None,
+        Some(p) => {
+            let p = b.operand(p.clone())?;
+            let got = b.ty(&p);
+            if got.shape.sizes() != [size] || !got.dtype.is_float() {
+                return Err(ErrorKind::Probabilities { got, expected: size }.into());
+            }
+            Some(b.reshape_to(p, got.shape.without_names())?)
+        }
+    };
+    Ok(Picks { from, axis, size, samples, p })
+}
+
+/// Elements chosen from `x`, and the next key.
+///
+/// # Errors
+/// What is no key, nothing to choose from, samples below 1 or more than there are elements where none is chosen
+/// twice, and probabilities that are no vector of floats with one for each element.
+pub fn choice<B: Builder>(b: &mut B, key: &B::V, x: &B::V, choice: &Choice<B::V>) -> Result<(B::V, B::V)> {
+    check_key(b, "choice", key)?;
+    let picks = picks(b, x, choice)?;
+    let (positions, next) = if choice.replace || picks.p.is_some() {
+        let (used, next) = fresh(b, "choice", key)?;
+        (drawn(b, &used, &picks, choice.replace)?, next)
+    } else {
+        without_replacement(b, key, &picks)?
+    };
+    Ok((chosen(b, &picks, positions)?, next))
+}
+
+/// As [`choice`], of the key itself and without the next one.
+///
+/// # Errors
+/// As [`choice`].
+pub fn choice_split<B: Builder>(b: &mut B, key: &B::V, x: &B::V, choice: &Choice<B::V>) -> Result<B::V> {
+    check_key(b, "choice", key)?;
+    let picks = picks(b, x, choice)?;
+    let positions = if choice.replace || picks.p.is_some() {
+        drawn(b, key, &picks, choice.replace)?
+    } else {
+        without_replacement(b, key, &picks)?.0
+    };
+    chosen(b, &picks, positions)
+}
+
+fn chosen<B: Builder>(b: &mut B, picks: &Picks<B::V>, positions: B::V) -> Result<B::V> {
+    let values = b.take(&picks.from, positions, picks.axis)?;
+    b.stop_grad(values)
+}
+
+/// The first positions of a random order.
+fn without_replacement<B: Builder>(b: &mut B, key: &B::V, picks: &Picks<B::V>) -> Result<(B::V, B::V)> {
+    let (order, next) = permutation(b, "choice", key, picks.size)?;
+    let order = match order {
+        Some(order) => order,
+        None => b.iota(Shape::new(&[picks.size]), DType::S32, None)?,
+    };
+    Ok((b.slice_along_axis(order, 0, picks.samples as i64, 0, 1)?, next))
+}
+
+/// Positions that one draw decides.
+fn drawn<B: Builder>(b: &mut B, key: &B::V, picks: &Picks<B::V>, replace: bool) -> Result<B::V> {
+    let samples = Shape::new(&[picks.samples]);
+    match &picks.p {
+        None => {
+            let bounds = [0, picks.size].map(|bound| Arg::Number(Number::from(bound)));
+            randint(b, key, &bounds[0], &bounds[1], &Sample::of(samples).with_dtype(DType::U32))
+        }
+        Some(p) if replace => {
+            let dtype = b.ty(p).dtype;
+            let op = CumulativeOp::CumulativeSum;
+            let sums = Block::Cumulative { op, axis: Axis(0), reverse: false };
+            let sums = b.emit_one(Op::Block(sums), std::slice::from_ref(p))?;
+            let total = b.slice_along_axis(&sums, picks.size as i64 - 1, 1, 0, 1)?;
+            let bounds = [0, 1].map(|bound| Arg::Number(Number::Int(bound)));
+            let share = uniform(b, key, &bounds[0], &bounds[1], &Sample::of(samples).with_dtype(dtype))?;
+            // Above 0, so that no element without probability is chosen.
+            let share = b.subtract(1, share)?;
+            let place = b.multiply(total, share)?;
+            search(b, &sums, &place, picks.size)
+        }
+        Some(p) => {
+            // The greatest of Gumbel numbers moved by the logarithms: Vieira, Gumbel-max trick and weighted
+            // reservoir sampling (2014).
+            let dtype = b.ty(p).dtype;
+            let noise = gumbel(b, key, &Sample::of(Shape::new(&[picks.size])).with_dtype(dtype))?;
+            let noise = b.negate(noise)?;
+            let log = b.log(p)?;
+            let cost = b.subtract(noise, log)?;
+            let order = b.argsort(cost, 0, Direction::Asc, positions_dtype(picks.size))?;
+            b.slice_along_axis(order, 0, picks.samples as i64, 0, 1)
+        }
+    }
+}
+
+/// For each place the first of the ascending sums that is not below it, by halving.
+fn search<B: Builder>(b: &mut B, sums: &B::V, places: &B::V, size: usize) -> Result<B::V> {
+    let dtype = positions_dtype(size.saturating_mul(2));
+    let mut below = b.full(b.ty(places).shape, dtype, 0)?;
+    let mut step = 1 << size.ilog2();
+    while step > 0 {
+        let further = b.add(&below, Number::from(step))?;
+        let last = b.subtract(&further, 1)?;
+        let inside = b.less_equal(&further, Number::from(size))?;
+        let last = b.min(last, Number::from(size - 1))?;
+        let sum = b.take(sums, last, 0)?;
+        let is_below = b.less(sum, places)?;
+        let moves = b.logical_and(inside, is_below)?;
+        below = b.select(moves, further, below)?;
+        step /= 2;
+    }
+    b.min(below, Number::from(size - 1))
+}
