@@ -133,6 +133,7 @@ impl CpuBackend {
                     Ok(())
                 })
             }
+            Op::Block(Block::Cumulative { op, axis, reverse }) => run.cumulative(*op, *axis, *reverse),
             Op::Block(Block::Take { axis }) => run.take_at(*axis),
             Op::Block(Block::TakeAlongAxis { axis }) => run.take_along_axis(*axis),
             Op::Block(_) => run.refuse("it has no native form of it"),
@@ -176,7 +177,6 @@ impl Backend for CpuBackend {
             | Block::Phase
             | Block::Logsumexp { .. }
             | Block::AllClose { .. }
-            | Block::Cumulative { .. }
             | Block::TopK { .. }
             | Block::Fft2 { .. }
             | Block::Rfft { .. }
@@ -188,9 +188,11 @@ impl Backend for CpuBackend {
             | Block::Svd { .. }
             | Block::Eigh { .. }
             | Block::Determinant => false,
-            Block::Threefry | Block::RandomBits { .. } | Block::Take { .. } | Block::TakeAlongAxis { .. } => {
-                true
-            }
+            Block::Threefry
+            | Block::RandomBits { .. }
+            | Block::Cumulative { .. }
+            | Block::Take { .. }
+            | Block::TakeAlongAxis { .. } => true,
             // Floats of 8 and 16 bits are rare; their default is exact too.
             Block::RandomUniform { dtype, .. } => dtype.bits() >= 32,
         }

@@ -4,7 +4,7 @@ use super::{Arg, BuildElementwise, Builder};
 use crate::compose;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::op::{ArgOp, Block, Op, ReduceOp, TieBreak};
+use crate::op::{ArgOp, Block, CumulativeOp, Op, ReduceOp, TieBreak};
 use crate::shape::{Axes, AxisRef};
 
 macro_rules! reductions {
@@ -20,6 +20,23 @@ macro_rules! reductions {
             keep_axes: bool,
         ) -> Result<Self::V> {
             self.reduce(ReduceOp::$op, x, axes, keep_axes)
+        }
+    )*};
+}
+
+macro_rules! scans {
+    ($($(#[$doc:meta])* $method:ident => $op:ident;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// As [`BuildReduce::cumulative`].
+        fn $method(
+            &mut self,
+            x: impl Into<Arg<Self::V>>,
+            axis: impl Into<AxisRef>,
+            reverse: bool,
+        ) -> Result<Self::V> {
+            self.cumulative(CumulativeOp::$op, x, axis, reverse)
         }
     )*};
 }
@@ -79,6 +96,34 @@ pub trait BuildReduce: Builder + Sized {
         all => All;
         /// 1 if an element is not zero.
         any => Any;
+    }
+
+    /// At each place of an axis, what `op` makes of the elements up to it, or from it on for `reverse`. The element
+    /// type stays; integers wrap.
+    ///
+    /// # Errors
+    /// An axis that `x` does not have, and complex elements for the extremes.
+    fn cumulative(
+        &mut self,
+        op: CumulativeOp,
+        x: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+        reverse: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let axis = self.ty(&x).shape.resolve(op.name(), &axis.into())?;
+        self.emit_one(Op::Block(Block::Cumulative { op, axis, reverse }), &[x])
+    }
+
+    scans! {
+        /// The sum of the elements up to each place.
+        cumulative_sum => CumulativeSum;
+        /// The product of the elements up to each place.
+        cumulative_product => CumulativeProduct;
+        /// The greatest element up to each place; NaN from the first NaN on.
+        cumulative_max => CumulativeMax;
+        /// The least element up to each place; NaN from the first NaN on.
+        cumulative_min => CumulativeMin;
     }
 
     /// The index of the greatest element along `axis`, or over the flat index where there is none. A NaN counts

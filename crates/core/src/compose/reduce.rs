@@ -6,7 +6,8 @@ use crate::builder::{
 };
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::op::CumulativeOp;
+use crate::infer::reduce::require_real;
+use crate::op::{BinaryOp, CumulativeOp};
 use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisList, AxisRef, TensorType};
 
@@ -270,10 +271,11 @@ pub fn all_close<B: Builder>(
     b.all(close, Axes::All, false)
 }
 
-/// At each place of an axis, what is made of the elements up to it.
+/// At each place of an axis, what is made of the elements up to it; by doubling (Hillis and Steele, Data Parallel
+/// Algorithms, 1986): after step i each place holds what is made of the last 2^i elements.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// Complex elements, for the extremes.
 pub fn cumulative<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -281,6 +283,37 @@ pub fn cumulative<B: Builder>(
     axis: Axis,
     reverse: bool,
 ) -> Result<B::V> {
-    let _ = (b, x, op, axis, reverse);
-    todo!()
+    let ty = b.ty(x);
+    let binary = match op {
+        CumulativeOp::CumulativeSum => BinaryOp::Add,
+        CumulativeOp::CumulativeProduct => BinaryOp::Multiply,
+        CumulativeOp::CumulativeMax => BinaryOp::Max,
+        CumulativeOp::CumulativeMin => BinaryOp::Min,
+    };
+    match op {
+        CumulativeOp::CumulativeSum | CumulativeOp::CumulativeProduct => {}
+        CumulativeOp::CumulativeMax | CumulativeOp::CumulativeMin => require_real(op.name(), &ty)?,
+    }
+    let size = ty.shape[axis];
+    let working = if ty.dtype.is_integer() { ty.dtype } else { working_dtype(ty.dtype) };
+    let mut scanned = b.as_type(x, working)?;
+    let mut distance = 1;
+    while distance < size {
+        let rest = (size - distance) as i64;
+        let far = distance as i64;
+        let part =
+            |b: &mut B, start: i64, length: i64| b.slice_along_axis(&scanned, start, length, axis, 1);
+        // Those that have the elements `distance` before them, and the others, which are whole.
+        let (earlier, later) = (part(b, 0, rest)?, part(b, far, rest)?);
+        let whole = part(b, if reverse { rest } else { 0 }, far)?;
+        scanned = if reverse {
+            let joined = b.binary(binary, later, earlier)?;
+            b.concatenate(&[joined, whole], axis)?
+        } else {
+            let joined = b.binary(binary, earlier, later)?;
+            b.concatenate(&[whole, joined], axis)?
+        };
+        distance *= 2;
+    }
+    b.as_type(scanned, ty.dtype)
 }

@@ -1,7 +1,7 @@
 //! How the ops that move or fold elements run: what they share, what they need meanwhile, which kernel.
 
 use defn_core::backend::Buffers;
-use defn_core::op::{ArgOp, Padding, ReduceOp, Starts, TieBreak};
+use defn_core::op::{ArgOp, CumulativeOp, Padding, ReduceOp, Starts, TieBreak};
 use defn_core::{Axis, DType, Number, Result, Scalar, TensorType};
 use smallvec::{SmallVec, smallvec};
 
@@ -201,6 +201,26 @@ impl Run<'_> {
         let mut scratch = Scratch::new(self.op, reduce::arg_scratch(&self.operands[0].ty, axis))?;
         self.fresh(|views, out, par| {
             reduce::arg_reduce(which, views[0], axis, out, &mut scratch.view_mut(), par);
+            Ok(())
+        })
+    }
+
+    pub(super) fn cumulative(self, scan: CumulativeOp, axis: Axis, reverse: bool) -> Result<Buffers> {
+        let op = self.op;
+        let dtype = self.outputs[0].dtype;
+        // Small floats are rounded once at each place, and not what is carried on.
+        let computed = linalg::compute_dtype(dtype);
+        self.fresh(|views, out, par| {
+            if computed == dtype {
+                reduce::scan(scan, views[0], axis.index(), reverse, out, par);
+                return Ok(());
+            }
+            let wide = Scratch::converted(op, views[0], computed, par)?;
+            let mut scanned = Scratch::new(op, out.ty().with_dtype(computed)?)?;
+            // SAFETY: the conversion writes every element.
+            reduce::scan(scan, unsafe { wide.view() }, axis.index(), reverse, &mut scanned.view_mut(), par);
+            // SAFETY: the scan writes every element.
+            shape::convert(unsafe { scanned.view() }, dtype, out, par);
             Ok(())
         })
     }

@@ -8,12 +8,14 @@ mod columns;
 mod fold;
 mod layout;
 mod rows;
+mod scan;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use arg::{arg_reduce, arg_scratch};
 pub(crate) use fold::{Cascade, RUN, Sum};
 pub(crate) use layout::CHUNK;
+pub(crate) use scan::scan;
 
 use defn_core::op::ReduceOp;
 use defn_core::{Axis, DType, Shape, TensorType};

@@ -1,0 +1,204 @@
+//! Scans: at each place of an axis, the fold of the elements up to it.
+
+use std::mem::MaybeUninit;
+
+use defn_core::op::CumulativeOp;
+
+use super::layout::CHUNK;
+use crate::kernels::{Element, Real, with_compute, with_real};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// Columns that are scanned side by side.
+const STRIP: usize = 512;
+
+/// Scans `x`, of a dtype in which is computed, along an axis, from its first element on or from its last.
+pub(crate) fn scan(
+    op: CumulativeOp,
+    x: View<'_>,
+    axis: usize,
+    reverse: bool,
+    out: &mut ViewMut<'_>,
+    par: Par,
+) {
+    let sizes = x.ty().shape.sizes();
+    let shape = Lines {
+        outer: sizes[..axis].iter().product(),
+        len: sizes[axis],
+        inner: sizes[axis + 1..].iter().product(),
+        reverse,
+    };
+    if out.ty().size() == 0 {
+        return;
+    }
+    let dtype = x.ty().dtype;
+    match op {
+        CumulativeOp::CumulativeSum => with_compute!(dtype, C => shape.scan::<C>(x, out, par, C::plus)),
+        CumulativeOp::CumulativeProduct => {
+            with_compute!(dtype, C => shape.scan::<C>(x, out, par, C::times))
+        }
+        CumulativeOp::CumulativeMax => with_real!(dtype, C => shape.scan::<C>(x, out, par, C::greater)),
+        CumulativeOp::CumulativeMin => with_real!(dtype, C => shape.scan::<C>(x, out, par, C::lesser)),
+    }
+}
+
+/// A tensor seen as `[outer][len][inner]`, to be scanned along the middle.
+#[derive(Clone, Copy, Debug)]
+struct Lines {
+    outer: usize,
+    len: usize,
+    inner: usize,
+    reverse: bool,
+}
+
+impl Lines {
+    fn scan<C: Element>(
+        self,
+        x: View<'_>,
+        out: &mut ViewMut<'_>,
+        par: Par,
+        fold: impl Fn(C, C) -> C + Copy + Sync,
+    ) {
+        let x: &[C] = x.slice();
+        if self.inner > 1 {
+            self.columns(x, out, par, fold);
+        } else if self.len <= CHUNK {
+            let (len, out) = (self.len, &*out);
+            par.for_chunks(self.outer, (CHUNK / len).max(1), |lines| {
+                for line in lines {
+                    // SAFETY: each line belongs to one chunk.
+                    let out = unsafe { out.part(line * len, len) };
+                    self.piece(&x[line * len..][..len], out, fold);
+                }
+            });
+        } else {
+            for line in 0..self.outer {
+                let out = &mut out.slice()[line * self.len..][..self.len];
+                self.long(&x[line * self.len..][..self.len], out, par, fold);
+            }
+        }
+    }
+
+    /// Scans neighbouring elements.
+    fn piece<C: Element>(self, x: &[C], out: &mut [MaybeUninit<C>], fold: impl Fn(C, C) -> C) {
+        let step = |acc: &mut Option<C>, (out, &x): (&mut MaybeUninit<C>, &C)| {
+            let next = acc.map_or(x, |before| fold(before, x));
+            out.write(next);
+            *acc = Some(next);
+        };
+        let (mut acc, pairs) = (None, out.iter_mut().zip(x));
+        if self.reverse {
+            pairs.rev().for_each(|pair| step(&mut acc, pair));
+        } else {
+            pairs.for_each(|pair| step(&mut acc, pair));
+        }
+    }
+
+    /// Scans a long line in pieces, which follow its length only: each by itself, then what comes before each of
+    /// them, then both together.
+    fn long<C: Element>(
+        self,
+        x: &[C],
+        out: &mut [MaybeUninit<C>],
+        par: Par,
+        fold: impl Fn(C, C) -> C + Copy + Sync,
+    ) {
+        let pieces = self.len.div_ceil(CHUNK);
+        let range = |piece: usize| piece * CHUNK..self.len.min((piece + 1) * CHUNK);
+        // Where a piece's scan ends, and the piece that is scanned before it.
+        let end = |piece: usize| if self.reverse { range(piece).start } else { range(piece).end - 1 };
+        let before = |piece: usize| if self.reverse { piece + 1 } else { piece.wrapping_sub(1) };
+        let target = Target(out.as_mut_ptr());
+        par.for_chunks(self.len, CHUNK, |chunk| {
+            // SAFETY: chunks are disjoint and inside the line.
+            let out = unsafe { std::slice::from_raw_parts_mut(target.at(chunk.start), chunk.len()) };
+            self.piece(&x[chunk], out, fold);
+        });
+        // SAFETY: every piece is written.
+        let out = unsafe { out.assume_init_mut() };
+        let join = |out: &mut [C], piece: usize| {
+            if before(piece) < pieces {
+                out[end(piece)] = fold(out[end(before(piece))], out[end(piece)]);
+            }
+        };
+        if self.reverse {
+            (0..pieces).rev().for_each(|piece| join(out, piece));
+        } else {
+            (0..pieces).for_each(|piece| join(out, piece));
+        }
+        let target = Target(out.as_mut_ptr().cast::<MaybeUninit<C>>());
+        par.for_chunks(pieces, 1, |chunk| {
+            for piece in chunk {
+                if before(piece) >= pieces {
+                    continue;
+                }
+                let mut range = range(piece);
+                if self.reverse {
+                    range.start += 1
+                } else {
+                    range.end -= 1
+                }
+                // SAFETY: all elements are written. The ends of pieces are whole already, and only read; the others
+                // belong to one chunk each.
+                unsafe {
+                    let carry = target.at(end(before(piece))).read().assume_init();
+                    let part =
+                        std::slice::from_raw_parts_mut(target.at(range.start).cast::<C>(), range.len());
+                    part.iter_mut().for_each(|x| *x = fold(carry, *x));
+                }
+            }
+        });
+    }
+
+    /// Scans lines whose elements are not neighbours, side by side.
+    fn columns<C: Element>(
+        self,
+        x: &[C],
+        out: &mut ViewMut<'_>,
+        par: Par,
+        fold: impl Fn(C, C) -> C + Copy + Sync,
+    ) {
+        let Lines { outer, len, inner, reverse } = self;
+        let strips = inner.div_ceil(STRIP);
+        let out = &*out;
+        par.for_chunks(outer * strips, (CHUNK / (len * inner.min(STRIP))).max(1), |chunk| {
+            for place in chunk {
+                let column = place % strips * STRIP;
+                let width = STRIP.min(inner - column);
+                let start = |row: usize| {
+                    let row = if reverse { len - 1 - row } else { row };
+                    (place / strips * len + row) * inner + column
+                };
+                for row in 0..len {
+                    let from = &x[start(row)..][..width];
+                    // SAFETY: each strip belongs to one chunk, and its rows are disjoint.
+                    let to = unsafe { out.part::<C>(start(row), width) };
+                    if row == 0 {
+                        to.write_copy_of_slice(from);
+                        continue;
+                    }
+                    // SAFETY: as above; the row before is written.
+                    let before = unsafe { out.part::<C>(start(row - 1), width).assume_init_ref() };
+                    for ((to, &before), &x) in to.iter_mut().zip(before).zip(from) {
+                        to.write(fold(before, x));
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Where threads write.
+struct Target<C>(*mut MaybeUninit<C>);
+
+// SAFETY: threads write disjoint elements behind the pointer, which an exclusive borrow outlives.
+unsafe impl<C: Element> Sync for Target<C> {}
+
+impl<C> Target<C> {
+    /// # Safety
+    /// The position is inside the line.
+    unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(position) }
+    }
+}
