@@ -43,8 +43,11 @@ from defn.errors import (
 from defn.grad import (
     custom_grad,
     grad,
+    hessian,
+    jacobian,
     stop_grad,
     value_and_grad,
+    vjp,
 )
 from defn.jit import (
     Static,
@@ -193,7 +196,18 @@ from defn.ops.shape import (
     tile,
     transpose,
 )
+from defn.ops.vectorize import (
+    broadcast_vectors,
+    devectorize,
+    reshape_vectors,
+    revectorize,
+    vectorize,
+)
 from defn.tensors import attach as _attach
+from defn.vmap import (
+    map,
+    vmap,
+)
 
 __all__ = [
     "AxisError",
@@ -238,6 +252,7 @@ __all__ = [
     "bitwise_xor",
     "blocks",
     "broadcast",
+    "broadcast_vectors",
     "c64",
     "c128",
     "cbrt",
@@ -259,6 +274,7 @@ __all__ = [
     "default_options",
     "defn",
     "deftransform",
+    "devectorize",
     "diff",
     "divide",
     "dot",
@@ -285,11 +301,13 @@ __all__ = [
     "grad",
     "greater",
     "greater_equal",
+    "hessian",
     "if_",
     "imag",
     "iota",
     "is_infinity",
     "is_nan",
+    "jacobian",
     "jit",
     "jit_apply",
     "keyword",
@@ -307,6 +325,7 @@ __all__ = [
     "logical_xor",
     "logsumexp",
     "make_diagonal",
+    "map",
     "mark",
     "matmul",
     "max",
@@ -336,6 +355,8 @@ __all__ = [
     "remainder",
     "rename",
     "reshape",
+    "reshape_vectors",
+    "revectorize",
     "reverse",
     "right_shift",
     "round",
@@ -380,6 +401,9 @@ __all__ = [
     "u64",
     "value_and_grad",
     "variance",
+    "vectorize",
+    "vjp",
+    "vmap",
     "weighted_mean",
     "while_",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Never, overload
 
 from defn import _core
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from defn._core import Jitted
 
-__all__ = ["custom_grad", "grad", "stop_grad", "value_and_grad"]
+__all__ = ["custom_grad", "grad", "hessian", "jacobian", "stop_grad", "value_and_grad", "vjp"]
 
 
 @overload
@@ -105,6 +106,76 @@ def value_and_grad(
     raise option_error(
         "value_and_grad: (fun, transform, argnums=...) or (vars, fun, transform) are required"
     )
+
+
+def jacobian(
+    fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0, **unknown: Never
+) -> Jitted:
+    """The derivative of every element of a function's value by every element of its arguments.
+
+    The function runs once, its reverse for all elements of the value together, on a vectorized
+    axis. Where the value or an argument is a container, the result is the value's container, of
+    which each tensor is the arguments' container.
+
+    Shapes: the shape of the value, then that of the variable, with their names.
+    Dtypes: as for ``grad``.
+    Grad: the gradient of the derivative, to any order.
+    Raises: ``TraceError`` for an operation that has no gradient, with what to do instead.
+
+    >>> dn.jacobian(lambda x: x * x)(dn.tensor([1.0, 2.0])).to_list()
+    [[2.0, 0.0], [0.0, 4.0]]
+    """
+    if unknown:
+        refuse_options("jacobian", unknown)
+    return _core.jacobian(fun, argnums)
+
+
+def hessian(
+    fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0, **unknown: Never
+) -> Jitted:
+    """The second derivatives of every element of a function's value: the jacobian's jacobian.
+
+    Shapes: the shape of the value, then that of the variable twice, with their names.
+    Dtypes: as for ``grad``.
+    Grad: the gradient of the derivative, to any order.
+    Raises: ``TraceError`` for an operation that has no gradient, with what to do instead.
+
+    >>> dn.hessian(lambda x: x[0] ** 2 * x[1])(dn.tensor([3.0, 5.0])).to_list()
+    [[10.0, 6.0], [6.0, 0.0]]
+    """
+    if unknown:
+        refuse_options("hessian", unknown)
+    return _core.jacobian(_core.jacobian(fun, argnums), argnums)
+
+
+def vjp(
+    fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0, **unknown: Never
+) -> Callable[..., Any]:
+    """A function's value, and what takes a cotangent of the value back to its arguments.
+
+    ``vjp(fun)`` is a function of the same arguments that returns both. The second is a function of
+    the value's container, and returns that of the variable, or a tuple of them where ``argnums`` is
+    a list. Vectorized axes of a cotangent that the value lacks are positions, each of which is
+    taken back by itself.
+
+    Shapes: the value's own; each cotangent has its variable's shape and names.
+    Dtypes: as for ``grad``.
+    Grad: the gradient of the cotangents, to any order.
+    Raises: ``ContainerError`` for a cotangent of another structure, ``ShapeError`` for one of
+        another shape, ``TraceError`` for an operation that has no gradient.
+
+    >>> value, back = dn.vjp(lambda x: x * x)(dn.tensor([1.0, 2.0]))
+    >>> back(dn.tensor([1.0, 10.0])).to_list()
+    [2.0, 40.0]
+    """
+    if unknown:
+        refuse_options("vjp", unknown)
+
+    @functools.wraps(fun)
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
+        return _core.vjp(fun, argnums, args, kwargs)
+
+    return differentiated
 
 
 def stop_grad(value: Any) -> Any:

@@ -14,6 +14,7 @@ from defn.ops import (
     linalg,
     reduce,
     shape,
+    vectorize,
 )
 
 if TYPE_CHECKING:
@@ -33,11 +34,24 @@ METHOD_MODULES: tuple[ModuleType, ...] = (
     shape,
     reduce,
     linalg,
+    vectorize,
 )
 """Where the functions are that become methods."""
 
 NOT_METHODS = frozenset(
-    ["concatenate", "eye", "from_binary", "iota", "linspace", "stack", "template", "tensor", "tri"]
+    [
+        "broadcast_vectors",
+        "concatenate",
+        "eye",
+        "from_binary",
+        "iota",
+        "linspace",
+        "reshape_vectors",
+        "stack",
+        "template",
+        "tensor",
+        "tri",
+    ]
 )
 """Functions whose first parameter is not one tensor."""
 

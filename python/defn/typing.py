@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ __all__ = [
     "Names",
     "Shape",
     "TensorLike",
+    "VectorizedAxes",
 ]
 
 DTypeLike: TypeAlias = DType | str | np.dtype[Any] | type
@@ -43,3 +44,6 @@ Shape: TypeAlias = Sequence[int]
 
 BackendLike: TypeAlias = str | Backend
 """The name of a backend, or a backend that is written in Python."""
+
+VectorizedAxes: TypeAlias = str | Sequence[str | tuple[str, int]] | Mapping[str, int]
+"""Names of vectorized axes, with their sizes where they are needed."""

@@ -141,10 +141,12 @@ def float_ulps(single: float, double: float | None = None, other: float = 1) -> 
 
 def all_cases() -> list[Case]:
     """Every row, family by family."""
-    from cases import create, elementwise, linalg, reduce, shape
+    from cases import create, elementwise, linalg, reduce, shape, vectorize
 
     return [
-        case for family in (create, elementwise, shape, reduce, linalg) for case in family.CASES
+        case
+        for family in (create, elementwise, shape, reduce, linalg, vectorize)
+        for case in family.CASES
     ]
 
 

@@ -284,6 +284,25 @@ pub enum ErrorKind {
         "{op}: axis {axis} of {got} has no element to take, the indices are {indices}; indices without elements are required"
     )]
     NothingToTake { op: &'static str, got: TensorType, axis: usize, indices: TensorType },
+    // vectorized axes
+    #[error("{op}: {what} is {axes}, it must be the same for all positions; devectorize it first")]
+    NotVectorizable { op: &'static str, what: &'static str, axes: String },
+    #[error(
+        "{op}: the vectorized axis \"{name}\" has sizes {left} and {right}, they must be equal or one of them 1"
+    )]
+    VectorizedSizes { op: &'static str, name: Name, left: usize, right: usize },
+    #[error(
+        "{op}: the name \"{name}\" would stand on two axes of a vectorized tensor, names must differ; rename one of them"
+    )]
+    VectorizedName { op: &'static str, name: Name },
+    #[error(
+        "while: the body's value is vectorized along \"{name}\" and the state is not, both must be; broadcast the state before the loop with broadcast_vectors"
+    )]
+    VectorizedState { name: Name },
+    #[error("vectorize: {count} axes of {got}, at most {} can be vectorized", got.shape.rank())]
+    VectorizeRank { count: usize, got: TensorType },
+    #[error("vectorize: the size of \"{name}\" is said to be {size}, it must be {found} for {got}")]
+    VectorizeSize { name: Name, size: usize, found: usize, got: TensorType },
 
     // options
     #[error("{op}: {option} is {given}, it must be {required}")]
@@ -429,6 +448,10 @@ impl ErrorKind {
             | Probabilities { .. }
             | Indices { .. }
             | Updates { .. }
+            | VectorizeRank { .. }
+            | VectorizeSize { .. }
+            | VectorizedSizes { .. }
+            | NotVectorizable { .. }
             | Predicate { .. }
             | ArgumentType { .. }
             | ArgumentCount { .. } => ErrorClass::Shape,
@@ -442,6 +465,8 @@ impl ErrorKind {
             | AxisAmbiguous { .. }
             | AxisRepeated { .. }
             | AxesCount { .. }
+            | VectorizedName { .. }
+            | VectorizedState { .. }
             | Permutation { .. } => ErrorClass::Axis,
             LoopState { .. } | BranchCount { .. } | RegionResults { .. } | GradOfMany { .. } => {
                 ErrorClass::Container

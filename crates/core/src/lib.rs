@@ -22,6 +22,7 @@ pub mod scalar;
 pub mod shape;
 pub mod tensor;
 pub mod trace;
+pub mod vectorize;
 pub mod verify;
 
 pub use dtype::{DType, Kind};

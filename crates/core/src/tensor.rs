@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::backend::{Backend, Buffer, HostMemory};
 use crate::error::{ErrorKind, Result};
 use crate::graph::Value;
-use crate::shape::{Name, TensorType};
+use crate::shape::{Name, Shape, TensorType};
 use crate::trace::Trace;
 
 /// Leading named axes that ops do not see; outside shape, rank and names.
@@ -15,8 +15,16 @@ pub type VectorizedAxes = Arc<[(Name, usize)]>;
 #[derive(Clone, Debug)]
 pub struct Tensor {
     ty: TensorType,
-    vectorized: Option<VectorizedAxes>,
+    vectorized: Option<Arc<Vectorized>>,
     data: Data,
+}
+
+/// What a vectorized tensor has besides its inner type.
+#[derive(Debug)]
+struct Vectorized {
+    axes: VectorizedAxes,
+    /// The type of the elements as they lie: the vectorized axes first, without their names.
+    whole: TensorType,
 }
 
 /// What stands behind a tensor's type.
@@ -51,14 +59,56 @@ impl Tensor {
         Tensor { ty, vectorized: None, data: Data::Template }
     }
 
-    /// Element type, sizes and names.
+    /// Element type, sizes and names, the vectorized axes left out.
     pub fn ty(&self) -> &TensorType {
         &self.ty
     }
 
     /// The vectorized axes, in order.
     pub fn vectorized_axes(&self) -> &[(Name, usize)] {
-        self.vectorized.as_deref().unwrap_or_default()
+        match &self.vectorized {
+            Some(vectorized) => &vectorized.axes,
+            None => &[],
+        }
+    }
+
+    /// Whether there are vectorized axes.
+    pub fn is_vectorized(&self) -> bool {
+        self.vectorized.is_some()
+    }
+
+    /// The type of the elements as they lie: vectorized axes lead, without their names.
+    pub fn whole(&self) -> &TensorType {
+        match &self.vectorized {
+            Some(vectorized) => &vectorized.whole,
+            None => &self.ty,
+        }
+    }
+
+    /// The same elements without vectorized axes: they lead the shape, and have no names.
+    #[must_use]
+    pub fn flat(&self) -> Tensor {
+        Tensor { ty: self.whole().clone(), vectorized: None, data: self.data.clone() }
+    }
+
+    /// The same elements, of whose axes the leading ones are vectorized; their names, if any, are forgotten.
+    ///
+    /// # Panics
+    /// When the tensor is vectorized already, or its leading sizes are others: a bug of the caller.
+    #[must_use]
+    pub fn with_vectorized(self, axes: &[(Name, usize)]) -> Tensor {
+        if axes.is_empty() {
+            return self;
+        }
+        assert!(self.vectorized.is_none(), "the tensor is vectorized already");
+        let sizes = &self.ty.shape.sizes()[..axes.len()];
+        assert!(sizes.iter().eq(axes.iter().map(|(_, size)| size)), "{axes:?} of {}", self.ty);
+        let dtype = self.ty.dtype;
+        let lead = sizes.iter().map(|&size| (size, None));
+        let inner: Vec<_> = self.ty.shape.entries().skip(axes.len()).collect();
+        let whole = TensorType { dtype, shape: Shape::from_axes(lead.chain(inner.iter().cloned())) };
+        let ty = TensorType { dtype, shape: Shape::from_axes(inner) };
+        Tensor { ty, vectorized: Some(Arc::new(Vectorized { axes: axes.into(), whole })), data: self.data }
     }
 
     /// What stands behind the type.
@@ -114,7 +164,7 @@ impl Tensor {
         if let Some(memory) = buffer.host()? {
             return Ok(memory);
         }
-        let mut bytes = vec![0; self.ty.byte_size()];
+        let mut bytes = vec![0; self.whole().byte_size()];
         buffer.read(&mut bytes)?;
         Ok(HostMemory::new(Arc::new(bytes)))
     }

@@ -17,6 +17,7 @@ use crate::op::Op;
 use crate::region::Region;
 use crate::shape::TensorType;
 use crate::tensor::{Data, Tensor};
+use crate::vectorize::Lanes;
 
 thread_local! {
     static STACK: RefCell<Vec<Arc<Trace>>> = const { RefCell::new(Vec::new()) };
@@ -34,6 +35,8 @@ struct State {
     inputs: Vec<TensorType>,
     parameters: usize,
     captures: Vec<Tensor>,
+    /// The vectorized axes of tensors from outside that were used.
+    lanes: Lanes,
     error: Option<Error>,
     ended: bool,
 }
@@ -47,6 +50,25 @@ impl fmt::Debug for Trace {
 /// The innermost trace of this thread, if one is open.
 pub fn current() -> Option<Arc<Trace>> {
     STACK.with_borrow(|stack| stack.last().cloned())
+}
+
+/// Tells the open traces that a vectorized tensor is used to which it comes from outside.
+pub(crate) fn note_vectorized(tensor: &Tensor) {
+    STACK.with_borrow(|stack| {
+        for open in stack.iter().rev() {
+            if let Data::Traced { trace, .. } = tensor.data()
+                && Arc::ptr_eq(trace, open)
+            {
+                break;
+            }
+            let mut state = open.lock();
+            for lane in tensor.vectorized_axes() {
+                if !state.lanes.iter().any(|(name, _)| *name == lane.0) {
+                    state.lanes.push(lane.clone());
+                }
+            }
+        }
+    });
 }
 
 /// How many traces are open on this thread.
@@ -84,6 +106,8 @@ pub struct Closed {
     pub region: Region,
     /// What the traced function used from outside, in the order of the region's captures.
     pub captures: Vec<Tensor>,
+    /// The vectorized axes of tensors from outside that the function used; captures have them in front.
+    pub lanes: Lanes,
 }
 
 impl Trace {
@@ -98,6 +122,7 @@ impl Trace {
             inputs: parameters.to_vec(),
             parameters: parameters.len(),
             captures: Vec::new(),
+            lanes: Lanes::new(),
             error: None,
             ended: false,
         };
@@ -109,6 +134,15 @@ impl Trace {
             .collect();
         STACK.with_borrow_mut(|stack| stack.push(trace.clone()));
         (Tracing { trace, not_send: PhantomData }, tensors)
+    }
+
+    /// Opens a trace whose parameters have the types and the vectorized axes of tensors.
+    pub fn begin_like(models: &[Tensor]) -> (Tracing, Vec<Tensor>) {
+        let types: Vec<TensorType> = models.iter().map(|model| model.whole().clone()).collect();
+        let (tracing, parameters) = Trace::begin(&types);
+        let lanes = models.iter().map(Tensor::vectorized_axes);
+        let wrapped = parameters.into_iter().zip(lanes).map(|(x, axes)| x.with_vectorized(axes)).collect();
+        (tracing, wrapped)
     }
 
     /// A number that no other trace of this process has.
@@ -179,13 +213,13 @@ impl State {
         }
         let known = self.captures.iter().position(|capture| is_same(capture, tensor));
         let position = known.unwrap_or_else(|| {
-            self.captures.push(tensor.clone());
-            self.inputs.push(tensor.ty().clone());
+            self.captures.push(tensor.flat());
+            self.inputs.push(tensor.whole().clone());
             self.captures.len() - 1
         });
         let index = self.parameters + position;
         // Equal parameters are one value: `emit` merges them.
-        Ok(self.graph.emit(Op::Parameter { index, ty: tensor.ty().clone() }, &[])?[0])
+        Ok(self.graph.emit(Op::Parameter { index, ty: tensor.whole().clone() }, &[])?[0])
     }
 }
 
@@ -198,7 +232,7 @@ pub(crate) fn is_same(a: &Tensor, b: &Tensor) -> bool {
         }
         (Data::Buffer(_) | Data::Traced { .. } | Data::Template, _) => false,
     };
-    same && a.ty() == b.ty()
+    same && a.whole() == b.whole()
 }
 
 impl Tracing {
@@ -221,8 +255,9 @@ impl Tracing {
         let graph = std::mem::take(&mut state.graph);
         let inputs = std::mem::take(&mut state.inputs);
         let captures = std::mem::take(&mut state.captures);
+        let lanes = std::mem::take(&mut state.lanes);
         let region = Region::new(graph, inputs, state.parameters, results);
-        Ok(Closed { region, captures })
+        Ok(Closed { region, captures, lanes })
     }
 }
 

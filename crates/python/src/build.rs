@@ -94,8 +94,8 @@ fn retyped(tensor: Tensor, ty: TensorType) -> Fallible<Tensor> {
         return Ok(tensor);
     }
     match tensor.buffer() {
-        Some(buffer) => Ok(Tensor::concrete(ty, buffer.clone())),
-        None => ops::with(|ops| {
+        Some(buffer) if !tensor.is_vectorized() => Ok(Tensor::concrete(ty, buffer.clone())),
+        Some(_) | None => ops::with(|ops| {
             defn_core::builder::Builder::emit_one(
                 ops,
                 defn_core::op::Op::Reshape { shape: ty.shape.clone() },

@@ -282,7 +282,7 @@ fn if_<'py>(
 }
 
 /// Applies an op to every leaf of a container.
-fn map_leaves<'py>(
+pub(crate) fn map_leaves<'py>(
     op: &'static str,
     value: &Bound<'py, PyAny>,
     apply: impl Fn(&mut Ops, Tensor) -> defn_core::Result<Tensor>,

@@ -235,7 +235,7 @@ pub(crate) fn bad(
 pub(crate) fn describe(value: &Bound<'_, PyAny>) -> PyResult<String> {
     const LIMIT: usize = 80;
     if let Ok(tensor) = value.cast::<PyTensor>() {
-        return Ok(format!("the tensor {}", tensor.get().tensor.ty()));
+        return Ok(format!("the tensor {}", defn_core::vectorize::type_text(&tensor.get().tensor)));
     }
     let text = value.repr()?.to_string();
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -221,10 +221,9 @@ fn scan<'py>(
             Ok((next, operands("scan", &out)?))
         };
         // The types of the outputs are known only from the body: it is traced once for them.
-        let types: Vec<TensorType> = std::iter::once(TensorType::scalar(dtype))
-            .chain(state.iter().map(|tensor| tensor.ty().clone()))
-            .collect();
-        let (tracing, parameters) = Trace::begin(&types);
+        let counter_model = Tensor::template(TensorType::scalar(dtype));
+        let models: Vec<Tensor> = std::iter::once(counter_model).chain(state.iter().cloned()).collect();
+        let (tracing, parameters) = Trace::begin_like(&models);
         let (_, probe) = step(&parameters[1..], &parameters[0])?;
         let outputs = ops::with(|ops| {
             probe.args.iter().map(|arg| defn_core::builder::Builder::operand(ops, arg.clone())).collect()

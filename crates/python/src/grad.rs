@@ -1,19 +1,33 @@
 //! Gradients over containers: a region of the function is traced, differentiated by the core, and put in place.
 
-use defn_core::builder::BuildControl;
+use defn_core::builder::{BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops};
+use defn_core::region::Region;
 use defn_core::trace::{Closed, Trace};
-use defn_core::{Tensor, TensorType, grad};
+use defn_core::vectorize::{self, Lanes};
+use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType, grad};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::containers::{self, Flat, Leaves, Mode};
+use crate::containers::{self, Flat, Leaves, Mode, Tree};
+use crate::control::controlled;
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::jit::{Jitted, function_name, leaf_type, result_tensor, wrap};
 use crate::misuse::Misuse;
 use crate::ops;
 
-/// Which gradient of a function is taken.
+/// What is made of a function's derivative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Derivative {
+    /// The gradient of one tensor, summed.
+    Gradient,
+    /// The same, besides the function's value.
+    ValueAndGradient,
+    /// The derivative of every element of the value by every element of the variables.
+    Jacobian,
+}
+
+/// Which derivative of a function is taken.
 pub(crate) struct Gradient {
     /// The positional arguments to differentiate by.
     pub(crate) argnums: Vec<i64>,
@@ -21,8 +35,21 @@ pub(crate) struct Gradient {
     pub(crate) single: bool,
     /// From the function's value to the tensor that is differentiated.
     pub(crate) transform: Option<Py<PyAny>>,
-    /// Whether the function's value is returned besides.
-    pub(crate) with_value: bool,
+    /// What is returned.
+    pub(crate) derivative: Derivative,
+}
+
+/// A function traced at variables.
+struct Traced<'py> {
+    closed: Closed,
+    /// The variables, with the vectorized axes of all and of what the function uses from outside.
+    variables: Vec<Tensor>,
+    /// The containers of the variables, argument by argument.
+    trees: Vec<Flat<'py>>,
+    /// The function's value.
+    value: Flat<'py>,
+    /// The vectorized axes of the results.
+    lanes: Vec<Lanes>,
 }
 
 impl Gradient {
@@ -34,60 +61,168 @@ impl Gradient {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
+        let with_value = match self.derivative {
+            Derivative::Jacobian => return self.jacobian(fun, args, kwargs),
+            Derivative::Gradient => false,
+            Derivative::ValueAndGradient => true,
+        };
+        let traced = self.trace(fun, args, kwargs, true)?;
+        let wrt: Vec<usize> = (0..traced.variables.len()).collect();
+        let count = traced.value.leaves.len();
+        let outputs = ops::with(|ops| {
+            let region = grad::value_and_grad(&traced.closed.region, count, &wrt)?;
+            let flat =
+                traced.variables.iter().map(Tensor::flat).chain(traced.closed.captures.iter().cloned());
+            ops.inline(&region, &flat.collect::<Vec<_>>())
+        })?;
+        // The loss stands between the value and the gradients.
+        let lanes = traced.lanes.iter().map(|lanes| &lanes[..]);
+        let lanes = lanes.chain(traced.variables.iter().map(Tensor::vectorized_axes));
+        let outputs = outputs.into_iter().zip(lanes).map(|(output, lanes)| output.with_vectorized(lanes));
+        let mut wrapped = wrap(py, outputs)?.into_iter();
+        let values: Leaves<'py> = wrapped.by_ref().take(count).collect();
+        let gradient = self.parts(py, &traced.trees, wrapped.skip(1))?;
+        if !with_value {
+            return Ok(gradient);
+        }
+        let value = traced.value.tree.unflatten(py, &mut values.into_iter())?;
+        Ok(PyTuple::new(py, [value, gradient])?.into_any())
+    }
+
+    /// Something for each variable, in the variables' containers.
+    fn parts<'py>(
+        &self,
+        py: Python<'py>,
+        trees: &[Flat<'py>],
+        mut leaves: impl Iterator<Item = Bound<'py, PyAny>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let mut parts = Vec::with_capacity(trees.len());
+        for flat in trees {
+            parts.push(flat.tree.unflatten(py, &mut leaves)?);
+        }
+        Ok(if self.single { parts.remove(0) } else { PyTuple::new(py, parts)?.into_any() })
+    }
+
+    /// Traces a function at the arguments that are differentiated by. With `loss`, the last result is the one
+    /// tensor that is.
+    fn trace<'py>(
+        &self,
+        fun: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        with_loss: bool,
+    ) -> Fallible<Traced<'py>> {
+        let py = args.py();
         let positions = self.positions(fun, args.len())?;
-        let mut variables: Vec<Flat<'py>> = Vec::with_capacity(positions.len());
+        let mut trees: Vec<Flat<'py>> = Vec::with_capacity(positions.len());
         for &position in &positions {
             let flat = containers::flatten("grad", Mode::State, &args.get_item(position)?)?;
             if flat.leaves.is_empty() {
                 return Err(Misuse::StaticGrad { position, fun: function_name(fun) }.into());
             }
-            variables.push(flat);
+            trees.push(flat);
         }
-        let mut tensors = Vec::new();
-        for leaf in variables.iter().flat_map(|flat| &flat.leaves) {
-            tensors.push(result_tensor("grad", leaf)?);
+        let mut variables = Vec::new();
+        for leaf in trees.iter().flat_map(|flat| &flat.leaves) {
+            variables.push(result_tensor("grad", leaf)?);
         }
-        let types: Vec<TensorType> = tensors.iter().map(|tensor| tensor.ty().clone()).collect();
+        let mut variables = ops::with(|ops| vectorize::broadcast_vectors(ops, &variables, false))?;
+        loop {
+            let (tracing, parameters) = Trace::begin_like(&variables);
+            let mut wrapped = wrap(py, parameters.into_iter())?.into_iter();
+            let mut inner: Vec<Bound<'py, PyAny>> = args.iter().collect();
+            for (&position, flat) in positions.iter().zip(&trees) {
+                inner[position] = flat.tree.unflatten(py, &mut wrapped)?;
+            }
+            let value = fun.call(PyTuple::new(py, inner)?, kwargs)?;
+            let loss = if with_loss {
+                let chosen = match &self.transform {
+                    Some(transform) => transform.bind(py).call1((&value,))?,
+                    None => value.clone(),
+                };
+                Some(loss(&chosen)?)
+            } else {
+                None
+            };
+            let value = containers::flatten("grad", Mode::State, &value)?;
+            let mut results: Vec<Tensor> =
+                value.leaves.iter().map(|leaf| result_tensor("grad", leaf)).collect::<Fallible<_>>()?;
+            let differentiated = if with_loss { results.len() } else { 0 };
+            results.extend(loss);
+            let lanes: Vec<Lanes> = results.iter().map(|result| result.vectorized_axes().into()).collect();
+            let closed = tracing.finish("grad", &results)?;
+            // Where the function brings vectorized axes in from outside, there is a gradient for each position.
+            let own = vectorize::union("grad", &variables)?;
+            let mut wanted = own.clone();
+            for lane in lanes[differentiated..].iter().flatten() {
+                let is_from_outside = closed.lanes.iter().any(|(name, _)| *name == lane.0);
+                match wanted.iter_mut().find(|(name, _)| *name == lane.0) {
+                    Some((_, size)) if *size == 1 => *size = lane.1,
+                    Some(_) => {}
+                    None if is_from_outside => wanted.push(lane.clone()),
+                    None => {}
+                }
+            }
+            if wanted == own {
+                return Ok(Traced { closed, variables, trees, value, lanes });
+            }
+            variables = ops::with(|ops| {
+                variables.iter().map(|x| vectorize::spread_over(ops, "grad", x, &wanted)).collect()
+            })?;
+        }
+    }
 
-        let (tracing, parameters) = Trace::begin(&types);
-        let mut wrapped = wrap(py, parameters.into_iter())?.into_iter();
-        let mut inner: Vec<Bound<'py, PyAny>> = args.iter().collect();
-        for (&position, flat) in positions.iter().zip(&variables) {
-            inner[position] = flat.tree.unflatten(py, &mut wrapped)?;
+    /// The derivative of every element of the value: one cotangent for each, on a vectorized axis.
+    fn jacobian<'py>(
+        &self,
+        fun: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let py = args.py();
+        let traced = self.trace(fun, args, kwargs, false)?;
+        let pull = Pull::new(&traced)?;
+        let mut rows: Vec<Bound<'py, PyAny>> = Vec::with_capacity(pull.results.len());
+        for (position, (ty, _)) in pull.results.iter().enumerate() {
+            let parts = ops::with(|ops| {
+                let name = vectorize::fresh_name("element", &traced.variables);
+                let size = ty.shape.size();
+                let basis = ops.eye(Shape::new(&[size, size]), DType::F32)?;
+                let mut sizes = vec![size as i64];
+                sizes.extend(ty.shape.sizes().iter().map(|&size| size as i64));
+                let basis = ops.reshape(basis, sizes, None)?.with_vectorized(&[(name.clone(), size)]);
+                let mut cotangents = Vec::with_capacity(pull.results.len());
+                for (other, (ty, _)) in pull.results.iter().enumerate() {
+                    cotangents.push(if other == position {
+                        basis.clone()
+                    } else {
+                        ops.full(ty.shape.without_names(), DType::F32, 0)?
+                    });
+                }
+                let gradients = pull.apply(ops, &cotangents)?;
+                gradients.iter().map(|x| row(ops, x, &name, ty)).collect::<defn_core::Result<Vec<_>>>()
+            })?;
+            rows.push(self.parts(py, &traced.trees, wrap(py, parts.into_iter())?.into_iter())?);
         }
-        let value = fun.call(PyTuple::new(py, inner)?, kwargs)?;
-        let chosen = match &self.transform {
-            Some(transform) => transform.bind(py).call1((&value,))?,
-            None => value.clone(),
-        };
-        let loss = loss(&chosen)?;
-        let value = containers::flatten("grad", Mode::State, &value)?;
-        let mut results: Vec<Tensor> =
-            value.leaves.iter().map(|leaf| result_tensor("grad", leaf)).collect::<Fallible<_>>()?;
-        results.push(loss);
-        let Closed { region, captures } = tracing.finish("grad", &results)?;
+        traced.value.tree.unflatten(py, &mut rows.into_iter())
+    }
 
-        let wrt: Vec<usize> = (0..types.len()).collect();
-        let count = value.leaves.len();
-        let outputs = ops::with(|ops| {
-            let region = grad::value_and_grad(&region, count, &wrt)?;
-            let arguments = [tensors, captures].concat();
-            ops.inline(&region, &arguments)
-        })?;
-        let mut wrapped = wrap(py, outputs.into_iter())?.into_iter();
-        let values: Leaves<'py> = wrapped.by_ref().take(count).collect();
-        // The loss stands between the value and the gradients.
-        let mut gradients = wrapped.skip(1);
-        let mut parts = Vec::with_capacity(variables.len());
-        for flat in &variables {
-            parts.push(flat.tree.unflatten(py, &mut gradients)?);
-        }
-        let gradient = if self.single { parts.remove(0) } else { PyTuple::new(py, parts)?.into_any() };
-        if !self.with_value {
-            return Ok(gradient);
-        }
-        let value = value.tree.unflatten(py, &mut values.into_iter())?;
-        Ok(PyTuple::new(py, [value, gradient])?.into_any())
+    /// The function's value, and what takes cotangents of it back to the variables.
+    fn pullback<'py>(
+        self,
+        fun: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let py = args.py();
+        let traced = self.trace(fun, args, kwargs, false)?;
+        let pull = Pull::new(&traced)?;
+        let values = ops::with(|ops| ops.inline(&traced.closed.region, &pull.arguments))?;
+        let values = values.into_iter().zip(&traced.lanes).map(|(value, lanes)| value.with_vectorized(lanes));
+        let value = traced.value.tree.unflatten(py, &mut wrap(py, values)?.into_iter())?;
+        let trees = traced.trees.into_iter().map(|flat| flat.tree).collect();
+        let pullback = Pullback { pull, value: traced.value.tree, trees, single: self.single };
+        Ok(PyTuple::new(py, [value, Bound::new(py, pullback)?.into_any()])?.into_any())
     }
 
     fn positions(&self, fun: &Bound<'_, PyAny>, count: usize) -> Fallible<Vec<usize>> {
@@ -110,6 +245,120 @@ impl Gradient {
     }
 }
 
+/// The rows of a derivative: the axes of a result in the place of the vectorized axis that counts its elements,
+/// then the axes of the variable.
+fn row(ops: &mut Ops, x: &Tensor, name: &Name, result: &TensorType) -> defn_core::Result<Tensor> {
+    let counts = |lane: &&vectorize::Lane| lane.0 == *name;
+    let others: Lanes = x.vectorized_axes().iter().filter(|lane| !counts(lane)).cloned().collect();
+    let count = (name.clone(), result.shape.size());
+    let order: Lanes = others.iter().cloned().chain([count]).collect();
+    let rows = vectorize::spread_over(ops, "jacobian", x, &order)?;
+    let inner = rows.ty().shape.clone();
+    let lead = others.iter().map(|&(_, size)| (size, None));
+    let shape = Shape::from_axes(lead.chain(result.shape.entries()).chain(inner.entries()));
+    Ok(ops.reshape_to(rows.flat(), shape)?.with_vectorized(&others))
+}
+
+/// The reverse of a traced function: from cotangents of its results to cotangents of its variables.
+struct Pull {
+    /// The arguments of the region, without vectorized axes, then one cotangent for each result.
+    region: Region,
+    /// The variables, then the captures.
+    arguments: Vec<Tensor>,
+    /// The inner types of the results and their vectorized axes.
+    results: Vec<(TensorType, Lanes)>,
+    /// The vectorized axes of the variables.
+    variables: Vec<Lanes>,
+}
+
+impl Pull {
+    fn new(traced: &Traced<'_>) -> Fallible<Pull> {
+        let wrt: Vec<usize> = (0..traced.variables.len()).collect();
+        let region = grad::vjp_region(&traced.closed.region, &wrt)?;
+        let flat = traced.variables.iter().map(Tensor::flat);
+        let arguments = flat.chain(traced.closed.captures.iter().cloned()).collect();
+        let inner = |(ty, lanes): (&TensorType, &Lanes)| {
+            let shape = Shape::from_axes(ty.shape.entries().skip(lanes.len()));
+            (TensorType { dtype: ty.dtype, shape }, lanes.clone())
+        };
+        let results = traced.closed.region.result_types().zip(&traced.lanes).map(inner).collect();
+        let variables = traced.variables.iter().map(|x| x.vectorized_axes().into()).collect();
+        Ok(Pull { region, arguments, results, variables })
+    }
+
+    /// The cotangents of the variables. Vectorized axes of the given ones that their results lack are positions
+    /// that are taken back each by itself.
+    fn apply(&self, ops: &mut Ops, cotangents: &[Tensor]) -> defn_core::Result<Vec<Tensor>> {
+        let mut extra = Lanes::new();
+        let mut given = self.arguments.clone();
+        for (cotangent, (ty, lanes)) in cotangents.iter().zip(&self.results) {
+            let is_own = |lane: &&vectorize::Lane| lanes.iter().any(|(name, _)| *name == lane.0);
+            let others: Lanes =
+                cotangent.vectorized_axes().iter().filter(|lane| !is_own(lane)).cloned().collect();
+            for lane in &others {
+                if !extra.contains(lane) {
+                    extra.push(lane.clone());
+                }
+            }
+            let dtype = DType::F32.merge(ty.dtype.to_float());
+            let cotangent = ops.as_type(cotangent, dtype)?;
+            let nameless = ops.reshape_to(&cotangent, cotangent.ty().shape.without_names())?;
+            let order: Lanes = others.iter().chain(lanes).cloned().collect();
+            let spread = vectorize::spread_over(ops, "vjp", &nameless, &order)?;
+            given.push(spread.flat().with_vectorized(&others));
+        }
+        let gradients = ops.inline(&self.region, &given)?;
+        let mut results = Vec::with_capacity(gradients.len());
+        for (gradient, lanes) in gradients.iter().zip(&self.variables) {
+            let gradient = vectorize::spread_over(ops, "vjp", gradient, &extra)?;
+            let all: Lanes = extra.iter().chain(lanes).cloned().collect();
+            results.push(gradient.flat().with_vectorized(&all));
+        }
+        Ok(results)
+    }
+}
+
+/// Takes cotangents of a function's value back to its variables.
+#[pyclass(frozen, module = "defn._core")]
+struct Pullback {
+    pull: Pull,
+    value: Tree,
+    trees: Vec<Tree>,
+    single: bool,
+}
+
+#[pymethods]
+impl Pullback {
+    /// The cotangents of the variables, in their containers.
+    fn __call__<'py>(&self, cotangent: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            let py = cotangent.py();
+            let given = containers::flatten("vjp", Mode::State, cotangent)?;
+            if !given.tree.equals(py, &self.value)? {
+                let (what, other) = ("the cotangent".to_owned(), "the value".to_owned());
+                let difference = given.tree.difference(py, &self.value)?;
+                return Err(Misuse::Structure { op: "vjp", what, other, difference }.into());
+            }
+            let mut tensors = Vec::with_capacity(given.leaves.len());
+            for (leaf, (ty, _)) in given.leaves.iter().zip(&self.pull.results) {
+                let tensor = result_tensor("vjp", leaf)?;
+                if tensor.ty().shape.sizes() != ty.shape.sizes() {
+                    let (left, right) = (tensor.ty().clone(), ty.clone());
+                    return Err(ErrorKind::ShapesDiffer { op: "vjp", left, right }.into());
+                }
+                tensors.push(tensor);
+            }
+            let gradients = ops::with(|ops| self.pull.apply(ops, &tensors))?;
+            let mut leaves = wrap(py, gradients.into_iter())?.into_iter();
+            let mut parts = Vec::with_capacity(self.trees.len());
+            for tree in &self.trees {
+                parts.push(tree.unflatten(py, &mut leaves)?);
+            }
+            Ok(if self.single { parts.remove(0) } else { PyTuple::new(py, parts)?.into_any() })
+        })
+    }
+}
+
 /// The one tensor that is differentiated.
 fn loss(value: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     if leaf_type("grad", value).is_ok() {
@@ -122,6 +371,24 @@ fn loss(value: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     Err(Misuse::GradValue { what }.into())
 }
 
+/// The arguments that are differentiated by, and whether one was named rather than a list.
+fn parse_argnums(argnums: Option<&Bound<'_, PyAny>>) -> Fallible<(Vec<i64>, bool)> {
+    let Some(value) = argnums else {
+        return Ok((vec![0], true));
+    };
+    match convert::index(value) {
+        Some(argnum) => Ok((vec![argnum], true)),
+        None => match value.extract::<Vec<i64>>() {
+            Ok(list) if !list.is_empty() => Ok((list, false)),
+            Ok(_) | Err(_) => Err(convert::bad("grad", "argnums", value, "an int or a tuple of ints")?),
+        },
+    }
+}
+
+fn with_value_or_not(with_value: bool) -> Derivative {
+    if with_value { Derivative::ValueAndGradient } else { Derivative::Gradient }
+}
+
 /// A definition that gives the gradient of a function, and its value where that is asked for.
 #[pyfunction]
 #[pyo3(signature = (fun, argnums = None, transform = None, with_value = false))]
@@ -132,19 +399,37 @@ fn gradient(
     with_value: bool,
 ) -> Fallible<Jitted> {
     guard(|| {
-        let (argnums, single) = match argnums {
-            None => (vec![0], true),
-            Some(value) => match convert::index(value) {
-                Some(argnum) => (vec![argnum], true),
-                None => match value.extract::<Vec<i64>>() {
-                    Ok(list) if !list.is_empty() => (list, false),
-                    Ok(_) | Err(_) => {
-                        return Err(convert::bad("grad", "argnums", value, "an int or a tuple of ints")?);
-                    }
-                },
-            },
-        };
-        Jitted::gradient(fun, Gradient { argnums, single, transform, with_value })
+        let (argnums, single) = parse_argnums(argnums)?;
+        Jitted::gradient(
+            fun,
+            Gradient { argnums, single, transform, derivative: with_value_or_not(with_value) },
+        )
+    })
+}
+
+/// A definition that gives the derivative of every element of a function's value.
+#[pyfunction]
+#[pyo3(signature = (fun, argnums = None))]
+fn jacobian(fun: &Bound<'_, PyAny>, argnums: Option<&Bound<'_, PyAny>>) -> Fallible<Jitted> {
+    guard(|| {
+        let (argnums, single) = parse_argnums(argnums)?;
+        Jitted::gradient(fun, Gradient { argnums, single, transform: None, derivative: Derivative::Jacobian })
+    })
+}
+
+/// A function's value at arguments, and a function from cotangents of it to cotangents of the variables.
+#[pyfunction]
+#[pyo3(signature = (fun, argnums, args, kwargs = None))]
+fn vjp<'py>(
+    fun: &Bound<'py, PyAny>,
+    argnums: Option<&Bound<'py, PyAny>>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> Fallible<Bound<'py, PyAny>> {
+    controlled(|| {
+        let (argnums, single) = parse_argnums(argnums)?;
+        let spec = Gradient { argnums, single, transform: None, derivative: Derivative::Jacobian };
+        spec.pullback(fun, args, kwargs)
     })
 }
 
@@ -157,12 +442,16 @@ fn gradient_at<'py>(
     transform: Option<Py<PyAny>>,
     with_value: bool,
 ) -> Fallible<Bound<'py, PyAny>> {
-    let spec = Gradient { argnums: vec![0], single: true, transform, with_value };
+    let derivative = with_value_or_not(with_value);
+    let spec = Gradient { argnums: vec![0], single: true, transform, derivative };
     let definition = guard(|| Jitted::gradient(fun, spec))?;
     Ok(Bound::new(fun.py(), definition)?.call1((vars,))?)
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Pullback>()?;
+    module.add_function(wrap_pyfunction!(jacobian, module)?)?;
+    module.add_function(wrap_pyfunction!(vjp, module)?)?;
     module.add_function(wrap_pyfunction!(gradient, module)?)?;
     module.add_function(wrap_pyfunction!(gradient_at, module)?)
 }

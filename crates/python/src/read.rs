@@ -1,7 +1,7 @@
 //! A tensor's elements as Python numbers and lists.
 
 use defn_core::scalar::Scalar;
-use defn_core::{DType, ErrorKind, Number, Tensor};
+use defn_core::{DType, ErrorKind, Number, Tensor, vectorize};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyList};
@@ -33,6 +33,10 @@ pub(crate) fn is_true(scalar: Scalar) -> bool {
 
 /// The element of a tensor that has only one.
 pub(crate) fn only_element(op: &'static str, tensor: &Tensor) -> Fallible<Scalar> {
+    if tensor.is_vectorized() {
+        let axes = vectorize::lanes_text(tensor.vectorized_axes());
+        return Err(ErrorKind::NotVectorizable { op, what: "the tensor", axes }.into());
+    }
     if tensor.ty().size() != 1 {
         let hint = if op == "bool" { "; reduce it with all or any" } else { "" };
         // A traced tensor of any size has no values, which is the first thing to say.
@@ -66,7 +70,7 @@ pub(crate) fn to_flat_list<'py>(
 ) -> Fallible<Bound<'py, PyList>> {
     tensor.require_buffer("to_flat_list", TRACED_HINT)?;
     let memory = tensor.host_bytes("to_flat_list")?;
-    let count = limit.unwrap_or(usize::MAX).min(tensor.ty().size());
+    let count = limit.unwrap_or(usize::MAX).min(tensor.whole().size());
     list(py, tensor.ty().dtype, &memory.bytes()[..count * tensor.ty().dtype.storage_bytes()])
 }
 
@@ -82,7 +86,7 @@ const DEEPEST: usize = 1000;
 
 /// The elements as nested lists, one level for each axis.
 pub(crate) fn to_list<'py>(py: Python<'py>, tensor: &Tensor) -> Fallible<Bound<'py, PyAny>> {
-    let ty = tensor.ty();
+    let ty = tensor.whole();
     tensor.require_buffer("to_list", TRACED_HINT)?;
     if ty.shape.rank() == 0 {
         let required = "it must have at least one axis; read a scalar with item";

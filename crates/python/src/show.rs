@@ -2,7 +2,7 @@
 
 use defn_core::scalar::Scalar;
 use defn_core::tensor::Data;
-use defn_core::{DType, Tensor};
+use defn_core::{DType, Tensor, vectorize};
 use smallvec::smallvec;
 
 use crate::error::Fallible;
@@ -17,12 +17,12 @@ const DEEPEST: usize = 256;
 pub(crate) fn tensor(tensor: &Tensor) -> Fallible<String> {
     let body = match tensor.data() {
         Data::Template => String::new(),
-        Data::Buffer(_) if tensor.ty().shape.rank() > DEEPEST => "\n  ...".to_owned(),
+        Data::Buffer(_) if tensor.whole().shape.rank() > DEEPEST => "\n  ...".to_owned(),
         Data::Buffer(_) => {
             let memory = tensor.host_bytes("repr")?;
             let mut values = Values { dtype: tensor.ty().dtype, bytes: memory.bytes(), left: LIMIT };
             let mut out = String::new();
-            values.write(tensor.ty().shape.sizes(), 1, &mut out);
+            values.write(tensor.whole().shape.sizes(), 1, &mut out);
             format!("\n  {out}")
         }
         Data::Traced { trace, value } => {
@@ -39,9 +39,7 @@ pub(crate) fn tensor(tensor: &Tensor) -> Fallible<String> {
     };
     let mut header = String::new();
     if !tensor.vectorized_axes().is_empty() {
-        let axes: String =
-            tensor.vectorized_axes().iter().map(|(name, size)| format!("[{name}: {size}]")).collect();
-        header = format!("vectorized{axes}\n  ");
+        header = format!("{}\n  ", vectorize::lanes_text(tensor.vectorized_axes()));
     }
     Ok(format!("Tensor<\n  {header}{}{body}\n>", tensor.ty()))
 }

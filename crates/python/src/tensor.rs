@@ -99,8 +99,13 @@ impl PyTensor {
     }
 
     #[getter]
+    fn flat_size(&self) -> usize {
+        self.tensor.whole().size()
+    }
+
+    #[getter]
     fn nbytes(&self) -> usize {
-        self.ty().byte_size()
+        self.tensor.whole().byte_size()
     }
 
     #[getter]
@@ -170,7 +175,7 @@ impl PyTensor {
         dtype: Option<&Bound<'py, PyAny>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
-            let view = array::view(py, self.ty(), self.tensor.host_bytes("to_numpy")?)?;
+            let view = array::view(py, self.tensor.whole(), self.tensor.host_bytes("to_numpy")?)?;
             match dtype.filter(|dtype| !dtype.is_none()) {
                 None => Ok(view),
                 Some(dtype) => {
@@ -189,7 +194,7 @@ impl PyTensor {
         copy: Option<bool>,
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
-            let view = array::view(py, self.ty(), self.tensor.host_bytes("__array__")?)?;
+            let view = array::view(py, self.tensor.whole(), self.tensor.host_bytes("__array__")?)?;
             let known = view.getattr(intern!(py, "dtype"))?;
             match dtype {
                 Some(dtype) if !dtype.is_none() && !known.eq(&dtype)? => {
@@ -213,7 +218,7 @@ impl PyTensor {
         options: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
-            let view = array::view(py, self.ty(), self.tensor.host_bytes("__dlpack__")?)?;
+            let view = array::view(py, self.tensor.whole(), self.tensor.host_bytes("__dlpack__")?)?;
             Ok(view.call_method("__dlpack__", (), options)?)
         })
     }
@@ -494,7 +499,8 @@ impl PyTensor {
                 }
             };
             let rebuild = py.import("defn._core")?.getattr("_rebuild")?;
-            let state = (data, self.ty().dtype.name(), self.shape(py)?, self.names(py)?);
+            let axes = self.vectorized_axes(py)?;
+            let state = (data, self.ty().dtype.name(), self.shape(py)?, self.names(py)?, axes);
             Ok((rebuild, state).into_pyobject(py)?)
         })
     }
@@ -510,25 +516,30 @@ fn to_little_endian(dtype: DType, bytes: &mut [u8]) {
 
 /// What pickled tensors are made of again; elements in little endian order, none for a template.
 #[pyfunction]
-#[pyo3(name = "_rebuild")]
+#[pyo3(name = "_rebuild", signature = (data, dtype, sizes, names, axes = Vec::new()))]
 pub(crate) fn rebuild(
     data: Option<&Bound<'_, PyBytes>>,
     dtype: &str,
     sizes: Vec<usize>,
     names: Vec<Option<String>>,
+    axes: Vec<(String, usize)>,
 ) -> Fallible<PyTensor> {
     guard(|| {
-        let shape = Shape::new(&sizes).with_names(names.into_iter().map(|name| name.map(Name::from)))?;
+        let inner = Shape::new(&sizes).with_names(names.into_iter().map(|name| name.map(Name::from)))?;
+        let lanes: Vec<(Name, usize)> =
+            axes.into_iter().map(|(name, size)| (Name::from(name), size)).collect();
+        let lead = lanes.iter().map(|&(_, size)| (size, None));
+        let shape = Shape::from_axes(lead.chain(inner.entries()));
         let ty = TensorType::new(dtype.parse()?, shape)?;
         let Some(data) = data else {
-            return Ok(PyTensor::new(Tensor::template(ty)));
+            return Ok(PyTensor::new(Tensor::template(ty).with_vectorized(&lanes)));
         };
         let mut bytes = data.as_bytes().to_vec();
         if bytes.len() != ty.byte_size() {
             return Err(PyValueError::new_err(format!("{} bytes of a pickled {ty}", bytes.len())).into());
         }
         to_little_endian(ty.dtype, &mut bytes);
-        Ok(PyTensor::new(build::place(&place::default(), ty, bytes)?))
+        Ok(PyTensor::new(build::place(&place::default(), ty, bytes)?.with_vectorized(&lanes)))
     })
 }
 

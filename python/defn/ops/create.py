@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from defn._core import Tensor
-    from defn.typing import BackendLike, DTypeLike, Names, Shape, TensorLike
+    from defn.typing import BackendLike, DTypeLike, Names, Shape, TensorLike, VectorizedAxes
 
 __all__ = [
     "as_type",
@@ -93,12 +93,14 @@ def iota(
     axis: int | str | None = None,
     dtype: DTypeLike = "s32",
     names: Names | None = None,
+    vectorized_axes: VectorizedAxes | None = None,
     backend: BackendLike | None = None,
     **unknown: Never,
 ) -> Tensor:
     """Count from 0 along an axis; without one, in row-major order over all axes.
 
-    Shapes: the given one; ``names`` has one entry per axis.
+    Shapes: the given one; ``names`` has one entry per axis. Each position of ``vectorized_axes``
+        counts alike.
     Dtypes: the given one.
     Grad: none flows.
     Raises: ``AxisError`` if ``axis`` is out of range, ``ShapeError`` for a negative size,
@@ -109,7 +111,7 @@ def iota(
     """
     if unknown:
         refuse_options("iota", unknown)
-    return _core.iota(shape, axis, dtype, names, backend)
+    return _core.iota(shape, axis, dtype, names, backend, vectorized_axes)
 
 
 def eye(
@@ -117,12 +119,15 @@ def eye(
     *,
     dtype: DTypeLike = "s32",
     names: Names | None = None,
+    vectorized_axes: VectorizedAxes | None = None,
     backend: BackendLike | None = None,
     **unknown: Never,
 ) -> Tensor:
     """1 where the last two indices are equal, else 0. A number gives a square matrix.
 
-    Shapes: the given one, of rank 2 or more; ``names`` has one entry per axis.
+    Shapes: the given one, of rank 2 or more; ``names`` has one entry per axis. With
+        ``vectorized_axes`` every position has one, and a shape of rank 1 has the last of these for
+        its rows.
     Dtypes: the given one.
     Grad: none flows.
     Raises: ``ShapeError`` for a rank below 2 or a negative size.
@@ -132,7 +137,7 @@ def eye(
     """
     if unknown:
         refuse_options("eye", unknown)
-    return _core.eye(shape, dtype, names, backend)
+    return _core.eye(shape, dtype, names, backend, vectorized_axes)
 
 
 def tri(n: int, m: int, *, k: int = 0, **unknown: Never) -> Tensor:

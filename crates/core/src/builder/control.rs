@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Arg, BuildElementwise, BuildShape, Builder, Ops, exact};
+use super::{Arg, BuildCreate, BuildElementwise, BuildReduce, BuildShape, Builder, Ops, Start, exact};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::graph::{Graph, Value, Values};
 use crate::op::{CondOp, CustomGradOp, HookOp, Op, WhileOp};
 use crate::region::Region;
 use crate::scalar::Number;
-use crate::shape::{Axes, Name, Shape, TensorType};
+use crate::shape::{Axes, Axis, AxisList, Name, Shape, TensorType};
 use crate::tensor::Tensor;
 use crate::trace::{Closed, Trace, is_same};
+use crate::vectorize::{self, Lane, Lanes, join_into, position};
 
 /// Control flow over regions that exist already, and marks on values.
 pub trait BuildControl: Builder + Sized {
@@ -136,7 +137,8 @@ pub type Clause<'a> = (Tensor, Thunk<'a>);
 /// Runs the branch of the first predicate that is not zero, else the last.
 ///
 /// Every branch is traced. Their results, which must be equally many, merge one by one: element types, shapes by
-/// broadcasting, and names.
+/// broadcasting, names, and vectorized axes. Where a predicate is vectorized, the branches that some position takes
+/// run for all positions, and each position keeps what its own gives.
 ///
 /// # Errors
 /// A predicate that is no scalar, another number of results than the first branch gives, results that do not
@@ -146,7 +148,7 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
     let mut branches = Vec::with_capacity(clauses.len() + 1);
     for (predicate, branch) in clauses {
         check_predicate("cond", predicate.ty())?;
-        predicates.push(predicate);
+        predicates.push(position::read(ops, &predicate)?);
         branches.push(Draft::trace(ops, "cond", &[], |ops, _| branch(ops))?);
     }
     branches.push(Draft::trace(ops, "cond", &[], |ops, _| otherwise(ops))?);
@@ -159,17 +161,74 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
     }
     if predicates.is_empty() {
         // Without a choice there is nothing to run later: the branch is put in place.
+        let lanes = branches[0].lanes.clone();
         let (region, captures) = branches.remove(0).close_as_is()?;
-        return ops.inline(&region, &captures);
+        let results = ops.inline(&region, &captures)?;
+        return Ok(results.into_iter().zip(lanes).map(|(x, axes)| x.with_vectorized(&axes)).collect());
     }
     let types = (0..expected).map(|leaf| merge_leaf(&branches, leaf)).collect::<Result<Vec<_>>>()?;
     let closed = branches.into_iter().map(|draft| draft.close(&types)).collect::<Result<Vec<_>>>()?;
     let (regions, captures) = unify_captures(closed);
-    Ok(ops.emit_cond(regions.into_iter().map(Arc::new), &predicates, &captures)?.into_vec())
+    let regions: Vec<Arc<Region>> = regions.into_iter().map(Arc::new).collect();
+    if predicates.iter().any(Tensor::is_vectorized) {
+        return choose_by_position(ops, &regions, &predicates, &captures, &types);
+    }
+    let results = ops.emit_cond(regions, &predicates, &captures)?;
+    Ok(results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes)).collect())
 }
+
+/// A conditional whose predicates differ from position to position: a branch runs if any position takes it.
+fn choose_by_position(
+    ops: &mut Ops,
+    branches: &[Arc<Region>],
+    predicates: &[Tensor],
+    captures: &[Tensor],
+    types: &[LeafType],
+) -> Result<Vec<Tensor>> {
+    let zeros = Arc::new(zeros_like(&branches[0])?);
+    let mut chosen: Option<Vec<Tensor>> = None;
+    // The last branch comes first: what takes an earlier one overrides it.
+    for (position, branch) in branches.iter().enumerate().rev() {
+        let mut takes = match predicates.get(position) {
+            Some(predicate) => ops.not_equal(predicate, 0)?,
+            None => ops.constant(DType::U8, 1)?,
+        };
+        for earlier in &predicates[..position] {
+            let passed = ops.equal(earlier, 0)?;
+            takes = ops.logical_and(takes, passed)?;
+        }
+        let any = ops.any(takes.flat(), Axes::All, false)?;
+        let results = ops.emit_cond([branch.clone(), zeros.clone()], &[any], captures)?;
+        let results = results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes));
+        chosen = Some(match chosen {
+            None => results.collect(),
+            Some(others) => results
+                .zip(others)
+                .map(|(result, other)| ops.select(&takes, result, other))
+                .collect::<Result<_>>()?,
+        });
+    }
+    Ok(chosen.expect("a conditional has at least two branches"))
+}
+
+/// A region with the inputs and the types of the results of another, that gives zeros.
+fn zeros_like(region: &Region) -> Result<Region> {
+    let mut graph = Graph::new();
+    let results = region
+        .result_types()
+        .map(|ty| graph.full(ty.shape.clone(), ty.dtype, 0))
+        .collect::<Result<Values>>()?;
+    Ok(Region::new(graph, region.inputs().to_vec(), region.parameter_count(), results))
+}
+
+/// A function of a loop's state that is traced, more than once where the state gains vectorized axes.
+type StateFn<'a, R> = &'a mut dyn FnMut(&mut Ops, &[Tensor]) -> Result<R>;
 
 /// Repeats `body` on the state while `condition` gives a scalar that is not zero, and returns the last state.
 /// `trips` is the number of repetitions where the caller knows it.
+///
+/// The state has the vectorized axes that it begins with, and those that the body adds; both functions may be
+/// traced several times to find them. Where the condition is vectorized, the positions are looped over one by one.
 ///
 /// # Errors
 /// A condition that is no scalar, a body that gives another number of values than the state has or values of
@@ -178,26 +237,155 @@ pub fn while_<'a>(
     ops: &mut Ops,
     init: Vec<Tensor>,
     trips: Option<u64>,
-    condition: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Arg<Tensor>> + 'a,
-    body: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>> + 'a,
+    mut condition: impl FnMut(&mut Ops, &[Tensor]) -> Result<Arg<Tensor>> + 'a,
+    mut body: impl FnMut(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>> + 'a,
 ) -> Result<Vec<Tensor>> {
-    let types: Vec<TensorType> = init.iter().map(|tensor| tensor.ty().clone()).collect();
-    let condition = Draft::trace(ops, "while_", &types, |ops, state| Ok(vec![condition(ops, state)?]))?;
-    let body = Draft::trace(ops, "while_", &types, body)?;
-    let predicate = condition.leaf_type(0);
-    let next =
-        (0..body.results.len()).map(|leaf| state_type(&body, leaf, types.get(leaf))).collect::<Vec<_>>();
-    let closed = vec![condition.close(&[predicate])?, body.close(&next)?];
-    let (mut regions, captures) = unify_captures(closed);
-    let body = regions.pop().expect("two regions went in");
-    let condition = regions.pop().expect("two regions went in");
-    Ok(ops.emit_while(Arc::new(condition), Arc::new(body), trips, &init, &captures)?.into_vec())
+    repeat(ops, init, trips, &mut condition, &mut body)
+}
+
+fn repeat(
+    ops: &mut Ops,
+    init: Vec<Tensor>,
+    trips: Option<u64>,
+    condition: StateFn<'_, Arg<Tensor>>,
+    body: StateFn<'_, Vec<Arg<Tensor>>>,
+) -> Result<Vec<Tensor>> {
+    let mut state = position::read_all(ops, &init)?.into_vec();
+    loop {
+        let lanes: Vec<Lanes> = state.iter().map(|tensor| tensor.vectorized_axes().into()).collect();
+        let types: Vec<TensorType> = state.iter().map(|tensor| tensor.whole().clone()).collect();
+        let wrap = |state: &[Tensor]| -> Vec<Tensor> {
+            state.iter().zip(&lanes).map(|(tensor, axes)| tensor.clone().with_vectorized(axes)).collect()
+        };
+        let predicate =
+            Draft::trace(ops, "while_", &types, |ops, state| Ok(vec![condition(ops, &wrap(state))?]))?;
+        if !predicate.lanes[0].is_empty() {
+            check_predicate("while", &predicate.leaf_type(0))?;
+            let axes = predicate.lanes[0].clone();
+            drop(predicate);
+            return repeat_by_position(ops, state, &axes, condition, body);
+        }
+        let next = Draft::trace(ops, "while_", &types, |ops, state| body(ops, &wrap(state)))?;
+        let mut grown = false;
+        for (tensor, axes) in state.iter_mut().zip(&next.lanes) {
+            let mut joined: Lanes = tensor.vectorized_axes().into();
+            join_into("while", &mut joined, axes)?;
+            if joined[..] != *tensor.vectorized_axes() {
+                *tensor = vectorize::spread_over(ops, "while", tensor, &joined)?;
+                grown = true;
+            }
+        }
+        if grown {
+            continue;
+        }
+        let bare = predicate.leaf_type(0).into();
+        let types: Vec<LeafType> = (0..next.results.len())
+            .map(|leaf| LeafType {
+                ty: state_type(&next, leaf, state.get(leaf).map(Tensor::ty)),
+                lanes: lanes.get(leaf).cloned().unwrap_or_default(),
+            })
+            .collect();
+        let closed = vec![predicate.close(&[bare])?, next.close(&types)?];
+        let (mut regions, captures) = unify_captures(closed);
+        let body = regions.pop().expect("two regions went in");
+        let condition = regions.pop().expect("two regions went in");
+        let flat: Vec<Tensor> = state.iter().map(Tensor::flat).collect();
+        let last = ops.emit_while(Arc::new(condition), Arc::new(body), trips, &flat, &captures)?;
+        return Ok(last.into_iter().zip(&lanes).map(|(tensor, axes)| tensor.with_vectorized(axes)).collect());
+    }
+}
+
+/// A loop whose condition differs from position to position of `axes`: one loop for each, inside one over all.
+fn repeat_by_position(
+    ops: &mut Ops,
+    init: Vec<Tensor>,
+    axes: &Lanes,
+    condition: StateFn<'_, Arg<Tensor>>,
+    body: StateFn<'_, Vec<Arg<Tensor>>>,
+) -> Result<Vec<Tensor>> {
+    let count: usize = axes.iter().map(|(_, size)| size).product();
+    let dtype = if i32::try_from(count).is_ok() { DType::S32 } else { DType::S64 };
+    let mut outer = vec![ops.constant(dtype, 0)?];
+    let mut rests = Vec::with_capacity(init.len());
+    let mut orders = Vec::with_capacity(init.len());
+    for tensor in &init {
+        // The positions lead as one axis; what other vectorized axes the state has stay vectorized.
+        let own = tensor.vectorized_axes();
+        let rest: Lanes =
+            own.iter().filter(|lane| !axes.iter().any(|axis| axis.0 == lane.0)).cloned().collect();
+        let mut order: Lanes = own.into();
+        join_into("while", &mut order, axes)?;
+        orders.push(order);
+        let all: Lanes = axes.iter().chain(&rest).cloned().collect();
+        let spread = vectorize::spread_over(ops, "while", tensor, &all)?.flat();
+        let entries = spread.ty().shape.entries().skip(axes.len());
+        let shape = Shape::from_axes(std::iter::once((count, None)).chain(entries));
+        outer.push(ops.reshape_to(spread, shape)?);
+        rests.push(rest);
+    }
+    let mut gained: Vec<(usize, Lanes)> = Vec::new();
+    let looped = while_(
+        ops,
+        outer,
+        Some(count as u64),
+        |ops, state| Ok(Arg::Value(ops.less(&state[0], Arg::Number(Number::from(count)))?)),
+        |ops, state| {
+            let at = &state[0];
+            let mut inner = Vec::with_capacity(rests.len());
+            for (all, rest) in state[1..].iter().zip(&rests) {
+                let slice = ops.slice_along_axis(all, Start::Value(at.clone()), 1, 0, 1)?;
+                inner.push(ops.squeeze(slice, 0)?.with_vectorized(rest));
+            }
+            let guard = position::enter(ops, axes, at)?;
+            let done = repeat(ops, inner, None, &mut *condition, &mut *body);
+            drop(guard);
+            let mut next = vec![Arg::Value(ops.add(at, 1)?)];
+            for ((all, result), rest) in state[1..].iter().zip(done?).zip(&rests) {
+                if result.vectorized_axes() != &rest[..] {
+                    let new: Lanes = result.vectorized_axes().into();
+                    let name = new.iter().find(|lane| !rest.contains(lane)).map(|lane| lane.0.clone());
+                    gained.push((next.len() - 1, new));
+                    let name = name.unwrap_or_else(|| axes[0].0.clone());
+                    return Err(ErrorKind::VectorizedState { name }.into());
+                }
+                let flat = result.flat();
+                let entries = flat.ty().shape.entries();
+                let shape = Shape::from_axes(std::iter::once((1, None)).chain(entries));
+                let row = ops.reshape_to(flat, shape)?;
+                let mut starts = vec![Start::Index(0); all.ty().shape.rank()];
+                starts[0] = Start::Value(at.clone());
+                next.push(Arg::Value(ops.put_slice(all, &starts, row)?));
+            }
+            Ok(next)
+        },
+    );
+    let last = match (looped, gained.pop()) {
+        (Err(_), Some((leaf, new))) => {
+            // The body vectorized the state further: it begins so.
+            let mut init = init;
+            let mut joined: Lanes = init[leaf].vectorized_axes().into();
+            join_into("while", &mut joined, &new)?;
+            init[leaf] = vectorize::spread_over(ops, "while", &init[leaf], &joined)?;
+            return repeat_by_position(ops, init, axes, condition, body);
+        }
+        (looped, _) => looped?,
+    };
+    let mut results = Vec::with_capacity(init.len());
+    for (((tensor, before), rest), order) in last[1..].iter().zip(&init).zip(&rests).zip(&orders) {
+        let all: Lanes = axes.iter().chain(rest).cloned().collect();
+        let lead = all.iter().map(|&(_, size)| (size, None));
+        let shape = Shape::from_axes(lead.chain(before.ty().shape.entries()));
+        let tensor = ops.reshape_to(tensor, shape)?.with_vectorized(&all);
+        results.push(vectorize::spread_over(ops, "while", &tensor, order)?);
+    }
+    Ok(results)
 }
 
 /// Values whose gradient is what `rule` makes of their cotangents: one cotangent for each of `inputs`, of its
 /// shape or a scalar. No gradient flows through the values by themselves.
 ///
-/// A cotangent has the shape of its value, and at least the element type f32.
+/// A cotangent has the shape and the vectorized axes of its value, and at least the element type f32. What the rule
+/// gives on vectorized axes that an input lacks is added up.
 ///
 /// # Errors
 /// A rule that gives another number of values than there are inputs or values of other shapes, and what it
@@ -208,14 +396,28 @@ pub fn custom_grad<'a>(
     inputs: Vec<Tensor>,
     rule: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>> + 'a,
 ) -> Result<Vec<Tensor>> {
+    let values = position::read_all(ops, &values)?;
+    let inputs = position::read_all(ops, &inputs)?;
     let cotangents = values
         .iter()
         .map(|value| {
             let dtype = DType::F32.merge(value.ty().dtype.to_float());
-            TensorType::new(dtype, value.ty().shape.without_names())
+            TensorType::new(dtype, value.whole().shape.without_names())
         })
         .collect::<Result<Vec<_>>>()?;
-    let draft = Draft::trace(ops, "custom_grad", &cotangents, rule)?;
+    let draft = Draft::trace(ops, "custom_grad", &cotangents, |ops, cotangents| {
+        let wrapped = cotangents
+            .iter()
+            .zip(&values)
+            .map(|(x, value)| x.clone().with_vectorized(value.vectorized_axes()));
+        let mut given = rule(ops, &wrapped.collect::<Vec<_>>())?;
+        for (result, input) in given.iter_mut().zip(&inputs) {
+            if let Arg::Value(tensor) = result {
+                *tensor = sum_over_others(ops, tensor, input.vectorized_axes())?;
+            }
+        }
+        Ok(given)
+    })?;
     if draft.results.len() != inputs.len() {
         let (got, expected) = (draft.results.len(), inputs.len());
         let what = "gradient function";
@@ -228,11 +430,30 @@ pub fn custom_grad<'a>(
             let (left, right) = (got, input.ty().clone());
             return Err(ErrorKind::ShapesDiffer { op: "custom_grad", left, right }.into());
         }
-        types.push(TensorType::new(got.dtype, input.ty().shape.without_names())?);
+        let ty = TensorType::new(got.dtype, input.ty().shape.without_names())?;
+        types.push(LeafType { ty, lanes: input.vectorized_axes().into() });
     }
     let (mut regions, captures) = unify_captures(vec![draft.close(&types)?]);
     let rule = Arc::new(regions.pop().expect("one region went in"));
-    Ok(ops.emit_custom_grad(rule, &values, &inputs, &captures)?.into_vec())
+    let flat = |tensors: &[Tensor]| tensors.iter().map(Tensor::flat).collect::<Vec<_>>();
+    let results = ops.emit_custom_grad(rule, &flat(&values), &flat(&inputs), &captures)?;
+    let lanes = values.iter().map(Tensor::vectorized_axes);
+    Ok(results.into_iter().zip(lanes).map(|(tensor, axes)| tensor.with_vectorized(axes)).collect())
+}
+
+/// A cotangent without the vectorized axes that are not among `axes`, or that have size 1 there: it is summed over
+/// them.
+fn sum_over_others(ops: &mut Ops, tensor: &Tensor, axes: &[Lane]) -> Result<Tensor> {
+    let keeps = |lane: &&Lane| axes.contains(lane);
+    let kept: Lanes = tensor.vectorized_axes().iter().filter(keeps).cloned().collect();
+    if kept.len() == tensor.vectorized_axes().len() {
+        return Ok(tensor.clone());
+    }
+    let others = tensor.vectorized_axes().iter().filter(|lane| !keeps(lane)).cloned();
+    let order: Lanes = kept.iter().cloned().chain(others).collect();
+    let spread = vectorize::spread_over(ops, "custom_grad", tensor, &order)?.flat();
+    let axes: AxisList = (kept.len()..order.len()).map(Axis).collect();
+    Ok(ops.sum(spread, Axes::from(axes), false)?.with_vectorized(&kept))
 }
 
 /// The regions under one list of captures, in which no tensor stands twice, and that list.
@@ -251,7 +472,7 @@ pub fn unify_captures(closed: Vec<Closed>) -> (Vec<Region>, Vec<Tensor>) {
         };
         places.push(captures.iter().map(place).collect());
     }
-    let types: Vec<TensorType> = shared.iter().map(|tensor| tensor.ty().clone()).collect();
+    let types: Vec<TensorType> = shared.iter().map(|tensor| tensor.whole().clone()).collect();
     let regions = closed
         .into_iter()
         .zip(places)
@@ -264,6 +485,21 @@ pub fn unify_captures(closed: Vec<Closed>) -> (Vec<Region>, Vec<Tensor>) {
 pub(super) struct Draft {
     closed: Closed,
     results: Vec<Leaf>,
+    /// The vectorized axes of each result; the leading ones of its value.
+    lanes: Vec<Lanes>,
+}
+
+/// The type that a result must have, its vectorized axes aside.
+#[derive(Clone)]
+pub(super) struct LeafType {
+    ty: TensorType,
+    lanes: Lanes,
+}
+
+impl From<TensorType> for LeafType {
+    fn from(ty: TensorType) -> LeafType {
+        LeafType { ty, lanes: Lanes::new() }
+    }
 }
 
 /// A result of a draft.
@@ -293,6 +529,13 @@ impl Draft {
             .collect();
         let closed = tracing.finish(op, &tensors)?;
         let mut values = closed.region.results().iter();
+        let lanes = written
+            .iter()
+            .map(|arg| match arg {
+                Arg::Value(tensor) => tensor.vectorized_axes().into(),
+                Arg::Number(_) => Lanes::new(),
+            })
+            .collect();
         let results = written
             .into_iter()
             .map(|arg| match arg {
@@ -300,15 +543,27 @@ impl Draft {
                 Arg::Number(number) => Leaf::Number(number),
             })
             .collect();
-        Ok(Draft { closed, results })
+        Ok(Draft { closed, results, lanes })
     }
 
-    /// The type of a result; a number's own where it is one.
+    /// The type of a result, its vectorized axes left out; a number's own where it is one.
     fn leaf_type(&self, leaf: usize) -> TensorType {
         match self.results[leaf] {
-            Leaf::Value(value) => self.closed.region.graph().ty(value).clone(),
+            Leaf::Value(value) => {
+                let TensorType { dtype, shape } = self.closed.region.graph().ty(value).clone();
+                let lanes = self.lanes[leaf].len();
+                if lanes == 0 {
+                    return TensorType { dtype, shape };
+                }
+                TensorType { dtype, shape: Shape::from_axes(shape.entries().skip(lanes)) }
+            }
             Leaf::Number(number) => TensorType::scalar(number.dtype()),
         }
+    }
+
+    /// The vectorized axes of a result.
+    pub(super) fn lanes(&self, leaf: usize) -> &[Lane] {
+        &self.lanes[leaf]
     }
 
     /// The type of a result, where a number gives way to `dtype`.
@@ -321,31 +576,38 @@ impl Draft {
     }
 
     /// The region with results of exactly these types.
-    pub(super) fn close(self, types: &[TensorType]) -> Result<Closed> {
-        let Draft { closed: Closed { region, captures }, results } = self;
+    pub(super) fn close(self, types: &[LeafType]) -> Result<Closed> {
+        let Draft { closed: Closed { region, captures, lanes: used }, results, lanes } = self;
         let (mut graph, inputs, parameters, _) = region.into_parts();
         let results = results
             .into_iter()
+            .zip(&lanes)
             .zip(types)
-            .map(|(leaf, ty)| conform(&mut graph, leaf, ty))
+            .map(|((leaf, lanes), ty)| conform(&mut graph, leaf, lanes, ty))
             .collect::<Result<Values>>()?;
-        Ok(Closed { region: Region::new(graph, inputs, parameters, results), captures })
+        Ok(Closed { region: Region::new(graph, inputs, parameters, results), captures, lanes: used })
     }
 
     /// The region with results of their own types, and its captures.
     fn close_as_is(self) -> Result<(Region, Vec<Tensor>)> {
-        let types: Vec<TensorType> = (0..self.results.len()).map(|leaf| self.leaf_type(leaf)).collect();
+        let types: Vec<LeafType> = (0..self.results.len())
+            .map(|leaf| LeafType { ty: self.leaf_type(leaf), lanes: self.lanes[leaf].clone() })
+            .collect();
         let closed = self.close(&types)?;
         Ok((closed.region, closed.captures))
     }
 }
 
 /// A result converted, broadcast and renamed to a type.
-fn conform(graph: &mut Graph, leaf: Leaf, ty: &TensorType) -> Result<Value> {
+fn conform(graph: &mut Graph, leaf: Leaf, from: &[Lane], to: &LeafType) -> Result<Value> {
+    let LeafType { ty, lanes } = to;
     let value = match leaf {
         Leaf::Value(value) => graph.as_type(value, ty.dtype)?,
         Leaf::Number(number) => graph.scalar(exact(ty.dtype, number)?)?,
     };
+    if !lanes.is_empty() {
+        return vectorize::spread(graph, &value, from, lanes, &ty.shape);
+    }
     if graph.ty(value).shape.sizes() == ty.shape.sizes() {
         graph.reshape_to(value, ty.shape.clone())
     } else {
@@ -354,7 +616,11 @@ fn conform(graph: &mut Graph, leaf: Leaf, ty: &TensorType) -> Result<Value> {
 }
 
 /// The type in which all branches can give one of their results.
-fn merge_leaf(branches: &[Draft], leaf: usize) -> Result<TensorType> {
+fn merge_leaf(branches: &[Draft], leaf: usize) -> Result<LeafType> {
+    let mut lanes = Lanes::new();
+    for branch in branches {
+        join_into("cond", &mut lanes, &branch.lanes[leaf])?;
+    }
     let mut dtype: Option<DType> = None;
     let mut shape = Shape::scalar();
     for branch in branches {
@@ -375,7 +641,7 @@ fn merge_leaf(branches: &[Draft], leaf: usize) -> Result<TensorType> {
             });
         }
     }
-    TensorType::new(dtype.expect("there is a branch"), shape)
+    Ok(LeafType { ty: TensorType::new(dtype.expect("there is a branch"), shape)?, lanes })
 }
 
 fn check_predicate(op: &'static str, ty: &TensorType) -> Result<()> {

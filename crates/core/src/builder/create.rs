@@ -69,7 +69,8 @@ pub trait BuildCreate: Builder + Sized {
     fn zeros_like(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
         let ty = self.ty(&x);
-        self.full(ty.shape, ty.dtype, 0)
+        let zeros = self.full(ty.shape, ty.dtype, 0)?;
+        self.vectorized_like(zeros, &x)
     }
 
     /// Ones of the type of `x`, names included.
@@ -79,7 +80,8 @@ pub trait BuildCreate: Builder + Sized {
     fn ones_like(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
         let ty = self.ty(&x);
-        self.full(ty.shape, ty.dtype, 1)
+        let ones = self.full(ty.shape, ty.dtype, 1)?;
+        self.vectorized_like(ones, &x)
     }
 
     /// `value`, a scalar, everywhere in the shape of `x`, names included. A plain number gives way to the

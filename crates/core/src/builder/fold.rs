@@ -10,6 +10,7 @@ use crate::op::{FoldOp, Op, Window, WindowFoldOp};
 use crate::region::Region;
 use crate::shape::{Axes, AxisList, TensorType};
 use crate::tensor::Tensor;
+use crate::vectorize;
 
 /// A function of an element and of what was folded so far, both scalars.
 pub type FoldFunction<'a> = Box<dyn FnOnce(&mut Ops, &Tensor, &Tensor) -> Result<Arg<Tensor>> + 'a>;
@@ -124,11 +125,15 @@ fn trace(
     let parameters = [expected.clone(), expected.clone()];
     let draft =
         Draft::trace(ops, op, &parameters, |ops, scalars| Ok(vec![fun(ops, &scalars[0], &scalars[1])?]))?;
+    if !draft.lanes(0).is_empty() {
+        let axes = vectorize::lanes_text(draft.lanes(0));
+        return Err(ErrorKind::NotVectorizable { op, what: "what the function gives", axes }.into());
+    }
     let got = draft.result_type(0, dtype);
     // A narrower type widens without loss; another is the user's to convert.
     if got.shape.rank() != 0 || dtype.merge(got.dtype) != dtype {
         return Err(ErrorKind::FoldResult { op, got, expected }.into());
     }
-    let (mut regions, captures) = unify_captures(vec![draft.close(&[expected])?]);
+    let (mut regions, captures) = unify_captures(vec![draft.close(&[expected.into()])?]);
     Ok((Arc::new(regions.pop().expect("one region went in")), captures))
 }

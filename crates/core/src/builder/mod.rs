@@ -76,6 +76,14 @@ pub trait Builder {
         self.emit_one(Op::Constant(scalar), &[])
     }
 
+    /// A value repeated over the vectorized axes of another, where the builder's values have any.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn vectorized_like(&mut self, value: Self::V, _model: &Self::V) -> Result<Self::V> {
+        Ok(value)
+    }
+
     /// Sets the location that what is made from now on gets, and returns the one before. Builders that do not
     /// keep locations ignore it.
     fn relocate(&mut self, _location: Option<Location>) -> Option<Location> {

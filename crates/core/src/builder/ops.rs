@@ -15,6 +15,7 @@ use crate::op::Op;
 use crate::shape::TensorType;
 use crate::tensor::{Data, Tensor};
 use crate::trace;
+use crate::vectorize;
 
 /// Where the location of a node or an error comes from; asked only when one is needed.
 #[derive(Clone, Debug)]
@@ -94,11 +95,22 @@ impl Builder for Ops {
     }
 
     fn emit(&mut self, op: Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        if operands.iter().any(Tensor::is_vectorized) {
+            return vectorize::emit(self, op, operands);
+        }
         let name = form::name(&op);
         match trace::current() {
             Some(trace) => Ok(trace.emit(op, name, operands, self.source.locate())?.into()),
             None => self.eager(op, name, operands).map_err(|error: Error| error.at(self.source.locate())),
         }
+    }
+
+    fn vectorized_like(&mut self, value: Tensor, model: &Tensor) -> Result<Tensor> {
+        if !model.is_vectorized() {
+            return Ok(value);
+        }
+        let axes = vectorize::union("broadcast", &[model.clone(), value.clone()])?;
+        vectorize::spread_over(self, "broadcast", &value, &axes)
     }
 }
 

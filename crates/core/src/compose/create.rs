@@ -29,7 +29,8 @@ pub fn fill<B: Builder>(b: &mut B, x: Arg<B::V>, value: Arg<B::V>, dtype: Option
         }
     };
     let shape = b.ty(&x).shape;
-    b.broadcast(value, shape, Axes::All)
+    let filled = b.broadcast(value, shape, Axes::All)?;
+    b.vectorized_like(filled, &x)
 }
 
 /// The element type in which the indices of a shape are counted.

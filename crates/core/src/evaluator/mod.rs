@@ -71,8 +71,8 @@ impl Executable for Evaluation {
         }
         let mut buffers = Vec::with_capacity(expected);
         for (position, (argument, ty)) in arguments.into_iter().zip(self.program.inputs()).enumerate() {
-            if !ty.is_compatible(argument.ty()) {
-                let (got, expected) = (argument.ty().clone(), ty.clone());
+            if !ty.is_compatible(argument.whole()) {
+                let (got, expected) = (argument.whole().clone(), ty.clone());
                 return Err(ErrorKind::ArgumentType { op: "run", position, got, expected }.into());
             }
             let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;

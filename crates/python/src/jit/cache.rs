@@ -3,8 +3,9 @@
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use defn_core::TensorType;
+use defn_core::Tensor;
 use defn_core::backend::Checks;
+use defn_core::vectorize::type_text;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyFunction;
@@ -19,6 +20,7 @@ use super::signature::Signature;
 use super::{Kind, function_name};
 use crate::containers::{Flat, Leaves, Tree};
 use crate::error::{Fallible, Fault};
+use crate::grad::Derivative;
 use crate::misuse::Misuse;
 
 /// Functions whose versions are kept although no definition of them is alive.
@@ -64,7 +66,7 @@ pub(super) struct Known {
     environment: Vec<Bond>,
     arguments: Tree,
     /// The types of the arguments' leaves.
-    types: Vec<TensorType>,
+    models: Vec<Tensor>,
 }
 
 impl Known {
@@ -79,8 +81,9 @@ impl Known {
             return Ok(false);
         }
         // The words hold names by their hashes only.
-        for (ty, leaf) in self.types.iter().zip(&flat.leaves) {
-            if ty.shape.has_names() && leaf::ty("jit", leaf)? != *ty {
+        for (known, leaf) in self.models.iter().zip(&flat.leaves) {
+            let named = known.ty().shape.has_names() || known.is_vectorized();
+            if named && !leaf::same_model(known, &leaf::model("jit", leaf)?) {
                 return Ok(false);
             }
         }
@@ -134,7 +137,7 @@ impl Entry {
         program: Program,
         guards: Vec<Guard>,
     ) -> Fallible<Entry> {
-        let types = leaves.iter().map(|leaf| leaf::ty("jit", leaf)).collect::<Fallible<_>>()?;
+        let models = leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
         let Key { hash, compiler, checks, words, environment } = key;
         let is_same_list = environment.len() == after.len();
         let mut kept = Vec::with_capacity(environment.len());
@@ -148,7 +151,7 @@ impl Entry {
                 Bond::Nothing
             });
         }
-        let known = Known { hash, compiler, checks, words, environment: kept, arguments, types };
+        let known = Known { hash, compiler, checks, words, environment: kept, arguments, models };
         Ok(Entry { key: known, program, guards: globals::stable(py, guards)? })
     }
 
@@ -165,16 +168,16 @@ impl Entry {
     /// What is to say where a captured tensor is gone right after tracing: the function replaced it.
     pub(super) fn missing_capture(&self, py: Python<'_>, fun: &Bound<'_, PyAny>) -> Fault {
         for capture in &self.program.captures {
-            if let Capture::Found { place, ty } = capture {
+            if let Capture::Found { place, model } = capture {
                 let now = match place.read(fun, &self.key.arguments) {
-                    Ok(value) => match leaf::ty("jit", &value) {
-                        Ok(found) if found == *ty => continue,
-                        Ok(found) => found.to_string(),
+                    Ok(value) => match leaf::model("jit", &value) {
+                        Ok(found) if leaf::same_model(&found, model) => continue,
+                        Ok(found) => type_text(&found),
                         Err(_) => value.repr().map(|text| text.to_string()).unwrap_or_default(),
                     },
                     Err(_) => "missing".to_owned(),
                 };
-                let (fun, got, place) = (function_name(fun), ty.clone(), place.text(py));
+                let (fun, got, place) = (function_name(fun), model.ty().clone(), place.text(py));
                 return Misuse::CaptureGone { fun, got, place, now }.into();
             }
         }
@@ -199,7 +202,7 @@ struct Versions {
 struct Identity {
     code: usize,
     is_method: bool,
-    gradient: Option<(Vec<i64>, bool, bool, usize)>,
+    gradient: Option<(Vec<i64>, bool, Derivative, usize)>,
     marked: Vec<String>,
 }
 
@@ -230,7 +233,7 @@ impl Shared {
                 let transform =
                     spec.transform.as_ref().map(|transform| code(transform.bind(py))).transpose()?;
                 let address = transform.as_ref().map_or(0, |code| code.as_ptr() as usize);
-                let spec = (spec.argnums.clone(), spec.single, spec.with_value, address);
+                let spec = (spec.argnums.clone(), spec.single, spec.derivative, address);
                 (Some(spec), transform)
             }
         };
@@ -316,20 +319,23 @@ impl Shared {
         }
         let places = flat.tree.call_places(py)?;
         let mut changes = Vec::new();
-        for ((leaf, before), (argument, place)) in flat.leaves.iter().zip(&known.types).zip(places) {
-            let now = leaf::ty("jit", leaf)?;
-            if now != *before {
+        for ((leaf, before), (argument, place)) in flat.leaves.iter().zip(&known.models).zip(places) {
+            let now = leaf::model("jit", leaf)?;
+            if !leaf::same_model(&now, before) {
                 let name = match argument {
                     Ok(position) => signature.name(py, position),
                     Err(keyword) => keyword,
                 };
-                let what = if now.dtype != before.dtype {
+                let what = if now.ty().dtype != before.ty().dtype {
                     "dtype"
-                } else if now.shape.sizes() != before.shape.sizes() {
+                } else if now.ty().shape.sizes() != before.ty().shape.sizes() {
                     "shape"
+                } else if now.vectorized_axes() != before.vectorized_axes() {
+                    "list of vectorized axes"
                 } else {
                     "names"
                 };
+                let (now, before) = (type_text(&now), type_text(before));
                 changes.push(format!("the {what} of {name}{place} is new: {now}, before {before}"));
             }
         }

@@ -1,7 +1,7 @@
 //! Functions compiled ahead of their calls, and functions traced for a look at them.
 
 use defn_core::trace::{self, Trace};
-use defn_core::{ErrorKind, Tensor, TensorType};
+use defn_core::{ErrorKind, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -23,7 +23,7 @@ pub(crate) struct Compiled {
     tree: Tree,
     /// The structure of a call's arguments, which lack those that are static as a whole.
     call: Tree,
-    types: Vec<TensorType>,
+    models: Vec<Tensor>,
     program: Program,
 }
 
@@ -42,10 +42,11 @@ impl Compiled {
                 let difference = flat.tree.difference_of_calls(py, &self.call)?;
                 return Err(Misuse::Structure { op: "compile", what, other, difference }.into());
             }
-            for (position, (leaf, expected)) in flat.leaves.iter().zip(&self.types).enumerate() {
-                let got = leaf::ty("compile", leaf)?;
-                if !expected.is_compatible(&got) {
-                    let expected = expected.clone();
+            for (position, (leaf, expected)) in flat.leaves.iter().zip(&self.models).enumerate() {
+                let got = leaf::model("compile", leaf)?;
+                let same_axes = got.vectorized_axes() == expected.vectorized_axes();
+                if !same_axes || !expected.ty().is_compatible(got.ty()) {
+                    let (got, expected) = (named_type(&got), named_type(expected));
                     return Err(ErrorKind::ArgumentType { op: "compile", position, got, expected }.into());
                 }
             }
@@ -129,9 +130,16 @@ fn compile(
         };
         let source = Source { op: "compile", fun: &fun, call: &call_bound };
         let program = Program::make(py, &source, &flat, &compiler, checks::current())?;
-        let types = flat.leaves.iter().map(|leaf| leaf::ty("compile", leaf)).collect::<Fallible<_>>()?;
-        Ok(Compiled { fun: fun.clone().unbind(), tree: flat.tree, call: call_tree, types, program })
+        let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
+        Ok(Compiled { fun: fun.clone().unbind(), tree: flat.tree, call: call_tree, models, program })
     })
+}
+
+/// A type for messages, in which vectorized axes stand in front with their names.
+fn named_type(tensor: &Tensor) -> TensorType {
+    let lead = tensor.vectorized_axes().iter().map(|(name, size)| (*size, Some(name.clone())));
+    let shape = Shape::from_axes(lead.chain(tensor.ty().shape.entries()));
+    TensorType { dtype: tensor.ty().dtype, shape }
 }
 
 /// Tensors among baked-in options are constants of the program.
@@ -157,9 +165,9 @@ fn debug_expr<'py>(
         let py = fun.py();
         let args = args.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         let flat = flatten_arguments(&PyTuple::new(py, args)?)?;
-        let types: Vec<TensorType> =
-            flat.leaves.iter().map(|leaf| leaf::ty("debug_expr", leaf)).collect::<Fallible<_>>()?;
-        let (tracing, parameters) = Trace::begin(&types);
+        let models: Vec<Tensor> =
+            flat.leaves.iter().map(|leaf| leaf::model("debug_expr", leaf)).collect::<Fallible<_>>()?;
+        let (tracing, parameters) = Trace::begin_like(&models);
         let wrapped = wrap(py, parameters.into_iter())?;
         let (args, _) = program::arguments(py, &flat.tree, wrapped.into_iter())?;
         let result = fun.call(args, kwargs);

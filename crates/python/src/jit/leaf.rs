@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use defn_core::backend::HostMemory;
 use defn_core::scalar::Scalar;
 use defn_core::tensor::Data;
+use defn_core::vectorize::Lane;
 use defn_core::{DType, Number, Tensor, TensorType};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
@@ -22,7 +23,21 @@ use crate::tensor::PyTensor;
 /// The types of leaves, word by word.
 pub(super) type Words = SmallVec<[u64; 32]>;
 
-/// The type of the tensor that a leaf is or becomes.
+/// The type and the vectorized axes of the tensor that a leaf is or becomes, as a template.
+pub(crate) fn model(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
+    if let Ok(tensor) = leaf.cast::<PyTensor>() {
+        let tensor = &tensor.get().tensor;
+        return Ok(Tensor::template(tensor.whole().clone()).with_vectorized(tensor.vectorized_axes()));
+    }
+    ty(op, leaf).map(Tensor::template)
+}
+
+/// Whether two tensors have one type and the same vectorized axes.
+pub(crate) fn same_model(a: &Tensor, b: &Tensor) -> bool {
+    a.ty() == b.ty() && a.vectorized_axes() == b.vectorized_axes()
+}
+
+/// The type of the tensor that a leaf is or becomes, its vectorized axes left out.
 pub(crate) fn ty(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<TensorType> {
     if let Ok(tensor) = leaf.cast::<PyTensor>() {
         return Ok(tensor.get().tensor.ty().clone());
@@ -41,16 +56,24 @@ pub(crate) fn ty(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<TensorType> {
 /// Appends the type of a leaf to a key. Equal words mean equal types but for the names' hashes.
 pub(super) fn push_words(leaf: &Bound<'_, PyAny>, words: &mut impl Extend<u64>) -> Fallible<()> {
     if let Ok(tensor) = leaf.cast_exact::<PyTensor>() {
-        push_type(tensor.get().tensor.ty(), words);
+        let tensor = &tensor.get().tensor;
+        push_type(tensor.ty(), tensor.vectorized_axes(), words);
         return Ok(());
     }
-    push_type(&ty("jit", leaf)?, words);
+    push_type(&ty("jit", leaf)?, &[], words);
     Ok(())
 }
 
-fn push_type(ty: &TensorType, words: &mut impl Extend<u64>) {
+fn push_type(ty: &TensorType, lanes: &[Lane], words: &mut impl Extend<u64>) {
     let named = ty.shape.has_names();
-    words.extend([ty.dtype as u64 | (ty.shape.rank() as u64) << 8 | u64::from(named) << 32]);
+    let counts = (ty.shape.rank() as u64) << 8 | (lanes.len() as u64) << 33;
+    words.extend([ty.dtype as u64 | counts | u64::from(named) << 32]);
+    if !lanes.is_empty() {
+        words.extend(lanes.iter().map(|&(_, size)| size as u64));
+        let mut hasher = FxHasher::default();
+        lanes.iter().for_each(|(name, _)| name.hash(&mut hasher));
+        words.extend([hasher.finish()]);
+    }
     words.extend(ty.shape.sizes().iter().map(|&size| size as u64));
     if named {
         let mut hasher = FxHasher::default();
@@ -121,8 +144,9 @@ impl Borrowed {
             return Ok(result);
         }
         let bytes = HostMemory::new(std::sync::Arc::new(memory.bytes().to_vec()));
-        let buffer = buffer.backend().from_host(result.ty(), bytes)?;
-        Ok(Tensor::concrete(result.ty().clone(), buffer))
+        let buffer = buffer.backend().from_host(result.whole(), bytes)?;
+        let owned = Tensor::concrete(result.whole().clone(), buffer);
+        Ok(owned.with_vectorized(result.vectorized_axes()))
     }
 }
 

@@ -9,7 +9,8 @@ use defn_core::backend::{Checks, Compiler, Executable, Hooks};
 use defn_core::builder::{Arg, Builder, bring_together};
 use defn_core::tensor::Data;
 use defn_core::trace::Trace;
-use defn_core::{Error, ErrorKind, Tensor, TensorType};
+use defn_core::vectorize::Lanes;
+use defn_core::{Error, ErrorKind, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -42,15 +43,15 @@ pub(super) enum Capture {
     /// Made while tracing: a constant of the program.
     Bound(Tensor),
     /// Found again where the function found it.
-    Found { place: Place, ty: TensorType },
+    Found { place: Place, model: Tensor },
 }
 
 /// A leaf of the result.
 enum Output {
     /// An argument, as it was given.
     Argument(usize),
-    /// What the program computes.
-    Result(usize),
+    /// What the program computes, and the vectorized axes that lead it.
+    Result(usize, Lanes),
 }
 
 /// A traced and compiled program.
@@ -118,9 +119,9 @@ impl Program {
         checks: Checks,
     ) -> Fallible<Program> {
         let _call = recursion::enter(source.op)?;
-        let types: Vec<TensorType> =
-            flat.leaves.iter().map(|leaf| leaf::ty(source.op, leaf)).collect::<Fallible<_>>()?;
-        let (tracing, parameters) = Trace::begin(&types);
+        let models: Vec<Tensor> =
+            flat.leaves.iter().map(|leaf| leaf::model(source.op, leaf)).collect::<Fallible<_>>()?;
+        let (tracing, parameters) = Trace::begin_like(&models);
         let wrapped = wrap(py, parameters.iter().cloned())?;
         let (args, kwargs) = arguments(py, &flat.tree, wrapped.into_iter())?;
         let result = (source.call)(&args, &kwargs)?;
@@ -131,7 +132,7 @@ impl Program {
             match parameters.iter().position(|parameter| is_same_value(parameter, &tensor)) {
                 Some(position) => outputs.push(Output::Argument(position)),
                 None => {
-                    outputs.push(Output::Result(results.len()));
+                    outputs.push(Output::Result(results.len(), tensor.vectorized_axes().into()));
                     results.push(tensor);
                 }
             }
@@ -167,12 +168,14 @@ impl Program {
         for capture in &self.captures {
             match capture {
                 Capture::Bound(tensor) => tensors.push(tensor.clone()),
-                Capture::Found { place, ty } => {
+                Capture::Found { place, model } => {
                     let Ok(value) = place.read(fun, arguments) else {
                         return Ok(None);
                     };
-                    match leaf::ty("jit", &value) {
-                        Ok(found) if found == *ty => tensors.push(borrowed.tensor(&value)?),
+                    match leaf::model("jit", &value) {
+                        Ok(found) if leaf::same_model(&found, model) => {
+                            tensors.push(borrowed.tensor(&value)?)
+                        }
                         Ok(_) | Err(_) => return Ok(None),
                     }
                 }
@@ -204,7 +207,7 @@ impl Program {
                     let tensor = borrowed.own(tensors[*position].clone())?;
                     Some(Bound::new(py, PyTensor::new(tensor))?.into_any())
                 }
-                Output::Result(_) => None,
+                Output::Result(..) => None,
             });
         }
         tensors.extend(captures);
@@ -217,10 +220,11 @@ impl Program {
         for (output, kept) in self.outputs.iter().zip(kept) {
             wrapped.push(match (output, kept) {
                 (_, Some(kept)) => kept,
-                (Output::Result(position) | Output::Argument(position), None) => {
+                (Output::Result(position, lanes), None) => {
                     let tensor = owned[*position].take().expect("each result is one leaf");
-                    Bound::new(py, PyTensor::new(tensor))?.into_any()
+                    Bound::new(py, PyTensor::new(tensor.with_vectorized(lanes)))?.into_any()
                 }
+                (Output::Argument(_), None) => unreachable!("an argument is kept"),
             });
         }
         self.tree.unflatten(py, &mut wrapped.into_iter())
@@ -264,6 +268,9 @@ pub(crate) fn wrap<'py>(py: Python<'py>, tensors: impl Iterator<Item = Tensor>) 
 
 /// Whether two traced tensors are one value under one type.
 fn is_same_value(a: &Tensor, b: &Tensor) -> bool {
+    if !leaf::same_model(a, b) {
+        return false;
+    }
     match (a.data(), b.data()) {
         (Data::Traced { trace: left, value: x }, Data::Traced { trace: right, value: y }) => {
             Arc::ptr_eq(left, right) && x == y
@@ -283,7 +290,11 @@ fn locate(source: &Source<'_, '_>, arguments: &Tree, capture: &Tensor) -> Fallib
         None => environment::find(source.fun, arguments, Wanted::Buffer(buffer))?,
     };
     match found {
-        Some(place) => Ok(Capture::Found { place, ty: capture.ty().clone() }),
+        Some(place) => {
+            // The same elements may be vectorized where they were found; what counts is how they are there.
+            let model = leaf::model(source.op, &place.read(source.fun, arguments)?)?;
+            Ok(Capture::Found { place, model })
+        }
         // An array that the function made itself is a constant.
         None if born::is_new(capture) => Ok(Capture::Bound(capture.clone())),
         None => {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use defn_core::backend::{Backend, HostMemory};
 use defn_core::builder::{Arg, BuildCreate};
 use defn_core::scalar::wrap;
-use defn_core::{AxisRef, DType, Name, Shape, Tensor, TensorType};
+use defn_core::{AxisRef, DType, Name, Shape, Tensor, TensorType, vectorize};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::functions;
 use super::parse::Names;
+use super::vectorize::WantedLanes;
 use crate::build;
 use crate::convert;
 use crate::dtype;
@@ -37,13 +38,15 @@ fn named(shape: Shape, names: Names) -> defn_core::Result<Shape> {
 
 functions! {
     iota(shape: Shape, axis: Option<AxisRef> = None, dtype: Option<DType> = None, names: Names = None,
-         backend: Place = None) => |ops| {
+         backend: Place = None, vectorized_axes: WantedLanes = None) => |ops| {
         ops.backend = backend.0;
-        ops.iota(named(shape, names)?, dtype.unwrap_or(DType::S32), axis)
+        let counted = ops.iota(named(shape, names)?, dtype.unwrap_or(DType::S32), axis)?;
+        vectorize::spread_over(ops, "iota", &counted, &vectorized_axes.0)
     };
-    eye(shape: Square, dtype: Option<DType> = None, names: Names = None, backend: Place = None) => |ops| {
+    eye(shape: Square, dtype: Option<DType> = None, names: Names = None, backend: Place = None,
+        vectorized_axes: WantedLanes = None) => |ops| {
         ops.backend = backend.0;
-        ops.eye(named(shape.0, names)?, dtype.unwrap_or(DType::S32))
+        vectorize::eye(ops, named(shape.0, names)?, dtype.unwrap_or(DType::S32), &vectorized_axes.0)
     };
     tri(rows: usize, columns: usize, k: i64) => |ops| ops.tri(rows, columns, k);
     tril(tensor: Arg<Tensor>, k: i64) => |ops| ops.tril(tensor, k);
@@ -136,7 +139,7 @@ fn to_binary<'py>(tensor: &Bound<'py, PyTensor>, limit: Option<usize>) -> Fallib
         let inner = &tensor.get().tensor;
         let memory: HostMemory = inner.host_bytes("to_binary")?;
         let dtype = inner.ty().dtype;
-        let count = limit.unwrap_or(usize::MAX).min(inner.ty().size());
+        let count = limit.unwrap_or(usize::MAX).min(inner.whole().size());
         let bytes = &memory.bytes()[..count * dtype.storage_bytes()];
         Ok(if dtype.bits() < 8 {
             PyBytes::new(tensor.py(), &pack(dtype, bytes))

@@ -9,6 +9,7 @@ mod parse;
 mod random;
 mod reduce;
 mod shape;
+mod vectorize;
 
 use defn_core::builder::{Arg, Ops, Source};
 use defn_core::{Tensor, trace};
@@ -34,7 +35,8 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     linalg::add(module)?;
     random::add(module)?;
     reduce::add(module)?;
-    shape::add(module)
+    shape::add(module)?;
+    vectorize::add(module)
 }
 
 /// The builder that adds to the open trace, or runs at once on the default backend.
@@ -60,7 +62,7 @@ pub(crate) fn on(
     tensor: &Tensor,
     body: impl FnOnce(&mut Ops, &Tensor) -> defn_core::Result<Tensor> + Send,
 ) -> Fallible<PyTensor> {
-    run(tensor.ty().byte_size(), |ops| body(ops, tensor)).map(PyTensor::new)
+    run(tensor.whole().byte_size(), |ops| body(ops, tensor)).map(PyTensor::new)
 }
 
 /// An operator of Python: `NotImplemented` where the other operand is none of ours.
@@ -74,7 +76,7 @@ pub(crate) fn operator<'py>(
     let Some(other) = guard(|| convert::try_arg(other))? else {
         return Ok(py.NotImplemented().into_bound(py));
     };
-    let bytes = tensor.tensor.ty().byte_size() + size_of_arg(&other);
+    let bytes = tensor.tensor.whole().byte_size() + size_of_arg(&other);
     let this = Arg::Value(tensor.tensor.clone());
     let (a, b) = if reflected { (other, this) } else { (this, other) };
     let result = run(bytes, |ops| body(ops, a, b))?;
@@ -84,7 +86,7 @@ pub(crate) fn operator<'py>(
 /// The bytes of an operand; a number has none.
 fn size_of_arg(arg: &Arg<Tensor>) -> usize {
     match arg {
-        Arg::Value(tensor) => tensor.ty().byte_size(),
+        Arg::Value(tensor) => tensor.whole().byte_size(),
         Arg::Number(_) => 0,
     }
 }

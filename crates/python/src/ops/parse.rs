@@ -69,7 +69,7 @@ impl Parse for Vec<Tensor> {
     }
 
     fn bytes(&self) -> usize {
-        self.iter().map(|tensor| tensor.ty().byte_size()).sum()
+        self.iter().map(|tensor| tensor.whole().byte_size()).sum()
     }
 }
 

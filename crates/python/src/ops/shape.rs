@@ -184,7 +184,7 @@ impl Parse for Tensors {
     }
 
     fn bytes(&self) -> usize {
-        self.0.ty().byte_size()
+        self.0.whole().byte_size()
     }
 }
 

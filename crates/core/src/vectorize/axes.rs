@@ -1,0 +1,234 @@
+//! Making, moving and joining vectorized axes.
+
+use smallvec::SmallVec;
+
+use super::{Lane, Lanes, align, join, lanes_text, position, spread};
+use crate::builder::{BuildCreate, BuildShape, Ops, Size};
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::shape::{Name, Shape};
+use crate::tensor::{Data, Tensor};
+use crate::trace;
+
+/// A vectorized axis as users ask for it: its name, and its size where they say it.
+pub type Wanted = (Name, Option<usize>);
+
+/// The leading axes of `x` as vectorized ones, after those that it has.
+///
+/// # Errors
+/// More axes than `x` has, another size than was said, and a name that stands on two axes.
+pub fn vectorize(ops: &mut Ops, x: &Tensor, wanted: &[Wanted]) -> Result<Tensor> {
+    if wanted.is_empty() {
+        return Ok(x.clone());
+    }
+    let shape = &x.ty().shape;
+    if wanted.len() > shape.rank() {
+        let (count, got) = (wanted.len(), x.ty().clone());
+        return Err(ErrorKind::VectorizeRank { count, got }.into());
+    }
+    let mut lanes: Lanes = x.vectorized_axes().into();
+    for ((name, size), &found) in wanted.iter().zip(shape.sizes()) {
+        if let Some(size) = *size
+            && size != found
+        {
+            let (name, got) = (name.clone(), x.ty().clone());
+            return Err(ErrorKind::VectorizeSize { name, size, found, got }.into());
+        }
+        if lanes.iter().any(|(known, _)| known == name) {
+            return Err(ErrorKind::VectorizedName { op: "vectorize", name: name.clone() }.into());
+        }
+        lanes.push((name.clone(), found));
+    }
+    let inner: Vec<_> = shape.entries().skip(wanted.len()).collect();
+    for name in inner.iter().filter_map(|(_, name)| name.as_ref()) {
+        if lanes.iter().any(|(known, _)| known == name) {
+            return Err(ErrorKind::VectorizedName { op: "vectorize", name: name.clone() }.into());
+        }
+    }
+    let target = super::with_lead(&lanes, &Shape::from_axes(inner));
+    Ok(rename(ops, x, target)?.with_vectorized(&lanes))
+}
+
+/// The elements of a tensor, as they lie, under another shape of the same sizes; a template too.
+fn rename(ops: &mut Ops, x: &Tensor, shape: Shape) -> Result<Tensor> {
+    match x.data() {
+        Data::Template => {
+            let dtype = x.ty().dtype;
+            Ok(Tensor::template(crate::shape::TensorType::new(dtype, shape)?))
+        }
+        Data::Buffer(_) | Data::Traced { .. } => ops.reshape_to(x.flat(), shape),
+    }
+}
+
+/// `x` with its vectorized axes in front of the others, under their names or none.
+///
+/// # Errors
+/// What the builder has against a new node.
+pub fn devectorize(ops: &mut Ops, x: &Tensor, keep_names: bool) -> Result<Tensor> {
+    if !x.is_vectorized() {
+        return Ok(x.clone());
+    }
+    if !keep_names {
+        return Ok(x.flat());
+    }
+    let lead = x.vectorized_axes().iter().map(|(name, size)| (*size, Some(name.clone())));
+    let shape = Shape::from_axes(lead.chain(x.ty().shape.entries()));
+    rename(ops, x, shape)
+}
+
+/// The elements of `x` in row-major order under other vectorized axes and another shape, its own where none is
+/// given. At most one size is left open.
+///
+/// # Errors
+/// Sizes that do not fit, more than one that is open, names that stand twice, and another number of names than
+/// sizes.
+pub fn revectorize(
+    ops: &mut Ops,
+    x: &Tensor,
+    axes: &[(Name, Size)],
+    shape: Option<&[Size]>,
+    names: Option<&[Option<Name>]>,
+) -> Result<Tensor> {
+    let own: Vec<Size>;
+    let own_names: Vec<Option<Name>>;
+    let (inner, inner_names) = match shape {
+        Some(sizes) => {
+            own_names = match names {
+                Some(names) => names.to_vec(),
+                None => vec![None; sizes.len()],
+            };
+            (sizes, own_names)
+        }
+        None => {
+            own = x.ty().shape.sizes().iter().map(|&size| Size::from(size)).collect();
+            own_names = match names {
+                Some(names) => names.to_vec(),
+                None => x.ty().shape.names().map(|name| name.cloned()).collect(),
+            };
+            (own.as_slice(), own_names)
+        }
+    };
+    let sizes = axes.iter().map(|(_, size)| *size).chain(inner.iter().copied());
+    let names: Vec<Option<Name>> = std::iter::repeat_n(None, axes.len()).chain(inner_names).collect();
+    let plain = ops.reshape(x.flat(), sizes, Some(&names))?;
+    let wanted: Vec<Wanted> = axes.iter().map(|(name, _)| (name.clone(), None)).collect();
+    vectorize(ops, &plain, &wanted)
+}
+
+/// The tensors with the vectorized axes of all, of size 1 where one lacks them. With `align_ranks` inner shapes get
+/// leading axes of size 1 up to the greatest rank.
+///
+/// # Errors
+/// Axes of one name whose sizes differ, and a name that stands on an inner axis too.
+pub fn reshape_vectors(ops: &mut Ops, tensors: &[Tensor], align_ranks: bool) -> Result<Vec<Tensor>> {
+    together(ops, "reshape_vectors", tensors, align_ranks, |ops, x, axes, rank| {
+        let lead = align::lead(ops, &x.flat(), x.vectorized_axes(), axes, rank)?;
+        let sizes = lead.ty().shape.sizes();
+        let own: Lanes = axes.iter().zip(sizes).map(|((name, _), &size)| (name.clone(), size)).collect();
+        Ok(lead.with_vectorized(&own))
+    })
+}
+
+/// The tensors with the vectorized axes of all, in full. With `align_ranks` inner shapes get leading axes of size 1
+/// up to the greatest rank.
+///
+/// # Errors
+/// As [`reshape_vectors`].
+pub fn broadcast_vectors(ops: &mut Ops, tensors: &[Tensor], align_ranks: bool) -> Result<Vec<Tensor>> {
+    together(ops, "broadcast_vectors", tensors, align_ranks, |ops, x, axes, rank| {
+        let shape = &x.ty().shape;
+        let filled = rank.saturating_sub(shape.rank());
+        let inner = Shape::from_axes(std::iter::repeat_n((1, None), filled).chain(shape.entries()));
+        Ok(spread(ops, &x.flat(), x.vectorized_axes(), axes, &inner)?.with_vectorized(axes))
+    })
+}
+
+fn together(
+    ops: &mut Ops,
+    op: &'static str,
+    tensors: &[Tensor],
+    align_ranks: bool,
+    change: impl Fn(&mut Ops, &Tensor, &[Lane], usize) -> Result<Tensor>,
+) -> Result<Vec<Tensor>> {
+    let tensors = position::read_all(ops, tensors)?;
+    tensors.iter().filter(|tensor| tensor.is_vectorized()).for_each(trace::note_vectorized);
+    let axes = join(op, &tensors)?;
+    if axes.is_empty() {
+        return Ok(tensors.into_vec());
+    }
+    for tensor in &tensors {
+        check_names(op, &axes, tensor)?;
+    }
+    let rank = if align_ranks { tensors.iter().map(|x| x.ty().shape.rank()).max().unwrap_or(0) } else { 0 };
+    tensors.iter().map(|x| change(ops, x, &axes, rank)).collect()
+}
+
+/// No inner axis may have the name of a vectorized one.
+fn check_names(op: &'static str, axes: &[Lane], x: &Tensor) -> Result<()> {
+    let clash = x.ty().shape.names().flatten().find(|known| axes.iter().any(|(name, _)| name == *known));
+    match clash {
+        Some(name) => Err(ErrorKind::VectorizedName { op, name: name.clone() }.into()),
+        None => Ok(()),
+    }
+}
+
+/// The vectorized axes of several tensors together, in the order of first appearance.
+///
+/// # Errors
+/// Axes of one name whose sizes differ, neither being 1.
+pub fn union(op: &'static str, tensors: &[Tensor]) -> Result<Lanes> {
+    join(op, tensors)
+}
+
+/// `x` repeated over vectorized axes, among which are its own.
+///
+/// # Errors
+/// A name that stands on an inner axis too, or twice, and a result too large to address.
+pub fn spread_over(ops: &mut Ops, op: &'static str, x: &Tensor, axes: &[Lane]) -> Result<Tensor> {
+    for (at, (name, _)) in axes.iter().enumerate() {
+        if axes[..at].iter().any(|(known, _)| known == name) {
+            return Err(ErrorKind::VectorizedName { op, name: name.clone() }.into());
+        }
+    }
+    if x.vectorized_axes() == axes {
+        return Ok(x.clone());
+    }
+    check_names(op, axes, x)?;
+    Ok(spread(ops, &x.flat(), x.vectorized_axes(), axes, &x.ty().shape)?.with_vectorized(axes))
+}
+
+/// 1 where the last two indices agree, else 0, for each place on vectorized axes. A shape of one axis takes the last
+/// vectorized one for its rows.
+///
+/// # Errors
+/// Fewer than two axes together, a name that stands twice, and a result too large to address.
+pub fn eye(ops: &mut Ops, shape: Shape, dtype: DType, axes: &[Lane]) -> Result<Tensor> {
+    if axes.is_empty() || shape.rank() >= 2 {
+        let plain = ops.eye(shape, dtype)?;
+        return spread_over(ops, "eye", &plain, axes);
+    }
+    let rows = ops.eye(super::with_lead(axes, &shape), dtype)?;
+    let wanted: Vec<Wanted> = axes.iter().map(|(name, _)| (name.clone(), None)).collect();
+    vectorize(ops, &rows, &wanted)
+}
+
+/// A text of the vectorized axes and the inner type, as tensors print them.
+pub fn type_text(x: &Tensor) -> String {
+    if x.is_vectorized() {
+        format!("{} {}", lanes_text(x.vectorized_axes()), x.ty())
+    } else {
+        x.ty().to_string()
+    }
+}
+
+/// Names that no axis of the tensors has: `<stem>`, or the stem with the least number that is free.
+pub fn fresh_name(stem: &str, tensors: &[Tensor]) -> Name {
+    let taken: SmallVec<[&Name; 8]> = tensors
+        .iter()
+        .flat_map(|x| x.vectorized_axes().iter().map(|(name, _)| name).chain(x.ty().shape.names().flatten()))
+        .collect();
+    let is_free = |candidate: &str| taken.iter().all(|name| &***name != candidate);
+    let numbered = (1..).map(|number: u64| format!("{stem}{number}"));
+    let mut names = std::iter::once(stem.to_owned()).chain(numbered);
+    names.find(|name| is_free(name)).expect("there are more numbers than names").into()
+}

@@ -1,0 +1,49 @@
+//! Control flow on vectorized tensors: regions are traced again with the vectorized axes on their inputs, and the
+//! builder's functions for branches, loops and gradient rules see to the rest.
+
+use smallvec::SmallVec;
+
+use crate::builder::{self, Arg, BuildControl, Clause, Ops, Thunk};
+use crate::error::Result;
+use crate::op::{CondOp, CustomGradOp, WhileOp};
+use crate::tensor::Tensor;
+
+fn args(tensors: Vec<Tensor>) -> Vec<Arg<Tensor>> {
+    tensors.into_iter().map(Arg::Value).collect()
+}
+
+/// A conditional over ready regions of which an operand is vectorized.
+pub(super) fn cond(ops: &mut Ops, op: &CondOp, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+    let (predicates, captures) = operands.split_at(op.branches.len() - 1);
+    let mut thunks: Vec<Thunk<'_>> = Vec::with_capacity(op.branches.len());
+    for branch in &op.branches {
+        thunks.push(Box::new(move |ops: &mut Ops| Ok(args(ops.inline(branch, captures)?))));
+    }
+    let otherwise = thunks.pop().expect("a conditional has at least two branches");
+    let clauses: Vec<Clause<'_>> = predicates.iter().cloned().zip(thunks).collect();
+    Ok(builder::cond(ops, clauses, otherwise)?.into())
+}
+
+/// A loop over ready regions of which an operand is vectorized.
+pub(super) fn while_(ops: &mut Ops, op: &WhileOp, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+    let (state, captures) = operands.split_at(op.state);
+    let condition = |ops: &mut Ops, state: &[Tensor]| {
+        Ok(Arg::Value(ops.inline(&op.cond, &[state, captures].concat())?.remove(0)))
+    };
+    let body = |ops: &mut Ops, state: &[Tensor]| Ok(args(ops.inline(&op.body, &[state, captures].concat())?));
+    Ok(builder::while_(ops, state.to_vec(), op.trips, condition, body)?.into())
+}
+
+/// Values with a ready gradient rule of which an operand is vectorized.
+pub(super) fn custom_grad(
+    ops: &mut Ops,
+    op: &CustomGradOp,
+    operands: &[Tensor],
+) -> Result<SmallVec<[Tensor; 1]>> {
+    let (values, rest) = operands.split_at(op.values);
+    let (inputs, captures) = rest.split_at(op.inputs);
+    let rule = |ops: &mut Ops, cotangents: &[Tensor]| {
+        Ok(args(ops.inline(&op.rule, &[cotangents, captures].concat())?))
+    };
+    Ok(builder::custom_grad(ops, values.to_vec(), inputs.to_vec(), rule)?.into())
+}

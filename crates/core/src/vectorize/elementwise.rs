@@ -1,0 +1,48 @@
+//! Elementwise ops: inner ranks are aligned behind the vectorized axes.
+
+use smallvec::SmallVec;
+
+use super::Rewrite;
+use crate::builder::BuildShape;
+use crate::error::Result;
+use crate::op::Op;
+use crate::shape::Axes;
+use crate::tensor::Tensor;
+
+impl Rewrite<'_> {
+    /// An operand that broadcasts against a result of inner rank `rank`. One that is not vectorized does so from
+    /// its last axis on.
+    fn broadcasting(&mut self, x: &Tensor, rank: usize) -> Result<Tensor> {
+        if x.is_vectorized() { self.lead(x, rank) } else { Ok(x.clone()) }
+    }
+
+    pub(super) fn binary(&mut self, op: &Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        let rank = self.inner[0].shape.rank();
+        let a = self.broadcasting(&operands[0], rank)?;
+        let b = self.broadcasting(&operands[1], rank)?;
+        self.emit(op.clone(), &[a, b])
+    }
+
+    /// The predicate is stretched to the result; a scalar one that is not vectorized need not be.
+    pub(super) fn select(&mut self, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        let out = self.inner[0].shape.without_names();
+        let mut pred = operands[0].clone();
+        if pred.is_vectorized() || pred.ty().shape.rank() > 0 {
+            pred = self.lead(&pred, out.rank())?;
+            pred = self.ops.broadcast(pred, self.with_lead(&out), Axes::All)?;
+        }
+        let mut branches = SmallVec::<[Tensor; 3]>::new();
+        for branch in &operands[1..] {
+            // The names of branches do not count where the predicate is no scalar, and are the result's otherwise.
+            let nameless = self.ops.reshape_to(branch, branch.ty().shape.without_names())?;
+            branches.push(self.broadcasting(&nameless, out.rank())?);
+        }
+        self.emit(Op::Select, &[pred, branches.remove(0), branches.remove(0)])
+    }
+
+    pub(super) fn clip(&mut self, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        self.refuse_vectorized("the lower bound", &operands[1])?;
+        self.refuse_vectorized("the upper bound", &operands[2])?;
+        self.emit(Op::Clip, &[operands[0].flat(), operands[1].clone(), operands[2].clone()])
+    }
+}

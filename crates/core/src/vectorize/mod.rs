@@ -1,0 +1,283 @@
+//! Vectorized axes: an op on tensors that carry them becomes plain ops with leading axes.
+//!
+//! The axes live on the [`Tensor`] alone. The elements of a vectorized tensor lie with the vectorized axes first,
+//! so that most ops only have their axes shifted. What several operands have is joined by name, in the order of
+//! first appearance; an axis that an operand lacks, or has with size 1, is stretched. Each family of ops has its
+//! rules in a file of its own name.
+
+mod align;
+mod axes;
+mod block;
+pub(crate) mod control;
+mod elementwise;
+mod index;
+mod linalg;
+pub(crate) mod position;
+mod reduce;
+mod shape;
+mod window;
+
+use smallvec::SmallVec;
+
+pub(crate) use align::{join, join_into, spread};
+pub use axes::{
+    Wanted, broadcast_vectors, devectorize, eye, fresh_name, reshape_vectors, revectorize, spread_over,
+    type_text, union, vectorize,
+};
+
+use crate::builder::{BuildShape, Builder, Ops};
+use crate::error::{ErrorKind, Result};
+use crate::form;
+use crate::infer;
+use crate::op::{Op, Outputs};
+use crate::shape::{Axis, AxisList, Name, Shape, TensorType};
+use crate::tensor::Tensor;
+use crate::trace;
+
+/// A vectorized axis: its name and its size.
+pub type Lane = (Name, usize);
+
+/// The vectorized axes of a tensor, or of several together.
+pub type Lanes = SmallVec<[Lane; 2]>;
+
+/// Applies an op to operands of which some are vectorized.
+///
+/// # Errors
+/// Axes of one name whose sizes differ, an operand that may not be vectorized, and what `infer` has against the op
+/// on the inner types.
+pub(crate) fn emit(ops: &mut Ops, op: Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+    let name = form::name(&op);
+    let operands = position::read_all(ops, operands)?;
+    operands.iter().filter(|operand| operand.is_vectorized()).for_each(trace::note_vectorized);
+    if !operands.iter().any(Tensor::is_vectorized) {
+        return ops.emit(op, &operands);
+    }
+    let located = |ops: &Ops, error: crate::error::Error| error.at(ops.source.locate());
+    let axes = join(name, &operands).map_err(|error| located(ops, error))?;
+    let types: SmallVec<[&TensorType; 4]> = operands.iter().map(Tensor::ty).collect();
+    let inner = infer::infer(&op, &types)
+        .map_err(|error| located(ops, error.with_operands(types.iter().copied())))?;
+    drop(types);
+    Rewrite { ops, name, axes, inner }.rewrite(&op, &operands)
+}
+
+/// An op in the making on vectorized operands.
+struct Rewrite<'a> {
+    ops: &'a mut Ops,
+    name: &'static str,
+    /// What the operands have together.
+    axes: Lanes,
+    /// The types of the outputs, the vectorized axes left out.
+    inner: Outputs,
+}
+
+impl Rewrite<'_> {
+    fn rewrite(mut self, op: &Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        let x = || &operands[0];
+        let outputs = match op {
+            Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. } => {
+                unreachable!("an op without operands has none that is vectorized")
+            }
+
+            Op::Unary(_) | Op::AsType { .. } | Op::Bitcast { .. } | Op::StopGrad | Op::Mark { .. } => {
+                self.emit(op.clone(), &[x().flat()])?
+            }
+            Op::Binary(_) => self.binary(op, operands)?,
+            Op::Select => self.select(operands)?,
+            Op::Clip => self.clip(operands)?,
+
+            Op::Reshape { shape } => {
+                let shape = self.with_lead(shape);
+                self.emit(Op::Reshape { shape }, &[x().flat()])?
+            }
+            Op::Squeeze { axes } => {
+                let axes = self.shifted(axes);
+                self.emit(Op::Squeeze { axes }, &[x().flat()])?
+            }
+            Op::Broadcast { shape, axes } => {
+                let (shape, axes) = (self.with_lead(shape), self.led(axes));
+                self.emit(Op::Broadcast { shape, axes }, &[x().flat()])?
+            }
+            Op::Transpose { axes } => {
+                let axes = self.led(axes);
+                self.emit(Op::Transpose { axes }, &[x().flat()])?
+            }
+            Op::Pad { config } => self.pad(config, operands)?,
+            Op::Reverse { axes } => {
+                let axes = self.shifted(axes);
+                self.emit(Op::Reverse { axes }, &[x().flat()])?
+            }
+            Op::Concatenate { axis } => {
+                let operands = self.all_full(operands)?;
+                let axis = self.shift(*axis);
+                self.emit(Op::Concatenate { axis }, &operands)?
+            }
+            Op::Stack { axis, name } => {
+                let operands = self.all_full(operands)?;
+                let axis = axis + self.axes.len();
+                self.emit(Op::Stack { axis, name: name.clone() }, &operands)?
+            }
+            Op::Slice { starts, lengths, strides } => {
+                if operands[1..].iter().any(Tensor::is_vectorized) {
+                    return self.slice_by_gather(lengths, strides, operands);
+                }
+                self.slice(starts, lengths, strides, operands)?
+            }
+            Op::PutSlice { starts } => self.put_slice(starts, operands)?,
+
+            Op::Reduce { op, axes, keep_axes } => {
+                let axes = self.shifted(axes);
+                self.emit(Op::Reduce { op: *op, axes, keep_axes: *keep_axes }, &[x().flat()])?
+            }
+            Op::ArgReduce { op, axis, keep_axis, tie_break, dtype } => {
+                self.arg_reduce((*op, *axis, *keep_axis, *tie_break, *dtype), x())?
+            }
+
+            Op::Gather { axes } => self.gather(axes, operands)?,
+            Op::Scatter { op, axes } => self.scatter(*op, axes, operands)?,
+
+            Op::Sort { axis, direction } => {
+                let axis = self.shift(*axis);
+                self.emit(Op::Sort { axis, direction: *direction }, &[x().flat()])?
+            }
+            Op::Argsort { axis, direction, dtype } => {
+                let axis = self.shift(*axis);
+                self.emit(Op::Argsort { axis, direction: *direction, dtype: *dtype }, &[x().flat()])?
+            }
+
+            Op::Window { op, window } => {
+                let window = self.with_lead_window(window);
+                self.emit(Op::Window { op: *op, window }, &[x().flat()])?
+            }
+            Op::WindowScatter { op, window } => self.window_scatter(*op, window, operands)?,
+            Op::Conv(op) => self.conv(op, operands)?,
+
+            Op::Fft { op, axis, length, eps } => {
+                let axis = self.shift(*axis);
+                self.emit(Op::Fft { op: *op, axis, length: *length, eps: *eps }, &[x().flat()])?
+            }
+
+            Op::Dot { contract_a, batch_a, contract_b, batch_b } => {
+                self.dot((contract_a, batch_a), (contract_b, batch_b), operands)?
+            }
+            Op::TriangularSolve { .. } => {
+                let operands = self.all_full(operands)?;
+                self.emit(op.clone(), &operands)?
+            }
+
+            Op::Fold(op) => self.fold(op, operands)?,
+            Op::WindowFold(op) => self.window_fold(op, operands)?,
+            Op::Cond(op) => return control::cond(self.ops, op, operands),
+            Op::While(op) => return control::while_(self.ops, op, operands),
+            Op::CustomGrad(op) => return control::custom_grad(self.ops, op, operands),
+            Op::Hook(_) => {
+                // What is shown has the axes in front; what goes on has them where they were.
+                let flat: Vec<Tensor> = operands.iter().map(Tensor::flat).collect();
+                let outputs = self.emit(op.clone(), &flat)?;
+                let lanes = operands.iter().map(Tensor::vectorized_axes);
+                return Ok(outputs
+                    .into_iter()
+                    .zip(lanes)
+                    .map(|(out, axes)| out.with_vectorized(axes))
+                    .collect());
+            }
+
+            Op::Block(block) => match self.block(block, operands)? {
+                block::Outcome::Flat(outputs) => outputs,
+                block::Outcome::Done(outputs) => return Ok(outputs),
+            },
+        };
+        self.finish(outputs)
+    }
+
+    /// Applies a plain op.
+    fn emit(&mut self, op: Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        debug_assert!(!operands.iter().any(Tensor::is_vectorized));
+        self.ops.emit(op, operands)
+    }
+
+    /// Applies a plain op that has one output.
+    fn emit_one(&mut self, op: Op, operands: &[Tensor]) -> Result<Tensor> {
+        Ok(self.emit(op, operands)?.remove(0))
+    }
+
+    /// Hangs the axes on plain outputs whose leading axes they are.
+    fn finish(self, outputs: SmallVec<[Tensor; 1]>) -> Result<SmallVec<[Tensor; 1]>> {
+        let Rewrite { ops, name, axes, inner } = self;
+        let mut finished = SmallVec::with_capacity(outputs.len());
+        for (output, ty) in outputs.into_iter().zip(&inner) {
+            if let Some(clash) =
+                ty.shape.names().flatten().find(|known| axes.iter().any(|(name, _)| name == *known))
+            {
+                let (op, name) = (name, clash.clone());
+                let error = crate::error::Error::from(ErrorKind::VectorizedName { op, name });
+                return Err(error.at(ops.source.locate()));
+            }
+            // An op that takes its names from an operand may have lost them on the way.
+            let output = ops.reshape_to(output, with_lead(&axes, &ty.shape))?;
+            finished.push(output.with_vectorized(&axes));
+        }
+        Ok(finished)
+    }
+
+    /// The axis after the vectorized ones.
+    fn shift(&self, axis: Axis) -> Axis {
+        Axis(axis.0 + self.axes.len())
+    }
+
+    /// Axes after the vectorized ones.
+    fn shifted(&self, axes: &[Axis]) -> AxisList {
+        axes.iter().map(|&axis| self.shift(axis)).collect()
+    }
+
+    /// The vectorized axes, then these after them.
+    fn led(&self, axes: &[Axis]) -> AxisList {
+        (0..self.axes.len()).map(Axis).chain(axes.iter().map(|&axis| self.shift(axis))).collect()
+    }
+
+    /// A shape after the vectorized axes.
+    fn with_lead(&self, shape: &Shape) -> Shape {
+        with_lead(&self.axes, shape)
+    }
+
+    /// The operand with all vectorized axes in front, of size 1 where it lacks one, and an inner shape filled up to
+    /// `rank` with axes of size 1.
+    fn lead(&mut self, x: &Tensor, rank: usize) -> Result<Tensor> {
+        align::lead(self.ops, &x.flat(), x.vectorized_axes(), &self.axes, rank)
+    }
+
+    /// The operand with all vectorized axes in front, in their full sizes.
+    fn full(&mut self, x: &Tensor) -> Result<Tensor> {
+        spread(self.ops, &x.flat(), x.vectorized_axes(), &self.axes, &x.ty().shape)
+    }
+
+    fn all_full(&mut self, operands: &[Tensor]) -> Result<Vec<Tensor>> {
+        operands.iter().map(|x| self.full(x)).collect()
+    }
+
+    /// An operand that may not be vectorized.
+    fn refuse_vectorized(&self, what: &'static str, x: &Tensor) -> Result<()> {
+        if !x.is_vectorized() {
+            return Ok(());
+        }
+        let error = not_vectorizable(self.name, what, x);
+        Err(error.at(self.ops.source.locate()))
+    }
+}
+
+/// A shape after axes without names.
+fn with_lead(axes: &[Lane], shape: &Shape) -> Shape {
+    Shape::from_axes(axes.iter().map(|&(_, size)| (size, None)).chain(shape.entries()))
+}
+
+/// The error about an operand that may not be vectorized.
+pub(crate) fn not_vectorizable(op: &'static str, what: &'static str, x: &Tensor) -> crate::error::Error {
+    let axes = lanes_text(x.vectorized_axes());
+    ErrorKind::NotVectorizable { op, what, axes }.into()
+}
+
+/// `vectorized[v: 2][w: 3]`.
+pub fn lanes_text(axes: &[Lane]) -> String {
+    let axes: String = axes.iter().map(|(name, size)| format!("[{name}: {size}]")).collect();
+    format!("vectorized{axes}")
+}

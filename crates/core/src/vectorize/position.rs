@@ -1,0 +1,123 @@
+//! Positions on vectorized axes that a loop visits one by one.
+//!
+//! While the body of such a loop is traced, a tensor from outside that has the axes is read at the position: its
+//! slice takes its place wherever an op uses it.
+
+use std::cell::RefCell;
+
+use smallvec::SmallVec;
+
+use super::{Lane, Lanes};
+use crate::builder::{BuildCreate, BuildElementwise, BuildShape, Builder, Ops};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Op, Starts};
+use crate::scalar::Number;
+use crate::shape::{Shape, Sizes};
+use crate::tensor::{Data, Tensor};
+use crate::trace;
+
+thread_local! {
+    static SCOPES: RefCell<Vec<Scope>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A loop over positions whose body is being traced.
+#[derive(Clone, Debug)]
+struct Scope {
+    axes: Lanes,
+    /// The place on each axis, a scalar.
+    places: Vec<Tensor>,
+    /// Tensors of traces from this one on are inside.
+    inside: u64,
+}
+
+/// Keeps a scope open.
+#[derive(Debug)]
+pub(crate) struct Guard(());
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        SCOPES.with_borrow_mut(Vec::pop);
+    }
+}
+
+/// Visits the positions of `axes` at `flat`, an index into all of them in row-major order, in the trace that is
+/// open.
+///
+/// # Errors
+/// What the builder has against a new node.
+pub(crate) fn enter(ops: &mut Ops, axes: &[Lane], flat: &Tensor) -> Result<Guard> {
+    let dtype = flat.ty().dtype;
+    let mut places = Vec::with_capacity(axes.len());
+    let mut step: usize = axes.iter().map(|(_, size)| size).product();
+    for (_, size) in axes {
+        step /= (*size).max(1);
+        let divisor = ops.constant(dtype, Number::from(step.max(1)))?;
+        let place = ops.quotient(flat, divisor)?;
+        let modulus = ops.constant(dtype, Number::from((*size).max(1)))?;
+        places.push(ops.remainder(place, modulus)?);
+    }
+    let inside = trace::current().map_or(u64::MAX, |trace| trace.id());
+    SCOPES.with_borrow_mut(|scopes| scopes.push(Scope { axes: axes.into(), places, inside }));
+    Ok(Guard(()))
+}
+
+/// The tensors as the loops that are open see them.
+///
+/// # Errors
+/// What the builder has against a new node.
+pub(crate) fn read_all(ops: &mut Ops, tensors: &[Tensor]) -> Result<SmallVec<[Tensor; 3]>> {
+    tensors.iter().map(|tensor| read(ops, tensor)).collect()
+}
+
+/// The tensor as the loops that are open see it.
+///
+/// # Errors
+/// What the builder has against a new node.
+pub(crate) fn read(ops: &mut Ops, tensor: &Tensor) -> Result<Tensor> {
+    if !tensor.is_vectorized() || SCOPES.with_borrow(Vec::is_empty) {
+        return Ok(tensor.clone());
+    }
+    let scopes = SCOPES.with_borrow(Clone::clone);
+    let mut tensor = tensor.clone();
+    for scope in &scopes {
+        let outside = match tensor.data() {
+            Data::Traced { trace, .. } => trace.id() < scope.inside,
+            Data::Buffer(_) | Data::Template => true,
+        };
+        if outside && tensor.vectorized_axes().iter().any(|lane| scope.place(lane).is_some()) {
+            tensor = scope.slice(ops, &tensor)?;
+        }
+    }
+    Ok(tensor)
+}
+
+impl Scope {
+    fn place(&self, lane: &Lane) -> Option<&Tensor> {
+        self.axes.iter().position(|(name, _)| *name == lane.0).map(|at| &self.places[at])
+    }
+
+    /// The tensor at the position, without the axes of the scope.
+    fn slice(&self, ops: &mut Ops, tensor: &Tensor) -> Result<Tensor> {
+        let lanes: Lanes = tensor.vectorized_axes().into();
+        let flat = tensor.flat();
+        let zero = ops.constant(self.places.first().map_or(DType::S32, |place| place.ty().dtype), 0)?;
+        let mut lengths: Sizes = flat.ty().shape.sizes().into();
+        let mut starts = vec![zero; lengths.len()];
+        for (axis, lane) in lanes.iter().enumerate() {
+            if let Some(place) = self.place(lane) {
+                // An axis of size 1 has one place for all: the start is clamped to it.
+                starts[axis] = place.clone();
+                lengths[axis] = 1;
+            }
+        }
+        let strides = std::iter::repeat_n(1, lengths.len()).collect();
+        let mut operands = vec![flat];
+        operands.extend(starts);
+        let slice = ops.emit_one(Op::Slice { starts: Starts::Dynamic, lengths, strides }, &operands)?;
+        let rest: Lanes = lanes.into_iter().filter(|lane| self.place(lane).is_none()).collect();
+        let lead = rest.iter().map(|&(_, size)| (size, None));
+        let shape = Shape::from_axes(lead.chain(tensor.ty().shape.entries()));
+        Ok(ops.reshape_to(slice, shape)?.with_vectorized(&rest))
+    }
+}

@@ -1,0 +1,61 @@
+//! Folds: axes are shifted behind the vectorized ones.
+
+use smallvec::SmallVec;
+
+use super::Rewrite;
+use crate::builder::BuildShape;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{ArgOp, FoldOp, Op, TieBreak, WindowFoldOp};
+use crate::shape::{Axis, Shape};
+use crate::tensor::Tensor;
+
+impl Rewrite<'_> {
+    /// A flat index is one into the inner elements, which become one axis.
+    pub(super) fn arg_reduce(
+        &mut self,
+        (op, axis, keep_axis, tie_break, dtype): (ArgOp, Option<Axis>, bool, TieBreak, DType),
+        x: &Tensor,
+    ) -> Result<SmallVec<[Tensor; 1]>> {
+        let (axis, keep_axis, x) = match axis {
+            Some(axis) => (self.shift(axis), keep_axis, x.flat()),
+            None => {
+                let shape = self.with_lead(&Shape::new(&[x.ty().size()]));
+                (Axis(self.axes.len()), false, self.ops.reshape_to(x.flat(), shape)?)
+            }
+        };
+        self.emit(Op::ArgReduce { op, axis: Some(axis), keep_axis, tie_break, dtype }, &[x])
+    }
+
+    /// The start and what the function uses from outside are the same for all positions.
+    pub(super) fn fold(&mut self, op: &FoldOp, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        self.refuse_start(operands)?;
+        let axes = self.shifted(&op.axes);
+        let operands = first_flat(operands);
+        self.emit(Op::Fold(FoldOp { axes, ..op.clone() }), &operands)
+    }
+
+    /// As [`Rewrite::fold`].
+    pub(super) fn window_fold(
+        &mut self,
+        op: &WindowFoldOp,
+        operands: &[Tensor],
+    ) -> Result<SmallVec<[Tensor; 1]>> {
+        self.refuse_start(operands)?;
+        let window = self.with_lead_window(&op.window);
+        let operands = first_flat(operands);
+        self.emit(Op::WindowFold(WindowFoldOp { window, fun: op.fun.clone() }), &operands)
+    }
+
+    fn refuse_start(&self, operands: &[Tensor]) -> Result<()> {
+        self.refuse_vectorized("the accumulator", &operands[1])?;
+        operands[2..].iter().try_for_each(|capture| self.refuse_vectorized("what the function uses", capture))
+    }
+}
+
+/// The first operand without its vectorized axes, the others as they are.
+fn first_flat(operands: &[Tensor]) -> Vec<Tensor> {
+    let mut operands = operands.to_vec();
+    operands[0] = operands[0].flat();
+    operands
+}

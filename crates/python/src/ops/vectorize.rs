@@ -1,0 +1,290 @@
+//! Vectorized axes, made, moved and joined.
+
+use defn_core::builder::{BuildElementwise, BuildShape, Size};
+use defn_core::vectorize::{self, Lanes, Wanted};
+use defn_core::{ErrorKind, Name, Shape, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+use super::Parse;
+use crate::control::{container, controlled, map_leaves, tensors};
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::jit::result_tensor;
+use crate::ops;
+use crate::tensor::PyTensor;
+
+/// What names of vectorized axes look like.
+const REQUIRED: &str = "a name, a list of names or of (name, size), or a dict of names and sizes";
+
+/// Names with a size where one is given, as objects.
+fn entries<'py>(
+    op: &'static str,
+    value: &Bound<'py, PyAny>,
+) -> Fallible<Vec<(Name, Option<Bound<'py, PyAny>>)>> {
+    let name = |value: &Bound<'py, PyAny>| -> Option<Name> {
+        let text = value.cast::<PyString>().ok()?;
+        text.to_str().ok().map(Name::from)
+    };
+    if let Some(name) = name(value) {
+        return Ok(vec![(name, None)]);
+    }
+    let refused = || convert::bad(op, "the axes", value, REQUIRED);
+    let mut found = Vec::new();
+    if let Ok(dict) = value.cast::<PyDict>() {
+        for (key, size) in dict.iter() {
+            let Some(name) = name(&key) else { return Err(refused()?) };
+            found.push((name, Some(size).filter(|size| !size.is_none())));
+        }
+        return Ok(found);
+    }
+    if value.is_instance_of::<PyTensor>() {
+        return Err(refused()?);
+    }
+    let Ok(items) = value.try_iter() else { return Err(refused()?) };
+    for item in items {
+        let item = item?;
+        if let Some(name) = name(&item) {
+            found.push((name, None));
+            continue;
+        }
+        let pair = item.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
+        let Some(pair) = pair else { return Err(refused()?) };
+        let Some(name) = name(&pair.get_item(0)?) else { return Err(refused()?) };
+        found.push((name, Some(pair.get_item(1)?).filter(|size| !size.is_none())));
+    }
+    Ok(found)
+}
+
+fn size(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<usize> {
+    match convert::index(value).map(usize::try_from) {
+        Some(Ok(size)) => Ok(size),
+        Some(Err(_)) | None => Err(convert::bad(op, "the size of an axis", value, "an int of at least 0")?),
+    }
+}
+
+fn open_size(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Size> {
+    let is_auto = value.cast::<PyString>().is_ok_and(|text| text.to_str().is_ok_and(|text| text == "auto"));
+    match convert::index(value) {
+        _ if is_auto => Ok(Size::Auto),
+        Some(size) => Ok(Size::from(size)),
+        None => Err(convert::bad(op, "a size", value, "an int, or -1 or \"auto\" for what is left")?),
+    }
+}
+
+/// Vectorized axes with their sizes, or none.
+pub(super) struct WantedLanes(pub(super) Lanes);
+
+impl Parse for WantedLanes {
+    fn parse(op: &'static str, _: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(value) = value else { return Ok(WantedLanes(Lanes::new())) };
+        let mut lanes = Lanes::new();
+        for (name, given) in entries(op, value)? {
+            let Some(given) = given else {
+                return Err(convert::bad(op, "vectorized_axes", value, "a dict of names and sizes")?);
+            };
+            lanes.push((name, size(op, &given)?));
+        }
+        Ok(WantedLanes(lanes))
+    }
+}
+
+/// Leading axes as vectorized ones, leaf by leaf.
+#[pyfunction]
+#[pyo3(name = "vectorize")]
+fn to_vectorized<'py>(value: &Bound<'py, PyAny>, axes: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+    let wanted: Vec<Wanted> = guard(|| {
+        entries("vectorize", axes)?
+            .into_iter()
+            .map(|(name, given)| Ok((name, given.map(|given| size("vectorize", &given)).transpose()?)))
+            .collect()
+    })?;
+    map_leaves("vectorize", value, |ops, x| vectorize::vectorize(ops, &x, &wanted))
+}
+
+/// Vectorized axes as leading ones, leaf by leaf.
+#[pyfunction]
+fn devectorize<'py>(value: &Bound<'py, PyAny>, keep_names: bool) -> Fallible<Bound<'py, PyAny>> {
+    map_leaves("devectorize", value, |ops, x| vectorize::devectorize(ops, &x, keep_names))
+}
+
+/// Other vectorized axes and another shape, leaf by leaf.
+#[pyfunction]
+#[pyo3(signature = (value, target_axes, target_shape = None, target_names = None))]
+fn revectorize<'py>(
+    value: &Bound<'py, PyAny>,
+    target_axes: &Bound<'py, PyAny>,
+    target_shape: Option<&Bound<'py, PyAny>>,
+    target_names: Option<&Bound<'py, PyAny>>,
+) -> Fallible<Bound<'py, PyAny>> {
+    let op = "revectorize";
+    let (axes, shape, names) = guard(|| {
+        let mut axes = Vec::new();
+        for (name, given) in entries(op, target_axes)? {
+            let Some(given) = given else {
+                return Err(convert::bad(op, "target_axes", target_axes, "a dict of names and sizes")?);
+            };
+            axes.push((name, open_size(op, &given)?));
+        }
+        let shape: Option<Vec<Size>> = match target_shape {
+            None => None,
+            Some(given) if convert::index(given).is_some() => Some(vec![open_size(op, given)?]),
+            Some(given) => {
+                Some(given.try_iter()?.map(|size| open_size(op, &size?)).collect::<Fallible<_>>()?)
+            }
+        };
+        let names = target_names.map(|names| convert::names(op, names)).transpose()?;
+        Ok((axes, shape, names))
+    })?;
+    map_leaves(op, value, |ops, x| vectorize::revectorize(ops, &x, &axes, shape.as_deref(), names.as_deref()))
+}
+
+/// The vectorized axes of all leaves on each, of size 1 where one lacks them.
+#[pyfunction]
+fn reshape_vectors<'py>(values: &Bound<'py, PyAny>, align_ranks: bool) -> Fallible<Bound<'py, PyAny>> {
+    together("reshape_vectors", values, |ops, x| vectorize::reshape_vectors(ops, x, align_ranks))
+}
+
+/// The vectorized axes of all leaves on each, in full.
+#[pyfunction]
+fn broadcast_vectors<'py>(values: &Bound<'py, PyAny>, align_ranks: bool) -> Fallible<Bound<'py, PyAny>> {
+    together("broadcast_vectors", values, |ops, x| vectorize::broadcast_vectors(ops, x, align_ranks))
+}
+
+fn together<'py>(
+    op: &'static str,
+    values: &Bound<'py, PyAny>,
+    apply: impl FnOnce(&mut defn_core::builder::Ops, &[Tensor]) -> defn_core::Result<Vec<Tensor>>,
+) -> Fallible<Bound<'py, PyAny>> {
+    controlled(|| {
+        let (leaves, tree) = tensors(op, values)?;
+        let joined = ops::with(|ops| apply(ops, &leaves))?;
+        container(values.py(), &tree, &joined)
+    })
+}
+
+/// Every leaf with one of its axes vectorized under a name.
+#[pyfunction]
+fn vmap_enter<'py>(
+    value: &Bound<'py, PyAny>,
+    axis: &Bound<'py, PyAny>,
+    name: &str,
+) -> Fallible<Bound<'py, PyAny>> {
+    let axis = guard(|| convert::axis("vmap", axis))?;
+    let name = Name::from(name);
+    map_leaves("vmap", value, |ops, x| {
+        let at = x.ty().shape.resolve("vmap", &axis)?.index();
+        let order = std::iter::once(at).chain((0..x.ty().shape.rank()).filter(|&other| other != at));
+        let order: Vec<i64> = order.map(|axis| axis as i64).collect();
+        let moved = ops.transpose(&x, order.as_slice())?;
+        vectorize::vectorize(ops, &moved, &[(name.clone(), None)])
+    })
+}
+
+/// Every leaf with the vectorized axis of a name at a place among its axes.
+#[pyfunction]
+fn vmap_leave<'py>(
+    value: &Bound<'py, PyAny>,
+    axis: &Bound<'py, PyAny>,
+    name: &str,
+    size: usize,
+) -> Fallible<Bound<'py, PyAny>> {
+    let Some(axis) = convert::index(axis) else {
+        return Err(guard(|| {
+            convert::bad("vmap", "out_axes", axis, "an int, None, or a container of them")
+        })?);
+    };
+    map_leaves("vmap", value, |ops, x| {
+        let others: Lanes = x.vectorized_axes().iter().filter(|lane| &*lane.0 != name).cloned().collect();
+        let order: Lanes = others.iter().cloned().chain([(Name::from(name), size)]).collect();
+        let spread = vectorize::spread_over(ops, "vmap", &x, &order)?;
+        let first = spread.flat().with_vectorized(&others);
+        let rank = first.ty().shape.rank() as i64;
+        if !(-rank..rank).contains(&axis) {
+            let shape = first.ty().shape.clone();
+            return Err(ErrorKind::AxisRange { op: "vmap", axis, shape }.into());
+        }
+        let mut order: Vec<i64> = (1..rank).collect();
+        order.insert(axis.rem_euclid(rank) as usize, 0);
+        ops.transpose(&first, order.as_slice())
+    })
+}
+
+/// The size of an axis of every leaf.
+#[pyfunction]
+fn leaf_sizes(value: &Bound<'_, PyAny>, axis: &Bound<'_, PyAny>) -> Fallible<Vec<usize>> {
+    guard(|| {
+        let axis = convert::axis("vmap", axis)?;
+        let (leaves, _) = tensors("vmap", value)?;
+        let size = |x: &Tensor| Ok(x.ty().shape[x.ty().shape.resolve("vmap", &axis)?]);
+        leaves.iter().map(size).collect()
+    })
+}
+
+/// Every name of an axis of the leaves, vectorized or not.
+#[pyfunction]
+fn leaf_axes(value: &Bound<'_, PyAny>) -> Fallible<Vec<String>> {
+    guard(|| {
+        let (leaves, _) = tensors("vmap", value)?;
+        let names = |x: &Tensor| {
+            let own = x.ty().shape.names().flatten().map(|name| name.to_string());
+            let lanes = x.vectorized_axes().iter().map(|(name, _)| name.to_string());
+            own.chain(lanes).collect::<Vec<_>>()
+        };
+        Ok(leaves.iter().flat_map(names).collect())
+    })
+}
+
+/// A function of a scalar on every element of a tensor, which is vectorized along all its axes.
+#[pyfunction]
+#[pyo3(signature = (tensor, fun, dtype = None))]
+fn map_elements(
+    tensor: &Bound<'_, PyAny>,
+    fun: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+) -> Fallible<PyTensor> {
+    controlled(|| {
+        let x = convert::tensor("map", tensor)?;
+        let dtype = dtype.map(crate::dtype::parse).transpose()?;
+        let inner = x.ty().shape.clone();
+        let name = vectorize::fresh_name("element", std::slice::from_ref(&x));
+        let lanes: Lanes = x.vectorized_axes().iter().cloned().chain([(name, inner.size())]).collect();
+        let lead = Shape::from_axes(lanes.iter().map(|&(_, size)| (size, None)));
+        let element = ops::with(|ops| Ok(ops.reshape_to(x.flat(), lead)?.with_vectorized(&lanes)))?;
+        let given = fun.call1((Bound::new(fun.py(), PyTensor::new(element))?,))?;
+        let result = result_tensor("map", &given)?;
+        if result.ty().shape.rank() != 0 {
+            let (what, got) = ("what the function gives", result.ty().clone());
+            return Err(ErrorKind::NotScalar { op: "map", what, got }.into());
+        }
+        let mapped = ops::with(|ops| {
+            let result = match dtype {
+                Some(dtype) => ops.as_type(&result, dtype)?,
+                None => result,
+            };
+            // What the function vectorizes besides comes after the axes of the tensor.
+            let own = lanes.len() - 1;
+            let others = result.vectorized_axes().iter().filter(|lane| !lanes.contains(lane)).cloned();
+            let before: Lanes = lanes[..own].iter().cloned().chain(others).collect();
+            let order: Lanes = before.iter().chain(&lanes[own..]).cloned().collect();
+            let spread = vectorize::spread_over(ops, "map", &result, &order)?;
+            let lead = before.iter().map(|&(_, size)| (size, None));
+            let shape = Shape::from_axes(lead.chain(inner.entries()));
+            Ok(ops.reshape_to(spread.flat(), shape)?.with_vectorized(&before))
+        })?;
+        Ok(PyTensor::new(mapped))
+    })
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(to_vectorized, module)?)?;
+    module.add_function(wrap_pyfunction!(devectorize, module)?)?;
+    module.add_function(wrap_pyfunction!(revectorize, module)?)?;
+    module.add_function(wrap_pyfunction!(reshape_vectors, module)?)?;
+    module.add_function(wrap_pyfunction!(broadcast_vectors, module)?)?;
+    module.add_function(wrap_pyfunction!(vmap_enter, module)?)?;
+    module.add_function(wrap_pyfunction!(vmap_leave, module)?)?;
+    module.add_function(wrap_pyfunction!(leaf_sizes, module)?)?;
+    module.add_function(wrap_pyfunction!(map_elements, module)?)?;
+    module.add_function(wrap_pyfunction!(leaf_axes, module)?)
+}

@@ -1,0 +1,142 @@
+"""Functions of one element, applied to many at once."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import TYPE_CHECKING, Never
+
+from defn import _core
+from defn._names import option_error, refuse_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from defn._core import Tensor
+    from defn.typing import DTypeLike
+
+__all__ = ["map", "vmap"]
+
+
+class _Nesting(threading.local):
+    depth = 0
+
+
+_nesting = _Nesting()
+
+
+def _parts(axes: Any, value: Any, what: str) -> list[tuple[Any, Any]]:
+    """The parts of a container beside their axes."""
+    if isinstance(axes, dict) and isinstance(value, dict) and axes.keys() == value.keys():
+        return [(axes[key], value[key]) for key in value]
+    both = isinstance(axes, (list, tuple)) and isinstance(value, (list, tuple))
+    if both and len(axes) == len(value):
+        return list(zip(axes, value, strict=True))
+    raise option_error(
+        f"vmap: {what} is {axes!r} for a {type(value).__name__}, it must be an int, a name, None,"
+        " or a container of them with the value's structure"
+    )
+
+
+def _is_leaf(axes: Any) -> bool:
+    return axes is None or isinstance(axes, (int, str))
+
+
+def _each(axes: Any, value: Any, what: str, change: Callable[[Any, Any], Any]) -> Any:
+    """The container with each part changed, where ``axes`` is a prefix of its structure."""
+    if _is_leaf(axes):
+        return value if axes is None and what == "in_axes" else change(value, axes)
+    parts = [_each(axis, part, what, change) for axis, part in _parts(axes, value, what)]
+    if isinstance(value, dict):
+        return dict(zip(value, parts, strict=True))
+    if hasattr(value, "_fields"):
+        return type(value)(*parts)
+    return type(value)(parts)
+
+
+def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """A function of tensors with one axis more: ``fun`` sees them without it.
+
+    ``in_axes`` says which axis of each positional argument leaves the shape: one for all, or one
+    for each, where ``None`` leaves an argument as it is; for a container, one for all its tensors
+    or a container of them. Keyword arguments are taken whole. ``out_axes`` says where the axis
+    goes in the results. The axis is a vectorized one inside, under a name that no argument has;
+    calls may be nested.
+
+    Shapes: each argument's without its axis; each result's with one more.
+    Dtypes: any; kept.
+    Grad: flows.
+    Raises: ``OptionError`` if the sizes of the axes differ, if there is none, or if the axes do not
+        fit the arguments; ``AxisError`` for an axis out of range.
+
+    >>> a, b = dn.tensor([[1.0, 2.0], [3.0, 4.0]]), dn.tensor([1.0, 10.0])
+    >>> dn.vmap(dn.dot, in_axes=(0, None))(a, b).to_list()
+    [21.0, 43.0]
+    """
+
+    @functools.wraps(fun)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        axes = list(in_axes) if isinstance(in_axes, (list, tuple)) else [in_axes] * len(args)
+        if len(axes) != len(args):
+            raise option_error(
+                f"vmap: in_axes has {len(axes)} entries for {len(args)} arguments, one for each is"
+                " required"
+            )
+        sizes: list[int] = []
+
+        def measure(value: Any, axis: Any) -> Any:
+            sizes.extend(_core.leaf_sizes(value, axis))
+            return value
+
+        for axis, value in zip(axes, args, strict=True):
+            _each(axis, value, "in_axes", measure)
+        if not sizes:
+            raise option_error("vmap: in_axes takes no axis, at least one is required")
+        if len(set(sizes)) > 1:
+            raise option_error(f"vmap: the mapped axes have sizes {sizes}, they must be equal")
+        _nesting.depth += 1
+        try:
+            taken = set(_core.leaf_axes(args))
+            name = f"vmap{_nesting.depth}"
+            while name in taken:
+                name += "_"
+            inner = [
+                _each(axis, value, "in_axes", lambda part, at: _core.vmap_enter(part, at, name))
+                for axis, value in zip(axes, args, strict=True)
+            ]
+            result = fun(*inner, **kwargs)
+        finally:
+            _nesting.depth -= 1
+
+        def leave(part: Any, axis: Any) -> Any:
+            if axis is not None:
+                return _core.vmap_leave(part, axis, name, sizes[0])
+            if name in _core.leaf_axes(part):
+                raise option_error(
+                    "vmap: out_axes is None for a result that differs along the mapped axis, an int"
+                    " is required"
+                )
+            return part
+
+        return _each(out_axes, result, "out_axes", leave)
+
+    return mapped
+
+
+def map(
+    tensor: Any, fun: Callable[[Tensor], Any], *, dtype: DTypeLike | None = None, **unknown: Never
+) -> Tensor:
+    """A function of a scalar, applied to each element.
+
+    Shapes: any; kept, with its names. ``fun`` returns a scalar.
+    Dtypes: what ``fun`` returns, or ``dtype``.
+    Grad: flows, as through the operations of ``fun``.
+    Raises: ``ShapeError`` if ``fun`` returns something else than a scalar.
+
+    >>> dn.map(dn.tensor([[1, 2], [3, 4]]), lambda x: x * x + 1).to_list()
+    [[2, 5], [10, 17]]
+    """
+    if unknown:
+        refuse_options("map", unknown)
+    return _core.map_elements(tensor, fun, dtype)
