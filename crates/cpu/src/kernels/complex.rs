@@ -8,6 +8,8 @@ use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2};
 
 use num_complex::Complex;
 
+use super::math::scalar as math;
+
 /// What everything is computed in.
 type C = Complex<f64>;
 
@@ -15,7 +17,7 @@ const ONE: C = Complex::new(1.0, 0.0);
 
 /// `|z|`; infinite if either part is.
 pub(crate) fn abs(z: C) -> f64 {
-    z.re.hypot(z.im)
+    math::hypot(z.re, z.im)
 }
 
 /// `z / |z|`; zero stays zero.
@@ -49,7 +51,7 @@ pub(crate) fn divide(a: C, b: C) -> C {
 /// `e^x (cos y + i sin y)`.
 pub(crate) fn exp(z: C) -> C {
     if z.im == 0.0 {
-        return C::new(z.re.exp(), z.im);
+        return C::new(math::exp(z.re), z.im);
     }
     if z.re.is_infinite() && !z.im.is_finite() {
         return if z.re < 0.0 { C::new(0.0, 0.0) } else { C::new(f64::INFINITY, f64::NAN) };
@@ -57,33 +59,36 @@ pub(crate) fn exp(z: C) -> C {
     if z.re > 700.0 {
         return large_exp(z.re, z.im, 1.0);
     }
-    let (sin, cos) = z.im.sin_cos();
-    let exp = z.re.exp();
+    let (sin, cos) = math::sin_cos(z.im);
+    let exp = math::exp(z.re);
     C::new(exp * cos, exp * sin)
 }
 
 /// `scale * e^x (cos y + i sin y)` for an `x` whose exponential may overflow before the product does.
 fn large_exp(x: f64, y: f64, scale: f64) -> C {
-    let (sin, cos) = y.sin_cos();
-    let half = (x / 2.0).exp();
+    let (sin, cos) = math::sin_cos(y);
+    let half = math::exp(x / 2.0);
     C::new(half * scale * cos * half, half * scale * sin * half)
 }
 
 /// `e^z - 1`, accurate near zero.
 pub(crate) fn expm1(z: C) -> C {
     if z.im == 0.0 {
-        return C::new(z.re.exp_m1(), z.im);
+        return C::new(math::expm1(z.re), z.im);
     }
     if z.re.abs() > 40.0 || !z.im.is_finite() {
         return exp(z) - ONE;
     }
-    let half = (z.im / 2.0).sin();
-    C::new(z.re.exp_m1() * z.im.cos() - 2.0 * half * half, z.re.exp() * z.im.sin())
+    let half = math::sin_cos(z.im / 2.0).0;
+    C::new(
+        math::expm1(z.re) * math::sin_cos(z.im).1 - 2.0 * half * half,
+        math::exp(z.re) * math::sin_cos(z.im).0,
+    )
 }
 
 /// The logarithm, cut along the negative real axis.
 pub(crate) fn log(z: C) -> C {
-    C::new(log_abs(z), z.im.atan2(z.re))
+    C::new(log_abs(z), math::atan2(z.im, z.re))
 }
 
 /// `ln |z|`, accurate where `|z|` is near 1.
@@ -91,23 +96,23 @@ fn log_abs(z: C) -> f64 {
     let (x, y) = (z.re.abs(), z.im.abs());
     let (large, small) = if x >= y { (x, y) } else { (y, x) };
     if large.is_finite() && (0.5..=2.0).contains(&large) && small <= 2.0 {
-        return 0.5 * ((large - 1.0) * (large + 1.0) + small * small).ln_1p();
+        return 0.5 * math::log1p((large - 1.0) * (large + 1.0) + small * small);
     }
     if large.is_finite() && large > 1e300 {
         // The hypotenuse could overflow.
-        return abs(z / 2.0).ln() + LN_2;
+        return math::log(abs(z / 2.0)) + LN_2;
     }
-    abs(z).ln()
+    math::log(abs(z))
 }
 
 /// `log(1 + z)`, accurate near zero.
 pub(crate) fn log1p(z: C) -> C {
     let re = if z.re.abs() < 0.5 && z.im.abs() < 0.5 {
-        0.5 * (z.re * (2.0 + z.re) + z.im * z.im).ln_1p()
+        0.5 * math::log1p(z.re * (2.0 + z.re) + z.im * z.im)
     } else {
         log_abs(C::new(1.0 + z.re, z.im))
     };
-    C::new(re, z.im.atan2(1.0 + z.re))
+    C::new(re, math::atan2(z.im, 1.0 + z.re))
 }
 
 /// `1 / (1 + e^-z)`; neither form overflows on its side.
@@ -139,7 +144,7 @@ pub(crate) fn sqrt(z: C) -> C {
     let (z, scale) = if z.re.abs().max(z.im.abs()) > 1e300 {
         (z / 4.0, 2.0)
     } else if z.re.abs().max(z.im.abs()) < 1e-290 {
-        (z * 2f64.powi(108), 2f64.powi(-54))
+        (z * 324_518_553_658_426_726_783_156_020_576_256.0, 1.0 / 18_014_398_509_481_984.0)
     } else {
         (z, 1.0)
     };
@@ -160,10 +165,10 @@ pub(crate) fn rsqrt(z: C) -> C {
 /// The cube root whose angle is a third of the principal one.
 pub(crate) fn cbrt(z: C) -> C {
     if z.im == 0.0 && z.re >= 0.0 {
-        return C::new(z.re.cbrt(), z.im);
+        return C::new(math::cbrt(z.re), z.im);
     }
-    let (sin, cos) = (z.im.atan2(z.re) / 3.0).sin_cos();
-    let abs = abs(z).cbrt();
+    let (sin, cos) = math::sin_cos(math::atan2(z.im, z.re) / 3.0);
+    let abs = math::cbrt(abs(z));
     C::new(abs * cos, abs * sin)
 }
 
@@ -198,53 +203,57 @@ fn power(mut base: C, mut exponent: u32) -> C {
 pub(crate) fn sinh(z: C) -> C {
     let (x, y) = (z.re, z.im);
     if y == 0.0 {
-        return C::new(x.sinh(), y);
+        return C::new(math::sinh(x), y);
     }
     if x == 0.0 {
-        return C::new(x, y.sin());
+        return C::new(x, math::sin_cos(y).0);
     }
     if x.abs() > 700.0 {
         // Both halves of the sum but one vanish.
         let large = large_exp(x.abs(), y, 0.5);
         return C::new(large.re * x.signum(), large.im);
     }
-    let (sin, cos) = y.sin_cos();
-    C::new(x.sinh() * cos, x.cosh() * sin)
+    let (sin, cos) = math::sin_cos(y);
+    C::new(math::sinh(x) * cos, math::cosh(x) * sin)
 }
 
 /// Hyperbolic cosine.
 pub(crate) fn cosh(z: C) -> C {
     let (x, y) = (z.re, z.im);
     if y == 0.0 {
-        return C::new(x.cosh(), if x.is_sign_negative() { -y } else { y });
+        return C::new(math::cosh(x), if x.is_sign_negative() { -y } else { y });
     }
     if x == 0.0 {
-        return C::new(y.cos(), x * y);
+        return C::new(math::sin_cos(y).1, x * y);
     }
     if x.abs() > 700.0 {
         let large = large_exp(x.abs(), y, 0.5);
         return C::new(large.re, large.im * x.signum());
     }
-    let (sin, cos) = y.sin_cos();
-    C::new(x.cosh() * cos, x.sinh() * sin)
+    let (sin, cos) = math::sin_cos(y);
+    C::new(math::cosh(x) * cos, math::sinh(x) * sin)
 }
 
 /// Hyperbolic tangent.
 pub(crate) fn tanh(z: C) -> C {
     let (x, y) = (z.re, z.im);
     if y == 0.0 {
-        return C::new(x.tanh(), y);
+        return C::new(math::tanh(x), y);
     }
     if x.abs() > 22.0 {
         // 1 - 2e^(-2x) rounds to 1.
-        let small = if y.is_finite() { 4.0 * y.sin() * y.cos() * (-2.0 * x.abs()).exp() } else { 0.0 };
+        let small = if y.is_finite() {
+            4.0 * math::sin_cos(y).0 * math::sin_cos(y).1 * math::exp(-2.0 * x.abs())
+        } else {
+            0.0
+        };
         return C::new(1f64.copysign(x), small);
     }
-    let (sin, cos) = y.sin_cos();
-    let sinh = x.sinh();
+    let (sin, cos) = math::sin_cos(y);
+    let sinh = math::sinh(x);
     // |cosh z|^2, of two terms that do not cancel.
     let norm = sinh * sinh + cos * cos;
-    C::new(sinh * x.cosh() / norm, sin * cos / norm)
+    C::new(sinh * math::cosh(x) / norm, sin * cos / norm)
 }
 
 /// Sine: `-i sinh(iz)`.
@@ -289,38 +298,38 @@ fn is_large(z: C) -> bool {
 pub(crate) fn asin(z: C) -> C {
     if is_large(z) {
         // The angle of the point in the right half-plane, and ln(2|z|).
-        let re = z.re.atan2(z.im.abs());
+        let re = math::atan2(z.re, z.im.abs());
         return C::new(re, (log_abs(z) + LN_2).copysign(z.im));
     }
     let (minus, plus) = (sqrt(one_minus(z)), sqrt(one_plus(z)));
-    let re = z.re.atan2(minus.re * plus.re - minus.im * plus.im);
-    C::new(re, (minus.re * plus.im - minus.im * plus.re).asinh())
+    let re = math::atan2(z.re, minus.re * plus.re - minus.im * plus.im);
+    C::new(re, math::asinh(minus.re * plus.im - minus.im * plus.re))
 }
 
 /// Arc cosine, cut along the real axis outside [-1, 1].
 pub(crate) fn acos(z: C) -> C {
     if is_large(z) {
-        return C::new(z.im.abs().atan2(z.re), -(log_abs(z) + LN_2).copysign(z.im));
+        return C::new(math::atan2(z.im.abs(), z.re), -(log_abs(z) + LN_2).copysign(z.im));
     }
     let (minus, plus) = (sqrt(one_minus(z)), sqrt(one_plus(z)));
-    let re = 2.0 * minus.re.atan2(plus.re);
-    C::new(re, (plus.re * minus.im - plus.im * minus.re).asinh())
+    let re = 2.0 * math::atan2(minus.re, plus.re);
+    C::new(re, math::asinh(plus.re * minus.im - plus.im * minus.re))
 }
 
 /// Inverse hyperbolic cosine, cut along the real axis below 1.
 pub(crate) fn acosh(z: C) -> C {
     if is_large(z) {
-        return C::new(log_abs(z) + LN_2, z.im.atan2(z.re));
+        return C::new(log_abs(z) + LN_2, math::atan2(z.im, z.re));
     }
     let (minus, plus) = (sqrt(C::new(z.re - 1.0, z.im)), sqrt(one_plus(z)));
-    C::new((minus.re * plus.re + minus.im * plus.im).asinh(), 2.0 * minus.im.atan2(plus.re))
+    C::new(math::asinh(minus.re * plus.re + minus.im * plus.im), 2.0 * math::atan2(minus.im, plus.re))
 }
 
 /// Inverse hyperbolic tangent, cut along the real axis outside [-1, 1].
 pub(crate) fn atanh(z: C) -> C {
     let (x, y) = (z.re, z.im);
     if y == 0.0 && x.abs() <= 1.0 {
-        return C::new(libm::atanh(x), y);
+        return C::new(math::atanh(x), y);
     }
     if is_large(z) {
         // 1/z, without its square.
@@ -328,14 +337,14 @@ pub(crate) fn atanh(z: C) -> C {
         let re = if abs.is_finite() { x / abs / abs } else { 0f64.copysign(x) };
         return C::new(re, FRAC_PI_2.copysign(y));
     }
-    let to_end = (1.0 - x.abs()).hypot(y);
+    let to_end = math::hypot(1.0 - x.abs(), y);
     if to_end < 1e-150 {
         // Its square would vanish; the distance to the other end is 2.
-        let re = (LN_2 - to_end.ln()) / 2.0;
+        let re = (LN_2 - math::log(to_end)) / 2.0;
         return C::new(re.copysign(x), FRAC_PI_4.copysign(y));
     }
-    let re = 0.25 * (4.0 * x.abs() / ((1.0 - x.abs()).powi(2) + y * y)).ln_1p();
-    let im = 0.5 * (2.0 * y).atan2((1.0 - x) * (1.0 + x) - y * y);
+    let re = 0.25 * math::log1p(4.0 * x.abs() / ((1.0 - x.abs()) * (1.0 - x.abs()) + y * y));
+    let im = 0.5 * math::atan2(2.0 * y, (1.0 - x) * (1.0 + x) - y * y);
     C::new(re.copysign(x), im)
 }
 

@@ -6,6 +6,7 @@ use defn_core::op::{BinaryOp, UnaryOp};
 use num_complex::Complex;
 
 use super::math::{self, Float};
+pub(crate) use super::simd::{each, each_pair};
 use super::{Element, Integer, complex};
 
 /// Element types with every op of the catalogue that they are in the domain of.
@@ -17,29 +18,6 @@ pub(crate) trait Lanes: Element {
     fn binary(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<Self>]);
     /// `op(a, b)` for comparisons.
     fn compare(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<u8>]);
-}
-
-/// Writes `f` of every element.
-#[inline(always)]
-pub(crate) fn each<X: Copy, Y>(x: &[X], out: &mut [MaybeUninit<Y>], f: impl Fn(X) -> Y) {
-    debug_assert_eq!(x.len(), out.len());
-    for (out, &x) in out.iter_mut().zip(x) {
-        out.write(f(x));
-    }
-}
-
-/// Writes `f` of every pair of elements.
-#[inline(always)]
-pub(crate) fn each_pair<A: Copy, B: Copy, Y>(
-    a: &[A],
-    b: &[B],
-    out: &mut [MaybeUninit<Y>],
-    f: impl Fn(A, B) -> Y,
-) {
-    debug_assert!(a.len() == out.len() && b.len() == out.len());
-    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-        out.write(f(a, b));
-    }
 }
 
 /// The op cannot come here: its domain or its rule forbids it, and `infer` keeps to both.
@@ -152,10 +130,6 @@ fn integer_unary<T: Integer>(op: UnaryOp, bits: u32, x: &[T], out: &mut [MaybeUn
 }
 
 fn float_unary<T: Float>(op: UnaryOp, x: &[T], out: &mut [MaybeUninit<T>]) {
-    #[inline(always)]
-    fn through<T: Float>(x: &[T], out: &mut [MaybeUninit<T>], f: impl Fn(f64) -> f64) {
-        each(x, out, |x| T::nearest(f(x.wide())));
-    }
     match op {
         UnaryOp::Negate => each(x, out, T::negated),
         UnaryOp::Abs => each(x, out, T::magnitude),
@@ -163,30 +137,29 @@ fn float_unary<T: Float>(op: UnaryOp, x: &[T], out: &mut [MaybeUninit<T>]) {
         UnaryOp::Floor => each(x, out, T::floor),
         UnaryOp::Ceil => each(x, out, T::ceil),
         UnaryOp::Round => each(x, out, T::round),
-        UnaryOp::Exp => each(x, out, T::exp),
-        UnaryOp::Expm1 => through(x, out, f64::exp_m1),
-        UnaryOp::Log => each(x, out, T::log),
-        UnaryOp::Log1p => through(x, out, f64::ln_1p),
-        UnaryOp::Sigmoid => through(x, out, math::sigmoid),
-        UnaryOp::Sin => each(x, out, T::sin),
-        UnaryOp::Cos => each(x, out, T::cos),
-        UnaryOp::Tan => through(x, out, f64::tan),
-        UnaryOp::Sinh => through(x, out, f64::sinh),
-        UnaryOp::Cosh => through(x, out, f64::cosh),
-        UnaryOp::Tanh => through(x, out, f64::tanh),
-        UnaryOp::Asin => through(x, out, f64::asin),
-        UnaryOp::Acos => through(x, out, f64::acos),
-        UnaryOp::Atan => through(x, out, f64::atan),
-        // The standard library's own forms lose digits near the ends of the domains.
-        UnaryOp::Asinh => through(x, out, libm::asinh),
-        UnaryOp::Acosh => through(x, out, libm::acosh),
-        UnaryOp::Atanh => through(x, out, libm::atanh),
+        UnaryOp::Exp => math::exp(x, out),
+        UnaryOp::Expm1 => math::expm1(x, out),
+        UnaryOp::Log => math::log(x, out),
+        UnaryOp::Log1p => math::log1p(x, out),
+        UnaryOp::Sigmoid => math::sigmoid(x, out),
+        UnaryOp::Sin => math::sin(x, out),
+        UnaryOp::Cos => math::cos(x, out),
+        UnaryOp::Tan => math::tan(x, out),
+        UnaryOp::Sinh => math::sinh(x, out),
+        UnaryOp::Cosh => math::cosh(x, out),
+        UnaryOp::Tanh => math::tanh(x, out),
+        UnaryOp::Asin => math::asin(x, out),
+        UnaryOp::Acos => math::acos(x, out),
+        UnaryOp::Atan => math::atan(x, out),
+        UnaryOp::Asinh => math::asinh(x, out),
+        UnaryOp::Acosh => math::acosh(x, out),
+        UnaryOp::Atanh => math::atanh(x, out),
         UnaryOp::Sqrt => each(x, out, T::sqrt),
-        UnaryOp::Rsqrt => through(x, out, |x| 1.0 / x.sqrt()),
-        UnaryOp::Cbrt => through(x, out, f64::cbrt),
-        UnaryOp::Erf => through(x, out, libm::erf),
-        UnaryOp::Erfc => through(x, out, libm::erfc),
-        UnaryOp::ErfInv => through(x, out, math::erf_inv),
+        UnaryOp::Rsqrt => each(x, out, T::rsqrt),
+        UnaryOp::Cbrt => math::cbrt(x, out),
+        UnaryOp::Erf => math::erf(x, out),
+        UnaryOp::Erfc => math::erfc(x, out),
+        UnaryOp::ErfInv => math::erf_inv(x, out),
         UnaryOp::Conjugate
         | UnaryOp::Real
         | UnaryOp::Imag
@@ -308,8 +281,8 @@ fn float_binary<T: Float>(op: BinaryOp, a: &[T], b: &[T], out: &mut [MaybeUninit
         BinaryOp::Subtract => each_pair(a, b, out, T::minus),
         BinaryOp::Multiply => each_pair(a, b, out, T::times),
         BinaryOp::Divide => each_pair(a, b, out, T::over),
-        BinaryOp::Pow => each_pair(a, b, out, |a, b| T::nearest(a.wide().powf(b.wide()))),
-        BinaryOp::Atan2 => each_pair(a, b, out, |a, b| T::nearest(a.wide().atan2(b.wide()))),
+        BinaryOp::Pow => math::pow(a, b, out),
+        BinaryOp::Atan2 => math::atan2(a, b, out),
         BinaryOp::Remainder => each_pair(a, b, out, T::remainder),
         BinaryOp::Max => each_pair(a, b, out, T::greater),
         BinaryOp::Min => each_pair(a, b, out, T::lesser),

@@ -14,6 +14,7 @@ pub(crate) mod order;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod shape;
+mod simd;
 #[cfg(test)]
 mod testing;
 mod tile;

@@ -1,0 +1,121 @@
+//! Inverse trigonometric functions, reduced as in fdlibm (Sun Microsystems, 1993), with polynomials where that
+//! has quotients.
+
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
+
+use super::bits::{flipped, head, pick, poly, sign_of};
+use super::tables::{HALF_PI_LOW, Precision};
+
+/// The tangent of an eighth of a turn's quarter, pi / 8.
+const TAN_EIGHTH: f64 = 0.414_213_562_373_095_03;
+
+/// The angle whose tangent is `small / large`, between 0 and pi / 4, in two parts; `small <= large`, and their
+/// sum is finite.
+#[inline(always)]
+fn octant<P: Precision>(small: f64, large: f64) -> (f64, f64) {
+    let steep = small > large * TAN_EIGHTH;
+    // The angle from the diagonal.
+    let above = pick(steep, small - large, small);
+    let below = pick(steep, small + large, large);
+    let t = above / below;
+    let z = t * t;
+    let tail = t * z * poly(z, P::ATAN);
+    (pick(steep, FRAC_PI_4, 0.0), pick(steep, tail + HALF_PI_LOW * 0.5 + t, tail + t))
+}
+
+#[inline(always)]
+pub(super) fn atan<P: Precision>(x: f64) -> f64 {
+    let magnitude = x.abs();
+    let over = magnitude > 1.0;
+    // Beyond 2^60 the angle is a right one.
+    let bounded = pick(magnitude > 1.2e18, 1.2e18, magnitude);
+    let (base, rest) = octant::<P>(pick(over, 1.0, magnitude), pick(over, bounded, 1.0));
+    let near = base + rest;
+    let far = (FRAC_PI_2 - base) - (rest - HALF_PI_LOW);
+    let angle = pick(over, far, near);
+    let angle = pick(magnitude < 1e-9, magnitude, angle);
+    flipped(angle, sign_of(x))
+}
+
+/// The angle of the point `(x, y)`.
+#[inline(always)]
+pub(super) fn atan2<P: Precision>(y: f64, x: f64) -> f64 {
+    let (height, width) = (y.abs(), x.abs());
+    let high = height > width;
+    let large = pick(high, height, width);
+    let small = pick(high, width, height);
+    // Two infinities are on the diagonal, one beside a number on an axis.
+    let endless = large == f64::INFINITY;
+    let both = small == f64::INFINITY;
+    let small = pick(endless, pick(both, 1.0, 0.0), small);
+    let large = pick(endless || large == 0.0, 1.0, large);
+    // Powers of two that keep sums finite and quotients exact to the last bit.
+    let scale = pick(large > 1e300, f64::from_bits((1023 - 60) << 52), 1.0);
+    let scale = pick(large < 1e-250, f64::from_bits((1023 + 120) << 52), scale);
+    let (base, rest) = octant::<P>(small * scale, large * scale);
+    let beside = x.is_sign_negative();
+    // The angle is base + rest, pi / 2 - that, pi - that, or pi / 2 + that.
+    let turned = high != beside;
+    let start = pick(high, FRAC_PI_2, 0.0);
+    let start = pick(beside && !high, PI, start);
+    let start_low = pick(high, HALF_PI_LOW, 0.0);
+    let start_low = pick(beside && !high, 2.0 * HALF_PI_LOW, start_low);
+    let rest = pick(turned, -rest, rest);
+    let base = pick(turned, -base, base);
+    let angle = (start + base) + (rest + start_low);
+    let angle = pick(x.is_nan() || y.is_nan(), f64::NAN, angle);
+    flipped(angle, sign_of(y))
+}
+
+/// `asin(t)` for `t` between 0 and 1/2, beyond `t` itself.
+#[inline(always)]
+fn asin_tail<P: Precision>(t: f64, z: f64) -> f64 {
+    t * z * poly(z, P::ASIN)
+}
+
+/// `s = sqrt((1 - x) / 2)` in two parts, and the square.
+#[inline(always)]
+fn half_complement<P: Precision>(x: f64) -> (f64, f64, f64) {
+    let z = (1.0 - x) * 0.5;
+    let s = z.sqrt();
+    let low = if P::DOUBLE {
+        let high = head(s);
+        // s^2 is z but for rounding.
+        let lost = (z - high * high) - (s - high) * (s + high);
+        let low = lost / (s + s);
+        pick(s > 0.0, low, 0.0)
+    } else {
+        0.0
+    };
+    (s, low, z)
+}
+
+#[inline(always)]
+pub(super) fn asin<P: Precision>(x: f64) -> f64 {
+    let magnitude = x.abs();
+    let far = magnitude > 0.5;
+    let (s, low, z) = half_complement::<P>(magnitude);
+    let t = pick(far, s, magnitude);
+    let z = pick(far, z, magnitude * magnitude);
+    let tail = asin_tail::<P>(t, z);
+    // pi / 2 - 2 (s + tail), largest terms last.
+    let angle = FRAC_PI_4 - (2.0 * (tail + low) - HALF_PI_LOW - (FRAC_PI_4 - 2.0 * s));
+    let angle = pick(far, angle, magnitude + tail);
+    let angle = pick(magnitude < 1e-9, magnitude, angle);
+    flipped(angle, sign_of(x))
+}
+
+#[inline(always)]
+pub(super) fn acos<P: Precision>(x: f64) -> f64 {
+    let magnitude = x.abs();
+    let far = magnitude > 0.5;
+    let (s, low, z) = half_complement::<P>(magnitude);
+    let t = pick(far, s, x);
+    let z = pick(far, z, x * x);
+    let tail = asin_tail::<P>(t, z);
+    let right = 2.0 * (s + (tail + low));
+    let left = PI - (2.0 * (s + (tail + low - HALF_PI_LOW)));
+    let middle = FRAC_PI_2 - (x + (tail - HALF_PI_LOW));
+    let end = pick(x < 0.0, left, right);
+    pick(far, end, middle)
+}

@@ -1,0 +1,109 @@
+//! What the functions are made of: polynomials, and numbers taken apart.
+
+use super::tables::Precision;
+
+/// Adding it rounds a number below 2^51 to an integer, ties to even, and leaves the integer in the low bits.
+pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
+
+const SIGN: u64 = 1 << 63;
+const ONE: u64 = 0x3FF << 52;
+
+/// `a` if the condition holds, else `b`, both computed: branches would not vectorise, and where conditions
+/// repeat, the compiler would compute everything once for each of their combinations.
+#[inline(always)]
+pub(super) fn pick<T>(condition: bool, a: T, b: T) -> T {
+    std::hint::select_unpredictable(condition, a, b)
+}
+
+/// The polynomial with these coefficients, lowest first, by Horner's scheme.
+#[inline(always)]
+pub(super) fn poly(x: f64, coefficients: &[f64]) -> f64 {
+    let mut place = coefficients.len() - 1;
+    let mut sum = coefficients[place];
+    while place > 0 {
+        place -= 1;
+        sum = sum * x + coefficients[place];
+    }
+    sum
+}
+
+/// The sign bit.
+#[inline(always)]
+pub(super) fn sign_of(x: f64) -> u64 {
+    x.to_bits() & SIGN
+}
+
+/// `x` with its sign flipped where the bit is set.
+#[inline(always)]
+pub(super) fn flipped(x: f64, sign: u64) -> f64 {
+    f64::from_bits(x.to_bits() ^ sign)
+}
+
+/// `x` without its low 27 bits: products of two such numbers are exact.
+#[inline(always)]
+pub(super) fn head(x: f64) -> f64 {
+    f64::from_bits(x.to_bits() & (u64::MAX << 27))
+}
+
+/// The nearest integer, and the number in whose low bits it stands.
+#[inline(always)]
+pub(super) fn rounded(x: f64) -> (f64, u64) {
+    let raised = x + ROUND;
+    (raised - ROUND, raised.to_bits())
+}
+
+/// `2^n` for `n` in the low bits, between -1022 and 1023.
+#[inline(always)]
+fn power_of_two(n: u64) -> f64 {
+    f64::from_bits((n << 52).wrapping_add(ONE))
+}
+
+/// An integer as a number, and in the low bits.
+#[derive(Clone, Copy)]
+pub(super) struct Exponent {
+    pub(super) number: f64,
+    bits: u64,
+}
+
+/// The nearest integer.
+#[inline(always)]
+pub(super) fn exponent(x: f64) -> Exponent {
+    let (number, bits) = rounded(x);
+    Exponent { number, bits }
+}
+
+/// `x * 2^(n + more)` for exponents between -2044 and 2046, rounded once where the result is subnormal. For
+/// f32, the exponent is between -1022 and 1023.
+#[inline(always)]
+pub(super) fn scaled<P: Precision>(x: f64, n: Exponent, more: i64) -> f64 {
+    if !P::DOUBLE {
+        return x * power_of_two(n.bits.wrapping_add(more as u64));
+    }
+    let number = n.number + more as f64;
+    let (half, low) = rounded(number * 0.5);
+    let (_, high) = rounded(number - half);
+    x * power_of_two(low) * power_of_two(high)
+}
+
+/// `(m, k)` with `x = m * 2^k` and `m` between `sqrt(1/2)` and `sqrt(2)`, for positive normal `x`.
+#[inline(always)]
+pub(super) fn split(x: f64) -> (f64, f64) {
+    // The bits of sqrt(1/2), so that the quotient's exponent is that of the nearest power of two.
+    const ROOT: u64 = 0x3FE6_A09E_667F_3BCD;
+    // Keeps the exponent positive: shifts of signed 64-bit lanes are rare among instruction sets.
+    const BIAS: u64 = 1024;
+    // 2^52, whose low bits count units.
+    const UNITS: u64 = 0x433 << 52;
+    let moved = x.to_bits().wrapping_sub(ROOT).wrapping_add(BIAS << 52);
+    let exponent = moved >> 52;
+    let k = f64::from_bits(exponent | UNITS) - (4_503_599_627_370_496.0 + BIAS as f64);
+    (f64::from_bits((moved & ((1 << 52) - 1)).wrapping_add(ROOT)), k)
+}
+
+/// The same for positive subnormal numbers too.
+#[inline(always)]
+pub(super) fn split_any(x: f64) -> (f64, f64) {
+    let small = x < f64::MIN_POSITIVE;
+    let (m, k) = split(pick(small, x * 18_014_398_509_481_984.0, x));
+    (m, pick(small, k - 54.0, k))
+}

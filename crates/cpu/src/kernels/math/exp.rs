@@ -1,0 +1,113 @@
+//! Exponentials and hyperbolic functions.
+//!
+//! The reduction to `|r| <= log(2) / 2` in two steps is that of Cody and Waite, Software Manual for the
+//! Elementary Functions (1980); how the low part is carried follows fdlibm (Sun Microsystems, 1993).
+
+use super::bits::{Exponent, exponent, flipped, pick, poly, scaled, sign_of};
+use super::tables::{LN2_HIGH, LN2_LOW, Precision, Single};
+
+/// `(p, n)` with `e^(x + low) = (1 + p) * 2^n`, for `|x| < 1500` and a `low` below an ulp of `x` or two.
+#[inline(always)]
+pub(super) fn exp_parts<P: Precision>(x: f64, low: f64) -> (f64, Exponent) {
+    let n = exponent(x * std::f64::consts::LOG2_E);
+    // Exact: the constant ends in zeros, and the difference cancels.
+    let high = x - n.number * LN2_HIGH;
+    if P::DOUBLE {
+        let rest = low - n.number * LN2_LOW;
+        let r = high + rest;
+        let lost = rest - (r - high);
+        (r + (r * r * poly(r, P::EXP) + (lost + lost * r)), n)
+    } else {
+        let r = high - n.number * LN2_LOW;
+        (r + r * r * poly(r, P::EXP), n)
+    }
+}
+
+/// `x` where `e^x` is neither zero nor infinite, and a little beyond; NaN stays.
+#[inline(always)]
+fn clamped<P: Precision>(x: f64) -> f64 {
+    let (low, high) = if P::DOUBLE { (-746.0, 710.0) } else { (-110.0, 90.0) };
+    let x = pick(x > high, high, x);
+    pick(x < low, low, x)
+}
+
+/// `|x|` where `e^|x| / 2` is not infinite, and a little beyond.
+#[inline(always)]
+fn clamped_abs<P: Precision>(x: f64) -> f64 {
+    let high = if P::DOUBLE { 711.0 } else { 91.0 };
+    let magnitude = x.abs();
+    pick(magnitude > high, high, magnitude)
+}
+
+#[inline(always)]
+pub(super) fn exp<P: Precision>(x: f64) -> f64 {
+    let (p, n) = exp_parts::<P>(clamped::<P>(x), 0.0);
+    scaled::<P>(1.0 + p, n, 0)
+}
+
+#[inline(always)]
+pub(super) fn expm1<P: Precision>(x: f64) -> f64 {
+    let (p, n) = exp_parts::<P>(clamped::<P>(x), 0.0);
+    let less = if P::DOUBLE {
+        // 2^n p + (2^n - 1), halved, since 2^1024 is no number.
+        let half = scaled::<P>(0.5, n, 0);
+        ((half - 0.5) + half * p) * 2.0
+    } else {
+        let scale = scaled::<P>(1.0, n, 0);
+        (scale - 1.0) + scale * p
+    };
+    // Keeps the sign of zero, and what is subnormal.
+    pick(x.abs() < 1e-17, x, less)
+}
+
+/// `e^-x / (1 + e^-x)` or `1 / (1 + e^-x)`: neither form overflows on its side.
+#[inline(always)]
+pub(super) fn sigmoid<P: Precision>(x: f64) -> f64 {
+    let (p, n) = exp_parts::<P>(clamped::<P>(-x.abs()), 0.0);
+    let exp = scaled::<P>(1.0 + p, n, 0);
+    let above = pick(x < 0.0, exp, 1.0);
+    above / (1.0 + exp)
+}
+
+/// `(e + e / (e + 1)) / 2` for `e = e^x - 1`.
+#[inline(always)]
+pub(super) fn sinh<P: Precision>(x: f64) -> f64 {
+    let magnitude = x.abs();
+    let (p, n) = exp_parts::<P>(clamped_abs::<P>(x), 0.0);
+    let sum = if P::DOUBLE {
+        let half = scaled::<P>(0.5, n, 0);
+        // Half of e^x and of e^x - 1: the former overflows where the result does, and from 22 on it is it.
+        let (exp, less) = (scaled::<P>(1.0 + p, n, -1), (half - 0.5) + half * p);
+        let both = less + less / (exp + exp);
+        pick(magnitude > 22.0, exp, both)
+    } else {
+        let scale = scaled::<P>(1.0, n, 0);
+        let less = (scale - 1.0) + scale * p;
+        0.5 * (less + less / (less + 1.0))
+    };
+    let sum = pick(magnitude < 1e-17, magnitude, sum);
+    flipped(sum, sign_of(x))
+}
+
+/// `e^x / 2 + 1 / (2 e^x)`.
+#[inline(always)]
+pub(super) fn cosh<P: Precision>(x: f64) -> f64 {
+    let (p, n) = exp_parts::<P>(clamped_abs::<P>(x), 0.0);
+    let exp = scaled::<P>(1.0 + p, n, -1);
+    exp + 0.25 / exp
+}
+
+/// `e / (e + 2)` for `e = e^2x - 1`.
+#[inline(always)]
+pub(super) fn tanh<P: Precision>(x: f64) -> f64 {
+    let magnitude = x.abs();
+    // From here on, 1 - 2e^(-2x) rounds to 1.
+    let end = if P::DOUBLE { 22.0 } else { 10.0 };
+    let (p, n) = exp_parts::<P>(2.0 * pick(magnitude > end, end, magnitude), 0.0);
+    // The exponent is small.
+    let scale = scaled::<Single>(1.0, n, 0);
+    let less = (scale - 1.0) + scale * p;
+    let tanh = less / (less + 2.0);
+    let tanh = pick(magnitude < 1e-17, magnitude, tanh);
+    flipped(tanh, sign_of(x))
+}

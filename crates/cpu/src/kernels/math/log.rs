@@ -1,0 +1,129 @@
+//! Logarithms and inverse hyperbolic functions.
+//!
+//! `log(1 + f)` by way of `s = f / (2 + f)`, as in fdlibm (Sun Microsystems, 1993).
+
+use std::f64::consts::LN_2;
+
+use super::bits::{flipped, pick, poly, sign_of, split, split_any};
+use super::tables::{LN2_HIGH, LN2_LOW, Precision};
+
+/// `k log(2) + log(1 + f) + c`, for `1 + f` between `sqrt(1/2)` and `sqrt(2)`.
+#[inline(always)]
+fn log_of<P: Precision>(k: f64, f: f64, c: f64) -> f64 {
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let r = z * poly(z, P::LOG);
+    if P::DOUBLE {
+        let half = 0.5 * f * f;
+        k * LN2_HIGH - ((half - (s * (half + r) + (k * LN2_LOW + c))) - f)
+    } else {
+        k * LN_2 + (s * (2.0 + r) + c)
+    }
+}
+
+#[inline(always)]
+pub(super) fn log<P: Precision>(x: f64) -> f64 {
+    let (m, k) = if P::DOUBLE { split_any(x) } else { split(x) };
+    special_log(log_of::<P>(k, m - 1.0, 0.0), x, x)
+}
+
+/// The value at the ends of the domain of a logarithm of `argument`.
+#[inline(always)]
+fn special_log(log: f64, argument: f64, x: f64) -> f64 {
+    let log = pick(argument == f64::INFINITY, f64::INFINITY, log);
+    let log = pick(argument == 0.0, f64::NEG_INFINITY, log);
+    // NaN too.
+    pick(argument >= 0.0, log, f64::NAN + x)
+}
+
+/// `log(1 + x)`, carrying what `1 + x` loses.
+#[inline(always)]
+fn log1p_finite<P: Precision>(x: f64) -> f64 {
+    let u = 1.0 + x;
+    let (m, k) = split(u);
+    if P::DOUBLE {
+        let lost = pick(k >= 2.0, 1.0 - (u - x), x - (u - 1.0));
+        let exact = k == 0.0;
+        let (f, c) = (m - 1.0, lost / u);
+        log_of::<P>(k, pick(exact, x, f), pick(exact, 0.0, c))
+    } else {
+        log_of::<P>(k, pick(k == 0.0, x, m - 1.0), 0.0)
+    }
+}
+
+#[inline(always)]
+pub(super) fn log1p<P: Precision>(x: f64) -> f64 {
+    let log = special_log(log1p_finite::<P>(x), 1.0 + x, x);
+    pick(x.abs() < 1e-17, x, log)
+}
+
+/// From here on, `asinh(x)` and `acosh(x)` are `log(2x)`.
+const LARGE: f64 = 268_435_456.0;
+
+/// `log1p(x + x^2 / (1 + sqrt(1 + x^2)))`. In f32 the logarithm of `x + sqrt(1 + x^2)`, but for small `x`.
+#[inline(always)]
+pub(super) fn asinh<P: Precision>(x: f64) -> f64 {
+    let magnitude = x.abs();
+    let square = magnitude * magnitude;
+    let root = (1.0 + square).sqrt();
+    let (log, small) = if P::DOUBLE {
+        (log1p_or_double::<P>(magnitude, magnitude + square / (1.0 + root)), 1e-9)
+    } else {
+        let (m, k) = split(magnitude + root);
+        (log_of::<P>(k, m - 1.0, 0.0), 1e-4)
+    };
+    let log = pick(magnitude == f64::INFINITY, magnitude, log);
+    // The first terms of the series.
+    let series = magnitude - magnitude * square * (1.0 / 6.0);
+    let log = pick(magnitude < small, series, log);
+    let log = pick(x.is_nan(), x, log);
+    flipped(log, sign_of(x))
+}
+
+/// `log1p(t + sqrt(2t + t^2))` for `t = x - 1`. In f32 the logarithm of `x + sqrt(x^2 - 1)`.
+#[inline(always)]
+pub(super) fn acosh<P: Precision>(x: f64) -> f64 {
+    let t = x - 1.0;
+    let root = (2.0 * t + t * t).sqrt();
+    let log = if P::DOUBLE {
+        log1p_or_double::<P>(x, t + root)
+    } else {
+        let (m, k) = split(x + root);
+        log_of::<P>(k, m - 1.0, 0.0)
+    };
+    let log = pick(x == f64::INFINITY, x, log);
+    pick(x >= 1.0, log, f64::NAN + x)
+}
+
+/// `log(1 + y)`, or `log(2x)` where `x` is large.
+#[inline(always)]
+fn log1p_or_double<P: Precision>(x: f64, y: f64) -> f64 {
+    let large = x > LARGE;
+    let u = 1.0 + y;
+    let (m, k) = split(pick(large, x, u));
+    let lost = pick(k >= 2.0, 1.0 - (u - y), y - (u - 1.0));
+    let lost = lost / u;
+    let exact = k == 0.0;
+    let c = pick(exact || large, 0.0, lost);
+    let f = m - 1.0;
+    log_of::<P>(pick(large, k + 1.0, k), pick(exact, y, f), c)
+}
+
+/// `log1p(2x / (1 - x)) / 2`. In f32 half the logarithm of `(1 + x) / (1 - x)`, but for small `x`.
+#[inline(always)]
+pub(super) fn atanh<P: Precision>(x: f64) -> f64 {
+    let magnitude = x.abs();
+    let inside = magnitude < 1.0;
+    let (log, small) = if P::DOUBLE {
+        let ratio = 2.0 * magnitude / (1.0 - magnitude);
+        (log1p_finite::<P>(pick(inside, ratio, 0.0)), 1e-9)
+    } else {
+        let (m, k) = split((1.0 + magnitude) / (1.0 - magnitude));
+        (log_of::<P>(k, m - 1.0, 0.0), 1e-4)
+    };
+    let log = pick(magnitude == 1.0, f64::INFINITY, 0.5 * log);
+    let log = pick(magnitude <= 1.0, log, f64::NAN + x);
+    let series = magnitude + magnitude * magnitude * magnitude * (1.0 / 3.0);
+    let log = pick(magnitude < small, series, log);
+    flipped(log, sign_of(x))
+}

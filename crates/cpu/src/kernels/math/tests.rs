@@ -1,0 +1,239 @@
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
+
+use super::*;
+use crate::kernels::simd::at_every_level;
+
+type Unary<T> = fn(&[T], &mut [MaybeUninit<T>]);
+type Binary<T> = fn(&[T], &[T], &mut [MaybeUninit<T>]);
+
+const INF: f64 = f64::INFINITY;
+const NAN: f64 = f64::NAN;
+
+fn of<T: Float>(f: Unary<T>, x: &[T]) -> Vec<T> {
+    let mut out = vec![MaybeUninit::uninit(); x.len()];
+    f(x, &mut out);
+    // SAFETY: the functions write every element.
+    out.into_iter().map(|x| unsafe { x.assume_init() }).collect()
+}
+
+fn of_two<T: Float>(f: Binary<T>, a: &[T], b: &[T]) -> Vec<T> {
+    let mut out = vec![MaybeUninit::uninit(); a.len()];
+    f(a, b, &mut out);
+    // SAFETY: the functions write every element.
+    out.into_iter().map(|x| unsafe { x.assume_init() }).collect()
+}
+
+/// The same number, the sign of zero included, or NaN both.
+fn same(got: f64, want: f64) -> bool {
+    got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan()
+}
+
+macro_rules! functions {
+    ($($name:ident),*) => {
+        fn singles() -> Vec<(&'static str, Unary<f32>)> {
+            vec![$((stringify!($name), $name::<f32>)),*]
+        }
+        fn doubles() -> Vec<(&'static str, Unary<f64>)> {
+            vec![$((stringify!($name), $name::<f64>)),*]
+        }
+    };
+}
+functions!(
+    exp, expm1, sigmoid, sinh, cosh, tanh, log, log1p, asinh, acosh, atanh, asin, acos, atan, cbrt, erf,
+    erfc, erf_inv, sin, cos, tan
+);
+
+/// Annex F of C99, and what the same reasoning gives for functions that C lacks.
+#[test]
+fn special_values() {
+    let table: &[(&str, &[(f64, f64)])] = &[
+        ("exp", &[(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (NAN, NAN), (1e9, INF), (-1e9, 0.0)]),
+        ("expm1", &[(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -1.0), (NAN, NAN), (-1e9, -1.0)]),
+        ("sigmoid", &[(0.0, 0.5), (INF, 1.0), (-INF, 0.0), (NAN, NAN), (1e9, 1.0), (-1e9, 0.0)]),
+        ("sinh", &[(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN), (-1e9, -INF)]),
+        ("cosh", &[(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, INF), (NAN, NAN), (-1e9, INF)]),
+        ("tanh", &[(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN), (-1e9, -1.0)]),
+        ("log", &[(0.0, -INF), (-0.0, -INF), (1.0, 0.0), (INF, INF), (-1.0, NAN), (-INF, NAN), (NAN, NAN)]),
+        (
+            "log1p",
+            &[(0.0, 0.0), (-0.0, -0.0), (-1.0, -INF), (INF, INF), (-2.0, NAN), (-INF, NAN), (NAN, NAN)],
+        ),
+        ("asinh", &[(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN)]),
+        ("acosh", &[(1.0, 0.0), (INF, INF), (0.5, NAN), (-INF, NAN), (NAN, NAN)]),
+        ("atanh", &[(0.0, 0.0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (2.0, NAN), (INF, NAN), (NAN, NAN)]),
+        ("asin", &[(0.0, 0.0), (-0.0, -0.0), (1.0, FRAC_PI_2), (2.0, NAN), (-INF, NAN), (NAN, NAN)]),
+        ("acos", &[(1.0, 0.0), (-1.0, PI), (2.0, NAN), (-INF, NAN), (NAN, NAN), (0.0, FRAC_PI_2)]),
+        (
+            "atan",
+            &[(0.0, 0.0), (-0.0, -0.0), (INF, FRAC_PI_2), (-INF, -FRAC_PI_2), (NAN, NAN), (1.0, FRAC_PI_4)],
+        ),
+        (
+            "cbrt",
+            &[(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN), (-27.0, -3.0), (8.0, 2.0)],
+        ),
+        ("erf", &[(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN)]),
+        ("erfc", &[(0.0, 1.0), (-0.0, 1.0), (INF, 0.0), (-INF, 2.0), (NAN, NAN), (1e9, 0.0)]),
+        (
+            "erf_inv",
+            &[(0.0, 0.0), (-0.0, -0.0), (1.0, INF), (-1.0, -INF), (1.5, NAN), (INF, NAN), (NAN, NAN)],
+        ),
+        ("sin", &[(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (NAN, NAN)]),
+        ("cos", &[(0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN), (NAN, NAN)]),
+        ("tan", &[(0.0, 0.0), (-0.0, -0.0), (INF, NAN), (-INF, NAN), (NAN, NAN)]),
+    ];
+    let mut seen = 0;
+    for ((name, double), (_, single)) in doubles().into_iter().zip(singles()) {
+        let (_, rows) = table.iter().find(|(of, _)| *of == name).expect("every function has special values");
+        seen += 1;
+        for &(x, want) in *rows {
+            let got = of(double, &[x])[0];
+            assert!(same(got, want), "{name}({x}) in f64 is {got}");
+            let got = of(single, &[x as f32])[0];
+            assert!(same(f64::from(got), f64::from(want as f32)), "{name}({x}) in f32 is {got}");
+        }
+    }
+    assert_eq!(seen, table.len());
+}
+
+#[test]
+fn special_angles() {
+    let rows = [
+        (0.0, 0.0, 0.0),
+        (-0.0, 0.0, -0.0),
+        (0.0, -0.0, PI),
+        (-0.0, -0.0, -PI),
+        (0.0, -1.0, PI),
+        (-0.0, 1.0, -0.0),
+        (-1.0, 0.0, -FRAC_PI_2),
+        (1.0, -0.0, FRAC_PI_2),
+        (1.0, -INF, PI),
+        (-1.0, INF, -0.0),
+        (INF, 1.0, FRAC_PI_2),
+        (INF, INF, FRAC_PI_4),
+        (INF, -INF, 3.0 * FRAC_PI_4),
+        (-INF, -INF, -3.0 * FRAC_PI_4),
+        (NAN, 1.0, NAN),
+        (1.0, NAN, NAN),
+        (1e-300, 1e300, 0.0),
+        (1e300, 1e-300, FRAC_PI_2),
+        (-1.0, -1.0, -3.0 * FRAC_PI_4),
+        (1.7e308, 1.7e308, FRAC_PI_4),
+        (5e-324, 5e-324, FRAC_PI_4),
+    ];
+    for (y, x, want) in rows {
+        let got = of_two(atan2::<f64>, &[y], &[x])[0];
+        assert!(same(got, want), "atan2({y}, {x}) is {got}");
+    }
+}
+
+#[test]
+fn special_powers() {
+    let rows = [
+        (0.0, 3.0, 0.0),
+        (-0.0, 3.0, -0.0),
+        (-0.0, 2.0, 0.0),
+        (-0.0, 0.5, 0.0),
+        (0.0, -3.0, INF),
+        (-0.0, -3.0, -INF),
+        (-0.0, -2.0, INF),
+        (-1.0, INF, 1.0),
+        (-1.0, -INF, 1.0),
+        (1.0, NAN, 1.0),
+        (NAN, 0.0, 1.0),
+        (NAN, -0.0, 1.0),
+        (NAN, 1.0, NAN),
+        (2.0, NAN, NAN),
+        (-8.0, 1.0 / 3.0, NAN),
+        (-2.0, 3.0, -8.0),
+        (-2.0, 4.0, 16.0),
+        (-2.0, 9_007_199_254_740_993.0, INF),
+        (-2.0, 1e300, INF),
+        (0.5, INF, 0.0),
+        (0.5, -INF, INF),
+        (2.0, INF, INF),
+        (2.0, -INF, 0.0),
+        (INF, -1.0, 0.0),
+        (INF, 1.0, INF),
+        (-INF, 3.0, -INF),
+        (-INF, -3.0, -0.0),
+        (-INF, 2.0, INF),
+        (-INF, 0.5, INF),
+        (2.0, -1074.0, 5e-324),
+        (2.0, 1023.0, 8.98846567431158e307),
+        (2.0, 1024.0, INF),
+        (10.0, 2.0, 100.0),
+        (5e-324, 0.5, 2.2227587494850775e-162),
+    ];
+    for (x, y, want) in rows {
+        let got = of_two(pow::<f64>, &[x], &[y])[0];
+        assert!(same(got, want), "{x} to the power of {y} is {got}");
+    }
+}
+
+/// No step depends on what the processor can do.
+#[test]
+fn all_instruction_sets_give_the_same_bits() {
+    let mut state = 0x9E37_79B9_7F4A_7C15u64;
+    let mut random = move || {
+        // Xorshift (Marsaglia, 2003).
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    // Any bits, and numbers of ordinary size.
+    let doubles_in: Vec<f64> = (0..3001)
+        .map(|i| {
+            let bits = random();
+            if i % 2 == 0 { f64::from_bits(bits) } else { (bits >> 40) as f64 / 4096.0 - 2048.0 }
+        })
+        .collect();
+    let singles_in: Vec<f32> = doubles_in.iter().map(|&x| f32::from_bits(x.to_bits() as u32)).collect();
+    let mut seen: Vec<(Vec<Vec<u64>>, Vec<Vec<u32>>)> = Vec::new();
+    at_every_level(|| {
+        let mut double: Vec<Vec<f64>> = doubles().into_iter().map(|(_, f)| of(f, &doubles_in)).collect();
+        double.push(of_two(
+            pow::<f64>,
+            &doubles_in,
+            &doubles_in[1..].iter().chain([&2.0]).copied().collect::<Vec<_>>(),
+        ));
+        let mut single: Vec<Vec<f32>> = singles().into_iter().map(|(_, f)| of(f, &singles_in)).collect();
+        single.push(of_two(
+            atan2::<f32>,
+            &singles_in,
+            &singles_in[1..].iter().chain([&2.0]).copied().collect::<Vec<_>>(),
+        ));
+        // Which NaN it is, is nobody's business.
+        let double =
+            double.into_iter().map(|x| x.iter().map(|x| if x.is_nan() { 0 } else { x.to_bits() }).collect());
+        let single =
+            single.into_iter().map(|x| x.iter().map(|x| if x.is_nan() { 0 } else { x.to_bits() }).collect());
+        seen.push((double.collect(), single.collect()));
+    });
+    for other in &seen[1..] {
+        assert!(*other == seen[0]);
+    }
+}
+
+/// Multiples of pi and numbers close to them, where the reductions change and at the ends of the range.
+#[test]
+fn large_angles() {
+    // Computed with 1,400 bits: 2^1023, 10^22, and the f64 closest to a multiple of pi / 2 (Muller, Elementary
+    // Functions, 1997).
+    let rows = [
+        (8.98846567431158e307, 0.563127779850884, -0.826369834614148),
+        (1e22, -0.8522008497671888, 0.5232147853951389),
+        (5.319372648326541e255, 1.0, -4.687165924254628e-19),
+    ];
+    for (x, sine, cosine) in rows {
+        let (s, c) = scalar::sin_cos(x);
+        assert!((s - sine).abs() <= 2.3e-16 * sine.abs(), "sin({x:e}) is {s:e}");
+        assert!((c - cosine).abs() <= 2.3e-16 * cosine.abs(), "cos({x:e}) is {c:e}");
+    }
+    // Both reductions agree around the limit.
+    for x in [999_999.5, 1e6, 1_000_000.5, 1_048_575.9] {
+        let near = trig::near_sin_cos::<Double>(x);
+        let far = trig::far(x);
+        assert!((near.0 - far.0).abs() <= 2e-16 && (near.1 - far.1).abs() <= 2e-16, "{x}");
+    }
+}

@@ -1,0 +1,139 @@
+//! Loops compiled for several instruction sets, one of which is chosen when the program runs.
+//!
+//! Every step is one of IEEE 754, and none is contracted with another, so that all give the same bits.
+
+use std::mem::MaybeUninit;
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Defines a function whose loop is compiled for AVX-512, for AVX2, and portably. What it calls must be marked
+/// `#[inline(always)]`, or be small, so that it is compiled in the loop. NEON is portable on AArch64.
+macro_rules! vectorized {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident[$($generics:tt)*](
+        $($arg:ident: $ty:ty),* $(,)?
+    ) $(-> $result:ty)? $body:block) => {
+        $(#[$meta])*
+        #[inline(always)]
+        $vis fn $name<$($generics)*>($($arg: $ty),*) $(-> $result)? {
+            #[inline(always)]
+            fn body<$($generics)*>($($arg: $ty),*) $(-> $result)? $body
+
+            fn portable<$($generics)*>($($arg: $ty),*) $(-> $result)? {
+                body($($arg),*)
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi2")]
+            fn avx512<$($generics)*>($($arg: $ty),*) $(-> $result)? {
+                body($($arg),*)
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,bmi2")]
+            fn avx2<$($generics)*>($($arg: $ty),*) $(-> $result)? {
+                body($($arg),*)
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            match $crate::kernels::simd::level() {
+                // SAFETY: the level says that the processor has these instructions.
+                $crate::kernels::simd::Level::Avx512 => return unsafe { avx512($($arg),*) },
+                // SAFETY: as above.
+                $crate::kernels::simd::Level::Avx2 => return unsafe { avx2($($arg),*) },
+                $crate::kernels::simd::Level::Portable => {}
+            }
+            portable($($arg),*)
+        }
+    };
+}
+pub(crate) use vectorized;
+
+/// What the processor can do.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Level {
+    Portable = 1,
+    Avx2 = 2,
+    Avx512 = 3,
+}
+
+/// What the processor can do, or 0 before it was asked.
+#[cfg(target_arch = "x86_64")]
+static LEVEL: AtomicU8 = AtomicU8::new(0);
+
+/// What the processor can do, asked once.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn level() -> Level {
+    match LEVEL.load(Ordering::Relaxed) {
+        1 => Level::Portable,
+        2 => Level::Avx2,
+        3 => Level::Avx512,
+        _ => {
+            let level = detect();
+            LEVEL.store(level as u8, Ordering::Relaxed);
+            level
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[cold]
+fn detect() -> Level {
+    let wide = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("bmi2");
+    let half = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2");
+    match (wide, half) {
+        (true, _) => Level::Avx512,
+        (false, true) => Level::Avx2,
+        (false, false) => Level::Portable,
+    }
+}
+
+vectorized! {
+    /// Writes `f` of every element.
+    pub(crate) fn each[X: Copy, Y, F: Fn(X) -> Y](x: &[X], out: &mut [MaybeUninit<Y>], f: F) {
+        debug_assert_eq!(x.len(), out.len());
+        for (out, &x) in out.iter_mut().zip(x) {
+            out.write(f(x));
+        }
+    }
+}
+
+vectorized! {
+    /// Writes `f` of every pair of elements.
+    pub(crate) fn each_pair[A: Copy, B: Copy, Y, F: Fn(A, B) -> Y](
+        a: &[A],
+        b: &[B],
+        out: &mut [MaybeUninit<Y>],
+        f: F,
+    ) {
+        debug_assert!(a.len() == out.len() && b.len() == out.len());
+        for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+            out.write(f(a, b));
+        }
+    }
+}
+
+/// Runs `f` with each of the instruction sets that the processor has, the best last. Other threads may get
+/// the same ones meanwhile, which compute the same.
+#[cfg(all(test, target_arch = "x86_64"))]
+pub(crate) fn at_every_level(mut f: impl FnMut()) {
+    let best = detect();
+    for level in [Level::Portable, Level::Avx2, Level::Avx512] {
+        if level as u8 <= best as u8 {
+            LEVEL.store(level as u8, Ordering::Relaxed);
+            f();
+        }
+    }
+    LEVEL.store(best as u8, Ordering::Relaxed);
+}
+
+#[cfg(all(test, not(target_arch = "x86_64")))]
+pub(crate) fn at_every_level(mut f: impl FnMut()) {
+    f();
+}
