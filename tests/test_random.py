@@ -410,6 +410,17 @@ ORDERS: list[tuple[str, Any, Any]] = [
         [2, 0, 4, 5, 1, 3],
     ),
     (
+        "choice of columns by chance",
+        lambda: random.choice(key(1), rows(), dn.tensor([0.1, 0.7, 0.2]), samples=3, axis=1),
+        [[1, 0, 1], [4, 3, 4], [7, 6, 7], [10, 9, 10]],
+    ),
+    ("choice by chance", lambda: random.choice(key(2), dn.iota((2, 3)), CHANCES), [3]),
+    (
+        "six choices by chance",
+        lambda: random.choice(key(2), dn.iota((2, 3)), CHANCES, samples=6),
+        [3, 3, 3, 0, 3, 3],
+    ),
+    (
         "choice of columns by chance, each once",
         lambda: random.choice(
             key(1), rows(), dn.tensor([0.1, 0.7, 0.2]), samples=3, axis=1, replace=False
@@ -477,6 +488,25 @@ def test_choice_keeps_names_and_dtypes() -> None:
     value, after = random.choice(key(5), x, samples=9, replace=False)
     same(random.choice_split(key(5), x, samples=9, replace=False), value.to_numpy())
     same(after, following)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 100])
+def test_choice_by_chance(size: int) -> None:
+    """The inverse of the cumulative sum at even places; what has no probability is never chosen."""
+    chances = (np.arange(size) % 3).astype(np.float32)
+    if size == 1:
+        chances[:] = 0.5
+    picked = random.choice_split(key(8), dn.iota(size), dn.tensor(chances), samples=4000)
+    sums = np.cumsum(chances)
+    shares = random.uniform_split(key(8), shape=4000).to_numpy()
+    want = np.searchsorted(sums, sums[-1] * (1 - shares))
+    same(picked, want)
+    assert (chances[picked.to_numpy()] > 0).all()
+    some = int((chances > 0).sum())
+    once = random.choice_split(
+        key(8), dn.iota(size), dn.tensor(chances), samples=some, replace=False
+    )
+    assert sorted(once.to_list()) == np.flatnonzero(chances).tolist()
 
 
 def test_no_gradient_flows_through_a_choice() -> None:

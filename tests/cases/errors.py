@@ -102,6 +102,8 @@ ROWS: list[tuple[str, str]] = [
     ("the covariance of a vector", "dn.covariance(v)"),
     ("differences of a scalar", "dn.diff(1.0)"),
     ("more differences than there are", "dn.diff(v, order=4)"),
+    ("the median of nothing", "dn.median(dn.broadcast(0.0, (2, 0)), axis=1)"),
+    ("the mode of complex numbers", "dn.mode(c)"),
     ("a logarithm to the base 1", "dn.log(v, 1)"),
     # Random numbers and constants.
     ("a key of floats", "dn.random.uniform(v)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from cases import Case, apart, between, float_ulps, small, ties, values
+from cases import Case, apart, between, digits, float_ulps, small, ties, values
 from cases.dtypes import REAL
 
 DROPPED = ((("x", "y"),), ("x",))
@@ -13,21 +13,15 @@ KEPT = ((("x", "y"),), ("x", "y"))
 EXACTLY = {"f8_e5m2": 4, "f8_e4m3fn": 4, "f16": 4, "bf16": 4, "other": 4}
 
 
-def axis1(f, x):
-    return f(x, axes=[1])
-
-
-def by_name(f, x):
-    return f(x, axes=1, keep_axes=True)
-
-
 def rows(name, oracle, *, axis_argument="axes", **options):
     """Over all axes, over one, and over one that is kept."""
     out = []
+    one = {axis_argument: 1}
+    kept = {axis_argument: 1, f"keep_{axis_argument}": True}
     for label, call, axis, names in (
         ("", None, None, ((("x", "y"),), ())),
-        ("axis", axis1, 1, DROPPED),
-        ("keep", by_name, 1, KEPT),
+        ("axis", lambda f, x: f(x, **one), 1, DROPPED),
+        ("keep", lambda f, x: f(x, **kept), 1, KEPT),
     ):
 
         def reference(x, axis=axis, keep=label == "keep"):
@@ -35,6 +29,19 @@ def rows(name, oracle, *, axis_argument="axes", **options):
 
         out.append(Case(name, reference, call=call, label=label, names=names, **options))
     return out
+
+
+def mode(x, axis=None, keepdims=False):
+    """The first of the most frequent in ascending order, counted one by one."""
+
+    def most(line):
+        values, counts = np.unique(line, return_counts=True)
+        return values[np.argmax(counts)]
+
+    if axis is None:
+        return np.asarray(most(x.reshape(-1)))
+    out = np.apply_along_axis(most, axis, x)
+    return np.expand_dims(out, axis) if keepdims else out
 
 
 def floats(oracle):
@@ -197,6 +204,46 @@ CASES = [
         scale=4.0,
         refusal=None,
         names=((("x", "y"), ("x", "y")), ()),
+    ),
+    Case(
+        "median",
+        lambda x: np.median(x),
+        dtypes=REAL,
+        draw=small,
+        out="float",
+        shapes=((2, 3),),
+        grad_draw=apart,
+        names=((("x", "y"),), ()),
+    ),
+    Case(
+        "median",
+        lambda x: np.sort(x, axis=1)[:, 1],
+        call=lambda f, x: f(x, axis=1),
+        label="odd",
+        dtypes=REAL,
+        shapes=((2, 3),),
+        grad_draw=apart,
+        names=DROPPED,
+    ),
+    Case(
+        "median",
+        lambda x: np.median(x, axis=0, keepdims=True),
+        call=lambda f, x: f(x, axis=0, keep_axis=True),
+        label="keep",
+        dtypes=REAL,
+        draw=small,
+        out="float",
+        grad_draw=apart,
+        names=KEPT,
+    ),
+    *rows(
+        "mode",
+        mode,
+        axis_argument="axis",
+        dtypes=REAL,
+        shapes=((3, 5),),
+        draw=digits,
+        grad_draw=apart,
     ),
     Case("diff", np.diff, shapes=((2, 4),), names=KEPT),
     Case(

@@ -260,6 +260,10 @@ methods! {
     /// The square root of the variance.
     fn standard_deviation(axes: impl Into<Axes>, keep_axes: bool, ddof: i64)
         |ops, x| ops.standard_deviation(x, axes, keep_axes, ddof);
+    /// The element in the middle, or the mean of the two there, along an axis or of all.
+    fn median(axis: Option<AxisRef>, keep_axis: bool) |ops, x| ops.median(x, axis, keep_axis);
+    /// The element that is there most often, the least of several, along an axis or of all.
+    fn mode(axis: Option<AxisRef>, keep_axis: bool) |ops, x| ops.mode(x, axis, keep_axis);
     /// The differences of neighbours along an axis, `order` times over.
     fn diff(order: i64, axis: impl Into<AxisRef>) |ops, x| ops.diff(x, order, axis);
     /// `log(sum(exp(x)))` over axes, without overflow.

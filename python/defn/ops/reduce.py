@@ -22,6 +22,8 @@ __all__ = [
     "diff",
     "logsumexp",
     "mean",
+    "median",
+    "mode",
     "product",
     "reduce_max",
     "reduce_min",
@@ -366,3 +368,48 @@ def diff(tensor: TensorLike, *, order: int = 1, axis: Axis = -1, **unknown: Neve
     if unknown:
         refuse_options("diff", unknown)
     return _core.diff(tensor, order, axis)
+
+
+def median(
+    tensor: TensorLike, *, axis: Axis | None = None, keep_axis: bool = False, **unknown: Never
+) -> Tensor:
+    """The element in the middle along an axis; without one, of all elements.
+
+    Of an even number of elements it is the mean of the two in the middle. NaN is above every
+    number.
+
+    Shapes: the axis goes, or stays with size 1; without an axis the result is a scalar, or has all
+        axes with size 1. Other axes keep their names.
+    Dtypes: real; kept for an odd number of elements, integers give f32 for an even one.
+    Grad: to the elements in the middle.
+    Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,
+        ``DTypeError`` for complex elements.
+
+    >>> dn.median(dn.tensor([[1, 5, 3], [9, 7, 8]]), axis=1).to_list()
+    [3, 8]
+    """
+    if unknown:
+        refuse_options("median", unknown)
+    return _core.median(tensor, axis, keep_axis)
+
+
+def mode(
+    tensor: TensorLike, *, axis: Axis | None = None, keep_axis: bool = False, **unknown: Never
+) -> Tensor:
+    """The element that is there most often along an axis; without one, of all elements.
+
+    Of several it is the least. NaN equals nothing, so that each NaN is there once.
+
+    Shapes: the axis goes, or stays with size 1; without an axis the result is a scalar, or has all
+        axes with size 1. Other axes keep their names.
+    Dtypes: real; kept.
+    Grad: to one of the elements that are the result.
+    Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,
+        ``DTypeError`` for complex elements.
+
+    >>> dn.mode(dn.tensor([[1, 5, 5], [9, 7, 8]]), axis=1).to_list()
+    [5, 7]
+    """
+    if unknown:
+        refuse_options("mode", unknown)
+    return _core.mode(tensor, axis, keep_axis)

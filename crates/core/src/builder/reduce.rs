@@ -243,6 +243,35 @@ pub trait BuildReduce: Builder + Sized {
         compose::statistics::diff(self, &x, order, &axis.into())
     }
 
+    /// The element in the middle along an axis, or of all where there is none; of an even number of elements the
+    /// mean of the two in the middle, a float. NaN is above every number.
+    ///
+    /// # Errors
+    /// Complex elements, an axis that `x` does not have, and no elements.
+    fn median(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axis: Option<AxisRef>,
+        keep_axis: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::statistics::median(self, &x, axis.as_ref(), keep_axis)
+    }
+
+    /// The element that is there most often along an axis, or of all where there is none; the least of several.
+    ///
+    /// # Errors
+    /// Complex elements, an axis that `x` does not have, and no elements.
+    fn mode(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axis: Option<AxisRef>,
+        keep_axis: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::statistics::mode(self, &x, axis.as_ref(), keep_axis)
+    }
+
     /// `log(sum(factor * exp(x)))` without overflow; the factor is 1 where none is given, and broadcasts to `x`.
     /// Only -inf gives -inf. No gradient flows through the maximum that is taken out.
     ///

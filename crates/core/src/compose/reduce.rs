@@ -301,8 +301,7 @@ pub fn cumulative<B: Builder>(
     while distance < size {
         let rest = (size - distance) as i64;
         let far = distance as i64;
-        let part =
-            |b: &mut B, start: i64, length: i64| b.slice_along_axis(&scanned, start, length, axis, 1);
+        let part = |b: &mut B, start: i64, length: i64| b.slice_along_axis(&scanned, start, length, axis, 1);
         // Those that have the elements `distance` before them, and the others, which are whole.
         let (earlier, later) = (part(b, 0, rest)?, part(b, far, rest)?);
         let whole = part(b, if reverse { rest } else { 0 }, far)?;

@@ -1,8 +1,15 @@
-//! Differences of neighbours.
+//! Differences of neighbours, and what elements in order tell.
 
-use crate::builder::{BuildElementwise, BuildShape, Builder};
+use crate::builder::{
+    Arg, BuildCreate, BuildElementwise, BuildIndex, BuildOrder, BuildReduce, BuildShape, Builder,
+};
+use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::shape::AxisRef;
+use crate::op::{Block, CumulativeOp, Direction, Domain, Op, TieBreak};
+use crate::scalar::Number;
+use crate::shape::{Axes, Axis, AxisRef, Shape, TensorType};
+
+use super::working_dtype;
 
 /// See [`BuildReduce::diff`](crate::builder::BuildReduce::diff).
 ///
@@ -28,4 +35,100 @@ pub fn diff<B: Builder>(b: &mut B, x: &B::V, order: i64, axis: &AxisRef) -> Resu
         x = b.subtract(later, earlier)?;
     }
     Ok(x)
+}
+
+/// Elements in order along the axis over which a statistic is taken, all of them where there is none.
+struct Ordered<V> {
+    values: V,
+    axis: Axis,
+    size: usize,
+    /// The shape of the result.
+    shape: Shape,
+}
+
+impl<V: Clone + Into<Arg<V>>> Ordered<V> {
+    fn new<B: Builder<V = V>>(
+        b: &mut B,
+        op: &'static str,
+        x: &V,
+        axis: Option<&AxisRef>,
+        keep_axis: bool,
+    ) -> Result<Ordered<V>> {
+        let got = b.ty(x);
+        if got.dtype.is_complex() {
+            let (required, hint) = (Domain::Real.text(), "");
+            return Err(ErrorKind::OperandDType { op, got, required, hint }.into());
+        }
+        let (flat, axes): (V, Vec<Axis>) = match axis {
+            Some(axis) => (x.clone(), vec![got.shape.resolve(op, axis)?]),
+            None => (b.flatten(x, Axes::All)?, got.shape.axes().collect()),
+        };
+        let axis = if axis.is_some() { axes[0] } else { Axis(0) };
+        let shape = got.shape.reduced(&axes, keep_axis);
+        let size = b.ty(&flat).shape[axis];
+        if size == 0 && shape.size() > 0 {
+            let axis = axes.iter().find(|&&axis| got.shape[axis] == 0).map_or(0, |axis| axis.index());
+            return Err(ErrorKind::EmptyReduction { op, got, axis }.into());
+        }
+        let values = b.sort(flat, axis, Direction::Asc)?;
+        Ok(Ordered { values, axis, size, shape })
+    }
+
+    fn at<B: Builder<V = V>>(&self, b: &mut B, position: usize) -> Result<V> {
+        let value = b.slice_along_axis(&self.values, position as i64, 1, self.axis, 1)?;
+        b.reshape_to(value, self.shape.clone())
+    }
+}
+
+/// See [`BuildReduce::median`](crate::builder::BuildReduce::median).
+///
+/// # Errors
+/// As the method's.
+pub fn median<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis: bool) -> Result<B::V> {
+    let dtype = b.ty(x).dtype;
+    let ordered = Ordered::new(b, "median", x, axis, keep_axis)?;
+    if ordered.size == 0 {
+        return b.full(ordered.shape, dtype.to_float(), 0);
+    }
+    let middle = ordered.size / 2;
+    if ordered.size % 2 == 1 {
+        return ordered.at(b, middle);
+    }
+    let working = working_dtype(dtype);
+    let (low, high) = (ordered.at(b, middle - 1)?, ordered.at(b, middle)?);
+    let (low, high) = (b.as_type(low, working)?, b.as_type(high, working)?);
+    let sum = b.add(low, high)?;
+    let mean = b.divide(sum, 2)?;
+    b.as_type(mean, dtype.to_float())
+}
+
+/// See [`BuildReduce::mode`](crate::builder::BuildReduce::mode).
+///
+/// # Errors
+/// As the method's.
+pub fn mode<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis: bool) -> Result<B::V> {
+    let Ordered { values, axis, size, shape } = Ordered::new(b, "mode", x, axis, keep_axis)?;
+    if size <= 1 {
+        return b.reshape_to(values, shape);
+    }
+    let sorted = TensorType { shape: b.ty(&values).shape.without_names(), ..b.ty(&values) };
+    let values = b.reshape_to(values, sorted.shape.clone())?;
+    // Equal elements are a run; at its end its length shows, and the first of the longest is the least.
+    let later = b.slice_along_axis(&values, 1, size as i64 - 1, axis, 1)?;
+    let earlier = b.slice_along_axis(&values, 0, size as i64 - 1, axis, 1)?;
+    let begins = b.not_equal(later, earlier)?;
+    let mut config = vec![(0, 0, 0); sorted.shape.rank()];
+    config[axis.index()] = (1, 0, 0);
+    let begins = b.pad(begins, Number::Int(1), &config)?;
+    let dtype = if i32::try_from(size).is_ok() { DType::S32 } else { DType::S64 };
+    let position = b.iota(sorted.shape, dtype, Some(AxisRef::from(axis)))?;
+    let zero = b.constant(dtype, 0)?;
+    let starts = b.select(begins, &position, zero)?;
+    let op = CumulativeOp::CumulativeMax;
+    let runs = Op::Block(Block::Cumulative { op, axis, reverse: false });
+    let starts = b.emit_one(runs, &[starts])?;
+    let length = b.subtract(position, starts)?;
+    let longest = b.argmax(length, Some(AxisRef::from(axis)), true, TieBreak::Low, dtype)?;
+    let value = b.take_along_axis(values, longest, axis)?;
+    b.reshape_to(value, shape)
 }

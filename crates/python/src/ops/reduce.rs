@@ -35,6 +35,10 @@ functions! {
     logsumexp(tensor: Arg<Tensor>, axes: Axes = None, keep_axes: bool = None,
               exp_scaling_factor: Option<Arg<Tensor>> = None)
         => |ops| ops.logsumexp(tensor, axes, keep_axes, exp_scaling_factor);
+    median(tensor: Arg<Tensor>, axis: Option<AxisRef> = None, keep_axis: bool = None)
+        => |ops| ops.median(tensor, axis, keep_axis);
+    mode(tensor: Arg<Tensor>, axis: Option<AxisRef> = None, keep_axis: bool = None)
+        => |ops| ops.mode(tensor, axis, keep_axis);
     diff(tensor: Arg<Tensor>, order: i64, axis: AxisRef) => |ops| ops.diff(tensor, order, axis);
     argmax(tensor: Arg<Tensor>, axis: Option<AxisRef> = None, keep_axis: bool = None,
            tie_break: TieBreak = None, dtype: Option<DType> = None)
