@@ -14,6 +14,7 @@ __all__ = [
     "ContainerError",
     "DTypeError",
     "Error",
+    "FormatError",
     "OptionError",
     "OutOfMemoryError",
     "ShapeError",
@@ -138,6 +139,19 @@ class BackendError(Error, RuntimeError):
 
     Typical causes: using a tensor after ``backend_deallocate`` or after it was donated, operands on
     two backends neither of which is the default.
+    """
+
+    __module__ = "defn"
+
+
+class FormatError(Error, ValueError):
+    """A file or bytes that are not what they should be.
+
+    Typical causes: a file that was cut short or changed on the way, a file of another format, data
+    that a newer version has written.
+
+    What helps: write the file again. Nothing that a file says is believed before it is checked, so
+    that a damaged one costs neither memory nor time.
     """
 
     __module__ = "defn"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Never
 
-from defn import _core
+from defn import _core, reading
 from defn._names import FOREIGN_NAMES, refuse_options, unknown_name
 from defn.ops import (
     create,
@@ -56,9 +56,14 @@ NOT_METHODS = frozenset(
 """Functions whose first parameter is not one tensor."""
 
 
+READING = ("inspect", "to_batched", "to_binary", "to_heatmap")
+"""Methods that read a tensor; the extension has the others."""
+
+
 def method_names() -> list[str]:
     """The public functions that are methods too, in the order of the modules."""
-    return [name for module in METHOD_MODULES for name in module.__all__ if name not in NOT_METHODS]
+    names = [name for module in METHOD_MODULES for name in module.__all__]
+    return [name for name in names if name not in NOT_METHODS] + list(READING)
 
 
 def _reshape(tensor: Tensor, *sizes: Any, names: Names | None = None, **unknown: Never) -> Tensor:
@@ -94,6 +99,7 @@ def attach() -> None:
     functions: dict[str, FunctionType] = {
         name: getattr(module, name) for module in METHOD_MODULES for name in module.__all__
     }
+    functions |= {name: getattr(reading, name) for name in READING}
     for name in method_names():
         setattr(tensor, name, functions[name])
     _reshape.__name__ = "reshape"

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -73,6 +74,33 @@ impl HostMemory {
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         (*self.owner).as_ref()
+    }
+
+    /// A part of the memory, which keeps all of it alive.
+    ///
+    /// # Panics
+    /// When the memory is shorter.
+    pub fn part(&self, range: Range<usize>) -> HostMemory {
+        assert!(range.start <= range.end && range.end <= self.bytes().len(), "{range:?} of {self:?}");
+        HostMemory::new(Arc::new(Part { memory: self.clone(), range }))
+    }
+}
+
+/// A part of some memory.
+struct Part {
+    memory: HostMemory,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.memory.bytes()[self.range.clone()]
+    }
+}
+
+impl From<Vec<u8>> for HostMemory {
+    fn from(bytes: Vec<u8>) -> HostMemory {
+        HostMemory::new(Arc::new(bytes))
     }
 }
 

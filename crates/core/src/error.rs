@@ -49,6 +49,8 @@ pub enum ErrorClass {
     Compile,
     /// A backend refused, or data is gone.
     Backend,
+    /// A file or bytes that are not what they should be.
+    Format,
     /// Memory.
     OutOfMemory,
 }
@@ -389,6 +391,16 @@ pub enum ErrorKind {
     #[error("{error}")]
     Host { error: Arc<dyn std::error::Error + Send + Sync> },
 
+    // files
+    #[error("{op}: {problem}, {required}")]
+    Malformed { op: &'static str, problem: String, required: String },
+    #[error("{op}: the elements {got} have no counterpart here, {required}")]
+    ForeignElements { op: &'static str, got: String, required: &'static str },
+    #[error(
+        "{op}: elements of {dtype} cannot be stored in {format}; convert them with as_type, or use serialize"
+    )]
+    StoredDType { op: &'static str, dtype: DType, format: &'static str },
+
     // text
     #[error("from_text: line {line}: {problem}")]
     IrText { line: usize, problem: String },
@@ -409,7 +421,10 @@ impl ErrorKind {
             | RandomKey { .. }
             | RandomSeed { .. }
             | ParameterDType { .. }
-            | IndicesDType { .. } => ErrorClass::DType,
+            | IndicesDType { .. }
+            | ForeignElements { .. }
+            | StoredDType { .. } => ErrorClass::DType,
+            Malformed { .. } => ErrorClass::Format,
             NegativeExponent { .. }
             | DivisionByZero { .. }
             | NegativeShift { .. }

@@ -10,6 +10,7 @@ pub mod dtype;
 pub mod error;
 pub mod evaluator;
 pub mod form;
+pub mod format;
 pub mod grad;
 pub mod graph;
 pub mod infer;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::backend::{Backend, Buffer, HostMemory};
+use crate::backend::{Backend, Buffer, BufferState, HostMemory};
 use crate::error::{ErrorKind, Result};
 use crate::graph::Value;
 use crate::shape::{Name, Shape, TensorType};
@@ -155,17 +155,80 @@ impl Tensor {
     }
 
     /// The elements in row-major order, native byte order, a byte for each 2- or 4-bit element; without a
-    /// copy where they are on the host.
+    /// copy where they are on the host. Those of vectorized axes are included.
     ///
     /// # Errors
     /// A traced tensor, a template, or elements that were freed.
     pub fn host_bytes(&self, op: &'static str) -> Result<HostMemory> {
-        let buffer = self.require_buffer(op, "return it from the definition, and read it there")?;
+        self.host_prefix(op, usize::MAX)
+    }
+
+    /// As [`Tensor::host_bytes`], of the first elements only, so that a device sends no more than that; memory
+    /// on the host may hold more.
+    ///
+    /// # Errors
+    /// As [`Tensor::host_bytes`].
+    pub fn host_prefix(&self, op: &'static str, elements: usize) -> Result<HostMemory> {
+        let buffer = self.live_buffer(op)?;
         if let Some(memory) = buffer.host()? {
             return Ok(memory);
         }
-        let mut bytes = vec![0; self.whole().byte_size()];
+        let stored = self.whole();
+        let len = elements.min(stored.size()) * stored.dtype.storage_bytes();
+        let mut bytes = host_memory(op, len)?;
+        bytes.resize(len, 0);
         buffer.read(&mut bytes)?;
         Ok(HostMemory::new(Arc::new(bytes)))
+    }
+
+    /// A tensor of the same elements, types, names and vectorized axes on a backend; this one stays as it is.
+    ///
+    /// # Errors
+    /// As [`Tensor::host_bytes`], and what the backend cannot place.
+    pub fn copy_to(&self, op: &'static str, backend: &Arc<dyn Backend>) -> Result<Tensor> {
+        let memory = self.host_bytes(op)?;
+        let stored = self.whole();
+        let mut bytes = host_memory(op, stored.byte_size())?;
+        bytes.extend_from_slice(&memory.bytes()[..stored.byte_size()]);
+        let buffer = backend.from_host(stored, HostMemory::new(Arc::new(bytes)))?;
+        Ok(Tensor { data: Data::Buffer(buffer), ..self.clone() })
+    }
+
+    /// The same elements on a backend. Where they are there already nothing happens; else this tensor's are
+    /// freed, also when the copy fails.
+    ///
+    /// # Errors
+    /// As [`Tensor::copy_to`].
+    pub fn transfer_to(&self, op: &'static str, backend: &Arc<dyn Backend>) -> Result<Tensor> {
+        let buffer = self.live_buffer(op)?;
+        if buffer.backend().is_same_place(&**backend) {
+            return Ok(self.clone());
+        }
+        let moved = self.copy_to(op, backend);
+        let freed = buffer.deallocate();
+        // The copy's failure says more than that of freeing what was to be copied.
+        let moved = moved?;
+        freed?;
+        Ok(moved)
+    }
+
+    /// The buffer, whose elements are there.
+    fn live_buffer(&self, op: &'static str) -> Result<&Arc<dyn Buffer>> {
+        let buffer = self.require_buffer(op, "return it from the definition, and read it there")?;
+        let state = match buffer.state() {
+            BufferState::Live => return Ok(buffer),
+            BufferState::Freed => "freed",
+            BufferState::Donated => "donated",
+        };
+        Err(ErrorKind::BufferGone { op, state }.into())
+    }
+}
+
+/// Room for bytes of the host.
+pub(crate) fn host_memory(op: &'static str, len: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match bytes.try_reserve_exact(len) {
+        Ok(()) => Ok(bytes),
+        Err(_) => Err(ErrorKind::OutOfMemory { op, requested: len, available: 0 }.into()),
     }
 }

@@ -11,3 +11,4 @@ mod view;
 
 pub use backend::{CpuBackend, cpu_backend};
 pub use buffer::CpuBuffer;
+pub use memory::available as available_memory;

@@ -31,7 +31,7 @@ pub(crate) fn reserve(bytes: usize) -> Result<(), usize> {
 }
 
 /// Bytes that can be had: the least of what the system and each enclosing control group leave.
-fn available() -> usize {
+pub fn available() -> usize {
     let system = meminfo().unwrap_or(usize::MAX);
     groups().iter().filter_map(Group::left).fold(system, usize::min)
 }

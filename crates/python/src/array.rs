@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use defn_core::backend::HostMemory;
-use defn_core::{DType, Kind, Shape, TensorType};
+use defn_core::{DType, Kind, Shape, Tensor, TensorType};
 use numpy::npyffi::{self, PY_ARRAY_API};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
@@ -239,8 +239,10 @@ pub(crate) struct Memory {
     memory: HostMemory,
 }
 
-/// A read-only array over a tensor's memory, without a copy.
-pub(crate) fn view<'py>(py: Python<'py>, ty: &TensorType, memory: HostMemory) -> PyResult<Bound<'py, PyAny>> {
+/// A read-only array over a tensor's memory, without a copy; vectorized axes come first.
+pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor, op: &'static str) -> Fallible<Bound<'py, PyAny>> {
+    let memory = tensor.host_bytes(op)?;
+    let ty = tensor.whole();
     let owner = Bound::new(py, Memory { memory })?;
     let start = owner.get().memory.bytes().as_ptr();
     let mut sizes: Vec<npyffi::npy_intp> =
@@ -263,9 +265,8 @@ pub(crate) fn view<'py>(py: Python<'py>, ty: &TensorType, memory: HostMemory) ->
         );
         let array = Bound::from_owned_ptr_or_err(py, array)?;
         if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), owner.into_ptr()) < 0 {
-            return Err(
-                PyErr::take(py).unwrap_or_else(|| PyRuntimeError::new_err("NumPy refused an array's owner"))
-            );
+            let refused = || PyRuntimeError::new_err("NumPy refused an array's owner");
+            return Err(PyErr::take(py).unwrap_or_else(refused).into());
         }
         Ok(array)
     }

@@ -29,9 +29,17 @@ pub(crate) fn tensor(
     backend: Option<&Bound<'_, PyAny>>,
     copy: Option<bool>,
 ) -> Fallible<PyTensor> {
-    let backend = place::parse(backend)?;
+    let asked = backend.filter(|backend| !backend.is_none());
+    let backend = place::parse(asked)?;
     if let Ok(tensor) = value.cast::<PyTensor>() {
-        return from_tensor(&tensor.get().tensor, dtype, names);
+        let tensor = &tensor.get().tensor;
+        if let Some(there) =
+            tensor.backend().filter(|there| asked.is_some() && !there.is_same_place(&*backend))
+        {
+            let (got, place, asked) = (tensor.ty().clone(), there.place(), backend.place());
+            return Err(Misuse::TensorBackend { got, place, asked }.into());
+        }
+        return from_tensor(tensor, dtype, names);
     }
     let number = convert::number(value)?;
     let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
@@ -117,7 +125,7 @@ pub(crate) fn check_range(number: Number, dtype: DType) -> Fallible<()> {
 
 /// A scalar on the default backend.
 pub(crate) fn scalar(scalar: Scalar) -> Fallible<Tensor> {
-    place(&place::default(), TensorType::scalar(scalar.dtype()), scalar.to_bytes())
+    place(&place::default()?, TensorType::scalar(scalar.dtype()), scalar.to_bytes())
 }
 
 /// A tensor of these bytes.

@@ -128,7 +128,7 @@ fn while_<'py>(
         let (state, tree) = tensors("while_", init)?;
         let bridge = Bridge::default();
         let result = builder::while_(
-            &mut ops::builder(),
+            &mut ops::builder()?,
             state,
             None,
             |_, state| {
@@ -234,7 +234,7 @@ fn choose<'py>(
     }
     let last = &last;
     let otherwise: Thunk<'_> = Box::new(move |_: &mut Ops| trace_branch(count, last));
-    let result = builder::cond(&mut ops::builder(), thunks, otherwise);
+    let result = builder::cond(&mut ops::builder()?, thunks, otherwise);
     let tree = first.take();
     let results = bridge.land(result)?;
     match tree {
@@ -334,7 +334,7 @@ fn custom_grad<'py>(
                 operands("custom_grad", &given).map(|found| found.args)
             })
         };
-        let result = builder::custom_grad(&mut ops::builder(), values, inputs, rule);
+        let result = builder::custom_grad(&mut ops::builder()?, values, inputs, rule);
         let results = bridge.land(result)?;
         container(py, &tree, &results)
     })

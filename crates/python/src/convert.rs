@@ -71,7 +71,7 @@ pub(crate) fn try_arg(value: &Bound<'_, PyAny>) -> Fallible<Option<Arg<Tensor>>>
         return Ok(None);
     }
     match array::find(value)? {
-        Some(array) => Ok(Some(Arg::Value(build::from_view(&View::new(array)?, None, &place::default())?))),
+        Some(array) => Ok(Some(Arg::Value(build::from_view(&View::new(array)?, None, &place::default()?)?))),
         None => Ok(None),
     }
 }

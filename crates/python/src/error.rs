@@ -94,6 +94,7 @@ fn class_name(class: ErrorClass) -> &'static str {
         ErrorClass::Trace => "TraceError",
         ErrorClass::Compile => "CompileError",
         ErrorClass::Backend => "BackendError",
+        ErrorClass::Format => "FormatError",
         ErrorClass::OutOfMemory => "OutOfMemoryError",
         _ => "Error",
     }

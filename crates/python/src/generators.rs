@@ -130,7 +130,7 @@ fn for_<'py>(
             let bridge = Bridge::default();
             let last = ops::with(|ops| counter(ops, dtype, 0))?;
             let result = builder::while_(
-                &mut ops::builder(),
+                &mut ops::builder()?,
                 [vec![last], state].concat(),
                 Some(looped as u64),
                 |ops, state| Ok(Arg::Value(ops.less(&state[0], looped * unroll)?)),
@@ -246,7 +246,7 @@ fn scan<'py>(
         }
         let bridge = Bridge::default();
         let result = builder::while_(
-            &mut ops::builder(),
+            &mut ops::builder()?,
             start,
             Some(trips as u64),
             |ops, state| Ok(Arg::Value(ops.less(&state[0], trips)?)),

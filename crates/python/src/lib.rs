@@ -1,6 +1,7 @@
 //! `defn._core`: what Python sees of the core. Conversions and handles; no numerical logic.
 
 mod array;
+mod batches;
 mod born;
 mod build;
 mod catalogue;
@@ -10,11 +11,13 @@ mod control;
 mod convert;
 mod dtype;
 mod error;
+mod formats;
 mod generators;
 mod grad;
 mod index;
 mod jit;
 mod location;
+mod memory;
 mod misuse;
 mod ops;
 mod options;
@@ -41,6 +44,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     containers::add(module)?;
     options::add(module)?;
     checks::add(module)?;
+    place::add(module)?;
+    formats::add(module)?;
+    batches::add(module)?;
+    show::add(module)?;
     jit::add(module)?;
     grad::add(module)?;
     control::add(module)?;

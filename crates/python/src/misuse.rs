@@ -35,6 +35,10 @@ pub(crate) enum Misuse {
     #[error("tensor: the tensor is {got}, dtype={dtype} was given; convert it with as_type")]
     TensorDType { got: TensorType, dtype: DType },
     #[error(
+        "tensor: the tensor {got} is on {place}, backend={asked} was given; move it with backend_copy or backend_transfer"
+    )]
+    TensorBackend { got: TensorType, place: String, asked: String },
+    #[error(
         "dtype: {got} is no dtype, it must be a dtype, its name, a NumPy dtype, or bool, int, float or complex"
     )]
     NotADType { got: String },
@@ -122,6 +126,26 @@ pub(crate) enum Misuse {
     #[error("{callback}: the backend {backend} has no such callback, and there is no default; define it")]
     CallbackMissing { callback: String, backend: String },
 
+    // files
+    #[error(
+        "serialize: {class} is not found by its name, a class in a container must stand in an imported module; define it at the top of one"
+    )]
+    ClassPlace { class: String },
+    #[error(
+        "serialize: a value is of type {got}, it must be a tensor, a number, a container, or a plain value of Python's"
+    )]
+    NotStored { got: String },
+    #[error("deserialize: the data holds a {class}, which is not defined; import its module first")]
+    ClassMissing { class: String },
+    #[error(
+        "deserialize: the data holds a {class} of another form, its fields must be as they were when it was stored"
+    )]
+    ClassChanged { class: String },
+    #[error("inspect: {given} elements for {got}, the first {needed} are required")]
+    FewBytes { got: TensorType, given: usize, needed: usize },
+    #[error("save: {what}, {required}")]
+    NotSaved { what: String, required: &'static str },
+
     // definitions
     #[error(
         "{op}: the static value {value} of {place} cannot be hashed, and so cannot tell one compiled version from another; pass a tuple, a frozenset or a frozen dataclass, or pass arrays as inputs"
@@ -197,7 +221,8 @@ impl Misuse {
             | TwoEllipses { .. }
             | ScalarLength { .. }
             | ScalarIteration { .. }
-            | NotOneElement { .. } => "ShapeError",
+            | NotOneElement { .. }
+            | FewBytes { .. } => "ShapeError",
             NotATensor { .. }
             | TensorInside { .. }
             | NotANumber { .. }
@@ -208,6 +233,11 @@ impl Misuse {
             | KnownContainer { .. }
             | LeafCount { .. }
             | TooDeep { .. }
+            | ClassPlace { .. }
+            | NotStored { .. }
+            | ClassMissing { .. }
+            | ClassChanged { .. }
+            | NotSaved { .. }
             | GradValue { .. } => "ContainerError",
             IndexRange { .. } | ZeroStep { .. } | MaskIndex { .. } | ArrayIndex { .. } | BadIndex { .. } => {
                 "BoundsError"
@@ -223,7 +253,7 @@ impl Misuse {
             | CompilerOption { .. }
             | ArgNums { .. }
             | StaticGrad { .. } => "OptionError",
-            CallbackResult { .. } | CallbackMissing { .. } => "BackendError",
+            CallbackResult { .. } | CallbackMissing { .. } | TensorBackend { .. } => "BackendError",
             CompilerMissing { .. } | TooManyCompiles { .. } => "CompileError",
             TracedBool { .. }
             | Conflict { .. }

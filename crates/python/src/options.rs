@@ -21,7 +21,7 @@ const COMPILERS: &[&str] = &["evaluator"];
 const PLANNED: &[&str] = &["cpu", "pjrt"];
 const DEFAULT: &str = "evaluator";
 /// The options that have defaults.
-const KNOWN: &[&str] = &["compiler", "backend", "max_compiles", "on_conflict"];
+const KNOWN: &[&str] = &["compiler", "backend", "max_compiles", "on_conflict", "print_limit"];
 
 /// Whether any default was ever set, so that calls need not look before.
 static ANY_SET: AtomicBool = AtomicBool::new(false);
@@ -38,9 +38,7 @@ pub(crate) fn compiler(name: &str) -> Fallible<Arc<dyn Compiler>> {
     static EVALUATOR: OnceLock<Arc<dyn Compiler>> = OnceLock::new();
     let known = quoted(COMPILERS);
     match name {
-        "evaluator" => {
-            Ok(EVALUATOR.get_or_init(|| Arc::new(Evaluator::new(defn_cpu::cpu_backend()))).clone())
-        }
+        "evaluator" => Ok(EVALUATOR.get_or_init(|| Arc::new(Evaluator::new(place::host()))).clone()),
         name if PLANNED.contains(&name) => {
             Err(Misuse::CompilerMissing { name: name.to_owned(), known }.into())
         }
@@ -115,11 +113,68 @@ fn of_context(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     Ok(VARIABLE.get_or_try_init(py, make)?.bind(py))
 }
 
+/// Whether any default may differ from the built-in ones.
+pub(crate) fn is_any_set() -> bool {
+    static FROM_ENVIRONMENT: OnceLock<bool> = OnceLock::new();
+    let read = || std::env::var("DEFN_BACKEND").is_ok_and(|name| !name.is_empty());
+    ANY_SET.load(Ordering::Relaxed) || *FROM_ENVIRONMENT.get_or_init(read)
+}
+
+/// The value of one option as it holds here, where it was set.
+pub(crate) fn get<'py>(py: Python<'py>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !is_any_set() {
+        return Ok(None);
+    }
+    if let Some(here) = context(py)?
+        && let Some(value) = here.get_item(name)?
+    {
+        return Ok(Some(value));
+    }
+    process_wide(py)?.get_item(name)
+}
+
+/// Sets one option of this context, and leaves the others as they are.
+pub(crate) fn set<'py>(
+    py: Python<'py>,
+    name: &Bound<'py, PyString>,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<()> {
+    let options = match context(py)? {
+        Some(here) => here.copy()?,
+        None => PyDict::new(py),
+    };
+    options.set_item(name, value)?;
+    replace(py, options.as_any())
+}
+
+/// The options of this context alone.
+fn context(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
+    let here = of_context(py)?.call_method1(intern!(py, "get"), (py.None(),))?;
+    Ok(here.cast_into::<PyDict>().ok())
+}
+
+fn replace(py: Python<'_>, options: &Bound<'_, PyAny>) -> PyResult<()> {
+    ANY_SET.store(true, Ordering::Relaxed);
+    of_context(py)?.call_method1(intern!(py, "set"), (options,))?;
+    Ok(())
+}
+
+/// The options of this context alone, None where it has none.
+#[pyfunction]
+fn context_options(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
+    context(py)
+}
+
+/// Puts the options of this context back as [`context_options`] gave them.
+#[pyfunction]
+fn restore_context_options(py: Python<'_>, options: &Bound<'_, PyAny>) -> PyResult<()> {
+    replace(py, options)
+}
+
 /// The options as they hold here: those of the context over those of the process.
 fn effective(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let merged = process_wide(py)?.copy()?;
-    let here = of_context(py)?.call_method1(intern!(py, "get"), (py.None(),))?;
-    if let Ok(here) = here.cast::<PyDict>() {
+    if let Some(here) = context(py)? {
         merged.update(here.as_mapping())?;
     }
     Ok(merged)
@@ -138,6 +193,12 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>) -> Fallible<()> {
             }
             "backend" => {
                 place::parse(Some(&value))?;
+            }
+            "print_limit" if value.is_none() || value.extract::<usize>().is_ok() => {}
+            "print_limit" => {
+                let (option, got) = (name, value.repr()?.to_string());
+                let required = "an int that is at least 0, or None for all elements".to_owned();
+                return Err(Misuse::OptionValue { op, option, got, required }.into());
             }
             known if KNOWN.contains(&known) => {}
             _ => {
@@ -196,5 +257,7 @@ fn compiler_names() -> Vec<&'static str> {
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(default_options, module)?)?;
     module.add_function(wrap_pyfunction!(global_default_options, module)?)?;
+    module.add_function(wrap_pyfunction!(context_options, module)?)?;
+    module.add_function(wrap_pyfunction!(restore_context_options, module)?)?;
     module.add_function(wrap_pyfunction!(compiler_names, module)?)
 }

@@ -1,21 +1,26 @@
-//! Where tensors are made: the default backend, and those that a user names.
+//! Where tensors are: the default backend, those that a user names, and moving from one to another.
 
 use std::sync::{Arc, OnceLock};
 
-use defn_core::ErrorKind;
-use defn_core::backend::Backend;
+use defn_core::backend::{Backend, Buffer};
+use defn_core::{ErrorKind, Tensor};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
+use smallvec::SmallVec;
 
+use crate::containers::{self, Flat, Mode};
 use crate::convert;
-use crate::error::Fallible;
+use crate::error::{Fallible, guard};
+use crate::options;
 use crate::pybackend;
+use crate::tensor::PyTensor;
 
 /// The names that `backend=` takes.
 const KNOWN: &str = "\"cpu\" or a backend object";
 
-/// The backend of tensors that come from nowhere else.
-pub(crate) fn default() -> Arc<dyn Backend> {
+/// The host, which folds constants whatever the default backend is.
+pub(crate) fn host() -> Arc<dyn Backend> {
     static CPU: OnceLock<Arc<dyn Backend>> = OnceLock::new();
     CPU.get_or_init(defn_cpu::cpu_backend).clone()
 }
@@ -28,14 +33,32 @@ pub(crate) fn object<'py>(py: Python<'py>, backend: &dyn Backend) -> Bound<'py, 
     }
 }
 
+/// The backend of tensors that come from nowhere else: that of the context, of the process, or the host.
+///
+/// # Errors
+/// A name in `DEFN_BACKEND` that is no backend's.
+pub(crate) fn default() -> Fallible<Arc<dyn Backend>> {
+    if !options::is_any_set() {
+        return Ok(host());
+    }
+    Python::attach(|py| match options::get(py, intern!(py, "backend"))? {
+        Some(value) => find(&value),
+        None => Ok(host()),
+    })
+}
+
 /// The backend that an option names; the default one for None.
 ///
 /// # Errors
-/// A name that is unknown.
+/// A name that is unknown, or an object that is no backend.
 pub(crate) fn parse(value: Option<&Bound<'_, PyAny>>) -> Fallible<Arc<dyn Backend>> {
-    let Some(value) = value.filter(|value| !value.is_none()) else {
-        return Ok(default());
-    };
+    match value.filter(|value| !value.is_none()) {
+        Some(value) => find(value),
+        None => default(),
+    }
+}
+
+fn find(value: &Bound<'_, PyAny>) -> Fallible<Arc<dyn Backend>> {
     if let Some(backend) = pybackend::from_object(value) {
         return Ok(backend);
     }
@@ -43,7 +66,125 @@ pub(crate) fn parse(value: Option<&Bound<'_, PyAny>>) -> Fallible<Arc<dyn Backen
         return Err(convert::bad("backend", "the backend", value, KNOWN)?);
     };
     match name.to_str()? {
-        "cpu" => Ok(default()),
+        "cpu" => Ok(host()),
         other => Err(ErrorKind::UnknownBackend { name: other.to_owned(), known: KNOWN.to_owned() }.into()),
     }
+}
+
+/// The default backend as it was named; with an argument, that one is the context's from now on.
+#[pyfunction]
+#[pyo3(signature = (backend = None))]
+fn default_backend<'py>(py: Python<'py>, backend: Option<&Bound<'py, PyAny>>) -> Fallible<Bound<'py, PyAny>> {
+    guard(|| {
+        let name = intern!(py, "backend");
+        let before = match options::get(py, name)? {
+            Some(before) => before,
+            None => PyString::intern(py, "cpu").into_any(),
+        };
+        if let Some(backend) = backend {
+            find(backend)?;
+            options::set(py, name, backend)?;
+        }
+        Ok(before)
+    })
+}
+
+/// A container of what `place` makes of each tensor; equal buffers are placed once.
+fn each<'py>(
+    op: &'static str,
+    value: &Bound<'py, PyAny>,
+    place: impl Fn(&Tensor) -> defn_core::Result<Tensor> + Sync,
+) -> Fallible<Bound<'py, PyAny>> {
+    let py = value.py();
+    let Flat { leaves, tree } = containers::flatten(op, Mode::State, value)?;
+    let mut known: SmallVec<[(Arc<dyn Buffer>, Tensor); 8]> = SmallVec::new();
+    let mut placed = Vec::with_capacity(leaves.len());
+    for leaf in &leaves {
+        let tensor = convert::tensor(op, leaf)?;
+        let buffer = tensor.require_buffer(op, "return it from the definition, and move it there")?;
+        let before = known.iter().find(|(known, _)| Arc::ptr_eq(known, buffer));
+        let there = match before {
+            // The same elements, perhaps under another type.
+            Some((_, there)) => match there.buffer() {
+                Some(moved) => Tensor::concrete(tensor.whole().clone(), moved.clone())
+                    .with_vectorized(tensor.vectorized_axes()),
+                None => there.clone(),
+            },
+            None => {
+                let there = py.detach(|| place(&tensor))?;
+                known.push((buffer.clone(), there.clone()));
+                there
+            }
+        };
+        placed.push(Bound::new(py, PyTensor::new(there))?.into_any());
+    }
+    tree.unflatten(py, &mut placed.into_iter())
+}
+
+/// Tensors of the same elements on a backend.
+#[pyfunction]
+fn backend_copy<'py>(value: &Bound<'py, PyAny>, backend: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+    guard(|| {
+        let backend = parse(Some(backend))?;
+        each("backend_copy", value, |tensor| tensor.copy_to("backend_copy", &backend))
+    })
+}
+
+/// The elements on a backend; the tensors that they come from are freed, unless they are there already.
+#[pyfunction]
+fn backend_transfer<'py>(
+    value: &Bound<'py, PyAny>,
+    backend: &Bound<'py, PyAny>,
+) -> Fallible<Bound<'py, PyAny>> {
+    guard(|| {
+        let backend = parse(Some(backend))?;
+        each("backend_transfer", value, |tensor| tensor.transfer_to("backend_transfer", &backend))
+    })
+}
+
+/// Frees the elements of tensors; what was done for each.
+#[pyfunction]
+fn backend_deallocate<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+    guard(|| {
+        let (py, op) = (value.py(), "backend_deallocate");
+        let Flat { leaves, tree } = containers::flatten(op, Mode::State, value)?;
+        let mut done = Vec::with_capacity(leaves.len());
+        for leaf in &leaves {
+            let freed = match leaf.cast::<PyTensor>() {
+                Ok(tensor) => {
+                    let tensor = &tensor.get().tensor;
+                    tensor.require_buffer(op, "free it outside the definition")?.deallocate()?
+                }
+                // A number or an array is no tensor yet: there is nothing to free.
+                Err(_) => true,
+            };
+            let text = if freed { "ok" } else { "already_deallocated" };
+            done.push(PyString::intern(py, text).into_any());
+        }
+        tree.unflatten(py, &mut done.into_iter())
+    })
+}
+
+/// Templates of tensors, numbers and arrays.
+#[pyfunction]
+fn to_template<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+    guard(|| {
+        let (py, op) = (value.py(), "to_template");
+        let Flat { leaves, tree } = containers::flatten(op, Mode::State, value)?;
+        let mut templates = Vec::with_capacity(leaves.len());
+        for leaf in &leaves {
+            let tensor = convert::tensor(op, leaf)?;
+            let template = Tensor::template(tensor.whole().clone()).with_vectorized(tensor.vectorized_axes());
+            templates.push(Bound::new(py, PyTensor::new(template))?.into_any());
+        }
+        tree.unflatten(py, &mut templates.into_iter())
+    })
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(default_backend, module)?)?;
+    module.add_function(wrap_pyfunction!(backend_copy, module)?)?;
+    module.add_function(wrap_pyfunction!(backend_transfer, module)?)?;
+    module.add_function(wrap_pyfunction!(backend_deallocate, module)?)?;
+    module.add_function(wrap_pyfunction!(to_template, module)?)
 }

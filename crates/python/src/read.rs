@@ -62,15 +62,28 @@ pub(crate) fn to_float(tensor: &Tensor) -> Fallible<f64> {
     }
 }
 
-/// The elements in row-major order.
+/// The element of a scalar that is not vectorized.
+pub(crate) fn to_number<'py>(py: Python<'py>, tensor: &Tensor) -> Fallible<Bound<'py, PyAny>> {
+    let op = "to_number";
+    tensor.require_buffer(op, TRACED_HINT)?;
+    let stored = tensor.whole();
+    if stored.shape.rank() > 0 {
+        let required = "it must be a scalar that is not vectorized; read more elements with to_list";
+        return Err(ErrorKind::Rank { op, got: stored.clone(), required }.into());
+    }
+    number(py, only_element(op, tensor)?)
+}
+
+/// The elements in row-major order, those of vectorized axes too.
 pub(crate) fn to_flat_list<'py>(
     py: Python<'py>,
     tensor: &Tensor,
     limit: Option<usize>,
 ) -> Fallible<Bound<'py, PyList>> {
     tensor.require_buffer("to_flat_list", TRACED_HINT)?;
-    let memory = tensor.host_bytes("to_flat_list")?;
-    let count = limit.unwrap_or(usize::MAX).min(tensor.whole().size());
+    let stored = tensor.whole();
+    let count = limit.unwrap_or(usize::MAX).min(stored.size());
+    let memory = tensor.host_prefix("to_flat_list", count)?;
     list(py, tensor.ty().dtype, &memory.bytes()[..count * tensor.ty().dtype.storage_bytes()])
 }
 
@@ -84,7 +97,7 @@ fn list<'py>(py: Python<'py>, dtype: DType, bytes: &[u8]) -> Fallible<Bound<'py,
 /// How deep lists may be nested.
 const DEEPEST: usize = 1000;
 
-/// The elements as nested lists, one level for each axis.
+/// The elements as nested lists, one level for each axis; vectorized axes come first.
 pub(crate) fn to_list<'py>(py: Python<'py>, tensor: &Tensor) -> Fallible<Bound<'py, PyAny>> {
     let ty = tensor.whole();
     tensor.require_buffer("to_list", TRACED_HINT)?;

@@ -1,11 +1,21 @@
 //! How a tensor prints: its type, then its values as Nx prints them, or the graph of a traced one.
 
+use defn_core::backend::BufferState;
+use defn_core::format::packed;
 use defn_core::scalar::Scalar;
 use defn_core::tensor::Data;
 use defn_core::{DType, Tensor, vectorize};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyInt;
 use smallvec::smallvec;
 
-use crate::error::Fallible;
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::memory;
+use crate::misuse::Misuse;
+use crate::options;
+use crate::tensor::PyTensor;
 
 /// How many elements are read and shown.
 const LIMIT: usize = 50;
@@ -13,18 +23,48 @@ const LIMIT: usize = 50;
 /// How many axes are written out as nested brackets; tensors of more show their type only.
 const DEEPEST: usize = 256;
 
-/// The text between `Tensor<` and `>`, and both.
-pub(crate) fn tensor(tensor: &Tensor) -> Fallible<String> {
+/// The limit that holds here; no limit counts as one that is never reached.
+fn limit(py: Python<'_>) -> Fallible<usize> {
+    match options::get(py, intern!(py, "print_limit"))? {
+        Some(value) => parse_limit("print_limit", &value),
+        None => Ok(LIMIT),
+    }
+}
+
+/// A number of elements, or None for all of them.
+pub(crate) fn parse_limit(op: &str, value: &Bound<'_, PyAny>) -> Fallible<usize> {
+    let required = "an int that is at least 0, or None for all elements";
+    if value.is_none() {
+        return Ok(usize::MAX);
+    }
+    match convert::index(value).map(usize::try_from) {
+        Some(Ok(limit)) => Ok(limit),
+        // More elements than any tensor has.
+        _ if value.is_instance_of::<PyInt>() && value.gt(0)? => Ok(usize::MAX),
+        Some(Err(_)) | None => Err(convert::bad(op, "limit", value, required)?),
+    }
+}
+
+/// A tensor as it prints: the text between `Tensor<` and `>`, and both.
+pub(crate) fn tensor(py: Python<'_>, tensor: &Tensor) -> Fallible<String> {
+    written(tensor, limit(py)?)
+}
+
+/// A tensor with at most so many elements.
+#[pyfunction]
+fn inspect(tensor: &Bound<'_, PyTensor>, limit: &Bound<'_, PyAny>) -> Fallible<String> {
+    guard(|| written(&tensor.get().tensor, parse_limit("inspect", limit)?))
+}
+
+fn written(tensor: &Tensor, limit: usize) -> Fallible<String> {
     let body = match tensor.data() {
         Data::Template => String::new(),
-        Data::Buffer(_) if tensor.whole().shape.rank() > DEEPEST => "\n  ...".to_owned(),
-        Data::Buffer(_) => {
-            let memory = tensor.host_bytes("repr")?;
-            let mut values = Values { dtype: tensor.ty().dtype, bytes: memory.bytes(), left: LIMIT };
-            let mut out = String::new();
-            values.write(tensor.whole().shape.sizes(), 1, &mut out);
-            format!("\n  {out}")
-        }
+        Data::Buffer(buffer) => match buffer.state() {
+            BufferState::Live => format!("\n  {}", elements(tensor, limit)?),
+            // The type is known still, and printing a tensor must not raise while an error is looked into.
+            BufferState::Freed => "\n  (freed)".to_owned(),
+            BufferState::Donated => "\n  (donated)".to_owned(),
+        },
         Data::Traced { trace, value } => {
             let is_gone = trace.with_graph(|graph| graph.len() <= value.node as usize);
             let text = if is_gone {
@@ -44,6 +84,53 @@ pub(crate) fn tensor(tensor: &Tensor) -> Fallible<String> {
     Ok(format!("Tensor<\n  {header}{}{body}\n>", tensor.ty()))
 }
 
+fn elements(tensor: &Tensor, limit: usize) -> Fallible<String> {
+    let stored = tensor.whole();
+    if stored.shape.rank() > DEEPEST {
+        return Ok("...".to_owned());
+    }
+    let memory = tensor.host_prefix("repr", limit)?;
+    Ok(values(stored.dtype, stored.shape.sizes(), memory.bytes(), limit))
+}
+
+/// The values of a tensor of these sizes, of which at least the first `limit` are in `bytes`.
+fn values(dtype: DType, sizes: &[usize], bytes: &[u8], limit: usize) -> String {
+    let mut values = Values { dtype, bytes, left: limit };
+    let mut out = String::new();
+    values.write(sizes, 1, &mut out);
+    out
+}
+
+/// The values that bytes hold for a tensor of the type of `out`, as `to_binary` gives them.
+#[pyfunction]
+fn inspect_binary(
+    out: &Bound<'_, PyTensor>,
+    data: &Bound<'_, PyAny>,
+    limit: &Bound<'_, PyAny>,
+) -> Fallible<String> {
+    guard(|| {
+        let op = "inspect";
+        let stored = out.get().tensor.whole().clone();
+        let limit = parse_limit(op, limit)?;
+        let packed = memory::bytes(op, "data", data)?;
+        let bytes = packed::unpack(stored.dtype, packed.bytes());
+        let needed = limit.min(stored.size());
+        let given = bytes.len() / stored.dtype.storage_bytes();
+        if given < needed {
+            return Err(Misuse::FewBytes { got: stored, given, needed }.into());
+        }
+        if stored.shape.rank() > DEEPEST {
+            return Ok("...".to_owned());
+        }
+        Ok(values(stored.dtype, stored.shape.sizes(), &bytes, limit))
+    })
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(inspect_binary, module)?)
+}
+
 /// The elements not shown yet.
 struct Values<'a> {
     dtype: DType,
@@ -55,6 +142,10 @@ impl Values<'_> {
     /// Writes a block of these sizes; `depth` is how far its lines are indented.
     fn write(&mut self, sizes: &[usize], depth: usize, out: &mut String) {
         let Some((&size, inner)) = sizes.split_first() else {
+            if self.left == 0 {
+                out.push_str("...");
+                return;
+            }
             let (element, rest) = self.bytes.split_at(self.dtype.storage_bytes());
             out.push_str(&Scalar::from_bytes(self.dtype, element).to_string());
             self.bytes = rest;

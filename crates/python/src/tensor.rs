@@ -120,7 +120,7 @@ impl PyTensor {
             self.tensor.require_buffer("data", "return it from the definition, and read it there")?;
             match pybackend::data(py, &self.tensor) {
                 Some(data) => Ok(data?),
-                None => Ok(array::view(py, self.ty(), self.tensor.host_bytes("data")?)?),
+                None => array::view(py, &self.tensor, "data"),
             }
         })
     }
@@ -175,7 +175,7 @@ impl PyTensor {
         dtype: Option<&Bound<'py, PyAny>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
-            let view = array::view(py, self.tensor.whole(), self.tensor.host_bytes("to_numpy")?)?;
+            let view = array::view(py, &self.tensor, "to_numpy")?;
             match dtype.filter(|dtype| !dtype.is_none()) {
                 None => Ok(view),
                 Some(dtype) => {
@@ -194,7 +194,7 @@ impl PyTensor {
         copy: Option<bool>,
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
-            let view = array::view(py, self.tensor.whole(), self.tensor.host_bytes("__array__")?)?;
+            let view = array::view(py, &self.tensor, "__array__")?;
             let known = view.getattr(intern!(py, "dtype"))?;
             match dtype {
                 Some(dtype) if !dtype.is_none() && !known.eq(&dtype)? => {
@@ -218,7 +218,7 @@ impl PyTensor {
         options: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
-            let view = array::view(py, self.tensor.whole(), self.tensor.host_bytes("__dlpack__")?)?;
+            let view = array::view(py, &self.tensor, "__dlpack__")?;
             Ok(view.call_method("__dlpack__", (), options)?)
         })
     }
@@ -235,8 +235,20 @@ impl PyTensor {
 
     /// The elements in row-major order as one list, at most `limit` of them.
     #[pyo3(signature = (*, limit = None))]
-    fn to_flat_list<'py>(&self, py: Python<'py>, limit: Option<usize>) -> Fallible<Bound<'py, PyList>> {
-        guard(|| read::to_flat_list(py, &self.tensor, limit))
+    fn to_flat_list<'py>(
+        &self,
+        py: Python<'py>,
+        limit: Option<&Bound<'py, PyAny>>,
+    ) -> Fallible<Bound<'py, PyList>> {
+        guard(|| {
+            let limit = limit.map(|limit| show::parse_limit("to_flat_list", limit)).transpose()?;
+            read::to_flat_list(py, &self.tensor, limit)
+        })
+    }
+
+    /// The only element of a scalar as a Python number.
+    fn to_number<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| read::to_number(py, &self.tensor))
     }
 
     /// The only element as a Python number.
@@ -476,8 +488,8 @@ impl PyTensor {
         }
     }
 
-    fn __repr__(&self, _py: Python<'_>) -> Fallible<String> {
-        guard(|| show::tensor(&self.tensor))
+    fn __repr__(&self, py: Python<'_>) -> Fallible<String> {
+        guard(|| show::tensor(py, &self.tensor))
     }
 
     fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -539,7 +551,7 @@ pub(crate) fn rebuild(
             return Err(PyValueError::new_err(format!("{} bytes of a pickled {ty}", bytes.len())).into());
         }
         to_little_endian(ty.dtype, &mut bytes);
-        Ok(PyTensor::new(build::place(&place::default(), ty, bytes)?.with_vectorized(&lanes)))
+        Ok(PyTensor::new(build::place(&place::default()?, ty, bytes)?.with_vectorized(&lanes)))
     })
 }
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from defn.backends.base import Backend
+from defn.backends.inspect import inspect
 
 if TYPE_CHECKING:
     from defn.backends.numpy import NumPyBackend
 
-__all__ = ["Backend", "NumPyBackend"]
+__all__ = ["Backend", "NumPyBackend", "inspect"]
 
 
 def __getattr__(name: str) -> object:

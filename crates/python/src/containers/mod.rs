@@ -5,6 +5,7 @@
 //! are equal where the structures are, static values being compared by type and value.
 
 mod class;
+mod store;
 mod tree;
 
 use pyo3::ffi;
@@ -23,6 +24,7 @@ use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 use class::Class;
 pub(crate) use class::{add, is_marked};
+pub(crate) use store::{from_value, to_value};
 use tree::Tag;
 pub(crate) use tree::{Held, Tree};
 

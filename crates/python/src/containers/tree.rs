@@ -550,7 +550,10 @@ fn unhashable(op: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Faul
 
 /// An object of a dataclass or an attrs class with these fields. `__init__` does not run, so that frozen
 /// classes and fields outside it come back as they were.
-fn rebuild<'py>(class: &Bound<'py, PyType>, values: Vec<Bound<'py, PyAny>>) -> Fallible<Bound<'py, PyAny>> {
+pub(super) fn rebuild<'py>(
+    class: &Bound<'py, PyType>,
+    values: Vec<Bound<'py, PyAny>>,
+) -> Fallible<Bound<'py, PyAny>> {
     let py = class.py();
     let object = class.call_method1(intern!(py, "__new__"), (class,))?;
     if let Class::Object(fields) = &*class::of(class)? {

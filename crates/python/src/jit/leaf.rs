@@ -117,13 +117,13 @@ impl Borrowed {
     fn array(&mut self, array: Bound<'_, PyUntypedArray>) -> Fallible<Tensor> {
         let view = View::new(array)?;
         if view.obstacle().is_some() {
-            return build::place(&place::default(), view.ty()?, view.copy()?);
+            return build::place(&place::default()?, view.ty()?, view.copy()?);
         }
         let memory = view.borrow()?;
         let start = memory.bytes().as_ptr() as usize;
         self.ranges.push((start, start + memory.bytes().len()));
         let ty = view.ty()?;
-        let buffer = place::default().from_host(&ty, memory)?;
+        let buffer = place::default()?.from_host(&ty, memory)?;
         Ok(Tensor::concrete(ty, buffer))
     }
 

@@ -234,7 +234,7 @@ impl Program {
         if self.is_trivial {
             return Ok(Vec::new());
         }
-        let backend = bring_together("run", &mut tensors, &place::default())?;
+        let backend = bring_together("run", &mut tensors, &place::default()?)?;
         // Reading the clock costs as much as a small op, so that only some runs are timed.
         let runs = self.runs.fetch_add(1, Ordering::Relaxed);
         let start = (runs < TIMED_RUNS || runs.is_multiple_of(TIMED_RUNS)).then(Instant::now);

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, HostMemory};
-use defn_core::builder::{Arg, BuildCreate};
-use defn_core::scalar::wrap;
+use defn_core::backend::Backend;
+use defn_core::builder::{Arg, BuildCreate, Ops};
 use defn_core::{AxisRef, DType, Name, Shape, Tensor, TensorType, vectorize};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use super::functions;
 use super::parse::Names;
@@ -16,12 +14,18 @@ use crate::build;
 use crate::convert;
 use crate::dtype;
 use crate::error::{Fallible, guard};
-use crate::misuse::Misuse;
 use crate::place;
 use crate::tensor::PyTensor;
 
-/// A `backend=` option.
+/// The backend that a `backend=` option names, or the default one.
 struct Place(Arc<dyn Backend>);
+
+impl Place {
+    /// Makes the backend that of what is created; while tracing that is a matter of the whole program.
+    fn set(self, ops: &mut Ops) {
+        ops.backend = self.0;
+    }
+}
 
 impl super::Parse for Place {
     fn parse(_: &'static str, _: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
@@ -39,13 +43,13 @@ fn named(shape: Shape, names: Names) -> defn_core::Result<Shape> {
 functions! {
     iota(shape: Shape, axis: Option<AxisRef> = None, dtype: Option<DType> = None, names: Names = None,
          backend: Place = None, vectorized_axes: WantedLanes = None) => |ops| {
-        ops.backend = backend.0;
+        backend.set(ops);
         let counted = ops.iota(named(shape, names)?, dtype.unwrap_or(DType::S32), axis)?;
         vectorize::spread_over(ops, "iota", &counted, &vectorized_axes.0)
     };
     eye(shape: Square, dtype: Option<DType> = None, names: Names = None, backend: Place = None,
         vectorized_axes: WantedLanes = None) => |ops| {
-        ops.backend = backend.0;
+        backend.set(ops);
         vectorize::eye(ops, named(shape.0, names)?, dtype.unwrap_or(DType::S32), &vectorized_axes.0)
     };
     tri(rows: usize, columns: usize, k: i64) => |ops| ops.tri(rows, columns, k);
@@ -106,78 +110,9 @@ fn template(
     })
 }
 
-/// A vector of the elements that bytes hold; 2- and 4-bit elements are packed, the first one highest.
-#[pyfunction]
-#[pyo3(signature = (data, dtype, backend = None))]
-fn from_binary(
-    data: &Bound<'_, PyAny>,
-    dtype: &Bound<'_, PyAny>,
-    backend: Option<&Bound<'_, PyAny>>,
-) -> Fallible<PyTensor> {
-    guard(|| {
-        let dtype = dtype::parse(dtype)?;
-        let backend = place::parse(backend)?;
-        let bytes: Vec<u8> = match data.cast::<PyBytes>() {
-            Ok(bytes) => bytes.as_bytes().to_vec(),
-            Err(_) => pyo3::buffer::PyBuffer::<u8>::get(data)?.to_vec(data.py())?,
-        };
-        let bytes = if dtype.bits() < 8 { unpack(dtype, &bytes) } else { bytes };
-        if bytes.is_empty() || bytes.len() % dtype.storage_bytes() != 0 {
-            return Err(Misuse::BinaryLength { given: bytes.len(), dtype }.into());
-        }
-        let count = bytes.len() / dtype.storage_bytes();
-        let ty = TensorType::new(dtype, Shape::new(&[count]))?;
-        Ok(PyTensor::new(build::place(&backend, ty, bytes)?))
-    })
-}
-
-/// The bytes of the elements in row-major order, at most `limit` of them.
-#[pyfunction]
-#[pyo3(signature = (tensor, limit = None))]
-fn to_binary<'py>(tensor: &Bound<'py, PyTensor>, limit: Option<usize>) -> Fallible<Bound<'py, PyBytes>> {
-    guard(|| {
-        let inner = &tensor.get().tensor;
-        let memory: HostMemory = inner.host_bytes("to_binary")?;
-        let dtype = inner.ty().dtype;
-        let count = limit.unwrap_or(usize::MAX).min(inner.whole().size());
-        let bytes = &memory.bytes()[..count * dtype.storage_bytes()];
-        Ok(if dtype.bits() < 8 {
-            PyBytes::new(tensor.py(), &pack(dtype, bytes))
-        } else {
-            PyBytes::new(tensor.py(), bytes)
-        })
-    })
-}
-
-/// Elements of a byte each as 2- or 4-bit ones, the first one highest.
-pub(crate) fn pack(dtype: DType, elements: &[u8]) -> Vec<u8> {
-    let per_byte = 8 / dtype.bits();
-    let mask = (1u8 << dtype.bits()) - 1;
-    elements
-        .chunks(per_byte)
-        .map(|chunk| {
-            let shifts = (0..per_byte).map(|at| 8 - dtype.bits() * (at + 1));
-            chunk.iter().zip(shifts).fold(0, |byte, (element, shift)| byte | ((element & mask) << shift))
-        })
-        .collect()
-}
-
-/// Elements of 2 or 4 bits as bytes of their values.
-pub(crate) fn unpack(dtype: DType, bytes: &[u8]) -> Vec<u8> {
-    let per_byte = 8 / dtype.bits();
-    bytes
-        .iter()
-        .flat_map(|byte| {
-            (0..per_byte).map(move |at| wrap(dtype, i128::from(byte >> (8 - dtype.bits() * (at + 1)))) as u8)
-        })
-        .collect()
-}
-
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_declared(module)?;
     module.add_function(wrap_pyfunction!(tensor, module)?)?;
     module.add_function(wrap_pyfunction!(to_tensor, module)?)?;
-    module.add_function(wrap_pyfunction!(template, module)?)?;
-    module.add_function(wrap_pyfunction!(from_binary, module)?)?;
-    module.add_function(wrap_pyfunction!(to_binary, module)?)
+    module.add_function(wrap_pyfunction!(template, module)?)
 }

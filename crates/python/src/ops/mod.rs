@@ -15,7 +15,6 @@ use defn_core::builder::{Arg, Ops, Source};
 use defn_core::{Tensor, trace};
 use pyo3::prelude::*;
 
-pub(crate) use create::{pack, unpack};
 pub(crate) use parse::Parse;
 
 use crate::checks;
@@ -40,13 +39,16 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// The builder that adds to the open trace, or runs at once on the default backend.
-pub(crate) fn builder() -> Ops {
-    Ops { checks: checks::current(), ..Ops::new(place::default(), Source::Ask(location::ask)) }
+///
+/// # Errors
+/// A default backend that is not known.
+pub(crate) fn builder() -> Fallible<Ops> {
+    Ok(Ops { checks: checks::current(), ..Ops::new(place::default()?, Source::Ask(location::ask)) })
 }
 
 /// Runs `body` on the builder.
 pub(crate) fn with<T>(body: impl FnOnce(&mut Ops) -> defn_core::Result<T>) -> Fallible<T> {
-    guard(|| Ok(body(&mut builder())?))
+    guard(|| Ok(body(&mut builder()?)?))
 }
 
 /// Runs `body` on the builder, without the interpreter lock where that is worth it.

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use defn_core::backend::{Backend, Buffer, BufferState, HostMemory};
+use defn_core::format::packed;
 use defn_core::{ErrorKind, Result, Tensor, TensorType};
 use pyo3::PyTraverseError;
 use pyo3::buffer::PyBuffer;
@@ -17,7 +18,6 @@ use crate::convert;
 use crate::dtype;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
-use crate::ops::unpack;
 use crate::tensor::PyTensor;
 
 /// Data of a backend's, its type, and the backend, which it keeps alive.
@@ -104,11 +104,7 @@ impl Buffer for PythonBuffer {
                 }
                 .into());
             };
-            if dtype.bits() < 8 {
-                out.copy_from_slice(&unpack(dtype, &bytes)[..limit]);
-            } else {
-                out.copy_from_slice(&bytes);
-            }
+            out.copy_from_slice(&packed::unpack(dtype, &bytes)[..out.len()]);
             Ok(())
         })
     }

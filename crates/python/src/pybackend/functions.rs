@@ -99,7 +99,8 @@ impl BlockDefault {
         guard(|| {
             let tensors: Vec<Tensor> =
                 args.iter().map(|arg| convert::tensor("block", &arg)).collect::<Fallible<_>>()?;
-            let default = || compose::block::default(&mut ops::builder(), &self.block, &tensors);
+            let mut builder = ops::builder()?;
+            let default = || compose::block::default(&mut builder, &self.block, &tensors);
             let results = trace::suspended(default)?;
             one_or_all(args.py(), results.into_vec())
         })

@@ -12,6 +12,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand};
+use defn_core::format::packed;
 use defn_core::op::{Block, Op};
 use defn_core::{Error, ErrorKind, Result, Tensor, TensorType, form, trace};
 use pyo3::intern;
@@ -23,7 +24,6 @@ use smallvec::{SmallVec, smallvec};
 pub(crate) use buffer::PythonBuffer;
 
 use crate::error::{Fallible, Fault};
-use crate::ops::pack;
 use call::Call;
 
 /// What `defn.Backend` is built on.
@@ -136,11 +136,7 @@ impl Backend for Adapter {
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
         enter(|py| {
             let elements = &bytes.bytes()[..ty.byte_size()];
-            let data = if ty.dtype.bits() < 8 {
-                PyBytes::new(py, &pack(ty.dtype, elements))
-            } else {
-                PyBytes::new(py, elements)
-            };
+            let data = PyBytes::new(py, &packed::pack(ty.dtype, elements));
             let out = call::template(py, ty)?;
             let result = self.object.bind(py).call_method1(intern!(py, "from_binary"), (out, data))?;
             self.adopt(py, "from_binary", ty, result)

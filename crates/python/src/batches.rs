@@ -1,0 +1,98 @@
+//! The batches of a tensor along its first axis.
+
+use defn_core::ErrorKind;
+use defn_core::builder::BuildShape;
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::ops;
+use crate::tensor::PyTensor;
+
+const OP: &str = "to_batched";
+
+/// How many batches there are.
+#[pyfunction]
+fn batch_count(
+    tensor: &Bound<'_, PyTensor>,
+    batch_size: &Bound<'_, PyAny>,
+    leftover: &Bound<'_, PyAny>,
+) -> Fallible<usize> {
+    guard(|| {
+        let tensor = &tensor.get().tensor;
+        tensor.require_buffer(OP, "return it from the definition, and read it there")?;
+        let whole = tensor.flat();
+        let size = match convert::index(batch_size).map(usize::try_from) {
+            Some(Ok(size)) if size > 0 => size,
+            _ => return Err(convert::bad(OP, "the batch size", batch_size, "an int that is at least 1")?),
+        };
+        let required = "\"repeat\" or \"discard\"";
+        let Ok(leftover) = leftover.cast::<PyString>() else {
+            return Err(convert::bad(OP, "leftover", leftover, required)?);
+        };
+        let is_filled = match leftover.to_str()? {
+            "repeat" => true,
+            "discard" => false,
+            _ => return Err(convert::bad(OP, "leftover", leftover, required)?),
+        };
+        let got = whole.ty().clone();
+        let Some(&rows) = got.shape.sizes().first() else {
+            let required = "it must have at least one axis, or be vectorized";
+            return Err(ErrorKind::Rank { op: OP, got, required }.into());
+        };
+        if size > rows {
+            let required = "the first axis must be at least as long as a batch";
+            return Err(ErrorKind::Rank { op: OP, got, required }.into());
+        }
+        Ok(if is_filled { rows.div_ceil(size) } else { rows / size })
+    })
+}
+
+/// One batch; the last one is filled from the beginning.
+#[pyfunction]
+fn batch(tensor: &Bound<'_, PyTensor>, size: usize, position: usize) -> Fallible<PyTensor> {
+    guard(|| {
+        let tensor = &tensor.get().tensor;
+        let whole = tensor.flat();
+        let rows = whole.ty().shape.sizes()[0];
+        let start = position * size;
+        let made = ops::with(|ops| {
+            if start + size <= rows {
+                return ops.slice_along_axis(&whole, start as i64, size as i64, 0, 1);
+            }
+            let tail = ops.slice_along_axis(&whole, start as i64, (rows - start) as i64, 0, 1)?;
+            let head = ops.slice_along_axis(&whole, 0, (size + start - rows) as i64, 0, 1)?;
+            ops.concatenate(&[tail, head], 0)
+        })?;
+        let mut axes = tensor.vectorized_axes().to_vec();
+        if let Some((_, first)) = axes.first_mut() {
+            *first = size;
+        }
+        Ok(PyTensor::new(made.with_vectorized(&axes)))
+    })
+}
+
+/// Refuses what cannot be drawn.
+#[pyfunction]
+fn check_heatmap(tensor: &Bound<'_, PyTensor>) -> Fallible<()> {
+    guard(|| {
+        let (op, tensor) = ("to_heatmap", &tensor.get().tensor);
+        tensor.require_buffer(op, "return it from the definition, and draw it there")?;
+        let got = tensor.whole().clone();
+        if tensor.ty().dtype.is_complex() {
+            let (required, hint) = ("real", "; take abs, real or imag first");
+            return Err(ErrorKind::OperandDType { op, got, required, hint }.into());
+        }
+        if tensor.ty().shape.rank() == 0 {
+            return Err(ErrorKind::Rank { op, got, required: "it must have at least one axis" }.into());
+        }
+        Ok(())
+    })
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(batch_count, module)?)?;
+    module.add_function(wrap_pyfunction!(batch, module)?)?;
+    module.add_function(wrap_pyfunction!(check_heatmap, module)?)
+}

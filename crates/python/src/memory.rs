@@ -1,0 +1,53 @@
+//! Bytes of Python's on their way to the core.
+
+use std::sync::Arc;
+
+use defn_core::backend::HostMemory;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::convert;
+use crate::error::Fallible;
+
+/// The memory of a `bytes` object, which never changes.
+struct Constant {
+    start: *const u8,
+    len: usize,
+    _owner: Py<PyBytes>,
+}
+
+impl Constant {
+    fn new(bytes: &Bound<'_, PyBytes>) -> Constant {
+        let memory = bytes.as_bytes();
+        Constant { start: memory.as_ptr(), len: memory.len(), _owner: bytes.clone().unbind() }
+    }
+}
+
+// SAFETY: the memory belongs to the object, which is kept alive, and is only read.
+unsafe impl Send for Constant {}
+// SAFETY: as above.
+unsafe impl Sync for Constant {}
+
+impl AsRef<[u8]> for Constant {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: a `bytes` object has this many bytes there, neither moves nor changes, and is kept alive.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+/// The bytes of a buffer: those of a `bytes` object as they lie, any others copied.
+///
+/// # Errors
+/// An object that offers no contiguous buffer; `op` and `what` are for the message.
+pub(crate) fn bytes(op: &str, what: &str, value: &Bound<'_, PyAny>) -> Fallible<HostMemory> {
+    if let Ok(bytes) = value.cast_exact::<PyBytes>() {
+        return Ok(HostMemory::new(Arc::new(Constant::new(bytes))));
+    }
+    let py = value.py();
+    let made = py.get_type::<pyo3::types::PyMemoryView>().call1((value,));
+    let Ok(view) = made else {
+        return Err(convert::bad(op, what, value, "bytes or another buffer")?);
+    };
+    let bytes = view.call_method0("tobytes")?.cast_into::<PyBytes>().map_err(PyErr::from)?;
+    Ok(HostMemory::new(Arc::new(Constant::new(&bytes))))
+}

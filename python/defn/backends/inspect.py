@@ -1,0 +1,27 @@
+"""How elements print, for those who write backends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from defn import _core
+
+if TYPE_CHECKING:
+    from defn._core import Tensor
+
+__all__ = ["inspect"]
+
+
+def inspect(out: Tensor, data: bytes | bytearray | memoryview, limit: int | None = 50) -> str:
+    """The text of elements as tensors print them, without the line of their type.
+
+    ``out`` is a template of the tensor's type, ``data`` what ``to_binary`` gives for it: elements
+    of 2 and 4 bits are packed. ``data`` may end after the first ``limit`` elements, which are all
+    that is shown; ``...`` stands once at each open level for the others. None shows all.
+
+    Raises: ``ShapeError`` if ``data`` has fewer elements than are to be shown.
+
+    >>> dn.backends.inspect(dn.template((100,), "u8"), bytes([1, 2, 3]), 2)
+    '[1, 2, ...]'
+    """
+    return _core.inspect_binary(out, data, limit)

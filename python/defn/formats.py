@@ -1,0 +1,190 @@
+"""Tensors in files and in bytes: NumPy's formats, safetensors, and one of our own that keeps all.
+
+``docs/formats.md`` says what each keeps, and describes our own byte by byte.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Never
+
+from defn import _core
+from defn._names import option_error, refuse_options
+
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO, Literal, TypeAlias
+
+    from defn._core import Tensor
+    from defn.typing import BackendLike, DTypeLike
+
+    Format: TypeAlias = Literal["npy", "npz", "safetensors", "defn"]
+    Buffer: TypeAlias = bytes | bytearray | memoryview
+
+__all__ = ["deserialize", "load", "load_numpy", "save", "serialize"]
+
+_FORMATS = ("npy", "npz", "safetensors", "defn")
+
+
+def _format(function: str, target: Any, name: Any) -> Any:
+    """The format that is named, or else the one of a path's suffix; None where there is neither."""
+    required = '"npy", "npz", "safetensors" or "defn"'
+    if name is not None:
+        if name not in _FORMATS:
+            raise option_error(f"{function}: the format is {name!r}, it must be {required}")
+        return name
+    if not isinstance(target, (str, os.PathLike)):
+        return None
+    suffix = os.path.splitext(os.fspath(target))[1].lstrip(".")
+    return suffix if suffix in _FORMATS else None
+
+
+def load(
+    source: str | os.PathLike[str] | BinaryIO,
+    *,
+    format: Format | None = None,
+    dtype: DTypeLike | None = None,
+    backend: BackendLike | None = None,
+    **unknown: Never,
+) -> Any:
+    """Read a file: ``.npy``, ``.npz``, ``.safetensors``, or ``.defn``, which ``save`` writes.
+
+    ``source`` is a path or a file that is open for reading bytes. Without ``format``, what the file
+    begins with tells. An ``.npy`` file gives a tensor, ``.npz`` and ``.safetensors`` a dict of
+    tensors by name, ``.defn`` what was saved. NumPy writes the types of ``ml_dtypes`` without
+    saying which they are: two bytes are taken for bf16, others need ``dtype``.
+
+    Raises: ``FormatError`` for a file that is damaged or of no known format, ``DTypeError`` for
+    elements that have no counterpart, ``OutOfMemoryError`` for an archive that inflates to more
+    than there is, and what opening the file raises.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "pair.npz")
+    >>> dn.save(path, {"a": dn.tensor([1, 2]), "b": dn.tensor(0.5)})
+    >>> dn.load(path)["a"].to_list()
+    [1, 2]
+    """
+    if unknown:
+        refuse_options("load", unknown)
+    # The content tells better than a suffix does; a suffix may be anything.
+    chosen = None if format is None else _format("load", source, format)
+    if isinstance(source, (str, os.PathLike)):
+        with open(source, "rb") as file:
+            data = file.read()
+    else:
+        data = source.read()
+    return _core.load("load", data, chosen, dtype, backend)
+
+
+def save(
+    target: str | os.PathLike[str] | BinaryIO,
+    value: Any,
+    *,
+    format: Format | None = None,
+    compressed: bool = False,
+    **unknown: Never,
+) -> None:
+    """Write a file, of the format that its suffix says: ``.npy``, ``.npz``, ``.safetensors`` or
+    ``.defn``.
+
+    ``target`` is a path, or a file that is open for writing bytes, which needs ``format``. An
+    ``.npy`` file holds one tensor, ``.npz`` and ``.safetensors`` a dict of tensors by name,
+    ``.defn`` any container. Axis names are kept by ``.defn`` alone; in the others, vectorized axes
+    become ordinary ones. ``compressed`` deflates an ``.npz`` file. Nothing is written when the
+    value cannot be saved.
+
+    Raises: ``OptionError`` if there is no format, ``ContainerError`` for a value that the format
+    cannot hold, ``DTypeError`` for elements that it cannot hold, and what opening the file raises.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "x.npy")
+    >>> dn.save(path, dn.tensor([1.0, 2.0]))
+    >>> np.load(path)
+    array([1., 2.], dtype=float32)
+    """
+    if unknown:
+        refuse_options("save", unknown)
+    chosen = _format("save", target, format)
+    if chosen is None:
+        raise option_error(
+            "save: no format is given and the name says none, it must end in .npy, .npz, "
+            ".safetensors or .defn; pass format="
+        )
+    if compressed and chosen != "npz":
+        raise option_error(f"save: compressed is True for the format {chosen}, only npz takes it")
+    data = _core.save(value, chosen, compressed)
+    if isinstance(target, (str, os.PathLike)):
+        with open(target, "wb") as file:
+            file.write(data)
+    else:
+        target.write(data)
+
+
+def load_numpy(
+    data: Buffer,
+    *,
+    dtype: DTypeLike | None = None,
+    backend: BackendLike | None = None,
+    **unknown: Never,
+) -> Tensor | dict[str, Tensor]:
+    """The tensors of the bytes of an ``.npy`` or ``.npz`` file.
+
+    An ``.npy`` file gives a tensor, ``.npz`` a dict of tensors by name. Both byte orders and both
+    orders of axes are read. ``dtype`` is as for ``load``, which reads files.
+
+    Raises: ``FormatError`` for other or damaged bytes, ``DTypeError`` for elements that have no
+    counterpart, such as strings and Python objects.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> np.save(file, np.array([[1, 2], [3, 4]], dtype=">i2", order="F"))
+    >>> dn.load_numpy(file.getvalue())
+    Tensor<
+      s16[2][2]
+      [
+        [1, 2],
+        [3, 4]
+      ]
+    >
+    """
+    if unknown:
+        refuse_options("load_numpy", unknown)
+    # Archives begin with "PK", as every ZIP file does.
+    chosen = "npz" if bytes(memoryview(data)[:2]) == b"PK" else "npy"
+    return _core.load("load_numpy", data, chosen, dtype, backend)
+
+
+def serialize(value: Any) -> bytes:
+    """Bytes from which ``deserialize`` makes a tensor or a container of tensors again.
+
+    Dtypes, shapes, names, vectorized axes and the containers' structure are kept, and so are
+    values that are static: ``None``, bools, strings, and what stands in fields marked ``Static``.
+    Numbers and arrays become tensors. Classes of containers are kept by name.
+
+    Raises: ``TraceError`` for a traced tensor or a template, ``ContainerError`` for what cannot be
+    stored, ``BackendError`` for freed elements.
+
+    >>> data = dn.serialize({"w": dn.tensor([1.0, 2.0], names=["in"]), "steps": 3})
+    >>> dn.deserialize(data)["w"].names
+    ('in',)
+    """
+    return _core.serialize(value)
+
+
+def deserialize(data: Buffer, *, backend: BackendLike | None = None, **unknown: Never) -> Any:
+    """The tensor or container that ``serialize`` was given.
+
+    No code comes from the data, and nothing is imported: a class in it must stand in a module that
+    is imported already, and be a container or an enumeration.
+
+    Raises: ``FormatError`` for other data, other versions of the format, and damaged data,
+    ``ContainerError`` for a class that is not there or has other fields now.
+
+    >>> dn.deserialize(dn.serialize((dn.tensor(1), None)))
+    (Tensor<
+      s32
+      1
+    >, None)
+    """
+    if unknown:
+        refuse_options("deserialize", unknown)
+    return _core.deserialize(data, backend)
