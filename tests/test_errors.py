@@ -93,6 +93,7 @@ BASES = {
     "TraceError": RuntimeError,
     "CompileError": RuntimeError,
     "BackendError": RuntimeError,
+    "FormatError": ValueError,
     "StreamError": RuntimeError,
     "OutOfMemoryError": MemoryError,
     "UnknownNameError": AttributeError,
@@ -117,7 +118,6 @@ UNREACHED = {
     "BranchCount": "the structure check of cond names what differs",
     "ArgumentCount": "the number of arguments is bound by Python's rules",
     "BackendRefused": "the CPU backend does everything",
-    "BufferGone": "nothing frees or donates memory yet",
     # Nothing that a user writes leads there.
     "Internal": "a bug of ours, which no test knows of",
     "CaptureGone": "the environment would have to change between a trace and its first run",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import pathlib
 import sys
 from collections.abc import Callable
@@ -27,7 +28,7 @@ def parameter_text(parameter: inspect.Parameter) -> str:
         text = "*" + text
     if parameter.default is not parameter.empty and repr(parameter.default) != "REQUIRED":
         default = parameter.default
-        text += f' = "{default}"' if isinstance(default, str) else f" = {default!r}"
+        text += f" = {json.dumps(default) if isinstance(default, str) else repr(default)}"
     return text
 
 

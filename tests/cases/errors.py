@@ -6,7 +6,7 @@ that they give are kept in ``golden/errors.txt``, to be read as prose.
 
 from __future__ import annotations
 
-from cases import errors_backend
+from cases import errors_backend, errors_places
 
 PRELUDE = """
 import dataclasses
@@ -311,4 +311,5 @@ ROWS: list[tuple[str, str]] = [
         "dn.grad(lambda x: dn.sum(dn.custom_grad(x * x, [x], lambda g: [g[:2]])))(v)",
     ),
     *errors_backend.ROWS,
+    *errors_places.ROWS,
 ]
