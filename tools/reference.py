@@ -22,7 +22,7 @@ Every public name of `import defn as dn`, from its docstring. Written by `./dev 
 
 
 # Modules whose functions are public beside those of the package itself.
-MODULES = ("constants", "random")
+MODULES = ("constants", "linalg", "random")
 
 
 def public(module: ModuleType) -> list[str]:

@@ -83,7 +83,7 @@ def methods() -> str:
 
 
 def functions() -> str:
-    from defn import random
+    from defn import linalg, random
     from defn.tensors import METHOD_MODULES
 
     written = [
@@ -91,6 +91,7 @@ def functions() -> str:
         for module in METHOD_MODULES
         for name in module.__all__
     ]
+    written += [function(f"linalg_{name}", getattr(linalg, name)) for name in linalg.__all__]
     # One order serves both forms of a shuffle.
     written += [
         function(f"random_{name}", getattr(random, name))

@@ -10,7 +10,7 @@ A function is traced once into a typed graph, checked, differentiated, compiled 
 [3.0, 4.0]
 """
 
-from defn import _core, backends, blocks, constants, random
+from defn import _core, backends, blocks, constants, linalg, random
 from defn._core import DType, Tensor
 from defn.backends import Backend
 from defn.containers import (
@@ -348,6 +348,7 @@ __all__ = [
     "left_shift",
     "less",
     "less_equal",
+    "linalg",
     "linspace",
     "load",
     "load_numpy",

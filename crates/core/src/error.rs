@@ -150,6 +150,10 @@ pub enum ErrorKind {
     FoundNan { op: &'static str, got: TensorType },
     #[error("{op}: the number of bits to shift by is {value}, it must not be negative")]
     NegativeShift { op: &'static str, value: i128 },
+    #[error(
+        "triangular_solve: the diagonal of {got} has a zero, it must have none; use linalg.least_squares for a singular system"
+    )]
+    ZeroDiagonal { got: TensorType },
 
     // shapes and names
     #[error("tensor: {dtype}{shape} has more bytes than memory can address; use smaller sizes")]
@@ -270,6 +274,10 @@ pub enum ErrorKind {
         "put_diagonal: the diagonal is {got}, diagonal {offset} of {matrix} has {expected} elements; pass a vector of that length"
     )]
     DiagonalLength { got: TensorType, matrix: TensorType, offset: i64, expected: usize },
+    #[error("{op}: the operand is {got}, its last two axes must have equal sizes")]
+    NotSquare { op: &'static str, got: TensorType },
+    #[error("{op}: the matrix is {left} and the right-hand side {right}, {required}")]
+    System { op: &'static str, left: TensorType, right: TensorType, required: &'static str },
     #[error("{op}: shapes {left} and {right} must be equal")]
     ShapesDiffer { op: &'static str, left: TensorType, right: TensorType },
 
@@ -429,6 +437,7 @@ impl ErrorKind {
             | DivisionByZero { .. }
             | NegativeShift { .. }
             | FoundNan { .. }
+            | ZeroDiagonal { .. }
             | OptionValue { .. }
             | UnknownCompilerOption { .. } => ErrorClass::Option,
             NegativeSize { .. }
@@ -467,6 +476,8 @@ impl ErrorKind {
             | VectorizeSize { .. }
             | VectorizedSizes { .. }
             | NotVectorizable { .. }
+            | NotSquare { .. }
+            | System { .. }
             | Predicate { .. }
             | ArgumentType { .. }
             | ArgumentCount { .. } => ErrorClass::Shape,

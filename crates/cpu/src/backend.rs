@@ -1,6 +1,7 @@
 //! The backend: one op at a time, on buffers.
 
 mod index;
+mod matrix;
 mod order;
 mod sliding;
 mod structural;
@@ -106,7 +107,9 @@ impl CpuBackend {
             Op::Fft { op, axis, length: _, eps: _ } => run.fft(*op, *axis),
 
             // linalg
-            Op::TriangularSolve { .. } => todo!(),
+            Op::TriangularSolve { lower, left_side, transform } => {
+                run.triangular_solve(*lower, *left_side, *transform)
+            }
 
             // control
             Op::StopGrad | Op::Mark { .. } => run.share(),
@@ -136,7 +139,7 @@ impl CpuBackend {
             Op::Block(Block::Cumulative { op, axis, reverse }) => run.cumulative(*op, *axis, *reverse),
             Op::Block(Block::Take { axis }) => run.take_at(*axis),
             Op::Block(Block::TakeAlongAxis { axis }) => run.take_along_axis(*axis),
-            Op::Block(_) => run.refuse("it has no native form of it"),
+            Op::Block(block) => run.factor(block),
         }
     }
 }
@@ -181,13 +184,13 @@ impl Backend for CpuBackend {
             | Block::Fft2 { .. }
             | Block::Rfft { .. }
             | Block::Irfft { .. }
-            | Block::Cholesky
+            | Block::Determinant => false,
+            Block::Cholesky
             | Block::Solve
             | Block::Qr { .. }
             | Block::Lu
             | Block::Svd { .. }
-            | Block::Eigh { .. }
-            | Block::Determinant => false,
+            | Block::Eigh { .. } => true,
             Block::Threefry
             | Block::RandomBits { .. }
             | Block::Cumulative { .. }

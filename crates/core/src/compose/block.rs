@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{fourier, index, linalg, order, random, reduce};
+use super::{factor, fourier, index, order, random, reduce, spectral};
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
 use crate::op::Block;
@@ -16,12 +16,12 @@ use crate::op::Block;
 /// When there are fewer operands than the block has: a bug of the caller.
 pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<SmallVec<[B::V; 1]>> {
     let result = match block {
-        Block::Qr { mode, eps } => return linalg::qr(b, &args[0], *mode, eps.0),
-        Block::Lu => return linalg::lu(b, &args[0]),
+        Block::Qr { mode, eps } => return factor::qr(b, &args[0], *mode, eps.0),
+        Block::Lu => return factor::lu(b, &args[0]),
         Block::Svd { max_iter, full_matrices } => {
-            return linalg::svd(b, &args[0], *max_iter, *full_matrices);
+            return spectral::svd(b, &args[0], *max_iter, *full_matrices);
         }
-        Block::Eigh { max_iter, eps } => return linalg::eigh(b, &args[0], *max_iter, eps.0),
+        Block::Eigh { max_iter, eps } => return spectral::eigh(b, &args[0], *max_iter, eps.0),
         Block::TopK { k } => return order::top_k(b, &args[0], *k),
 
         Block::LogicalNot => b.equal(&args[0], 0)?,
@@ -39,9 +39,9 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
         Block::Fft2 { op, axes, lengths, eps } => fourier::fft2(b, &args[0], *op, *axes, *lengths, eps.0)?,
         Block::Rfft { axis, length, eps } => fourier::rfft(b, &args[0], *axis, *length, eps.0)?,
         Block::Irfft { axis, length, eps } => fourier::irfft(b, &args[0], *axis, *length, eps.0)?,
-        Block::Cholesky => linalg::cholesky(b, &args[0])?,
-        Block::Solve => linalg::solve(b, &args[0], &args[1])?,
-        Block::Determinant => linalg::determinant(b, &args[0])?,
+        Block::Cholesky => factor::cholesky(b, &args[0])?,
+        Block::Solve => factor::solve(b, &args[0], &args[1])?,
+        Block::Determinant => factor::determinant(b, &args[0])?,
         Block::Threefry => random::threefry(b, &args[0], &args[1])?,
         Block::RandomBits { dtype, count } => random::plain_bits(b, &args[0], *dtype, *count)?,
         Block::RandomUniform { dtype, count } => random::plain_uniform(b, &args[0], *dtype, *count)?,

@@ -1,10 +1,7 @@
 //! Products in terms of the general one.
 
-use smallvec::SmallVec;
-
 use crate::builder::{Arg, BuildElementwise, BuildLinalg, BuildShape, Builder};
 use crate::error::{ErrorKind, Result};
-use crate::op::QrMode;
 use crate::shape::{Axes, Axis, AxisRef, Shape};
 
 /// See [`BuildLinalg::dot`].
@@ -80,72 +77,4 @@ fn batched<B: Builder>(b: &mut B, x: &B::V, shape: &Shape, lead: &Shape, batch: 
     let last = shape.entries().skip(lead.rank());
     let target = Shape::from_axes(batch.entries().chain(last));
     b.broadcast(x, target, Axes::All)
-}
-
-/// The lower factor.
-///
-/// # Errors
-/// What the ops of the definition have against the operands.
-pub fn cholesky<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
-    let _ = (b, x);
-    todo!()
-}
-
-/// The solution of a linear system.
-///
-/// # Errors
-/// What the ops of the definition have against the operands.
-pub fn solve<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
-    let _ = (b, x, y);
-    todo!()
-}
-
-/// An orthogonal factor, and an upper triangular one.
-///
-/// # Errors
-/// What the ops of the definition have against the operands.
-pub fn qr<B: Builder>(b: &mut B, x: &B::V, mode: QrMode, eps: f64) -> Result<SmallVec<[B::V; 1]>> {
-    let _ = (b, x, mode, eps);
-    todo!()
-}
-
-/// A permutation, a lower and an upper triangular factor.
-///
-/// # Errors
-/// What the ops of the definition have against the operands.
-pub fn lu<B: Builder>(b: &mut B, x: &B::V) -> Result<SmallVec<[B::V; 1]>> {
-    let _ = (b, x);
-    todo!()
-}
-
-/// Singular vectors and values.
-///
-/// # Errors
-/// What the ops of the definition have against the operands.
-pub fn svd<B: Builder>(
-    b: &mut B,
-    x: &B::V,
-    max_iter: usize,
-    full_matrices: bool,
-) -> Result<SmallVec<[B::V; 1]>> {
-    let _ = (b, x, max_iter, full_matrices);
-    todo!()
-}
-
-/// Eigenvalues and eigenvectors.
-///
-/// # Errors
-/// What the ops of the definition have against the operands.
-pub fn eigh<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, eps: f64) -> Result<SmallVec<[B::V; 1]>> {
-    let _ = (b, x, max_iter, eps);
-    todo!()
-}
-
-/// The determinant.
-///
-/// # Errors
-/// What the ops of the definition have against the operands.
-pub fn determinant<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
-    let _ = (b, x);
-    todo!()
 }

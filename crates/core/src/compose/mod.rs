@@ -4,14 +4,18 @@
 pub mod block;
 pub mod create;
 pub mod elementwise;
+pub mod factor;
 pub mod fold;
 pub mod fourier;
 pub mod index;
 pub mod linalg;
+pub(crate) mod matrices;
+pub mod matrix;
 pub mod order;
 pub mod random;
 pub mod reduce;
 pub mod shape;
+pub mod spectral;
 pub mod statistics;
 pub mod window;
 

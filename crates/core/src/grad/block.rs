@@ -1,15 +1,42 @@
-//! Blocks are differentiated through their default, whatever the backend ran forward.
+//! Blocks are differentiated through their default, whatever the backend ran forward, or by a closed rule.
 
 use super::region::{self, Draft, Pullback};
-use super::{Site, Vjp};
+use super::{Site, Vjp, factor};
 use crate::compose;
 use crate::error::Result;
 use crate::graph::{Value, Values};
 use crate::op::Block;
 use crate::region::Region;
 
+/// The closed rule of a factorization, else that of the default graph.
+pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> Result<Vjp> {
+    match block {
+        Block::Cholesky => factor::cholesky(site, g),
+        Block::Solve => factor::solve(site, g),
+        Block::Qr { mode: _, eps: _ } => factor::qr(site, g),
+        Block::Lu => factor::lu(site, g),
+        Block::Svd { max_iter: _, full_matrices: _ } => factor::svd(site, g),
+        Block::Eigh { max_iter: _, eps: _ } => factor::eigh(site, g),
+        Block::LogicalNot
+        | Block::Phase
+        | Block::Logsumexp { .. }
+        | Block::AllClose { .. }
+        | Block::Cumulative { .. }
+        | Block::Take { .. }
+        | Block::TakeAlongAxis { .. }
+        | Block::TopK { .. }
+        | Block::Fft2 { .. }
+        | Block::Rfft { .. }
+        | Block::Irfft { .. }
+        | Block::Threefry
+        | Block::RandomBits { .. }
+        | Block::RandomUniform { .. }
+        | Block::Determinant => default(site, block, g),
+    }
+}
+
 /// The gradient of the default graph, of which only what the gradient needs is computed again.
-pub(super) fn default(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> Result<Vjp> {
+fn default(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> Result<Vjp> {
     let count = site.inputs.len();
     let inputs: Values = (0..count).map(|input| site.input(input)).collect::<Result<_>>()?;
     let mut draft = Draft::new();

@@ -1,11 +1,12 @@
-//! What `g`, the cotangent of a product, contributes to the factors.
+//! What `g`, the cotangent of a product or a solution, contributes to the operands.
 
 use smallvec::SmallVec;
 
 use super::{Site, Vjp};
-use crate::builder::Builder;
+use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildShape, Builder};
+use crate::compose::matrices::{adjoint, conjugated, product, transposed};
 use crate::error::Result;
-use crate::graph::Value;
+use crate::graph::{Graph, Value};
 use crate::op::{Op, Transform};
 use crate::shape::{Axis, AxisList};
 
@@ -79,7 +80,8 @@ fn restore(
     axes
 }
 
-/// The system with the adjoint.
+/// `t(a) x = b`: `b` gets the solution of the transposed system, and `t(a)` minus its product with `x`, of which
+/// only the triangle that was read counts. With `a` on the right it is the mirror image.
 pub(super) fn triangular_solve(
     site: &mut Site<'_>,
     lower: bool,
@@ -87,6 +89,36 @@ pub(super) fn triangular_solve(
     transform: Transform,
     g: Value,
 ) -> Result<Vjp> {
-    let _ = (&site.inputs, lower, left_side, transform, g);
-    todo!()
+    let (a, x) = (site.input(0)?, site.output(0)?);
+    let graph = &mut *site.graph;
+    let vector = graph.ty(x).shape.rank() < graph.ty(a).shape.rank();
+    let (op, back) = match transform {
+        Transform::None => (Transform::Transpose, false),
+        Transform::Transpose => (Transform::None, false),
+        // The transpose of an adjoint is the conjugate.
+        Transform::Conjugate => (Transform::None, true),
+    };
+    let g = if back { conjugated(graph, &g)? } else { g };
+    let to_b = graph.triangular_solve(a, g, lower, left_side, op)?;
+    let to_b = if back { conjugated(graph, &to_b)? } else { to_b };
+    let to_a = if site.wanted[0] {
+        // A vector is a column on the left's right, and a row on the right's left.
+        let matrix = |graph: &mut Graph, value: Value| {
+            if vector { graph.new_axis(value, if left_side { -1 } else { -2 }, None) } else { Ok(value) }
+        };
+        let (share, x) = (matrix(graph, to_b)?, matrix(graph, x)?);
+        let (left, right) =
+            if left_side { (share, transposed(graph, &x)?) } else { (transposed(graph, &x)?, share) };
+        let share = product(graph, &left, &right)?;
+        let share = graph.negate(share)?;
+        let share = match transform {
+            Transform::None => share,
+            Transform::Transpose => transposed(graph, &share)?,
+            Transform::Conjugate => adjoint(graph, &share)?,
+        };
+        Some(if lower { graph.tril(share, 0)? } else { graph.triu(share, 0)? })
+    } else {
+        None
+    };
+    Ok(Vjp::flows([to_a, Some(to_b)]))
 }

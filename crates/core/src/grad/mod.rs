@@ -15,6 +15,7 @@ mod block;
 mod checkpoint;
 mod control;
 mod elementwise;
+mod factor;
 mod fourier;
 mod index;
 mod linalg;
@@ -451,6 +452,6 @@ fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::
         // The hook has run forward and does not run again.
         Op::Hook(_) => Ok(Vjp::flows(g.iter().copied())),
 
-        Op::Block(block) => block::default(site, block, g),
+        Op::Block(block) => block::rule(site, block, g),
     }
 }

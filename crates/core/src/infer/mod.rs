@@ -103,17 +103,22 @@ pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
     })
 }
 
-/// A block has the types of its default, which is built in a graph of its own and thrown away; of long defaults
-/// the types are known.
+/// The types of a block: directly for long definitions, else those of its default.
 fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
-    let known = match block {
-        Block::Threefry => Some(random::threefry(operands[0], operands[1])?),
-        Block::RandomBits { dtype, count } => {
-            Some(random::drawn("random_bits", operands[0], *dtype, *count)?)
-        }
+    let one = |ty: TensorType| Outputs::from_elem(ty, 1);
+    Ok(match block {
+        Block::Threefry => one(random::threefry(operands[0], operands[1])?),
+        Block::RandomBits { dtype, count } => one(random::drawn("random_bits", operands[0], *dtype, *count)?),
         Block::RandomUniform { dtype, count } => {
-            Some(random::drawn("random_uniform", operands[0], *dtype, *count)?)
+            one(random::drawn("random_uniform", operands[0], *dtype, *count)?)
         }
+        Block::Cholesky => one(linalg::cholesky(operands[0])?),
+        Block::Solve => one(linalg::solve(operands[0], operands[1])?),
+        Block::Determinant => one(linalg::determinant(operands[0])?),
+        Block::Qr { mode, eps: _ } => linalg::qr(operands[0], *mode)?,
+        Block::Lu => linalg::lu(operands[0])?,
+        Block::Svd { max_iter: _, full_matrices } => linalg::svd(operands[0], *full_matrices)?,
+        Block::Eigh { .. } => linalg::eigh(operands[0])?,
         Block::LogicalNot
         | Block::Phase
         | Block::Logsumexp { .. }
@@ -124,18 +129,12 @@ fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
         | Block::TopK { .. }
         | Block::Fft2 { .. }
         | Block::Rfft { .. }
-        | Block::Irfft { .. }
-        | Block::Cholesky
-        | Block::Solve
-        | Block::Qr { .. }
-        | Block::Lu
-        | Block::Svd { .. }
-        | Block::Eigh { .. }
-        | Block::Determinant => None,
-    };
-    if let Some(ty) = known {
-        return Ok(SmallVec::from_elem(ty, 1));
-    }
+        | Block::Irfft { .. } => infer_default(block, operands)?,
+    })
+}
+
+/// The types of a block's default, which is built in a graph of its own and thrown away.
+fn infer_default(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
     let mut graph = Graph::new();
     let arguments: Vec<_> =
         operands.iter().enumerate().map(|(index, ty)| graph.parameter(index, (*ty).clone())).collect();

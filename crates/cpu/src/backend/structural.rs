@@ -1,12 +1,14 @@
 //! How the ops that move or fold elements run: what they share, what they need meanwhile, which kernel.
 
+use std::sync::Arc;
+
 use defn_core::backend::Buffers;
 use defn_core::op::{ArgOp, CumulativeOp, Padding, ReduceOp, Starts, TieBreak};
 use defn_core::{Axis, DType, Number, Result, Scalar, TensorType};
 use smallvec::{SmallVec, smallvec};
 
 use super::{Run, buffer, window};
-use crate::buffer::Storage;
+use crate::buffer::{Storage, Window};
 use crate::kernels::linalg::{self, Dot, DotAxes, Side};
 use crate::kernels::reduce;
 use crate::kernels::shape::{self, StridedCopy, gather, scatter};
@@ -50,6 +52,21 @@ impl Scratch {
         // SAFETY: it was allocated for the type; the caller promises that the bytes are initialised.
         let bytes = unsafe { std::slice::from_raw_parts(self.storage.start(), self.ty.byte_size()) };
         View::new(&self.ty, bytes)
+    }
+
+    /// The element type.
+    pub(super) fn dtype(&self) -> DType {
+        self.ty.dtype
+    }
+
+    /// The elements to be kept.
+    ///
+    /// # Safety
+    /// All of them were written.
+    pub(super) unsafe fn into_window(self) -> Window {
+        let bytes = self.ty.byte_size();
+        // SAFETY: as the caller promises; nobody else holds the storage, so that nobody writes it any more.
+        unsafe { Window::new(Arc::new(self.storage), 0, bytes) }
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod index;
 mod lanes;
 pub(crate) mod linalg;
 mod math;
+pub(crate) mod matrix;
 pub(crate) mod order;
 pub(crate) mod random;
 pub(crate) mod reduce;

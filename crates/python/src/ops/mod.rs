@@ -5,6 +5,7 @@
 mod create;
 mod elementwise;
 mod linalg;
+mod matrix;
 mod parse;
 mod random;
 mod reduce;
@@ -32,6 +33,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     create::add(module)?;
     elementwise::add(module)?;
     linalg::add(module)?;
+    matrix::add(module)?;
     random::add(module)?;
     reduce::add(module)?;
     shape::add(module)?;

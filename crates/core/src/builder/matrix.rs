@@ -1,0 +1,234 @@
+//! Systems of equations, factorizations and what is made of them.
+
+use super::{Arg, Builder};
+use crate::compose;
+use crate::error::{ErrorKind, Result};
+use crate::op::{Block, Op, QrMode, Tolerance, Transform};
+use crate::shape::Axes;
+
+/// Which norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormOrder {
+    /// The p-norm of vectors; of matrices 1 and -1 are the greatest and least sum of a column, 2 and -2 the
+    /// greatest and least singular value.
+    Power(i64),
+    /// The greatest magnitude of vectors; of matrices the greatest sum of a row.
+    Infinity,
+    /// The least magnitude of vectors; of matrices the least sum of a row.
+    NegInfinity,
+    /// The root of the sum of squares of a matrix.
+    Frobenius,
+    /// The sum of the singular values of a matrix.
+    Nuclear,
+}
+
+/// Linear algebra on the matrices in the last two axes, for every position of the leading ones.
+///
+/// Results are floats or complex; floats of 8 and 16 bits are computed in f32. Factors have no axis names.
+pub trait BuildMatrix: Builder + Sized {
+    /// The last two axes exchanged, and complex elements conjugated. Lower ranks have all axes reversed.
+    ///
+    /// # Errors
+    /// What the builder has against a new node.
+    fn adjoint(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::matrix::adjoint(self, &x)
+    }
+
+    /// The `x` of `t(a) x = b`, or of `x t(a) = b` where `a` is on the right, for the lower or the upper
+    /// triangle of `a`; the other one is not read. `b` holds matrices, or one vector for each of those of `a`.
+    /// It gives the result its shape and names.
+    ///
+    /// # Errors
+    /// Matrices that are not square, and a right-hand side of another size. At once, outside of a trace, also
+    /// a zero on the diagonal, which gives infinities and NaN in compiled programs.
+    fn triangular_solve(
+        &mut self,
+        a: impl Into<Arg<Self::V>>,
+        b: impl Into<Arg<Self::V>>,
+        lower: bool,
+        left_side: bool,
+        transform: Transform,
+    ) -> Result<Self::V> {
+        let (a, b) = (self.operand(a)?, self.operand(b)?);
+        self.emit_one(Op::TriangularSolve { lower, left_side, transform }, &[a, b])
+    }
+
+    /// The `x` of `a x = b`, where `b` holds matrices, or one vector for each of those of `a`. Infinities or NaN
+    /// where `a` is singular.
+    ///
+    /// # Errors
+    /// Matrices that are not square, and a right-hand side of another size.
+    fn solve(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let (a, b) = (self.operand(a)?, self.operand(b)?);
+        self.emit_one(Op::Block(Block::Solve), &[a, b])
+    }
+
+    /// The inverse; NaN where the magnitude of the determinant is below 1000 times the least normal number.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn invert(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::matrix::invert(self, &x)
+    }
+
+    /// The pseudo-inverse, for which singular values below `eps` count as zero: of a number its inverse, of a
+    /// vector its adjoint over the square of its norm.
+    ///
+    /// # Errors
+    /// Complex matrices.
+    fn pinv(&mut self, x: impl Into<Arg<Self::V>>, eps: f64) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::matrix::pinv(self, &x, eps)
+    }
+
+    /// The lower factor `l` of `l adjoint(l)`, with the names of `x`, of whose Hermitian matrices the lower
+    /// triangle is read. NaN where a matrix is not positive definite.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn cholesky(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        self.emit_one(Op::Block(Block::Cholesky), &[x])
+    }
+
+    /// The orthogonal `q` and the upper triangular `r` of `x = q r`; `q` is square, and `r` as large as `x`,
+    /// where the mode is complete. `eps` allows smaller columns to count as zero.
+    ///
+    /// # Errors
+    /// Fewer than two axes.
+    fn qr(&mut self, x: impl Into<Arg<Self::V>>, mode: QrMode, eps: f64) -> Result<(Self::V, Self::V)> {
+        let x = self.operand(x)?;
+        let eps = Tolerance(eps);
+        let mut factors = self.emit(Op::Block(Block::Qr { mode, eps }), &[x])?.into_iter();
+        Ok((take(&mut factors), take(&mut factors)))
+    }
+
+    /// The permutation `p`, in the element type of `x`, the unit lower triangular `l` and the upper triangular
+    /// `u` of `x = p l u`, with rows exchanged for the greatest pivots.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn lu(&mut self, x: impl Into<Arg<Self::V>>) -> Result<(Self::V, Self::V, Self::V)> {
+        let x = self.operand(x)?;
+        let mut factors = self.emit(Op::Block(Block::Lu), &[x])?.into_iter();
+        Ok((take(&mut factors), take(&mut factors), take(&mut factors)))
+    }
+
+    /// The eigenvalues of symmetric or Hermitian matrices, by descending magnitude, and unit eigenvectors in
+    /// columns. Elements of both of at most `eps` become zero; an iteration takes at most `max_iter` sweeps.
+    ///
+    /// # Errors
+    /// Matrices that are not square, no sweep, and an `eps` that is negative or NaN.
+    fn eigh(&mut self, x: impl Into<Arg<Self::V>>, max_iter: usize, eps: f64) -> Result<(Self::V, Self::V)> {
+        let x = self.operand(x)?;
+        at_least_one("eigh", max_iter)?;
+        not_negative("eigh", eps)?;
+        let eps = Tolerance(eps);
+        let mut factors = self.emit(Op::Block(Block::Eigh { max_iter, eps }), &[x])?.into_iter();
+        Ok((take(&mut factors), take(&mut factors)))
+    }
+
+    /// The singular vectors `u` in columns, the values `s`, descending, and the vectors `vh` in rows of
+    /// `x = u diag(s) vh`. Both sets of vectors are complete, or as many as there are values. An iteration takes
+    /// at most `max_iter` sweeps.
+    ///
+    /// # Errors
+    /// Fewer than two axes, complex elements, and no sweep.
+    fn svd(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        max_iter: usize,
+        full_matrices: bool,
+    ) -> Result<(Self::V, Self::V, Self::V)> {
+        let x = self.operand(x)?;
+        at_least_one("svd", max_iter)?;
+        let mut factors = self.emit(Op::Block(Block::Svd { max_iter, full_matrices }), &[x])?.into_iter();
+        Ok((take(&mut factors), take(&mut factors), take(&mut factors)))
+    }
+
+    /// The determinant.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn determinant(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        self.emit_one(Op::Block(Block::Determinant), &[x])
+    }
+
+    /// The product of `power` times the matrix; the inverse of that for negative ones, and the identity, in s32,
+    /// for zero.
+    ///
+    /// # Errors
+    /// Matrices that are not square.
+    fn matrix_power(&mut self, x: impl Into<Arg<Self::V>>, power: i64) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::matrix::matrix_power(self, &x, power)
+    }
+
+    /// How many singular values of a matrix are above `eps` times its longer side times the greatest of them.
+    ///
+    /// # Errors
+    /// Another rank than 2, complex elements, and an `eps` that is negative or NaN.
+    fn matrix_rank(&mut self, x: impl Into<Arg<Self::V>>, eps: f64) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        not_negative("matrix_rank", eps)?;
+        compose::matrix::matrix_rank(self, &x, eps)
+    }
+
+    /// The shortest of the vectors `x` for which `a x` is closest to `b`. Singular values below `eps` count as
+    /// zero.
+    ///
+    /// # Errors
+    /// Anything but a matrix and a vector as long as it has rows, and complex elements.
+    fn least_squares(
+        &mut self,
+        a: impl Into<Arg<Self::V>>,
+        b: impl Into<Arg<Self::V>>,
+        eps: f64,
+    ) -> Result<Self::V> {
+        let (a, b) = (self.operand(a)?, self.operand(b)?);
+        not_negative("least_squares", eps)?;
+        compose::matrix::least_squares(self, &a, &b, eps)
+    }
+
+    /// A norm of a vector or a matrix, or of the vectors along one axis of a matrix; a real number. Without an
+    /// order the root of the sum of squares.
+    ///
+    /// # Errors
+    /// Another rank than 1 or 2, axes that `x` does not have, and an order that the norm of a vector or of a
+    /// matrix does not have.
+    fn norm(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        order: Option<NormOrder>,
+        axes: impl Into<Axes>,
+        keep_axes: bool,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        compose::matrix::norm(self, &x, order, &axes.into(), keep_axes)
+    }
+}
+
+impl<B: Builder> BuildMatrix for B {}
+
+fn take<V>(factors: &mut impl Iterator<Item = V>) -> V {
+    factors.next().expect("a factorization has all its factors")
+}
+
+fn at_least_one(op: &'static str, max_iter: usize) -> Result<()> {
+    if max_iter > 0 {
+        return Ok(());
+    }
+    let (option, given, required) = ("max_iter", "0".to_owned(), "at least 1".to_owned());
+    Err(ErrorKind::OptionValue { op, option, given, required }.into())
+}
+
+fn not_negative(op: &'static str, eps: f64) -> Result<()> {
+    if eps >= 0.0 {
+        return Ok(());
+    }
+    let (option, given, required) = ("eps", eps.to_string(), "at least 0".to_owned());
+    Err(ErrorKind::OptionValue { op, option, given, required }.into())
+}

@@ -1,0 +1,363 @@
+//! Factorizations and systems of equations, column by column in primitive ops.
+//!
+//! The algorithms are those of Golub & Van Loan, "Matrix Computations", 4th ed. 2013: Cholesky by columns (4.2),
+//! LU with row pivoting (3.4) and Householder's QR (5.2). Each loop runs over columns and works on whole matrices
+//! in between, so that shapes stay the same.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::matrices::{
+    Batch, adjoint, choose, counter, magnitude, nan_unless, number_like, piece, product, real_part, repeat,
+    square,
+};
+use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildReduce, BuildShape, Builder, Start};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::{Graph, Value};
+use crate::op::{QrMode, TieBreak, Transform};
+use crate::shape::{Axes, AxisRef, Shape};
+
+type List<V> = SmallVec<[V; 1]>;
+
+/// The lower factor; NaN all over where a pivot is not positive. Reads the lower triangle.
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub fn cholesky<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    let shape = b.ty(x).shape;
+    let batch = Batch::new(b, x)?;
+    let n = batch.rows;
+    if n == 0 {
+        let lower = batch.unfold(b, &batch.value, batch.dtype)?;
+        return b.reshape_to(lower, shape);
+    }
+    let zeros = b.zeros_like(batch.value.clone())?;
+    let lower = repeat(b, n, &[zeros], std::slice::from_ref(&batch.value), |graph, j, state, captures| {
+        Ok(vec![cholesky_column(graph, j, state[0], captures[0])?])
+    })?
+    .remove(0);
+    // One bad pivot makes a NaN on the diagonal.
+    let diagonal = b.take_diagonal(lower.clone(), 0)?;
+    let bad = b.is_nan(diagonal)?;
+    let bad = b.any(bad, [1], true)?;
+    let good = b.equal(bad, 0)?;
+    let good = b.new_axis(good, -1, None)?;
+    let lower = nan_unless(b, &good, &lower)?;
+    let lower = batch.unfold(b, &lower, batch.dtype)?;
+    b.reshape_to(lower, shape)
+}
+
+/// The factor with column `j`, from those before it.
+fn cholesky_column(graph: &mut Graph, j: Value, lower: Value, x: Value) -> Result<Value> {
+    let n = graph.ty(x).shape.sizes()[1];
+    let column = piece(graph, &x, Start::Value(j), 1, 2)?;
+    let row = piece(graph, &lower, Start::Value(j), 1, 1)?;
+    let row = adjoint(graph, &row)?;
+    let before = product(graph, &lower, &row)?;
+    let rest = graph.subtract(column, before)?;
+    let pivot = piece(graph, &rest, Start::Value(j), 1, 1)?;
+    let pivot = real_part(graph, &pivot)?;
+    let shape = graph.ty(pivot).shape.clone();
+    let positive = graph.greater(pivot, 0)?;
+    let nan = number_like(graph, &pivot, f64::NAN)?;
+    let pivot = choose(graph, &positive, &pivot, &nan, &shape)?;
+    let root = graph.sqrt(pivot)?;
+    let scaled = graph.divide(rest, root)?;
+    let rows = counter(graph, 1, n)?;
+    let (below, on) = (graph.greater(rows, j)?, graph.equal(rows, j)?);
+    let shape = graph.ty(scaled).shape.clone();
+    let zero = number_like(graph, &scaled, 0.0)?;
+    let dtype = graph.ty(scaled).dtype;
+    let root = graph.as_type(root, dtype)?;
+    let edge = choose(graph, &on, &root, &zero, &shape)?;
+    let column = choose(graph, &below, &scaled, &edge, &shape)?;
+    graph.put_slice(lower, &[0.into(), 0.into(), Start::Value(j)], column)
+}
+
+/// The solution through LU.
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub fn solve<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
+    let (left, right) = (b.ty(x), b.ty(y));
+    let dtype = left.dtype.merge(right.dtype).to_float();
+    let working = super::working_dtype(dtype);
+    let x = b.as_type(x.clone(), working)?;
+    let x = b.reshape_to(x, left.shape.without_names())?;
+    let y = b.as_type(y.clone(), working)?;
+    let vector = right.shape.rank() < left.shape.rank();
+    let plain = right.shape.without_names();
+    let y = b.reshape_to(y, plain.clone())?;
+    let y = if vector { b.new_axis(y, -1, None)? } else { y };
+    let (permutation, lower, upper) = b.lu(x)?;
+    let permutation = super::matrices::transposed(b, &permutation)?;
+    let y = product(b, &permutation, &y)?;
+    let y = b.triangular_solve(lower, y, true, true, Transform::None)?;
+    let y = b.triangular_solve(upper, y, false, true, Transform::None)?;
+    let y = b.reshape_to(y, plain)?;
+    b.as_type(y, dtype)
+}
+
+/// A permutation, a lower and an upper triangular factor. The pivot is the element of the greatest magnitude,
+/// the first of several.
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub fn lu<B: Builder>(b: &mut B, x: &B::V) -> Result<List<B::V>> {
+    let given = b.ty(x).dtype;
+    let batch = Batch::new(b, x)?;
+    let (count, n) = (batch.count, batch.rows);
+    if n == 0 {
+        let empty = batch.unfold(b, &batch.value, batch.dtype)?;
+        let permutation = b.as_type(empty.clone(), given)?;
+        return Ok(smallvec![permutation, empty.clone(), empty]);
+    }
+    let order = counter(b, 1, n)?;
+    let order = b.broadcast(order, Shape::new(&[count, n, 1]), Axes::All)?;
+    let state = repeat(b, n, &[batch.value.clone(), order], &[], |graph, j, state, _| {
+        lu_column(graph, j, state[0], state[1])
+    })?;
+    let (packed, order) = (state[0].clone(), state[1].clone());
+    let shape = b.ty(&packed).shape;
+    let (rows, columns) = (counter(b, 1, n)?, counter(b, 2, n)?);
+    let zero = number_like(b, &packed, 0.0)?;
+    let one = number_like(b, &packed, 1.0)?;
+    let one = b.broadcast(one, shape.clone(), Axes::List(Vec::new()))?;
+    let (below, on) = (b.greater(rows.clone(), columns.clone())?, b.equal(rows.clone(), columns)?);
+    let edge = choose(b, &on, &one, &zero, &shape)?;
+    let lower = choose(b, &below, &packed, &edge, &shape)?;
+    let upper = choose(b, &below, &zero, &packed, &shape)?;
+    // Row i of the factors' product is row order[i] of the matrix.
+    let order = super::matrices::transposed(b, &order)?;
+    let permutation = b.equal(order, rows)?;
+    Ok(smallvec![
+        batch.unfold(b, &permutation, given)?,
+        batch.unfold(b, &lower, batch.dtype)?,
+        batch.unfold(b, &upper, batch.dtype)?,
+    ])
+}
+
+/// One step of the elimination, and of the order of the rows.
+fn lu_column(graph: &mut Graph, j: Value, packed: Value, order: Value) -> Result<Vec<Value>> {
+    let shape = graph.ty(packed).shape.clone();
+    let n = shape.sizes()[1];
+    let (rows, columns) = (counter(graph, 1, n)?, counter(graph, 2, n)?);
+    let column = piece(graph, &packed, Start::Value(j), 1, 2)?;
+    let size = graph.abs(column)?;
+    let (above, at) = (graph.less(rows, j)?, graph.equal(rows, j)?);
+    let tall = graph.ty(size).shape.clone();
+    let never = number_like(graph, &size, -1.0)?;
+    let size = choose(graph, &above, &never, &size, &tall)?;
+    let best = graph.argmax(size, Some(AxisRef::Index(1)), true, TieBreak::Low, DType::S32)?;
+    let chosen = graph.equal(rows, best)?;
+    let packed = exchange(graph, j, packed, at, chosen)?;
+    let order = exchange(graph, j, order, at, chosen)?;
+
+    let column = piece(graph, &packed, Start::Value(j), 1, 2)?;
+    let row = piece(graph, &packed, Start::Value(j), 1, 1)?;
+    let pivot = piece(graph, &row, Start::Value(j), 1, 2)?;
+    // A column of zeros is left as it is: its factors are zero, and so is the pivot in the upper factor.
+    let singular = graph.equal(pivot, 0)?;
+    let one = number_like(graph, &pivot, 1.0)?;
+    let pivot_shape = graph.ty(pivot).shape.clone();
+    let pivot = choose(graph, &singular, &one, &pivot, &pivot_shape)?;
+    let factors = graph.divide(column, pivot)?;
+    let below = graph.greater(rows, j)?;
+    let zero = number_like(graph, &factors, 0.0)?;
+    let factors = choose(graph, &below, &factors, &zero, &tall)?;
+    let right = graph.greater(columns, j)?;
+    let row_shape = graph.ty(row).shape.clone();
+    let row = choose(graph, &right, &row, &zero, &row_shape)?;
+    let share = graph.multiply(factors, row)?;
+    let reduced = graph.subtract(packed, share)?;
+    // Infinite factors times the zeros outside would be NaN: only what is below and to the right changes.
+    let (below, right) = (
+        graph.broadcast(below, shape.clone(), Axes::All)?,
+        graph.broadcast(right, shape.clone(), Axes::All)?,
+    );
+    let inside = graph.logical_and(below, right)?;
+    let packed = graph.select(inside, reduced, packed)?;
+    let column = piece(graph, &packed, Start::Value(j), 1, 2)?;
+    let rows_below = graph.greater(rows, j)?;
+    let column = choose(graph, &rows_below, &factors, &column, &tall)?;
+    let packed = graph.put_slice(packed, &[0.into(), 0.into(), Start::Value(j)], column)?;
+    Ok(vec![packed, order])
+}
+
+/// `x` with row `j`, where `at` is 1, and the row where `chosen` is 1 exchanged.
+fn exchange(graph: &mut Graph, j: Value, x: Value, at: Value, chosen: Value) -> Result<Value> {
+    let ty = graph.ty(x).clone();
+    let zero = graph.constant(ty.dtype, 0)?;
+    let row = piece(graph, &x, Start::Value(j), 1, 1)?;
+    let only = choose(graph, &chosen, &x, &zero, &ty.shape)?;
+    let other = graph.sum(only, [1], true)?;
+    let other = graph.broadcast(other, ty.shape.clone(), Axes::All)?;
+    let row = graph.broadcast(row, ty.shape.clone(), Axes::All)?;
+    let moved = choose(graph, &chosen, &row, &x, &ty.shape)?;
+    choose(graph, &at, &other, &moved, &ty.shape)
+}
+
+/// An orthogonal factor, and an upper triangular one. `eps` allows columns of at most this size to count as zero,
+/// which Householder's reflections have no need of.
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub fn qr<B: Builder>(b: &mut B, x: &B::V, mode: QrMode, eps: f64) -> Result<List<B::V>> {
+    let _ = eps;
+    let batch = Batch::new(b, x)?;
+    let (orthogonal, upper) = qr_of(b, &batch.value, mode)?;
+    Ok(smallvec![batch.unfold(b, &orthogonal, batch.dtype)?, batch.unfold(b, &upper, batch.dtype)?])
+}
+
+/// The factors of matrices of rank 3.
+pub(super) fn qr_of<B: Builder>(b: &mut B, x: &B::V, mode: QrMode) -> Result<(B::V, B::V)> {
+    let ty = b.ty(x);
+    let (count, m, n) = (ty.shape.sizes()[0], ty.shape.sizes()[1], ty.shape.sizes()[2]);
+    let k = m.min(n);
+    let width = match mode {
+        QrMode::Reduced => k,
+        QrMode::Complete => m,
+    };
+    let eye = b.eye(Shape::new(&[count, m, width]), ty.dtype)?;
+    if k == 0 {
+        let upper = piece(b, x, 0, width, 1)?;
+        return Ok((eye, upper));
+    }
+    // Scaled, so that squares neither overflow nor vanish.
+    let scale = magnitude(b, x)?;
+    let scaled = b.divide(x.clone(), scale.clone())?;
+    let vectors = b.full(Shape::new(&[count, m, k]), ty.dtype, 0)?;
+    let state = repeat(b, k, &[scaled, vectors], &[], |graph, j, state, _| {
+        let vector = reflector(graph, j, state[0])?;
+        let upper = reflect(graph, vector, state[0])?;
+        let vectors = graph.put_slice(state[1], &[0.into(), 0.into(), Start::Value(j)], vector)?;
+        Ok(vec![upper, vectors])
+    })?;
+    let orthogonal = repeat(b, k, &[eye], &state[1..2], |graph, trip, state, captures| {
+        let last = graph.constant(DType::S32, k as i64 - 1)?;
+        let j = graph.subtract(last, trip)?;
+        let vector = piece(graph, &captures[0], Start::Value(j), 1, 2)?;
+        Ok(vec![reflect(graph, vector, state[0])?])
+    })?
+    .remove(0);
+    let upper = b.multiply(state[0].clone(), scale)?;
+    let upper = piece(b, &upper, 0, width, 1)?;
+    let shape = b.ty(&upper).shape;
+    let (rows, columns) = (counter(b, 1, width)?, counter(b, 2, n)?);
+    let below = b.greater(rows, columns)?;
+    let zero = number_like(b, &upper, 0.0)?;
+    let upper = choose(b, &below, &zero, &upper, &shape)?;
+    Ok((orthogonal, upper))
+}
+
+/// The unit vector whose reflection clears column `j` below the diagonal; zero where nothing is there.
+fn reflector(graph: &mut Graph, j: Value, x: Value) -> Result<Value> {
+    let m = graph.ty(x).shape.sizes()[1];
+    let rows = counter(graph, 1, m)?;
+    let column = piece(graph, &x, Start::Value(j), 1, 2)?;
+    let tall = graph.ty(column).shape.clone();
+    let above = graph.less(rows, j)?;
+    let zero = number_like(graph, &column, 0.0)?;
+    let column = choose(graph, &above, &zero, &column, &tall)?;
+    // Once more: a column may be smaller than the matrix by all that the exponent holds.
+    let scale = magnitude(graph, &column)?;
+    let column = graph.divide(column, scale)?;
+    let norm = norm_of(graph, column)?;
+    let head = piece(graph, &column, Start::Value(j), 1, 1)?;
+    let size = graph.abs(head)?;
+    let shape = graph.ty(size).shape.clone();
+    let nothing = graph.equal(size, 0)?;
+    let one = number_like(graph, &size, 1.0)?;
+    let divisor = choose(graph, &nothing, &one, &size, &shape)?;
+    let sign = graph.divide(head, divisor)?;
+    let one = number_like(graph, &sign, 1.0)?;
+    let sign = choose(graph, &nothing, &one, &sign, &shape)?;
+    let shift = graph.multiply(sign, norm)?;
+    let at = graph.equal(rows, j)?;
+    let shift = graph.broadcast(shift, tall.clone(), Axes::All)?;
+    let shift = choose(graph, &at, &shift, &zero, &tall)?;
+    let vector = graph.add(column, shift)?;
+    let length = norm_of(graph, vector)?;
+    let nothing = graph.equal(length, 0)?;
+    let one = number_like(graph, &length, 1.0)?;
+    let length = choose(graph, &nothing, &one, &length, &shape)?;
+    graph.divide(vector, length)
+}
+
+/// The norm of columns of rank 3.
+fn norm_of(graph: &mut Graph, column: Value) -> Result<Value> {
+    let squares = square(graph, &column)?;
+    let sum = graph.sum(squares, [1], true)?;
+    graph.sqrt(sum)
+}
+
+/// `x` reflected along a unit vector.
+fn reflect(graph: &mut Graph, vector: Value, x: Value) -> Result<Value> {
+    let row = adjoint(graph, &vector)?;
+    let along = product(graph, &row, &x)?;
+    let twice = graph.multiply(vector, 2)?;
+    let share = product(graph, &twice, &along)?;
+    graph.subtract(x, share)
+}
+
+/// The determinant: in closed form up to three rows, else through LU.
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub fn determinant<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    let batch = Batch::new(b, x)?;
+    let determinant = match batch.rows {
+        0 => b.full(Shape::new(&[batch.count]), batch.working, 1)?,
+        1 => b.reshape_to(batch.value.clone(), Shape::new(&[batch.count]))?,
+        2 => minor(b, &batch.value, [0, 1], [0, 1])?,
+        3 => {
+            let mut terms = Vec::new();
+            for (column, others) in [(0, [1, 2]), (1, [0, 2]), (2, [0, 1])] {
+                let head = element(b, &batch.value, 0, column)?;
+                let rest = minor(b, &batch.value, [1, 2], others)?;
+                terms.push(b.multiply(head, rest)?);
+            }
+            let difference = b.subtract(terms[0].clone(), terms[1].clone())?;
+            b.add(difference, terms[2].clone())?
+        }
+        _ => determinant_by_lu(b, &batch)?,
+    };
+    batch.unfold(b, &determinant, batch.dtype)
+}
+
+/// One element of each matrix.
+fn element<B: Builder>(b: &mut B, x: &B::V, row: i64, column: i64) -> Result<B::V> {
+    let count = b.ty(x).shape.sizes()[0];
+    let value = piece(b, x, row, 1, 1)?;
+    let value = piece(b, &value, column, 1, 2)?;
+    b.reshape_to(value, Shape::new(&[count]))
+}
+
+/// The determinant of two rows and columns.
+fn minor<B: Builder>(b: &mut B, x: &B::V, rows: [i64; 2], columns: [i64; 2]) -> Result<B::V> {
+    let (first, last) = (element(b, x, rows[0], columns[0])?, element(b, x, rows[1], columns[1])?);
+    let down = b.multiply(first, last)?;
+    let (first, last) = (element(b, x, rows[0], columns[1])?, element(b, x, rows[1], columns[0])?);
+    let up = b.multiply(first, last)?;
+    b.subtract(down, up)
+}
+
+fn determinant_by_lu<B: Builder>(b: &mut B, batch: &Batch<B::V>) -> Result<B::V> {
+    let n = batch.rows;
+    let (permutation, _, upper) = b.lu(batch.value.clone())?;
+    let diagonal = b.take_diagonal(upper, 0)?;
+    let size = b.product(diagonal, [1], false)?;
+    // The parity of the permutation: how many pairs of rows stand in the wrong order.
+    let permutation = b.not_equal(permutation, 0)?;
+    let order = b.argmax(permutation, Some(AxisRef::Index(1)), false, TieBreak::Low, DType::S32)?;
+    let before = b.new_axis(order.clone(), 2, None)?;
+    let after = b.new_axis(order, 1, None)?;
+    let wrong = b.greater(before, after)?;
+    let (rows, columns) = (counter(b, 1, n)?, counter(b, 2, n)?);
+    let earlier = b.less(rows, columns)?;
+    let wrong = b.logical_and(wrong, earlier)?;
+    let inversions = b.sum(wrong, [1, 2], false)?;
+    let odd = b.remainder(inversions, 2)?;
+    let negative = b.negate(size.clone())?;
+    b.select(odd, negative, size)
+}

@@ -1,0 +1,242 @@
+//! Batches of matrices, and loops over their columns: what the definitions of the factorizations share.
+
+use std::sync::Arc;
+
+use super::working_dtype;
+use crate::builder::{BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape};
+use crate::builder::{Builder, Start};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::{Graph, Value};
+use crate::region::Region;
+use crate::shape::{Axes, Axis, AxisRef, Shape, TensorType};
+
+/// Matrices one behind the other: what was given with its leading axes folded into one, without names, in the
+/// dtype in which is computed.
+pub(crate) struct Batch<V> {
+    /// The matrices, of rank 3.
+    pub value: V,
+    /// The leading sizes of what was given.
+    pub lead: Vec<usize>,
+    /// How many matrices there are.
+    pub count: usize,
+    /// Rows of each.
+    pub rows: usize,
+    /// Columns of each.
+    pub columns: usize,
+    /// In which dtype is computed.
+    pub working: DType,
+    /// The dtype of the results.
+    pub dtype: DType,
+}
+
+impl<V: Clone> Batch<V> {
+    /// Folds the leading axes of `x`, which has at least two.
+    pub fn new<B: Builder<V = V>>(b: &mut B, x: &V) -> Result<Batch<V>>
+    where
+        V: Into<crate::builder::Arg<V>>,
+    {
+        let ty = b.ty(x);
+        let sizes = ty.shape.sizes();
+        let (lead, matrix) = sizes.split_at(sizes.len() - 2);
+        let (rows, columns) = (matrix[0], matrix[1]);
+        let count = lead.iter().product();
+        let dtype = ty.dtype.to_float();
+        let working = working_dtype(dtype);
+        let value = b.as_type(x.clone(), working)?;
+        let value = b.reshape_to(value, Shape::new(&[count, rows, columns]))?;
+        Ok(Batch { value, lead: lead.to_vec(), count, rows, columns, working, dtype })
+    }
+
+    /// A result with the leading axes again, in a dtype.
+    pub fn unfold<B: Builder<V = V>>(&self, b: &mut B, x: &V, dtype: DType) -> Result<V>
+    where
+        V: Into<crate::builder::Arg<V>>,
+    {
+        let tail = b.ty(x).shape;
+        let sizes: Vec<usize> = self.lead.iter().chain(&tail.sizes()[1..]).copied().collect();
+        let x = b.as_type(x.clone(), dtype)?;
+        b.reshape_to(x, Shape::new(&sizes))
+    }
+}
+
+/// Runs `body` so many times on a state: it gets the number of the trip, a s32 scalar, the state and the
+/// captures, and gives the next state.
+pub(crate) fn repeat<B: Builder>(
+    b: &mut B,
+    trips: usize,
+    state: &[B::V],
+    captures: &[B::V],
+    body: impl FnOnce(&mut Graph, Value, &[Value], &[Value]) -> Result<Vec<Value>>,
+) -> Result<Vec<B::V>> {
+    let mut all = vec![b.constant(DType::S32, 0)?];
+    all.extend_from_slice(state);
+    let trips = trips as i64;
+    let mut last = loop_while(
+        b,
+        Some(trips as u64),
+        &all,
+        captures,
+        |graph, state, _| graph.less(state[0], trips),
+        |graph, state, captures| {
+            let mut next = body(graph, state[0], &state[1..], captures)?;
+            next.insert(0, graph.add(state[0], 1)?);
+            Ok(next)
+        },
+    )?;
+    last.remove(0);
+    Ok(last)
+}
+
+/// Runs `body` on a state while `cond` holds; both get the state and the captures.
+pub(crate) fn loop_while<B: Builder>(
+    b: &mut B,
+    trips: Option<u64>,
+    state: &[B::V],
+    captures: &[B::V],
+    cond: impl FnOnce(&mut Graph, &[Value], &[Value]) -> Result<Value>,
+    body: impl FnOnce(&mut Graph, &[Value], &[Value]) -> Result<Vec<Value>>,
+) -> Result<Vec<B::V>> {
+    let inputs: Vec<TensorType> = state.iter().chain(captures).map(|value| b.ty(value)).collect();
+    let region = |make: &mut dyn FnMut(&mut Graph, &[Value], &[Value]) -> Result<Vec<Value>>| {
+        let mut graph = Graph::new();
+        let values: Vec<Value> =
+            inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
+        let (own, captured) = values.split_at(state.len());
+        let results = make(&mut graph, own, captured)?;
+        Ok::<_, crate::Error>(Region::new(graph, inputs.clone(), state.len(), results.into()))
+    };
+    let (mut cond, mut body) = (Some(cond), Some(body));
+    let condition = region(&mut |graph, state, captures| {
+        let cond = cond.take().expect("a region is made once");
+        Ok(vec![cond(graph, state, captures)?])
+    })?;
+    let step = region(&mut |graph, state, captures| {
+        let body = body.take().expect("a region is made once");
+        body(graph, state, captures)
+    })?;
+    Ok(b.emit_while(Arc::new(condition), Arc::new(step), trips, state, captures)?.into_vec())
+}
+
+/// The batch axes of a product of values of this rank: all but the last two.
+pub(crate) fn batch_axes(rank: usize) -> Axes {
+    Axes::List((0..rank.saturating_sub(2) as i64).map(AxisRef::Index).collect())
+}
+
+/// The product of the last two axes, batch by batch; both have the same leading axes.
+pub(crate) fn product<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
+    let rank = b.ty(x).shape.rank();
+    b.dot_general(x.clone(), -1, batch_axes(rank), y.clone(), -2, batch_axes(rank))
+}
+
+/// The last two axes exchanged.
+pub(crate) fn transposed<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    let rank = b.ty(x).shape.rank() as i64;
+    let mut axes: Vec<AxisRef> = (0..rank).map(AxisRef::Index).collect();
+    axes.swap(rank as usize - 2, rank as usize - 1);
+    b.transpose(x.clone(), Axes::List(axes))
+}
+
+/// The last two axes exchanged, and complex elements conjugated.
+pub(crate) fn adjoint<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    let x = conjugated(b, x)?;
+    transposed(b, &x)
+}
+
+/// Complex elements conjugated; real ones as they are.
+pub(crate) fn conjugated<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    if b.ty(x).dtype.is_complex() { b.conjugate(x.clone()) } else { Ok(x.clone()) }
+}
+
+/// The real part of complex elements; real ones as they are.
+pub(crate) fn real_part<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    if b.ty(x).dtype.is_complex() { b.real(x.clone()) } else { Ok(x.clone()) }
+}
+
+/// The square of the magnitude of each element.
+pub(crate) fn square<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    if b.ty(x).dtype.is_complex() {
+        let (re, im) = (b.real(x.clone())?, b.imag(x.clone())?);
+        let (re, im) = (b.multiply(re.clone(), re)?, b.multiply(im.clone(), im)?);
+        b.add(re, im)
+    } else {
+        b.multiply(x.clone(), x.clone())
+    }
+}
+
+/// Counts along an axis of rank-3 values, other axes having size 1.
+pub(crate) fn counter<B: Builder>(b: &mut B, axis: usize, size: usize) -> Result<B::V> {
+    let mut sizes = [1; 3];
+    sizes[axis] = size;
+    b.iota(Shape::new(&sizes), DType::S32, Some(Axis(axis).into()))
+}
+
+/// `x` with some elements along an axis only, from a position that may be a value.
+pub(crate) fn piece<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    start: impl Into<Start<B::V>>,
+    length: usize,
+    axis: usize,
+) -> Result<B::V> {
+    b.slice_along_axis(x.clone(), start, length as i64, Axis(axis), 1)
+}
+
+/// `select` of values that broadcast to the shape of `like`.
+pub(crate) fn choose<B: Builder>(
+    b: &mut B,
+    mask: &B::V,
+    yes: &B::V,
+    no: &B::V,
+    like: &Shape,
+) -> Result<B::V> {
+    let mask = b.broadcast(mask.clone(), like.clone(), Axes::All)?;
+    b.select(mask, yes.clone(), no.clone())
+}
+
+/// A constant of the dtype of `x`.
+pub(crate) fn number_like<B: Builder>(b: &mut B, x: &B::V, number: f64) -> Result<B::V> {
+    let dtype = b.ty(x).dtype;
+    b.constant(dtype, number)
+}
+
+/// Whether all elements of each of the matrices of rank 3 are finite: u8 of sizes (count, 1, 1).
+pub(crate) fn finite<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    let (nan, infinite) = (b.is_nan(x.clone())?, b.is_infinity(x.clone())?);
+    let bad = b.logical_or(nan, infinite)?;
+    let bad = b.any(bad, [1, 2], true)?;
+    b.equal(bad, 0)
+}
+
+/// NaN where `good` of sizes (count, 1, 1) is zero; `x` has rank 2 or 3.
+pub(crate) fn nan_unless<B: Builder>(b: &mut B, good: &B::V, x: &B::V) -> Result<B::V> {
+    let shape = b.ty(x).shape;
+    let nan = number_like(b, x, f64::NAN)?;
+    let good = if shape.rank() == 2 { b.squeeze(good.clone(), 2)? } else { good.clone() };
+    choose(b, &good, x, &nan, &shape)
+}
+
+/// The greatest magnitude in each of the matrices of rank 3, with size-1 axes; 1 where it is zero or not finite.
+pub(crate) fn magnitude<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    let size = if b.ty(x).dtype.is_complex() {
+        let (re, im) = (b.real(x.clone())?, b.imag(x.clone())?);
+        let (re, im) = (b.abs(re)?, b.abs(im)?);
+        b.max(re, im)?
+    } else {
+        b.abs(x.clone())?
+    };
+    let greatest = b.reduce_max(size, [1, 2], true)?;
+    let usable = {
+        let positive = b.greater(greatest.clone(), 0)?;
+        let bounded = b.less(greatest.clone(), f64::INFINITY)?;
+        b.logical_and(positive, bounded)?
+    };
+    let shape = b.ty(&greatest).shape;
+    let one = number_like(b, &greatest, 1.0)?;
+    choose(b, &usable, &greatest, &one, &shape)
+}
+
+/// Some columns of `x`, of any rank.
+pub(crate) fn piece_last(graph: &mut Graph, x: Value, start: usize, length: usize) -> Result<Value> {
+    graph.slice_along_axis(x, start as i64, length as i64, -1, 1)
+}

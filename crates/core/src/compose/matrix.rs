@@ -1,0 +1,349 @@
+//! What is made of factorizations, and norms.
+
+use super::matrices::{self, number_like, product, square};
+use super::working_dtype;
+use crate::builder::{
+    BuildCreate, BuildElementwise, BuildLinalg, BuildMatrix, BuildReduce, BuildShape, Builder, NormOrder,
+};
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::op::Domain;
+use crate::shape::{Axes, Axis, Shape, TensorType};
+
+/// Sweeps that the singular values inside of composites may take.
+const SWEEPS: usize = 100;
+
+/// See [`BuildMatrix::adjoint`].
+///
+/// # Errors
+/// As the method's.
+pub fn adjoint<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    let x = matrices::conjugated(b, x)?;
+    if b.ty(&x).shape.rank() <= 2 { b.transpose(x, Axes::All) } else { matrices::transposed(b, &x) }
+}
+
+/// The size of the square matrices in the last two axes.
+fn square_size(op: &'static str, got: TensorType) -> Result<usize> {
+    match got.shape.sizes() {
+        [.., rows, columns] if rows == columns => Ok(*rows),
+        [.., _, _] => Err(ErrorKind::NotSquare { op, got }.into()),
+        [] | [_] => {
+            let required = "at least two axes are required";
+            Err(ErrorKind::Rank { op, got, required }.into())
+        }
+    }
+}
+
+fn require_real(op: &'static str, got: TensorType) -> Result<()> {
+    if !got.dtype.is_complex() {
+        return Ok(());
+    }
+    Err(ErrorKind::OperandDType { op, got, required: Domain::Real.text(), hint: "" }.into())
+}
+
+/// See [`BuildMatrix::invert`].
+///
+/// # Errors
+/// As the method's.
+pub fn invert<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+    let ty = b.ty(x);
+    square_size("invert", ty.clone())?;
+    let dtype = ty.dtype.to_float();
+    let working = working_dtype(dtype);
+    let plain = ty.shape.without_names();
+    let x = b.as_type(x.clone(), working)?;
+    let x = b.reshape_to(x, plain.clone())?;
+    let eye = b.eye(plain.clone(), working)?;
+    let inverse = b.solve(x.clone(), eye)?;
+    let determinant = b.determinant(x)?;
+    let size = b.abs(determinant)?;
+    let least = match working.to_real() {
+        DType::F64 => f64::MIN_POSITIVE,
+        _ => f64::from(f32::MIN_POSITIVE),
+    };
+    // NaN is not regular either.
+    let regular = b.greater_equal(size, 1000.0 * least)?;
+    let regular = b.new_axis(regular, -1, None)?;
+    let regular = b.new_axis(regular, -1, None)?;
+    let nan = number_like(b, &inverse, f64::NAN)?;
+    let inverse = matrices::choose(b, &regular, &inverse, &nan, &plain)?;
+    b.as_type(inverse, dtype)
+}
+
+/// See [`BuildMatrix::pinv`].
+///
+/// # Errors
+/// As the method's.
+pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
+    if eps.is_nan() || eps < 0.0 {
+        let (option, given, required) = ("eps", eps.to_string(), "at least 0".to_owned());
+        return Err(ErrorKind::OptionValue { op: "pinv", option, given, required }.into());
+    }
+    let ty = b.ty(x);
+    let dtype = ty.dtype.to_float();
+    let working = working_dtype(dtype);
+    let x = b.as_type(x.clone(), working)?;
+    let x = b.reshape_to(x, ty.shape.without_names())?;
+    let result = match ty.shape.rank() {
+        0 | 1 => {
+            let squares = square(b, &x)?;
+            let sum = b.sum(squares, Axes::All, false)?;
+            let size = b.abs(x.clone())?;
+            let small = b.less_equal(size, eps)?;
+            let nothing = b.all(small, Axes::All, false)?;
+            let one = number_like(b, &sum, 1.0)?;
+            let sum = b.select(nothing.clone(), one, sum)?;
+            let x = matrices::conjugated(b, &x)?;
+            let quotient = b.divide(x, sum)?;
+            let zero = number_like(b, &quotient, 0.0)?;
+            b.select(nothing, zero, quotient)?
+        }
+        _ => {
+            require_real("pinv", ty)?;
+            let (u, s, vh) = b.svd(x, SWEEPS, false)?;
+            let small = b.less(s.clone(), eps)?;
+            // An eps of zero keeps every value but zero itself.
+            let nothing = b.equal(s.clone(), 0)?;
+            let small = b.logical_or(small, nothing)?;
+            let (zero, one) = (number_like(b, &s, 0.0)?, number_like(b, &s, 1.0)?);
+            let s = b.select(small.clone(), one, s)?;
+            let inverse = b.divide(1, s)?;
+            let inverse = b.select(small, zero, inverse)?;
+            let inverse = b.new_axis(inverse, -1, None)?;
+            let ut = matrices::transposed(b, &u)?;
+            let scaled = b.multiply(inverse, ut)?;
+            let v = matrices::transposed(b, &vh)?;
+            product(b, &v, &scaled)?
+        }
+    };
+    b.as_type(result, dtype)
+}
+
+/// See [`BuildMatrix::matrix_power`].
+///
+/// # Errors
+/// As the method's.
+pub fn matrix_power<B: Builder>(b: &mut B, x: &B::V, power: i64) -> Result<B::V> {
+    let ty = b.ty(x);
+    square_size("matrix_power", ty.clone())?;
+    let plain = ty.shape.without_names();
+    if power == 0 {
+        return b.eye(plain, DType::S32);
+    }
+    let mut square = b.reshape_to(x.clone(), plain.clone())?;
+    if power < 0 {
+        square = invert(b, &square)?;
+    }
+    // Squares of squares, of which the bits of the power choose.
+    let mut rest = power.unsigned_abs();
+    let mut result: Option<B::V> = None;
+    loop {
+        if rest & 1 == 1 {
+            result = Some(match result {
+                Some(result) => product(b, &result, &square)?,
+                None => square.clone(),
+            });
+        }
+        rest >>= 1;
+        if rest == 0 {
+            break;
+        }
+        square = product(b, &square, &square)?;
+    }
+    Ok(result.expect("a power that is not zero has a bit"))
+}
+
+/// See [`BuildMatrix::matrix_rank`].
+///
+/// # Errors
+/// As the method's.
+pub fn matrix_rank<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
+    let got = b.ty(x);
+    let &[rows, columns] = got.shape.sizes() else {
+        let required = "two axes are required";
+        return Err(ErrorKind::Rank { op: "matrix_rank", got, required }.into());
+    };
+    require_real("matrix_rank", got.clone())?;
+    if rows == 0 || columns == 0 {
+        return b.constant(DType::U32, 0);
+    }
+    let working = working_dtype(got.dtype);
+    let x = b.as_type(x.clone(), working)?;
+    let (_, s, _) = b.svd(x, SWEEPS, false)?;
+    let greatest = b.reduce_max(s.clone(), Axes::All, false)?;
+    let bound = b.multiply(greatest, eps * rows.max(columns) as f64)?;
+    let above = b.greater(s, bound)?;
+    b.sum(above, Axes::All, false)
+}
+
+/// See [`BuildMatrix::least_squares`].
+///
+/// # Errors
+/// As the method's.
+pub fn least_squares<B: Builder>(b: &mut B, x: &B::V, y: &B::V, eps: f64) -> Result<B::V> {
+    let (left, right) = (b.ty(x), b.ty(y));
+    require_real("least_squares", left.clone())?;
+    require_real("least_squares", right.clone())?;
+    match (left.shape.sizes(), right.shape.sizes()) {
+        (&[rows, _], &[size]) if rows == size => {}
+        _ => {
+            let required = "a matrix and a vector as long as it has rows are required";
+            return Err(ErrorKind::System { op: "least_squares", left, right, required }.into());
+        }
+    }
+    let dtype = left.dtype.merge(right.dtype).to_float();
+    let working = working_dtype(dtype);
+    let (x, y) = (b.as_type(x.clone(), working)?, b.as_type(y.clone(), working)?);
+    let x = b.reshape_to(x, left.shape.without_names())?;
+    let y = b.reshape_to(y, right.shape.without_names())?;
+    let inverse = pinv(b, &x, eps)?;
+    let solution = b.dot(inverse, y)?;
+    b.as_type(solution, dtype)
+}
+
+/// See [`BuildMatrix::norm`].
+///
+/// # Errors
+/// As the method's.
+pub fn norm<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    order: Option<NormOrder>,
+    axes: &Axes,
+    keep_axes: bool,
+) -> Result<B::V> {
+    let got = b.ty(x);
+    if !(1..=2).contains(&got.shape.rank()) {
+        let required = "one or two axes are required";
+        return Err(ErrorKind::Rank { op: "norm", got, required }.into());
+    }
+    let mut along = got.shape.resolve_all("norm", axes)?;
+    along.sort_unstable();
+    let dtype = got.dtype.to_real();
+    let x = b.as_type(x.clone(), working_dtype(got.dtype))?;
+    let wrong = |order: NormOrder, required: &str| {
+        let given = match order {
+            NormOrder::Power(power) => power.to_string(),
+            NormOrder::Infinity => "\"inf\"".to_owned(),
+            NormOrder::NegInfinity => "\"neg_inf\"".to_owned(),
+            NormOrder::Frobenius => "\"frobenius\"".to_owned(),
+            NormOrder::Nuclear => "\"nuclear\"".to_owned(),
+        };
+        ErrorKind::OptionValue { op: "norm", option: "ord", given, required: required.to_owned() }
+    };
+    let result = match (along.len(), order) {
+        (0, _) => {
+            return Err(ErrorKind::AxesCount {
+                op: "norm",
+                given: 0,
+                shape: got.shape,
+                required: "at least one is required",
+            }
+            .into());
+        }
+        (1, order) => {
+            let order = order.unwrap_or(NormOrder::Power(2));
+            match order {
+                NormOrder::Power(power) => vector_norm(b, &x, power, along[0], keep_axes)?,
+                NormOrder::Infinity => {
+                    let size = b.abs(x)?;
+                    extreme(b, &size, along[0], keep_axes, true)?
+                }
+                NormOrder::NegInfinity => {
+                    let size = b.abs(x)?;
+                    extreme(b, &size, along[0], keep_axes, false)?
+                }
+                NormOrder::Frobenius | NormOrder::Nuclear => {
+                    return Err(wrong(order, "an integer, \"inf\" or \"neg_inf\" for vectors").into());
+                }
+            }
+        }
+        (_, None | Some(NormOrder::Frobenius)) => root_of_squares(b, &x, &Axes::All, keep_axes)?,
+        (_, Some(order)) => match order {
+            NormOrder::Power(1) => sums(b, &x, 0, true, keep_axes)?,
+            NormOrder::Power(-1) => sums(b, &x, 0, false, keep_axes)?,
+            NormOrder::Infinity => sums(b, &x, 1, true, keep_axes)?,
+            NormOrder::NegInfinity => sums(b, &x, 1, false, keep_axes)?,
+            NormOrder::Power(2) => singular(b, &x, &got, keep_axes, Singular::Greatest)?,
+            NormOrder::Power(-2) => singular(b, &x, &got, keep_axes, Singular::Least)?,
+            NormOrder::Nuclear => singular(b, &x, &got, keep_axes, Singular::Sum)?,
+            NormOrder::Power(_) | NormOrder::Frobenius => {
+                let required =
+                    "1, -1, 2, -2, \"inf\", \"neg_inf\", \"frobenius\" or \"nuclear\" for matrices";
+                return Err(wrong(order, required).into());
+            }
+        },
+    };
+    b.as_type(result, dtype)
+}
+
+/// The root of the sum of squares along axes, of numbers scaled so that no square overflows or vanishes.
+fn root_of_squares<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> Result<B::V> {
+    let squares = square(b, x)?;
+    let sum = b.sum(squares, axes.clone(), keep_axes)?;
+    b.sqrt(sum)
+}
+
+/// The p-norm of the vectors along an axis.
+fn vector_norm<B: Builder>(b: &mut B, x: &B::V, power: i64, axis: Axis, keep_axes: bool) -> Result<B::V> {
+    match power {
+        0 => {
+            let dtype = b.ty(x).dtype.to_real();
+            let nonzero = b.not_equal(x.clone(), 0)?;
+            let nonzero = b.as_type(nonzero, dtype)?;
+            b.sum(nonzero, axis, keep_axes)
+        }
+        1 => {
+            let size = b.abs(x.clone())?;
+            b.sum(size, axis, keep_axes)
+        }
+        2 => root_of_squares(b, x, &Axes::from(axis), keep_axes),
+        _ => {
+            let size = b.abs(x.clone())?;
+            let powers = b.pow(size, power as f64)?;
+            let sum = b.sum(powers, axis, keep_axes)?;
+            b.pow(sum, 1.0 / power as f64)
+        }
+    }
+}
+
+/// The greatest or least along an axis; the greatest of nothing is 0.
+fn extreme<B: Builder>(b: &mut B, size: &B::V, axis: Axis, keep: bool, greatest: bool) -> Result<B::V> {
+    let shape = b.ty(size).shape;
+    if greatest && shape[axis] == 0 {
+        let dtype = b.ty(size).dtype;
+        return b.full(shape.reduced(&[axis], keep), dtype, 0);
+    }
+    if greatest { b.reduce_max(size.clone(), axis, keep) } else { b.reduce_min(size.clone(), axis, keep) }
+}
+
+/// The greatest or least of the sums of magnitudes along an axis of a matrix.
+fn sums<B: Builder>(b: &mut B, x: &B::V, along: usize, greatest: bool, keep: bool) -> Result<B::V> {
+    let size = b.abs(x.clone())?;
+    let sums = b.sum(size, Axis(along), true)?;
+    let norm = extreme(b, &sums, Axis(1 - along), true, greatest)?;
+    if keep { Ok(norm) } else { b.squeeze(norm, Axes::All) }
+}
+
+enum Singular {
+    Greatest,
+    Least,
+    Sum,
+}
+
+/// What is made of the singular values of a matrix.
+fn singular<B: Builder>(b: &mut B, x: &B::V, got: &TensorType, keep: bool, what: Singular) -> Result<B::V> {
+    require_real("norm", got.clone())?;
+    let (_, s, _) = b.svd(x.clone(), SWEEPS, false)?;
+    let norm = match what {
+        Singular::Greatest => extreme(b, &s, Axis(0), false, true)?,
+        Singular::Least => extreme(b, &s, Axis(0), false, false)?,
+        Singular::Sum => b.sum(s, Axes::All, false)?,
+    };
+    if !keep {
+        return Ok(norm);
+    }
+    let names: Vec<_> = got.shape.names().map(|name| name.cloned()).collect();
+    let shape = Shape::new(&[1, 1]).with_names(names)?;
+    b.reshape_to(norm, shape)
+}

@@ -1,0 +1,425 @@
+//! Eigenvalues and singular values by Jacobi's rotations, in primitive ops.
+//!
+//! Half of the columns are paired with the other half and all pairs rotated at once; then the columns move one
+//! place on, as players in a tournament do, so that after n - 1 rounds every pair has met (Brent & Luk, "The
+//! solution of singular-value and symmetric eigenvalue problems on multiprocessor arrays", SIAM J. Sci. Stat.
+//! Comput. 6, 1985). Singular values rotate columns until they are orthogonal (Hestenes, "Inversion of matrices
+//! by biorthogonalization", J. SIAM 6, 1958). Both converge quadratically, in about ten sweeps.
+
+use smallvec::{SmallVec, smallvec};
+
+use super::factor::qr_of;
+use super::matrices::{
+    Batch, adjoint, choose, conjugated, counter, finite, loop_while, magnitude, nan_unless, number_like,
+    piece, product, real_part, square, transposed,
+};
+use crate::builder::{BuildCreate, BuildElementwise, BuildReduce, BuildShape, Builder};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::{Graph, Value};
+use crate::op::QrMode;
+use crate::shape::{Axes, Shape};
+
+type List<V> = SmallVec<[V; 1]>;
+
+/// More sweeps than any matrix needs; an iteration that rounding keeps from settling ends here.
+const MOST_SWEEPS: usize = 60;
+
+/// The distance from 1 to the next number.
+fn epsilon(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 | DType::C128 => f64::EPSILON,
+        _ => f64::from(f32::EPSILON),
+    }
+}
+
+/// Eigenvalues by descending magnitude, and eigenvectors in columns. Reads both triangles as those of a
+/// Hermitian matrix. Where an element is not finite, all results are NaN.
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub fn eigh<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, eps: f64) -> Result<List<B::V>> {
+    let batch = Batch::new(b, x)?;
+    let n = batch.rows;
+    if n == 0 || batch.count == 0 {
+        let values = b.full(Shape::new(&[batch.count, n]), batch.dtype, 0)?;
+        let values = batch.unfold(b, &values, batch.dtype)?;
+        let vectors = batch.unfold(b, &batch.value, batch.dtype)?;
+        return Ok(smallvec![values, vectors]);
+    }
+    let shape = b.ty(&batch.value).shape;
+    let good = finite(b, &batch.value)?;
+    let zero = number_like(b, &batch.value, 0.0)?;
+    let matrix = choose(b, &good, &batch.value, &zero, &shape)?;
+    let scale = magnitude(b, &matrix)?;
+    let matrix = b.divide(matrix, scale.clone())?;
+    let turned = adjoint(b, &matrix)?;
+    let sum = b.add(matrix, turned)?;
+    let matrix = b.multiply(sum, 0.5)?;
+    let (diagonal, vectors) = rotate_symmetric(b, &matrix, max_iter)?;
+    let scale = b.reshape_to(scale, Shape::new(&[batch.count, 1]))?;
+    let values = b.multiply(diagonal, scale)?;
+    let size = b.abs(values.clone())?;
+    let places = ranks(b, &size)?;
+    let values = in_order(b, &values, &places)?;
+    let places = b.as_type(places, batch.working)?;
+    let vectors = product(b, &vectors, &places)?;
+    let values = cut(b, &values, eps)?;
+    let vectors = cut(b, &vectors, eps)?;
+    let values = nan_unless(b, &good, &values)?;
+    let vectors = nan_unless(b, &good, &vectors)?;
+    Ok(smallvec![batch.unfold(b, &values, batch.dtype)?, batch.unfold(b, &vectors, batch.dtype)?])
+}
+
+/// Elements of at most this magnitude become 0.
+fn cut<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
+    if eps == 0.0 {
+        return Ok(x.clone());
+    }
+    let size = b.abs(x.clone())?;
+    let small = b.less_equal(size, eps)?;
+    let zero = number_like(b, x, 0.0)?;
+    b.select(small, zero, x.clone())
+}
+
+/// The real diagonal that rotations leave of matrices whose elements are of size 1, and the vectors.
+fn rotate_symmetric<B: Builder>(b: &mut B, x: &B::V, max_iter: usize) -> Result<(B::V, B::V)> {
+    let ty = b.ty(x);
+    let (count, n) = (ty.shape.sizes()[0], ty.shape.sizes()[1]);
+    let eye = b.eye(ty.shape.clone(), ty.dtype)?;
+    let (diagonal, vectors) = if n == 1 {
+        (x.clone(), eye)
+    } else {
+        // A column that is only there to make their number even stays apart: it is zero but for its place.
+        let even = n + n % 2;
+        let tolerance = 10.0 * n as f64 * epsilon(ty.dtype);
+        let extra = (even - n) as i64;
+        let zero = b.constant(ty.dtype, 0)?;
+        let matrix = b.pad(x.clone(), zero.clone(), &[(0, 0, 0), (0, extra, 0), (0, extra, 0)])?;
+        let vectors = b.pad(eye, zero, &[(0, 0, 0), (0, 0, 0), (0, extra, 0)])?;
+        let sweep = Sweep { rounds: even - 1, most: max_iter.min(MOST_SWEEPS), tolerance };
+        let turned = sweep.run(b, &[matrix, vectors], |graph, state| {
+            let (matrix, vectors, off) = symmetric_round(graph, state[0], state[1])?;
+            Ok((vec![matrix, vectors], off))
+        })?;
+        // Columns lie where the tournament left them; the extra one is the one whose vector is zero.
+        (turned[0].clone(), turned[1].clone())
+    };
+    let size = b.ty(&diagonal).shape.sizes()[1];
+    let diagonal = b.take_diagonal(diagonal, 0)?;
+    let diagonal = real_part(b, &diagonal)?;
+    if size == n {
+        return Ok((diagonal, vectors));
+    }
+    let squares = square(b, &vectors)?;
+    let lengths = b.sum(squares, [1], false)?;
+    let real = b.greater(lengths, 0.5)?;
+    let places = compaction(b, &real, n)?;
+    let diagonal = in_order(b, &diagonal, &places)?;
+    let places = b.as_type(places, ty.dtype)?;
+    let vectors = product(b, &vectors, &places)?;
+    debug_assert_eq!(b.ty(&vectors).shape.sizes(), [count, n, n]);
+    Ok((diagonal, vectors))
+}
+
+/// Which of the marked columns goes where, in their order: u8 of sizes (count, columns, n).
+fn compaction<B: Builder>(b: &mut B, marked: &B::V, n: usize) -> Result<B::V> {
+    let size = b.ty(marked).shape.sizes()[1];
+    let row = b.new_axis(marked.clone(), 1, None)?;
+    let (rows, columns) = (counter(b, 1, size)?, counter(b, 2, size)?);
+    let before = b.less(columns, rows)?;
+    let earlier = b.logical_and(before, row)?;
+    let place = b.sum(earlier, [2], true)?;
+    let targets = counter(b, 2, n)?;
+    let here = b.equal(place, targets)?;
+    let column = b.new_axis(marked.clone(), 2, None)?;
+    b.logical_and(here, column)
+}
+
+/// Where each of the sizes goes in descending order, the first of equal ones first: u8 of sizes (count, n, n).
+fn ranks<B: Builder>(b: &mut B, size: &B::V) -> Result<B::V> {
+    let n = b.ty(size).shape.sizes()[1];
+    let own = b.new_axis(size.clone(), 2, None)?;
+    let other = b.new_axis(size.clone(), 1, None)?;
+    let greater = b.greater(other.clone(), own.clone())?;
+    let same = b.equal(other, own)?;
+    let (rows, columns) = (counter(b, 1, n)?, counter(b, 2, n)?);
+    let before = b.less(columns.clone(), rows)?;
+    let tie = b.logical_and(same, before)?;
+    let ahead = b.logical_or(greater, tie)?;
+    let rank = b.sum(ahead, [2], true)?;
+    b.equal(rank, columns)
+}
+
+/// Values moved to their places.
+fn in_order<B: Builder>(b: &mut B, values: &B::V, places: &B::V) -> Result<B::V> {
+    let shape = b.ty(places).shape;
+    let column = b.new_axis(values.clone(), 2, None)?;
+    let spread = b.broadcast(column, shape, Axes::All)?;
+    let zero = number_like(b, values, 0.0)?;
+    let chosen = b.select(places.clone(), spread, zero)?;
+    b.sum(chosen, [1], false)
+}
+
+/// Rounds until a whole sweep finds nothing to rotate.
+struct Sweep {
+    rounds: usize,
+    most: usize,
+    tolerance: f64,
+}
+
+impl Sweep {
+    /// Runs rounds on a state; a round also says how far its pairs were from their goal: a real scalar.
+    fn run<B: Builder>(
+        &self,
+        b: &mut B,
+        state: &[B::V],
+        round: impl FnOnce(&mut Graph, &[Value]) -> Result<(Vec<Value>, Value)>,
+    ) -> Result<Vec<B::V>> {
+        let dtype = b.ty(&state[0]).dtype.to_real();
+        // How many rounds were done, the worst of this sweep, and that of the last whole one.
+        let mut all = vec![b.constant(DType::S32, 0)?, b.constant(dtype, 0)?];
+        all.push(b.constant(dtype, f64::INFINITY)?);
+        all.extend_from_slice(state);
+        let limit = (self.most * self.rounds) as i64;
+        let rounds = self.rounds as i64;
+        let tolerance = self.tolerance;
+        let mut last = loop_while(
+            b,
+            None,
+            &all,
+            &[],
+            |graph, state, _| {
+                let more = graph.less(state[0], limit)?;
+                let open = graph.greater(state[2], tolerance)?;
+                graph.logical_and(more, open)
+            },
+            |graph, state, _| {
+                let (next, off) = round(graph, &state[3..])?;
+                let worst = graph.max(state[1], off)?;
+                let done = graph.add(state[0], 1)?;
+                let place = graph.remainder(done, rounds)?;
+                let ended = graph.equal(place, 0)?;
+                let last = graph.select(ended, worst, state[2])?;
+                let zero = graph.constant(dtype, 0)?;
+                let worst = graph.select(ended, zero, worst)?;
+                let mut all = vec![done, worst, last];
+                all.extend(next);
+                Ok(all)
+            },
+        )?;
+        Ok(last.split_off(3))
+    }
+}
+
+/// Cosine and sine of the rotations that make zero of the elements `off` beside diagonals `first` and `last`.
+fn rotation(graph: &mut Graph, first: Value, last: Value, off: Value) -> Result<(Value, Value)> {
+    let size = graph.abs(off)?;
+    let shape = graph.ty(size).shape.clone();
+    let nothing = graph.equal(size, 0)?;
+    let one = number_like(graph, &size, 1.0)?;
+    let divisor = choose(graph, &nothing, &one, &size, &shape)?;
+    let difference = graph.subtract(last, first)?;
+    let half = graph.multiply(difference, 0.5)?;
+    let tau = graph.divide(half, divisor)?;
+    let magnitude = graph.abs(tau)?;
+    let squared = graph.multiply(tau, tau)?;
+    let root = graph.add(squared, 1)?;
+    let root = graph.sqrt(root)?;
+    let sum = graph.add(magnitude, root)?;
+    let tangent = graph.divide(1, sum)?;
+    let negative = graph.less(tau, 0)?;
+    let opposite = graph.negate(tangent)?;
+    let tangent = graph.select(negative, opposite, tangent)?;
+    let zero = number_like(graph, &tangent, 0.0)?;
+    let tangent = choose(graph, &nothing, &zero, &tangent, &shape)?;
+    let squared = graph.multiply(tangent, tangent)?;
+    let root = graph.add(squared, 1)?;
+    let cosine = graph.rsqrt(root)?;
+    let sine = graph.multiply(tangent, cosine)?;
+    let phase = graph.divide(off, divisor)?;
+    let sine = graph.multiply(sine, phase)?;
+    Ok((cosine, sine))
+}
+
+/// The halves of the columns of `x` rotated: `(left c - right conj(s), left s + right c)`.
+fn turned(graph: &mut Graph, x: Value, cosine: Value, sine: Value) -> Result<(Value, Value)> {
+    let half = graph.ty(x).shape.sizes()[2] / 2;
+    let (left, right) = (piece(graph, &x, 0, half, 2)?, piece(graph, &x, half as i64, half, 2)?);
+    let back = conjugated(graph, &sine)?;
+    let (first, second) = (graph.multiply(left, cosine)?, graph.multiply(right, back)?);
+    let new_left = graph.subtract(first, second)?;
+    let (first, second) = (graph.multiply(left, sine)?, graph.multiply(right, cosine)?);
+    let new_right = graph.add(first, second)?;
+    Ok((new_left, new_right))
+}
+
+/// Two halves put together so that every column but the first meets another partner in the next round.
+fn moved_on(graph: &mut Graph, left: Value, right: Value) -> Result<Value> {
+    let half = graph.ty(left).shape.sizes()[2];
+    if half == 1 {
+        return graph.concatenate(&[left, right], 2);
+    }
+    let parts = [
+        piece(graph, &left, 0, 1, 2)?,
+        piece(graph, &right, 0, 1, 2)?,
+        piece(graph, &left, 1, half - 2, 2)?,
+        piece(graph, &right, 1, half - 1, 2)?,
+        piece(graph, &left, half as i64 - 1, 1, 2)?,
+    ];
+    graph.concatenate(&parts, 2)
+}
+
+/// One round on symmetric matrices and their vectors.
+fn symmetric_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value, Value, Value)> {
+    let shape = graph.ty(x).shape.clone();
+    let half = shape.sizes()[1] / 2;
+    let diagonal = graph.take_diagonal(x, 0)?;
+    let diagonal = real_part(graph, &diagonal)?;
+    let diagonal = graph.new_axis(diagonal, 1, None)?;
+    let (first, last) =
+        (piece(graph, &diagonal, 0, half, 2)?, piece(graph, &diagonal, half as i64, half, 2)?);
+    let off = graph.take_diagonal(x, half as i64)?;
+    let off = graph.new_axis(off, 1, None)?;
+    let (cosine, sine) = rotation(graph, first, last, off)?;
+    // Columns, then rows: the adjoint of what was rotated is rotated the same way.
+    let (left, right) = turned(graph, x, cosine, sine)?;
+    let columns = moved_on(graph, left, right)?;
+    let rows = adjoint(graph, &columns)?;
+    let (left, right) = turned(graph, rows, cosine, sine)?;
+    let matrix = moved_on(graph, left, right)?;
+    let (left, right) = turned(graph, vectors, cosine, sine)?;
+    let vectors = moved_on(graph, left, right)?;
+    let size = graph.abs(off)?;
+    let worst = graph.reduce_max(size, Axes::All, false)?;
+    Ok((matrix, vectors, worst))
+}
+
+/// One round on the columns of matrices and the rotations so far.
+fn column_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value, Value, Value)> {
+    let half = graph.ty(x).shape.sizes()[2] / 2;
+    let (left, right) = (piece(graph, &x, 0, half, 2)?, piece(graph, &x, half as i64, half, 2)?);
+    let mut sums = Vec::with_capacity(3);
+    for (one, other) in [(left, left), (right, right), (left, right)] {
+        let products = graph.multiply(one, other)?;
+        sums.push(graph.sum(products, [1], true)?);
+    }
+    let (first, last, off) = (sums[0], sums[1], sums[2]);
+    let (cosine, sine) = rotation(graph, first, last, off)?;
+    let (left, right) = turned(graph, x, cosine, sine)?;
+    let matrix = moved_on(graph, left, right)?;
+    let (left, right) = turned(graph, vectors, cosine, sine)?;
+    let vectors = moved_on(graph, left, right)?;
+    // The cosine between the columns; columns of nothing are orthogonal to all.
+    let (first, last) = (graph.sqrt(first)?, graph.sqrt(last)?);
+    let lengths = graph.multiply(first, last)?;
+    let shape = graph.ty(lengths).shape.clone();
+    let nothing = graph.equal(lengths, 0)?;
+    let one = number_like(graph, &lengths, 1.0)?;
+    let lengths = choose(graph, &nothing, &one, &lengths, &shape)?;
+    let size = graph.abs(off)?;
+    let angle = graph.divide(size, lengths)?;
+    let worst = graph.reduce_max(angle, Axes::All, false)?;
+    Ok((matrix, vectors, worst))
+}
+
+/// The singular vectors on the left, the singular values, descending, and the vectors on the right in rows.
+/// Where an element is not finite, all results are NaN.
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub fn svd<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full_matrices: bool) -> Result<List<B::V>> {
+    let batch = Batch::new(b, x)?;
+    let (count, m, n) = (batch.count, batch.rows, batch.columns);
+    let k = m.min(n);
+    if k == 0 || count == 0 {
+        let (rows, columns) = if full_matrices { (m, n) } else { (k, k) };
+        let left = b.eye(Shape::new(&[count, m, rows]), batch.dtype)?;
+        let values = b.full(Shape::new(&[count, k]), batch.dtype, 0)?;
+        let right = b.eye(Shape::new(&[count, columns, n]), batch.dtype)?;
+        let left = batch.unfold(b, &left, batch.dtype)?;
+        let values = batch.unfold(b, &values, batch.dtype)?;
+        return Ok(smallvec![left, values, batch.unfold(b, &right, batch.dtype)?]);
+    }
+    let shape = b.ty(&batch.value).shape;
+    let good = finite(b, &batch.value)?;
+    let zero = number_like(b, &batch.value, 0.0)?;
+    let matrix = choose(b, &good, &batch.value, &zero, &shape)?;
+    let scale = magnitude(b, &matrix)?;
+    let matrix = b.divide(matrix, scale.clone())?;
+    let wide = m < n;
+    let tall = if wide { transposed(b, &matrix)? } else { matrix };
+    let (left, values, right) = svd_of_tall(b, &tall, max_iter, full_matrices)?;
+    let scale = b.reshape_to(scale, Shape::new(&[count, 1]))?;
+    let values = b.multiply(values, scale)?;
+    let values = nan_unless(b, &good, &values)?;
+    let (left, right) = if wide { (right, left) } else { (left, right) };
+    let left = nan_unless(b, &good, &left)?;
+    let right = transposed(b, &right)?;
+    let right = nan_unless(b, &good, &right)?;
+    Ok(smallvec![
+        batch.unfold(b, &left, batch.dtype)?,
+        batch.unfold(b, &values, batch.dtype)?,
+        batch.unfold(b, &right, batch.dtype)?,
+    ])
+}
+
+/// Singular vectors on both sides in columns, for no more columns than rows.
+fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> Result<(B::V, B::V, B::V)> {
+    let ty = b.ty(x);
+    let (count, m, n) = (ty.shape.sizes()[0], ty.shape.sizes()[1], ty.shape.sizes()[2]);
+    let mode = if full { QrMode::Complete } else { QrMode::Reduced };
+    let (outer, triangle) = qr_of(b, x, mode)?;
+    let triangle = piece(b, &triangle, 0, n, 1)?;
+    let even = n + n % 2;
+    let extra = (even - n) as i64;
+    let zero = b.constant(ty.dtype, 0)?;
+    let eye = b.eye(Shape::new(&[count, n, n]), ty.dtype)?;
+    // The rotations of the columns of the triangle's transpose are the vectors on the left.
+    let columns = transposed(b, &triangle)?;
+    let columns = b.pad(columns, zero.clone(), &[(0, 0, 0), (0, 0, 0), (0, extra, 0)])?;
+    let vectors = b.pad(eye, zero, &[(0, 0, 0), (0, 0, 0), (0, extra, 0)])?;
+    let (columns, vectors) = if n == 1 {
+        (columns, vectors)
+    } else {
+        let tolerance = 10.0 * n as f64 * epsilon(ty.dtype);
+        let sweep = Sweep { rounds: even - 1, most: max_iter.min(MOST_SWEEPS), tolerance };
+        let state = sweep.run(b, &[columns, vectors], |graph, state| {
+            let (matrix, vectors, off) = column_round(graph, state[0], state[1])?;
+            Ok((vec![matrix, vectors], off))
+        })?;
+        (state[0].clone(), state[1].clone())
+    };
+    // Without the column that was only there to make their number even, whose vector is zero.
+    let squares = square(b, &vectors)?;
+    let lengths = b.sum(squares, [1], false)?;
+    let marked = b.greater(lengths, 0.5)?;
+    let places = compaction(b, &marked, n)?;
+    let places = b.as_type(places, ty.dtype)?;
+    let columns = product(b, &columns, &places)?;
+    let vectors = product(b, &vectors, &places)?;
+    let squares = square(b, &columns)?;
+    let sums = b.sum(squares, [1], false)?;
+    let values = b.sqrt(sums)?;
+    let places = ranks(b, &values)?;
+    let values = in_order(b, &values, &places)?;
+    let places = b.as_type(places, ty.dtype)?;
+    let columns = product(b, &columns, &places)?;
+    let vectors = product(b, &vectors, &places)?;
+    // Dividing the columns by their lengths would leave those of length zero without a direction; the
+    // orthogonal factor has one for each, up to a sign.
+    let (right, signs) = qr_of(b, &columns, QrMode::Reduced)?;
+    let signs = b.take_diagonal(signs, 0)?;
+    let negative = b.less(signs, 0)?;
+    let negative = b.new_axis(negative, 1, None)?;
+    let opposite = b.negate(right.clone())?;
+    let shape = b.ty(&right).shape;
+    let right = choose(b, &negative, &opposite, &right, &shape)?;
+    let inner = piece(b, &outer, 0, n, 2)?;
+    let mut left = product(b, &inner, &vectors)?;
+    if full && m > n {
+        let rest = piece(b, &outer, n as i64, m - n, 2)?;
+        left = b.concatenate(&[left, rest], 2)?;
+    }
+    Ok((left, values, right))
+}

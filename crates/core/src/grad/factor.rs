@@ -1,0 +1,363 @@
+//! Closed gradient rules of the factorizations.
+//!
+//! They are those of Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+//! differentiation", 2008; Murray, "Differentiation of the Cholesky decomposition", 2016; Townsend,
+//! "Differentiating the singular value decomposition", 2016; and Walter & Lehmann, "Algorithmic differentiation
+//! of linear algebra functions", 2010, for QR. There the cotangent `G` of a complex `z` means
+//! `dL = real(conj(G) dz)`; here it is without the conjugate, so that each rule conjugates what comes in and
+//! what goes out.
+
+use super::{Site, Vjp};
+use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildShape};
+use crate::compose::matrices::{
+    adjoint, conjugated, number_like, piece_last, product, real_part, transposed,
+};
+use crate::error::Result;
+use crate::graph::{Graph, Value};
+use crate::op::Transform;
+use crate::shape::Axes;
+
+/// The cotangent of an output in the convention of the sources.
+fn incoming(site: &mut Site<'_>, g: &[Option<Value>], output: usize) -> Result<Option<Value>> {
+    g[output].map(|g| conjugated(site.graph, &g)).transpose()
+}
+
+/// What goes to the only input.
+fn outgoing(site: &mut Site<'_>, share: Option<Value>) -> Result<Vjp> {
+    let share = share.map(|share| conjugated(site.graph, &share)).transpose()?;
+    Ok(Vjp::flows([share]))
+}
+
+/// The sum of terms that may be absent.
+fn sum(graph: &mut Graph, terms: impl IntoIterator<Item = Option<Value>>) -> Result<Option<Value>> {
+    let mut total: Option<Value> = None;
+    for term in terms.into_iter().flatten() {
+        total = Some(match total {
+            Some(before) => graph.add(before, term)?,
+            None => term,
+        });
+    }
+    Ok(total)
+}
+
+/// Rows and columns of the matrices in the last two axes.
+fn sides(graph: &Graph, x: Value) -> (usize, usize) {
+    let sizes = graph.ty(x).shape.sizes();
+    (sizes[sizes.len() - 2], sizes[sizes.len() - 1])
+}
+
+/// The lower triangle, of which the diagonal is halved.
+fn lower_half(graph: &mut Graph, x: Value) -> Result<Value> {
+    let (whole, below) = (graph.tril(x, 0)?, graph.tril(x, -1)?);
+    let twice = graph.add(whole, below)?;
+    graph.multiply(twice, 0.5)
+}
+
+/// `a = l l^H`: `l^-H phi(l^H g) l^-1`, where phi keeps the lower triangle and halves the diagonal. Not
+/// symmetrised.
+pub(super) fn cholesky(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
+    let Some(g) = incoming(site, g, 0)? else { return Ok(Vjp::Zero) };
+    let l = site.output(0)?;
+    let graph = &mut *site.graph;
+    let turned = adjoint(graph, &l)?;
+    let inner = product(graph, &turned, &g)?;
+    let inner = lower_half(graph, inner)?;
+    let left = graph.triangular_solve(l, inner, true, true, Transform::Conjugate)?;
+    let share = graph.triangular_solve(l, left, true, false, Transform::None)?;
+    outgoing(site, Some(share))
+}
+
+/// `a x = b`: `b` gets the solution `s` of the system with the transpose, and `a` gets `-s x^T`.
+pub(super) fn solve(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
+    let Some(g) = g[0] else { return Ok(Vjp::Zero) };
+    let (a, x) = (site.input(0)?, site.output(0)?);
+    let graph = &mut *site.graph;
+    let vector = graph.ty(x).shape.rank() < graph.ty(a).shape.rank();
+    let turned = transposed(graph, &a)?;
+    let to_b = graph.solve(turned, g)?;
+    let to_a = if site.wanted[0] {
+        let column = |graph: &mut Graph, value: Value| {
+            if vector { graph.new_axis(value, -1, None) } else { Ok(value) }
+        };
+        let (share, x) = (column(graph, to_b)?, column(graph, x)?);
+        let x = transposed(graph, &x)?;
+        let share = product(graph, &share, &x)?;
+        Some(graph.negate(share)?)
+    } else {
+        None
+    };
+    Ok(Vjp::flows([to_a, Some(to_b)]))
+}
+
+/// `a = p l u` of square matrices: `p l^-H (tril(l^H gl, -1) + triu(gu u^H)) u^-H`.
+pub(super) fn lu(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
+    let (to_l, to_u) = (incoming(site, g, 1)?, incoming(site, g, 2)?);
+    let (p, l, u) = (site.output(0)?, site.output(1)?, site.output(2)?);
+    let graph = &mut *site.graph;
+    let below = match to_l {
+        Some(g) => {
+            let turned = adjoint(graph, &l)?;
+            let inner = product(graph, &turned, &g)?;
+            Some(graph.tril(inner, -1)?)
+        }
+        None => None,
+    };
+    let above = match to_u {
+        Some(g) => {
+            let turned = adjoint(graph, &u)?;
+            let inner = product(graph, &g, &turned)?;
+            Some(graph.triu(inner, 0)?)
+        }
+        None => None,
+    };
+    let Some(inner) = sum(graph, [below, above])? else { return Ok(Vjp::Zero) };
+    let left = graph.triangular_solve(l, inner, true, true, Transform::Conjugate)?;
+    let middle = graph.triangular_solve(u, left, false, false, Transform::Conjugate)?;
+    let share = product(graph, &p, &middle)?;
+    outgoing(site, Some(share))
+}
+
+/// `a = q r`. With `m = r gr^H - gq^H q`, made Hermitian from its lower triangle, it is `(gq + q m) r^-H` for the
+/// first square of `r`. The columns of `r` beyond that square are `q^H` times those of `a`, and the columns of a
+/// complete `q` beyond the width of `a` are free to turn among themselves, so that only their space counts.
+pub(super) fn qr(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
+    let (to_q, to_r) = (incoming(site, g, 0)?, incoming(site, g, 1)?);
+    let (q, r) = (site.output(0)?, site.output(1)?);
+    let graph = &mut *site.graph;
+    let (m, width) = sides(graph, q);
+    let (_, n) = sides(graph, r);
+    let k = m.min(n);
+    let mut first = to_q;
+    let mut inner = q;
+    if width > k {
+        inner = piece_last(graph, q, 0, k)?;
+        if let Some(g) = to_q {
+            // What reaches the columns beyond turns the space of the first ones.
+            let (outer, beyond) = (piece_last(graph, q, k, width - k)?, piece_last(graph, g, k, width - k)?);
+            let turned = adjoint(graph, &beyond)?;
+            let share = product(graph, &turned, &inner)?;
+            let share = product(graph, &outer, &share)?;
+            let own = piece_last(graph, g, 0, k)?;
+            first = Some(graph.subtract(own, share)?);
+        }
+    }
+    let rows = |graph: &mut Graph, x: Value| graph.slice_along_axis(x, 0, k as i64, -2, 1);
+    let (r, to_r) = (rows(graph, r)?, to_r.map(|g| rows(graph, g)).transpose()?);
+    let (triangle, mut to_triangle) = (piece_last(graph, r, 0, k)?, to_r);
+    let mut beyond = None;
+    if let Some(g) = to_r
+        && n > k
+    {
+        to_triangle = Some(piece_last(graph, g, 0, k)?);
+        let g = piece_last(graph, g, k, n - k)?;
+        let rest = piece_last(graph, r, k, n - k)?;
+        beyond = Some(product(graph, &inner, &g)?);
+        // The columns beyond are q y, so that q gets y's share: their own q^H a is r's.
+        let turned = adjoint(graph, &g)?;
+        let columns = product(graph, &inner, &rest)?;
+        let share = product(graph, &columns, &turned)?;
+        first = sum(graph, [first, Some(share)])?;
+    }
+    let from_r = match to_triangle {
+        Some(g) => {
+            let turned = adjoint(graph, &g)?;
+            Some(product(graph, &triangle, &turned)?)
+        }
+        None => None,
+    };
+    let from_q = match first {
+        Some(g) => {
+            let turned = adjoint(graph, &g)?;
+            let share = product(graph, &turned, &inner)?;
+            Some(graph.negate(share)?)
+        }
+        None => None,
+    };
+    let Some(mixed) = sum(graph, [from_r, from_q])? else { return Ok(Vjp::Zero) };
+    let hermitian = from_lower(graph, mixed)?;
+    let share = product(graph, &inner, &hermitian)?;
+    let share = sum(graph, [first, Some(share)])?.expect("one of them is there");
+    let share = graph.triangular_solve(triangle, share, false, false, Transform::Conjugate)?;
+    let share = if n > k {
+        let rest = match beyond {
+            Some(rest) => rest,
+            None => {
+                let whole = site.input_ty(0);
+                let mut sizes = whole.shape.without_names();
+                let last = sizes.last_axis().expect("matrices have axes");
+                sizes[last] = n - k;
+                let dtype = site.graph.ty(share).dtype;
+                site.graph.full(sizes, dtype, 0)?
+            }
+        };
+        site.graph.concatenate(&[share, rest], -1)?
+    } else {
+        share
+    };
+    outgoing(site, Some(share))
+}
+
+/// The Hermitian matrix with the lower triangle of `x`; the diagonal keeps its real part.
+fn from_lower(graph: &mut Graph, x: Value) -> Result<Value> {
+    let half = lower_half(graph, x)?;
+    let turned = adjoint(graph, &half)?;
+    graph.add(half, turned)
+}
+
+/// `1 / (s_j - s_i)` beside the diagonal, and 0 on it.
+fn gaps(graph: &mut Graph, s: Value) -> Result<Value> {
+    let (row, column) = (graph.new_axis(s, -2, None)?, graph.new_axis(s, -1, None)?);
+    let difference = graph.subtract(row, column)?;
+    let ty = graph.ty(difference).clone();
+    let eye = graph.eye(ty.shape.clone(), crate::DType::U8)?;
+    let one = number_like(graph, &difference, 1.0)?;
+    let one = graph.broadcast(one, ty.shape, Axes::List(Vec::new()))?;
+    let difference = graph.select(eye, one, difference)?;
+    let inverse = graph.divide(1, difference)?;
+    let zero = number_like(graph, &inverse, 0.0)?;
+    graph.select(eye, zero, inverse)
+}
+
+/// `x` with its columns scaled by the elements of `s`.
+fn columns_times(graph: &mut Graph, x: Value, s: Value) -> Result<Value> {
+    let s = graph.new_axis(s, -2, None)?;
+    graph.multiply(x, s)
+}
+
+/// `a = v diag(w) v^H`: `v (diag(gw) + f * (v^H gv)) v^H` with `f = 1 / (w_j - w_i)`, symmetrised. Equal values
+/// have no gradient of their vectors.
+pub(super) fn eigh(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
+    let (to_w, to_v) = (incoming(site, g, 0)?, incoming(site, g, 1)?);
+    let (w, v) = (site.output(0)?, site.output(1)?);
+    let graph = &mut *site.graph;
+    let turned = adjoint(graph, &v)?;
+    let from_w = match to_w {
+        Some(g) => {
+            let g = real_part(graph, &g)?;
+            let scaled = columns_times(graph, v, g)?;
+            Some(product(graph, &scaled, &turned)?)
+        }
+        None => None,
+    };
+    let from_v = match to_v {
+        Some(g) => {
+            let w = real_part(graph, &w)?;
+            let gaps = gaps(graph, w)?;
+            let inner = product(graph, &turned, &g)?;
+            let inner = graph.multiply(inner, gaps)?;
+            let left = product(graph, &v, &inner)?;
+            Some(product(graph, &left, &turned)?)
+        }
+        None => None,
+    };
+    let Some(share) = sum(graph, [from_w, from_v])? else { return Ok(Vjp::Zero) };
+    let mirrored = adjoint(graph, &share)?;
+    let twice = graph.add(share, mirrored)?;
+    let share = graph.multiply(twice, 0.5)?;
+    outgoing(site, Some(share))
+}
+
+/// `a = u diag(s) v^T` of real matrices. Equal values have no gradient of their vectors, and with the cotangent
+/// of the values alone no differences of values are divided by.
+pub(super) fn svd(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
+    let [to_u, to_s, to_vh] = [g[0], g[1], g[2]];
+    let (u, s, vh) = (site.output(0)?, site.output(1)?, site.output(2)?);
+    let graph = &mut *site.graph;
+    let v = transposed(graph, &vh)?;
+    let to_v = to_vh.map(|g| transposed(graph, &g)).transpose()?;
+    let k = graph.ty(s).shape.sizes().last().copied().unwrap_or(0);
+    let (u, to_u) = first_vectors(graph, u, to_u, k)?;
+    let (v, to_v) = first_vectors(graph, v, to_v, k)?;
+    let vt = transposed(graph, &v)?;
+    let mut middle = Vec::new();
+    let mut outside = Vec::new();
+    if to_u.is_some() || to_v.is_some() {
+        let squares = graph.multiply(s, s)?;
+        let gaps = gaps(graph, squares)?;
+        if let Some(g) = to_u {
+            let inner = skew(graph, u, g, gaps)?;
+            middle.push(Some(columns_times(graph, inner, s)?));
+            if let Some(rest) = beside(graph, u, g)? {
+                let rest = divided_columns(graph, rest, s)?;
+                outside.push(Some(product(graph, &rest, &vt)?));
+            }
+        }
+        if let Some(g) = to_v {
+            let inner = skew(graph, v, g, gaps)?;
+            let column = graph.new_axis(s, -1, None)?;
+            middle.push(Some(graph.multiply(inner, column)?));
+            if let Some(rest) = beside(graph, v, g)? {
+                let rest = divided_columns(graph, rest, s)?;
+                let rest = transposed(graph, &rest)?;
+                outside.push(Some(product(graph, &u, &rest)?));
+            }
+        }
+    }
+    let from_s = match to_s {
+        Some(g) => {
+            let scaled = columns_times(graph, u, g)?;
+            Some(product(graph, &scaled, &vt)?)
+        }
+        None => None,
+    };
+    let from_vectors = match sum(graph, middle)? {
+        Some(middle) => {
+            let left = product(graph, &u, &middle)?;
+            Some(product(graph, &left, &vt)?)
+        }
+        None => None,
+    };
+    let outside = sum(graph, outside)?;
+    match sum(graph, [from_s, from_vectors, outside])? {
+        Some(share) => Ok(Vjp::flows([Some(share)])),
+        None => Ok(Vjp::Zero),
+    }
+}
+
+/// The first `k` vectors and their cotangent; what reaches the others turns the space of the first.
+fn first_vectors(
+    graph: &mut Graph,
+    vectors: Value,
+    g: Option<Value>,
+    k: usize,
+) -> Result<(Value, Option<Value>)> {
+    let (_, width) = sides(graph, vectors);
+    if width == k {
+        return Ok((vectors, g));
+    }
+    let first = piece_last(graph, vectors, 0, k)?;
+    let Some(g) = g else { return Ok((first, None)) };
+    let (outer, beyond) = (piece_last(graph, vectors, k, width - k)?, piece_last(graph, g, k, width - k)?);
+    let turned = transposed(graph, &beyond)?;
+    let share = product(graph, &turned, &first)?;
+    let share = product(graph, &outer, &share)?;
+    let own = piece_last(graph, g, 0, k)?;
+    Ok((first, Some(graph.subtract(own, share)?)))
+}
+
+/// `f * (u^T g - g^T u)`.
+fn skew(graph: &mut Graph, vectors: Value, g: Value, gaps: Value) -> Result<Value> {
+    let turned = transposed(graph, &vectors)?;
+    let inner = product(graph, &turned, &g)?;
+    let mirrored = transposed(graph, &inner)?;
+    let difference = graph.subtract(inner, mirrored)?;
+    graph.multiply(difference, gaps)
+}
+
+/// The part of `g` outside of the space of the vectors, where they do not span everything.
+fn beside(graph: &mut Graph, vectors: Value, g: Value) -> Result<Option<Value>> {
+    let (m, k) = sides(graph, vectors);
+    if m == k {
+        return Ok(None);
+    }
+    let turned = transposed(graph, &vectors)?;
+    let inner = product(graph, &turned, &g)?;
+    let inside = product(graph, &vectors, &inner)?;
+    Ok(Some(graph.subtract(g, inside)?))
+}
+
+/// `x` with its columns divided by the elements of `s`.
+fn divided_columns(graph: &mut Graph, x: Value, s: Value) -> Result<Value> {
+    let s = graph.new_axis(s, -2, None)?;
+    graph.divide(x, s)
+}

@@ -1,0 +1,229 @@
+//! Systems of equations and factorizations of one matrix after the other, in row-major order.
+//!
+//! All of them work by rows, which lie side by side. The matrices of a batch are the units of parallel work, so
+//! that results do not depend on the threads.
+
+mod cholesky;
+mod eigh;
+mod field;
+mod lu;
+mod qr;
+mod svd;
+mod triangular;
+
+use std::mem::MaybeUninit;
+
+use defn_core::op::{Block, QrMode, Transform};
+
+pub(crate) use field::{Field, RealField};
+pub(crate) use triangular::Triangular;
+
+use crate::kernels::Plain;
+use crate::par::Par;
+use crate::view::ViewMut;
+
+/// What is done to each matrix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Task {
+    /// `a`, `b`: the solution in the place of `b`.
+    Triangular { system: Triangular, vector: bool },
+    /// `a`, `b`: the solution in the place of `b`.
+    Solve { vector: bool },
+    /// `a`: the factor in its place.
+    Cholesky,
+    /// `a`: the permutation, and two factors.
+    Lu,
+    /// `a`: the orthogonal factor, and the triangular one.
+    Qr(QrMode),
+    /// `a`: the vectors on the left, the values, and the vectors on the right.
+    Svd { sweeps: usize, full: bool },
+    /// `a`: the values, and the vectors.
+    Eigh { eps: f64 },
+}
+
+impl Task {
+    /// The task of a block, where there is a kernel for it.
+    pub(crate) fn of_block(block: &Block, vector: bool) -> Option<Task> {
+        match block {
+            Block::Solve => Some(Task::Solve { vector }),
+            Block::Cholesky => Some(Task::Cholesky),
+            Block::Lu => Some(Task::Lu),
+            Block::Qr { mode, eps: _ } => Some(Task::Qr(*mode)),
+            Block::Svd { max_iter, full_matrices } => {
+                Some(Task::Svd { sweeps: *max_iter, full: *full_matrices })
+            }
+            Block::Eigh { max_iter: _, eps } => Some(Task::Eigh { eps: eps.0 }),
+            Block::LogicalNot
+            | Block::Phase
+            | Block::Logsumexp { .. }
+            | Block::AllClose { .. }
+            | Block::Cumulative { .. }
+            | Block::Take { .. }
+            | Block::TakeAlongAxis { .. }
+            | Block::TopK { .. }
+            | Block::Fft2 { .. }
+            | Block::Rfft { .. }
+            | Block::Irfft { .. }
+            | Block::Threefry
+            | Block::RandomBits { .. }
+            | Block::RandomUniform { .. }
+            | Block::Determinant => None,
+        }
+    }
+
+    /// The task of a triangular system.
+    pub(crate) fn of_triangular(lower: bool, left_side: bool, transform: Transform, vector: bool) -> Task {
+        Task::Triangular { system: Triangular { lower, left_side, transform }, vector }
+    }
+
+    /// How many elements each matrix of these sizes needs beside its operands and results.
+    pub(crate) fn workspace(self, rows: usize, columns: usize) -> usize {
+        let (long, short) = (rows.max(columns), rows.min(columns));
+        match self {
+            Task::Triangular { .. } | Task::Cholesky | Task::Solve { .. } | Task::Lu => 0,
+            Task::Qr(_) => qr::workspace(rows, columns),
+            Task::Svd { sweeps: _, full } => svd::workspace(long, short, full),
+            Task::Eigh { .. } => eigh::workspace(rows),
+        }
+    }
+}
+
+/// Memory of a batch: `count` elements for each matrix, all written before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a> {
+    view: &'a ViewMut<'a>,
+    count: usize,
+}
+
+impl<'a> Part<'a> {
+    /// The elements of a view, so many for each matrix.
+    pub(crate) fn new(view: &'a ViewMut<'a>, count: usize) -> Part<'a> {
+        Part { view, count }
+    }
+
+    /// The elements of one matrix.
+    ///
+    /// # Safety
+    /// All elements of the view were written, and no other slice of this matrix's is alive.
+    #[expect(clippy::mut_from_ref, reason = "the caller keeps parts disjoint")]
+    unsafe fn of<T: Plain>(&self, matrix: usize) -> &'a mut [T] {
+        // SAFETY: as the caller promises; parts of different matrices do not overlap.
+        let part = unsafe { self.view.part::<T>(matrix * self.count, self.count) };
+        // SAFETY: the elements were written.
+        unsafe { std::slice::from_raw_parts_mut(part.as_mut_ptr().cast::<T>(), part.len()) }
+    }
+}
+
+/// Writes zeros over a whole view.
+pub(crate) fn clear<T: Field>(view: &mut ViewMut<'_>, par: Par) {
+    view.fill::<T>(par, 1 << 14, |_, chunk| chunk.fill(MaybeUninit::new(T::ZERO)));
+}
+
+/// The memory that a task works on. The first operand is overwritten.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Places<'a> {
+    /// The matrices.
+    pub a: Part<'a>,
+    /// The right-hand sides of systems.
+    pub b: Option<Part<'a>>,
+    /// Results that have no operand's place.
+    pub out: &'a [Part<'a>],
+    /// The workspace.
+    pub work: Part<'a>,
+}
+
+/// Runs a task on a batch of matrices of some rows and columns.
+///
+/// # Safety
+/// All memory in `places` was written, holds elements of type `T`, and is accessed by nobody else meanwhile.
+pub(crate) unsafe fn run<T: Field>(
+    task: Task,
+    batch: usize,
+    (rows, columns): (usize, usize),
+    places: Places<'_>,
+    par: Par,
+) {
+    par.for_chunks(batch, 1, |chunk| {
+        for matrix in chunk {
+            // SAFETY: as the caller promises; each matrix is in one chunk.
+            let a = unsafe { places.a.of::<T>(matrix) };
+            // SAFETY: as above.
+            let work = unsafe { places.work.of::<T>(matrix) };
+            // SAFETY: as above.
+            let b = places.b.map(|b| unsafe { b.of::<T>(matrix) });
+            // SAFETY: as above; the outputs are different memory.
+            let mut out = places.out.iter().map(|out| unsafe { out.of::<T>(matrix) });
+            let mut next = || out.next().expect("a task has all its results");
+            match task {
+                Task::Triangular { system, vector } => {
+                    let b = b.expect("a system has a right-hand side");
+                    system.solve(a, rows, b, vector);
+                }
+                Task::Solve { vector } => {
+                    lu::solve(a, rows, b.expect("a system has a right-hand side"), vector);
+                }
+                Task::Cholesky => cholesky::factor(a, rows),
+                Task::Lu => {
+                    let (p, l, u) = (next(), next(), next());
+                    lu::factors(a, rows, p, l, u);
+                }
+                Task::Qr(mode) => {
+                    let (q, r) = (next(), next());
+                    qr::factors(a, (rows, columns), mode, q, r, work);
+                }
+                Task::Svd { sweeps, full } => {
+                    let (u, s, vh) = (next(), next(), next());
+                    T::svd(a, (rows, columns), (sweeps, full), (u, s, vh), work);
+                }
+                Task::Eigh { eps } => {
+                    let (w, v) = (next(), next());
+                    eigh::factors(a, rows, eps, w, v, work);
+                }
+            }
+        }
+    });
+}
+
+/// The sum of products `x y`, in several strands that run side by side.
+fn dot<T: Field>(x: &[T], y: &[T]) -> T {
+    const STRANDS: usize = 8;
+    let mut sums = [T::ZERO; STRANDS];
+    let (x_chunks, y_chunks) = (x.chunks_exact(STRANDS), y.chunks_exact(STRANDS));
+    let (x_rest, y_rest) = (x_chunks.remainder(), y_chunks.remainder());
+    for (x, y) in x_chunks.zip(y_chunks) {
+        for (sum, (&x, &y)) in sums.iter_mut().zip(x.iter().zip(y)) {
+            *sum = *sum + x * y;
+        }
+    }
+    let mut total = T::ZERO;
+    for (&x, &y) in x_rest.iter().zip(y_rest) {
+        total = total + x * y;
+    }
+    sums.into_iter().fold(total, |total, sum| total + sum)
+}
+
+/// The sum of `x` and conjugates of `y`.
+fn inner<T: Field>(x: &[T], y: &[T]) -> T {
+    let mut total = T::ZERO;
+    if !T::COMPLEX {
+        return dot(x, y);
+    }
+    for (&x, &y) in x.iter().zip(y) {
+        total = total + x * y.conj();
+    }
+    total
+}
+
+/// `y += f x`.
+fn add_scaled<T: Field>(y: &mut [T], f: T, x: &[T]) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = *y + f * x;
+    }
+}
+
+/// Two different rows of a matrix of so many columns.
+fn two_rows<T>(x: &mut [T], columns: usize, first: usize, last: usize) -> (&mut [T], &mut [T]) {
+    assert!(first < last, "rows in order");
+    let (head, tail) = x.split_at_mut(last * columns);
+    (&mut head[first * columns..(first + 1) * columns], &mut tail[..columns])
+}
