@@ -92,6 +92,32 @@ def test_generated_files_are_current(tool: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_the_table_of_operations_has_no_gaps() -> None:
+    """A word in each cell, and none that says that something is missing."""
+    lines = (ROOT / "docs" / "ops.md").read_text().splitlines()
+    rows = [line.strip("|").split("|") for line in lines if line.startswith("| `")]
+    assert len(rows) > 200
+    for row in rows:
+        assert all(cell.strip() not in ("", "missing") for cell in row), row
+
+
+def test_the_table_of_callbacks_is_complete() -> None:
+    sys.path.insert(0, str(ROOT / "tools"))
+    from docs_ops import CALLBACKS, RENAMED
+
+    from defn import _core
+
+    assert len(set(CALLBACKS)) == len(CALLBACKS) == 115
+    own = {
+        name
+        for cls in dn.Backend.__mro__
+        if cls not in (object, _core.Backend)
+        for name, value in vars(cls).items()
+        if callable(value) and not name.startswith("_")
+    }
+    assert own == set(CALLBACKS) - set(RENAMED)
+
+
 def test_foreign_names_lead_to_names_that_exist() -> None:
     from defn._names import FOREIGN_NAMES
 

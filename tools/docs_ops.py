@@ -1,13 +1,52 @@
-"""Write ``docs/ops.md``: operations, their dtypes and cases; ``--check`` compares instead."""
+"""Write ``docs/ops.md``: every operation and every callback; ``--check`` compares instead."""
 
 from __future__ import annotations
 
+import inspect
 import pathlib
+import re
 import sys
+from typing import Any
 
 ROOT = pathlib.Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 TARGET = ROOT / "docs" / "ops.md"
+
+# The callbacks of Nx.Backend 0.12, by their names.
+CALLBACKS = """
+    abs acos acosh add all any argmax argmin argsort as_type asin asinh atan atan2 atanh
+    backend_copy backend_deallocate backend_transfer bitcast bitwise_and bitwise_not bitwise_or
+    bitwise_xor block broadcast cbrt ceil clip concatenate conjugate constant conv cos cosh
+    count_leading_zeros divide dot equal erf erf_inv erfc exp expm1 eye fft floor from_binary
+    from_pointer gather greater greater_equal ifft imag indexed_add indexed_put init inspect
+    iota is_infinity is_nan left_shift less less_equal log log1p logical_and logical_or
+    logical_xor max min multiply negate not_equal pad population_count pow product put_slice
+    quotient real reduce reduce_max reduce_min remainder reshape reverse right_shift round rsqrt
+    select sigmoid sign sin sinh slice sort sqrt squeeze stack subtract sum tan tanh to_batched
+    to_binary to_pointer transpose triangular_solve window_max window_min window_product
+    window_reduce window_scatter_max window_scatter_min window_sum
+""".split()
+
+# Where a callback has another name: Python makes objects its own way.
+RENAMED = {"init": "__init__"}
+
+# What the catalogue has beside operations with a function of their name. Each entry is infer,
+# gradient, vectorize and CPU.
+STRUCTURE = {
+    "parameter": ("as declared", "flows to the caller", "yes", "no code"),
+    "constant": ("as written", "none", "nothing to vectorize", "native"),
+    "cond": ("merge of the branches", "rule", "yes", "the evaluator"),
+    "while": ("as the state", "rule", "yes, position by position", "the evaluator"),
+    "custom_grad": ("as the values", "the user's rule", "yes", "no code"),
+    "stop_grad": ("same", "none", "yes", "no code"),
+    "mark": ("same", "rule", "yes", "no code"),
+    "hook": ("same", "rule", "yes", "the evaluator"),
+    "threefry": ("`u32`", "none", "yes", "native"),
+    "random_bits": ("as asked, unsigned", "none", "yes", "native"),
+    "random_uniform": ("as asked, a float", "none", "yes", "native"),
+}
+
+GRADS = {"flows": "rule", "zero": "none", "refused": "refused", None: "none"}
 
 
 def dtypes_text(names: set[str]) -> str:
@@ -30,37 +69,101 @@ def dtypes_text(names: set[str]) -> str:
     return ", ".join(name for name in ALL if name in names)
 
 
-GRADS = {
-    "flows": "checked by differences",
-    "zero": "none flows",
-    "refused": "refused",
-    None: "",
-}
+def infer_text(cases: list[Any]) -> str:
+    """The rule of the result's dtype."""
+    from cases.dtypes import RULES
+
+    rules = [case.out if case.out in RULES else f"`{case.out}`" for case in cases]
+    return ", ".join(dict.fromkeys(rules))
 
 
-def document() -> str:
+def gradient_text(cases: list[Any]) -> str:
+    """What becomes of a gradient; a row that differentiates says more than one that cannot."""
+    grads = {case.grad for case in cases}
+    for grad in ("flows", "refused", "zero"):
+        if grad in grads:
+            return GRADS[grad]
+    return GRADS[None]
+
+
+def traced_nodes(case: Any) -> list[tuple[str, bool]]:
+    """The operations that a row becomes, and whether the CPU runs each natively."""
+    import defn as dn
+    from defn import _core
+
+    dtype = "f32" if "f32" in case.dtypes else case.dtypes[0]
+    arrays = [] if case.creates else [dn.tensor(array) for array in case.arrays(dtype)]
+    given = (lambda: case.run(dtype)) if case.creates else lambda *args: case.run(*args)
+    result = dn.debug_expr(given)(*arrays)
+    first = result
+    while isinstance(first, (tuple, list)):
+        first = first[0]
+    return _core.nodes_of(first)
+
+
+def cpu_text(name: str, cases: list[Any]) -> str:
+    found = [native for case in cases for node, native in traced_nodes(case) if node == name]
+    if not found:
+        return "composite"
+    return "native" if any(found) else "default"
+
+
+def numpy_text(name: str, cpu: str) -> str:
+    """What of the NumPy backend runs an operation."""
+    from defn.backends import Backend, NumPyBackend
+    from defn.backends.numpy.blocks import NATIVE
+    from defn.blocks import class_name
+
+    if getattr(NumPyBackend, name, None) is not getattr(Backend, name, None):
+        return "callback"
+    if cpu == "composite":
+        return "composite"
+    return "block" if class_name(name) in NATIVE else "default"
+
+
+def vectorize_text(cases: list[Any]) -> str:
+    """Whether operands may be vectorized, each by itself."""
+    import numpy as np
+
+    import defn as dn
+
+    if all(case.creates for case in cases):
+        return "nothing to vectorize"
+    refused: dict[str, None] = {}
+    accepted = False
+    for case in cases:
+        dtype = "f32" if "f32" in case.dtypes else case.dtypes[0]
+        arrays = [] if case.creates else case.arrays(dtype)
+        for position, array in enumerate(arrays):
+            args = [dn.tensor(one) for one in arrays]
+            args[position] = dn.vectorize(dn.tensor(np.stack([array, array])), "lane")
+            try:
+                case.run(*args)
+                accepted = True
+            except dn.Error as error:
+                refused[f"{position + 1}: {str(error).splitlines()[0]}"] = None
+    if not refused:
+        return "yes"
+    places = sorted({text.split(":")[0] for text in refused})
+    return f"yes, but not operand {', '.join(places)}" if accepted else "refused"
+
+
+def operations() -> tuple[list[str], dict[str, int]]:
     import defn as dn
     from cases import all_cases
-    from defn import _core
     from defn.tensors import METHOD_MODULES
 
     cases = all_cases()
-    lines = [
-        "# Operations",
-        "",
-        "Written by `python tools/docs_ops.py` from the table of test cases. Every operation is",
-        "compared with an oracle in each of its dtypes, eager and compiled; in others it raises.",
-        "",
-    ]
-    total_cases = total_checks = total_names = 0
+    counts = {"names": 0, "cases": 0, "checks": 0}
     tables = []
     for module in METHOD_MODULES:
         family = module.__name__.rsplit(".", 1)[-1].replace("_", ", ")
         rows = [
             f"## {family.capitalize()}",
             "",
-            "| operation | what it does | dtypes | cases | checks | gradient |",
-            "|---|---|---|---:|---:|---|",
+            "| operation | what it does | dtypes | infer | gradient | vectorize | CPU "
+            "| NumPy backend | cases | checks |",
+            "|---|---|---|---|---|---|---|---|---:|---:|",
         ]
         for name in module.__all__:
             own = [case for case in cases if case.name == name]
@@ -68,23 +171,120 @@ def document() -> str:
                 continue
             dtypes = {dtype for case in own for dtype in case.dtypes}
             checks = sum(len(case.dtypes) for case in own)
-            grads = [case.grad for case in own if case.grad is not None]
             summary = (getattr(dn, name).__doc__ or "").split("\n\n")[0]
             summary = " ".join(summary.split()).replace("|", "\\|")
-            rows.append(
-                f"| `{name}` | {summary} | {dtypes_text(dtypes)} | {len(own)} | {checks} "
-                f"| {GRADS[grads[0] if grads else None]} |"
-            )
-            total_cases += len(own)
-            total_checks += checks
-            total_names += 1
+            cpu = cpu_text(name, own)
+            cells = [
+                f"`{name}`",
+                summary,
+                dtypes_text(dtypes),
+                infer_text(own),
+                gradient_text(own),
+                vectorize_text(own),
+                cpu,
+                numpy_text(name, cpu),
+                str(len(own)),
+                str(checks),
+            ]
+            rows.append(f"| {' | '.join(cells)} |")
+            counts["names"] += 1
+            counts["cases"] += len(own)
+            counts["checks"] += checks
         tables.append("\n".join(rows))
-    lines.append(
-        f"{total_names} operations over {len(_core.op_names())} names of the catalogue, "
-        f"{len(_core.dtypes)} dtypes, {total_cases} cases, "
-        f"{total_checks} checks of a case in a dtype."
-    )
-    return "\n".join(lines) + "\n\n" + "\n\n".join(tables) + "\n"
+    return tables, counts
+
+
+def owner(cls: type, name: str) -> type:
+    """The class that defines an attribute."""
+    return next(one for one in cls.__mro__ if name in vars(one))
+
+
+def module_text(cls: type) -> str:
+    return cls.__module__.removeprefix("defn.backends.")
+
+
+def callbacks() -> str:
+    """Where each callback is declared, what it does by default, and where NumPy's is."""
+    from defn.backends import Backend, NumPyBackend
+
+    rows = ["| callback | declared in | by default | NumPy backend |", "|---|---|---|---|"]
+    for name in CALLBACKS:
+        attribute = RENAMED.get(name, name)
+        text = inspect.getdoc(getattr(Backend, attribute)) or ""
+        found = re.search(r"By default (.*?)\.(?:\s|$)", text, re.DOTALL)
+        default = " ".join(found[1].split()) if found else ""
+        if not found:
+            default = "refuses unknown options" if name == "init" else "raises, and names it"
+        own = owner(NumPyBackend, attribute)
+        is_own = own.__module__.startswith("defn.backends.numpy")
+        place = f"`{module_text(own)}`" if is_own else "as by default"
+        shown = f"`{name}`" if attribute == name else f"`{name}`, which is `{attribute}`"
+        rows.append(
+            f"| {shown} | `{module_text(owner(Backend, attribute))}` | {default} | {place} |"
+        )
+    return "\n".join(rows)
+
+
+def structure() -> str:
+    """What the catalogue has beside operations with a function of their name."""
+    from defn import _core
+
+    names = [name for name in _core.op_names() if name not in documented()]
+    rows = ["| node | infer | gradient | vectorize | CPU |", "|---|---|---|---|---|"]
+    missing = ("missing",) * 4
+    rows += [f"| `{name}` | {' | '.join(STRUCTURE.get(name, missing))} |" for name in names]
+    return "\n".join(rows)
+
+
+def documented() -> set[str]:
+    """The operations that have rows."""
+    from cases import all_cases
+
+    return {case.name for case in all_cases()}
+
+
+HEAD = """# Operations
+
+Written by `python tools/docs_ops.py` from the catalogue, the backends and the table of test cases.
+Every operation is compared with an oracle in each of its dtypes, eager and compiled, on the CPU and
+on NumPy's backend; in other dtypes it raises.
+
+- **infer**: the dtype of the result, by the rule of that name in `tests/cases/dtypes.py`.
+- **gradient**: a rule, which is checked against finite differences; none flows; or it is refused.
+- **vectorize**: whether operands may have vectorized axes.
+- **CPU**: native kernels; the default of a block or of a fold, in other operations; or a composite,
+  which is never more than other operations.
+- **NumPy backend**: a callback or a native block of its own, or as on the CPU.
+
+{names} operations over {ops} names of the catalogue, {dtypes} dtypes, {cases} cases, {checks}
+checks of a case in a dtype."""
+
+STRUCTURES = """## Structure and generators
+
+What else the nodes of a graph can be. The generators are behind `dn.random`.
+
+{rows}"""
+
+CALLBACK_TABLE = """## Callbacks
+
+The {count} callbacks of Nx.Backend 0.12, and where `dn.Backend` and NumPy's backend have them, in
+`python/defn/backends`. [Backends](backends.md) says how they are called.
+
+{rows}"""
+
+
+def document() -> str:
+    from defn import _core
+
+    tables, counts = operations()
+    head = HEAD.format(ops=len(_core.op_names()), dtypes=len(_core.dtypes), **counts)
+    parts = [
+        head,
+        *tables,
+        STRUCTURES.format(rows=structure()),
+        CALLBACK_TABLE.format(count=len(CALLBACKS), rows=callbacks()),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def main() -> int:

@@ -198,14 +198,18 @@ class Determinant:
     """The determinant."""
 
 
+def class_name(name: str) -> str:
+    """The name of the class of an operation's tag."""
+    return name.upper() if name.upper() in __all__ else name.title().replace("_", "")
+
+
 @functools.cache
 def _class(name: str, fields: tuple[str, ...]) -> type:
     """The class of an operation's tag; one that is not listed above is made of its options."""
-    camel = "".join(part.capitalize() for part in name.split("_"))
-    for known in (camel, name.upper()):
-        if known in __all__:
-            return globals()[known]
-    return make_dataclass(camel, fields, frozen=True, module=__name__)
+    cls = class_name(name)
+    if cls in __all__:
+        return globals()[cls]
+    return make_dataclass(cls, fields, frozen=True, module=__name__)
 
 
 def tag(name: str, fields: dict[str, Any]) -> Any:

@@ -1,9 +1,12 @@
 //! The core's lists of names, for tests that hold them against the public functions.
 
 use defn_core::form;
-use defn_core::op::{ArgOp, BinaryOp, ReduceOp, UnaryOp};
+use defn_core::op::{ArgOp, BinaryOp, Op, ReduceOp, UnaryOp};
+use defn_core::tensor::Data;
 use defn_core::verify;
 use pyo3::prelude::*;
+
+use crate::tensor::PyTensor;
 
 /// The names of the ops of one tensor, element by element.
 #[pyfunction]
@@ -29,6 +32,28 @@ fn op_names() -> Vec<&'static str> {
     form::all_names()
 }
 
+/// The nodes of a traced tensor's graph, by name, and whether the CPU runs each natively rather than by a
+/// default in other ops; for the table of operations.
+#[pyfunction]
+fn nodes_of(tensor: &PyTensor) -> Vec<(&'static str, bool)> {
+    let cpu = defn_cpu::cpu_backend();
+    let is_native = |op: &Op| -> bool {
+        if let Op::Block(block) = op {
+            cpu.has_native(block)
+        } else if let Op::Fold(_) | Op::WindowFold(_) = op {
+            cpu.has_native_fold(op)
+        } else {
+            true
+        }
+    };
+    match tensor.tensor.data() {
+        Data::Traced { trace, .. } => trace.with_graph(|graph| {
+            graph.nodes().iter().map(|node| (form::name(&node.op), is_native(&node.op))).collect()
+        }),
+        Data::Buffer(_) | Data::Template => Vec::new(),
+    }
+}
+
 /// Whether every traced region and every pass' result is verified, and its text parsed back; for tests.
 #[pyfunction]
 fn verify_graphs(on: bool) {
@@ -38,6 +63,7 @@ fn verify_graphs(on: bool) {
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verify_graphs, module)?)?;
     module.add_function(wrap_pyfunction!(op_names, module)?)?;
+    module.add_function(wrap_pyfunction!(nodes_of, module)?)?;
     module.add_function(wrap_pyfunction!(unary_names, module)?)?;
     module.add_function(wrap_pyfunction!(binary_names, module)?)?;
     module.add_function(wrap_pyfunction!(reduce_names, module)?)

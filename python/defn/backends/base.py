@@ -8,8 +8,11 @@ from defn import _core
 from defn._names import option_error
 from defn.backends.callbacks.create import Create
 from defn.backends.callbacks.elementwise import Elementwise
+from defn.backends.callbacks.fourier import Fourier
 from defn.backends.callbacks.index import Index
 from defn.backends.callbacks.linalg import Linalg
+from defn.backends.callbacks.order import Order
+from defn.backends.callbacks.place import Place
 from defn.backends.callbacks.reduce import Reduce
 from defn.backends.callbacks.shape import Shape
 from defn.backends.callbacks.window import Window
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["Backend"]
 
 
-class Backend(Create, Elementwise, Shape, Index, Reduce, Window, Linalg, _core.Backend):
+class Backend(
+    Create, Place, Elementwise, Shape, Index, Order, Reduce, Window, Fourier, Linalg, _core.Backend
+):
     r"""A place for tensors that can run one operation at a time, written in Python.
 
     Derive from it and define the callbacks that you have; they are those of Nx.Backend 0.12, under
@@ -92,6 +97,7 @@ class Backend(Create, Elementwise, Shape, Index, Reduce, Window, Linalg, _core.B
     ) -> Any:
         """A composite that may have a native form: ``tag`` is one of ``dn.blocks``.
 
-        ``fun(tag, *args)`` is its default in primitive operations, which run on this backend.
+        ``fun(tag, *args)`` is the block in primitive operations, which run on this backend. By
+        default it is called.
         """
         return fun(tag, *args)

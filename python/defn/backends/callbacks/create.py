@@ -49,6 +49,3 @@ class Create:
         from defn.ops.create import eye
 
         return eye(out.shape, dtype=out.dtype, backend="cpu")
-
-    def backend_deallocate(self, x: Tensor) -> None:
-        """Called once before the data of ``x`` is let go. By default nothing."""

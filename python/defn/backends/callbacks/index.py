@@ -1,4 +1,4 @@
-"""Callbacks that look elements up, or put them in order."""
+"""Callbacks that read and write at positions."""
 
 from __future__ import annotations
 
@@ -33,11 +33,3 @@ class Index:
     ) -> Any:
         """``x`` with updates put at places; the last of equal places wins."""
         raise lacks(self, "indexed_put")
-
-    def sort(self, out: Tensor, x: Tensor, *, axis: int, direction: str) -> Any:
-        """``x`` in order along an axis, ``"asc"`` or ``"desc"``; stable, NaN greatest."""
-        raise lacks(self, "sort")
-
-    def argsort(self, out: Tensor, x: Tensor, *, axis: int, direction: str) -> Any:
-        """Where the elements of ``sort`` come from."""
-        raise lacks(self, "argsort")

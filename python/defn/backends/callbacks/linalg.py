@@ -1,4 +1,4 @@
-"""Callbacks of linear algebra and Fourier transforms."""
+"""Callbacks of linear algebra."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Linalg"]
 
 
 class Linalg:
-    """Products, solvers and transforms."""
+    """Products and solvers."""
 
     def dot(
         self,
@@ -30,33 +30,6 @@ class Linalg:
     ) -> Any:
         """Sums of products over contracted axes; batch axes first, then a's, then b's."""
         raise lacks(self, "dot")
-
-    def conv(
-        self,
-        out: Tensor,
-        x: Tensor,
-        kernel: Tensor,
-        *,
-        strides: Sequence[int],
-        padding: Sequence[tuple[int, int]],
-        input_dilation: Sequence[int],
-        kernel_dilation: Sequence[int],
-        feature_group_size: int,
-        batch_group_size: int,
-        input_permutation: Sequence[int],
-        kernel_permutation: Sequence[int],
-        output_permutation: Sequence[int],
-    ) -> Any:
-        """The convolution, without flipping the kernel."""
-        raise lacks(self, "conv")
-
-    def fft(self, out: Tensor, x: Tensor, *, axis: int, length: int, eps: float) -> Any:
-        """The discrete Fourier transform along an axis, cut or padded to ``length``."""
-        raise lacks(self, "fft")
-
-    def ifft(self, out: Tensor, x: Tensor, *, axis: int, length: int, eps: float) -> Any:
-        """The inverse of ``fft``, divided by ``length``."""
-        raise lacks(self, "ifft")
 
     def triangular_solve(
         self, out: Tensor, a: Tensor, b: Tensor, *, left_side: bool, lower: bool, transform_a: str

@@ -64,5 +64,5 @@ class Reduce:
         axes: Sequence[int],
         keep_axes: bool,
     ) -> Any:
-        """The fold of ``fun(element, acc)`` on scalars, from ``acc``."""
+        """The fold of ``fun(element, acc)`` from ``acc``. By default its operations on slices."""
         raise lacks(self, "reduce")

@@ -82,7 +82,10 @@ class Window:
         padding: Sequence[tuple[int, int]],
         window_dilations: Sequence[int],
     ) -> Any:
-        """The fold of ``fun(element, acc)`` over each window, padded with ``acc``."""
+        """The fold of ``fun(element, acc)`` over each window, padded with ``acc``.
+
+        By default its operations on slices.
+        """
         raise lacks(self, "window_reduce")
 
     def window_scatter_max(
@@ -114,3 +117,22 @@ class Window:
     ) -> Any:
         """``init`` plus each source value where its window is least, last of ties."""
         raise lacks(self, "window_scatter_min")
+
+    def conv(
+        self,
+        out: Tensor,
+        x: Tensor,
+        kernel: Tensor,
+        *,
+        strides: Sequence[int],
+        padding: Sequence[tuple[int, int]],
+        input_dilation: Sequence[int],
+        kernel_dilation: Sequence[int],
+        feature_group_size: int,
+        batch_group_size: int,
+        input_permutation: Sequence[int],
+        kernel_permutation: Sequence[int],
+        output_permutation: Sequence[int],
+    ) -> Any:
+        """The convolution, without flipping the kernel."""
+        raise lacks(self, "conv")

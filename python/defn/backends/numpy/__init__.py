@@ -6,8 +6,11 @@ from defn.backends.base import Backend
 from defn.backends.numpy.blocks import Blocks
 from defn.backends.numpy.create import Create
 from defn.backends.numpy.elementwise import Elementwise
+from defn.backends.numpy.fourier import Fourier
 from defn.backends.numpy.index import Index
 from defn.backends.numpy.linalg import Linalg
+from defn.backends.numpy.order import Order
+from defn.backends.numpy.place import Place
 from defn.backends.numpy.reduce import Reduce
 from defn.backends.numpy.shape import Shape
 from defn.backends.numpy.window import Window
@@ -15,7 +18,20 @@ from defn.backends.numpy.window import Window
 __all__ = ["NumPyBackend"]
 
 
-class NumPyBackend(Create, Elementwise, Shape, Index, Reduce, Window, Linalg, Blocks, Backend):
+class NumPyBackend(
+    Create,
+    Place,
+    Elementwise,
+    Shape,
+    Index,
+    Order,
+    Reduce,
+    Window,
+    Fourier,
+    Linalg,
+    Blocks,
+    Backend,
+):
     """Tensors as NumPy arrays, and every operation in plain NumPy.
 
     It has every callback, in every dtype, and computes in float64 and 64-bit integers before it

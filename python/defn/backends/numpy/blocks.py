@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from defn.backends.numpy.index import in_order
 from defn.backends.numpy.linalg import substituted
+from defn.backends.numpy.order import in_order
 from defn.backends.numpy.values import quiet, store, wide, widen
 
 if TYPE_CHECKING:

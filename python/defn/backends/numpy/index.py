@@ -1,4 +1,4 @@
-"""Callbacks that look elements up, or put them in order."""
+"""Callbacks that read and write at positions."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ if TYPE_CHECKING:
 
     from defn._core import Tensor
 
-__all__ = ["Index", "in_order", "looked_up"]
-
-
-def in_order(x: Any, axis: int, direction: str) -> Any:
-    """Where the elements in order come from: stable, NaN greatest."""
-    if direction == "asc":
-        return np.argsort(x, axis, kind="stable")
-    last = x.shape[axis] - 1
-    return np.flip(last - np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+__all__ = ["Index", "looked_up"]
 
 
 def looked_up(x: Any, indices: Any, axes: Sequence[int]) -> Any:
@@ -67,15 +59,6 @@ class Index:
                 window = (*place, *(slice(0, size) for size in update.shape))
                 front[window] = function(front[window], update)
         return store(result, out)
-
-    def sort(self, out: Tensor, x: Tensor, *, axis: int, direction: str) -> Any:
-        """``x`` in order along an axis."""
-        order = in_order(widen(x), axis, direction)
-        return np.take_along_axis(x.data, order, axis)
-
-    def argsort(self, out: Tensor, x: Tensor, *, axis: int, direction: str) -> Any:
-        """Where the elements of ``sort`` come from."""
-        return store(in_order(widen(x), axis, direction), out)
 
 
 def _places(indices: Tensor) -> Any:

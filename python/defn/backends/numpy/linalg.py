@@ -1,4 +1,4 @@
-"""Callbacks of products, solvers and transforms."""
+"""Callbacks of linear algebra."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from defn.backends.numpy.shape import padded
 from defn.backends.numpy.values import quiet, store, wide
-from defn.backends.numpy.window import windows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +28,7 @@ def substituted(a: Any, b: Any, *, lower: bool) -> Any:
 
 
 class Linalg:
-    """Products, solvers and transforms."""
+    """Products and solvers."""
 
     @quiet
     def dot(
@@ -54,68 +52,6 @@ class Linalg:
         columns = int(np.prod([b.shape[axis] for axis in free_b], dtype=np.int64))
         product = left.reshape(*batch, rows, count) @ right.reshape(*batch, count, columns)
         return store(product, out)
-
-    @quiet
-    def conv(
-        self,
-        out: Tensor,
-        x: Tensor,
-        kernel: Tensor,
-        *,
-        strides: Sequence[int],
-        padding: Sequence[tuple[int, int]],
-        input_dilation: Sequence[int],
-        kernel_dilation: Sequence[int],
-        feature_group_size: int,
-        batch_group_size: int,
-        input_permutation: Sequence[int],
-        kernel_permutation: Sequence[int],
-        output_permutation: Sequence[int],
-    ) -> Any:
-        """The convolution, group by group, each as a product of windows and the kernel."""
-        images = wide(x, out.dtype).transpose(input_permutation)
-        kernels = wide(kernel, out.dtype).transpose(kernel_permutation)
-        gaps = [
-            (low, high, step - 1) for (low, high), step in zip(padding, input_dilation, strict=True)
-        ]
-        spread = padded(images, 0, [(0, 0, 0), (0, 0, 0), *gaps])
-        groups = max(feature_group_size, batch_group_size)
-        over = 1 if feature_group_size > 1 else 0
-        parts = []
-        for part, own in zip(
-            np.split(spread, groups, over), np.split(kernels, groups, 0), strict=True
-        ):
-            none = [(0, 0)] * len(padding)
-            every = np.stack(
-                [
-                    [
-                        windows(plane, 0, own.shape[2:], strides, none, kernel_dilation)
-                        for plane in image
-                    ]
-                    for image in part
-                ]
-            )
-            # (batch, channels, places..., window...) with (out channels, channels, window...).
-            spatial = len(padding)
-            summed = [1, *range(2 + spatial, 2 + 2 * spatial)]
-            product = np.tensordot(every, own, (summed, [1, *range(2, 2 + spatial)]))
-            parts.append(np.moveaxis(product, -1, 1))
-        result = np.concatenate(parts, 1)
-        placed = np.empty(
-            [result.shape[role] for role in np.argsort(output_permutation)], result.dtype
-        )
-        placed.transpose(output_permutation)[...] = result
-        return store(placed, out)
-
-    @quiet
-    def fft(self, out: Tensor, x: Tensor, *, axis: int, length: int, eps: float) -> Any:
-        """The discrete Fourier transform along an axis."""
-        return store(np.fft.fft(wide(x, out.dtype), length, axis), out)
-
-    @quiet
-    def ifft(self, out: Tensor, x: Tensor, *, axis: int, length: int, eps: float) -> Any:
-        """The inverse of ``fft``."""
-        return store(np.fft.ifft(wide(x, out.dtype), length, axis), out)
 
     @quiet
     def triangular_solve(

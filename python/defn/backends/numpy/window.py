@@ -169,3 +169,55 @@ class Window:
             if chosen >= 0:
                 result[chosen] += values[at]
         return store(result, out)
+
+    @quiet
+    def conv(
+        self,
+        out: Tensor,
+        x: Tensor,
+        kernel: Tensor,
+        *,
+        strides: Sequence[int],
+        padding: Sequence[tuple[int, int]],
+        input_dilation: Sequence[int],
+        kernel_dilation: Sequence[int],
+        feature_group_size: int,
+        batch_group_size: int,
+        input_permutation: Sequence[int],
+        kernel_permutation: Sequence[int],
+        output_permutation: Sequence[int],
+    ) -> Any:
+        """The convolution, group by group, each as a product of windows and the kernel."""
+        images = wide(x, out.dtype).transpose(input_permutation)
+        kernels = wide(kernel, out.dtype).transpose(kernel_permutation)
+        gaps = [
+            (low, high, step - 1) for (low, high), step in zip(padding, input_dilation, strict=True)
+        ]
+        spread = padded(images, 0, [(0, 0, 0), (0, 0, 0), *gaps])
+        groups = max(feature_group_size, batch_group_size)
+        over = 1 if feature_group_size > 1 else 0
+        parts = []
+        for part, own in zip(
+            np.split(spread, groups, over), np.split(kernels, groups, 0), strict=True
+        ):
+            none = [(0, 0)] * len(padding)
+            every = np.stack(
+                [
+                    [
+                        windows(plane, 0, own.shape[2:], strides, none, kernel_dilation)
+                        for plane in image
+                    ]
+                    for image in part
+                ]
+            )
+            # (batch, channels, places..., window...) with (out channels, channels, window...).
+            spatial = len(padding)
+            summed = [1, *range(2 + spatial, 2 + 2 * spatial)]
+            product = np.tensordot(every, own, (summed, [1, *range(2, 2 + spatial)]))
+            parts.append(np.moveaxis(product, -1, 1))
+        result = np.concatenate(parts, 1)
+        placed = np.empty(
+            [result.shape[role] for role in np.argsort(output_permutation)], result.dtype
+        )
+        placed.transpose(output_permutation)[...] = result
+        return store(placed, out)
