@@ -115,7 +115,8 @@ def test_the_table_of_callbacks_is_complete() -> None:
         for name, value in vars(cls).items()
         if callable(value) and not name.startswith("_")
     }
-    assert own == set(CALLBACKS) - set(RENAMED)
+    # A complex number of two parts is a composite there, and an operation here.
+    assert own - {"complex"} == set(CALLBACKS) - set(RENAMED)
 
 
 def test_foreign_names_lead_to_names_that_exist() -> None:
