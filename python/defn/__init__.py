@@ -22,6 +22,7 @@ from defn.control import (
     if_,
     mark,
     print_expr,
+    range,
     scan,
     while_,
 )
@@ -387,6 +388,7 @@ __all__ = [
     "put_slice",
     "quotient",
     "random",
+    "range",
     "real",
     "reduce_max",
     "reduce_min",

@@ -6,16 +6,82 @@ given here.
 
 from __future__ import annotations
 
+import builtins
+import operator
 from typing import TYPE_CHECKING, Never
 
 from defn import _core
-from defn._names import refuse_options
+from defn._names import caller, option_error, refuse_options
+from defn.errors import DTypeError, ShapeError, TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-__all__ = ["cond", "for_", "if_", "mark", "print_expr", "scan", "while_"]
+__all__ = ["cond", "for_", "if_", "mark", "print_expr", "range", "scan", "while_"]
+
+
+class range:  # noqa: N801 - it stands where Python's stands.
+    """The integers of a loop, as Python's ``range``; a ``for`` over it is a loop of the graph.
+
+    In a function decorated with ``defn``, ``for i in dn.range(n)`` is traced once, where Python's
+    ``range`` repeats its body while tracing. ``start`` and ``stop`` may be scalar integer tensors,
+    ``step`` is a number other than 0.
+
+    Raises: ``OptionError`` for a step of 0, ``DTypeError`` and ``ShapeError`` for bounds that are
+        no scalar integers.
+
+    >>> @dn.defn
+    ... def factorial(n):
+    ...     product = 1
+    ...     for i in dn.range(1, n + 1):
+    ...         product = product * i
+    ...     return product
+    >>> int(factorial(5))
+    120
+    """
+
+    def __init__(self, start: Any, stop: Any = None, step: int = 1, /) -> None:
+        self.start, self.stop = (0, start) if stop is None else (start, stop)
+        self.step = operator.index(step)
+        if self.step == 0:
+            raise option_error("range: the step is 0, it must be another integer")
+        for bound in (self.start, self.stop):
+            if not isinstance(bound, _core.Tensor):
+                operator.index(bound)
+            elif bound.dtype.kind not in ("signed", "unsigned"):
+                raise DTypeError(
+                    f"range: a bound is {bound.dtype}, it must be an integer{caller()}"
+                )
+            elif bound.rank != 0:
+                raise ShapeError(
+                    f"range: a bound has rank {bound.rank}, it must be a scalar{caller()}"
+                )
+
+    def plain(self) -> builtins.range | None:
+        """Python's own range, where no bound is a tensor."""
+        if isinstance(self.start, _core.Tensor) or isinstance(self.stop, _core.Tensor):
+            return None
+        return builtins.range(self.start, self.stop, self.step)
+
+    def __iter__(self) -> Iterator[int]:
+        """The integers one by one, where no bound is a tensor."""
+        plain = self.plain()
+        if plain is None:
+            raise TraceError(
+                "range: a bound is a tensor, whose value is not known; "
+                f"loop over it in a function decorated with defn, or with dn.for_{caller()}"
+            )
+        return iter(plain)
+
+    def __len__(self) -> int:
+        plain = self.plain()
+        if plain is None:
+            raise TraceError(f"range: a bound is a tensor, whose value is not known{caller()}")
+        return len(plain)
+
+    def __repr__(self) -> str:
+        return f"dn.range({self.start}, {self.stop}, {self.step})"
 
 
 def while_(init: Any, cond: Callable[[Any], Any], body: Callable[[Any], Any]) -> Any:
@@ -55,7 +121,28 @@ def for_(
     """
     if unknown:
         refuse_options("for_", unknown)
+    if isinstance(over, range):
+        plain = over.plain()
+        if plain is None:
+            return _for_bounds(init, over, body)
+        over = plain
     return _core.for_(init, over, body, unroll)
+
+
+def _for_bounds(init: Any, over: range, body: Callable[[Any, Any], Any]) -> Any:
+    """A loop whose bounds are tensors: how often it runs is known only when it does."""
+    step = over.step
+    # The bounds in one type.
+    bounds = _core.stack([over.start, over.stop], 0)
+    start, stop = bounds[0], bounds[1]
+
+    def goes_on(state: tuple[Any, Any]) -> Any:
+        return state[0] < stop if step > 0 else state[0] > stop
+
+    def next_state(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        return _core.as_type(state[0] + step, start.dtype), body(state[1], state[0])
+
+    return _core.while_((start, init), goes_on, next_state)[1]
 
 
 def scan(init: Any, over: Any, body: Callable[[Any, Any], tuple[Any, Any]]) -> Any:

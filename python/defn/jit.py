@@ -44,6 +44,7 @@ def _jitted(
     inline: bool,
     static: str | Sequence[str],
     options: dict[str, Any],
+    convert: bool = False,
 ) -> Jitted:
     if not callable(fun):
         raise option_error(
@@ -58,6 +59,7 @@ def _jitted(
         compiler=options.pop("compiler", None),
         max_compiles=options.pop("max_compiles", None),
         options=options or None,
+        convert=convert,
     )
     functools.update_wrapper(jitted, fun)
     return jitted
@@ -79,10 +81,27 @@ def defn(
 
     Positional parameters are inputs: tensors, numbers and containers of them. Keyword-only
     parameters are options, whose values are part of the signature; ``static`` names further ones.
-    ``convert`` says whether the function's source may be rewritten so that Python's ``if`` and
-    ``while`` work on tensors. Other options are those of ``jit``.
+    Python's ``if``, ``while``, ``for``, ``and``, ``or``, ``not``, conditional expressions and
+    chained comparisons work on tensors: the function's source, and that of functions inside it, is
+    rewritten so that conditions on tensors become branches and loops of the graph. On plain values
+    they do what they always do. ``convert=False`` leaves the function as it is. Other options are
+    those of ``jit``.
 
-    Raises: ``OptionError`` for unknown options, and what the traced function raises.
+    Raises: ``OptionError`` for unknown options, ``TraceError`` for what cannot be rewritten, such
+        as ``break`` under a condition on a tensor, and what the traced function raises.
+
+    >>> @dn.defn
+    ... def collatz(n):
+    ...     steps = 0
+    ...     while n != 1:
+    ...         if n % 2 == 0:
+    ...             n = n // 2
+    ...         else:
+    ...             n = 3 * n + 1
+    ...         steps = steps + 1
+    ...     return steps
+    >>> int(collatz(27))
+    111
 
     >>> @dn.defn
     ... def softmax(x):
@@ -95,7 +114,7 @@ def defn(
         return functools.partial(defn, convert=convert, static=static, **jit_options)
     if not isinstance(convert, bool):
         raise option_error(f"defn: convert is {convert!r}, it must be True or False")
-    return _jitted(fun, True, static, jit_options)
+    return _jitted(fun, True, static, jit_options, convert)
 
 
 def deftransform(fun: Callable[..., Any], /) -> Callable[..., Any]:

@@ -85,7 +85,7 @@ pub(crate) enum Misuse {
     )]
     InvertPredicate { got: TensorType },
     #[error(
-        "bool: the tensor {got} is being traced and has no values yet{line}; use dn.cond to run one of two branches, dn.select to choose element by element"
+        "bool: the tensor {got} is being traced and has no values yet{line}; use dn.cond to run one of two branches, dn.select to choose element by element, or Python's own if in a function that is itself decorated with dn.defn"
     )]
     TracedBool { got: TensorType, line: String },
     #[error(

@@ -68,6 +68,10 @@ enum Conflict {
 #[pyclass(frozen, dict, weakref, module = "defn._core")]
 pub(crate) struct Jitted {
     fun: Py<PyAny>,
+    /// Whether the function's control flow is rewritten before it is traced.
+    convert: bool,
+    /// What is called in place of the function then.
+    converted: PyOnceLock<Py<PyAny>>,
     kind: Kind,
     conflict: Conflict,
     compiler: Option<String>,
@@ -91,11 +95,12 @@ impl Jitted {
 
     /// A definition that differentiates a function.
     pub(crate) fn gradient(fun: &Bound<'_, PyAny>, gradient: Gradient) -> Fallible<Jitted> {
-        Jitted::build(fun, Kind::Gradient(gradient), Conflict::Reuse, &[], None, None)
+        Jitted::build(fun, false, Kind::Gradient(gradient), Conflict::Reuse, &[], None, None)
     }
 
     fn build(
         fun: &Bound<'_, PyAny>,
+        convert: bool,
         kind: Kind,
         conflict: Conflict,
         marked: &[String],
@@ -113,6 +118,8 @@ impl Jitted {
             shared: Shared::of(fun, &kind, marked)?,
             closes: closes(fun)? || kind.has_transform(),
             fun: fun.clone().unbind(),
+            convert,
+            converted: PyOnceLock::new(),
             kind,
             conflict,
             compiler,
@@ -131,11 +138,24 @@ impl Jitted {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
-        let fun = self.fun.bind(args.py());
+        let fun = self.called(args.py())?;
         match &self.kind {
             Kind::Plain => Ok(fun.call(args, kwargs)?),
             Kind::Gradient(gradient) => gradient.call(fun, args, kwargs),
         }
+    }
+
+    /// The function as it is called: with its control flow rewritten where that is asked for.
+    fn called<'a, 'py>(&'a self, py: Python<'py>) -> PyResult<&'a Bound<'py, PyAny>> {
+        if !self.convert {
+            return Ok(self.fun.bind(py));
+        }
+        let convert = || {
+            Ok::<_, PyErr>(
+                py.import("defn._syntax")?.call_method1(intern!(py, "converted"), (&self.fun,))?.unbind(),
+            )
+        };
+        Ok(self.converted.get_or_try_init(py, convert)?.bind(py))
     }
 
     fn op(&self) -> &'static str {
@@ -260,7 +280,7 @@ impl Jitted {
 impl Jitted {
     #[new]
     #[pyo3(signature = (fun, *, inline = false, r#static = None, on_conflict = "raise", compiler = None,
-                        max_compiles = None, options = None))]
+                        max_compiles = None, options = None, convert = false))]
     fn new(
         fun: &Bound<'_, PyAny>,
         inline: bool,
@@ -269,6 +289,7 @@ impl Jitted {
         compiler: Option<&Bound<'_, PyAny>>,
         max_compiles: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
+        convert: bool,
     ) -> Fallible<Jitted> {
         guard(|| {
             let conflict = match (inline, on_conflict) {
@@ -294,12 +315,14 @@ impl Jitted {
             let name = compiler.as_deref().unwrap_or("evaluator");
             options::check_compiler_options(name, options)?;
             // A definition of a definition is one of the same function.
-            let fun = match fun.cast::<Jitted>() {
-                Ok(inner) if matches!(inner.get().kind, Kind::Plain) => inner.get().fun(fun.py()).clone(),
-                Ok(_) | Err(_) => fun.clone(),
+            let (fun, convert) = match fun.cast::<Jitted>() {
+                Ok(inner) if matches!(inner.get().kind, Kind::Plain) => {
+                    (inner.get().fun(fun.py()).clone(), convert || inner.get().convert)
+                }
+                Ok(_) | Err(_) => (fun.clone(), convert),
             };
             let marked = marked_names(r#static)?;
-            Jitted::build(&fun, Kind::Plain, conflict, &marked, compiler, max_compiles)
+            Jitted::build(&fun, convert, Kind::Plain, conflict, &marked, compiler, max_compiles)
         })
     }
 

@@ -1,0 +1,489 @@
+"""The rewriting itself: from a function's tree to the code of one that asks the runtime.
+
+A branch or a loop's body becomes a function inside the function, which shares its variables by
+``nonlocal``; two more read and write all variables that it binds, so that the runtime can run a
+branch and take back what it did. What Python cannot leave from inside a function (``break``,
+``continue``, a ``return`` in one branch only) stays as it is, under a condition that must be plain.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import types
+from typing import TYPE_CHECKING
+
+from defn._syntax.names import Reads, always_returns, jumps, mutated, stored
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from defn._syntax.source import Definition
+
+__all__ = ["rewrite"]
+
+_FUTURES = 0
+for _name in __future__.all_feature_names:
+    _FUTURES |= getattr(__future__, _name).compiler_flag
+
+_OUTER = "_defn_outer"
+
+
+def rewrite(fun: types.FunctionType, definition: Definition) -> types.CodeType | None:
+    """The code of a function with its control flow rewritten, or none where it has none.
+
+    The code has the original's name, file, lines and captured names, and ``__defn__``, the runtime.
+    """
+    if not _has_control_flow(definition):
+        return None
+    original = fun.__code__
+    # The tree of the file serves other definitions too: a copy is rewritten.
+    copy = _copied(definition)
+    body = _Rewriter(copy).function(copy, top=True)
+    module = _wrapped(body, original, fun.__qualname__)
+    flags = original.co_flags & _FUTURES
+    compiled = compile(module, original.co_filename, "exec", flags=flags, dont_inherit=True)
+    code = _code_of(compiled, original.co_name, depth=0)
+    return code.replace(co_qualname=original.co_qualname, co_firstlineno=original.co_firstlineno)
+
+
+def _copied(node: Any) -> Any:
+    """A deep copy of a tree."""
+    fields = {}
+    for name, value in ast.iter_fields(node):
+        if isinstance(value, ast.AST):
+            fields[name] = _copied(value)
+        elif isinstance(value, list):
+            fields[name] = [_copied(item) if isinstance(item, ast.AST) else item for item in value]
+        else:
+            fields[name] = value
+    return ast.copy_location(type(node)(**fields), node)
+
+
+def _has_control_flow(definition: Definition) -> bool:
+    for node in ast.walk(definition):
+        if isinstance(node, ast.If | ast.While | ast.For | ast.IfExp | ast.BoolOp):
+            return True
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            return True
+        if isinstance(node, ast.Compare) and len(node.ops) > 1:
+            return True
+    return False
+
+
+def _wrapped(body: Definition, original: types.CodeType, qualname: str) -> ast.Module:
+    """A module whose innermost function is ``body``, with the captured names around it."""
+    names = dict.fromkeys([*original.co_freevars, "__defn__"])
+    statement = body if isinstance(body, ast.stmt) else ast.copy_location(ast.Expr(body), body)
+    owner = qualname.split(".")[-2:-1]
+    if owner and owner != ["<locals>"]:
+        # Names that begin with two underscores mean what they mean in the class.
+        cls: Any = ast.parse(f"class {owner[0]}:\n    pass").body[0]
+        cls.body = [statement]
+        statement = cls
+    parameters = ", ".join(names)
+    outer: Any = ast.parse(f"def {_OUTER}({parameters}):\n    pass").body[0]
+    outer.body = [statement]
+    module = ast.Module([outer], [])
+    for node in ast.walk(module):
+        if isinstance(node, ast.stmt | ast.expr | ast.arg) and not hasattr(node, "lineno"):
+            ast.copy_location(node, body)
+    return ast.fix_missing_locations(module)
+
+
+def _code_of(code: types.CodeType, name: str, *, depth: int) -> types.CodeType:
+    """The code of the wrapped function: inside the outer one, and inside a class where there is."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    if depth > 0:
+        for constant in inner:
+            if constant.co_name == name and constant.co_flags & 0x2:
+                return constant
+    return _code_of(inner[0], name, depth=depth + 1)
+
+
+class _Rewriter(ast.NodeTransformer):
+    """Rewrites one function, and those inside it."""
+
+    def __init__(self, function: Definition) -> None:
+        self._reads = Reads(function)
+        self._count = 0
+        # The loops around the current statement, outermost first.
+        self._loops: list[ast.stmt] = []
+        # Names that some statement shares between functions, and those declared global.
+        self._shared: dict[str, None] = {}
+        self._globals: set[str] = set()
+
+    # functions
+
+    def function(self, node: Definition, *, top: bool = False) -> Definition:
+        """The function with its body rewritten; at the top without what is only run outside."""
+        if isinstance(node, ast.Lambda):
+            node.body = self.visit(node.body)
+            if top:
+                _forget_defaults(node.args)
+            return node
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Global):
+                self._globals.update(inner.names)
+        declared = {
+            name
+            for inner in _own_statements(node.body)
+            if isinstance(inner, ast.Nonlocal | ast.Global)
+            for name in inner.names
+        }
+        node.body = self._statements(node.body)
+        parameters = {arg.arg for arg in _all_arguments(node.args)}
+        missing = [name for name in self._shared if name not in declared | parameters]
+        if missing:
+            # A name must be bound in the function itself for those inside to share it.
+            chain = " = ".join(missing)
+            node.body = [*_parsed(f"if False:\n    {chain} = None", node), *node.body]
+        if top:
+            node.decorator_list = []
+            node.returns = None
+            for arg in _all_arguments(node.args):
+                arg.annotation = None
+            if hasattr(node, "type_params"):
+                setattr(node, "type_params", [])  # noqa: B010 - Python 3.11 does not know it
+            _forget_defaults(node.args)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if any(_is_transform(decorator) for decorator in node.decorator_list):
+            return node
+        if jumps(node.body) & {"yield", "await"}:
+            return node
+        return _Rewriter(node).function(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        node.body = [
+            self.visit(inner) if isinstance(inner, ast.FunctionDef) else inner
+            for inner in node.body
+        ]
+        return node
+
+    # statements
+
+    def _statements(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        result: list[ast.stmt] = []
+        for statement in statements:
+            made = self.visit(statement)
+            result.extend(made if isinstance(made, list) else [made])
+        return result
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        left = jumps([*node.body, *node.orelse])
+        both_return = always_returns(node.body) and always_returns(node.orelse)
+        refused = left - {"return"} if both_return else left
+        if refused:
+            kind = next(kind for kind in _ORDER if kind in refused)
+            node.test = self._call("plain", [self.visit(node.test), ast.Constant(kind)], node.test)
+            node.body = self._statements(node.body)
+            node.orelse = self._statements(node.orelse)
+            return [node]
+        names = stored([*node.body, *node.orelse])
+        live = tuple(name for name in names if self._is_live(name, node))
+        changes = tuple(mutated([*node.body, *node.orelse]))
+        label = self._label()
+        test = self.visit(node.test)
+        bodies = [
+            (f"_defn_then_{label}", self._statements(node.body)),
+            (f"_defn_else_{label}", self._statements(node.orelse)),
+        ]
+        made = [self._branch(name, body, names, node) for name, body in bodies]
+        made += self._accessors(label, names, node)
+        method = "if_return" if both_return else "if_"
+        arguments = [
+            test,
+            *(ast.Name(name, ast.Load()) for name, _ in bodies),
+            *self._shared_arguments(label, names, live, changes),
+        ]
+        call = self._call(method, arguments, node.test)
+        made.append(ast.Return(call) if both_return else ast.Expr(call))
+        return [ast.copy_location(statement, node) for statement in made]
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        left = jumps(node.body)
+        if left:
+            kind = next(kind for kind in _ORDER if kind in left)
+            node.test = self._call(
+                "plain", [self.visit(node.test), ast.Constant(f"while {kind}")], node.test
+            )
+            node.body = self._in_loop(node)
+            node.orelse = self._statements(node.orelse)
+            return [node]
+        names = stored([node.test, *node.body])
+        binds = bool(stored([node.test]))
+        live = tuple(name for name in names if self._is_live(name, node))
+        carried = tuple(name for name in names if self._reads.is_carried(name, node))
+        changes = tuple(mutated(node.body))
+        label = self._label()
+        test_body: list[ast.stmt] = [
+            ast.copy_location(ast.Return(self.visit(node.test)), node.test)
+        ]
+        made = [
+            self._branch(f"_defn_test_{label}", test_body, names, node),
+            self._branch(f"_defn_body_{label}", self._in_loop(node), names, node),
+            *self._accessors(label, names, node),
+        ]
+        arguments = [
+            ast.Name(f"_defn_test_{label}", ast.Load()),
+            ast.Name(f"_defn_body_{label}", ast.Load()),
+            *self._shared_arguments(label, names, live, changes),
+            _constant(carried),
+            _constant(binds),
+        ]
+        made.append(ast.Expr(self._call("while_", arguments, node.test)))
+        made += self._statements(node.orelse)
+        return [ast.copy_location(statement, node) for statement in made]
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        left = jumps(node.body)
+        if left:
+            kind = next(kind for kind in _ORDER if kind in left)
+            node.iter = self._call(
+                "plain_items", [self.visit(node.iter), ast.Constant(kind)], node.iter
+            )
+            node.body = self._in_loop(node)
+            node.orelse = self._statements(node.orelse)
+            return [node]
+        names = stored([node.target, *node.body])
+        live = tuple(name for name in names if self._is_live(name, node))
+        carried = tuple(name for name in names if self._reads.is_carried(name, node))
+        changes = tuple(mutated([node.target, *node.body]))
+        label = self._label()
+        item = f"_defn_item_{label}"
+        bind = ast.Assign([node.target], ast.Name(item, ast.Load()))
+        body = [ast.copy_location(bind, node.target), *self._in_loop(node)]
+        function = self._branch(f"_defn_body_{label}", body, names, node)
+        function.args.args.append(ast.arg(item))
+        arguments = [
+            self.visit(node.iter),
+            ast.Name(f"_defn_body_{label}", ast.Load()),
+            *self._shared_arguments(label, names, live, changes),
+            _constant(carried),
+        ]
+        made = [function, *self._accessors(label, names, node)]
+        made.append(ast.Expr(self._call("for_", arguments, node.iter)))
+        made += self._statements(node.orelse)
+        return [ast.copy_location(statement, node) for statement in made]
+
+    def _in_loop(self, node: ast.For | ast.While) -> list[ast.stmt]:
+        self._loops.append(node)
+        body = self._statements(node.body)
+        self._loops.pop()
+        return body
+
+    def _is_live(self, name: str, node: ast.stmt) -> bool:
+        if name in self._globals:
+            return True
+        return self._reads.is_live(name, node, self._loops[0] if self._loops else None)
+
+    # expressions
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        parts = [self.visit(node.test), self.visit(node.body), self.visit(node.orelse)]
+        if _cannot_move([node.body, node.orelse]):
+            node.test = self._call("plain", [parts[0], ast.Constant("walrus")], node.test)
+            node.body, node.orelse = parts[1:]
+            return node
+        return self._call("if_else", [parts[0], _thunk(parts[1]), _thunk(parts[2])], node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        values = [self.visit(value) for value in node.values]
+        if _cannot_move(node.values[1:]):
+            values[:-1] = [
+                self._call("plain", [value, ast.Constant("walrus")], value) for value in values[:-1]
+            ]
+            node.values = values
+            return node
+        method = "and_" if isinstance(node.op, ast.And) else "or_"
+        return self._call(method, [values[0], *(_thunk(value) for value in values[1:])], node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        node.operand = self.visit(node.operand)
+        if isinstance(node.op, ast.Not):
+            return self._call("not_", [node.operand], node)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        left = self.visit(node.left)
+        rest = [self.visit(comparator) for comparator in node.comparators]
+        if len(node.ops) == 1 or _cannot_move(node.comparators[1:]):
+            node.left, node.comparators = left, rest
+            return node
+        arguments: list[ast.expr] = [left]
+        for op, value in zip(node.ops, rest, strict=True):
+            arguments += [ast.Constant(_COMPARISONS[type(op)]), _thunk(value)]
+        return self._call("compare", arguments, node)
+
+    # what is made
+
+    def _label(self) -> int:
+        self._count += 1
+        return self._count
+
+    def _call(self, method: str, arguments: Iterable[ast.expr], at: ast.AST) -> ast.expr:
+        """A call of the runtime, at a place of the source."""
+        function = ast.Attribute(ast.Name("__defn__", ast.Load()), method, ast.Load())
+        call = ast.Call(function, list(arguments), [])
+        for node in (function.value, function, call):
+            ast.copy_location(node, at)
+        for node in ast.walk(call):
+            if isinstance(node, ast.expr | ast.arg) and not hasattr(node, "lineno"):
+                ast.copy_location(node, at)
+        return call
+
+    def _declaration(self, names: Iterable[str]) -> list[ast.stmt]:
+        local = [name for name in names if name not in self._globals]
+        module = [name for name in names if name in self._globals]
+        self._shared.update(dict.fromkeys(local))
+        return [
+            *([ast.Nonlocal(local)] if local else []),
+            *([ast.Global(module)] if module else []),
+        ]
+
+    def _branch(
+        self, name: str, body: list[ast.stmt], names: Sequence[str], at: ast.stmt
+    ) -> ast.FunctionDef:
+        """A function of statements that shares the names that they bind."""
+        function = ast.parse(f"def {name}():\n    pass").body[0]
+        assert isinstance(function, ast.FunctionDef)
+        declared = {
+            name
+            for inner in _own_statements(body)
+            if isinstance(inner, ast.Nonlocal | ast.Global)
+            for name in inner.names
+        }
+        names = [name for name in names if name not in declared]
+        function.body = [*self._declaration(names), *(body or [ast.Pass()])]
+        _locate([function], at)
+        return function
+
+    def _accessors(self, label: int, names: Sequence[str], at: ast.stmt) -> list[ast.stmt]:
+        """What reads the shared names, and what writes them; an absent one is ``undefined``."""
+        reads = "".join(f"__defn__.value(lambda: {name}), " for name in names)
+        lines = [f"def _defn_get_{label}():", f"    return ({reads})"]
+        lines += [f"def _defn_put_{label}(_defn_values):"]
+        lines += ["    pass"]
+        for position, name in enumerate(names):
+            lines += [
+                f"    {name} = _defn_values[{position}]",
+                f"    if {name} is __defn__.undefined:",
+                f"        del {name}",
+            ]
+        made = ast.parse("\n".join(lines)).body
+        put: Any = made[1]
+        put.body[:1] = self._declaration(names) or [ast.Pass()]
+        _relocate(made, at)
+        return made
+
+    def _shared_arguments(
+        self, label: int, names: Sequence[str], live: Sequence[str], changes: Sequence[str]
+    ) -> list[ast.expr]:
+        return [
+            ast.Name(f"_defn_get_{label}", ast.Load()),
+            ast.Name(f"_defn_put_{label}", ast.Load()),
+            _constant(tuple(names)),
+            _constant(tuple(live)),
+            _constant(tuple(changes)),
+        ]
+
+
+# In this order a statement's ways out are named.
+_ORDER = ("yield", "await", "break", "continue", "return", "raise")
+
+_COMPARISONS = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+
+
+def _constant(value: Any) -> ast.Constant:
+    """A text, or a tuple of texts, which the compiler takes although no source writes it."""
+    return ast.Constant(value)
+
+
+def _thunk(value: ast.expr) -> ast.Lambda:
+    arguments = ast.arguments([], [], None, [], [], None, [])
+    return ast.copy_location(ast.Lambda(arguments, value), value)
+
+
+def _cannot_move(expressions: Iterable[ast.expr]) -> bool:
+    """Whether an expression would mean something else inside a function of its own."""
+    return any(
+        isinstance(node, ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await)
+        for expression in expressions
+        for node in ast.walk(expression)
+    )
+
+
+def _own_statements(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """Statements and those inside them, without those of inner functions and classes."""
+    for statement in statements:
+        yield statement
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.stmt):
+                yield from _own_statements([child])
+            elif isinstance(child, ast.ExceptHandler | ast.match_case):
+                yield from _own_statements(child.body)
+
+
+def _all_arguments(args: ast.arguments) -> list[ast.arg]:
+    rest = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
+    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *rest]
+
+
+def _forget_defaults(args: ast.arguments) -> None:
+    """The defaults were computed when the function was made; they are taken from there."""
+    args.defaults = []
+    args.kw_defaults = [None for _ in args.kwonlyargs]
+
+
+def _is_transform(decorator: ast.expr) -> bool:
+    name = decorator.attr if isinstance(decorator, ast.Attribute) else None
+    if isinstance(decorator, ast.Name):
+        name = decorator.id
+    return name == "deftransform"
+
+
+def _parsed(text: str, at: ast.AST) -> list[ast.stmt]:
+    statements = ast.parse(text).body
+    _relocate(statements, at)
+    return statements
+
+
+def _locate(nodes: Iterable[ast.AST], at: ast.AST) -> None:
+    """Gives new nodes the place of ``at``; those that have a place of the source keep it."""
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef):
+            ast.copy_location(node, at)
+            for child in node.body:
+                if not hasattr(child, "lineno"):
+                    ast.copy_location(child, at)
+    for node in nodes:
+        for child in ast.walk(node):
+            if isinstance(child, ast.stmt | ast.expr | ast.arg) and not hasattr(child, "lineno"):
+                ast.copy_location(child, at)
+
+
+def _relocate(nodes: Iterable[ast.AST], at: ast.AST) -> None:
+    """Gives all nodes of parsed text the place of ``at``."""
+    for node in nodes:
+        for child in ast.walk(node):
+            if isinstance(child, ast.stmt | ast.expr | ast.arg):
+                ast.copy_location(child, at)

@@ -1,0 +1,443 @@
+"""What rewritten control flow calls: Python's behaviour on plain values, a graph's on tensors."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from defn import _core, control
+from defn._names import caller
+from defn.errors import ContainerError, TraceError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    Thunk = Callable[[], Any]
+    Values = tuple[Any, ...]
+
+__all__ = ["RUNTIME"]
+
+
+class _Undefined:
+    """What a name holds that is not bound."""
+
+    def __repr__(self) -> str:
+        return "undefined"
+
+
+UNDEFINED = _Undefined()
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "is": operator.is_,
+    "is not": operator.is_not,
+    "in": lambda left, right: left in right,
+    "not in": lambda left, right: left not in right,
+}
+
+# What a condition on a tensor cannot decide, and what does.
+_REFUSED = {
+    "break": "`break` under a condition on a tensor; use dn.while_, with the condition in its test",
+    "continue": "`continue` under a condition on a tensor; use if and else around what is skipped",
+    "return": "`return` in one branch only of an if on a tensor; return from every branch, "
+    "or use dn.if_",
+    "raise": "`raise` under a condition on a tensor; use dn.hook to look at values while they run",
+    "yield": "`yield` under a condition on a tensor; use dn.scan",
+    "await": "`await` under a condition on a tensor; use dn.hook",
+    "walrus": "`:=` in what a condition on a tensor decides; bind the name in a statement before",
+    "while break": "`break` in a while on a tensor; use dn.while_, both conditions in its test",
+    "while continue": "`continue` in a while on a tensor; use if and else around what is skipped",
+    "while return": "`return` in a while on a tensor; use dn.while_, and return after it",
+    "while raise": "`raise` in a while on a tensor; use dn.hook to look at values while they run",
+    "while yield": "`yield` in a while on a tensor; use dn.scan",
+    "while await": "`await` in a while on a tensor; use dn.hook",
+}
+
+_REFUSED_ITEMS = {
+    "break": "`break` in a for over a tensor or dn.range; use dn.while_, with the condition in its "
+    "test",
+    "continue": "`continue` in a for over a tensor or dn.range; use if and else around what is "
+    "skipped",
+    "return": "`return` in a for over a tensor or dn.range; use dn.while_, and return after it",
+    "raise": "`raise` in a for over a tensor or dn.range; use dn.hook to look at values while they "
+    "run",
+    "yield": "`yield` in a for over a tensor or dn.range; use dn.scan",
+    "await": "`await` in a for over a tensor or dn.range; use dn.hook",
+}
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, _core.Tensor)
+
+
+def _is_state(value: Any) -> bool:
+    """Whether branches and loops can carry a value: tensors, numbers, and containers of them."""
+    if isinstance(value, _core.Tensor | int | float | complex | np.generic | np.ndarray):
+        return True
+    if isinstance(value, list | tuple):
+        return all(_is_state(item) for item in value)
+    if isinstance(value, dict):
+        return all(_is_state(item) for item in value.values())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return True
+    return hasattr(type(value), "__attrs_attrs__")
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether two values are one, or equal plain ones."""
+    if left is right:
+        return True
+    if type(left) is not type(right) or isinstance(left, _core.Tensor | np.ndarray):
+        return False
+    if isinstance(left, list | tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
+    if isinstance(left, bool | int | float | complex | str | bytes | np.generic):
+        return left == right and repr(left) == repr(right)
+    return False
+
+
+def _describe(value: Any) -> str:
+    if value is UNDEFINED:
+        return "not bound"
+    if isinstance(value, _core.Tensor):
+        axes = zip(value.names, value.shape, strict=True)
+        sizes = [f"[{size}]" if name is None else f"[{name}: {size}]" for name, size in axes]
+        return f"{value.dtype}{''.join(sizes)}"
+    text = repr(value)
+    return text if len(text) <= 40 else f"a {type(value).__name__}"
+
+
+def _placeholder(value: Any) -> Any:
+    """Zeros where one branch has no value for a name; the name is not bound afterwards."""
+    if isinstance(value, _core.Tensor):
+        zero = _core.as_type(0, value.dtype)
+        return _core.broadcast(zero, value.shape, None, list(value.names))
+    if isinstance(value, dict):
+        return {key: _placeholder(item) for key, item in value.items()}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*map(_placeholder, value))
+    if isinstance(value, list | tuple):
+        return type(value)(map(_placeholder, value))
+    return value
+
+
+def _disagree(kind: str, name: str, first: str, second: str) -> ContainerError:
+    where = (
+        ("in one branch", "in the other") if kind == "if" else ("before the loop", "after a trip")
+    )
+    return ContainerError(
+        f"{kind}: the variable {name} is {first} {where[0]} and {second} {where[1]}, "
+        f"a condition on a tensor needs one type; give it a tensor or a number in both{caller()}"
+    )
+
+
+def _require_one_type(name: str, first: Any, second: Any) -> None:
+    """Tensors that two branches leave in a variable have one type; numbers give way to it."""
+    if not isinstance(first, _core.Tensor) or not isinstance(second, _core.Tensor):
+        return
+    names = zip(first.names, second.names, strict=False)
+    clash = any(a != b and a is not None and b is not None for a, b in names)
+    if first.dtype != second.dtype or first.shape != second.shape or clash:
+        raise _disagree("if", name, _describe(first), _describe(second))
+
+
+def _refuse_changes(kind: str, changes: Sequence[str]) -> None:
+    """What is assigned inside an object cannot be taken back, and would be done for every way."""
+    if changes:
+        raise _refuse(
+            f"{kind}: `{changes[0]}` is assigned under a condition on a tensor, only variables can "
+            "be; assign a variable there, and the object after it"
+        )
+
+
+def _merged(
+    name: str, left: Sequence[dict[str, Any]], merged: dict[str, Any], live: Sequence[str]
+) -> Any:
+    """What a name holds after an if statement."""
+    first, second = left[0][name], left[-1][name]
+    if len(left) == 1:
+        return merged.get(name, first)
+    if _same(first, second):
+        return first
+    if name not in live or first is UNDEFINED or second is UNDEFINED:
+        return UNDEFINED
+    if not _is_state(first) or not _is_state(second):
+        raise _disagree("if", name, _describe(first), _describe(second))
+    return merged[name]
+
+
+class _Loop:
+    """The variables of a loop: those it carries from trip to trip, and the rest."""
+
+    def __init__(
+        self,
+        kind: str,
+        get: Callable[[], Values],
+        put: Callable[[Values], None],
+        names: Sequence[str],
+        live: Sequence[str],
+        carried: Sequence[str],
+    ) -> None:
+        self._kind, self._get, self._put, self._names = kind, get, put, names
+        self._needed = {*live, *carried}
+        self._before = dict(zip(names, get(), strict=True))
+        self._changed: set[str] = set()
+        self.start = {name: value for name, value in self._before.items() if _is_state(value)}
+
+    def enter(self, state: dict[str, Any]) -> None:
+        """Gives the variables the values of a trip's beginning."""
+        self._put(tuple(state.get(name, self._before[name]) for name in self._names))
+
+    def leave(self) -> dict[str, Any]:
+        """What the variables hold at a trip's end."""
+        after = dict(zip(self._names, self._get(), strict=True))
+        for name, value in after.items():
+            before = self._before[name]
+            if name in self.start and _is_state(value):
+                continue
+            if _same(before, value):
+                continue
+            if name in self.start or (before is not UNDEFINED and name in self._needed):
+                raise _disagree(self._kind, name, _describe(before), _describe(value))
+            self._changed.add(name)
+        return {name: after[name] for name in self.start}
+
+    def end(self, state: dict[str, Any]) -> None:
+        """Gives the variables what the loop left; what only its trips bound is not bound."""
+        rest = {
+            name: UNDEFINED if name in self._changed else value
+            for name, value in self._before.items()
+        }
+        self._put(tuple(state.get(name, rest[name]) for name in self._names))
+
+
+def _refuse(message: str) -> TraceError:
+    return TraceError(message + caller())
+
+
+class _Runtime:
+    """The functions that rewritten code finds under ``__defn__``."""
+
+    undefined = UNDEFINED
+
+    @staticmethod
+    def value(read: Thunk) -> Any:
+        """What a name holds, or that it is not bound."""
+        try:
+            return read()
+        except NameError:
+            return UNDEFINED
+
+    # conditions
+
+    @staticmethod
+    def plain(test: Any, kind: str) -> Any:
+        """A condition that has to be plain, because of how its statement is left."""
+        if _is_tensor(test):
+            raise _refuse(f"defn: {_REFUSED[kind]}")
+        return test
+
+    @staticmethod
+    def plain_items(items: Any, kind: str) -> Any:
+        """What a loop runs over that has to be plain, because of how its body is left."""
+        if _is_tensor(items) or isinstance(items, control.range):
+            raise _refuse(f"defn: {_REFUSED_ITEMS[kind]}")
+        return items
+
+    @staticmethod
+    def and_(left: Any, *rest: Thunk) -> Any:
+        """``left and ...``; on tensors u8, with every operand computed."""
+        for right in rest:
+            if _is_tensor(left):
+                left = _core.logical_and(left, right())
+            elif left:
+                left = right()
+            else:
+                return left
+        return left
+
+    @staticmethod
+    def or_(left: Any, *rest: Thunk) -> Any:
+        """``left or ...``; on tensors u8, with every operand computed."""
+        for right in rest:
+            if _is_tensor(left):
+                left = _core.logical_or(left, right())
+            elif left:
+                return left
+            else:
+                left = right()
+        return left
+
+    @staticmethod
+    def not_(value: Any) -> Any:
+        """``not value``; on tensors u8."""
+        return _core.logical_not(value) if _is_tensor(value) else not value
+
+    @staticmethod
+    def compare(left: Any, *rest: Any) -> Any:
+        """``left op value op value``, each value computed once."""
+        verdict: Any = True
+        for op, thunk in zip(rest[::2], rest[1::2], strict=True):
+            right = thunk()
+            step = _COMPARISONS[op](left, right)
+            if _is_tensor(verdict):
+                verdict = _core.logical_and(verdict, step)
+            elif verdict:
+                verdict = step
+            if not _is_tensor(verdict) and not verdict:
+                return verdict
+            left = right
+        return verdict
+
+    @staticmethod
+    def if_else(test: Any, then: Thunk, otherwise: Thunk) -> Any:
+        """``then if test else otherwise``."""
+        if not _is_tensor(test):
+            return then() if test else otherwise()
+        return _core.cond([(test, then)], otherwise)
+
+    # statements
+
+    @staticmethod
+    def if_(
+        test: Any,
+        then: Thunk,
+        otherwise: Thunk,
+        get: Callable[[], Values],
+        put: Callable[[Values], None],
+        names: Sequence[str],
+        live: Sequence[str],
+        changes: Sequence[str],
+    ) -> None:
+        """An if statement whose branches are functions that share its variables."""
+        if not _is_tensor(test):
+            (then if test else otherwise)()
+            return
+        _refuse_changes("if", changes)
+        before = get()
+        # What each branch leaves in the names: first that of `then`, which is traced first.
+        left: list[dict[str, Any]] = []
+
+        def branch(body: Thunk) -> Thunk:
+            def run() -> dict[str, Any]:
+                put(before)
+                body()
+                after = dict(zip(names, get(), strict=True))
+                left.append(after)
+                kept = {name: after[name] for name in live if _is_state(after[name])}
+                if len(left) == 1:
+                    return kept
+                # The names that `then` gave are those of the result.
+                first = {name: left[0][name] for name in live if _is_state(left[0][name])}
+                for name in first.keys() & kept.keys():
+                    _require_one_type(name, first[name], kept[name])
+                return {name: kept.get(name, _placeholder(first[name])) for name in first}
+
+            return run
+
+        merged = _core.cond([(test, branch(then))], branch(otherwise))
+        put(tuple(_merged(name, left, merged, live) for name in names))
+
+    @staticmethod
+    def if_return(
+        test: Any,
+        then: Thunk,
+        otherwise: Thunk,
+        get: Callable[[], Values],
+        put: Callable[[Values], None],
+        names: Sequence[str],
+        live: Sequence[str],
+        changes: Sequence[str],
+    ) -> Any:
+        """An if statement that returns from both branches."""
+        if not _is_tensor(test):
+            return then() if test else otherwise()
+        _refuse_changes("if", changes)
+        before = get()
+
+        def branch(body: Thunk) -> Thunk:
+            def run() -> Any:
+                put(before)
+                return body()
+
+            return run
+
+        return _core.cond([(test, branch(then))], branch(otherwise))
+
+    @staticmethod
+    def while_(
+        test: Thunk,
+        body: Thunk,
+        get: Callable[[], Values],
+        put: Callable[[Values], None],
+        names: Sequence[str],
+        live: Sequence[str],
+        changes: Sequence[str],
+        carried: Sequence[str],
+        binds: bool,
+    ) -> None:
+        """A while statement. Trips whose condition is plain are Python's.
+
+        ``binds`` says that the condition binds names: they are bound again where they are read.
+        """
+        while not _is_tensor(verdict := test()):
+            if not verdict:
+                return
+            body()
+        _refuse_changes("while", changes)
+        loop = _Loop("while", get, put, names, live, carried)
+
+        def condition(state: dict[str, Any]) -> Any:
+            loop.enter(state)
+            return test()
+
+        def step(state: dict[str, Any]) -> dict[str, Any]:
+            loop.enter(state)
+            if binds:
+                test()
+            body()
+            return loop.leave()
+
+        loop.end(_core.while_(loop.start, condition, step))
+        if binds:
+            test()
+
+    @staticmethod
+    def for_(
+        items: Any,
+        body: Callable[[Any], None],
+        get: Callable[[], Values],
+        put: Callable[[Values], None],
+        names: Sequence[str],
+        live: Sequence[str],
+        changes: Sequence[str],
+        carried: Sequence[str],
+    ) -> None:
+        """A for statement: a loop of the graph over a tensor's first axis or ``dn.range``."""
+        if not _is_tensor(items) and not isinstance(items, control.range):
+            for item in items:
+                body(item)
+            return
+        _refuse_changes("for", changes)
+        loop = _Loop("for", get, put, names, live, carried)
+
+        def step(state: dict[str, Any], item: Any) -> dict[str, Any]:
+            loop.enter(state)
+            body(item)
+            return loop.leave()
+
+        loop.end(control.for_(loop.start, items, step))
+
+
+RUNTIME = _Runtime()
