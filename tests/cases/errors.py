@@ -183,7 +183,15 @@ ROWS: list[tuple[str, str]] = [
     # Definitions.
     (
         "a branch on a traced tensor",
+        "@dn.jit\ndef f(x):\n    if x > 0:\n        return x\n    return -x\nf(1.0)",
+    ),
+    (
+        "a return in one branch only",
         "@dn.defn\ndef f(x):\n    if x > 0:\n        return x\n    return -x\nf(1.0)",
+    ),
+    (
+        "a variable of two types",
+        "@dn.defn\ndef f(x):\n    y = None\n    if x > 0:\n        y = x\n    return y\nf(1.0)",
     ),
     ("a number from a traced tensor", "@dn.jit\ndef f(x):\n    return x * float(x)\nf(1.0)"),
     ("an array from a traced tensor", "@dn.jit\ndef f(x):\n    return np.sin(x)\nf(1.0)"),
