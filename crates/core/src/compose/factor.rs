@@ -93,6 +93,12 @@ pub fn solve<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let permutation = super::matrices::transposed(b, &permutation)?;
     let y = product(b, &permutation, &y)?;
     let y = b.triangular_solve(lower, y, true, true, Transform::None)?;
+    // A singular matrix has NaN for a solution; a triangular system with a zero on its diagonal is an error.
+    let diagonal = b.eye(left.shape.without_names(), DType::U8)?;
+    let zero = b.equal(upper.clone(), 0)?;
+    let singular = b.logical_and(diagonal, zero)?;
+    let nan = number_like(b, &upper, f64::NAN)?;
+    let upper = b.select(singular, nan, upper)?;
     let y = b.triangular_solve(upper, y, false, true, Transform::None)?;
     let y = b.reshape_to(y, plain)?;
     b.as_type(y, dtype)
