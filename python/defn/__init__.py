@@ -60,6 +60,7 @@ from defn.grad import (
 )
 from defn.jit import (
     Static,
+    checks,
     compile,
     debug_expr,
     debug_expr_apply,
@@ -164,10 +165,21 @@ from defn.ops.elementwise_unary import (
     tan,
     tanh,
 )
+from defn.ops.index import (
+    gather,
+    indexed_add,
+    indexed_put,
+    take,
+    take_along_axis,
+)
 from defn.ops.linalg import (
     dot,
     matmul,
     outer,
+)
+from defn.ops.order import (
+    argsort,
+    sort,
 )
 from defn.ops.reduce import (
     all,
@@ -175,6 +187,10 @@ from defn.ops.reduce import (
     argmax,
     argmin,
     covariance,
+    cumulative_max,
+    cumulative_min,
+    cumulative_product,
+    cumulative_sum,
     diff,
     logsumexp,
     mean,
@@ -266,6 +282,7 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "argsort",
     "as_type",
     "asin",
     "asinh",
@@ -289,6 +306,7 @@ __all__ = [
     "c128",
     "cbrt",
     "ceil",
+    "checks",
     "clip",
     "compile",
     "complex",
@@ -300,6 +318,10 @@ __all__ = [
     "cosh",
     "count_leading_zeros",
     "covariance",
+    "cumulative_max",
+    "cumulative_min",
+    "cumulative_product",
+    "cumulative_sum",
     "custom_grad",
     "debug_expr",
     "debug_expr_apply",
@@ -331,6 +353,7 @@ __all__ = [
     "floor",
     "for_",
     "from_binary",
+    "gather",
     "global_default_options",
     "grad",
     "greater",
@@ -338,6 +361,8 @@ __all__ = [
     "hessian",
     "if_",
     "imag",
+    "indexed_add",
+    "indexed_put",
     "inspect",
     "iota",
     "is_infinity",
@@ -418,6 +443,7 @@ __all__ = [
     "sinh",
     "slice",
     "slice_along_axis",
+    "sort",
     "split",
     "sqrt",
     "squeeze",
@@ -426,6 +452,8 @@ __all__ = [
     "stop_grad",
     "subtract",
     "sum",
+    "take",
+    "take_along_axis",
     "take_diagonal",
     "tan",
     "tanh",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Static",
+    "checks",
     "compile",
     "debug_expr",
     "debug_expr_apply",
@@ -359,3 +360,37 @@ class options:  # noqa: N801 - used as a function is.
         trace: TracebackType | None,
     ) -> None:
         _core.default_options(self._before.pop())
+
+
+class checks:  # noqa: N801 - used as a function is.
+    """What is looked for inside a ``with`` block, beside what is always an error.
+
+    ``"index"``: compiled programs raise for a position out of range, as functions that run at once
+    always do, where they would move a read to the nearest element and drop a write. ``"nan"``: an
+    operation raises if its result has a NaN. The error names the operation and its line. Programs
+    are compiled apart for each combination of checks.
+
+    Raises: ``OptionError`` for another kind; inside, ``BoundsError`` and ``OptionError``.
+
+    >>> x = dn.tensor([1, 2, 3])
+    >>> with dn.checks("index"):
+    ...     dn.jit(lambda i: dn.take(x, i))(dn.tensor([0, 3]))
+    Traceback (most recent call last):
+    defn.BoundsError: take: index 3 on axis 0 of s32[3], it must be in 0..3
+    """
+
+    def __init__(self, *kinds: Literal["index", "nan"]) -> None:
+        self._kinds = kinds
+        self._before: list[tuple[bool, bool]] = []
+
+    def __enter__(self) -> Self:
+        self._before.append(_core.add_checks(list(self._kinds)))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _core.restore_checks(self._before.pop())

@@ -141,11 +141,11 @@ def float_ulps(single: float, double: float | None = None, other: float = 1) -> 
 
 def all_cases() -> list[Case]:
     """Every row, family by family."""
-    from cases import create, elementwise, linalg, reduce, shape, vectorize
+    from cases import create, elementwise, index, linalg, order, reduce, shape, vectorize
 
     return [
         case
-        for family in (create, elementwise, shape, reduce, linalg, vectorize)
+        for family in (create, elementwise, shape, index, order, reduce, linalg, vectorize)
         for case in family.CASES
     ]
 

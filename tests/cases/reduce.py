@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from cases import Case, apart, between, digits, float_ulps, small, ties, values
-from cases.dtypes import REAL
+from cases.dtypes import ALL, REAL
 
 DROPPED = ((("x", "y"),), ("x",))
 KEPT = ((("x", "y"),), ("x", "y"))
@@ -112,6 +112,44 @@ def squares(x, axis=None, keepdims=False):
     """The variance as it is defined: complex deviations are squared, not their sizes."""
     mean = x.mean(axis, keepdims=True)
     return ((x - mean) ** 2).mean(axis, keepdims=keepdims)
+
+
+def scans(name, accumulate, dtypes=ALL, **options):
+    """From the first element on, from the last, along another axis, and over none."""
+
+    def backwards(x):
+        return np.flip(accumulate(np.flip(x, 0), 0), 0)
+
+    options = {"dtypes": dtypes, "grad_draw": apart, **options}
+    return [
+        Case(name, accumulate, names=((("x", None),), ("x", None)), **options),
+        Case(
+            name,
+            backwards,
+            call=lambda f, x: f(x, reverse=True),
+            label="reverse",
+            shapes=((6,),),
+            names=((("x",),), ("x",)),
+            **options,
+        ),
+        Case(
+            name,
+            lambda x: accumulate(x, 1),
+            call=lambda f, x: f(x, axis=1),
+            label="axis",
+            shapes=((2, 5, 3),),
+            names=((("x", "y", "z"),), ("x", "y", "z")),
+            **options,
+        ),
+        Case(
+            name,
+            lambda x: x,
+            label="empty",
+            shapes=((0, 3),),
+            names=KEPT,
+            **{**options, "grad": None},
+        ),
+    ]
 
 
 SUMS = {"other": 4, "f8_e5m2": 2, "f8_e4m3fn": 2, "f16": 4, "bf16": 4}
@@ -245,6 +283,10 @@ CASES = [
         draw=digits,
         grad_draw=apart,
     ),
+    *scans("cumulative_sum", np.add.accumulate, draw=small, ulps=SUMS, scale=8.0),
+    *scans("cumulative_product", np.multiply.accumulate, draw=between(-2, 2), ulps=SUMS, scale=1.0),
+    *scans("cumulative_max", np.maximum.accumulate, dtypes=REAL),
+    *scans("cumulative_min", np.minimum.accumulate, dtypes=REAL),
     Case("diff", np.diff, shapes=((2, 4),), names=KEPT),
     Case(
         "diff",

@@ -146,6 +146,12 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// What can only be known from the elements, and memory.
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers>;
 
+    /// Whether [`Backend::run`] refuses positions out of range. For a backend that does not, they are read and looked
+    /// at before the op runs, where that is asked for.
+    fn checks_positions(&self) -> bool {
+        false
+    }
+
     /// Runs one op as [`Backend::run`] does, where a compiled program asks for no checks: a position out of range is
     /// no error, but a read is moved to the nearest element and a write is dropped. A backend that does the same
     /// in both cases need not say so.

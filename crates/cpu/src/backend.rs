@@ -165,6 +165,10 @@ impl Backend for CpuBackend {
         self.dispatch(op, operands, outputs, true)
     }
 
+    fn checks_positions(&self) -> bool {
+        true
+    }
+
     fn run_unchecked(
         &self,
         op: &Op,

@@ -1,6 +1,7 @@
-//! `tensor[...]`: Python's rules for positions and slices, on top of `slice`, `reverse` and `squeeze`.
+//! `tensor[...]`: Python's rules for positions and slices, on top of `slice`, `reverse` and `squeeze`; a tensor of
+//! positions takes along the first axis.
 
-use defn_core::builder::{BuildShape, Ops, Start};
+use defn_core::builder::{BuildIndex, BuildShape, Ops, Start};
 use defn_core::{Axes, AxisRef, DType, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyList, PySlice, PyTuple};
@@ -42,6 +43,9 @@ struct Step {
 /// The elements that an index names.
 pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
     let ty = tensor.ty();
+    if let Some(indices) = positions(ty, index)? {
+        return ops::on(tensor, move |ops, x| ops.take(x, indices, 0));
+    }
     let (picks, new_axes) = match index.cast::<PyDict>() {
         Ok(by_name) => (by_axis(ty, by_name)?, Vec::new()),
         Err(_) => in_order(ty, index)?,
@@ -51,6 +55,15 @@ pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTenso
         steps.push(step(ty, axis, pick)?);
     }
     ops::on(tensor, move |ops, x| apply(ops, x, &steps, &new_axes))
+}
+
+/// A tensor of positions along the first axis, which stands alone.
+fn positions(ty: &TensorType, index: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
+    let Ok(tensor) = index.cast::<PyTensor>() else { return Ok(None) };
+    let indices = &tensor.get().tensor;
+    // One position is an index like any other, and so clamps; a mask is refused with the others.
+    let is_list = indices.ty().shape.rank() > 0 && indices.ty().dtype.is_integer();
+    Ok((is_list && indices.ty().dtype != DType::U8 && ty.shape.rank() > 0).then(|| indices.clone()))
 }
 
 /// The slice at one position of the first axis, without that axis.

@@ -65,7 +65,7 @@ pub(crate) enum Misuse {
     )]
     MaskIndex { mask: String, got: TensorType },
     #[error(
-        "index: the indices {indices} have axes of their own, an index must be an int, a slice or a scalar integer tensor; use take along one axis"
+        "index: the indices {indices} have axes of their own, they must be a tensor that stands alone and takes along axis 0; use take for another axis"
     )]
     ArrayIndex { indices: String },
     #[error(

@@ -19,6 +19,10 @@ __all__ = [
     "argmax",
     "argmin",
     "covariance",
+    "cumulative_max",
+    "cumulative_min",
+    "cumulative_product",
+    "cumulative_sum",
     "diff",
     "logsumexp",
     "mean",
@@ -170,6 +174,86 @@ def reduce_min(
     if unknown:
         refuse_options("reduce_min", unknown)
     return _core.reduce_min(tensor, axes, keep_axes)
+
+
+def cumulative_sum(
+    tensor: TensorLike, *, axis: Axis = 0, reverse: bool = False, **unknown: Never
+) -> Tensor:
+    """The sum of the elements up to each place of an axis, the first one if none is given.
+
+    With ``reverse``, of those from each place on.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; kept, integers wrap.
+    Grad: at each place the sum of ``g`` at those that it is added to.
+    Raises: ``AxisError`` if the axis is out of range.
+
+    >>> dn.cumulative_sum(dn.tensor([1, 2, 3])).to_list()
+    [1, 3, 6]
+    """
+    if unknown:
+        refuse_options("cumulative_sum", unknown)
+    return _core.cumulative_sum(tensor, axis, reverse)
+
+
+def cumulative_product(
+    tensor: TensorLike, *, axis: Axis = 0, reverse: bool = False, **unknown: Never
+) -> Tensor:
+    """The product of the elements up to each place of an axis, the first one if none is given.
+
+    With ``reverse``, of those from each place on.
+
+    Shapes: kept, with axis names.
+    Dtypes: any; kept, integers wrap.
+    Grad: ``g`` times the other factors, exact also where elements are 0.
+    Raises: ``AxisError`` if the axis is out of range.
+
+    >>> dn.cumulative_product(dn.tensor([1, 2, 3])).to_list()
+    [1, 2, 6]
+    """
+    if unknown:
+        refuse_options("cumulative_product", unknown)
+    return _core.cumulative_product(tensor, axis, reverse)
+
+
+def cumulative_max(
+    tensor: TensorLike, *, axis: Axis = 0, reverse: bool = False, **unknown: Never
+) -> Tensor:
+    """The greatest of the elements up to each place of an axis, the first one if none is given.
+
+    With ``reverse``, of those from each place on. A NaN stays the greatest.
+
+    Shapes: kept, with axis names.
+    Dtypes: integers and floats; kept.
+    Grad: ``g`` to the element that each place shows; ties share it by halves.
+    Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range.
+
+    >>> dn.cumulative_max(dn.tensor([1, 3, 2])).to_list()
+    [1, 3, 3]
+    """
+    if unknown:
+        refuse_options("cumulative_max", unknown)
+    return _core.cumulative_max(tensor, axis, reverse)
+
+
+def cumulative_min(
+    tensor: TensorLike, *, axis: Axis = 0, reverse: bool = False, **unknown: Never
+) -> Tensor:
+    """The least of the elements up to each place of an axis, the first one if none is given.
+
+    With ``reverse``, of those from each place on. A NaN stays the least.
+
+    Shapes: kept, with axis names.
+    Dtypes: integers and floats; kept.
+    Grad: ``g`` to the element that each place shows; ties share it by halves.
+    Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range.
+
+    >>> dn.cumulative_min(dn.tensor([3, 1, 2])).to_list()
+    [3, 1, 1]
+    """
+    if unknown:
+        refuse_options("cumulative_min", unknown)
+    return _core.cumulative_min(tensor, axis, reverse)
 
 
 def argmax(

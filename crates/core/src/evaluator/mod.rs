@@ -4,6 +4,7 @@
 //! use, and handed over rather than lent there, so that a backend may reuse their memory.
 
 mod plan;
+mod positions;
 
 use std::sync::Arc;
 
@@ -126,6 +127,9 @@ struct Run<'a> {
 impl Run<'_> {
     /// Runs one op of the backend.
     fn one(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
+        if self.checks.index && !self.backend.checks_positions() {
+            positions::check(op, &operands)?;
+        }
         let buffers = if self.checks.index {
             self.backend.run(op, operands, outputs)?
         } else {

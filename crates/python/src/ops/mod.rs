@@ -4,8 +4,10 @@
 
 mod create;
 mod elementwise;
+mod index;
 mod linalg;
 mod matrix;
+mod order;
 mod parse;
 mod random;
 mod reduce;
@@ -32,8 +34,10 @@ const RELEASE_BYTES: usize = 256 << 10;
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     create::add(module)?;
     elementwise::add(module)?;
+    index::add(module)?;
     linalg::add(module)?;
     matrix::add(module)?;
+    order::add(module)?;
     random::add(module)?;
     reduce::add(module)?;
     shape::add(module)?;

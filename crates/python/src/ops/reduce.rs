@@ -40,6 +40,14 @@ functions! {
     mode(tensor: Arg<Tensor>, axis: Option<AxisRef> = None, keep_axis: bool = None)
         => |ops| ops.mode(tensor, axis, keep_axis);
     diff(tensor: Arg<Tensor>, order: i64, axis: AxisRef) => |ops| ops.diff(tensor, order, axis);
+    cumulative_sum(tensor: Arg<Tensor>, axis: AxisRef, reverse: bool = None)
+        => |ops| ops.cumulative_sum(tensor, axis, reverse);
+    cumulative_product(tensor: Arg<Tensor>, axis: AxisRef, reverse: bool = None)
+        => |ops| ops.cumulative_product(tensor, axis, reverse);
+    cumulative_max(tensor: Arg<Tensor>, axis: AxisRef, reverse: bool = None)
+        => |ops| ops.cumulative_max(tensor, axis, reverse);
+    cumulative_min(tensor: Arg<Tensor>, axis: AxisRef, reverse: bool = None)
+        => |ops| ops.cumulative_min(tensor, axis, reverse);
     argmax(tensor: Arg<Tensor>, axis: Option<AxisRef> = None, keep_axis: bool = None,
            tie_break: TieBreak = None, dtype: Option<DType> = None)
         => |ops| ops.argmax(tensor, axis, keep_axis, tie_break, dtype.unwrap_or(DType::S32));

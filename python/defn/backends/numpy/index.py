@@ -19,6 +19,8 @@ __all__ = ["Index", "looked_up"]
 def looked_up(x: Any, indices: Any, axes: Sequence[int]) -> Any:
     """Windows at the places that the last axis of ``indices`` holds, clamped into range."""
     front = np.moveaxis(x, axes, range(len(axes)))
+    if not axes:
+        return np.broadcast_to(front, indices.shape[:-1] + front.shape)
     places = [np.clip(indices[..., at], 0, x.shape[axis] - 1) for at, axis in enumerate(axes)]
     return front[tuple(places)]
 

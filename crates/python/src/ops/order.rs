@@ -1,0 +1,52 @@
+//! Elements in order.
+
+use defn_core::builder::{Arg, BuildOrder};
+use defn_core::op::Direction;
+use defn_core::{AxisRef, DType, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::{Parse, functions};
+use crate::convert;
+use crate::error::Fallible;
+use crate::tensor::PyTensor;
+
+impl Parse for Direction {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(value) = value else {
+            return Ok(Direction::Asc);
+        };
+        let name = value.cast::<PyString>().ok().map(|name| name.to_string());
+        let found = Direction::ALL.iter().find(|known| name.as_deref() == Some(known.name()));
+        match found {
+            Some(&found) => Ok(found),
+            None => Err(convert::bad(op, what, value, "\"asc\" or \"desc\"")?),
+        }
+    }
+}
+
+/// Whether the order of equal elements must be kept: it is in any case.
+struct Stable;
+
+impl Parse for Stable {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let _: bool = Parse::parse(op, what, value)?;
+        Ok(Stable)
+    }
+}
+
+functions! {
+    sort(tensor: Arg<Tensor>, axis: AxisRef, direction: Direction = None, stable: Stable = None) => |ops| {
+        let Stable = stable;
+        ops.sort(tensor, axis, direction)
+    };
+    argsort(tensor: Arg<Tensor>, axis: AxisRef, direction: Direction = None, stable: Stable = None,
+            dtype: Option<DType> = None) => |ops| {
+        let Stable = stable;
+        ops.argsort(tensor, axis, direction, dtype.unwrap_or(DType::S32))
+    };
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_declared(module)
+}

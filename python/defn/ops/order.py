@@ -1,0 +1,67 @@
+"""Functions that put elements in order: NaN above every number, -0.0 equal to 0.0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Never
+
+from defn import _core
+from defn._names import refuse_options
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+    from defn._core import Tensor
+    from defn.typing import Axis, DTypeLike, TensorLike
+
+__all__ = ["argsort", "sort"]
+
+
+def sort(
+    tensor: TensorLike,
+    *,
+    axis: Axis = 0,
+    direction: Literal["asc", "desc"] = "asc",
+    stable: bool = False,
+    **unknown: Never,
+) -> Tensor:
+    """The elements in order along an axis, the first one if none is given.
+
+    Equal elements keep their order, in both directions, whether ``stable`` asks for it or not. NaN
+    is last in the ascending order and first in the descending one.
+
+    Shapes: kept, with axis names.
+    Dtypes: integers and floats; kept.
+    Grad: ``g`` back where the elements came from.
+    Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range.
+
+    >>> dn.sort(dn.tensor([3, 1, 2]), direction="desc").to_list()
+    [3, 2, 1]
+    """
+    if unknown:
+        refuse_options("sort", unknown)
+    return _core.sort(tensor, axis, direction, stable)
+
+
+def argsort(
+    tensor: TensorLike,
+    *,
+    axis: Axis = 0,
+    direction: Literal["asc", "desc"] = "asc",
+    stable: bool = False,
+    dtype: DTypeLike | None = "s32",
+    **unknown: Never,
+) -> Tensor:
+    """Where along an axis the elements of ``sort`` come from.
+
+    Shapes: kept, with axis names.
+    Dtypes: integers and floats; gives ``dtype``.
+    Grad: none flows.
+    Raises: ``DTypeError`` for complex numbers, ``OptionError`` if ``dtype`` is not of integers,
+        ``AxisError`` if the axis is out of range.
+
+    >>> dn.argsort(dn.tensor([3, 1, 2])).to_list()
+    [1, 2, 0]
+    """
+    if unknown:
+        refuse_options("argsort", unknown)
+    return _core.argsort(tensor, axis, direction, stable, dtype)

@@ -1,0 +1,268 @@
+"""Rows of the functions that read and write at positions held in a tensor."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import defn as dn
+from cases import Case, between, small
+from cases.dtypes import INTEGERS
+
+ROWS = [[1, 2], [0, 0], [1, 2], [0, 1]]
+ONE = [[2], [0], [2]]
+SUMS = {"other": 4, "f8_e5m2": 2, "f8_e4m3fn": 2}
+
+
+def at(positions):
+    return tuple(np.array(positions).T)
+
+
+def added(x, index, updates):
+    out = x.copy()
+    np.add.at(out, index, updates)
+    return out
+
+
+def put(x, index, updates):
+    out = x.copy()
+    out[index] = updates
+    return out
+
+
+def scatters(name, oracle, again=True):
+    """Elements, whole axes, axes by choice, updates smaller than the axis, and a single element.
+
+    Positions come ``again`` where differences tell the gradient: each of several puts has one,
+    although only the last makes a difference.
+    """
+    options = {"draw": small, "ulps": SUMS, "scale": 8.0}
+    rows = ROWS if again else [[1, 2], [0, 0], [1, 1], [0, 1]]
+    one = [2, 0, 2] if again else [2, 0, 1]
+
+    def smaller(x, u):
+        out = x.copy()
+        for row, update in zip(one, u, strict=True):
+            window = out[row, :2].copy()
+            out[row, :2] = oracle(window, slice(None), update)
+        return out
+
+    return [
+        Case(
+            name,
+            lambda x, u: oracle(x, at(rows), u),
+            call=lambda f, x, u: f(x, dn.tensor(rows), u),
+            shapes=((2, 3), (4,)),
+            names=((("x", "y"), (None,)), ("x", "y")),
+            **options,
+        ),
+        Case(
+            name,
+            lambda x, u: oracle(x, (np.array(one),), u),
+            call=lambda f, x, u: f(x, dn.new_axis(dn.tensor(one), -1), u),
+            label="whole",
+            shapes=((3, 2), (3, 2)),
+            names=((("x", "y"), ("z", None)), ("x", "y")),
+            **options,
+        ),
+        Case(
+            name,
+            lambda x, u: oracle(x, (slice(None), one, slice(None)), u.transpose(1, 0, 2)),
+            call=lambda f, x, u: f(x, dn.new_axis(dn.tensor(one), -1), u, axes=[1]),
+            label="axes",
+            shapes=((2, 3, 2), (3, 2, 2)),
+            names=((("x", "y", "z"), (None,) * 3), ("x", "y", "z")),
+            **options,
+        ),
+        Case(
+            name,
+            smaller,
+            call=lambda f, x, u: f(x, dn.new_axis(dn.tensor(one), -1), u),
+            label="smaller",
+            shapes=((3, 3), (3, 2)),
+            names=((("x", "y"), (None, None)), ("x", "y")),
+            **options,
+        ),
+        Case(
+            name,
+            lambda x, u: oracle(x, (1, 2), u),
+            call=lambda f, x, u: f(x, dn.tensor([1, 2]), u),
+            label="single",
+            shapes=((2, 3), ()),
+            names=((("x", "y"), ()), ("x", "y")),
+            **options,
+        ),
+        Case(
+            name,
+            lambda x, u: x,
+            call=lambda f, x, u: f(x, dn.iota((0, 2)), u),
+            label="none",
+            shapes=((2, 3), (0,)),
+            names=((("x", "y"), (None,)), ("x", "y")),
+            grad=None,
+        ),
+    ]
+
+
+CASES = [
+    Case(
+        "gather",
+        lambda x: x[at(ROWS)],
+        call=lambda f, x: f(x, dn.tensor(ROWS)),
+        names=((("x", "y"),), (None,)),
+    ),
+    Case(
+        "gather",
+        lambda x: x[np.array([[2, 0], [1, 1]])],
+        call=lambda f, x: f(x, dn.tensor([[[2], [0]], [[1], [1]]])),
+        label="whole",
+        shapes=((3, 2),),
+        names=((("x", "y"),), (None, None, None)),
+    ),
+    Case(
+        "gather",
+        # The axis that no entry is along is the first, and becomes the last.
+        lambda x: x[:, [2, 0], [1, 0]].T,
+        call=lambda f, x: f(x, dn.tensor([[2, 1], [0, 0]]), axes=[1, -1]),
+        label="axes",
+        shapes=((2, 3, 2),),
+        names=((("x", "y", "z"),), (None, None)),
+    ),
+    Case(
+        "gather",
+        lambda x: x[:, [2, 0, 2]].transpose(1, 0, 2),
+        call=lambda f, x: f(x, dn.tensor(ONE), axes=[1]),
+        label="middle",
+        shapes=((2, 3, 2),),
+        names=((("x", "y", "z"),), (None,) * 3),
+    ),
+    Case(
+        "gather",
+        lambda x: x[1, 2],
+        call=lambda f, x: f(x, dn.tensor([1, 2])),
+        label="one",
+        names=((("x", "y"),), ()),
+    ),
+    Case(
+        "gather",
+        lambda x: np.stack([x, x]),
+        call=lambda f, x: f(x, dn.iota((2, 0))),
+        label="no entries",
+        names=((("x", "y"),), (None,) * 3),
+    ),
+    Case(
+        "gather",
+        lambda x: x[:0],
+        call=lambda f, x: f(x, dn.iota((0, 1))),
+        label="nothing",
+        names=((("x", "y"),), (None, None)),
+        grad=None,
+    ),
+    Case(
+        "gather",
+        lambda i: 2 * i + 1,
+        dtypes=INTEGERS,
+        draw=between(0, 3),
+        call=lambda f, i: f(2 * dn.iota((4,)) + 1, dn.new_axis(i, -1)),
+        label="positions",
+        out="s32",
+        grad=None,
+        names=((("x", "y"),), (None, None)),
+    ),
+    Case(
+        "take",
+        lambda x: x[[1, 0, 1]],
+        call=lambda f, x: f(x, dn.tensor([1, 0, 1], names=["x"])),
+        names=((("x", "y"),), ("x", "y")),
+    ),
+    Case(
+        "take",
+        lambda x: np.take(x, [[2, 0], [1, 1]], 1),
+        call=lambda f, x: f(x, dn.tensor([[2, 0], [1, 1]], names=["a", None]), axis=1),
+        label="axis",
+        shapes=((2, 3, 2),),
+        names=((("x", "y", "z"),), ("x", "a", None, "z")),
+    ),
+    Case(
+        "take",
+        lambda x: x[:, 2],
+        call=lambda f, x: f(x, 2, axis=-1),
+        label="one",
+        names=((("x", "y"),), ("x",)),
+    ),
+    Case(
+        "take",
+        lambda x: x[:, :0],
+        call=lambda f, x: f(x, dn.iota((0,)), axis=1),
+        label="nothing",
+        names=((("x", "y"),), ("x", "y")),
+        grad=None,
+    ),
+    Case(
+        "take",
+        lambda i: 2 * i + 1,
+        dtypes=INTEGERS,
+        draw=between(0, 3),
+        call=lambda f, i: f(2 * dn.iota((4,)) + 1, i),
+        label="positions",
+        out="s32",
+        grad=None,
+        names=((("x", "y"),), ("x", "y")),
+    ),
+    Case(
+        "take_along_axis",
+        lambda x: np.take_along_axis(x, np.array([[1, 0, 1], [0, 0, 1], [1, 1, 1]]), 0),
+        call=lambda f, x: f(x, dn.tensor([[1, 0, 1], [0, 0, 1], [1, 1, 1]], names=["a", "b"])),
+        names=((("x", "y"),), ("x", "y")),
+    ),
+    Case(
+        "take_along_axis",
+        lambda x: np.take_along_axis(x, np.array([[2], [0]]), 1),
+        call=lambda f, x: f(x, dn.tensor([[2], [0]]), axis=1),
+        label="axis",
+        names=((("x", "y"),), ("x", "y")),
+    ),
+    Case(
+        "take_along_axis",
+        lambda x: np.take_along_axis(x, np.arange(12).reshape(2, 3, 2) % 3, 1),
+        call=lambda f, x: f(x, dn.remainder(dn.iota((2, 3, 2)), 3), axis=1),
+        label="middle",
+        shapes=((2, 3, 2),),
+        names=((("x", "y", "z"),), ("x", "y", "z")),
+    ),
+    Case(
+        "take_along_axis",
+        lambda i: 2 * i + 1,
+        dtypes=INTEGERS,
+        shapes=((3,),),
+        draw=between(0, 3),
+        call=lambda f, i: f(2 * dn.iota((4,)) + 1, i),
+        label="positions",
+        out="s32",
+        grad=None,
+        names=((("x",),), (None,)),
+    ),
+    *scatters("indexed_add", added),
+    *scatters("indexed_put", put, again=False),
+    Case(
+        "indexed_put",
+        lambda x, u: put(x, at(ROWS), u),
+        call=lambda f, x, u: f(x, dn.tensor(ROWS), u),
+        label="again",
+        shapes=((2, 3), (4,)),
+        names=((("x", "y"), (None,)), ("x", "y")),
+        grad=None,
+    ),
+    Case(
+        "indexed_add",
+        # How often each number is there.
+        lambda i: (i.reshape(-1, 1) == np.arange(8)).astype(int).sum(0),
+        dtypes=INTEGERS,
+        shapes=((5,),),
+        draw=between(0, 7),
+        call=lambda f, i: f(dn.broadcast(0, (8,)), dn.new_axis(i, -1), dn.broadcast(1, (5,))),
+        label="positions",
+        out="s32",
+        grad=None,
+        names=((("x",),), (None,)),
+    ),
+]
