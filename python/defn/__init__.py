@@ -12,6 +12,13 @@ A function is traced once into a typed graph, checked, differentiated, compiled 
 
 from defn import _core, backends, blocks, constants, linalg, random
 from defn._core import DType, Tensor
+from defn.about import (
+    axes,
+    axis_index,
+    axis_size,
+    bit_size,
+    compatible,
+)
 from defn.backends import Backend
 from defn.containers import (
     register_container,
@@ -289,11 +296,15 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "axes",
+    "axis_index",
+    "axis_size",
     "backend_copy",
     "backend_deallocate",
     "backend_transfer",
     "backends",
     "bf16",
+    "bit_size",
     "bitcast",
     "bitwise_and",
     "bitwise_not",
@@ -308,6 +319,7 @@ __all__ = [
     "ceil",
     "checks",
     "clip",
+    "compatible",
     "compile",
     "complex",
     "concatenate",

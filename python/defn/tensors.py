@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Never
 
-from defn import _core, reading
+from defn import _core, about, reading
 from defn._names import FOREIGN_NAMES, refuse_options, unknown_name
 from defn.ops import (
     create,
@@ -63,11 +63,14 @@ NOT_METHODS = frozenset(
 READING = ("inspect", "to_batched", "to_binary", "to_heatmap")
 """Methods that read a tensor; the extension has the others."""
 
+ABOUT = ("axis_index", "axis_size", "bit_size")
+"""Methods that say what a tensor is."""
+
 
 def method_names() -> list[str]:
     """The public functions that are methods too, in the order of the modules."""
     names = [name for module in METHOD_MODULES for name in module.__all__]
-    return [name for name in names if name not in NOT_METHODS] + list(READING)
+    return [name for name in names if name not in NOT_METHODS] + [*READING, *ABOUT]
 
 
 def _reshape(tensor: Tensor, *sizes: Any, names: Names | None = None, **unknown: Never) -> Tensor:
@@ -104,6 +107,7 @@ def attach() -> None:
         name: getattr(module, name) for module in METHOD_MODULES for name in module.__all__
     }
     functions |= {name: getattr(reading, name) for name in READING}
+    functions |= {name: getattr(about, name) for name in ABOUT}
     for name in method_names():
         setattr(tensor, name, functions[name])
     _reshape.__name__ = "reshape"

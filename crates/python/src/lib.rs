@@ -1,5 +1,6 @@
 //! `defn._core`: what Python sees of the core. Conversions and handles; no numerical logic.
 
+mod about;
 mod array;
 mod batches;
 mod born;
@@ -41,6 +42,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(tensor::rebuild, module)?)?;
     ops::add(module)?;
     pybackend::add(module)?;
+    about::add(module)?;
     containers::add(module)?;
     options::add(module)?;
     checks::add(module)?;

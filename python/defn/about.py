@@ -1,0 +1,79 @@
+"""What tensors are: questions to their types. None needs an element, so templates and traced
+tensors answer too.
+
+``dtype``, ``shape``, ``names``, ``rank``, ``size``, ``flat_size``, ``nbytes`` and
+``vectorized_axes`` are attributes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from defn import _core
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from defn.typing import Axis, TensorLike
+
+__all__ = ["axes", "axis_index", "axis_size", "bit_size", "compatible"]
+
+
+def axes(tensor: TensorLike) -> tuple[int, ...]:
+    """The positions of all axes.
+
+    Raises: ``TypeError`` for what is no tensor.
+
+    >>> dn.axes(dn.iota((2, 3)))
+    (0, 1)
+    """
+    return tuple(range(_core.to_tensor(tensor).rank))
+
+
+def axis_index(tensor: TensorLike, axis: Axis) -> int:
+    """The position of an axis from the front, of one counted from the end or named.
+
+    Raises: ``AxisError`` if the tensor has no such axis.
+
+    >>> x = dn.iota((2, 3), names=["row", "column"])
+    >>> dn.axis_index(x, "column"), dn.axis_index(x, -2)
+    (1, 0)
+    """
+    return _core.axis_index(tensor, axis)
+
+
+def axis_size(tensor: TensorLike, axis: Axis) -> int:
+    """The size of an axis.
+
+    Raises: ``AxisError`` if the tensor has no such axis.
+
+    >>> dn.axis_size(dn.iota((2, 3), names=["row", "column"]), "column")
+    3
+    """
+    return _core.axis_size(tensor, axis)
+
+
+def bit_size(tensor: TensorLike) -> int:
+    """The bits that the elements have; those of 2 and 4 bits are counted as such.
+
+    Raises: ``TypeError`` for what is no tensor.
+
+    >>> dn.bit_size(dn.tensor([1, 2, 3], dtype="u4"))
+    12
+    """
+    return _core.bit_size(tensor)
+
+
+def compatible(a: Any, b: Any) -> bool:
+    """Whether two tensors have the same dtype, shape, vectorized axes and names.
+
+    A name that is missing matches any. Containers must have the same structure, and compatible
+    tensors in it.
+
+    Raises: ``ContainerError`` for what is neither a tensor nor a container.
+
+    >>> x = dn.iota((2, 3), names=["row", None])
+    >>> dn.compatible(x, dn.template((2, 3), "s32")), dn.compatible(x, x.as_type("f32"))
+    (True, False)
+    """
+    return _core.compatible(a, b)
