@@ -271,3 +271,142 @@ def test_threads() -> None:
     for thread in threads:
         thread.join()
     assert results == [400_000.0] * 20
+
+
+def test_tensors_move_between_backends() -> None:
+    x = dn.tensor([[1, 2], [3, 4]], names=["row", None])
+    there = dn.backend_copy(x, Few())
+    assert (there.backend, there.names) == (Few(), ("row", None))
+    assert there.data.tolist() == [[1, 2], [3, 4]]
+    back = dn.backend_copy(there)
+    assert (back.backend, back.to_list()) == ("cpu", [[1, 2], [3, 4]])
+    moved = dn.backend_transfer(there, dn.backends.NumPyBackend())
+    assert moved.to_list() == [[1, 2], [3, 4]]
+    with pytest.raises(dn.BackendError, match="freed"):
+        there + 1
+
+
+def test_freeing_is_told_to_the_backend_once() -> None:
+    freed = []
+
+    class Frees(Few):
+        def backend_deallocate(self, x):
+            freed.append(x.data.tolist())
+
+    x = dn.tensor([1.0], backend=Frees())
+    assert dn.backend_deallocate(x) == "ok"
+    assert dn.backend_deallocate(x) == "already_deallocated"
+    assert freed == [[1.0]]
+    with pytest.raises(dn.BackendError, match="freed"):
+        x.data  # noqa: B018 - reading it raises.
+
+
+def test_a_backend_may_have_its_own_way_elsewhere() -> None:
+    class Sends(Few):
+        def backend_copy(self, x, backend):
+            self.calls.append("copy")
+            return dn.tensor(x.data.copy(), backend=backend)
+
+    backend = Sends()
+    x = dn.tensor([1.0, 2.0], names=["x"], backend=backend)
+    y = dn.backend_copy(x)
+    assert (y.backend, y.names, y.to_list()) == ("cpu", ("x",), [1.0, 2.0])
+    z = dn.backend_transfer(x, Few())
+    assert z.backend == Few()
+    assert backend.calls == ["from_binary", "copy", "copy"]
+    with pytest.raises(dn.BackendError, match="freed"):
+        x.to_list()
+
+    class Loses(Few):
+        def backend_copy(self, x, backend):
+            return x
+
+    with pytest.raises(dn.BackendError, match=r"backend_copy: the backend Loses gave .* on cpu"):
+        dn.backend_copy(dn.tensor([1.0], backend=Loses()))
+
+
+def test_a_backend_may_print_its_data() -> None:
+    class Prints(Few):
+        def inspect(self, x, limit):
+            return f"{x.data.size} numbers, {limit} at most"
+
+    x = dn.tensor([1.0, 2.0], backend=Prints())
+    assert repr(x) == "Tensor<\n  f32[2]\n  2 numbers, 50 at most\n>"
+    assert dn.inspect(x, limit=None).splitlines()[2] == "  2 numbers, None at most"
+    plain = dn.tensor([1.0, 2.0], backend=Few())
+    assert plain.backend.inspect(plain, 1) == "[1.0, ...]"
+    assert repr(plain) == "Tensor<\n  f32[2]\n  [1.0, 2.0]\n>"
+
+
+def test_printing_reads_no_more_than_is_shown() -> None:
+    read = []
+
+    class Counts(Few):
+        def to_binary(self, x, limit):
+            read.append(limit)
+            return super().to_binary(x, limit)
+
+    x = dn.tensor(np.zeros(1000), backend=Counts())
+    repr(x)
+    assert read == [50]
+
+
+@pytest.mark.parametrize("leftover", ["repeat", "discard"])
+def test_batches(leftover: str) -> None:
+    class Slices(Few):
+        def slice(self, out, x, starts, lengths, strides):
+            return x.data[starts[0] : starts[0] + lengths[0]]
+
+    class Batches(Slices):
+        def to_batched(self, out, x, *, leftover):
+            self.calls.append("to_batched")
+            return super().to_batched(out, x, leftover=leftover)
+
+    want = [batch.to_list() for batch in dn.to_batched(dn.iota((5,)), 2, leftover=leftover)]
+    for backend in (Slices(), Batches()):
+        x = dn.tensor(np.arange(5, dtype=np.int32), names=["x"], backend=backend)
+        batches = dn.to_batched(x, 2, leftover=leftover)
+        assert [batch.to_list() for batch in batches] == want
+        assert [(batch.backend, batch.names) for batch in batches] == [(backend, ("x",))] * len(
+            want
+        )
+        assert ("to_batched" in backend.calls) == isinstance(backend, Batches)
+
+
+def test_the_default_backend_may_be_a_users() -> None:
+    def work():
+        x = dn.tensor([1.0, 2.0])
+        return x, dn.jit(lambda x: dn.sum(x * 3.0))(x), dn.iota((2,)), x * np.ones(2, np.float32)
+
+    tensors = dn.with_default_backend(Few(), work)
+    assert [tensor.backend for tensor in tensors] == [Few()] * 4
+    assert float(tensors[1]) == 9.0
+
+
+def test_numpy_has_every_callback() -> None:
+    """What it takes from the base class are defaults that need no callback of its own."""
+    numpy = dn.backends.NumPyBackend
+    own = {name for name in dir(numpy) if not name.startswith("_")}
+    inherited = {
+        name
+        for name in own
+        if callable(getattr(dn.Backend, name, None))
+        and getattr(numpy, name) is getattr(dn.Backend, name)
+    }
+    assert inherited == {
+        "backend_copy",
+        "backend_deallocate",
+        "backend_transfer",
+        "inspect",
+        "to_batched",
+    }
+
+
+def test_pointers_of_numpy() -> None:
+    backend = dn.backends.NumPyBackend()
+    x = dn.tensor([1.0, 2.0], backend=backend)
+    shared = backend.from_pointer(backend.to_pointer(x), x.dtype, x.shape)
+    assert shared.tolist() == [1.0, 2.0]
+    assert np.shares_memory(shared, x.data)
+    with pytest.raises(BufferError, match="gaps"):
+        backend.to_pointer(dn.broadcast(dn.tensor(1.0, backend=backend), (2, 2)))

@@ -114,7 +114,7 @@ def to_batched(
     *,
     leftover: Literal["repeat", "discard"] = "repeat",
     **unknown: Never,
-) -> Batches:
+) -> Sequence[Tensor]:
     """The tensor in parts of ``batch_size`` along its first axis, as a sequence that makes them
     one at a time.
 
@@ -133,7 +133,9 @@ def to_batched(
     if unknown:
         refuse_options("to_batched", unknown)
     whole = _core.to_tensor(tensor)
-    return Batches(whole, batch_size, _core.batch_count(whole, batch_size, leftover))
+    count = _core.batch_count(whole, batch_size, leftover)
+    own = _core.own_batches(whole, batch_size, leftover)
+    return Batches(whole, batch_size, count) if own is None else own
 
 
 def inspect(tensor: TensorLike, *, limit: int | None = 50, **unknown: Never) -> str:

@@ -32,6 +32,22 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
     /// When the elements were freed or donated.
     fn host(&self) -> Result<Option<HostMemory>>;
 
+    /// The elements in another place, by a way of the backend's own. Without one they go by way of the host.
+    ///
+    /// # Errors
+    /// What the backend fails with.
+    fn copy_to(&self, _backend: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Buffer>>> {
+        Ok(None)
+    }
+
+    /// As [`Buffer::copy_to`], where the elements are freed after.
+    ///
+    /// # Errors
+    /// What the backend fails with.
+    fn transfer_to(&self, backend: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Buffer>>> {
+        self.copy_to(backend)
+    }
+
     /// Whether the elements are still there.
     fn state(&self) -> BufferState;
 

@@ -186,6 +186,13 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::host_bytes`], and what the backend cannot place.
     pub fn copy_to(&self, op: &'static str, backend: &Arc<dyn Backend>) -> Result<Tensor> {
+        match self.live_buffer(op)?.copy_to(backend)? {
+            Some(buffer) => Ok(Tensor { data: Data::Buffer(buffer), ..self.clone() }),
+            None => self.copy_by_host(op, backend),
+        }
+    }
+
+    fn copy_by_host(&self, op: &'static str, backend: &Arc<dyn Backend>) -> Result<Tensor> {
         let memory = self.host_bytes(op)?;
         let stored = self.whole();
         let mut bytes = host_memory(op, stored.byte_size())?;
@@ -204,7 +211,11 @@ impl Tensor {
         if buffer.backend().is_same_place(&**backend) {
             return Ok(self.clone());
         }
-        let moved = self.copy_to(op, backend);
+        let moved = match buffer.transfer_to(backend) {
+            Ok(Some(buffer)) => Ok(Tensor { data: Data::Buffer(buffer), ..self.clone() }),
+            Ok(None) => self.copy_by_host(op, backend),
+            Err(error) => Err(error),
+        };
         let freed = buffer.deallocate();
         // The copy's failure says more than that of freeing what was to be copied.
         let moved = moved?;

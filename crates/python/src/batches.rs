@@ -1,13 +1,15 @@
 //! The batches of a tensor along its first axis.
 
-use defn_core::ErrorKind;
 use defn_core::builder::BuildShape;
+use defn_core::{ErrorKind, Shape, TensorType};
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyList, PyString};
 
 use crate::convert;
 use crate::error::{Fallible, guard};
+use crate::jit::wrap;
 use crate::ops;
+use crate::pybackend::PythonBuffer;
 use crate::tensor::PyTensor;
 
 const OP: &str = "to_batched";
@@ -73,6 +75,27 @@ fn batch(tensor: &Bound<'_, PyTensor>, size: usize, position: usize) -> Fallible
     })
 }
 
+/// All batches at once, where the tensor's backend has a way of its own to make them.
+#[pyfunction]
+fn own_batches<'py>(
+    tensor: &Bound<'py, PyTensor>,
+    size: usize,
+    leftover: &str,
+) -> Fallible<Option<Bound<'py, PyList>>> {
+    guard(|| {
+        let (py, tensor) = (tensor.py(), &tensor.get().tensor);
+        let own = tensor.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<PythonBuffer>());
+        let Some(own) = own.filter(|_| !tensor.is_vectorized()) else { return Ok(None) };
+        let shape = &tensor.ty().shape;
+        let first = shape.entries().take(1).map(|(_, name)| (size, name));
+        let ty = TensorType::new(tensor.ty().dtype, Shape::from_axes(first.chain(shape.entries().skip(1))))?;
+        match own.batches(&ty, leftover) {
+            Some(batches) => Ok(Some(PyList::new(py, wrap(py, batches?.into_iter())?)?)),
+            None => Ok(None),
+        }
+    })
+}
+
 /// Refuses what cannot be drawn.
 #[pyfunction]
 fn check_heatmap(tensor: &Bound<'_, PyTensor>) -> Fallible<()> {
@@ -94,5 +117,6 @@ fn check_heatmap(tensor: &Bound<'_, PyTensor>) -> Fallible<()> {
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batch_count, module)?)?;
     module.add_function(wrap_pyfunction!(batch, module)?)?;
+    module.add_function(wrap_pyfunction!(own_batches, module)?)?;
     module.add_function(wrap_pyfunction!(check_heatmap, module)?)
 }

@@ -15,6 +15,7 @@ use crate::error::{Fallible, guard};
 use crate::memory;
 use crate::misuse::Misuse;
 use crate::options;
+use crate::pybackend::PythonBuffer;
 use crate::tensor::PyTensor;
 
 /// How many elements are read and shown.
@@ -88,6 +89,10 @@ fn elements(tensor: &Tensor, limit: usize) -> Fallible<String> {
     let stored = tensor.whole();
     if stored.shape.rank() > DEEPEST {
         return Ok("...".to_owned());
+    }
+    let own = tensor.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<PythonBuffer>());
+    if let Some(text) = own.and_then(|own| own.inspect(limit)) {
+        return Ok(text?);
     }
     let memory = tensor.host_prefix("repr", limit)?;
     Ok(values(stored.dtype, stored.shape.sizes(), memory.bytes(), limit))

@@ -11,13 +11,15 @@ use pyo3::buffer::PyBuffer;
 use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
-use super::{Adapter, PyBackend, enter};
+use super::call::template;
+use super::{Adapter, PyBackend, defines, enter};
 use crate::convert;
 use crate::dtype;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
+use crate::place;
 use crate::tensor::PyTensor;
 
 /// Data of a backend's, its type, and the backend, which it keeps alive.
@@ -65,6 +67,79 @@ impl PythonBuffer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the backend's class has a callback of its own.
+    fn defines(&self, callback: &str) -> bool {
+        Python::attach(|py| defines(self.backend.bind(py), callback))
+    }
+
+    /// The elements elsewhere by a callback of the backend's own, if it has one.
+    fn send(&self, callback: &'static str, target: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Buffer>>> {
+        if !self.defines(callback) {
+            return Ok(None);
+        }
+        enter(|py| {
+            let arguments = (self.tensor(py, callback)?, place::object(py, &**target));
+            let result = self.backend.bind(py).call_method1(callback, arguments)?;
+            if let Ok(tensor) = result.cast::<PyTensor>() {
+                let tensor = &tensor.get().tensor;
+                let is_same = tensor.ty().dtype == self.ty.dtype
+                    && tensor.ty().shape.sizes() == self.ty.shape.sizes()
+                    && tensor.backend().is_some_and(|place| place.is_same_place(&**target));
+                if let (true, Some(buffer)) = (is_same, tensor.buffer()) {
+                    return Ok(Some(buffer.clone()));
+                }
+            }
+            let got = convert::describe(&result)?;
+            let (callback, backend) = (callback.to_owned(), self.backend.get().name.clone());
+            let expected = format!("the tensor {} on {}", self.ty, target.place());
+            Err(Misuse::CallbackResult { callback, backend, got, expected }.into())
+        })
+    }
+
+    /// The elements as they print, where the backend has a callback of its own for that.
+    pub(crate) fn inspect(&self, limit: usize) -> Option<Result<String>> {
+        if !self.defines("inspect") {
+            return None;
+        }
+        Some(enter(|py| {
+            let limit = (limit < usize::MAX).then_some(limit);
+            let arguments = (self.tensor(py, "inspect")?, limit);
+            let result = self.backend.bind(py).call_method1(intern!(py, "inspect"), arguments)?;
+            match result.cast::<PyString>() {
+                Ok(text) => Ok(text.to_str()?.to_owned()),
+                Err(_) => {
+                    let got = convert::describe(&result)?;
+                    let (callback, backend) = ("inspect".to_owned(), self.backend.get().name.clone());
+                    let expected = "a str".to_owned();
+                    Err(Misuse::CallbackResult { callback, backend, got, expected }.into())
+                }
+            }
+        }))
+    }
+
+    /// The batches of a type, where the backend has a callback of its own for that.
+    pub(crate) fn batches(&self, ty: &TensorType, leftover: &str) -> Option<Result<Vec<Tensor>>> {
+        if !self.defines("to_batched") {
+            return None;
+        }
+        Some(enter(|py| {
+            let callback = "to_batched";
+            let options = PyDict::new(py);
+            options.set_item("leftover", leftover)?;
+            let arguments = (template(py, ty)?, self.tensor(py, callback)?);
+            let result = self.backend.bind(py).call_method(callback, arguments, Some(&options))?;
+            let rows = (self.ty.shape.sizes()[0], ty.shape.sizes()[0]);
+            let count = if leftover == "repeat" { rows.0.div_ceil(rows.1) } else { rows.0 / rows.1 };
+            let types = vec![ty.clone(); count];
+            let batches = several(&self.backend.get().name, callback, &types, &result)?;
+            let adopted = batches.into_iter().map(|batch| {
+                let buffer = adopt(py, &self.backend, callback, ty, batch)?;
+                Ok(Tensor::concrete(ty.clone(), buffer))
+            });
+            adopted.collect()
+        }))
+    }
+
     /// The same data as a tensor for a callback.
     fn tensor<'py>(&self, py: Python<'py>, op: &'static str) -> Fallible<Bound<'py, PyTensor>> {
         let data = self.data(op)?;
@@ -107,6 +182,17 @@ impl Buffer for PythonBuffer {
             out.copy_from_slice(&packed::unpack(dtype, &bytes)[..out.len()]);
             Ok(())
         })
+    }
+
+    fn copy_to(&self, backend: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Buffer>>> {
+        self.send("backend_copy", backend)
+    }
+
+    fn transfer_to(&self, backend: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Buffer>>> {
+        match self.send("backend_transfer", backend)? {
+            Some(buffer) => Ok(Some(buffer)),
+            None => self.copy_to(backend),
+        }
     }
 
     fn host(&self) -> Result<Option<HostMemory>> {

@@ -55,7 +55,7 @@ impl<'py> Call<'py> {
             }
             let tag = py.import("defn.blocks")?.call_method1("tag", (form.name, fields))?;
             let operands = PyList::new(py, tensors.iter().map(wrap).collect::<PyResult<Vec<_>>>()?)?;
-            let fun = Bound::new(py, BlockDefault::new(block.clone()))?.into_any();
+            let fun = Bound::new(py, BlockDefault::new(backend.clone_ref(py), block.clone()))?.into_any();
             let args = PyTuple::new(py, [tag, out, operands.into_any(), fun])?;
             return Ok(Call { name: "block", args, options: PyDict::new(py) });
         }

@@ -12,12 +12,11 @@ use defn_core::{ErrorKind, Tensor, trace};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use super::PyBackend;
+use super::{PyBackend, adapter};
 use crate::build;
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::jit::wrap;
-use crate::misuse::Misuse;
 use crate::ops;
 use crate::tensor::PyTensor;
 
@@ -60,10 +59,7 @@ impl Function {
                 });
             }
             tensors.extend(self.captures.iter().cloned());
-            let here = super::from_object(self.backend.bind(args.py()).as_any());
-            let Some(here) = here else {
-                return Err(Misuse::Internal { text: "a backend is none".to_owned() }.into());
-            };
+            let here = adapter(&self.backend, args.py());
             for tensor in &mut tensors {
                 if tensor.backend().is_some_and(|place| !place.is_same_place(&*here)) {
                     let buffer = here.from_host(tensor.ty(), tensor.host_bytes(op)?)?;
@@ -79,12 +75,13 @@ impl Function {
 /// The default of a block, in primitive ops: `fun(tag, *args)`.
 #[pyclass(frozen, module = "defn._core")]
 pub(super) struct BlockDefault {
+    backend: Py<PyBackend>,
     block: Block,
 }
 
 impl BlockDefault {
-    pub(super) fn new(block: Block) -> BlockDefault {
-        BlockDefault { block }
+    pub(super) fn new(backend: Py<PyBackend>, block: Block) -> BlockDefault {
+        BlockDefault { backend, block }
     }
 }
 
@@ -100,6 +97,8 @@ impl BlockDefault {
             let tensors: Vec<Tensor> =
                 args.iter().map(|arg| convert::tensor("block", &arg)).collect::<Fallible<_>>()?;
             let mut builder = ops::builder()?;
+            // What the default makes out of nothing belongs here too.
+            builder.backend = adapter(&self.backend, args.py());
             let default = || compose::block::default(&mut builder, &self.block, &tensors);
             let results = trace::suspended(default)?;
             one_or_all(args.py(), results.into_vec())

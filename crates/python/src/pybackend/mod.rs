@@ -57,13 +57,27 @@ fn base_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 /// The backend that a Python object is, if it is one.
 pub(crate) fn from_object(value: &Bound<'_, PyAny>) -> Option<Arc<dyn Backend>> {
     let object = value.cast::<PyBackend>().ok()?;
-    Some(Arc::new(Adapter { object: object.clone().unbind() }))
+    Some(adapter(object.as_unbound(), value.py()))
+}
+
+/// A backend of Python's as the core's.
+fn adapter(object: &Py<PyBackend>, py: Python<'_>) -> Arc<dyn Backend> {
+    Arc::new(Adapter { object: object.clone_ref(py) })
 }
 
 /// The Python object that a backend is, if it is one.
 pub(crate) fn to_object<'py>(py: Python<'py>, backend: &dyn Backend) -> Option<Bound<'py, PyBackend>> {
     let adapter = backend.as_any().downcast_ref::<Adapter>()?;
     Some(adapter.object.bind(py).clone())
+}
+
+/// Whether a backend's class has a callback of its own; one that hides it has none.
+fn defines(backend: &Bound<'_, PyBackend>, callback: &str) -> bool {
+    let find = || -> PyResult<bool> {
+        let own = backend.get_type().getattr(callback)?;
+        Ok(!own.is(&base_class(backend.py())?.getattr(callback)?))
+    };
+    find().unwrap_or(false)
 }
 
 /// What a tensor's backend stores, where the backend is written in Python.
@@ -102,15 +116,6 @@ impl fmt::Debug for Adapter {
 }
 
 impl Adapter {
-    /// Whether the backend's class has a callback of its own; one that hides it has none.
-    fn defines(&self, callback: &str) -> bool {
-        let find = |py: Python<'_>| -> PyResult<bool> {
-            let own = self.object.bind(py).get_type().getattr(callback)?;
-            Ok(!own.is(&base_class(py)?.getattr(callback)?))
-        };
-        Python::attach(find).unwrap_or(false)
-    }
-
     /// The one result of a callback as a buffer.
     fn adopt<'py>(
         &self,
@@ -170,12 +175,12 @@ impl Backend for Adapter {
             return known;
         }
         // Computed without holding the cell: looking for an attribute may run Python code.
-        let found = self.defines("block");
+        let found = Python::attach(|py| defines(self.object.bind(py), "block"));
         *object.has_blocks.get_or_init(|| found)
     }
 
     fn has_native_fold(&self, fold: &Op) -> bool {
-        self.defines(form::name(fold))
+        Python::attach(|py| defines(self.object.bind(py), form::name(fold)))
     }
 
     fn is_same_place(&self, other: &dyn Backend) -> bool {
