@@ -20,7 +20,7 @@ from defn.tensors import METHOD_MODULES
 ROOT = pathlib.Path(__file__).parents[1]
 FUNCTIONS = sorted(name for module in METHOD_MODULES for name in module.__all__)
 FUNCTIONS += ["cond", "custom_grad", "for_", "grad", "if_", "mark", "print_expr", "scan"]
-FUNCTIONS += ["stop_grad", "value_and_grad", "while_"]
+FUNCTIONS += ["hessian", "jacobian", "map", "stop_grad", "value_and_grad", "vjp", "vmap", "while_"]
 PUBLIC = [name for name in dn.__all__ if inspect.isfunction(getattr(dn, name))]
 MODULES = ["constants", "random"]
 INNER = [f"{module}.{name}" for module in MODULES for name in getattr(dn, module).__all__]
@@ -45,7 +45,7 @@ def test_every_function_has_an_example(name: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["defn", "defn.control", "defn.grad", "defn.jit", "defn.containers", "defn.errors"]
+    ["defn", "defn.control", "defn.grad", "defn.vmap", "defn.jit", "defn.containers", "defn.errors"]
     + [f"defn.{module}" for module in MODULES]
     + [module.__name__ for module in METHOD_MODULES],
 )
@@ -70,7 +70,7 @@ def test_readme() -> None:
     assert found.attempted > 3
 
 
-@pytest.mark.parametrize("page", ["backends.md"])
+@pytest.mark.parametrize("page", ["backends.md", "vectorization.md"])
 def test_pages(page: str) -> None:
     found = doctest.testfile(
         str(ROOT / "docs" / page),

@@ -6,7 +6,7 @@ that they give are kept in ``golden/errors.txt``, to be read as prose.
 
 from __future__ import annotations
 
-from cases import errors_backend, errors_index, errors_places
+from cases import errors_backend, errors_index, errors_places, errors_vectorize
 
 PRELUDE = """
 import dataclasses
@@ -321,4 +321,5 @@ ROWS: list[tuple[str, str]] = [
     *errors_backend.ROWS,
     *errors_places.ROWS,
     *errors_index.ROWS,
+    *errors_vectorize.ROWS,
 ]

@@ -295,7 +295,7 @@ pub enum ErrorKind {
     )]
     NothingToTake { op: &'static str, got: TensorType, axis: usize, indices: TensorType },
     // vectorized axes
-    #[error("{op}: {what} is {axes}, it must be the same for all positions; devectorize it first")]
+    #[error("{op}: {what} is {axes}, it must not be vectorized; devectorize it first")]
     NotVectorizable { op: &'static str, what: &'static str, axes: String },
     #[error(
         "{op}: the vectorized axis \"{name}\" has sizes {left} and {right}, they must be equal or one of them 1"
@@ -305,10 +305,6 @@ pub enum ErrorKind {
         "{op}: the name \"{name}\" would stand on two axes of a vectorized tensor, names must differ; rename one of them"
     )]
     VectorizedName { op: &'static str, name: Name },
-    #[error(
-        "while: the body's value is vectorized along \"{name}\" and the state is not, both must be; broadcast the state before the loop with broadcast_vectors"
-    )]
-    VectorizedState { name: Name },
     #[error("vectorize: {count} axes of {got}, at most {} can be vectorized", got.shape.rank())]
     VectorizeRank { count: usize, got: TensorType },
     #[error("vectorize: the size of \"{name}\" is said to be {size}, it must be {found} for {got}")]
@@ -492,7 +488,6 @@ impl ErrorKind {
             | AxisRepeated { .. }
             | AxesCount { .. }
             | VectorizedName { .. }
-            | VectorizedState { .. }
             | Permutation { .. } => ErrorClass::Axis,
             LoopState { .. } | BranchCount { .. } | RegionResults { .. } | GradOfMany { .. } => {
                 ErrorClass::Container

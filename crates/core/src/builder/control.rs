@@ -8,6 +8,7 @@ use super::{Arg, BuildCreate, BuildElementwise, BuildReduce, BuildShape, Builder
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::graph::{Graph, Value, Values};
+use crate::infer;
 use crate::op::{CondOp, CustomGradOp, HookOp, Op, WhileOp};
 use crate::region::Region;
 use crate::scalar::Number;
@@ -285,6 +286,15 @@ fn repeat(
                 lanes: lanes.get(leaf).cloned().unwrap_or_default(),
             })
             .collect();
+        // `infer` would say it of the whole types; the user knows the inner ones.
+        for (index, (tensor, got)) in state.iter().zip(&types).enumerate() {
+            if tensor.is_vectorized() && *tensor.ty() != got.ty {
+                let (op, what) = ("while", "state".to_owned());
+                let (expected, got) = (tensor.ty().clone(), got.ty.clone());
+                let hint = infer::state_hint(&expected, &got);
+                return Err(ErrorKind::LoopState { op, what, index, expected, got, hint }.into());
+            }
+        }
         let closed = vec![predicate.close(&[bare])?, next.close(&types)?];
         let (mut regions, captures) = unify_captures(closed);
         let body = regions.pop().expect("two regions went in");
@@ -304,81 +314,71 @@ fn repeat_by_position(
     body: StateFn<'_, Vec<Arg<Tensor>>>,
 ) -> Result<Vec<Tensor>> {
     let count: usize = axes.iter().map(|(_, size)| size).product();
+    if count == 0 {
+        // Nowhere is there a state to change.
+        return spread_by(ops, &init, axes);
+    }
     let dtype = if i32::try_from(count).is_ok() { DType::S32 } else { DType::S64 };
     let mut outer = vec![ops.constant(dtype, 0)?];
-    let mut rests = Vec::with_capacity(init.len());
-    let mut orders = Vec::with_capacity(init.len());
     for tensor in &init {
-        // The positions lead as one axis; what other vectorized axes the state has stay vectorized.
-        let own = tensor.vectorized_axes();
-        let rest: Lanes =
-            own.iter().filter(|lane| !axes.iter().any(|axis| axis.0 == lane.0)).cloned().collect();
-        let mut order: Lanes = own.into();
-        join_into("while", &mut order, axes)?;
-        orders.push(order);
-        let all: Lanes = axes.iter().chain(&rest).cloned().collect();
-        let spread = vectorize::spread_over(ops, "while", tensor, &all)?.flat();
-        let entries = spread.ty().shape.entries().skip(axes.len());
-        let shape = Shape::from_axes(std::iter::once((count, None)).chain(entries));
-        outer.push(ops.reshape_to(spread, shape)?);
-        rests.push(rest);
+        // The positions become one axis inside; what other vectorized axes the state has stay vectorized.
+        let is_other = |lane: &&Lane| !axes.iter().any(|axis| axis.0 == lane.0);
+        let others: Lanes = tensor.vectorized_axes().iter().filter(is_other).cloned().collect();
+        let order: Lanes = others.iter().chain(axes).cloned().collect();
+        let spread = vectorize::spread_over(ops, "while", tensor, &order)?.flat();
+        let lead = others.iter().map(|&(_, size)| (size, None));
+        let shape = Shape::from_axes(lead.chain([(count, None)]).chain(tensor.ty().shape.entries()));
+        outer.push(ops.reshape_to(spread, shape)?.with_vectorized(&others));
     }
-    let mut gained: Vec<(usize, Lanes)> = Vec::new();
-    let looped = while_(
+    let last = while_(
         ops,
         outer,
         Some(count as u64),
         |ops, state| Ok(Arg::Value(ops.less(&state[0], Arg::Number(Number::from(count)))?)),
         |ops, state| {
             let at = &state[0];
-            let mut inner = Vec::with_capacity(rests.len());
-            for (all, rest) in state[1..].iter().zip(&rests) {
+            let mut inner = Vec::with_capacity(init.len());
+            for all in &state[1..] {
                 let slice = ops.slice_along_axis(all, Start::Value(at.clone()), 1, 0, 1)?;
-                inner.push(ops.squeeze(slice, 0)?.with_vectorized(rest));
+                inner.push(ops.squeeze(slice, 0)?);
             }
             let guard = position::enter(ops, axes, at)?;
             let done = repeat(ops, inner, None, &mut *condition, &mut *body);
             drop(guard);
             let mut next = vec![Arg::Value(ops.add(at, 1)?)];
-            for ((all, result), rest) in state[1..].iter().zip(done?).zip(&rests) {
-                if result.vectorized_axes() != &rest[..] {
-                    let new: Lanes = result.vectorized_axes().into();
-                    let name = new.iter().find(|lane| !rest.contains(lane)).map(|lane| lane.0.clone());
-                    gained.push((next.len() - 1, new));
-                    let name = name.unwrap_or_else(|| axes[0].0.clone());
-                    return Err(ErrorKind::VectorizedState { name }.into());
-                }
-                let flat = result.flat();
-                let entries = flat.ty().shape.entries();
-                let shape = Shape::from_axes(std::iter::once((1, None)).chain(entries));
-                let row = ops.reshape_to(flat, shape)?;
+            for (all, result) in state[1..].iter().zip(done?) {
+                let row = ops.new_axis(result, 0, None)?;
                 let mut starts = vec![Start::Index(0); all.ty().shape.rank()];
                 starts[0] = Start::Value(at.clone());
                 next.push(Arg::Value(ops.put_slice(all, &starts, row)?));
             }
             Ok(next)
         },
-    );
-    let last = match (looped, gained.pop()) {
-        (Err(_), Some((leaf, new))) => {
-            // The body vectorized the state further: it begins so.
-            let mut init = init;
-            let mut joined: Lanes = init[leaf].vectorized_axes().into();
-            join_into("while", &mut joined, &new)?;
-            init[leaf] = vectorize::spread_over(ops, "while", &init[leaf], &joined)?;
-            return repeat_by_position(ops, init, axes, condition, body);
-        }
-        (looped, _) => looped?,
-    };
+    )?;
     let mut results = Vec::with_capacity(init.len());
-    for (((tensor, before), rest), order) in last[1..].iter().zip(&init).zip(&rests).zip(&orders) {
-        let all: Lanes = axes.iter().chain(rest).cloned().collect();
+    for (tensor, before) in last[1..].iter().zip(&init) {
+        let others: Lanes = tensor.vectorized_axes().into();
+        let all: Lanes = others.iter().chain(axes).cloned().collect();
         let lead = all.iter().map(|&(_, size)| (size, None));
         let shape = Shape::from_axes(lead.chain(before.ty().shape.entries()));
-        let tensor = ops.reshape_to(tensor, shape)?.with_vectorized(&all);
-        results.push(vectorize::spread_over(ops, "while", &tensor, order)?);
+        let tensor = ops.reshape_to(tensor.flat(), shape)?.with_vectorized(&all);
+        let mut order: Lanes = before.vectorized_axes().into();
+        join_into("while", &mut order, axes)?;
+        join_into("while", &mut order, &others)?;
+        results.push(vectorize::spread_over(ops, "while", &tensor, &order)?);
     }
     Ok(results)
+}
+
+/// The state over the positions as well.
+fn spread_by(ops: &mut Ops, init: &[Tensor], axes: &Lanes) -> Result<Vec<Tensor>> {
+    init.iter()
+        .map(|tensor| {
+            let mut order: Lanes = tensor.vectorized_axes().into();
+            join_into("while", &mut order, axes)?;
+            vectorize::spread_over(ops, "while", tensor, &order)
+        })
+        .collect()
 }
 
 /// Values whose gradient is what `rule` makes of their cotangents: one cotangent for each of `inputs`, of its

@@ -72,7 +72,7 @@ pub(super) fn while_(op: &WhileOp, operands: &[&TensorType]) -> Result<Outputs> 
 }
 
 /// What most often makes a loop's state change its type.
-fn state_hint(before: &TensorType, after: &TensorType) -> &'static str {
+pub(crate) fn state_hint(before: &TensorType, after: &TensorType) -> &'static str {
     if before.dtype.is_integer() && !after.dtype.is_integer() {
         "; start from a float, as in 0.0"
     } else if before.dtype != after.dtype {

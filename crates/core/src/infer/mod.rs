@@ -14,6 +14,8 @@ mod window;
 
 use smallvec::SmallVec;
 
+pub(crate) use control::state_hint;
+
 use crate::compose;
 use crate::error::Result;
 use crate::graph::Graph;

@@ -40,10 +40,8 @@ pub fn vectorize(ops: &mut Ops, x: &Tensor, wanted: &[Wanted]) -> Result<Tensor>
         lanes.push((name.clone(), found));
     }
     let inner: Vec<_> = shape.entries().skip(wanted.len()).collect();
-    for name in inner.iter().filter_map(|(_, name)| name.as_ref()) {
-        if lanes.iter().any(|(known, _)| known == name) {
-            return Err(ErrorKind::VectorizedName { op: "vectorize", name: name.clone() }.into());
-        }
+    if let Some(name) = clash(&lanes, inner.iter().filter_map(|(_, name)| name.as_ref())) {
+        return Err(ErrorKind::VectorizedName { op: "vectorize", name }.into());
     }
     let target = super::with_lead(&lanes, &Shape::from_axes(inner));
     Ok(rename(ops, x, target)?.with_vectorized(&lanes))
@@ -157,19 +155,34 @@ fn together(
         return Ok(tensors.into_vec());
     }
     for tensor in &tensors {
-        check_names(op, &axes, tensor)?;
+        check_inner(op, &axes, tensor)?;
     }
     let rank = if align_ranks { tensors.iter().map(|x| x.ty().shape.rank()).max().unwrap_or(0) } else { 0 };
     tensors.iter().map(|x| change(ops, x, &axes, rank)).collect()
 }
 
 /// No inner axis may have the name of a vectorized one.
-fn check_names(op: &'static str, axes: &[Lane], x: &Tensor) -> Result<()> {
-    let clash = x.ty().shape.names().flatten().find(|known| axes.iter().any(|(name, _)| name == *known));
-    match clash {
-        Some(name) => Err(ErrorKind::VectorizedName { op, name: name.clone() }.into()),
+fn check_inner(op: &'static str, axes: &[Lane], x: &Tensor) -> Result<()> {
+    match clash(axes, x.ty().shape.names().flatten()) {
+        Some(name) => Err(ErrorKind::VectorizedName { op, name }.into()),
         None => Ok(()),
     }
+}
+
+/// None of the names that `x` is to get may be that of a vectorized axis.
+///
+/// # Errors
+/// A name that is.
+pub fn check_names(op: &'static str, x: &Tensor, names: &[Option<Name>]) -> Result<()> {
+    match clash(x.vectorized_axes(), names.iter().flatten()) {
+        Some(name) => Err(ErrorKind::VectorizedName { op, name }.into()),
+        None => Ok(()),
+    }
+}
+
+/// The first of some names that a vectorized axis has.
+pub(super) fn clash<'a>(axes: &[Lane], mut names: impl Iterator<Item = &'a Name>) -> Option<Name> {
+    names.find(|known| axes.iter().any(|(name, _)| name == *known)).cloned()
 }
 
 /// The vectorized axes of several tensors together, in the order of first appearance.
@@ -193,7 +206,7 @@ pub fn spread_over(ops: &mut Ops, op: &'static str, x: &Tensor, axes: &[Lane]) -
     if x.vectorized_axes() == axes {
         return Ok(x.clone());
     }
-    check_names(op, axes, x)?;
+    check_inner(op, axes, x)?;
     Ok(spread(ops, &x.flat(), x.vectorized_axes(), axes, &x.ty().shape)?.with_vectorized(axes))
 }
 

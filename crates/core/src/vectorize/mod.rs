@@ -21,8 +21,8 @@ use smallvec::SmallVec;
 
 pub(crate) use align::{join, join_into, spread};
 pub use axes::{
-    Wanted, broadcast_vectors, devectorize, eye, fresh_name, reshape_vectors, revectorize, spread_over,
-    type_text, union, vectorize,
+    Wanted, broadcast_vectors, check_names, devectorize, eye, fresh_name, reshape_vectors, revectorize,
+    spread_over, type_text, union, vectorize,
 };
 
 use crate::builder::{BuildShape, Builder, Ops};
@@ -203,13 +203,10 @@ impl Rewrite<'_> {
 
     /// Hangs the axes on plain outputs whose leading axes they are.
     fn finish(self, outputs: SmallVec<[Tensor; 1]>) -> Result<SmallVec<[Tensor; 1]>> {
-        let Rewrite { ops, name, axes, inner } = self;
+        let Rewrite { ops, name: op, axes, inner } = self;
         let mut finished = SmallVec::with_capacity(outputs.len());
         for (output, ty) in outputs.into_iter().zip(&inner) {
-            if let Some(clash) =
-                ty.shape.names().flatten().find(|known| axes.iter().any(|(name, _)| name == *known))
-            {
-                let (op, name) = (name, clash.clone());
+            if let Some(name) = self::axes::clash(&axes, ty.shape.names().flatten()) {
                 let error = crate::error::Error::from(ErrorKind::VectorizedName { op, name });
                 return Err(error.at(ops.source.locate()));
             }

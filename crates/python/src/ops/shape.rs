@@ -1,7 +1,7 @@
 //! Elements moved without computing.
 
 use defn_core::builder::{Arg, BuildShape, Cut, PadMode, Size, Start};
-use defn_core::{Axes, AxisRef, Name, Shape, Tensor};
+use defn_core::{Axes, AxisRef, Name, Shape, Tensor, vectorize};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -142,6 +142,7 @@ functions! {
         => |ops| ops.new_axis(tensor, axis, name);
     rename(tensor: Tensors, names: Names = None) => |ops| {
         let names = names.unwrap_or_else(|| vec![None; tensor.0.ty().shape.rank()]);
+        vectorize::check_names("rename", &tensor.0, &names)?;
         ops.rename(tensor.0, &names)
     };
     transpose(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.transpose(tensor, axes);

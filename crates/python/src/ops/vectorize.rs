@@ -29,7 +29,7 @@ fn entries<'py>(
     if let Some(name) = name(value) {
         return Ok(vec![(name, None)]);
     }
-    let refused = || convert::bad(op, "the axes", value, REQUIRED);
+    let refused = || convert::bad(op, "axes", value, REQUIRED);
     let mut found = Vec::new();
     if let Ok(dict) = value.cast::<PyDict>() {
         for (key, size) in dict.iter() {

@@ -1,0 +1,47 @@
+"""Ways to be wrong about vectorized axes."""
+
+from __future__ import annotations
+
+ROWS: list[tuple[str, str]] = [
+    ("more vectorized axes than axes", 'dn.vectorize(v, ["a", "b"])'),
+    ("a scalar that is vectorized", 'dn.vectorize(dn.tensor(1), "a")'),
+    ("a vectorized axis of another size", 'dn.vectorize(v, {"a": 4})'),
+    ("a vectorized axis twice", 'dn.vectorize(x, ["a", "a"])'),
+    ("a vectorized axis named as one inside", 'dn.vectorize(x.transpose(), "row")'),
+    ("no name for a vectorized axis", "dn.vectorize(x, [None])"),
+    ("a size that is no int for a vectorized axis", 'dn.vectorize(x, {"a": "b"})'),
+    ("a name of a vectorized axis", 'dn.rename(dn.vectorize(x, "row"), ["row"])'),
+    ("vectorized axes that differ", 'dn.vectorize(v, "a") + dn.vectorize(dn.iota((2,)), "a")'),
+    ("a name inside and a vectorized axis", 'dn.vectorize(v, "row") + x'),
+    ("two free sizes of vectorized axes", 'dn.revectorize(x, {"a": -1}, target_shape=[-1])'),
+    ("vectorized axes that hold another size", 'dn.revectorize(x, {"a": 4})'),
+    ("vectorized axes without sizes", 'dn.iota((2,), vectorized_axes="a")'),
+    ("clip with a vectorized bound", 'dn.clip(v, dn.vectorize(v, "a"), 1.0)'),
+    ("pad with a vectorized value", 'dn.pad(v, dn.vectorize(v, "a"), [(0, 1, 0)])'),
+    ("a slice put at vectorized starts", 'dn.put_slice(v, [dn.vectorize(i, "a")], v[:1])'),
+    ("a number of a vectorized tensor", 'float(dn.vectorize(v, "a"))'),
+    ("the truth of a vectorized tensor", 'if dn.vectorize(v, "a") > 1:\n    pass'),
+    (
+        "a vectorized condition with elements",
+        'dn.while_(dn.vectorize(x, "row"), lambda s: s < 3, lambda s: s)',
+    ),
+    (
+        "a vectorized loop that changes its dtype",
+        'dn.while_(dn.vectorize(i, "a"), lambda s: 1, lambda s: s + 0.5)',
+    ),
+    (
+        "a compiled function with other vectorized axes",
+        'dn.compile(lambda x: x, [dn.vectorize(dn.template((3, 2), "f32"), "a")])'
+        '(dn.vectorize(dn.broadcast(1.0, (3, 2)), "b"))',
+    ),
+    ("vmap over sizes that differ", "dn.vmap(dn.add)(v, x)"),
+    ("vmap over no axis", "dn.vmap(dn.add, in_axes=None)(v, v)"),
+    ("vmap with too few axes", "dn.vmap(dn.add, in_axes=(0,))(v, v)"),
+    ("vmap with axes of another structure", "dn.vmap(lambda p: p, in_axes=({'a': 0},))([v])"),
+    ("vmap that drops an axis", "dn.vmap(dn.sin, out_axes=None)(v)"),
+    ("vmap over an axis out of range", "dn.vmap(dn.sin, in_axes=2)(x)"),
+    ("vmap into an axis out of range", "dn.vmap(dn.sin, out_axes=2)(v)"),
+    ("map to a vector", "dn.map(v, lambda e: v)"),
+    ("a cotangent of another structure", "dn.vjp(lambda x: (x, x))(v)[1](v)"),
+    ("a cotangent of another size", "dn.vjp(dn.sin)(v)[1](x)"),
+]
