@@ -501,6 +501,17 @@ def test_jit_does_not_rewrite_and_keeps_what_defn_did() -> None:
     assert float(dn.jit(lambda x: dn.defn(f)(x))(1.0)) == 2.0
 
 
+def test_compile_and_debug_expr_rewrite_what_defn_marked() -> None:
+    @dn.defn
+    def f(x):
+        return x * 2 if x > 0 else x
+
+    assert float(dn.compile(f, [dn.template((), "f32")])(3.0)) == 6.0
+    assert "cond" in repr(dn.debug_expr(f)(1.0))
+    assert float(dn.jit_apply(f, (3.0,))) == 6.0
+    assert float(dn.value_and_grad(f)(3.0)[1]) == 2.0
+
+
 def helper(x):
     return 1.0 if x > 0 else 2.0
 

@@ -82,10 +82,21 @@ fn flatten_arguments<'py>(args: &Bound<'py, PyTuple>) -> Fallible<Flat<'py>> {
     Ok(flat)
 }
 
+/// The function behind a definition: what it closes over is looked for there.
 fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     match fun.cast::<Jitted>() {
         Ok(jitted) if matches!(jitted.get().kind, super::Kind::Plain) => jitted.get().fun(fun.py()).clone(),
         Ok(_) | Err(_) => fun.clone(),
+    }
+}
+
+/// What is called while tracing: of a definition the function that it would call itself.
+fn callee<'py>(fun: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match fun.cast::<Jitted>() {
+        Ok(jitted) if matches!(jitted.get().kind, super::Kind::Plain) => {
+            Ok(jitted.get().called(fun.py())?.clone())
+        }
+        Ok(_) | Err(_) => Ok(fun.clone()),
     }
 }
 
@@ -117,13 +128,12 @@ fn compile(
         }
         let call_tree = flatten_arguments(&PyTuple::new(py, inputs)?)?.tree;
         let flat = flatten_arguments(&PyTuple::new(py, args)?)?;
-        let fun = unwrapped(fun);
+        let (callee, fun) = (callee(fun)?, unwrapped(fun));
         let call = |args: &Bound<'_, PyTuple>, _: &Bound<'_, PyDict>| {
             if let Some(kwargs) = kwargs {
                 note_tensors(kwargs)?;
             }
-            // The environment is the wrapped function's; what is called is the function as it was given.
-            Ok(fun.call(args.clone(), kwargs).map(|result| result.into_any().unbind())?)
+            Ok(callee.call(args.clone(), kwargs).map(|result| result.into_any().unbind())?)
         };
         let call_bound = |args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>| {
             call(args, kwargs).map(|result| result.into_bound(py))
@@ -170,7 +180,7 @@ fn debug_expr<'py>(
         let (tracing, parameters) = Trace::begin_like(&models);
         let wrapped = wrap(py, parameters.into_iter())?;
         let (args, _) = program::arguments(py, &flat.tree, wrapped.into_iter())?;
-        let result = fun.call(args, kwargs);
+        let result = callee(fun).and_then(|fun| fun.call(args, kwargs));
         drop(tracing);
         born::forget();
         Ok(result?)
