@@ -172,6 +172,17 @@ from defn.ops.elementwise_unary import (
     tan,
     tanh,
 )
+from defn.ops.fold import (
+    reduce,
+)
+from defn.ops.fourier import (
+    fft,
+    fft2,
+    ifft,
+    ifft2,
+    irfft,
+    rfft,
+)
 from defn.ops.index import (
     gather,
     indexed_add,
@@ -236,6 +247,17 @@ from defn.ops.vectorize import (
     reshape_vectors,
     revectorize,
     vectorize,
+)
+from defn.ops.window import (
+    conv,
+    window_max,
+    window_mean,
+    window_min,
+    window_product,
+    window_reduce,
+    window_scatter_max,
+    window_scatter_min,
+    window_sum,
 )
 from defn.places import (
     backend_copy,
@@ -326,6 +348,7 @@ __all__ = [
     "cond",
     "conjugate",
     "constants",
+    "conv",
     "cos",
     "cosh",
     "count_leading_zeros",
@@ -360,6 +383,8 @@ __all__ = [
     "f16",
     "f32",
     "f64",
+    "fft",
+    "fft2",
     "fill",
     "flatten",
     "floor",
@@ -372,11 +397,14 @@ __all__ = [
     "greater_equal",
     "hessian",
     "if_",
+    "ifft",
+    "ifft2",
     "imag",
     "indexed_add",
     "indexed_put",
     "inspect",
     "iota",
+    "irfft",
     "is_infinity",
     "is_nan",
     "jacobian",
@@ -427,6 +455,7 @@ __all__ = [
     "random",
     "range",
     "real",
+    "reduce",
     "reduce_max",
     "reduce_min",
     "register_container",
@@ -436,6 +465,7 @@ __all__ = [
     "reshape_vectors",
     "revectorize",
     "reverse",
+    "rfft",
     "right_shift",
     "round",
     "rsqrt",
@@ -496,6 +526,14 @@ __all__ = [
     "vmap",
     "weighted_mean",
     "while_",
+    "window_max",
+    "window_mean",
+    "window_min",
+    "window_product",
+    "window_reduce",
+    "window_scatter_max",
+    "window_scatter_min",
+    "window_sum",
     "with_default_backend",
 ]
 

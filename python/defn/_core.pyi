@@ -17,7 +17,10 @@ from defn.typing import (
     Axis,
     BackendLike,
     DTypeLike,
+    FftLength,
     Names,
+    Padding,
+    PerAxis,
     Shape,
     TensorLike,
     VectorizedAxes,
@@ -194,6 +197,20 @@ class Tensor:
     def clip(self, lo: TensorLike, hi: TensorLike) -> Tensor: ...
     def complex(self, im: TensorLike, /) -> Tensor: ...
     def conjugate(self) -> Tensor: ...
+    def conv(
+        self,
+        kernel: TensorLike,
+        *,
+        strides: PerAxis = 1,
+        padding: Padding = "valid",
+        input_dilation: PerAxis = 1,
+        kernel_dilation: PerAxis = 1,
+        feature_group_size: int = 1,
+        batch_group_size: int = 1,
+        input_permutation: Sequence[Axis] | None = None,
+        kernel_permutation: Sequence[Axis] | None = None,
+        output_permutation: Sequence[Axis] | None = None,
+    ) -> Tensor: ...
     def cos(self) -> Tensor: ...
     def cosh(self) -> Tensor: ...
     def count_leading_zeros(self) -> Tensor: ...
@@ -212,12 +229,28 @@ class Tensor:
     def erfc(self) -> Tensor: ...
     def exp(self) -> Tensor: ...
     def expm1(self) -> Tensor: ...
+    def fft(self, *, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10) -> Tensor: ...
+    def fft2(
+        self,
+        *,
+        axes: Sequence[Axis] = (-2, -1),
+        lengths: Sequence[FftLength] | None = None,
+        eps: float = 1e-10,
+    ) -> Tensor: ...
     def fill(self, value: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor: ...
     def flatten(self, *, axes: Axes | None = None) -> Tensor: ...
     def floor(self) -> Tensor: ...
     def gather(self, indices: TensorLike, *, axes: Axes | None = None) -> Tensor: ...
     def greater(self, b: TensorLike, /) -> Tensor: ...
     def greater_equal(self, b: TensorLike, /) -> Tensor: ...
+    def ifft(self, *, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10) -> Tensor: ...
+    def ifft2(
+        self,
+        *,
+        axes: Sequence[Axis] = (-2, -1),
+        lengths: Sequence[FftLength] | None = None,
+        eps: float = 1e-10,
+    ) -> Tensor: ...
     def imag(self) -> Tensor: ...
     def indexed_add(
         self, indices: TensorLike, updates: TensorLike, *, axes: Axes | None = None
@@ -226,6 +259,9 @@ class Tensor:
         self, indices: TensorLike, updates: TensorLike, *, axes: Axes | None = None
     ) -> Tensor: ...
     def inspect(self, *, limit: int | None = 50) -> str: ...
+    def irfft(
+        self, *, axis: Axis = -1, length: int | None = None, eps: float = 1e-10
+    ) -> Tensor: ...
     def is_infinity(self) -> Tensor: ...
     def is_nan(self) -> Tensor: ...
     def left_shift(self, b: TensorLike, /) -> Tensor: ...
@@ -272,6 +308,15 @@ class Tensor:
     def put_slice(self, starts: Sequence[int | Tensor], slice: TensorLike) -> Tensor: ...
     def quotient(self, b: TensorLike, /) -> Tensor: ...
     def real(self) -> Tensor: ...
+    def reduce(
+        self,
+        acc: TensorLike,
+        fun: Callable[[Tensor, Tensor], TensorLike],
+        *,
+        axes: Axes | None = None,
+        keep_axes: bool = False,
+        dtype: DTypeLike | None = None,
+    ) -> Tensor: ...
     def reduce_max(self, *, axes: Axes | None = None, keep_axes: bool = False) -> Tensor: ...
     def reduce_min(self, *, axes: Axes | None = None, keep_axes: bool = False) -> Tensor: ...
     def remainder(self, b: TensorLike, /) -> Tensor: ...
@@ -287,6 +332,7 @@ class Tensor:
         target_names: Names | None = None,
     ) -> Any: ...
     def reverse(self, *, axes: Axes | None = None) -> Tensor: ...
+    def rfft(self, *, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10) -> Tensor: ...
     def right_shift(self, b: TensorLike, /) -> Tensor: ...
     def round(self) -> Tensor: ...
     def rsqrt(self) -> Tensor: ...
@@ -338,6 +384,74 @@ class Tensor:
     def vectorize(self, axes: VectorizedAxes) -> Any: ...
     def weighted_mean(
         self, weights: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False
+    ) -> Tensor: ...
+    def window_max(
+        self,
+        window: PerAxis,
+        *,
+        strides: PerAxis = 1,
+        padding: Padding = "valid",
+        window_dilations: PerAxis = 1,
+    ) -> Tensor: ...
+    def window_mean(
+        self,
+        window: PerAxis,
+        *,
+        strides: PerAxis = 1,
+        padding: Padding = "valid",
+        window_dilations: PerAxis = 1,
+    ) -> Tensor: ...
+    def window_min(
+        self,
+        window: PerAxis,
+        *,
+        strides: PerAxis = 1,
+        padding: Padding = "valid",
+        window_dilations: PerAxis = 1,
+    ) -> Tensor: ...
+    def window_product(
+        self,
+        window: PerAxis,
+        *,
+        strides: PerAxis = 1,
+        padding: Padding = "valid",
+        window_dilations: PerAxis = 1,
+    ) -> Tensor: ...
+    def window_reduce(
+        self,
+        acc: TensorLike,
+        window: PerAxis,
+        fun: Callable[[Tensor, Tensor], TensorLike],
+        *,
+        strides: PerAxis = 1,
+        padding: Padding = "valid",
+        window_dilations: PerAxis = 1,
+    ) -> Tensor: ...
+    def window_scatter_max(
+        self,
+        source: TensorLike,
+        init: TensorLike,
+        window: PerAxis,
+        *,
+        strides: PerAxis = 1,
+        padding: Padding = "valid",
+    ) -> Tensor: ...
+    def window_scatter_min(
+        self,
+        source: TensorLike,
+        init: TensorLike,
+        window: PerAxis,
+        *,
+        strides: PerAxis = 1,
+        padding: Padding = "valid",
+    ) -> Tensor: ...
+    def window_sum(
+        self,
+        window: PerAxis,
+        *,
+        strides: PerAxis = 1,
+        padding: Padding = "valid",
+        window_dilations: PerAxis = 1,
     ) -> Tensor: ...
     # The end of the methods.
 
@@ -633,6 +747,123 @@ def revectorize(
     /,
 ) -> Any: ...
 def vectorize(value: Any, axes: VectorizedAxes, /) -> Any: ...
+def conv(
+    tensor: TensorLike,
+    kernel: TensorLike,
+    strides: PerAxis = 1,
+    padding: Padding = "valid",
+    input_dilation: PerAxis = 1,
+    kernel_dilation: PerAxis = 1,
+    feature_group_size: int = 1,
+    batch_group_size: int = 1,
+    input_permutation: Sequence[Axis] | None = None,
+    kernel_permutation: Sequence[Axis] | None = None,
+    output_permutation: Sequence[Axis] | None = None,
+    /,
+) -> Tensor: ...
+def window_max(
+    tensor: TensorLike,
+    window: PerAxis,
+    strides: PerAxis = 1,
+    padding: Padding = "valid",
+    window_dilations: PerAxis = 1,
+    /,
+) -> Tensor: ...
+def window_mean(
+    tensor: TensorLike,
+    window: PerAxis,
+    strides: PerAxis = 1,
+    padding: Padding = "valid",
+    window_dilations: PerAxis = 1,
+    /,
+) -> Tensor: ...
+def window_min(
+    tensor: TensorLike,
+    window: PerAxis,
+    strides: PerAxis = 1,
+    padding: Padding = "valid",
+    window_dilations: PerAxis = 1,
+    /,
+) -> Tensor: ...
+def window_product(
+    tensor: TensorLike,
+    window: PerAxis,
+    strides: PerAxis = 1,
+    padding: Padding = "valid",
+    window_dilations: PerAxis = 1,
+    /,
+) -> Tensor: ...
+def window_reduce(
+    tensor: TensorLike,
+    acc: TensorLike,
+    window: PerAxis,
+    fun: Callable[[Tensor, Tensor], TensorLike],
+    strides: PerAxis = 1,
+    padding: Padding = "valid",
+    window_dilations: PerAxis = 1,
+    /,
+) -> Tensor: ...
+def window_scatter_max(
+    tensor: TensorLike,
+    source: TensorLike,
+    init: TensorLike,
+    window: PerAxis,
+    strides: PerAxis = 1,
+    padding: Padding = "valid",
+    /,
+) -> Tensor: ...
+def window_scatter_min(
+    tensor: TensorLike,
+    source: TensorLike,
+    init: TensorLike,
+    window: PerAxis,
+    strides: PerAxis = 1,
+    padding: Padding = "valid",
+    /,
+) -> Tensor: ...
+def window_sum(
+    tensor: TensorLike,
+    window: PerAxis,
+    strides: PerAxis = 1,
+    padding: Padding = "valid",
+    window_dilations: PerAxis = 1,
+    /,
+) -> Tensor: ...
+def fft(
+    tensor: TensorLike, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10, /
+) -> Tensor: ...
+def fft2(
+    tensor: TensorLike,
+    axes: Sequence[Axis] = (-2, -1),
+    lengths: Sequence[FftLength] | None = None,
+    eps: float = 1e-10,
+    /,
+) -> Tensor: ...
+def ifft(
+    tensor: TensorLike, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10, /
+) -> Tensor: ...
+def ifft2(
+    tensor: TensorLike,
+    axes: Sequence[Axis] = (-2, -1),
+    lengths: Sequence[FftLength] | None = None,
+    eps: float = 1e-10,
+    /,
+) -> Tensor: ...
+def irfft(
+    tensor: TensorLike, axis: Axis = -1, length: int | None = None, eps: float = 1e-10, /
+) -> Tensor: ...
+def rfft(
+    tensor: TensorLike, axis: Axis = -1, length: FftLength = None, eps: float = 1e-10, /
+) -> Tensor: ...
+def reduce(
+    tensor: TensorLike,
+    acc: TensorLike,
+    fun: Callable[[Tensor, Tensor], TensorLike],
+    axes: Axes | None = None,
+    keep_axes: bool = False,
+    dtype: DTypeLike | None = None,
+    /,
+) -> Tensor: ...
 def linalg_adjoint(tensor: TensorLike, /) -> Tensor: ...
 def linalg_cholesky(tensor: TensorLike, /) -> Tensor: ...
 def linalg_determinant(tensor: TensorLike, /) -> Tensor: ...

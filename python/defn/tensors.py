@@ -11,12 +11,15 @@ from defn.ops import (
     elementwise_binary,
     elementwise_predicate,
     elementwise_unary,
+    fold,
+    fourier,
     index,
     linalg,
     order,
     reduce,
     shape,
     vectorize,
+    window,
 )
 
 if TYPE_CHECKING:
@@ -39,6 +42,9 @@ METHOD_MODULES: tuple[ModuleType, ...] = (
     reduce,
     linalg,
     vectorize,
+    window,
+    fourier,
+    fold,
 )
 """Where the functions are that become methods."""
 

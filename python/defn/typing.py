@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -15,7 +15,10 @@ __all__ = [
     "Axis",
     "BackendLike",
     "DTypeLike",
+    "FftLength",
     "Names",
+    "Padding",
+    "PerAxis",
     "Shape",
     "TensorLike",
     "VectorizedAxes",
@@ -47,3 +50,12 @@ BackendLike: TypeAlias = str | Backend
 
 VectorizedAxes: TypeAlias = str | Sequence[str | tuple[str, int]] | Mapping[str, int]
 """Names of vectorized axes, with their sizes where they are needed."""
+
+PerAxis: TypeAlias = int | Sequence[int]
+"""An int for each of an op's axes, or one for all of them."""
+
+Padding: TypeAlias = Literal["valid", "same"] | Sequence[tuple[int, int]]
+"""What stands around a tensor: nothing, as much as keeps its sizes, or so much before and after."""
+
+FftLength: TypeAlias = int | Literal["power_of_two"] | None
+"""How long a transform is: so long, the next power of two, or as its axis."""

@@ -141,13 +141,21 @@ def float_ulps(single: float, double: float | None = None, other: float = 1) -> 
 
 def all_cases() -> list[Case]:
     """Every row, family by family."""
-    from cases import create, elementwise, index, linalg, order, reduce, shape, vectorize
+    from cases import (
+        create,
+        elementwise,
+        fourier,
+        index,
+        linalg,
+        order,
+        reduce,
+        shape,
+        vectorize,
+        window,
+    )
 
-    return [
-        case
-        for family in (create, elementwise, shape, index, order, reduce, linalg, vectorize)
-        for case in family.CASES
-    ]
+    families = (create, elementwise, shape, index, order, reduce, linalg, vectorize, window)
+    return [case for family in (*families, fourier) for case in family.CASES]
 
 
 __all__ = [

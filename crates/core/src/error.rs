@@ -241,14 +241,14 @@ pub enum ErrorKind {
     #[error("dot: {problem} for {left} and {right}, {required}")]
     DotAxes { left: TensorType, right: TensorType, problem: String, required: &'static str },
     #[error(
-        "{op}: a window of {} elements, {} apart, on axis {axis} of {got}, which has {padded} with padding ({}, {}); it must fit at least once",
-        window.0, window.1, padding.0, padding.1
+        "{op}: the window spans {span} of {padded} places on axis {axis} of {got} with padding ({}, {}), it must fit at least once",
+        padding.0, padding.1
     )]
     WindowFit {
         op: &'static str,
         axis: usize,
         got: TensorType,
-        window: (usize, usize),
+        span: i128,
         padding: (i64, i64),
         padded: i128,
     },
@@ -262,11 +262,13 @@ pub enum ErrorKind {
         axes: &'static str,
     },
     #[error(
-        "{op}: the source is {left}, the window has the places {} on {got}; their shapes must be equal",
+        "{op}: the source is {left} and the window on {got} has the places {}, their shapes must be equal",
         shape_text(expected)
     )]
     WindowSource { op: &'static str, left: TensorType, got: TensorType, expected: Shape },
-    #[error("{op}: the function gives {got}, it must give a scalar {expected}")]
+    #[error(
+        "{op}: the function gives {got}, it must give a scalar {expected}; convert what it gives with as_type"
+    )]
     FoldResult { op: &'static str, got: TensorType, expected: TensorType },
     #[error("conv: {problem} for {left} and {right}, {required}")]
     Conv { left: TensorType, right: TensorType, problem: String, required: &'static str },

@@ -3,6 +3,7 @@
 use super::working_dtype;
 use crate::builder::{BuildElementwise, BuildWindow, Builder, WindowOptions};
 use crate::error::Result;
+use crate::infer;
 
 /// See [`BuildWindow::window_mean`].
 ///
@@ -11,7 +12,7 @@ use crate::error::Result;
 pub fn window_mean<B: Builder>(b: &mut B, x: &B::V, window: &[i64], options: &WindowOptions) -> Result<B::V> {
     let ty = b.ty(x);
     // What is wrong with the window is said in the name of what was called.
-    options.resolve("window_mean", &ty, window)?;
+    infer::window::places("window_mean", &ty, &options.resolve("window_mean", &ty, window)?)?;
     let x = b.as_type(x, working_dtype(ty.dtype))?;
     let sum = b.window_sum(x, window, options)?;
     let cells: f64 = window.iter().map(|&size| size as f64).product();

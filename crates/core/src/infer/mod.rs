@@ -10,7 +10,7 @@ mod order;
 mod random;
 pub(crate) mod reduce;
 mod shape;
-mod window;
+pub(crate) mod window;
 
 use smallvec::SmallVec;
 

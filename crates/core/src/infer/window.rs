@@ -44,7 +44,7 @@ pub(super) fn scatter(
 ///
 /// It has to fit once at least; only on an axis that has no elements, padding included, there may be no place
 /// for a window of size 1.
-pub(super) fn places(op: &'static str, x: &TensorType, window: &Window) -> Result<Shape> {
+pub(crate) fn places(op: &'static str, x: &TensorType, window: &Window) -> Result<Shape> {
     check_padding(op, &window.padding)?;
     let mut counts = Sizes::new();
     for axis in x.shape.axes() {
@@ -52,12 +52,11 @@ pub(super) fn places(op: &'static str, x: &TensorType, window: &Window) -> Resul
         let (size, dilation) = (window.sizes[i], window.dilations[i]);
         let padding = window.padding[i];
         let padded = x.shape[axis] as i128 + i128::from(padding.0) + i128::from(padding.1);
-        let place = Fit { padded, window: dilated(size, dilation), stride: window.strides[i] };
+        let span = dilated(size, dilation);
+        let place = Fit { padded, window: span, stride: window.strides[i] };
         let Some(count) = place.count().or(if padded == 0 && size == 1 { Some(0) } else { None }) else {
             let got = x.clone();
-            return Err(
-                ErrorKind::WindowFit { op, axis: i, got, window: (size, dilation), padding, padded }.into()
-            );
+            return Err(ErrorKind::WindowFit { op, axis: i, got, span, padding, padded }.into());
         };
         counts.push(count);
     }

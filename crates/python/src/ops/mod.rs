@@ -4,6 +4,8 @@
 
 mod create;
 mod elementwise;
+mod fold;
+mod fourier;
 mod index;
 mod linalg;
 mod matrix;
@@ -13,6 +15,7 @@ mod random;
 mod reduce;
 mod shape;
 mod vectorize;
+mod window;
 
 use defn_core::builder::{Arg, Ops, Source};
 use defn_core::{Tensor, trace};
@@ -41,7 +44,10 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     random::add(module)?;
     reduce::add(module)?;
     shape::add(module)?;
-    vectorize::add(module)
+    vectorize::add(module)?;
+    fold::add(module)?;
+    fourier::add(module)?;
+    window::add(module)
 }
 
 /// The builder that adds to the open trace, or runs at once on the default backend.

@@ -134,7 +134,7 @@ class Window:
     ) -> Any:
         """``init``, and each source value where its window is greatest."""
         options = (window, strides, padding, window_dilations)
-        return self._scatter(np.argmax, out, x, source, init, *options)
+        return self._send(np.argmax, out, x, source, init, *options)
 
     def window_scatter_min(
         self,
@@ -150,10 +150,10 @@ class Window:
     ) -> Any:
         """``init``, and each source value where its window is least."""
         options = (window, strides, padding, window_dilations)
-        return self._scatter(np.argmin, out, x, source, init, *options)
+        return self._send(np.argmin, out, x, source, init, *options)
 
     @quiet
-    def _scatter(
+    def _send(
         self, choose: Any, out: Tensor, x: Tensor, source: Tensor, init: Tensor, *options: Any
     ) -> Any:
         """Each source value added where its window has its extreme, the last of equal ones."""

@@ -352,7 +352,7 @@ mod tests {
             let pass = Pass { outer, size, inner, count, window, stride, dilation, low };
             let x: Vec<i64> =
                 noise(window as u64).take(outer * size * inner).map(|x| x as i64 >> 40).collect();
-            let operand = Array::new(DType::S64, &[x.len()], x.iter().map(|&x| i128::from(x).into()));
+            let operand = Array::new(DType::S64, &[x.len()], x.iter().map(|&x| x.into()));
             if pass.is_long() {
                 longs += 1
             } else {
@@ -390,7 +390,7 @@ mod tests {
         };
         let passes = Pass::plan(&[3], &window, &[1]);
         let [(pass, _)] = passes.as_slice() else { panic!("one axis, one pass") };
-        let x = Array::new(DType::S64, &[3], [1, 2, 3].map(|x: i64| i128::from(x).into()));
+        let x = Array::new(DType::S64, &[3], [1, 2, 3].map(|x: i64| x.into()));
         let mut out = Array::unwritten(TensorType::new(DType::S64, Shape::new(&[1])).unwrap());
         let mut scratch = Array::unwritten(ladder_scratch(pass, DType::S64));
         let (mut out_view, mut scratch_view) = (out.view_mut(), scratch.view_mut());

@@ -1,0 +1,80 @@
+//! Discrete Fourier transforms.
+
+use defn_core::builder::{Arg, BuildFourier, FftLength};
+use defn_core::{Axes, AxisRef, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::{Parse, functions};
+use crate::convert;
+use crate::error::Fallible;
+use crate::tensor::PyTensor;
+
+/// What a length must be.
+const LENGTH: &str = "an int, \"power_of_two\" or None";
+
+impl Parse for FftLength {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(value) = value.filter(|value| !value.is_none()) else {
+            return Ok(FftLength::Axis);
+        };
+        if let Some(length) = convert::index(value) {
+            return Ok(FftLength::Given(length));
+        }
+        match value.cast::<PyString>() {
+            Ok(text) if text.to_str()? == "power_of_two" => Ok(FftLength::PowerOfTwo),
+            Ok(_) | Err(_) => Err(convert::bad(op, what, value, LENGTH)?),
+        }
+    }
+}
+
+/// The length of a result, which is no power of two by itself.
+struct Length(FftLength);
+
+impl Parse for Length {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        match value.map(|value| (value, convert::index(value))) {
+            None => Ok(Length(FftLength::Axis)),
+            Some((_, Some(length))) => Ok(Length(FftLength::Given(length))),
+            Some((value, None)) => Err(convert::bad(op, what, value, "an int or None")?),
+        }
+    }
+}
+
+/// Two lengths.
+struct Lengths([FftLength; 2]);
+
+impl Parse for Lengths {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(value) = value else {
+            return Ok(Lengths([FftLength::Axis; 2]));
+        };
+        let is_text = value.is_instance_of::<PyString>();
+        let pair: Option<[Bound<'_, PyAny>; 2]> = if is_text { None } else { value.extract().ok() };
+        match pair {
+            Some([first, second]) => {
+                Ok(Lengths([Parse::parse(op, what, Some(&first))?, Parse::parse(op, what, Some(&second))?]))
+            }
+            None => Err(convert::bad(op, what, value, "two of: an int, \"power_of_two\", None")?),
+        }
+    }
+}
+
+functions! {
+    fft(tensor: Arg<Tensor>, axis: AxisRef, length: FftLength, eps: f64)
+        => |ops| ops.fft(tensor, axis, length, eps);
+    ifft(tensor: Arg<Tensor>, axis: AxisRef, length: FftLength, eps: f64)
+        => |ops| ops.ifft(tensor, axis, length, eps);
+    fft2(tensor: Arg<Tensor>, axes: Axes, lengths: Lengths, eps: f64)
+        => |ops| ops.fft2(tensor, axes, lengths.0, eps);
+    ifft2(tensor: Arg<Tensor>, axes: Axes, lengths: Lengths, eps: f64)
+        => |ops| ops.ifft2(tensor, axes, lengths.0, eps);
+    rfft(tensor: Arg<Tensor>, axis: AxisRef, length: FftLength, eps: f64)
+        => |ops| ops.rfft(tensor, axis, length, eps);
+    irfft(tensor: Arg<Tensor>, axis: AxisRef, length: Length, eps: f64)
+        => |ops| ops.irfft(tensor, axis, length.0, eps);
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_declared(module)
+}
