@@ -54,7 +54,7 @@ fn results<A: Exprs>(tree: &A) -> Result<Vec<Arg<core::Tensor>>> {
 /// # Ok::<(), defn::Error>(())
 /// ```
 #[track_caller]
-pub fn while_<A: Exprs>(init: A, condition: impl FnOnce(A) -> Expr, body: impl FnOnce(A) -> A) -> A {
+pub fn while_<A: Exprs>(init: A, mut condition: impl FnMut(A) -> Expr, mut body: impl FnMut(A) -> A) -> A {
     let outcome = tensors(&init).and_then(|state| {
         record(Location::caller(), |ops| {
             builder::while_(

@@ -39,6 +39,7 @@ pub mod constants;
 mod control;
 mod expr;
 mod grad;
+mod index;
 mod jit;
 mod ops;
 pub mod random;
@@ -50,6 +51,7 @@ pub use defn_pjrt as pjrt;
 
 pub use backend::{compiler, default_backend, set_default_backend};
 pub use control::{Exprs, cond, while_};
+pub use defn_core::op::Direction;
 pub use defn_core::{
     Axes, Axis, AxisRef, DType, Error, ErrorClass, ErrorKind, Number, Result, Shape, TensorType,
 };

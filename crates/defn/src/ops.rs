@@ -4,10 +4,10 @@ use std::ops;
 
 use defn_core as core;
 use defn_core::builder::{
-    Arg, BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape, Ops, Source,
-    Start,
+    Arg, BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildOrder, BuildReduce, BuildShape, Ops,
+    Source, Start,
 };
-use defn_core::op::TieBreak;
+use defn_core::op::{Direction, TieBreak};
 use defn_core::{Axes, AxisRef, DType, Location, Number, Result, Shape};
 
 use crate::expr::Operand;
@@ -268,6 +268,20 @@ methods! {
     fn diff(order: i64, axis: impl Into<AxisRef>) |ops, x| ops.diff(x, order, axis);
     /// `log(sum(exp(x)))` over axes, without overflow.
     fn logsumexp(axes: impl Into<Axes>, keep_axes: bool) |ops, x| ops.logsumexp(x, axes, keep_axes, None);
+    /// The sum of the elements up to each place of an axis, or from it on.
+    fn cumulative_sum(axis: impl Into<AxisRef>, reverse: bool) |ops, x| ops.cumulative_sum(x, axis, reverse);
+    /// The product of the elements up to each place of an axis, or from it on.
+    fn cumulative_product(axis: impl Into<AxisRef>, reverse: bool)
+        |ops, x| ops.cumulative_product(x, axis, reverse);
+    /// The greatest element up to each place of an axis, or from it on; NaN from the first NaN on.
+    fn cumulative_max(axis: impl Into<AxisRef>, reverse: bool) |ops, x| ops.cumulative_max(x, axis, reverse);
+    /// The least element up to each place of an axis, or from it on; NaN from the first NaN on.
+    fn cumulative_min(axis: impl Into<AxisRef>, reverse: bool) |ops, x| ops.cumulative_min(x, axis, reverse);
+    /// In order along an axis, stably: NaN above every number, -0.0 equal to 0.0.
+    fn sort(axis: impl Into<AxisRef>, direction: Direction) |ops, x| ops.sort(x, axis, direction);
+    /// Where the elements in order come from, as s32.
+    fn argsort(axis: impl Into<AxisRef>, direction: Direction)
+        |ops, x| ops.argsort(x, axis, direction, DType::S32);
     /// The s32 index of the first greatest element, along an axis or over the flat index.
     fn argmax(axis: Option<AxisRef>, keep_axis: bool)
         |ops, x| ops.argmax(x, axis, keep_axis, TieBreak::Low, DType::S32);

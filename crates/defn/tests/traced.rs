@@ -1,7 +1,7 @@
 //! What functions of expressions do, and how their errors come out.
 
 use defn::prelude::*;
-use defn::{ErrorClass, Leaf, Tree, Visit};
+use defn::{Direction, ErrorClass, Leaf, Tree, Visit};
 
 fn vector(elements: &[f32]) -> Tensor {
     Tensor::from_slice(elements, &[elements.len()]).unwrap()
@@ -181,4 +181,28 @@ fn eager_operations_return_their_errors() {
 
     let huge = Tensor::full(&[usize::MAX, usize::MAX], DType::F32, 0).unwrap_err();
     assert_eq!(huge.kind().class(), ErrorClass::OutOfMemory);
+}
+
+#[test]
+fn positions_are_checked_at_once_and_moved_into_range_when_compiled() {
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3]).unwrap();
+    let at = Tensor::from_slice(&[1i32, 5], &[2]).unwrap();
+    let text = "take: index 5 on axis 1 of f32[2][3], it must be in 0..3";
+    assert!(x.take(&at, 1).unwrap_err().to_string().starts_with(text));
+    let taken = jit(|(x, at): (Expr, Expr)| x.take(at, 1)).call((x.clone(), at)).unwrap();
+    assert_eq!(taken.to_vec::<f32>().unwrap(), [2.0, 3.0, 5.0, 6.0]);
+
+    let rows = Tensor::from_slice(&[0i32, 2, 7, 7], &[2, 2]).unwrap();
+    let updates = vector(&[10.0, 10.0]);
+    let add = jit(|(x, rows, updates): (Expr, Expr, Expr)| x.indexed_add(rows, updates, Axes::All));
+    let added = add.call((x.clone(), rows, updates)).unwrap();
+    assert_eq!(added.to_vec::<f32>().unwrap(), [1.0, 2.0, 13.0, 4.0, 5.0, 6.0]);
+
+    let order = x.argsort(-1, Direction::Desc).unwrap();
+    assert_eq!(
+        x.take_along_axis(&order, -1).unwrap().to_vec::<f32>().unwrap(),
+        [3.0, 2.0, 1.0, 6.0, 5.0, 4.0]
+    );
+    assert_eq!(x.sort(-1, Direction::Desc).unwrap().to_vec::<f32>().unwrap(), [3.0, 2.0, 1.0, 6.0, 5.0, 4.0]);
+    assert_eq!(x.cumulative_sum(0, true).unwrap().to_vec::<f32>().unwrap(), [5.0, 7.0, 9.0, 4.0, 5.0, 6.0]);
 }
