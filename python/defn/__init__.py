@@ -260,10 +260,13 @@ from defn.ops.window import (
     window_sum,
 )
 from defn.places import (
+    Pointer,
     backend_copy,
     backend_deallocate,
     backend_transfer,
     default_backend,
+    from_pointer,
+    to_pointer,
     to_template,
     with_default_backend,
 )
@@ -295,6 +298,7 @@ __all__ = [
     "FormatError",
     "OptionError",
     "OutOfMemoryError",
+    "Pointer",
     "ShapeError",
     "Static",
     "StreamError",
@@ -390,6 +394,7 @@ __all__ = [
     "floor",
     "for_",
     "from_binary",
+    "from_pointer",
     "gather",
     "global_default_options",
     "grad",
@@ -508,6 +513,7 @@ __all__ = [
     "to_heatmap",
     "to_list",
     "to_number",
+    "to_pointer",
     "to_template",
     "transpose",
     "tri",

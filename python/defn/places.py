@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Never
 
 from defn import _core
@@ -9,17 +10,21 @@ from defn._names import refuse_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any, Literal, TypeVar
 
-    from defn.typing import BackendLike
+    from defn._core import Tensor
+    from defn.typing import BackendLike, DTypeLike, Names, Shape, TensorLike
 
     T = TypeVar("T")
 
 __all__ = [
+    "Pointer",
     "backend_copy",
     "backend_deallocate",
     "backend_transfer",
     "default_backend",
+    "from_pointer",
+    "to_pointer",
     "to_template",
     "with_default_backend",
 ]
@@ -134,3 +139,71 @@ def to_template(value: Any) -> Any:
     >}
     """
     return _core.to_template(value)
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """Where elements lie in this process's memory.
+
+    A pointer that ``to_pointer`` gave keeps the elements there. One that is made of an address does
+    not.
+    """
+
+    address: int
+    data_size: int | None = None
+    kind: Literal["local"] = "local"
+    _memory: object = field(default=None, repr=False, compare=False)
+
+
+def to_pointer(tensor: TensorLike, *, mode: str = "local", **unknown: Never) -> Pointer:
+    """The address of a tensor's elements, for other languages in this process.
+
+    They lie in row-major order and native byte order, a byte for each 2- or 4-bit element, and
+    ``data_size`` bytes long. They must not be written: other tensors may share them. They stay as
+    long as the pointer lives.
+
+    Raises: ``BackendError`` for elements that are not on the host or freed, ``TraceError`` for a
+    traced tensor or a template, ``OptionError`` for another mode than ``"local"``.
+
+    >>> pointer = dn.to_pointer(dn.tensor([1.0, 2.0]))
+    >>> pointer.data_size
+    8
+    >>> dn.from_pointer(pointer, "f32", (2,)).to_list()
+    [1.0, 2.0]
+    """
+    if unknown:
+        refuse_options("to_pointer", unknown)
+    address, size, memory = _core.to_pointer(tensor, mode)
+    return Pointer(address, size, "local", memory)
+
+
+def from_pointer(
+    pointer: Pointer | int,
+    dtype: DTypeLike,
+    shape: Shape | int,
+    *,
+    names: Names | None = None,
+    backend: BackendLike | None = None,
+    **unknown: Never,
+) -> Tensor:
+    """A tensor of the elements at an address of this process's memory, which is not copied.
+
+    **This cannot be made safe.** The memory must hold that many elements, in row-major order and
+    native byte order, and must stay there unwritten as long as the tensor or anything that shares
+    its memory lives. What is known is checked: the address is not 0 and aligned, and a pointer's
+    ``data_size`` is that of the type. Nothing keeps the memory alive, nor does a pointer that is
+    given; keep a reference, or make a copy with ``backend_copy`` at once.
+
+    Raises: ``OptionError`` for an address or a data size that cannot be right.
+
+    >>> array = np.array([1, 2, 3], dtype=np.int16)
+    >>> dn.from_pointer(array.ctypes.data, "s16", (3,)).to_list()
+    [1, 2, 3]
+    """
+    if unknown:
+        refuse_options("from_pointer", unknown)
+    if isinstance(pointer, Pointer):
+        address, size = pointer.address, pointer.data_size
+    else:
+        address, size = pointer, None
+    return _core.from_pointer(address, size, dtype, shape, names, backend)

@@ -25,6 +25,23 @@ dn.save(file, {"a": v}, format="safetensors")
 data = file.getvalue()
 """
 
+FOREIGN = """\
+class Foreign:
+    def __dlpack__(self, **options):
+        return {capsule}
+    def __dlpack_device__(self):
+        return {device}
+"""
+
+LIAR = """\
+class Liar(list):
+    def __len__(self):
+        return 9
+    def __iter__(self):
+        return iter([7] * 9)
+dn.tensor([Liar([1, 2]), Liar([1])])
+"""
+
 ROWS: list[tuple[str, str]] = [
     # Places.
     ("freed elements in an operation", FREED + "f + 1.0"),
@@ -61,6 +78,32 @@ ROWS: list[tuple[str, str]] = [
     ("too few bytes to print", 'dn.backends.inspect(dn.template((9,), "f32"), bytes(8))'),
     ("no bytes to print", 'dn.backends.inspect(dn.template((9,), "f32"), 3)'),
     ("bytes that are none", 'dn.from_binary("abcd", "u8")'),
+    # Memory of others.
+    ("a pointer between processes", 'dn.to_pointer(v, mode="ipc")'),
+    (
+        "a pointer to another backend's",
+        "dn.to_pointer(dn.iota((2,), backend=dn.backends.NumPyBackend()))",
+    ),
+    ("a pointer to a traced tensor", "dn.jit(lambda x: dn.to_pointer(x))(v)"),
+    ("no address", 'dn.from_pointer(0, "f32", (2,))'),
+    (
+        "an address that is not aligned",
+        'dn.from_pointer(1027, "f32", (2,))',
+    ),
+    ("a pointer of another size", 'dn.from_pointer(dn.to_pointer(v), "f32", (2,))'),
+    ("a masked array", "dn.tensor(np.ma.masked_array([1, 2], [0, 1]))"),
+    ("a masked operand", "v + np.ma.masked_array([1, 2, 3], [0, 1, 0])"),
+    ("a masked argument", "dn.jit(dn.sin)(np.ma.masked_array([1, 2], [0, 1]))"),
+    (
+        "an array on a device",
+        FOREIGN.format(capsule="None", device="(2, 1)") + "dn.tensor(Foreign())",
+    ),
+    (
+        "a capsule that is none",
+        FOREIGN.format(capsule="3", device="(1, 0)") + "dn.tensor(Foreign())",
+    ),
+    ("a lying list", LIAR),
+    ("a pad of more than there is", "dn.pad(v, 0, [(2**62, 2**62, 2**62)])"),
     # Files.
     ("a file of no format", "dn.load_numpy(b'abc')"),
     ("a file of no known format", "import io\ndn.load(io.BytesIO(b'abc'))"),

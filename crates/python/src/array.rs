@@ -16,6 +16,7 @@ use pyo3::types::{PyBytes, PyMemoryView, PyType};
 use crate::dtype;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
+use crate::tensor::PyTensor;
 
 /// An array whose elements have a counterpart here.
 pub(crate) struct View<'py> {
@@ -50,6 +51,10 @@ pub(crate) fn is_scalar_class(class: &Bound<'_, PyType>) -> bool {
 /// The array that an object is or offers: by `__array__`, the buffer protocol or DLPack.
 pub(crate) fn find<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyUntypedArray>>> {
     if let Ok(array) = value.cast::<PyUntypedArray>() {
+        // `numpy.ma` is loaded where there is a masked array, and otherwise is not.
+        if !value.is_exact_instance_of::<PyUntypedArray>() && is_masked(value)? {
+            return Err(Misuse::MaskedArray.into());
+        }
         return Ok(Some(array.clone()));
     }
     let py = value.py();
@@ -69,6 +74,16 @@ pub(crate) fn find<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py,
         return Ok(None);
     };
     Ok(Some(made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?))
+}
+
+/// Whether an object of a subclass of arrays is a masked one.
+fn is_masked(value: &Bound<'_, PyAny>) -> Fallible<bool> {
+    let py = value.py();
+    let modules = py.import("sys")?.getattr(intern!(py, "modules"))?;
+    let Ok(module) = modules.get_item("numpy.ma") else {
+        return Ok(false);
+    };
+    Ok(value.is_instance(&module.getattr(intern!(py, "MaskedArray"))?)?)
 }
 
 impl<'py> View<'py> {
@@ -124,6 +139,11 @@ impl<'py> View<'py> {
             };
             if base.is_instance_of::<PyBytes>() || base.is_instance_of::<Memory>() {
                 return true;
+            }
+            // Tensors lend their memory by the buffer protocol, too.
+            if base.is_instance_of::<PyMemoryView>() {
+                let lender = base.getattr(intern!(array.py(), "obj"));
+                return lender.is_ok_and(|lender| lender.is_instance_of::<PyTensor>());
             }
             // An array that owns its memory may be made writeable again.
             match base.cast_into::<PyUntypedArray>() {
@@ -237,6 +257,12 @@ impl AsRef<[u8]> for Lent {
 #[pyclass(frozen, module = "defn._core")]
 pub(crate) struct Memory {
     memory: HostMemory,
+}
+
+impl Memory {
+    pub(crate) fn new(memory: HostMemory) -> Memory {
+        Memory { memory }
+    }
 }
 
 /// A read-only array over a tensor's memory, without a copy; vectorized axes come first.

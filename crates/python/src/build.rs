@@ -12,6 +12,7 @@ use pyo3::types::{PyBool, PyList, PyString, PyTuple};
 use crate::array::{self, View};
 use crate::born;
 use crate::convert;
+use crate::dlpack;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
 use crate::ops;
@@ -56,9 +57,7 @@ pub(crate) fn tensor(
         place(&backend, TensorType::scalar(scalar.dtype()), scalar.to_bytes())?
     } else if is_list {
         from_list(value, dtype, &backend)?
-    } else if let Some(array) = find_array(value)? {
-        let view = View::new(array)?;
-        let tensor = from_view(&view, copy, &backend)?;
+    } else if let Some(tensor) = from_array(value, copy, &backend)? {
         match dtype {
             Some(dtype) if dtype != tensor.ty().dtype && copy == Some(false) => {
                 let why = format!("elements of {} have to be converted to {dtype}", tensor.ty().dtype);
@@ -76,8 +75,28 @@ pub(crate) fn tensor(
     Ok(PyTensor::new(retyped(made, ty)?))
 }
 
-fn find_array<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, numpy::PyUntypedArray>>> {
-    if value.is_instance_of::<PyString>() { Ok(None) } else { array::find(value) }
+/// A tensor of an array of NumPy's or of another library's. Nothing for any other object.
+pub(crate) fn from_array(
+    value: &Bound<'_, PyAny>,
+    copy: Option<bool>,
+    backend: &Arc<dyn Backend>,
+) -> Fallible<Option<Tensor>> {
+    if value.is_instance_of::<PyString>() {
+        return Ok(None);
+    }
+    // NumPy's own arrays say more than a capsule does: whether their memory can be written, and byte order.
+    let is_numpys = array::is_array(value) || array::is_scalar(value);
+    if !is_numpys
+        && dlpack::is_offered(value)?
+        && let Some((ty, memory)) = dlpack::take(value, copy)?
+    {
+        let buffer = backend.from_host(&ty, memory)?;
+        return Ok(Some(born::note(Tensor::concrete(ty, buffer))));
+    }
+    match array::find(value)? {
+        Some(array) => from_view(&View::new(array)?, copy, backend).map(Some),
+        None => Ok(None),
+    }
 }
 
 /// A tensor again: its names are dropped, and given ones must merge with them.
@@ -177,16 +196,27 @@ struct Leaves {
     path: Vec<usize>,
 }
 
+/// What a list or a tuple holds: a snapshot, since what a leaf's conversion runs may change a list. It is what is
+/// stored, whatever a subclass says of its length and its items, so that each look at it sees the same.
+fn entries<'py>(value: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    if let Ok(list) = value.cast::<PyList>() {
+        return Some(list.iter().collect());
+    }
+    value.cast::<PyTuple>().ok().map(|tuple| tuple.iter().collect())
+}
+
 fn from_list(value: &Bound<'_, PyAny>, dtype: Option<DType>, backend: &Arc<dyn Backend>) -> Fallible<Tensor> {
     let mut leaves = Leaves { shape: Vec::new(), numbers: Vec::new(), dtype: None, path: Vec::new() };
     let mut first = value.clone();
-    while first.is_instance_of::<PyList>() || first.is_instance_of::<PyTuple>() {
-        let length = first.len()?;
-        leaves.shape.push(length);
-        if length == 0 || leaves.shape.len() > DEPTH_LIMIT {
+    while let Some(entries) = entries(&first) {
+        leaves.shape.push(entries.len());
+        if leaves.shape.len() > DEPTH_LIMIT {
             break;
         }
-        first = first.get_item(0)?;
+        match entries.into_iter().next() {
+            Some(entry) => first = entry,
+            None => break,
+        }
     }
     if leaves.shape.len() > DEPTH_LIMIT {
         return Err(Misuse::TooDeep { op: "tensor", limit: DEPTH_LIMIT }.into());
@@ -229,8 +259,7 @@ impl Leaves {
         if !is_list {
             return self.leaf(value);
         }
-        // A snapshot: what a leaf's conversion runs may change the list.
-        let entries: Vec<Bound<'_, PyAny>> = value.try_iter()?.collect::<PyResult<_>>()?;
+        let entries = entries(value).unwrap_or_default();
         if entries.len() != self.shape[depth] {
             return Err(self.ragged(&format!("has length {}", entries.len()), value)?);
         }

@@ -8,7 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-use crate::array::{self, View};
+use crate::array;
 use crate::build;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
@@ -70,10 +70,7 @@ pub(crate) fn try_arg(value: &Bound<'_, PyAny>) -> Fallible<Option<Arg<Tensor>>>
     if value.is_instance_of::<PyString>() || value.is_instance_of::<PyList>() {
         return Ok(None);
     }
-    match array::find(value)? {
-        Some(array) => Ok(Some(Arg::Value(build::from_view(&View::new(array)?, None, &place::default()?)?))),
-        None => Ok(None),
-    }
+    Ok(build::from_array(value, None, &place::default()?)?.map(Arg::Value))
 }
 
 /// An operand of `op`.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use defn_core::ErrorKind;
 use defn_core::backend::HostMemory;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -50,4 +51,54 @@ pub(crate) fn bytes(op: &str, what: &str, value: &Bound<'_, PyAny>) -> Fallible<
     };
     let bytes = view.call_method0("tobytes")?.cast_into::<PyBytes>().map_err(PyErr::from)?;
     Ok(HostMemory::new(Arc::new(Constant::new(&bytes))))
+}
+
+/// Room for bytes that are about to be copied.
+///
+/// # Errors
+/// When there is none; `op` is for the message.
+pub(crate) fn room(op: &'static str, len: usize) -> Fallible<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match bytes.try_reserve_exact(len) {
+        Ok(()) => Ok(bytes),
+        Err(_) => Err(ErrorKind::OutOfMemory { op, requested: len, available: 0 }.into()),
+    }
+}
+
+/// The same bytes in memory of their own.
+///
+/// # Errors
+/// As [`room`].
+pub(crate) fn copy(op: &'static str, bytes: &[u8]) -> Fallible<HostMemory> {
+    let mut own = room(op, bytes.len())?;
+    own.extend_from_slice(bytes);
+    Ok(own.into())
+}
+
+/// Memory at an address that the user vouches for.
+struct Foreign {
+    start: *const u8,
+    len: usize,
+}
+
+// SAFETY: the user says that the memory is there and is not written as long as the tensor lives.
+unsafe impl Send for Foreign {}
+// SAFETY: as above.
+unsafe impl Sync for Foreign {}
+
+impl AsRef<[u8]> for Foreign {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the user says so: there is no other way to know. The address is not null.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+/// Memory at an address, which nothing keeps alive.
+pub(crate) fn foreign(address: usize, len: usize) -> HostMemory {
+    let start = if len == 0 || address == 0 {
+        std::ptr::NonNull::<u128>::dangling().as_ptr().cast_const().cast()
+    } else {
+        std::ptr::with_exposed_provenance(address)
+    };
+    HostMemory::new(Arc::new(Foreign { start, len: if address == 0 { 0 } else { len } }))
 }

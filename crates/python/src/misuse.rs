@@ -126,6 +126,20 @@ pub(crate) enum Misuse {
     #[error("{callback}: the backend {backend} has no such callback, and there is no default; define it")]
     CallbackMissing { callback: String, backend: String },
 
+    // other libraries' arrays
+    #[error(
+        "tensor: the array is on the device ({kind}, {id}) of DLPack, it must be on the host; copy it there first"
+    )]
+    ForeignDevice { kind: i32, id: i32 },
+    #[error("tensor: {problem}, DLPack of version 1 with elements on the host is required")]
+    BadCapsule { problem: String },
+    #[error(
+        "tensor: the array is masked, its mask would be lost; fill the masked elements with filled(value), or make tensors of its data and its mask"
+    )]
+    MaskedArray,
+    #[error("{op}: the tensor is on {place}, its memory must be on the host; move it with backend_transfer")]
+    NotOnHost { op: &'static str, place: String },
+
     // files
     #[error(
         "serialize: {class} is not found by its name, a class in a container must stand in an imported module; define it at the top of one"
@@ -253,7 +267,13 @@ impl Misuse {
             | CompilerOption { .. }
             | ArgNums { .. }
             | StaticGrad { .. } => "OptionError",
-            CallbackResult { .. } | CallbackMissing { .. } | TensorBackend { .. } => "BackendError",
+            CallbackResult { .. }
+            | CallbackMissing { .. }
+            | TensorBackend { .. }
+            | ForeignDevice { .. }
+            | NotOnHost { .. } => "BackendError",
+            BadCapsule { .. } => "FormatError",
+            MaskedArray => "OptionError",
             CompilerMissing { .. } | TooManyCompiles { .. } => "CompileError",
             TracedBool { .. }
             | Conflict { .. }

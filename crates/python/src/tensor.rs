@@ -8,14 +8,17 @@ use defn_core::tensor::Data;
 use defn_core::{Axes, AxisRef, DType, ErrorKind, Name, Shape, Tensor, TensorType};
 use pyo3::PyTraverseError;
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyBufferError, PyValueError};
+use pyo3::ffi;
 use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 use crate::array;
+use crate::buffer;
 use crate::build;
+use crate::dlpack;
 use crate::dtype::{self, PyDType};
 use crate::error::{Fallible, guard};
 use crate::index;
@@ -210,16 +213,36 @@ impl PyTensor {
         })
     }
 
-    /// The elements for other libraries, by NumPy's means; read-only.
-    #[pyo3(signature = (**options))]
+    /// The elements as a read-only buffer.
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: std::ffi::c_int,
+    ) -> Fallible<()> {
+        // SAFETY: the interpreter passes a view that may be written.
+        guard(|| unsafe { buffer::fill(&slf.get().tensor, slf.as_any(), view, flags) })
+    }
+
+    unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
+        // SAFETY: the interpreter releases each view that was filled once.
+        unsafe { buffer::release(view) }
+    }
+
+    /// The elements for other libraries, as a capsule of DLPack; read-only where they are not copied.
+    #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
         py: Python<'py>,
-        options: Option<&Bound<'py, PyDict>>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
-            let view = array::view(py, &self.tensor, "__dlpack__")?;
-            Ok(view.call_method("__dlpack__", (), options)?)
+            if stream.is_some_and(|stream| !stream.is_none()) {
+                return Err(PyBufferError::new_err("__dlpack__: the host has no streams").into());
+            }
+            dlpack::lend(py, &self.tensor, &dlpack::Request { max_version, device: dl_device, copy })
         })
     }
 

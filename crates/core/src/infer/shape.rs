@@ -72,13 +72,14 @@ pub(super) fn pad(x: &TensorType, value: &TensorType, config: &[Padding]) -> Res
     TensorType::new(x.dtype.merge(value.dtype), shape)
 }
 
-/// The size of a padded axis, unless it is negative or overflows.
+/// The size of a padded axis, unless it is negative. One that is too large for a size is the largest there is, for
+/// which there is no memory either.
 fn padded_size(size: usize, padding: &Padding) -> Option<usize> {
-    let between = size.saturating_sub(1).checked_mul(padding.interior)?;
-    let dilated = i64::try_from(size.checked_add(between)?).ok()?;
-    let padded = dilated.checked_add(padding.low)?.checked_add(padding.high)?;
+    // Sizes fit 63 bits, so that no product reaches 127.
+    let between = size.saturating_sub(1) as i128 * padding.interior as i128;
+    let padded = size as i128 + between + i128::from(padding.low) + i128::from(padding.high);
     // Cropping both ends of a short axis may not meet in the middle from the wrong sides.
-    usize::try_from(padded).ok()
+    if padded < 0 { None } else { Some(usize::try_from(padded).unwrap_or(usize::MAX)) }
 }
 
 /// The axes exist; the type is kept.

@@ -1,0 +1,153 @@
+//! Tensors as capsules for other libraries.
+
+use std::ffi::CStr;
+
+use defn_core::Tensor;
+use defn_core::backend::HostMemory;
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::{
+    Array, CPU, Device, IS_COPIED, IS_PADDED, Managed, ManagedVersioned, NAME, NAME_VERSIONED, READ_ONLY,
+    VERSION, Version, element_type,
+};
+use crate::error::Fallible;
+use crate::memory;
+
+/// What a consumer asks for, as `__dlpack__` takes it.
+pub(crate) struct Request {
+    /// The newest version that the consumer knows; none for one that knows no versions.
+    pub(crate) max_version: Option<(u32, u32)>,
+    /// Where the elements are to be.
+    pub(crate) device: Option<(i32, i32)>,
+    /// Whether they must or must not be copied.
+    pub(crate) copy: Option<bool>,
+}
+
+/// A struct of the protocol, and what its pointers point to.
+struct Lent<M> {
+    managed: M,
+    sizes: Vec<i64>,
+    strides: Vec<i64>,
+    _memory: HostMemory,
+}
+
+/// A capsule of a tensor's elements.
+///
+/// # Errors
+/// A `BufferError`, as the protocol asks for, where the consumer cannot be given what it wants.
+pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> Fallible<Bound<'py, PyAny>> {
+    let refuse = |text: &str| Err(PyBufferError::new_err(format!("__dlpack__: {text}")).into());
+    let memory = tensor.host_bytes("__dlpack__")?;
+    let ty = tensor.whole();
+    if request.device.is_some_and(|device| device != (CPU, 0)) {
+        return refuse("the elements are on the host, they cannot be lent on another device");
+    }
+    let version = match request.max_version {
+        Some((major, minor)) if major >= VERSION.major => {
+            Some(if major > VERSION.major { VERSION } else { VERSION.min(Version { major, minor }) })
+        }
+        Some(_) | None => None,
+    };
+    let is_padded = ty.dtype.bits() < 8;
+    let element = element_type(ty.dtype);
+    if (is_padded || element.code > super::code::BOOL) && version.is_none_or(|version| version < VERSION) {
+        return refuse(&format!(
+            "the elements are {}, for which a consumer of DLPack 1.1 is required",
+            ty.dtype
+        ));
+    }
+    if version.is_none() && request.copy == Some(false) {
+        return refuse("the elements are read-only, which a consumer of DLPack 1.0 can be told; copy them");
+    }
+    // A consumer without versions may write what it gets.
+    let is_copied = request.copy == Some(true) || version.is_none();
+    let memory =
+        if is_copied { memory::copy("__dlpack__", &memory.bytes()[..ty.byte_size()])? } else { memory };
+    let array = Array {
+        data: memory.bytes().as_ptr().cast_mut().cast(),
+        device: Device { kind: CPU, id: 0 },
+        rank: ty.shape.rank() as i32,
+        dtype: element,
+        sizes: std::ptr::null_mut(),
+        strides: std::ptr::null_mut(),
+        byte_offset: 0,
+    };
+    let sizes: Vec<i64> = ty.shape.sizes().iter().map(|&size| size as i64).collect();
+    let strides: Vec<i64> = ty.shape.strides().iter().map(|&stride| stride as i64).collect();
+    match version {
+        Some(version) => {
+            let flags = if is_copied { IS_COPIED } else { READ_ONLY } | if is_padded { IS_PADDED } else { 0 };
+            let deleter = Some(delete_versioned as unsafe extern "C" fn(*mut ManagedVersioned));
+            let managed = ManagedVersioned { version, context: std::ptr::null_mut(), deleter, flags, array };
+            let mut lent = Box::new(Lent { managed, sizes, strides, _memory: memory });
+            lent.managed.array.sizes = lent.sizes.as_mut_ptr();
+            lent.managed.array.strides = lent.strides.as_mut_ptr();
+            let lent = Box::into_raw(lent);
+            // SAFETY: the box was just made, and nobody else has it.
+            unsafe {
+                (*lent).managed.context = lent.cast();
+                capsule(py, (&raw mut (*lent).managed).cast(), NAME_VERSIONED, destroy_versioned)
+                    .inspect_err(|_| drop(Box::from_raw(lent)))
+            }
+        }
+        None => {
+            let deleter = Some(delete as unsafe extern "C" fn(*mut Managed));
+            let managed = Managed { array, context: std::ptr::null_mut(), deleter };
+            let mut lent = Box::new(Lent { managed, sizes, strides, _memory: memory });
+            lent.managed.array.sizes = lent.sizes.as_mut_ptr();
+            lent.managed.array.strides = lent.strides.as_mut_ptr();
+            let lent = Box::into_raw(lent);
+            // SAFETY: the box was just made, and nobody else has it.
+            unsafe {
+                (*lent).managed.context = lent.cast();
+                capsule(py, (&raw mut (*lent).managed).cast(), NAME, destroy)
+                    .inspect_err(|_| drop(Box::from_raw(lent)))
+            }
+        }
+    }
+}
+
+/// A capsule of a struct, which `destructor` deletes where no consumer has taken it.
+fn capsule<'py>(
+    py: Python<'py>,
+    managed: *mut std::ffi::c_void,
+    name: &'static CStr,
+    destructor: unsafe extern "C" fn(*mut ffi::PyObject),
+) -> Fallible<Bound<'py, PyAny>> {
+    // SAFETY: the pointer is not null, the name lives for ever, and the result is a new reference.
+    Ok(unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(managed, name.as_ptr(), Some(destructor)))?
+    })
+}
+
+/// Frees what was lent; called by a consumer, on any thread, or by the capsule.
+unsafe extern "C" fn delete(managed: *mut Managed) {
+    // SAFETY: the context is the box of `lend`, and the protocol calls this once.
+    drop(unsafe { Box::from_raw((*managed).context.cast::<Lent<Managed>>()) });
+}
+
+/// As [`delete`].
+unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned) {
+    // SAFETY: as in `delete`.
+    drop(unsafe { Box::from_raw((*managed).context.cast::<Lent<ManagedVersioned>>()) });
+}
+
+unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
+    // SAFETY: a consumer that has taken the struct has renamed the capsule; else it is as it was made.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) != 0 {
+            delete(ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast());
+        }
+    }
+}
+
+unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
+    // SAFETY: as in `destroy`.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, NAME_VERSIONED.as_ptr()) != 0 {
+            delete_versioned(ffi::PyCapsule_GetPointer(capsule, NAME_VERSIONED.as_ptr()).cast());
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! Tensors of other libraries' capsules.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use defn_core::backend::HostMemory;
+use defn_core::scalar::wrap;
+use defn_core::{DType, Shape, TensorType};
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{
+    Array, CPU, CUDA_HOST, IS_PADDED, Managed, ManagedVersioned, NAME, NAME_VERSIONED, READ_ONLY, USED,
+    USED_VERSIONED, VERSION, dtype_of,
+};
+use crate::error::Fallible;
+use crate::memory;
+use crate::misuse::Misuse;
+
+/// No array has more axes.
+const MOST_AXES: i32 = 64;
+
+/// Whether an object offers its elements by DLPack.
+pub(crate) fn is_offered(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    value.hasattr(intern!(value.py(), "__dlpack__"))
+}
+
+/// The elements that an object offers, lent where nothing writes them or `copy` is false. Nothing where the object
+/// says that it cannot, and offers them otherwise.
+///
+/// # Errors
+/// Elements on a device, and capsules that are not as the protocol says.
+pub(crate) fn take(
+    value: &Bound<'_, PyAny>,
+    copy: Option<bool>,
+) -> Fallible<Option<(TensorType, HostMemory)>> {
+    let py = value.py();
+    let (kind, id): (i32, i32) = value.call_method0(intern!(py, "__dlpack_device__"))?.extract()?;
+    if kind != CPU && kind != CUDA_HOST {
+        return Err(Misuse::ForeignDevice { kind, id }.into());
+    }
+    let options = PyDict::new(py);
+    options.set_item(intern!(py, "max_version"), (VERSION.major, VERSION.minor))?;
+    let name = intern!(py, "__dlpack__");
+    let capsule = match value.call_method(name, (), Some(&options)) {
+        // Producers that know no versions take no such option.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => value.call_method0(name),
+        made => made,
+    };
+    let capsule = match capsule {
+        Err(error) if error.is_instance_of::<PyBufferError>(py) && copy != Some(false) => {
+            return if value.hasattr(intern!(py, "__array__"))? { Ok(None) } else { Err(error.into()) };
+        }
+        made => made?,
+    };
+    let owner = Owner::of(&capsule)?;
+    let (array, flags) = owner.read()?;
+    let view = View::new(&array, flags)?;
+    let is_shared = copy.map_or(flags & READ_ONLY != 0, |copy| !copy);
+    if !is_shared {
+        return Ok(Some((view.ty.clone(), view.copy()?.into())));
+    }
+    if let Some(why) = view.obstacle() {
+        if copy == Some(false) {
+            return Err(Misuse::MustCopy { why: why.to_owned() }.into());
+        }
+        return Ok(Some((view.ty.clone(), view.copy()?.into())));
+    }
+    let (start, bytes, ty) = (view.start, view.ty.byte_size(), view.ty);
+    let shared = Shared { start, bytes, _owner: owner };
+    Ok(Some((ty, HostMemory::new(Arc::new(shared)))))
+}
+
+fn refuse(problem: impl Into<String>) -> crate::error::Fault {
+    Misuse::BadCapsule { problem: problem.into() }.into()
+}
+
+/// A struct that was taken out of its capsule, and is deleted when this is dropped.
+enum Owner {
+    Unversioned(*mut Managed),
+    Versioned(*mut ManagedVersioned),
+}
+
+// SAFETY: the protocol lets a struct be deleted on any thread; it is not written.
+unsafe impl Send for Owner {}
+// SAFETY: as above.
+unsafe impl Sync for Owner {}
+
+impl Owner {
+    /// Takes the struct; the capsule says from now on that it is used.
+    fn of(capsule: &Bound<'_, PyAny>) -> Fallible<Owner> {
+        let taken = |name: &CStr, used: &'static CStr| -> Option<*mut std::ffi::c_void> {
+            // SAFETY: the object is alive; validity says that it is a capsule of this name, whose pointer is
+            // not null. The new name lives for ever.
+            unsafe {
+                if ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 0 {
+                    return None;
+                }
+                let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr());
+                ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr());
+                Some(pointer)
+            }
+        };
+        if let Some(pointer) = taken(NAME_VERSIONED, USED_VERSIONED) {
+            return Ok(Owner::Versioned(pointer.cast()));
+        }
+        if let Some(pointer) = taken(NAME, USED) {
+            return Ok(Owner::Unversioned(pointer.cast()));
+        }
+        let got = crate::convert::describe(capsule)?;
+        Err(refuse(format!("__dlpack__ gave {got}, which is no capsule of a tensor or was used before")))
+    }
+
+    /// The array and its flags.
+    fn read(&self) -> Fallible<(Array, u64)> {
+        match self {
+            // SAFETY: the producer says by the capsule's name that the pointer is to such a struct.
+            Owner::Unversioned(managed) => Ok((unsafe { (**managed).array }, 0)),
+            Owner::Versioned(managed) => {
+                // SAFETY: the version is the first field of each version of the struct.
+                let version = unsafe { (**managed).version };
+                if version.major != VERSION.major {
+                    let (major, minor) = (version.major, version.minor);
+                    return Err(refuse(format!("the capsule has version {major}.{minor} of the protocol")));
+                }
+                // SAFETY: the version is one whose layout is known.
+                Ok(unsafe { ((**managed).array, (**managed).flags) })
+            }
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        match self {
+            Owner::Unversioned(managed) => {
+                // SAFETY: the struct was taken, so that it is ours to delete, once.
+                if let Some(deleter) = unsafe { (**managed).deleter } {
+                    // SAFETY: as above.
+                    unsafe { deleter(*managed) }
+                }
+            }
+            Owner::Versioned(managed) => {
+                // SAFETY: as above; the deleter stands in one place in every version.
+                if let Some(deleter) = unsafe { (**managed).deleter } {
+                    // SAFETY: as above.
+                    unsafe { deleter(*managed) }
+                }
+            }
+        }
+    }
+}
+
+/// Elements that a producer lends.
+struct Shared {
+    start: *const u8,
+    bytes: usize,
+    _owner: Owner,
+}
+
+// SAFETY: the elements are only read, and kept there by the owner.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the producer says that so many elements lie there one after the other, and the owner keeps
+        // them; nothing writes them, by the producer's flag or the user's promise.
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
+    }
+}
+
+/// An array whose description makes sense. That memory is there cannot be checked: it is the producer's word.
+struct View {
+    ty: TensorType,
+    start: *const u8,
+    /// In bytes.
+    strides: Vec<isize>,
+}
+
+impl View {
+    fn new(array: &Array, flags: u64) -> Fallible<View> {
+        if array.device.kind != CPU && array.device.kind != CUDA_HOST {
+            return Err(Misuse::ForeignDevice { kind: array.device.kind, id: array.device.id }.into());
+        }
+        let Some(dtype) = dtype_of(array.dtype) else {
+            let super::ElementType { code, bits, lanes } = array.dtype;
+            return Err(Misuse::ArrayDType { got: format!("code {code}, {bits} bits, {lanes} lanes") }.into());
+        };
+        if dtype.bits() < 8 && flags & IS_PADDED == 0 {
+            return Err(refuse(format!("the elements are packed {dtype}, which are taken a byte each")));
+        }
+        if !(0..=MOST_AXES).contains(&array.rank) {
+            return Err(refuse(format!("the capsule has {} axes", array.rank)));
+        }
+        let rank = array.rank as usize;
+        let entries = |at: *mut i64| -> Option<Vec<i64>> {
+            if rank == 0 {
+                return Some(Vec::new());
+            }
+            if at.is_null() {
+                return None;
+            }
+            // SAFETY: the producer says that there is an entry for each axis; they may lie unaligned.
+            Some((0..rank).map(|axis| unsafe { at.add(axis).read_unaligned() }).collect())
+        };
+        let Some(sizes) = entries(array.sizes) else {
+            return Err(refuse("the capsule has no sizes"));
+        };
+        let Ok(sizes) = sizes.into_iter().map(usize::try_from).collect::<Result<Vec<usize>, _>>() else {
+            return Err(refuse("the capsule has a negative size"));
+        };
+        let ty = TensorType::new(dtype, Shape::new(&sizes))?;
+        let width = dtype.storage_bytes() as i64;
+        let strides = match entries(array.strides) {
+            Some(strides) => strides,
+            None => ty.shape.strides().iter().map(|&stride| stride as i64).collect(),
+        };
+        if ty.size() == 0 {
+            let start = std::ptr::NonNull::<u128>::dangling().as_ptr().cast();
+            return Ok(View { ty, start, strides: vec![0; rank] });
+        }
+        // Axes of one element may have any stride.
+        let step =
+            |(&size, &stride): (&usize, &i64)| if size == 1 { Some(0) } else { stride.checked_mul(width) };
+        let outside = || refuse("the capsule's strides lead out of memory");
+        let strides: Vec<i64> =
+            sizes.iter().zip(&strides).map(step).collect::<Option<_>>().ok_or_else(outside)?;
+        let start = (array.data as usize as i128) + i128::from(array.byte_offset);
+        let (mut least, mut most) = (start, start + i128::from(width));
+        for (&size, &stride) in sizes.iter().zip(&strides) {
+            let reach = i128::from(stride) * (size as i128 - 1);
+            if reach < 0 { least += reach } else { most += reach }
+        }
+        if array.data.is_null() || least <= 0 || most > isize::MAX as i128 {
+            return Err(outside());
+        }
+        let start = array.data.cast::<u8>().wrapping_add(array.byte_offset as usize).cast_const();
+        Ok(View { ty, start, strides: strides.into_iter().map(|stride| stride as isize).collect() })
+    }
+
+    /// Why the memory cannot serve as a tensor's as it lies, if so.
+    fn obstacle(&self) -> Option<&'static str> {
+        let width = self.ty.dtype.storage_bytes();
+        let mut expected = width as isize;
+        for (&size, &stride) in self.ty.shape.sizes().iter().zip(&self.strides).rev() {
+            if size != 1 && stride != expected && self.ty.size() > 0 {
+                return Some("its elements do not lie one after the other");
+            }
+            expected *= size as isize;
+        }
+        let part = if self.ty.dtype.is_complex() { width / 2 } else { width };
+        if !self.start.addr().is_multiple_of(part) {
+            return Some("its memory is not aligned");
+        }
+        (self.ty.dtype.bits() < 8).then_some("its elements have unused bits, which may hold anything")
+    }
+
+    /// The elements in row-major order.
+    fn copy(&self) -> Fallible<Vec<u8>> {
+        let width = self.ty.dtype.storage_bytes();
+        let mut out = memory::room("tensor", self.ty.byte_size())?;
+        if self.ty.size() == 0 {
+            return Ok(out);
+        }
+        let sizes = self.ty.shape.sizes();
+        let mut index = vec![0usize; sizes.len()];
+        let mut at = self.start;
+        'elements: loop {
+            // SAFETY: every index is below its axis' size, so that the producer says that an element lies there;
+            // bytes may be read at any alignment.
+            out.extend_from_slice(unsafe { std::slice::from_raw_parts(at, width) });
+            for axis in (0..sizes.len()).rev() {
+                index[axis] += 1;
+                at = at.wrapping_offset(self.strides[axis]);
+                if index[axis] < sizes[axis] {
+                    continue 'elements;
+                }
+                at = at.wrapping_offset(-(self.strides[axis] * sizes[axis] as isize));
+                index[axis] = 0;
+            }
+            break;
+        }
+        extend(self.ty.dtype, &mut out);
+        Ok(out)
+    }
+}
+
+/// Makes each byte the value of its low bits, where an element has fewer than eight.
+fn extend(dtype: DType, bytes: &mut [u8]) {
+    if dtype.bits() < 8 {
+        bytes.iter_mut().for_each(|byte| *byte = wrap(dtype, i128::from(*byte)) as u8);
+    }
+}

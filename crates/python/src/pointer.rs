@@ -1,0 +1,93 @@
+//! Addresses of elements, for other languages in this process.
+
+use defn_core::{Shape, Tensor, TensorType};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::array::Memory;
+use crate::born;
+use crate::convert;
+use crate::dtype;
+use crate::error::{Fallible, guard};
+use crate::memory;
+use crate::misuse::Misuse;
+use crate::place;
+use crate::tensor::PyTensor;
+
+/// The address of a tensor's elements, how many bytes they take, and what keeps them there.
+#[pyfunction]
+fn to_pointer<'py>(
+    py: Python<'py>,
+    tensor: &Bound<'py, PyAny>,
+    mode: &Bound<'py, PyAny>,
+) -> Fallible<(usize, usize, Bound<'py, Memory>)> {
+    guard(|| {
+        let op = "to_pointer";
+        check_mode(op, mode)?;
+        let tensor = convert::tensor(op, tensor)?;
+        let buffer = tensor.require_buffer(op, "return it from the definition, and use it there")?;
+        // Reading a device's elements would give the address of a copy.
+        let memory = match buffer.host()? {
+            Some(_) => tensor.host_bytes(op)?,
+            None => {
+                let place = buffer.backend().place();
+                return Err(Misuse::NotOnHost { op, place }.into());
+            }
+        };
+        let address = memory.bytes().as_ptr().expose_provenance();
+        Ok((address, tensor.whole().byte_size(), Bound::new(py, Memory::new(memory))?))
+    })
+}
+
+/// A tensor of the elements at an address.
+#[pyfunction]
+#[pyo3(signature = (address, size, dtype, shape, names = None, backend = None))]
+fn from_pointer(
+    address: &Bound<'_, PyAny>,
+    size: Option<&Bound<'_, PyAny>>,
+    dtype: &Bound<'_, PyAny>,
+    shape: &Bound<'_, PyAny>,
+    names: Option<&Bound<'_, PyAny>>,
+    backend: Option<&Bound<'_, PyAny>>,
+) -> Fallible<PyTensor> {
+    guard(|| {
+        let op = "from_pointer";
+        let backend = place::parse(backend)?;
+        let shape: Shape = convert::named(convert::shape(op, shape)?, op, names)?;
+        let ty = TensorType::new(dtype::parse(dtype)?, shape)?;
+        let len = ty.byte_size();
+        let width = ty.dtype.storage_bytes();
+        let part = if ty.dtype.is_complex() { width / 2 } else { width };
+        let required = format!("an address that is not 0 and a multiple of {part}");
+        let given = address.extract::<usize>().ok();
+        let Some(start) = given.filter(|&start| start != 0 && start % part == 0) else {
+            return Err(convert::bad(op, "the address", address, &required)?);
+        };
+        if start.checked_add(len).is_none_or(|end| end > isize::MAX as usize) {
+            return Err(convert::bad(op, "the address", address, &required)?);
+        }
+        if let Some(size) = size
+            && !size.eq(len)?
+        {
+            let required = format!("{len}, the bytes of {ty}");
+            return Err(convert::bad(op, "the data size", size, &required)?);
+        }
+        let buffer = backend.from_host(&ty, memory::foreign(start, len))?;
+        Ok(PyTensor::new(born::note(Tensor::concrete(ty, buffer))))
+    })
+}
+
+/// Host memory is private to its process.
+fn check_mode(op: &'static str, mode: &Bound<'_, PyAny>) -> Fallible<()> {
+    let is_local = mode.cast::<PyString>().is_ok_and(|mode| mode == "local");
+    if is_local {
+        return Ok(());
+    }
+    let required = "\"local\": memory of the host belongs to its process; send others what serialize gives";
+    Err(convert::bad(op, "mode", mode, required)?)
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(to_pointer, module)?)?;
+    module.add_function(wrap_pyfunction!(from_pointer, module)?)
+}
