@@ -157,13 +157,13 @@ FITS = [
     ),
     Fit(
         "CBRT",
-        "The cube root of `m` for `1 <= m <= 2`, to be improved by one step.",
-        lambda m: mp.cbrt(m),
+        "`1 / cbrt(m)` for `1 <= m <= 2`, to be improved by one step.",
+        lambda m: 1 / mp.cbrt(m),
         mpf(1),
         mpf(2),
-        lambda m: 1 / mp.cbrt(m),
-        17,
-        25,
+        lambda m: mp.cbrt(m),
+        18,
+        26,
     ),
     Fit(
         "ERF",
@@ -325,6 +325,10 @@ def main() -> int:
     print("pub(crate) trait Precision {")
     print("    /// Whether results are f64, and the parts below its last bit count.")
     print("    const DOUBLE: bool;")
+    print("    /// Whether products are fused with sums, in one rounding.")
+    print("    const FUSED: bool = false;")
+    print("    /// The same with fused products.")
+    print("    type Fused: Precision;")
     for item in FITS:
         print(f"    /// {item.doc}")
         print(f"    const {item.name}: &'static [f64];")
@@ -336,6 +340,7 @@ def main() -> int:
         print(f"/// {doc}\npub(crate) enum {name} {{}}\n")
         print(f"impl Precision for {name} {{")
         print(f"    const DOUBLE: bool = {str(double).lower()};")
+        print(f"    type Fused = {name}Fused;")
         for item in FITS:
             polynomial, error = fit(item, item.double if double else item.single)
             print(f"    // Within 2^{float(mp.log(error, 2)):.1f}.")
@@ -343,6 +348,15 @@ def main() -> int:
             for c in polynomial:
                 print(f"        {literal(c)},")
             print("    ];")
+        print("}\n")
+        print(f"/// `{name}` where products are fused with sums.")
+        print(f"pub(crate) enum {name}Fused {{}}\n")
+        print(f"impl Precision for {name}Fused {{")
+        print(f"    const DOUBLE: bool = {name}::DOUBLE;")
+        print("    const FUSED: bool = true;")
+        print("    type Fused = Self;")
+        for item in FITS:
+            print(f"    const {item.name}: &'static [f64] = {name}::{item.name};")
         print("}\n")
     for name, doc, value in constants():
         print(f"/// {doc}\npub(super) const {name}: f64 = {literal(value)};\n")

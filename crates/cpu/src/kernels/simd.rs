@@ -1,6 +1,8 @@
 //! Loops compiled for several instruction sets, one of which is chosen when the program runs.
 //!
-//! Every step is one of IEEE 754, and none is contracted with another, so that all give the same bits.
+//! Every step is one of IEEE 754, and none is contracted with another unless it says so, so that all give the
+//! same bits. The math library fuses products with sums where that is fast, which is everywhere but on
+//! processors of before 2013: only on those its results may differ, within their bounds.
 
 use std::mem::MaybeUninit;
 #[cfg(target_arch = "x86_64")]
@@ -18,23 +20,27 @@ macro_rules! vectorized {
             #[inline(always)]
             fn body<$($generics)*>($($arg: $ty),*) $(-> $result)? $body
 
-            fn portable<$($generics)*>($($arg: $ty),*) $(-> $result)? {
-                body($($arg),*)
-            }
+            $crate::kernels::simd::at_level!([$($generics)*], ($($arg: $ty),*), ($($result)?), body, body)
+        }
+    };
+}
+pub(crate) use vectorized;
 
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi2")]
+/// Calls `$fused` compiled for the level of the processor, or `$plain` where products are not fused with sums.
+macro_rules! at_level {
+    ([$($generics:tt)*], ($($arg:ident: $ty:ty),*), ($($result:ty)?), $plain:expr, $fused:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        {
+            #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi2,fma")]
             fn avx512<$($generics)*>($($arg: $ty),*) $(-> $result)? {
-                body($($arg),*)
+                $fused($($arg),*)
             }
 
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,bmi2")]
+            #[target_feature(enable = "avx2,bmi2,fma")]
             fn avx2<$($generics)*>($($arg: $ty),*) $(-> $result)? {
-                body($($arg),*)
+                $fused($($arg),*)
             }
 
-            #[cfg(target_arch = "x86_64")]
             match $crate::kernels::simd::level() {
                 // SAFETY: the level says that the processor has these instructions.
                 $crate::kernels::simd::Level::Avx512 => return unsafe { avx512($($arg),*) },
@@ -42,11 +48,14 @@ macro_rules! vectorized {
                 $crate::kernels::simd::Level::Avx2 => return unsafe { avx2($($arg),*) },
                 $crate::kernels::simd::Level::Portable => {}
             }
-            portable($($arg),*)
         }
-    };
+        fn portable<$($generics)*>($($arg: $ty),*) $(-> $result)? {
+            if cfg!(target_arch = "aarch64") { $fused($($arg),*) } else { $plain($($arg),*) }
+        }
+        portable($($arg),*)
+    }};
 }
-pub(crate) use vectorized;
+pub(crate) use at_level;
 
 /// What the processor can do.
 #[cfg(target_arch = "x86_64")]
@@ -81,12 +90,14 @@ pub(crate) fn level() -> Level {
 #[cfg(target_arch = "x86_64")]
 #[cold]
 fn detect() -> Level {
-    let wide = is_x86_feature_detected!("avx512f")
+    let half = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("fma");
+    let wide = half
+        && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vl")
-        && is_x86_feature_detected!("bmi2");
-    let half = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi2");
+        && is_x86_feature_detected!("avx512vl");
     match (wide, half) {
         (true, _) => Level::Avx512,
         (false, true) => Level::Avx2,

@@ -19,7 +19,7 @@ fn octant<P: Precision>(small: f64, large: f64) -> (f64, f64) {
     let below = pick(steep, small + large, large);
     let t = above / below;
     let z = t * t;
-    let tail = t * z * poly(z, P::ATAN);
+    let tail = t * z * poly::<P>(z, P::ATAN);
     (pick(steep, FRAC_PI_4, 0.0), pick(steep, tail + HALF_PI_LOW * 0.5 + t, tail + t))
 }
 
@@ -70,7 +70,7 @@ pub(super) fn atan2<P: Precision>(y: f64, x: f64) -> f64 {
 /// `asin(t)` for `t` between 0 and 1/2, beyond `t` itself.
 #[inline(always)]
 fn asin_tail<P: Precision>(t: f64, z: f64) -> f64 {
-    t * z * poly(z, P::ASIN)
+    t * z * poly::<P>(z, P::ASIN)
 }
 
 /// `s = sqrt((1 - x) / 2)` in two parts, and the square.

@@ -3,7 +3,7 @@
 use super::tables::Precision;
 
 /// Adding it rounds a number below 2^51 to an integer, ties to even, and leaves the integer in the low bits.
-pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
+const ROUND: f64 = 6_755_399_441_055_744.0;
 
 const SIGN: u64 = 1 << 63;
 const ONE: u64 = 0x3FF << 52;
@@ -15,14 +15,20 @@ pub(super) fn pick<T>(condition: bool, a: T, b: T) -> T {
     std::hint::select_unpredictable(condition, a, b)
 }
 
+/// `a * b + c`, in one rounding where that is fast, else in two.
+#[inline(always)]
+pub(super) fn mac<P: Precision>(a: f64, b: f64, c: f64) -> f64 {
+    if P::FUSED { a.mul_add(b, c) } else { a * b + c }
+}
+
 /// The polynomial with these coefficients, lowest first, by Horner's scheme.
 #[inline(always)]
-pub(super) fn poly(x: f64, coefficients: &[f64]) -> f64 {
+pub(super) fn poly<P: Precision>(x: f64, coefficients: &[f64]) -> f64 {
     let mut place = coefficients.len() - 1;
     let mut sum = coefficients[place];
     while place > 0 {
         place -= 1;
-        sum = sum * x + coefficients[place];
+        sum = mac::<P>(sum, x, coefficients[place]);
     }
     sum
 }
@@ -47,7 +53,7 @@ pub(super) fn head(x: f64) -> f64 {
 
 /// The nearest integer, and the number in whose low bits it stands.
 #[inline(always)]
-pub(super) fn rounded(x: f64) -> (f64, u64) {
+fn rounded(x: f64) -> (f64, u64) {
     let raised = x + ROUND;
     (raised - ROUND, raised.to_bits())
 }
@@ -62,14 +68,14 @@ fn power_of_two(n: u64) -> f64 {
 #[derive(Clone, Copy)]
 pub(super) struct Exponent {
     pub(super) number: f64,
-    bits: u64,
+    pub(super) bits: u64,
 }
 
-/// The nearest integer.
+/// The integer nearest to `x * scale`.
 #[inline(always)]
-pub(super) fn exponent(x: f64) -> Exponent {
-    let (number, bits) = rounded(x);
-    Exponent { number, bits }
+pub(super) fn exponent<P: Precision>(x: f64, scale: f64) -> Exponent {
+    let raised = mac::<P>(x, scale, ROUND);
+    Exponent { number: raised - ROUND, bits: raised.to_bits() }
 }
 
 /// `x * 2^(n + more)` for exponents between -2044 and 2046, rounded once where the result is subnormal. For

@@ -4,7 +4,7 @@
 //! Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x (1981). The inverse is `x` times a function of
 //! `w = -log(1 - x^2)` or its root, after Giles, Approximating the erfinv function (2010).
 
-use super::bits::{flipped, head, pick, poly, scaled, sign_of};
+use super::bits::{flipped, head, mac, pick, poly, scaled, sign_of};
 use super::exp::exp_parts;
 use super::log::log;
 use super::tables::Precision;
@@ -12,7 +12,7 @@ use super::tables::Precision;
 /// `erf(x)` for `x` between 0 and 1.
 #[inline(always)]
 fn near<P: Precision>(x: f64) -> f64 {
-    x + x * poly(x * x, P::ERF)
+    mac::<P>(x, poly::<P>(x * x, P::ERF), x)
 }
 
 /// `erfc(x)` from 1/2 on.
@@ -29,8 +29,8 @@ fn complement<P: Precision>(x: f64) -> f64 {
     } else {
         exp_parts::<P>(-x * x, 0.0)
     };
-    let value = poly(t, P::ERFC) / (1.0 + 2.0 * x);
-    scaled::<P>(value + value * p, n, 0)
+    let value = poly::<P>(t, P::ERFC) / (1.0 + 2.0 * x);
+    scaled::<P>(mac::<P>(value, p, value), n, 0)
 }
 
 #[inline(always)]
@@ -54,9 +54,9 @@ pub(super) fn erfc<P: Precision>(x: f64) -> f64 {
 pub(super) fn erf_inv<P: Precision>(x: f64) -> f64 {
     let w = -log::<P>((1.0 - x) * (1.0 + x));
     let root = w.sqrt();
-    let centre = poly(w - 3.125, P::ERF_INV_CENTRE);
-    let slope = poly(root - 3.25, P::ERF_INV_SLOPE);
-    let end = poly(root - 5.03, P::ERF_INV_END);
+    let centre = poly::<P>(w - 3.125, P::ERF_INV_CENTRE);
+    let slope = poly::<P>(root - 3.25, P::ERF_INV_SLOPE);
+    let end = poly::<P>(root - 5.03, P::ERF_INV_END);
     let ratio = pick(w > 6.25, slope, centre);
     let ratio = pick(w > 16.0, end, ratio);
     // At the ends of the domain w is infinite, beyond NaN.

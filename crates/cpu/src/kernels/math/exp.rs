@@ -3,23 +3,23 @@
 //! The reduction to `|r| <= log(2) / 2` in two steps is that of Cody and Waite, Software Manual for the
 //! Elementary Functions (1980); how the low part is carried follows fdlibm (Sun Microsystems, 1993).
 
-use super::bits::{Exponent, exponent, flipped, pick, poly, scaled, sign_of};
+use super::bits::{Exponent, exponent, flipped, mac, pick, poly, scaled, sign_of};
 use super::tables::{LN2_HIGH, LN2_LOW, Precision, Single};
 
 /// `(p, n)` with `e^(x + low) = (1 + p) * 2^n`, for `|x| < 1500` and a `low` below an ulp of `x` or two.
 #[inline(always)]
 pub(super) fn exp_parts<P: Precision>(x: f64, low: f64) -> (f64, Exponent) {
-    let n = exponent(x * std::f64::consts::LOG2_E);
+    let n = exponent::<P>(x, std::f64::consts::LOG2_E);
     // Exact: the constant ends in zeros, and the difference cancels.
-    let high = x - n.number * LN2_HIGH;
+    let high = mac::<P>(-n.number, LN2_HIGH, x);
     if P::DOUBLE {
-        let rest = low - n.number * LN2_LOW;
+        let rest = mac::<P>(-n.number, LN2_LOW, low);
         let r = high + rest;
         let lost = rest - (r - high);
-        (r + (r * r * poly(r, P::EXP) + (lost + lost * r)), n)
+        (r + mac::<P>(r * r, poly::<P>(r, P::EXP), mac::<P>(lost, r, lost)), n)
     } else {
-        let r = high - n.number * LN2_LOW;
-        (r + r * r * poly(r, P::EXP), n)
+        let r = mac::<P>(-n.number, LN2_LOW, high);
+        (mac::<P>(r * r, poly::<P>(r, P::EXP), r), n)
     }
 }
 
@@ -51,10 +51,10 @@ pub(super) fn expm1<P: Precision>(x: f64) -> f64 {
     let less = if P::DOUBLE {
         // 2^n p + (2^n - 1), halved, since 2^1024 is no number.
         let half = scaled::<P>(0.5, n, 0);
-        ((half - 0.5) + half * p) * 2.0
+        mac::<P>(half, p, half - 0.5) * 2.0
     } else {
         let scale = scaled::<P>(1.0, n, 0);
-        (scale - 1.0) + scale * p
+        mac::<P>(scale, p, scale - 1.0)
     };
     // Keeps the sign of zero, and what is subnormal.
     pick(x.abs() < 1e-17, x, less)
@@ -77,12 +77,12 @@ pub(super) fn sinh<P: Precision>(x: f64) -> f64 {
     let sum = if P::DOUBLE {
         let half = scaled::<P>(0.5, n, 0);
         // Half of e^x and of e^x - 1: the former overflows where the result does, and from 22 on it is it.
-        let (exp, less) = (scaled::<P>(1.0 + p, n, -1), (half - 0.5) + half * p);
+        let (exp, less) = (scaled::<P>(1.0 + p, n, -1), mac::<P>(half, p, half - 0.5));
         let both = less + less / (exp + exp);
         pick(magnitude > 22.0, exp, both)
     } else {
         let scale = scaled::<P>(1.0, n, 0);
-        let less = (scale - 1.0) + scale * p;
+        let less = mac::<P>(scale, p, scale - 1.0);
         0.5 * (less + less / (less + 1.0))
     };
     let sum = pick(magnitude < 1e-17, magnitude, sum);
@@ -106,7 +106,7 @@ pub(super) fn tanh<P: Precision>(x: f64) -> f64 {
     let (p, n) = exp_parts::<P>(2.0 * pick(magnitude > end, end, magnitude), 0.0);
     // The exponent is small.
     let scale = scaled::<Single>(1.0, n, 0);
-    let less = (scale - 1.0) + scale * p;
+    let less = mac::<P>(scale, p, scale - 1.0);
     let tanh = less / (less + 2.0);
     let tanh = pick(magnitude < 1e-17, magnitude, tanh);
     flipped(tanh, sign_of(x))

@@ -4,7 +4,7 @@
 
 use std::f64::consts::LN_2;
 
-use super::bits::{flipped, pick, poly, sign_of, split, split_any};
+use super::bits::{flipped, mac, pick, poly, sign_of, split, split_any};
 use super::tables::{LN2_HIGH, LN2_LOW, Precision};
 
 /// `k log(2) + log(1 + f) + c`, for `1 + f` between `sqrt(1/2)` and `sqrt(2)`.
@@ -12,12 +12,12 @@ use super::tables::{LN2_HIGH, LN2_LOW, Precision};
 fn log_of<P: Precision>(k: f64, f: f64, c: f64) -> f64 {
     let s = f / (2.0 + f);
     let z = s * s;
-    let r = z * poly(z, P::LOG);
+    let r = z * poly::<P>(z, P::LOG);
     if P::DOUBLE {
         let half = 0.5 * f * f;
-        k * LN2_HIGH - ((half - (s * (half + r) + (k * LN2_LOW + c))) - f)
+        mac::<P>(k, LN2_HIGH, -((half - mac::<P>(s, half + r, mac::<P>(k, LN2_LOW, c))) - f))
     } else {
-        k * LN_2 + (s * (2.0 + r) + c)
+        mac::<P>(k, LN_2, mac::<P>(s, 2.0 + r, c))
     }
 }
 

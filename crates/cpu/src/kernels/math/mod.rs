@@ -2,10 +2,9 @@
 //! compiled code.
 //!
 //! Everything is computed in f64, without branches, so that a loop over an array becomes SIMD instructions of
-//! whatever width there is. f32 takes shorter polynomials and rounds once at the end: at most 0.52 ulp for
-//! most functions. f64 stays within 2 ulp for most and 4 for all; `docs/ulp.md` has the measured numbers. No
-//! product is contracted with a sum, and every step is one of IEEE 754, so that the bits are the same on all
-//! instruction sets.
+//! whatever width there is. f32 takes shorter polynomials and rounds once at the end. `docs/ulp.md` has the
+//! measured errors: at most 2 ulp in f32, 4 in f64. Products are fused with sums where the processor does that
+//! fast; the bits are the same on all such processors, whatever their width.
 //!
 //! Special values are those of C99, Annex F. Polynomials and constants come from `tools/minimax.py`.
 
@@ -21,7 +20,7 @@ mod trig;
 use std::mem::MaybeUninit;
 
 use super::Real;
-use super::simd::vectorized;
+use super::simd::{at_level, vectorized};
 use tables::{Double, Precision, Single};
 
 /// f32 and f64.
@@ -94,13 +93,33 @@ macro_rules! float {
 float!(f32, Single);
 float!(f64, Double);
 
+/// Defines a function over slices whose loop is compiled for several instruction sets, with `$P` standing for
+/// the precision of `T` on each.
+macro_rules! accurate {
+    ($(#[$meta:meta])* fn $name:ident[$T:ident, $P:ident]($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
+        $(#[$meta])*
+        pub(crate) fn $name<$T: Float>($($arg: $ty),*) {
+            #[inline(always)]
+            fn body<$T: Float, $P: Precision>($($arg: $ty),*) $body
+
+            at_level!(
+                [$T: Float],
+                ($($arg: $ty),*),
+                (),
+                body::<$T, <$T as Float>::Precision>,
+                body::<$T, <<$T as Float>::Precision as Precision>::Fused>
+            )
+        }
+    };
+}
+
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident = $room:ident::$function:ident;)*) => {$(
-        vectorized! {
+        accurate! {
             $(#[$doc])*
-            pub(crate) fn $name[T: Float](x: &[T], out: &mut [MaybeUninit<T>]) {
+            fn $name[T, P](x: &[T], out: &mut [MaybeUninit<T>]) {
                 for (out, &x) in out.iter_mut().zip(x) {
-                    out.write(T::nearest($room::$function::<T::Precision>(x.wide())));
+                    out.write(T::nearest($room::$function::<P>(x.wide())));
                 }
             }
         }
@@ -152,20 +171,20 @@ unary! {
     near_tan = trig::near_tan;
 }
 
-vectorized! {
+accurate! {
     /// Writes the angle of every point `(x, y)`.
-    pub(crate) fn atan2[T: Float](y: &[T], x: &[T], out: &mut [MaybeUninit<T>]) {
+    fn atan2[T, P](y: &[T], x: &[T], out: &mut [MaybeUninit<T>]) {
         for ((out, &y), &x) in out.iter_mut().zip(y).zip(x) {
-            out.write(T::nearest(arc::atan2::<T::Precision>(y.wide(), x.wide())));
+            out.write(T::nearest(arc::atan2::<P>(y.wide(), x.wide())));
         }
     }
 }
 
-vectorized! {
+accurate! {
     /// Writes `x^y` of every pair.
-    pub(crate) fn pow[T: Float](x: &[T], y: &[T], out: &mut [MaybeUninit<T>]) {
+    fn pow[T, P](x: &[T], y: &[T], out: &mut [MaybeUninit<T>]) {
         for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-            out.write(T::nearest(power::pow::<T::Precision>(x.wide(), y.wide())));
+            out.write(T::nearest(power::pow::<P>(x.wide(), y.wide())));
         }
     }
 }

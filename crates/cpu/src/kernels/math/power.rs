@@ -1,10 +1,11 @@
 //! Cube roots and powers.
 
-use super::bits::{exponent, flipped, head, pick, poly, scaled, sign_of, split_any};
+use super::bits::{exponent, flipped, head, mac, pick, poly, scaled, sign_of, split_any};
 use super::tables::{Double, LN2_HIGH, LN2_LOW, PER_LN2, PER_LN2_HIGH, PER_LN2_LOW, Precision};
 
-/// A polynomial of the mantissa, improved by one step as in FreeBSD's `s_cbrt.c` (Evans, 2002): the start is
-/// rounded so that its square is exact.
+/// A polynomial gives the inverse root of the mantissa. In f32, a step of Newton's improves it without a
+/// division; in f64 the root, as in FreeBSD's `s_cbrt.c` (Evans, 2002), where the start is rounded so that its
+/// square is exact.
 #[inline(always)]
 pub(super) fn cbrt<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
@@ -18,12 +19,20 @@ pub(super) fn cbrt<P: Precision>(x: f64) -> f64 {
     let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 0x3FF << 52);
     let factor = pick(rest == 1, 1.259_921_049_894_873_2, 1.0);
     let factor = pick(rest == 2, 1.587_401_051_968_199_5, factor);
-    let start = poly(mantissa, P::CBRT) * factor;
-    // The mantissa with what the third of the exponent leaves.
-    let m = f64::from_bits(mantissa.to_bits() + (rest << 52));
-    let t = head(start);
-    let quotient = m / (t * t);
-    let root = t + t * ((quotient - t) / (t + t + quotient));
+    let inverse = poly::<P>(mantissa, P::CBRT);
+    let root = if P::DOUBLE {
+        // The mantissa with what the third of the exponent leaves.
+        let m = f64::from_bits(mantissa.to_bits() + (rest << 52));
+        let t = head(mantissa * inverse * inverse * factor);
+        let quotient = m / (t * t);
+        t + t * ((quotient - t) / (t + t + quotient))
+    } else {
+        let square = inverse * inverse;
+        let lacks = mac::<P>(-mantissa * square, inverse, 1.0);
+        let near = mantissa * square;
+        // The square of 1 + lacks / 3.
+        mac::<P>(near, lacks * mac::<P>(lacks, 1.0 / 9.0, 2.0 / 3.0), near) * factor
+    };
     let power = f64::from_bits((third + 1023 - 341) << 52);
     let power = pick(small, power * 3.814_697_265_625e-6, power);
     let root = root * power;
@@ -57,7 +66,7 @@ pub(super) fn hypot(x: f64, y: f64) -> f64 {
 /// After `e_pow.c` of fdlibm (Sun Microsystems, 1993): `log(m) = 2s + 2/3 s^3 + ...` for `s = (m - 1) / (m + 1)`,
 /// with the leading terms in two parts each, whose products are exact.
 #[inline(always)]
-fn log2_parts(x: f64, coefficients: &[f64]) -> (f64, f64) {
+fn log2_parts<P: Precision>(x: f64) -> (f64, f64) {
     let (m, k) = split_any(x);
     let (above, below) = (m - 1.0, m + 1.0);
     let s = above / below;
@@ -67,7 +76,7 @@ fn log2_parts(x: f64, coefficients: &[f64]) -> (f64, f64) {
     let s_low = ((above - s_high * below_high) - s_high * below_low) / below;
     let z = s * s;
     // 3/2 log(m) = s (3 + s^2 + r).
-    let r = z * z * poly(z, coefficients) + s_low * (s_high + s);
+    let r = z * z * poly::<P>(z, P::POW) + s_low * (s_high + s);
     let square = s_high * s_high;
     let factor = head(3.0 + square + r);
     let factor_low = r - ((factor - 3.0) - square);
@@ -87,14 +96,14 @@ pub(super) fn pow<P: Precision>(x: f64, y: f64) -> f64 {
     // Beyond 2^64, any x but 1 under- or overflows.
     let bounded = pick(y > 1.8e19, 1.8e19, y);
     let bounded = pick(bounded < -1.8e19, -1.8e19, bounded);
-    let (log, log_low) = log2_parts(magnitude, P::POW);
+    let (log, log_low) = log2_parts::<P>(magnitude);
     let y_head = head(bounded);
     let high = y_head * log;
     let low = (bounded - y_head) * log + bounded * log_low;
     let sum = high + low;
     let sum = pick(sum > 1100.0, 1100.0, sum);
     let sum = pick(sum < -1200.0, -1200.0, sum);
-    let n = exponent(sum);
+    let n = exponent::<P>(sum, 1.0);
     // What is left, times log(2), again in two parts.
     let exact = high - n.number;
     let left = exact + low;
@@ -106,7 +115,7 @@ pub(super) fn pow<P: Precision>(x: f64, y: f64) -> f64 {
     let rest = (left - left_head) * LN2_HIGH + left * LN2_LOW + left_low * std::f64::consts::LN_2;
     let r = main + rest;
     // At most half of log(2): nothing is left to be taken off.
-    let p = r + r * r * poly(r, P::EXP);
+    let p = r + r * r * poly::<P>(r, P::EXP);
     let p = if P::DOUBLE { p + (rest - (r - main)) } else { p };
     let power = scaled::<Double>(1.0 + p, n, 0);
 

@@ -7,6 +7,10 @@
 pub(crate) trait Precision {
     /// Whether results are f64, and the parts below its last bit count.
     const DOUBLE: bool;
+    /// Whether products are fused with sums, in one rounding.
+    const FUSED: bool = false;
+    /// The same with fused products.
+    type Fused: Precision;
     /// `(e^r - 1 - r) / r^2` for `|r| <= ln(2) / 2`.
     const EXP: &'static [f64];
     /// `(log((1 + s) / (1 - s)) / s - 2) / z` of `z = s^2`, for `s <= 3 - sqrt(8)`.
@@ -21,7 +25,7 @@ pub(crate) trait Precision {
     const ATAN: &'static [f64];
     /// `(asin(t) / t - 1) / z` of `z = t^2`, for `t <= 1/2`.
     const ASIN: &'static [f64];
-    /// The cube root of `m` for `1 <= m <= 2`, to be improved by one step.
+    /// `1 / cbrt(m)` for `1 <= m <= 2`, to be improved by one step.
     const CBRT: &'static [f64];
     /// `erf(x) / x - 1` of `z = x^2`, for `x <= 1`.
     const ERF: &'static [f64];
@@ -40,6 +44,7 @@ pub(crate) enum Single {}
 
 impl Precision for Single {
     const DOUBLE: bool = false;
+    type Fused = SingleFused;
     // Within 2^-31.1.
     const EXP: &'static [f64] = &[
         0.5000000013557447,
@@ -85,14 +90,15 @@ impl Precision for Single {
         0.010574415516912909,
         0.030974540371355073,
     ];
-    // Within 2^-19.2.
+    // Within 2^-19.9.
     const CBRT: &'static [f64] = &[
-        0.47514693623890253,
-        0.8317431442479309,
-        -0.4602977267696209,
-        0.19665479701360078,
-        -0.04831832068166114,
-        0.005072953325277491,
+        1.8766297241212762,
+        -1.9720591905396232,
+        1.9538182209261572,
+        -1.2521242275997846,
+        0.49117031566066666,
+        -0.10750263607045218,
+        0.010066718649569128,
     ];
     // Within 2^-34.8.
     const ERF: &'static [f64] = &[
@@ -166,11 +172,34 @@ impl Precision for Single {
     ];
 }
 
+/// `Single` where products are fused with sums.
+pub(crate) enum SingleFused {}
+
+impl Precision for SingleFused {
+    const DOUBLE: bool = Single::DOUBLE;
+    const FUSED: bool = true;
+    type Fused = Self;
+    const EXP: &'static [f64] = Single::EXP;
+    const LOG: &'static [f64] = Single::LOG;
+    const POW: &'static [f64] = Single::POW;
+    const SIN: &'static [f64] = Single::SIN;
+    const COS: &'static [f64] = Single::COS;
+    const ATAN: &'static [f64] = Single::ATAN;
+    const ASIN: &'static [f64] = Single::ASIN;
+    const CBRT: &'static [f64] = Single::CBRT;
+    const ERF: &'static [f64] = Single::ERF;
+    const ERFC: &'static [f64] = Single::ERFC;
+    const ERF_INV_CENTRE: &'static [f64] = Single::ERF_INV_CENTRE;
+    const ERF_INV_SLOPE: &'static [f64] = Single::ERF_INV_SLOPE;
+    const ERF_INV_END: &'static [f64] = Single::ERF_INV_END;
+}
+
 /// For results in f64.
 pub(crate) enum Double {}
 
 impl Precision for Double {
     const DOUBLE: bool = true;
+    type Fused = DoubleFused;
     // Within 2^-61.0.
     const EXP: &'static [f64] = &[
         0.5,
@@ -256,17 +285,18 @@ impl Precision for Double {
         -0.014851887071247204,
         0.028757851367421566,
     ];
-    // Within 2^-27.7.
+    // Within 2^-27.8.
     const CBRT: &'static [f64] = &[
-        0.40933827405549933,
-        1.1502038339675154,
-        -1.1226365611175855,
-        0.9709791185987617,
-        -0.6062239885656296,
-        0.25977618954714465,
-        -0.07239437777258624,
-        0.011814452422790934,
-        -0.000856935861103633,
+        2.124243287539984,
+        -3.358286812180952,
+        5.357236701926763,
+        -6.065988879993059,
+        4.819947411115542,
+        -2.679131996736868,
+        1.0222766974273902,
+        -0.2555250210240153,
+        0.03772458054694793,
+        -0.002495972956611437,
     ];
     // Within 2^-62.7.
     const ERF: &'static [f64] = &[
@@ -383,6 +413,28 @@ impl Precision for Double {
         3.394421520569157e-11,
         -1.7238216390009398e-11,
     ];
+}
+
+/// `Double` where products are fused with sums.
+pub(crate) enum DoubleFused {}
+
+impl Precision for DoubleFused {
+    const DOUBLE: bool = Double::DOUBLE;
+    const FUSED: bool = true;
+    type Fused = Self;
+    const EXP: &'static [f64] = Double::EXP;
+    const LOG: &'static [f64] = Double::LOG;
+    const POW: &'static [f64] = Double::POW;
+    const SIN: &'static [f64] = Double::SIN;
+    const COS: &'static [f64] = Double::COS;
+    const ATAN: &'static [f64] = Double::ATAN;
+    const ASIN: &'static [f64] = Double::ASIN;
+    const CBRT: &'static [f64] = Double::CBRT;
+    const ERF: &'static [f64] = Double::ERF;
+    const ERFC: &'static [f64] = Double::ERFC;
+    const ERF_INV_CENTRE: &'static [f64] = Double::ERF_INV_CENTRE;
+    const ERF_INV_SLOPE: &'static [f64] = Double::ERF_INV_SLOPE;
+    const ERF_INV_END: &'static [f64] = Double::ERF_INV_END;
 }
 
 /// The leading 33 bits of the logarithm of 2.

@@ -6,7 +6,7 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-use super::bits::{flipped, head, pick, poly, rounded, sign_of};
+use super::bits::{Exponent, exponent, flipped, head, mac, pick, poly, sign_of};
 use super::tables::{
     Double, HALF_PI_1, HALF_PI_2, HALF_PI_3, HALF_PI_23, HALF_PI_LOW, Precision, TWO_OVER_PI,
 };
@@ -23,17 +23,17 @@ struct Reduced {
 
 #[inline(always)]
 fn reduce<P: Precision>(x: f64) -> Reduced {
-    let (n, quadrants) = rounded(x * std::f64::consts::FRAC_2_PI);
-    let first = x - n * HALF_PI_1;
+    let Exponent { number: n, bits: quadrants } = exponent::<P>(x, std::f64::consts::FRAC_2_PI);
+    let first = mac::<P>(-n, HALF_PI_1, x);
     if !P::DOUBLE {
-        return Reduced { high: first - n * HALF_PI_23, low: 0.0, quadrants };
+        return Reduced { high: mac::<P>(-n, HALF_PI_23, first), low: 0.0, quadrants };
     }
     let second = n * HALF_PI_2;
     let near = first - second;
     // Exact, after Knuth, The Art of Computer Programming 2 (1969).
     let back = near - first;
     let lost = (first - (near - back)) - (second + back);
-    let rest = lost - n * HALF_PI_3;
+    let rest = mac::<P>(-n, HALF_PI_3, lost);
     let high = near + rest;
     Reduced { high, low: (near - high) + rest, quadrants }
 }
@@ -44,9 +44,9 @@ fn sin_rest<P: Precision>(r: &Reduced) -> f64 {
     let z = r.high * r.high;
     let cube = z * r.high;
     if P::DOUBLE {
-        r.high + (cube * poly(z, P::SIN) + (r.low - 0.5 * z * r.low))
+        r.high + mac::<P>(cube, poly::<P>(z, P::SIN), mac::<P>(-0.5 * z, r.low, r.low))
     } else {
-        r.high + cube * poly(z, P::SIN)
+        mac::<P>(cube, poly::<P>(z, P::SIN), r.high)
     }
 }
 
@@ -55,12 +55,12 @@ fn sin_rest<P: Precision>(r: &Reduced) -> f64 {
 fn cos_rest<P: Precision>(r: &Reduced) -> f64 {
     let z = r.high * r.high;
     let half = 0.5 * z;
-    let tail = z * z * poly(z, P::COS);
+    let tail = poly::<P>(z, P::COS);
     if P::DOUBLE {
         let near = 1.0 - half;
-        near + (((1.0 - near) - half) + (tail - r.high * r.low))
+        near + (((1.0 - near) - half) + mac::<P>(z * z, tail, -(r.high * r.low)))
     } else {
-        (1.0 - half) + tail
+        mac::<P>(z * z, tail, 1.0 - half)
     }
 }
 
@@ -111,12 +111,12 @@ pub(super) fn far(x: f64) -> (f64, f64) {
 
 /// Takes the quadrants off any finite number from 2^19 on.
 fn reduce_far(x: f64) -> Reduced {
-    // x = mantissa * 2^exponent.
-    let exponent = (x.to_bits() >> 52) as isize - 1075;
+    // x = mantissa * 2^power.
+    let power = (x.to_bits() >> 52) as isize - 1075;
     let mantissa = u128::from(x.to_bits() << 12 >> 12 | 1 << 52);
     // Bits of 2 / pi before this one give multiples of four quadrants. The 192 from here on decide: no f64
     // comes closer to a multiple of a quadrant than about 2^-62.
-    let start = (exponent - 2 + 64) as usize;
+    let start = (power - 2 + 64) as usize;
     let (first, offset) = (start / 64, start % 64);
     let window = |k: usize| {
         let (high, low) = (TWO_OVER_PI[first + k], TWO_OVER_PI[first + k + 1]);

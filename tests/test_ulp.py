@@ -1,0 +1,41 @@
+"""Accuracy: mpmath is the oracle of f64, and f64 that of f32."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import defn as dn
+from ulp import BOUNDS, FUNCTIONS, against_double, against_mpmath, mantissas
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("dtype", BOUNDS)
+def test_functions_are_as_accurate_as_promised(name: str, dtype: str) -> None:
+    each = {"f32": 4, "f64": 1}[dtype]
+    worst = against_mpmath(name, dtype, each)
+    assert worst.ulps <= BOUNDS[dtype], worst
+    # A comparison that compares nothing, or with itself, would find nothing.
+    assert worst.count > 500
+    assert worst.ulps > 0.4
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_f32_agrees_with_f64_on_every_exponent(name: str) -> None:
+    x = mantissas("f32", 4096)
+    edges = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2**-149], np.float32)
+    worst = against_double(name, np.concatenate([x, edges]))
+    assert worst.ulps <= BOUNDS["f32"], worst
+    assert worst.count > 255 * 4096
+
+
+def test_the_comparison_sees_an_error() -> None:
+    """A function that is wrong by some units is found."""
+    x = mantissas("f32", 16)
+    original = dn.exp
+    try:
+        dn.exp = lambda t: original(t) * (1 + 2.0**-20 if t.dtype == dn.dtype("f32") else 1)
+        assert against_double("exp", x).ulps > 4
+        assert against_mpmath("exp", "f32", 1).ulps > 4
+    finally:
+        dn.exp = original
