@@ -963,6 +963,26 @@ def random_gumbel_split(
     /,
 ) -> Tensor: ...
 def random_key(seed: TensorLike, /) -> Tensor: ...
+def random_multivariate_normal(
+    key: TensorLike,
+    mean: TensorLike,
+    covariance: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    method: Literal["cholesky", "svd", "eigh"] = "cholesky",
+    /,
+) -> tuple[Tensor, Tensor]: ...
+def random_multivariate_normal_split(
+    key: TensorLike,
+    mean: TensorLike,
+    covariance: TensorLike,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    method: Literal["cholesky", "svd", "eigh"] = "cholesky",
+    /,
+) -> Tensor: ...
 def random_normal(
     key: TensorLike,
     mean: TensorLike = 0.0,

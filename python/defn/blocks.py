@@ -31,9 +31,12 @@ __all__ = [
     "LogicalNot",
     "Logsumexp",
     "Phase",
+    "RandomBits",
+    "RandomUniform",
     "Solve",
     "Take",
     "TakeAlongAxis",
+    "Threefry",
     "TopK",
 ]
 
@@ -198,6 +201,21 @@ class Determinant:
     """The determinant."""
 
 
+@dataclass(frozen=True)
+class Threefry:
+    """A pair of random words for each pair of counters, which stand side by side on axis 0."""
+
+
+@dataclass(frozen=True)
+class RandomBits:
+    """The random bits of a key, as a vector of unsigned integers."""
+
+
+@dataclass(frozen=True)
+class RandomUniform:
+    """The random numbers of a key in [0, 1), as a vector of floats."""
+
+
 def class_name(name: str) -> str:
     """The name of the class of an operation's tag."""
     return name.upper() if name.upper() in __all__ else name.title().replace("_", "")
@@ -209,7 +227,7 @@ def _class(name: str, fields: tuple[str, ...]) -> type:
     cls = class_name(name)
     if cls in __all__:
         return globals()[cls]
-    return make_dataclass(cls, fields, frozen=True, module=__name__)
+    return make_dataclass(cls, fields, frozen=True, namespace={"__module__": __name__})
 
 
 def tag(name: str, fields: dict[str, Any]) -> Any:

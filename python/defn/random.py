@@ -22,6 +22,8 @@ from defn import _core
 from defn._names import refuse_options
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from defn._core import Tensor
     from defn.typing import Axis, DTypeLike, Names, Shape, TensorLike
 
@@ -34,6 +36,8 @@ __all__ = [
     "gumbel",
     "gumbel_split",
     "key",
+    "multivariate_normal",
+    "multivariate_normal_split",
     "normal",
     "normal_split",
     "randint",
@@ -462,3 +466,66 @@ def choice_split(
     if unknown:
         refuse_options("random.choice_split", unknown)
     return _core.random_choice_split(key, tensor, p, samples, axis, replace)
+
+
+def multivariate_normal(
+    key: TensorLike,
+    mean: TensorLike,
+    covariance: TensorLike,
+    *,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    method: Literal["cholesky", "svd", "eigh"] = "cholesky",
+    **unknown: Never,
+) -> tuple[Tensor, Tensor]:
+    """Normally distributed vectors with a mean and a covariance, and the next key.
+
+    ``method`` names the factorization that gives a root of the covariance, of which Cholesky's is
+    NaN for a singular matrix.
+
+    Shapes: the given one, and the vectors' axis; ``names`` has one entry per axis, that one
+        included. The mean is a vector ``(d,)``, the covariance ``(d, d)``.
+    Dtypes: floats; without one, what the parameters merge to, f32 for integers.
+    Grad: none flows.
+    Raises: ``DTypeError`` for what is no key, ``OptionError`` for a dtype that is no float or for
+        another method, ``ShapeError`` if mean and covariance do not fit each other.
+
+    >>> mean, covariance = dn.tensor([0.0, 1.0]), dn.tensor([[2.0, 1.0], [1.0, 2.0]])
+    >>> value, key = dn.random.multivariate_normal(dn.random.key(12), mean, covariance)
+    >>> value.shape
+    (2,)
+    """
+    if unknown:
+        refuse_options("random.multivariate_normal", unknown)
+    return _core.random_multivariate_normal(key, mean, covariance, shape, dtype, names, method)
+
+
+def multivariate_normal_split(
+    key: TensorLike,
+    mean: TensorLike,
+    covariance: TensorLike,
+    *,
+    shape: Shape | int = (),
+    dtype: DTypeLike | None = None,
+    names: Names | None = None,
+    method: Literal["cholesky", "svd", "eigh"] = "cholesky",
+    **unknown: Never,
+) -> Tensor:
+    """As :func:`multivariate_normal`, of the key itself and without the next one.
+
+    Shapes: the given one, and the vectors' axis; ``names`` has one entry per axis, that one
+        included. The mean is a vector ``(d,)``, the covariance ``(d, d)``.
+    Dtypes: floats; without one, what the parameters merge to, f32 for integers.
+    Grad: none flows.
+    Raises: as :func:`multivariate_normal`.
+
+    >>> mean, covariance = dn.tensor([0.0, 1.0]), dn.tensor([[2.0, 1.0], [1.0, 2.0]])
+    >>> dn.random.multivariate_normal_split(dn.random.key(12), mean, covariance, shape=3).shape
+    (3, 2)
+    """
+    if unknown:
+        refuse_options("random.multivariate_normal_split", unknown)
+    return _core.random_multivariate_normal_split(
+        key, mean, covariance, shape, dtype, names, method
+    )

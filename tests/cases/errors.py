@@ -131,6 +131,15 @@ ROWS: list[tuple[str, str]] = [
     ("too many samples", "dn.random.choice(dn.random.key(0), v, samples=4, replace=False)"),
     ("too few probabilities", "dn.random.choice(dn.random.key(0), x, v)"),
     ("probabilities that are integers", "dn.random.choice(dn.random.key(0), v, i)"),
+    ("a covariance that does not fit", "dn.random.multivariate_normal(dn.random.key(0), v, x)"),
+    (
+        "a root of a covariance that does not exist",
+        "dn.random.multivariate_normal(dn.random.key(0), v, dn.eye(3), method='lu')",
+    ),
+    (
+        "complex vectors",
+        "dn.random.multivariate_normal(dn.random.key(0), v, dn.eye(3, dtype='c64'))",
+    ),
     ("a sample too large", "dn.random.bits(dn.random.key(0), shape=(2**62, 4))"),
     ("an unknown option of random", "dn.random.uniform(dn.random.key(0), size=3)"),
     ("pi as an integer", 'dn.constants.pi("s32")'),

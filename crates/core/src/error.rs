@@ -329,6 +329,10 @@ pub enum ErrorKind {
         "choice: the probabilities are {got}, a vector of floats with one for each of the {expected} elements is required"
     )]
     Probabilities { got: TensorType, expected: usize },
+    #[error(
+        "multivariate_normal: the mean is {mean} and the covariance {covariance}, a vector and a square matrix of its size are required"
+    )]
+    MultivariateShapes { mean: TensorType, covariance: TensorType },
     #[error("{op}: {what} is {got}, it must broadcast to the shape {} of the sample", shape_text(shape))]
     SampleShape { op: &'static str, what: &'static str, got: TensorType, shape: Shape },
 
@@ -467,6 +471,7 @@ impl ErrorKind {
             | DiagonalLength { .. }
             | ShapesDiffer { .. }
             | SampleShape { .. }
+            | MultivariateShapes { .. }
             | Probabilities { .. }
             | Indices { .. }
             | Updates { .. }

@@ -17,8 +17,8 @@
 
 use defn_core as core;
 use defn_core::builder::{Arg, Builder, Ops};
-pub use defn_core::compose::random::Sample;
 use defn_core::compose::random::{self, Choice};
+pub use defn_core::compose::random::{Method, Sample};
 use defn_core::{AxisRef, Location, Number, Result};
 
 use crate::expr::{Operand, record};
@@ -172,6 +172,40 @@ draws! {
     randint, randint_split(min, max) |ops, key, sample| random::randint(ops, key, &min, &max, sample);
     /// Numbers of the standard Gumbel distribution.
     gumbel, gumbel_split() |ops, key, sample| random::gumbel(ops, key, sample);
+}
+
+/// Normally distributed vectors with a mean and a covariance, and the next key. The sample's shape is that of the
+/// batch, the vectors' axis comes last.
+#[track_caller]
+pub fn multivariate_normal<K: Key>(
+    key: &K,
+    mean: impl Into<Operand>,
+    covariance: impl Into<Operand>,
+    method: Method,
+    sample: &Sample,
+) -> K::Two {
+    let (mean, covariance) = (mean.into(), covariance.into());
+    key.two(Location::caller(), |ops, key| {
+        let (mean, covariance) = (mean.0?, covariance.0?);
+        let (used, next) = random::fresh(ops, "multivariate_normal", key)?;
+        let value = random::multivariate_normal(ops, &used, &mean, &covariance, method, sample, None)?;
+        Ok((value, next))
+    })
+}
+
+/// As [`multivariate_normal`], of the key itself and without the next one.
+#[track_caller]
+pub fn multivariate_normal_split<K: Key>(
+    key: &K,
+    mean: impl Into<Operand>,
+    covariance: impl Into<Operand>,
+    method: Method,
+    sample: &Sample,
+) -> K::One {
+    let (mean, covariance) = (mean.into(), covariance.into());
+    key.one(Location::caller(), |ops, key| {
+        random::multivariate_normal(ops, key, &mean.0?, &covariance.0?, method, sample, None)
+    })
 }
 
 /// The elements along an axis in random order, and the next key. The order is one for all places along the other

@@ -3,9 +3,9 @@
 //! A function that draws has two forms: one gives the sample and the next key, the other uses the key itself.
 
 use defn_core::builder::{Arg, Builder, Ops};
-use defn_core::compose::random::{self, Choice, Sample};
+use defn_core::compose::random::{self, Choice, Method, Sample};
 use defn_core::constants::Constant;
-use defn_core::{AxisRef, DType, Shape, Tensor};
+use defn_core::{AxisRef, DType, ErrorKind, Name, Shape, Tensor};
 use pyo3::prelude::*;
 
 use super::parse::Names;
@@ -229,6 +229,106 @@ fn random_choice_split(
     })
 }
 
+/// What vectors are drawn from, how, and the name of their axis.
+struct Multivariate {
+    key: Arg<Tensor>,
+    mean: Arg<Tensor>,
+    covariance: Arg<Tensor>,
+    method: Method,
+    sample: Sample,
+    name: Option<Name>,
+}
+
+impl Multivariate {
+    #[expect(clippy::too_many_arguments, reason = "they are those of the public function")]
+    fn parse(
+        key: Given<'_, '_>,
+        mean: Given<'_, '_>,
+        covariance: Given<'_, '_>,
+        shape: Given<'_, '_>,
+        dtype: Given<'_, '_>,
+        names: Given<'_, '_>,
+        method: Given<'_, '_>,
+    ) -> Fallible<Multivariate> {
+        let op = "multivariate_normal";
+        let text: String = method.and_then(|method| method.extract().ok()).unwrap_or_default();
+        let Some(&method) = Method::ALL.iter().find(|known| known.name() == text) else {
+            let (option, required) = ("method", "\"cholesky\", \"svd\" or \"eigh\"".to_owned());
+            let given =
+                method.map_or(Ok("None".to_owned()), |method| method.repr().map(|r| r.to_string()))?;
+            return Err(ErrorKind::OptionValue { op, option, given, required }.into());
+        };
+        let mut shape: Shape = Parse::parse(op, "the shape", shape)?;
+        let names: Names = Parse::parse(op, "names", names)?;
+        let mut name = None;
+        if let Some(names) = names {
+            // The names are those of the whole result, of which the last axis is not in the shape.
+            let whole = Shape::from_axes(shape.entries().chain([(1, None)])).with_names(names)?;
+            let mut entries: Vec<_> = whole.entries().collect();
+            name = entries.pop().and_then(|(_, name)| name);
+            shape = Shape::from_axes(entries);
+        }
+        Ok(Multivariate {
+            key: Parse::parse(op, "the key", key)?,
+            mean: Parse::parse(op, "the mean", mean)?,
+            covariance: Parse::parse(op, "the covariance", covariance)?,
+            method,
+            sample: Sample { shape, dtype: Parse::parse(op, "the dtype", dtype)? },
+            name,
+        })
+    }
+
+    fn draw(self, ops: &mut Ops, key: &Tensor) -> defn_core::Result<Tensor> {
+        let Multivariate { mean, covariance, method, sample, name, key: _ } = self;
+        random::multivariate_normal(ops, key, &mean, &covariance, method, &sample, name)
+    }
+}
+
+/// Normally distributed vectors, and the next key.
+#[pyfunction]
+#[pyo3(signature = (key, mean, covariance, shape, dtype = None, names = None, method = None))]
+fn random_multivariate_normal(
+    key: Given<'_, '_>,
+    mean: Given<'_, '_>,
+    covariance: Given<'_, '_>,
+    shape: Given<'_, '_>,
+    dtype: Given<'_, '_>,
+    names: Given<'_, '_>,
+    method: Given<'_, '_>,
+) -> Fallible<(PyTensor, PyTensor)> {
+    guard(|| {
+        let drawn = Multivariate::parse(key, mean, covariance, shape, dtype, names, method)?;
+        let (value, next) = run(size_of(&drawn.sample), move |ops| {
+            let key = key_of(ops, drawn.key.clone())?;
+            let (used, next) = random::fresh(ops, "multivariate_normal", &key)?;
+            Ok((drawn.draw(ops, &used)?, next))
+        })?;
+        Ok((PyTensor::new(value), PyTensor::new(next)))
+    })
+}
+
+/// Normally distributed vectors.
+#[pyfunction]
+#[pyo3(signature = (key, mean, covariance, shape, dtype = None, names = None, method = None))]
+fn random_multivariate_normal_split(
+    key: Given<'_, '_>,
+    mean: Given<'_, '_>,
+    covariance: Given<'_, '_>,
+    shape: Given<'_, '_>,
+    dtype: Given<'_, '_>,
+    names: Given<'_, '_>,
+    method: Given<'_, '_>,
+) -> Fallible<PyTensor> {
+    guard(|| {
+        let drawn = Multivariate::parse(key, mean, covariance, shape, dtype, names, method)?;
+        let value = run(size_of(&drawn.sample), move |ops| {
+            let key = key_of(ops, drawn.key.clone())?;
+            drawn.draw(ops, &key)
+        })?;
+        Ok(PyTensor::new(value))
+    })
+}
+
 /// A number with a name.
 #[pyfunction]
 #[pyo3(signature = (name, dtype, backend = None))]
@@ -252,5 +352,7 @@ pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(random_shuffle, module)?)?;
     module.add_function(wrap_pyfunction!(random_choice, module)?)?;
     module.add_function(wrap_pyfunction!(random_choice_split, module)?)?;
+    module.add_function(wrap_pyfunction!(random_multivariate_normal, module)?)?;
+    module.add_function(wrap_pyfunction!(random_multivariate_normal_split, module)?)?;
     module.add_function(wrap_pyfunction!(constant, module)?)
 }

@@ -5,10 +5,12 @@
 
 mod generator;
 mod integer;
+mod multivariate;
 mod pick;
 
 pub use generator::{bits, fold_in, fresh, key, plain_bits, plain_uniform, split, threefry};
 pub use integer::randint;
+pub use multivariate::{Method, multivariate_normal};
 pub use pick::{Choice, choice, choice_split, shuffle};
 
 use crate::builder::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder};
