@@ -279,6 +279,7 @@ from defn.reading import (
     to_list,
     to_number,
 )
+from defn.streams import Stream, stream
 from defn.tensors import attach as _attach
 from defn.vmap import (
     map,
@@ -301,6 +302,7 @@ __all__ = [
     "Pointer",
     "ShapeError",
     "Static",
+    "Stream",
     "StreamError",
     "Tensor",
     "TraceError",
@@ -497,6 +499,7 @@ __all__ = [
     "stack",
     "standard_deviation",
     "stop_grad",
+    "stream",
     "subtract",
     "sum",
     "take",

@@ -1,0 +1,329 @@
+"""Streams: a compiled step that chunks are sent through, and an accumulator that it carries.
+
+The step runs on a thread of its own, which holds no lock on a device: other work goes on beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from defn import _core
+from defn._names import caller, option_error
+from defn.errors import ContainerError, StreamError
+from defn.jit import compile, jit_apply
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Any, Self
+
+__all__ = ["Stream", "stream"]
+
+# How often a waiting thread looks whether the stream has ended meanwhile, in seconds.
+_PERIOD = 0.05
+
+
+@runtime_checkable
+class Stream(Protocol):
+    """What chunks are sent through. ``dn.stream`` makes one; a compiler may have its own.
+
+    >>> isinstance(dn.stream(lambda x, acc: (x, acc + x), [dn.template((), "f32"), 0.0]), dn.Stream)
+    True
+    """
+
+    def send(self, chunk: Any, timeout: float | None = None) -> None:
+        """Send a chunk; waits while as many as fit are under way."""
+        ...
+
+    def recv(self, timeout: float | None = None) -> Any:
+        """The output of the oldest chunk not received yet; waits for it."""
+        ...
+
+    def done(self) -> Any:
+        """End the stream: the accumulator after the last chunk."""
+        ...
+
+    def close(self) -> None:
+        """End the stream and drop what is under way."""
+        ...
+
+
+class _End:
+    """Follows the last chunk, and the last output."""
+
+
+_END = _End()
+
+
+class _Worker:
+    """What runs the steps. It knows nothing of its stream, which may be forgotten meanwhile."""
+
+    def __init__(self, step: Callable[..., Any], state: Any, constants: list[Any], size: int):
+        self.step, self.state, self.constants = step, state, constants
+        self.inbox: queue.Queue[Any] = queue.Queue(size)
+        self.outbox: queue.Queue[Any] = queue.Queue()
+        self.closed = threading.Event()
+        self.finished = threading.Event()
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Takes chunks until the stream ends, is closed, or a step raises."""
+        try:
+            while not self.closed.is_set():
+                try:
+                    chunk = self.inbox.get(timeout=_PERIOD)
+                except queue.Empty:
+                    continue
+                if chunk is _END:
+                    break
+                output, self.state = self.step(chunk, self.state, *self.constants)
+                self.outbox.put(output)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.finished.set()
+            self.outbox.put(_END)
+
+
+class _ThreadStream:
+    """A stream whose steps run on a thread."""
+
+    def __init__(self, worker: _Worker, size: int):
+        self._worker = worker
+        # A chunk holds a place from its sending until its output is received.
+        self._places = threading.Semaphore(size)
+        self._lock = threading.Lock()
+        self._ended = False
+        self._under_way = 0
+        self._thread: threading.Thread | None = None
+
+    def __repr__(self) -> str:
+        state = "closed" if self._worker.closed.is_set() else "ended" if self._ended else "open"
+        return f"<stream, {state}, {self._under_way} chunks under way>"
+
+    def _start(self) -> None:
+        if self._thread is None:
+            run = self._worker.run
+            self._thread = threading.Thread(target=run, name="defn-stream", daemon=True)
+            self._thread.start()
+
+    # the user's side
+
+    def send(self, chunk: Any, timeout: float | None = None) -> None:
+        """Send a chunk; waits while as many as fit are under way.
+
+        Raises: ``StreamError`` when the stream has ended or been closed, or nothing was received
+            within ``timeout`` seconds; and what an earlier step raised.
+        """
+        deadline = _deadline(timeout)
+        while not self._places.acquire(timeout=_left(deadline)):
+            self._check("send")
+            if _is_over(deadline):
+                raise StreamError(
+                    f"send: no place became free within {timeout} s, "
+                    f"outputs must be received for more chunks to be sent; call recv{caller()}"
+                )
+        try:
+            self._check("send")
+        except BaseException:
+            self._places.release()
+            raise
+        with self._lock:
+            self._start()
+            self._under_way += 1
+        self._worker.inbox.put(chunk)
+
+    def recv(self, timeout: float | None = None) -> Any:
+        """The output of the oldest chunk not received yet; waits for it.
+
+        Raises: ``StreamError`` when no chunk is under way, the stream was closed, or no output came
+            within ``timeout`` seconds; and what the step raised.
+        """
+        deadline = _deadline(timeout)
+        with self._lock:
+            if self._under_way == 0:
+                self._check("recv", sending=False)
+                raise StreamError(
+                    "recv: every output has been received, a chunk must be sent first; "
+                    f"call send{caller()}"
+                )
+            self._under_way -= 1
+        while True:
+            try:
+                output = self._worker.outbox.get(timeout=_left(deadline))
+                break
+            except queue.Empty:
+                if self._worker.closed.is_set():
+                    self._check("recv", sending=False)
+                if _is_over(deadline):
+                    with self._lock:
+                        self._under_way += 1
+                    raise StreamError(
+                        f"recv: no output came within {timeout} s, the step is still running; "
+                        f"wait longer{caller()}"
+                    ) from None
+        if output is _END:
+            # Whoever waits after this one finds the end too.
+            self._worker.outbox.put(_END)
+            self._check("recv", sending=False)
+            raise StreamError(f"recv: the stream has ended, no output follows{caller()}")
+        self._places.release()
+        return output
+
+    def done(self) -> Any:
+        """End the stream: the accumulator after the last chunk that was sent.
+
+        Outputs that were not received are dropped.
+
+        Raises: ``StreamError`` when the stream was closed; and what a step raised.
+        """
+        self._check("done", sending=False)
+        if not self._ended:
+            self._ended = True
+            if self._thread is not None:
+                self._worker.inbox.put(_END)
+        if self._thread is not None:
+            while not self._worker.finished.wait(_PERIOD):
+                # Ctrl-C is looked for between the waits.
+                self._check("done", sending=False)
+        self._check("done", sending=False)
+        self._under_way = 0
+        return self._worker.state
+
+    def close(self) -> None:
+        """End the stream and drop what is under way. Closing again does nothing."""
+        self._worker.closed.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        self._drain()
+
+    def _drain(self) -> None:
+        for box in (self._worker.inbox, self._worker.outbox):
+            while True:
+                try:
+                    box.get_nowait()
+                except queue.Empty:
+                    break
+
+    def _check(self, op: str, *, sending: bool = True) -> None:
+        if self._worker.error is not None:
+            raise self._worker.error
+        if self._worker.closed.is_set():
+            raise StreamError(f"{op}: the stream was closed, an open one is required{caller()}")
+        if sending and self._ended:
+            raise StreamError(
+                f"{op}: the stream has ended with done, no more chunks can be sent; "
+                f"make another stream{caller()}"
+            )
+
+    def map(self, chunks: Iterable[Any]) -> Iterator[Any]:
+        """The outputs of chunks, in order, sent ahead as far as they fit.
+
+        Raises: as ``send`` and ``recv``.
+        """
+        for chunk in chunks:
+            while not self._places.acquire(blocking=False):
+                yield self.recv()
+            self._places.release()
+            self.send(chunk)
+        while self._under_way:
+            yield self.recv()
+
+    def __iter__(self) -> Iterator[Any]:
+        """The outputs of all chunks that are under way."""
+        while self._under_way:
+            yield self.recv()
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        """The outputs of all chunks that are under way, awaited without holding up the loop."""
+        loop = asyncio.get_running_loop()
+        while self._under_way:
+            yield await loop.run_in_executor(None, self.recv)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # The thread ends by itself once nobody can receive what it makes.
+        self._worker.closed.set()
+
+
+def _deadline(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + timeout
+
+
+def _left(deadline: float | None) -> float:
+    return _PERIOD if deadline is None else max(min(_PERIOD, deadline - time.monotonic()), 0.0)
+
+
+def _is_over(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline
+
+
+def stream(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    /,
+    *,
+    maxsize: int = 8,
+    **jit_options: Any,
+) -> Any:
+    """Compile a step and start a stream of chunks through it.
+
+    ``args`` are a template of the chunks, the first state of the accumulator, and further
+    arguments, which stay the same. ``fun(chunk, state, *constants)`` returns a pair, an output and the next
+    state. At most ``maxsize`` chunks are under way at a time: ``send`` waits then.
+
+    The stream has ``send``, ``recv``, ``done``, ``close`` and ``map``; it is a context manager,
+    which closes it, and an iterator, also in ``async for``, over the outputs of what was sent. A
+    step that raises ends the stream, and the error is raised where its output is received.
+
+    Raises: ``OptionError`` for fewer than two arguments or a ``maxsize`` below 1,
+        ``ContainerError`` if the step returns no pair, or a state of another structure or type.
+
+    >>> def running(x, total):
+    ...     return total, x + total
+    >>> with dn.stream(running, [dn.template((), "s32"), 0]) as sums:
+    ...     for i in range(1, 6):
+    ...         sums.send(i)
+    ...         print(int(sums.recv()), end=" ")
+    ...     print(int(sums.done()))
+    0 1 3 6 10 15
+    """
+    given = list(args)
+    if len(given) < 2:
+        raise option_error(
+            f"stream: {len(given)} arguments, a template of the chunks and a first state are needed"
+        )
+    if isinstance(maxsize, bool) or not isinstance(maxsize, int) or maxsize < 1:
+        raise option_error(f"stream: maxsize is {maxsize!r}, it must be an int of at least 1")
+    # Numbers become tensors, as they do in every call.
+    first = jit_apply(lambda value: value, (given[1],))
+
+    def step(chunk: Any, state: Any, *constants: Any, **options: Any) -> Any:
+        pair = fun(chunk, state, *constants, **options)
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            kind = type(pair).__name__
+            raise ContainerError(
+                f"stream: the step returns a value of type {kind}, "
+                f"it must return a pair of an output and the next state{caller()}"
+            )
+        # A loop without trips: it says how the next state differs from the first.
+        _core.while_(state, lambda _: False, lambda _: pair[1])
+        return pair
+
+    compiled = compile(step, [given[0], first, *given[2:]], kwargs, **jit_options)
+    return _ThreadStream(_Worker(compiled, first, given[2:], maxsize), maxsize)

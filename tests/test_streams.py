@@ -1,0 +1,182 @@
+"""Streams: order, backpressure, errors, early ends, and other work beside them."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import defn as dn
+
+
+def running(x, total):
+    return total, x + total
+
+
+def sums(**options):
+    return dn.stream(running, [dn.template((), "s32"), 0], **options)
+
+
+def test_each_chunk_in_turn() -> None:
+    with sums() as stream:
+        seen = []
+        for i in range(1, 6):
+            stream.send(i)
+            seen.append(int(stream.recv()))
+        assert seen == [0, 1, 3, 6, 10]
+        assert int(stream.done()) == 15
+
+
+def test_sends_run_ahead() -> None:
+    with sums(maxsize=100) as stream:
+        for i in range(1, 6):
+            stream.send(i)
+        assert [int(output) for output in stream] == [0, 1, 3, 6, 10]
+        assert int(stream.done()) == 15
+
+
+def test_done_waits_for_all_chunks() -> None:
+    stream = sums(maxsize=64)
+    for i in range(50):
+        stream.send(i)
+    assert int(stream.done()) == sum(range(50))
+    assert int(stream.done()) == sum(range(50)), "asked again, it answers again"
+    with pytest.raises(dn.StreamError, match="ended with done"):
+        stream.send(1)
+    with pytest.raises(dn.StreamError, match="received"):
+        stream.recv()
+
+
+def test_constants_containers_and_options() -> None:
+    def step(chunk, state, scale, *, shift=0.0):
+        mean = chunk["x"] * scale + shift
+        return {"out": mean}, (state[0] + mean, state[1] + 1)
+
+    template = {"x": dn.template((2,), "f32")}
+    start = (np.zeros(2, np.float32), 0)
+    with dn.stream(step, [template, start, dn.tensor(2.0)], {"shift": 1.0}) as stream:
+        outputs = list(stream.map({"x": np.full(2, i, np.float32)} for i in range(4)))
+        total, count = stream.done()
+    assert [output["out"].to_list() for output in outputs] == [[2 * i + 1.0] * 2 for i in range(4)]
+    assert total.to_list() == [16.0, 16.0]
+    assert int(count) == 4
+
+
+def test_sending_waits_for_a_place() -> None:
+    with sums(maxsize=2) as stream:
+        stream.send(1)
+        stream.send(2)
+        with pytest.raises(dn.StreamError, match="no place became free"):
+            stream.send(3, timeout=0.05)
+        assert int(stream.recv()) == 0
+        stream.send(3, timeout=5.0)
+
+
+def test_a_thousand_chunks_beside_other_work() -> None:
+    stop = threading.Event()
+    rounds = []
+
+    def work() -> None:
+        x = dn.iota((64,), dtype="f32")
+        while not stop.is_set():
+            rounds.append(float(dn.sum(dn.exp(x * 0.01))))
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        with sums() as stream:
+            outputs = [int(output) for output in stream.map(range(1000))]
+            total = int(stream.done())
+    finally:
+        stop.set()
+        worker.join()
+    assert outputs == [n * (n - 1) // 2 for n in range(1000)]
+    assert total == 499500
+    assert len(set(rounds)) == 1
+
+
+def test_an_error_in_a_step_reaches_the_receiver() -> None:
+    def step(x, count):
+        return dn.quotient(100, x), count + 1
+
+    stream = dn.stream(step, [dn.template((), "s32"), 0], maxsize=4)
+    with stream:
+        for _ in range(500):
+            stream.send(1)
+            assert int(stream.recv()) == 100
+        stream.send("no number")
+        with pytest.raises(dn.Error):
+            stream.recv()
+        with pytest.raises(dn.Error):
+            stream.send(1)
+        with pytest.raises(dn.Error):
+            stream.done()
+
+
+def test_closing_early_leaks_nothing() -> None:
+    before = threading.active_count()
+    for _ in range(5):
+        with sums() as stream:
+            for i in range(4):
+                stream.send(i)
+        with pytest.raises(dn.StreamError, match="closed"):
+            stream.send(1)
+        with pytest.raises(dn.StreamError, match="closed"):
+            stream.recv()
+        with pytest.raises(dn.StreamError, match="closed"):
+            stream.done()
+        stream.close()
+    assert threading.active_count() == before
+
+
+def test_a_forgotten_stream_ends() -> None:
+    before = threading.active_count()
+    stream = sums()
+    stream.send(1)
+    assert int(stream.recv()) == 0
+    del stream
+    deadline = time.monotonic() + 10
+    while threading.active_count() > before and time.monotonic() < deadline:
+        gc.collect()
+        time.sleep(0.02)
+    assert threading.active_count() == before
+
+
+def test_async() -> None:
+    async def use() -> tuple[list[int], int]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.create_task(tick())
+        with sums(maxsize=100) as stream:
+            for i in range(50):
+                stream.send(i)
+            outputs = [int(output) async for output in stream]
+        ticking.cancel()
+        return outputs, ticks
+
+    outputs, ticks = asyncio.run(use())
+    assert outputs == [n * (n - 1) // 2 for n in range(50)]
+    assert ticks > 0
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(dn.OptionError, match="1 arguments"):
+        dn.stream(running, [dn.template((), "s32")])
+    with pytest.raises(dn.OptionError, match="maxsize"):
+        sums(maxsize=0)
+    with pytest.raises(dn.ContainerError, match="pair"):
+        dn.stream(lambda x, acc: x + acc, [dn.template((), "s32"), 0])
+    with pytest.raises(dn.ContainerError, match="f32"):
+        dn.stream(lambda x, acc: (x, acc + 0.5), [dn.template((), "s32"), 0])
+    with pytest.raises(dn.StreamError, match="a chunk must be sent"):
+        sums().recv()
