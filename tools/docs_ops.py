@@ -156,7 +156,7 @@ def operations() -> tuple[list[str], dict[str, int]]:
     cases = all_cases()
     counts = {"names": 0, "cases": 0, "checks": 0}
     tables = []
-    for module in METHOD_MODULES:
+    for module in (*METHOD_MODULES, dn.linalg):
         family = module.__name__.rsplit(".", 1)[-1].replace("_", ", ")
         rows = [
             f"## {family.capitalize()}",
@@ -171,7 +171,7 @@ def operations() -> tuple[list[str], dict[str, int]]:
                 continue
             dtypes = {dtype for case in own for dtype in case.dtypes}
             checks = sum(len(case.dtypes) for case in own)
-            summary = (getattr(dn, name).__doc__ or "").split("\n\n")[0]
+            summary = (getattr(module, name).__doc__ or "").split("\n\n")[0]
             summary = " ".join(summary.split()).replace("|", "\\|")
             cpu = cpu_text(name, own)
             cells = [

@@ -105,12 +105,14 @@ class Case:
     creates: bool = False
     stored: bool = False
     refusal: type[Exception] = field(default=dn.DTypeError)
+    # The module under ``defn`` that has the function.
+    module: str = ""
 
     def __str__(self) -> str:
         return f"{self.name}-{self.label}" if self.label else self.name
 
     def run(self, *tensors: Any) -> Any:
-        function = getattr(dn, self.name)
+        function = getattr(getattr(dn, self.module) if self.module else dn, self.name)
         return self.call(function, *tensors) if self.call else function(*tensors)
 
     def arrays(self, dtype: str, *, seed: int = 0, draw: Any = None) -> list[np.ndarray]:
@@ -147,6 +149,7 @@ def all_cases() -> list[Case]:
         fourier,
         index,
         linalg,
+        matrix,
         order,
         reduce,
         shape,
@@ -154,7 +157,7 @@ def all_cases() -> list[Case]:
         window,
     )
 
-    families = (create, elementwise, shape, index, order, reduce, linalg, vectorize, window)
+    families = (create, elementwise, shape, index, order, reduce, linalg, matrix, vectorize, window)
     return [case for family in (*families, fourier) for case in family.CASES]
 
 
