@@ -1,6 +1,8 @@
 //! Random regions over every form of op, and a small backend for constants.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+mod sliding;
+
 use std::any::Any;
 use std::sync::Arc;
 
@@ -77,6 +79,18 @@ const SMOOTH: &[&str] = &[
     "hook",
     "logsumexp",
     "as_type",
+    "window_sum",
+    "window_max",
+    "window_min",
+    "window_scatter_max",
+    "window_scatter_min",
+    "conv",
+    "fft",
+    "ifft",
+    "fft2",
+    "ifft2",
+    "rfft",
+    "irfft",
 ];
 
 /// Takes decisions from a list, so that proptest can shrink them.
@@ -233,7 +247,7 @@ impl Random {
         let one: Values = [x].into_iter().collect();
         let two: Values = [x, y].into_iter().collect();
         let three: Values = [x, y, z].into_iter().collect();
-        match self.below(34) {
+        match self.below(36) {
             0 => (Op::Constant(self.scalar()), Values::new()),
             1 => (Op::Literal(self.literal()), Values::new()),
             2 => {
@@ -358,6 +372,7 @@ impl Random {
                     two,
                 ),
             },
+            32 | 33 => self.sliding(graph, values, depth),
             _ if depth == 0 => (Op::StopGrad, one),
             _ => self.control(graph, values, depth - 1),
         }
