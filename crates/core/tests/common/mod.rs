@@ -1,6 +1,7 @@
 //! Random regions over every form of op, and a small backend for constants.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+mod index;
 mod sliding;
 
 use std::any::Any;
@@ -91,6 +92,14 @@ const SMOOTH: &[&str] = &[
     "ifft2",
     "rfft",
     "irfft",
+    "gather",
+    "take",
+    "take_along_axis",
+    "indexed_add",
+    "indexed_put",
+    "sort",
+    "cumulative_sum",
+    "cumulative_max",
 ];
 
 /// Takes decisions from a list, so that proptest can shrink them.
@@ -247,7 +256,7 @@ impl Random {
         let one: Values = [x].into_iter().collect();
         let two: Values = [x, y].into_iter().collect();
         let three: Values = [x, y, z].into_iter().collect();
-        match self.below(36) {
+        match self.below(38) {
             0 => (Op::Constant(self.scalar()), Values::new()),
             1 => (Op::Literal(self.literal()), Values::new()),
             2 => {
@@ -373,6 +382,7 @@ impl Random {
                 ),
             },
             32 | 33 => self.sliding(graph, values, depth),
+            34 | 35 => self.positions(graph, values),
             _ if depth == 0 => (Op::StopGrad, one),
             _ => self.control(graph, values, depth - 1),
         }
