@@ -383,6 +383,25 @@ def test_the_default_backend_may_be_a_users() -> None:
     assert float(tensors[1]) == 9.0
 
 
+def test_reductions_by_a_users_function() -> None:
+    calls = []
+
+    class Folds(Few):
+        def reduce(self, out, x, acc, fun, *, axes, keep_axes):
+            calls.append((axes, keep_axes))
+            folding = acc
+            for element in x.data.reshape(-1):
+                folding = fun(dn.tensor(element, backend=self), folding)
+            return folding
+
+    x = dn.tensor([1.0, 2.0, 3.0], backend=Folds())
+    scale = dn.tensor(2.0)
+    total = dn.reduce(x, 0.0, lambda element, acc: acc + element * scale)
+    assert float(total) == 12.0
+    assert total.backend == Folds()
+    assert calls == [((0,), False)]
+
+
 def test_numpy_has_every_callback() -> None:
     """What it takes from the base class are defaults that need no callback of its own."""
     numpy = dn.backends.NumPyBackend

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from defn import _core
 from defn._names import option_error
-from defn.backends.callbacks.create import Create
 from defn.backends.callbacks.elementwise import Elementwise
 from defn.backends.callbacks.fourier import Fourier
 from defn.backends.callbacks.index import Index
@@ -27,7 +26,7 @@ __all__ = ["Backend"]
 
 
 class Backend(
-    Create, Place, Elementwise, Shape, Index, Order, Reduce, Window, Fourier, Linalg, _core.Backend
+    Place, Elementwise, Shape, Index, Order, Reduce, Window, Fourier, Linalg, _core.Backend
 ):
     r"""A place for tensors that can run one operation at a time, written in Python.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from defn.backends.callbacks.common import lacks
+from defn.backends.callbacks.create import Create
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Place"]
 
 
-class Place:
+class Place(Create):
     """Where tensors are, and how they are shown."""
 
     def backend_copy(self, x: Tensor, backend: BackendLike) -> Tensor:

@@ -45,7 +45,9 @@ class Create:
 
     def constant(self, out: Tensor, number: complex) -> Any:
         """``number`` everywhere."""
-        kind = {int: np.int64 if number < 2**63 else np.uint64}.get(type(number))
+        kind = None
+        if isinstance(number, int):
+            kind = np.int64 if number < 2**63 else np.uint64
         return np.broadcast_to(cast(np.asarray(number, kind), out.dtype), out.shape)
 
     @quiet
@@ -59,4 +61,4 @@ class Create:
 
     def eye(self, out: Tensor) -> Any:
         """1 where the last two indices agree, else 0."""
-        return store(np.broadcast_to(np.eye(*out.shape[-2:]), out.shape), out)
+        return store(np.broadcast_to(np.eye(out.shape[-2], out.shape[-1]), out.shape), out)

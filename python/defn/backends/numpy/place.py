@@ -18,15 +18,15 @@ __all__ = ["Place"]
 class Place:
     """Arrays and their memory."""
 
-    def to_pointer(self, x: Tensor) -> int:
+    def to_pointer(self, x: Tensor, **options: Any) -> int:
         """The address of the array's first element, where its elements lie one after the other."""
         if not x.data.flags.c_contiguous:
             raise BufferError(f"to_pointer: the elements of {x.dtype}{list(x.shape)} have gaps")
         return x.data.ctypes.data
 
-    def from_pointer(self, pointer: int, dtype: DType, shape: Sequence[int]) -> Any:
+    def from_pointer(self, pointer: int, dtype: DType, shape: Sequence[int], **options: Any) -> Any:
         """An array over memory that somebody else owns, and keeps."""
         kind = dtype.to_numpy()
         count = int(np.prod(shape, dtype=np.int64))
         memory = (ctypes.c_char * (count * kind.itemsize)).from_address(pointer)
-        return np.frombuffer(memory, kind).reshape(shape)
+        return np.frombuffer(memoryview(memory), kind).reshape(shape)
