@@ -43,6 +43,7 @@ mod index;
 mod jit;
 mod ops;
 pub mod random;
+mod sliding;
 mod tensor;
 mod tree;
 
@@ -51,6 +52,7 @@ pub use defn_pjrt as pjrt;
 
 pub use backend::{compiler, default_backend, set_default_backend};
 pub use control::{Exprs, cond, while_};
+pub use defn_core::builder::{ConvOptions, FftLength, PerAxis, WindowOptions, WindowPadding};
 pub use defn_core::op::Direction;
 pub use defn_core::{
     Axes, Axis, AxisRef, DType, Error, ErrorClass, ErrorKind, Number, Result, Shape, TensorType,
