@@ -154,8 +154,8 @@ def least_squares(
 def lu(tensor: TensorLike, /) -> tuple[Tensor, Tensor, Tensor]:
     """The factors of ``tensor = p @ l @ u``: ``(p, l, u)``.
 
-    ``p`` is a permutation, ``l`` lower triangular with ones on its diagonal, ``u`` upper triangular.
-    Rows are exchanged for the pivot of the greatest magnitude.
+    ``p`` is a permutation, ``l`` lower triangular with ones on its diagonal, ``u`` upper
+    triangular. Rows are exchanged for the pivot of the greatest magnitude.
 
     Shapes: three times the same, without names; the last two sizes are equal.
     Dtypes: any; ``p`` has that of the tensor, the factors are floats or complex.
@@ -223,8 +223,8 @@ def norm(
     Shapes: a scalar, or, with one of two axes, the other; the axes stay with ``keep_axes``.
     Dtypes: any, real ones where singular values are used; real: f32 for integers.
     Grad: of what it is defined by, singular where a root is taken of zero.
-    Raises: ``ShapeError`` for another rank than 1 and 2, ``OptionError`` for an ``ord`` that vectors,
-        or matrices, do not have.
+    Raises: ``ShapeError`` for another rank than 1 and 2, ``OptionError`` for an ``ord`` that
+        vectors, or matrices, do not have.
 
     >>> dn.linalg.norm(dn.tensor([3, 4])).item()
     5.0
@@ -265,8 +265,8 @@ def qr(
 ) -> tuple[Tensor, Tensor]:
     """The factors of ``tensor = q @ r``: ``(q, r)``.
 
-    ``q`` has orthonormal columns, ``r`` is upper triangular; signs of its diagonal are free. ``eps``
-    allows a backend to take smaller columns for zero; the built-in ones have no need to.
+    ``q`` has orthonormal columns, ``r`` is upper triangular; signs of its diagonal are free.
+    ``eps`` allows a backend to take smaller columns for zero; the built-in ones have no need to.
 
     Shapes: ``{..., m, k}`` and ``{..., k, n}`` with the smaller side k, or ``{..., m, m}`` and
         ``{..., m, n}`` in mode "complete"; without names.
@@ -342,14 +342,14 @@ def triangular_solve(
     transpose or its adjoint instead. In compiled programs a zero on the diagonal gives infinities
     and NaN.
 
-    Shapes: ``a`` is ``{..., n, n}``; ``b`` is ``{..., n, k}``, ``{..., k, n}`` where ``a`` is on the
-        right, or ``{..., n}`` with one vector for each matrix; the leading axes are equal. The
+    Shapes: ``a`` is ``{..., n, n}``; ``b`` is ``{..., n, k}``, ``{..., k, n}`` where ``a`` is on
+        the right, or ``{..., n}`` with one vector for each matrix; the leading axes are equal. The
         result has the shape and names of ``b``.
     Dtypes: any; the merged float or complex.
     Grad: to ``b`` the solution of the transposed system, to the triangle of ``a`` minus its product
         with ``x``.
-    Raises: ``ShapeError`` if ``a`` is not square or ``b`` does not fit, ``OptionError`` for a zero on
-        the diagonal and for another ``transform_a``.
+    Raises: ``ShapeError`` if ``a`` is not square or ``b`` does not fit, ``OptionError`` for a zero
+        on the diagonal, and for another ``transform_a``.
 
     >>> a = dn.tensor([[2.0, 0.0], [1.0, 4.0]])
     >>> dn.linalg.triangular_solve(a, dn.tensor([2.0, 9.0])).to_list()

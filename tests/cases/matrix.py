@@ -381,9 +381,7 @@ CASES = [
         label="two rows",
         names=((("b", "x", "y"),), (None,)),
     ),
-    row(
-        "determinant", lambda x: np.linalg.det(wide(x)), shapes=((2, 4, 4),), label="four rows"
-    ),
+    row("determinant", lambda x: np.linalg.det(wide(x)), shapes=((2, 4, 4),), label="four rows"),
     row("determinant", lambda x: wide(x)[0, 0], shapes=((1, 1),), label="one row"),
     row("lu", wide, call=factored, ulps=LOOSE, names=((("x", "y"),), (None, None))),
     row("lu", wide, shapes=((2, 4, 4),), draw=regular, call=factored, ulps=LOOSE, label="batch"),

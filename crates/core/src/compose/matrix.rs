@@ -314,6 +314,10 @@ fn extreme<B: Builder>(b: &mut B, size: &B::V, axis: Axis, keep: bool, greatest:
         let dtype = b.ty(size).dtype;
         return b.full(shape.reduced(&[axis], keep), dtype, 0);
     }
+    if shape[axis] == 0 && shape.reduced(&[axis], keep).size() > 0 {
+        let (op, got, axis) = ("norm", b.ty(size), axis.index());
+        return Err(ErrorKind::EmptyReduction { op, got, axis }.into());
+    }
     if greatest { b.reduce_max(size.clone(), axis, keep) } else { b.reduce_min(size.clone(), axis, keep) }
 }
 

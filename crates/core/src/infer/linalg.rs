@@ -101,9 +101,9 @@ fn system(op: &'static str, a: &TensorType, b: &TensorType, left_side: bool) -> 
         return Ok(());
     }
     let required = if left_side {
-        "the leading axes must be equal, and then a vector or the rows of a matrix as long as the matrix"
+        "leading axes must be equal, followed by a vector of its size or a matrix of as many rows"
     } else {
-        "the leading axes must be equal, and then a vector or the columns of a matrix as many as the matrix has"
+        "leading axes must be equal, followed by a vector of its size or a matrix of as many columns"
     };
     Err(ErrorKind::System { op, left: a.clone(), right: b.clone(), required }.into())
 }

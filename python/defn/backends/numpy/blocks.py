@@ -96,10 +96,12 @@ def _cholesky(tag: Any, out: Tensor, x: Tensor) -> Any:
     result = np.full_like(matrices, np.nan)
     for place in np.ndindex(matrices.shape[:-2]):
         try:
-            result[place] = np.linalg.cholesky(matrices[place])
+            factor = np.linalg.cholesky(matrices[place])
         except np.linalg.LinAlgError:
-            # What is not positive definite has no factor: it stays NaN, in the lower triangle.
-            result[place] = np.tril(result[place])
+            # What is not positive definite has no factor: it stays NaN.
+            continue
+        if not np.isnan(np.diagonal(factor)).any():
+            result[place] = factor
     return store(result, out)
 
 
@@ -145,17 +147,31 @@ def _qr(tag: Any, out: tuple[Tensor, Tensor], x: Tensor) -> Any:
     return store(q, out[0]), store(r, out[1])
 
 
+def _finite(matrices: Any) -> tuple[Any, Any]:
+    """Matrices of zeros for those that have NaN or infinities, and which these are."""
+    bad = ~np.isfinite(matrices).all((-2, -1))
+    return np.where(bad[..., None, None], 0, matrices), bad
+
+
 def _svd(tag: Any, out: tuple[Tensor, ...], x: Tensor) -> Any:
-    factors = np.linalg.svd(wide(x, out[0].dtype), full_matrices=tag.full_matrices)
+    matrices, bad = _finite(wide(x, out[0].dtype))
+    factors = np.linalg.svd(matrices, full_matrices=tag.full_matrices)
+    for factor in factors:
+        factor[bad] = np.nan
     return tuple(store(factor, one) for factor, one in zip(factors, out, strict=True))
 
 
 def _eigh(tag: Any, out: tuple[Tensor, Tensor], x: Tensor) -> Any:
     """Values by their size, the greatest first."""
-    values, vectors = np.linalg.eigh(wide(x, out[1].dtype))
+    matrices, bad = _finite(wide(x, out[1].dtype))
+    matrices = (matrices + np.conj(np.swapaxes(matrices, -1, -2))) / 2
+    values, vectors = np.linalg.eigh(matrices)
     order = np.argsort(-np.abs(values), -1, kind="stable")
     values = np.take_along_axis(values, order, -1)
     vectors = np.take_along_axis(vectors, order[..., None, :], -1)
+    for factor in (values, vectors):
+        factor[np.abs(factor) <= tag.eps] = 0
+        factor[bad] = np.nan
     return store(values, out[0]), store(vectors, out[1])
 
 
