@@ -82,8 +82,8 @@ impl PythonBuffer {
             let result = self.backend.bind(py).call_method1(callback, arguments)?;
             if let Ok(tensor) = result.cast::<PyTensor>() {
                 let tensor = &tensor.get().tensor;
-                let is_same = tensor.ty().dtype == self.ty.dtype
-                    && tensor.ty().shape.sizes() == self.ty.shape.sizes()
+                let is_same = tensor.whole().dtype == self.ty.dtype
+                    && tensor.whole().shape.sizes() == self.ty.shape.sizes()
                     && tensor.backend().is_some_and(|place| place.is_same_place(&**target));
                 if let (true, Some(buffer)) = (is_same, tensor.buffer()) {
                     return Ok(Some(buffer.clone()));
@@ -142,7 +142,10 @@ impl PythonBuffer {
 
     /// The same data as a tensor for a callback.
     fn tensor<'py>(&self, py: Python<'py>, op: &'static str) -> Fallible<Bound<'py, PyTensor>> {
-        let data = self.data(op)?;
+        self.wrap(py, self.data(op)?)
+    }
+
+    fn wrap<'py>(&self, py: Python<'py>, data: Py<PyAny>) -> Fallible<Bound<'py, PyTensor>> {
         let buffer = PythonBuffer::new(self.ty.clone(), self.backend.clone_ref(py), data);
         Ok(Bound::new(py, PyTensor::new(Tensor::concrete(self.ty.clone(), Arc::new(buffer))))?)
     }
@@ -207,23 +210,21 @@ impl Buffer for PythonBuffer {
     }
 
     fn deallocate(&self) -> Result<bool> {
-        if self.state() != BufferState::Live {
+        // Taken before the backend hears of it, so that of two threads that free only one does.
+        let State::Live(data) = std::mem::replace(&mut *self.lock(), State::Freed) else {
             return Ok(false);
-        }
-        enter(|py| {
-            let tensor = self.tensor(py, "backend_deallocate")?;
+        };
+        let told = enter(|py| {
+            let tensor = self.wrap(py, data.clone_ref(py))?;
             self.backend.bind(py).call_method1(intern!(py, "backend_deallocate"), (tensor,))?;
             Ok(())
-        })?;
-        let before = std::mem::replace(&mut *self.lock(), State::Freed);
-        // Dropped without the lock: the last hold on data may run code of its owner's.
-        match before {
-            State::Live(data) => {
-                drop(data);
-                Ok(true)
-            }
-            State::Freed => Ok(false),
+        });
+        if let Err(error) = told {
+            // What the backend failed to free is still there.
+            *self.lock() = State::Live(data);
+            return Err(error);
         }
+        Ok(true)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -249,7 +250,7 @@ pub(super) fn adopt<'py>(
     };
     let data = if let Ok(tensor) = result.cast::<PyTensor>() {
         let tensor = &tensor.get().tensor;
-        let got = tensor.ty();
+        let got = tensor.whole();
         if got.dtype != ty.dtype || got.shape.sizes() != ty.shape.sizes() {
             return Err(refuse(format!("the tensor {got}")).into());
         }

@@ -55,7 +55,7 @@ impl Function {
                 // A plain number is one of the function's own type.
                 tensors.push(match convert::number(&arg)? {
                     Some(number) if ty.shape.rank() == 0 => build::scalar(Scalar::new(ty.dtype, number)?)?,
-                    Some(_) | None => convert::tensor(op, &arg)?,
+                    Some(_) | None => convert::tensor(op, &arg)?.flat(),
                 });
             }
             tensors.extend(self.captures.iter().cloned());
@@ -95,7 +95,7 @@ impl BlockDefault {
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
             let tensors: Vec<Tensor> =
-                args.iter().map(|arg| convert::tensor("block", &arg)).collect::<Fallible<_>>()?;
+                args.iter().map(|arg| Ok(convert::tensor("block", &arg)?.flat())).collect::<Fallible<_>>()?;
             let mut builder = ops::builder()?;
             // What the default makes out of nothing belongs here too.
             builder.backend = adapter(&self.backend, args.py());
