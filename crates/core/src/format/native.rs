@@ -232,10 +232,11 @@ impl<'a> Writer<'a> {
             }
         }
         let len = packed::len(array.ty.dtype, array.ty.size());
-        self.structure.extend_from_slice(&(self.next as u64).to_le_bytes());
+        let start = self.next.checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX);
+        self.structure.extend_from_slice(&(start as u64).to_le_bytes());
         self.structure.extend_from_slice(&(len as u64).to_le_bytes());
-        self.arrays.push((self.next, array));
-        self.next = self.next.saturating_add(len).checked_next_multiple_of(ALIGN).unwrap_or(usize::MAX);
+        self.arrays.push((start, array));
+        self.next = start.saturating_add(len);
         Ok(())
     }
 }

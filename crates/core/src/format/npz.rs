@@ -32,7 +32,7 @@ const MOST_INFLATION: usize = 1032;
 
 /// Whether bytes begin as an archive does; an empty one begins with its end.
 pub fn is_npz(bytes: &[u8]) -> bool {
-    bytes.starts_with(&LOCAL) || bytes.starts_with(&END) || bytes.starts_with(&END_64)
+    bytes.starts_with(&LOCAL) || bytes.starts_with(&END)
 }
 
 /// An entry of the central directory.
@@ -312,6 +312,12 @@ pub fn write(op: &'static str, arrays: &[(String, Array)], is_deflated: bool) ->
     }
     let (count, offset, size) = (arrays.len() as u64, out.len() as u64, directory.len() as u64);
     out.extend_from_slice(&directory);
+    if arrays.is_empty() {
+        // NumPy knows an empty archive by beginning with its end.
+        out.extend_from_slice(&END);
+        out.extend_from_slice(&[0; END_BYTES - END.len()]);
+        return Ok(out);
+    }
     let record = out.len() as u64;
     out.extend_from_slice(&END_64);
     out.extend_from_slice(&44u64.to_le_bytes());

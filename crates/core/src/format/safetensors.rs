@@ -1,6 +1,8 @@
 //! Safetensors (huggingface/safetensors, format of version 0.3 on): the length of a header, the header in JSON, and
 //! the elements of all tensors without gaps, in little endian order.
 
+use std::cmp::Reverse;
+
 use rustc_hash::FxHashSet;
 
 use super::cursor::Cursor;
@@ -15,24 +17,24 @@ use crate::tensor::host_memory;
 /// The reference refuses longer headers.
 const LONGEST_HEADER: u64 = 100_000_000;
 
-/// The names of element types.
+/// The names of element types, in the order of the reference, which sorts tensors by it.
 const DTYPES: &[(&str, DType)] = &[
-    ("U8", DType::U8),
     ("BOOL", DType::U8),
-    ("U16", DType::U16),
-    ("U32", DType::U32),
-    ("U64", DType::U64),
+    ("U8", DType::U8),
     ("I8", DType::S8),
-    ("I16", DType::S16),
-    ("I32", DType::S32),
-    ("I64", DType::S64),
     ("F8_E5M2", DType::F8E5M2),
     ("F8_E4M3", DType::F8E4M3FN),
+    ("I16", DType::S16),
+    ("U16", DType::U16),
     ("F16", DType::F16),
     ("BF16", DType::BF16),
+    ("I32", DType::S32),
+    ("U32", DType::U32),
     ("F32", DType::F32),
-    ("F64", DType::F64),
     ("C64", DType::C64),
+    ("F64", DType::F64),
+    ("I64", DType::S64),
+    ("U64", DType::U64),
 ];
 
 /// Whether bytes begin as a file does: a length that leaves room, and an object.
@@ -148,6 +150,11 @@ fn array(op: &'static str, file: &HostMemory, base: usize, entry: Entry) -> Resu
     Ok((name, Array::new(ty, own.into())))
 }
 
+/// Where a type stands in the list; u8 is never stored as bools.
+fn position(dtype: DType) -> Option<usize> {
+    DTYPES.iter().rposition(|(_, known)| *known == dtype)
+}
+
 /// Writes a file: wide elements first, then by name, as the reference does, so that all of them are aligned. Axis
 /// names are not kept, vectorized axes become ordinary ones.
 ///
@@ -155,9 +162,7 @@ fn array(op: &'static str, file: &HostMemory, base: usize, entry: Entry) -> Resu
 /// Types that the format does not know, names that are taken, and memory.
 pub fn write(op: &'static str, arrays: &[(String, Array)]) -> Result<Vec<u8>> {
     let mut sorted: Vec<&(String, Array)> = arrays.iter().collect();
-    sorted.sort_by(|(a, left), (b, right)| {
-        right.ty.dtype.storage_bytes().cmp(&left.ty.dtype.storage_bytes()).then_with(|| a.cmp(b))
-    });
+    sorted.sort_by_key(|(name, array)| (Reverse(position(array.ty.dtype)), name));
     let mut header = String::from("{");
     let (mut next, mut known) = (0usize, FxHashSet::default());
     for (name, array) in &sorted {
@@ -170,7 +175,7 @@ pub fn write(op: &'static str, arrays: &[(String, Array)]) -> Result<Vec<u8>> {
             ));
         }
         let ty = &array.ty;
-        let Some((dtype, _)) = DTYPES.iter().find(|(_, known)| *known == ty.dtype) else {
+        let Some(dtype) = position(ty.dtype).map(|position| DTYPES[position].0) else {
             return Err(ErrorKind::StoredDType { op, dtype: ty.dtype, format: "a safetensors file" }.into());
         };
         let sizes: Vec<String> = ty.shape.sizes().iter().map(usize::to_string).collect();
