@@ -9,7 +9,12 @@ use super::Random;
 
 impl Random {
     /// One of the values whose type is right, or any where there is none.
-    fn fitting(&mut self, graph: &Graph, values: &[Value], is_right: impl Fn(&TensorType) -> bool) -> Value {
+    pub(super) fn fitting(
+        &mut self,
+        graph: &Graph,
+        values: &[Value],
+        is_right: impl Fn(&TensorType) -> bool,
+    ) -> Value {
         let fit: Vec<Value> = values.iter().copied().filter(|&value| is_right(graph.ty(value))).collect();
         if fit.is_empty() { self.one(values) } else { self.one(&fit) }
     }

@@ -1,6 +1,7 @@
 //! Random regions over every form of op, and a small backend for constants.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+mod factor;
 mod index;
 mod sliding;
 
@@ -100,6 +101,15 @@ const SMOOTH: &[&str] = &[
     "sort",
     "cumulative_sum",
     "cumulative_max",
+    "eye",
+    "triangular_solve",
+    "cholesky",
+    "solve",
+    "qr",
+    "lu",
+    "svd",
+    "eigh",
+    "determinant",
 ];
 
 /// Takes decisions from a list, so that proptest can shrink them.
@@ -256,7 +266,7 @@ impl Random {
         let one: Values = [x].into_iter().collect();
         let two: Values = [x, y].into_iter().collect();
         let three: Values = [x, y, z].into_iter().collect();
-        match self.below(38) {
+        match self.below(40) {
             0 => (Op::Constant(self.scalar()), Values::new()),
             1 => (Op::Literal(self.literal()), Values::new()),
             2 => {
@@ -383,6 +393,7 @@ impl Random {
             },
             32 | 33 => self.sliding(graph, values, depth),
             34 | 35 => self.positions(graph, values),
+            36 | 37 => self.matrices(graph, values),
             _ if depth == 0 => (Op::StopGrad, one),
             _ => self.control(graph, values, depth - 1),
         }
