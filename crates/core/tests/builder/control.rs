@@ -229,7 +229,7 @@ fn loops_refuse_other_structures_and_predicates() {
         text(trace(&["f32", predicate], |ops, v| {
             let predicate = v[1].clone();
             let body = move |_: &mut Ops, s: &[Tensor]| Ok(vec![s[0].clone().into(); count]);
-            while_(ops, vec![v[0].clone()], None, move |_, _| Ok(predicate.into()), body)
+            while_(ops, vec![v[0].clone()], None, move |_, _| Ok(predicate.clone().into()), body)
         }))
     };
     assert_eq!(of(1, "u8"), "f32");

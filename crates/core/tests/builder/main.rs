@@ -3,7 +3,9 @@
 mod control;
 mod create;
 mod elementwise;
+mod index;
 mod linalg;
+mod order;
 mod reduce;
 mod shape;
 

@@ -1,0 +1,49 @@
+use defn_core::DType;
+use defn_core::builder::{BuildOrder, BuildReduce};
+use defn_core::op::{CumulativeOp, Direction};
+
+use crate::check;
+
+#[test]
+fn what_has_no_order_is_refused() {
+    for &dtype in DType::ALL {
+        let ty = [&*format!("{dtype}[x: 2][3]")];
+        let refused = format!("the operand is {dtype}[x: 2][3], it must be an integer or a float");
+        let sorted = check(&ty, |b, v| b.sort(v[0], "x", Direction::Desc));
+        let places = check(&ty, |b, v| b.argsort(v[0], -1, Direction::Asc, DType::U16));
+        if dtype.is_complex() {
+            assert!(sorted.starts_with(&format!("sort: {refused}")), "{sorted}");
+            assert!(places.starts_with(&format!("argsort: {refused}")), "{places}");
+        } else {
+            assert_eq!(sorted, ty[0]);
+            assert_eq!(places, "u16[x: 2][3]");
+        }
+        for &op in CumulativeOp::ALL {
+            let extreme = match op {
+                CumulativeOp::CumulativeMax | CumulativeOp::CumulativeMin => true,
+                CumulativeOp::CumulativeSum | CumulativeOp::CumulativeProduct => false,
+            };
+            let scanned = check(&ty, |b, v| b.cumulative(op, v[0], 0, true));
+            if extreme && dtype.is_complex() {
+                assert!(scanned.starts_with(&format!("{}: {refused}", op.name())), "{scanned}");
+            } else {
+                assert_eq!(scanned, ty[0]);
+            }
+        }
+    }
+}
+
+#[test]
+fn places_are_integers_and_axes_exist() {
+    let ty = ["f32[2][3]"];
+    assert_eq!(
+        check(&ty, |b, v| b.argsort(v[0], 0, Direction::Asc, DType::F32)),
+        "argsort: dtype is f32, it must be an integer dtype"
+    );
+    assert_eq!(
+        check(&ty, |b, v| b.sort(v[0], 2, Direction::Asc)),
+        "sort: axis 2 is out of range for the shape [2][3], it must be in -2..2"
+    );
+    assert!(check(&["f32"], |b, v| b.cumulative_sum(v[0], 0, false)).starts_with("cumulative_sum: axis 0"));
+    assert_eq!(check(&["f32[0][3]"], |b, v| b.cumulative_product(v[0], 0, false)), "f32[0][3]");
+}
