@@ -1,5 +1,6 @@
 //! The backend: one op at a time, on buffers.
 
+mod folding;
 mod index;
 mod matrix;
 mod order;
@@ -118,8 +119,8 @@ impl CpuBackend {
             | Op::While(_)
             | Op::CustomGrad(_)
             | Op::Hook(_)
-            | Op::Fold(_)
             | Op::WindowFold(_) => run.refuse("it runs no regions and no host functions"),
+            Op::Fold(op) => run.fold(op),
 
             // block
             Op::Block(Block::Threefry) => run.fresh(|x, out, par| {
@@ -176,6 +177,10 @@ impl Backend for CpuBackend {
         outputs: &[TensorType],
     ) -> Result<Buffers> {
         self.dispatch(op, operands, outputs, false)
+    }
+
+    fn has_native_fold(&self, fold: &Op) -> bool {
+        if let Op::Fold(fold) = fold { folding::is_native(fold) } else { false }
     }
 
     fn has_native(&self, block: &Block) -> bool {

@@ -310,17 +310,21 @@ fn apply(
     let varied = varied(fun);
     for (node, &lifted) in fun.graph().nodes().iter().zip(&varied) {
         let inputs: Values = node.inputs.iter().map(|v| values[v.node as usize][v.output as usize]).collect();
-        values.push(match &node.op {
-            Op::Parameter { index, .. } => SmallVec::from_elem(arguments[*index], 1),
+        values.push(if let Op::Parameter { index, .. } = &node.op {
+            SmallVec::from_elem(arguments[*index], 1)
+        } else if let (Op::Reshape { .. } | Op::Squeeze { .. } | Op::Broadcast { .. }, true) =
+            (&node.op, lifted)
+        {
             // What gives a scalar its shape would take it from all of them.
-            Op::Reshape { .. } | Op::Squeeze { .. } | Op::Broadcast { .. } if lifted => inputs,
-            Op::Clip if lifted => {
-                let dtype = node.outputs[0].dtype;
-                let [x, low, high] = [0, 1, 2].map(|input| region::convert(graph, inputs[input], dtype));
-                let raised = graph.max(x?, low?)?;
-                SmallVec::from_elem(graph.min(raised, high?)?, 1)
-            }
-            op => graph.emit(op.clone(), &inputs)?.into_iter().collect(),
+            inputs
+        } else if let (Op::Clip, true) = (&node.op, lifted) {
+            // The bounds may be as many as the elements.
+            let dtype = node.outputs[0].dtype;
+            let [x, low, high] = [0, 1, 2].map(|input| region::convert(graph, inputs[input], dtype));
+            let raised = graph.max(x?, low?)?;
+            SmallVec::from_elem(graph.min(raised, high?)?, 1)
+        } else {
+            graph.emit(node.op.clone(), &inputs)?.into_iter().collect()
         });
     }
     let result = fun.results()[0];
@@ -418,6 +422,11 @@ fn is_elementwise(fun: &Region) -> bool {
             let mut types = node.inputs.iter().map(|&input| fun.graph().ty(input)).chain(&node.outputs);
             !varied || is_mapped(&node.op) && types.all(|ty| ty.shape.rank() == 0)
         })
+}
+
+/// Whether a fold by a function is a reduction of the catalogue, which is faster than any fold.
+pub fn is_one_reduction(fun: &Region) -> bool {
+    Known::of(fun).is_some()
 }
 
 /// A function that is one op, and the reductions by that op.

@@ -37,6 +37,11 @@ impl Scratch {
         Ok(scratch)
     }
 
+    /// Element type and shape.
+    pub(super) fn ty(&self) -> &TensorType {
+        &self.ty
+    }
+
     /// The room, to be written.
     pub(super) fn view_mut(&mut self) -> ViewMut<'_> {
         let start = self.storage.start_mut().expect("allocated memory is ours");
