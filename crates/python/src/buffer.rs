@@ -84,7 +84,8 @@ pub(crate) unsafe fn fill(
         (*view).len = ty.byte_size() as ffi::Py_ssize_t;
         (*view).itemsize = width;
         (*view).readonly = 1;
-        (*view).ndim = ty.shape.rank() as c_int;
+        // Without sizes the elements are one row of bytes.
+        (*view).ndim = if has(ffi::PyBUF_ND) { ty.shape.rank() as c_int } else { 1 };
         (*view).format =
             if has(ffi::PyBUF_FORMAT) { format.as_ptr().cast_mut() } else { std::ptr::null_mut() };
         (*view).shape =
