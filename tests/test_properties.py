@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import itertools
 import operator
+import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import defn as dn
+from cases.dtypes import INTEGERS, close
+from cases.generated import Call, drawn, is_exact, tolerance
+from defn.tensors import METHOD_MODULES
 from support import Held
+
+ORACLE = dn.backends.NumPyBackend()
 
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 SOLID = hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4)
@@ -216,3 +224,85 @@ def test_chains_are_the_same_compiled(data: st.DataObject) -> None:
         lambda v: dn.while_((0, v), lambda s: s[0] < 1, lambda s: (s[0] + 1, held.value(s[1])))[1]
     )
     assert looped(x).to_numpy().tobytes() == eager
+
+
+# Functions that are no operations on tensors of numbers, or have tests of their own kind.
+NOT_DRAWN = {
+    "from_binary": "it takes bytes",
+    "template": "it has no elements",
+    "tensor": "it takes anything",
+    "broadcast_vectors": "vectorized axes have tests of their own",
+    "devectorize": "vectorized axes have tests of their own",
+    "reshape_vectors": "vectorized axes have tests of their own",
+    "revectorize": "vectorized axes have tests of their own",
+    "vectorize": "vectorized axes have tests of their own",
+}
+DRAWN = [name for module in METHOD_MODULES for name in module.__all__ if name not in NOT_DRAWN]
+DRAWN += dn.linalg.__all__
+# A bit more or less decides: a bound is met or not, vectors have one sign or the other.
+UNSTABLE = {"all_close", *dn.linalg.__all__}
+# What only values decide: an eager call says it, a compiled program goes on as it is specified.
+OF_VALUES = r"divisor|shift by|exponent|index|zero on|diagonal"
+
+
+def outcome(call: Call, run: Callable[[], Any]) -> tuple[list[dn.Tensor], str]:
+    """The results, or the class and the first line of the error."""
+    try:
+        value = run()
+    except dn.Error as error:
+        text = str(error).splitlines()[0]
+        assert "internal error" not in text, f"{call}\n{text}"
+        return [], f"{type(error).__name__}: {text}"
+    return (list(value) if isinstance(value, tuple) else [value]), ""
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_any_call_is_the_same_everywhere(name: str) -> None:
+    """Any call gives the same bits eager and compiled, and much the same by NumPy; or an error.
+
+    Shapes, names, axes, options and values are generated from the function's signature.
+    """
+    worked = []
+
+    @settings(suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        call = drawn(data.draw, name)
+        held = Held(call)
+        eager, refused = outcome(call, lambda: call.run(*call.tensors()))
+        traced = dn.jit(lambda *tensors: held.value.run(*tensors))
+        compiled, why = outcome(call, lambda: traced(*call.tensors()))
+        if refused:
+            assert why == refused or re.search(OF_VALUES, refused), f"{call}\n{refused}\n{why}"
+            return
+        assert not why, f"{call}\n{why}"
+        worked.append(call)
+        for left, right in zip(eager, compiled, strict=True):
+            assert (left.dtype, left.shape, left.names) == (right.dtype, right.shape, right.names)
+            assert left.to_numpy().tobytes() == right.to_numpy().tobytes(), str(call)
+        others, why = outcome(call, lambda: call.run(*call.tensors(backend=ORACLE)))
+        if re.search(OF_VALUES, why):
+            return
+        assert not why, f"{call}\n{why}"
+        for left, right in zip(eager, others, strict=True):
+            assert (left.dtype, left.shape, left.names) == (right.dtype, right.shape, right.names)
+            compare(call, left, right)
+
+    check()
+    assert worked, "no call of it has worked"
+
+
+def compare(call: Call, got: dn.Tensor, want: dn.Tensor) -> None:
+    """Values agree within the tolerance of the function's rows, where they are of ordinary size."""
+    exact = is_exact(call.name)
+    if call.name in UNSTABLE or (call.wild and not exact):
+        return
+    dtype = str(got.dtype)
+    left, right = got.to_numpy(), want.to_numpy()
+    if exact or dtype in INTEGERS:
+        ok = close(left, right, dtype, 0, 0.0)
+    else:
+        ulps = max(4.0, tolerance(call.name, call.dtype, dtype))
+        sizes = [np.abs(array.astype(complex)).max(initial=1.0) for array in call.arrays]
+        ok = close(left, right, dtype, ulps, 16.0 * max(sizes) ** 2)
+    assert ok.all(), f"{call}\ngot\n{left}\nwant\n{right}"

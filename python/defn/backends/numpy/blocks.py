@@ -31,7 +31,7 @@ def _phase(tag: Any, out: Tensor, x: Tensor) -> Any:
 
 def _logsumexp(tag: Any, out: Tensor, x: Tensor) -> Any:
     values = wide(x, out.dtype)
-    greatest = values.real.max(tag.axes, keepdims=True) if tag.axes else values.real
+    greatest = values.real.max(tag.axes, keepdims=True, initial=-np.inf)
     shift = np.where(np.isfinite(greatest), greatest, 0)
     total = np.exp(values - shift).sum(tag.axes, keepdims=True)
     return store(np.log(total) + shift, out)
@@ -78,17 +78,25 @@ def _transform(function: Any) -> Callable[..., Any]:
     """A transform along two axes."""
 
     def transform(tag: Any, out: Tensor, x: Tensor) -> Any:
-        return store(function(wide(x, out.dtype), tag.lengths, tag.axes), out)
+        # NumPy transforms no empty axis.
+        values = wide(x, out.dtype)
+        return store(
+            function(values, tag.lengths, tag.axes) if out.size else np.zeros(out.shape), out
+        )
 
     return transform
 
 
 def _rfft(tag: Any, out: Tensor, x: Tensor) -> Any:
-    return store(np.fft.rfft(widen(x), tag.length, tag.axis), out)
+    return store(
+        np.fft.rfft(widen(x), tag.length, tag.axis) if out.size else np.zeros(out.shape), out
+    )
 
 
 def _irfft(tag: Any, out: Tensor, x: Tensor) -> Any:
-    return store(np.fft.irfft(widen(x), tag.length, tag.axis), out)
+    return store(
+        np.fft.irfft(widen(x), tag.length, tag.axis) if out.size else np.zeros(out.shape), out
+    )
 
 
 def _cholesky(tag: Any, out: Tensor, x: Tensor) -> Any:

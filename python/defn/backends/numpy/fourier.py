@@ -9,9 +9,17 @@ import numpy as np
 from defn.backends.numpy.values import quiet, store, wide
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from defn._core import Tensor
 
 __all__ = ["Fourier"]
+
+
+def _along(function: Callable[..., Any], out: Tensor, x: Tensor, length: int, axis: int) -> Any:
+    """A transform along an axis; NumPy transforms no empty one."""
+    values = wide(x, out.dtype)
+    return store(function(values, length, axis) if out.size else np.zeros(out.shape), out)
 
 
 class Fourier:
@@ -20,9 +28,9 @@ class Fourier:
     @quiet
     def fft(self, out: Tensor, x: Tensor, *, axis: int, length: int, eps: float) -> Any:
         """The discrete Fourier transform along an axis."""
-        return store(np.fft.fft(wide(x, out.dtype), length, axis), out)
+        return _along(np.fft.fft, out, x, length, axis)
 
     @quiet
     def ifft(self, out: Tensor, x: Tensor, *, axis: int, length: int, eps: float) -> Any:
         """The inverse of ``fft``."""
-        return store(np.fft.ifft(wide(x, out.dtype), length, axis), out)
+        return _along(np.fft.ifft, out, x, length, axis)

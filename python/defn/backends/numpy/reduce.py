@@ -53,12 +53,12 @@ class Reduce:
         return store(widen(x).min(tuple(axes)), out)
 
     def all(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
-        """1 if no element is zero; over no axes the elements themselves."""
-        return store(np.all(widen(x), tuple(axes)) if axes else widen(x), out)
+        """1 if no element is zero."""
+        return store(np.all(widen(x) != 0, tuple(axes)), out)
 
     def any(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
-        """1 if an element is not zero; over no axes the elements themselves."""
-        return store(np.any(widen(x), tuple(axes)) if axes else widen(x), out)
+        """1 if an element is not zero."""
+        return store(np.any(widen(x) != 0, tuple(axes)), out)
 
     def argmax(
         self, out: Tensor, x: Tensor, *, axis: int | None, keep_axis: bool, tie_break: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,7 +118,8 @@ class Window:
         """The fold of ``fun(element, acc)`` over each window, padded with ``acc``."""
         pad = wide(acc, x.dtype)
         elements = windows(widen(x), pad, window, strides, padding, window_dilations)
-        flat = elements.reshape(*elements.shape[: out.rank], -1).astype(x.dtype.to_numpy())
+        flat = elements.reshape(*elements.shape[: out.rank], math.prod(window))
+        flat = flat.astype(x.dtype.to_numpy())
         return folded(self, out, flat, acc, fun)
 
     def window_scatter_max(

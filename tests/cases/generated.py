@@ -1,0 +1,478 @@
+"""Calls of any public function with generated arguments, from its signature.
+
+What a parameter may be is told by its name or its annotation, so that a new function is drawn for
+without a word here; a parameter of a new kind fails the test until this file says what it is.
+Arguments fit each other more often than not, and sometimes they do not: errors are results too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+import defn as dn
+from cases import all_cases
+from cases.dtypes import ALL, INTEGERS, NUMPY, is_complex, is_float, is_integer, limits, narrow
+
+ROWS: dict[str, list[Any]] = {}
+for _case in all_cases():
+    ROWS.setdefault(_case.name, []).append(_case)
+
+LETTERS = "abcdefghij"
+MOST = 96
+"""Elements of a tensor, at most: shapes of rank 10 are mostly ones."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The place of a tensor among the arguments."""
+
+    index: int
+
+
+@dataclass
+class Call:
+    """A call: tensors as arrays with names, and where they stand in arguments and options."""
+
+    name: str
+    dtype: str
+    wild: bool
+    arrays: list[np.ndarray] = field(default_factory=list)
+    names: list[tuple[str | None, ...] | None] = field(default_factory=list)
+    args: list[Any] = field(default_factory=list)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def tensors(self, **options: Any) -> list[dn.Tensor]:
+        pairs = zip(self.arrays, self.names, strict=True)
+        return [
+            dn.tensor(a, names=None if names is None else list(names), **options)
+            for a, names in pairs
+        ]
+
+    def run(self, *tensors: dn.Tensor) -> Any:
+        module = dn if hasattr(dn, self.name) else dn.linalg
+        args = [filled(value, tensors) for value in self.args]
+        options = {name: filled(value, tensors) for name, value in self.options.items()}
+        return getattr(module, self.name)(*args, **options)
+
+    def __str__(self) -> str:
+        leaves = [
+            f"{a.dtype}{a.shape}{n or ''}" for a, n in zip(self.arrays, self.names, strict=True)
+        ]
+        return f"{self.name}(*{self.args}, **{self.options}) of {leaves}\n{self.arrays}"
+
+
+def filled(value: Any, tensors: tuple[dn.Tensor, ...]) -> Any:
+    if isinstance(value, Leaf):
+        return tensors[value.index]
+    if isinstance(value, list):
+        return [filled(entry, tensors) for entry in value]
+    return value
+
+
+SIZES = st.sampled_from([0, 1, 1, 2, 2, 3, 3, 4])
+DEEP = st.sampled_from([0, 1, 1, 1, 1, 1, 2, 2])
+# Nothing, zero-sized axes, one to four axes, and ten.
+SHAPES = st.one_of(
+    st.just(()),
+    st.lists(SIZES, min_size=1, max_size=4).map(tuple),
+    st.lists(SIZES.filter(bool), min_size=1, max_size=3).map(tuple),
+    st.lists(DEEP, min_size=10, max_size=10).map(tuple),
+).filter(lambda shape: math.prod(shape) <= MOST)
+
+
+class Drawing:
+    """Draws the arguments of one call; the first tensor's shape is what the others follow."""
+
+    def __init__(self, draw: Callable[..., Any], name: str) -> None:
+        self.draw = draw
+        rows = ROWS.get(name, [])
+        accepted = sorted({dtype for case in rows for dtype in case.dtypes}) or list(ALL)
+        self.dtypes = accepted
+        dtype = self.choice(accepted) if self.often() else self.choice(ALL)
+        self.call = Call(name, dtype, wild=self.draw(st.booleans()))
+        self.shape: tuple[int, ...] | None = None
+        self.window: list[int] | None = None
+        self.pairs = 3 if name == "pad" else 2
+
+    def choice(self, values: Any) -> Any:
+        return self.draw(st.sampled_from(list(values)))
+
+    def integer(self, low: int, high: int) -> int:
+        return self.draw(st.integers(low, max(low, high)))
+
+    def often(self) -> bool:
+        return self.integer(0, 9) > 0
+
+    def coin(self) -> bool:
+        return self.draw(st.booleans())
+
+    # Tensors.
+
+    def array(self, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+        count = math.prod(shape)
+        seed = self.integer(0, 2**32 - 1)
+        rng = np.random.default_rng(seed)
+        if is_integer(dtype):
+            low, high = limits(dtype)
+            values = rng.integers(max(low, -3), min(high, 3), size=count, endpoint=True)
+            values = values.astype(object)
+            if self.call.wild:
+                edges = np.array([low, high, low + 1, high - 1, 0, 1], dtype=object)
+                values = np.where(rng.random(count) < 0.5, rng.choice(edges, count), values)
+            return values.reshape(shape).astype(NUMPY[dtype])
+        values = rng.integers(-8, 8, size=count, endpoint=True) / 4.0
+        if is_complex(dtype):
+            values = values + 0.25j * rng.integers(-8, 8, size=count, endpoint=True)
+        elif self.call.wild:
+            part = {"f64": 1e300, "f32": 3e38, "bf16": 3e38, "f16": 6e4}.get(dtype, 400.0)
+            edges = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, part, -part, 1e-40, 1.0])
+            values = np.where(rng.random(count) < 0.5, rng.choice(edges, count), values)
+        return narrow(values.reshape(shape), dtype)
+
+    def leaf(self, shape: tuple[int, ...], dtype: str | None = None, names: Any = ...) -> Leaf:
+        dtype = dtype or (self.call.dtype if self.often() else self.choice(self.dtypes))
+        array = self.array(shape, dtype)
+        if names is ...:
+            names = self.names(shape)
+        self.call.arrays.append(array)
+        self.call.names.append(names)
+        return Leaf(len(self.call.arrays) - 1)
+
+    def names(self, shape: tuple[int, ...]) -> tuple[str | None, ...] | None:
+        """Letters from the last axis on, so that names of shapes that broadcast mostly agree."""
+        if self.coin():
+            return None
+        keep = [self.coin() for _ in shape]
+        letters = list(reversed(LETTERS[: len(shape)]))
+        if shape and not self.often():
+            letters[0] = "z"
+        return tuple(letter if kept else None for letter, kept in zip(letters, keep, strict=True))
+
+    def tensor(self) -> Leaf:
+        """The first tensor, or one that follows it."""
+        if self.shape is None:
+            self.shape = FIRST.get(self.call.name, Drawing.any_shape)(self)
+            return self.leaf(self.shape)
+        return self.leaf(self.related())
+
+    def any_shape(self) -> tuple[int, ...]:
+        return self.draw(SHAPES)
+
+    def related(self) -> tuple[int, ...]:
+        """The first tensor's shape, one that broadcasts with it, a scalar, or another."""
+        shape = self.shape or ()
+        way = self.integer(0, 9)
+        if way < 5:
+            return shape
+        if way < 8:
+            sizes = [1 if self.coin() else size for size in shape]
+            return tuple(sizes[self.integer(0, len(sizes)) :])
+        return () if way == 8 else self.draw(SHAPES)
+
+    def operand(self) -> Any:
+        """A tensor, or a plain number."""
+        if self.shape is None or self.often():
+            return self.tensor()
+        return self.choice([0, 1, -1, 2, 0.5, True, 300])
+
+    # Axes.
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape or ())
+
+    def axis(self) -> Any:
+        rank = self.rank
+        if rank == 0 or not self.often():
+            return self.integer(-rank - 1, rank)
+        axis = self.integer(-rank, rank - 1)
+        names = self.call.names[0]
+        if names is not None and names[axis] is not None and self.coin():
+            return names[axis]
+        return axis
+
+    def some_axes(self) -> list[int]:
+        axes = [axis for axis in range(self.rank) if self.coin()]
+        return [axis - self.rank if self.coin() else axis for axis in axes]
+
+    def axes(self) -> Any:
+        if self.call.name == "transpose":
+            return self.draw(st.permutations(range(self.rank)))
+        if self.call.name == "squeeze":
+            return [axis for axis, size in enumerate(self.shape or ()) if size == 1 and self.coin()]
+        if self.call.name == "flatten":
+            first = self.integer(0, self.rank)
+            return list(range(first, self.integer(first, self.rank)))
+        if self.call.name == "fft2" or self.call.name == "ifft2":
+            return self.choice([[-2, -1], [-1, -2], [0, 1], [0, -1]])
+        return self.some_axes() if self.often() else self.axis()
+
+    def per_axis(self, low: int, high: int) -> Any:
+        if self.coin():
+            return self.integer(low, high)
+        return [self.integer(low, high) for _ in range(self.rank)]
+
+    def dtype(self) -> str:
+        return self.choice(ALL)
+
+    def new_shape(self) -> Any:
+        size = math.prod(self.shape or ())
+        if self.call.name == "broadcast":
+            grown = [self.integer(2, 3) if n == 1 and self.coin() else n for n in self.shape or ()]
+            return [self.integer(0, 2) for _ in range(self.integer(0, 2))] + grown
+        if self.call.name == "reshape":
+            order = self.draw(st.permutations(list(self.shape or ())))
+            return self.choice([list(order), [-1], [1, size], [size, 1], [2, -1], [*order, 1]])
+        return list(self.draw(SHAPES))
+
+    def new_names(self) -> Any:
+        return None
+
+    def positions(self) -> Leaf:
+        """Integers that are mostly inside the first tensor."""
+        shape, name = self.shape or (), self.call.name
+        if name == "take_along_axis":
+            sizes = shape
+        elif name == "take":
+            sizes = self.choice([(), (2,), (3,), (2, 2), (0,)])
+        elif name == "gather":
+            sizes = (*self.choice([(), (2,), (0,)]), self.integer(0, len(shape)))
+        else:
+            sizes = (self.integer(0, 3), self.integer(0, len(shape)))
+        dtype = self.choice(INTEGERS) if self.often() else self.call.dtype
+        high = max(min((size for size in shape), default=1) - 1, 0) if self.often() else 4
+        high = min(high, limits(dtype)[1] if is_integer(dtype) else high)
+        rng = np.random.default_rng(self.integer(0, 2**32 - 1))
+        array = rng.integers(0, high, size=sizes, endpoint=True).astype(NUMPY[dtype])
+        self.call.arrays.append(array)
+        self.call.names.append(None)
+        return Leaf(len(self.call.arrays) - 1)
+
+    def updates(self) -> Leaf:
+        rows, entries = self.call.arrays[1].shape
+        return self.leaf((rows, *(self.shape or ())[entries:]), names=None)
+
+    def tensors(self) -> list[Leaf]:
+        first = self.tensor()
+        shape = self.shape or ()
+        more = []
+        for _ in range(self.integer(0, 2)):
+            sizes = list(shape)
+            if self.call.name == "concatenate" and sizes:
+                sizes[0] = self.integer(0, 3)
+            more.append(self.leaf(tuple(sizes)))
+        return [first, *more]
+
+    def starts(self) -> list[Any]:
+        starts: list[Any] = [self.integer(-1, 3) for _ in range(self.rank)]
+        if starts and self.coin():
+            starts[0] = self.leaf((), "s32", None)
+        return starts
+
+    def lengths(self) -> list[int]:
+        return [self.integer(0, size) for size in self.shape or ()]
+
+    def factors(self) -> Any:
+        """The arguments of dot, in one of its three forms."""
+        left = self.draw(SHAPES)
+        self.shape = left
+        if self.coin() or not left:
+            right = (*left[-1:], *self.choice([(), (2,), (0,)]))
+            return [self.leaf(left, names=None), self.leaf(right, names=None)]
+        contracted = [axis for axis in range(len(left)) if self.coin()]
+        if self.coin():
+            right = (*[left[axis] for axis in contracted], 2)
+            leaves = self.leaf(left, names=None), self.leaf(right, names=None)
+            return [leaves[0], contracted, leaves[1], list(range(len(contracted)))]
+        contracted = [axis for axis in contracted if axis > 0]
+        right = (left[0], *[left[axis] for axis in contracted])
+        leaves = self.leaf(left, names=None), self.leaf(right, names=None)
+        return [leaves[0], contracted, [0], leaves[1], list(range(1, len(right))), [0]]
+
+    def pooled(self) -> Leaf:
+        """As many numbers as there are windows, where strides and padding are the usual ones."""
+        shape = self.shape or ()
+        self.window = [self.integer(1, max(size, 1)) for size in shape]
+        sizes = zip(shape, self.window, strict=True)
+        return self.leaf(tuple(max(n - k + 1, 0) for n, k in sizes), names=None)
+
+    def right(self) -> Any:
+        """The second operand; of linear algebra one with as many rows as the matrix."""
+        if self.call.name == "least_squares":
+            return self.leaf((self.shape or (0,))[:1], names=None)
+        return (
+            self.leaf(self.shape or ()) if self.call.name in dn.linalg.__all__ else self.operand()
+        )
+
+    def windows(self) -> Any:
+        return self.per_axis(1, 3) if self.window is None else self.window
+
+
+def matrices(drawing: Drawing) -> tuple[int, ...]:
+    size = drawing.integer(0, 3)
+    return (*drawing.choice([(), (2,), (0,), (1, 2)]), size, size)
+
+
+def solid(drawing: Drawing) -> tuple[int, ...]:
+    return drawing.draw(st.lists(SIZES.filter(bool), min_size=1, max_size=3).map(tuple))
+
+
+def rank_two(drawing: Drawing) -> tuple[int, ...]:
+    return drawing.draw(st.lists(SIZES, min_size=2, max_size=4).map(tuple))
+
+
+# The first tensor's shape, where most shapes are refused.
+FIRST: dict[str, Callable[[Drawing], tuple[int, ...]]] = {
+    **dict.fromkeys(["tril", "triu", "take_diagonal", "covariance", "fft2", "ifft2"], rank_two),
+    **dict.fromkeys(
+        ["argmax", "argmin", "reduce_max", "reduce_min", "mean", "median", "mode", "top_k", "diff"],
+        solid,
+    ),
+    **dict.fromkeys(["variance", "standard_deviation", "split", "gather"], solid),
+    **dict.fromkeys(["cholesky", "determinant", "invert", "lu", "eigh", "matrix_power"], matrices),
+    **dict.fromkeys(["solve", "triangular_solve"], matrices),
+    **dict.fromkeys(["qr", "svd", "pinv", "adjoint", "norm", "matrix_rank"], rank_two),
+    "make_diagonal": lambda drawing: (drawing.integer(0, 4),),
+    "put_diagonal": lambda drawing: (drawing.integer(0, 3), drawing.integer(0, 3)),
+    "least_squares": lambda drawing: (drawing.integer(1, 3), drawing.integer(1, 3)),
+    "conv": lambda drawing: (drawing.integer(1, 2), 2, *solid(drawing)),
+}
+
+SMALL = {
+    "k": (-3, 3),
+    "offset": (-2, 2),
+    "ddof": (0, 1),
+    "order": (0, 3),
+    "n": (0, 4),
+    "m": (0, 4),
+    "length": (0, 4),
+    "axis": (-3, 3),
+    "max_iter": (30, 30),
+    "power": (-2, 3),
+    "strides": (1, 2),
+    "feature_group_size": (1, 1),
+    "batch_group_size": (1, 1),
+}
+
+# What a parameter is, by its name; the others are known by their annotations.
+NAMED: dict[str, Callable[[Drawing], Any]] = {
+    "indices": Drawing.positions,
+    "updates": Drawing.updates,
+    "tensors": Drawing.tensors,
+    "window": Drawing.windows,
+    "window_dilations": lambda d: d.per_axis(1, 2),
+    "input_dilation": lambda d: d.integer(1, 2),
+    "kernel_dilation": lambda d: d.integer(1, 2),
+    "config": lambda d: [
+        tuple(d.integer(-1, 2) if i < 2 else d.integer(0, 2) for i in range(d.pairs))
+        for _ in range(d.rank)
+    ],
+    "starts": Drawing.starts,
+    "start": lambda d: d.operand() if d.call.name == "linspace" else d.integer(-1, 3),
+    "stop": lambda d: d.leaf(d.shape or ()),
+    "lengths": lambda d: None if d.call.name.endswith("fft2") else d.lengths(),
+    "repetitions": lambda d: [d.integer(1, 2) for _ in range(d.integer(0, d.rank + 1))],
+    "split": lambda d: d.choice([1, -1, 0.5, 0.25]),
+    "diagonal": lambda d: d.leaf((min(d.shape or (0,)),)),
+    "slice": lambda d: d.leaf(tuple(d.lengths())),
+    "weights": lambda d: d.leaf(d.shape or ()),
+    "mean": lambda d: None if d.coin() else d.leaf((d.shape or ())[:-2] + (d.shape or ())[-1:]),
+    "mode": lambda d: d.choice(["cyclic", "mirror", "replicate", "reflect"]),
+    "acc": lambda d: d.choice([0, 1]),
+    "init": lambda d: d.choice([0, 1]),
+    "source": Drawing.pooled,
+    "value": lambda d: d.choice([0, 1, -2]) if d.coin() else d.leaf((), names=None),
+    "lo": lambda d: d.choice([0, -1, -0.5]) if d.coin() else d.leaf((), names=None),
+    "hi": lambda d: d.choice([1, 2, 0.5]) if d.coin() else d.leaf((), names=None),
+    "kernel": lambda d: d.leaf((2, 2, *[d.integer(1, 2) for _ in (d.shape or ())[2:]]), names=None),
+    "base": lambda d: d.choice([None, 2, 10, 0.5]),
+    "ord": lambda d: d.choice([None, 1, 2, "inf"]),
+    "fun": lambda d: d.choice([dn.add, dn.max, dn.multiply]),
+    "names": lambda d: None if d.often() else list(LETTERS[: d.rank]),
+    "dtype": lambda d: d.dtype(),
+    "b": Drawing.right,
+}
+ANNOTATED: dict[str, Callable[[Drawing], Any]] = {
+    "TensorLike": Drawing.operand,
+    "TensorLike | None": lambda d: None if d.coin() else d.tensor(),
+    "Axis": Drawing.axis,
+    "Axis | None": lambda d: None if d.coin() else d.axis(),
+    "int | str | None": lambda d: None if d.coin() else d.axis(),
+    "Axes | None": lambda d: None if d.coin() else d.axes(),
+    "Sequence[Axis]": Drawing.axes,
+    "bool": Drawing.coin,
+    "float": lambda d: d.choice([0.0, 1e-5, 1e-10]),
+    "PerAxis": lambda d: d.per_axis(1, 2),
+    "Padding": lambda d: d.choice(["valid", "same"]),
+    "FftLength": lambda d: d.choice([None, "power_of_two", 1, 3]),
+    "int | None": lambda d: d.choice([None, 1, 3, 4]),
+    "str | None": lambda d: d.choice([None, "new"]),
+    "int | Sequence[int]": lambda d: d.per_axis(1, 2),
+    "Shape | int": Drawing.new_shape,
+    "Shape | Tensor | int": Drawing.new_shape,
+}
+
+# Parameters that are left at their defaults: what they do is no matter of shapes and values.
+LEFT = {"unknown", "backend", "copy", "vectorized_axes", "names", "dtype"}
+LEFT |= {"input_permutation", "kernel_permutation", "output_permutation", "stable"}
+
+
+def drawn(draw: Callable[..., Any], name: str) -> Call:
+    """A call of a public function."""
+    drawing = Drawing(draw, name)
+    if name == "dot":
+        drawing.call.args = drawing.factors()
+        return drawing.call
+    function = getattr(dn if hasattr(dn, name) else dn.linalg, name)
+    for parameter in inspect.signature(function).parameters.values():
+        optional = parameter.default is not parameter.empty
+        skipped = parameter.name in LEFT and (optional or parameter.kind is parameter.VAR_KEYWORD)
+        if skipped or (optional and name.startswith("window_scatter")):
+            continue
+        if optional and drawing.coin():
+            continue
+        value = argument(drawing, parameter)
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            drawing.call.options[parameter.name] = value
+        elif optional and value is None:
+            break
+        else:
+            drawing.call.args.append(value)
+    return drawing.call
+
+
+def argument(drawing: Drawing, parameter: inspect.Parameter) -> Any:
+    annotation = str(parameter.annotation).strip('"')
+    first = drawing.shape is None and annotation.startswith("TensorLike")
+    if first and parameter.name != "mode":
+        return drawing.tensor()
+    if parameter.name in NAMED:
+        return NAMED[parameter.name](drawing)
+    if annotation.startswith("Literal["):
+        return drawing.choice(eval(annotation.removeprefix("Literal")))
+    if annotation in ANNOTATED:
+        return ANNOTATED[annotation](drawing)
+    if annotation == "int":
+        return drawing.integer(*SMALL[parameter.name])
+    if annotation.startswith("Shape"):
+        return drawing.new_shape()
+    raise AssertionError(f"what is {parameter.name}: {annotation} of {drawing.call.name}?")
+
+
+def is_exact(name: str) -> bool:
+    """Whether all rows of a function demand the very bits of their oracles."""
+    return all(case.ulps == 0 for case in ROWS[name]) if name in ROWS else False
+
+
+def tolerance(name: str, dtype: str, out: str) -> float:
+    return max(case.tolerance(dtype, out) for case in ROWS[name])
+
+
+__all__ = ["Call", "drawn", "is_exact", "is_float", "tolerance"]
