@@ -284,8 +284,8 @@ def stream(
     """Compile a step and start a stream of chunks through it.
 
     ``args`` are a template of the chunks, the first state of the accumulator, and further
-    arguments, which stay the same. ``fun(chunk, state, *constants)`` returns a pair, an output and the next
-    state. At most ``maxsize`` chunks are under way at a time: ``send`` waits then.
+    arguments, which stay the same. ``fun(chunk, state, *constants)`` returns a pair, an output and
+    the next state. At most ``maxsize`` chunks are under way at a time: ``send`` waits then.
 
     The stream has ``send``, ``recv``, ``done``, ``close`` and ``map``; it is a context manager,
     which closes it, and an iterator, also in ``async for``, over the outputs of what was sent. A
