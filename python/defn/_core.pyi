@@ -1078,6 +1078,8 @@ class Jitted:
         compiler: str | None = None,
         max_compiles: int | None = None,
         options: dict[str, Any] | None = None,
+        convert: bool = False,  # whether the function's control flow is rewritten
+        hooks: dict[str, Callable[[Any], Any]] | None = None,
     ) -> Self: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     @property
@@ -1097,6 +1099,7 @@ def compile(
     kwargs: dict[str, Any] | None = None,
     compiler: str | None = None,
     options: dict[str, Any] | None = None,
+    hooks: dict[str, Callable[[Any], Any]] | None = None,
 ) -> Compiled: ...
 def debug_expr(
     fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None
@@ -1135,6 +1138,7 @@ def stop_grad(value: Any) -> Any: ...
 def custom_grad(value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence[Any]]) -> Any: ...
 
 # Control flow. State, branches and results are containers.
+def hook(value: Any, name: str | None = None, fun: Callable[[Any], Any] | None = None) -> Any: ...
 def while_(init: Any, cond: Callable[[Any], Any], body: Callable[[Any], Any]) -> Any: ...
 def for_(
     init: Any, over: Any, body: Callable[[Any, Any], Any], unroll: bool | int = False

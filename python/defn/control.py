@@ -18,7 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-__all__ = ["cond", "for_", "if_", "mark", "print_expr", "range", "scan", "while_"]
+__all__ = [
+    "cond",
+    "for_",
+    "hook",
+    "if_",
+    "mark",
+    "print_expr",
+    "print_value",
+    "range",
+    "scan",
+    "while_",
+]
 
 
 class range:  # noqa: N801 - it stands where Python's stands.
@@ -189,6 +200,79 @@ def if_(pred: Any, then: Any, otherwise: Any = 0) -> Any:
     10
     """
     return _core.if_(pred, then, otherwise)
+
+
+def hook(value: Any, name_or_fun: Any, fun: Callable[[Any], Any] | None = None) -> Any:
+    """Show a value to a Python function whenever the program comes by, and return it.
+
+    ``hook(x, print)`` calls ``print``; ``hook(x, "loss")`` has a name, for which
+    ``jit(f, hooks={"loss": print})`` gives a function; ``hook(x, "loss", print)`` has both, and the
+    function given by name comes first. The function gets the value, which may be a container, and
+    what it returns is ignored. Hooks run in the order of the program, once for each trip of a loop,
+    and in a branch only if it is taken; what one raises stops the program.
+
+    Shapes: kept.
+    Dtypes: any; kept, a number becomes a tensor.
+    Grad: ``g``; the function is not called again.
+    Raises: ``OptionError`` unless a name or a function is given.
+
+    >>> @dn.jit
+    ... def double(x):
+    ...     return dn.hook(x, lambda v: print("seen", float(v))) * 2
+    >>> float(double(3.0))
+    seen 3.0
+    6.0
+    """
+    name = None
+    if isinstance(name_or_fun, str):
+        name = name_or_fun
+    elif callable(name_or_fun) and fun is None:
+        fun = name_or_fun
+    else:
+        kind = type(name_or_fun).__name__
+        raise option_error(f"hook: the name is of type {kind}, a str or a function is required")
+    if fun is not None and not callable(fun):
+        raise option_error(f"hook: fun is of type {type(fun).__name__}, a function is required")
+    return _core.hook(value, name, fun)
+
+
+def print_value(
+    value: Any, fun: Callable[[Any], Any] | None = None, *, label: str | None = None
+) -> Any:
+    """Print a value whenever the program comes by, and return it.
+
+    ``fun`` maps what is printed, ``label`` stands in front of it.
+
+    Shapes: kept.
+    Dtypes: any; kept, a number becomes a tensor.
+    Grad: ``g``; nothing is printed again.
+    Raises: ``OptionError`` unless ``fun`` is a function.
+
+    >>> @dn.jit
+    ... def double(x):
+    ...     return dn.print_value(x, dn.sum, label="sum") * 2
+    >>> double(dn.tensor([1, 2])).to_list()
+    sum: Tensor<
+      s32
+      3
+    >
+    [2, 4]
+    """
+    if fun is not None and not callable(fun):
+        raise option_error(
+            f"print_value: fun is of type {type(fun).__name__}, it must be a function"
+        )
+    if label is None:
+        show: Callable[[Any], Any] = print
+    else:
+
+        def show(shown: Any) -> None:
+            print(f"{label}: {shown}")
+
+    if fun is None:
+        return hook(value, show)
+    hook(fun(value), show)
+    return value
 
 
 def mark(value: Any, name: str) -> Any:

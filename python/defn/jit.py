@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from defn import _core
@@ -52,6 +53,12 @@ def _jitted(
             f"{'defn' if inline else 'jit'}: the argument is of type {type(fun).__name__}, "
             "a function is required"
         )
+    if options.get("on_conflict") == "reuse" and options.get("compiler") is not None:
+        warnings.warn(
+            f"jit: on_conflict is 'reuse', so that the compiler {options['compiler']!r} is not "
+            "used while another definition is traced",
+            stacklevel=3,
+        )
     jitted = _core.Jitted(
         fun,
         inline=inline,
@@ -59,6 +66,7 @@ def _jitted(
         on_conflict=options.pop("on_conflict", "raise"),
         compiler=options.pop("compiler", None),
         max_compiles=options.pop("max_compiles", None),
+        hooks=options.pop("hooks", None),
         options=options or None,
         convert=convert,
     )
@@ -145,6 +153,7 @@ def jit(
     /,
     *,
     compiler: str | None = None,
+    hooks: dict[str, Callable[[Any], Any]] | None = None,
     on_conflict: Literal["raise", "force", "reuse"] = "raise",
     static: str | Sequence[str] = (),
     max_compiles: int | None = None,
@@ -152,7 +161,8 @@ def jit(
 ) -> Any:
     """Compile a function at its first call with each signature; a decorator, bare or with options.
 
-    ``compiler`` is the default one unless given. ``on_conflict`` says what a call does while
+    ``compiler`` is the default one unless given. ``hooks`` gives functions to named hooks, over
+    those that they have. ``on_conflict`` says what a call does while
     another definition is traced: ``"raise"``, run apart (``"force"``), or trace into that
     definition (``"reuse"``). ``static`` names parameters that are kept as they are. A function that
     compiles more than ``max_compiles`` times raises. Other options go to the compiler. The result
@@ -169,6 +179,7 @@ def jit(
     """
     given: dict[str, Any] = {
         "compiler": compiler,
+        "hooks": hooks,
         "on_conflict": on_conflict,
         "max_compiles": max_compiles,
         **compiler_options,
@@ -212,6 +223,7 @@ def compile(
     /,
     *,
     compiler: str | None = None,
+    hooks: dict[str, Callable[[Any], Any]] | None = None,
     **compiler_options: Any,
 ) -> Compiled:
     """Compile a function now, for one signature.
@@ -226,7 +238,8 @@ def compile(
     >>> add(dn.tensor([1.0, 2.0]), 10.0).to_list()
     [11.0, 12.0]
     """
-    return _core.compile(fun, _listed("compile", args), kwargs, compiler, compiler_options or None)
+    given = _listed("compile", args)
+    return _core.compile(fun, given, kwargs, compiler, compiler_options or None, hooks)
 
 
 def debug_expr(fun: Callable[..., Any], /, **jit_options: Any) -> Callable[..., Any]:
@@ -244,7 +257,7 @@ def debug_expr(fun: Callable[..., Any], /, **jit_options: Any) -> Callable[..., 
       c = sin b       f32[2]
     >
     """
-    known = ("compiler", "on_conflict", "max_compiles", "static")
+    known = ("compiler", "hooks", "on_conflict", "max_compiles", "static")
     unknown = [name for name in jit_options if name not in known]
     if unknown:
         raise unknown_options("debug_expr", unknown, known)

@@ -12,7 +12,8 @@ use crate::born;
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::convert;
 use crate::error::{Fallible, Fault, guard};
-use crate::jit::{interrupted, result_tensor, wrap};
+use crate::hooks::{self, interrupted};
+use crate::jit::{result_tensor, wrap};
 use crate::misuse::Misuse;
 use crate::ops;
 use crate::tensor::PyTensor;
@@ -111,7 +112,7 @@ pub(crate) fn locate_state(py: Python<'_>, op: &'static str, error: Error, tree:
 
 /// Runs a control function and forgets, outside of any trace, which tensors were made on the way.
 pub(crate) fn controlled<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
-    let result = guard(body);
+    let result = guard(|| hooks::at_once(body));
     born::forget();
     result
 }

@@ -17,6 +17,7 @@ mod error;
 mod formats;
 mod generators;
 mod grad;
+mod hooks;
 mod index;
 mod jit;
 mod location;
@@ -57,6 +58,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     jit::add(module)?;
     grad::add(module)?;
     control::add(module)?;
+    hooks::add(module)?;
     generators::add(module)?;
     catalogue::add(module)
 }

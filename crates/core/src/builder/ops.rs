@@ -1,11 +1,12 @@
 //! The builder that works on tensors: traced where a trace is open, else at once.
 
+use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::Builder;
-use crate::backend::{Backend, Checks, NoHooks, Operand};
+use crate::backend::{Backend, Checks, Hooks, NoHooks, Operand};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluator;
 use crate::form;
@@ -40,7 +41,7 @@ impl Source {
 }
 
 /// Applies ops to tensors.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Ops {
     /// Where tensors are made that come from no operand.
     pub backend: Arc<dyn Backend>,
@@ -48,12 +49,20 @@ pub struct Ops {
     pub source: Source,
     /// What is looked for where an op runs at once; positions out of range are always an error there.
     pub checks: Checks,
+    /// What ops that run at once show values to, and ask whether to go on.
+    pub hooks: &'static (dyn Hooks + Sync),
+}
+
+impl fmt::Debug for Ops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ops").field("backend", &self.backend).field("checks", &self.checks).finish()
+    }
 }
 
 impl Ops {
     /// Ops that make tensors on `backend`.
     pub fn new(backend: Arc<dyn Backend>, source: Source) -> Ops {
-        Ops { backend, source, checks: Checks::default() }
+        Ops { backend, source, checks: Checks::default(), hooks: &NoHooks }
     }
 
     fn eager(&self, op: Op, name: &'static str, tensors: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
@@ -82,7 +91,7 @@ impl Ops {
                 operand.buffer = backend.from_host(&operand.ty, tensor.host_bytes(name)?)?;
             }
         }
-        let buffers = evaluator::run_op(&backend, &op, operands, &outputs, &NoHooks, self.checks)?;
+        let buffers = evaluator::run_op(&backend, &op, operands, &outputs, self.hooks, self.checks)?;
         Ok(outputs.into_iter().zip(buffers).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
     }
 }

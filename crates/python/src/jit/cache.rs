@@ -125,11 +125,13 @@ pub(super) struct Entry {
     pub(super) program: Program,
     /// What the globals meant that the function read.
     guards: Vec<Guard>,
+    /// The function that was traced, where the program holds objects that only this one has.
+    owner: Option<Py<PyAny>>,
 }
 
 impl Entry {
     pub(super) fn new(
-        py: Python<'_>,
+        fun: &Bound<'_, PyAny>,
         key: Key,
         after: &[Part],
         leaves: &Leaves<'_>,
@@ -137,11 +139,18 @@ impl Entry {
         program: Program,
         guards: Vec<Guard>,
     ) -> Fallible<Entry> {
+        let py = fun.py();
+        let owned = program.is_bound_to_function(py);
         let models = leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
         let Key { hash, compiler, checks, words, environment } = key;
         let is_same_list = environment.len() == after.len();
         let mut kept = Vec::with_capacity(environment.len());
         for (position, part) in environment.into_iter().enumerate() {
+            // A host function may change what it was made of, which is then the same object still.
+            if owned && is_same_list && part.is_opaque(py) && part.object.is(&after[position].object) {
+                kept.push(Bond::Object(part.object));
+                continue;
+            }
             let is_stable = is_same_list && part.outline.equals(py, &after[position].outline)?;
             kept.push(if is_stable {
                 Bond::Value(Box::new(part.outline))
@@ -152,7 +161,13 @@ impl Entry {
             });
         }
         let known = Known { hash, compiler, checks, words, environment: kept, arguments, models };
-        Ok(Entry { key: known, program, guards: globals::stable(py, guards)? })
+        let owner = owned.then(|| fun.clone().unbind());
+        Ok(Entry { key: known, program, guards: globals::stable(py, guards)?, owner })
+    }
+
+    /// Whether the version serves a function of the code that it was made of.
+    pub(super) fn is_for(&self, fun: &Bound<'_, PyAny>) -> bool {
+        self.owner.as_ref().is_none_or(|owner| fun.is(owner))
     }
 
     /// Whether the globals that the function read still mean what they meant.

@@ -12,6 +12,7 @@ use crate::born;
 use crate::checks;
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::error::{Fallible, guard};
+use crate::hooks::{self, Collecting};
 use crate::misuse::Misuse;
 use crate::options;
 use crate::tensor::PyTensor;
@@ -25,6 +26,7 @@ pub(crate) struct Compiled {
     call: Tree,
     models: Vec<Tensor>,
     program: Program,
+    hooks: Option<Py<PyDict>>,
 }
 
 #[pymethods]
@@ -53,7 +55,7 @@ impl Compiled {
             let mut borrowed = Borrowed::default();
             let fun = self.fun.bind(py);
             match self.program.read_captures(fun, &self.tree, &mut borrowed)? {
-                Some(captures) => self.program.run(py, &flat.leaves, captures, borrowed),
+                Some(captures) => self.program.run(py, &flat.leaves, captures, borrowed, self.hooks.as_ref()),
                 None => {
                     let fun = function_name(fun);
                     let text = format!("a tensor that {fun} closes over has another type now");
@@ -102,15 +104,17 @@ fn callee<'py>(fun: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// Compiles a function for templates; keyword arguments are part of the program.
 #[pyfunction]
-#[pyo3(signature = (fun, args, kwargs = None, compiler = None, options = None))]
+#[pyo3(signature = (fun, args, kwargs = None, compiler = None, options = None, hooks = None))]
 fn compile(
     fun: &Bound<'_, PyAny>,
     args: &Bound<'_, PyAny>,
     kwargs: Option<&Bound<'_, PyDict>>,
     compiler: Option<&Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
+    hooks: Option<&Bound<'_, PyAny>>,
 ) -> Fallible<Compiled> {
     guard(|| {
+        let hooks = hooks::named("compile", hooks)?;
         let py = fun.py();
         let name = match compiler.filter(|name| !name.is_none()) {
             Some(name) => compiler_name(name)?,
@@ -141,7 +145,7 @@ fn compile(
         let source = Source { op: "compile", fun: &fun, call: &call_bound };
         let program = Program::make(py, &source, &flat, &compiler, checks::current())?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
-        Ok(Compiled { fun: fun.clone().unbind(), tree: flat.tree, call: call_tree, models, program })
+        Ok(Compiled { fun: fun.clone().unbind(), tree: flat.tree, call: call_tree, models, program, hooks })
     })
 }
 
@@ -177,6 +181,7 @@ fn debug_expr<'py>(
         let flat = flatten_arguments(&PyTuple::new(py, args)?)?;
         let models: Vec<Tensor> =
             flat.leaves.iter().map(|leaf| leaf::model("debug_expr", leaf)).collect::<Fallible<_>>()?;
+        let _table = Collecting::begin();
         let (tracing, parameters) = Trace::begin_like(&models);
         let wrapped = wrap(py, parameters.into_iter())?;
         let (args, _) = program::arguments(py, &flat.tree, wrapped.into_iter())?;

@@ -14,6 +14,7 @@ use pyo3::types::{PyDict, PyFunction, PyList, PyModule, PyString, PyTuple, PyTyp
 use rustc_hash::FxHashSet;
 
 use super::Jitted;
+use super::globals;
 use super::leaf;
 use crate::containers::{self, Held, Mode, Tree};
 use crate::error::Fallible;
@@ -26,6 +27,13 @@ const SEARCH_LIMIT: usize = 100_000;
 pub(super) struct Part {
     pub(super) object: Py<PyAny>,
     pub(super) outline: Outline,
+}
+
+impl Part {
+    /// Whether the object may change and holds no tensor, so that its identity is all there is to compare.
+    pub(super) fn is_opaque(&self, py: Python<'_>) -> bool {
+        self.outline.words.is_empty() && !globals::is_plain(self.object.bind(py))
+    }
 }
 
 /// What is compared of a part.

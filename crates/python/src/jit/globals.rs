@@ -128,7 +128,7 @@ fn function_of<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyA
 }
 
 /// Whether a value cannot change, so that it is compared where it stands.
-fn is_plain(value: &Bound<'_, PyAny>) -> bool {
+pub(super) fn is_plain(value: &Bound<'_, PyAny>) -> bool {
     value.is_none()
         || value.is_exact_instance_of::<PyBool>()
         || value.is_exact_instance_of::<PyInt>()

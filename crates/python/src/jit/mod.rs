@@ -26,6 +26,7 @@ use crate::containers::{Flat, Held};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::grad::Gradient;
+use crate::hooks;
 use crate::misuse::Misuse;
 use crate::options;
 use crate::recursion;
@@ -36,7 +37,7 @@ use globals::Guard;
 pub(crate) use leaf::ty as leaf_type;
 use leaf::{Borrowed, Words};
 use program::{Program, Source};
-pub(crate) use program::{function_name, interrupted, result_tensor, wrap};
+pub(crate) use program::{function_name, result_tensor, wrap};
 use signature::Signature;
 
 /// What a definition does with its function.
@@ -76,6 +77,8 @@ pub(crate) struct Jitted {
     conflict: Conflict,
     compiler: Option<String>,
     max_compiles: Option<usize>,
+    /// Functions for hooks by their names.
+    hooks: Option<Py<PyDict>>,
     signature: Signature,
     shared: Arc<Shared>,
     /// Whether the function has cells or defaults, which are part of each call's key.
@@ -124,6 +127,7 @@ impl Jitted {
             conflict,
             compiler,
             max_compiles,
+            hooks: None,
             signature,
             explanation: Mutex::new("the definition has not been called".to_owned()),
             latest_hit: AtomicBool::new(false),
@@ -191,7 +195,7 @@ impl Jitted {
         flat: &Flat<'py>,
         key: &Key,
     ) -> Fallible<Option<Bound<'py, PyAny>>> {
-        if !entry.key.equals(py, flat, key)? || !entry.globals_hold(py)? {
+        if !entry.key.equals(py, flat, key)? || !entry.globals_hold(py)? || !entry.is_for(self.fun.bind(py)) {
             return Ok(None);
         }
         let mut borrowed = Borrowed::default();
@@ -199,7 +203,7 @@ impl Jitted {
             Some(captures) => {
                 self.hits.fetch_add(1, Ordering::Relaxed);
                 self.latest_hit.store(true, Ordering::Relaxed);
-                entry.program.run(py, &flat.leaves, captures, borrowed).map(Some)
+                entry.program.run(py, &flat.leaves, captures, borrowed, self.hooks.as_ref()).map(Some)
             }
             None => Ok(None),
         }
@@ -232,11 +236,11 @@ impl Jitted {
         self.misses.fetch_add(1, Ordering::Relaxed);
         self.latest_hit.store(false, Ordering::Relaxed);
         let Flat { leaves, tree } = flat;
-        let entry = self.shared.insert(Entry::new(py, key, &after, &leaves, tree, program, guards)?);
+        let entry = self.shared.insert(Entry::new(fun, key, &after, &leaves, tree, program, guards)?);
         let mut borrowed = Borrowed::default();
         let captures = entry.program.read_captures(fun, entry.arguments(), &mut borrowed)?;
         match captures {
-            Some(captures) => entry.program.run(py, &leaves, captures, borrowed),
+            Some(captures) => entry.program.run(py, &leaves, captures, borrowed, self.hooks.as_ref()),
             None => Err(entry.missing_capture(py, fun)),
         }
     }
@@ -280,7 +284,7 @@ impl Jitted {
 impl Jitted {
     #[new]
     #[pyo3(signature = (fun, *, inline = false, r#static = None, on_conflict = "raise", compiler = None,
-                        max_compiles = None, options = None, convert = false))]
+                        max_compiles = None, options = None, convert = false, hooks = None))]
     fn new(
         fun: &Bound<'_, PyAny>,
         inline: bool,
@@ -290,6 +294,7 @@ impl Jitted {
         max_compiles: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
         convert: bool,
+        hooks: Option<&Bound<'_, PyAny>>,
     ) -> Fallible<Jitted> {
         guard(|| {
             let conflict = match (inline, on_conflict) {
@@ -322,7 +327,10 @@ impl Jitted {
                 Ok(_) | Err(_) => (fun.clone(), convert),
             };
             let marked = marked_names(r#static)?;
-            Jitted::build(&fun, convert, Kind::Plain, conflict, &marked, compiler, max_compiles)
+            let hooks = hooks::named("jit", hooks)?;
+            let jitted =
+                Jitted::build(&fun, convert, Kind::Plain, conflict, &marked, compiler, max_compiles)?;
+            Ok(Jitted { hooks, ..jitted })
         })
     }
 

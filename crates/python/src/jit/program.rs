@@ -1,16 +1,15 @@
 //! One compiled version of a definition: how it is traced, and how it runs.
 
-use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use defn_core::backend::{Checks, Compiler, Executable, Hooks};
+use defn_core::Tensor;
+use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together};
 use defn_core::tensor::Data;
 use defn_core::trace::Trace;
 use defn_core::vectorize::Lanes;
-use defn_core::{Error, ErrorKind, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -19,7 +18,8 @@ use super::leaf::{self, Borrowed};
 use crate::born;
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
-use crate::error::{Fallible, Fault};
+use crate::error::Fallible;
+use crate::hooks::{self, Collecting, Table};
 use crate::misuse::Misuse;
 use crate::ops;
 use crate::place;
@@ -31,12 +31,6 @@ const RELEASE_NANOS: u64 = 30_000;
 
 /// The first runs are timed, and then one of so many.
 const TIMED_RUNS: u64 = 16;
-
-/// So many polls pass before a run looks at the clock.
-const FIRST_POLLS: u32 = 16;
-
-/// How often a run looks for signals.
-const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 
 /// Where a captured value comes from at each call.
 pub(super) enum Capture {
@@ -60,6 +54,8 @@ pub(super) struct Program {
     pub(super) captures: Vec<Capture>,
     outputs: Vec<Output>,
     tree: Tree,
+    /// The host functions that the program shows values to.
+    slots: Table,
     /// Whether nothing is computed: the results are arguments, and there are no effects.
     is_trivial: bool,
     runs: AtomicU64,
@@ -121,6 +117,7 @@ impl Program {
         let _call = recursion::enter(source.op)?;
         let models: Vec<Tensor> =
             flat.leaves.iter().map(|leaf| leaf::model(source.op, leaf)).collect::<Fallible<_>>()?;
+        let table = Collecting::begin();
         let (tracing, parameters) = Trace::begin_like(&models);
         let wrapped = wrap(py, parameters.iter().cloned())?;
         let (args, kwargs) = arguments(py, &flat.tree, wrapped.into_iter())?;
@@ -137,6 +134,7 @@ impl Program {
                 }
             }
         }
+        let slots = table.finish();
         let closed = tracing.finish(source.op, &results)?;
         let captures = closed
             .captures
@@ -151,6 +149,7 @@ impl Program {
             captures,
             outputs,
             tree,
+            slots,
             is_trivial,
             runs: AtomicU64::new(0),
             nanos: AtomicU64::new(u64::MAX),
@@ -191,6 +190,7 @@ impl Program {
         leaves: &Leaves<'py>,
         captures: Vec<Tensor>,
         mut borrowed: Borrowed,
+        hooks: Option<&Py<PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         let mut tensors = Vec::with_capacity(leaves.len() + captures.len());
         for leaf in leaves {
@@ -211,7 +211,7 @@ impl Program {
             });
         }
         tensors.extend(captures);
-        let results = self.execute(py, tensors)?;
+        let results = self.execute(py, tensors, hooks)?;
         let mut owned = Vec::with_capacity(results.len());
         for result in results {
             owned.push(Some(born::note(borrowed.own(result)?)));
@@ -230,7 +230,12 @@ impl Program {
         self.tree.unflatten(py, &mut wrapped.into_iter())
     }
 
-    fn execute(&self, py: Python<'_>, mut tensors: Vec<Tensor>) -> Fallible<Vec<Tensor>> {
+    fn execute(
+        &self,
+        py: Python<'_>,
+        mut tensors: Vec<Tensor>,
+        hooks: Option<&Py<PyDict>>,
+    ) -> Fallible<Vec<Tensor>> {
         if self.is_trivial {
             return Ok(Vec::new());
         }
@@ -239,20 +244,25 @@ impl Program {
         let runs = self.runs.fetch_add(1, Ordering::Relaxed);
         let start = (runs < TIMED_RUNS || runs.is_multiple_of(TIMED_RUNS)).then(Instant::now);
         let run = || {
-            let signals = Signals::default();
-            let results = self.executable.run(&backend, tensors, &signals);
-            (results, signals.raised.into_inner())
+            let hooks = hooks::Run::new(&self.slots, hooks);
+            let results = self.executable.run(&backend, tensors, &hooks);
+            (results, hooks.into_fault())
         };
         let long = self.nanos.load(Ordering::Relaxed) > RELEASE_NANOS;
-        let (results, raised) = if long { py.detach(run) } else { run() };
-        if let Some(raised) = raised {
-            return Err(Fault::Python(raised));
+        let (results, fault) = if long { py.detach(run) } else { run() };
+        if let Some(fault) = fault {
+            return Err(fault);
         }
         if let Some(start) = start {
             let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.nanos.store(nanos, Ordering::Relaxed);
         }
         Ok(results?)
+    }
+
+    /// Whether the program holds host functions that only the traced function has.
+    pub(super) fn is_bound_to_function(&self, py: Python<'_>) -> bool {
+        hooks::is_bound_to_function(py, &self.slots)
     }
 
     /// The program's graph, for inspection.
@@ -311,49 +321,4 @@ pub(crate) fn function_name(fun: &Bound<'_, PyAny>) -> String {
         Ok(name) => name,
         Err(_) => "the function".to_owned(),
     }
-}
-
-/// Looks for signals while a program runs, so that Ctrl-C ends it.
-#[derive(Default)]
-struct Signals {
-    polls: Cell<u32>,
-    last: Cell<Option<Instant>>,
-    raised: RefCell<Option<PyErr>>,
-}
-
-impl Hooks for Signals {
-    fn call(&self, _: usize, _: &[Tensor]) -> defn_core::Result<()> {
-        Ok(())
-    }
-
-    fn poll(&self) -> defn_core::Result<()> {
-        let polls = self.polls.get();
-        self.polls.set(polls.wrapping_add(1));
-        // Short programs end before the clock is worth a look.
-        if polls < FIRST_POLLS {
-            return Ok(());
-        }
-        let now = Instant::now();
-        let last = self.last.get();
-        if last.is_some_and(|last| now.duration_since(last) < SIGNAL_PERIOD) {
-            return Ok(());
-        }
-        self.last.set(Some(now));
-        if last.is_none() {
-            return Ok(());
-        }
-        match Python::attach(|py| py.check_signals()) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                self.raised.replace(Some(error));
-                Err(interrupted())
-            }
-        }
-    }
-}
-
-/// What stops a run; the exception behind it is what the user sees.
-pub(crate) fn interrupted() -> Error {
-    let (backend, why) = ("python".to_owned(), "a Python exception was raised".to_owned());
-    ErrorKind::BackendRefused { op: "run", backend, why }.into()
 }

@@ -26,6 +26,7 @@ pub(crate) use parse::Parse;
 use crate::checks;
 use crate::convert;
 use crate::error::{Fallible, guard};
+use crate::hooks;
 use crate::location;
 use crate::place;
 use crate::tensor::PyTensor;
@@ -55,7 +56,8 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// # Errors
 /// A default backend that is not known.
 pub(crate) fn builder() -> Fallible<Ops> {
-    Ok(Ops { checks: checks::current(), ..Ops::new(place::default()?, Source::Ask(location::ask)) })
+    let ops = Ops::new(place::default()?, Source::Ask(location::ask));
+    Ok(Ops { checks: checks::current(), hooks: &hooks::AT_ONCE, ..ops })
 }
 
 /// Runs `body` on the builder.

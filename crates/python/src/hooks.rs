@@ -1,0 +1,298 @@
+//! Host functions that programs show values to on the way.
+//!
+//! A graph holds the number of a slot. While a definition is traced, slots are collected in a table, which its
+//! program keeps; control flow that runs at once has a table of its own while it runs. A slot's function is the
+//! one that the caller gives for its name, else the one it was made with, else none.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use defn_core::backend::Hooks;
+use defn_core::builder::BuildControl;
+use defn_core::vectorize::Lanes;
+use defn_core::{Error, ErrorKind, Name, Tensor, trace};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::containers::Tree;
+use crate::control::{container, tensors};
+use crate::convert;
+use crate::error::{Fallible, Fault, guard};
+use crate::jit::wrap;
+use crate::misuse::Misuse;
+use crate::ops;
+
+/// So many polls pass before a run looks at the clock.
+const FIRST_POLLS: u32 = 16;
+
+/// How often a run looks for signals.
+const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
+
+/// A place for a host function.
+pub(crate) struct Slot {
+    name: Option<Py<PyString>>,
+    fun: Option<Py<PyAny>>,
+    /// The structure of what is shown, and the vectorized axes of its tensors.
+    tree: Tree,
+    lanes: Vec<Lanes>,
+}
+
+impl Slot {
+    /// Calls the function of the slot with what a run shows.
+    fn call(&self, py: Python<'_>, named: Option<&Py<PyDict>>, values: &[Tensor]) -> Fallible<()> {
+        let given = match (named, &self.name) {
+            (Some(named), Some(name)) => named.bind(py).get_item(name)?,
+            (None, _) | (_, None) => None,
+        };
+        let Some(fun) = given.or_else(|| self.fun.as_ref().map(|fun| fun.bind(py).clone())) else {
+            return Ok(());
+        };
+        let shown = values.iter().zip(&self.lanes);
+        let tensors = shown.map(|(value, lanes)| value.clone().with_vectorized(lanes));
+        let mut leaves = wrap(py, tensors)?.into_iter();
+        fun.call1((self.tree.unflatten(py, &mut leaves)?,))?;
+        Ok(())
+    }
+}
+
+/// The slots of one program.
+pub(crate) type Table = Vec<Arc<Slot>>;
+
+thread_local! {
+    static TABLES: RefCell<Vec<Table>> = const { RefCell::new(Vec::new()) };
+    static EAGER_FAULT: RefCell<Option<Fault>> = const { RefCell::new(None) };
+    static EAGER_PULSE: Pulse = const { Pulse::new() };
+}
+
+/// A table that collects the slots made on this thread until it is taken or dropped.
+pub(crate) struct Collecting(());
+
+impl Collecting {
+    /// Begins a table.
+    pub(crate) fn begin() -> Collecting {
+        TABLES.with_borrow_mut(|tables| tables.push(Table::new()));
+        Collecting(())
+    }
+
+    /// The slots made since.
+    pub(crate) fn finish(self) -> Table {
+        TABLES.with_borrow_mut(|tables| tables.last_mut().map(std::mem::take)).unwrap_or_default()
+    }
+}
+
+impl Drop for Collecting {
+    fn drop(&mut self) {
+        // Functions are dropped outside of the borrow, since that may run Python code.
+        let table = TABLES.with_borrow_mut(Vec::pop);
+        drop(table);
+    }
+}
+
+/// Runs control flow that is not traced, with a table for its hooks; what a hook raises comes out of it.
+pub(crate) fn at_once<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
+    if trace::depth() > 0 {
+        return body();
+    }
+    let _table = Collecting::begin();
+    EAGER_PULSE.with(Pulse::reset);
+    let result = body();
+    match (EAGER_FAULT.take(), result) {
+        (Some(fault), Err(_)) => Err(fault),
+        (_, result) => result,
+    }
+}
+
+/// Whether a function is the one that its module has under its name, so that it closes over nothing.
+pub(crate) fn is_global(fun: &Bound<'_, PyAny>) -> bool {
+    let find = || -> PyResult<bool> {
+        let py = fun.py();
+        let module: String = fun.getattr(intern!(py, "__module__"))?.extract()?;
+        let path: String = fun.getattr(intern!(py, "__qualname__"))?.extract()?;
+        let mut at = py.import("sys")?.getattr("modules")?.get_item(module)?;
+        for name in path.split('.') {
+            at = at.getattr(name)?;
+        }
+        Ok(at.is(fun))
+    };
+    find().unwrap_or(false)
+}
+
+/// Whether programs with these slots depend on objects that only the traced function holds.
+pub(crate) fn is_bound_to_function(py: Python<'_>, slots: &Table) -> bool {
+    slots.iter().any(|slot| slot.fun.as_ref().is_some_and(|fun| !is_global(fun.bind(py))))
+}
+
+/// Says when it is time to look for signals.
+#[derive(Default)]
+struct Pulse {
+    polls: Cell<u32>,
+    last: Cell<Option<Instant>>,
+}
+
+impl Pulse {
+    const fn new() -> Pulse {
+        Pulse { polls: Cell::new(0), last: Cell::new(None) }
+    }
+
+    fn reset(&self) {
+        self.polls.set(0);
+        self.last.set(None);
+    }
+
+    fn is_due(&self) -> bool {
+        let polls = self.polls.get();
+        self.polls.set(polls.wrapping_add(1));
+        // Short programs end before the clock is worth a look.
+        if polls < FIRST_POLLS {
+            return false;
+        }
+        let now = Instant::now();
+        let last = self.last.get();
+        if last.is_some_and(|last| now.duration_since(last) < SIGNAL_PERIOD) {
+            return false;
+        }
+        self.last.set(Some(now));
+        last.is_some()
+    }
+}
+
+/// The hooks of one run of a program, and the look-out for signals.
+pub(crate) struct Run<'a> {
+    slots: &'a Table,
+    named: Option<&'a Py<PyDict>>,
+    pulse: Pulse,
+    fault: RefCell<Option<Fault>>,
+}
+
+impl<'a> Run<'a> {
+    /// A run with the functions that the caller gives by name.
+    pub(crate) fn new(slots: &'a Table, named: Option<&'a Py<PyDict>>) -> Run<'a> {
+        Run { slots, named, pulse: Pulse::default(), fault: RefCell::new(None) }
+    }
+
+    /// What a host function raised, or the interruption.
+    pub(crate) fn into_fault(self) -> Option<Fault> {
+        self.fault.into_inner()
+    }
+
+    fn stop(&self, fault: Fault) -> Error {
+        self.fault.replace(Some(fault));
+        interrupted()
+    }
+}
+
+impl Hooks for Run<'_> {
+    fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
+        let called = Python::attach(|py| match self.slots.get(slot) {
+            Some(slot) => slot.call(py, self.named, values),
+            None => Ok(()),
+        });
+        called.map_err(|fault| self.stop(fault))
+    }
+
+    fn poll(&self) -> defn_core::Result<()> {
+        if !self.pulse.is_due() {
+            return Ok(());
+        }
+        Python::attach(|py| py.check_signals()).map_err(|error| self.stop(Fault::Python(error)))
+    }
+}
+
+/// The hooks of control flow that is not traced, by the table of this thread.
+pub(crate) struct AtOnce;
+
+/// What ops run with that are not traced.
+pub(crate) static AT_ONCE: AtOnce = AtOnce;
+
+impl Hooks for AtOnce {
+    fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
+        let slot = TABLES.with_borrow(|tables| tables.last().and_then(|table| table.get(slot).cloned()));
+        let Some(slot) = slot else { return Ok(()) };
+        Python::attach(|py| slot.call(py, None, values)).map_err(stop_at_once)
+    }
+
+    fn poll(&self) -> defn_core::Result<()> {
+        if !EAGER_PULSE.with(Pulse::is_due) {
+            return Ok(());
+        }
+        Python::attach(|py| {
+            py.check_signals()?;
+            // Other threads have their turn.
+            py.detach(|| ());
+            Ok(())
+        })
+        .map_err(|error| stop_at_once(Fault::Python(error)))
+    }
+}
+
+fn stop_at_once(fault: Fault) -> Error {
+    EAGER_FAULT.replace(Some(fault));
+    interrupted()
+}
+
+/// What stops a run; the exception behind it is what the user sees.
+pub(crate) fn interrupted() -> Error {
+    let (backend, why) = ("python".to_owned(), "a Python exception was raised".to_owned());
+    ErrorKind::BackendRefused { op: "run", backend, why }.into()
+}
+
+/// Shows a value to a host function on the way, and gives it back.
+#[pyfunction]
+#[pyo3(signature = (value, name = None, fun = None))]
+fn hook<'py>(
+    value: &Bound<'py, PyAny>,
+    name: Option<&Bound<'py, PyString>>,
+    fun: Option<&Bound<'py, PyAny>>,
+) -> Fallible<Bound<'py, PyAny>> {
+    guard(|| {
+        let py = value.py();
+        let (values, tree) = tensors("hook", value)?;
+        let result = container(py, &tree, &values)?;
+        if trace::depth() == 0 {
+            if let Some(fun) = fun {
+                fun.call1((&result,))?;
+            }
+            return Ok(result);
+        }
+        let text: Option<Name> = name.map(|name| name.to_str()).transpose()?.map(Name::from);
+        let slot = Slot {
+            name: name.map(|name| name.clone().unbind()),
+            fun: fun.map(|fun| fun.clone().unbind()),
+            lanes: values.iter().map(|value| value.vectorized_axes().into()).collect(),
+            tree,
+        };
+        let slot = Arc::new(slot);
+        let Some(index) = TABLES.with_borrow_mut(|tables| {
+            let table = tables.last_mut()?;
+            table.push(slot.clone());
+            Some(table.len() - 1)
+        }) else {
+            // A look at a graph runs nothing.
+            return Ok(result);
+        };
+        let shown = ops::with(|ops| ops.hook(index, text, &values))?;
+        container(py, &slot.tree, &shown)
+    })
+}
+
+/// Host functions by name, as the options of a definition give them.
+pub(crate) fn named(op: &'static str, hooks: Option<&Bound<'_, PyAny>>) -> Fallible<Option<Py<PyDict>>> {
+    let Some(hooks) = hooks.filter(|hooks| !hooks.is_none()) else { return Ok(None) };
+    let Ok(given) = hooks.cast::<PyDict>() else {
+        return Err(convert::bad(op, "hooks", hooks, "a dict from names to functions")?);
+    };
+    for (name, fun) in given.iter() {
+        if !name.is_instance_of::<PyString>() || !fun.is_callable() {
+            let (option, got) = ("hooks".to_owned(), given.repr()?.to_string());
+            let required = "a dict from names to functions".to_owned();
+            return Err(Misuse::OptionValue { op, option, got, required }.into());
+        }
+    }
+    Ok(Some(given.copy()?.unbind()))
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(hook, module)?)
+}
