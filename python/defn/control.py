@@ -262,12 +262,9 @@ def print_value(
         raise option_error(
             f"print_value: fun is of type {type(fun).__name__}, it must be a function"
         )
-    if label is None:
-        show: Callable[[Any], Any] = print
-    else:
 
-        def show(shown: Any) -> None:
-            print(f"{label}: {shown}")
+    def show(shown: Any) -> None:
+        print(shown if label is None else f"{label}: {shown}")
 
     if fun is None:
         return hook(value, show)
