@@ -41,6 +41,7 @@ mod expr;
 mod grad;
 mod index;
 mod jit;
+pub mod linalg;
 mod ops;
 pub mod random;
 mod sliding;

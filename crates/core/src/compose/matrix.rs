@@ -57,10 +57,8 @@ pub fn invert<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let inverse = b.solve(x.clone(), eye)?;
     let determinant = b.determinant(x)?;
     let size = b.abs(determinant)?;
-    let least = match working.to_real() {
-        DType::F64 => f64::MIN_POSITIVE,
-        _ => f64::from(f32::MIN_POSITIVE),
-    };
+    let least =
+        if working.to_real() == DType::F64 { f64::MIN_POSITIVE } else { f64::from(f32::MIN_POSITIVE) };
     // NaN is not regular either.
     let regular = b.greater_equal(size, 1000.0 * least)?;
     let regular = b.new_axis(regular, -1, None)?;

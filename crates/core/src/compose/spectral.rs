@@ -27,10 +27,7 @@ const MOST_SWEEPS: usize = 60;
 
 /// The distance from 1 to the next number.
 fn epsilon(dtype: DType) -> f64 {
-    match dtype {
-        DType::F64 | DType::C128 => f64::EPSILON,
-        _ => f64::from(f32::EPSILON),
-    }
+    if dtype.to_real() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
 /// Eigenvalues by descending magnitude, and eigenvectors in columns. Reads both triangles as those of a
