@@ -76,19 +76,23 @@ pub(crate) fn container<'py>(
     tree.unflatten(py, &mut leaves)
 }
 
-/// What a function gives in place of a state must have the state's structure.
+/// What a function gives in place of a state must have the state's structure; the keys of a dict may come in
+/// another order. The operands are put in the state's.
 pub(crate) fn same_structure(
     py: Python<'_>,
     op: &'static str,
     what: &str,
-    got: &Tree,
+    got: Operands,
     other: &str,
     expected: &Tree,
-) -> Fallible<()> {
-    if got.equals(py, expected)? {
-        return Ok(());
+) -> Fallible<Vec<Arg<Tensor>>> {
+    if got.tree.equals(py, expected)? {
+        return Ok(got.args);
     }
-    let difference = got.difference(py, expected)?;
+    if let Some(places) = expected.places_in(py, &got.tree)? {
+        return Ok(places.into_iter().map(|place| got.args[place].clone()).collect());
+    }
+    let difference = got.tree.difference(py, expected)?;
     let (what, other) = (what.to_owned(), other.to_owned());
     Err(Misuse::Structure { op, what, other, difference }.into())
 }
@@ -142,8 +146,7 @@ fn while_<'py>(
                 bridge.cross(|| {
                     let next = body.call1((container(py, &tree, state)?,))?;
                     let next = operands("while_", &next)?;
-                    same_structure(py, "while_", "the body's value", &next.tree, "the state", &tree)?;
-                    Ok(next.args)
+                    same_structure(py, "while_", "the body's value", next, "the state", &tree)
                 })
             },
         );
@@ -221,9 +224,9 @@ fn choose<'py>(
                 return Ok(found.args);
             };
             let what = format!("branch {position}");
-            same_structure(py, op, &what, &found.tree, "branch 0", &known)?;
+            let args = same_structure(py, op, &what, found, "branch 0", &known);
             first.replace(Some(known));
-            Ok(found.args)
+            args
         })
     };
     let count = open.len();

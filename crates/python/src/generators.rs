@@ -63,7 +63,12 @@ impl Over {
     fn dtype(&self) -> DType {
         match self {
             Over::Range { dtype, .. } => *dtype,
-            Over::Slices { .. } => DType::S32,
+            Over::Slices { tensors, .. } => {
+                // The counter goes one beyond the last slice.
+                let trips = tensors.first().and_then(|tensor| tensor.ty().shape.sizes().first());
+                let fits = trips.is_none_or(|&trips| i32::try_from(trips).is_ok());
+                if fits { DType::S32 } else { DType::S64 }
+            }
         }
     }
 
@@ -119,11 +124,10 @@ fn for_<'py>(
         let (over, trips) = Over::parse("for_", over)?;
         let unroll = unrolling(unroll, trips)?;
         let dtype = over.dtype();
-        let step = |state: &[Tensor], trip: &Tensor| -> Fallible<Operands> {
+        let step = |state: &[Tensor], trip: &Tensor| -> Fallible<Vec<Arg<Tensor>>> {
             let next = body.call1((container(py, &tree, state)?, over.item(py, trip)?))?;
             let next = operands("for_", &next)?;
-            same_structure(py, "for_", "the body's value", &next.tree, "the state", &tree)?;
-            Ok(next)
+            same_structure(py, "for_", "the body's value", next, "the state", &tree)
         };
         let looped = if unroll >= trips { 0 } else { trips / unroll };
         if looped > 0 {
@@ -139,7 +143,7 @@ fn for_<'py>(
                     let mut inner: Vec<Arg<Tensor>> = state[1..].iter().map(Arg::from).collect();
                     for _ in 0..unroll {
                         let now = strict(ops, &inner, &state[1..])?;
-                        inner = bridge.cross(|| step(&now, &trip).map(|next| next.args))?;
+                        inner = bridge.cross(|| step(&now, &trip))?;
                         trip = ops.add(trip, 1)?;
                     }
                     Ok([vec![Arg::Value(trip)], inner].concat())
@@ -154,7 +158,7 @@ fn for_<'py>(
         for trip in looped * unroll..trips {
             let trip = ops::with(|ops| counter(ops, dtype, trip))?;
             let next = step(&state, &trip)?;
-            state = ops::with(|ops| strict(ops, &next.args, &state))?;
+            state = ops::with(|ops| strict(ops, &next, &state))?;
         }
         container(py, &tree, &state)
     })
@@ -209,7 +213,7 @@ fn scan<'py>(
         let (state, tree) = tensors("scan", init)?;
         let (over, trips) = Over::parse("scan", over)?;
         let dtype = over.dtype();
-        let step = |state: &[Tensor], trip: &Tensor| -> Fallible<(Operands, Operands)> {
+        let step = |state: &[Tensor], trip: &Tensor| -> Fallible<(Vec<Arg<Tensor>>, Operands)> {
             let result = body.call1((container(py, &tree, state)?, over.item(py, trip)?))?;
             let Ok((next, out)) = result.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() else {
                 let got = convert::describe(&result)?;
@@ -217,7 +221,7 @@ fn scan<'py>(
                 return Err(Misuse::BadResult { op: "scan", what, got, required }.into());
             };
             let next = operands("scan", &next)?;
-            same_structure(py, "scan", "the body's state", &next.tree, "the state", &tree)?;
+            let next = same_structure(py, "scan", "the body's state", next, "the state", &tree)?;
             Ok((next, operands("scan", &out)?))
         };
         // The types of the outputs are known only from the body: it is traced once for them.
@@ -253,12 +257,12 @@ fn scan<'py>(
             |ops, all| {
                 let (next, out) = bridge.cross(|| {
                     let (next, out) = step(&all[1..=states], &all[0])?;
-                    same_structure(py, "scan", "the body's output", &out.tree, "its first", &out_tree)?;
+                    let out = same_structure(py, "scan", "the body's output", out, "its first", &out_tree)?;
                     Ok((next, out))
                 })?;
                 let mut results = vec![Arg::Value(ops.add(&all[0], 1)?)];
-                results.extend(next.args);
-                for (buffer, value) in all[1 + states..].iter().zip(out.args) {
+                results.extend(next);
+                for (buffer, value) in all[1 + states..].iter().zip(out) {
                     let value = ops.operand_like(value, buffer.ty().dtype)?;
                     let row = ops.new_axis(value, 0, None)?;
                     let mut starts = vec![Start::Index(0); buffer.ty().shape.rank()];

@@ -1,5 +1,7 @@
 //! Structures in prefix form.
 
+mod order;
+
 use std::hash::{Hash, Hasher};
 
 use pyo3::exceptions::PyTypeError;

@@ -1,0 +1,116 @@
+//! Structures that differ in the order of the keys of dicts at most.
+
+use pyo3::prelude::*;
+
+use super::{Cursor, Tag, Tree};
+
+impl Tag {
+    /// How many objects a node carries; the keys of a dict are as many as its children.
+    fn held(self) -> usize {
+        match self {
+            Tag::Leaf | Tag::Tuple | Tag::List | Tag::Dict => 0,
+            Tag::Static | Tag::Named | Tag::Ordered | Tag::Object => 1,
+            Tag::Registered => 2,
+        }
+    }
+
+    /// How many structures follow a node of this count.
+    fn children(self, count: usize) -> usize {
+        match self {
+            Tag::Ordered => 1,
+            Tag::Leaf
+            | Tag::Static
+            | Tag::Tuple
+            | Tag::List
+            | Tag::Dict
+            | Tag::Named
+            | Tag::Object
+            | Tag::Registered => count,
+        }
+    }
+}
+
+impl Tree {
+    /// Where the leaves of this structure are among those of another that differs in the order of the keys of
+    /// dicts at most; nothing where it differs otherwise.
+    pub(crate) fn places_in(&self, py: Python<'_>, other: &Tree) -> PyResult<Option<Vec<usize>>> {
+        let mut places = Vec::new();
+        let (mut here, mut there, mut leaf) = (Cursor::default(), Cursor::default(), 0);
+        let found = self.pair(py, &mut here, other, &mut there, &mut leaf, &mut places)?;
+        Ok(found.then_some(places))
+    }
+
+    fn pair(
+        &self,
+        py: Python<'_>,
+        here: &mut Cursor,
+        other: &Tree,
+        there: &mut Cursor,
+        leaf: &mut usize,
+        places: &mut Vec<usize>,
+    ) -> PyResult<bool> {
+        let ((tag, count), other_node) = (self.read(here), other.read(there));
+        if (tag, count) != other_node {
+            return Ok(false);
+        }
+        if let Tag::Dict = tag {
+            let keys = &self.held[here.held..here.held + count];
+            let other_keys = &other.held[there.held..there.held + count];
+            here.held += count;
+            there.held += count;
+            let mut starts = Vec::with_capacity(count);
+            for _ in 0..count {
+                starts.push((*there, *leaf));
+                other.skip(there, leaf);
+            }
+            for key in keys {
+                let mut found = None;
+                for (at, other_key) in other_keys.iter().enumerate() {
+                    if key.same(py, other_key)? {
+                        found = Some(at);
+                    }
+                }
+                let Some(at) = found else { return Ok(false) };
+                let (mut there, mut leaf) = starts[at];
+                if !self.pair(py, here, other, &mut there, &mut leaf, places)? {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
+        if let Tag::Leaf = tag {
+            places.push(*leaf);
+            *leaf += 1;
+        }
+        for _ in 0..tag.held() {
+            if !self.take(here).same(py, other.take(there))? {
+                return Ok(false);
+            }
+        }
+        for _ in 0..tag.children(count) {
+            if !self.pair(py, here, other, there, leaf, places)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves a place past the structure that begins there, and counts its leaves.
+    fn skip(&self, cursor: &mut Cursor, leaves: &mut usize) {
+        let (tag, count) = self.read(cursor);
+        match tag {
+            Tag::Leaf => *leaves += 1,
+            Tag::Dict => cursor.held += count,
+            Tag::Static
+            | Tag::Tuple
+            | Tag::List
+            | Tag::Named
+            | Tag::Ordered
+            | Tag::Object
+            | Tag::Registered => cursor.held += tag.held(),
+        }
+        for _ in 0..tag.children(count) {
+            self.skip(cursor, leaves);
+        }
+    }
+}
