@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -204,3 +207,39 @@ def test_scan_refuses_outputs_that_change_while_tracing() -> None:
 
     with pytest.raises(dn.ContainerError, match="scan: the body's output and its first differ"):
         dn.scan(0, range(3), body)
+
+
+def test_dicts_come_in_any_order() -> None:
+    """The keys of a state, of branches and of outputs; the first order is kept."""
+    state = dn.while_(
+        {"a": 0, "b": {"x": 1.0, "y": 2}},
+        lambda s: s["a"] < 3,
+        lambda s: {"b": {"y": s["b"]["y"] + 1, "x": s["b"]["x"] * 2}, "a": s["a"] + 1},
+    )
+    assert (list(state), int(state["a"])) == (["a", "b"], 3)
+    assert (float(state["b"]["x"]), int(state["b"]["y"])) == (8.0, 5)
+    chosen = dn.if_(dn.tensor(0), lambda: {"p": 1, "q": 2.5}, lambda: {"q": 3.5, "p": 2})
+    assert (list(chosen), int(chosen["p"]), float(chosen["q"])) == (["p", "q"], 2, 3.5)
+    swapped = dn.for_({"a": 0, "b": 1}, range(3), lambda s, i: {"b": s["a"], "a": s["b"]})
+    assert (int(swapped["a"]), int(swapped["b"])) == (1, 0)
+    last, _ = dn.scan({"a": 0, "b": 1}, range(3), lambda s, i: ({"b": s["a"], "a": s["b"]}, i))
+    assert (int(last["a"]), int(last["b"])) == (1, 0)
+
+
+def test_ranges_beyond_32_bits() -> None:
+    start = 2**40
+    total = dn.for_(dn.tensor(0, dtype="s64"), range(start, start + 3), lambda s, i: s + i)
+    assert int(total) == 3 * start + 3
+    _, items = dn.scan(0, range(start, start - 2 * 2**33, -(2**33)), lambda s, i: (s, i))
+    assert items.to_list() == [start, start - 2**33]
+
+
+def test_a_loop_that_runs_at_once_can_be_interrupted() -> None:
+    """Another thread runs meanwhile, and what it raises in this one ends the loop."""
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        dn.while_(dn.tensor(1), lambda s: s > 0, lambda s: s)
+    assert time.monotonic() - began < 5.0
+    timer.join()

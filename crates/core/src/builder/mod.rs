@@ -31,7 +31,7 @@ pub use fourier::{BuildFourier, FFT_EPS, FftLength};
 pub use index::BuildIndex;
 pub use linalg::BuildLinalg;
 pub use matrix::{BuildMatrix, NormOrder};
-pub use ops::{Ops, Source, bring_together};
+pub use ops::{Host, Ops, Source, bring_together};
 pub use order::BuildOrder;
 pub use reduce::BuildReduce;
 pub use shape::{BuildShape, Cut, PadMode, Size, Start};

@@ -40,6 +40,12 @@ impl Source {
     }
 }
 
+/// How a host language runs what may take long: without its locks.
+pub trait Host: Sync {
+    /// Runs `body` once, on this thread.
+    fn run(&self, body: &mut (dyn FnMut() + Send));
+}
+
 /// Applies ops to tensors.
 #[derive(Clone)]
 pub struct Ops {
@@ -51,6 +57,8 @@ pub struct Ops {
     pub checks: Checks,
     /// What ops that run at once show values to, and ask whether to go on.
     pub hooks: &'static (dyn Hooks + Sync),
+    /// Who runs loops and branches that run at once; they are run as they are where nobody is.
+    pub host: Option<&'static dyn Host>,
 }
 
 impl fmt::Debug for Ops {
@@ -62,7 +70,7 @@ impl fmt::Debug for Ops {
 impl Ops {
     /// Ops that make tensors on `backend`.
     pub fn new(backend: Arc<dyn Backend>, source: Source) -> Ops {
-        Ops { backend, source, checks: Checks::default(), hooks: &NoHooks }
+        Ops { backend, source, checks: Checks::default(), hooks: &NoHooks, host: None }
     }
 
     fn eager(&self, op: Op, name: &'static str, tensors: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
@@ -91,7 +99,15 @@ impl Ops {
                 operand.buffer = backend.from_host(&operand.ty, tensor.host_bytes(name)?)?;
             }
         }
-        let buffers = evaluator::run_op(&backend, &op, operands, &outputs, self.hooks, self.checks)?;
+        let run = |operands| evaluator::run_op(&backend, &op, operands, &outputs, self.hooks, self.checks);
+        let buffers = match self.host {
+            Some(host) if !op.regions().is_empty() => {
+                let (mut operands, mut buffers) = (Some(operands), None);
+                host.run(&mut || buffers = operands.take().map(run));
+                buffers.expect("a host runs what it is given")?
+            }
+            Some(_) | None => run(operands)?,
+        };
         Ok(outputs.into_iter().zip(buffers).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
     }
 }
@@ -137,8 +153,8 @@ pub fn bring_together(
     for tensor in tensors {
         let Some(place) = tensor.backend() else { continue };
         if !Arc::ptr_eq(&place, &backend) && !place.is_same_place(&*backend) {
-            let buffer = backend.from_host(tensor.ty(), tensor.host_bytes(op)?)?;
-            *tensor = Tensor::concrete(tensor.ty().clone(), buffer);
+            let buffer = backend.from_host(tensor.whole(), tensor.host_bytes(op)?)?;
+            *tensor = Tensor::concrete(tensor.whole().clone(), buffer);
         }
     }
     Ok(backend)

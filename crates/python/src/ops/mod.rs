@@ -17,7 +17,7 @@ mod shape;
 mod vectorize;
 mod window;
 
-use defn_core::builder::{Arg, Ops, Source};
+use defn_core::builder::{Arg, Host, Ops, Source};
 use defn_core::{Tensor, trace};
 use pyo3::prelude::*;
 
@@ -57,7 +57,16 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// A default backend that is not known.
 pub(crate) fn builder() -> Fallible<Ops> {
     let ops = Ops::new(place::default()?, Source::Ask(location::ask));
-    Ok(Ops { checks: checks::current(), hooks: &hooks::AT_ONCE, ..ops })
+    Ok(Ops { checks: checks::current(), hooks: &hooks::AT_ONCE, host: Some(&Detached), ..ops })
+}
+
+/// Runs loops without the interpreter lock.
+struct Detached;
+
+impl Host for Detached {
+    fn run(&self, body: &mut (dyn FnMut() + Send)) {
+        Python::attach(|py| py.detach(body));
+    }
 }
 
 /// Runs `body` on the builder.
