@@ -243,3 +243,20 @@ def test_a_loop_that_runs_at_once_can_be_interrupted() -> None:
         dn.while_(dn.tensor(1), lambda s: s > 0, lambda s: s)
     assert time.monotonic() - began < 5.0
     timer.join()
+
+
+def test_a_known_predicate_merges_with_values_that_are_there() -> None:
+    """What is computed by a branch that cannot run is not known; a value is."""
+    half = dn.tensor(np.float16(1.5))
+    wide = dn.tensor([1, 2], dtype="s64")
+    assert dn.if_(True, 1, 2.0).dtype == "f32"
+    assert dn.if_(False, 1, 2.0).dtype == "f32"
+    assert dn.if_(True, half).dtype == "f16"
+    assert dn.if_(True, half, 1.0).dtype == "f16"
+    assert dn.if_(True, half, dn.tensor(1.0)).dtype == "f32"
+    assert dn.cond([(False, wide)], 1).to_list() == [1, 1]
+    assert dn.cond([(True, lambda: 1), (False, wide)], 0.5).dtype == "f32"
+    both = dn.if_(True, lambda: {"a": 1, "b": half}, {"b": 2.5, "a": wide})
+    assert (both["a"].dtype, both["a"].shape, both["b"].dtype) == ("s64", (2,), "f16")
+    assert dn.if_(True, lambda: (half, half), None)[0].dtype == "f16"
+    assert dn.if_(True, lambda: half, lambda: dn.tensor(1.0)).dtype == "f16"

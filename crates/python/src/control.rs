@@ -169,13 +169,14 @@ pub(crate) fn finish_loop<'py>(
     }
 }
 
+/// Whether a branch is a function of nothing rather than a value.
+fn is_thunk(branch: &Bound<'_, PyAny>) -> bool {
+    branch.is_callable() && !branch.is_instance_of::<PyTensor>()
+}
+
 /// A branch: a function of nothing, or a value.
 fn branch_value<'py>(branch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    if branch.is_callable() && !branch.is_instance_of::<PyTensor>() {
-        branch.call0()
-    } else {
-        Ok(branch.clone())
-    }
+    if is_thunk(branch) { branch.call0() } else { Ok(branch.clone()) }
 }
 
 /// The truth of a predicate that is no tensor, and so is known now.
@@ -198,20 +199,32 @@ fn choose<'py>(
 ) -> Fallible<Bound<'py, PyAny>> {
     let mut open: Vec<(Tensor, Bound<'py, PyAny>)> = Vec::new();
     let mut last = otherwise;
-    for (predicate, branch) in clauses {
+    // Branches that cannot run are not called, but a value that is there already has a say in the types.
+    let mut unused: Vec<Bound<'py, PyAny>> = Vec::new();
+    let mut clauses = clauses.into_iter();
+    while let Some((predicate, branch)) = clauses.next() {
         match known_predicate(op, &predicate)? {
-            Some(false) => {}
+            Some(false) => unused.push(branch),
             Some(true) => {
                 // Nothing after it can run.
-                last = branch;
-                break;
+                unused.push(std::mem::replace(&mut last, branch));
+                unused.extend(clauses.by_ref().map(|(_, branch)| branch));
             }
             None => open.push((convert::tensor(op, &predicate)?, branch)),
         }
     }
     if open.is_empty() {
-        let (tensors, tree) = tensors(op, &branch_value(&last)?)?;
-        return container(py, &tree, &tensors);
+        let taken = operands(op, &branch_value(&last)?)?;
+        let mut others = Vec::new();
+        for branch in unused.iter().filter(|branch| !is_thunk(branch)) {
+            // What is no container of this structure is nothing to merge with.
+            let Ok(other) = operands(op, branch) else { continue };
+            if let Some(places) = taken.tree.places_in(py, &other.tree)? {
+                others.push(places.into_iter().map(|place| other.args[place].clone()).collect());
+            }
+        }
+        let results = ops::with(|ops| builder::merge_results(ops, &taken.args, &others))?;
+        return container(py, &taken.tree, &results);
     }
     let bridge = Bridge::default();
     let first: RefCell<Option<Tree>> = RefCell::new(None);

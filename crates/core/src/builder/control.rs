@@ -160,14 +160,14 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
             return Err(ErrorKind::BranchCount { op: "cond", branch, got, expected }.into());
         }
     }
+    let merged = |leaf| merge_leaf(branches.iter().map(|branch| branch.written(leaf)));
+    let types = (0..expected).map(merged).collect::<Result<Vec<_>>>()?;
     if predicates.is_empty() {
         // Without a choice there is nothing to run later: the branch is put in place.
-        let lanes = branches[0].lanes.clone();
-        let (region, captures) = branches.remove(0).close_as_is()?;
+        let Closed { region, captures, .. } = branches.remove(0).close(&types)?;
         let results = ops.inline(&region, &captures)?;
-        return Ok(results.into_iter().zip(lanes).map(|(x, axes)| x.with_vectorized(&axes)).collect());
+        return Ok(results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes)).collect());
     }
-    let types = (0..expected).map(|leaf| merge_leaf(&branches, leaf)).collect::<Result<Vec<_>>>()?;
     let closed = branches.into_iter().map(|draft| draft.close(&types)).collect::<Result<Vec<_>>>()?;
     let (regions, captures) = unify_captures(closed);
     let regions: Vec<Arc<Region>> = regions.into_iter().map(Arc::new).collect();
@@ -176,6 +176,38 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
     }
     let results = ops.emit_cond(regions, &predicates, &captures)?;
     Ok(results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes)).collect())
+}
+
+/// What a branch that is known to be taken gives, merged with what the others would give: as [`cond`] merges them.
+///
+/// # Errors
+/// Results that do not merge.
+///
+/// # Panics
+/// When a branch gives fewer results than the one that is taken: a bug of the caller.
+pub fn merge_results(
+    ops: &mut Ops,
+    taken: &[Arg<Tensor>],
+    others: &[Vec<Arg<Tensor>>],
+) -> Result<Vec<Tensor>> {
+    let written = |arg: &Arg<Tensor>| match arg {
+        Arg::Value(tensor) => {
+            Written::Value(LeafType { ty: tensor.ty().clone(), lanes: tensor.vectorized_axes().into() })
+        }
+        Arg::Number(number) => Written::Number(*number),
+    };
+    let mut results = Vec::with_capacity(taken.len());
+    for (leaf, arg) in taken.iter().enumerate() {
+        let all = std::iter::once(arg).chain(others.iter().map(|other| &other[leaf]));
+        let LeafType { ty, lanes } = merge_leaf(all.map(written))?;
+        let value = match arg {
+            Arg::Value(tensor) => ops.as_type(tensor, ty.dtype)?,
+            Arg::Number(number) => ops.scalar(exact(ty.dtype, *number)?)?,
+        };
+        let value = vectorize::spread(ops, &value.flat(), value.vectorized_axes(), &lanes, &ty.shape)?;
+        results.push(value.with_vectorized(&lanes));
+    }
+    Ok(results)
 }
 
 /// A conditional whose predicates differ from position to position: a branch runs if any position takes it.
@@ -561,6 +593,15 @@ impl Draft {
         }
     }
 
+    fn written(&self, leaf: usize) -> Written {
+        match self.results[leaf] {
+            Leaf::Value(_) => {
+                Written::Value(LeafType { ty: self.leaf_type(leaf), lanes: self.lanes[leaf].clone() })
+            }
+            Leaf::Number(number) => Written::Number(number),
+        }
+    }
+
     /// The vectorized axes of a result.
     pub(super) fn lanes(&self, leaf: usize) -> &[Lane] {
         &self.lanes[leaf]
@@ -587,15 +628,6 @@ impl Draft {
             .collect::<Result<Values>>()?;
         Ok(Closed { region: Region::new(graph, inputs, parameters, results), captures, lanes: used })
     }
-
-    /// The region with results of their own types, and its captures.
-    fn close_as_is(self) -> Result<(Region, Vec<Tensor>)> {
-        let types: Vec<LeafType> = (0..self.results.len())
-            .map(|leaf| LeafType { ty: self.leaf_type(leaf), lanes: self.lanes[leaf].clone() })
-            .collect();
-        let closed = self.close(&types)?;
-        Ok((closed.region, closed.captures))
-    }
 }
 
 /// A result converted, broadcast and renamed to a type.
@@ -615,31 +647,34 @@ fn conform(graph: &mut Graph, leaf: Leaf, from: &[Lane], to: &LeafType) -> Resul
     }
 }
 
+/// A result as a branch writes it.
+enum Written {
+    Value(LeafType),
+    Number(Number),
+}
+
 /// The type in which all branches can give one of their results.
-fn merge_leaf(branches: &[Draft], leaf: usize) -> Result<LeafType> {
-    let mut lanes = Lanes::new();
-    for branch in branches {
-        join_into("cond", &mut lanes, &branch.lanes[leaf])?;
-    }
-    let mut dtype: Option<DType> = None;
-    let mut shape = Shape::scalar();
-    for branch in branches {
-        if let Leaf::Value(_) = branch.results[leaf] {
-            let ty = branch.leaf_type(leaf);
-            dtype = Some(dtype.map_or(ty.dtype, |dtype| dtype.merge(ty.dtype)));
-            shape = shape.broadcast_with("cond", &ty.shape)?;
+fn merge_leaf(written: impl Iterator<Item = Written>) -> Result<LeafType> {
+    let (mut lanes, mut shape) = (Lanes::new(), Shape::scalar());
+    let (mut dtype, mut numbers) = (None, Vec::new());
+    for result in written {
+        match result {
+            Written::Number(number) => numbers.push(number),
+            Written::Value(value) => {
+                join_into("cond", &mut lanes, &value.lanes)?;
+                shape = shape.broadcast_with("cond", &value.ty.shape)?;
+                dtype = Some(dtype.map_or(value.ty.dtype, |dtype: DType| dtype.merge(value.ty.dtype)));
+            }
         }
     }
     // Numbers give way to the tensors; among themselves they merge as tensors of their own.
     let tensors = dtype.is_some();
-    for branch in branches {
-        if let Leaf::Number(number) = branch.results[leaf] {
-            dtype = Some(match dtype {
-                Some(dtype) if tensors => dtype.merge_weak(number),
-                Some(dtype) => dtype.merge(number.dtype()),
-                None => number.dtype(),
-            });
-        }
+    for number in numbers {
+        dtype = Some(match dtype {
+            Some(dtype) if tensors => dtype.merge_weak(number),
+            Some(dtype) => dtype.merge(number.dtype()),
+            None => number.dtype(),
+        });
     }
     Ok(LeafType { ty: TensorType::new(dtype.expect("there is a branch"), shape)?, lanes })
 }

@@ -23,7 +23,7 @@ mod window;
 
 use smallvec::SmallVec;
 
-pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, while_};
+pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, merge_results, while_};
 pub use create::BuildCreate;
 pub use elementwise::BuildElementwise;
 pub use fold::{FoldFunction, reduce, window_reduce};
