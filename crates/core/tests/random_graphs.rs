@@ -87,7 +87,7 @@ fn random_graphs_reach_every_op() {
     }
     let mut runner = TestRunner::deterministic();
     let mut names = BTreeSet::new();
-    for _ in 0..1500 {
+    for _ in 0..4000 {
         collect(&regions().new_tree(&mut runner).unwrap().current(), &mut names);
     }
     assert_eq!(names, all_names().into_iter().collect());

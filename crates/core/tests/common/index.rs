@@ -34,7 +34,7 @@ impl Random {
         let is_position = |ty: &TensorType| {
             ty.dtype.is_integer() && ty.shape.sizes().last().is_some_and(|&entries| entries <= shape.rank())
         };
-        match self.below(6) {
+        match self.below(7) {
             0 => {
                 let indices = self.fitting(graph, values, is_position);
                 let entries = graph.ty(indices).shape.sizes().last().copied().unwrap_or(0);
@@ -77,6 +77,10 @@ impl Random {
                 let sort = Op::Sort { axis, direction };
                 let op = if self.flip() { sort } else { Op::Argsort { axis, direction, dtype } };
                 (op, [x].into_iter().collect())
+            }
+            5 => {
+                let size = shape.sizes()[shape.rank() - 1];
+                (Op::Block(Block::TopK { k: 1 + self.below(size) }), [x].into_iter().collect())
             }
             _ => {
                 let block = Block::Cumulative { op: self.one(CumulativeOp::ALL), axis, reverse: self.flip() };

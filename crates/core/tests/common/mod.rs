@@ -1,6 +1,7 @@
 //! Random regions over every form of op, and a small backend for constants.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+mod drawing;
 mod factor;
 mod index;
 mod sliding;
@@ -394,6 +395,7 @@ impl Random {
             32 | 33 => self.sliding(graph, values, depth),
             34 | 35 => self.positions(graph, values),
             36 | 37 => self.matrices(graph, values),
+            38 => self.drawing(graph, values),
             _ if depth == 0 => (Op::StopGrad, one),
             _ => self.control(graph, values, depth - 1),
         }
