@@ -8,12 +8,13 @@ use defn_core::backend::{
     Backend, Buffer, BufferState, Buffers, Checks, Compiler, Executable, Hooks, HostMemory, NoHooks, Operand,
 };
 use defn_core::builder::{
-    Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops, Source, Start, cond, while_,
+    Arg, BuildControl, BuildCreate, BuildElementwise, BuildReduce, BuildShape, Ops, Source, Start, cond,
+    reduce, while_,
 };
 use defn_core::evaluator::Evaluator;
 use defn_core::op::{Block, Op};
 use defn_core::trace::Trace;
-use defn_core::{DType, ErrorKind, Location, Result, Shape, Tensor, TensorType};
+use defn_core::{Axes, DType, ErrorKind, Location, Result, Shape, Tensor, TensorType};
 use defn_cpu::cpu_backend;
 use smallvec::SmallVec;
 
@@ -108,6 +109,33 @@ fn a_loop_runs_its_hooks_once_a_trip_and_in_order() {
     let out = countdown().run(&cpu_backend(), vec![s32(4)], &log).unwrap();
     assert_eq!(read_s32(&out[0]), 0);
     assert_eq!(*log.seen.borrow(), [(7, 4), (7, 3), (7, 2), (7, 1)]);
+}
+
+#[test]
+fn a_fold_shows_each_element_by_itself() {
+    let fold = |axes: Axes| {
+        compile(&[scalar(DType::S32), scalar(DType::S32)], move |ops, x| {
+            let row = ops.stack(&[x[0].clone(), x[1].clone()], 0, None)?;
+            let above = ops.add(&row, 5)?;
+            let pair = ops.stack(&[row, above], 0, None)?;
+            let shown = |ops: &mut Ops, element: &Tensor, acc: &Tensor| {
+                let shown = ops.hook(3, None, std::slice::from_ref(element))?;
+                Ok(ops.subtract(&shown[0], acc)?.into())
+            };
+            let start = Arg::Number(0.into());
+            let folded = reduce(ops, Arg::Value(pair), start, &axes, false, None, Box::new(shown))?;
+            Ok(vec![ops.sum(folded, Axes::All, false)?])
+        })
+    };
+    // Of the rows (1, 2) and (6, 7): the elements in their order, and the first of each before the second.
+    for (axes, result, order) in
+        [(Axes::All, 7 - (6 - (2 - 1)), [1, 2, 6, 7]), (1.into(), 1 + 1, [1, 6, 2, 7])]
+    {
+        let log = Log::default();
+        let out = fold(axes).run(&cpu_backend(), vec![s32(1), s32(2)], &log).unwrap();
+        assert_eq!(read_s32(&out[0]), result);
+        assert_eq!(*log.seen.borrow(), order.map(|element| (3, element)));
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod linalg;
 mod order;
 mod reduce;
 mod shape;
+mod window;
 
 use defn_core::builder::Builder;
 use defn_core::graph::{Graph, Value};
