@@ -6,7 +6,8 @@ use defn_core::op::{BinaryOp, UnaryOp};
 use defn_core::{DType, ErrorKind, Kind, Result, Scalar, TensorType};
 use num_complex::Complex;
 
-use super::lanes::{self, Lanes, each, each_pair};
+use super::lanes::{self, Lanes};
+use super::simd::{choose, each, each_pair};
 use super::{Element, Loader, Real, Source, TILE, create, fill_tiles, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -239,7 +240,20 @@ fn compare(op: BinaryOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: (
 /// Every element as the result's dtype.
 pub(crate) fn as_type(x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     let to = out.ty().dtype;
-    with_compute!(to, C => map(x, to, out, (par, CHEAP), |x: &[C], out| each(x, out, |x| x)));
+    if x.is_aliased() || x.ty().dtype == to {
+        with_compute!(to, C => map(x, to, out, (par, CHEAP), |x: &[C], out| each(x, out, |x| x)));
+        return Ok(());
+    }
+    // Converted on the way, without a tile in between.
+    let source = Source::broadcast(x, sizes(out));
+    with_compute!(to, C => fill_tiles(
+        out,
+        par,
+        CHEAP,
+        || 0,
+        |first, start, _| *first = start,
+        |&first, out: &mut [MaybeUninit<C>]| source.read(to, first, out),
+    ));
     Ok(())
 }
 
@@ -264,12 +278,7 @@ pub(crate) fn select(
             a.seek(start, len);
             b.seek(start, len);
         },
-        |(pred, a, b), out| {
-            let picks = pred.tile().iter().zip(a.tile()).zip(b.tile());
-            for (out, ((&pred, &a), &b)) in out.iter_mut().zip(picks) {
-                out.write(if pred != 0 { a } else { b });
-            }
-        },
+        |(pred, a, b), out| choose(pred.tile(), a.tile(), b.tile(), out),
     ));
     Ok(())
 }

@@ -6,7 +6,7 @@ use defn_core::op::{BinaryOp, UnaryOp};
 use num_complex::Complex;
 
 use super::math::{self, Float};
-pub(crate) use super::simd::{each, each_pair};
+use super::simd::{each, each_pair};
 use super::{Element, Integer, complex};
 
 /// Element types with every op of the catalogue that they are in the domain of.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// Defines a function whose loop is compiled for AVX-512, for AVX2, and portably. What it calls must be marked
 /// `#[inline(always)]`, or be small, so that it is compiled in the loop. NEON is portable on AArch64.
 macro_rules! vectorized {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident[$($generics:tt)*](
+    ($(#[$meta:meta])* $vis:vis fn $name:ident[$($generics:tt)*] of [$($param:ident),*] (
         $($arg:ident: $ty:ty),* $(,)?
     ) $(-> $result:ty)? $body:block) => {
         $(#[$meta])*
@@ -20,7 +20,14 @@ macro_rules! vectorized {
             #[inline(always)]
             fn body<$($generics)*>($($arg: $ty),*) $(-> $result)? $body
 
-            $crate::kernels::simd::at_level!([$($generics)*], ($($arg: $ty),*), ($($result)?), body, body)
+            $crate::kernels::simd::at_level!(
+                [$($generics)*],
+                [$($param),*],
+                ($($arg: $ty),*),
+                ($($result)?),
+                body::<$($param),*>,
+                body::<$($param),*>
+            )
         }
     };
 }
@@ -28,7 +35,9 @@ pub(crate) use vectorized;
 
 /// Calls `$fused` compiled for the level of the processor, or `$plain` where products are not fused with sums.
 macro_rules! at_level {
-    ([$($generics:tt)*], ($($arg:ident: $ty:ty),*), ($($result:ty)?), $plain:expr, $fused:expr) => {{
+    (
+        [$($generics:tt)*], [$($param:ident),*], ($($arg:ident: $ty:ty),*), ($($result:ty)?), $plain:expr, $fused:expr
+    ) => {{
         #[cfg(target_arch = "x86_64")]
         {
             #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi2,fma")]
@@ -43,16 +52,16 @@ macro_rules! at_level {
 
             match $crate::kernels::simd::level() {
                 // SAFETY: the level says that the processor has these instructions.
-                $crate::kernels::simd::Level::Avx512 => return unsafe { avx512($($arg),*) },
+                $crate::kernels::simd::Level::Avx512 => return unsafe { avx512::<$($param),*>($($arg),*) },
                 // SAFETY: as above.
-                $crate::kernels::simd::Level::Avx2 => return unsafe { avx2($($arg),*) },
+                $crate::kernels::simd::Level::Avx2 => return unsafe { avx2::<$($param),*>($($arg),*) },
                 $crate::kernels::simd::Level::Portable => {}
             }
         }
         fn portable<$($generics)*>($($arg: $ty),*) $(-> $result)? {
             if cfg!(target_arch = "aarch64") { $fused($($arg),*) } else { $plain($($arg),*) }
         }
-        portable($($arg),*)
+        portable::<$($param),*>($($arg),*)
     }};
 }
 pub(crate) use at_level;
@@ -107,7 +116,7 @@ fn detect() -> Level {
 
 vectorized! {
     /// Writes `f` of every element.
-    pub(crate) fn each[X: Copy, Y, F: Fn(X) -> Y](x: &[X], out: &mut [MaybeUninit<Y>], f: F) {
+    pub(crate) fn each[X: Copy, Y, F: Fn(X) -> Y] of [X, Y, F] (x: &[X], out: &mut [MaybeUninit<Y>], f: F) {
         debug_assert_eq!(x.len(), out.len());
         for (out, &x) in out.iter_mut().zip(x) {
             out.write(f(x));
@@ -117,7 +126,7 @@ vectorized! {
 
 vectorized! {
     /// Writes `f` of every pair of elements.
-    pub(crate) fn each_pair[A: Copy, B: Copy, Y, F: Fn(A, B) -> Y](
+    pub(crate) fn each_pair[A: Copy, B: Copy, Y, F: Fn(A, B) -> Y] of [A, B, Y, F] (
         a: &[A],
         b: &[B],
         out: &mut [MaybeUninit<Y>],
@@ -126,6 +135,16 @@ vectorized! {
         debug_assert!(a.len() == out.len() && b.len() == out.len());
         for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
             out.write(f(a, b));
+        }
+    }
+}
+
+vectorized! {
+    /// Writes `a` where `picks` is not zero, else `b`.
+    pub(crate) fn choose[T: Copy] of [T] (picks: &[u8], a: &[T], b: &[T], out: &mut [MaybeUninit<T>]) {
+        debug_assert!(picks.len() == out.len() && a.len() == out.len() && b.len() == out.len());
+        for (((out, &pick), &a), &b) in out.iter_mut().zip(picks).zip(a).zip(b) {
+            out.write(if pick != 0 { a } else { b });
         }
     }
 }

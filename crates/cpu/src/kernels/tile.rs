@@ -8,6 +8,7 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use super::cast::Small;
+use super::simd::each;
 use super::{CastFrom, E4m3, E5m2, Element, Plain};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -114,6 +115,18 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Reads the elements for `start..start + out.len()` of the result as elements of `dtype`, which is computed
+    /// in `C`.
+    pub(crate) fn read<C: Element>(&self, dtype: DType, start: usize, out: &mut [MaybeUninit<C>]) {
+        self.convert(dtype, start, out);
+        let from = self.view.ty().dtype;
+        if from != dtype && dtype != C::DTYPE {
+            // SAFETY: `convert` has written every element.
+            let out = unsafe { out.assume_init_mut() };
+            C::fit(out, dtype, !from.is_integer());
+        }
+    }
+
     /// Converts the elements for `start..start + out.len()` of the result.
     fn convert<C: Element>(&self, dtype: DType, start: usize, out: &mut [MaybeUninit<C>]) {
         let from = self.view.ty().dtype;
@@ -193,11 +206,12 @@ impl<'a> Source<'a> {
     ) {
         debug_assert_eq!(size_of::<S>(), self.view.ty().dtype.storage_bytes());
         let first = self.view.start().cast::<S>();
+        let aliased = self.view.is_aliased();
         let len = out.len();
         self.walk(start, len, |element, stride, range| {
             let out = &mut out[range];
             // SAFETY: the element and every step from it lie inside the operand: `strided` has checked the
-            // extremes, and views are aligned.
+            // extremes, and views are aligned; without aliasing nobody writes them.
             unsafe {
                 let from = first.add(element);
                 match stride {
@@ -207,6 +221,7 @@ impl<'a> Source<'a> {
                             out.write(value);
                         });
                     }
+                    1 if !aliased => each(std::slice::from_raw_parts(from, out.len()), out, &convert),
                     1 => {
                         for (i, out) in out.iter_mut().enumerate() {
                             out.write(convert(from.add(i).read()));
@@ -276,13 +291,7 @@ impl<'a, C: Element> Loader<'a, C> {
             self.source.truth(start, tile);
             return;
         }
-        self.source.convert(self.dtype, start, tile);
-        let from = self.source.view.ty().dtype;
-        if from != self.dtype && self.dtype != C::DTYPE {
-            // SAFETY: `convert` has written every element.
-            let tile = unsafe { tile.assume_init_mut() };
-            C::fit(tile, self.dtype, !from.is_integer());
-        }
+        self.source.read(self.dtype, start, tile);
     }
 
     /// The elements that were read last.

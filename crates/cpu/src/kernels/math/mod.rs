@@ -104,6 +104,7 @@ macro_rules! accurate {
 
             at_level!(
                 [$T: Float],
+                [$T],
                 ($($arg: $ty),*),
                 (),
                 body::<$T, <$T as Float>::Precision>,
@@ -191,7 +192,7 @@ accurate! {
 
 vectorized! {
     /// Whether any element is beyond the limit of the fast reduction.
-    fn any_far[T: Float](x: &[T]) -> bool {
+    fn any_far[T: Float] of [T] (x: &[T]) -> bool {
         x.iter().fold(0u32, |any, x| any | u32::from(x.wide().abs() > trig::LIMIT)) != 0
     }
 }

@@ -2,7 +2,7 @@
 
 use defn_core::DType;
 
-use super::fold::{Cascade, Fold, RUN};
+use super::fold::{Cascade, Fold, RUN, join_row};
 use super::layout::{CHUNK, Folding};
 use super::{read, store, write};
 use crate::kernels::{Element, Loader, Source, TILE};
@@ -133,9 +133,7 @@ fn fold_run<F: Fold>(
             if first + index == 0 {
                 total.iter_mut().zip(row).for_each(|(total, &item)| *total = F::lift(item));
             } else {
-                for (total, &item) in total.iter_mut().zip(row) {
-                    *total = F::join(*total, F::lift(item));
-                }
+                join_row::<F>(total, row);
             }
         }
     }

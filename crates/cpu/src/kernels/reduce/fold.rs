@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use crate::kernels::simd::vectorized;
 use crate::kernels::{Element, Real};
 
 /// A fold: how elements are lifted into what accumulates, and how two of those are joined.
@@ -68,28 +69,29 @@ pub(crate) const RUN: usize = 16;
 /// Accumulators side by side: enough to fill vector registers and hide the latency of an addition.
 const LANES: usize = 32;
 
-/// Folds one slice of at most a few tiles.
-#[inline]
-pub(super) fn fold_slice<F: Fold>(items: &[F::Item]) -> F::Acc {
+vectorized! {
+    /// Folds one slice of at most a few tiles.
+    pub(super) fn fold_slice[F: Fold] of [F] (items: &[F::Item]) -> F::Acc {
+        fold_lanes::<F>(items)
+    }
+}
+
+#[inline(always)]
+fn fold_lanes<F: Fold>(items: &[F::Item]) -> F::Acc {
     if items.len() < 2 * LANES {
         // The first element starts: `0 + -0` would lose the sign.
         let Some((&first, rest)) = items.split_first() else { return F::start() };
-        return rest.iter().fold(F::lift(first), |acc, &item| F::join(acc, F::lift(item)));
+        let mut total = F::lift(first);
+        for &item in rest {
+            total = F::join(total, F::lift(item));
+        }
+        return total;
     }
     let (lines, rest) = items.as_chunks::<LANES>();
-    let mut runs = lines.chunks(RUN).map(|run| {
-        let (first, others) = run.split_first().expect("chunks are not empty");
-        let mut lanes: [F::Acc; LANES] = std::array::from_fn(|i| F::lift(first[i]));
-        for line in others {
-            for (lane, &item) in lanes.iter_mut().zip(line) {
-                *lane = F::join(*lane, F::lift(item));
-            }
-        }
-        lanes
-    });
-    let mut total = runs.next().expect("there are two lines or more");
-    for run in runs {
-        join_all::<F>(&mut total, &run);
+    let (first, others) = lines.split_at(RUN.min(lines.len()));
+    let mut total = fold_lines::<F>(first);
+    for run in others.chunks(RUN) {
+        join_all::<F>(&mut total, &fold_lines::<F>(run));
     }
     for (lane, &item) in total.iter_mut().zip(rest) {
         *lane = F::join(*lane, F::lift(item));
@@ -101,6 +103,30 @@ pub(super) fn fold_slice<F: Fold>(items: &[F::Item]) -> F::Acc {
         join_all::<F>(low, &high[..width]);
     }
     total[0]
+}
+
+/// Folds the lines of one run, of which there is one at least.
+#[inline(always)]
+fn fold_lines<F: Fold>(lines: &[[F::Item; LANES]]) -> [F::Acc; LANES] {
+    let mut lanes = [F::start(); LANES];
+    for (lane, &item) in lanes.iter_mut().zip(&lines[0]) {
+        *lane = F::lift(item);
+    }
+    for line in &lines[1..] {
+        for (lane, &item) in lanes.iter_mut().zip(line) {
+            *lane = F::join(*lane, F::lift(item));
+        }
+    }
+    lanes
+}
+
+vectorized! {
+    /// Joins one more element to each of a row of results.
+    pub(super) fn join_row[F: Fold] of [F] (total: &mut [F::Acc], row: &[F::Item]) {
+        for (total, &item) in total.iter_mut().zip(row) {
+            *total = F::join(*total, F::lift(item));
+        }
+    }
 }
 
 /// Joins two rows of results, element by element.
