@@ -15,14 +15,23 @@ fn add(c: &mut Criterion) {
     }
 }
 
-fn tanh(c: &mut Criterion) {
-    for n in SIZES {
-        let x = uniform(&[n]);
-        let case =
-            Case { group: "tanh/f32", size: n.to_string(), throughput: Throughput::Bytes(2 * 4 * n as u64) };
-        compare(c, case, 1e-6, || x.tensor.tanh(), || x.array.mapv(f32::tanh));
-    }
+macro_rules! function {
+    ($name:ident, $rival:expr) => {
+        fn $name(c: &mut Criterion) {
+            for n in SIZES {
+                let x = uniform(&[n]);
+                let throughput = Throughput::Bytes(2 * 4 * n as u64);
+                let case =
+                    Case { group: concat!(stringify!($name), "/f32"), size: n.to_string(), throughput };
+                compare(c, case, 1e-6, || x.tensor.$name(), || x.array.mapv($rival));
+            }
+        }
+    };
 }
+function!(tanh, f32::tanh);
+function!(exp, f32::exp);
+function!(log1p, f32::ln_1p);
+function!(sin, f32::sin);
 
-criterion_group!(elementwise, add, tanh);
+criterion_group!(elementwise, add, tanh, exp, log1p, sin);
 criterion_main!(elementwise);

@@ -1,6 +1,7 @@
 //! What the benchmarks share: numbers to compute with, and the comparison without which a time means nothing.
 
-use criterion::{BenchmarkId, Criterion, Throughput};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput};
 use defn::Tensor;
 use ndarray::{ArrayD, IxDyn};
 
@@ -56,16 +57,43 @@ pub fn compare(
     ours: impl Fn() -> defn::Result<Tensor>,
     rival: impl Fn() -> ArrayD<f32>,
 ) {
-    let got = ours().and_then(|x| x.to_vec::<f32>()).expect("the op runs");
-    let want = rival();
-    assert_eq!(got.len(), want.len(), "{case:?}");
-    let largest = want.iter().fold(0f32, |largest, x| largest.max(x.abs()));
-    for (got, want) in got.iter().zip(&want) {
-        assert!((got - want).abs() <= tolerance * largest, "{case:?}: {got} and not {want}");
-    }
-    let mut group = c.benchmark_group(case.group);
-    group.throughput(case.throughput);
+    let mut group = checked(c, &case, tolerance, &ours, &rival());
     group.bench_function(BenchmarkId::new("defn", &case.size), |b| b.iter(&ours));
     group.bench_function(BenchmarkId::new("ndarray", &case.size), |b| b.iter(&rival));
     group.finish();
+}
+
+/// Times defn alone, after it has given `want` to `tolerance`, relative to the largest.
+///
+/// # Panics
+/// When the results differ, or an op refuses.
+pub fn alone(
+    c: &mut Criterion,
+    case: Case,
+    tolerance: f32,
+    ours: impl Fn() -> defn::Result<Tensor>,
+    want: &ArrayD<f32>,
+) {
+    let mut group = checked(c, &case, tolerance, &ours, want);
+    group.bench_function(BenchmarkId::new("defn", &case.size), |b| b.iter(&ours));
+    group.finish();
+}
+
+/// The group of a case whose result is right.
+fn checked<'a>(
+    c: &'a mut Criterion,
+    case: &Case,
+    tolerance: f32,
+    ours: &impl Fn() -> defn::Result<Tensor>,
+    want: &ArrayD<f32>,
+) -> BenchmarkGroup<'a, WallTime> {
+    let got = ours().and_then(|x| x.to_vec::<f32>()).expect("the op runs");
+    assert_eq!(got.len(), want.len(), "{case:?}");
+    let largest = want.iter().fold(0f32, |largest, x| largest.max(x.abs()));
+    for (got, want) in got.iter().zip(want) {
+        assert!((got - want).abs() <= tolerance * largest, "{case:?}: {got} and not {want}");
+    }
+    let mut group = c.benchmark_group(case.group);
+    group.throughput(case.throughput.clone());
+    group
 }
