@@ -102,7 +102,7 @@ impl Run<'_> {
                 let x = computed(op, x, compared, &mut held_x, par)?;
                 let start = computed(op, init, compared, &mut held_init, par)?;
                 let places = source.ty().shape.sizes();
-                window::choose(which, compared, window, places, x, start, &mut chosen.view_mut(), par);
+                window::choose(which, compared, window, places, (x, start), &mut chosen.view_mut(), par);
             }
             let (mut held_source, mut held_init) = (None, None);
             let source = computed(op, source, dtype, &mut held_source, par)?;

@@ -121,6 +121,7 @@ fn size_of_arg(arg: &Arg<Tensor>) -> usize {
 macro_rules! functions {
     ($($name:ident($($arg:ident: $ty:ty $(= $none:ident)?),*) => |$ops:ident| $body:expr;)*) => {
         $(
+            #[allow(clippy::too_many_arguments, reason = "they are those of the public function")]
             #[pyfunction]
             #[pyo3(signature = ($($arg $(= $none)?),*))]
             fn $name($($arg: Option<&Bound<'_, PyAny>>),*) -> Fallible<PyTensor> {

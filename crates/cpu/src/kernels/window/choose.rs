@@ -23,8 +23,7 @@ pub(crate) fn choose(
     dtype: DType,
     window: &Window,
     places: &[usize],
-    x: View<'_>,
-    start: View<'_>,
+    (x, start): (View<'_>, View<'_>),
     out: &mut ViewMut<'_>,
     par: Par,
 ) {
@@ -190,7 +189,7 @@ mod tests {
         let start = Array::new(DType::F64, &[], [start.into()]);
         let mut out = Array::unwritten(TensorType::new(DType::U64, Shape::new(&[count])).unwrap());
         let op = WindowScatterOp::WindowScatterMax;
-        choose(op, DType::F64, &window, &[count], x.view(), start.view(), &mut out.view_mut(), Par::Serial);
+        choose(op, DType::F64, &window, &[count], (x.view(), start.view()), &mut out.view_mut(), Par::Serial);
         out.view().slice::<u64>().iter().map(|&at| (at != PADDING).then_some(at)).collect()
     }
 

@@ -22,6 +22,9 @@ const COLUMNS: usize = 1 << 17;
 /// Rows of the columns that are multiplied at once.
 const DEPTH: usize = 512;
 
+/// Into how many pieces the work falls at most.
+const PIECES: usize = 32;
+
 /// From so many output channels on, columns are worth their while.
 const FEATURES: usize = 4;
 
@@ -142,7 +145,9 @@ fn run<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMut<'_
     let width = width.min(wide.max(64)).min(places);
     let tiles = places.div_ceil(width);
     let out = Target(out.slice::<C>().as_mut_ptr());
-    par.for_chunks(batch * groups * tiles, 1, |chunk| {
+    let tasks = batch * groups * tiles;
+    // A thread takes several, so that it takes memory for columns once.
+    par.for_chunks(tasks, tasks.div_ceil(PIECES), |chunk| {
         let mut held: Vec<C> = Vec::new();
         for task in chunk {
             let (tile, group, item) = (task % tiles, task / tiles % groups, task / tiles / groups);
