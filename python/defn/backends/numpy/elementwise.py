@@ -112,17 +112,6 @@ def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
     return np.vectorize(function, otypes=[np.float64])
 
 
-def _power(x: Any, y: Any) -> Any:
-    if x.dtype.kind not in "iu":
-        return np.power(x, y)
-    if (y < 0).any():
-        raise option_error(
-            f"pow: the exponent of an integer base is {y.min()}, it must not be negative; "
-            "convert the base to a float"
-        )
-    return np.power(x, y)
-
-
 def _quotient(x: Any, y: Any, op: str = "quotient") -> Any:
     if (y == 0).any():
         raise option_error(f"{op}: the divisor of an integer division is zero, it must not be zero")
@@ -141,7 +130,7 @@ def _shift(op: str, function: Callable[[Any, Any, int], Any]) -> Any:
 
     @quiet
     def callback(self: Any, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        count = wide(b, out.dtype)
+        count = widen(b)
         if (count < 0).any():
             raise option_error(
                 f"{op}: the number of bits to shift by is {count.min()}, it must not be negative"
@@ -210,7 +199,6 @@ class Elementwise:
     subtract = _binary(np.subtract)
     multiply = _binary(np.multiply)
     divide = _binary(np.divide)
-    pow = _binary(_power)
     atan2 = _binary(np.arctan2)
     quotient = _binary(_quotient)
     remainder = _binary(_remainder)
@@ -230,6 +218,21 @@ class Elementwise:
     logical_and = _comparison(np.logical_and)
     logical_or = _comparison(np.logical_or)
     logical_xor = _comparison(np.logical_xor)
+
+    @quiet
+    def pow(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
+        """``a**b``; of integers modulo 2**64, which wraps to any of them."""
+        base = wide(a, out.dtype)
+        if base.dtype.kind not in "iu":
+            return store(np.power(base, wide(b, out.dtype)), out)
+        exponent = widen(b)
+        if (exponent < 0).any():
+            raise option_error(
+                f"pow: the exponent of an integer base is {exponent.min()}, it must not be "
+                "negative; convert the base to a float"
+            )
+        power = np.power(base.astype(np.uint64), exponent.astype(np.uint64))
+        return store(power.astype(base.dtype), out)
 
     def population_count(self, out: Tensor, x: Tensor) -> Any:
         """How many bits are 1."""

@@ -46,11 +46,11 @@ class Reduce:
 
     def reduce_max(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
         """The greatest; NaN if any element is."""
-        return store(widen(x).max(tuple(axes)), out)
+        return store(widen(x).max(tuple(axes)), out) if out.size else store([], out)
 
     def reduce_min(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
         """The least; NaN if any element is."""
-        return store(widen(x).min(tuple(axes)), out)
+        return store(widen(x).min(tuple(axes)), out) if out.size else store([], out)
 
     def all(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
         """1 if no element is zero."""
@@ -78,6 +78,8 @@ class Reduce:
         elements = widen(x)
         if axis is None:
             elements, axis = elements.reshape(-1), 0
+        if out.size == 0:
+            return store([], out)
         if tie_break == "low":
             return store(function(elements, axis), out)
         last = elements.shape[axis] - 1

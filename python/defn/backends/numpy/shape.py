@@ -98,7 +98,7 @@ class Shape:
         strides: Sequence[int],
     ) -> Any:
         """A window of ``x``."""
-        return x.data[window_at(x.shape, starts, lengths, strides)]
+        return np.asarray(x.data)[(*window_at(x.shape, starts, lengths, strides), ...)]
 
     def put_slice(
         self, out: Tensor, x: Tensor, update: Tensor, starts: Sequence[int] | list[Tensor]

@@ -54,14 +54,14 @@ def width(dtype: DType) -> int:
 
 def widen(x: Tensor) -> Array:
     """The elements of a tensor as they are, in the type that they are computed on in."""
-    return x.data.astype(wide_type(x.dtype))
+    return np.asarray(x.data).astype(wide_type(x.dtype))
 
 
 def wide(x: Tensor, dtype: DType) -> Array:
     """The elements of a tensor converted to a dtype, in the type that it is computed on in."""
     if x.dtype == dtype:
         return widen(x)
-    return cast(widen(x), dtype).astype(wide_type(dtype))
+    return np.asarray(cast(widen(x), dtype).astype(wide_type(dtype)))
 
 
 def extremes(dtype: DType) -> tuple[Any, Any]:
