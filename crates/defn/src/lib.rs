@@ -38,6 +38,7 @@ mod backend;
 pub mod constants;
 mod control;
 mod expr;
+mod files;
 mod grad;
 mod index;
 mod jit;
@@ -59,6 +60,7 @@ pub use defn_core::{
     Axes, Axis, AxisRef, DType, Error, ErrorClass, ErrorKind, Number, Result, Shape, TensorType,
 };
 pub use expr::{Expr, Operand};
+pub use files::{load, save};
 pub use grad::{grad, value_and_grad, value_and_grad_of};
 pub use jit::{Jit, jit};
 pub use tensor::{Element, Tensor};

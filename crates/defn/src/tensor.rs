@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use defn_core as core;
-use defn_core::backend::HostMemory;
+use defn_core::backend::{Backend, HostMemory};
 use defn_core::builder::Arg;
 use defn_core::{DType, ErrorKind, Location, Number, Result, Shape, TensorType};
 
@@ -122,6 +122,39 @@ impl Tensor {
             _ => Err(ErrorKind::NotScalar { op: "item", what: "the tensor", got: self.ty().clone() }.into()),
         };
         read().map_err(|error: core::Error| error.at(Some(location)))
+    }
+
+    /// A tensor of the same elements on a backend; this one stays as it is.
+    ///
+    /// # Errors
+    /// Elements that are gone, and what the backend cannot place.
+    #[track_caller]
+    pub fn backend_copy(&self, backend: &Arc<dyn Backend>) -> Result<Tensor> {
+        let location = Location::caller();
+        self.0.copy_to("backend_copy", backend).map(Tensor).map_err(|error| error.at(Some(location)))
+    }
+
+    /// The elements on a backend. Where they are there already nothing happens; else this tensor's are freed, also
+    /// when the copy fails.
+    ///
+    /// # Errors
+    /// As [`Tensor::backend_copy`].
+    #[track_caller]
+    pub fn backend_transfer(&self, backend: &Arc<dyn Backend>) -> Result<Tensor> {
+        let location = Location::caller();
+        self.0.transfer_to("backend_transfer", backend).map(Tensor).map_err(|error| error.at(Some(location)))
+    }
+
+    /// Frees the elements now, for every clone of the tensor too; false if they were gone before.
+    ///
+    /// # Errors
+    /// When the backend fails to free them.
+    #[track_caller]
+    pub fn backend_deallocate(&self) -> Result<bool> {
+        let location = Location::caller();
+        let free =
+            || self.0.require_buffer("backend_deallocate", "free it outside the definition")?.deallocate();
+        free().map_err(|error: core::Error| error.at(Some(location)))
     }
 
     /// The tensor of the core, for what the facade has no name for.

@@ -1,0 +1,141 @@
+//! Tensors in files: NumPy's formats, safetensors, and one of our own.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use defn_core as core;
+use defn_core::backend::HostMemory;
+use defn_core::format::{Array, native, npy, npz, safetensors};
+use defn_core::{ErrorKind, Location, Result};
+
+use crate::{Tensor, default_backend};
+
+/// Reads a file of tensors by name: `.npz`, `.safetensors`, or what [`save`] wrote as `.defn`. An `.npy` file, and a
+/// `.defn` file of one tensor, give one tensor of an empty name. What the file begins with tells which it is.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let path = std::env::temp_dir().join("defn-load-example.npz");
+/// let x = Tensor::from_slice(&[1f32, 2.0], &[2])?;
+/// defn::save(&path, &[("x", &x)])?;
+/// let tensors = defn::load(&path)?;
+/// assert_eq!(tensors[0].0, "x");
+/// assert_eq!(tensors[0].1.to_vec::<f32>()?, [1.0, 2.0]);
+/// # std::fs::remove_file(&path).ok();
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// A file that cannot be read, that is damaged or of no known format, and elements that have no counterpart.
+#[track_caller]
+pub fn load(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
+    let location = Location::caller();
+    read(path.as_ref()).map_err(|error| error.at(Some(location)))
+}
+
+/// Writes tensors by name to a file, of the format that its suffix says: `.npz`, `.safetensors` or `.defn`; or one
+/// tensor, whatever its name, to an `.npy` file. Axis names are kept by `.defn` alone.
+///
+/// # Errors
+/// Another suffix, elements that the format cannot hold, several tensors for `.npy`, and a file that cannot be
+/// written.
+#[track_caller]
+pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
+    let location = Location::caller();
+    write(path.as_ref(), tensors).map_err(|error| error.at(Some(location)))
+}
+
+fn read(path: &Path) -> Result<Vec<(String, Tensor)>> {
+    let op = "load";
+    let file = HostMemory::from(fs::read(path).map_err(failed)?);
+    let bytes = file.bytes();
+    let arrays = if npy::is_npy(bytes) {
+        vec![(String::new(), npy::parse(op, &file, None)?)]
+    } else if npz::is_npz(bytes) {
+        npz::parse(op, &file, None, available())?
+    } else if native::is_native(bytes) {
+        named(native::parse(op, &file)?)?
+    } else {
+        safetensors::parse(op, &file)?
+    };
+    let backend = default_backend()?;
+    let place = |(name, array): (String, Array)| {
+        let buffer = backend.from_host(&array.ty, array.memory)?;
+        let tensor = core::Tensor::concrete(array.ty, buffer).with_vectorized(&array.vectorized);
+        Ok((name, Tensor::from(tensor)))
+    };
+    arrays.into_iter().map(place).collect()
+}
+
+/// The tensors of a dict, or one tensor.
+fn named(value: native::Value) -> Result<Vec<(String, Array)>> {
+    let other = || {
+        let problem = "the file holds a container of the Python package".to_owned();
+        let required = "a tensor or a dict of tensors by name is required".to_owned();
+        ErrorKind::Malformed { op: "load", problem, required }.into()
+    };
+    match value {
+        native::Value::Tensor(array) => Ok(vec![(String::new(), *array)]),
+        native::Value::Dict(entries) => entries
+            .into_iter()
+            .map(|entry| match entry {
+                (native::Value::Text(name), native::Value::Tensor(array)) => Ok((name, *array)),
+                _ => Err(other()),
+            })
+            .collect(),
+        native::Value::Tuple(_)
+        | native::Value::List(_)
+        | native::Value::Object(_)
+        | native::Value::None
+        | native::Value::Bool(_)
+        | native::Value::Integer(_)
+        | native::Value::Float(_)
+        | native::Value::Complex(..)
+        | native::Value::Text(_)
+        | native::Value::Bytes(_) => Err(other()),
+    }
+}
+
+fn write(path: &Path, tensors: &[(&str, &Tensor)]) -> Result<()> {
+    let op = "save";
+    let array = |(name, tensor): &(&str, &Tensor)| Ok(((*name).to_owned(), Array::of(op, tensor.core())?));
+    let arrays: Vec<(String, Array)> = tensors.iter().map(array).collect::<Result<_>>()?;
+    let refuse = |option, given: String, required: &str| {
+        Err(ErrorKind::OptionValue { op, option, given, required: required.to_owned() }.into())
+    };
+    let bytes = match path.extension().and_then(|suffix| suffix.to_str()) {
+        Some("npy") => match &arrays[..] {
+            [(_, array)] => npy::write(op, array)?,
+            _ => return refuse("the number of tensors", arrays.len().to_string(), "1 for an .npy file"),
+        },
+        Some("npz") => npz::write(op, &arrays, false)?,
+        Some("safetensors") => safetensors::write(op, &arrays)?,
+        Some("defn") => {
+            let entry = |(name, array)| (native::Value::Text(name), native::Value::Tensor(Box::new(array)));
+            native::write(op, &native::Value::Dict(arrays.into_iter().map(entry).collect()))?
+        }
+        _ => {
+            let required = "one that ends in .npy, .npz, .safetensors or .defn";
+            return refuse("the path", path.display().to_string(), required);
+        }
+    };
+    fs::write(path, bytes).map_err(failed)
+}
+
+fn failed(error: std::io::Error) -> core::Error {
+    ErrorKind::Host { error: Arc::new(error) }.into()
+}
+
+/// What an archive may inflate to.
+#[cfg(feature = "cpu")]
+fn available() -> usize {
+    defn_cpu::available_memory()
+}
+
+/// As much as can be asked for: without a backend of this package nobody knows better.
+#[cfg(not(feature = "cpu"))]
+fn available() -> usize {
+    isize::MAX as usize
+}
