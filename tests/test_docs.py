@@ -46,6 +46,7 @@ def test_every_function_has_an_example(name: str) -> None:
 @pytest.mark.parametrize(
     "module",
     ["defn", "defn.control", "defn.grad", "defn.vmap", "defn.jit", "defn.containers", "defn.errors"]
+    + ["defn.places", "defn.formats", "defn.reading", "defn.backends.inspect"]
     + [f"defn.{module}" for module in MODULES]
     + [module.__name__ for module in METHOD_MODULES],
 )

@@ -41,10 +41,11 @@ def tensor(
     copy: bool | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """A tensor from a number, a nested list, an array, or anything with a buffer.
+    """A tensor from a number, a nested list, an array, or anything with DLPack or a buffer.
 
     An array's memory is copied unless nothing can write to it; ``copy=True`` always copies,
-    ``copy=False`` never does, on the promise that nobody writes to the memory any more.
+    ``copy=False`` never does, on the promise that nobody writes to the memory any more. A tensor is
+    taken as it is, and stays on its backend.
 
     Shapes: the nesting of the list or the array's shape; ``names`` has one entry per axis.
     Dtypes: of numbers, integers give s32, floats f32, complex numbers c64 and bools u8, mixed ones
@@ -52,7 +53,9 @@ def tensor(
         integers wrap.
     Grad: none flows.
     Raises: ``ShapeError`` for a ragged list, ``DTypeError`` for an integer that fits no s32 or for
-        numbers that the ``dtype`` cannot hold, ``AxisError`` if ``names`` does not fit the shape.
+        numbers that the ``dtype`` cannot hold, ``AxisError`` if ``names`` does not fit the shape,
+        ``OptionError`` for a masked array, and for ``copy=False`` where a copy is needed,
+        ``BackendError`` for an array on a device or a tensor on another backend than ``backend``.
 
     >>> dn.tensor([[1, 2], [3, 4]], names=["row", None])
     Tensor<
