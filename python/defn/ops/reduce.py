@@ -377,8 +377,8 @@ def covariance(
         be given.
     Dtypes: any; integers give f32.
     Grad: through the definition.
-    Raises: ``ShapeError`` for a rank below 2, ``OptionError`` for a ``ddof`` that is negative or
-        not below the number of observations.
+    Raises: ``ShapeError`` for a rank below 2 and for a mean of another shape, ``OptionError`` for
+        a negative ``ddof``.
 
     >>> dn.covariance(dn.tensor([[1.0, 2.0], [3.0, 6.0]])).to_list()
     [[1.0, 2.0], [2.0, 4.0]]
