@@ -421,11 +421,16 @@ def test_numpy_has_every_callback() -> None:
     }
 
 
-def test_pointers_of_numpy() -> None:
+def test_pointers() -> None:
     backend = dn.backends.NumPyBackend()
     x = dn.tensor([1.0, 2.0], backend=backend)
-    shared = backend.from_pointer(backend.to_pointer(x), x.dtype, x.shape)
-    assert shared.tolist() == [1.0, 2.0]
-    assert np.shares_memory(shared, x.data)
+    shared = dn.from_pointer(dn.to_pointer(x), "f32", (2,), names=["x"], backend=backend)
+    assert (shared.to_list(), shared.names, shared.backend) == ([1.0, 2.0], ("x",), backend)
+    assert np.shares_memory(shared.data, x.data)
     with pytest.raises(BufferError, match="gaps"):
-        backend.to_pointer(dn.broadcast(dn.tensor(1.0, backend=backend), (2, 2)))
+        dn.to_pointer(dn.broadcast(dn.tensor(1.0, backend=backend), (2, 2)))
+    few = dn.tensor([1.0], backend=Few())
+    with pytest.raises(dn.BackendError, match="to_pointer: the backend Few has no such callback"):
+        dn.to_pointer(few)
+    with pytest.raises(dn.BackendError, match="from_pointer: the backend Few has no such callback"):
+        dn.from_pointer(dn.to_pointer(x), "f32", (2,), backend=Few())

@@ -117,6 +117,7 @@ UNREACHED = {
     "LoopState": "the structure check of while_ names the place in the state",
     "BranchCount": "the structure check of cond names what differs",
     "ArgumentCount": "the number of arguments is bound by Python's rules",
+    "NotOnHost": "backends are the host, or say themselves where elements are",
     "BackendRefused": "the CPU backend does everything",
     # Nothing that a user writes leads there.
     "Internal": "a bug of ours, which no test knows of",

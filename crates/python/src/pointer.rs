@@ -12,6 +12,7 @@ use crate::error::{Fallible, guard};
 use crate::memory;
 use crate::misuse::Misuse;
 use crate::place;
+use crate::pybackend::{self, PythonBuffer};
 use crate::tensor::PyTensor;
 
 /// The address of a tensor's elements, how many bytes they take, and what keeps them there.
@@ -20,12 +21,17 @@ fn to_pointer<'py>(
     py: Python<'py>,
     tensor: &Bound<'py, PyAny>,
     mode: &Bound<'py, PyAny>,
-) -> Fallible<(usize, usize, Bound<'py, Memory>)> {
+) -> Fallible<(usize, usize, Bound<'py, PyAny>)> {
     guard(|| {
         let op = "to_pointer";
         check_mode(op, mode)?;
         let tensor = convert::tensor(op, tensor)?;
         let buffer = tensor.require_buffer(op, "return it from the definition, and use it there")?;
+        if let Some(own) = buffer.as_any().downcast_ref::<PythonBuffer>() {
+            let address = own.address(mode)?;
+            let keeper = Bound::new(py, PyTensor::new(tensor.clone()))?;
+            return Ok((address, tensor.whole().byte_size(), keeper.into_any()));
+        }
         // Reading a device's elements would give the address of a copy.
         let memory = match buffer.host()? {
             Some(_) => tensor.host_bytes(op)?,
@@ -35,7 +41,7 @@ fn to_pointer<'py>(
             }
         };
         let address = memory.bytes().as_ptr().expose_provenance();
-        Ok((address, tensor.whole().byte_size(), Bound::new(py, Memory::new(memory))?))
+        Ok((address, tensor.whole().byte_size(), Bound::new(py, Memory::new(memory))?.into_any()))
     })
 }
 
@@ -71,6 +77,10 @@ fn from_pointer(
         {
             let required = format!("{len}, the bytes of {ty}");
             return Err(convert::bad(op, "the data size", size, &required)?);
+        }
+        if let Some(own) = pybackend::to_object(address.py(), &*backend) {
+            let tensor = pybackend::from_pointer(&own, address, &ty)?;
+            return Ok(PyTensor::new(born::note(tensor)));
         }
         let buffer = backend.from_host(&ty, memory::foreign(start, len))?;
         Ok(PyTensor::new(born::note(Tensor::concrete(ty, buffer))))

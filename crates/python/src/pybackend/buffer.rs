@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use defn_core::backend::{Backend, Buffer, BufferState, HostMemory};
 use defn_core::format::packed;
-use defn_core::{ErrorKind, Result, Tensor, TensorType};
+use defn_core::{ErrorKind, Result, Tensor, TensorType, trace};
 use pyo3::PyTraverseError;
 use pyo3::buffer::PyBuffer;
 use pyo3::gc::PyVisit;
@@ -93,6 +93,26 @@ impl PythonBuffer {
             let (callback, backend) = (callback.to_owned(), self.backend.get().name.clone());
             let expected = format!("the tensor {} on {}", self.ty, target.place());
             Err(Misuse::CallbackResult { callback, backend, got, expected }.into())
+        })
+    }
+
+    /// Where the elements are, as the backend says.
+    pub(crate) fn address(&self, mode: &Bound<'_, PyAny>) -> Result<usize> {
+        enter(|py| {
+            let callback = "to_pointer";
+            let options = PyDict::new(py);
+            options.set_item("mode", mode)?;
+            let arguments = (self.tensor(py, callback)?,);
+            let result = self.backend.bind(py).call_method(callback, arguments, Some(&options))?;
+            match result.extract() {
+                Ok(address) => Ok(address),
+                Err(_) => {
+                    let got = convert::describe(&result)?;
+                    let (callback, backend) = (callback.to_owned(), self.backend.get().name.clone());
+                    let expected = "an address".to_owned();
+                    Err(Misuse::CallbackResult { callback, backend, got, expected }.into())
+                }
+            }
         })
     }
 
@@ -234,6 +254,20 @@ impl Buffer for PythonBuffer {
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
+}
+
+/// A tensor over memory at an address, as the backend has it.
+pub(crate) fn from_pointer(
+    backend: &Bound<'_, PyBackend>,
+    address: &Bound<'_, PyAny>,
+    ty: &TensorType,
+) -> Fallible<Tensor> {
+    let (py, callback) = (backend.py(), "from_pointer");
+    let shape = PyTuple::new(py, ty.shape.sizes())?;
+    let arguments = (address, dtype::object(py, ty.dtype)?, shape);
+    let result = trace::suspended(|| backend.call_method1(callback, arguments))?;
+    let buffer = adopt(py, backend.as_unbound(), callback, ty, result)?;
+    Ok(Tensor::concrete(ty.clone(), buffer))
 }
 
 /// What a callback gave, held against the type that it must have. A tensor stands for its data.

@@ -21,7 +21,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use smallvec::{SmallVec, smallvec};
 
-pub(crate) use buffer::PythonBuffer;
+pub(crate) use buffer::{PythonBuffer, from_pointer};
 
 use crate::error::{Fallible, Fault};
 use call::Call;

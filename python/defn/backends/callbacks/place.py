@@ -51,11 +51,14 @@ class Place(Create):
             batches.append(concatenate([x[whole:], x[: whole + size - rows]]))
         return batches
 
-    def to_pointer(self, x: Tensor, **options: Any) -> Any:
-        """The address of the elements, which stay where they are while ``x`` lives."""
+    def to_pointer(self, x: Tensor, *, mode: str) -> int:
+        """The address of the elements, which stay where they are while ``x`` lives.
+
+        ``mode`` is ``"local"``: for this process.
+        """
         raise lacks(self, "to_pointer")
 
-    def from_pointer(self, pointer: Any, dtype: DType, shape: Sequence[int], **options: Any) -> Any:
+    def from_pointer(self, pointer: int, dtype: DType, shape: Sequence[int]) -> Any:
         """Data over memory that somebody else owns."""
         raise lacks(self, "from_pointer")
 

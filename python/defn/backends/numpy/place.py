@@ -18,7 +18,7 @@ __all__ = ["Place"]
 class Place:
     """Arrays and their memory."""
 
-    def to_pointer(self, x: Tensor, **options: Any) -> int:
+    def to_pointer(self, x: Tensor, *, mode: str) -> int:
         """The address of the array's first element, where its elements lie one after the other."""
         if not x.data.flags.c_contiguous:
             raise BufferError(f"to_pointer: the elements of {x.dtype}{list(x.shape)} have gaps")
