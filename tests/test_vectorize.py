@@ -58,10 +58,15 @@ def layouts(case: Case) -> list[tuple[tuple[str, ...], ...]]:
         names = ["v", "w", "u", "t"]
         found.append(only({at: (names[i % 4],) for i, at in enumerate(free)}))
         found.append(only({at: ("v", "w") if i else ("w",) for i, at in enumerate(free)}))
+        found.append(only({at: ("v",) if i else ("w", ONE_OF["v"]) for i, at in enumerate(free)}))
     return found
 
 
-SIZES = {"v": 2, "w": 3, "u": 2, "t": 2}
+SIZES = {"v": 2, "w": 3, "u": 2, "t": 2, "v of one": 1}
+
+# What stands in a layout for an axis that has size 1 in one argument.
+ONE_OF = {"v": "v of one"}
+REAL = {stand_in: name for name, stand_in in ONE_OF.items()}
 
 
 def leaves(value: object) -> list[dn.Tensor]:
@@ -77,7 +82,7 @@ def test_is_a_loop_over_positions(case: Case, dtype: str) -> None:
 
 
 def check_layout(case: Case, dtype: str, axes: tuple[tuple[str, ...], ...]) -> None:
-    order = list(dict.fromkeys(name for one in axes for name in one))
+    order = list(dict.fromkeys(REAL.get(name, name) for one in axes for name in one))
     pools = []
     for at, names in enumerate(axes):
         sizes = [SIZES[name] for name in names]
@@ -85,7 +90,7 @@ def check_layout(case: Case, dtype: str, axes: tuple[tuple[str, ...], ...]) -> N
         draws = [case.arrays(dtype, seed=seed)[at] for seed in range(count)]
         pools.append(np.stack(draws).reshape((*sizes, *draws[0].shape)))
     args = [
-        dn.vectorize(dn.tensor(pool), list(names)) if names else dn.tensor(pool)
+        dn.vectorize(dn.tensor(pool), [REAL.get(name, name) for name in names])
         for pool, names in zip(pools, axes, strict=True)
     ]
     got = leaves(case.run(*args))
@@ -94,7 +99,7 @@ def check_layout(case: Case, dtype: str, axes: tuple[tuple[str, ...], ...]) -> N
     for place in itertools.product(*(range(SIZES[name]) for name in order)):
         at = dict(zip(order, place, strict=True))
         one = [
-            dn.tensor(pool[tuple(at[name] for name in names)])
+            dn.tensor(pool[tuple(0 if name in REAL else at[name] for name in names)])
             for pool, names in zip(pools, axes, strict=True)
         ]
         wanted.append(leaves(case.run(*one)))
