@@ -30,6 +30,7 @@ mod pointer;
 mod pybackend;
 mod read;
 mod recursion;
+mod rows;
 mod show;
 mod tensor;
 

@@ -28,6 +28,7 @@ use crate::ops;
 use crate::place;
 use crate::pybackend::{self, PythonBuffer};
 use crate::read;
+use crate::rows::Rows;
 use crate::show;
 
 /// A tensor. Immutable; its elements are numbers of one dtype, in a shape whose axes may have names.
@@ -342,7 +343,7 @@ impl PyTensor {
         if slf.get().ty().shape.rank() == 0 {
             return Err(Misuse::ScalarIteration { got: slf.get().ty().clone() }.into());
         }
-        Ok(Rows { tensor: slf.unbind(), next: 0.into() })
+        Ok(Rows::of(slf.unbind()))
     }
 
     fn __getitem__(&self, index: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
@@ -576,32 +577,4 @@ pub(crate) fn rebuild(
         to_little_endian(ty.dtype, &mut bytes);
         Ok(PyTensor::new(build::place(&place::default()?, ty, bytes)?.with_vectorized(&lanes)))
     })
-}
-
-/// The slices of a tensor along its first axis, one after the other.
-#[pyclass(frozen, module = "defn._core")]
-pub(crate) struct Rows {
-    tensor: Py<PyTensor>,
-    next: std::sync::atomic::AtomicUsize,
-}
-
-#[pymethods]
-impl Rows {
-    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf
-    }
-
-    fn __next__(&self) -> Fallible<Option<PyTensor>> {
-        let tensor = &self.tensor.get().tensor;
-        let position = self.next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        if position >= tensor.ty().shape.sizes()[0] {
-            return Ok(None);
-        }
-        guard(|| index::row(tensor, position)).map(Some)
-    }
-
-    fn __length_hint__(&self) -> usize {
-        let size = self.tensor.get().tensor.ty().shape.sizes()[0];
-        size.saturating_sub(self.next.load(std::sync::atomic::Ordering::Relaxed))
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::control::{Draft, unify_captures};
+use super::draft::{Draft, unify_captures};
 use super::{Arg, BuildCreate, BuildElementwise, Builder, Ops, WindowOptions};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};

@@ -8,12 +8,14 @@
 
 mod control;
 mod create;
+mod draft;
 mod elementwise;
 mod fold;
 mod fourier;
 mod graph;
 mod index;
 mod linalg;
+mod loops;
 mod matrix;
 mod ops;
 mod order;
@@ -23,13 +25,14 @@ mod window;
 
 use smallvec::SmallVec;
 
-pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, merge_results, while_};
+pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, merge_results};
 pub use create::BuildCreate;
 pub use elementwise::BuildElementwise;
 pub use fold::{FoldFunction, reduce, window_reduce};
 pub use fourier::{BuildFourier, FFT_EPS, FftLength};
 pub use index::BuildIndex;
 pub use linalg::BuildLinalg;
+pub use loops::while_;
 pub use matrix::{BuildMatrix, NormOrder};
 pub use ops::{Host, Ops, Source, bring_together};
 pub use order::BuildOrder;

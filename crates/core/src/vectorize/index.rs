@@ -71,10 +71,12 @@ impl Rewrite<'_> {
         let indices = self.ops.reshape_to(indices, shape.clone())?;
         let column = Shape::from_axes(shape.entries().take(shape.rank() - 1).chain([(1, None)]));
         let small = lanes.iter().all(|(_, size)| i32::try_from(*size).is_ok());
-        let dtype = match indices.ty().dtype {
-            DType::U64 => DType::U64,
-            _ if small => DType::S32,
-            _ => DType::S64,
+        let dtype = if indices.ty().dtype == DType::U64 {
+            DType::U64
+        } else if small {
+            DType::S32
+        } else {
+            DType::S64
         };
         let mut columns = Vec::with_capacity(lanes.len() + 1);
         for (name, size) in lanes {

@@ -1,0 +1,210 @@
+//! Regions in the making: what a traced function gives, before it is made to fit what it must give.
+
+use super::{Arg, BuildElementwise, BuildShape, Builder, Ops, exact};
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::graph::{Graph, Value, Values};
+use crate::region::Region;
+use crate::scalar::Number;
+use crate::shape::{Axes, Shape, TensorType};
+use crate::tensor::Tensor;
+use crate::trace::{Closed, Trace, is_same};
+use crate::vectorize::{self, Lane, Lanes, join_into};
+
+/// The regions under one list of captures, in which no tensor stands twice, and that list.
+///
+/// # Panics
+/// Never for regions that were traced: their captures are as many as their tensors.
+pub(super) fn unify_captures(closed: Vec<Closed>) -> (Vec<Region>, Vec<Tensor>) {
+    let mut shared: Vec<Tensor> = Vec::new();
+    let mut places: Vec<Vec<usize>> = Vec::with_capacity(closed.len());
+    for Closed { captures, .. } in &closed {
+        let place = |capture: &Tensor| {
+            shared.iter().position(|known| is_same(known, capture)).unwrap_or_else(|| {
+                shared.push(capture.clone());
+                shared.len() - 1
+            })
+        };
+        places.push(captures.iter().map(place).collect());
+    }
+    let types: Vec<TensorType> = shared.iter().map(|tensor| tensor.whole().clone()).collect();
+    let regions = closed
+        .into_iter()
+        .zip(places)
+        .map(|(closed, places)| closed.region.with_captures(&places, &types))
+        .collect();
+    (regions, shared)
+}
+
+/// A traced region whose results may still be plain numbers.
+pub(super) struct Draft {
+    closed: Closed,
+    pub(super) results: Vec<Leaf>,
+    /// The vectorized axes of each result; the leading ones of its value.
+    pub(super) lanes: Vec<Lanes>,
+}
+
+/// The type that a result must have, its vectorized axes aside.
+#[derive(Clone)]
+pub(super) struct LeafType {
+    pub(super) ty: TensorType,
+    pub(super) lanes: Lanes,
+}
+
+impl From<TensorType> for LeafType {
+    fn from(ty: TensorType) -> LeafType {
+        LeafType { ty, lanes: Lanes::new() }
+    }
+}
+
+/// A result of a draft.
+#[derive(Clone, Copy)]
+pub(super) enum Leaf {
+    /// One of the region's.
+    Value(Value),
+    /// A number.
+    Number(Number),
+}
+
+impl Draft {
+    pub(super) fn trace(
+        ops: &mut Ops,
+        op: &'static str,
+        parameters: &[TensorType],
+        function: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>>,
+    ) -> Result<Draft> {
+        let (tracing, parameters) = Trace::begin(parameters);
+        let written = function(ops, &parameters)?;
+        let tensors: Vec<Tensor> = written
+            .iter()
+            .filter_map(|arg| match arg {
+                Arg::Value(tensor) => Some(tensor.clone()),
+                Arg::Number(_) => None,
+            })
+            .collect();
+        let closed = tracing.finish(op, &tensors)?;
+        let mut values = closed.region.results().iter();
+        let lanes = written
+            .iter()
+            .map(|arg| match arg {
+                Arg::Value(tensor) => tensor.vectorized_axes().into(),
+                Arg::Number(_) => Lanes::new(),
+            })
+            .collect();
+        let results = written
+            .into_iter()
+            .map(|arg| match arg {
+                Arg::Value(_) => Leaf::Value(*values.next().expect("a result for each tensor")),
+                Arg::Number(number) => Leaf::Number(number),
+            })
+            .collect();
+        Ok(Draft { closed, results, lanes })
+    }
+
+    /// The type of a result, its vectorized axes left out; a number's own where it is one.
+    pub(super) fn leaf_type(&self, leaf: usize) -> TensorType {
+        match self.results[leaf] {
+            Leaf::Value(value) => {
+                let TensorType { dtype, shape } = self.closed.region.graph().ty(value).clone();
+                let lanes = self.lanes[leaf].len();
+                if lanes == 0 {
+                    return TensorType { dtype, shape };
+                }
+                TensorType { dtype, shape: Shape::from_axes(shape.entries().skip(lanes)) }
+            }
+            Leaf::Number(number) => TensorType::scalar(number.dtype()),
+        }
+    }
+
+    pub(super) fn written(&self, leaf: usize) -> Written {
+        match self.results[leaf] {
+            Leaf::Value(_) => {
+                Written::Value(LeafType { ty: self.leaf_type(leaf), lanes: self.lanes[leaf].clone() })
+            }
+            Leaf::Number(number) => Written::Number(number),
+        }
+    }
+
+    /// The vectorized axes of a result.
+    pub(super) fn lanes(&self, leaf: usize) -> &[Lane] {
+        &self.lanes[leaf]
+    }
+
+    /// The type of a result, where a number gives way to `dtype`.
+    pub(super) fn result_type(&self, leaf: usize, dtype: DType) -> TensorType {
+        let mut ty = self.leaf_type(leaf);
+        if let Leaf::Number(number) = self.results[leaf] {
+            ty.dtype = dtype.merge_weak(number);
+        }
+        ty
+    }
+
+    /// The region with results of exactly these types.
+    pub(super) fn close(self, types: &[LeafType]) -> Result<Closed> {
+        let Draft { closed: Closed { region, captures, lanes: used }, results, lanes } = self;
+        let (mut graph, inputs, parameters, _) = region.into_parts();
+        let results = results
+            .into_iter()
+            .zip(&lanes)
+            .zip(types)
+            .map(|((leaf, lanes), ty)| conform(&mut graph, leaf, lanes, ty))
+            .collect::<Result<Values>>()?;
+        Ok(Closed { region: Region::new(graph, inputs, parameters, results), captures, lanes: used })
+    }
+}
+
+/// A result converted, broadcast and renamed to a type.
+fn conform(graph: &mut Graph, leaf: Leaf, from: &[Lane], to: &LeafType) -> Result<Value> {
+    let LeafType { ty, lanes } = to;
+    let value = match leaf {
+        Leaf::Value(value) => graph.as_type(value, ty.dtype)?,
+        Leaf::Number(number) => graph.scalar(exact(ty.dtype, number)?)?,
+    };
+    if !lanes.is_empty() {
+        return vectorize::spread(graph, &value, from, lanes, &ty.shape);
+    }
+    if graph.ty(value).shape.sizes() == ty.shape.sizes() {
+        graph.reshape_to(value, ty.shape.clone())
+    } else {
+        graph.broadcast(value, ty.shape.clone(), Axes::All)
+    }
+}
+
+/// A result as a branch writes it.
+pub(super) enum Written {
+    Value(LeafType),
+    Number(Number),
+}
+
+/// The type in which all branches can give one of their results.
+pub(super) fn merge_leaf(written: impl Iterator<Item = Written>) -> Result<LeafType> {
+    let (mut lanes, mut shape) = (Lanes::new(), Shape::scalar());
+    let (mut dtype, mut numbers) = (None, Vec::new());
+    for result in written {
+        match result {
+            Written::Number(number) => numbers.push(number),
+            Written::Value(value) => {
+                join_into("cond", &mut lanes, &value.lanes)?;
+                shape = shape.broadcast_with("cond", &value.ty.shape)?;
+                dtype = Some(dtype.map_or(value.ty.dtype, |dtype: DType| dtype.merge(value.ty.dtype)));
+            }
+        }
+    }
+    // Numbers give way to the tensors; among themselves they merge as tensors of their own.
+    let tensors = dtype.is_some();
+    for number in numbers {
+        dtype = Some(match dtype {
+            Some(dtype) if tensors => dtype.merge_weak(number),
+            Some(dtype) => dtype.merge(number.dtype()),
+            None => number.dtype(),
+        });
+    }
+    Ok(LeafType { ty: TensorType::new(dtype.expect("there is a branch"), shape)?, lanes })
+}
+
+pub(super) fn check_predicate(op: &'static str, ty: &TensorType) -> Result<()> {
+    if ty.shape.rank() == 0 {
+        return Ok(());
+    }
+    Err(ErrorKind::Predicate { op, got: ty.clone() }.into())
+}

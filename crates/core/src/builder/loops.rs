@@ -1,0 +1,183 @@
+//! Loops over functions that are traced into regions, and over the positions of vectorized axes.
+
+use std::sync::Arc;
+
+use super::draft::{Draft, Leaf, LeafType, check_predicate, unify_captures};
+use super::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::infer;
+use crate::scalar::Number;
+use crate::shape::{Shape, TensorType};
+use crate::tensor::Tensor;
+use crate::vectorize::{self, Lane, Lanes, join_into, position};
+
+/// A function of a loop's state that is traced, more than once where the state gains vectorized axes.
+type StateFn<'a, R> = &'a mut dyn FnMut(&mut Ops, &[Tensor]) -> Result<R>;
+
+/// Repeats `body` on the state while `condition` gives a scalar that is not zero, and returns the last state.
+/// `trips` is the number of repetitions where the caller knows it.
+///
+/// The state has the vectorized axes that it begins with, and those that the body adds; both functions may be
+/// traced several times to find them. Where the condition is vectorized, the positions are looped over one by one.
+///
+/// # Errors
+/// A condition that is no scalar, a body that gives another number of values than the state has or values of
+/// other types, and what both raise.
+pub fn while_<'a>(
+    ops: &mut Ops,
+    init: Vec<Tensor>,
+    trips: Option<u64>,
+    mut condition: impl FnMut(&mut Ops, &[Tensor]) -> Result<Arg<Tensor>> + 'a,
+    mut body: impl FnMut(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>> + 'a,
+) -> Result<Vec<Tensor>> {
+    repeat(ops, init, trips, &mut condition, &mut body)
+}
+
+fn repeat(
+    ops: &mut Ops,
+    init: Vec<Tensor>,
+    trips: Option<u64>,
+    condition: StateFn<'_, Arg<Tensor>>,
+    body: StateFn<'_, Vec<Arg<Tensor>>>,
+) -> Result<Vec<Tensor>> {
+    let mut state = position::read_all(ops, &init)?.into_vec();
+    loop {
+        let lanes: Vec<Lanes> = state.iter().map(|tensor| tensor.vectorized_axes().into()).collect();
+        let types: Vec<TensorType> = state.iter().map(|tensor| tensor.whole().clone()).collect();
+        let wrap = |state: &[Tensor]| -> Vec<Tensor> {
+            state.iter().zip(&lanes).map(|(tensor, axes)| tensor.clone().with_vectorized(axes)).collect()
+        };
+        let predicate =
+            Draft::trace(ops, "while_", &types, |ops, state| Ok(vec![condition(ops, &wrap(state))?]))?;
+        if !predicate.lanes[0].is_empty() {
+            check_predicate("while", &predicate.leaf_type(0))?;
+            let axes = predicate.lanes[0].clone();
+            drop(predicate);
+            return repeat_by_position(ops, state, &axes, condition, body);
+        }
+        let next = Draft::trace(ops, "while_", &types, |ops, state| body(ops, &wrap(state)))?;
+        let mut grown = false;
+        for (tensor, axes) in state.iter_mut().zip(&next.lanes) {
+            let mut joined: Lanes = tensor.vectorized_axes().into();
+            join_into("while", &mut joined, axes)?;
+            if joined[..] != *tensor.vectorized_axes() {
+                *tensor = vectorize::spread_over(ops, "while", tensor, &joined)?;
+                grown = true;
+            }
+        }
+        if grown {
+            continue;
+        }
+        let bare = predicate.leaf_type(0).into();
+        let types: Vec<LeafType> = (0..next.results.len())
+            .map(|leaf| LeafType {
+                ty: state_type(&next, leaf, state.get(leaf).map(Tensor::ty)),
+                lanes: lanes.get(leaf).cloned().unwrap_or_default(),
+            })
+            .collect();
+        // `infer` would say it of the whole types; the user knows the inner ones.
+        for (index, (tensor, got)) in state.iter().zip(&types).enumerate() {
+            if tensor.is_vectorized() && *tensor.ty() != got.ty {
+                let (op, what) = ("while", "state".to_owned());
+                let (expected, got) = (tensor.ty().clone(), got.ty.clone());
+                let hint = infer::state_hint(&expected, &got);
+                return Err(ErrorKind::LoopState { op, what, index, expected, got, hint }.into());
+            }
+        }
+        let closed = vec![predicate.close(&[bare])?, next.close(&types)?];
+        let (mut regions, captures) = unify_captures(closed);
+        let body = regions.pop().expect("two regions went in");
+        let condition = regions.pop().expect("two regions went in");
+        let flat: Vec<Tensor> = state.iter().map(Tensor::flat).collect();
+        let last = ops.emit_while(Arc::new(condition), Arc::new(body), trips, &flat, &captures)?;
+        return Ok(last.into_iter().zip(&lanes).map(|(tensor, axes)| tensor.with_vectorized(axes)).collect());
+    }
+}
+
+/// A loop whose condition differs from position to position of `axes`: one loop for each, inside one over all.
+fn repeat_by_position(
+    ops: &mut Ops,
+    init: Vec<Tensor>,
+    axes: &Lanes,
+    condition: StateFn<'_, Arg<Tensor>>,
+    body: StateFn<'_, Vec<Arg<Tensor>>>,
+) -> Result<Vec<Tensor>> {
+    let count: usize = axes.iter().map(|(_, size)| size).product();
+    if count == 0 {
+        // Nowhere is there a state to change.
+        return spread_by(ops, &init, axes);
+    }
+    let dtype = if i32::try_from(count).is_ok() { DType::S32 } else { DType::S64 };
+    let mut outer = vec![ops.constant(dtype, 0)?];
+    for tensor in &init {
+        // The positions become one axis inside; what other vectorized axes the state has stay vectorized.
+        let is_other = |lane: &&Lane| !axes.iter().any(|axis| axis.0 == lane.0);
+        let others: Lanes = tensor.vectorized_axes().iter().filter(is_other).cloned().collect();
+        let order: Lanes = others.iter().chain(axes).cloned().collect();
+        let spread = vectorize::spread_over(ops, "while", tensor, &order)?.flat();
+        let lead = others.iter().map(|&(_, size)| (size, None));
+        let shape = Shape::from_axes(lead.chain([(count, None)]).chain(tensor.ty().shape.entries()));
+        outer.push(ops.reshape_to(spread, shape)?.with_vectorized(&others));
+    }
+    let last = while_(
+        ops,
+        outer,
+        Some(count as u64),
+        |ops, state| Ok(Arg::Value(ops.less(&state[0], Arg::Number(Number::from(count)))?)),
+        |ops, state| {
+            let at = &state[0];
+            let mut inner = Vec::with_capacity(init.len());
+            for all in &state[1..] {
+                let slice = ops.slice_along_axis(all, Start::Value(at.clone()), 1, 0, 1)?;
+                inner.push(ops.squeeze(slice, 0)?);
+            }
+            let guard = position::enter(ops, axes, at)?;
+            let done = repeat(ops, inner, None, &mut *condition, &mut *body);
+            drop(guard);
+            let mut next = vec![Arg::Value(ops.add(at, 1)?)];
+            for (all, result) in state[1..].iter().zip(done?) {
+                let row = ops.new_axis(result, 0, None)?;
+                let mut starts = vec![Start::Index(0); all.ty().shape.rank()];
+                starts[0] = Start::Value(at.clone());
+                next.push(Arg::Value(ops.put_slice(all, &starts, row)?));
+            }
+            Ok(next)
+        },
+    )?;
+    let mut results = Vec::with_capacity(init.len());
+    for (tensor, before) in last[1..].iter().zip(&init) {
+        let others: Lanes = tensor.vectorized_axes().into();
+        let all: Lanes = others.iter().chain(axes).cloned().collect();
+        let lead = all.iter().map(|&(_, size)| (size, None));
+        let shape = Shape::from_axes(lead.chain(before.ty().shape.entries()));
+        let tensor = ops.reshape_to(tensor.flat(), shape)?.with_vectorized(&all);
+        let mut order: Lanes = before.vectorized_axes().into();
+        join_into("while", &mut order, axes)?;
+        join_into("while", &mut order, &others)?;
+        results.push(vectorize::spread_over(ops, "while", &tensor, &order)?);
+    }
+    Ok(results)
+}
+
+/// The state over the positions as well.
+fn spread_by(ops: &mut Ops, init: &[Tensor], axes: &Lanes) -> Result<Vec<Tensor>> {
+    init.iter()
+        .map(|tensor| {
+            let mut order: Lanes = tensor.vectorized_axes().into();
+            join_into("while", &mut order, axes)?;
+            vectorize::spread_over(ops, "while", tensor, &order)
+        })
+        .collect()
+}
+
+/// The type that a loop's body gives: the state's, where numbers and missing names can give way to it, else its
+/// own, which `infer` refuses with the reason.
+fn state_type(body: &Draft, leaf: usize, expected: Option<&TensorType>) -> TensorType {
+    let mut got = body.leaf_type(leaf);
+    let Some(expected) = expected else { return got };
+    if let Leaf::Number(number) = body.results[leaf] {
+        got.dtype = expected.dtype.merge_weak(number);
+    }
+    if expected.is_compatible(&got) { expected.clone() } else { got }
+}
