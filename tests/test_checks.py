@@ -160,6 +160,20 @@ def test_the_first_nan_is_named(backend) -> None:
     assert np.isnan(f(x).item())
 
 
+def test_integers_by_zero() -> None:
+    """Compiled, a quotient has all bits set and a remainder is the dividend."""
+    for dtype, ones in (("s32", -1), ("u8", 255), ("s2", -1), ("u64", 2**64 - 1)):
+        x = dn.tensor([1, 0, 1], dtype=dtype)
+        y = dn.tensor([0, 0, 1], dtype=dtype)
+        for function, want in ((dn.quotient, [ones, ones, 1]), (dn.remainder, [1, 0, 0])):
+            with pytest.raises(dn.OptionError, match="divisor"):
+                function(x, y)
+            compiled = dn.jit(function)
+            assert compiled(x, y).to_list() == want
+            with dn.checks("index"), pytest.raises(dn.OptionError, match="divisor"):
+                compiled(x, y)
+
+
 def test_checks_reach_into_loops_and_branches() -> None:
     x = dn.tensor([1.0, 2.0])
     loop = dn.jit(lambda x: dn.for_(0.0, range(4), lambda s, i: s + dn.take(x, i)))

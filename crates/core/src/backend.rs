@@ -168,8 +168,9 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
         false
     }
 
-    /// Runs one op as [`Backend::run`] does, where a compiled program asks for no checks: a position out of range is
-    /// no error, but a read is moved to the nearest element and a write is dropped. A backend that does the same
+    /// Runs one op as [`Backend::run`] does, where a compiled program asks for no checks. A position out of range is
+    /// no error: a read is moved to the nearest element and a write is dropped. Neither is an integer divisor of
+    /// zero: the quotient has all bits set, and the remainder is the dividend. A backend that does the same
     /// in both cases need not say so.
     ///
     /// # Errors
@@ -205,7 +206,7 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
 /// What a compiled program looks for while it runs, beside what is always an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Checks {
-    /// Positions out of range are an error.
+    /// What [`Backend::run_unchecked`] lets pass is an error: positions out of range, integer divisors of zero.
     pub index: bool,
     /// A result with a NaN is an error.
     pub nan: bool,

@@ -34,7 +34,8 @@ pub fn cpu_backend() -> Arc<dyn Backend> {
 }
 
 impl CpuBackend {
-    /// Runs one op. Positions out of range are an error where they are `checked`.
+    /// Runs one op. Positions out of range, and integers that have no quotient or power or are no number of bits to
+    /// shift by, are errors where they are `checked`.
     fn dispatch(
         &self,
         op: &Op,
@@ -59,7 +60,7 @@ impl CpuBackend {
             // elementwise
             Op::Unary(op) => run.in_place(&[0], |x, out, par| elementwise::unary(*op, x[0], out, par)),
             Op::Binary(op) => {
-                run.in_place(&[0, 1], |x, out, par| elementwise::binary(*op, x[0], x[1], out, par))
+                run.in_place(&[0, 1], |x, out, par| elementwise::binary(*op, x[0], x[1], out, par, checked))
             }
             Op::AsType { dtype } if *dtype == run.operands[0].ty.dtype => run.share(),
             Op::AsType { .. } => run.in_place(&[0], |x, out, par| elementwise::as_type(x[0], out, par)),

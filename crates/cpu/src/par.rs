@@ -15,6 +15,15 @@ pub(crate) enum Par {
 }
 
 impl Par {
+    /// How many threads there are to share work. Only work whose result does not depend on how it is shared may be
+    /// cut by it.
+    pub(crate) fn threads(self) -> usize {
+        match self {
+            Par::Serial => 1,
+            Par::Pool => 1 + pool().map_or(0, ThreadPool::current_num_threads),
+        }
+    }
+
     /// Calls `work` with every chunk of `0..n`, each of `grain` elements but the last.
     ///
     /// The chunks are the same whatever the number of threads, so results that depend on the chunks do not

@@ -181,6 +181,8 @@ struct Registers<'a> {
     captures: &'a [View<'a>],
     registers: Vec<Option<Scratch>>,
     folded: Scratch,
+    /// Whether elements without a result are refused.
+    checked: bool,
 }
 
 impl Registers<'_> {
@@ -208,7 +210,7 @@ impl Registers<'_> {
             match step.action {
                 Action::Constant(scalar) => create::constant(scalar, out, par),
                 Action::Unary(op) => elementwise::unary(op, x(0), out, par),
-                Action::Binary(op) => elementwise::binary(op, x(0), x(1), out, par),
+                Action::Binary(op) => elementwise::binary(op, x(0), x(1), out, par, self.checked),
                 Action::AsType => elementwise::as_type(x(0), out, par),
                 Action::Bits => {
                     copy(x(0), out);
@@ -236,7 +238,7 @@ fn copy(x: View<'_>, out: &mut ViewMut<'_>) {
 
 impl Run<'_> {
     pub(super) fn fold(self, fold: &FoldOp) -> Result<Buffers> {
-        let op = self.op;
+        let (op, checked) = (self.op, self.checked);
         let sizes: SmallVec<[usize; 6]> = self.operands[0].ty.shape.sizes().into();
         let kept = |axis: &Axis| !fold.axes.contains(axis);
         let order: SmallVec<[Axis; 6]> =
@@ -277,6 +279,7 @@ impl Run<'_> {
                         captures,
                         registers: Vec::with_capacity(program.steps.len()),
                         folded: Scratch::new(op, shaped(acc.ty(), true)?)?,
+                        checked,
                     };
                     copy(acc, &mut registers.folded.view_mut());
                     for step in &program.steps {

@@ -82,7 +82,7 @@ pub(crate) trait Real: Element + PartialOrd {
     fn greater(self, other: Self) -> Self;
     /// The lesser; NaN if either is.
     fn lesser(self, other: Self) -> Self;
-    /// What truncated division leaves; the divisor of integers is not zero.
+    /// What truncated division leaves; all of an integer by zero.
     fn remainder(self, other: Self) -> Self;
 }
 
@@ -94,7 +94,7 @@ pub(crate) trait Integer: Real + Eq + Ord {
     fn extended(self) -> u64;
     /// The low bits.
     fn truncated(bits: u64) -> Self;
-    /// The quotient, truncated; the divisor is not zero. Wraps.
+    /// The quotient, truncated; all bits by zero. Wraps.
     fn quotient(self, other: Self) -> Self;
     /// `|self|`; the most negative wraps.
     fn magnitude(self) -> Self;
@@ -144,14 +144,18 @@ macro_rules! integer {
         impl Real for $ty {
             fn greater(self, other: $ty) -> $ty { self.max(other) }
             fn lesser(self, other: $ty) -> $ty { self.min(other) }
-            fn remainder(self, other: $ty) -> $ty { self.wrapping_rem(other) }
+            fn remainder(self, other: $ty) -> $ty {
+                if other == 0 { self } else { self.wrapping_rem(other) }
+            }
         }
 
         impl Integer for $ty {
             const SIGNED: bool = $signed;
             fn extended(self) -> u64 { self as $wide as u64 }
             fn truncated(bits: u64) -> $ty { bits as $ty }
-            fn quotient(self, other: $ty) -> $ty { self.wrapping_div(other) }
+            fn quotient(self, other: $ty) -> $ty {
+                if other == 0 { !0 } else { self.wrapping_div(other) }
+            }
             fn magnitude(self) -> $ty { if self < Self::ZERO { self.wrapping_neg() } else { self } }
             fn signum(self) -> $ty {
                 (self > 0) as $ty - if self < Self::ZERO { 1 } else { 0 }

@@ -100,11 +100,20 @@ fn complex_parts(
 /// `op(a, b)` with broadcasting.
 ///
 /// # Errors
-/// Integer division by zero, and negative exponents and shifts of integers.
-pub(crate) fn binary(op: BinaryOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
+/// Integer division by zero, and negative exponents and shifts of integers, where they are `checked`. Where not, a
+/// quotient by zero has all bits set and a remainder is the dividend; a shift by a negative number is one by more bits
+/// than there are, and a power is that of the exponent's bits.
+pub(crate) fn binary(
+    op: BinaryOp,
+    a: View<'_>,
+    b: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: Par,
+    checked: bool,
+) -> Result<()> {
     let to = out.ty().dtype;
     // Elements of an operand count only if the result has any.
-    let checked = to.is_integer() && out.ty().size() > 0;
+    let checked = checked && to.is_integer() && out.ty().size() > 0;
     match op {
         BinaryOp::Add
         | BinaryOp::Subtract

@@ -1,10 +1,12 @@
 //! Elements in order along rows: the last axis of an operand.
 //!
 //! Elements are compared as unsigned [`keys`] of their width, in the order of which NaN is above every number and
-//! -0.0 equals 0.0. Short rows are sorted by comparing keys, long ones by their digits ([`radix`]). Equal elements
+//! -0.0 equals 0.0. Short rows are sorted by comparing keys, long ones by their digits
+//! ([`radix`]), or by comparing again where those are many ([`merge`]). Equal elements
 //! keep their order.
 
 mod keys;
+mod merge;
 mod radix;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use smallvec::SmallVec;
 
 use super::super::Plain;
+use super::merge;
 use crate::par::Par;
 
 /// Up to this length rows are sorted by comparing.
@@ -18,29 +19,35 @@ pub(super) const SHORT: usize = 512;
 const PIECE: usize = 1 << 15;
 const PIECES: usize = 64;
 
-/// Bits of the digits of long rows. More would need more places in the cache to write to.
-const WIDE: u32 = 11;
-/// Bits of the digits of rows that are not long enough for so many counters.
-const NARROW: u32 = 8;
+/// Bits of a digit. More would be fewer passes, and more places to write to than the caches nearby hold.
+const BITS: u32 = 8;
+const DIGITS: usize = 1 << BITS;
 
 /// What is sorted.
 pub(super) trait Item: Plain + Ord {
+    /// How many passes take less time than comparing does.
+    const PASSES: usize;
+
     /// The bits from `shift` on.
     fn shifted(self, shift: u32) -> u64;
 }
 
 macro_rules! item {
-    ($($ty:ty),*) => {$(
+    ($($ty:ty: $passes:expr),*) => {$(
         impl Item for $ty {
+            const PASSES: usize = $passes;
+
             #[inline(always)]
             fn shifted(self, shift: u32) -> u64 { u64::from(self >> shift) }
         }
     )*};
 }
-item!(u8, u16, u32, u64);
+item!(u8: 1, u16: 2, u32: 4, u64: 4);
 
 /// A key, and what comes with it.
 impl Item for [u64; 2] {
+    const PASSES: usize = 4;
+
     #[inline(always)]
     fn shifted(self, shift: u32) -> u64 {
         self[0] >> shift
@@ -50,7 +57,7 @@ impl Item for [u64; 2] {
 /// Where digits are counted.
 pub(super) enum Counts<'a> {
     /// For one piece, on the stack.
-    Own([usize; 1 << WIDE]),
+    Own([usize; DIGITS]),
     /// For all pieces of a row that threads share.
     Shared(&'a mut [MaybeUninit<u64>]),
 }
@@ -58,13 +65,13 @@ pub(super) enum Counts<'a> {
 impl Counts<'_> {
     /// Counters of one piece.
     pub(super) fn own() -> Counts<'static> {
-        Counts::Own([0; 1 << WIDE])
+        Counts::Own([0; DIGITS])
     }
 }
 
 /// How many counters a row takes that threads share.
 pub(super) fn counters(len: usize) -> usize {
-    len.div_ceil(piece(len)) << WIDE
+    len.div_ceil(piece(len)) * DIGITS
 }
 
 /// The length of the pieces of a row.
@@ -76,7 +83,6 @@ fn piece(len: usize) -> usize {
 #[derive(Debug)]
 pub(super) struct Plan {
     len: usize,
-    bits: u32,
     shifts: SmallVec<[u32; 8]>,
 }
 
@@ -96,10 +102,9 @@ impl Plan {
             zeros.fetch_or(zero, Ordering::Relaxed);
         });
         let vary = ones.into_inner() & zeros.into_inner();
-        let bits = if len >= 1 << 14 && width > 16 { WIDE } else { NARROW };
-        let mask = (1 << bits) - 1;
-        let shifts = (0..width).step_by(bits as usize).filter(|&shift| vary >> shift & mask != 0);
-        Plan { len, bits, shifts: shifts.map(|shift| low + shift).collect() }
+        let mask = DIGITS as u64 - 1;
+        let shifts = (0..width).step_by(BITS as usize).filter(|&shift| vary >> shift & mask != 0);
+        Plan { len, shifts: shifts.map(|shift| low + shift).collect() }
     }
 
     /// Sorts what `read` gives by position, and writes what `finish` makes of it to `out`. `tmp` is as long.
@@ -113,6 +118,10 @@ impl Plan {
         tmp: &mut [MaybeUninit<T>],
     ) {
         assert!(out.len() == self.len && tmp.len() == self.len, "buffers as long as the row");
+        if self.shifts.len() > T::PASSES {
+            merge::sort(par, read, finish, out, tmp);
+            return;
+        }
         let (mut from, mut to) = (tmp, out);
         let Some((&last, others)) = self.shifts.split_last() else {
             for (index, out) in to.iter_mut().enumerate() {
@@ -151,13 +160,11 @@ impl Plan {
         finish: impl Fn(T) -> T + Sync,
         to: &mut [MaybeUninit<T>],
     ) {
-        let digits = 1 << self.bits;
-        let mask = digits - 1;
-        let digit = |item: T| item.shifted(shift) as usize & mask;
+        let digit = |item: T| item.shifted(shift) as usize & (DIGITS - 1);
         assert_eq!(to.len(), self.len);
-        let target = Target(to.as_mut_ptr());
+        let target = Target::of(to);
         // Moves a piece's items to where its counters say that their digits begin.
-        let scatter = |piece: Range<usize>, mut next: [usize; 1 << WIDE]| {
+        let scatter = |piece: Range<usize>, mut next: [usize; DIGITS]| {
             for index in piece {
                 let item = read(index);
                 let place = &mut next[digit(item)];
@@ -169,10 +176,10 @@ impl Plan {
         };
         match counts {
             Counts::Own(counts) => {
-                counts[..digits].fill(0);
+                counts.fill(0);
                 (0..self.len).for_each(|index| counts[digit(read(index))] += 1);
                 let mut start = 0;
-                for count in &mut counts[..digits] {
+                for count in &mut *counts {
                     start += std::mem::replace(count, start);
                 }
                 scatter(0..self.len, *counts);
@@ -180,13 +187,13 @@ impl Plan {
             Counts::Shared(counts) => {
                 let piece = piece(self.len);
                 let pieces = self.len.div_ceil(piece);
-                let counts = &mut counts[..pieces * digits];
-                let counters = Target(counts.as_mut_ptr());
+                let counts = &mut counts[..pieces * DIGITS];
+                let counters = Target::of(counts);
                 par.for_chunks(self.len, piece, |chunk| {
-                    let first = chunk.start / piece * digits;
-                    let mut counts = [0u64; 1 << WIDE];
+                    let first = chunk.start / piece * DIGITS;
+                    let mut counts = [0u64; DIGITS];
                     chunk.for_each(|index| counts[digit(read(index))] += 1);
-                    for (at, &count) in counts[..digits].iter().enumerate() {
+                    for (at, &count) in counts.iter().enumerate() {
                         // SAFETY: each piece has its own counters.
                         unsafe { counters.at(first + at).write(MaybeUninit::new(count)) };
                     }
@@ -194,16 +201,16 @@ impl Plan {
                 // SAFETY: every piece has written its counters.
                 let counts: &mut [u64] = unsafe { counts.assume_init_mut() };
                 let mut start = 0;
-                for at in 0..digits {
+                for at in 0..DIGITS {
                     for piece in 0..pieces {
-                        start += std::mem::replace(&mut counts[piece * digits + at], start);
+                        start += std::mem::replace(&mut counts[piece * DIGITS + at], start);
                     }
                 }
                 let counts = &*counts;
                 par.for_chunks(self.len, piece, |chunk| {
-                    let first = chunk.start / piece * digits;
-                    let mut next = [0; 1 << WIDE];
-                    for (next, &start) in next.iter_mut().zip(&counts[first..first + digits]) {
+                    let first = chunk.start / piece * DIGITS;
+                    let mut next = [0; DIGITS];
+                    for (next, &start) in next.iter_mut().zip(&counts[first..first + DIGITS]) {
                         *next = start as usize;
                     }
                     scatter(chunk, next);
@@ -214,16 +221,21 @@ impl Plan {
 }
 
 /// Where threads write.
-struct Target<T>(*mut MaybeUninit<T>);
+pub(super) struct Target<T>(*mut MaybeUninit<T>);
 
 // SAFETY: threads write disjoint elements behind the pointer, which an exclusive borrow outlives.
 unsafe impl<T: Plain> Sync for Target<T> {}
 
 impl<T> Target<T> {
+    /// The elements of a buffer, which is to stay borrowed while threads write.
+    pub(super) fn of(buffer: &mut [MaybeUninit<T>]) -> Target<T> {
+        Target(buffer.as_mut_ptr())
+    }
+
     /// # Safety
     /// The position is inside the buffer.
     #[inline(always)]
-    unsafe fn at(&self, position: usize) -> *mut MaybeUninit<T> {
+    pub(super) unsafe fn at(&self, position: usize) -> *mut MaybeUninit<T> {
         // SAFETY: the caller's promise.
         unsafe { self.0.add(position) }
     }

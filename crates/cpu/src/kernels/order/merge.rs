@@ -1,0 +1,105 @@
+//! Sorting by comparing: pieces by themselves, then pairs of pieces merged, until there is one. Threads share the
+//! pieces, and each merge at places that are found by bisection (Odeh et al., Merge Path, 2012).
+
+use std::mem::MaybeUninit;
+
+use super::radix::{Item, Target};
+use crate::par::Par;
+
+/// The least length of a piece that is worth a thread.
+const PIECE: usize = 1 << 15;
+
+/// Items that one thread merges at a time.
+const GRAIN: usize = 1 << 16;
+
+/// Sorts what `read` gives by position, and writes what `finish` makes of it to `out`. `tmp` is as long. Items that
+/// are equal are the same, so that their order does not show.
+pub(super) fn sort<T: Item>(
+    par: Par,
+    read: impl Fn(usize) -> T + Sync,
+    finish: impl Fn(T) -> T + Sync,
+    out: &mut [MaybeUninit<T>],
+    tmp: &mut [MaybeUninit<T>],
+) {
+    let len = out.len();
+    assert_eq!(len, tmp.len(), "buffers of one length");
+    let rounds = par.threads().min(len / PIECE).max(1).next_power_of_two().trailing_zeros();
+    let mut piece = len.div_ceil(1 << rounds).max(1);
+    // The buffers swap after each round, and the last one writes to `out`.
+    let (mut from, mut to) = if rounds.is_multiple_of(2) { (out, tmp) } else { (tmp, out) };
+    let target = Target::of(from);
+    par.for_chunks(len, piece, |chunk| {
+        // SAFETY: chunks are disjoint and inside.
+        let part = unsafe { std::slice::from_raw_parts_mut(target.at(chunk.start), chunk.len()) };
+        for (place, item) in part.iter_mut().zip(chunk) {
+            place.write(read(item));
+        }
+        // SAFETY: all were just written.
+        let part = unsafe { part.assume_init_mut() };
+        part.sort_unstable();
+        if rounds == 0 {
+            part.iter_mut().for_each(|item| *item = finish(*item));
+        }
+    });
+    for round in 1..=rounds {
+        // SAFETY: the pieces, and then each round, write every item.
+        let items: &[T] = unsafe { from.assume_init_ref() };
+        if round == rounds {
+            merge_pairs(items, piece, to, par, &finish);
+        } else {
+            merge_pairs(items, piece, to, par, &|item| item);
+        }
+        piece *= 2;
+        (from, to) = (to, from);
+    }
+}
+
+/// Merges each two neighbouring pieces; the last of them may be shorter, or missing.
+fn merge_pairs<T: Item>(
+    items: &[T],
+    piece: usize,
+    to: &mut [MaybeUninit<T>],
+    par: Par,
+    finish: &(impl Fn(T) -> T + Sync),
+) {
+    let target = Target::of(to);
+    for (pair, both) in items.chunks(2 * piece).enumerate() {
+        let (left, right) = both.split_at(piece.min(both.len()));
+        par.for_chunks(both.len(), GRAIN, |chunk| {
+            let (first, last) = (split(left, right, chunk.start), split(left, right, chunk.end));
+            let left = &left[first..last];
+            let right = &right[chunk.start - first..chunk.end - last];
+            // SAFETY: chunks are disjoint and inside the pair's part of the result.
+            let out = unsafe {
+                std::slice::from_raw_parts_mut(target.at(2 * piece * pair + chunk.start), chunk.len())
+            };
+            merge(left, right, out, finish);
+        });
+    }
+}
+
+/// How many of the first `count` items of a merge are from the left.
+fn split<T: Item>(left: &[T], right: &[T], count: usize) -> usize {
+    let (mut low, mut high) = (count.saturating_sub(right.len()), count.min(left.len()));
+    while low < high {
+        let middle = low.midpoint(high);
+        if left[middle] <= right[count - middle - 1] { low = middle + 1 } else { high = middle }
+    }
+    low
+}
+
+/// Merges two sorted slices.
+fn merge<T: Item>(left: &[T], right: &[T], out: &mut [MaybeUninit<T>], finish: impl Fn(T) -> T) {
+    let (mut i, mut j, mut place) = (0, 0, 0);
+    while i < left.len() && j < right.len() {
+        // Which side is next cannot be foretold: a choice of values costs less than a branch.
+        let (a, b) = (left[i], right[j]);
+        let is_left = a <= b;
+        out[place].write(finish(if is_left { a } else { b }));
+        (i, j) = (i + usize::from(is_left), j + usize::from(!is_left));
+        place += 1;
+    }
+    for (out, &item) in out[place..].iter_mut().zip(left[i..].iter().chain(&right[j..])) {
+        out.write(finish(item));
+    }
+}
