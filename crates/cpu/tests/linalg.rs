@@ -192,10 +192,7 @@ impl Draws {
 const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::C64, DType::C128];
 
 fn epsilon(dtype: DType) -> f64 {
-    match dtype {
-        DType::F64 | DType::C128 => f64::EPSILON,
-        _ => f64::from(f32::EPSILON),
-    }
+    if dtype.to_real() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
 /// Matrices of some sizes: random ones, and those that are hard.
@@ -419,7 +416,7 @@ fn elements_that_are_not_finite_give_nan_and_end() {
                     ops.push(Op::Block(Block::Svd { max_iter: 100, full_matrices: true }));
                 }
                 for op in ops {
-                    let found = results(&backend, &op, &[batch.clone()]).unwrap();
+                    let found = results(&backend, &op, std::slice::from_ref(&batch)).unwrap();
                     for factor in found {
                         assert!(factor[0].is_nan(), "{name} {op:?} of {bad}: {factor:?}");
                         assert!(!factor[1].elements.iter().any(|x| x.re.is_nan()), "{name} {op:?} of {bad}");
@@ -427,7 +424,7 @@ fn elements_that_are_not_finite_give_nan_and_end() {
                 }
                 // These have no iteration that could go on for ever; what they give is not NaN everywhere.
                 for block in [Block::Lu, Block::Qr { mode: QrMode::Complete, eps: Tolerance(0.0) }] {
-                    results(&backend, &Op::Block(block), &[batch.clone()]).unwrap();
+                    results(&backend, &Op::Block(block), std::slice::from_ref(&batch)).unwrap();
                 }
             }
         }
@@ -558,7 +555,7 @@ fn matrices_without_elements_have_factors() {
         for block in blocks {
             let mut seen: Vec<Vec<Vec<C>>> = Vec::new();
             for (name, backend) in backends() {
-                let found = results(&backend, &Op::Block(block.clone()), &[x.clone()])
+                let found = results(&backend, &Op::Block(block.clone()), std::slice::from_ref(&x))
                     .unwrap_or_else(|error| panic!("{name} {block:?} of [{count}][{m}][{n}]: {error}"));
                 seen.push(
                     found.iter().map(|x| x.iter().flat_map(|x| x.elements.clone()).collect()).collect(),

@@ -105,7 +105,6 @@ impl<'a> Part<'a> {
     ///
     /// # Safety
     /// All elements of the view were written, and no other slice of this matrix's is alive.
-    #[expect(clippy::mut_from_ref, reason = "the caller keeps parts disjoint")]
     unsafe fn of<T: Plain>(&self, matrix: usize) -> &'a mut [T] {
         // SAFETY: as the caller promises; parts of different matrices do not overlap.
         let part = unsafe { self.view.part::<T>(matrix * self.count, self.count) };

@@ -131,7 +131,7 @@ fn rotate<T: RealField>(rows: &mut [T], turns: &mut [T], n: usize, sweeps: usize
                 let (first, last, off) = (dot(x, x), dot(y, y), dot(x, y));
                 let bound = first.sqrt() * last.sqrt();
                 // Rows of nothing are orthogonal to all.
-                if !(off.abs() > small * bound) || bound == T::ZERO {
+                if off.abs() <= small * bound || bound == T::ZERO {
                     continue;
                 }
                 turned = true;
