@@ -200,6 +200,7 @@ from defn.ops.linalg import (
 from defn.ops.order import (
     argsort,
     sort,
+    top_k,
 )
 from defn.ops.reduce import (
     all,
@@ -522,6 +523,7 @@ __all__ = [
     "to_number",
     "to_pointer",
     "to_template",
+    "top_k",
     "transpose",
     "tri",
     "tril",

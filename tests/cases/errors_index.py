@@ -52,6 +52,11 @@ ROWS: list[tuple[str, str]] = [
     ("a scalar to sort", "dn.sort(dn.tensor(1))"),
     ("places that are no integers", 'dn.argsort(v, dtype="f32")'),
     ("NumPy's kind of a sort", 'dn.sort(v, kind="stable")'),
+    ("the top of complex numbers", "dn.top_k(c)"),
+    ("the top of a scalar", "dn.top_k(dn.tensor(1))"),
+    ("the top of too many", "dn.top_k(v, k=4)"),
+    ("the top of none", "dn.top_k(v, k=0)"),
+    ("the top of less than none", "dn.top_k(v, k=-1)"),
     # Scans.
     ("the greatest complex numbers so far", "dn.cumulative_max(c)"),
     ("a scan of a scalar", "dn.cumulative_sum(dn.tensor(1))"),

@@ -1,10 +1,10 @@
 //! Reads and writes at positions held in a tensor, as methods of expressions and of tensors.
 
 use defn_core as core;
-use defn_core::builder::{Arg, BuildIndex};
+use defn_core::builder::{Arg, BuildIndex, BuildOrder};
 use defn_core::{Axes, AxisRef, Location, Result};
 
-use crate::expr::Operand;
+use crate::expr::{Operand, record};
 use crate::ops::eager;
 use crate::{Expr, Tensor};
 
@@ -62,4 +62,28 @@ positions! {
     /// In a compiled function an update out of range is dropped.
     fn indexed_put(indices, updates; axes: impl Into<Axes>)
         |ops, x| ops.indexed_put(x, indices, updates, axes);
+}
+
+impl Expr {
+    /// The `k` greatest elements along the last axis, descending, and their s32 positions.
+    #[track_caller]
+    pub fn top_k(&self, k: i64) -> (Expr, Expr) {
+        let location = Location::caller();
+        match self.0.clone().and_then(|x| record(location, |ops| ops.top_k(x, k))) {
+            Ok((values, places)) => (Expr(Ok(values)), Expr(Ok(places))),
+            Err(error) => (Expr(Err(error.clone())), Expr(Err(error))),
+        }
+    }
+}
+
+impl Tensor {
+    /// The `k` greatest elements along the last axis, descending, and their s32 positions.
+    ///
+    /// # Errors
+    /// Complex elements, a scalar, and a `k` below 1 or above the size of the axis; with the line of the call.
+    #[track_caller]
+    pub fn top_k(&self, k: i64) -> Result<(Tensor, Tensor)> {
+        let (values, places) = eager(Location::caller(), |ops| ops.top_k(&self.0, k))?;
+        Ok((Tensor(values), Tensor(places)))
+    }
 }

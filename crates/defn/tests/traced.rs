@@ -204,5 +204,9 @@ fn positions_are_checked_at_once_and_moved_into_range_when_compiled() {
         [3.0, 2.0, 1.0, 6.0, 5.0, 4.0]
     );
     assert_eq!(x.sort(-1, Direction::Desc).unwrap().to_vec::<f32>().unwrap(), [3.0, 2.0, 1.0, 6.0, 5.0, 4.0]);
+    let (values, places) = jit(|x: Expr| x.top_k(2)).call(x.clone()).unwrap();
+    assert_eq!(values.to_vec::<f32>().unwrap(), [3.0, 2.0, 6.0, 5.0]);
+    assert_eq!(places.to_vec::<i32>().unwrap(), [2, 1, 2, 1]);
+    assert!(x.top_k(4).unwrap_err().to_string().starts_with("top_k: k is 4"));
     assert_eq!(x.cumulative_sum(0, true).unwrap().to_vec::<f32>().unwrap(), [5.0, 7.0, 9.0, 4.0, 5.0, 6.0]);
 }

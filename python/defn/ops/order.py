@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from defn._core import Tensor
     from defn.typing import Axis, DTypeLike, TensorLike
 
-__all__ = ["argsort", "sort"]
+__all__ = ["argsort", "sort", "top_k"]
 
 
 def sort(
@@ -65,3 +65,23 @@ def argsort(
     if unknown:
         refuse_options("argsort", unknown)
     return _core.argsort(tensor, axis, direction, stable, dtype)
+
+
+def top_k(tensor: TensorLike, *, k: int = 1, **unknown: Never) -> tuple[Tensor, Tensor]:
+    """The ``k`` greatest elements along the last axis, descending, and their positions.
+
+    Of equal elements the first come first; NaN is above every number.
+
+    Shapes: the last axis has size ``k``; names are kept.
+    Dtypes: integers and floats; kept. The positions are s32.
+    Grad: ``g`` of the values to the elements that they are; none from the positions.
+    Raises: ``DTypeError`` for complex numbers, ``ShapeError`` for a scalar, ``OptionError`` for a
+        ``k`` below 1 or above the size of the axis.
+
+    >>> values, positions = dn.top_k(dn.tensor([10, 30, 20]), k=2)
+    >>> values.to_list(), positions.to_list()
+    ([30, 20], [1, 2])
+    """
+    if unknown:
+        refuse_options("top_k", unknown)
+    return _core.top_k(tensor, k)

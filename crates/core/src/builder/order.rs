@@ -2,8 +2,8 @@
 
 use super::{Arg, Builder};
 use crate::dtype::DType;
-use crate::error::Result;
-use crate::op::{Direction, Op};
+use crate::error::{ErrorKind, Result};
+use crate::op::{Block, Direction, Op};
 use crate::shape::AxisRef;
 
 /// Ops that put elements in order. NaN is above every number, -0.0 equals 0.0, and equal elements keep their order.
@@ -49,6 +49,24 @@ pub trait BuildOrder: Builder + Sized {
         let x = self.operand(x)?;
         let axis = self.ty(&x).shape.resolve("argsort", &axis.into())?;
         self.emit_one(Op::Argsort { axis, direction, dtype }, &[x])
+    }
+
+    /// The `k` greatest elements along the last axis, descending, and their positions, as s32. Of equal elements the
+    /// first come first.
+    ///
+    /// # Errors
+    /// Complex elements, a scalar, and a `k` below 1 or above the size of the axis.
+    fn top_k(&mut self, x: impl Into<Arg<Self::V>>, k: i64) -> Result<(Self::V, Self::V)> {
+        let x = self.operand(x)?;
+        // What is below 1 is refused like 0, with the number that was given.
+        let Ok(k) = usize::try_from(k) else {
+            let (option, given) = ("k", k.to_string());
+            let required = format!("at least 1 and at most the size of the last axis of {}", self.ty(&x));
+            return Err(ErrorKind::OptionValue { op: "top_k", option, given, required }.into());
+        };
+        let mut outputs = self.emit(Op::Block(Block::TopK { k }), &[x])?;
+        let (places, values) = (outputs.pop(), outputs.pop());
+        Ok(values.zip(places).expect("values and places"))
     }
 }
 

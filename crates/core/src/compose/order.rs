@@ -1,15 +1,31 @@
 //! Definitions of what is found by putting elements in order.
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
-use crate::builder::Builder;
-use crate::error::Result;
+use crate::builder::{BuildIndex, BuildOrder, BuildShape, Builder};
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::infer::reduce::require_real;
+use crate::op::Direction;
 
-/// The greatest elements along the last axis, descending, and their positions.
+/// See [`BuildOrder::top_k`].
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// As the method's.
 pub fn top_k<B: Builder>(b: &mut B, x: &B::V, k: usize) -> Result<SmallVec<[B::V; 1]>> {
-    let _ = (b, x, k);
-    todo!()
+    let ty = b.ty(x);
+    require_real("top_k", &ty)?;
+    let Some(axis) = ty.shape.last_axis() else {
+        let required = "at least one axis is required";
+        return Err(ErrorKind::Rank { op: "top_k", got: ty, required }.into());
+    };
+    if k < 1 || k > ty.shape[axis] {
+        let (option, given) = ("k", k.to_string());
+        let required = format!("at least 1 and at most the size of the last axis of {ty}");
+        return Err(ErrorKind::OptionValue { op: "top_k", option, given, required }.into());
+    }
+    let order = b.argsort(x, axis, Direction::Desc, DType::S32)?;
+    let places = b.slice_along_axis(order, 0, k as i64, axis, 1)?;
+    let values = b.take_along_axis(x, &places, axis)?;
+    Ok(smallvec![values, places])
 }

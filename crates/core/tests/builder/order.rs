@@ -47,3 +47,25 @@ fn places_are_integers_and_axes_exist() {
     assert!(check(&["f32"], |b, v| b.cumulative_sum(v[0], 0, false)).starts_with("cumulative_sum: axis 0"));
     assert_eq!(check(&["f32[0][3]"], |b, v| b.cumulative_product(v[0], 0, false)), "f32[0][3]");
 }
+
+#[test]
+fn the_greatest_come_with_their_places() {
+    let ty = ["u8[x: 2][y: 3]"];
+    assert_eq!(check(&ty, |b, v| b.top_k(v[0], 2)), "u8[x: 2][y: 2], s32[x: 2][y: 2]");
+    for (k, given) in [(0, "0"), (4, "4"), (-1, "-1")] {
+        assert_eq!(
+            check(&ty, |b, v| b.top_k(v[0], k)),
+            format!(
+                "top_k: k is {given}, it must be at least 1 and at most the size of the last axis of {}",
+                ty[0]
+            )
+        );
+    }
+    assert_eq!(
+        check(&["f32"], |b, v| b.top_k(v[0], 1)),
+        "top_k: the operand is f32, at least one axis is required"
+    );
+    assert!(
+        check(&["c64[3]"], |b, v| b.top_k(v[0], 1)).starts_with("top_k: the operand is c64[3], it must be")
+    );
+}

@@ -100,6 +100,7 @@ const SMOOTH: &[&str] = &[
     "indexed_add",
     "indexed_put",
     "sort",
+    "top_k",
     "cumulative_sum",
     "cumulative_max",
     "eye",

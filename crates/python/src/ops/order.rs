@@ -6,9 +6,9 @@ use defn_core::{AxisRef, DType, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use super::{Parse, functions};
+use super::{Parse, functions, with};
 use crate::convert;
-use crate::error::Fallible;
+use crate::error::{Fallible, guard};
 use crate::tensor::PyTensor;
 
 impl Parse for Direction {
@@ -47,6 +47,17 @@ functions! {
     };
 }
 
+#[pyfunction]
+fn top_k(tensor: &Bound<'_, PyAny>, k: &Bound<'_, PyAny>) -> Fallible<(PyTensor, PyTensor)> {
+    guard(|| {
+        let x = convert::arg("top_k", tensor)?;
+        let k: i64 = Parse::parse("top_k", "k", Some(k))?;
+        let (values, places) = with(|ops| ops.top_k(x, k))?;
+        Ok((PyTensor::new(values), PyTensor::new(places)))
+    })
+}
+
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_declared(module)
+    add_declared(module)?;
+    module.add_function(wrap_pyfunction!(top_k, module)?)
 }
