@@ -22,7 +22,7 @@ FUNCTIONS = sorted(name for module in METHOD_MODULES for name in module.__all__)
 FUNCTIONS += ["cond", "custom_grad", "for_", "grad", "if_", "mark", "print_expr", "scan"]
 FUNCTIONS += ["hessian", "jacobian", "map", "stop_grad", "value_and_grad", "vjp", "vmap", "while_"]
 PUBLIC = [name for name in dn.__all__ if inspect.isfunction(getattr(dn, name))]
-MODULES = ["constants", "random"]
+MODULES = ["constants", "linalg", "random"]
 INNER = [f"{module}.{name}" for module in MODULES for name in getattr(dn, module).__all__]
 
 

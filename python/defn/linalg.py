@@ -318,8 +318,8 @@ def svd(
         ``OptionError`` for ``max_iter`` below 1.
 
     >>> u, s, vh = dn.linalg.svd(dn.tensor([[0.0, 2.0], [3.0, 0.0]]))
-    >>> s.to_list()
-    [3.0, 2.0]
+    >>> [f"{value:.2f}" for value in s.to_list()]
+    ['3.00', '2.00']
     """
     if unknown:
         refuse_options("svd", unknown)
