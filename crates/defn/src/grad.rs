@@ -1,8 +1,9 @@
 //! Gradients of functions of expressions.
 
+use defn_core as core;
 use defn_core::builder::BuildControl;
 use defn_core::trace::Trace;
-use defn_core::{Location, Result, TensorType, grad as core_grad};
+use defn_core::{Location, Result, grad as core_grad, vectorize};
 
 use crate::Expr;
 use crate::control::{Exprs, refill, tensors};
@@ -44,8 +45,12 @@ pub fn value_and_grad_of<A: Exprs, R: Exprs>(
         // What depends on an error is void, but it has its form.
         Err(error) => return (fun(refill(at, Err(error.clone()))), refill(at, Err(error))),
     };
-    let types: Vec<TensorType> = variables.iter().map(|variable| variable.ty().clone()).collect();
-    let (tracing, parameters) = Trace::begin(&types);
+    let joined = record(location.clone(), |ops| vectorize::broadcast_vectors(ops, &variables, false));
+    let variables = match joined {
+        Ok(variables) => variables,
+        Err(error) => return (fun(refill(at, Err(error.clone()))), refill(at, Err(error))),
+    };
+    let (tracing, parameters) = Trace::begin_like(&variables);
     let value = fun(refill(at, Ok(parameters)));
     let loss = loss(&value);
     let results = (|| {
@@ -59,10 +64,13 @@ pub fn value_and_grad_of<A: Exprs, R: Exprs>(
             Err(error) => return Err(tracing.finish("grad", &[]).err().unwrap_or(error)),
         };
         let closed = tracing.finish("grad", &results)?;
-        let wrt: Vec<usize> = (0..types.len()).collect();
+        let wrt: Vec<usize> = (0..variables.len()).collect();
         let region = core_grad::value_and_grad(&closed.region, results.len() - 1, &wrt)?;
-        let arguments = [variables, closed.captures].concat();
-        let mut outputs = ops.inline(&region, &arguments)?;
+        let flat = variables.iter().map(core::Tensor::flat);
+        let arguments: Vec<core::Tensor> = flat.chain(closed.captures).collect();
+        let lanes = results.iter().chain(&variables).map(core::Tensor::vectorized_axes);
+        let outputs = ops.inline(&region, &arguments)?.into_iter().zip(lanes);
+        let mut outputs: Vec<core::Tensor> = outputs.map(|(x, axes)| x.with_vectorized(axes)).collect();
         let gradient = outputs.split_off(results.len());
         outputs.pop();
         Ok((outputs, gradient))

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use defn_core as core;
 use defn_core::backend::{Checks, Compiler, Executable, NoHooks};
 use defn_core::trace::Trace;
+use defn_core::vectorize::Lanes;
 use defn_core::{Result, TensorType};
 
 use crate::tree::{flatten, map};
@@ -50,14 +51,17 @@ pub struct Jit<F, A, R> {
     types: PhantomData<fn(A) -> R>,
 }
 
-/// What a program was compiled for: the types of the arguments, and the lengths of vectors among them.
-type Key = (Vec<TensorType>, Vec<usize>);
+/// What a program was compiled for: the types and vectorized axes of the arguments, and the lengths of vectors
+/// among them.
+type Key = (Vec<(TensorType, Lanes)>, Vec<usize>);
 
 struct Program<R> {
     executable: Arc<dyn Executable>,
     captures: Vec<core::Tensor>,
     /// What the function returned, for its structure.
     results: R,
+    /// The vectorized axes of the results.
+    lanes: Vec<Lanes>,
 }
 
 impl<F, A, R> fmt::Debug for Jit<F, A, R> {
@@ -91,13 +95,14 @@ where
     /// against the function; and what can only be known from the elements, and memory.
     pub fn call(&self, arguments: A::Of<Tensor>) -> Result<R::Of<Tensor>> {
         let (leaves, lengths) = flatten(&arguments);
-        let types = leaves.iter().map(|leaf| leaf.0.ty().clone()).collect();
+        let types =
+            leaves.iter().map(|leaf| (leaf.0.ty().clone(), leaf.0.vectorized_axes().into())).collect();
         let key = (types, lengths);
         let known = self.programs.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         let program = match known {
             Some(program) => program,
             None => {
-                let program = Arc::new(self.compile(&arguments, &key.0)?);
+                let program = Arc::new(self.compile(&arguments, &leaves)?);
                 let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
                 programs.insert(key, program.clone());
                 program
@@ -111,15 +116,23 @@ where
             None => backend::default_backend()?,
         };
         let mut outputs = program.executable.run(&place, inputs, &NoHooks)?.into_iter();
-        Ok(map(&program.results, |_| Tensor(outputs.next().expect("a tensor for each result"))))
+        let mut lanes = program.lanes.iter();
+        Ok(map(&program.results, |_| {
+            let output = outputs.next().expect("a tensor for each result");
+            Tensor(output.with_vectorized(lanes.next().expect("axes for each result")))
+        }))
     }
 
-    fn compile(&self, arguments: &A::Of<Tensor>, types: &[TensorType]) -> Result<Program<R>> {
-        let (tracing, parameters) = Trace::begin(types);
+    fn compile(&self, arguments: &A::Of<Tensor>, leaves: &[Tensor]) -> Result<Program<R>> {
+        let models: Vec<core::Tensor> = leaves.iter().map(|leaf| leaf.0.clone()).collect();
+        let (tracing, parameters) = Trace::begin_like(&models);
+        drop(models);
         let mut parameters = parameters.into_iter();
         let inputs = map(arguments, |_| Expr(Ok(parameters.next().expect("a parameter for each leaf"))));
         let results = (self.fun)(inputs);
         let leaves: Result<Vec<core::Tensor>> = flatten(&results).0.into_iter().map(|leaf| leaf.0).collect();
+        let axes = |leaf: &core::Tensor| -> Lanes { leaf.vectorized_axes().into() };
+        let lanes = leaves.as_ref().map(|leaves| leaves.iter().map(axes).collect()).unwrap_or_default();
         // An error may be in no result, and a result may be void by an error of another trace.
         let closed = match leaves {
             Ok(leaves) => tracing.finish("jit", &leaves)?,
@@ -130,6 +143,6 @@ where
             None => backend::compiler("evaluator")?,
         };
         let executable = compiler.compile(Arc::new(closed.region), Checks::default())?;
-        Ok(Program { executable, captures: closed.captures, results })
+        Ok(Program { executable, captures: closed.captures, results, lanes })
     }
 }

@@ -8,7 +8,7 @@ use defn_core::builder::{
     Source, Start,
 };
 use defn_core::op::{Direction, TieBreak};
-use defn_core::{Axes, AxisRef, DType, Location, Number, Result, Shape};
+use defn_core::{Axes, AxisRef, DType, Location, Number, Result, Shape, vectorize};
 
 use crate::expr::Operand;
 use crate::{Expr, Tensor, backend};
@@ -300,6 +300,12 @@ methods! {
     /// With other names of axes, one entry for each.
     fn rename(names: &[Option<&str>])
         |ops, x| ops.rename(x, &names.iter().map(|name| name.map(Into::into)).collect::<Vec<_>>());
+    /// With its leading axes as vectorized ones under these names: what is done to the tensor is done at each
+    /// place on them.
+    fn vectorize(names: &[&str])
+        |ops, x| vectorize::vectorize(ops, x, &names.iter().map(|&name| (name.into(), None)).collect::<Vec<_>>());
+    /// With its vectorized axes in front of the others, under their names.
+    fn devectorize() |ops, x| vectorize::devectorize(ops, x, true);
     /// With axes in another order; reversed for [`Axes::All`].
     fn transpose(axes: impl Into<Axes>) |ops, x| ops.transpose(x, axes);
     /// Repeated to a shape; axes align at the end.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use defn_core as core;
 use defn_core::backend::{Backend, HostMemory};
 use defn_core::builder::Arg;
-use defn_core::{DType, ErrorKind, Location, Number, Result, Shape, TensorType};
+use defn_core::{DType, ErrorKind, Location, Name, Number, Result, Shape, TensorType};
 
 use crate::backend;
 
@@ -95,6 +95,11 @@ impl Tensor {
         &self.ty().shape
     }
 
+    /// The vectorized axes, which are outside the shape.
+    pub fn vectorized_axes(&self) -> &[(Name, usize)] {
+        self.0.vectorized_axes()
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.ty().dtype
@@ -168,7 +173,7 @@ impl Tensor {
             return Err(ErrorKind::OperandDType { op, got, required, hint }.into());
         }
         let memory = self.0.host_bytes(op)?;
-        Ok(memory.bytes().chunks_exact(size_of::<T>()).take(self.ty().size()).map(T::read).collect())
+        Ok(memory.bytes().chunks_exact(size_of::<T>()).take(self.0.whole().size()).map(T::read).collect())
     }
 }
 

@@ -1,0 +1,42 @@
+//! Vectorized axes in Rust programs: eager, compiled, and differentiated.
+
+use defn::{Axes, Expr, Result, Tensor, grad, jit};
+
+fn rows() -> Result<Tensor> {
+    Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?.vectorize(&["rows"])
+}
+
+#[test]
+fn operations_work_at_each_position() -> Result<()> {
+    let sums = rows()?.sum(Axes::All, false)?;
+    assert_eq!(sums.vectorized_axes(), &[("rows".into(), 2)]);
+    assert_eq!(sums.shape().rank(), 0);
+    assert_eq!(sums.to_vec::<f32>()?, [6.0, 15.0]);
+    let plain = rows()?.devectorize()?;
+    assert_eq!(plain.ty().to_string(), "f32[rows: 2][3]");
+    let refused = rows()?.vectorize(&["rows"]).unwrap_err();
+    assert!(refused.to_string().contains("\"rows\""));
+    Ok(())
+}
+
+#[test]
+fn compiled_functions_know_the_axes() -> Result<()> {
+    let sum = jit(|x: Expr| x.sum(Axes::All, false));
+    let sums = sum.call(rows()?)?;
+    assert_eq!(sums.vectorized_axes().len(), 1);
+    assert_eq!(sums.to_vec::<f32>()?, [6.0, 15.0]);
+    // The same elements without the axes are another program.
+    let total = sum.call(rows()?.devectorize()?)?;
+    assert_eq!(total.to_vec::<f32>()?, [21.0]);
+    assert_eq!(sum.programs(), 2);
+    Ok(())
+}
+
+#[test]
+fn a_gradient_has_the_axes_of_its_variable() -> Result<()> {
+    let gradient = jit(|x: Expr| grad(&x, |x| (&x * &x).sum(Axes::All, false)));
+    let slopes = gradient.call(rows()?)?;
+    assert_eq!(slopes.vectorized_axes().len(), 1);
+    assert_eq!(slopes.to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
+    Ok(())
+}
