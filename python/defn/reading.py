@@ -219,9 +219,10 @@ class Heatmap:
     def __repr__(self) -> str:
         header = _core.inspect(_core.to_template(self.tensor), None).split("\n")[1:-1]
         vectorized = tuple(size for _, size in self.tensor.vectorized_axes)
-        *outer, rows, columns = (1, *vectorized, *self.tensor.shape)
-        if len(vectorized) + self.tensor.rank > 1:
-            outer = outer[1:]
+        sizes = [*vectorized, *self.tensor.shape]
+        if len(sizes) == 1:
+            sizes.insert(0, 1)
+        *outer, rows, columns = sizes
         values = self.tensor.to_flat_list(limit=rows * columns * self._MATRICES)
         lines = self._block(outer, [values, self._MATRICES], rows, columns)
         return "\n".join(["Heatmap<", *header, *(f"  {line}" for line in lines), ">"])

@@ -25,6 +25,7 @@ mod memory;
 mod misuse;
 mod ops;
 mod options;
+mod pickle;
 mod place;
 mod pointer;
 mod pybackend;
@@ -44,7 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tensor::PyTensor>()?;
     module.add("dtypes", dtype::all(py)?)?;
     module.add_function(wrap_pyfunction!(dtype::dtype_of, module)?)?;
-    module.add_function(wrap_pyfunction!(tensor::rebuild, module)?)?;
+    module.add_function(wrap_pyfunction!(pickle::rebuild, module)?)?;
     ops::add(module)?;
     pybackend::add(module)?;
     about::add(module)?;

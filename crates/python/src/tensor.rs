@@ -5,7 +5,7 @@ use std::sync::Arc;
 use defn_core::builder::{BuildElementwise, BuildLinalg, BuildShape};
 use defn_core::op::{BinaryOp, UnaryOp};
 use defn_core::tensor::Data;
-use defn_core::{Axes, AxisRef, DType, ErrorKind, Name, Shape, Tensor, TensorType};
+use defn_core::{Axes, AxisRef, DType, ErrorKind, Tensor, TensorType};
 use pyo3::PyTraverseError;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyBufferError, PyValueError};
@@ -13,11 +13,10 @@ use pyo3::ffi;
 use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::array;
 use crate::buffer;
-use crate::build;
 use crate::dlpack;
 use crate::dtype::{self, PyDType};
 use crate::error::{Fallible, guard};
@@ -25,6 +24,7 @@ use crate::index;
 use crate::location;
 use crate::misuse::Misuse;
 use crate::ops;
+use crate::pickle;
 use crate::place;
 use crate::pybackend::{self, PythonBuffer};
 use crate::read;
@@ -525,56 +525,6 @@ impl PyTensor {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
-        guard(|| {
-            let data = match self.tensor.data() {
-                Data::Template => py.None().into_bound(py),
-                Data::Buffer(_) | Data::Traced { .. } => {
-                    let mut bytes = self.tensor.host_bytes("pickle")?.bytes().to_vec();
-                    to_little_endian(self.ty().dtype, &mut bytes);
-                    PyBytes::new(py, &bytes).into_any()
-                }
-            };
-            let rebuild = py.import("defn._core")?.getattr("_rebuild")?;
-            let axes = self.vectorized_axes(py)?;
-            let state = (data, self.ty().dtype.name(), self.shape(py)?, self.names(py)?, axes);
-            Ok((rebuild, state).into_pyobject(py)?)
-        })
+        guard(|| pickle::reduce(py, &self.tensor))
     }
-}
-
-fn to_little_endian(dtype: DType, bytes: &mut [u8]) {
-    if cfg!(target_endian = "big") {
-        let width = dtype.storage_bytes();
-        let part = if dtype.is_complex() { width / 2 } else { width };
-        bytes.chunks_exact_mut(part).for_each(<[u8]>::reverse);
-    }
-}
-
-/// What pickled tensors are made of again; elements in little endian order, none for a template.
-#[pyfunction]
-#[pyo3(name = "_rebuild", signature = (data, dtype, sizes, names, axes = Vec::new()))]
-pub(crate) fn rebuild(
-    data: Option<&Bound<'_, PyBytes>>,
-    dtype: &str,
-    sizes: Vec<usize>,
-    names: Vec<Option<String>>,
-    axes: Vec<(String, usize)>,
-) -> Fallible<PyTensor> {
-    guard(|| {
-        let inner = Shape::new(&sizes).with_names(names.into_iter().map(|name| name.map(Name::from)))?;
-        let lanes: Vec<(Name, usize)> =
-            axes.into_iter().map(|(name, size)| (Name::from(name), size)).collect();
-        let lead = lanes.iter().map(|&(_, size)| (size, None));
-        let shape = Shape::from_axes(lead.chain(inner.entries()));
-        let ty = TensorType::new(dtype.parse()?, shape)?;
-        let Some(data) = data else {
-            return Ok(PyTensor::new(Tensor::template(ty).with_vectorized(&lanes)));
-        };
-        let mut bytes = data.as_bytes().to_vec();
-        if bytes.len() != ty.byte_size() {
-            return Err(PyValueError::new_err(format!("{} bytes of a pickled {ty}", bytes.len())).into());
-        }
-        to_little_endian(ty.dtype, &mut bytes);
-        Ok(PyTensor::new(build::place(&place::default()?, ty, bytes)?.with_vectorized(&lanes)))
-    })
 }

@@ -54,7 +54,6 @@ fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
     let kind = class::of(&class)?;
     match &*kind {
         Class::Number | Class::Array => leaf(value),
-        _ if value.is_instance_of::<PyInt>() || value.is_instance_of::<PyFloat>() => leaf(value),
         Class::Plain | Class::Function | Class::Unknown => constant(value, depth),
         Class::Named => {
             let parts = value.cast::<PyTuple>()?.iter().map(|item| Ok((String::new(), store(&item, next)?)));
@@ -242,7 +241,7 @@ fn make<'py>(
         values.into_iter().map(|value| from_value(py, value, place)).collect::<Fallible<_>>()?;
     if form == Form::Member {
         let [name] = &values[..] else { return Err(damaged("a member has no name")) };
-        if class.is(&py.get_type::<PyDType>()) {
+        if class.is(py.get_type::<PyDType>()) {
             return Ok(dtype::object(py, dtype::parse(name)?)?.clone().into_any());
         }
         // Only enumerations are looked into: other classes may answer `[]` with code of their own.
