@@ -240,7 +240,6 @@ struct Multivariate {
 }
 
 impl Multivariate {
-    #[expect(clippy::too_many_arguments, reason = "they are those of the public function")]
     fn parse(
         key: Given<'_, '_>,
         mean: Given<'_, '_>,
