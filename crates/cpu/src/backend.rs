@@ -16,6 +16,7 @@ use defn_core::{DType, ErrorKind, Kind, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
+use crate::kernels::fourier::Way;
 use crate::kernels::{create, elementwise, random};
 use crate::par::Par;
 use crate::view::{View, ViewMut, element_align};
@@ -141,6 +142,8 @@ impl CpuBackend {
             Op::Block(Block::Cumulative { op, axis, reverse }) => run.cumulative(*op, *axis, *reverse),
             Op::Block(Block::Take { axis }) => run.take_at(*axis),
             Op::Block(Block::TakeAlongAxis { axis }) => run.take_along_axis(*axis),
+            Op::Block(Block::Rfft { axis, length, eps: _ }) => run.real_fft(Way::Forth, *axis, *length),
+            Op::Block(Block::Irfft { axis, length, eps: _ }) => run.real_fft(Way::Back, *axis, *length),
             Op::Block(block) => run.factor(block),
         }
     }
@@ -192,8 +195,6 @@ impl Backend for CpuBackend {
             | Block::AllClose { .. }
             | Block::TopK { .. }
             | Block::Fft2 { .. }
-            | Block::Rfft { .. }
-            | Block::Irfft { .. }
             | Block::Determinant => false,
             Block::Cholesky
             | Block::Solve
@@ -205,7 +206,9 @@ impl Backend for CpuBackend {
             | Block::RandomBits { .. }
             | Block::Cumulative { .. }
             | Block::Take { .. }
-            | Block::TakeAlongAxis { .. } => true,
+            | Block::TakeAlongAxis { .. }
+            | Block::Rfft { .. }
+            | Block::Irfft { .. } => true,
             // Floats of 8 and 16 bits are rare; their default is exact too.
             Block::RandomUniform { dtype, .. } => dtype.bits() >= 32,
         }

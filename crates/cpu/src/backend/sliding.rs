@@ -6,7 +6,7 @@ use defn_core::{Axis, DType, Result, Shape, TensorType};
 
 use super::Run;
 use super::structural::Scratch;
-use crate::kernels::fourier::{self, Lines};
+use crate::kernels::fourier::{self, Lines, Way};
 use crate::kernels::linalg::compute_dtype;
 use crate::kernels::shape::{self, gather};
 use crate::kernels::window::{self, Conv, Pass};
@@ -158,6 +158,37 @@ impl Run<'_> {
                 // SAFETY: the conversion writes every element.
                 shape::copy(&plan, unsafe { narrow.view() }, out, par);
             }
+            Ok(())
+        })
+    }
+
+    /// Real elements to the first half of their frequencies, or back.
+    pub(super) fn real_fft(self, way: Way, axis: Axis, length: usize) -> Result<Buffers> {
+        let op = self.op;
+        let dtype = self.outputs[0].dtype;
+        // Real elements of a precision that has complex numbers, whatever the operand's and the result's.
+        let complex = self.operands[0].ty.dtype.merge(dtype).to_complex();
+        let real = complex.to_real();
+        self.fresh(|views, out, par| {
+            if out.ty().size() == 0 {
+                return Ok(());
+            }
+            let mut held = None;
+            let x = computed(op, views[0], if way == Way::Forth { real } else { complex }, &mut held, par)?;
+            let (sizes, at) = (x.ty().shape.sizes(), axis.index());
+            let lines = Lines {
+                outer: sizes[..at].iter().product(),
+                size: sizes[at],
+                length,
+                inner: sizes[at + 1..].iter().product(),
+            };
+            if way == Way::Forth || dtype == real {
+                return fourier::transform_real(way, lines, x, out, par);
+            }
+            let mut wide = Scratch::new(op, out.ty().with_dtype(real)?)?;
+            fourier::transform_real(way, lines, x, &mut wide.view_mut(), par)?;
+            // SAFETY: the transform writes every element.
+            shape::convert(unsafe { wide.view() }, dtype, out, par);
             Ok(())
         })
     }

@@ -1,5 +1,9 @@
 //! Discrete Fourier transforms of lines, by rustfft.
 
+mod real;
+
+pub(crate) use real::{Way, transform as transform_real};
+
 use std::sync::{Arc, Mutex, PoisonError};
 
 use defn_core::op::FftOp;
@@ -76,6 +80,16 @@ fn reserve(op: FftOp, bytes: usize) -> Result<()> {
         .map_err(|available| ErrorKind::OutOfMemory { op: op.name(), requested: bytes, available }.into())
 }
 
+/// Fills a vector with so many zeros.
+fn workspace<T: Part>(op: FftOp, held: &mut Vec<Complex<T>>, count: usize) -> Result<()> {
+    let requested = count.saturating_mul(size_of::<Complex<T>>());
+    reserve(op, requested)?;
+    let refused = ErrorKind::OutOfMemory { op: op.name(), requested, available: 0 };
+    held.try_reserve_exact(count).map_err(|_| refused)?;
+    held.resize(count, Complex::new(T::zero(), T::zero()));
+    Ok(())
+}
+
 /// The plan for a length: a kept one, or a new one. A planner would keep all that it ever made.
 fn plan<T: Part>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>> {
     let kept = || T::kept().lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,21 +135,15 @@ where
     let side = inner.min(SIDE);
     let strips = inner.div_ceil(side);
     let block = if inner == 1 { 0 } else { side * length };
-    let workspace = block + plan.get_inplace_scratch_len();
+    let room = block + plan.get_inplace_scratch_len();
     let failure = Mutex::new(None);
     let out = &*out;
     par.for_chunks(outer * strips, (CHUNK / (side * length)).max(1), |chunk| {
-        let mut held: Vec<Complex<T>> = Vec::new();
-        let reserved = reserve(op, workspace * size_of::<Complex<T>>());
-        if let Err(error) = reserved.and_then(|()| {
-            let (requested, available) = (workspace * size_of::<Complex<T>>(), 0);
-            let refused = ErrorKind::OutOfMemory { op: op.name(), requested, available };
-            held.try_reserve_exact(workspace).map_err(|_| refused.into())
-        }) {
+        let mut held = Vec::new();
+        if let Err(error) = workspace(op, &mut held, room) {
             *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             return;
         }
-        held.resize(workspace, Complex::<T>::ZERO);
         let (block, scratch) = held.split_at_mut(block);
         for task in chunk {
             let (line, strip) = (task / strips, task % strips);
