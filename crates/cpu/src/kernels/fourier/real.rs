@@ -105,9 +105,12 @@ where
         }
         let half = self.length / 2;
         self.plan.process_with_scratch(&mut line[..half], scratch);
-        line[half] = line[0];
         let by_half = part::<T>(0.5);
-        for k in 0..=half / 2 {
+        // The lowest and the highest frequency are real.
+        let Complex { re, im } = line[0];
+        line[0] = Complex::new(re + im, T::zero());
+        line[half] = Complex::new(re - im, T::zero());
+        for k in 1..=half / 2 {
             let (a, b) = (line[k], line[half - k].conj());
             // The transforms of the elements at even places and, turned, of those at odd ones.
             let (even, odd) = ((a + b) * by_half, (a - b) * by_half);
