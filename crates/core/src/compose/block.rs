@@ -16,7 +16,7 @@ use crate::op::Block;
 /// When there are fewer operands than the block has: a bug of the caller.
 pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<SmallVec<[B::V; 1]>> {
     let result = match block {
-        Block::Qr { mode, eps } => return factor::qr(b, &args[0], *mode, eps.0),
+        Block::Qr { mode, eps: _ } => return factor::qr(b, &args[0], *mode),
         Block::Lu => return factor::lu(b, &args[0]),
         Block::Svd { max_iter, full_matrices } => {
             return spectral::svd(b, &args[0], *max_iter, *full_matrices);

@@ -203,13 +203,12 @@ fn exchange(graph: &mut Graph, j: Value, x: Value, at: Value, chosen: Value) -> 
     choose(graph, &at, &other, &moved, &ty.shape)
 }
 
-/// An orthogonal factor, and an upper triangular one. `eps` allows columns of at most this size to count as zero,
-/// which Householder's reflections have no need of.
+/// An orthogonal factor, and an upper triangular one, by Householder's reflections: small columns are columns like
+/// any other, so that there is no `eps` below which they count as zero.
 ///
 /// # Errors
 /// What the ops of the definition have against the operands.
-pub fn qr<B: Builder>(b: &mut B, x: &B::V, mode: QrMode, eps: f64) -> Result<List<B::V>> {
-    let _ = eps;
+pub fn qr<B: Builder>(b: &mut B, x: &B::V, mode: QrMode) -> Result<List<B::V>> {
     let batch = Batch::new(b, x)?;
     let (orthogonal, upper) = qr_of(b, &batch.value, mode)?;
     Ok(smallvec![batch.unfold(b, &orthogonal, batch.dtype)?, batch.unfold(b, &upper, batch.dtype)?])

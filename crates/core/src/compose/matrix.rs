@@ -275,7 +275,7 @@ pub fn norm<B: Builder>(
     b.as_type(result, dtype)
 }
 
-/// The root of the sum of squares along axes, of numbers scaled so that no square overflows or vanishes.
+/// The root of the sum of squares along axes.
 fn root_of_squares<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> Result<B::V> {
     let squares = square(b, x)?;
     let sum = b.sum(squares, axes.clone(), keep_axes)?;
