@@ -5,7 +5,6 @@ The step runs on a thread of its own, which holds no lock on a device: other wor
 
 from __future__ import annotations
 
-import asyncio
 import queue
 import threading
 import time
@@ -240,6 +239,9 @@ class _ThreadStream:
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         """The outputs of all chunks that are under way, awaited without holding up the loop."""
+        # It costs more to import than all of this package.
+        import asyncio
+
         loop = asyncio.get_running_loop()
         while self._under_way:
             yield await loop.run_in_executor(None, self.recv)

@@ -1,0 +1,151 @@
+"""Control flow in definitions that is refused: what is said, and the line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import defn as dn
+
+
+def refused(fun: Any, *args: Any, text: str, kind: type[Exception] = dn.TraceError) -> None:
+    with pytest.raises(kind, match=text) as caught:
+        dn.defn(fun)(*args)
+    assert "test_syntax_refused.py" in str(caught.value).splitlines()[-1]
+
+
+def test_jumps_under_a_traced_condition_are_refused() -> None:
+    def leave(x):
+        for i in range(3):
+            if x > i:
+                break
+        return x
+
+    refused(leave, 1.0, text="`break`.*dn.while_")
+
+    def skip(x):
+        for i in range(3):
+            if x > i:
+                continue
+            x = x + 1
+        return x
+
+    refused(skip, 1.0, text="`continue`")
+
+    def early(x):
+        if x > 0:
+            return x
+        return -x
+
+    refused(early, 1.0, text="`return` in one branch only.*dn.if_")
+
+    def failing(x):
+        if x > 0:
+            raise ValueError
+        return x
+
+    refused(failing, 1.0, text="`raise`")
+
+    def looping(x):
+        while x < 3:
+            if x.rank == 7:
+                break
+            x = x + 1
+        return x
+
+    refused(looping, 1.0, text="`break` in a while on a tensor")
+
+    def over(x):
+        for row in x:
+            if row.rank == 7:
+                return row
+        return x
+
+    refused(over, np.zeros((2, 2), np.float32), text="`return` in a for over a tensor")
+
+    def bind(x):
+        return (y := x) if x > 0 else y
+
+    refused(bind, 1.0, text="`:=`")
+
+
+def test_generators_are_not_rewritten() -> None:
+    @dn.defn
+    def f(x):
+        def items():
+            if x > 0:
+                yield x
+
+        return list(items())
+
+    with pytest.raises(dn.TraceError):
+        f(1.0)
+
+
+def test_assignments_into_objects_are_refused() -> None:
+    def item(x):
+        state = {"x": x}
+        if x > 0:
+            state["x"] = x * 2
+        return state["x"]
+
+    refused(item, 1.0, text=r"`state\['x'\]` is assigned")
+
+    def own(x):
+        if x > 0:
+            state = {}
+            state["x"] = x * 2
+            x = state["x"]
+        return x
+
+    assert float(dn.defn(own)(2.0)) == 4.0
+
+
+def test_variables_must_keep_their_types() -> None:
+    def branches(x):
+        y = None
+        if x > 0:
+            y = x
+        return y
+
+    refused(branches, 1.0, text="variable y is f32 in one branch and None", kind=dn.ContainerError)
+
+    def loop(x):
+        total = 0
+        while x < 10:
+            total = total + 0.5
+            x = x + 1
+        return total
+
+    refused(loop, 1.0, text=r"f32 at \['total'\] and was s32", kind=dn.ContainerError)
+
+    def trip(x):
+        last = None
+        for i in dn.range(3):
+            last = x + i
+        return last
+
+    refused(trip, 1.0, text="variable last is None before the loop", kind=dn.ContainerError)
+
+    def shapes(x):
+        if x > 0:
+            y = dn.iota((2,))
+        else:
+            y = dn.iota((3,))
+        return y
+
+    refused(
+        shapes,
+        1.0,
+        text=r"variable y is s32\[2\] in one branch and s32\[3\] in the other",
+        kind=dn.ContainerError,
+    )
+
+
+def test_missing_source_says_so() -> None:
+    space: dict[str, Any] = {}
+    exec("def f(x):\n    return 1.0 if x > 0 else 2.0", space)
+    with pytest.raises(dn.TraceError):
+        dn.defn(space["f"])(1.0)
