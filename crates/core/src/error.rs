@@ -321,7 +321,9 @@ pub enum ErrorKind {
     ConstantDType { op: &'static str, dtype: DType, required: &'static str },
     #[error("{op}: the key is {got}, it must be u32[2]; make one with random.key")]
     RandomKey { op: &'static str, got: TensorType },
-    #[error("key: the seed is {got}, it must be an integer of 64 bits, or a scalar of u64 or s64")]
+    #[error(
+        "key: the seed is {got}, it must be an integer of 64 bits, or a scalar of u64 or s64; convert a tensor with as_type"
+    )]
     RandomSeed { got: String },
     #[error("{op}: {what} is {got}, it must be {required}")]
     ParameterDType { op: &'static str, what: &'static str, got: TensorType, required: &'static str },
@@ -333,8 +335,8 @@ pub enum ErrorKind {
         "multivariate_normal: the mean is {mean} and the covariance {covariance}, a vector and a square matrix of its size are required"
     )]
     MultivariateShapes { mean: TensorType, covariance: TensorType },
-    #[error("{op}: {what} is {got}, it must broadcast to the shape {} of the sample", shape_text(shape))]
-    SampleShape { op: &'static str, what: &'static str, got: TensorType, shape: Shape },
+    #[error("{op}: {what} is {got}, it must broadcast to the shape {}", shape_text(shape))]
+    ParameterShape { op: &'static str, what: &'static str, got: TensorType, shape: Shape },
 
     // control flow
     #[error("{op}: the predicate is {got}, it must be a scalar; reduce it with all or any")]
@@ -470,7 +472,7 @@ impl ErrorKind {
             | Conv { .. }
             | DiagonalLength { .. }
             | ShapesDiffer { .. }
-            | SampleShape { .. }
+            | ParameterShape { .. }
             | MultivariateShapes { .. }
             | Probabilities { .. }
             | Indices { .. }

@@ -223,8 +223,9 @@ pub fn logsumexp<B: Builder>(
     if let Some(factor) = factor {
         let broadcast = b.ty(factor).shape.broadcast_with("logsumexp", &got.shape)?;
         if broadcast.sizes() != got.shape.sizes() {
-            let (left, right) = (b.ty(factor), got);
-            return Err(ErrorKind::ShapesDiffer { op: "logsumexp", left, right }.into());
+            let (op, what) = ("logsumexp", "the factor");
+            let (got, shape) = (b.ty(factor), got.shape);
+            return Err(ErrorKind::ParameterShape { op, what, got, shape }.into());
         }
         let factor = b.as_type(factor, working)?;
         terms = b.multiply(terms, factor)?;

@@ -95,7 +95,7 @@ fn parameter<B: Builder>(
         return b.as_type(value, dtype);
     }
     let (what, shape) = (parameter.name, shape.clone());
-    Err(ErrorKind::SampleShape { op, what, got, shape }.into())
+    Err(ErrorKind::ParameterShape { op, what, got, shape }.into())
 }
 
 /// Whether a parameter is written as this number.
