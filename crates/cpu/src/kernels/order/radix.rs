@@ -55,6 +55,7 @@ impl Item for [u64; 2] {
 }
 
 /// Where digits are counted.
+#[expect(clippy::large_enum_variant, reason = "there is one for each thread, on its stack")]
 pub(super) enum Counts<'a> {
     /// For one piece, on the stack.
     Own([usize; DIGITS]),
