@@ -67,9 +67,9 @@ def test_nesting() -> None:
     got = dn.vmap(dn.vmap(lambda x: x / x.sum()))(tensor(cube))
     np.testing.assert_allclose(got.to_numpy(), cube / cube.sum(-1, keepdims=True))
     # Over tensors that are vectorized already, under a name that looks like ours.
-    x = dn.vectorize(tensor(cube), "vmap1")
+    x = dn.vectorize(tensor(cube), "vmap 1")
     got = dn.vmap(lambda row: row.sum())(x)
-    assert got.vectorized_axes == (("vmap1", 2),)
+    assert got.vectorized_axes == (("vmap 1", 2),)
     np.testing.assert_allclose(got.to_numpy(), cube.sum(-1))
 
 
@@ -152,6 +152,10 @@ def test_map() -> None:
     assert (inner.vectorized_axes, inner.to_list()) == ((("v", 2),), [[2, 3], [4, 5]])
     with pytest.raises(dn.ShapeError, match="scalar"):
         dn.map(x, lambda e: dn.iota((2,)))
+    # Inside another one, the axes are told apart.
+    rows, columns = dn.tensor([1, 2]), dn.tensor([10, 20])
+    sums = dn.map(rows, lambda a: dn.map(columns, lambda b: a * b).sum())
+    assert sums.to_list() == [30, 60]
     assert dn.grad(lambda t: dn.map(t, lambda e: e * e).sum())(dn.tensor([1.0, 3.0])).to_list() == [
         2.0,
         6.0,
@@ -251,6 +255,11 @@ def test_vjp() -> None:
     assert float(dn.jit(lambda x: dn.vjp(lambda t: t * t)(x)[1](1.0))(3.0)) == 6.0
     with pytest.raises(dn.ContainerError, match="cotangent"):
         back(tensor(g))
+    # An axis that the variable has and the value has lost cannot count cotangents.
+    _, summed = dn.vjp(lambda t: dn.devectorize(t).sum())(dn.vectorize(tensor(h), "v"))
+    assert summed(1.0).to_list() == [1.0, 1.0, 1.0]
+    with pytest.raises(dn.AxisError, match='"v"'):
+        summed(dn.vectorize(dn.tensor([1.0, 2.0]), "v"))
     with pytest.raises(dn.ShapeError, match="equal"):
         back((tensor(h), tensor(h)))
 

@@ -98,7 +98,7 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
         _nesting.depth += 1
         try:
             taken = set(_core.leaf_axes(args))
-            name = f"vmap{_nesting.depth}"
+            name = f"vmap {_nesting.depth}"
             while name in taken:
                 name += "_"
             inner = [

@@ -296,6 +296,11 @@ impl Pull {
             let others: Lanes =
                 cotangent.vectorized_axes().iter().filter(|lane| !is_own(lane)).cloned().collect();
             for lane in &others {
+                let mut known = self.variables.iter().flatten();
+                if known.any(|(name, _)| *name == lane.0) {
+                    let name = lane.0.clone();
+                    return Err(ErrorKind::VectorizedName { op: "vjp", name }.into());
+                }
                 if !extra.contains(lane) {
                     extra.push(lane.clone());
                 }

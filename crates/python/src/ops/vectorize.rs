@@ -1,5 +1,7 @@
 //! Vectorized axes, made, moved and joined.
 
+use std::cell::Cell;
+
 use defn_core::builder::{BuildElementwise, BuildShape, Size};
 use defn_core::vectorize::{self, Lanes, Wanted};
 use defn_core::{ErrorKind, Name, Shape, Tensor};
@@ -235,6 +237,29 @@ fn leaf_axes(value: &Bound<'_, PyAny>) -> Fallible<Vec<String>> {
     })
 }
 
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A call of `map` inside others: each has a vectorized axis of its own name.
+struct Nested {
+    depth: u32,
+}
+
+impl Nested {
+    fn enter() -> Nested {
+        let depth = DEPTH.get() + 1;
+        DEPTH.set(depth);
+        Nested { depth }
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        DEPTH.set(self.depth - 1);
+    }
+}
+
 /// A function of a scalar on every element of a tensor, which is vectorized along all its axes.
 #[pyfunction]
 #[pyo3(signature = (tensor, fun, dtype = None))]
@@ -247,7 +272,8 @@ fn map_elements(
         let x = convert::tensor("map", tensor)?;
         let dtype = dtype.map(crate::dtype::parse).transpose()?;
         let inner = x.ty().shape.clone();
-        let name = vectorize::fresh_name("element", std::slice::from_ref(&x));
+        let nested = Nested::enter();
+        let name = vectorize::fresh_name(&format!("map {}", nested.depth), std::slice::from_ref(&x));
         let lanes: Lanes = x.vectorized_axes().iter().cloned().chain([(name, inner.size())]).collect();
         let lead = Shape::from_axes(lanes.iter().map(|&(_, size)| (size, None)));
         let element = ops::with(|ops| Ok(ops.reshape_to(x.flat(), lead)?.with_vectorized(&lanes)))?;
