@@ -155,7 +155,7 @@ fn logsumexp_is_a_block_or_takes_a_factor() {
     );
     assert_eq!(
         check(&["f16[3]", "f16[2][3]"], |b, v| b.logsumexp(v[0], 0, false, Some(v[1].into()))),
-        "logsumexp: shapes f16[2][3] and f16[3] must be equal"
+        "logsumexp: the factor is f16[2][3], it must broadcast to the shape [3]"
     );
     assert_eq!(
         check(&["c64[3]"], |b, v| b.logsumexp(v[0], 0, false, None)),
