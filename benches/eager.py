@@ -366,7 +366,8 @@ def shape_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Ro
     m, n = f.reshape(SIDE, SIDE), t["m32"]
     cube, tensor = f.reshape(64, 128, 128), dn.reshape(t["f32"], (64, 128, 128))
     copy = np.ascontiguousarray
-    yield Row("reshape", "f32", bound("reshape", t["f32"], (SIDE, SIDE)), lambda: m.reshape(-1))
+    full = (SIDE, SIDE)
+    yield Row("reshape", "f32", bound("reshape", t["f32"], full), lambda: f.reshape(full))
     yield Row("flatten", "f32", bound("flatten", n), lambda: m.reshape(-1))
     yield Row("squeeze", "f32", bound("squeeze", n), lambda: np.squeeze(m))
     yield Row("new_axis", "f32", bound("new_axis", n, 0), lambda: m[None])
@@ -387,7 +388,6 @@ def shape_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Ro
         bound("transpose", tensor, [1, 0, 2]),
         lambda: copy(cube.transpose(1, 0, 2)),
     )
-    full = (SIDE, SIDE)
     yield Row(
         "broadcast",
         "f32 row",

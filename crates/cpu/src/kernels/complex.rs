@@ -5,6 +5,7 @@
 //! f64; c64 rounds once.
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2};
+use std::hint::select_unpredictable;
 
 use num_complex::Complex;
 
@@ -46,6 +47,19 @@ pub(crate) fn divide(a: C, b: C) -> C {
         let scale = b.re * ratio + b.im;
         C::new((a.re * ratio + a.im) / scale, (a.im * ratio - a.re) / scale)
     }
+}
+
+/// The same for parts whose squares neither over- nor underflow, without branches.
+#[inline(always)]
+pub(crate) fn divide_narrow(a: C, b: C) -> C {
+    let norm = b.re * b.re + b.im * b.im;
+    let (re, im) = ((a.re * b.re + a.im * b.im) / norm, (a.im * b.re - a.re * b.im) / norm);
+    let scale = b.re.abs();
+    let (over_re, over_im) = (a.re / scale, a.im / scale);
+    let zero = norm == 0.0;
+    let (re, im) = (select_unpredictable(zero, over_re, re), select_unpredictable(zero, over_im, im));
+    let vanishes = (norm == f64::INFINITY) & a.re.is_finite() & a.im.is_finite();
+    C::new(select_unpredictable(vanishes, 0.0, re), select_unpredictable(vanishes, 0.0, im))
 }
 
 /// `e^x (cos y + i sin y)`.

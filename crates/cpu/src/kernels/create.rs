@@ -1,13 +1,34 @@
 //! Tensors out of nothing.
 
+use std::mem::MaybeUninit;
+
 use defn_core::{Axis, Result, Scalar};
 
-use super::{CastFrom, TILE, fill_tiles, with_compute, with_width};
+use super::simd::vectorized;
+use super::{CastFrom, Element, TILE, fill_tiles, with_compute, with_width};
 use crate::par::Par;
 use crate::view::ViewMut;
 
 /// Elements below which a thread is not worth its waking.
 const GRAIN: usize = 64 * TILE;
+
+/// Fills with a function of the position of each tile's first element.
+macro_rules! by_tile {
+    ($out:expr, $par:expr, $C:ident, |$first:ident, $tile:ident| $body:block) => {{
+        let out: &mut ViewMut<'_> = $out;
+        let dtype = out.ty().dtype;
+        with_compute!(dtype, $C => {
+            fill_tiles::<$C, usize>(
+                out,
+                $par,
+                GRAIN,
+                || 0,
+                |first, start, _| *first = start,
+                |&$first, $tile| $body,
+            );
+        });
+    }};
+}
 
 /// Every element is `scalar`.
 pub(crate) fn constant(scalar: Scalar, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
@@ -37,8 +58,32 @@ pub(crate) fn iota(axis: Option<Axis>, out: &mut ViewMut<'_>, par: Par) -> Resul
         }
         None => (1, shape.size()),
     };
-    indexed(out, par, |flat| ((flat / step) % size) as u64);
+    by_tile!(out, par, C, |first, tile| {
+        let mut done = 0;
+        while done < tile.len() {
+            let flat = first + done;
+            let index = (flat / step) % size;
+            if step == 1 {
+                let count = (size - index).min(tile.len() - done);
+                ramp(index as u64, &mut tile[done..done + count]);
+                done += count;
+            } else {
+                let count = (step - flat % step).min(tile.len() - done);
+                tile[done..done + count].fill(MaybeUninit::new(C::cast_from(index as u64)));
+                done += count;
+            }
+        }
+    });
     Ok(())
+}
+
+vectorized! {
+    /// Counts up from `start`.
+    fn ramp[C: Element] of [C] (start: u64, out: &mut [MaybeUninit<C>]) {
+        for (i, out) in out.iter_mut().enumerate() {
+            out.write(C::cast_from(start + i as u64));
+        }
+    }
 }
 
 /// 1 where the last two indices agree, else 0.
@@ -46,25 +91,17 @@ pub(crate) fn eye(out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     let [.., rows, columns] = *out.ty().shape.sizes() else {
         unreachable!("eye has rank 2 or more, and not {}", out.ty())
     };
-    indexed(out, par, |flat| u64::from((flat / columns) % rows == flat % columns));
-    Ok(())
-}
-
-/// Fills with integers made of the flat index.
-fn indexed(out: &mut ViewMut<'_>, par: Par, value: impl Fn(usize) -> u64 + Sync) {
-    let dtype = out.ty().dtype;
-    with_compute!(dtype, C => {
-        fill_tiles::<C, usize>(
-            out,
-            par,
-            GRAIN,
-            || 0,
-            |first, start, _| *first = start,
-            |first, tile| {
-                for (i, out) in tile.iter_mut().enumerate() {
-                    out.write(C::cast_from(value(first + i)));
-                }
-            },
-        );
+    by_tile!(out, par, C, |first, tile| {
+        tile.fill(MaybeUninit::new(C::ZERO));
+        let (mut row, mut begin) = (first / columns % rows, first / columns * columns);
+        while begin < first + tile.len() {
+            let place = begin + row;
+            if row < columns && place >= first && place < first + tile.len() {
+                tile[place - first].write(C::ONE);
+            }
+            row = if row + 1 == rows { 0 } else { row + 1 };
+            begin += columns;
+        }
     });
+    Ok(())
 }

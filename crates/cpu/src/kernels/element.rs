@@ -96,6 +96,18 @@ pub(crate) trait Integer: Real + Eq + Ord {
     fn truncated(bits: u64) -> Self;
     /// The quotient, truncated; all bits by zero. Wraps.
     fn quotient(self, other: Self) -> Self;
+    /// Zeros come in from below; all bits leave where the distance, read as unsigned, is the width or more.
+    fn shifted_left(self, by: Self) -> Self;
+    /// Copies of the sign, or zeros, come in from above.
+    fn shifted_right(self, by: Self) -> Self;
+    /// How many bits are set.
+    fn ones(self) -> Self;
+    /// The bits that both have.
+    fn both(self, other: Self) -> Self;
+    /// The bits that either has.
+    fn either(self, other: Self) -> Self;
+    /// The bits that one of them has.
+    fn one_of(self, other: Self) -> Self;
     /// `|self|`; the most negative wraps.
     fn magnitude(self) -> Self;
     /// -1, 0 or 1.
@@ -103,7 +115,7 @@ pub(crate) trait Integer: Real + Eq + Ord {
 }
 
 macro_rules! integer {
-    ($($ty:ty = $dtype:ident, $signed:literal, $wide:ty;)*) => {$(
+    ($($ty:ty = $dtype:ident, $signed:literal, $wide:ty, $unsigned:ty;)*) => {$(
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
             const ZERO: $ty = 0;
@@ -156,6 +168,28 @@ macro_rules! integer {
             fn quotient(self, other: $ty) -> $ty {
                 if other == 0 { !0 } else { self.wrapping_div(other) }
             }
+            #[inline(always)]
+            fn shifted_left(self, by: $ty) -> $ty {
+                let by = by as $unsigned;
+                let shifted = self.wrapping_shl(by as u32);
+                if by < <$unsigned>::BITS as $unsigned { shifted } else { 0 }
+            }
+            #[inline(always)]
+            fn shifted_right(self, by: $ty) -> $ty {
+                let by = by as $unsigned;
+                let most = <$unsigned>::BITS as $unsigned - 1;
+                // From the width on, only copies of the sign are left.
+                let shifted = self.wrapping_shr(by.min(most) as u32);
+                if $signed || by <= most { shifted } else { 0 }
+            }
+            #[inline(always)]
+            fn ones(self) -> $ty { self.count_ones() as $ty }
+            #[inline(always)]
+            fn both(self, other: $ty) -> $ty { self & other }
+            #[inline(always)]
+            fn either(self, other: $ty) -> $ty { self | other }
+            #[inline(always)]
+            fn one_of(self, other: $ty) -> $ty { self ^ other }
             fn magnitude(self) -> $ty { if self < Self::ZERO { self.wrapping_neg() } else { self } }
             fn signum(self) -> $ty {
                 (self > 0) as $ty - if self < Self::ZERO { 1 } else { 0 }
@@ -164,14 +198,14 @@ macro_rules! integer {
     )*};
 }
 integer! {
-    u8 = U8, false, u64;
-    u16 = U16, false, u64;
-    u32 = U32, false, u64;
-    u64 = U64, false, u64;
-    i8 = S8, true, i64;
-    i16 = S16, true, i64;
-    i32 = S32, true, i64;
-    i64 = S64, true, i64;
+    u8 = U8, false, u64, u8;
+    u16 = U16, false, u64, u16;
+    u32 = U32, false, u64, u32;
+    u64 = U64, false, u64, u64;
+    i8 = S8, true, i64, u8;
+    i16 = S16, true, i64, u16;
+    i32 = S32, true, i64, u32;
+    i64 = S64, true, i64, u64;
 }
 
 /// The low bits of an integer, extended as its type is.

@@ -2,11 +2,12 @@
 
 use std::mem::MaybeUninit;
 
+use defn_core::DType;
 use defn_core::op::{BinaryOp, UnaryOp};
 use num_complex::Complex;
 
 use super::math::{self, Float};
-use super::simd::{each, each_pair};
+use super::simd::{each, each_pair, vectorized};
 use super::{Element, Integer, complex};
 
 /// Element types with every op of the catalogue that they are in the domain of.
@@ -73,14 +74,33 @@ macro_rules! float {
 float!(f32, f64);
 
 /// The modulus of a complex number of either width.
+#[inline(always)]
 pub(crate) fn abs<T: Float>(z: Complex<T>) -> T {
-    T::nearest(complex::abs(wide(z)))
+    T::nearest(math::scalar::hypot(z.re.wide(), z.im.wide()))
 }
 
+vectorized! {
+    /// Writes the quotient of every pair.
+    fn divide_complex[T: Float] of [T] (
+        a: &[Complex<T>],
+        b: &[Complex<T>],
+        out: &mut [MaybeUninit<Complex<T>>],
+    ) {
+        for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+            let (a, b) = (wide(a), wide(b));
+            // What f32 holds can be squared in f64.
+            let narrow = T::DTYPE == DType::F32;
+            out.write(nearest(if narrow { complex::divide_narrow(a, b) } else { complex::divide(a, b) }));
+        }
+    }
+}
+
+#[inline(always)]
 fn wide<T: Float>(z: Complex<T>) -> Complex<f64> {
     Complex::new(z.re.wide(), z.im.wide())
 }
 
+#[inline(always)]
 fn nearest<T: Float>(z: Complex<f64>) -> Complex<T> {
     Complex::new(T::nearest(z.re), T::nearest(z.im))
 }
@@ -94,7 +114,10 @@ fn integer_unary<T: Integer>(op: UnaryOp, bits: u32, x: &[T], out: &mut [MaybeUn
         UnaryOp::Sign => each(x, out, T::signum),
         UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round => each(x, out, |x| x),
         UnaryOp::BitwiseNot => each(x, out, |x| T::truncated(!x.extended())),
-        UnaryOp::PopulationCount => each(x, out, |x| T::truncated(u64::from(own(x).count_ones()))),
+        UnaryOp::PopulationCount => {
+            let mask = T::truncated(u64::MAX >> (64 - bits));
+            each(x, out, |x| x.both(mask).ones());
+        }
         UnaryOp::CountLeadingZeros => {
             each(x, out, |x| T::truncated(u64::from(own(x).leading_zeros() - (64 - bits))));
         }
@@ -227,24 +250,11 @@ fn integer_binary<T: Integer>(op: BinaryOp, a: &[T], b: &[T], out: &mut [MaybeUn
         BinaryOp::Remainder => each_pair(a, b, out, T::remainder),
         BinaryOp::Max => each_pair(a, b, out, T::greater),
         BinaryOp::Min => each_pair(a, b, out, T::lesser),
-        BinaryOp::BitwiseAnd => each_pair(a, b, out, |a, b| T::truncated(a.extended() & b.extended())),
-        BinaryOp::BitwiseOr => each_pair(a, b, out, |a, b| T::truncated(a.extended() | b.extended())),
-        BinaryOp::BitwiseXor => each_pair(a, b, out, |a, b| T::truncated(a.extended() ^ b.extended())),
-        BinaryOp::LeftShift => each_pair(a, b, out, |a, b| {
-            let by = b.extended();
-            if by < 64 { T::truncated(a.extended() << by) } else { T::ZERO }
-        }),
-        BinaryOp::RightShift => each_pair(a, b, out, |a, b| {
-            // From the width on, only copies of the sign are left.
-            let by = b.extended().min(63);
-            if T::SIGNED {
-                T::truncated((a.extended() as i64 >> by) as u64)
-            } else if b.extended() < 64 {
-                T::truncated(a.extended() >> by)
-            } else {
-                T::ZERO
-            }
-        }),
+        BinaryOp::BitwiseAnd => each_pair(a, b, out, T::both),
+        BinaryOp::BitwiseOr => each_pair(a, b, out, T::either),
+        BinaryOp::BitwiseXor => each_pair(a, b, out, T::one_of),
+        BinaryOp::LeftShift => each_pair(a, b, out, T::shifted_left),
+        BinaryOp::RightShift => each_pair(a, b, out, T::shifted_right),
         BinaryOp::Divide
         | BinaryOp::Atan2
         | BinaryOp::Equal
@@ -317,7 +327,7 @@ fn complex_binary<T: Float>(
         BinaryOp::Add => each_pair(a, b, out, Complex::<T>::plus),
         BinaryOp::Subtract => each_pair(a, b, out, Complex::<T>::minus),
         BinaryOp::Multiply => each_pair(a, b, out, Complex::<T>::times),
-        BinaryOp::Divide => each_pair(a, b, out, |a, b| nearest(complex::divide(wide(a), wide(b)))),
+        BinaryOp::Divide => divide_complex(a, b, out),
         BinaryOp::Pow => each_pair(a, b, out, |a, b| nearest(complex::pow(wide(a), wide(b)))),
         BinaryOp::Atan2
         | BinaryOp::Quotient

@@ -275,6 +275,7 @@ pub(crate) mod scalar {
     }
 
     /// `sqrt(x^2 + y^2)`.
+    #[inline(always)]
     pub(crate) fn hypot(x: f64, y: f64) -> f64 {
         power::hypot(x, y)
     }

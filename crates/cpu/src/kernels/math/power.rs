@@ -1,6 +1,7 @@
 //! Cube roots and powers.
 
-use super::bits::{exponent, flipped, head, mac, pick, poly, scaled, sign_of, split_any};
+use super::bits::{exponent, flipped, head, mac, pick, poly, scaled, sign_of, split, split_any};
+use super::exp::exp;
 use super::tables::{Double, LN2_HIGH, LN2_LOW, PER_LN2, PER_LN2_HIGH, PER_LN2_LOW, Precision};
 
 /// A polynomial gives the inverse root of the mantissa. In f32, a step of Newton's improves it without a
@@ -69,11 +70,12 @@ pub(super) fn hypot(x: f64, y: f64) -> f64 {
 fn log2_parts<P: Precision>(x: f64) -> (f64, f64) {
     let (m, k) = split_any(x);
     let (above, below) = (m - 1.0, m + 1.0);
-    let s = above / below;
+    let inverse = 1.0 / below;
+    let s = above * inverse;
     let s_high = head(s);
     let below_high = head(below);
     let below_low = m - (below_high - 1.0);
-    let s_low = ((above - s_high * below_high) - s_high * below_low) / below;
+    let s_low = ((above - s_high * below_high) - s_high * below_low) * inverse;
     let z = s * s;
     // 3/2 log(m) = s (3 + s^2 + r).
     let r = z * z * poly::<P>(z, P::POW) + s_low * (s_high + s);
@@ -89,10 +91,9 @@ fn log2_parts<P: Precision>(x: f64) -> (f64, f64) {
     (sum, low - ((sum - k) - high))
 }
 
-/// `x^y`, with the special values of C99. In f64 it is the exponential of `y log2(x)` in two parts.
+/// `x^y` for positive `x`, as the exponential of `y log2(x)` in two parts.
 #[inline(always)]
-pub(super) fn pow<P: Precision>(x: f64, y: f64) -> f64 {
-    let magnitude = x.abs();
+fn power_double<P: Precision>(magnitude: f64, y: f64) -> f64 {
     // Beyond 2^64, any x but 1 under- or overflows.
     let bounded = pick(y > 1.8e19, 1.8e19, y);
     let bounded = pick(bounded < -1.8e19, -1.8e19, bounded);
@@ -116,8 +117,29 @@ pub(super) fn pow<P: Precision>(x: f64, y: f64) -> f64 {
     let r = main + rest;
     // At most half of log(2): nothing is left to be taken off.
     let p = r + r * r * poly::<P>(r, P::EXP);
-    let p = if P::DOUBLE { p + (rest - (r - main)) } else { p };
-    let power = scaled::<Double>(1.0 + p, n, 0);
+    let p = p + (rest - (r - main));
+    scaled::<Double>(1.0 + p, n, 0)
+}
+
+/// The same to the accuracy of f32, as the exponential of `y log(x)`.
+#[inline(always)]
+fn power_single<P: Precision>(magnitude: f64, y: f64) -> f64 {
+    let (m, k) = split(magnitude);
+    let f = m - 1.0;
+    let s = f / (2.0 + f);
+    let z = s * s;
+    let log = mac::<P>(k, std::f64::consts::LN_2, s * mac::<P>(z, poly::<P>(z, Double::LOG), 2.0));
+    let bounded = pick(y > 1.8e19, 1.8e19, pick(y < -1.8e19, -1.8e19, y));
+    let exponent = bounded * log;
+    let exponent = pick(exponent > 90.0, 90.0, pick(exponent < -110.0, -110.0, exponent));
+    exp::<P>(exponent)
+}
+
+/// `x^y`, with the special values of C99.
+#[inline(always)]
+pub(super) fn pow<P: Precision>(x: f64, y: f64) -> f64 {
+    let magnitude = x.abs();
+    let power = if P::DOUBLE { power_double::<P>(magnitude, y) } else { power_single::<P>(magnitude, y) };
 
     let upwards = y > 0.0;
     let power = pick(magnitude == 0.0, pick(upwards, 0.0, f64::INFINITY), power);
@@ -126,13 +148,13 @@ pub(super) fn pow<P: Precision>(x: f64, y: f64) -> f64 {
     let size = y.abs();
     let whole = size + 4_503_599_627_370_496.0;
     let fits = size < 4_503_599_627_370_496.0;
-    let integer = !fits || whole - 4_503_599_627_370_496.0 == size;
+    let integer = !fits | (whole - 4_503_599_627_370_496.0 == size);
     let unit = pick(fits, whole.to_bits(), size.to_bits());
-    let odd = integer && size < 9_007_199_254_740_992.0 && unit & 1 == 1;
+    let odd = integer & (size < 9_007_199_254_740_992.0) & (unit & 1 == 1);
     let negative = sign_of(x) != 0;
-    let power = flipped(power, pick(negative && odd, 1 << 63, 0));
-    let ends = magnitude == 0.0 || magnitude == f64::INFINITY;
-    let power = pick(negative && !integer && !ends, f64::NAN, power);
-    let power = pick(x.is_nan() || y.is_nan(), f64::NAN, power);
-    pick(x == 1.0 || y == 0.0, 1.0, power)
+    let power = flipped(power, pick(negative & odd, 1 << 63, 0));
+    let ends = (magnitude == 0.0) | (magnitude == f64::INFINITY);
+    let power = pick(negative & !integer & !ends, f64::NAN, power);
+    let power = pick(x.is_nan() | y.is_nan(), f64::NAN, power);
+    pick((x == 1.0) | (y == 0.0), 1.0, power)
 }
