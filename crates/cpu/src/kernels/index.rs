@@ -237,6 +237,9 @@ impl Places {
                 // SAFETY: chunks are disjoint and inside, and the view is borrowed mutably meanwhile.
                 let out = unsafe { out.part::<T>(chunk.start * self.block, chunk.len() * self.block) };
                 let rows = &indices[chunk.start * width..chunk.end * width];
+                if let (&[(size, 1)], 1) = (&self.entries[..], self.block) {
+                    return pick(x, rows, size, 1, out);
+                }
                 for (at, out) in out.chunks_exact_mut(self.block).enumerate() {
                     let start = self.nearest(&rows[at * width..][..width]);
                     if self.block == 1 {
@@ -289,6 +292,16 @@ impl Places {
         write: impl Fn(&mut [MaybeUninit<T>], &[T]) + Sync,
     ) {
         if self.block == 0 || updates.is_empty() {
+            return;
+        }
+        if let (&[(size, stride)], 1) = (&self.entries[..], self.block) {
+            for (index, update) in indices.iter().zip(updates.chunks_exact(1)) {
+                let bits = index.extended();
+                if bits < size as u64 {
+                    let place = bits as usize * stride;
+                    write(&mut out[place..=place], update);
+                }
+            }
             return;
         }
         let width = self.entries.len();
