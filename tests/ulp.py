@@ -3,7 +3,8 @@
 mpmath is the oracle. f64 is compared with it directly. f32 is compared with our f64 on the same
 numbers, which is 2^29 times finer, and which the comparison with mpmath has shown to be right.
 
-    python tests/ulp.py > docs/ulp.md    every f32 there is: takes minutes
+    python tests/ulp.py > docs/ulp.md          4,096 mantissas per exponent
+    python tests/ulp.py --all > docs/ulp.md    every f32 there is: takes minutes
 """
 
 from __future__ import annotations
@@ -174,22 +175,23 @@ def every_single(name: str) -> Worst:
     return worst
 
 
-def main(names: list[str]) -> int:
+def main(options: list[str]) -> int:
     """Prints the document."""
+    everything = "--all" in options
+    each = 64 if everything else 4
+    count = "all 2^32 values" if everything else "4,096 mantissas per exponent and sign"
     print("# Accuracy of the functions of real numbers\n")
     print("Written by `python tests/ulp.py`. Errors are in units of the last place; half a unit is")
-    print("what rounding the exact value costs. f32: all 2^32 values, compared with f64, which is")
-    print(
-        "2^29 times finer; f64: 64 mantissas per exponent and sign and more where functions bend,"
-    )
-    print("compared with mpmath. A `-` stands where every value is the nearest one.\n")
-    print("| function | f32, at most | at | f64, at most | at | values |")
+    print(f"what rounding the exact value costs. f32: {count}, compared with f64,")
+    print(f"which is 2^29 times finer. f64: {each} mantissas per exponent and sign, and more where")
+    print("functions bend, compared with mpmath. `-`: every f32 was the nearest one.\n")
+    print("| function | f32, at most | at | f64, at most | at | values of f64 |")
     print("|---|---:|---:|---:|---:|---:|")
-    for name in names or FUNCTIONS:
-        single = every_single(name)
-        # An error function takes mpmath much longer.
-        double = against_mpmath(name, "f64", 8 if name.startswith("erf") else 64)
-        at = "-" if single.x != single.x else f"{single.x!r}"
+    singles = mantissas("f32", 4096)
+    for name in FUNCTIONS:
+        single = every_single(name) if everything else against_double(name, singles)
+        double = against_mpmath(name, "f64", each)
+        at = "-" if single.x != single.x else repr(single.x)
         print(
             f"| `{name}` | {single.ulps:.4f} | {at} | {double.ulps:.3f} | {double.x!r} "
             f"| {double.count:,} |",
