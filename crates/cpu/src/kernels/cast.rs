@@ -143,7 +143,8 @@ impl Small for f16 {
         let bits = u32::from(self.to_bits());
         let magnitude = bits & 0x7FFF;
         // The bits of the exponent and of the digits in their places; 2^112 moves the exponent's zero.
-        let finite = (f32::from_bits(magnitude << 13) * 5.192_296_858_534_828e33).to_bits();
+        const SCALE: f32 = f32::from_bits((127 + 112) << 23);
+        let finite = (f32::from_bits(magnitude << 13) * SCALE).to_bits();
         let special = magnitude << 13 | 0x7F80_0000 | u32::from(magnitude > 0x7C00) << 22;
         let absolute = if magnitude >= 0x7C00 { special } else { finite };
         f32::from_bits(absolute | (bits & 0x8000) << 16)

@@ -220,7 +220,8 @@ pub(crate) fn sinh(z: C) -> C {
         return C::new(math::sinh(x), y);
     }
     if x == 0.0 {
-        return C::new(x, math::sin_cos(y).0);
+        let (sin, cos) = math::sin_cos(y);
+        return C::new(if y.is_finite() { x * cos } else { x }, sin);
     }
     if x.abs() > 700.0 {
         // Both halves of the sum but one vanish.
@@ -238,7 +239,8 @@ pub(crate) fn cosh(z: C) -> C {
         return C::new(math::cosh(x), if x.is_sign_negative() { -y } else { y });
     }
     if x == 0.0 {
-        return C::new(math::sin_cos(y).1, x * y);
+        let (sin, cos) = math::sin_cos(y);
+        return C::new(cos, if y.is_finite() { x * sin } else { x });
     }
     if x.abs() > 700.0 {
         let large = large_exp(x.abs(), y, 0.5);
@@ -253,6 +255,9 @@ pub(crate) fn tanh(z: C) -> C {
     let (x, y) = (z.re, z.im);
     if y == 0.0 {
         return C::new(math::tanh(x), y);
+    }
+    if x == 0.0 && !y.is_finite() {
+        return C::new(x, f64::NAN);
     }
     if x.abs() > 22.0 {
         // 1 - 2e^(-2x) rounds to 1.
