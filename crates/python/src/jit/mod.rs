@@ -285,6 +285,7 @@ impl Jitted {
     #[new]
     #[pyo3(signature = (fun, *, inline = false, r#static = None, on_conflict = "raise", compiler = None,
                         max_compiles = None, options = None, convert = false, hooks = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are the options of a definition")]
     fn new(
         fun: &Bound<'_, PyAny>,
         inline: bool,

@@ -51,7 +51,7 @@ impl Parse for Option<NormOrder> {
         if let Some(power) = convert::index(value) {
             return Ok(Some(NormOrder::Power(power)));
         }
-        if let Ok(number) = value.cast::<PyFloat>().and_then(|number| Ok(number.value())) {
+        if let Ok(number) = value.cast::<PyFloat>().map(|number| number.value()) {
             if number.is_infinite() {
                 let order = if number > 0.0 { NormOrder::Infinity } else { NormOrder::NegInfinity };
                 return Ok(Some(order));
