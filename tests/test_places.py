@@ -267,10 +267,13 @@ def test_every_operation_on_a_template_raises() -> None:
         arrays = case.arrays(case.dtypes[0])
         arguments = [dn.template(array.shape, case.dtypes[0]) for array in arrays]
         try:
-            assert case.run(*arguments).is_template, case
+            given = case.run(*arguments)
         except dn.TraceError as error:
-            assert "is a template" in str(error)
+            if "is a template" not in str(error):
+                raise
             refused.add(case.name)
+        else:
+            assert given.is_template, case
     assert len(refused) > 150
 
 

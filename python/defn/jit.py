@@ -380,9 +380,9 @@ class checks:  # noqa: N801 - used as a function is.
 
     ``"index"``: compiled programs raise for a position out of range, as functions that run at once
     always do, where they would move a read to the nearest element and drop a write; and for an
-    integer divisor of zero, where a quotient would be -1 and a remainder the dividend. ``"nan"``: an
-    operation raises if its result has a NaN. The error names the operation and its line. Programs
-    are compiled apart for each combination of checks.
+    integer divisor of zero, where a quotient would be -1 and a remainder the dividend. ``"nan"``:
+    an operation raises if its result has a NaN. The error names the operation and its line.
+    Programs are compiled apart for each combination of checks.
 
     Raises: ``OptionError`` for another kind; inside, ``BoundsError`` and ``OptionError``.
 

@@ -82,7 +82,8 @@ ROWS: list[tuple[str, str]] = [
     ("a pointer between processes", 'dn.to_pointer(v, mode="ipc")'),
     (
         "a pointer to another backend's",
-        "class Own(dn.Backend):\n    def iota(self, out, axis):\n        return 1\ndn.to_pointer(dn.iota((2,), backend=Own()))",
+        "class Own(dn.Backend):\n    def iota(self, out, axis):\n        return 1\n"
+        "dn.to_pointer(dn.iota((2,), backend=Own()))",
     ),
     ("a pointer to a traced tensor", "dn.jit(lambda x: dn.to_pointer(x))(v)"),
     ("no address", 'dn.from_pointer(0, "f32", (2,))'),
