@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import hypothesis
 import pytest
 
+import defn as dn
 from defn import _core
 
 hypothesis.settings.register_profile("fast", max_examples=25, deadline=None)
@@ -23,3 +26,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture(scope="session")
 def bless(request: pytest.FixtureRequest) -> bool:
     return request.config.getoption("--bless")
+
+
+@pytest.fixture(autouse=True)
+def options_as_before() -> Iterator[None]:
+    """What a test sets of the default options does not reach the next one."""
+    here, everywhere = dn.default_options(), dn.global_default_options()
+    yield
+    dn.default_options(here)
+    dn.global_default_options(everywhere)

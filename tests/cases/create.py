@@ -190,6 +190,14 @@ CASES = [
         grad=None,
         call=lambda f, x: f(x, f"u{min(x.dtype.bits, 64)}"),
     ),
+    Case(
+        "bitcast",
+        lambda x: x,
+        names=KEPT,
+        dtypes=REAL,
+        label="to its own type",
+        call=lambda f, x: f(x, x.dtype),
+    ),
 ]
 
 
