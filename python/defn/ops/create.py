@@ -114,7 +114,7 @@ def iota(
     """
     if unknown:
         refuse_options("iota", unknown)
-    return _core.iota(shape, axis, dtype, names, backend, vectorized_axes)
+    return _core.iota(shape, axis, dtype, names, vectorized_axes, backend)
 
 
 def eye(
@@ -140,7 +140,7 @@ def eye(
     """
     if unknown:
         refuse_options("eye", unknown)
-    return _core.eye(shape, dtype, names, backend, vectorized_axes)
+    return _core.eye(shape, dtype, names, vectorized_axes, backend)
 
 
 def tri(n: int, m: int, *, k: int = 0, **unknown: Never) -> Tensor:

@@ -11,7 +11,7 @@ use crate::shape::{Axes, Axis, AxisRef, Shape, TensorType};
 
 use super::working_dtype;
 
-/// See [`BuildReduce::diff`](crate::builder::BuildReduce::diff).
+/// See [`BuildReduce::diff`].
 ///
 /// # Errors
 /// As the method's.
@@ -80,7 +80,7 @@ impl<V: Clone + Into<Arg<V>>> Ordered<V> {
     }
 }
 
-/// See [`BuildReduce::median`](crate::builder::BuildReduce::median).
+/// See [`BuildReduce::median`].
 ///
 /// # Errors
 /// As the method's.
@@ -102,7 +102,7 @@ pub fn median<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis
     b.as_type(mean, dtype.to_float())
 }
 
-/// See [`BuildReduce::mode`](crate::builder::BuildReduce::mode).
+/// See [`BuildReduce::mode`].
 ///
 /// # Errors
 /// As the method's.

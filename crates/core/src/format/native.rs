@@ -246,7 +246,7 @@ fn too_deep(op: &'static str) -> Error {
     malformed(op, "the containers are nested very deep", format!("at most {DEEPEST} levels can be stored"))
 }
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write()`] wrote.
 ///
 /// # Errors
 /// Other data, other versions, and damage of any kind, which a checksum finds.

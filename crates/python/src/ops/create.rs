@@ -42,13 +42,13 @@ fn named(shape: Shape, names: Names) -> defn_core::Result<Shape> {
 
 functions! {
     iota(shape: Shape, axis: Option<AxisRef> = None, dtype: Option<DType> = None, names: Names = None,
-         backend: Place = None, vectorized_axes: WantedLanes = None) => |ops| {
+         vectorized_axes: WantedLanes = None, backend: Place = None) => |ops| {
         backend.set(ops);
         let counted = ops.iota(named(shape, names)?, dtype.unwrap_or(DType::S32), axis)?;
         vectorize::spread_over(ops, "iota", &counted, &vectorized_axes.0)
     };
-    eye(shape: Square, dtype: Option<DType> = None, names: Names = None, backend: Place = None,
-        vectorized_axes: WantedLanes = None) => |ops| {
+    eye(shape: Square, dtype: Option<DType> = None, names: Names = None,
+        vectorized_axes: WantedLanes = None, backend: Place = None) => |ops| {
         backend.set(ops);
         vectorize::eye(ops, named(shape.0, names)?, dtype.unwrap_or(DType::S32), &vectorized_axes.0)
     };
