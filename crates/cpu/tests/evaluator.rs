@@ -263,7 +263,8 @@ fn an_error_of_a_run_names_the_line_that_made_the_node() {
     let mut at = Ops::new(cpu_backend(), Source::At(line.clone()));
     let quotient = at.quotient(7, &x[0]).unwrap();
     let closed = tracing.finish("test", &[quotient]).unwrap();
-    let program = Evaluator::new(cpu_backend()).compile(Arc::new(closed.region), Checks::default()).unwrap();
+    let checks = Checks { index: true, ..Checks::default() };
+    let program = Evaluator::new(cpu_backend()).compile(Arc::new(closed.region), checks).unwrap();
     let error = program.run(&cpu_backend(), vec![s32(0)], &NoHooks).unwrap_err();
     assert_eq!(error.location(), Some(&line), "{error}");
 }

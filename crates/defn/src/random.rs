@@ -4,13 +4,13 @@
 //! `_split` in its name, uses the key itself and gives the sample only. No gradient flows.
 //!
 //! ```
-//! use defn::{Shape, random};
+//! use defn::{Expr, Shape, random};
 //! use defn::random::Sample;
 //!
 //! let key = random::key(1701)?;
 //! let (sample, key) = random::randint(&key, 1, 100, &Sample::of(Shape::new(&[3])))?;
 //! assert_eq!(sample.to_vec::<i32>()?.len(), 3);
-//! let noise = defn::jit(|key| random::uniform_split(&key, 0.0, 1.0, &Sample::default()));
+//! let noise = defn::jit(|key: Expr| random::uniform_split(&key, 0.0, 1.0, &Sample::default()));
 //! assert!((0.0..1.0).contains(&noise.call(key)?.item::<f32>()?));
 //! # Ok::<(), defn::Error>(())
 //! ```
