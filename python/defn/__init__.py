@@ -10,7 +10,9 @@ A function is traced once into a typed graph, checked, differentiated, compiled 
 [3.0, 4.0]
 """
 
-from defn import _core, backends, blocks, constants, linalg, random
+from typing import TYPE_CHECKING
+
+from defn import _core, backends, constants, linalg, random
 from defn._core import DType, Tensor
 from defn.about import (
     axes,
@@ -288,6 +290,9 @@ from defn.vmap import (
     map,
     vmap,
 )
+
+if TYPE_CHECKING:
+    from defn import blocks
 
 __all__ = [
     "AxisError",
@@ -584,7 +589,11 @@ _attach()
 
 
 def __getattr__(name: str) -> object:
-    """Say which name is used here for one that is used elsewhere."""
+    """Import what is rarely needed; say which name is used here for one used elsewhere."""
+    if name == "blocks":
+        import importlib
+
+        return importlib.import_module("defn.blocks")
     from defn._names import unknown_name
 
     raise unknown_name("defn has nothing", name)
