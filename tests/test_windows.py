@@ -296,3 +296,14 @@ def test_folds_of_long_vectors() -> None:
         want = (want * 31 + value) % 2**64
     want = (want + 2**63) % 2**64 - 2**63
     assert dn.reduce(x, 0, lambda x, acc: acc * 31 + x).item() == want
+
+
+@pytest.mark.parametrize(
+    ("name", "padding"), [("window_sum", 0), ("window_product", 1), ("window_max", -np.inf)]
+)
+@pytest.mark.parametrize(("size", "stride"), [(2, 1), (2, 2), (40, 1), (40, 3)])
+def test_an_empty_axis_behind_the_window(name: str, padding: float, size: int, stride: int) -> None:
+    x = dn.broadcast(1.0, (64, 0))
+    found = getattr(dn, name)(x, (size, 1), strides=[stride, 1], padding=[(0, 0), (1, 2)])
+    want = np.full(((64 - size) // stride + 1, 3), padding)
+    np.testing.assert_array_equal(found.to_numpy(), want)

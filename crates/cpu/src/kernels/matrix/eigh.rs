@@ -194,6 +194,8 @@ fn steps<T: Field>(diagonal: &mut [T], beside: &mut [T], rows: &mut [T], n: usiz
                 beside[i + 1] = T::from_real(r);
                 if r == zero {
                     diagonal[i + 1] = T::from_real(diagonal[i + 1].re() - p);
+                    // The rotations so far may have turned the sign of what is beside the rest.
+                    beside[i] = T::from_real(b);
                     beside[last] = T::ZERO;
                     vanished = true;
                     break;

@@ -128,6 +128,10 @@ fn run<C: Element>(
     start: C,
     join: impl Fn(C, C) -> C + Copy + Sync,
 ) {
+    // An empty axis behind this one leaves nothing to fold.
+    if pass.inner == 0 {
+        return;
+    }
     if pass.is_long() {
         ladder(pass, x.slice(), out, scratch, par, start, join);
     } else {
