@@ -126,12 +126,7 @@ class _Rewriter(ast.NodeTransformer):
         for inner in ast.walk(node):
             if isinstance(inner, ast.Global):
                 self._globals.update(inner.names)
-        declared = {
-            name
-            for inner in _own_statements(node.body)
-            if isinstance(inner, ast.Nonlocal | ast.Global)
-            for name in inner.names
-        }
+        declared = _declared(node.body)
         node.body = self._statements(node.body)
         parameters = {arg.arg for arg in _all_arguments(node.args)}
         missing = [name for name in self._shared if name not in declared | parameters]
@@ -180,7 +175,7 @@ class _Rewriter(ast.NodeTransformer):
         both_return = always_returns(node.body) and always_returns(node.orelse)
         refused = left - {"return"} if both_return else left
         if refused:
-            kind = next(kind for kind in _ORDER if kind in refused)
+            kind = _first(refused)
             node.test = self._call("plain", [self.visit(node.test), ast.Constant(kind)], node.test)
             node.body = self._statements(node.body)
             node.orelse = self._statements(node.orelse)
@@ -209,7 +204,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         left = jumps(node.body)
         if left:
-            kind = next(kind for kind in _ORDER if kind in left)
+            kind = _first(left)
             node.test = self._call(
                 "plain", [self.visit(node.test), ast.Constant(f"while {kind}")], node.test
             )
@@ -244,7 +239,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
         left = jumps(node.body)
         if left:
-            kind = next(kind for kind in _ORDER if kind in left)
+            kind = _first(left)
             node.iter = self._call(
                 "plain_items", [self.visit(node.iter), ast.Constant(kind)], node.iter
             )
@@ -353,12 +348,7 @@ class _Rewriter(ast.NodeTransformer):
         """A function of statements that shares the names that they bind."""
         function = ast.parse(f"def {name}():\n    pass").body[0]
         assert isinstance(function, ast.FunctionDef)
-        declared = {
-            name
-            for inner in _own_statements(body)
-            if isinstance(inner, ast.Nonlocal | ast.Global)
-            for name in inner.names
-        }
+        declared = _declared(body)
         names = [name for name in names if name not in declared]
         function.body = [*self._declaration(names), *(body or [ast.Pass()])]
         _locate([function], at)
@@ -414,6 +404,21 @@ _COMPARISONS = {
 def _constant(value: Any) -> ast.Constant:
     """A text, or a tuple of texts, which the compiler takes although no source writes it."""
     return ast.Constant(value)
+
+
+def _first(ways: set[str]) -> str:
+    """The way out that a message names, of those that a statement has."""
+    return next(kind for kind in _ORDER if kind in ways)
+
+
+def _declared(statements: Iterable[ast.stmt]) -> set[str]:
+    """The names that statements declare to be bound elsewhere."""
+    return {
+        name
+        for inner in _own_statements(statements)
+        if isinstance(inner, ast.Nonlocal | ast.Global)
+        for name in inner.names
+    }
 
 
 def _thunk(value: ast.expr) -> ast.Lambda:
