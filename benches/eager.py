@@ -379,13 +379,13 @@ def shape_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Ro
     yield Row(
         "transpose",
         "f32 [2, 0, 1]",
-        bound("transpose", tensor, [2, 0, 1]),
+        bound("transpose", tensor, axes=[2, 0, 1]),
         lambda: copy(cube.transpose(2, 0, 1)),
     )
     yield Row(
         "transpose",
         "f32 [1, 0, 2]",
-        bound("transpose", tensor, [1, 0, 2]),
+        bound("transpose", tensor, axes=[1, 0, 2]),
         lambda: copy(cube.transpose(1, 0, 2)),
     )
     yield Row(

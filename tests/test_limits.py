@@ -100,27 +100,17 @@ def test_trace_speed() -> None:
 
 
 def test_import_is_light() -> None:
-    """Importing costs at most 30 ms beyond NumPy, and does not load what is rarely needed."""
+    """Importing does not load what is rarely needed; `./dev bench sizes` times it."""
     program = """
-        import sys, time
-        import numpy
-        start = time.process_time()
+        import sys
         import defn
-        print(time.process_time() - start)
-        print(sorted({"ml_dtypes", "scipy", "asyncio", "attrs", "attr", "jax"} & set(sys.modules)))
+        rare = {"ml_dtypes", "scipy", "asyncio", "attrs", "attr", "jax"}
+        print(sorted(rare & set(sys.modules)))
     """
-    lines = [
-        subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(program)],
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.splitlines()
-        for _ in range(5)
-    ]
-    assert {line[1] for line in lines} == {"[]"}
-    seconds = min(float(line[0]) for line in lines)
-    assert seconds < 0.030, f"{seconds * 1e3:.1f} ms"
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
 
 
 def test_numpy_is_not_computing() -> None:
