@@ -71,7 +71,17 @@ def test_readme() -> None:
     assert found.attempted > 3
 
 
-@pytest.mark.parametrize("page", ["backends.md", "vectorization.md"])
+PAGES = [
+    "backends.md",
+    "control-flow.md",
+    "definitions.md",
+    "gradients.md",
+    "streams-and-hooks.md",
+    "vectorization.md",
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_pages(page: str) -> None:
     found = doctest.testfile(
         str(ROOT / "docs" / page),
@@ -80,6 +90,24 @@ def test_pages(page: str) -> None:
     )
     assert found.failed == 0
     assert found.attempted > 3
+
+
+def test_links_lead_somewhere() -> None:
+    """Every page is in the index, and every link between pages has its target."""
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    index = (ROOT / "docs" / "README.md").read_text()
+    for page in [ROOT / "README.md", *pages]:
+        assert page.name == "README.md" or f"({page.name})" in index, page.name
+        for target in re.findall(r"\]\(([^)]+)\)", page.read_text()):
+            if target.startswith("https://"):
+                continue
+            file, _, heading = target.partition("#")
+            there = page.parent / file if file else page
+            assert there.exists(), (page.name, target)
+            if heading:
+                headings = re.findall(r"(?m)^#+ (.*)$", there.read_text())
+                anchors = [re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings]
+                assert heading in anchors, (page.name, target)
 
 
 @pytest.mark.parametrize("tool", ["docs_ops.py", "stubs.py"])

@@ -453,6 +453,30 @@ def test_methods_and_private_names() -> None:
     assert float(model.apply(2.0)) == 20.0
 
 
+@dn.defn
+def halvings(x, *, depth=3):
+    y = x / 2 if x > 1 else x
+    return y if depth == 0 else halvings(y, depth=depth - 1)
+
+
+class Scale:
+    factor = 3.0
+
+    @dn.defn
+    def apply(self, x):
+        return x * Scale.factor if x > 0 else self.other(x)
+
+    @dn.defn
+    def other(self, x):
+        return Scale.factor if isinstance(self, Scale) and x < 0 else x
+
+
+def test_a_function_may_name_itself_and_its_class() -> None:
+    assert float(halvings(32.0)) == 2.0
+    assert float(halvings(32.0, depth=0)) == 16.0
+    assert (float(Scale().apply(2.0)), float(Scale().apply(-2.0))) == (6.0, 3.0)
+
+
 class Sub(Model):
     def plain(self, x):
         return x + 1

@@ -76,15 +76,18 @@ def _wrapped(body: Definition, original: types.CodeType, qualname: str) -> ast.M
     """A module whose innermost function is ``body``, with the captured names around it."""
     names = dict.fromkeys([*original.co_freevars, "__defn__"])
     statement = body if isinstance(body, ast.stmt) else ast.copy_location(ast.Expr(body), body)
+    bound = [original.co_name] if isinstance(body, ast.stmt) else []
     owner = qualname.split(".")[-2:-1]
     if owner and owner != ["<locals>"]:
         # Names that begin with two underscores mean what they mean in the class.
         cls: Any = ast.parse(f"class {owner[0]}:\n    pass").body[0]
         cls.body = [statement]
-        statement = cls
+        statement, bound = cls, owner
     parameters = ", ".join(names)
     outer: Any = ast.parse(f"def {_OUTER}({parameters}):\n    pass").body[0]
-    outer.body = [statement]
+    # A function of the module, or its class, that is named inside is the module's, not this one.
+    module_names = [name for name in bound if name not in names]
+    outer.body = [*([ast.Global(module_names)] if module_names else []), statement]
     module = ast.Module([outer], [])
     for node in ast.walk(module):
         if isinstance(node, ast.stmt | ast.expr | ast.arg) and not hasattr(node, "lineno"):
