@@ -1,36 +1,29 @@
 //! Discrete Fourier transforms of lines, by rustfft.
 
+mod long;
+mod plan;
 mod real;
 
 pub(crate) use real::{Way, transform as transform_real};
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use defn_core::op::FftOp;
-use defn_core::{DType, ErrorKind, Result};
+use defn_core::{DType, Result};
 use num_complex::Complex;
-use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 
 use crate::kernels::Element;
-use crate::memory;
+use crate::kernels::simd::vectorized;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
+use long::{GAP, Split, gather, scatter};
+use plan::{Part, plan, workspace};
 
 /// Elements that one thread transforms at a time, unless a line is longer.
 const CHUNK: usize = 1 << 14;
 
 /// Lines across an axis are moved side by side, as many as fill a cache line or two.
 const SIDE: usize = 16;
-
-/// How many plans are kept.
-const KEPT: usize = 32;
-
-/// Plans of longer transforms are not kept: their tables are as large as their lines.
-const LONGEST_KEPT: usize = 1 << 17;
-
-/// How often the memory of a line its transform may take, with the plan's tables: Bluestein's algorithm works on
-/// a line of up to four times the length, beside two tables and two workspaces.
-const SHARE: usize = 16;
 
 /// Lines along an axis: an operand `[outer][size][inner]`, a result `[outer][length][inner]`.
 #[derive(Clone, Copy, Debug)]
@@ -54,134 +47,104 @@ pub(crate) fn transform(op: FftOp, lines: Lines, x: View<'_>, out: &mut ViewMut<
     }
 }
 
-/// The parts of complex numbers that are transformed, with the plans that are kept.
-trait Part: FftNum {
-    fn kept() -> &'static Plans<Self>;
-}
-
-/// Plans that were used lately, the last one at the end.
-type Plans<T> = Mutex<Vec<((usize, FftOp), Arc<dyn Fft<T>>)>>;
-
-macro_rules! part {
-    ($($ty:ty),*) => {$(
-        impl Part for $ty {
-            fn kept() -> &'static Plans<$ty> {
-                static KEPT: Plans<$ty> = Mutex::new(Vec::new());
-                &KEPT
-            }
-        }
-    )*};
-}
-part!(f32, f64);
-
-/// Asks for memory that the allocator is about to be asked for.
-fn reserve(op: FftOp, bytes: usize) -> Result<()> {
-    memory::reserve(bytes)
-        .map_err(|available| ErrorKind::OutOfMemory { op: op.name(), requested: bytes, available }.into())
-}
-
-/// Fills a vector with so many zeros.
-fn workspace<T: Part>(op: FftOp, held: &mut Vec<Complex<T>>, count: usize) -> Result<()> {
-    let requested = count.saturating_mul(size_of::<Complex<T>>());
-    reserve(op, requested)?;
-    let refused = ErrorKind::OutOfMemory { op: op.name(), requested, available: 0 };
-    held.try_reserve_exact(count).map_err(|_| refused)?;
-    held.resize(count, Complex::new(T::zero(), T::zero()));
-    Ok(())
-}
-
-/// The plan for a length: a kept one, or a new one. A planner would keep all that it ever made.
-fn plan<T: Part>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>> {
-    let kept = || T::kept().lock().unwrap_or_else(PoisonError::into_inner);
-    {
-        let mut kept = kept();
-        if let Some(at) = kept.iter().position(|(key, _)| *key == (length, op)) {
-            let entry = kept.remove(at);
-            let plan = entry.1.clone();
-            kept.push(entry);
-            return Ok(plan);
+vectorized! {
+    /// Multiplies a line with a factor.
+    fn scale_line[T: Part] of [T] (line: &mut [Complex<T>], factor: T) {
+        for x in line {
+            *x = Complex::new(x.re * factor, x.im * factor);
         }
     }
-    reserve(op, length.saturating_mul(SHARE * size_of::<Complex<T>>()))?;
-    let direction = match op {
-        FftOp::Fft => FftDirection::Forward,
-        FftOp::Ifft => FftDirection::Inverse,
-    };
-    let plan = FftPlanner::new().plan_fft(length, direction);
-    if length <= LONGEST_KEPT {
-        let mut kept = kept();
-        if kept.len() == KEPT {
-            kept.remove(0);
-        }
-        kept.push(((length, op), plan.clone()));
-    }
-    Ok(plan)
 }
 
 fn run<T: Part>(op: FftOp, lines: Lines, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()>
 where
     Complex<T>: Element,
 {
-    let Lines { outer, size, length, inner } = lines;
+    let Lines { size, length, inner, .. } = lines;
     if out.ty().size() == 0 {
         return Ok(());
     }
-    let plan = plan::<T>(op, length)?;
     let x = x.slice::<Complex<T>>();
+    let taken = size.min(length);
     let scale = match op {
         FftOp::Fft => None,
-        FftOp::Ifft => Some(T::one() / T::from_usize(length).expect("a float takes any length")),
+        FftOp::Ifft => Some(T::nearest(1.0 / length as f64)),
     };
-    let side = inner.min(SIDE);
-    let strips = inner.div_ceil(side);
-    let block = if inner == 1 { 0 } else { side * length };
-    let room = block + plan.get_inplace_scratch_len();
-    let failure = Mutex::new(None);
+    if inner == 1
+        && let Some(split) = Split::<T>::new(op, length)?
+    {
+        let out = out.slice::<Complex<T>>();
+        for (line, out) in out.chunks_exact_mut(length).enumerate() {
+            let x = &x[line * size..][..taken];
+            let read = |at: usize, elements: &mut [Complex<T>]| {
+                let there = x.get(at..).unwrap_or_default();
+                let there = &there[..elements.len().min(there.len())];
+                elements[..there.len()].copy_from_slice(there);
+                elements[there.len()..].fill(Complex::<T>::ZERO);
+            };
+            split.run(read, scale, out, par)?;
+        }
+        return Ok(());
+    }
+    let plan = plan::<T>(op, length)?;
     let out = &*out;
-    par.for_chunks(outer * strips, (CHUNK / (side * length)).max(1), |chunk| {
+    each_strip(op, lines, (length, 0), &*plan, par, |line, first, width, block, scratch| {
+        let stride = length + GAP;
+        if inner == 1 {
+            block[..taken].copy_from_slice(&x[line * size..][..taken]);
+        } else {
+            gather(block, stride, taken, width, |row, elements| {
+                elements.copy_from_slice(&x[(line * size + row) * inner + first..][..width]);
+            });
+        }
+        for column in block.chunks_exact_mut(stride) {
+            let column = &mut column[..length];
+            column[taken..].fill(Complex::<T>::ZERO);
+            plan.process_with_scratch(column, scratch);
+            if let Some(scale) = scale {
+                scale_line(column, scale);
+            }
+        }
+        if inner == 1 {
+            // SAFETY: each line belongs to one task, and the result is borrowed mutably meanwhile.
+            unsafe { out.part::<Complex<T>>(line * length, length) }.write_copy_of_slice(&block[..length]);
+        } else {
+            scatter(block, stride, length, width, |row, elements| {
+                // SAFETY: each strip of each line belongs to one task.
+                unsafe { out.part((line * length + row) * inner + first, width) }
+                    .write_copy_of_slice(elements);
+            });
+        }
+    })
+}
+
+/// Calls `work(line, first, width, block, scratch)` for strips of `width` lines side by side, from column `first`
+/// on, with room for lines of `room` elements, each with a gap behind it, and for `spare` elements and the plan.
+fn each_strip<T: Part>(
+    op: FftOp,
+    lines: Lines,
+    (room, spare): (usize, usize),
+    plan: &dyn rustfft::Fft<T>,
+    par: Par,
+    work: impl Fn(usize, usize, usize, &mut [Complex<T>], &mut [Complex<T>]) + Sync,
+) -> Result<()> {
+    let Lines { outer, inner, .. } = lines;
+    let side = inner.min(SIDE);
+    let strips = inner.div_ceil(side.max(1));
+    let stride = room + GAP;
+    let failure = Mutex::new(None);
+    par.for_chunks(outer * strips, (CHUNK / (side * stride).max(1)).max(1), |chunk| {
         let mut held = Vec::new();
-        if let Err(error) = workspace(op, &mut held, room) {
+        let scratch = spare + plan.get_inplace_scratch_len();
+        if let Err(error) = workspace(op, &mut held, side * stride + scratch) {
             *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             return;
         }
-        let (block, scratch) = held.split_at_mut(block);
+        let (block, scratch) = held.split_at_mut(side * stride);
         for task in chunk {
-            let (line, strip) = (task / strips, task % strips);
-            let taken = size.min(length);
-            if inner == 1 {
-                // SAFETY: each line belongs to one task, and the result is borrowed mutably meanwhile.
-                let target = unsafe { out.part::<Complex<T>>(line * length, length) };
-                target[..taken].write_copy_of_slice(&x[line * size..][..taken]);
-                target[taken..].iter_mut().for_each(|out| {
-                    out.write(Complex::<T>::ZERO);
-                });
-                // SAFETY: all of it was just written.
-                let target = unsafe { target.assume_init_mut() };
-                plan.process_with_scratch(target, scratch);
-                if let Some(scale) = scale {
-                    target.iter_mut().for_each(|x| *x = *x * scale);
-                }
-                continue;
-            }
-            let first = strip * side;
+            let (line, first) = (task / strips, task % strips * side);
             let width = side.min(inner - first);
-            let block = &mut block[..width * length];
-            block.fill(Complex::<T>::ZERO);
-            for row in 0..taken {
-                let elements = &x[(line * size + row) * inner + first..][..width];
-                for (column, &element) in elements.iter().enumerate() {
-                    block[column * length + row] = element;
-                }
-            }
-            plan.process_with_scratch(block, scratch);
-            for row in 0..length {
-                // SAFETY: each strip of each line belongs to one task.
-                let target = unsafe { out.part::<Complex<T>>((line * length + row) * inner + first, width) };
-                for (column, out) in target.iter_mut().enumerate() {
-                    let value = block[column * length + row];
-                    out.write(scale.map_or(value, |scale| value * scale));
-                }
-            }
+            work(line, first, width, &mut block[..width * stride], scratch);
         }
     });
     match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
@@ -248,12 +211,36 @@ mod tests {
     }
 
     #[test]
-    fn few_plans_are_kept() {
-        for length in 1..100 {
-            plan::<f64>(FftOp::Fft, length).unwrap();
+    fn long_lines_are_those_of_short_ones() {
+        // A cosine and a constant, of which all frequencies are known.
+        for length in [1 << 16, 3 * 5 * 7 * 11 * 64] {
+            for &op in FftOp::ALL {
+                let wave = |at: usize| {
+                    let turn = (at * 1234 % length) as f64 / length as f64;
+                    Complex::new(0.5 + (std::f64::consts::TAU * turn).cos(), 0.25)
+                };
+                // The line is cut at its end, and one more is between them.
+                let x: Vec<Complex<f64>> = (0..2 * (length + 3)).map(|at| wave(at % (length + 3))).collect();
+                let operand = Array::new(DType::C128, &[x.len()], x.into_iter().map(Number::Complex));
+                let lines = Lines { outer: 2, size: length + 3, length, inner: 1 };
+                let ty = TensorType::new(DType::C128, Shape::new(&[2 * length])).unwrap();
+                let mut both = [Par::Serial, Par::Pool].map(|par| {
+                    let mut out = Array::unwritten(ty.clone());
+                    transform(op, lines, operand.view(), &mut out.view_mut(), par).unwrap();
+                    out.scalars()
+                });
+                assert_eq!(both[0], both[1]);
+                let scale = if op == FftOp::Fft { length as f64 } else { 1.0 };
+                for (at, got) in both[0].drain(..).enumerate() {
+                    let want = match at % length {
+                        0 => Complex::new(0.5, 0.25),
+                        k if k == 1234 || k == length - 1234 => Complex::new(0.5, 0.0),
+                        _ => Complex::ZERO,
+                    };
+                    let Number::Complex(got) = got.value() else { panic!("a complex result") };
+                    assert!((got / scale - want).norm() < 1e-13, "{at}: {got} and {want}");
+                }
+            }
         }
-        assert_eq!(<f64 as Part>::kept().lock().unwrap().len(), KEPT);
-        plan::<f32>(FftOp::Fft, LONGEST_KEPT + 1).unwrap();
-        assert!(<f32 as Part>::kept().lock().unwrap().iter().all(|((length, _), _)| *length <= LONGEST_KEPT));
     }
 }

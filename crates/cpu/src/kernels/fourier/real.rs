@@ -5,6 +5,7 @@
 //! Fourier transform algorithm: programming considerations in the calculation of sine, cosine and Laplace
 //! transforms", 1970). Lines of odd length are transformed as complex ones.
 
+use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use defn_core::op::FftOp;
@@ -12,10 +13,16 @@ use defn_core::{DType, Result};
 use num_complex::Complex;
 use rustfft::Fft;
 
-use super::{CHUNK, Lines, Part, SIDE, plan, workspace};
+use super::long::{GAP, Split, gather, scatter};
+use super::plan::{Part, plan, turns, workspace};
+use super::{Lines, each_strip, scale_line};
 use crate::kernels::Element;
+use crate::kernels::simd::vectorized;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
+
+/// Pairs of frequencies for one thread.
+const PAIRS: usize = 1 << 13;
 
 /// Which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,25 +52,15 @@ pub(crate) fn transform(way: Way, lines: Lines, x: View<'_>, out: &mut ViewMut<'
 struct Half<T: Part> {
     plan: Arc<dyn Fft<T>>,
     length: usize,
-    /// `exp(-2 pi i k / length)` for the frequencies of an even length; empty for an odd one.
-    turns: Vec<Complex<T>>,
+    /// `exp(-2 pi i k / length)` for the frequencies of an even length; none for an odd one.
+    turns: Option<Arc<Vec<Complex<T>>>>,
 }
 
-impl<T: Part> Half<T>
-where
-    Complex<T>: Element,
-{
+impl<T: Part> Half<T> {
     fn new(op: FftOp, length: usize) -> Result<Half<T>> {
         let even = length.is_multiple_of(2);
         let plan = plan::<T>(op, if even { length / 2 } else { length })?;
-        let mut turns = Vec::new();
-        if even {
-            workspace(op, &mut turns, length / 2 + 1)?;
-            for (k, turn) in turns.iter_mut().enumerate() {
-                let (sin, cos) = (-std::f64::consts::TAU * k as f64 / length as f64).sin_cos();
-                *turn = Complex::new(part(cos), part(sin));
-            }
-        }
+        let turns = if even { Some(turns::<T>(op, length)?) } else { None };
         Ok(Half { plan, length, turns })
     }
 
@@ -73,83 +70,136 @@ where
 
     /// Complex numbers that a line takes while it is transformed.
     fn line(&self) -> usize {
-        if self.turns.is_empty() { self.length } else { self.frequencies() }
-    }
-
-    /// Where a real element lies in a line.
-    fn set(&self, line: &mut [Complex<T>], at: usize, value: T) {
-        if self.turns.is_empty() {
-            line[at] = Complex::new(value, T::zero());
-        } else if at.is_multiple_of(2) {
-            line[at / 2].re = value;
-        } else {
-            line[at / 2].im = value;
-        }
-    }
-
-    fn get(&self, line: &[Complex<T>], at: usize) -> T {
-        if self.turns.is_empty() {
-            line[at].re
-        } else if at.is_multiple_of(2) {
-            line[at / 2].re
-        } else {
-            line[at / 2].im
-        }
+        if self.turns.is_none() { self.length } else { self.frequencies() }
     }
 
     /// Makes frequencies, the first ones of the line, of elements.
     fn forth(&self, line: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
-        if self.turns.is_empty() {
+        let Some(turns) = &self.turns else {
             self.plan.process_with_scratch(line, scratch);
             return;
-        }
-        let half = self.length / 2;
-        self.plan.process_with_scratch(&mut line[..half], scratch);
-        let by_half = part::<T>(0.5);
-        // The lowest and the highest frequency are real.
-        let Complex { re, im } = line[0];
-        line[0] = Complex::new(re + im, T::zero());
-        line[half] = Complex::new(re - im, T::zero());
-        for k in 1..=half / 2 {
-            let (a, b) = (line[k], line[half - k].conj());
-            // The transforms of the elements at even places and, turned, of those at odd ones.
-            let (even, odd) = ((a + b) * by_half, (a - b) * by_half);
-            let turned = odd * self.turns[k] * Complex::new(T::zero(), -T::one());
-            line[k] = even + turned;
-            line[half - k] = (even - turned).conj();
-        }
+        };
+        self.plan.process_with_scratch(&mut line[..self.length / 2], scratch);
+        unpack(line, turns, Par::Serial);
     }
 
-    /// Makes elements, scaled, of frequencies.
-    fn back(&self, line: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
-        let scale = T::one() / part::<T>(self.length as f64);
-        if self.turns.is_empty() {
+    /// Makes elements, scaled, of frequencies; `spare` has room for half the line.
+    fn back(&self, line: &mut [Complex<T>], spare: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
+        let scale = T::nearest(1.0 / self.length as f64);
+        let Some(turns) = &self.turns else {
             for k in self.frequencies()..self.length {
                 line[k] = line[self.length - k].conj();
             }
             self.plan.process_with_scratch(line, scratch);
-            line.iter_mut().for_each(|x| *x = *x * scale);
+            scale_line(line, scale);
             return;
-        }
+        };
         let half = self.length / 2;
-        // Of these two the imaginary parts have no part in real elements.
-        line[0].im = T::zero();
-        line[half].im = T::zero();
-        for k in 0..=half / 2 {
-            let (a, b) = (line[k], line[half - k].conj());
-            let (even, odd) = (a + b, (a - b) * self.turns[k].conj());
-            let turned = odd * Complex::new(T::zero(), T::one());
-            line[k] = even + turned;
-            line[half - k] = (even - turned).conj();
-        }
-        self.plan.process_with_scratch(&mut line[..half], scratch);
-        line[..half].iter_mut().for_each(|x| *x = *x * scale);
+        pack(line, turns, 0, spare, scale);
+        self.plan.process_with_scratch(spare, scratch);
+        line[..half].copy_from_slice(spare);
     }
 }
 
-/// A number as a part.
-fn part<T: Part>(number: f64) -> T {
-    T::from_f64(number).expect("a float takes any float")
+/// Makes the frequencies of a line of those of its pairs of elements.
+fn unpack<T: Part>(line: &mut [Complex<T>], turns: &[Complex<T>], par: Par) {
+    let half = line.len() - 1;
+    // The lowest and the highest frequency are real.
+    let Complex { re, im } = line[0];
+    line[0] = Complex::new(re + im, T::zero());
+    line[half] = Complex::new(re - im, T::zero());
+    if half.is_multiple_of(2) {
+        line[half / 2].im = -line[half / 2].im;
+    }
+    let pairs = (half - 1) / 2;
+    let (low, high) = line[1..half].split_at_mut(pairs);
+    let (high, turns) = (&mut high[half - 1 - 2 * pairs..], &turns[1..=pairs]);
+    let parts = low.chunks_mut(PAIRS).zip(high.rchunks_mut(PAIRS)).zip(turns.chunks(PAIRS));
+    let parts = Mutex::new(parts);
+    par.for_chunks(pairs, PAIRS, |_| {
+        let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+        if let Some(((low, high), turns)) = next {
+            unpack_pairs(low, high, turns);
+        }
+    });
+}
+
+vectorized! {
+    /// Makes frequencies, in place, of pairs of them: those from a place on, and those down from another.
+    fn unpack_pairs[T: Part] of [T] (low: &mut [Complex<T>], high: &mut [Complex<T>], turns: &[Complex<T>]) {
+        let by_half = T::nearest(0.5);
+        let pair = |a: Complex<T>, b: Complex<T>, turn: Complex<T>| {
+            // The transforms of the elements at even places and of those at odd ones, which are turned.
+            let even = Complex::new((a.re + b.re) * by_half, (a.im - b.im) * by_half);
+            let odd = Complex::new((a.re - b.re) * by_half, (a.im + b.im) * by_half);
+            let re = odd.re * turn.im + odd.im * turn.re;
+            let im = odd.im * turn.im - odd.re * turn.re;
+            (Complex::new(even.re + re, even.im + im), Complex::new(even.re - re, im - even.im))
+        };
+        let (lows, low_rest) = low.as_chunks_mut::<8>();
+        let (high_rest, highs) = high.as_rchunks_mut::<8>();
+        let (turns, turn_rest) = turns.as_chunks::<8>();
+        for ((low, high), turns) in lows.iter_mut().zip(highs.iter_mut().rev()).zip(turns) {
+            high.reverse();
+            for ((low, high), &turn) in low.iter_mut().zip(high.iter_mut()).zip(turns) {
+                (*low, *high) = pair(*low, *high, turn);
+            }
+            high.reverse();
+        }
+        for ((low, high), &turn) in low_rest.iter_mut().zip(high_rest.iter_mut().rev()).zip(turn_rest) {
+            (*low, *high) = pair(*low, *high, turn);
+        }
+    }
+}
+
+/// Makes what the inverse transform of half the length takes, from a place on, of the frequencies of a line.
+fn pack<T: Part>(line: &[Complex<T>], turns: &[Complex<T>], at: usize, out: &mut [Complex<T>], scale: T) {
+    let half = line.len() - 1;
+    if at > 0 {
+        let end = at + out.len();
+        pack_pairs(&line[at..end], &line[half + 1 - end..=half - at], &turns[at..end], out, scale);
+    } else if let [first, rest @ ..] = out {
+        // Of these two the imaginary parts have no part in real elements.
+        let (low, high) = (line[0].re, line[half].re);
+        *first = Complex::new((low + high) * scale, (low - high) * scale);
+        if !rest.is_empty() {
+            pack(line, turns, 1, rest, scale);
+        }
+    }
+}
+
+vectorized! {
+    /// Packs frequencies from a place on, with those down from another.
+    fn pack_pairs[T: Part] of [T] (
+        low: &[Complex<T>],
+        high: &[Complex<T>],
+        turns: &[Complex<T>],
+        out: &mut [Complex<T>],
+        scale: T,
+    ) {
+        let pair = |a: Complex<T>, b: Complex<T>, turn: Complex<T>| {
+            let even = Complex::new(a.re + b.re, a.im - b.im);
+            let odd = Complex::new(a.re - b.re, a.im + b.im);
+            let re = even.re + (odd.re * turn.im - odd.im * turn.re);
+            let im = even.im + (odd.re * turn.re + odd.im * turn.im);
+            Complex::new(re * scale, im * scale)
+        };
+        let (lows, low_rest) = low.as_chunks::<8>();
+        let (high_rest, highs) = high.as_rchunks::<8>();
+        let (turns, turn_rest) = turns.as_chunks::<8>();
+        let (outs, out_rest) = out.as_chunks_mut::<8>();
+        for (((low, high), turns), out) in lows.iter().zip(highs.iter().rev()).zip(turns).zip(outs) {
+            let mut high = *high;
+            high.reverse();
+            for (((&low, high), &turn), out) in low.iter().zip(high).zip(turns).zip(out) {
+                *out = pair(low, high, turn);
+            }
+        }
+        let rest = low_rest.iter().zip(high_rest.iter().rev()).zip(turn_rest).zip(out_rest);
+        for (((&low, &high), &turn), out) in rest {
+            *out = pair(low, high, turn);
+        }
+    }
 }
 
 fn forth<T: Part + Element>(lines: Lines, x: &[T], out: &mut ViewMut<'_>, par: Par) -> Result<()>
@@ -157,28 +207,74 @@ where
     Complex<T>: Element,
 {
     let Lines { size, length, inner, .. } = lines;
+    let (taken, count) = (size.min(length), length / 2 + 1);
+    let zero = Complex::<T>::ZERO;
+    if inner == 1
+        && length.is_multiple_of(2)
+        && let Some(split) = Split::<T>::new(FftOp::Fft, length / 2)?
+    {
+        let turns = turns::<T>(FftOp::Fft, length)?;
+        let out = out.slice::<Complex<T>>();
+        for (line, out) in out.chunks_exact_mut(count).enumerate() {
+            let x = &x[line * size..][..taken];
+            let read = |at: usize, elements: &mut [Complex<T>]| {
+                pairs(x.get(2 * at..).unwrap_or_default(), elements);
+            };
+            split.run(read, None, &mut out[..length / 2], par)?;
+            out[length / 2].write(zero);
+            // SAFETY: the transform wrote all but the last one.
+            unpack(unsafe { out.assume_init_mut() }, &turns, par);
+        }
+        return Ok(());
+    }
     let half = Half::<T>::new(FftOp::Fft, length)?;
-    let (taken, count) = (size.min(length), half.frequencies());
+    let stride = half.line() + GAP;
     let out = &*out;
-    each_strip(FftOp::Fft, lines, &half, par, |line, first, width, block, scratch| {
-        block.fill(Complex::<T>::ZERO);
-        for row in 0..taken {
-            let elements = &x[(line * size + row) * inner + first..][..width];
-            for (column, &element) in elements.iter().enumerate() {
-                half.set(&mut block[column * half.line()..], row, element);
-            }
+    each_strip(FftOp::Fft, lines, (half.line(), 0), &*half.plan, par, |line, first, width, block, scratch| {
+        let row = |row: usize| &x[(line * size + row) * inner + first..][..width];
+        match (&half.turns, inner) {
+            (Some(_), 1) => pairs(&x[line * size..][..taken], &mut block[..length / 2]),
+            (Some(_), _) => gather(block, stride, length / 2, width, |at, elements| {
+                elements.fill(zero);
+                if 2 * at < taken {
+                    elements.iter_mut().zip(row(2 * at)).for_each(|(x, &re)| x.re = re);
+                }
+                if 2 * at + 1 < taken {
+                    elements.iter_mut().zip(row(2 * at + 1)).for_each(|(x, &im)| x.im = im);
+                }
+            }),
+            (None, _) => gather(block, stride, length, width, |at, elements| {
+                elements.fill(zero);
+                if at < taken {
+                    elements.iter_mut().zip(row(at)).for_each(|(x, &re)| x.re = re);
+                }
+            }),
         }
-        for column in block.chunks_exact_mut(half.line()) {
-            half.forth(column, scratch);
+        for column in block.chunks_exact_mut(stride) {
+            half.forth(&mut column[..half.line()], scratch);
         }
-        for row in 0..count {
-            // SAFETY: each strip of each line belongs to one task, and the result is borrowed mutably meanwhile.
-            let target = unsafe { out.part::<Complex<T>>((line * count + row) * inner + first, width) };
-            for (column, out) in target.iter_mut().enumerate() {
-                out.write(block[column * half.line() + row]);
-            }
+        if inner == 1 {
+            // SAFETY: each line belongs to one task, and the result is borrowed mutably meanwhile.
+            unsafe { out.part::<Complex<T>>(line * count, count) }.write_copy_of_slice(&block[..count]);
+        } else {
+            scatter(block, stride, count, width, |row, elements| {
+                // SAFETY: each strip of each line belongs to one task.
+                unsafe { out.part((line * count + row) * inner + first, width) }.write_copy_of_slice(elements);
+            });
         }
     })
+}
+
+/// Reals in pairs as complex numbers, as many as there is room for, with zeros behind the last one.
+fn pairs<T: Part>(x: &[T], out: &mut [Complex<T>]) {
+    let (whole, rest) = x.as_chunks::<2>();
+    for (out, &[re, im]) in out.iter_mut().zip(whole) {
+        *out = Complex::new(re, im);
+    }
+    if let Some((last, zeros)) = out.get_mut(whole.len()..).and_then(<[_]>::split_first_mut) {
+        *last = Complex::new(rest.first().copied().unwrap_or_else(T::zero), T::zero());
+        zeros.fill(Complex::new(T::zero(), T::zero()));
+    }
 }
 
 fn back<T: Part + Element>(lines: Lines, x: &[Complex<T>], out: &mut ViewMut<'_>, par: Par) -> Result<()>
@@ -186,64 +282,76 @@ where
     Complex<T>: Element,
 {
     let Lines { size, length, inner, .. } = lines;
+    let count = length / 2 + 1;
+    let taken = size.min(count);
+    let zero = Complex::<T>::ZERO;
+    if inner == 1
+        && length.is_multiple_of(2)
+        && let Some(split) = Split::<T>::new(FftOp::Ifft, length / 2)?
+    {
+        let turns = turns::<T>(FftOp::Ifft, length)?;
+        let scale = T::nearest(1.0 / length as f64);
+        let mut filled = Vec::new();
+        if taken < count {
+            workspace(FftOp::Ifft, &mut filled, count)?;
+        }
+        for (line, out) in out.slice::<T>().chunks_exact_mut(length).enumerate() {
+            let mut x = &x[line * size..][..taken];
+            if taken < count {
+                filled[..taken].copy_from_slice(x);
+                x = &filled;
+            }
+            // SAFETY: a complex number is two reals, one after the other, and aligned as they are.
+            let out = unsafe {
+                let start = out.as_mut_ptr().cast::<MaybeUninit<Complex<T>>>();
+                std::slice::from_raw_parts_mut(start, length / 2)
+            };
+            split.run(|at, elements| pack(x, &turns, at, elements, scale), None, out, par)?;
+        }
+        return Ok(());
+    }
     let half = Half::<T>::new(FftOp::Ifft, length)?;
-    let taken = size.min(half.frequencies());
+    let (stride, room) = (half.line() + GAP, (half.line(), length / 2));
     let out = &*out;
-    each_strip(FftOp::Ifft, lines, &half, par, |line, first, width, block, scratch| {
-        block.fill(Complex::<T>::ZERO);
-        for row in 0..taken {
-            let elements = &x[(line * size + row) * inner + first..][..width];
-            for (column, &element) in elements.iter().enumerate() {
-                block[column * half.line() + row] = element;
-            }
+    each_strip(FftOp::Ifft, lines, room, &*half.plan, par, |line, first, width, block, scratch| {
+        let (spare, scratch) = scratch.split_at_mut(length / 2);
+        if inner == 1 {
+            block[..taken].copy_from_slice(&x[line * size..][..taken]);
+        } else {
+            gather(block, stride, taken, width, |row, elements| {
+                elements.copy_from_slice(&x[(line * size + row) * inner + first..][..width]);
+            });
         }
-        for column in block.chunks_exact_mut(half.line()) {
-            half.back(column, scratch);
+        for column in block.chunks_exact_mut(stride) {
+            column[taken..].fill(zero);
+            half.back(&mut column[..half.line()], spare, scratch);
         }
-        for row in 0..length {
-            // SAFETY: each strip of each line belongs to one task, and the result is borrowed mutably meanwhile.
-            let target = unsafe { out.part::<T>((line * length + row) * inner + first, width) };
-            for (column, out) in target.iter_mut().enumerate() {
-                out.write(half.get(&block[column * half.line()..], row));
+        // SAFETY: each strip of each line belongs to one task, and the result is borrowed mutably meanwhile.
+        let row = |row: usize| unsafe { out.part::<T>((line * length + row) * inner + first, width) };
+        if half.turns.is_none() {
+            scatter(block, stride, length, width, |at, elements| {
+                row(at).iter_mut().zip(elements).for_each(|(out, x)| {
+                    out.write(x.re);
+                });
+            });
+        } else if inner == 1 {
+            // SAFETY: as above.
+            let out = unsafe { out.part::<T>(line * length, length) };
+            for (out, x) in out.as_chunks_mut::<2>().0.iter_mut().zip(&*block) {
+                out[0].write(x.re);
+                out[1].write(x.im);
             }
+        } else {
+            scatter(block, stride, length / 2, width, |at, elements| {
+                row(2 * at).iter_mut().zip(elements).for_each(|(out, x)| {
+                    out.write(x.re);
+                });
+                row(2 * at + 1).iter_mut().zip(elements).for_each(|(out, x)| {
+                    out.write(x.im);
+                });
+            });
         }
     })
-}
-
-/// Calls `work(line, first, width, block, scratch)` for strips of `width` lines side by side, from column `first`
-/// on, with room for their lines and for the transform.
-fn each_strip<T: Part>(
-    op: FftOp,
-    lines: Lines,
-    half: &Half<T>,
-    par: Par,
-    work: impl Fn(usize, usize, usize, &mut [Complex<T>], &mut [Complex<T>]) + Sync,
-) -> Result<()>
-where
-    Complex<T>: Element,
-{
-    let Lines { outer, inner, .. } = lines;
-    let side = inner.min(SIDE);
-    let strips = inner.div_ceil(side.max(1));
-    let (room, scratch) = (side * half.line(), half.plan.get_inplace_scratch_len());
-    let failure = Mutex::new(None);
-    par.for_chunks(outer * strips, (CHUNK / room.max(1)).max(1), |chunk| {
-        let mut held = Vec::new();
-        if let Err(error) = workspace(op, &mut held, room + scratch) {
-            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            return;
-        }
-        let (block, scratch) = held.split_at_mut(room);
-        for task in chunk {
-            let (line, first) = (task / strips, task % strips * side);
-            let width = side.min(inner - first);
-            work(line, first, width, &mut block[..width * half.line()], scratch);
-        }
-    });
-    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,218 @@
+//! Transforms of lines that no cache holds: columns of a matrix, turned, then its rows.
+//!
+//! A line of `n1 * n2` elements, seen as a matrix of `n1` rows, is transformed along its columns, each product is
+//! turned by a root of unity, and what comes out is transformed along the rows (Bailey, "FFTs in external or
+//! hierarchical memory", 1990). Strips of columns lie side by side in the cache and are shared by the threads.
+
+use std::mem::MaybeUninit;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use defn_core::Result;
+use defn_core::op::FftOp;
+use num_complex::Complex;
+use rustfft::Fft;
+
+use super::plan::{Part, RUN, Roots, is_smooth, plan, workspace};
+use super::{SIDE, scale_line};
+use crate::kernels::simd::vectorized;
+use crate::par::Par;
+
+/// Lines of at least so many elements are split.
+const LONG: usize = 1 << 16;
+
+/// Rows that are moved between lines side by side and those one below the other.
+const ROWS: usize = 8;
+
+/// Columns in the workspace begin so many elements after their neighbours end, so that equal rows of them do not
+/// share the few places that a cache has for addresses of equal lower bits.
+pub(super) const GAP: usize = 8;
+
+/// How a long line is transformed.
+pub(super) struct Split<T: Part> {
+    op: FftOp,
+    columns: Arc<dyn Fft<T>>,
+    rows: Arc<dyn Fft<T>>,
+    roots: Roots,
+}
+
+/// Memory of a result that threads share, each a part of its own.
+struct Target<T>(*mut MaybeUninit<Complex<T>>);
+
+// SAFETY: threads write disjoint parts.
+unsafe impl<T: Send> Sync for Target<T> {}
+
+impl<T> Target<T> {
+    /// # Safety
+    /// The range is inside the memory, and nobody else uses it meanwhile.
+    #[expect(clippy::mut_from_ref, reason = "the caller keeps parts disjoint")]
+    unsafe fn part(&self, start: usize, len: usize) -> &mut [MaybeUninit<Complex<T>>] {
+        // SAFETY: as the caller promises.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(start), len) }
+    }
+}
+
+impl<T: Part> Split<T> {
+    /// How lines of a length are split, if they are long and of small factors.
+    ///
+    /// # Errors
+    /// When there is no memory for the plan.
+    pub(super) fn new(op: FftOp, length: usize) -> Result<Option<Split<T>>> {
+        if length < LONG || !is_smooth(length) {
+            return Ok(None);
+        }
+        let n1 = (1..=length.isqrt()).rev().find(|&n1| length.is_multiple_of(n1)).unwrap_or(1);
+        let n2 = length / n1;
+        if n2 > 16 * n1 {
+            return Ok(None);
+        }
+        let (columns, rows) = (plan(op, n1)?, plan(op, n2)?);
+        Ok(Some(Split { op, columns, rows, roots: Roots::new(length, op) }))
+    }
+
+    /// Transforms a line, of which `read` gives the elements from a place on, and writes it to `out`, scaled.
+    ///
+    /// # Errors
+    /// When there is no memory for a thread's workspace.
+    pub(super) fn run(
+        &self,
+        read: impl Fn(usize, &mut [Complex<T>]) + Sync,
+        scale: Option<T>,
+        out: &mut [MaybeUninit<Complex<T>>],
+        par: Par,
+    ) -> Result<()> {
+        let (n1, n2) = (self.columns.len(), self.rows.len());
+        assert_eq!(out.len(), n1 * n2);
+        let target = &Target(out.as_mut_ptr());
+        self.strips(&self.columns, n2, par, |first, block, scratch| {
+            let width = block.len() / (n1 + GAP);
+            gather(block, n1 + GAP, n1, width, |row, elements| read(row * n2 + first, elements));
+            for (column, line) in block.chunks_exact_mut(n1 + GAP).enumerate() {
+                let line = &mut line[..n1];
+                self.columns.process_with_scratch(line, scratch);
+                turn(&self.roots, first + column, line);
+                // SAFETY: each column belongs to one strip, and so does the row of the result that it becomes.
+                unsafe { target.part((first + column) * n1, n1) }.write_copy_of_slice(line);
+            }
+        })?;
+        self.strips(&self.rows, n1, par, |first, block, scratch| {
+            let width = block.len() / (n2 + GAP);
+            // SAFETY: each column belongs to one strip.
+            let part = |row: usize| unsafe { target.part(row * n1 + first, width) };
+            gather(block, n2 + GAP, n2, width, |row, elements| {
+                // SAFETY: all of it was written before.
+                elements.copy_from_slice(unsafe { part(row).assume_init_ref() });
+            });
+            for line in block.chunks_exact_mut(n2 + GAP) {
+                self.rows.process_with_scratch(&mut line[..n2], scratch);
+                if let Some(scale) = scale {
+                    scale_line(&mut line[..n2], scale);
+                }
+            }
+            scatter(block, n2 + GAP, n2, width, |row, elements| {
+                part(row).write_copy_of_slice(elements);
+            });
+        })
+    }
+
+    /// Calls `work(first, block, scratch)` for strips of columns from the first one on, of which there are
+    /// `count`, with room for them and for the plan.
+    fn strips(
+        &self,
+        plan: &Arc<dyn Fft<T>>,
+        count: usize,
+        par: Par,
+        work: impl Fn(usize, &mut [Complex<T>], &mut [Complex<T>]) + Sync,
+    ) -> Result<()> {
+        let line = plan.len() + GAP;
+        let failure = Mutex::new(None);
+        // A thread keeps its workspace for some strips.
+        par.for_chunks(count, 4 * SIDE, |chunk| {
+            let mut held = Vec::new();
+            if let Err(error) = workspace(self.op, &mut held, SIDE * line + plan.get_inplace_scratch_len()) {
+                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                return;
+            }
+            let (block, scratch) = held.split_at_mut(SIDE * line);
+            for first in chunk.clone().step_by(SIDE) {
+                let width = SIDE.min(chunk.end - first);
+                work(first, &mut block[..width * line], scratch);
+            }
+        });
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+}
+
+vectorized! {
+    /// Turns the frequencies of a column, each by the root of the column's number times its own.
+    fn turn[T: Part] of [T] (roots: &Roots, column: usize, line: &mut [Complex<T>]) {
+        let (mut re, mut im) = ([0.0; RUN], [0.0; RUN]);
+        for (at, (re, im)) in re.iter_mut().zip(&mut im).enumerate() {
+            Complex { re: *re, im: *im } = roots.at(column * at.min(line.len() - 1));
+        }
+        let turned = |x: Complex<T>, first: Complex<f64>, at: usize| {
+            let turn_re = T::nearest(first.re * re[at] - first.im * im[at]);
+            let turn_im = T::nearest(first.re * im[at] + first.im * re[at]);
+            Complex::new(x.re * turn_re - x.im * turn_im, x.re * turn_im + x.im * turn_re)
+        };
+        let (runs, rest) = line.as_chunks_mut::<RUN>();
+        let done = runs.len() * RUN;
+        for (at, run) in runs.iter_mut().enumerate() {
+            let first = roots.at(column * at * RUN);
+            for (at, x) in run.iter_mut().enumerate() {
+                *x = turned(*x, first, at);
+            }
+        }
+        for (at, x) in rest.iter_mut().enumerate() {
+            *x = turned(*x, roots.at(column * done), at);
+        }
+    }
+}
+
+/// Fills columns, `stride` elements apart, with rows of `width` elements.
+pub(super) fn gather<T: Part>(
+    block: &mut [Complex<T>],
+    stride: usize,
+    rows: usize,
+    width: usize,
+    read: impl Fn(usize, &mut [Complex<T>]),
+) {
+    let mut tile = [[Complex::new(T::zero(), T::zero()); SIDE]; ROWS];
+    for first in (0..rows).step_by(ROWS) {
+        let height = ROWS.min(rows - first);
+        for (row, elements) in tile[..height].iter_mut().enumerate() {
+            read(first + row, &mut elements[..width]);
+        }
+        for column in 0..width {
+            let target = &mut block[column * stride + first..][..height];
+            for (target, elements) in target.iter_mut().zip(&tile) {
+                *target = elements[column];
+            }
+        }
+    }
+}
+
+/// Gives rows of `width` elements of columns that are `stride` elements apart.
+pub(super) fn scatter<T: Part>(
+    block: &[Complex<T>],
+    stride: usize,
+    rows: usize,
+    width: usize,
+    write: impl Fn(usize, &[Complex<T>]),
+) {
+    let mut tile = [[Complex::new(T::zero(), T::zero()); SIDE]; ROWS];
+    for first in (0..rows).step_by(ROWS) {
+        let height = ROWS.min(rows - first);
+        for column in 0..width {
+            let source = &block[column * stride + first..][..height];
+            for (elements, &source) in tile.iter_mut().zip(source) {
+                elements[column] = source;
+            }
+        }
+        for (row, elements) in tile[..height].iter().enumerate() {
+            write(first + row, &elements[..width]);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What transforms of one length need, made once and kept for the next time.
+
+use std::any::Any;
+use std::f64::consts::FRAC_PI_2;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use defn_core::op::FftOp;
+use defn_core::{ErrorKind, Result};
+use num_complex::Complex;
+use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
+
+use crate::memory;
+
+/// How many plans are kept.
+const KEPT: usize = 32;
+
+/// How many bytes the tables of the kept plans take at most, all together.
+const KEPT_BYTES: usize = 64 << 20;
+
+/// The parts of complex numbers that are transformed.
+pub(crate) trait Part: FftNum {
+    /// The nearest number to this one.
+    fn nearest(x: f64) -> Self;
+}
+
+impl Part for f32 {
+    #[inline(always)]
+    fn nearest(x: f64) -> f32 {
+        x as f32
+    }
+}
+
+impl Part for f64 {
+    #[inline(always)]
+    fn nearest(x: f64) -> f64 {
+        x
+    }
+}
+
+/// What a plan is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    /// Complex lines.
+    Complex(FftOp),
+    /// The frequencies of real lines.
+    Turns,
+}
+
+/// A plan that is kept, for anything of its use, length and bytes of a part.
+struct Entry {
+    key: (Use, usize, usize),
+    bytes: usize,
+    plan: Arc<dyn Any + Send + Sync>,
+}
+
+/// Plans that were used lately, the last one at the end.
+static PLANS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+
+/// A kept plan, or a new one, whose tables take so many bytes and are as many as may be kept.
+fn kept<P: Send + Sync + Clone + 'static>(
+    key: (Use, usize, usize),
+    bytes: usize,
+    make: impl FnOnce() -> Result<P>,
+) -> Result<P> {
+    let plans = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+    {
+        let mut plans = plans();
+        if let Some(at) = plans.iter().position(|entry| entry.key == key) {
+            let entry = plans.remove(at);
+            let plan = entry.plan.downcast_ref::<P>().expect("plans of one use are of one type").clone();
+            plans.push(entry);
+            return Ok(plan);
+        }
+    }
+    let plan = make()?;
+    if bytes <= KEPT_BYTES {
+        let mut plans = plans();
+        plans.push(Entry { key, bytes, plan: Arc::new(plan.clone()) });
+        while plans.len() > KEPT || plans.iter().map(|entry| entry.bytes).sum::<usize>() > KEPT_BYTES {
+            plans.remove(0);
+        }
+    }
+    Ok(plan)
+}
+
+/// How often the memory of a line its transform may take, with the plan's tables: Bluestein's algorithm works on
+/// a line of up to four times the length, beside two tables and two workspaces.
+const SHARE: usize = 16;
+
+/// The plan for a length. A planner would keep all that it ever made.
+pub(super) fn plan<T: Part>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>> {
+    let line = length.saturating_mul(size_of::<Complex<T>>());
+    // Tables of lengths without great factors are about as long as the line.
+    let bytes = if is_smooth(length) { line } else { line.saturating_mul(SHARE / 2) };
+    kept((Use::Complex(op), length, size_of::<T>()), bytes, || {
+        reserve(op, line.saturating_mul(SHARE))?;
+        let direction = match op {
+            FftOp::Fft => FftDirection::Forward,
+            FftOp::Ifft => FftDirection::Inverse,
+        };
+        Ok(FftPlanner::new().plan_fft(length, direction))
+    })
+}
+
+/// `exp(-2 pi i k / length)` for `k` up to and with half the length.
+pub(super) fn turns<T: Part>(op: FftOp, length: usize) -> Result<Arc<Vec<Complex<T>>>> {
+    let count = length / 2 + 1;
+    let bytes = count.saturating_mul(size_of::<Complex<T>>());
+    kept((Use::Turns, length, size_of::<T>()), bytes, || {
+        let mut turns = Vec::new();
+        workspace(op, &mut turns, count)?;
+        let roots = Roots::new(length, FftOp::Fft);
+        for (at, run) in turns.chunks_mut(RUN).enumerate() {
+            let first = roots.at(at * RUN);
+            for (turn, &root) in run.iter_mut().zip(&roots.fine) {
+                let root = first * root;
+                *turn = Complex::new(T::nearest(root.re), T::nearest(root.im));
+            }
+        }
+        Ok(Arc::new(turns))
+    })
+}
+
+/// Whether a length has no prime factor above 13.
+pub(super) fn is_smooth(length: usize) -> bool {
+    let without = |length: usize, factor: usize| {
+        let mut rest = length;
+        while rest.is_multiple_of(factor) {
+            rest /= factor;
+        }
+        rest
+    };
+    length > 0 && [2, 3, 5, 7, 11, 13].into_iter().fold(length, without) == 1
+}
+
+/// Asks for memory that the allocator is about to be asked for.
+fn reserve(op: FftOp, bytes: usize) -> Result<()> {
+    memory::reserve(bytes)
+        .map_err(|available| ErrorKind::OutOfMemory { op: op.name(), requested: bytes, available }.into())
+}
+
+/// Fills a vector with so many zeros.
+pub(super) fn workspace<T: Part>(op: FftOp, held: &mut Vec<Complex<T>>, count: usize) -> Result<()> {
+    let requested = count.saturating_mul(size_of::<Complex<T>>());
+    reserve(op, requested)?;
+    let refused = ErrorKind::OutOfMemory { op: op.name(), requested, available: 0 };
+    held.try_reserve_exact(count).map_err(|_| refused)?;
+    held.resize(count, Complex::new(T::zero(), T::zero()));
+    Ok(())
+}
+
+/// How many roots are computed of one product.
+pub(super) const RUN: usize = 16;
+
+/// The roots of unity of an order, in two tables whose products they are.
+pub(super) struct Roots {
+    /// The powers 0 up to the coarse step.
+    pub(super) fine: Vec<Complex<f64>>,
+    coarse: Vec<Complex<f64>>,
+    shift: u32,
+}
+
+impl Roots {
+    /// The roots of an order above 0, clockwise for the transform and the other way round for the inverse.
+    pub(super) fn new(order: usize, op: FftOp) -> Roots {
+        let shift = (order.ilog2() / 2).max(RUN.ilog2());
+        let root = |power: usize| {
+            let root = root(power, order);
+            if op == FftOp::Fft { root } else { root.conj() }
+        };
+        let fine = (0..1 << shift).map(root).collect();
+        let coarse = (0..=order >> shift).map(|step| root(step << shift)).collect();
+        Roots { fine, coarse, shift }
+    }
+
+    /// The root of a power up to the order.
+    #[inline(always)]
+    pub(super) fn at(&self, power: usize) -> Complex<f64> {
+        self.coarse[power >> self.shift] * self.fine[power & ((1 << self.shift) - 1)]
+    }
+}
+
+/// `exp(-2 pi i power / order)`, of an angle of less than an eighth of a turn.
+fn root(power: usize, order: usize) -> Complex<f64> {
+    let (power, order) = (power as u128 * 4, order as u128);
+    let (quarter, rest) = (power / order % 4, power % order);
+    let beyond = 2 * rest > order;
+    let angle = FRAC_PI_2 * (if beyond { order - rest } else { rest }) as f64 / order as f64;
+    let (sin, cos) = angle.sin_cos();
+    let (re, im) = if beyond { (sin, -cos) } else { (cos, -sin) };
+    match quarter {
+        0 => Complex::new(re, im),
+        1 => Complex::new(im, -re),
+        2 => Complex::new(-re, -im),
+        _ => Complex::new(-im, re),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_plans_are_kept() {
+        for length in 1..100 {
+            plan::<f64>(FftOp::Fft, length).unwrap();
+        }
+        plan::<f32>(FftOp::Fft, 1 << 20).unwrap();
+        let plans = PLANS.lock().unwrap();
+        assert!(plans.len() <= KEPT);
+        assert!(plans.iter().map(|entry| entry.bytes).sum::<usize>() <= KEPT_BYTES);
+    }
+
+    #[test]
+    fn roots_are_powers() {
+        for order in [1, 2, 3, 4, 12, 100, 1 << 12, 5040, 99_991] {
+            let roots = Roots::new(order, FftOp::Fft);
+            for power in (0..=order).step_by(order / 50 + 1) {
+                let want = Complex::from_polar(1.0, -std::f64::consts::TAU * power as f64 / order as f64);
+                assert!((roots.at(power) - want).norm() < 3e-15, "{power} of {order}");
+            }
+        }
+    }
+}
