@@ -245,6 +245,25 @@ def test_a_loop_that_runs_at_once_can_be_interrupted() -> None:
     timer.join()
 
 
+@pytest.mark.parametrize("width", [1, 64])
+def test_a_fold_can_be_interrupted(width: int) -> None:
+    """However many positions are folded at once."""
+    x = dn.broadcast(dn.tensor(1, dtype="u8"), (2**24 // width, width))
+
+    def slow(x: dn.Tensor, acc: dn.Tensor) -> dn.Tensor:
+        for _ in range(40):
+            acc = dn.sin(acc + x)
+        return acc
+
+    timer = threading.Timer(0.2, _thread.interrupt_main)
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        dn.reduce(x, 0.5, slow, axes=0)
+    assert time.monotonic() - began < 5.0
+    timer.join()
+
+
 def test_a_known_predicate_merges_with_values_that_are_there() -> None:
     """What is computed by a branch that cannot run is not known; a value is."""
     half = dn.tensor(np.float16(1.5))

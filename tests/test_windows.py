@@ -307,3 +307,51 @@ def test_an_empty_axis_behind_the_window(name: str, padding: float, size: int, s
     found = getattr(dn, name)(x, (size, 1), strides=[stride, 1], padding=[(0, 0), (1, 2)])
     want = np.full(((64 - size) // stride + 1, 3), padding)
     np.testing.assert_array_equal(found.to_numpy(), want)
+
+
+FLOAT_FOLDS = (
+    lambda x, acc: dn.clip(dn.sin(x) * acc + dn.exp(acc / 4), -1.5, 1.5),
+    lambda x, acc: dn.max(acc, x) - dn.remainder(x, 0.75) + dn.sqrt(dn.abs(acc)),
+    lambda x, acc: dn.select(dn.logical_or(x > acc, dn.is_nan(x)), dn.atan2(x, acc), dn.floor(acc)),
+    lambda x, acc: dn.as_type(dn.as_type(acc * 10 + x, "s32"), x.dtype) / 7,
+    lambda x, acc: dn.pow(dn.min(dn.abs(acc), 2), x) + dn.as_type(x != acc, x.dtype),
+    lambda x, acc: dn.logical_and(acc, x) - dn.logical_not(x) + (x <= 0.5),
+)
+INTEGER_FOLDS = (
+    lambda x, acc: acc * 31 + x,
+    lambda x, acc: dn.quotient(acc, x) - dn.remainder(acc, 7) + dn.max(x, acc),
+    lambda x, acc: dn.bitwise_xor(dn.left_shift(acc, 3), dn.right_shift(acc, x)),
+    lambda x, acc: dn.select(x >= acc, dn.pow(x, 3), dn.bitwise_not(acc)),
+    lambda x, acc: dn.as_type(dn.sqrt(dn.as_type(acc, "f64") + x), x.dtype) + dn.sign(x),
+    lambda x, acc: dn.clip(dn.min(acc, x), 2, 5) + dn.population_count(dn.bitwise_or(acc, x)),
+)
+
+
+@pytest.mark.parametrize(
+    "dtype", "u4 u8 u16 u32 u64 s2 s8 s16 s32 s64 f8_e5m2 bf16 f16 f32 f64".split()
+)
+def test_few_positions_are_folded_as_many_are(dtype: str) -> None:
+    """One after the other by instructions, and side by side by kernels: to the bit."""
+    rng = np.random.default_rng(7)
+    whole = dtype[0] in "us"
+    x = rng.integers(1, 2 if dtype == "s2" else 7, (60, 3)) if whole else rng.normal(size=(60, 3))
+    few = dn.as_type(dn.tensor(x), dtype)
+    many = dn.tile(few, [1, 9])
+    for function in INTEGER_FOLDS if whole else FLOAT_FOLDS:
+        fold = lambda x, function=function: dn.reduce(  # noqa: E731
+            x, dn.as_type(1, dtype), lambda x, acc: dn.as_type(function(x, acc), dtype), axes=0
+        )
+        got, want = fold(few).to_numpy(), fold(many).to_numpy()
+        for part in np.split(want, 9):
+            assert got.tobytes() == part.tobytes()
+
+
+def test_folds_without_a_result_are_refused() -> None:
+    x = dn.tensor([4, 2, 0, 1])
+    with pytest.raises(dn.Error, match="zero"):
+        dn.reduce(x, 100, lambda x, acc: dn.quotient(acc, x) + 1)
+    with pytest.raises(dn.Error, match="negative"):
+        dn.reduce(x - 3, 100, lambda x, acc: dn.left_shift(acc, x) + 1)
+    with pytest.raises(dn.Error, match="negative"):
+        dn.reduce(x - 3, 100, lambda x, acc: dn.pow(acc, x) + 1)
+    assert dn.reduce(x, 100, lambda x, acc: acc + dn.pow(x, x), axes=0).item() == 100 + 262

@@ -194,6 +194,24 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Runs a fold that [`Backend::has_native_fold`] names, as [`Backend::run`] does where it is `checked` and as
+    /// [`Backend::run_unchecked`] does where not. A user's function may take long over many elements: `poll` is
+    /// called now and then, on this thread, and the run stops with its error.
+    ///
+    /// # Errors
+    /// As those, and what `poll` gives.
+    fn run_fold(
+        &self,
+        op: &Op,
+        operands: SmallVec<[Operand; 3]>,
+        outputs: &[TensorType],
+        checked: bool,
+        poll: Poll<'_>,
+    ) -> Result<Buffers> {
+        poll()?;
+        if checked { self.run(op, operands, outputs) } else { self.run_unchecked(op, operands, outputs) }
+    }
+
     /// Whether tensors of both are in one place.
     fn is_same_place(&self, other: &dyn Backend) -> bool {
         self.place() == other.place()
@@ -202,6 +220,9 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// For adapters that know their own backends.
     fn as_any(&self) -> &dyn Any;
 }
+
+/// Called between the parts of what takes long, so that it can be interrupted.
+pub type Poll<'a> = &'a dyn Fn() -> Result<()>;
 
 /// What a compiled program looks for while it runs, beside what is always an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -10,7 +10,7 @@ mod structural;
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand};
+use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand, Poll};
 use defn_core::op::{Block, Op};
 use defn_core::{DType, ErrorKind, Kind, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
@@ -35,7 +35,7 @@ pub fn cpu_backend() -> Arc<dyn Backend> {
 }
 
 impl CpuBackend {
-    /// Runs one op. Positions out of range, and integers that have no quotient or power or are no number of bits to
+    /// Runs one op; one that takes long calls `poll` now and then. Positions out of range, and integers that have no quotient or power or are no number of bits to
     /// shift by, are errors where they are `checked`.
     fn dispatch(
         &self,
@@ -43,6 +43,7 @@ impl CpuBackend {
         operands: SmallVec<[Operand; 3]>,
         outputs: &[TensorType],
         checked: bool,
+        poll: Poll<'_>,
     ) -> Result<Buffers> {
         let types = operands.iter().map(|operand| &operand.ty).chain(outputs);
         let par =
@@ -122,7 +123,7 @@ impl CpuBackend {
             | Op::CustomGrad(_)
             | Op::Hook(_)
             | Op::WindowFold(_) => run.refuse("it runs no regions and no host functions"),
-            Op::Fold(op) => run.fold(op),
+            Op::Fold(op) => run.fold(op, poll),
 
             // block
             Op::Block(Block::Threefry) => run.fresh(|x, out, par| {
@@ -167,7 +168,7 @@ impl Backend for CpuBackend {
     }
 
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
-        self.dispatch(op, operands, outputs, true)
+        self.dispatch(op, operands, outputs, true, &|| Ok(()))
     }
 
     fn checks_positions(&self) -> bool {
@@ -180,11 +181,22 @@ impl Backend for CpuBackend {
         operands: SmallVec<[Operand; 3]>,
         outputs: &[TensorType],
     ) -> Result<Buffers> {
-        self.dispatch(op, operands, outputs, false)
+        self.dispatch(op, operands, outputs, false, &|| Ok(()))
     }
 
     fn has_native_fold(&self, fold: &Op) -> bool {
         if let Op::Fold(fold) = fold { folding::is_native(fold) } else { false }
+    }
+
+    fn run_fold(
+        &self,
+        op: &Op,
+        operands: SmallVec<[Operand; 3]>,
+        outputs: &[TensorType],
+        checked: bool,
+        poll: Poll<'_>,
+    ) -> Result<Buffers> {
+        self.dispatch(op, operands, outputs, checked, poll)
     }
 
     fn has_native(&self, block: &Block) -> bool {

@@ -130,7 +130,9 @@ impl Run<'_> {
         if self.checks.index && !self.backend.checks_positions() {
             positions::check(op, &operands)?;
         }
-        let buffers = if self.checks.index {
+        let buffers = if let Op::Fold(_) | Op::WindowFold(_) = op {
+            self.backend.run_fold(op, operands, outputs, self.checks.index, &|| self.hooks.poll())?
+        } else if self.checks.index {
             self.backend.run(op, operands, outputs)?
         } else {
             self.backend.run_unchecked(op, operands, outputs)?

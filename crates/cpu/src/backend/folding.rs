@@ -1,10 +1,12 @@
 //! Folds by functions that work element by element on scalars: the function's ops run in the kernels, one after
-//! the other, on a block of kept positions at once, for each folded element in turn. Nothing is allocated on
-//! the way, so that even one position costs a few calls an element.
+//! the other, on a block of kept positions at once, for each folded element in turn. Few positions, to which a
+//! kernel's call would cost more than its elements, are folded one after the other by instructions on registers.
 
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use defn_core::backend::Buffers;
+use defn_core::backend::{Buffers, Poll};
 use defn_core::compose::fold::is_one_reduction;
 use defn_core::graph::Node;
 use defn_core::op::{BinaryOp, FoldOp, Op, UnaryOp};
@@ -14,9 +16,16 @@ use smallvec::SmallVec;
 
 use super::Run;
 use super::structural::Scratch;
+use crate::kernels::machine::{Machine, Register};
 use crate::kernels::{TILE, create, elementwise, shape};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
+
+/// Fewer positions than this are folded one after the other.
+const NARROW: usize = 16;
+
+/// How many ops on elements lie between two looks at whether to stop.
+const BATCH: usize = 1 << 20;
 
 /// What a node of a function is to a fold.
 #[derive(Clone, Copy, Debug)]
@@ -237,7 +246,7 @@ fn copy(x: View<'_>, out: &mut ViewMut<'_>) {
 }
 
 impl Run<'_> {
-    pub(super) fn fold(self, fold: &FoldOp) -> Result<Buffers> {
+    pub(super) fn fold(self, fold: &FoldOp, poll: Poll<'_>) -> Result<Buffers> {
         let (op, checked) = (self.op, self.checked);
         let sizes: SmallVec<[usize; 6]> = self.operands[0].ty.shape.sizes().into();
         let kept = |axis: &Axis| !fold.axes.contains(axis);
@@ -264,61 +273,204 @@ impl Run<'_> {
                 // SAFETY: the copy writes every element.
                 unsafe { scratch.view() }
             };
-            let failure = Mutex::new(None);
-            let out = &*out;
-            par.for_chunks(width, TILE, |positions| {
-                let block = || -> Result<()> {
-                    let len = positions.len();
-                    let shaped = |ty: &TensorType, varied: bool| {
-                        TensorType::new(
-                            ty.dtype,
-                            Shape::new(if varied { std::slice::from_ref(&len) } else { &[] }),
-                        )
-                    };
-                    let mut registers = Registers {
-                        captures,
-                        registers: Vec::with_capacity(program.steps.len()),
-                        folded: Scratch::new(op, shaped(acc.ty(), true)?)?,
-                        checked,
-                    };
-                    copy(acc, &mut registers.folded.view_mut());
-                    for step in &program.steps {
-                        let ty = shaped(step.ty, step.varied)?;
-                        registers.registers.push(Some(Scratch::new(op, ty)?));
-                    }
-                    // What does not depend on elements is computed once.
-                    for (index, step) in program.steps.iter().enumerate().filter(|(_, step)| !step.varied) {
-                        registers.run(index, step, acc)?;
-                    }
-                    let bytes = dtype.storage_bytes();
-                    let row_ty = shaped(x.ty(), true)?;
-                    for row in 0..count {
-                        let first = (row * width + positions.start) * bytes;
-                        let element = View::new(&row_ty, &x.bytes()[first..first + len * bytes]);
-                        for (index, step) in program.steps.iter().enumerate().filter(|(_, step)| step.varied)
-                        {
-                            registers.run(index, step, element)?;
-                        }
-                        registers.advance(program.result, element);
-                    }
-                    // SAFETY: blocks are disjoint parts of the result, which is borrowed mutably meanwhile;
-                    // what was folded is written.
-                    unsafe {
-                        let width = out.ty().dtype.storage_bytes();
-                        let target = out.part_bytes(positions.start * width, len * width);
-                        target.write_copy_of_slice(registers.folded.view().bytes());
-                    }
-                    Ok(())
-                };
-                if let Err(error) = block() {
+            let folding = Folding { op, program: &program, x, acc, captures, width, count, checked, par };
+            let narrow = if width < NARROW { Narrow::new(&folding) } else { None };
+            if let Some(narrow) = narrow
+                && narrow.run(&folding, out, poll)?
+            {
+                return Ok(());
+            }
+            folding.run(out, poll)
+        })
+    }
+}
+
+/// A fold with the folded axes first: `count` rows of `width` elements.
+struct Folding<'a> {
+    op: &'static str,
+    program: &'a Program<'a>,
+    x: View<'a>,
+    acc: View<'a>,
+    captures: &'a [View<'a>],
+    width: usize,
+    count: usize,
+    checked: bool,
+    par: Par,
+}
+
+impl<'a> Folding<'a> {
+    /// Calls `work` with ranges of rows, one after the other, and looks between them whether to stop. An element
+    /// takes so many steps.
+    fn batches(
+        &self,
+        steps: usize,
+        poll: Poll<'_>,
+        mut work: impl FnMut(Range<usize>) -> Result<bool>,
+    ) -> Result<bool> {
+        let rows = (BATCH / (self.width * steps.max(1))).max(1);
+        for first in (0..self.count).step_by(rows) {
+            if !work(first..self.count.min(first + rows))? {
+                return Ok(false);
+            }
+            poll()?;
+        }
+        Ok(true)
+    }
+
+    /// Folds blocks of positions by the kernels.
+    fn run(&self, out: &mut ViewMut<'_>, poll: Poll<'_>) -> Result<()> {
+        let blocks: Vec<Mutex<Option<Registers<'a>>>> =
+            (0..self.width.div_ceil(TILE)).map(|_| Mutex::new(None)).collect();
+        let failure = Mutex::new(None);
+        let each_block = |work: &(dyn Fn(&mut Option<Registers<'a>>, Range<usize>) -> Result<()> + Sync)| {
+            self.par.for_chunks(self.width, TILE, |positions| {
+                let block =
+                    &mut blocks[positions.start / TILE].lock().unwrap_or_else(PoisonError::into_inner);
+                if let Err(error) = work(block, positions) {
                     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
             });
-            match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-                Some(error) => Err(error),
-                None => Ok(()),
+            failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+        };
+        self.batches(self.program.steps.len(), poll, |rows| {
+            each_block(&|block, positions| {
+                let registers = match block {
+                    Some(registers) => registers,
+                    None => block.insert(self.registers(positions.len())?),
+                };
+                self.fold_rows(registers, positions, rows.clone())
+            })?;
+            Ok(true)
+        })?;
+        let out = &*out;
+        each_block(&|block, positions| {
+            let registers = match block {
+                Some(registers) => registers,
+                None => block.insert(self.registers(positions.len())?),
+            };
+            // SAFETY: blocks are disjoint parts of the result, which is borrowed mutably meanwhile; what was
+            // folded is written.
+            unsafe {
+                let width = out.ty().dtype.storage_bytes();
+                let target = out.part_bytes(positions.start * width, positions.len() * width);
+                target.write_copy_of_slice(registers.folded.view().bytes());
             }
+            Ok(())
         })
+    }
+
+    /// What a block of positions starts with.
+    fn registers(&self, len: usize) -> Result<Registers<'a>> {
+        let mut registers = Registers {
+            captures: self.captures,
+            registers: Vec::with_capacity(self.program.steps.len()),
+            folded: Scratch::new(self.op, shaped(self.acc.ty(), len, true)?)?,
+            checked: self.checked,
+        };
+        copy(self.acc, &mut registers.folded.view_mut());
+        for step in &self.program.steps {
+            let ty = shaped(step.ty, len, step.varied)?;
+            registers.registers.push(Some(Scratch::new(self.op, ty)?));
+        }
+        // What does not depend on elements is computed once.
+        for (index, step) in self.program.steps.iter().enumerate().filter(|(_, step)| !step.varied) {
+            registers.run(index, step, self.acc)?;
+        }
+        Ok(registers)
+    }
+
+    fn fold_rows(
+        &self,
+        registers: &mut Registers<'_>,
+        positions: Range<usize>,
+        rows: Range<usize>,
+    ) -> Result<()> {
+        let bytes = self.x.ty().dtype.storage_bytes();
+        let row_ty = shaped(self.x.ty(), positions.len(), true)?;
+        for row in rows {
+            let first = (row * self.width + positions.start) * bytes;
+            let element = View::new(&row_ty, &self.x.bytes()[first..first + positions.len() * bytes]);
+            for (index, step) in self.program.steps.iter().enumerate().filter(|(_, step)| step.varied) {
+                registers.run(index, step, element)?;
+            }
+            registers.advance(self.program.result, element);
+        }
+        Ok(())
+    }
+}
+
+/// The type of a register for a block of so many positions: of one element, where nothing in it varies.
+fn shaped(ty: &TensorType, len: usize, varied: bool) -> Result<TensorType> {
+    TensorType::new(ty.dtype, Shape::new(if varied { std::slice::from_ref(&len) } else { &[] }))
+}
+
+/// The function as instructions on registers.
+struct Narrow {
+    machine: Machine,
+    element: Register,
+    folded: Register,
+    result: Register,
+}
+
+impl Narrow {
+    /// The instructions of a program whose values all fit registers.
+    fn new(folding: &Folding<'_>) -> Option<Narrow> {
+        let mut machine = Machine::new(folding.checked);
+        let element = machine.input(folding.x.ty().dtype, true)?;
+        let folded = machine.input(folding.acc.ty().dtype, true)?;
+        let captures: Vec<Register> =
+            folding.captures.iter().map(|capture| machine.capture(*capture)).collect::<Option<_>>()?;
+        let mut registers: Vec<Register> = Vec::with_capacity(folding.program.steps.len());
+        let place = |place: Place, registers: &[Register]| match place {
+            Place::Element => element,
+            Place::Folded => folded,
+            Place::Capture(index) => captures[index],
+            Place::Register(index) => registers[index],
+        };
+        for step in &folding.program.steps {
+            let x = |input: usize| place(step.inputs[input], &registers);
+            let dtype = step.ty.dtype;
+            let register = match step.action {
+                Action::Constant(scalar) => machine.constant(scalar),
+                Action::Unary(op) => machine.unary(op, x(0), dtype),
+                Action::Binary(op) => machine.binary(op, x(0), x(1), dtype),
+                Action::AsType => machine.convert(x(0), dtype),
+                Action::Bits => machine.bits(x(0), dtype),
+                Action::Select => machine.select(x(0), x(1), x(2), dtype),
+                Action::Clip => machine.clip(x(0), x(1), x(2), dtype),
+            };
+            registers.push(register.filter(|register| register.dtype() == dtype)?);
+        }
+        let result = place(folding.program.result, &registers);
+        (result.dtype() == folded.dtype()).then_some(Narrow { machine, element, folded, result })
+    }
+
+    /// Folds each position by itself, and says whether every op had a result.
+    fn run(&self, folding: &Folding<'_>, out: &ViewMut<'_>, poll: Poll<'_>) -> Result<bool> {
+        let Some(start) = self.machine.start(folding.acc, self.folded) else { return Ok(false) };
+        let states: Vec<Mutex<_>> = (0..folding.width).map(|_| Mutex::new(start)).collect();
+        let roles = [self.element, self.folded, self.result];
+        let defined = AtomicBool::new(true);
+        let finished = folding.batches(self.machine.len(), poll, |rows| {
+            folding.par.for_chunks(folding.width, 1, |position| {
+                let state = &mut states[position.start].lock().unwrap_or_else(PoisonError::into_inner);
+                let first = rows.start * folding.width + position.start;
+                if !self.machine.fold(state, roles, folding.x, (first, folding.width, rows.len())) {
+                    defined.store(false, Ordering::Relaxed);
+                }
+            });
+            Ok(defined.load(Ordering::Relaxed))
+        })?;
+        if !finished {
+            return Ok(false);
+        }
+        let width = out.ty().dtype.storage_bytes();
+        for (position, state) in states.into_iter().enumerate() {
+            let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: only this thread writes the result.
+            Machine::finish(&state, self.folded, unsafe { out.part_bytes(position * width, width) });
+        }
+        Ok(true)
     }
 }
 

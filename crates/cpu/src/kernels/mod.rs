@@ -9,6 +9,7 @@ pub(crate) mod fourier;
 pub(crate) mod index;
 mod lanes;
 pub(crate) mod linalg;
+pub(crate) mod machine;
 mod math;
 pub(crate) mod matrix;
 pub(crate) mod order;

@@ -259,7 +259,8 @@ where
         } else {
             scatter(block, stride, count, width, |row, elements| {
                 // SAFETY: each strip of each line belongs to one task.
-                unsafe { out.part((line * count + row) * inner + first, width) }.write_copy_of_slice(elements);
+                unsafe { out.part((line * count + row) * inner + first, width) }
+                    .write_copy_of_slice(elements);
             });
         }
     })
