@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::element::ElementType;
+
 /// The result of a call to a plugin.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -36,6 +38,30 @@ pub enum Error {
         size: usize,
         /// The size that is needed.
         required: usize,
+    },
+    /// Bytes that are not as many as a tensor of that type and shape has.
+    #[error("buffer: {given} bytes, {} required for elements of type {element} and the sizes {dims:?}", element.bytes(dims).map_or_else(|| "a size that exists is".to_owned(), |bytes| format!("{bytes} are")))]
+    Size {
+        /// The bytes.
+        given: usize,
+        /// The type of the elements.
+        element: ElementType,
+        /// The sizes of the axes.
+        dims: Vec<i64>,
+    },
+    /// A type of elements that was unknown when this was written.
+    #[error("buffer: elements of type number {raw}, one of the types up to {} is required", ElementType::ALL.len() + 1)]
+    Element {
+        /// Its number in the interface.
+        raw: i32,
+    },
+    /// Lists of arguments of different lengths.
+    #[error("run: {one} arguments for one device and {other} for another, as many for each are required")]
+    Arguments {
+        /// The length of the first list.
+        one: usize,
+        /// The length of another.
+        other: usize,
     },
     /// The plugin answered with an error of its own.
     #[error("{call}: the plugin answered {code:?}: {message}")]

@@ -5,9 +5,17 @@
 //! are in `ffi`, the calls with their safety arguments in `api`; nothing else is unsafe.
 
 mod api;
+mod element;
 mod error;
 mod ffi;
+mod options;
 mod plugin;
 
+pub use api::{
+    Buffer, Client, Device, DeviceDescription, Event, Executable, ExecutableMemory, LoadedExecutable, Memory,
+    MemoryStats, Place, Topology,
+};
+pub use element::ElementType;
 pub use error::{Code, Error, Result};
+pub use options::CompileOptions;
 pub use plugin::{Attribute, Plugin, Version};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::api::Api;
+use crate::api::{Api, Client, Topology};
 use crate::error::Result;
 
 /// A PJRT plugin, loaded and initialised. Cheap to clone; it stays loaded until the process ends.
@@ -82,6 +82,23 @@ impl Plugin {
     /// The plugin's own.
     pub fn attributes(&self) -> Result<Vec<(String, Attribute)>> {
         self.api.attributes()
+    }
+
+    /// Takes hold of the devices of this process, with options that the plugin knows, such as
+    /// `cpu_device_count`.
+    ///
+    /// # Errors
+    /// The plugin's own: no driver, no device, an option that it does not know.
+    pub fn client(&self, options: &[(String, Attribute)]) -> Result<Client> {
+        Client::new(self.api, options)
+    }
+
+    /// Describes devices that need not be there, to compile for them.
+    ///
+    /// # Errors
+    /// The plugin's own: a plugin without such descriptions, an option that it does not know.
+    pub fn topology(&self, name: &str, options: &[(String, Attribute)]) -> Result<Topology> {
+        Topology::new(self.api, name, options)
     }
 }
 

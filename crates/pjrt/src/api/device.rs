@@ -1,0 +1,244 @@
+//! Devices of a client, what describes them, and their memories.
+
+use super::{Api, Client, list, named, text};
+use crate::error::Result;
+use crate::ffi::{self, Struct};
+use crate::plugin::Attribute;
+
+/// What a device is, without the device: also known of the devices of other processes and of a topology.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceDescription {
+    /// Its number, unique among all devices of all processes.
+    pub id: i32,
+    /// The process that can use it.
+    pub process_index: i32,
+    /// The vendor's name, such as `NVIDIA H200`.
+    pub kind: String,
+    /// A text for people.
+    pub text: String,
+    /// What else the plugin says, such as `core_count`.
+    pub attributes: Vec<(String, Attribute)>,
+}
+
+/// Reads a description.
+///
+/// # Safety
+/// The description is live.
+pub(super) unsafe fn describe(api: Api, raw: *mut ffi::DeviceDescription) -> Result<DeviceDescription> {
+    let (mut id, mut process) =
+        (ffi::DeviceDescriptionIdArgs::new(), ffi::DeviceDescriptionProcessIndexArgs::new());
+    let (mut kind, mut debug) =
+        (ffi::DeviceDescriptionKindArgs::new(), ffi::DeviceDescriptionDebugStringArgs::new());
+    let mut attributes = ffi::DeviceDescriptionAttributesArgs::new();
+    (id.device_description, process.device_description, kind.device_description) = (raw, raw, raw);
+    (debug.device_description, attributes.device_description) = (raw, raw);
+    // SAFETY: the caller's promise; texts and attributes live as long as the description and are copied.
+    unsafe {
+        api.call(&mut id)?;
+        api.call(&mut process)?;
+        api.call(&mut kind)?;
+        api.call(&mut debug)?;
+        api.call(&mut attributes)?;
+        Ok(DeviceDescription {
+            id: id.id,
+            process_index: process.process_index,
+            kind: text(kind.device_kind, kind.device_kind_size),
+            text: text(debug.debug_string, debug.debug_string_size),
+            attributes: named::read(attributes.attributes, attributes.num_attributes),
+        })
+    }
+}
+
+/// A device of a client, which it keeps alive.
+#[derive(Clone)]
+pub struct Device {
+    client: Client,
+    raw: *mut ffi::Device,
+}
+
+// SAFETY: devices are constant parts of their client, which any thread may use.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+impl Device {
+    /// A device of this client.
+    ///
+    /// # Safety
+    /// The client owns the device.
+    pub(super) unsafe fn of(client: &Client, raw: *mut ffi::Device) -> Device {
+        Device { client: client.clone(), raw }
+    }
+
+    pub(super) fn raw(&self) -> *mut ffi::Device {
+        self.raw
+    }
+
+    /// The client that it belongs to.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    fn api(&self) -> Api {
+        self.client.api()
+    }
+
+    /// What it is.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn description(&self) -> Result<DeviceDescription> {
+        let mut args = ffi::DeviceGetDescriptionArgs::new();
+        args.device = self.raw;
+        // SAFETY: the device lives as long as its client; the description as long as the device.
+        unsafe {
+            self.api().call(&mut args)?;
+            describe(self.api(), args.device_description)
+        }
+    }
+
+    /// Its number on this machine.
+    ///
+    /// # Errors
+    /// The plugin's own; devices of other processes have none.
+    pub fn local_id(&self) -> Result<i32> {
+        let mut args = ffi::DeviceLocalHardwareIdArgs::new();
+        args.device = self.raw;
+        // SAFETY: the device lives as long as its client.
+        unsafe { self.api().call(&mut args) }?;
+        Ok(args.local_hardware_id)
+    }
+
+    /// Whether this process can use it.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn is_addressable(&self) -> Result<bool> {
+        let mut args = ffi::DeviceIsAddressableArgs::new();
+        args.device = self.raw;
+        // SAFETY: the device lives as long as its client.
+        unsafe { self.api().call(&mut args) }?;
+        Ok(args.is_addressable)
+    }
+
+    /// The memories that it can use.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn memories(&self) -> Result<Vec<Memory>> {
+        let mut args = ffi::DeviceAddressableMemoriesArgs::new();
+        args.device = self.raw;
+        // SAFETY: the device lives as long as its client, its memories as long as it.
+        unsafe {
+            self.api().call(&mut args)?;
+            let raw = list(args.memories, args.num_memories);
+            Ok(raw.iter().map(|&raw| Memory { client: self.client.clone(), raw }).collect())
+        }
+    }
+
+    /// The memory that buffers go to unless another is named.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn default_memory(&self) -> Result<Memory> {
+        let mut args = ffi::DeviceDefaultMemoryArgs::new();
+        args.device = self.raw;
+        // SAFETY: the device lives as long as its client, its memories as long as it.
+        unsafe { self.api().call(&mut args) }?;
+        Ok(Memory { client: self.client.clone(), raw: args.memory })
+    }
+
+    /// How much of its memory is used.
+    ///
+    /// # Errors
+    /// The plugin's own: not every plugin counts.
+    pub fn memory_stats(&self) -> Result<MemoryStats> {
+        let mut args = ffi::DeviceMemoryStatsArgs::new();
+        args.device = self.raw;
+        // SAFETY: the device lives as long as its client.
+        unsafe { self.api().call(&mut args) }?;
+        let known = |value: i64, is_set: bool| is_set.then_some(value);
+        Ok(MemoryStats {
+            bytes_in_use: args.bytes_in_use,
+            peak_bytes_in_use: known(args.peak_bytes_in_use, args.peak_bytes_in_use_is_set),
+            allocations: known(args.num_allocs, args.num_allocs_is_set),
+            bytes_limit: known(args.bytes_limit, args.bytes_limit_is_set),
+            largest_free_block: known(args.largest_free_block_bytes, args.largest_free_block_bytes_is_set),
+        })
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Device) -> bool {
+        self.raw == other.raw
+    }
+}
+
+impl Eq for Device {}
+
+/// How much of a device's memory is used, in bytes, as far as the plugin says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryStats {
+    /// Now.
+    pub bytes_in_use: i64,
+    /// The most so far.
+    pub peak_bytes_in_use: Option<i64>,
+    /// How many blocks are allocated.
+    pub allocations: Option<i64>,
+    /// What may be used.
+    pub bytes_limit: Option<i64>,
+    /// The largest block that could be allocated now.
+    pub largest_free_block: Option<i64>,
+}
+
+/// A memory of a client, which it keeps alive.
+#[derive(Clone)]
+pub struct Memory {
+    client: Client,
+    raw: *mut ffi::Memory,
+}
+
+// SAFETY: memories are constant parts of their client, which any thread may use.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// A memory of this client.
+    ///
+    /// # Safety
+    /// The client owns the memory.
+    pub(super) unsafe fn of(client: &Client, raw: *mut ffi::Memory) -> Memory {
+        Memory { client: client.clone(), raw }
+    }
+
+    pub(super) fn raw(&self) -> *mut ffi::Memory {
+        self.raw
+    }
+
+    /// Its kind, such as `device` or `pinned_host`.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn kind(&self) -> Result<String> {
+        let mut args = ffi::MemoryKindArgs::new();
+        args.memory = self.raw;
+        // SAFETY: the memory and its texts live as long as the client.
+        unsafe {
+            self.client.api().call(&mut args)?;
+            Ok(text(args.kind, args.kind_size))
+        }
+    }
+
+    /// Its number, unique among all memories.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn id(&self) -> Result<i32> {
+        let mut args = ffi::MemoryIdArgs::new();
+        args.memory = self.raw;
+        // SAFETY: the memory lives as long as the client.
+        unsafe { self.client.api().call(&mut args) }?;
+        Ok(args.id)
+    }
+}

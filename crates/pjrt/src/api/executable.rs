@@ -1,0 +1,287 @@
+//! Executables: compiled programs, loaded on devices or not.
+
+use std::ffi::{c_char, c_int};
+use std::ptr;
+
+use super::{Api, Buffer, Client, Device, list, text};
+use crate::element::ElementType;
+use crate::error::{Error, Result};
+use crate::ffi::{self, Struct};
+
+/// A compiled program, not tied to the devices of this process.
+pub struct Executable {
+    api: Api,
+    raw: *mut ffi::Executable,
+}
+
+// SAFETY: the interface lets any thread use an executable, which is constant.
+unsafe impl Send for Executable {}
+// SAFETY: as above.
+unsafe impl Sync for Executable {}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        let mut args = ffi::ExecutableDestroyArgs::new();
+        args.executable = self.raw;
+        // SAFETY: owned and not used after.
+        unsafe { self.api.free(&mut args) };
+    }
+}
+
+/// The memory that a program takes on a device, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of the interface")]
+pub struct ExecutableMemory {
+    pub code: i64,
+    pub arguments: i64,
+    pub outputs: i64,
+    /// Outputs that lie in arguments.
+    pub aliases: i64,
+    pub temporaries: i64,
+}
+
+impl Executable {
+    /// Takes over an executable.
+    ///
+    /// # Safety
+    /// The executable is live and the caller's, who gives it away.
+    pub(super) unsafe fn own(api: Api, raw: *mut ffi::Executable) -> Executable {
+        Executable { api, raw }
+    }
+
+    /// The program's name.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn name(&self) -> Result<String> {
+        let mut args = ffi::ExecutableNameArgs::new();
+        args.executable = self.raw;
+        // SAFETY: live, and the text lives as long.
+        unsafe {
+            self.api.call(&mut args)?;
+            Ok(text(args.executable_name, args.executable_name_size))
+        }
+    }
+
+    /// How many results a run gives.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn num_outputs(&self) -> Result<usize> {
+        let mut args = ffi::ExecutableNumOutputsArgs::new();
+        args.executable = self.raw;
+        // SAFETY: live.
+        unsafe { self.api.call(&mut args) }?;
+        Ok(args.num_outputs)
+    }
+
+    /// The types and sizes of its results.
+    ///
+    /// # Errors
+    /// The plugin's own, or a type that this crate does not know.
+    pub fn outputs(&self) -> Result<Vec<(ElementType, Vec<i64>)>> {
+        let (mut types, mut dims) =
+            (ffi::ExecutableOutputElementTypesArgs::new(), ffi::ExecutableOutputDimensionsArgs::new());
+        (types.executable, dims.executable) = (self.raw, self.raw);
+        // SAFETY: live, and what comes out lives as long; `dims` are concatenated, by `dim_sizes`.
+        let (types, mut all, ranks) = unsafe {
+            self.api.call(&mut types)?;
+            self.api.call(&mut dims)?;
+            let ranks = list(dims.dim_sizes, dims.num_outputs);
+            let types = list(types.output_types.cast_const(), types.num_output_types);
+            (types, list(dims.dims, ranks.iter().sum()), ranks)
+        };
+        let mut outputs = Vec::with_capacity(types.len());
+        for (&element, &rank) in types.iter().zip(ranks) {
+            let (sizes, rest) = all.split_at(rank);
+            outputs.push((ElementType::from_raw(element)?, sizes.to_vec()));
+            all = rest;
+        }
+        Ok(outputs)
+    }
+
+    /// The bytes of its code on the device.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn code_bytes(&self) -> Result<i64> {
+        let mut args = ffi::ExecutableSizeOfGeneratedCodeInBytesArgs::new();
+        args.executable = self.raw;
+        // SAFETY: live.
+        unsafe { self.api.call(&mut args) }?;
+        Ok(args.size_in_bytes)
+    }
+
+    /// The memory that a run takes.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn memory(&self) -> Result<ExecutableMemory> {
+        let mut args = ffi::ExecutableGetCompiledMemoryStatsArgs::new();
+        args.executable = self.raw;
+        // SAFETY: live.
+        unsafe { self.api.call(&mut args) }?;
+        Ok(ExecutableMemory {
+            code: args.generated_code_size_in_bytes,
+            arguments: args.argument_size_in_bytes,
+            outputs: args.output_size_in_bytes,
+            aliases: args.alias_size_in_bytes,
+            temporaries: args.temp_size_in_bytes,
+        })
+    }
+
+    /// The program after the plugin's optimisations, and the format that it is written in.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn optimized_program(&self) -> Result<(String, Vec<u8>)> {
+        let mut program = ffi::Program::new();
+        let mut args = ffi::ExecutableOptimizedProgramArgs::new();
+        (args.executable, args.program) = (self.raw, &raw mut program);
+        // SAFETY: live; without memory for the code the call says how much it needs.
+        unsafe { self.api.call(&mut args) }?;
+        let mut code = vec![0_u8; program.code_size];
+        program.code = code.as_mut_ptr().cast::<c_char>();
+        // SAFETY: live; now there is as much memory as it asked for; the format is a constant of the plugin.
+        let format = unsafe {
+            self.api.call(&mut args)?;
+            text(program.format, program.format_size)
+        };
+        Ok((format, code))
+    }
+
+    /// The executable as bytes, which this plugin in this version loads again.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn serialize(&self) -> Result<Vec<u8>> {
+        let mut args = ffi::ExecutableSerializeArgs::new();
+        args.executable = self.raw;
+        // SAFETY: live; the bytes live until the object that came with them is freed, by its own function.
+        unsafe {
+            self.api.call(&mut args)?;
+            let bytes = list(args.serialized_bytes.cast::<u8>(), args.serialized_bytes_size).to_vec();
+            if let Some(free) = args.serialized_executable_deleter {
+                free(args.serialized_executable);
+            }
+            Ok(bytes)
+        }
+    }
+}
+
+/// A compiled program on devices of a client, which it keeps alive.
+pub struct LoadedExecutable {
+    client: Client,
+    raw: *mut ffi::LoadedExecutable,
+    executable: Executable,
+    outputs: usize,
+}
+
+// SAFETY: the interface lets any thread run an executable.
+unsafe impl Send for LoadedExecutable {}
+// SAFETY: as above.
+unsafe impl Sync for LoadedExecutable {}
+
+impl Drop for LoadedExecutable {
+    fn drop(&mut self) {
+        let mut args = ffi::LoadedExecutableDestroyArgs::new();
+        args.executable = self.raw;
+        // SAFETY: owned and not used after; runs that were started keep what they need.
+        unsafe { self.client.api().free(&mut args) };
+    }
+}
+
+impl LoadedExecutable {
+    /// Takes over a loaded executable.
+    ///
+    /// # Safety
+    /// The executable is live, belongs to this client, and is the caller's, who gives it away.
+    pub(super) unsafe fn own(client: &Client, raw: *mut ffi::LoadedExecutable) -> Result<LoadedExecutable> {
+        let mut args = ffi::LoadedExecutableGetExecutableArgs::new();
+        args.loaded_executable = raw;
+        // SAFETY: live; the executable that comes out is ours.
+        let executable = unsafe {
+            client.api().call(&mut args)?;
+            Executable::own(client.api(), args.executable)
+        };
+        let outputs = executable.num_outputs()?;
+        Ok(LoadedExecutable { client: client.clone(), raw, executable, outputs })
+    }
+
+    /// The client that it belongs to.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The program without the devices.
+    pub fn executable(&self) -> &Executable {
+        &self.executable
+    }
+
+    /// The devices that it runs on, one for each list of arguments.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn devices(&self) -> Result<Vec<Device>> {
+        let mut args = ffi::LoadedExecutableAddressableDevicesArgs::new();
+        args.executable = self.raw;
+        // SAFETY: live; its devices belong to its client.
+        unsafe {
+            self.client.api().call(&mut args)?;
+            let raw = list(args.addressable_devices, args.num_addressable_devices);
+            Ok(raw.iter().map(|&raw| Device::of(&self.client, raw)).collect())
+        }
+    }
+
+    /// Starts a run on one device: its own, or `device` if it was compiled for any.
+    ///
+    /// Arguments that the program aliases with a result are used up, but for those at the positions `keep`.
+    ///
+    /// # Errors
+    /// The plugin's own: arguments of other types, of other devices, or already used up; no memory.
+    pub fn run(&self, arguments: &[&Buffer], keep: &[i64], device: Option<&Device>) -> Result<Vec<Buffer>> {
+        let mut lists = self.run_lists(&[arguments], keep, device)?;
+        Ok(lists.pop().unwrap_or_default())
+    }
+
+    /// Starts a run on several devices at once, one for each list of arguments.
+    ///
+    /// # Errors
+    /// Lists of different lengths, or the plugin's own, as for [`LoadedExecutable::run`].
+    pub fn run_all(&self, arguments: &[&[&Buffer]], keep: &[i64]) -> Result<Vec<Vec<Buffer>>> {
+        self.run_lists(arguments, keep, None)
+    }
+
+    fn run_lists(
+        &self,
+        lists: &[&[&Buffer]],
+        keep: &[i64],
+        device: Option<&Device>,
+    ) -> Result<Vec<Vec<Buffer>>> {
+        let count = lists.first().map_or(0, |list| list.len());
+        if let Some(other) = lists.iter().find(|list| list.len() != count) {
+            return Err(Error::Arguments { one: count, other: other.len() });
+        }
+        let arguments: Vec<Vec<*mut ffi::Buffer>> =
+            lists.iter().map(|list| list.iter().map(|buffer| buffer.raw()).collect()).collect();
+        let arguments: Vec<*const *mut ffi::Buffer> = arguments.iter().map(Vec::as_ptr).collect();
+        let mut outputs = vec![vec![ptr::null_mut::<ffi::Buffer>(); self.outputs]; lists.len()];
+        let output_lists: Vec<*mut *mut ffi::Buffer> = outputs.iter_mut().map(Vec::as_mut_ptr).collect();
+        let mut options = ffi::ExecuteOptions::new();
+        (options.non_donatable_input_indices, options.num_non_donatable_input_indices) =
+            (keep.as_ptr(), keep.len());
+        let mut args = ffi::LoadedExecutableExecuteArgs::new();
+        (args.executable, args.options) = (self.raw, &raw mut options);
+        (args.argument_lists, args.num_devices, args.num_args) = (arguments.as_ptr(), lists.len(), count);
+        args.output_lists = output_lists.as_ptr();
+        args.execute_device = device.map_or(ptr::null_mut(), Device::raw);
+        // SAFETY: the executable and the buffers are live; there are as many lists as `num_devices` says, each with
+        // as many arguments, and places for as many results as the program has; no events are asked for.
+        unsafe { self.client.api().call(&mut args) }?;
+        // SAFETY: a successful call fills every place with a buffer that is ours.
+        let own = |raw: &*mut ffi::Buffer| unsafe { Buffer::own(&self.client, *raw) };
+        Ok(outputs.iter().map(|list| list.iter().map(own).collect()).collect())
+    }
+}
+
+const _: () = assert!(size_of::<c_int>() == size_of::<i32>());

@@ -1,0 +1,195 @@
+//! Calls through a plugin's table, each with its safety argument, behind handles that free what they hold.
+#![allow(unsafe_code)]
+
+mod buffer;
+mod client;
+mod device;
+mod event;
+mod executable;
+mod named;
+mod topology;
+
+use std::ffi::c_char;
+use std::mem::offset_of;
+use std::path::Path;
+
+use libloading::Library;
+
+pub use buffer::Buffer;
+pub use client::{Client, Place};
+pub use device::{Device, DeviceDescription, Memory, MemoryStats};
+pub use event::Event;
+pub use executable::{Executable, ExecutableMemory, LoadedExecutable};
+pub use topology::Topology;
+
+use crate::error::{Code, Error, Result};
+use crate::ffi::{self, Arguments, Struct};
+use crate::plugin::{Attribute, Version};
+
+/// The functions of a loaded plugin. The library stays loaded for the life of the process: plugins start threads
+/// and register handlers that unloading would pull the code from under.
+#[derive(Clone, Copy)]
+pub(crate) struct Api {
+    table: &'static ffi::Table,
+}
+
+// SAFETY: the table is constant after loading, and its functions may be called from any thread.
+unsafe impl Send for Api {}
+// SAFETY: as above.
+unsafe impl Sync for Api {}
+
+impl Api {
+    /// Opens a library, finds its table, checks version and size, and initialises the plugin.
+    pub fn load(path: &Path) -> Result<Api> {
+        // SAFETY: loading runs the library's initialisers; the caller names a library that it trusts, as it
+        // does when it runs a program.
+        let library = unsafe { Library::new(path) }
+            .map_err(|error| Error::Load { path: path.to_owned(), why: error.to_string() })?;
+        // SAFETY: a symbol of this name has this type by the definition of the interface.
+        let entry = unsafe { library.get::<ffi::GetPjrtApi>(b"GetPjrtApi\0") }
+            .map_err(|_| Error::NoPlugin { path: path.to_owned() })?;
+        // SAFETY: it takes no arguments and returns a table that lives as long as the library.
+        let theirs = unsafe { entry() };
+        if theirs.is_null() {
+            return Err(Error::NoPlugin { path: path.to_owned() });
+        }
+        // SAFETY: not null; the first three fields exist in every version of the interface, and nothing past
+        // them is read before `struct_size` says that it is there.
+        let (size, version) = unsafe {
+            (
+                (*theirs).struct_size,
+                Version { major: (*theirs).version.major, minor: (*theirs).version.minor },
+            )
+        };
+        let required = offset_of!(ffi::Table, event_destroy);
+        if version.major != 0 || size < required {
+            let Version { major, minor } = version;
+            return Err(Error::Version { path: path.to_owned(), major, minor, size, required });
+        }
+        std::mem::forget(library);
+        // What an older plugin's table lacks stays null here and is an error when it is called.
+        // SAFETY: every field of a table is a pointer, an integer or an optional function: zero is a value.
+        let mut table: ffi::Table = unsafe { std::mem::zeroed() };
+        // SAFETY: both sides have as many bytes, and do not overlap; a table begins alike in every version.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                theirs.cast::<u8>(),
+                (&raw mut table).cast::<u8>(),
+                size.min(size_of::<ffi::Table>()),
+            );
+        }
+        let api = Api { table: Box::leak(Box::new(table)) };
+        // SAFETY: no pointer in it.
+        unsafe { api.call(&mut ffi::PluginInitializeArgs::new()) }?;
+        Ok(api)
+    }
+
+    /// The version that the plugin speaks.
+    pub fn version(self) -> Version {
+        Version { major: self.table.version.major, minor: self.table.version.minor }
+    }
+
+    /// The kinds of the extensions, in the order of the plugin's list.
+    pub fn extensions(self) -> Vec<i32> {
+        let mut kinds = Vec::new();
+        let mut next = self.table.extension_start;
+        while !next.is_null() {
+            // SAFETY: every element of the list begins with an `ExtensionBase` and lives as long as the table.
+            let extension = unsafe { &*next };
+            kinds.push(extension.kind);
+            next = extension.next;
+        }
+        kinds
+    }
+
+    /// What the plugin says of itself.
+    pub fn attributes(self) -> Result<Vec<(String, Attribute)>> {
+        let mut args = ffi::PluginAttributesArgs::new();
+        // SAFETY: no pointer goes in; out comes an array that lives as long as the process.
+        unsafe {
+            self.call(&mut args)?;
+            Ok(named::read(args.attributes, args.num_attributes))
+        }
+    }
+
+    /// Calls the function that takes these arguments and turns its error object into ours.
+    ///
+    /// # Safety
+    /// Every pointer in the arguments is null where the function allows it, or points to what the function
+    /// expects there, for as long as it says.
+    unsafe fn call<A: Arguments>(self, args: &mut A) -> Result<()> {
+        let Some(function) = A::function(self.table) else {
+            let message = "the plugin's table has no such function".to_owned();
+            return Err(Error::Plugin { call: A::CALL, code: Code::Unimplemented, message });
+        };
+        // SAFETY: the function belongs to this type of arguments by the layout of the table; the rest is the
+        // caller's promise.
+        let error = unsafe { function(args) };
+        // SAFETY: an error object is the caller's to free.
+        unsafe { self.check(A::CALL, error) }
+    }
+
+    /// Frees an object by a call that cannot say anything useful when it fails.
+    ///
+    /// # Safety
+    /// As for [`Api::call`]; what the arguments point to is not used after.
+    unsafe fn free<A: Arguments>(self, args: &mut A) {
+        // SAFETY: the caller's promise. An error here means that the object was not freed: a leak, not a hazard.
+        let _ = unsafe { self.call(args) };
+    }
+
+    /// An error object as ours.
+    ///
+    /// # Safety
+    /// The object is null, or live and owned by the caller, who gives it away.
+    unsafe fn check(self, call: &'static str, error: *mut ffi::PjrtError) -> Result<()> {
+        if error.is_null() {
+            return Ok(());
+        }
+        let mut code = ffi::ErrorGetCodeArgs::new();
+        code.error = error;
+        if let Some(get_code) = ffi::ErrorGetCodeArgs::function(self.table) {
+            // SAFETY: the error object is live, and the arguments live across the call, which cannot fail.
+            unsafe { get_code(&mut code) };
+        }
+        let mut message = ffi::ErrorMessageArgs::new();
+        message.error = error;
+        let mut said = String::new();
+        if let Some(get_message) = self.table.error_message {
+            // SAFETY: as above; the text lives as long as the error object and is copied at once.
+            said = unsafe {
+                get_message(&mut message);
+                text(message.message, message.message_size)
+            };
+        }
+        if let Some(destroy) = self.table.error_destroy {
+            let mut args = ffi::ErrorDestroyArgs::new();
+            args.error = error;
+            // SAFETY: the error object is live and not used after.
+            unsafe { destroy(&mut args) };
+        }
+        Err(Error::Plugin { call, code: Code::from_raw(code.code), message: said })
+    }
+}
+
+/// Copies a text of the plugin.
+///
+/// # Safety
+/// `start` is null, or points to `size` readable bytes.
+unsafe fn text(start: *const c_char, size: usize) -> String {
+    if start.is_null() {
+        return String::new();
+    }
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>(), size) };
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A list of the plugin, which may give null for an empty one.
+///
+/// # Safety
+/// `start` is null, or points to `size` values that live as long as the result is used.
+unsafe fn list<'a, T>(start: *const T, size: usize) -> &'a [T] {
+    // SAFETY: the caller's promise.
+    if start.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(start, size) } }
+}

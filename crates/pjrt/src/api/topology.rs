@@ -1,0 +1,90 @@
+//! Topologies: descriptions of devices that need not be there, to compile for them.
+
+use std::ffi::c_char;
+
+use super::client::mlir;
+use super::{Api, DeviceDescription, Executable, device, list, named, text};
+use crate::error::Result;
+use crate::ffi::{self, Struct};
+use crate::options::CompileOptions;
+use crate::plugin::Attribute;
+
+/// Devices that need not be there, as a target to compile for.
+pub struct Topology {
+    api: Api,
+    raw: *mut ffi::TopologyDescription,
+}
+
+// SAFETY: a topology is constant.
+unsafe impl Send for Topology {}
+// SAFETY: as above.
+unsafe impl Sync for Topology {}
+
+impl Drop for Topology {
+    fn drop(&mut self) {
+        let mut args = ffi::TopologyDescriptionDestroyArgs::new();
+        args.topology = self.raw;
+        // SAFETY: owned and not used after.
+        unsafe { self.api.free(&mut args) };
+    }
+}
+
+impl Topology {
+    pub(crate) fn new(api: Api, name: &str, options: &[(String, Attribute)]) -> Result<Topology> {
+        let values = named::write(options);
+        let mut args = ffi::TopologyDescriptionCreateArgs::new();
+        (args.topology_name, args.topology_name_size) = (name.as_ptr().cast::<c_char>(), name.len());
+        (args.create_options, args.num_options) = (values.as_ptr(), values.len());
+        // SAFETY: name and options live across the call; the topology is ours.
+        unsafe { api.call(&mut args) }?;
+        Ok(Topology { api, raw: args.topology })
+    }
+
+    /// The platform, such as `cuda`.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn platform_name(&self) -> Result<String> {
+        let mut args = ffi::TopologyDescriptionPlatformNameArgs::new();
+        args.topology = self.raw;
+        // SAFETY: live, and the text lives as long.
+        unsafe {
+            self.api.call(&mut args)?;
+            Ok(text(args.platform_name, args.platform_name_size))
+        }
+    }
+
+    /// The devices.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn devices(&self) -> Result<Vec<DeviceDescription>> {
+        let mut args = ffi::TopologyDescriptionGetDeviceDescriptionsArgs::new();
+        args.topology = self.raw;
+        // SAFETY: live, and the descriptions live as long.
+        unsafe {
+            self.api.call(&mut args)?;
+            let raw = list(args.descriptions, args.num_descriptions);
+            raw.iter().map(|&raw| device::describe(self.api, raw)).collect()
+        }
+    }
+
+    /// Compiles a program for these devices, without them.
+    ///
+    /// # Errors
+    /// The plugin's own: a program that it cannot parse or compile, tools that it needs and does not find.
+    pub fn compile(&self, program: &[u8], options: &CompileOptions) -> Result<Executable> {
+        let options = options.to_bytes();
+        let program = mlir(program);
+        let mut args = ffi::CompileArgs::new();
+        (args.topology, args.program) = (self.raw, &raw const program);
+        (args.compile_options, args.compile_options_size) =
+            (options.as_ptr().cast::<c_char>(), options.len());
+        // SAFETY: the topology is live; program and options live across the call; no client is allowed; the
+        // executable is ours.
+        unsafe {
+            self.api.call(&mut args)?;
+            Ok(Executable::own(self.api, args.executable))
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a plugin is told when it compiles, in the encoding that it reads: XLA's `CompileOptionsProto`, as a Protocol
+//! Buffers message (version 3 of the language, whose wire format is public).
+
+use crate::plugin::Attribute;
+
+/// How to compile a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CompileOptions {
+    /// How many copies run side by side, each on its own devices.
+    pub replicas: i64,
+    /// Over how many devices a copy is spread.
+    pub partitions: i64,
+    /// The ids of the devices, `replicas` rows of `partitions` each; none leaves the choice to the plugin.
+    pub devices: Option<Vec<i64>>,
+    /// Leave the device open until the program is run.
+    pub portable: bool,
+    /// XLA's flags without the leading `xla_`'s dashes, such as `xla_gpu_autotune_level`.
+    pub flags: Vec<(String, Attribute)>,
+}
+
+impl Default for CompileOptions {
+    fn default() -> CompileOptions {
+        CompileOptions { replicas: 1, partitions: 1, devices: None, portable: false, flags: Vec::new() }
+    }
+}
+
+impl CompileOptions {
+    /// The message.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut build = Message::default();
+        build.int(4, self.replicas);
+        build.int(5, self.partitions);
+        if let Some(devices) = &self.devices {
+            build.message(9, &self.assignment(devices));
+        }
+        let mut options = Message::default();
+        options.message(3, &build);
+        if self.portable {
+            options.int(4, 1);
+        }
+        for (name, value) in &self.flags {
+            let mut field = Message::default();
+            match value {
+                Attribute::Text(text) => field.bytes(1, text.as_bytes()),
+                Attribute::Bool(value) => field.int(2, i64::from(*value)),
+                Attribute::Int(value) => field.int(3, *value),
+                Attribute::Float(value) => field.double(4, f64::from(*value)),
+                Attribute::Ints(values) => {
+                    let texts: Vec<String> = values.iter().map(i64::to_string).collect();
+                    field.bytes(1, texts.join(",").as_bytes());
+                }
+            }
+            let mut entry = Message::default();
+            entry.bytes(1, name.as_bytes());
+            entry.message(2, &field);
+            options.message(7, &entry);
+        }
+        options.0
+    }
+
+    /// A `DeviceAssignmentProto`: for each partition the devices of all replicas.
+    fn assignment(&self, devices: &[i64]) -> Message {
+        let mut assignment = Message::default();
+        assignment.int(1, self.replicas);
+        assignment.int(2, self.partitions);
+        let partitions = usize::try_from(self.partitions).unwrap_or(1).max(1);
+        for partition in 0..partitions {
+            let mut column = Message::default();
+            for &device in devices.iter().skip(partition).step_by(partitions) {
+                column.int(1, device);
+            }
+            assignment.message(3, &column);
+        }
+        assignment
+    }
+}
+
+/// A message that is being written: fields follow each other, each after its number and the kind of its encoding.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value.to_le_bytes()[0] | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value.to_le_bytes()[0]);
+    }
+
+    fn int(&mut self, field: u64, value: i64) {
+        self.varint(field << 3);
+        self.varint(value.cast_unsigned());
+    }
+
+    fn double(&mut self, field: u64, value: f64) {
+        self.varint(field << 3 | 1);
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn bytes(&mut self, field: u64, bytes: &[u8]) {
+        self.varint(field << 3 | 2);
+        self.varint(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn message(&mut self, field: u64, message: &Message) {
+        self.bytes(field, &message.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_message_is_the_one_that_plugins_take() {
+        assert_eq!(CompileOptions::default().to_bytes(), [0x1a, 0x04, 0x20, 0x01, 0x28, 0x01]);
+    }
+
+    #[test]
+    fn numbers_take_seven_bits_a_byte() {
+        let mut message = Message::default();
+        message.int(1, 300);
+        message.int(2, -1);
+        assert_eq!(message.0[..3], [0x08, 0xac, 0x02]);
+        assert_eq!(message.0[3..].len(), 11, "a negative number takes ten bytes after its field");
+    }
+
+    #[test]
+    fn devices_go_by_partition() {
+        let options = CompileOptions {
+            replicas: 2,
+            partitions: 2,
+            devices: Some(vec![0, 1, 2, 3]),
+            ..Default::default()
+        };
+        let bytes = options.to_bytes();
+        let columns = [[0x1a, 0x04, 0x08, 0x00, 0x08, 0x02], [0x1a, 0x04, 0x08, 0x01, 0x08, 0x03]].concat();
+        assert!(bytes.windows(columns.len()).any(|part| part == columns), "{bytes:?}");
+    }
+}
