@@ -1,4 +1,6 @@
-//! Everything through a real plugin: XLA's for the CPU, or whichever `DEFN_PJRT_PLUGIN` names.
+//! Everything through a real plugin: XLA's for the CPU.
+
+mod wheel;
 
 use std::sync::OnceLock;
 
@@ -15,10 +17,7 @@ const DONATING: &str =
 
 fn plugin() -> &'static Plugin {
     static PLUGIN: OnceLock<Plugin> = OnceLock::new();
-    PLUGIN.get_or_init(|| {
-        let path = std::env::var_os("DEFN_PJRT_PLUGIN").expect("DEFN_PJRT_PLUGIN names a plugin");
-        Plugin::load(path).unwrap()
-    })
+    PLUGIN.get_or_init(|| Plugin::load(wheel::file("xla_cpu_pjrt.so")).unwrap())
 }
 
 fn client() -> Client {
@@ -34,7 +33,6 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
 }
 
 #[test]
-#[ignore = "needs a plugin: DEFN_PJRT_PLUGIN is its path"]
 fn a_program_runs_and_its_result_is_read() {
     let client = client();
     assert_eq!(client.platform_name().unwrap(), "cpu");
@@ -58,7 +56,6 @@ fn a_program_runs_and_its_result_is_read() {
 }
 
 #[test]
-#[ignore = "needs a plugin: DEFN_PJRT_PLUGIN is its path"]
 fn an_executable_is_written_and_loaded() {
     let client = client();
     let device = &client.addressable_devices().unwrap()[0];
@@ -73,7 +70,6 @@ fn an_executable_is_written_and_loaded() {
 }
 
 #[test]
-#[ignore = "needs a plugin: DEFN_PJRT_PLUGIN is its path"]
 fn replicas_run_on_their_devices() {
     let client = client();
     let devices = client.addressable_devices().unwrap();
@@ -101,7 +97,6 @@ fn replicas_run_on_their_devices() {
 }
 
 #[test]
-#[ignore = "needs a plugin: DEFN_PJRT_PLUGIN is its path"]
 fn donated_arguments_are_used_up_unless_they_are_kept() {
     let client = client();
     let device = &client.addressable_devices().unwrap()[0];
@@ -119,7 +114,6 @@ fn donated_arguments_are_used_up_unless_they_are_kept() {
 }
 
 #[test]
-#[ignore = "needs a plugin: DEFN_PJRT_PLUGIN is its path"]
 fn buffers_are_copied_between_devices_and_freed() {
     let client = client();
     let devices = client.addressable_devices().unwrap();
@@ -135,7 +129,6 @@ fn buffers_are_copied_between_devices_and_freed() {
 }
 
 #[test]
-#[ignore = "needs a plugin: DEFN_PJRT_PLUGIN is its path"]
 fn what_is_wrong_is_an_error() {
     let client = client();
     let device = &client.addressable_devices().unwrap()[0];

@@ -2,19 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::layouts;
 
+#[path = "../../tests/wheel/mod.rs"]
+mod wheel;
+
 /// The compiler's own figures: a program that prints the size of every struct and the offset of every field.
-fn measured(header: &str) -> BTreeMap<String, usize> {
+fn measured(header: &Path) -> BTreeMap<String, usize> {
     let folder =
         PathBuf::from(std::env::var_os("CARGO_TARGET_TMPDIR").unwrap_or_else(|| std::env::temp_dir().into()))
             .join(format!("defn-pjrt-layouts-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let mut source =
-        format!("#include <stdio.h>\n#include <stddef.h>\n#include \"{header}\"\nint main(void) {{\n");
+    let mut source = format!(
+        "#include <stdio.h>\n#include <stddef.h>\n#include \"{}\"\nint main(void) {{\n",
+        header.display()
+    );
     for layout in layouts() {
         let name = layout.name;
         writeln!(source, "printf(\"{name} %zu\\n\", sizeof(struct {name}));").unwrap();
@@ -37,10 +42,8 @@ fn measured(header: &str) -> BTreeMap<String, usize> {
 }
 
 #[test]
-#[ignore = "needs a header: DEFN_PJRT_HEADER is the path of a wheel's pjrt_c_api.h"]
 fn layouts_are_those_of_the_header() {
-    let header = std::env::var("DEFN_PJRT_HEADER").expect("DEFN_PJRT_HEADER names a header");
-    let measured = measured(&header);
+    let measured = measured(&wheel::file("include/pjrt_c_api.h"));
     let mut compared = 0;
     for layout in layouts() {
         // The table is declared up to the last function that is used.
