@@ -21,6 +21,8 @@ STRUCTURAL = {
     "stop_grad",
     "mark",
     "hook",
+    "runtime_call",
+    "block",
     # The generator behind `dn.random`.
     "threefry",
     "random_bits",

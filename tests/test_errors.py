@@ -116,11 +116,13 @@ UNREACHED = {
     # The Python layer finds these first, with the place in the user's containers.
     "LoopState": "the structure check of while_ names the place in the state",
     "BranchCount": "the structure check of cond names what differs",
+    "CallResult": "the check of runtime_call names the place in the output",
     "ArgumentCount": "the number of arguments is bound by Python's rules",
     "NotOnHost": "backends are the host, or say themselves where elements are",
     "BackendRefused": "the CPU backend does everything",
     # Nothing that a user writes leads there.
     "Internal": "a bug of ours, which no test knows of",
+    "NoHostFunction": "a program runs by the definition that it was traced in",
     "CaptureGone": "the environment would have to change between a trace and its first run",
     "LeafCount": "no public function puts a container together from leaves",
     "IrText": "text is parsed by Rust programs only",

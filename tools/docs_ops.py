@@ -41,6 +41,8 @@ STRUCTURE = {
     "stop_grad": ("same", "none", "yes", "no code"),
     "mark": ("same", "rule", "yes", "no code"),
     "hook": ("same", "rule", "yes", "the evaluator"),
+    "runtime_call": ("as asked", "refused", "refused", "the evaluator"),
+    "block": ("of the default", "of the default", "the default", "the default"),
     "threefry": ("`u32`", "none", "yes", "native"),
     "random_bits": ("as asked, unsigned", "none", "yes", "native"),
     "random_uniform": ("as asked, a float", "none", "yes", "native"),

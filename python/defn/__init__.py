@@ -14,17 +14,10 @@ from typing import TYPE_CHECKING
 
 from defn import _core, backends, constants, linalg, random
 from defn._core import DType, Tensor
-from defn.about import (
-    axes,
-    axis_index,
-    axis_size,
-    bit_size,
-    compatible,
-)
+from defn.about import axes, axis_index, axis_size, bit_size, compatible
 from defn.backends import Backend
-from defn.containers import (
-    register_container,
-)
+from defn.calls import block, optional, runtime_call
+from defn.containers import register_container
 from defn.control import (
     cond,
     for_,
@@ -346,6 +339,7 @@ __all__ = [
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "block",
     "blocks",
     "broadcast",
     "broadcast_vectors",
@@ -456,6 +450,7 @@ __all__ = [
     "negate",
     "new_axis",
     "not_equal",
+    "optional",
     "options",
     "outer",
     "pad",
@@ -486,6 +481,7 @@ __all__ = [
     "right_shift",
     "round",
     "rsqrt",
+    "runtime_call",
     "s2",
     "s4",
     "s8",

@@ -1141,6 +1141,15 @@ def custom_grad(value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence
 
 # Control flow. State, branches and results are containers.
 def hook(value: Any, name: str | None = None, fun: Callable[[Any], Any] | None = None) -> Any: ...
+def runtime_call(output: Any, value: Any, fun: Callable[[Any], Any]) -> Any: ...
+def block(
+    tag: Any,
+    text: tuple[str, str],
+    args: Sequence[Any],
+    output: Any,
+    fun: Callable[..., Any],
+    with_tag: bool,
+) -> Any: ...
 def while_(init: Any, cond: Callable[[Any], Any], body: Callable[[Any], Any]) -> Any: ...
 def for_(
     init: Any, over: Any, body: Callable[[Any, Any], Any], unroll: bool | int = False

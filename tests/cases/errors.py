@@ -6,7 +6,14 @@ that they give are kept in ``golden/errors.txt``, to be read as prose.
 
 from __future__ import annotations
 
-from cases import errors_backend, errors_index, errors_matrix, errors_places, errors_vectorize
+from cases import (
+    errors_backend,
+    errors_calls,
+    errors_index,
+    errors_matrix,
+    errors_places,
+    errors_vectorize,
+)
 
 PRELUDE = """
 import dataclasses
@@ -403,6 +410,7 @@ ROWS: list[tuple[str, str]] = [
         "dn.grad(lambda x: dn.sum(dn.custom_grad(x * x, [x], lambda g: [g[:2]])))(v)",
     ),
     *errors_backend.ROWS,
+    *errors_calls.ROWS,
     *errors_matrix.ROWS,
     *errors_places.ROWS,
     *errors_index.ROWS,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::error::Result;
-use crate::op::{Block, Op};
+use crate::error::{ErrorKind, Result};
+use crate::op::{Block, Op, UserBlockOp};
 use crate::region::Region;
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
@@ -252,6 +252,30 @@ pub trait Hooks {
     /// # Errors
     /// The host function's; the run stops with it.
     fn call(&self, slot: usize, values: &[Tensor]) -> Result<()>;
+
+    /// Called for what a host function makes of values: one tensor for each of `outputs`, of its type and anywhere.
+    ///
+    /// # Errors
+    /// The host function's; the run stops with it. Without host functions, that there is none.
+    fn compute(&self, slot: usize, _values: &[Tensor], _outputs: &[TensorType]) -> Result<Vec<Tensor>> {
+        Err(ErrorKind::NoHostFunction { slot }.into())
+    }
+
+    /// What a user's block is on a backend that has a native form of it: one tensor for each of `outputs`, of its
+    /// type and anywhere. The values are the block's arguments, then its captures. Nothing where the backend has
+    /// none, which is so for every backend that is not the host language's: the default runs.
+    ///
+    /// # Errors
+    /// What the native form fails with; the run stops with it.
+    fn native(
+        &self,
+        _block: &UserBlockOp,
+        _backend: &Arc<dyn Backend>,
+        _values: &[Tensor],
+        _outputs: &[TensorType],
+    ) -> Result<Option<Vec<Tensor>>> {
+        Ok(None)
+    }
 
     /// Called between ops and at every trip of a loop, so that a run can be interrupted.
     ///

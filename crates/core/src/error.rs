@@ -356,6 +356,18 @@ pub enum ErrorKind {
         "{op}: branch {branch} gives {got} values, the first gives {expected}; branches must have the same structure"
     )]
     BranchCount { op: &'static str, branch: usize, got: usize, expected: usize },
+    #[error(
+        "{op}: result {index} of the function is {got}, the output says {expected}; dtype, shape and names must agree"
+    )]
+    CallResult { op: &'static str, index: usize, got: TensorType, expected: TensorType },
+    #[error(
+        "block: result {index} of the default of {name} is {got}, the output says {expected}; dtype, shape and names must agree"
+    )]
+    BlockResult { name: Name, index: usize, got: TensorType, expected: TensorType },
+    #[error(
+        "runtime_call: the run has no host function in slot {slot}, one is required; run the program by the definition that it was traced in"
+    )]
+    NoHostFunction { slot: usize },
     #[error("{op}: the {what} gives {got} values, {expected} are required")]
     RegionResults { op: &'static str, what: &'static str, got: usize, expected: usize },
 
@@ -498,9 +510,12 @@ impl ErrorKind {
             | AxesCount { .. }
             | VectorizedName { .. }
             | Permutation { .. } => ErrorClass::Axis,
-            LoopState { .. } | BranchCount { .. } | RegionResults { .. } | GradOfMany { .. } => {
-                ErrorClass::Container
-            }
+            LoopState { .. }
+            | BranchCount { .. }
+            | RegionResults { .. }
+            | CallResult { .. }
+            | BlockResult { .. }
+            | GradOfMany { .. } => ErrorClass::Container,
             NoGradient { .. } | TraceEnded { .. } | NoValues { .. } | IsTemplate { .. } | IrText { .. } => {
                 ErrorClass::Trace
             }
@@ -508,6 +523,7 @@ impl ErrorKind {
             UnknownBackend { .. }
             | BackendConflict { .. }
             | BackendRefused { .. }
+            | NoHostFunction { .. }
             | BufferGone { .. }
             | Host { .. } => ErrorClass::Backend,
             TooLarge { .. } | OutOfMemory { .. } => ErrorClass::OutOfMemory,

@@ -252,6 +252,18 @@ pub fn form(op: &Op) -> Form {
             option("slot", op.slot),
             option("name", op.name.clone().map_or(Attr::None, Attr::Text))
         ],
+        Op::RuntimeCall(op) => smallvec![operands("values", 0, None), option("slot", op.slot)],
+        Op::UserBlock(op) => {
+            regions.push("default");
+            smallvec![
+                operands("args", 0, Some(op.args)),
+                operands("captures", op.args, None),
+                option("name", Attr::Text(op.name.clone())),
+                option("attributes", Attr::Text(op.attributes.clone())),
+                option("args", op.args),
+                option("slot", op.slot)
+            ]
+        }
         Op::Block(Block::LogicalNot | Block::Phase) => smallvec![x()],
         Op::Block(Block::Logsumexp { axes, keep_axes }) => {
             smallvec![x(), option("axes", &axes[..]), option("keep_axes", Attr::Bool(*keep_axes))]
@@ -371,7 +383,9 @@ pub fn name(op: &Op) -> &'static str {
         Op::StopGrad => "stop_grad",
         Op::Mark { .. } => "mark",
         Op::Hook(_) => "hook",
+        Op::RuntimeCall(_) => "runtime_call",
         Op::Block(block) => block_name(block),
+        Op::UserBlock(_) => "block",
     }
 }
 
@@ -421,7 +435,7 @@ pub fn all_names() -> Vec<&'static str> {
     names.push("conv");
     names.extend(FftOp::ALL.iter().map(|op| op.name()));
     names.extend(["dot", "triangular_solve", "reduce", "window_reduce"]);
-    names.extend(["cond", "while", "custom_grad", "stop_grad", "mark", "hook"]);
+    names.extend(["cond", "while", "custom_grad", "stop_grad", "mark", "hook", "runtime_call", "block"]);
     names.extend(["logical_not", "phase", "logsumexp", "all_close"]);
     names.extend(CumulativeOp::ALL.iter().map(|op| op.name()));
     names.extend(["take", "take_along_axis", "top_k", "fft2", "ifft2", "rfft", "irfft"]);

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::form;
 use crate::graph::{Graph, Node};
 use crate::infer;
-use crate::op::{Block, CondOp, ConvOp, CustomGradOp, Op, Starts, WhileOp, Window};
+use crate::op::{Block, CondOp, ConvOp, CustomGradOp, Op, Starts, UserBlockOp, WhileOp, Window};
 use crate::region::Region;
 use crate::shape::{Axis, TensorType};
 
@@ -125,7 +125,7 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
         | Op::Mark { .. } => exactly(1),
         Op::Binary(_) | Op::Pad { .. } => exactly(2),
         Op::Select | Op::Clip => exactly(3),
-        Op::Concatenate { .. } | Op::Hook(_) => Ok(()),
+        Op::Concatenate { .. } | Op::Hook(_) | Op::RuntimeCall(_) => Ok(()),
         Op::Squeeze { axes } | Op::Reverse { axes } | Op::Reduce { axes, op: _, keep_axes: _ } => {
             exactly(1)?;
             ascending(axes, rank(0))
@@ -213,6 +213,7 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
         Op::Cond(op) => cond(op, types),
         Op::While(op) => while_(op, types),
         Op::CustomGrad(op) => custom_grad(op, types),
+        Op::UserBlock(op) => user_block(op, types),
         Op::Block(
             Block::LogicalNot
             | Block::Phase
@@ -325,6 +326,13 @@ fn custom_grad(op: &CustomGradOp, types: &[&TensorType]) -> Result<(), String> {
         return Err(format!("{} operands, of which {values} are values and {inputs} inputs", types.len()));
     };
     signature("rule", &op.rule, &types[..op.values], &types[own..])
+}
+
+fn user_block(op: &UserBlockOp, types: &[&TensorType]) -> Result<(), String> {
+    let Some((args, captures)) = types.split_at_checked(op.args) else {
+        return Err(format!("{} operands, of which {} are arguments", types.len(), op.args));
+    };
+    signature("default", &op.default, args, captures)
 }
 
 /// A region takes the parameters, then the captures.

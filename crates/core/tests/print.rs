@@ -6,7 +6,7 @@ use defn_core::builder::{
     BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape, Builder,
 };
 use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::{BinaryOp, CondOp, CustomGradOp, HookOp, Literal, Op, Starts, WhileOp};
+use defn_core::op::{BinaryOp, CondOp, CustomGradOp, HookOp, Literal, Op, Starts, UserBlockOp, WhileOp};
 use defn_core::print::display;
 use defn_core::region::Region;
 use defn_core::{DType, Location, Number, Result, Scalar, Shape, TensorType};
@@ -264,6 +264,48 @@ fn control() -> Region {
         let op = Op::Hook(HookOp { slot: 0, name: Some("loss".into()) });
         Ok(vec![g.emit_one(op, &[stopped])?])
     })
+}
+
+#[test]
+fn blocks_of_the_users_and_calls() {
+    let x = ty(DType::F32, &[2]);
+    let pair = [x.clone(), x.clone()];
+    let region = region(&pair, 1, |g, v| {
+        let default = region(&pair, 1, |g, v| {
+            let both = g.add(v[0], v[1])?;
+            Ok(vec![g.sin(both)?])
+        });
+        let (name, attributes) = ("Softmax".into(), "axis=1, of=\"x\"".into());
+        let op = UserBlockOp { name, attributes, slot: 1, args: 1, default: Arc::new(default) };
+        let block = g.emit_one(Op::UserBlock(op), v)?;
+        let called = g.runtime_call(0, &[ty(DType::S32, &[]), x.clone()], &[block])?;
+        Ok(called.to_vec())
+    });
+    assert_snapshot!(shown(&region), @r#"
+    parameter a:0                            f32[2]
+    tensor b                                 f32[2]
+    c = block Softmax a, b, axis=1, of="x"   f32[2]
+    d = runtime_call [c], slot: 0            tuple2
+    e = elem d, 0                            s32
+    f = elem d, 1                            f32[2]
+    "#);
+    assert_snapshot!(text(&region), @r#"
+    defn-ir 1
+    (f32[2]; f32[2]) {
+      %0 = parameter {index: 0} : f32[2]
+      %1 = parameter {index: 1} : f32[2]
+      %2 = block %0 %1 {name: "Softmax", attributes: "axis=1, of=\"x\"", args: 1, slot: 1} : f32[2]
+        default (f32[2]; f32[2]) {
+          %0 = parameter {index: 0} : f32[2]
+          %1 = parameter {index: 1} : f32[2]
+          %2 = add %0 %1 : f32[2]
+          %3 = sin %2 : f32[2]
+          return %3
+        }
+      %3 = runtime_call %2 {slot: 0} : s32, f32[2]
+      return %3 %3.1
+    }
+    "#);
 }
 
 #[test]

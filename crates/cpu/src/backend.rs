@@ -122,6 +122,8 @@ impl CpuBackend {
             | Op::While(_)
             | Op::CustomGrad(_)
             | Op::Hook(_)
+            | Op::RuntimeCall(_)
+            | Op::UserBlock(_)
             | Op::WindowFold(_) => run.refuse("it runs no regions and no host functions"),
             Op::Fold(op) => run.fold(op, poll),
 

@@ -42,6 +42,8 @@ fn nodes_of(tensor: &PyTensor) -> Vec<(&'static str, bool)> {
             cpu.has_native(block)
         } else if let Op::Fold(_) | Op::WindowFold(_) = op {
             cpu.has_native_fold(op)
+        } else if let Op::UserBlock(_) = op {
+            false
         } else {
             true
         }

@@ -1,21 +1,24 @@
-//! Host functions that programs show values to on the way.
+//! What a program needs of Python while it runs: host functions that it shows values to on the way or asks for
+//! values, and the tags of blocks.
 //!
 //! A graph holds the number of a slot. While a definition is traced, slots are collected in a table, which its
-//! program keeps; control flow that runs at once has a table of its own while it runs. A slot's function is the
+//! program keeps; control flow that runs at once has a table of its own while it runs. A hook's function is the
 //! one that the caller gives for its name, else the one it was made with, else none.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use defn_core::backend::Hooks;
+use defn_core::backend::{Backend, Hooks};
 use defn_core::builder::BuildControl;
+use defn_core::op::UserBlockOp;
 use defn_core::vectorize::Lanes;
-use defn_core::{Error, ErrorKind, Name, Tensor, trace};
+use defn_core::{Error, ErrorKind, Name, Tensor, TensorType, trace};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use crate::calls::{BlockTag, HostCall};
 use crate::containers::Tree;
 use crate::control::{container, tensors};
 use crate::convert;
@@ -23,6 +26,7 @@ use crate::error::{Fallible, Fault, guard};
 use crate::jit::wrap;
 use crate::misuse::Misuse;
 use crate::ops;
+use crate::pybackend;
 
 /// So many polls pass before a run looks at the clock.
 const FIRST_POLLS: u32 = 16;
@@ -30,8 +34,29 @@ const FIRST_POLLS: u32 = 16;
 /// How often a run looks for signals.
 const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 
-/// A place for a host function.
-pub(crate) struct Slot {
+/// An entry of a table.
+pub(crate) enum Slot {
+    /// A function that values are shown to.
+    Hook(Shown),
+    /// A function that makes values.
+    Call(HostCall),
+    /// The tag of a block.
+    Tag(BlockTag),
+}
+
+impl Slot {
+    /// The function that the slot was made with.
+    fn fun(&self) -> Option<&Py<PyAny>> {
+        match self {
+            Slot::Hook(shown) => shown.fun.as_ref(),
+            Slot::Call(call) => Some(&call.fun),
+            Slot::Tag(_) => None,
+        }
+    }
+}
+
+/// Who is shown values.
+pub(crate) struct Shown {
     name: Option<Py<PyString>>,
     fun: Option<Py<PyAny>>,
     /// The structure of what is shown, and the vectorized axes of its tensors.
@@ -39,7 +64,7 @@ pub(crate) struct Slot {
     lanes: Vec<Lanes>,
 }
 
-impl Slot {
+impl Shown {
     /// Calls the function of the slot with what a run shows.
     fn call(&self, py: Python<'_>, named: Option<&Py<PyDict>>, values: &[Tensor]) -> Fallible<()> {
         let given = match (named, &self.name) {
@@ -64,6 +89,16 @@ thread_local! {
     static TABLES: RefCell<Vec<Table>> = const { RefCell::new(Vec::new()) };
     static EAGER_FAULT: RefCell<Option<Fault>> = const { RefCell::new(None) };
     static EAGER_PULSE: Pulse = const { Pulse::new() };
+}
+
+/// Adds an entry to the table that collects on this thread, and says where it stands. Nothing without a table.
+pub(crate) fn push(slot: Slot) -> Option<usize> {
+    let slot = Arc::new(slot);
+    TABLES.with_borrow_mut(|tables| {
+        let table = tables.last_mut()?;
+        table.push(slot);
+        Some(table.len() - 1)
+    })
 }
 
 /// A table that collects the slots made on this thread until it is taken or dropped.
@@ -121,7 +156,7 @@ pub(crate) fn is_global(fun: &Bound<'_, PyAny>) -> bool {
 
 /// Whether programs with these slots depend on objects that only the traced function holds.
 pub(crate) fn is_bound_to_function(py: Python<'_>, slots: &Table) -> bool {
-    slots.iter().any(|slot| slot.fun.as_ref().is_some_and(|fun| !is_global(fun.bind(py))))
+    slots.iter().any(|slot| slot.fun().is_some_and(|fun| !is_global(fun.bind(py))))
 }
 
 /// Says when it is time to look for signals.
@@ -185,11 +220,34 @@ impl<'a> Run<'a> {
 
 impl Hooks for Run<'_> {
     fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
-        let called = Python::attach(|py| match self.slots.get(slot) {
-            Some(slot) => slot.call(py, self.named, values),
-            None => Ok(()),
-        });
-        called.map_err(|fault| self.stop(fault))
+        let Some(Slot::Hook(shown)) = self.slots.get(slot).map(|slot| &**slot) else { return Ok(()) };
+        Python::attach(|py| shown.call(py, self.named, values)).map_err(|fault| self.stop(fault))
+    }
+
+    fn compute(
+        &self,
+        slot: usize,
+        values: &[Tensor],
+        outputs: &[TensorType],
+    ) -> defn_core::Result<Vec<Tensor>> {
+        let Some(Slot::Call(call)) = self.slots.get(slot).map(|slot| &**slot) else {
+            return Err(ErrorKind::NoHostFunction { slot }.into());
+        };
+        Python::attach(|py| call.compute(py, values, outputs)).map_err(|fault| self.stop(fault))
+    }
+
+    fn native(
+        &self,
+        block: &UserBlockOp,
+        backend: &Arc<dyn Backend>,
+        values: &[Tensor],
+        outputs: &[TensorType],
+    ) -> defn_core::Result<Option<Vec<Tensor>>> {
+        Python::attach(|py| {
+            let named = self.named.map(|named| named.clone_ref(py));
+            pybackend::native(py, backend, block, self.slots, named, values, outputs)
+        })
+        .map_err(|fault| self.stop(fault))
     }
 
     fn poll(&self) -> defn_core::Result<()> {
@@ -208,9 +266,34 @@ pub(crate) static AT_ONCE: AtOnce = AtOnce;
 
 impl Hooks for AtOnce {
     fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
-        let slot = TABLES.with_borrow(|tables| tables.last().and_then(|table| table.get(slot).cloned()));
-        let Some(slot) = slot else { return Ok(()) };
-        Python::attach(|py| slot.call(py, None, values)).map_err(stop_at_once)
+        let slot = at_once_slot(slot);
+        let Some(Slot::Hook(shown)) = slot.as_deref() else { return Ok(()) };
+        Python::attach(|py| shown.call(py, None, values)).map_err(stop_at_once)
+    }
+
+    fn compute(
+        &self,
+        slot: usize,
+        values: &[Tensor],
+        outputs: &[TensorType],
+    ) -> defn_core::Result<Vec<Tensor>> {
+        let found = at_once_slot(slot);
+        let Some(Slot::Call(call)) = found.as_deref() else {
+            return Err(ErrorKind::NoHostFunction { slot }.into());
+        };
+        Python::attach(|py| call.compute(py, values, outputs)).map_err(stop_at_once)
+    }
+
+    fn native(
+        &self,
+        block: &UserBlockOp,
+        backend: &Arc<dyn Backend>,
+        values: &[Tensor],
+        outputs: &[TensorType],
+    ) -> defn_core::Result<Option<Vec<Tensor>>> {
+        let table = TABLES.with_borrow(|tables| tables.last().cloned().unwrap_or_default());
+        Python::attach(|py| pybackend::native(py, backend, block, &table, None, values, outputs))
+            .map_err(stop_at_once)
     }
 
     fn poll(&self) -> defn_core::Result<()> {
@@ -225,6 +308,11 @@ impl Hooks for AtOnce {
         })
         .map_err(|error| stop_at_once(Fault::Python(error)))
     }
+}
+
+/// An entry of the innermost table of this thread.
+fn at_once_slot(slot: usize) -> Option<Arc<Slot>> {
+    TABLES.with_borrow(|tables| tables.last().and_then(|table| table.get(slot).cloned()))
 }
 
 fn stop_at_once(fault: Fault) -> Error {
@@ -257,23 +345,18 @@ fn hook<'py>(
             return Ok(result);
         }
         let text: Option<Name> = name.map(|name| name.to_str()).transpose()?.map(Name::from);
-        let slot = Slot {
+        let shown = Shown {
             name: name.map(|name| name.clone().unbind()),
             fun: fun.map(|fun| fun.clone().unbind()),
             lanes: values.iter().map(|value| value.vectorized_axes().into()).collect(),
-            tree,
+            tree: tree.clone_ref(py),
         };
-        let slot = Arc::new(slot);
-        let Some(index) = TABLES.with_borrow_mut(|tables| {
-            let table = tables.last_mut()?;
-            table.push(slot.clone());
-            Some(table.len() - 1)
-        }) else {
+        let Some(index) = push(Slot::Hook(shown)) else {
             // A look at a graph runs nothing.
             return Ok(result);
         };
-        let shown = ops::with(|ops| ops.hook(index, text, &values))?;
-        container(py, &slot.tree, &shown)
+        let passed = ops::with(|ops| ops.hook(index, text, &values))?;
+        container(py, &tree, &passed)
     })
 }
 

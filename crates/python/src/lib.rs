@@ -6,6 +6,7 @@ mod batches;
 mod born;
 mod buffer;
 mod build;
+mod calls;
 mod catalogue;
 mod checks;
 mod containers;
@@ -61,6 +62,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     grad::add(module)?;
     control::add(module)?;
     hooks::add(module)?;
+    calls::add(module)?;
     generators::add(module)?;
     catalogue::add(module)
 }

@@ -111,6 +111,10 @@ pub(crate) enum Misuse {
         expected: TensorType,
         hint: &'static str,
     },
+    #[error(
+        "runtime_call: the function gives {got}{place}, the output says {expected}; convert what it gives, or change the output"
+    )]
+    HostResult { got: String, place: String, expected: TensorType },
     #[error("{op}: {what} gives {got}, it must give {required}")]
     BadResult { op: &'static str, what: &'static str, got: String, required: &'static str },
     #[error("register_container: {got} is already a container")]
@@ -244,6 +248,7 @@ impl Misuse {
             | Structure { .. }
             | StateType { .. }
             | BadResult { .. }
+            | HostResult { .. }
             | KnownContainer { .. }
             | LeafCount { .. }
             | TooDeep { .. }

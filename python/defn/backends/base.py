@@ -90,13 +90,14 @@ class Backend(
     def block(
         self,
         tag: Any,
-        out: Tensor | tuple[Tensor, ...],
+        out: Any,
         args: list[Tensor],
         fun: Callable[..., Any],
     ) -> Any:
-        """A composite that may have a native form: ``tag`` is one of ``dn.blocks``.
+        """A composite that may have a native form, by its ``tag``.
 
-        ``fun(tag, *args)`` is the block in primitive operations, which run on this backend. By
-        default it is called.
+        The tag is one of ``dn.blocks`` or what ``dn.block`` was given; ``out`` is a template, for a
+        block of the user's in the container of its output. ``fun(tag, *args)`` is the block in
+        primitive operations, which run on this backend. By default it is called.
         """
         return fun(tag, *args)

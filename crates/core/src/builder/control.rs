@@ -9,7 +9,7 @@ use super::{Arg, BuildCreate, BuildElementwise, BuildReduce, Builder, Ops, exact
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::graph::{Graph, Value, Values};
-use crate::op::{CondOp, CustomGradOp, HookOp, Op, WhileOp};
+use crate::op::{CondOp, CustomGradOp, HookOp, Op, RuntimeCallOp, WhileOp};
 use crate::region::Region;
 use crate::shape::{Axes, Axis, AxisList, Name, TensorType};
 use crate::tensor::Tensor;
@@ -47,6 +47,20 @@ pub trait BuildControl: Builder + Sized {
         values: &[Self::V],
     ) -> Result<SmallVec<[Self::V; 1]>> {
         self.emit(Op::Hook(HookOp { slot, name }), values)
+    }
+
+    /// What the host function in a slot of the run's table makes of the values: one tensor of each type.
+    ///
+    /// # Errors
+    /// What the builder has against a new node, vectorized values, and, where it runs at once, what the host
+    /// function raises and results of other types.
+    fn runtime_call(
+        &mut self,
+        slot: usize,
+        outputs: &[TensorType],
+        values: &[Self::V],
+    ) -> Result<SmallVec<[Self::V; 1]>> {
+        self.emit(Op::RuntimeCall(RuntimeCallOp { slot, outputs: outputs.into() }), values)
     }
 
     /// A conditional over ready branches: one scalar predicate for each but the last, and the captures, which

@@ -6,6 +6,7 @@
 //! - [`Graph`](crate::graph::Graph) adds nodes to a graph; its values are [`Value`]s.
 //! - [`Ops`] works on tensors: it adds to the open trace, or runs the op at once on the operands' backend.
 
+mod block;
 mod control;
 mod create;
 mod draft;
@@ -25,6 +26,7 @@ mod window;
 
 use smallvec::SmallVec;
 
+pub use block::{Tag, block};
 pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, merge_results};
 pub use create::BuildCreate;
 pub use elementwise::BuildElementwise;

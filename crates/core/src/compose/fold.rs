@@ -392,6 +392,8 @@ fn is_elementwise(fun: &Region) -> bool {
             | Op::While(_)
             | Op::CustomGrad(_)
             | Op::Hook(_)
+            | Op::RuntimeCall(_)
+            | Op::UserBlock(_)
             | Op::Block(
                 Block::Logsumexp { .. }
                 | Block::AllClose { .. }

@@ -145,6 +145,35 @@ impl Run<'_> {
         Ok(buffers)
     }
 
+    /// What the host has made, checked and brought to where the program runs.
+    fn adopt(&self, op: &Op, results: Vec<Tensor>, outputs: &[TensorType]) -> Result<Buffers> {
+        let name = form::name(op);
+        if results.len() != outputs.len() {
+            let (got, expected) = (results.len(), outputs.len());
+            return Err(ErrorKind::RegionResults { op: name, what: "function", got, expected }.into());
+        }
+        let mut buffers = Buffers::new();
+        for (index, (result, expected)) in results.into_iter().zip(outputs).enumerate() {
+            if !expected.is_compatible(result.whole()) {
+                let (got, expected) = (result.whole().clone(), expected.clone());
+                return Err(ErrorKind::CallResult { op: name, index, got, expected }.into());
+            }
+            let buffer = result.require_buffer(name, "a host function computes with values")?;
+            let place = buffer.backend();
+            let here = Arc::ptr_eq(&place, self.backend) || place.is_same_place(&**self.backend);
+            let buffer = if here {
+                buffer.clone()
+            } else {
+                self.backend.from_host(expected, result.host_bytes(name)?)?
+            };
+            if self.checks.nan {
+                self.require_numbers(op, expected, &buffer)?;
+            }
+            buffers.push(buffer);
+        }
+        Ok(buffers)
+    }
+
     /// Refuses a result with a NaN.
     fn require_numbers(&self, op: &Op, ty: &TensorType, buffer: &Arc<dyn Buffer>) -> Result<()> {
         if ty.dtype.is_integer() {
@@ -176,6 +205,8 @@ impl Run<'_> {
             | Step::Kept(_)
             | Step::Pass { .. }
             | Step::Hook { .. }
+            | Step::Call { .. }
+            | Step::User { .. }
             | Step::Cond { .. }
             | Step::While { .. } => false,
         }
@@ -218,6 +249,8 @@ impl Run<'_> {
                 | Step::Block(_)
                 | Step::Pass { .. }
                 | Step::Hook { .. }
+                | Step::Call { .. }
+                | Step::User { .. }
                 | Step::Default(_)
                 | Step::Cond { .. }
                 | Step::While { .. }) => {
@@ -253,13 +286,26 @@ impl Run<'_> {
                 Ok(operands.into())
             }
             Step::Hook { slot, types } => {
-                let values: Vec<Tensor> = types
-                    .iter()
-                    .zip(&operands)
-                    .map(|(ty, buffer)| Tensor::concrete(ty.clone(), buffer.clone()))
-                    .collect();
-                self.hooks.call(*slot, &values)?;
+                self.hooks.call(*slot, &values_of(types, &operands))?;
                 Ok(operands.into())
+            }
+            Step::Call { slot, types, outputs } => {
+                let results = self.hooks.compute(*slot, &values_of(types, &operands), outputs)?;
+                self.adopt(op, results, outputs)
+            }
+            Step::User { block, types, default } => {
+                let values = values_of(types, &operands);
+                let outputs: SmallVec<[TensorType; 1]> = block.default.result_types().cloned().collect();
+                let native = if op.has_effect() {
+                    None
+                } else {
+                    self.hooks.native(block, self.backend, &values, &outputs)?
+                };
+                drop(values);
+                match native {
+                    Some(results) => self.adopt(op, results, &outputs),
+                    None => Ok(self.region(default, operands)?.into()),
+                }
             }
             Step::Block(default) => Ok(self.region(default.plan()?, operands)?.into()),
             Step::Default(plan) => Ok(self.region(plan, operands)?.into()),
@@ -293,6 +339,12 @@ impl Run<'_> {
             }
         }
     }
+}
+
+/// Buffers as tensors that the host may look at.
+fn values_of(types: &[TensorType], buffers: &[Arc<dyn Buffer>]) -> Vec<Tensor> {
+    let pairs = types.iter().zip(buffers);
+    pairs.map(|(ty, buffer)| Tensor::concrete(ty.clone(), buffer.clone())).collect()
 }
 
 /// Says where in the user's program a run failed.

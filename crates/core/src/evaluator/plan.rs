@@ -9,7 +9,7 @@ use crate::compose;
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::infer::infer;
-use crate::op::{Block, Op};
+use crate::op::{Block, Op, UserBlockOp};
 use crate::region::Region;
 use crate::shape::TensorType;
 
@@ -46,6 +46,10 @@ pub(super) enum Step {
     Pass { count: usize },
     /// Show the operands to the host.
     Hook { slot: usize, types: Vec<TensorType> },
+    /// Ask the host for values of these types.
+    Call { slot: usize, types: Vec<TensorType>, outputs: Vec<TensorType> },
+    /// A user's block: as the host has it natively for the backend of the run, else its default.
+    User { block: UserBlockOp, types: Vec<TensorType>, default: Plan },
     /// A block, natively or by its default graph, as the backend of the run has it.
     Block(BlockDefault),
     /// A fold by the ops that its function is made of.
@@ -185,6 +189,16 @@ impl Step {
             Op::Hook(op) => {
                 Step::Hook { slot: op.slot, types: types.iter().map(|ty| (*ty).clone()).collect() }
             }
+            Op::RuntimeCall(op) => Step::Call {
+                slot: op.slot,
+                types: types.iter().map(|ty| (*ty).clone()).collect(),
+                outputs: op.outputs.to_vec(),
+            },
+            Op::UserBlock(op) => Step::User {
+                block: op.clone(),
+                types: types.iter().map(|ty| (*ty).clone()).collect(),
+                default: plan(&op.default)?,
+            },
             Op::Block(block) => {
                 let types = types.iter().map(|ty| (*ty).clone()).collect();
                 Step::Block(BlockDefault { block: block.clone(), types, plan: OnceLock::new() })

@@ -8,8 +8,8 @@ use super::{Attr, form, quoted};
 use crate::dtype::{DType, Kind};
 use crate::op::{
     ArgOp, BinaryOp, Block, CondOp, ConvOp, CumulativeOp, CustomGradOp, Direction, FftOp, FoldOp, HookOp,
-    Literal, Op, Padding, QrMode, ReduceOp, ScatterOp, Starts, TieBreak, Tolerance, Transform, UnaryOp,
-    WhileOp, Window, WindowFoldOp, WindowOp, WindowScatterOp,
+    Literal, Op, Padding, QrMode, ReduceOp, RuntimeCallOp, ScatterOp, Starts, TieBreak, Tolerance, Transform,
+    UnaryOp, UserBlockOp, WhileOp, Window, WindowFoldOp, WindowOp, WindowScatterOp,
 };
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
@@ -183,6 +183,23 @@ impl Given<'_> {
                 None => return Err("the name of a mark is none, a name is required".to_owned()),
             },
             "hook" => Op::Hook(HookOp { slot: self.usize("slot")?, name: self.name("name")? }),
+            "runtime_call" => {
+                let outputs = self.outputs.iter().cloned().collect();
+                Op::RuntimeCall(RuntimeCallOp { slot: self.usize("slot")?, outputs })
+            }
+            "block" => {
+                let [default] = regions else { return Err(region_count(name, regions, 1)) };
+                let text = |name: &str| {
+                    self.name(name)?.ok_or_else(|| format!("{name} is none, a text in quotes is required"))
+                };
+                Op::UserBlock(UserBlockOp {
+                    name: text("name")?,
+                    attributes: text("attributes")?,
+                    slot: self.usize("slot")?,
+                    args: self.usize("args")?,
+                    default: default.clone(),
+                })
+            }
             _ => return Err(format!("\"{name}\" is no op")),
         };
         Ok(op)

@@ -5,7 +5,7 @@ use super::{Site, Vjp, factor};
 use crate::compose;
 use crate::error::Result;
 use crate::graph::{Value, Values};
-use crate::op::Block;
+use crate::op::{Block, UserBlockOp};
 use crate::region::Region;
 
 /// The closed rule of a factorization, else that of the default graph.
@@ -46,6 +46,13 @@ fn default(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> Result<Vj
     let default = draft.close(count, &results)?;
     let wrt: Vec<usize> = (0..count).filter(|&input| site.wants(input)).collect();
     pull_back(site, &default, &inputs, &wrt, g)
+}
+
+/// The gradient of a user's default.
+pub(super) fn user(site: &mut Site<'_>, op: &UserBlockOp, g: &[Option<Value>]) -> Result<Vjp> {
+    let inputs = site.inputs.clone();
+    let wrt: Vec<usize> = (0..inputs.len()).filter(|&input| site.wants(input)).collect();
+    pull_back(site, &op.default, &inputs, &wrt, g)
 }
 
 /// The gradient of a region at `inputs`, one of which corresponds to each input of the node.

@@ -451,7 +451,11 @@ fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::
         Op::Mark { .. } => Ok(Vjp::one(first())),
         // The hook has run forward and does not run again.
         Op::Hook(_) => Ok(Vjp::flows(g.iter().copied())),
+        Op::RuntimeCall(_) => Ok(Vjp::Refused {
+            hint: "give its result a gradient with custom_grad, or keep its value out with stop_grad",
+        }),
 
         Op::Block(block) => block::rule(site, block, g),
+        Op::UserBlock(op) => block::user(site, op, g),
     }
 }

@@ -50,6 +50,8 @@ enum Flow<'a> {
     Between(Range<usize>),
     /// Between inputs and outputs of one position.
     Each,
+    /// As a region of all inputs says.
+    Region(&'a Region),
     /// As its branches say.
     Cond(&'a CondOp),
     /// As its body says, over and over.
@@ -103,7 +105,9 @@ fn flow(op: &Op, inputs: usize) -> Flow<'_> {
         | Op::Fold(_)
         | Op::WindowFold(_)
         | Op::Mark { .. }
+        | Op::RuntimeCall(_)
         | Op::Block(_) => all,
+        Op::UserBlock(op) => Flow::Region(&op.default),
         Op::Hook(_) => Flow::Each,
         Op::CustomGrad(op) => Flow::Between(op.values..op.values + op.inputs),
         Op::Cond(op) => Flow::Cond(op),
@@ -120,6 +124,7 @@ fn outputs(op: &Op, inputs: usize, outputs: usize) -> Vec<Inputs> {
             vec![set; outputs]
         }
         Flow::Each => (0..outputs).map(Inputs::one).collect(),
+        Flow::Region(region) => results(region),
         Flow::Cond(op) => {
             let predicates = op.branches.len() - 1;
             let mut sets = vec![Inputs::default(); outputs];

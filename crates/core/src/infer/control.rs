@@ -3,7 +3,7 @@
 
 use super::window;
 use crate::error::{ErrorKind, Result};
-use crate::op::{CondOp, CustomGradOp, FoldOp, Outputs, WhileOp, WindowFoldOp};
+use crate::op::{CondOp, CustomGradOp, FoldOp, Outputs, UserBlockOp, WhileOp, WindowFoldOp};
 use crate::region::Region;
 use crate::shape::TensorType;
 
@@ -94,6 +94,12 @@ pub(super) fn custom_grad(op: &CustomGradOp, operands: &[&TensorType]) -> Result
         );
     }
     Ok(operands[..op.values].iter().map(|ty| (*ty).clone()).collect())
+}
+
+/// What the default gives.
+pub(super) fn user_block(op: &UserBlockOp, operands: &[&TensorType]) -> Outputs {
+    require_inputs("block", &op.default, operands);
+    op.default.result_types().cloned().collect()
 }
 
 /// The tensor without the folded axes, in the start's dtype.

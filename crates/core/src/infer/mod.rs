@@ -101,7 +101,10 @@ pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
         Op::StopGrad | Op::Mark { .. } => one(x().clone()),
         Op::Hook(_) => operands.iter().map(|ty| (*ty).clone()).collect(),
 
+        Op::RuntimeCall(op) => op.outputs.clone(),
+
         Op::Block(block) => infer_block(block, operands)?,
+        Op::UserBlock(op) => control::user_block(op, operands),
     })
 }
 

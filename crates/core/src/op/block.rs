@@ -1,8 +1,29 @@
 //! Composites with a name, which a backend may run natively instead of by their default graph.
 
+use std::sync::Arc;
+
 use super::{CumulativeOp, FftOp, QrMode, Tolerance};
 use crate::dtype::DType;
-use crate::shape::{Axis, AxisList};
+use crate::region::Region;
+use crate::shape::{Axis, AxisList, Name};
+
+/// A block that a user has made. Operands: the arguments, then the captures. Outputs: the default's results.
+///
+/// It is its default to everybody but a host backend that knows its tag. Gradients and vectorized axes go through
+/// the default, and a default with effects is what runs in any case.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct UserBlockOp {
+    /// The tag's name.
+    pub name: Name,
+    /// The tag's attributes as they print, empty where it has none.
+    pub attributes: Name,
+    /// Which entry of the run's table holds the tag.
+    pub slot: usize,
+    /// How many operands are arguments.
+    pub args: usize,
+    /// From arguments and captures to the results.
+    pub default: Arc<Region>,
+}
 
 /// What a block computes. Its default, in primitive ops, is in `compose::block`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

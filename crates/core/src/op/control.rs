@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Window;
+use super::{Outputs, Window};
 use crate::region::Region;
 use crate::shape::{AxisList, Name};
 
@@ -72,4 +72,13 @@ pub struct HookOp {
     pub slot: usize,
     /// The name by which a caller fills it.
     pub name: Option<Name>,
+}
+
+/// Operands: the values that a host function is given. Outputs: what it makes of them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RuntimeCallOp {
+    /// Which entry of the run's table of host functions is called.
+    pub slot: usize,
+    /// The types of what it gives.
+    pub outputs: Outputs,
 }

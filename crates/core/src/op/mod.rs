@@ -21,8 +21,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-pub use block::Block;
-pub use control::{CondOp, CustomGradOp, FoldOp, HookOp, WhileOp, WindowFoldOp};
+pub use block::{Block, UserBlockOp};
+pub use control::{CondOp, CustomGradOp, FoldOp, HookOp, RuntimeCallOp, WhileOp, WindowFoldOp};
 pub use create::Literal;
 pub use elementwise::{BinaryOp, BinaryRule, Domain, UnaryOp, UnaryRule};
 pub use fourier::FftOp;
@@ -322,10 +322,14 @@ pub enum Op {
     },
     /// The operands, shown to a host function on the way. An effect: never dropped, merged or reordered.
     Hook(HookOp),
+    /// What a host function makes of the operands. An effect: never dropped, merged or reordered.
+    RuntimeCall(RuntimeCallOp),
 
     // block
     /// A composite that a backend may run natively.
     Block(Block),
+    /// A composite of the user's, which a backend of the host language may run natively.
+    UserBlock(UserBlockOp),
 }
 
 /// The types of a node's outputs.
@@ -335,7 +339,7 @@ impl Op {
     /// Whether running the op can be observed other than by its outputs.
     pub fn has_effect(&self) -> bool {
         match self {
-            Op::Hook(_) => true,
+            Op::Hook(_) | Op::RuntimeCall(_) => true,
             Op::Parameter { .. }
             | Op::Constant(_)
             | Op::Literal(_)
@@ -376,7 +380,8 @@ impl Op {
             | Op::CustomGrad(_)
             | Op::StopGrad
             | Op::Mark { .. }
-            | Op::Block(_) => self.regions().iter().any(|region| region.has_effects()),
+            | Op::Block(_)
+            | Op::UserBlock(_) => self.regions().iter().any(|region| region.has_effects()),
         }
     }
 
@@ -396,6 +401,7 @@ impl Op {
             Op::CustomGrad(op) => Op::CustomGrad(CustomGradOp { rule: map(&op.rule)?, ..*op }),
             Op::Fold(op) => Op::Fold(FoldOp { fun: map(&op.fun)?, ..op.clone() }),
             Op::WindowFold(op) => Op::WindowFold(WindowFoldOp { fun: map(&op.fun)?, ..op.clone() }),
+            Op::UserBlock(op) => Op::UserBlock(UserBlockOp { default: map(&op.default)?, ..op.clone() }),
             Op::Parameter { .. }
             | Op::Constant(_)
             | Op::Literal(_)
@@ -432,6 +438,7 @@ impl Op {
             | Op::StopGrad
             | Op::Mark { .. }
             | Op::Hook(_)
+            | Op::RuntimeCall(_)
             | Op::Block(_) => self.clone(),
         })
     }
@@ -444,6 +451,7 @@ impl Op {
             Op::CustomGrad(op) => std::iter::once(&op.rule).collect(),
             Op::Fold(op) => std::iter::once(&op.fun).collect(),
             Op::WindowFold(op) => std::iter::once(&op.fun).collect(),
+            Op::UserBlock(op) => std::iter::once(&op.default).collect(),
             Op::Parameter { .. }
             | Op::Constant(_)
             | Op::Literal(_)
@@ -480,6 +488,7 @@ impl Op {
             | Op::StopGrad
             | Op::Mark { .. }
             | Op::Hook(_)
+            | Op::RuntimeCall(_)
             | Op::Block(_) => SmallVec::new(),
         }
     }

@@ -121,6 +121,8 @@ fn is_elementwise(op: &Op) -> bool {
         | Op::StopGrad
         | Op::Mark { .. }
         | Op::Hook(_)
-        | Op::Block(_) => false,
+        | Op::RuntimeCall(_)
+        | Op::Block(_)
+        | Op::UserBlock(_) => false,
     }
 }

@@ -69,7 +69,9 @@ pub fn at_construction(graph: &mut Graph, op: &Op, operands: &[Value]) -> Result
         | Op::StopGrad
         | Op::Mark { .. }
         | Op::Hook(_)
-        | Op::Block(_) => Ok(None),
+        | Op::RuntimeCall(_)
+        | Op::Block(_)
+        | Op::UserBlock(_) => Ok(None),
     }
 }
 
@@ -268,7 +270,9 @@ fn identity(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Value> {
         | Op::StopGrad
         | Op::Mark { .. }
         | Op::Hook(_)
-        | Op::Block(_) => false,
+        | Op::RuntimeCall(_)
+        | Op::Block(_)
+        | Op::UserBlock(_) => false,
     };
     // A legal op only: an axis out of range stays an error.
     let legal = same && types_of(graph, op, operands).is_some_and(|types| types[0] == *ty);

@@ -125,6 +125,13 @@ impl Printer {
                     node.inputs[..op.state].iter().map(|&value| frame.text(value)).collect();
                 self.line(format!("while {}", tuple(&initial)), &node.outputs)
             }
+            Op::UserBlock(op) => {
+                let texts = node.inputs.iter().map(|&value| frame.text(value).to_owned());
+                let attributes = (!op.attributes.is_empty()).then(|| op.attributes.to_string());
+                let arguments: Vec<String> = texts.chain(attributes).collect();
+                let text = format!("block {} {}", op.name, arguments.join(", "));
+                self.line(text.trim_end().to_owned(), &node.outputs)
+            }
             Op::Cond(op) => {
                 let clauses = self.clauses(frame, node, op);
                 self.line(format!("cond {clauses}"), &node.outputs)
@@ -163,6 +170,7 @@ impl Printer {
             | Op::WindowFold(_)
             | Op::Mark { .. }
             | Op::Hook(_)
+            | Op::RuntimeCall(_)
             | Op::Block(_)) => {
                 let form = form::form(op);
                 let arguments = arguments(frame, node, &form);

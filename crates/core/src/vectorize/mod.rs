@@ -25,7 +25,7 @@ pub use axes::{
     spread_over, type_text, union, vectorize,
 };
 
-use crate::builder::{BuildShape, Builder, Ops};
+use crate::builder::{BuildControl, BuildShape, Builder, Ops};
 use crate::error::{ErrorKind, Result};
 use crate::form;
 use crate::infer;
@@ -182,6 +182,13 @@ impl Rewrite<'_> {
                     .collect());
             }
 
+            Op::RuntimeCall(_) => {
+                let vectorized = operands.iter().find(|x| x.is_vectorized());
+                let x = vectorized.expect("an op is rewritten for an operand that is vectorized");
+                let error = not_vectorizable(self.name, "a value", x);
+                return Err(error.at(self.ops.source.locate()));
+            }
+            Op::UserBlock(op) => return Ok(self.ops.inline(&op.default, operands)?.into()),
             Op::Block(block) => match self.block(block, operands)? {
                 block::Outcome::Flat(outputs) => outputs,
                 block::Outcome::Done(outputs) => return Ok(outputs),

@@ -14,8 +14,8 @@ use defn_core::builder::Builder;
 use defn_core::form::name;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{
-    ArgOp, BinaryOp, Block, CondOp, CustomGradOp, HookOp, Literal, Op, Padding, ReduceOp, Starts, TieBreak,
-    Tolerance, UnaryOp, WhileOp,
+    ArgOp, BinaryOp, Block, CondOp, CustomGradOp, HookOp, Literal, Op, Padding, ReduceOp, RuntimeCallOp,
+    Starts, TieBreak, Tolerance, UnaryOp, UserBlockOp, WhileOp,
 };
 use defn_core::region::Region;
 use defn_core::shape::{Axis, AxisList, Name, Sizes};
@@ -375,12 +375,16 @@ impl Random {
                 };
                 (op, [x, x].into_iter().collect())
             }
-            31 => match self.below(6) {
+            31 => match self.below(7) {
                 0 => (Op::StopGrad, one),
                 1 => (Op::Mark { name: self.name().unwrap_or_else(|| "mark".into()) }, one),
                 2 => (Op::Hook(HookOp { slot: self.below(3), name: self.name() }), two),
-                3 => (Op::Block(self.one(&[Block::LogicalNot, Block::Phase])), one),
-                4 => {
+                3 => {
+                    let outputs = (0..self.below(3)).map(|_| self.ty()).collect();
+                    (Op::RuntimeCall(RuntimeCallOp { slot: self.below(3), outputs }), two)
+                }
+                4 => (Op::Block(self.one(&[Block::LogicalNot, Block::Phase])), one),
+                5 => {
                     let axes = self.axes(&shape);
                     (Op::Block(Block::Logsumexp { axes, keep_axes: self.flip() }), one)
                 }
@@ -409,7 +413,7 @@ impl Random {
         let types =
             |values: &[Value]| values.iter().map(|&value| graph.ty(value).clone()).collect::<Vec<_>>();
         let state: Values = (0..1 + self.below(2)).map(|_| self.late(values)).collect();
-        match self.below(3) {
+        match self.below(4) {
             0 if !scalars.is_empty() => {
                 let results = types(&state);
                 let count = 2 + self.below(2);
@@ -427,6 +431,15 @@ impl Random {
                 let trips = if self.flip() { Some(u64::MAX) } else { None };
                 let op = WhileOp { state: state.len(), trips, cond: Arc::new(cond), body: Arc::new(body) };
                 (Op::While(op), state.into_iter().chain(captures).collect())
+            }
+            2 => {
+                let results: Values = (0..self.below(3)).map(|_| self.one(values)).collect();
+                let results = types(&results);
+                let region = self.region(types(&state), types(&captures), depth, Some(&results));
+                let (name, attributes) = ("Softmax".into(), "axis=(0, 1), name=\"a\\n\"".into());
+                let (slot, args, default) = (self.below(3), state.len(), Arc::new(region));
+                let op = UserBlockOp { name, attributes, slot, args, default };
+                (Op::UserBlock(op), state.into_iter().chain(captures).collect())
             }
             _ => {
                 let inputs: Values = (0..self.below(2)).map(|_| self.one(values)).collect();

@@ -100,7 +100,9 @@ impl Role {
             | Op::While(_)
             | Op::CustomGrad(_)
             | Op::Hook(_)
-            | Op::Block(_) => Role::Foreign,
+            | Op::RuntimeCall(_)
+            | Op::Block(_)
+            | Op::UserBlock(_) => Role::Foreign,
         }
     }
 }

@@ -171,6 +171,17 @@ impl Tree {
         &self.held
     }
 
+    /// The same structure again.
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Tree {
+        Tree { words: self.words.clone(), held: self.held.iter().map(|held| held.clone_ref(py)).collect() }
+    }
+
+    /// Whether the structure is one leaf by itself.
+    pub(crate) fn is_leaf(&self) -> bool {
+        let (tag, _) = self.read(&mut Cursor::default());
+        self.words.len() == 1 && matches!(tag, Tag::Leaf)
+    }
+
     fn read(&self, cursor: &mut Cursor) -> (Tag, usize) {
         let word = self.words[cursor.word];
         cursor.word += 1;

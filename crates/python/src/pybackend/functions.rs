@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use defn_core::backend::{Checks, Compiler, Executable, NoHooks};
+use defn_core::backend::{Backend, Checks, Compiler, Executable, NoHooks};
 use defn_core::compose;
 use defn_core::evaluator::Evaluator;
 use defn_core::op::Block;
@@ -34,10 +34,29 @@ impl Function {
         region: Arc<Region>,
         captures: Vec<Tensor>,
     ) -> Fallible<Function> {
-        static EVALUATOR: OnceLock<Evaluator> = OnceLock::new();
-        let evaluator = EVALUATOR.get_or_init(|| Evaluator::new(defn_cpu::cpu_backend()));
-        Ok(Function { backend, program: evaluator.compile(region, Checks::default())?, captures })
+        Ok(Function { backend, program: evaluator().compile(region, Checks::default())?, captures })
     }
+}
+
+/// What functions of callbacks are compiled with.
+pub(super) fn evaluator() -> &'static Evaluator {
+    static EVALUATOR: OnceLock<Evaluator> = OnceLock::new();
+    EVALUATOR.get_or_init(|| Evaluator::new(defn_cpu::cpu_backend()))
+}
+
+/// Copies tensors that are elsewhere to a backend.
+pub(super) fn on_backend(
+    op: &'static str,
+    backend: &Arc<dyn Backend>,
+    tensors: &mut [Tensor],
+) -> Fallible<()> {
+    for tensor in tensors {
+        if tensor.backend().is_some_and(|place| !place.is_same_place(&**backend)) {
+            let buffer = backend.from_host(tensor.ty(), tensor.host_bytes(op)?)?;
+            *tensor = Tensor::concrete(tensor.ty().clone(), buffer);
+        }
+    }
+    Ok(())
 }
 
 #[pymethods]
@@ -60,12 +79,7 @@ impl Function {
             }
             tensors.extend(self.captures.iter().cloned());
             let here = adapter(&self.backend, args.py());
-            for tensor in &mut tensors {
-                if tensor.backend().is_some_and(|place| !place.is_same_place(&*here)) {
-                    let buffer = here.from_host(tensor.ty(), tensor.host_bytes(op)?)?;
-                    *tensor = Tensor::concrete(tensor.ty().clone(), buffer);
-                }
-            }
+            on_backend(op, &here, &mut tensors)?;
             let results = trace::suspended(|| self.program.run(&here, tensors, &NoHooks))?;
             one_or_all(args.py(), results)
         })

@@ -6,6 +6,7 @@
 mod buffer;
 mod call;
 mod functions;
+mod user;
 
 use std::any::Any;
 use std::fmt;
@@ -22,6 +23,7 @@ use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use smallvec::{SmallVec, smallvec};
 
 pub(crate) use buffer::{PythonBuffer, from_pointer};
+pub(crate) use user::native;
 
 use crate::error::{Fallible, Fault};
 use call::Call;
@@ -202,5 +204,6 @@ impl Backend for Adapter {
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyBackend>()?;
+    module.add_class::<user::UserDefault>()?;
     functions::add(module)
 }

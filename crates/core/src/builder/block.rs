@@ -1,0 +1,111 @@
+//! Blocks that users make: a default graph under a name.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::draft::{Draft, Leaf, LeafType, unify_captures};
+use super::{Arg, BuildControl, BuildShape, Builder, Ops, exact};
+use crate::error::{ErrorKind, Result};
+use crate::op::{Op, UserBlockOp};
+use crate::shape::{Name, TensorType};
+use crate::tensor::Tensor;
+
+/// What a user's block is called, and what a backend of the host language knows it by.
+#[derive(Clone, Debug)]
+pub struct Tag {
+    /// Its name.
+    pub name: Name,
+    /// Its attributes as they print, empty where it has none.
+    pub attributes: Name,
+    /// Which entry of the run's table holds it.
+    pub slot: usize,
+}
+
+/// A block of the user's on `args`: `default` traced into a region, under the name of `tag`.
+///
+/// Where `outputs` says what the block gives, the default has to give that: as many values, of these dtypes and
+/// shapes, under names that do not contradict. A plain number gives way to the dtype that is asked for. On
+/// vectorized tensors the block is its default, with no node of its own. `tag` is asked after the default.
+///
+/// # Errors
+/// A default that gives something else, and what it raises.
+pub fn block(
+    ops: &mut Ops,
+    tag: impl FnOnce() -> Tag,
+    args: Vec<Tensor>,
+    outputs: Option<&[TensorType]>,
+    default: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>>,
+) -> Result<Vec<Tensor>> {
+    if args.iter().any(Tensor::is_vectorized) {
+        let given = default(ops, &args)?;
+        return inlined(ops, &tag(), given, outputs);
+    }
+    let types: Vec<TensorType> = args.iter().map(|arg| arg.whole().clone()).collect();
+    let draft = Draft::trace(ops, "block", &types, default)?;
+    let tag = tag();
+    check_count(draft.results.len(), outputs)?;
+    let mut leaves = Vec::with_capacity(draft.results.len());
+    for leaf in 0..draft.results.len() {
+        let expected = outputs.map(|outputs| &outputs[leaf]);
+        let got = match (draft.results[leaf], expected) {
+            (Leaf::Number(_), Some(expected)) => draft.result_type(leaf, expected.dtype),
+            (Leaf::Number(_), None) | (Leaf::Value(_), _) => draft.leaf_type(leaf),
+        };
+        leaves.push(LeafType { ty: agreed(&tag, leaf, got, expected)?, lanes: draft.lanes(leaf).into() });
+    }
+    let (mut regions, captures) = unify_captures(vec![draft.close(&leaves)?]);
+    let region = regions.pop().expect("one region went in");
+    let operands: Vec<Tensor> = args.iter().cloned().chain(captures).collect();
+    let results: SmallVec<[Tensor; 1]> = if leaves.iter().any(|leaf| !leaf.lanes.is_empty()) {
+        ops.inline(&region, &operands)?.into()
+    } else {
+        let Tag { name, attributes, slot } = tag;
+        let op = UserBlockOp { name, attributes, slot, args: args.len(), default: Arc::new(region) };
+        ops.emit(Op::UserBlock(op), &operands)?
+    };
+    Ok(results.into_iter().zip(leaves).map(|(x, leaf)| x.with_vectorized(&leaf.lanes)).collect())
+}
+
+/// What the default gave in the block's place, under the names that are asked for.
+fn inlined(
+    ops: &mut Ops,
+    tag: &Tag,
+    given: Vec<Arg<Tensor>>,
+    outputs: Option<&[TensorType]>,
+) -> Result<Vec<Tensor>> {
+    check_count(given.len(), outputs)?;
+    let mut results = Vec::with_capacity(given.len());
+    for (leaf, arg) in given.into_iter().enumerate() {
+        let expected = outputs.map(|outputs| &outputs[leaf]);
+        let value = match (arg, expected) {
+            (Arg::Number(number), Some(expected)) => {
+                ops.scalar(exact(expected.dtype.merge_weak(number), number)?)?
+            }
+            (arg, _) => ops.operand(arg)?,
+        };
+        let ty = agreed(tag, leaf, value.ty().clone(), expected)?;
+        results.push(ops.reshape_to(value, ty.shape)?);
+    }
+    Ok(results)
+}
+
+fn check_count(got: usize, outputs: Option<&[TensorType]>) -> Result<()> {
+    match outputs {
+        Some(outputs) if outputs.len() != got => {
+            let (what, expected) = ("default", outputs.len());
+            Err(ErrorKind::RegionResults { op: "block", what, got, expected }.into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The type of a result: the default's, with the names of the output where that has any.
+fn agreed(tag: &Tag, index: usize, got: TensorType, expected: Option<&TensorType>) -> Result<TensorType> {
+    let Some(expected) = expected else { return Ok(got) };
+    if !expected.is_compatible(&got) {
+        let (name, expected) = (tag.name.clone(), expected.clone());
+        return Err(ErrorKind::BlockResult { name, index, got, expected }.into());
+    }
+    TensorType::new(got.dtype, expected.shape.broadcast_with("block", &got.shape)?)
+}

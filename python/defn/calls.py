@@ -1,0 +1,122 @@
+"""What a program asks of others: a backend's native form of a block, a Python function's values."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from defn import _core
+from defn._names import option_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+    from typing import Any
+
+__all__ = ["block", "optional", "runtime_call"]
+
+
+def _text(tag: Any) -> tuple[str, str]:
+    """The name of a tag and its attributes as they print."""
+    if isinstance(tag, str):
+        return tag, ""
+    name = type(tag).__name__
+    if dataclasses.is_dataclass(tag):
+        fields = [field.name for field in dataclasses.fields(tag) if field.repr]
+    elif (attributes := getattr(tag, "__attrs_attrs__", None)) is not None:
+        fields = [attribute.name for attribute in attributes if attribute.repr]
+    else:
+        return name, repr(tag)
+    return name, ", ".join(f"{field}={getattr(tag, field)!r}" for field in fields)
+
+
+def block(tag: Hashable, args: Sequence[Any], output: Any, fun: Callable[..., Any]) -> Any:
+    """``fun(tag, *args)``, which a backend that knows the tag may run as a kernel of its own.
+
+    The tag says what is computed: a frozen dataclass whose fields are the options, or any other
+    hashable value. ``output`` is a template, or a container of templates, for what the block gives.
+    In the graph the block is one node with the tag's name and attributes, and ``fun``, traced once,
+    is its default. A backend written in Python gets the tag in its callback ``block``; everybody
+    else runs the default, and so do gradients and vectorized axes. If the default shows values to
+    a hook or calls a Python function, it is what runs in any case.
+
+    Shapes: of the output.
+    Dtypes: any; of the output.
+    Grad: of the default.
+    Raises: ``ContainerError`` if what the default gives differs from the output in structure,
+        dtype, shape or names, ``OptionError`` for a tag that cannot be hashed.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Scale:
+    ...     factor: float
+    >>> def scale(tag, x):
+    ...     return x * tag.factor
+    >>> x = dn.tensor([1.0, 2.0])
+    >>> dn.block(Scale(3.0), [x], x, scale).to_list()
+    [3.0, 6.0]
+    >>> dn.debug_expr(lambda x: dn.block(Scale(3.0), [x], x, scale))(x)
+    Tensor<
+      f32[2]
+    <BLANKLINE>
+      parameter a:0                    f32[2]
+      b = block Scale a, factor=3.0    f32[2]
+    >
+    """
+    return _core.block(_hashable("block", tag), _text(tag), args, output, fun, True)
+
+
+def optional(name: str, args: Sequence[Any], fun: Callable[..., Any]) -> Any:
+    """``fun(*args)``, which a backend with a callback of that name runs by it.
+
+    A block whose tag is a name. A backend written in Python that has a method of the name gets
+    ``(out, *args)``, where ``out`` is a template of what ``fun`` gives; one that has only the
+    callback ``block`` gets the name as the tag. Everybody else runs ``fun``.
+
+    Shapes: of what ``fun`` gives.
+    Dtypes: any; of what ``fun`` gives.
+    Grad: of ``fun``.
+    Raises: ``OptionError`` unless the name is a str.
+
+    >>> dn.optional("double", [dn.tensor([1, 2])], lambda x: x + x).to_list()
+    [2, 4]
+    """
+    if not isinstance(name, str):
+        kind = type(name).__name__
+        raise option_error(f"optional: the name is of type {kind}, it must be a str")
+    return _core.block(name, _text(name), args, None, fun, False)
+
+
+def _hashable(function: str, tag: Any) -> Any:
+    try:
+        hash(tag)
+    except TypeError:
+        raise option_error(
+            f"{function}: the tag {tag!r} cannot be hashed, it must be hashable; "
+            "use a frozen dataclass of hashable fields"
+        ) from None
+    return tag
+
+
+def runtime_call(output: Any, value: Any, fun: Callable[[Any], Any]) -> Any:
+    """What a Python function makes of a value each time the program comes by.
+
+    ``fun`` gets the value, which may be a container, and gives tensors, arrays or numbers as the
+    template ``output`` says, or a container of them in its structure. Calls happen in the order of
+    the program, once for each trip of a loop, in a branch only if it is taken, and whether or not
+    anything uses the result. What ``fun`` raises stops the program. A gradient that passes by a
+    call, in a loop for example, may call it again: it should give the same for the same value.
+
+    Shapes: of the output.
+    Dtypes: any; of the output, to which a plain number gives way.
+    Grad: none; give the result one with ``custom_grad``, or keep the value out with ``stop_grad``.
+    Raises: ``ContainerError`` if the function gives another structure, or at a tensor of the output
+        another dtype, shape or names, ``ShapeError`` for a vectorized value, and what ``fun``
+        raises.
+
+    >>> import numpy as np
+    >>> @dn.defn
+    ... def ordered(x):
+    ...     return dn.runtime_call(x, x, lambda v: np.sort(v)[::-1].copy()) * 2
+    >>> ordered(dn.tensor([1, 3, 2])).to_list()
+    [6, 4, 2]
+    """
+    return _core.runtime_call(output, value, fun)
