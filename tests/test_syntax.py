@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from dataclasses import dataclass
 from typing import Any
@@ -509,6 +510,35 @@ def test_tracebacks_show_the_line() -> None:
     assert "raise_here(y)" in lines
     assert f.__name__ == "f"
     assert "test_tracebacks_show_the_line" in f.__qualname__
+
+
+def test_lines_are_those_of_the_source() -> None:
+    seen: list[int] = []
+
+    def line() -> None:
+        seen.append(sys._getframe(1).f_lineno)
+
+    # fmt: off
+    @dn.deftransform
+    @dn.defn
+    def f(x):
+        line()
+        for i in dn.range(2):
+            line()
+            x = x + i
+        if x > 0:
+            line()
+        y = (
+            x if x > 1 else line()
+            or -x
+        )
+        line()
+        return y
+    # fmt: on
+
+    f(1.0)
+    first = f.__wrapped__.__code__.co_firstlineno
+    assert [number - first for number in seen] == [3, 5, 8, 10, 13]
 
 
 def test_jit_does_not_rewrite_and_keeps_what_defn_did() -> None:

@@ -3,7 +3,8 @@
 Every class derives from :class:`Error` and, where Python has a natural base for it, from that one
 too, so that ``except ValueError`` catches a :class:`ShapeError`. A message reads ``<function>:
 <what was given>, <what is required>; <what to do>``; its last line is the file and line of the
-caller.
+caller. Between them, an error about shapes, axes or element types in a traced function says of each
+operand its type and where it was made.
 """
 
 __all__ = [

@@ -11,6 +11,7 @@ from cases import (
     errors_calls,
     errors_index,
     errors_matrix,
+    errors_origins,
     errors_places,
     errors_vectorize,
 )
@@ -415,4 +416,5 @@ ROWS: list[tuple[str, str]] = [
     *errors_places.ROWS,
     *errors_index.ROWS,
     *errors_vectorize.ROWS,
+    *errors_origins.ROWS,
 ]

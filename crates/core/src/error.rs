@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::location::Location;
+use crate::origin::{self, Given, Origin};
 use crate::scalar::Number;
 use crate::shape::{AxisRef, Name, Shape, TensorType};
 
@@ -24,7 +25,7 @@ pub struct Error {
 struct Inner {
     kind: ErrorKind,
     location: Option<Location>,
-    operands: Vec<TensorType>,
+    operands: Vec<Given>,
 }
 
 /// The classes of errors, as the Python package names them.
@@ -71,8 +72,8 @@ impl Error {
         self.inner.location.as_ref()
     }
 
-    /// The types of the operands of the op that refused, when they are known.
-    pub fn operands(&self) -> &[TensorType] {
+    /// The operands of the op that refused, when they are known.
+    pub fn operands(&self) -> &[Given] {
         &self.inner.operands
     }
 
@@ -89,9 +90,35 @@ impl Error {
     #[must_use]
     pub fn with_operands<'a>(mut self, operands: impl IntoIterator<Item = &'a TensorType>) -> Error {
         if self.inner.operands.is_empty() {
-            self.inner.operands = operands.into_iter().cloned().collect();
+            self.inner.operands = operands.into_iter().map(Given::of_type).collect();
         }
         self
+    }
+
+    /// Says what the function that was called was given, in place of what is known of the operands.
+    #[must_use]
+    pub fn given(mut self, operands: Vec<Given>) -> Error {
+        if !operands.is_empty() {
+            self.inner.operands = operands;
+        }
+        self
+    }
+
+    /// Whether the text goes on with a line for each operand: where it says something new.
+    fn shows_operands(&self) -> bool {
+        let is_about_types = match self.class() {
+            ErrorClass::Shape | ErrorClass::Axis | ErrorClass::DType => true,
+            ErrorClass::Option
+            | ErrorClass::Container
+            | ErrorClass::Bounds
+            | ErrorClass::Trace
+            | ErrorClass::Compile
+            | ErrorClass::Backend
+            | ErrorClass::Format
+            | ErrorClass::OutOfMemory => false,
+        };
+        let is_known = self.inner.operands.iter().any(|given| given.origin != Origin::Unknown);
+        is_about_types && (is_known || self.inner.kind.leaves_out_types())
     }
 }
 
@@ -107,6 +134,9 @@ impl std::error::Error for Error {}
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.kind.fmt(f)?;
+        if self.shows_operands() {
+            origin::write_all(f, &self.inner.operands)?;
+        }
         if let Some(location) = &self.inner.location {
             write!(f, "\n  at {location}")?;
         }
@@ -431,6 +461,12 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
+    /// Whether the text is about several operands and does not say their types.
+    fn leaves_out_types(&self) -> bool {
+        use ErrorKind::{Broadcast, NamesConflict, NamesRepeated};
+        matches!(self, Broadcast { .. } | NamesConflict { .. } | NamesRepeated { .. })
+    }
+
     /// The class that users catch.
     pub fn class(&self) -> ErrorClass {
         use ErrorKind::*;

@@ -178,6 +178,15 @@ impl Graph {
         }
     }
 
+    /// Says where the inputs of the region stand that have been added so far.
+    pub(crate) fn locate_parameters(&mut self, location: &Location) {
+        for node in &mut self.nodes {
+            if let Op::Parameter { .. } = &node.op {
+                node.location = Some(location.clone());
+            }
+        }
+    }
+
     /// Adds an input of the region that the graph will be.
     pub fn parameter(&mut self, index: usize, ty: TensorType) -> Value {
         let outputs = self.push(Op::Parameter { index, ty }, &[]);

@@ -16,6 +16,7 @@ pub mod graph;
 pub mod infer;
 pub mod location;
 pub mod op;
+pub mod origin;
 pub mod pass;
 pub mod print;
 pub mod region;

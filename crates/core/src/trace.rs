@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, Value, Values};
 use crate::location::Location;
 use crate::op::Op;
+use crate::origin::Given;
 use crate::region::Region;
 use crate::shape::TensorType;
 use crate::tensor::{Data, Tensor};
@@ -160,6 +161,12 @@ impl Trace {
         read(&self.lock().graph)
     }
 
+    /// Runs `read` on the graph as it stands and the number of its parameters; inputs after them are captures.
+    pub(crate) fn with_inputs<R>(&self, read: impl FnOnce(&Graph, usize) -> R) -> R {
+        let state = self.lock();
+        read(&state.graph, state.parameters)
+    }
+
     /// The graph up to some values as a closed region, for printing and debugging while tracing.
     pub fn snapshot(&self, results: Values) -> Region {
         let state = self.lock();
@@ -187,7 +194,15 @@ impl Trace {
         let values: Result<Values> = operands.iter().map(|operand| state.lift(self, name, operand)).collect();
         let outputs = values.and_then(|values| state.graph.emit(op, &values));
         state.graph.set_location(before);
-        let outputs = outputs.map_err(|error| error.at(location))?;
+        let outputs = match outputs {
+            Ok(outputs) => outputs,
+            Err(error) => {
+                // Where an operand was made is asked of its trace, which may be this one.
+                drop(state);
+                let given = operands.iter().map(|operand| Given::new(None, operand)).collect();
+                return Err(error.at(location).given(given));
+            }
+        };
         Ok(outputs
             .into_iter()
             .map(|value| Tensor::traced(state.graph.ty(value).clone(), self.clone(), value))
@@ -239,6 +254,15 @@ impl Tracing {
     /// The open trace.
     pub fn trace(&self) -> &Arc<Trace> {
         &self.trace
+    }
+
+    /// Says where the function stands that is being traced, for errors about its arguments.
+    #[must_use]
+    pub fn at(self, location: Option<Location>) -> Tracing {
+        if let Some(location) = location {
+            self.trace.lock().graph.locate_parameters(&location);
+        }
+        self
     }
 
     /// Closes the trace.

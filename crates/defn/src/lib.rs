@@ -56,6 +56,7 @@ pub use backend::{compiler, default_backend, set_default_backend};
 pub use control::{Exprs, cond, while_};
 pub use defn_core::builder::{ConvOptions, FftLength, PerAxis, WindowOptions, WindowPadding};
 pub use defn_core::op::Direction;
+pub use defn_core::origin::{Given, Origin};
 pub use defn_core::{
     Axes, Axis, AxisRef, DType, Error, ErrorClass, ErrorKind, Number, Result, Shape, TensorType,
 };

@@ -22,13 +22,30 @@ fn the_first_error_comes_out_with_its_line() {
     assert_eq!(location.line, line);
     let text = format!(
         "add: shapes [2] and [3] do not broadcast, axis 0 of the result has sizes 2 and 3; sizes must be \
-         equal or 1\n  at {location}"
+         equal or 1\n  left: f32[2], an input\n  right: f32[3], an input\n  at {location}"
     );
     assert_eq!(error.to_string(), text);
     assert_eq!(fun.programs(), 0);
     // What was valid before an error is valid after it.
     let good = fun.call((vector(&[1.0]), vector(&[2.0]))).unwrap_err();
     assert!(good.to_string().starts_with("reshape: "), "{good}");
+}
+
+#[test]
+fn an_error_says_where_the_operands_were_made() {
+    let line = line!() + 3;
+    let outside = vector(&[1.0, 2.0]);
+    let made = jit(|a: Expr| {
+        let longer = a.exp();
+        &longer + &outside.clone()
+    });
+    let error = made.call(vector(&[1.0, 2.0, 3.0])).unwrap_err();
+    let file = &error.location().expect("the caller's line").file;
+    let lines = format!(
+        "  left: f32[3], made at {file}:{line}\n  right: f32[2], from outside the function\n  at {file}:{}",
+        line + 1
+    );
+    assert!(error.to_string().ends_with(&lines), "{error}");
 }
 
 #[test]

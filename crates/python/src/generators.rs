@@ -13,6 +13,7 @@ use crate::control::{
 };
 use crate::convert;
 use crate::error::Fallible;
+use crate::location;
 use crate::misuse::Misuse;
 use crate::ops;
 use crate::tensor::PyTensor;
@@ -228,6 +229,7 @@ fn scan<'py>(
         let counter_model = Tensor::template(TensorType::scalar(dtype));
         let models: Vec<Tensor> = std::iter::once(counter_model).chain(state.iter().cloned()).collect();
         let (tracing, parameters) = Trace::begin_like(&models);
+        let tracing = tracing.at(location::of_function(body));
         let (_, probe) = step(&parameters[1..], &parameters[0])?;
         let outputs = ops::with(|ops| {
             probe.args.iter().map(|arg| defn_core::builder::Builder::operand(ops, arg.clone())).collect()

@@ -13,6 +13,7 @@ use crate::control::controlled;
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::jit::{Jitted, function_name, leaf_type, result_tensor, wrap};
+use crate::location;
 use crate::misuse::Misuse;
 use crate::ops;
 
@@ -129,6 +130,7 @@ impl Gradient {
         let mut variables = ops::with(|ops| vectorize::broadcast_vectors(ops, &variables, false))?;
         loop {
             let (tracing, parameters) = Trace::begin_like(&variables);
+            let tracing = tracing.at(location::of_function(fun));
             let mut wrapped = wrap(py, parameters.into_iter())?.into_iter();
             let mut inner: Vec<Bound<'py, PyAny>> = args.iter().collect();
             for (&position, flat) in positions.iter().zip(&trees) {

@@ -50,6 +50,22 @@ fn find(py: Python<'_>) -> PyResult<Option<Location>> {
     Ok(None)
 }
 
+/// Where a function of the user's begins, however it is wrapped.
+pub(crate) fn of_function(fun: &Bound<'_, PyAny>) -> Option<Location> {
+    let py = fun.py();
+    let mut fun = fun.clone();
+    // A wrapper may wrap itself.
+    for _ in 0..16 {
+        if let Ok(code) = fun.getattr(intern!(py, "__code__")) {
+            let line = code.getattr(intern!(py, "co_firstlineno")).ok()?.extract().ok()?;
+            return file_of(&code).ok()?.map(|file| Location { file, line });
+        }
+        let inner = fun.getattr(intern!(py, "__wrapped__")).or_else(|_| fun.getattr(intern!(py, "__func__")));
+        fun = inner.or_else(|_| fun.getattr(intern!(py, "func"))).ok()?;
+    }
+    None
+}
+
 /// The file of a code object, unless it belongs to the package.
 fn file_of(code: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
     let address = code.as_ptr() as usize;

@@ -45,7 +45,7 @@ def rewrite(fun: types.FunctionType, definition: Definition) -> types.CodeType |
     flags = original.co_flags & _FUTURES
     compiled = compile(module, original.co_filename, "exec", flags=flags, dont_inherit=True)
     code = _code_of(compiled, original.co_name, depth=0)
-    return code.replace(co_qualname=original.co_qualname, co_firstlineno=original.co_firstlineno)
+    return code.replace(co_qualname=original.co_qualname)
 
 
 def _copied(node: Any) -> Any:
@@ -138,7 +138,11 @@ class _Rewriter(ast.NodeTransformer):
             chain = " = ".join(missing)
             node.body = [*_parsed(f"if False:\n    {chain} = None", node), *node.body]
         if top:
-            node.decorator_list = []
+            # Never run: lines are counted from that of the first decorator.
+            node.decorator_list = [
+                ast.copy_location(ast.Constant(None), decorator)
+                for decorator in node.decorator_list[:1]
+            ]
             node.returns = None
             for arg in _all_arguments(node.args):
                 arg.annotation = None

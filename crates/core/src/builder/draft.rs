@@ -74,6 +74,7 @@ impl Draft {
         function: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>>,
     ) -> Result<Draft> {
         let (tracing, parameters) = Trace::begin(parameters);
+        let tracing = tracing.at(ops.source.locate());
         let written = function(ops, &parameters)?;
         let tensors: Vec<Tensor> = written
             .iter()

@@ -60,12 +60,12 @@ fn operands_that_do_not_fit_are_refused() {
     assert_eq!(
         check(&["f32[2]", "f32[3]"], |b, v| b.add(v[0], v[1])),
         "add: shapes [2] and [3] do not broadcast, axis 0 of the result has sizes 2 and 3; sizes must be \
-         equal or 1"
+         equal or 1\n  left: f32[2]\n  right: f32[3]"
     );
     assert_eq!(
         check(&["f32[x: 2]", "f32[y: 2]"], |b, v| b.add(v[0], v[1])),
         "add: axis 0 is named \"x\" and axis 0 of the other operand \"y\", merged axes must have one name; \
-         rename one of them"
+         rename one of them\n  left: f32[x: 2]\n  right: f32[y: 2]"
     );
 }
 

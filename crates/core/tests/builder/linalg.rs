@@ -22,7 +22,8 @@ fn dot_contracts_the_last_axis_with_the_last_but_one() {
     );
     assert_eq!(
         dot(&["f32[x: 2][3]", "f32[3][x: 2]"]),
-        "dot: the name \"x\" would stand on two axes of the result, names must differ; rename one operand's axis"
+        "dot: the name \"x\" would stand on two axes of the result, names must differ; rename one operand's axis\n  \
+         left: f32[x: 2][3]\n  right: f32[3][x: 2]"
     );
 }
 

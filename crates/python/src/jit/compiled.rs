@@ -13,6 +13,7 @@ use crate::checks;
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::error::{Fallible, guard};
 use crate::hooks::{self, Collecting};
+use crate::location;
 use crate::misuse::Misuse;
 use crate::options;
 use crate::tensor::PyTensor;
@@ -183,6 +184,7 @@ fn debug_expr<'py>(
             flat.leaves.iter().map(|leaf| leaf::model("debug_expr", leaf)).collect::<Fallible<_>>()?;
         let _table = Collecting::begin();
         let (tracing, parameters) = Trace::begin_like(&models);
+        let tracing = tracing.at(location::of_function(fun));
         let wrapped = wrap(py, parameters.into_iter())?;
         let (args, _) = program::arguments(py, &flat.tree, wrapped.into_iter())?;
         let result = callee(fun).and_then(|fun| fun.call(args, kwargs));

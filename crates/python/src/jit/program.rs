@@ -20,6 +20,7 @@ use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
 use crate::error::Fallible;
 use crate::hooks::{self, Collecting, Table};
+use crate::location;
 use crate::misuse::Misuse;
 use crate::ops;
 use crate::place;
@@ -119,6 +120,7 @@ impl Program {
             flat.leaves.iter().map(|leaf| leaf::model(source.op, leaf)).collect::<Fallible<_>>()?;
         let table = Collecting::begin();
         let (tracing, parameters) = Trace::begin_like(&models);
+        let tracing = tracing.at(location::of_function(source.fun));
         let wrapped = wrap(py, parameters.iter().cloned())?;
         let (args, kwargs) = arguments(py, &flat.tree, wrapped.into_iter())?;
         let result = (source.call)(&args, &kwargs)?;

@@ -5,7 +5,7 @@ use defn_core::op::{BinaryOp, UnaryOp};
 use defn_core::{DType, Tensor};
 use pyo3::prelude::*;
 
-use super::{functions, run, size_of_arg};
+use super::{Operands, functions, run, size_of_arg};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::tensor::PyTensor;
@@ -27,7 +27,10 @@ impl UnaryFunction {
     fn __call__(&self, tensor: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
         guard(|| {
             let x = convert::arg(self.op.name(), tensor)?;
-            run(size_of_arg(&x), |ops| ops.unary(self.op, x)).map(PyTensor::new)
+            let mut operands = Operands::new();
+            operands.add_arg("tensor", &x);
+            let made = run(size_of_arg(&x), |ops| ops.unary(self.op, x)).map(PyTensor::new);
+            made.map_err(|fault| operands.blame(fault))
         })
     }
 
@@ -54,7 +57,9 @@ impl BinaryFunction {
         guard(|| {
             let (a, b) = (convert::arg(self.op.name(), a)?, convert::arg(self.op.name(), b)?);
             let bytes = size_of_arg(&a) + size_of_arg(&b);
-            run(bytes, |ops| ops.binary(self.op, a, b)).map(PyTensor::new)
+            let operands = Operands::sides(&a, &b);
+            let made = run(bytes, |ops| ops.binary(self.op, a, b)).map(PyTensor::new);
+            made.map_err(|fault| operands.blame(fault))
         })
     }
 

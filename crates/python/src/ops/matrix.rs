@@ -6,7 +6,7 @@ use defn_core::op::{QrMode, Transform};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyString};
 
-use super::{Parse, run};
+use super::{Operands, Parse, run};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::tensor::PyTensor;
@@ -105,14 +105,15 @@ macro_rules! matrices {
             #[pyo3(signature = ($($arg = None),*))]
             fn $name($($arg: Given<'_, '_>),*) -> Fallible<$out> {
                 guard(|| {
-                    let mut bytes = 0;
+                    let (mut bytes, mut operands) = (0, Operands::new());
                     $(
                         let $arg: $ty = Parse::parse($op, stringify!($arg), $arg)?;
                         bytes += Parse::bytes(&$arg);
+                        Parse::note(&$arg, stringify!($arg), &mut operands);
                     )*
                     // Factorizations do more work on an element than other ops.
-                    let made = run(bytes.saturating_mul(8), move |$ops: &mut Ops| $body)?;
-                    Ok(made.wrap())
+                    let made = run(bytes.saturating_mul(8), move |$ops: &mut Ops| $body);
+                    Ok(made.map_err(|fault| operands.blame(fault))?.wrap())
                 })
             }
         )*

@@ -18,14 +18,16 @@ mod vectorize;
 mod window;
 
 use defn_core::builder::{Arg, Host, Ops, Source};
+use defn_core::origin::Given;
 use defn_core::{Tensor, trace};
 use pyo3::prelude::*;
+use smallvec::SmallVec;
 
 pub(crate) use parse::Parse;
 
 use crate::checks;
 use crate::convert;
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, Fault, guard};
 use crate::hooks;
 use crate::location;
 use crate::place;
@@ -82,12 +84,60 @@ fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T
     Python::attach(|py| py.detach(|| with(body)))
 }
 
+/// The tensors that a function was given, for what is said where it refuses them. While nothing is traced none
+/// are kept: it is not known where they were made.
+pub(crate) struct Operands(Option<SmallVec<[(Option<&'static str>, Tensor); 3]>>);
+
+impl Operands {
+    pub(crate) fn new() -> Operands {
+        Operands((trace::depth() > 0).then(SmallVec::new))
+    }
+
+    /// Two operands, a left and a right one.
+    pub(crate) fn sides(a: &Arg<Tensor>, b: &Arg<Tensor>) -> Operands {
+        let mut operands = Operands::new();
+        operands.add_arg("left", a);
+        operands.add_arg("right", b);
+        operands
+    }
+
+    /// Adds a tensor, under the name that the function has for it, where it has one.
+    pub(crate) fn add(&mut self, name: Option<&'static str>, tensor: &Tensor) {
+        if let Some(kept) = &mut self.0 {
+            kept.push((name, tensor.clone()));
+        }
+    }
+
+    /// Adds an operand; a number is none that could be at fault.
+    pub(crate) fn add_arg(&mut self, name: &'static str, arg: &Arg<Tensor>) {
+        match arg {
+            Arg::Value(tensor) => self.add(Some(name), tensor),
+            Arg::Number(_) => {}
+        }
+    }
+
+    /// Says of an error what the function was given.
+    #[cold]
+    pub(crate) fn blame(&self, fault: Fault) -> Fault {
+        match fault {
+            Fault::Core(error) => {
+                let kept = self.0.iter().flatten();
+                Fault::Core(error.given(kept.map(|(name, tensor)| Given::new(*name, tensor)).collect()))
+            }
+            Fault::Misuse(_) | Fault::Python(_) => fault,
+        }
+    }
+}
+
 /// Applies `body` to one tensor.
 pub(crate) fn on(
     tensor: &Tensor,
     body: impl FnOnce(&mut Ops, &Tensor) -> defn_core::Result<Tensor> + Send,
 ) -> Fallible<PyTensor> {
-    run(tensor.whole().byte_size(), |ops| body(ops, tensor)).map(PyTensor::new)
+    let mut operands = Operands::new();
+    operands.add(None, tensor);
+    let made = run(tensor.whole().byte_size(), |ops| body(ops, tensor));
+    made.map(PyTensor::new).map_err(|fault| operands.blame(fault))
 }
 
 /// An operator of Python: `NotImplemented` where the other operand is none of ours.
@@ -104,7 +154,8 @@ pub(crate) fn operator<'py>(
     let bytes = tensor.tensor.whole().byte_size() + size_of_arg(&other);
     let this = Arg::Value(tensor.tensor.clone());
     let (a, b) = if reflected { (other, this) } else { (this, other) };
-    let result = run(bytes, |ops| body(ops, a, b))?;
+    let operands = Operands::sides(&a, &b);
+    let result = run(bytes, |ops| body(ops, a, b)).map_err(|fault| operands.blame(fault))?;
     Ok(Bound::new(py, PyTensor::new(result))?.into_any())
 }
 
@@ -127,12 +178,16 @@ macro_rules! functions {
             fn $name($($arg: Option<&Bound<'_, PyAny>>),*) -> Fallible<PyTensor> {
                 crate::error::guard(|| {
                     let mut bytes = 0;
+                    #[allow(unused_mut, reason = "not every function has an operand")]
+                    let mut operands = $crate::ops::Operands::new();
                     $(
                         let $arg: $ty = $crate::ops::Parse::parse(stringify!($name), stringify!($arg), $arg)?;
                         bytes += $crate::ops::Parse::bytes(&$arg);
+                        $crate::ops::Parse::note(&$arg, stringify!($arg), &mut operands);
                     )*
                     let run = move |$ops: &mut defn_core::builder::Ops| $body;
-                    $crate::ops::run(bytes, run).map(PyTensor::new)
+                    let made = $crate::ops::run(bytes, run).map(PyTensor::new);
+                    made.map_err(|fault| operands.blame(fault))
                 })
             }
         )*

@@ -6,6 +6,7 @@ use defn_core::{Axes, AxisRef, DType, Name, Shape, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyString};
 
+use super::Operands;
 use crate::convert;
 use crate::dtype;
 use crate::error::Fallible;
@@ -20,6 +21,9 @@ pub(crate) trait Parse: Sized {
     fn bytes(&self) -> usize {
         0
     }
+
+    /// Adds it to the operands, under its name, where it is one.
+    fn note(&self, _name: &'static str, _operands: &mut Operands) {}
 }
 
 /// The object itself; left out counts as not given at all, since None is no operand.
@@ -43,6 +47,10 @@ impl Parse for Arg<Tensor> {
     fn bytes(&self) -> usize {
         super::size_of_arg(self)
     }
+
+    fn note(&self, name: &'static str, operands: &mut Operands) {
+        operands.add_arg(name, self);
+    }
 }
 
 impl Parse for Option<Arg<Tensor>> {
@@ -52,6 +60,12 @@ impl Parse for Option<Arg<Tensor>> {
 
     fn bytes(&self) -> usize {
         self.as_ref().map_or(0, super::size_of_arg)
+    }
+
+    fn note(&self, name: &'static str, operands: &mut Operands) {
+        if let Some(arg) = self {
+            operands.add_arg(name, arg);
+        }
     }
 }
 
@@ -70,6 +84,12 @@ impl Parse for Vec<Tensor> {
 
     fn bytes(&self) -> usize {
         self.iter().map(|tensor| tensor.whole().byte_size()).sum()
+    }
+
+    fn note(&self, _: &'static str, operands: &mut Operands) {
+        for tensor in self {
+            operands.add(None, tensor);
+        }
     }
 }
 

@@ -1,0 +1,90 @@
+//! What is said of the operands of an op that refuses them: their types, and where they were made.
+
+use std::fmt;
+
+use crate::location::Location;
+use crate::op::Op;
+use crate::shape::TensorType;
+use crate::tensor::{Data, Tensor};
+use crate::trace;
+
+/// Where a tensor comes from, as far as it is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nothing is known: tensors with elements do not keep who made them.
+    Unknown,
+    /// It was there before the trace that uses it.
+    Outside,
+    /// It is an input of the function, loop or branch that is being traced, which stands there.
+    Input(Option<Location>),
+    /// An op of the trace made it, on that line.
+    Made(Option<Location>),
+}
+
+impl Origin {
+    /// Where a tensor comes from.
+    pub fn of(tensor: &Tensor) -> Origin {
+        match tensor.data() {
+            Data::Traced { trace, value } => trace.with_inputs(|graph, parameters| {
+                let Some(node) = graph.nodes().get(value.node as usize) else {
+                    return Origin::Unknown;
+                };
+                let Op::Parameter { index, .. } = &node.op else {
+                    return Origin::Made(node.location.clone());
+                };
+                if *index < parameters { Origin::Input(node.location.clone()) } else { Origin::Outside }
+            }),
+            Data::Buffer(_) if trace::depth() > 0 => Origin::Outside,
+            Data::Buffer(_) | Data::Template => Origin::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Unknown | Origin::Made(None) => Ok(()),
+            Origin::Outside => f.write_str(", from outside the function"),
+            Origin::Input(None) => f.write_str(", an input"),
+            Origin::Input(Some(location)) => write!(f, ", an input at {location}"),
+            Origin::Made(Some(location)) => write!(f, ", made at {location}"),
+        }
+    }
+}
+
+/// An operand of an op that refused.
+#[derive(Clone, Debug)]
+pub struct Given {
+    /// What the function that was called names it.
+    pub name: Option<&'static str>,
+    /// Its type.
+    pub ty: TensorType,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl Given {
+    /// A tensor that a function was given under a name.
+    pub fn new(name: Option<&'static str>, tensor: &Tensor) -> Given {
+        Given { name, ty: tensor.ty().clone(), origin: Origin::of(tensor) }
+    }
+
+    /// An operand of which only the type is known.
+    pub fn of_type(ty: &TensorType) -> Given {
+        Given { name: None, ty: ty.clone(), origin: Origin::Unknown }
+    }
+}
+
+/// Writes a line for each operand: what it is called, its type, where it was made.
+pub(crate) fn write_all(f: &mut fmt::Formatter<'_>, operands: &[Given]) -> fmt::Result {
+    for (position, Given { name, ty, origin }) in operands.iter().enumerate() {
+        match (name, operands.len(), position) {
+            (Some(name), ..) => write!(f, "\n  {name}: {ty}{origin}")?,
+            (None, 1, _) => write!(f, "\n  operand: {ty}{origin}")?,
+            (None, 2, 0) => write!(f, "\n  left: {ty}{origin}")?,
+            (None, 2, _) => write!(f, "\n  right: {ty}{origin}")?,
+            (None, ..) => write!(f, "\n  operand {position}: {ty}{origin}")?,
+        }
+    }
+    Ok(())
+}
