@@ -101,6 +101,7 @@ pub(crate) fn level() -> Level {
 fn detect() -> Level {
     let half = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("fma");
     let wide = half
         && is_x86_feature_detected!("avx512f")

@@ -1,15 +1,14 @@
 //! Unsigned integers in the order of elements.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::mem::MaybeUninit;
 
 use defn_core::DType;
 use defn_core::op::Direction;
 
-use super::super::{Plain, TILE};
-use crate::par::Par;
+use crate::kernels::simd::vectorized;
 
 /// The bits of an element.
-pub(super) trait Bits: Plain + Ord + super::radix::Item {
+pub(super) trait Bits: super::radix::Item {
     /// How many there are.
     const WIDTH: u32;
     /// The low bits.
@@ -120,25 +119,33 @@ impl<T: Bits> Code<T> {
     pub(super) fn nan(self) -> T {
         T::truncate(u64::MAX).xor(self.flip)
     }
+}
 
-    /// Whether any element has not the bits that its key gives back.
-    pub(super) fn loses(self, x: &[T], par: Par) -> bool {
-        if self.float == T::truncate(0) {
-            return false;
+vectorized! {
+    /// Writes the keys of elements; returns whether one has other bits than its key gives back.
+    pub(super) fn encode[T: Bits] of [T] (code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) -> bool {
+        debug_assert_eq!(x.len(), out.len());
+        let mut lost = T::default();
+        for (out, &bits) in out.iter_mut().zip(x) {
+            let key = code.key(bits);
+            lost = lost.or(bits.xor(code.bits(key)));
+            out.write(key);
         }
-        let lost = AtomicBool::new(false);
-        par.for_chunks(x.len(), 64 * TILE, |chunk| {
-            let count: usize = x[chunk]
-                .iter()
-                .map(|&bits| {
-                    let magnitude = bits.and(self.sign.not());
-                    usize::from(magnitude > self.greatest) | usize::from(bits == self.sign)
-                })
-                .sum();
-            if count > 0 {
-                lost.store(true, Ordering::Relaxed);
-            }
-        });
-        lost.into_inner()
+        lost != T::default()
+    }
+}
+
+vectorized! {
+    /// Turns keys into elements.
+    pub(super) fn decode[T: Bits] of [T] (code: Code<T>, keys: &mut [T]) {
+        keys.iter_mut().for_each(|key| *key = code.bits(*key));
+    }
+}
+
+vectorized! {
+    /// Whether an element has other bits than its key gives back.
+    pub(super) fn loses[T: Bits] of [T] (code: Code<T>, x: &[T]) -> bool {
+        let lost = |lost: T, &bits: &T| lost.or(bits.xor(code.bits(code.key(bits))));
+        x.iter().fold(T::default(), lost) != T::default()
     }
 }

@@ -1,17 +1,21 @@
 //! Elements in order along rows: the last axis of an operand.
 //!
 //! Elements are compared as unsigned [`keys`] of their width, in the order of which NaN is above every number and
-//! -0.0 equals 0.0. Short rows are sorted by comparing keys, long ones by their digits
-//! ([`radix`]), or by comparing again where those are many ([`merge`]). Equal elements
-//! keep their order.
+//! -0.0 equals 0.0. Keys of 32 and 64 bits are sorted by the processor's vectors ([`quick`]) where it has them. Else
+//! short rows are sorted by comparing keys, long ones by their digits ([`radix`]), or by comparing again where those
+//! are many ([`merge`]). Equal elements keep their order.
 
 mod keys;
 mod merge;
+mod network;
+mod quick;
 mod radix;
 #[cfg(test)]
 mod tests;
+mod vector;
 
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use defn_core::op::Direction;
 use defn_core::{DType, Shape, TensorType};
@@ -19,7 +23,8 @@ use defn_core::{DType, Shape, TensorType};
 use super::{CastFrom, Plain, fill_tiles, with_compute};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
-use keys::{Bits, Code};
+use keys::{Bits, Code, decode, encode, loses};
+use quick::{Functions, Key};
 use radix::{Counts, Item, Plan};
 
 /// Rows from this length on are shared among threads, where there are few of them.
@@ -116,10 +121,13 @@ pub(crate) fn sort(
         let (out, tmp) = (&*out, &*tmp);
         par.for_chunks(rows.count, (GRAIN / rows.len).max(1), |chunk| {
             let mut counts = Counts::own();
+            // One row of the second buffer serves for all of a chunk, and so stays in the caches.
+            // SAFETY: each row belongs to one chunk, and the view is borrowed mutably meanwhile.
+            let tmp = unsafe { tmp.part(chunk.start * rows.len, rows.len) };
             for row in chunk {
                 let start = row * rows.len;
-                // SAFETY: each row belongs to one chunk, and both views are borrowed mutably meanwhile.
-                let (out, tmp) = unsafe { (out.part(start, rows.len), tmp.part(start, rows.len)) };
+                // SAFETY: as above.
+                let out = unsafe { out.part(start, rows.len) };
                 let row = &x[start..start + rows.len];
                 sort_row(code, row, out, tmp, &mut counts, Par::Serial);
             }
@@ -135,24 +143,66 @@ fn sort_row<T: Bits>(
     counts: &mut Counts<'_>,
     par: Par,
 ) {
-    if size_of::<T>() == 1 && x.len() > 64 {
+    let is_shared = match counts {
+        Counts::Own(_) => false,
+        Counts::Shared(_) => true,
+    };
+    let loses = if T::WIDTH == 8 && x.len() > 64 {
         count_bytes(code, x, out);
-    } else if x.len() <= radix::SHORT {
-        let keys = {
-            for (out, &bits) in out.iter_mut().zip(x) {
-                out.write(code.key(bits));
-            }
+        loses(code, x)
+    } else if T::WIDTH <= 16
+        && x.len() <= radix::SHORT
+        && let Some(functions) = u32::functions()
+    {
+        sort_widened(functions, code, x, out);
+        loses(code, x)
+    } else if let Some(functions) = T::functions() {
+        if is_shared {
+            let lost = AtomicBool::new(false);
+            let read = |start: usize, keys: &mut [MaybeUninit<T>]| {
+                if encode(code, &x[start..start + keys.len()], keys) {
+                    lost.store(true, Ordering::Relaxed);
+                }
+            };
+            functions.sort_shared(par, read, |keys| decode(code, keys), out, tmp);
+            lost.into_inner()
+        } else {
+            let lost = encode(code, x, out);
             // SAFETY: all were just written.
-            unsafe { out.assume_init_mut() }
-        };
+            let keys = unsafe { out.assume_init_mut() };
+            functions.sort(keys, tmp);
+            decode(code, keys);
+            lost
+        }
+    } else if x.len() <= radix::SHORT {
+        let lost = encode(code, x, out);
+        // SAFETY: all were just written.
+        let keys = unsafe { out.assume_init_mut() };
         keys.sort_unstable();
-        keys.iter_mut().for_each(|key| *key = code.bits(*key));
+        decode(code, keys);
+        lost
     } else {
         let plan = Plan::new(x.len(), 0, T::WIDTH, par, |index| code.key(x[index]).wide());
         plan.run(counts, par, |index| code.key(x[index]), |key| code.bits(key), out, tmp);
+        loses(code, x)
+    };
+    if loses {
+        // SAFETY: every way above writes every element.
+        restore(code, x, unsafe { out.assume_init_mut() });
     }
-    // SAFETY: every way above writes every element.
-    restore(code, x, unsafe { out.assume_init_mut() }, par);
+}
+
+/// Sorts few keys of at most 16 bits as keys of 32.
+fn sort_widened<T: Bits>(functions: Functions<u32>, code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) {
+    let (mut keys, mut tmp) = ([0; radix::SHORT], [MaybeUninit::uninit(); radix::SHORT]);
+    let keys = &mut keys[..x.len()];
+    for (key, &bits) in keys.iter_mut().zip(x) {
+        *key = code.key(bits).wide() as u32;
+    }
+    functions.sort(keys, &mut tmp[..x.len()]);
+    for (out, &key) in out.iter_mut().zip(&*keys) {
+        out.write(code.bits(T::truncate(u64::from(key))));
+    }
 }
 
 /// Counts how often each byte is there.
@@ -173,10 +223,7 @@ fn count_bytes<T: Bits>(code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) {
 }
 
 /// Puts back what keys do not tell apart, in its order: the zeros of both signs, and the NaNs.
-fn restore<T: Bits>(code: Code<T>, x: &[T], out: &mut [T], par: Par) {
-    if !code.loses(x, par) {
-        return;
-    }
+fn restore<T: Bits>(code: Code<T>, x: &[T], out: &mut [T]) {
     let (zero, nan) = (code.key(T::truncate(0)), code.nan());
     let mut zeros = out.partition_point(|&bits| code.key(bits) < zero);
     let mut nans = out.partition_point(|&bits| code.key(bits) < nan);
@@ -239,15 +286,30 @@ fn argsort_rows<P: Item, T: Bits>(
                     counts: &mut Counts<'_>,
                     par: Par| {
         let read = |index: usize| pair(code.key(x[index]), index);
-        if x.len() <= radix::SHORT {
+        let read_all = |start: usize, pairs: &mut [MaybeUninit<P>]| {
             for (index, pair) in pairs.iter_mut().enumerate() {
-                pair.write(read(index));
+                pair.write(read(start + index));
             }
-            // SAFETY: all were just written. Positions make pairs differ, so that the sort is stable.
-            unsafe { pairs.assume_init_mut() }.sort_unstable();
-        } else {
-            let plan = Plan::new(x.len(), low, T::WIDTH, par, |index| code.key(x[index]).wide());
-            plan.run(counts, par, read, |pair| pair, pairs, tmp);
+        };
+        // Positions make pairs differ, so that every sort is stable.
+        match (P::functions(), &*counts) {
+            (Some(functions), Counts::Shared(_)) => {
+                functions.sort_shared(par, read_all, |_| {}, pairs, tmp);
+            }
+            (Some(functions), Counts::Own(_)) => {
+                read_all(0, pairs);
+                // SAFETY: all were just written.
+                functions.sort(unsafe { pairs.assume_init_mut() }, tmp);
+            }
+            (None, _) if x.len() <= radix::SHORT => {
+                read_all(0, pairs);
+                // SAFETY: all were just written.
+                unsafe { pairs.assume_init_mut() }.sort_unstable();
+            }
+            (None, _) => {
+                let plan = Plan::new(x.len(), low, T::WIDTH, par, |index| code.key(x[index]).wide());
+                plan.run(counts, par, read, |pair| pair, pairs, tmp);
+            }
         }
     };
     if rows.is_long() {
@@ -261,10 +323,12 @@ fn argsort_rows<P: Item, T: Bits>(
     let (pairs, tmp) = (&*pairs, &*tmp);
     par.for_chunks(rows.count, (GRAIN / rows.len).max(1), |chunk| {
         let mut counts = Counts::own();
+        // SAFETY: each row belongs to one chunk, and the view is borrowed mutably meanwhile.
+        let tmp = unsafe { tmp.part(chunk.start * rows.len, rows.len) };
         for row in chunk {
             let start = row * rows.len;
-            // SAFETY: each row belongs to one chunk, and both views are borrowed mutably meanwhile.
-            let (pairs, tmp) = unsafe { (pairs.part(start, rows.len), tmp.part(start, rows.len)) };
+            // SAFETY: as above.
+            let pairs = unsafe { pairs.part(start, rows.len) };
             sort_row(&x[start..start + rows.len], pairs, tmp, &mut counts, Par::Serial);
         }
     });

@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::super::Plain;
 use super::merge;
+use super::quick::Key;
 use crate::par::Par;
 
 /// Up to this length rows are sorted by comparing.
@@ -24,7 +25,7 @@ const BITS: u32 = 8;
 const DIGITS: usize = 1 << BITS;
 
 /// What is sorted.
-pub(super) trait Item: Plain + Ord {
+pub(super) trait Item: Key {
     /// How many passes take less time than comparing does.
     const PASSES: usize;
 

@@ -7,6 +7,7 @@ use defn_core::op::Direction;
 use defn_core::{DType, Number, Scalar, Shape, TensorType};
 
 use super::*;
+use crate::kernels::simd::at_every_level;
 use crate::kernels::testing::{Array, noise};
 
 /// Numbers with repetitions, and bits of all kinds.
@@ -77,12 +78,71 @@ fn check(dtype: DType, rows: usize, len: usize, par: Par) {
 
 #[test]
 fn rows_of_every_dtype_and_length_are_sorted_stably() {
-    for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_complex()) {
-        for (rows, len) in [(3, 0), (0, 3), (2, 1), (5, 2), (40, 30), (3, 65), (2, 512), (2, 513), (3, 5000)]
-        {
-            check(dtype, rows, len, Par::Pool);
+    at_every_level(|| {
+        for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_complex()) {
+            for (rows, len) in
+                [(3, 0), (0, 3), (2, 1), (5, 2), (40, 30), (3, 65), (2, 512), (2, 513), (3, 5000)]
+            {
+                check(dtype, rows, len, Par::Pool);
+            }
         }
+    });
+    for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_complex()) {
         check(dtype, 1, 20_000, Par::Serial);
         check(dtype, 2, LONG + 12_345, Par::Pool);
     }
+}
+
+/// Keys in orders that quicksorts find hard, besides such without any.
+fn patterns<T: Key>(len: usize, of: fn(u64) -> T) -> impl Iterator<Item = Vec<T>> {
+    let draws = noise(len as u64).take(len).collect::<Vec<_>>();
+    (0..9).map(move |pattern| {
+        let key = |(index, &draw): (usize, &u64)| match pattern {
+            0 => draw,
+            1 => index as u64,
+            2 => (len - index) as u64,
+            3 => draw % 3,
+            4 => 7,
+            5 if draw % 2 == 0 => u64::MAX,
+            5 => draw,
+            6 => draw % 50 + 100,
+            7 => index as u64 % 17,
+            _ => index.abs_diff(len / 2) as u64,
+        };
+        draws.iter().enumerate().map(key).map(of).collect()
+    })
+}
+
+fn check_quick<T: Key + std::fmt::Debug>(len: usize, of: fn(u64) -> T) {
+    let Some(functions) = T::functions() else { return };
+    for keys in patterns(len, of) {
+        let mut want = keys.clone();
+        want.sort_unstable();
+        let mut tmp = vec![MaybeUninit::uninit(); len];
+        let mut sorted = keys.clone();
+        functions.sort(&mut sorted, &mut tmp);
+        assert!(sorted == want, "{len}: {keys:?}");
+        if len < 10_000 {
+            continue;
+        }
+        for par in [Par::Serial, Par::Pool] {
+            let mut out = vec![MaybeUninit::uninit(); len];
+            let read = |start: usize, part: &mut [MaybeUninit<T>]| {
+                part.write_copy_of_slice(&keys[start..start + part.len()]);
+            };
+            functions.sort_shared(par, read, |_| {}, &mut out, &mut tmp);
+            // SAFETY: every key was written.
+            assert!(unsafe { out.assume_init_ref() } == want, "{len}, {par:?}");
+        }
+    }
+}
+
+#[test]
+fn vectors_sort_keys_of_every_length_and_pattern() {
+    at_every_level(|| {
+        for len in (0..600).chain([1000, 2047, 5000, 10_000, 100_000, 300_001]) {
+            check_quick::<u32>(len, |key| key as u32);
+            check_quick::<u64>(len, |key| key);
+        }
+    });
 }
