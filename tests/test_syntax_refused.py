@@ -119,7 +119,7 @@ def test_variables_must_keep_their_types() -> None:
             x = x + 1
         return total
 
-    refused(loop, 1.0, text=r"f32 at \['total'\] and was s32", kind=dn.ContainerError)
+    refused(loop, 1.0, text=r'f32 at \["total"\] and was s32', kind=dn.ContainerError)
 
     def trip(x):
         last = None

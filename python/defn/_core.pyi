@@ -1086,9 +1086,9 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     @property
     def fun(self) -> Callable[..., Any]: ...
-    def cache_info(self) -> dict[str, int]: ...  # hits and misses of this one; size of the cache
+    def cache_info(self) -> dict[str, Any]: ...  # hits, misses and seconds of this one; size, limit
     def cache_clear(self) -> None: ...
-    def explain(self) -> str: ...  # why the latest version was compiled
+    def explain(self) -> list[str]: ...  # why each version was compiled
 
 class Compiled:
     """A function for arguments of one structure and type."""

@@ -18,6 +18,7 @@ __all__ = [
     "FormatError",
     "OptionError",
     "OutOfMemoryError",
+    "RecompileWarning",
     "ShapeError",
     "StreamError",
     "TraceError",
@@ -170,6 +171,17 @@ class OutOfMemoryError(Error, MemoryError):
     The memory is checked before it is taken, so nothing is lost: every tensor that was valid before
     the error is valid after it. What helps: smaller shapes, or freeing tensors that are no longer
     used.
+    """
+
+    __module__ = "defn"
+
+
+class RecompileWarning(RuntimeWarning):
+    """A function is compiled again and again for one reason.
+
+    Each version costs tracing and compiling. The message says what of the signature keeps changing,
+    and what helps; ``explain()`` of the definition lists all versions. A function is reported once.
+    Where many versions are meant, ``warnings.simplefilter("ignore", dn.RecompileWarning)`` says so.
     """
 
     __module__ = "defn"

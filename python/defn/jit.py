@@ -70,7 +70,11 @@ def _jitted(
         options=options or None,
         convert=convert,
     )
-    functools.update_wrapper(jitted, fun)
+    # What else `functools.update_wrapper` copies, a definition answers itself: an object that the
+    # garbage collector sees through must not refer to the function from its `__dict__`.
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        if hasattr(fun, name):
+            setattr(jitted, name, getattr(fun, name))
     return jitted
 
 
@@ -165,8 +169,18 @@ def jit(
     those that they have. ``on_conflict`` says what a call does while
     another definition is traced: ``"raise"``, run apart (``"force"``), or trace into that
     definition (``"reuse"``). ``static`` names parameters that are kept as they are. A function that
-    compiles more than ``max_compiles`` times raises. Other options go to the compiler. The result
-    has ``cache_info()`` and ``explain()``.
+    compiles more than ``max_compiles`` times raises. Other options go to the compiler.
+
+    The result has ``explain()``, which says in one sentence for each version why it was compiled:
+    what differs from the nearest signature that was compiled before. ``dn.options(
+    log_compiles=True)``, or ``DEFN_LOG=compiles`` in the environment, says it when it happens,
+    through the logger ``defn`` of Python's ``logging`` at the level INFO, or on standard error
+    where no logging is configured. One field that makes more than 8 versions warns once, with a
+    ``RecompileWarning``. ``cache_info()`` counts ``hits`` and ``misses`` of this definition, and
+    the ``seconds`` that it spent on compiling; the ``size`` of the cache, which all functions of
+    one code share, stays within a ``limit``: the version that was not used for the longest time
+    goes. ``cache_clear()`` empties it. Arguments are not kept alive by it, nor is the object of a
+    method.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler, and what
         the traced function raises.
@@ -176,6 +190,13 @@ def jit(
     [2, 4]
     >>> double.cache_info()["misses"]
     1
+    >>> double(2.0)
+    Tensor<
+      f32
+      4.0
+    >
+    >>> double.explain()
+    ['nothing was compiled before', 'the dtype and rank of x changed from s32[2] to f32']
     """
     given: dict[str, Any] = {
         "compiler": compiler,
@@ -312,7 +333,8 @@ def default_options(options: dict[str, Any] | None = None, /, **changes: Any) ->
 
     Without arguments, the options that hold. Otherwise they are set, and those before are returned;
     ``{}`` clears them. They hold in the current thread and in contexts made from it, over the
-    global ones.
+    global ones. ``compiler``, ``backend``, ``print_limit`` (elements that are printed) and
+    ``log_compiles`` (see ``jit``) are such options.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 
@@ -332,7 +354,8 @@ def global_default_options(
     """Read or set the options that every ``jit`` starts from, in the whole process.
 
     Without arguments, the options that hold. Otherwise they are set, and those before are returned;
-    ``{}`` clears them. The first values come from ``DEFN_COMPILER`` and ``DEFN_BACKEND``.
+    ``{}`` clears them. The first values come from ``DEFN_COMPILER``, ``DEFN_BACKEND`` and
+    ``DEFN_LOG``, which may be ``compiles``.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 

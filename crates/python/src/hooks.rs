@@ -14,6 +14,8 @@ use defn_core::builder::BuildControl;
 use defn_core::op::UserBlockOp;
 use defn_core::vectorize::Lanes;
 use defn_core::{Error, ErrorKind, Name, Tensor, TensorType, trace};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -157,6 +159,11 @@ pub(crate) fn is_global(fun: &Bound<'_, PyAny>) -> bool {
 /// Whether programs with these slots depend on objects that only the traced function holds.
 pub(crate) fn is_bound_to_function(py: Python<'_>, slots: &Table) -> bool {
     slots.iter().any(|slot| slot.fun().is_some_and(|fun| !is_global(fun.bind(py))))
+}
+
+/// Shows the garbage collector the functions of slots.
+pub(crate) fn traverse(slots: &Table, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    slots.iter().try_for_each(|slot| slot.fun().map_or(Ok(()), |fun| visit.call(fun)))
 }
 
 /// Says when it is time to look for signals.

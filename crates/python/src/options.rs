@@ -9,9 +9,9 @@ use defn_core::evaluator::Evaluator;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyBool, PyDict, PyString};
 
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, Fault, guard};
 use crate::misuse::Misuse;
 use crate::place;
 
@@ -21,7 +21,7 @@ const COMPILERS: &[&str] = &["evaluator"];
 const PLANNED: &[&str] = &["cpu", "pjrt"];
 const DEFAULT: &str = "evaluator";
 /// The options that have defaults.
-const KNOWN: &[&str] = &["compiler", "backend", "max_compiles", "on_conflict", "print_limit"];
+const KNOWN: &[&str] = &["compiler", "backend", "max_compiles", "on_conflict", "print_limit", "log_compiles"];
 
 /// Whether any default was ever set, so that calls need not look before.
 static ANY_SET: AtomicBool = AtomicBool::new(false);
@@ -90,13 +90,27 @@ pub(crate) fn check_compiler_options(name: &str, options: Option<&Bound<'_, PyDi
     }
 }
 
+/// An environment variable that is there and not empty.
+fn variable_set(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 fn process_wide(py: Python<'_>) -> PyResult<&Bound<'_, PyDict>> {
     static OPTIONS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
     let make = || -> PyResult<Py<PyDict>> {
         let options = PyDict::new(py);
         for (variable, option) in [("DEFN_COMPILER", "compiler"), ("DEFN_BACKEND", "backend")] {
-            if let Some(value) = std::env::var(variable).ok().filter(|value| !value.is_empty()) {
+            if let Some(value) = variable_set(variable) {
                 options.set_item(option, value)?;
+            }
+        }
+        match variable_set("DEFN_LOG").as_deref() {
+            None => {}
+            Some("compiles") => options.set_item("log_compiles", true)?,
+            Some(other) => {
+                let (option, got) = ("DEFN_LOG".to_owned(), format!("\"{other}\""));
+                let required = "\"compiles\" or not set".to_owned();
+                return Err(Fault::from(Misuse::OptionValue { op: "options", option, got, required }).into());
             }
         }
         Ok(options.unbind())
@@ -116,7 +130,7 @@ fn of_context(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 /// Whether any default may differ from the built-in ones.
 pub(crate) fn is_any_set() -> bool {
     static FROM_ENVIRONMENT: OnceLock<bool> = OnceLock::new();
-    let read = || std::env::var("DEFN_BACKEND").is_ok_and(|name| !name.is_empty());
+    let read = || ["DEFN_BACKEND", "DEFN_LOG"].into_iter().any(|name| variable_set(name).is_some());
     ANY_SET.load(Ordering::Relaxed) || *FROM_ENVIRONMENT.get_or_init(read)
 }
 
@@ -193,6 +207,11 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>) -> Fallible<()> {
             }
             "backend" => {
                 place::parse(Some(&value))?;
+            }
+            "log_compiles" if value.is_instance_of::<PyBool>() => {}
+            "log_compiles" => {
+                let (option, got, required) = (name, value.repr()?.to_string(), "True or False".to_owned());
+                return Err(Misuse::OptionValue { op, option, got, required }.into());
             }
             "print_limit" if value.is_none() || value.extract::<usize>().is_ok() => {}
             "print_limit" => {

@@ -26,7 +26,7 @@ use class::Class;
 pub(crate) use class::{add, is_marked};
 pub(crate) use store::{from_value, to_value};
 use tree::Tag;
-pub(crate) use tree::{Held, Tree};
+pub(crate) use tree::{Aspect, Compare, Held, Place, Tree, any_text, local_name, value_text};
 
 /// The tensors, numbers and arrays of a container, in order.
 pub(crate) type Leaves<'py> = SmallVec<[Bound<'py, PyAny>; 8]>;

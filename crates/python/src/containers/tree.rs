@@ -1,5 +1,7 @@
 //! Structures in prefix form.
 
+mod changes;
+mod kept;
 mod order;
 
 use std::hash::{Hash, Hasher};
@@ -8,13 +10,17 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyComplexMethods, PyDict, PyFloat, PyFrozenSet, PyList, PyTuple, PyType};
+use pyo3::types::{
+    PyComplex, PyComplexMethods, PyDict, PyFloat, PyFrozenSet, PyList, PyTuple, PyType, PyWeakrefMethods,
+    PyWeakrefReference,
+};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::class::{self, Class};
 use crate::error::Fallible;
 use crate::misuse::Misuse;
+pub(crate) use changes::{Aspect, Compare, Place, any_text, local_name, value_text};
 
 /// What a node of a structure is. Its word holds the number of children besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +63,10 @@ pub(crate) enum Held {
     Identity(Py<PyAny>),
     /// A function: by its code. What it closes over is compared apart.
     Function(Py<PyAny>),
+    /// The code of a function, in a structure that outlives the call.
+    Code(Py<PyAny>),
+    /// A weak reference to the very object, and the name of its class, in a structure that outlives the call.
+    Weak(Py<PyWeakrefReference>, Box<str>),
 }
 
 /// A structure.
@@ -76,7 +86,10 @@ struct Cursor {
 impl Held {
     pub(crate) fn object(&self) -> &Py<PyAny> {
         match self {
-            Held::Value(object) | Held::Identity(object) | Held::Function(object) => object,
+            Held::Value(object) | Held::Identity(object) | Held::Function(object) | Held::Code(object) => {
+                object
+            }
+            Held::Weak(reference, _) => reference.as_any(),
         }
     }
 
@@ -85,6 +98,8 @@ impl Held {
             Held::Value(object) => Held::Value(object.clone_ref(py)),
             Held::Identity(object) => Held::Identity(object.clone_ref(py)),
             Held::Function(object) => Held::Function(object.clone_ref(py)),
+            Held::Code(object) => Held::Code(object.clone_ref(py)),
+            Held::Weak(reference, class) => Held::Weak(reference.clone_ref(py), class.clone()),
         }
     }
 
@@ -92,11 +107,21 @@ impl Held {
     pub(crate) fn is_function(&self) -> bool {
         match self {
             Held::Function(_) => true,
-            Held::Value(_) | Held::Identity(_) => false,
+            Held::Value(_) | Held::Identity(_) | Held::Code(_) | Held::Weak(..) => false,
         }
     }
 
     fn same(&self, py: Python<'_>, other: &Held) -> PyResult<bool> {
+        match (self, other) {
+            (Held::Weak(known, _), Held::Weak(other, _)) => return Ok(known.is(other)),
+            (Held::Weak(known, _), Held::Value(now) | Held::Identity(now)) => {
+                return Ok(known.bind(py).upgrade().is_some_and(|known| known.is(now)));
+            }
+            (Held::Code(code), Held::Function(now)) => {
+                return Ok(now.bind(py).getattr(intern!(py, "__code__"))?.is(code));
+            }
+            _ => {}
+        }
         let (a, b) = (self.object().bind(py), other.object().bind(py));
         if a.is(b) {
             return Ok(true);
@@ -116,7 +141,9 @@ impl Held {
                 let code = intern!(py, "__code__");
                 Ok(a.getattr(code)?.is(&b.getattr(code)?))
             }
-            (Held::Value(_) | Held::Identity(_) | Held::Function(_), _) => Ok(false),
+            (Held::Value(_) | Held::Identity(_) | Held::Function(_) | Held::Code(_) | Held::Weak(..), _) => {
+                Ok(false)
+            }
         }
     }
 }
@@ -235,6 +262,8 @@ impl Tree {
                     let code = function.bind(py).getattr(intern!(py, "__code__"))?;
                     (code.as_ptr() as usize).hash(&mut hasher);
                 }
+                Held::Code(code) => (code.as_ptr() as usize).hash(&mut hasher),
+                Held::Weak(reference, _) => (reference.as_ptr() as usize).hash(&mut hasher),
             }
         }
         Ok(hasher.finish())
@@ -414,31 +443,6 @@ impl Tree {
         Ok(text.unwrap_or_else(|| "they are equal".to_owned()))
     }
 
-    /// For each leaf of a call the argument that it belongs to, by position or keyword, and its place there.
-    pub(crate) fn call_places(
-        &self,
-        py: Python<'_>,
-    ) -> PyResult<Vec<(std::result::Result<usize, String>, String)>> {
-        let mut cursor = Cursor::default();
-        let mut found = Vec::new();
-        let (_, positional) = self.read(&mut cursor);
-        for position in 0..positional {
-            let mut places = Vec::new();
-            self.locate(py, &mut cursor, String::new(), &mut places)?;
-            found.extend(places.into_iter().map(|place| (Ok(position), place)));
-        }
-        let (_, keywords) = self.read(&mut cursor);
-        let first = cursor.held;
-        cursor.held += keywords;
-        for keyword in 0..keywords {
-            let name = self.held[first + keyword].object().bind(py).str()?.to_string();
-            let mut places = Vec::new();
-            self.locate(py, &mut cursor, String::new(), &mut places)?;
-            found.extend(places.into_iter().map(|place| (Err(name.clone()), place)));
-        }
-        Ok(found)
-    }
-
     /// Where and how another structure differs first, for messages.
     pub(crate) fn difference(&self, py: Python<'_>, other: &Tree) -> PyResult<String> {
         let (mut a, mut b) = (Cursor::default(), Cursor::default());
@@ -483,7 +487,7 @@ impl Tree {
         let children = if tag == Tag::Ordered { 1 } else { count };
         for child in 0..children {
             let step = match tag {
-                Tag::Dict => format!("[{}]", self.held[first + child].object().bind(py).repr()?),
+                Tag::Dict => format!("[{}]", value_text(self.held[first + child].object().bind(py))),
                 Tag::Ordered => String::new(),
                 Tag::Object => {
                     let class = self.held[first].object().bind(py).cast::<PyType>()?;
@@ -542,7 +546,7 @@ impl Tree {
         };
         for child in 0..if tag == Tag::Static { 0 } else { count } {
             let step = match (tag, class.as_deref()) {
-                (Tag::Dict, _) => format!("[{}]", self.held[first + child].object().bind(py).repr()?),
+                (Tag::Dict, _) => format!("[{}]", value_text(self.held[first + child].object().bind(py))),
                 (_, Some(Class::Object(fields))) => format!(".{}", fields[child].name.bind(py)),
                 (_, _) => format!("[{child}]"),
             };

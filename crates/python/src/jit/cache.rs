@@ -1,30 +1,35 @@
 //! Compiled versions by signature. Functions of one code object share them.
 
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use defn_core::Tensor;
 use defn_core::backend::Checks;
-use defn_core::vectorize::type_text;
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyFunction;
+use pyo3::types::{PyFunction, PyWeakrefMethods, PyWeakrefReference};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
+use super::Kind;
 use super::environment::{Outline, Part};
+use super::explain::Storm;
 use super::globals::{self, Guard};
 use super::leaf::{self, Words};
-use super::program::{Capture, Program};
-use super::signature::Signature;
-use super::{Kind, function_name};
-use crate::containers::{Flat, Leaves, Tree};
-use crate::error::{Fallible, Fault};
+use super::program::Program;
+use super::turns::Turns;
+use crate::containers::{self, Flat, Mode, Tree};
+use crate::error::Fallible;
 use crate::grad::Derivative;
-use crate::misuse::Misuse;
 
 /// Functions whose versions are kept although no definition of them is alive.
 const SHARED_LIMIT: usize = 2048;
+
+/// Versions of one function that are kept.
+pub(super) const VERSION_LIMIT: usize = 256;
 
 /// What a call looks for.
 pub(super) struct Key {
@@ -32,7 +37,7 @@ pub(super) struct Key {
     pub(super) compiler: &'static str,
     pub(super) checks: Checks,
     words: Words,
-    environment: Vec<Part>,
+    pub(super) environment: Vec<Part>,
 }
 
 impl Key {
@@ -58,20 +63,31 @@ impl Key {
 
 /// The signature of a compiled version.
 pub(super) struct Known {
-    hash: u64,
-    compiler: &'static str,
-    checks: Checks,
+    pub(super) compiler: &'static str,
+    pub(super) checks: Checks,
     words: Words,
     /// What the function closes over.
-    environment: Vec<Bond>,
-    arguments: Tree,
+    pub(super) environment: Vec<Bond>,
+    pub(super) arguments: Tree,
     /// The types of the arguments' leaves.
-    models: Vec<Tensor>,
+    pub(super) models: Vec<Tensor>,
+    /// What the globals meant that the function read.
+    pub(super) guards: Vec<Guard>,
+    /// Whether the program holds objects that only the traced function has.
+    pub(super) is_owned: bool,
+    /// How many versions there were when this one was used last.
+    used: AtomicU64,
+    number: AtomicU64,
 }
 
 impl Known {
+    /// Which of the versions of its function it is.
+    pub(super) fn number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
+    }
+
     /// Whether a call has this signature.
-    pub(super) fn equals(&self, py: Python<'_>, flat: &Flat<'_>, key: &Key) -> Fallible<bool> {
+    fn equals(&self, py: Python<'_>, flat: &Flat<'_>, key: &Key) -> Fallible<bool> {
         if self.compiler != key.compiler
             || self.checks != key.checks
             || self.words != key.words
@@ -87,19 +103,44 @@ impl Known {
                 return Ok(false);
             }
         }
-        Ok(true)
+        Ok(globals::first_broken(py, &self.guards)?.is_none())
+    }
+
+    /// Whether an object is gone that calls of this signature need.
+    fn is_gone(&self, py: Python<'_>) -> bool {
+        self.arguments.is_gone(py) || self.environment.iter().any(|bond| bond.is_gone(py))
     }
 }
 
 /// How one part of the environment is compared. Tracing may change what a function closes over, such as a list
 /// that it appends to or a counter: that is what the function does, not what it depends on.
-enum Bond {
-    /// By structure, static values and types. The object is not kept: its tensors may be large.
-    Value(Box<Outline>),
+pub(super) enum Bond {
+    /// By structure, static values and types, and the types of the leaves. The object is not kept: its tensors
+    /// may be large.
+    Value(Box<(Outline, Vec<Tensor>)>),
     /// As the same object, which tracing changed.
-    Object(Py<PyAny>),
+    Object(Tree),
     /// Not at all: tracing put another object in its place.
     Nothing,
+}
+
+impl Bond {
+    /// Whether a part is what it was.
+    pub(super) fn holds(&self, py: Python<'_>, now: &Part) -> PyResult<bool> {
+        match self {
+            Bond::Value(known) => known.0.equals(py, &now.outline),
+            Bond::Object(known) => known.equals(py, &Tree::of_object(py, &now.object)),
+            Bond::Nothing => Ok(true),
+        }
+    }
+
+    fn is_gone(&self, py: Python<'_>) -> bool {
+        match self {
+            Bond::Value(known) => known.0.tree.is_gone(py),
+            Bond::Object(known) => known.is_gone(py),
+            Bond::Nothing => false,
+        }
+    }
 }
 
 fn same_environment(py: Python<'_>, known: &[Bond], now: &[Part]) -> PyResult<bool> {
@@ -107,24 +148,24 @@ fn same_environment(py: Python<'_>, known: &[Bond], now: &[Part]) -> PyResult<bo
         return Ok(false);
     }
     for (known, now) in known.iter().zip(now) {
-        let is_same = match known {
-            Bond::Value(known) => known.equals(py, &now.outline)?,
-            Bond::Object(object) => object.is(&now.object),
-            Bond::Nothing => true,
-        };
-        if !is_same {
+        if !known.holds(py, now)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
+/// The types of what a part holds.
+pub(super) fn models(py: Python<'_>, part: &Part) -> Fallible<Vec<Tensor>> {
+    let flat = containers::flatten("jit", Mode::Environment, part.object.bind(py))?;
+    flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect()
+}
+
 /// A compiled version.
 pub(super) struct Entry {
-    pub(super) key: Known,
+    pub(super) known: Arc<Known>,
+    hash: u64,
     pub(super) program: Program,
-    /// What the globals meant that the function read.
-    guards: Vec<Guard>,
     /// The function that was traced, where the program holds objects that only this one has.
     owner: Option<Py<PyAny>>,
 }
@@ -134,69 +175,55 @@ impl Entry {
         fun: &Bound<'_, PyAny>,
         key: Key,
         after: &[Part],
-        leaves: &Leaves<'_>,
-        arguments: Tree,
+        flat: Flat<'_>,
         program: Program,
         guards: Vec<Guard>,
     ) -> Fallible<Entry> {
         let py = fun.py();
-        let owned = program.is_bound_to_function(py);
-        let models = leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
+        let is_owned = program.is_bound_to_function(py);
+        let types = flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
         let Key { hash, compiler, checks, words, environment } = key;
         let is_same_list = environment.len() == after.len();
         let mut kept = Vec::with_capacity(environment.len());
         for (position, part) in environment.into_iter().enumerate() {
+            let is_same_object = is_same_list && part.object.is(&after[position].object);
             // A host function may change what it was made of, which is then the same object still.
-            if owned && is_same_list && part.is_opaque(py) && part.object.is(&after[position].object) {
-                kept.push(Bond::Object(part.object));
-                continue;
-            }
+            let is_opaque = is_owned && is_same_object && part.is_opaque(py);
             let is_stable = is_same_list && part.outline.equals(py, &after[position].outline)?;
-            kept.push(if is_stable {
-                Bond::Value(Box::new(part.outline))
-            } else if is_same_list && part.object.is(&after[position].object) {
-                Bond::Object(part.object)
+            kept.push(if is_stable && !is_opaque {
+                let models = models(py, &part)?;
+                Bond::Value(Box::new((part.outline.kept(py)?, models)))
+            } else if is_same_object {
+                Bond::Object(Tree::of_object(py, &part.object).kept(py)?)
             } else {
                 Bond::Nothing
             });
         }
-        let known = Known { hash, compiler, checks, words, environment: kept, arguments, models };
-        let owner = owned.then(|| fun.clone().unbind());
-        Ok(Entry { key: known, program, guards: globals::stable(py, guards)?, owner })
+        let known = Known {
+            compiler,
+            checks,
+            words,
+            environment: kept,
+            arguments: flat.tree.kept(py)?,
+            models: types,
+            guards: globals::stable(py, guards)?,
+            is_owned,
+            used: AtomicU64::new(0),
+            number: AtomicU64::new(0),
+        };
+        Ok(Entry { known: Arc::new(known), hash, program, owner: is_owned.then(|| fun.clone().unbind()) })
     }
 
-    /// Whether the version serves a function of the code that it was made of.
-    pub(super) fn is_for(&self, fun: &Bound<'_, PyAny>) -> bool {
-        self.owner.as_ref().is_none_or(|owner| fun.is(owner))
+    /// Whether the version serves a call of this function.
+    pub(super) fn serves(&self, fun: &Bound<'_, PyAny>, flat: &Flat<'_>, key: &Key) -> Fallible<bool> {
+        let is_for = self.owner.as_ref().is_none_or(|owner| fun.is(owner));
+        Ok(is_for && self.known.equals(fun.py(), flat, key)?)
     }
 
-    /// Whether the globals that the function read still mean what they meant.
-    pub(super) fn globals_hold(&self, py: Python<'_>) -> Fallible<bool> {
-        Ok(globals::first_broken(py, &self.guards)?.is_none())
-    }
-
-    /// The structure of the arguments.
-    pub(super) fn arguments(&self) -> &Tree {
-        &self.key.arguments
-    }
-
-    /// What is to say where a captured tensor is gone right after tracing: the function replaced it.
-    pub(super) fn missing_capture(&self, py: Python<'_>, fun: &Bound<'_, PyAny>) -> Fault {
-        for capture in &self.program.captures {
-            if let Capture::Found { place, model } = capture {
-                let now = match place.read(fun, &self.key.arguments) {
-                    Ok(value) => match leaf::model("jit", &value) {
-                        Ok(found) if leaf::same_model(&found, model) => continue,
-                        Ok(found) => type_text(&found),
-                        Err(_) => value.repr().map(|text| text.to_string()).unwrap_or_default(),
-                    },
-                    Err(_) => "missing".to_owned(),
-                };
-                let (fun, got, place) = (function_name(fun), model.ty().clone(), place.text(py));
-                return Misuse::CaptureGone { fun, got, place, now }.into();
-            }
-        }
-        Misuse::Internal { text: "a captured tensor cannot be read".to_owned() }.into()
+    /// Shows the garbage collector what is held.
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.owner)?;
+        self.program.traverse(visit)
     }
 }
 
@@ -204,12 +231,39 @@ impl Entry {
 #[derive(Default)]
 pub(super) struct Shared {
     state: Mutex<Versions>,
+    /// How many versions were ever kept.
+    count: AtomicU64,
+    /// Who compiles at this moment.
+    pub(super) turns: Turns,
+    pub(super) storm: Storm,
+}
+
+/// A version, which belongs to a definition where its program holds objects of that one's function.
+struct Version {
+    known: Arc<Known>,
+    entry: Holding,
+}
+
+enum Holding {
+    Here(Arc<Entry>),
+    Elsewhere(Weak<Entry>),
+}
+
+impl Version {
+    fn entry(&self) -> Option<Arc<Entry>> {
+        match &self.entry {
+            Holding::Here(entry) => Some(entry.clone()),
+            Holding::Elsewhere(entry) => entry.upgrade(),
+        }
+    }
 }
 
 #[derive(Default)]
 struct Versions {
-    entries: FxHashMap<u64, SmallVec<[Arc<Entry>; 1]>>,
-    latest: Option<Arc<Entry>>,
+    /// By hash, the newest first: of two that differ in captured types only, it is the likelier one.
+    by_hash: FxHashMap<u64, SmallVec<[Version; 1]>>,
+    /// The newest, which is compared with also where its objects are gone.
+    latest: Option<Arc<Known>>,
 }
 
 /// What tells functions apart: the code, and what is made of it.
@@ -221,45 +275,99 @@ struct Identity {
     marked: Vec<String>,
 }
 
+/// What a function is told apart by, held so that its address is known to be its own.
+enum Anchor {
+    /// The code of a function, or a callable that Python lets nobody refer to weakly.
+    Kept { _object: Py<PyAny> },
+    /// A callable that is no function, which may hold much and is not kept alive.
+    Callable(Py<PyWeakrefReference>),
+}
+
+impl Anchor {
+    fn new(fun: &Bound<'_, PyAny>) -> PyResult<(Anchor, usize)> {
+        let py = fun.py();
+        if fun.is_exact_instance_of::<PyFunction>() {
+            let code = fun.getattr(intern!(py, "__code__"))?;
+            let address = code.as_ptr() as usize;
+            return Ok((Anchor::Kept { _object: code.unbind() }, address));
+        }
+        let anchor = match PyWeakrefReference::new(fun) {
+            Ok(reference) => Anchor::Callable(reference.unbind()),
+            Err(_) => Anchor::Kept { _object: fun.clone().unbind() },
+        };
+        Ok((anchor, fun.as_ptr() as usize))
+    }
+
+    fn is_gone(&self, py: Python<'_>) -> bool {
+        match self {
+            Anchor::Kept { .. } => false,
+            Anchor::Callable(reference) => reference.bind(py).upgrade().is_none(),
+        }
+    }
+}
+
 struct Registered {
-    /// Kept alive so that the addresses stay their own.
-    _code: [Option<Py<PyAny>>; 2],
+    anchors: Arc<[Anchor]>,
     shared: Arc<Shared>,
 }
 
 /// Only looked up and inserted into while locked; no Python code runs then.
 static FUNCTIONS: Mutex<Option<FxHashMap<Identity, Registered>>> = Mutex::new(None);
 
+fn lock() -> MutexGuard<'static, Option<FxHashMap<Identity, Registered>>> {
+    FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Shared {
     /// The versions that a function shares with all others of its code.
     pub(super) fn of(fun: &Bound<'_, PyAny>, kind: &Kind, marked: &[String]) -> PyResult<Arc<Shared>> {
         let py = fun.py();
-        let code = |fun: &Bound<'_, PyAny>| -> PyResult<Py<PyAny>> {
-            if fun.is_exact_instance_of::<PyFunction>() {
-                return Ok(fun.getattr(intern!(py, "__code__"))?.unbind());
-            }
-            Ok(fun.clone().unbind())
-        };
         let is_method = fun.is_instance(super::method_class(py)?.as_any())?;
-        let main = if is_method { code(&fun.getattr(intern!(py, "__func__"))?)? } else { code(fun)? };
-        let (gradient, other) = match kind {
-            Kind::Plain => (None, None),
+        let (main, address) =
+            if is_method { Anchor::new(&fun.getattr(intern!(py, "__func__"))?)? } else { Anchor::new(fun)? };
+        let mut anchors = vec![main];
+        let gradient = match kind {
+            Kind::Plain => None,
             Kind::Gradient(spec) => {
-                let transform =
-                    spec.transform.as_ref().map(|transform| code(transform.bind(py))).transpose()?;
-                let address = transform.as_ref().map_or(0, |code| code.as_ptr() as usize);
-                let spec = (spec.argnums.clone(), spec.single, spec.derivative, address);
-                (Some(spec), transform)
+                let transform = match &spec.transform {
+                    None => 0,
+                    Some(transform) => {
+                        let (anchor, address) = Anchor::new(transform.bind(py))?;
+                        anchors.push(anchor);
+                        address
+                    }
+                };
+                Some((spec.argnums.clone(), spec.single, spec.derivative, transform))
             }
         };
-        let identity =
-            Identity { code: main.as_ptr() as usize, is_method, gradient, marked: marked.to_vec() };
-        let mut lock = FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner);
-        let functions = lock.get_or_insert_default();
-        if let Some(known) = functions.get(&identity) {
-            return Ok(known.shared.clone());
+        let identity = Identity { code: address, is_method, gradient, marked: marked.to_vec() };
+        let found = lock()
+            .get_or_insert_default()
+            .get(&identity)
+            .map(|known| (known.anchors.clone(), known.shared.clone()));
+        // An address may be another's by now.
+        if let Some((anchors, shared)) = found
+            && !anchors.iter().any(|anchor| anchor.is_gone(py))
+        {
+            return Ok(shared);
         }
-        let mut dropped = Vec::new();
+        let callables: Vec<(Identity, Arc<[Anchor]>)> = lock()
+            .get_or_insert_default()
+            .iter()
+            .filter(|(_, known)| known.anchors.iter().any(|anchor| matches!(anchor, Anchor::Callable(_))))
+            .map(|(identity, known)| (identity.clone(), known.anchors.clone()))
+            .collect();
+        let is_gone = |anchors: &[Anchor]| anchors.iter().any(|anchor| anchor.is_gone(py));
+        let gone: Vec<Identity> = callables
+            .into_iter()
+            .filter(|(_, anchors)| is_gone(anchors))
+            .map(|(identity, _)| identity)
+            .collect();
+        let shared = Arc::new(Shared::default());
+        let mut lock = lock();
+        let functions = lock.get_or_insert_default();
+        let mut dropped: Vec<Registered> =
+            gone.iter().filter_map(|identity| functions.remove(identity)).collect();
         if functions.len() >= SHARED_LIMIT {
             let unused: Vec<Identity> = functions
                 .iter()
@@ -268,9 +376,8 @@ impl Shared {
                 .collect();
             dropped.extend(unused.iter().filter_map(|identity| functions.remove(identity)));
         }
-        let shared = Arc::new(Shared::default());
-        let registered = Registered { _code: [Some(main), other], shared: shared.clone() };
-        functions.insert(identity, registered);
+        let registered = Registered { anchors: anchors.into(), shared: shared.clone() };
+        dropped.extend(functions.insert(identity, registered));
         drop(lock);
         // Dropping them may run Python code, which must not find the lock held.
         drop(dropped);
@@ -283,90 +390,105 @@ impl Shared {
 
     /// The versions of a hash. They are compared without the lock, since that may run Python code.
     pub(super) fn candidates(&self, hash: u64) -> SmallVec<[Arc<Entry>; 1]> {
-        self.lock().entries.get(&hash).cloned().unwrap_or_default()
+        let versions = self.lock();
+        versions
+            .by_hash
+            .get(&hash)
+            .map(|found| found.iter().filter_map(Version::entry).collect())
+            .unwrap_or_default()
     }
 
-    /// Keeps a version.
-    pub(super) fn insert(&self, entry: Entry) -> Arc<Entry> {
-        let entry = Arc::new(entry);
-        let mut versions = self.lock();
-        // The newest first: of two that differ in captured types only, it is the likelier one.
-        versions.entries.entry(entry.key.hash).or_default().insert(0, entry.clone());
-        let before = versions.latest.replace(entry.clone());
+    /// How many versions were ever kept: a number that changes when there is a new one.
+    pub(super) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a version was used.
+    pub(super) fn touch(&self, entry: &Entry) {
+        entry.known.used.store(self.count(), Ordering::Relaxed);
+    }
+
+    /// Keeps a version, and drops those that no call can find any more, or else the one that was not used for
+    /// the longest time.
+    pub(super) fn insert(&self, py: Python<'_>, entry: &Arc<Entry>) {
+        let gone = |known: &Arc<Known>| known.is_gone(py);
+        let dead: Vec<Arc<Known>> = self.all().into_iter().map(|(known, _)| known).filter(gone).collect();
+        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        entry.known.used.store(number, Ordering::Relaxed);
+        entry.known.number.store(number, Ordering::Relaxed);
+        let mut dropped: Vec<Version> = Vec::new();
+        let mut lock = self.lock();
+        let versions = &mut *lock;
+        versions.by_hash.retain(|_, list| {
+            let mut at = 0;
+            while at < list.len() {
+                let version = &list[at];
+                let is_dead = dead.iter().any(|known| Arc::ptr_eq(known, &version.known));
+                let is_lost = match &version.entry {
+                    Holding::Here(_) => false,
+                    Holding::Elsewhere(entry) => entry.strong_count() == 0,
+                };
+                if is_dead || is_lost { dropped.push(list.remove(at)) } else { at += 1 }
+            }
+            !list.is_empty()
+        });
+        if versions.by_hash.values().map(SmallVec::len).sum::<usize>() >= VERSION_LIMIT {
+            let all =
+                versions.by_hash.iter().flat_map(|(hash, list)| list.iter().map(move |known| (*hash, known)));
+            let used = |version: &Version| version.known.used.load(Ordering::Relaxed);
+            let least = all
+                .min_by_key(|(_, version)| used(version))
+                .map(|(hash, version)| (hash, version.known.clone()));
+            if let Some((hash, known)) = least
+                && let Some(list) = versions.by_hash.get_mut(&hash)
+            {
+                let at = list.iter().position(|version| Arc::ptr_eq(&version.known, &known));
+                dropped.extend(at.map(|at| list.remove(at)));
+                if list.is_empty() {
+                    versions.by_hash.remove(&hash);
+                }
+            }
+        }
+        let holding = if entry.owner.is_some() {
+            Holding::Elsewhere(Arc::downgrade(entry))
+        } else {
+            Holding::Here(entry.clone())
+        };
+        let version = Version { known: entry.known.clone(), entry: holding };
+        versions.by_hash.entry(entry.hash).or_default().insert(0, version);
+        let before = versions.latest.replace(entry.known.clone());
+        // What is dropped may run Python code, which must not find the lock held.
+        drop(lock);
+        drop((before, dropped, dead));
+    }
+
+    /// Every version, the newest first as far as is known, and the programs that are there still.
+    pub(super) fn all(&self) -> Vec<(Arc<Known>, Option<Arc<Entry>>)> {
+        let versions = self.lock();
+        let mut all: Vec<_> = versions
+            .by_hash
+            .values()
+            .flatten()
+            .map(|version| (version.known.clone(), version.entry()))
+            .collect();
+        if let Some(latest) = &versions.latest
+            && !all.iter().any(|(known, _)| Arc::ptr_eq(known, latest))
+        {
+            all.push((latest.clone(), None));
+        }
         drop(versions);
-        drop(before);
-        entry
+        all
     }
 
     /// The number of versions.
     pub(super) fn len(&self) -> usize {
-        self.lock().entries.values().map(SmallVec::len).sum()
+        self.lock().by_hash.values().flatten().filter(|version| version.entry().is_some()).count()
     }
 
     /// Forgets every version.
     pub(super) fn clear(&self) {
         let before = std::mem::take(&mut *self.lock());
         drop(before);
-    }
-
-    /// What of a call is new, beside the latest version.
-    pub(super) fn explain(
-        &self,
-        py: Python<'_>,
-        signature: &Signature,
-        flat: &Flat<'_>,
-        key: &Key,
-    ) -> Fallible<String> {
-        let latest = self.lock().latest.clone();
-        let Some(latest) = latest else {
-            return Ok("it is the first call".to_owned());
-        };
-        let known = &latest.key;
-        if known.compiler != key.compiler {
-            return Ok(format!("the compiler is \"{}\", before \"{}\"", key.compiler, known.compiler));
-        }
-        if known.checks != key.checks {
-            return Ok("other checks are asked for".to_owned());
-        }
-        if !known.arguments.equals(py, &flat.tree)? {
-            let difference = known.arguments.difference_of_calls(py, &flat.tree)?;
-            return Ok(format!("a static value or the structure of the arguments is new: {difference}"));
-        }
-        let places = flat.tree.call_places(py)?;
-        let mut changes = Vec::new();
-        for ((leaf, before), (argument, place)) in flat.leaves.iter().zip(&known.models).zip(places) {
-            let now = leaf::model("jit", leaf)?;
-            if !leaf::same_model(&now, before) {
-                let name = match argument {
-                    Ok(position) => signature.name(py, position),
-                    Err(keyword) => keyword,
-                };
-                let what = if now.ty().dtype != before.ty().dtype {
-                    "dtype"
-                } else if now.ty().shape.sizes() != before.ty().shape.sizes() {
-                    "shape"
-                } else if now.vectorized_axes() != before.vectorized_axes() {
-                    "list of vectorized axes"
-                } else {
-                    "names"
-                };
-                let (now, before) = (type_text(&now), type_text(before));
-                changes.push(format!("the {what} of {name}{place} is new: {now}, before {before}"));
-            }
-        }
-        if !changes.is_empty() {
-            return Ok(changes.join("; "));
-        }
-        for (before, now) in known.environment.iter().zip(&key.environment) {
-            let Bond::Value(before) = before else { continue };
-            if !before.tree.equals(py, &now.outline.tree)? {
-                let difference = before.tree.difference(py, &now.outline.tree)?;
-                return Ok(format!("a value that the function closes over is new: {difference}"));
-            }
-        }
-        if let Some(name) = globals::first_broken(py, &latest.guards)? {
-            return Ok(format!("the global {name} is new"));
-        }
-        Ok("the type of a tensor that the function closes over is new".to_owned())
+        self.storm.clear();
     }
 }

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use defn_core::Tensor;
 use defn_core::backend::Buffer;
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyModule, PyString, PyTuple, PyType};
@@ -16,7 +18,8 @@ use rustc_hash::FxHashSet;
 use super::Jitted;
 use super::globals;
 use super::leaf;
-use crate::containers::{self, Held, Mode, Tree};
+use super::program::function_name;
+use crate::containers::{self, Mode, Tree};
 use crate::error::Fallible;
 use crate::tensor::PyTensor;
 
@@ -44,95 +47,182 @@ pub(super) struct Outline {
 }
 
 impl Outline {
+    /// The outline for a key that outlives the call.
+    pub(super) fn kept(self, py: Python<'_>) -> PyResult<Outline> {
+        Ok(Outline { tree: self.tree.kept(py)?, words: self.words })
+    }
+
     /// Whether structures, static values and types are equal.
     pub(super) fn equals(&self, py: Python<'_>, other: &Outline) -> PyResult<bool> {
         Ok(self.words == other.words && self.tree.equals(py, &other.tree)?)
     }
 }
 
-/// What a callable closes over: cells and defaults, and those of functions found there or among arguments.
-pub(super) fn parts(fun: &Bound<'_, PyAny>, arguments: &Tree) -> Fallible<Vec<Part>> {
-    let mut parts = Vec::new();
-    push(fun, arguments, &mut parts)?;
-    Ok(parts)
+/// What a callable closes over: cells and defaults, and those of functions found there, of the function that
+/// makes a tensor of its value, and of functions among arguments.
+pub(super) fn parts(
+    fun: &Bound<'_, PyAny>,
+    transform: Option<&Bound<'_, PyAny>>,
+    arguments: &Tree,
+) -> Fallible<Vec<Part>> {
+    let mut walk = Walk::default();
+    walk.all(fun, transform, arguments)?;
+    Ok(walk.parts)
 }
 
-/// Appends what another callable closes over.
-pub(super) fn push(fun: &Bound<'_, PyAny>, arguments: &Tree, parts: &mut Vec<Part>) -> Fallible<()> {
-    let mut seen = FxHashSet::default();
-    push_callable(fun, parts, &mut seen)?;
-    for held in arguments.held() {
-        if let Held::Function(function) = held {
-            push_callable(function.bind(fun.py()), parts, &mut seen)?;
+/// For each part what it is called in messages, in the order of [`parts`].
+pub(super) fn labels(
+    fun: &Bound<'_, PyAny>,
+    transform: Option<&Bound<'_, PyAny>>,
+    arguments: &Tree,
+) -> Fallible<Vec<Label>> {
+    let mut walk = Walk { labels: Some(Vec::new()), ..Walk::default() };
+    walk.all(fun, transform, arguments)?;
+    Ok(walk.labels.unwrap_or_default())
+}
+
+/// What a part is called in messages.
+pub(super) enum Label {
+    /// The content of a cell, or an attribute of a callable.
+    Whole(String),
+    /// The defaults of parameters, whose names these are; for those of keywords the keys are the names.
+    Defaults { names: Vec<String>, of: String },
+}
+
+#[derive(Default)]
+struct Walk {
+    parts: Vec<Part>,
+    labels: Option<Vec<Label>>,
+    seen: FxHashSet<usize>,
+}
+
+impl Walk {
+    fn all(
+        &mut self,
+        fun: &Bound<'_, PyAny>,
+        transform: Option<&Bound<'_, PyAny>>,
+        arguments: &Tree,
+    ) -> Fallible<()> {
+        self.callable(fun)?;
+        if let Some(transform) = transform {
+            self.callable(transform)?;
         }
+        for held in arguments.held() {
+            if held.is_function() {
+                self.callable(held.object().bind(fun.py()))?;
+            }
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-fn push_callable(fun: &Bound<'_, PyAny>, parts: &mut Vec<Part>, seen: &mut FxHashSet<usize>) -> Fallible<()> {
-    if !seen.insert(fun.as_ptr() as usize) {
-        return Ok(());
+    fn label(&mut self, label: impl FnOnce() -> PyResult<Label>) -> PyResult<()> {
+        if let Some(labels) = &mut self.labels {
+            labels.push(label()?);
+        }
+        Ok(())
     }
-    let py = fun.py();
-    let mut contents: Vec<Bound<'_, PyAny>> = Vec::new();
-    if fun.is_exact_instance_of::<PyFunction>() {
-        let closure = fun.getattr(intern!(py, "__closure__"))?;
-        if !closure.is_none() {
-            for cell in closure.try_iter()? {
-                // A cell that is not filled yet raises; it has nothing to tell apart.
-                if let Ok(content) = cell?.getattr(intern!(py, "cell_contents")) {
-                    contents.push(content);
+
+    fn callable(&mut self, fun: &Bound<'_, PyAny>) -> Fallible<()> {
+        if !self.seen.insert(fun.as_ptr() as usize) {
+            return Ok(());
+        }
+        let py = fun.py();
+        // The function that is called needs no name in messages, others do.
+        let is_first = self.seen.len() == 1;
+        let of = || if is_first { String::new() } else { format!(" of {}", short_name(fun)) };
+        if fun.is_exact_instance_of::<PyFunction>() {
+            let closure = fun.getattr(intern!(py, "__closure__"))?;
+            if !closure.is_none() {
+                for (position, cell) in closure.try_iter()?.enumerate() {
+                    // A cell that is not filled yet raises; it has nothing to tell apart.
+                    if let Ok(content) = cell?.getattr(intern!(py, "cell_contents")) {
+                        let label = || {
+                            Ok(Label::Whole(format!("the closure's {}{}", cell_name(fun, position)?, of())))
+                        };
+                        self.content(&content, label)?;
+                    }
                 }
             }
-        }
-        for name in [intern!(py, "__defaults__"), intern!(py, "__kwdefaults__")] {
-            let defaults = fun.getattr(name)?;
-            if !defaults.is_none() {
-                contents.push(defaults);
+            for name in [intern!(py, "__defaults__"), intern!(py, "__kwdefaults__")] {
+                let defaults = fun.getattr(name)?;
+                if !defaults.is_none() {
+                    let label = || Ok(Label::Defaults { names: defaulted(fun)?, of: of() });
+                    self.content(&defaults, label)?;
+                }
             }
+            return Ok(());
         }
-    } else if let Ok(jitted) = fun.cast::<Jitted>() {
-        return push_callable(jitted.get().fun(py), parts, seen);
-    } else {
+        if let Ok(jitted) = fun.cast::<Jitted>() {
+            return self.callable(jitted.get().fun(py));
+        }
         for name in ["__self__", "__func__", "func", "args", "keywords"] {
             if let Some(part) = fun.getattr_opt(name)?
                 && !part.is_instance_of::<PyModule>()
             {
-                contents.push(part);
+                let text = match name {
+                    "__self__" => "self",
+                    "args" => "the partial's args",
+                    "keywords" => "the partial's keywords",
+                    _ => "the function behind it",
+                };
+                self.content(&part, || Ok(Label::Whole(format!("{text}{}", of()))))?;
             }
         }
+        Ok(())
     }
-    for content in contents {
+
+    fn content(
+        &mut self,
+        content: &Bound<'_, PyAny>,
+        label: impl FnOnce() -> PyResult<Label>,
+    ) -> Fallible<()> {
+        let py = content.py();
         if let Ok(jitted) = content.cast::<Jitted>() {
-            push_callable(jitted.get().fun(py), parts, seen)?;
-            continue;
+            return self.callable(jitted.get().fun(py));
         }
-        let flat = containers::flatten("jit", Mode::Environment, &content)?;
+        let flat = containers::flatten("jit", Mode::Environment, content)?;
         let mut words = Vec::new();
         for leaf in &flat.leaves {
             leaf::push_words(leaf, &mut words)?;
         }
-        let functions: Vec<Bound<'_, PyAny>> = flat
-            .tree
-            .held()
-            .iter()
-            .filter_map(|held| match held {
-                Held::Function(function) => Some(function.bind(py).clone()),
-                Held::Value(_) | Held::Identity(_) => None,
-            })
-            .collect();
-        parts.push(Part { object: content.unbind(), outline: Outline { tree: flat.tree, words } });
+        let given = flat.tree.held().iter().filter(|held| held.is_function());
+        let functions: Vec<Bound<'_, PyAny>> = given.map(|held| held.object().bind(py).clone()).collect();
+        self.label(label)?;
+        let outline = Outline { tree: flat.tree, words };
+        self.parts.push(Part { object: content.clone().unbind(), outline });
         for function in functions {
-            push_callable(&function, parts, seen)?;
+            self.callable(&function)?;
         }
+        Ok(())
     }
-    Ok(())
+}
+
+/// The name of a variable that a function closes over.
+fn cell_name(fun: &Bound<'_, PyAny>, position: usize) -> PyResult<String> {
+    let py = fun.py();
+    fun.getattr(intern!(py, "__code__"))?.getattr(intern!(py, "co_freevars"))?.get_item(position)?.extract()
+}
+
+/// The names of the positional parameters that have defaults.
+fn defaulted(fun: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let py = fun.py();
+    let code = fun.getattr(intern!(py, "__code__"))?;
+    let count: usize = code.getattr(intern!(py, "co_argcount"))?.extract()?;
+    let names: Vec<String> = code.getattr(intern!(py, "co_varnames"))?.extract()?;
+    let defaults = fun.getattr(intern!(py, "__defaults__"))?;
+    let given = if defaults.is_none() { 0 } else { defaults.len()? };
+    Ok(names.into_iter().take(count).skip(count.saturating_sub(given)).collect())
+}
+
+/// A callable's name without the functions that it was defined in.
+pub(super) fn short_name(fun: &Bound<'_, PyAny>) -> String {
+    containers::local_name(&function_name(fun)).to_owned()
 }
 
 /// One step on the way to a tensor.
 enum Step {
-    /// The content of a closure's cell.
-    Cell(usize),
+    /// The content of a closure's cell, and the variable's name.
+    Cell(usize, Py<PyAny>),
     /// A global of a function.
     Global(Py<PyAny>),
     Attribute(Py<PyAny>),
@@ -166,7 +256,7 @@ impl Place {
         };
         for step in &self.steps {
             at = match step {
-                Step::Cell(cell) => at
+                Step::Cell(cell, _) => at
                     .getattr(intern!(py, "__closure__"))?
                     .get_item(*cell)?
                     .getattr(intern!(py, "cell_contents"))?,
@@ -179,22 +269,41 @@ impl Place {
         Ok(at)
     }
 
-    /// The place as text: `weights["w"]`.
+    /// The place as text: `the closure's weights["w"]`, `the global SCALE`, `self.weight`.
     pub(super) fn text(&self, py: Python<'_>) -> String {
-        let mut text = String::new();
+        let mut text = match self.root {
+            Root::Function => String::new(),
+            Root::Argument(_) => "an argument".to_owned(),
+        };
         for step in &self.steps {
             match step {
-                Step::Cell(cell) => text.push_str(&format!("cell {cell}")),
-                Step::Global(name) => text.push_str(&name.bind(py).to_string()),
+                // What leads to a variable says less than its name does.
+                Step::Cell(_, name) => text = format!("the closure's {}", name.bind(py)),
+                Step::Global(name) => text = format!("the global {}", name.bind(py)),
+                Step::Attribute(name) if text.is_empty() && name.bind(py).eq("__self__").unwrap_or(false) => {
+                    text.push_str("self");
+                }
+                Step::Attribute(name) if text.is_empty() => {
+                    text = format!("the function's {}", name.bind(py))
+                }
                 Step::Attribute(name) => text.push_str(&format!(".{}", name.bind(py))),
                 Step::Entry(key) => {
-                    let key = key.bind(py).repr().map(|key| key.to_string()).unwrap_or_default();
-                    text.push_str(&format!("[{key}]"));
+                    text.push_str(&format!("[{}]", containers::value_text(key.bind(py))));
                 }
                 Step::Wrapped => {}
             }
         }
         text
+    }
+
+    /// Shows the garbage collector what is held.
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.steps.iter().try_for_each(|step| match step {
+            Step::Cell(_, object) | Step::Global(object) | Step::Attribute(object) | Step::Entry(object) => {
+                visit.call(object)
+            }
+            Step::Wrapped => Ok(()),
+        })
     }
 }
 
@@ -315,7 +424,8 @@ impl<'py> Search<'_, 'py> {
         if !closure.is_none() {
             for (position, cell) in closure.try_iter()?.enumerate() {
                 if let Ok(content) = cell?.getattr(intern!(py, "cell_contents")) {
-                    self.visit(content, at, Some(Step::Cell(position)));
+                    let name = PyString::intern(py, &cell_name(fun, position)?).into_any().unbind();
+                    self.visit(content, at, Some(Step::Cell(position, name)));
                 }
             }
         }

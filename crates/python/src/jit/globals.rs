@@ -11,10 +11,13 @@ use pyo3::types::{
 };
 use rustc_hash::FxHashSet;
 
+use defn_core::vectorize::type_text;
+
 use super::Jitted;
 use super::environment::{code_names, is_library};
-use crate::containers::{self, Mode};
+use crate::containers::{self, Aspect, Mode};
 use crate::error::Fallible;
+use crate::tensor::PyTensor;
 
 /// Functions whose names are looked at.
 const FUNCTION_LIMIT: usize = 1_000;
@@ -28,6 +31,35 @@ pub(super) struct Guard {
 }
 
 impl Guard {
+    /// What changed, where the name means something else now: the place, the aspect, and both meanings.
+    pub(super) fn change(&self, py: Python<'_>) -> Fallible<Option<(String, Aspect, String, String)>> {
+        if self.holds(py)? {
+            return Ok(None);
+        }
+        let place = format!("the global {}", self.name.bind(py));
+        let before = self.meant.bind(py);
+        let old = text(before);
+        let Some(now) = self.globals.bind(py).get_item(&self.name)? else {
+            return Ok(Some((place, Aspect::Kind, old, "not defined".to_owned())));
+        };
+        let (mut old, mut new) = (old, text(&function_of(&now)?.unwrap_or_else(|| now.clone())));
+        let aspect = match (is_plain(before), is_plain(&now)) {
+            (true, true) if before.is_none() || now.is_none() => Aspect::Kind,
+            (true, true) if before.get_type().is(now.get_type()) => Aspect::Value,
+            (true, true) => {
+                old = format!("{} {old}", before.get_type().name()?);
+                new = format!("{} {new}", now.get_type().name()?);
+                Aspect::Class
+            }
+            (false, false) => Aspect::Function,
+            (true, false) | (false, true) => Aspect::Kind,
+        };
+        if old == new {
+            new = format!("another {}", new.trim_start_matches("the function "));
+        }
+        Ok(Some((place, aspect, old, new)))
+    }
+
     /// Whether the name still means the same.
     fn holds(&self, py: Python<'_>) -> Fallible<bool> {
         let Some(now) = self.globals.bind(py).get_item(&self.name)? else { return Ok(false) };
@@ -98,6 +130,14 @@ pub(super) fn first_broken(py: Python<'_>, guards: &[Guard]) -> Fallible<Option<
         }
     }
     Ok(None)
+}
+
+/// What a name means, as text: the type of a tensor, a function or its code by name, another value as it is.
+pub(super) fn text(value: &Bound<'_, PyAny>) -> String {
+    if let Ok(tensor) = value.cast::<PyTensor>() {
+        return type_text(&tensor.get().tensor);
+    }
+    containers::any_text(value)
 }
 
 /// What of a value a program depends on: a plain value itself, of a function its code.

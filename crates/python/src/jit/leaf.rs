@@ -32,6 +32,15 @@ pub(crate) fn model(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     ty(op, leaf).map(Tensor::template)
 }
 
+/// As [`model`], of a tensor or an array that a function captured; nothing for anything else. A number has a
+/// weak type, and a program that was traced with a tensor computes something else.
+pub(super) fn captured_model(value: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
+    if !value.is_instance_of::<PyTensor>() && convert::number(value)?.is_some() {
+        return Ok(None);
+    }
+    model("jit", value).map(Some)
+}
+
 /// Whether two tensors have one type and the same vectorized axes.
 pub(crate) fn same_model(a: &Tensor, b: &Tensor) -> bool {
     a.ty() == b.ty() && a.vectorized_axes() == b.vectorized_axes()

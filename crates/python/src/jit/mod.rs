@@ -6,16 +6,23 @@
 mod cache;
 mod compiled;
 mod environment;
+mod explain;
 mod globals;
 mod leaf;
+mod log;
 mod program;
 mod signature;
+mod turns;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use defn_core::trace;
+use pyo3::PyTraverseError;
+use pyo3::exceptions::PyAttributeError;
+use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -31,14 +38,16 @@ use crate::misuse::Misuse;
 use crate::options;
 use crate::recursion;
 use crate::tensor::PyTensor;
-use cache::{Entry, Key, Shared};
+use cache::{Entry, Key, Shared, VERSION_LIMIT};
 use environment::Part;
+use explain::{Call, Reason};
 use globals::Guard;
 use leaf::{Borrowed, Words};
 pub(crate) use leaf::{model as leaf_model, ty as leaf_type};
 use program::{Program, Source};
 pub(crate) use program::{function_name, result_tensor, wrap};
 use signature::Signature;
+use turns::{Asked, Taken};
 
 /// What a definition does with its function.
 pub(crate) enum Kind {
@@ -72,7 +81,7 @@ pub(crate) struct Jitted {
     /// Whether the function's control flow is rewritten before it is traced.
     convert: bool,
     /// What is called in place of the function then.
-    converted: PyOnceLock<Py<PyAny>>,
+    converted: OnceLock<Py<PyAny>>,
     kind: Kind,
     conflict: Conflict,
     compiler: Option<String>,
@@ -83,11 +92,14 @@ pub(crate) struct Jitted {
     shared: Arc<Shared>,
     /// Whether the function has cells or defaults, which are part of each call's key.
     closes: bool,
-    explanation: Mutex<String>,
-    /// Whether the latest call found a version.
-    latest_hit: AtomicBool,
+    /// Versions whose programs hold objects of this definition's function; others are shared.
+    owned: Mutex<Vec<Arc<Entry>>>,
+    /// Why the latest versions were compiled.
+    history: Mutex<VecDeque<String>>,
     hits: AtomicU64,
     misses: AtomicU64,
+    /// The time spent on tracing and compiling.
+    nanos: AtomicU64,
 }
 
 impl Jitted {
@@ -122,17 +134,18 @@ impl Jitted {
             closes: closes(fun)? || kind.has_transform(),
             fun: fun.clone().unbind(),
             convert,
-            converted: PyOnceLock::new(),
+            converted: OnceLock::new(),
             kind,
             conflict,
             compiler,
             max_compiles,
             hooks: None,
             signature,
-            explanation: Mutex::new("the definition has not been called".to_owned()),
-            latest_hit: AtomicBool::new(false),
+            owned: Mutex::default(),
+            history: Mutex::default(),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
+            nanos: AtomicU64::new(0),
         })
     }
 
@@ -154,12 +167,13 @@ impl Jitted {
         if !self.convert {
             return Ok(self.fun.bind(py));
         }
-        let convert = || {
-            Ok::<_, PyErr>(
-                py.import("defn._syntax")?.call_method1(intern!(py, "converted"), (&self.fun,))?.unbind(),
-            )
-        };
-        Ok(self.converted.get_or_try_init(py, convert)?.bind(py))
+        if let Some(converted) = self.converted.get() {
+            return Ok(converted.bind(py));
+        }
+        let syntax = py.import("defn._syntax")?;
+        let converted = syntax.call_method1(intern!(py, "converted"), (&self.fun,))?.unbind();
+        // Of two threads that convert it at once, one keeps what it made.
+        Ok(self.converted.get_or_init(|| converted).bind(py))
     }
 
     fn op(&self) -> &'static str {
@@ -176,72 +190,132 @@ impl Jitted {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
-        let fun = self.fun.bind(py);
-        let flat = self.signature.flatten(fun, args, kwargs)?;
+        let flat = self.signature.flatten(self.fun.bind(py), args, kwargs)?;
         let key = self.key(py, &flat)?;
+        match self.find(py, &flat, &key)? {
+            Some(result) => Ok(result),
+            None => self.miss(py, flat, key),
+        }
+    }
+
+    /// The result of the version that a call's signature has, if it was compiled before.
+    fn find<'py>(&self, py: Python<'py>, flat: &Flat<'py>, key: &Key) -> Fallible<Option<Bound<'py, PyAny>>> {
+        let fun = self.fun.bind(py);
         for entry in self.shared.candidates(key.hash) {
-            if let Some(result) = self.try_entry(py, &entry, &flat, &key)? {
-                return Ok(result);
+            if !entry.serves(fun, flat, key)? {
+                continue;
             }
-        }
-        self.miss(py, flat, key)
-    }
-
-    /// The result of a compiled version, if it is the one of this call.
-    fn try_entry<'py>(
-        &self,
-        py: Python<'py>,
-        entry: &Entry,
-        flat: &Flat<'py>,
-        key: &Key,
-    ) -> Fallible<Option<Bound<'py, PyAny>>> {
-        if !entry.key.equals(py, flat, key)? || !entry.globals_hold(py)? || !entry.is_for(self.fun.bind(py)) {
-            return Ok(None);
-        }
-        let mut borrowed = Borrowed::default();
-        match entry.program.read_captures(self.fun.bind(py), &flat.tree, &mut borrowed)? {
-            Some(captures) => {
+            let mut borrowed = Borrowed::default();
+            if let Some(captures) = entry.program.read_captures(fun, &flat.tree, &mut borrowed)? {
+                self.shared.touch(&entry);
                 self.hits.fetch_add(1, Ordering::Relaxed);
-                self.latest_hit.store(true, Ordering::Relaxed);
-                entry.program.run(py, &flat.leaves, captures, borrowed, self.hooks.as_ref()).map(Some)
+                let hooks = self.hooks.as_ref();
+                return entry.program.run(py, &flat.leaves, captures, borrowed, hooks).map(Some);
             }
-            None => Ok(None),
         }
+        Ok(None)
     }
 
+    /// Compiles a version, unless another thread does so meanwhile.
     #[cold]
     fn miss<'py>(&self, py: Python<'py>, flat: Flat<'py>, key: Key) -> Fallible<Bound<'py, PyAny>> {
-        let fun = self.fun.bind(py);
-        let why = self.shared.explain(py, &self.signature, &flat, &key)?;
-        let count = self.misses.load(Ordering::Relaxed) as usize;
-        if let Some(limit) = self.max_compiles.filter(|limit| count >= *limit) {
-            let fun = function_name(fun);
-            return Err(Misuse::TooManyCompiles { fun, count, limit, why }.into());
-        }
-        let compiler = options::compiler(key.compiler)?;
-        let source = Source { op: self.op(), fun, call: &|args, kwargs| self.apply(args, Some(kwargs)) };
-        let before = self.shared.candidates(key.hash);
-        let guards = self.guards(py, &flat)?;
-        let program = Program::make(py, &source, &flat, &compiler, key.checks)?;
-        // Another thread may have compiled the same version meanwhile: one of them is kept.
-        for entry in self.shared.candidates(key.hash) {
-            if !before.iter().any(|known| Arc::ptr_eq(known, &entry))
-                && let Some(result) = self.try_entry(py, &entry, &flat, &key)?
+        let mut known = 0;
+        loop {
+            let asked = self.shared.turns.ask(py, key.hash)?;
+            let count = self.shared.count();
+            if (matches!(asked, Asked::Waited) || count != known)
+                && let Some(result) = self.find(py, &flat, &key)?
             {
                 return Ok(result);
             }
+            known = count;
+            if let Asked::Mine(turn) = asked {
+                return self.compile(py, flat, key, turn);
+            }
         }
-        let after = self.environment(py, &flat)?;
-        *self.explanation.lock().unwrap_or_else(PoisonError::into_inner) = why;
-        self.misses.fetch_add(1, Ordering::Relaxed);
-        self.latest_hit.store(false, Ordering::Relaxed);
-        let Flat { leaves, tree } = flat;
-        let entry = self.shared.insert(Entry::new(fun, key, &after, &leaves, tree, program, guards)?);
+    }
+
+    fn compile<'py>(
+        &self,
+        py: Python<'py>,
+        flat: Flat<'py>,
+        key: Key,
+        turn: Option<Taken<'_>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let fun = self.fun.bind(py);
+        let reason = self.reason(py, &flat, &key)?;
+        let count = self.misses.load(Ordering::Relaxed) as usize;
+        if let Some(limit) = self.max_compiles.filter(|limit| count >= *limit) {
+            let (fun, why) = (function_name(fun), reason.text());
+            return Err(Misuse::TooManyCompiles { fun, count, limit, why }.into());
+        }
+        let start = Instant::now();
+        let compiler = options::compiler(key.compiler)?;
+        let source = Source { op: self.op(), fun, call: &|args, kwargs| self.apply(args, Some(kwargs)) };
+        let known = self.shared.count();
+        let guards = self.guards(py, &flat)?;
+        let program = Program::make(py, &source, &flat, &compiler, key.checks)?;
+        // One who had no turn of its own may have compiled the same version meanwhile.
+        if self.shared.count() != known
+            && let Some(result) = self.find(py, &flat, &key)?
+        {
+            return Ok(result);
+        }
         let mut borrowed = Borrowed::default();
-        let captures = entry.program.read_captures(fun, entry.arguments(), &mut borrowed)?;
-        match captures {
-            Some(captures) => entry.program.run(py, &leaves, captures, borrowed, self.hooks.as_ref()),
-            None => Err(entry.missing_capture(py, fun)),
+        let Some(captures) = program.read_captures(fun, &flat.tree, &mut borrowed)? else {
+            return Err(program.missing_capture(fun, &flat.tree));
+        };
+        let after = self.environment(py, &flat)?;
+        let leaves = flat.leaves.clone();
+        let entry = Arc::new(Entry::new(fun, key, &after, flat, program, guards)?);
+        if entry.known.is_owned {
+            let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+            owned.push(entry.clone());
+        }
+        self.shared.insert(py, &entry);
+        drop(turn);
+        self.note(py, &reason, start.elapsed())?;
+        entry.program.run(py, &leaves, captures, borrowed, self.hooks.as_ref())
+    }
+
+    /// Why a call compiles.
+    fn reason<'py>(&self, py: Python<'py>, flat: &Flat<'py>, key: &Key) -> Fallible<Reason> {
+        let fun = self.fun.bind(py);
+        let versions = self.shared.all();
+        let labels = if versions.is_empty() || key.environment.is_empty() {
+            Vec::new()
+        } else {
+            environment::labels(fun, self.transform(py), &flat.tree)?
+        };
+        let name = |position: usize| self.signature.name(py, position);
+        Call { fun, flat, key, name: &name, labels: &labels }.explain(versions)
+    }
+
+    /// Remembers that a version was compiled, says so where that is asked for, and warns of a storm.
+    fn note(&self, py: Python<'_>, reason: &Reason, took: Duration) -> Fallible<()> {
+        self.misses.fetch_add(1, Ordering::Relaxed);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.nanos.fetch_add(nanos, Ordering::Relaxed);
+        let text = reason.text();
+        {
+            let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+            if history.len() >= VERSION_LIMIT {
+                history.pop_front();
+            }
+            history.push_back(text.clone());
+        }
+        let fun = function_name(self.fun.bind(py));
+        log::compiled(py, &fun, took, &text)?;
+        match self.shared.storm.note(&fun, reason) {
+            Some(warning) => log::warn(py, &warning),
+            None => Ok(()),
+        }
+    }
+
+    fn transform<'a, 'py>(&'a self, py: Python<'py>) -> Option<&'a Bound<'py, PyAny>> {
+        match &self.kind {
+            Kind::Plain => None,
+            Kind::Gradient(gradient) => gradient.transform.as_ref().map(|transform| transform.bind(py)),
         }
     }
 
@@ -262,9 +336,7 @@ impl Jitted {
         let given = flat.tree.held().iter().filter(|held| held.is_function());
         let mut functions: Vec<Bound<'_, PyAny>> = given.map(|held| held.object().bind(py).clone()).collect();
         functions.push(self.fun.bind(py).clone());
-        if let Kind::Gradient(Gradient { transform: Some(transform), .. }) = &self.kind {
-            functions.push(transform.bind(py).clone());
-        }
+        functions.extend(self.transform(py).cloned());
         globals::guards(functions)
     }
 
@@ -272,11 +344,7 @@ impl Jitted {
         if !self.closes && !flat.tree.held().iter().any(Held::is_function) {
             return Ok(Vec::new());
         }
-        let mut parts = environment::parts(self.fun.bind(py), &flat.tree)?;
-        if let Kind::Gradient(Gradient { transform: Some(transform), .. }) = &self.kind {
-            environment::push(transform.bind(py), &Default::default(), &mut parts)?;
-        }
-        Ok(parts)
+        environment::parts(self.fun.bind(py), self.transform(py), &flat.tree)
     }
 }
 
@@ -386,28 +454,69 @@ impl Jitted {
         self.fun.clone_ref(py)
     }
 
-    /// How many calls found a compiled version, how many compiled one, and how many are kept.
+    /// How many calls found a compiled version, how many compiled one and in how many seconds, and how many are
+    /// kept of how many at most.
     fn cache_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let info = PyDict::new(py);
         info.set_item("hits", self.hits.load(Ordering::Relaxed))?;
         info.set_item("misses", self.misses.load(Ordering::Relaxed))?;
         info.set_item("size", self.shared.len())?;
+        info.set_item("limit", VERSION_LIMIT)?;
+        info.set_item("seconds", self.nanos.load(Ordering::Relaxed) as f64 * 1e-9)?;
         Ok(info)
     }
 
-    /// Forgets every compiled version.
+    /// Forgets every compiled version, and what was said of them.
     fn cache_clear(&self) {
         self.shared.clear();
+        let owned = std::mem::take(&mut *self.owned.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(owned);
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.hits.store(0, Ordering::Relaxed);
         self.misses.store(0, Ordering::Relaxed);
+        self.nanos.store(0, Ordering::Relaxed);
     }
 
-    /// Why the latest call compiled a version, or that it did not.
-    fn explain(&self) -> String {
-        if self.latest_hit.load(Ordering::Relaxed) {
-            return "the latest call compiled nothing: it has the signature of one before".to_owned();
+    /// Why each version was compiled, the oldest first.
+    fn explain(&self) -> Vec<String> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    /// The function that a definition wraps, and its annotations and attributes.
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+        let text = name.to_str()?;
+        let fun = self.fun.bind(py);
+        match text {
+            "__wrapped__" => Ok(fun.clone()),
+            "__annotations__" | "__type_params__" => fun.getattr(name),
+            _ if !text.starts_with("__") && fun.is_exact_instance_of::<PyFunction>() => fun.getattr(name),
+            _ => Err(PyAttributeError::new_err(format!("a definition has no attribute '{text}'"))),
         }
-        self.explanation.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.fun)?;
+        visit.call(&self.hooks)?;
+        if let Some(converted) = self.converted.get() {
+            visit.call(converted)?;
+        }
+        match &self.kind {
+            Kind::Plain => {}
+            Kind::Gradient(gradient) => visit.call(&gradient.transform)?,
+        }
+        // Where another thread holds the lock, this definition is in use.
+        match self.owned.try_lock() {
+            Ok(owned) => owned.iter().try_for_each(|entry| entry.traverse(&visit)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn __clear__(&self) {
+        if let Ok(mut owned) = self.owned.try_lock() {
+            let owned_before = std::mem::take(&mut *owned);
+            drop(owned);
+            drop(owned_before);
+        }
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {

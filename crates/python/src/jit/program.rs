@@ -9,16 +9,19 @@ use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together};
 use defn_core::tensor::Data;
 use defn_core::trace::Trace;
-use defn_core::vectorize::Lanes;
+use defn_core::vectorize::{Lanes, type_text};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::environment::{self, Place, Wanted};
+use super::globals;
 use super::leaf::{self, Borrowed};
 use crate::born;
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
-use crate::error::Fallible;
+use crate::error::{Fallible, Fault};
 use crate::hooks::{self, Collecting, Table};
 use crate::location;
 use crate::misuse::Misuse;
@@ -173,8 +176,8 @@ impl Program {
                     let Ok(value) = place.read(fun, arguments) else {
                         return Ok(None);
                     };
-                    match leaf::model("jit", &value) {
-                        Ok(found) if leaf::same_model(&found, model) => {
+                    match leaf::captured_model(&value) {
+                        Ok(Some(found)) if leaf::same_model(&found, model) => {
                             tensors.push(borrowed.tensor(&value)?)
                         }
                         Ok(_) | Err(_) => return Ok(None),
@@ -260,6 +263,38 @@ impl Program {
             self.nanos.store(nanos, Ordering::Relaxed);
         }
         Ok(results?)
+    }
+
+    /// What is to say where a captured tensor is gone right after tracing: the function replaced it.
+    pub(super) fn missing_capture(&self, fun: &Bound<'_, PyAny>, arguments: &Tree) -> Fault {
+        let py = fun.py();
+        for capture in &self.captures {
+            if let Capture::Found { place, model } = capture {
+                let now = match place.read(fun, arguments) {
+                    Ok(value) => match leaf::captured_model(&value) {
+                        Ok(Some(found)) if leaf::same_model(&found, model) => continue,
+                        Ok(Some(found)) => type_text(&found),
+                        Ok(None) | Err(_) => globals::text(&value),
+                    },
+                    Err(_) => "missing".to_owned(),
+                };
+                let (fun, got, place) = (function_name(fun), model.ty().clone(), place.text(py));
+                return Misuse::CaptureGone { fun, got, place, now }.into();
+            }
+        }
+        Misuse::Internal { text: "a captured tensor cannot be read".to_owned() }.into()
+    }
+
+    /// Shows the garbage collector what is held.
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        for capture in &self.captures {
+            match capture {
+                Capture::Bound(_) => {}
+                Capture::Found { place, .. } => place.traverse(visit)?,
+            }
+        }
+        self.tree.traverse(visit)?;
+        hooks::traverse(&self.slots, visit)
     }
 
     /// Whether the program holds host functions that only the traced function has.

@@ -17,7 +17,8 @@ pub(crate) struct Signature {
     positional: usize,
     /// How many of these cannot be given by name.
     positional_only: usize,
-    varargs: bool,
+    /// What takes further positional arguments, by its name.
+    varargs: Option<String>,
     keywords: bool,
 }
 
@@ -43,7 +44,7 @@ impl Signature {
                     parameters: Vec::new(),
                     positional: 0,
                     positional_only: 0,
-                    varargs: true,
+                    varargs: Some("args".to_owned()),
                     keywords: true,
                 });
             }
@@ -54,7 +55,7 @@ impl Signature {
             parameters: Vec::new(),
             positional: 0,
             positional_only: 0,
-            varargs: false,
+            varargs: None,
             keywords: false,
         };
         let empty = inspect.getattr(intern!(py, "_empty"))?;
@@ -70,7 +71,7 @@ impl Signature {
                 marked.iter().any(|known| name == known.as_str()) || containers::is_marked(&annotation)?;
             let mode = match &*kind {
                 "VAR_POSITIONAL" => {
-                    found.varargs = true;
+                    found.varargs = Some(name.to_string());
                     continue;
                 }
                 "VAR_KEYWORD" => {
@@ -110,7 +111,10 @@ impl Signature {
     pub(crate) fn name(&self, py: Python<'_>, position: usize) -> String {
         match self.parameters.get(position).filter(|_| position < self.positional) {
             Some(parameter) => parameter.name.bind(py).to_string(),
-            None => format!("argument {position}"),
+            None => {
+                let name = self.varargs.as_deref().unwrap_or("args");
+                format!("{name}[{}]", position.saturating_sub(self.positional))
+            }
         }
     }
 
@@ -129,7 +133,7 @@ impl Signature {
         let given = args.len();
         let kwargs = kwargs.filter(|kwargs| !kwargs.is_empty());
         let complete = self.parameters.iter().skip(given).all(|parameter| !parameter.required);
-        if kwargs.is_none() && complete && (given <= self.positional || self.varargs) {
+        if kwargs.is_none() && complete && (given <= self.positional || self.varargs.is_some()) {
             flat.begin_tuple(given);
             for (position, value) in args.iter().enumerate() {
                 flat.push("jit", self.mode(position), &value)?;
@@ -154,7 +158,7 @@ impl Signature {
         let given = args.len();
         let mut named: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> =
             kwargs.map(|kwargs| kwargs.iter().collect()).unwrap_or_default();
-        if given > self.positional && !self.varargs {
+        if given > self.positional && self.varargs.is_none() {
             return Err(refuse(fun, args, kwargs));
         }
         let mut take = |name: &Bound<'py, PyString>| -> PyResult<Option<Bound<'py, PyAny>>> {

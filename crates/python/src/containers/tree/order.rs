@@ -6,7 +6,7 @@ use super::{Cursor, Tag, Tree};
 
 impl Tag {
     /// How many objects a node carries; the keys of a dict are as many as its children.
-    fn held(self) -> usize {
+    pub(super) fn held(self) -> usize {
         match self {
             Tag::Leaf | Tag::Tuple | Tag::List | Tag::Dict => 0,
             Tag::Static | Tag::Named | Tag::Ordered | Tag::Object => 1,
@@ -96,7 +96,7 @@ impl Tree {
     }
 
     /// Moves a place past the structure that begins there, and counts its leaves.
-    fn skip(&self, cursor: &mut Cursor, leaves: &mut usize) {
+    pub(super) fn skip(&self, cursor: &mut Cursor, leaves: &mut usize) {
         let (tag, count) = self.read(cursor);
         match tag {
             Tag::Leaf => *leaves += 1,

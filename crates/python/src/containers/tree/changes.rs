@@ -1,0 +1,504 @@
+//! Where two structures differ, place by place.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyFunction, PyString, PyType};
+
+use super::super::class::{self, Class};
+use super::{Cursor, Held, Tag, Tree};
+
+/// What of a place differs, apart from the types of tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Aspect {
+    /// What it is at all: a tensor, a static value, a container, or nothing.
+    Kind,
+    /// The class of a container or of a static value.
+    Class,
+    /// How many entries there are.
+    Length,
+    /// The keys of a dict, or their order.
+    Keys,
+    /// The order of what is given by name.
+    Order,
+    /// What a static value equals.
+    Value,
+    /// Which object it is.
+    Object,
+    /// The code of a function.
+    Function,
+}
+
+/// Where a value stands: a root, and steps from it.
+pub(crate) enum Place<'a> {
+    Root(&'a dyn Fn() -> String),
+    Entry(&'a Place<'a>, usize),
+    Key(&'a Place<'a>, &'a Held),
+    Field(&'a Place<'a>, String),
+}
+
+impl Place<'_> {
+    /// The place as Python writes it: `x["w"][0].bias`.
+    pub(crate) fn text(&self, py: Python<'_>) -> String {
+        match self {
+            Place::Root(name) => name(),
+            Place::Entry(of, position) => format!("{}[{position}]", of.text(py)),
+            Place::Key(of, key) => format!("{}[{}]", of.text(py), value_text(key.object().bind(py))),
+            Place::Field(of, name) => format!("{}.{name}", of.text(py)),
+        }
+    }
+}
+
+/// Who is told about what two structures have in common and what differs.
+pub(crate) trait Compare {
+    /// Whether nothing more is wanted.
+    fn is_full(&self) -> bool;
+    /// At one place, both have a leaf: these ones.
+    fn leaves(&mut self, place: &Place<'_>, old: usize, new: usize);
+    /// Something else differs, and with it so many leaves.
+    fn differ(&mut self, place: &Place<'_>, aspect: Aspect, leaves: usize, texts: (String, String));
+    /// The type of a leaf of the old structure, for texts.
+    fn old_leaf(&self, leaf: usize) -> String;
+    /// The type of a leaf of the new structure, for texts.
+    fn new_leaf(&self, leaf: usize) -> String;
+}
+
+/// The place of a subtree: its first word, and its first leaf.
+#[derive(Clone, Copy, Default)]
+struct At {
+    cursor: Cursor,
+    leaf: usize,
+}
+
+/// Two structures side by side.
+struct Sides<'a, 'py> {
+    py: Python<'py>,
+    old: &'a Tree,
+    new: &'a Tree,
+}
+
+/// What of a call an argument is: by position or by name.
+struct Given {
+    name: String,
+    at: At,
+}
+
+impl Tree {
+    /// Compares the arguments of two calls, each by its name; `name` names the positional ones.
+    pub(crate) fn compare_calls(
+        &self,
+        py: Python<'_>,
+        new: &Tree,
+        name: &dyn Fn(usize) -> String,
+        to: &mut dyn Compare,
+    ) -> PyResult<()> {
+        let sides = Sides { py, old: self, new };
+        let (old_given, new_given) = (self.given(py, name)?, new.given(py, name)?);
+        for argument in &new_given {
+            let place = Place::Root(&|| argument.name.clone());
+            match old_given.iter().find(|known| known.name == argument.name) {
+                Some(known) => {
+                    sides.walk(&place, &mut known.at.clone(), &mut argument.at.clone(), to)?;
+                }
+                None if to.is_full() => return Ok(()),
+                None => {
+                    let text = new.summary(py, argument.at, &|leaf| to.new_leaf(leaf))?;
+                    to.differ(&place, Aspect::Kind, 1, ("not given".to_owned(), text));
+                }
+            }
+        }
+        for argument in &old_given {
+            if new_given.iter().any(|known| known.name == argument.name) {
+                continue;
+            }
+            if to.is_full() {
+                return Ok(());
+            }
+            let place = Place::Root(&|| argument.name.clone());
+            let text = self.summary(py, argument.at, &|leaf| to.old_leaf(leaf))?;
+            to.differ(&place, Aspect::Kind, 1, (text, "not given".to_owned()));
+        }
+        let names = |given: &[Given]| given.iter().map(|argument| argument.name.clone()).collect::<Vec<_>>();
+        let (old_names, new_names) = (names(&old_given), names(&new_given));
+        let same_names =
+            old_names.len() == new_names.len() && new_names.iter().all(|name| old_names.contains(name));
+        if same_names && old_names != new_names && !to.is_full() {
+            let place = Place::Root(&|| "the arguments".to_owned());
+            to.differ(&place, Aspect::Order, 1, (old_names.join(", "), new_names.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// Compares two values.
+    pub(crate) fn compare_values(
+        &self,
+        py: Python<'_>,
+        new: &Tree,
+        root: &dyn Fn() -> String,
+        to: &mut dyn Compare,
+    ) -> PyResult<()> {
+        let sides = Sides { py, old: self, new };
+        sides.walk(&Place::Root(root), &mut At::default(), &mut At::default(), to)
+    }
+
+    /// Compares two tuples or dicts whose entries have names of their own; other values as they are.
+    pub(crate) fn compare_entries(
+        &self,
+        py: Python<'_>,
+        new: &Tree,
+        root: &dyn Fn() -> String,
+        entry: &dyn Fn(usize, Option<&Held>) -> String,
+        to: &mut dyn Compare,
+    ) -> PyResult<()> {
+        let sides = Sides { py, old: self, new };
+        let (mut a, mut b) = (At::default(), At::default());
+        let ((tag, count), other) = (self.read(&mut a.cursor), new.read(&mut b.cursor));
+        let is_tuple = tag == Tag::Tuple;
+        if (tag, count) != other || !is_tuple && (tag != Tag::Dict || !sides.same_keys(a, b, count)?) {
+            return sides.walk(&Place::Root(root), &mut At::default(), &mut At::default(), to);
+        }
+        let keys = if is_tuple { &[][..] } else { &new.held[b.cursor.held..b.cursor.held + count] };
+        a.cursor.held += keys.len();
+        b.cursor.held += keys.len();
+        for at in 0..count {
+            let place = Place::Root(&|| entry(at, keys.get(at)));
+            sides.walk(&place, &mut a, &mut b, to)?;
+        }
+        Ok(())
+    }
+
+    /// The arguments of a call by name: a tuple of positional ones, then a dict.
+    fn given(&self, py: Python<'_>, name: &dyn Fn(usize) -> String) -> PyResult<Vec<Given>> {
+        let mut at = At::default();
+        let (_, positional) = self.read(&mut at.cursor);
+        let mut given = Vec::with_capacity(positional);
+        for position in 0..positional {
+            given.push(Given { name: name(position), at });
+            self.skip(&mut at.cursor, &mut at.leaf);
+        }
+        let (_, keywords) = self.read(&mut at.cursor);
+        let first = at.cursor.held;
+        at.cursor.held += keywords;
+        for keyword in 0..keywords {
+            let name = self.held[first + keyword].object().bind(py).str()?.to_string();
+            given.push(Given { name, at });
+            self.skip(&mut at.cursor, &mut at.leaf);
+        }
+        Ok(given)
+    }
+
+    /// What stands at a place, shortly: a type, a value, or the class of a container.
+    fn summary(&self, py: Python<'_>, at: At, leaf: &dyn Fn(usize) -> String) -> PyResult<String> {
+        let mut cursor = at.cursor;
+        let (tag, _) = self.read(&mut cursor);
+        Ok(match tag {
+            Tag::Leaf => leaf(at.leaf),
+            Tag::Static => self.take(&mut cursor).text(py),
+            Tag::Tuple
+            | Tag::List
+            | Tag::Dict
+            | Tag::Named
+            | Tag::Ordered
+            | Tag::Object
+            | Tag::Registered => with_article(&self.class_name(py, at)?),
+        })
+    }
+
+    /// The name of the class of the container at a place.
+    fn class_name(&self, py: Python<'_>, at: At) -> PyResult<String> {
+        let mut cursor = at.cursor;
+        let (tag, _) = self.read(&mut cursor);
+        Ok(match tag {
+            Tag::Leaf => "tensor".to_owned(),
+            Tag::Tuple => "tuple".to_owned(),
+            Tag::List => "list".to_owned(),
+            Tag::Dict => "dict".to_owned(),
+            Tag::Static => self.take(&mut cursor).class_name(py),
+            Tag::Named | Tag::Ordered | Tag::Object | Tag::Registered => {
+                self.take(&mut cursor).object().bind(py).getattr(intern!(py, "__name__"))?.extract()?
+            }
+        })
+    }
+}
+
+impl Sides<'_, '_> {
+    fn same_keys(&self, a: At, b: At, count: usize) -> PyResult<bool> {
+        for key in 0..count {
+            let (old, new) = (&self.old.held[a.cursor.held + key], &self.new.held[b.cursor.held + key]);
+            if !old.same(self.py, new)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Compares what stands at two places, and moves past it.
+    fn walk(&self, place: &Place<'_>, a: &mut At, b: &mut At, to: &mut dyn Compare) -> PyResult<()> {
+        if to.is_full() {
+            return Ok(());
+        }
+        let (start, other_start) = (*a, *b);
+        let ((tag, count), (other_tag, other_count)) =
+            (self.old.read(&mut a.cursor), self.new.read(&mut b.cursor));
+        let held = |tag: Tag, count: usize| if tag == Tag::Dict { count } else { tag.held() };
+        let found = if tag != other_tag {
+            let is_value = |tag: Tag| tag == Tag::Leaf || tag == Tag::Static;
+            Some(if is_value(tag) || is_value(other_tag) { Aspect::Kind } else { Aspect::Class })
+        } else {
+            match tag {
+                Tag::Leaf => {
+                    to.leaves(place, a.leaf, b.leaf);
+                    a.leaf += 1;
+                    b.leaf += 1;
+                    return Ok(());
+                }
+                Tag::Static => {
+                    let (old, new) = (self.old.take(&mut a.cursor), self.new.take(&mut b.cursor));
+                    return self.compare_static(place, old, new, to);
+                }
+                Tag::Tuple | Tag::List => (count != other_count).then_some(Aspect::Length),
+                Tag::Dict => {
+                    let same = count == other_count && self.same_keys(*a, *b, count)?;
+                    (!same).then_some(Aspect::Keys)
+                }
+                Tag::Named | Tag::Ordered | Tag::Object => {
+                    let (old, new) = (&self.old.held[a.cursor.held], &self.new.held[b.cursor.held]);
+                    match old.same(self.py, new)? {
+                        true => (count != other_count).then_some(Aspect::Length),
+                        false => Some(Aspect::Class),
+                    }
+                }
+                Tag::Registered => {
+                    let (old, new) = (&self.old.held[a.cursor.held], &self.new.held[b.cursor.held]);
+                    let (data, other) = (a.cursor.held + 1, b.cursor.held + 1);
+                    match (old.same(self.py, new)?, count == other_count) {
+                        (false, _) => Some(Aspect::Class),
+                        (true, false) => Some(Aspect::Length),
+                        (true, true) => {
+                            self.compare_static(place, &self.old.held[data], &self.new.held[other], to)?;
+                            None
+                        }
+                    }
+                }
+            }
+        };
+        if let Some(aspect) = found {
+            let (old, new) = match aspect {
+                Aspect::Kind => (
+                    self.old.summary(self.py, start, &|leaf| to.old_leaf(leaf))?,
+                    self.new.summary(self.py, other_start, &|leaf| to.new_leaf(leaf))?,
+                ),
+                Aspect::Class => self.class_names(start, other_start)?,
+                Aspect::Length => (count.to_string(), other_count.to_string()),
+                Aspect::Keys => (
+                    self.old.keys_text(self.py, a.cursor.held, count),
+                    self.new.keys_text(self.py, b.cursor.held, other_count),
+                ),
+                Aspect::Order | Aspect::Value | Aspect::Object | Aspect::Function => {
+                    unreachable!("containers have no values of their own")
+                }
+            };
+            (*a, *b) = (start, other_start);
+            self.old.skip(&mut a.cursor, &mut a.leaf);
+            self.new.skip(&mut b.cursor, &mut b.leaf);
+            let leaves = (a.leaf - start.leaf).max(b.leaf - other_start.leaf);
+            to.differ(place, aspect, leaves, (old, new));
+            return Ok(());
+        }
+        let first = b.cursor.held;
+        a.cursor.held += held(tag, count);
+        b.cursor.held += held(tag, count);
+        if tag == Tag::Ordered {
+            return self.walk(place, a, b, to);
+        }
+        let fields = match tag {
+            Tag::Object | Tag::Named => field_names(self.new.held[first].object().bind(self.py))?,
+            Tag::Leaf | Tag::Static | Tag::Tuple | Tag::List | Tag::Dict | Tag::Ordered | Tag::Registered => {
+                Vec::new()
+            }
+        };
+        for child in 0..count {
+            let step = match fields.get(child) {
+                Some(name) => Place::Field(place, name.clone()),
+                None if tag == Tag::Dict => Place::Key(place, &self.new.held[first + child]),
+                None => Place::Entry(place, child),
+            };
+            self.walk(&step, a, b, to)?;
+        }
+        Ok(())
+    }
+
+    fn class_names(&self, a: At, b: At) -> PyResult<(String, String)> {
+        let (old, new) = (self.old.class_name(self.py, a)?, self.new.class_name(self.py, b)?);
+        Ok(if old == new { (old, format!("another {new}")) } else { (old, new) })
+    }
+
+    fn compare_static(
+        &self,
+        place: &Place<'_>,
+        old: &Held,
+        new: &Held,
+        to: &mut dyn Compare,
+    ) -> PyResult<()> {
+        let py = self.py;
+        if old.same(py, new)? || to.is_full() {
+            return Ok(());
+        }
+        let (before, after) = (old.text(py), new.text(py));
+        let (class, other_class) = (old.class_name(py), new.class_name(py));
+        let (aspect, before, after) = match (old, new) {
+            (Held::Function(_) | Held::Code(_), _) | (_, Held::Function(_) | Held::Code(_)) => {
+                (Aspect::Function, before, after)
+            }
+            _ if old.is_none(py) || new.is_none(py) => (Aspect::Kind, before, after),
+            _ if class != other_class => {
+                let show = |held: &Held, class: String, text: String| match held {
+                    Held::Value(_) if text != with_article(&class) => format!("{class} {text}"),
+                    Held::Value(_)
+                    | Held::Identity(_)
+                    | Held::Weak(..)
+                    | Held::Function(_)
+                    | Held::Code(_) => class,
+                };
+                (Aspect::Class, show(old, class, before), show(new, other_class, after))
+            }
+            (Held::Value(_), Held::Value(_)) => (Aspect::Value, before, after),
+            _ => (Aspect::Object, before, after),
+        };
+        // What cannot be told apart by its text is at least another one.
+        let after = if before == after { another(&after) } else { after };
+        to.differ(place, aspect, 1, (before, after));
+        Ok(())
+    }
+}
+
+impl Tree {
+    fn keys_text(&self, py: Python<'_>, first: usize, count: usize) -> String {
+        let keys = self.held[first..first + count].iter().map(|key| value_text(key.object().bind(py)));
+        shortened(format!("[{}]", keys.collect::<Vec<_>>().join(", ")))
+    }
+}
+
+/// The names of the fields of a dataclass, an attrs class or a named tuple.
+fn field_names(class: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let py = class.py();
+    if let Some(fields) = class.getattr_opt(intern!(py, "_fields"))? {
+        return fields.extract();
+    }
+    let Ok(class) = class.cast::<PyType>() else { return Ok(Vec::new()) };
+    let known = class::of(class).map_err(PyErr::from)?;
+    Ok(match &*known {
+        Class::Object(fields) => fields.iter().map(|field| field.name.bind(py).to_string()).collect(),
+        Class::Number
+        | Class::Array
+        | Class::Function
+        | Class::Plain
+        | Class::Named
+        | Class::Ordered
+        | Class::Registered { .. }
+        | Class::Unknown => Vec::new(),
+    })
+}
+
+impl Held {
+    /// The object as a text for sentences: a value, a function by its name, another object by its class.
+    fn text(&self, py: Python<'_>) -> String {
+        match self {
+            Held::Value(value) => value_text(value.bind(py)),
+            Held::Function(function) => function_text(function.bind(py)),
+            Held::Code(code) => function_text(code.bind(py)),
+            Held::Identity(object) => with_article(&class_text(object.bind(py))),
+            Held::Weak(_, class) => with_article(class),
+        }
+    }
+
+    fn class_name(&self, py: Python<'_>) -> String {
+        match self {
+            Held::Code(_) => "function".to_owned(),
+            Held::Weak(_, class) => class.to_string(),
+            Held::Value(object) | Held::Identity(object) | Held::Function(object) => {
+                class_text(object.bind(py))
+            }
+        }
+    }
+
+    fn is_none(&self, py: Python<'_>) -> bool {
+        self.object().is_none(py)
+    }
+}
+
+fn class_text(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map(|name| name.to_string()).unwrap_or_else(|_| "object".to_owned())
+}
+
+/// A function or its code by name.
+fn function_text(function: &Bound<'_, PyAny>) -> String {
+    let py = function.py();
+    let name = function
+        .getattr(intern!(py, "__qualname__"))
+        .or_else(|_| function.getattr(intern!(py, "co_qualname")))
+        .and_then(|name| name.extract::<String>());
+    match name {
+        Ok(name) => format!("the function {}", local_name(&name)),
+        Err(_) => "a function".to_owned(),
+    }
+}
+
+/// Any value as text: a function by its name, else as a static value.
+pub(crate) fn any_text(value: &Bound<'_, PyAny>) -> String {
+    let py = value.py();
+    let is_code = value.getattr(intern!(py, "co_qualname")).is_ok();
+    if is_code || value.is_exact_instance_of::<PyFunction>() {
+        function_text(value)
+    } else {
+        value_text(value)
+    }
+}
+
+/// A qualified name without the functions that it was defined in.
+pub(crate) fn local_name(name: &str) -> &str {
+    name.rsplit("<locals>.").next().unwrap_or(name)
+}
+
+/// A static value as text, shortened. Where Python would print an address, its class stands.
+pub(crate) fn value_text(value: &Bound<'_, PyAny>) -> String {
+    let py = value.py();
+    if let Ok(text) = value.cast_exact::<PyString>()
+        && let Ok(text) = text.to_str()
+        && !text.chars().any(|c| c == '"' || c == '\\' || c.is_control())
+    {
+        return shortened(format!("\"{text}\""));
+    }
+    let shows_address = || -> PyResult<bool> {
+        let own = value.get_type().getattr(intern!(py, "__repr__"))?;
+        Ok(own.is(&py.get_type::<PyAny>().getattr(intern!(py, "__repr__"))?))
+    };
+    if let Ok(class) = value.cast::<PyType>() {
+        return class.name().map(|name| format!("the class {name}")).unwrap_or_default();
+    }
+    match (shows_address(), value.repr()) {
+        (Ok(false), Ok(text)) => shortened(text.to_string()),
+        // An error of the user's `__repr__` is none of the call's.
+        _ => with_article(&class_text(value)),
+    }
+}
+
+/// A name behind its article: a `Model`, an `Array`.
+fn with_article(name: &str) -> String {
+    let vowel = name.chars().next().is_some_and(|c| "aeiouAEIOU".contains(c));
+    format!("{} {name}", if vowel { "an" } else { "a" })
+}
+
+/// What is not the same as something of the same text.
+fn another(text: &str) -> String {
+    let bare = ["a ", "an ", "the function ", "the class "].iter().find_map(|lead| text.strip_prefix(lead));
+    format!("another {}", bare.unwrap_or(text))
+}
+
+/// A text on one line, of at most 60 characters.
+fn shortened(text: String) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.chars().count() <= 60 {
+        return text;
+    }
+    text.chars().take(57).chain("...".chars()).collect()
+}

@@ -1,0 +1,446 @@
+//! Why a call compiled: what of its signature differs from the nearest one that was compiled before.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use defn_core::Tensor;
+use defn_core::backend::Checks;
+use defn_core::vectorize::type_text;
+use pyo3::prelude::*;
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+
+use super::cache::{Bond, Entry, Key, Known};
+use super::environment::{Label, Part};
+use super::globals;
+use super::leaf;
+use super::program::Capture;
+use crate::containers::{Aspect, Compare, Flat, Held, Place, value_text};
+use crate::error::Fallible;
+
+/// So many differences are spelled out.
+const SPELLED: usize = 3;
+
+/// A field that made more versions than this is a storm.
+const STORM: u32 = 8;
+
+/// What of a signature differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Field {
+    /// Of a place, other than the type of a tensor.
+    Structure(Aspect),
+    DType,
+    Rank,
+    Shape,
+    Names,
+    VectorizedAxes,
+    Compiler,
+    Checks,
+    Hooks,
+}
+
+impl Field {
+    /// What is said of the place, with its preposition.
+    fn text(self) -> &'static str {
+        match self {
+            Field::Structure(aspect) => match aspect {
+                Aspect::Kind | Aspect::Object | Aspect::Function => "",
+                Aspect::Class => "the type of ",
+                Aspect::Length => "the length of ",
+                Aspect::Keys => "the keys of ",
+                Aspect::Order => "the order of ",
+                Aspect::Value => "the value of ",
+            },
+            Field::DType => "the dtype of ",
+            Field::Rank => "the rank of ",
+            Field::Shape => "the shape of ",
+            Field::Names => "the names of ",
+            Field::VectorizedAxes => "the vectorized axes of ",
+            Field::Compiler | Field::Checks | Field::Hooks => "",
+        }
+    }
+
+    /// What keeps it from making more versions.
+    fn advice(self) -> &'static str {
+        match self {
+            Field::Structure(aspect) => match aspect {
+                Aspect::Kind | Aspect::Class | Aspect::Length | Aspect::Keys | Aspect::Order => {
+                    "give it one structure in all calls"
+                }
+                Aspect::Value => "pass a value that changes as an input, which is no part of the signature",
+                Aspect::Object => "keep one object for all calls, or make its class a container",
+                Aspect::Function => "keep one function for all calls",
+            },
+            Field::DType => "convert it to one dtype before the call",
+            Field::Rank | Field::Shape => "pad it to a few shapes before the call",
+            Field::Names => "give its axes the same names in all calls",
+            Field::VectorizedAxes => "vectorize it in the same way in all calls",
+            Field::Compiler | Field::Checks => "set it once",
+            Field::Hooks => "make the function once, or give its hooks by name to jit",
+        }
+    }
+}
+
+/// A difference between two signatures at one place.
+struct Difference {
+    place: String,
+    fields: SmallVec<[Field; 2]>,
+    old: String,
+    new: String,
+}
+
+impl Difference {
+    fn one(place: &str, field: Field, old: String, new: String) -> Difference {
+        Difference { place: place.to_owned(), fields: smallvec![field], old, new }
+    }
+
+    /// The subject: `the dtype and shape of x`.
+    fn subject(&self) -> String {
+        let last = self.fields.len() - 1;
+        let mut text = String::new();
+        for (at, field) in self.fields.iter().enumerate() {
+            let full = field.text();
+            if at == 0 {
+                text.push_str(if last == 0 { full } else { full.trim_end_matches(" of ") });
+                continue;
+            }
+            text.push_str(if at == last { " and " } else { ", " });
+            let name = full.trim_start_matches("the ");
+            text.push_str(if at == last { name } else { name.trim_end_matches(" of ") });
+        }
+        text + &self.place
+    }
+
+    fn text(&self) -> String {
+        format!("{} changed from {} to {}", self.subject(), self.old, self.new)
+    }
+}
+
+/// Why a call compiled.
+pub(super) struct Reason {
+    differences: Vec<Difference>,
+    is_first: bool,
+}
+
+impl Reason {
+    /// One sentence.
+    pub(super) fn text(&self) -> String {
+        if self.is_first {
+            return "nothing was compiled before".to_owned();
+        }
+        if self.differences.is_empty() {
+            return "what was different is no longer so".to_owned();
+        }
+        let mut texts: Vec<String> = self.differences.iter().take(SPELLED).map(Difference::text).collect();
+        let more = self.differences.len().saturating_sub(SPELLED);
+        if more > 0 {
+            let s = if more == 1 { "" } else { "s" };
+            texts.push(format!("{more} more difference{s}"));
+        }
+        texts.join(", and ")
+    }
+}
+
+/// Collects differences until there are too many to be the nearest.
+struct Found<'a> {
+    py: Python<'a>,
+    differences: Vec<Difference>,
+    fields: usize,
+    limit: usize,
+    old: &'a [Tensor],
+    new: &'a [Tensor],
+}
+
+impl Found<'_> {
+    fn add(&mut self, difference: Difference) {
+        self.fields += difference.fields.len();
+        self.differences.push(difference);
+    }
+}
+
+impl Compare for Found<'_> {
+    fn is_full(&self) -> bool {
+        self.fields >= self.limit
+    }
+
+    fn leaves(&mut self, place: &Place<'_>, old: usize, new: usize) {
+        let (old, new) = (&self.old[old], &self.new[new]);
+        if leaf::same_model(old, new) {
+            return;
+        }
+        let place = place.text(self.py);
+        let (fields, old, new) = (fields(old, new), type_text(old), type_text(new));
+        self.add(Difference { place, fields, old, new });
+    }
+
+    fn differ(&mut self, place: &Place<'_>, aspect: Aspect, leaves: usize, (old, new): (String, String)) {
+        let place = place.text(self.py);
+        self.add(Difference::one(&place, Field::Structure(aspect), old, new));
+        // A container of another structure is as far away as all that is in it.
+        self.fields += leaves.saturating_sub(1);
+    }
+
+    fn old_leaf(&self, leaf: usize) -> String {
+        type_text(&self.old[leaf])
+    }
+
+    fn new_leaf(&self, leaf: usize) -> String {
+        type_text(&self.new[leaf])
+    }
+}
+
+/// What two types of tensors differ in.
+fn fields(old: &Tensor, new: &Tensor) -> SmallVec<[Field; 2]> {
+    let mut fields = SmallVec::new();
+    let (a, b) = (old.ty(), new.ty());
+    if a.dtype != b.dtype {
+        fields.push(Field::DType);
+    }
+    if a.shape.rank() != b.shape.rank() {
+        fields.push(Field::Rank);
+    } else if a.shape.sizes() != b.shape.sizes() {
+        fields.push(Field::Shape);
+    }
+    // Of tensors of different rank, the names say nothing new.
+    if a.shape.rank() == b.shape.rank() && !a.shape.names().eq(b.shape.names()) {
+        fields.push(Field::Names);
+    }
+    if old.vectorized_axes() != new.vectorized_axes() {
+        fields.push(Field::VectorizedAxes);
+    }
+    fields
+}
+
+/// What a call is compared with.
+pub(super) struct Call<'a, 'py> {
+    pub(super) fun: &'a Bound<'py, PyAny>,
+    pub(super) flat: &'a Flat<'py>,
+    pub(super) key: &'a Key,
+    /// What positional arguments are called.
+    pub(super) name: &'a dyn Fn(usize) -> String,
+    /// What the parts of the environment are called.
+    pub(super) labels: &'a [Label],
+}
+
+impl Call<'_, '_> {
+    /// What differs from the nearest of some versions: the one with the fewest fields that differ, of several
+    /// the newest.
+    pub(super) fn explain(
+        &self,
+        mut versions: Vec<(std::sync::Arc<Known>, Option<std::sync::Arc<Entry>>)>,
+    ) -> Fallible<Reason> {
+        versions.sort_by_key(|(known, _)| std::cmp::Reverse(known.number()));
+        let types: Vec<Tensor> =
+            self.flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
+        let (mut nearest, mut limit) = (None, usize::MAX);
+        for (known, entry) in &versions {
+            let found = self.differences(known, entry.as_deref(), &types, limit)?;
+            // None at all is one that this call could not use, for reasons that have no name.
+            if found.fields > 0 && found.fields < limit {
+                limit = found.fields;
+                nearest = Some(found.differences);
+            }
+        }
+        Ok(Reason { differences: nearest.unwrap_or_default(), is_first: versions.is_empty() })
+    }
+
+    fn differences<'a>(
+        &'a self,
+        known: &'a Known,
+        entry: Option<&Entry>,
+        types: &'a [Tensor],
+        limit: usize,
+    ) -> Fallible<Found<'a>> {
+        let py = self.fun.py();
+        let mut found =
+            Found { py, differences: Vec::new(), fields: 0, limit, old: &known.models, new: types };
+        if known.compiler != self.key.compiler {
+            let quoted = |name: &str| format!("\"{name}\"");
+            let (old, new) = (quoted(known.compiler), quoted(self.key.compiler));
+            found.add(Difference::one("the compiler", Field::Compiler, old, new));
+        }
+        if known.checks != self.key.checks {
+            let (old, new) = (checks_text(known.checks), checks_text(self.key.checks));
+            found.add(Difference::one("the set of checks", Field::Checks, old, new));
+        }
+        known.arguments.compare_calls(py, &self.flat.tree, self.name, &mut found)?;
+        self.compare_environment(known, &mut found)?;
+        for guard in &known.guards {
+            if found.is_full() {
+                return Ok(found);
+            }
+            if let Some((place, field, old, new)) = guard.change(py)? {
+                found.add(Difference::one(&place, Field::Structure(field), old, new));
+            }
+        }
+        let captures = entry.map(|entry| &entry.program.captures[..]).unwrap_or_default();
+        for capture in captures {
+            if found.is_full() {
+                return Ok(found);
+            }
+            // What a function closes over is part of the environment too.
+            if let Some(difference) = self.compare_capture(capture)
+                && !found.differences.iter().any(|known| known.place == difference.place)
+            {
+                found.add(difference);
+            }
+        }
+        if known.is_owned && found.fields == 0 {
+            let name = super::environment::short_name(self.fun);
+            let old = format!("those of {name}");
+            found.add(Difference::one(
+                "the set of hooks",
+                Field::Hooks,
+                old,
+                format!("those of another {name}"),
+            ));
+        }
+        Ok(found)
+    }
+
+    fn compare_environment(&self, known: &Known, found: &mut Found<'_>) -> Fallible<()> {
+        let py = self.fun.py();
+        let now = &self.key.environment;
+        if known.environment.len() != now.len() {
+            if !found.is_full() {
+                let (old, new) = (known.environment.len().to_string(), now.len().to_string());
+                let place = "the number of values that the function closes over";
+                found.add(Difference::one(place, Field::Structure(Aspect::Kind), old, new));
+            }
+            return Ok(());
+        }
+        for (position, (bond, part)) in known.environment.iter().zip(now).enumerate() {
+            if found.is_full() {
+                return Ok(());
+            }
+            if !bond.holds(py, part)? {
+                self.compare_part(bond, part, self.labels.get(position), found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What of one cell or default differs.
+    fn compare_part(
+        &self,
+        bond: &Bond,
+        part: &Part,
+        label: Option<&Label>,
+        found: &mut Found<'_>,
+    ) -> Fallible<()> {
+        let py = self.fun.py();
+        let whole = || match label {
+            Some(Label::Whole(text)) => text.clone(),
+            Some(Label::Defaults { of, .. }) => format!("the defaults{of}"),
+            None => "what the function closes over".to_owned(),
+        };
+        let (outline, old) = match bond {
+            Bond::Value(known) => (&known.0, &known.1[..]),
+            Bond::Object(_) | Bond::Nothing => {
+                let text = value_text(part.object.bind(py));
+                let field = Field::Structure(Aspect::Object);
+                found.add(Difference::one(&whole(), field, text, "another object".to_owned()));
+                return Ok(());
+            }
+        };
+        let new = super::cache::models(py, part)?;
+        let mut inner =
+            Found { py, differences: Vec::new(), fields: found.fields, limit: found.limit, old, new: &new };
+        match label {
+            Some(Label::Defaults { names, of }) => {
+                let entry = |position: usize, key: Option<&Held>| {
+                    let name = match key {
+                        Some(key) => key.object().bind(py).to_string(),
+                        None => names.get(position).cloned().unwrap_or_default(),
+                    };
+                    format!("{name}'s default{of}")
+                };
+                outline.tree.compare_entries(py, &part.outline.tree, &whole, &entry, &mut inner)?;
+            }
+            Some(Label::Whole(_)) | None => {
+                outline.tree.compare_values(py, &part.outline.tree, &whole, &mut inner)?;
+            }
+        }
+        let (differences, fields) = (inner.differences, inner.fields);
+        found.differences.extend(differences);
+        found.fields = fields;
+        Ok(())
+    }
+
+    fn compare_capture(&self, capture: &Capture) -> Option<Difference> {
+        let Capture::Found { place, model } = capture else { return None };
+        let py = self.fun.py();
+        let kind = Field::Structure(Aspect::Kind);
+        let old = type_text(model);
+        let Ok(value) = place.read(self.fun, &self.flat.tree) else {
+            return Some(Difference::one(&place.text(py), kind, old, "not there".to_owned()));
+        };
+        match leaf::captured_model(&value) {
+            Ok(Some(now)) if leaf::same_model(&now, model) => None,
+            Ok(Some(now)) => Some(Difference {
+                place: place.text(py),
+                fields: fields(model, &now),
+                old,
+                new: type_text(&now),
+            }),
+            Ok(None) | Err(_) => Some(Difference::one(&place.text(py), kind, old, globals::text(&value))),
+        }
+    }
+}
+
+fn checks_text(checks: Checks) -> String {
+    let names: Vec<&str> = [(checks.nan, "\"nan\""), (checks.index, "\"index\"")]
+        .iter()
+        .filter(|(on, _)| *on)
+        .map(|(_, name)| *name)
+        .collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(" and ") }
+}
+
+/// How often each field of each place made a version, until that is a storm.
+#[derive(Default)]
+pub(super) struct Storm {
+    state: Mutex<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    by_subject: FxHashMap<(Field, String), u32>,
+    is_reported: bool,
+}
+
+impl Storm {
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a version; a text for a warning where one field has made too many, once.
+    pub(super) fn note(&self, fun: &str, reason: &Reason) -> Option<String> {
+        let mut counts = self.lock();
+        if counts.is_reported {
+            return None;
+        }
+        for difference in &reason.differences {
+            for field in &difference.fields {
+                let count = counts.by_subject.entry((*field, difference.place.clone())).or_default();
+                *count += 1;
+                let count = *count;
+                if count > STORM {
+                    counts.is_reported = true;
+                    counts.by_subject = FxHashMap::default();
+                    let subject = format!("{}{}", field.text(), difference.place);
+                    return Some(format!(
+                        "jit: {fun} was compiled {count} times because of {subject}, last when {}; {}",
+                        reason.text(),
+                        field.advice()
+                    ));
+                }
+            }
+        }
+        None
+    }
+
+    /// Forgets the counts; what was said once is not said again.
+    pub(super) fn clear(&self) {
+        self.lock().by_subject.clear();
+    }
+}

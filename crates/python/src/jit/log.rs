@@ -1,0 +1,41 @@
+//! What is said about compiling while it happens.
+
+use std::time::Duration;
+
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::error::Fallible;
+use crate::location;
+use crate::options;
+
+/// Says that a version was compiled, where the option `log_compiles` asks for it.
+pub(super) fn compiled(py: Python<'_>, fun: &str, took: Duration, why: &str) -> Fallible<()> {
+    let wanted = match options::get(py, intern!(py, "log_compiles"))? {
+        Some(value) => value.is_truthy()?,
+        None => false,
+    };
+    if !wanted {
+        return Ok(());
+    }
+    let text = format!("{fun} was compiled in {:.1} ms: {why}", took.as_secs_f64() * 1e3);
+    let (file, line) = place();
+    py.import("defn._log")?.call_method1(intern!(py, "compiled"), (text, file, line))?;
+    Ok(())
+}
+
+/// Warns of too many versions, at the user's line.
+pub(super) fn warn(py: Python<'_>, text: &str) -> Fallible<()> {
+    let class = py.import("defn.errors")?.getattr(intern!(py, "RecompileWarning"))?;
+    let (file, line) = place();
+    py.import("warnings")?.call_method1(intern!(py, "warn_explicit"), (text, class, file, line))?;
+    Ok(())
+}
+
+/// The user's file and line.
+fn place() -> (String, u32) {
+    match location::ask() {
+        Some(location) => (location.file.to_string(), location.line),
+        None => ("<unknown>".to_owned(), 0),
+    }
+}
