@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
 
+import numerics
 import numpy as np
+from rows import COUNT, SIDE, Row, bound
 
 import defn as dn
 
@@ -23,22 +24,8 @@ try:
 except ImportError:
     special = None
 
-COUNT = 1 << 20
-SIDE = 1 << 10
-# Seconds for a row, and the most runs in it.
-BUDGET, MOST = 0.4, 150
-
-Call = Callable[[], object]
-
-
-class Row(NamedTuple):
-    """An operation on some operands: ours, NumPy's if it has one, and whether results are equal."""
-
-    name: str
-    note: str
-    ours: Call
-    theirs: Call | None
-    checked: bool = True
+# Seconds for a row, and the fewest and the most runs in it.
+BUDGET, LEAST, MOST = 0.4, 3, 150
 
 
 def plain(x: object) -> object:
@@ -61,7 +48,7 @@ def time_row(row: Row) -> tuple[float, float | None]:
             np.testing.assert_allclose(one, other, rtol=2e-4, atol=1e-4, err_msg=row.name)
     best = [float("inf"), float("inf")]
     spent = 0.0
-    for _ in range(MOST):
+    for turn in range(MOST):
         for place, call in enumerate((ours, theirs)):
             if call is None:
                 continue
@@ -71,7 +58,7 @@ def time_row(row: Row) -> tuple[float, float | None]:
             del result
             best[place] = min(best[place], taken)
             spent += taken
-        if spent > BUDGET:
+        if spent > BUDGET and turn + 1 >= LEAST:
             break
     return 1e3 * best[0], 1e3 * best[1] if theirs is not None else None
 
@@ -159,11 +146,6 @@ def unary_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Ro
             theirs and (lambda f=theirs, of=of: f(x[of])),
             name != "sign",
         )
-
-
-def bound(name: str, *args: object, **options: object) -> Call:
-    """Our function with its arguments, looked up when it is called."""
-    return lambda: getattr(dn, name)(*args, **options)
 
 
 def binary_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Row]:
@@ -491,29 +473,6 @@ def shape_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Ro
     yield Row("indexed_put", "f32", bound("indexed_put", t["f32"], pairs, t["g32"]), put_at)
 
 
-def other_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Row]:
-    """Products, windows and transforms."""
-    m, n = x["f32"].reshape(SIDE, SIDE), t["m32"]
-    f, g, row = x["f32"], x["g32"], x["row"]
-    yield Row("dot", "f32 matrices", bound("dot", n, n), lambda: m @ m)
-    yield Row("matmul", "f32 vector", bound("matmul", n, t["row"]), lambda: m @ row)
-    yield Row("dot", "f32 vectors", bound("dot", t["f32"], t["g32"]), lambda: f @ g)
-    yield Row("outer", "f32", bound("outer", t["row"], t["row"]), lambda: np.outer(row, row))
-    for name in "window_sum window_product window_max window_min window_mean".split():
-        yield Row(name, "f32 3x3", bound(name, n, (3, 3)), None)
-    image, kernel = dn.reshape(n, (1, 1, SIDE, SIDE)), dn.tensor(np.ones((1, 1, 3, 3), np.float32))
-    yield Row("conv", "f32 3x3", bound("conv", image, kernel), None)
-    # NumPy's transform of single precision is one of it too.
-    yield Row("fft", "c64", bound("fft", t["c64"]), lambda: np.fft.fft(x["c64"]), False)
-    yield Row("ifft", "c64", bound("ifft", t["c64"]), lambda: np.fft.ifft(x["c64"]), False)
-    yield Row("rfft", "f32", bound("rfft", t["f32"]), lambda: np.fft.rfft(f), False)
-    half = np.fft.rfft(f)
-    yield Row("irfft", "f32", bound("irfft", dn.tensor(half)), lambda: np.fft.irfft(half), False)
-    z = x["c64"].reshape(SIDE, SIDE)
-    yield Row("fft2", "c64", bound("fft2", dn.tensor(z)), lambda: np.fft.fft2(z), False)
-    yield Row("ifft2", "c64", bound("ifft2", dn.tensor(z)), lambda: np.fft.ifft2(z), False)
-
-
 # No time of their own: they give back what they were given, are traced, or are no operations.
 WITHOUT_ROWS = {"stop_grad", "template", "vectorize", "devectorize", "revectorize"} | {
     "broadcast_vectors",
@@ -528,13 +487,13 @@ def main(wanted: list[str]) -> int:
     t["m32"] = dn.reshape(t["f32"], (SIDE, SIDE))
     t["m8"] = dn.reshape(t["u8"], (SIDE, SIDE))
     print(f"2^20 elements, ms; defn {dn.__version__}, NumPy {np.__version__}")
-    print(f"{'operation':22}{'operands':18}{'defn':>9}{'NumPy':>9}   defn / NumPy")
+    print(f"{'operation':27}{'operands':16}{'defn':>9}{'NumPy':>9}   defn / NumPy")
     seen: set[str] = set()
     slower: list[str] = []
-    families = (create_rows, unary_rows, binary_rows, shape_rows, reduce_rows, other_rows)
-    for row in (row for family in families for row in family(x, t)):
+    families = (create_rows, unary_rows, binary_rows, shape_rows, reduce_rows)
+    for row in (row for family in families + numerics.FAMILIES for row in family(x, t)):
         seen.add(row.name)
-        if not hasattr(dn, row.name) or (wanted and row.name not in wanted):
+        if wanted and row.name not in wanted:
             continue
         ours, theirs = time_row(row)
         cells = f"{ours:9.3f}" + (f"{theirs:9.3f}{ours / theirs:13.2f}" if theirs else "")
@@ -543,9 +502,10 @@ def main(wanted: list[str]) -> int:
         if theirs and ours > bound_of_row * theirs:
             slower.append(f"{row.name} {row.note}")
             cells += "  slower"
-        print(f"{row.name:22}{row.note:18}{cells}", flush=True)
+        print(f"{row.name:27}{row.note:16}{cells}", flush=True)
     if not wanted:
         ops = [name for module in dn.tensors.METHOD_MODULES for name in module.__all__]
+        ops += [f"linalg.{name}" for name in dn.linalg.__all__]
         missing = sorted(set(ops) - seen - WITHOUT_ROWS)
         print(f"without a row: {', '.join(missing) or 'none'}")
     print(f"slower by more than a tenth: {', '.join(slower) or 'none'}")

@@ -27,6 +27,7 @@ STRUCTURAL = {
     "threefry",
     "random_bits",
     "random_uniform",
+    "random_below",
 }  # fmt: skip
 
 # Functions of the operation modules that no row needs: `template` has no elements.

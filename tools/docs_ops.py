@@ -46,6 +46,7 @@ STRUCTURE = {
     "threefry": ("`u32`", "none", "yes", "native"),
     "random_bits": ("as asked, unsigned", "none", "yes", "native"),
     "random_uniform": ("as asked, a float", "none", "yes", "native"),
+    "random_below": ("as asked, an integer", "none", "yes", "native"),
 }
 
 GRADS = {"flows": "rule", "zero": "none", "refused": "refused", None: "none"}

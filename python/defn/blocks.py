@@ -31,6 +31,7 @@ __all__ = [
     "LogicalNot",
     "Logsumexp",
     "Phase",
+    "RandomBelow",
     "RandomBits",
     "RandomUniform",
     "Solve",
@@ -214,6 +215,11 @@ class RandomBits:
 @dataclass(frozen=True)
 class RandomUniform:
     """The random numbers of a key in [0, 1), as a vector of floats."""
+
+
+@dataclass(frozen=True)
+class RandomBelow:
+    """The random integers of a key below a bound, as a vector."""
 
 
 def class_name(name: str) -> str:

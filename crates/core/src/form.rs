@@ -291,6 +291,9 @@ pub fn form(op: &Op) -> Form {
         Op::Block(Block::Cholesky | Block::Lu | Block::Determinant) => smallvec![x()],
         Op::Block(Block::Solve) => smallvec![a(0), b(1)],
         Op::Block(Block::Threefry) => smallvec![operand("key", 0), operand("counters", 1)],
+        Op::Block(Block::RandomBelow { dtype: _, count: _ }) => {
+            smallvec![operand("key", 0), operand("bound", 1)]
+        }
         Op::Block(Block::RandomBits { dtype: _, count: _ } | Block::RandomUniform { dtype: _, count: _ }) => {
             smallvec![operand("key", 0)]
         }
@@ -414,6 +417,7 @@ pub fn block_name(block: &Block) -> &'static str {
         Block::Threefry => "threefry",
         Block::RandomBits { .. } => "random_bits",
         Block::RandomUniform { .. } => "random_uniform",
+        Block::RandomBelow { .. } => "random_below",
     }
 }
 
@@ -440,7 +444,7 @@ pub fn all_names() -> Vec<&'static str> {
     names.extend(CumulativeOp::ALL.iter().map(|op| op.name()));
     names.extend(["take", "take_along_axis", "top_k", "fft2", "ifft2", "rfft", "irfft"]);
     names.extend(["cholesky", "solve", "qr", "lu", "svd", "eigh", "determinant"]);
-    names.extend(["threefry", "random_bits", "random_uniform"]);
+    names.extend(["threefry", "random_bits", "random_uniform", "random_below"]);
     names
 }
 

@@ -227,7 +227,7 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
             | Block::RandomBits { dtype: _, count: _ }
             | Block::RandomUniform { dtype: _, count: _ },
         ) => exactly(1),
-        Op::Block(Block::Solve | Block::Threefry) => exactly(2),
+        Op::Block(Block::Solve | Block::Threefry | Block::RandomBelow { dtype: _, count: _ }) => exactly(2),
         Op::Block(Block::Take { axis } | Block::TakeAlongAxis { axis }) => {
             exactly(2)?;
             in_range(&[*axis], rank(0))

@@ -142,6 +142,9 @@ impl CpuBackend {
                     Ok(())
                 })
             }
+            Op::Block(Block::RandomBelow { .. }) => {
+                run.fresh(|x, out, par| random::below(x[0], x[1], out, par, checked))
+            }
             Op::Block(Block::Cumulative { op, axis, reverse }) => run.cumulative(*op, *axis, *reverse),
             Op::Block(Block::Take { axis }) => run.take_at(*axis),
             Op::Block(Block::TakeAlongAxis { axis }) => run.take_along_axis(*axis),
@@ -225,6 +228,8 @@ impl Backend for CpuBackend {
             | Block::Irfft { .. } => true,
             // Floats of 8 and 16 bits are rare; their default is exact too.
             Block::RandomUniform { dtype, .. } => dtype.bits() >= 32,
+            // Integers of less than a byte are rare.
+            Block::RandomBelow { dtype, .. } => dtype.bits() >= 8,
         }
     }
 

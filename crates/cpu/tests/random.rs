@@ -55,6 +55,29 @@ fn kernels_draw_what_the_definition_does() {
 }
 
 #[test]
+fn integers_stay_below_a_bound() {
+    let key = words(&[2], &[5, 6]);
+    let bounds =
+        [1, 2, 3, 100, 255, 256, (1 << 26) - 1, 1 << 26, (1 << 26) + 1, 1 << 32, u64::MAX / 2, u64::MAX];
+    for bound in bounds {
+        let ty = TensorType::scalar(DType::U64);
+        let bound = place(ty, bound.to_ne_bytes().to_vec());
+        for dtype in
+            [DType::U8, DType::S8, DType::U16, DType::S16, DType::U32, DType::S32, DType::U64, DType::S64]
+        {
+            for &count in COUNTS {
+                let block = Block::RandomBelow { dtype, count };
+                assert!(cpu_backend().has_native(&block));
+                let got = run(&Op::Block(block.clone()), &[&key, &bound]).unwrap();
+                assert!(bytes(&got) == defined(&block, &[&key, &bound]), "{block:?}");
+            }
+        }
+    }
+    let none = place(TensorType::scalar(DType::U64), vec![0; 8]);
+    assert!(run(&Op::Block(Block::RandomBelow { dtype: DType::S32, count: 3 }), &[&key, &none]).is_err());
+}
+
+#[test]
 fn pairs_of_any_shape_are_encrypted() {
     let key = words(&[2], &[7, 9]);
     for &count in COUNTS {
@@ -84,4 +107,8 @@ fn the_known_types_are_those_of_the_definition() {
         check(&block, &[&key]);
     }
     check(&Block::Threefry, &[&key, &counters]);
+    let bound = TensorType::scalar(DType::U64);
+    for dtype in [DType::U4, DType::S8, DType::U32, DType::S64] {
+        check(&Block::RandomBelow { dtype, count: 5 }, &[&key, &bound]);
+    }
 }

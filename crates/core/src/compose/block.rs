@@ -45,6 +45,7 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
         Block::Threefry => random::threefry(b, &args[0], &args[1])?,
         Block::RandomBits { dtype, count } => random::plain_bits(b, &args[0], *dtype, *count)?,
         Block::RandomUniform { dtype, count } => random::plain_uniform(b, &args[0], *dtype, *count)?,
+        Block::RandomBelow { dtype, count } => random::plain_below(b, &args[0], &args[1], *dtype, *count)?,
     };
     Ok(SmallVec::from_elem(result, 1))
 }

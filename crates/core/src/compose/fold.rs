@@ -413,7 +413,8 @@ fn is_elementwise(fun: &Region) -> bool {
                 | Block::Determinant
                 | Block::Threefry
                 | Block::RandomBits { .. }
-                | Block::RandomUniform { .. },
+                | Block::RandomUniform { .. }
+                | Block::RandomBelow { .. },
             ) => false,
         }
     };

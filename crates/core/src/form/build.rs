@@ -255,12 +255,16 @@ impl Given<'_> {
             "determinant" => Block::Determinant,
             "threefry" => Block::Threefry,
             "random_bits" => {
-                let (dtype, count) = self.drawn(Kind::Unsigned)?;
+                let (dtype, count) = self.drawn(&[Kind::Unsigned])?;
                 Block::RandomBits { dtype, count }
             }
             "random_uniform" => {
-                let (dtype, count) = self.drawn(Kind::Float)?;
+                let (dtype, count) = self.drawn(&[Kind::Float])?;
                 Block::RandomUniform { dtype, count }
+            }
+            "random_below" => {
+                let (dtype, count) = self.drawn(&[Kind::Unsigned, Kind::Signed])?;
+                Block::RandomBelow { dtype, count }
             }
             _ => return Ok(None),
         }))
@@ -290,10 +294,10 @@ impl Given<'_> {
     }
 
     /// The element type and the size of a vector of elements of a kind.
-    fn drawn(&self, kind: Kind) -> Result<(DType, usize), String> {
+    fn drawn(&self, kinds: &[Kind]) -> Result<(DType, usize), String> {
         let ty = self.out()?;
         match ty.shape.sizes() {
-            [count] if ty.dtype.kind() == kind => Ok((ty.dtype, *count)),
+            [count] if kinds.contains(&ty.dtype.kind()) => Ok((ty.dtype, *count)),
             _ => Err(format!("the result has type {ty}, which no random bits have")),
         }
     }

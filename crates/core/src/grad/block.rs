@@ -31,6 +31,7 @@ pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> R
         | Block::Threefry
         | Block::RandomBits { .. }
         | Block::RandomUniform { .. }
+        | Block::RandomBelow { .. }
         | Block::Determinant => default(site, block, g),
     }
 }

@@ -117,6 +117,7 @@ fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
         Block::RandomUniform { dtype, count } => {
             one(random::drawn("random_uniform", operands[0], *dtype, *count)?)
         }
+        Block::RandomBelow { dtype, count } => one(random::below(operands[0], operands[1], *dtype, *count)?),
         Block::Cholesky => one(linalg::cholesky(operands[0])?),
         Block::Solve => one(linalg::solve(operands[0], operands[1])?),
         Block::Determinant => one(linalg::determinant(operands[0])?),

@@ -22,6 +22,17 @@ pub(super) fn drawn(op: &'static str, key: &TensorType, dtype: DType, count: usi
     TensorType::new(dtype, Shape::new(&[count]))
 }
 
+/// A vector of integers below a bound.
+pub(super) fn below(key: &TensorType, bound: &TensorType, dtype: DType, count: usize) -> Result<TensorType> {
+    if bound.dtype != DType::U64 || bound.shape.rank() != 0 {
+        let (op, got) = ("random_below", bound.clone());
+        return Err(
+            ErrorKind::Rank { op, got, required: "a bound that is a scalar of u64 is required" }.into()
+        );
+    }
+    drawn("random_below", key, dtype, count)
+}
+
 fn check(key: &TensorType, op: &'static str) -> Result<()> {
     if key.dtype == DType::U32 && key.shape.sizes() == [2] {
         return Ok(());

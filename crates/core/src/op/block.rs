@@ -159,4 +159,12 @@ pub enum Block {
         /// How many.
         count: usize,
     },
+    /// `(key, bound)`: the random integers of a key below a bound, a scalar of u64, as a vector. Two words of an
+    /// integer's bits, the upper one first, modulo the bound.
+    RandomBelow {
+        /// The integer type.
+        dtype: DType,
+        /// How many.
+        count: usize,
+    },
 }

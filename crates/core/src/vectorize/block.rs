@@ -66,7 +66,8 @@ impl Rewrite<'_> {
             | Block::Take { .. }
             | Block::Threefry
             | Block::RandomBits { .. }
-            | Block::RandomUniform { .. } => {
+            | Block::RandomUniform { .. }
+            | Block::RandomBelow { .. } => {
                 return Ok(Outcome::Done(compose::block::default(self.ops, block, operands)?));
             }
         };

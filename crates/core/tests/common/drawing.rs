@@ -2,7 +2,7 @@
 
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{Block, Op};
-use defn_core::{DType, Shape};
+use defn_core::{DType, Shape, TensorType};
 
 use super::Random;
 
@@ -17,6 +17,11 @@ impl Random {
         }
         let count = self.below(5);
         let one = [key].into_iter().collect();
+        let bound = self.fitting(graph, values, |ty| ty.dtype == DType::U64 && ty.shape.rank() == 0);
+        if graph.ty(bound) == &TensorType::scalar(DType::U64) && self.below(2) == 0 {
+            let dtype = self.one(&[DType::U2, DType::S8, DType::U16, DType::S32, DType::U64]);
+            return (Op::Block(Block::RandomBelow { dtype, count }), [key, bound].into_iter().collect());
+        }
         match self.below(3) {
             0 => {
                 let dtype = self.one(&[DType::U2, DType::U8, DType::U16, DType::U32, DType::U64]);

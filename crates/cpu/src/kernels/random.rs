@@ -6,9 +6,10 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use defn_core::DType;
+use defn_core::{DType, ErrorKind, Result};
 
-use super::Plain;
+use super::simd::vectorized;
+use super::{Plain, with_integer};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -167,6 +168,207 @@ pub(crate) fn uniform(key: View<'_>, out: &mut ViewMut<'_>, par: Par) {
         wide(key, out, par, |word| f64::from_bits(word >> 12 | 1f64.to_bits()) - 1.0);
     } else {
         narrow(key, out, par, |word| f32::from_bits(word >> 9 | 1f32.to_bits()) - 1.0);
+    }
+}
+
+/// Random integers below a bound, a scalar of u64: two words of an integer's bits, the upper one first, modulo the
+/// bound. Words of 64 bits are put together modulo 2^64.
+///
+/// # Errors
+/// A bound of 0, where that is `checked`. Where not, a number modulo 0 is itself.
+pub(crate) fn below(
+    key: View<'_>,
+    bound: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: Par,
+    checked: bool,
+) -> Result<()> {
+    let bound = bound.slice::<u64>()[0];
+    if bound == 0 && checked && out.ty().size() > 0 {
+        return Err(ErrorKind::DivisionByZero { op: "remainder" }.into());
+    }
+    let modulus = Modulus::new(bound);
+    let bits = out.ty().dtype.bits();
+    with_integer!(out.ty().dtype, I => match bits {
+        64 => widest::<I>(key, modulus, out, par, |x| x as I),
+        32 => below_words::<I>(key, out, par, |left, right, out| {
+            modulus.reduce_each(left, right, 32, u32::MAX, out, |x| x as I);
+        }),
+        bits => below_words::<I>(key, out, par, |left, right, out| {
+            modulus.reduce_each(left, right, bits as u32, u32::MAX >> (32 - bits), out, |x| x as I);
+        }),
+    });
+    Ok(())
+}
+
+/// Fills with what `finish` makes of the words of pairs.
+fn below_words<T: Plain>(
+    key: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: Par,
+    finish: impl Fn(&[u32], &[u32], &mut [MaybeUninit<T>]) + Sync,
+) {
+    let threefry = Threefry::new(key);
+    let (out, count) = (&*out, out.ty().size());
+    for_tiles(count, par, |tile, left, right| {
+        number(left, tile.start);
+        number(right, count + tile.start);
+        threefry.encrypt(left, right);
+        // SAFETY: tiles are disjoint, and the view is borrowed mutably meanwhile.
+        finish(left, right, unsafe { out.part(tile.start, tile.len()) });
+    });
+}
+
+/// The same of words of 64 bits, each of which is a pair of words: those of the upper halves come first.
+fn widest<T: Plain>(
+    key: View<'_>,
+    modulus: Modulus,
+    out: &mut ViewMut<'_>,
+    par: Par,
+    finish: impl Fn(u64) -> T + Sync + Copy,
+) {
+    let threefry = Threefry::new(key);
+    let (out, count) = (&*out, out.ty().size());
+    for_tiles(count, par, |tile, left, right| {
+        let (mut low_left, mut low_right) = ([0; TILE], [0; TILE]);
+        let (low_left, low_right) = (&mut low_left[..tile.len()], &mut low_right[..tile.len()]);
+        number(left, tile.start);
+        number(right, 2 * count + tile.start);
+        threefry.encrypt(left, right);
+        number(low_left, count + tile.start);
+        number(low_right, 3 * count + tile.start);
+        threefry.encrypt(low_left, low_right);
+        // SAFETY: tiles are disjoint, and the view is borrowed mutably meanwhile.
+        let numbers = unsafe { out.part(tile.start, tile.len()) };
+        modulus.reduce_wide([left, right, low_left, low_right], numbers, finish);
+    });
+}
+
+/// A number that others are taken modulo of.
+#[derive(Clone, Copy, Debug)]
+struct Modulus {
+    number: u64,
+    /// `2^32` and `2^64`, the latter as the square of the former and modulo 2^64 on the way, modulo the number.
+    half: u64,
+    whole: u64,
+    /// `2^64 / number`, rounded down.
+    share: u64,
+}
+
+impl Modulus {
+    /// Up to this, products of two remainders and a word are exact in f64.
+    const SMALL: u64 = 1 << 26;
+
+    fn new(number: u64) -> Modulus {
+        let modulo = |x: u64| x.checked_rem(number).unwrap_or(x);
+        let half = modulo(1 << 32);
+        let share = u64::MAX.checked_div(number).unwrap_or(0);
+        Modulus { number, half, whole: modulo(half.wrapping_mul(half)), share }
+    }
+
+    /// Whether f64 holds what comes up.
+    fn is_small(self) -> bool {
+        (1..=Modulus::SMALL).contains(&self.number)
+    }
+
+    /// `x` modulo a small number, for `x` below 2^53.
+    #[inline(always)]
+    fn reduce_small(self, x: u64) -> u64 {
+        let number = self.number as f64;
+        let quotient = (x as f64 * (1.0 / number)).floor();
+        // The quotient may be one off.
+        let rest = x as f64 - quotient * number;
+        let rest = if rest < 0.0 { rest + number } else { rest };
+        (if rest >= number { rest - number } else { rest }) as u64
+    }
+
+    /// `2^32 high + low` modulo a small number.
+    #[inline(always)]
+    fn reduce_pair(self, high: u32, low: u32) -> u64 {
+        self.reduce_small(self.reduce_small(u64::from(high)) * self.half + u64::from(low))
+    }
+
+    /// `x` modulo the number: the product with the share gives the quotient or one less.
+    #[inline(always)]
+    fn reduce(self, x: u64) -> u64 {
+        if self.number == 0 {
+            return x;
+        }
+        let quotient = ((u128::from(x) * u128::from(self.share)) >> 64) as u64;
+        let rest = x - quotient * self.number;
+        if rest >= self.number { rest - self.number } else { rest }
+    }
+
+    /// Writes `2^bits left + right` modulo the number for words of so many bits, which `mask` has.
+    fn reduce_each<T: Copy>(
+        self,
+        left: &[u32],
+        right: &[u32],
+        bits: u32,
+        mask: u32,
+        out: &mut [MaybeUninit<T>],
+        finish: impl Fn(u64) -> T,
+    ) {
+        if self.is_small() && bits == 32 {
+            words(left, right, out, |left, right| finish(self.reduce_pair(left, right)));
+        } else if self.is_small() {
+            words(left, right, out, |left, right| {
+                finish(self.reduce_small(u64::from((left & mask) << bits | (right & mask))))
+            });
+        } else {
+            words(left, right, out, |left, right| {
+                finish(self.reduce(u64::from(left & mask) << bits | u64::from(right & mask)))
+            });
+        }
+    }
+
+    /// Writes the numbers of two words of 64 bits modulo the number, of which each part has 32.
+    fn reduce_wide<T: Copy>(
+        self,
+        [left, right, low_left, low_right]: [&[u32]; 4],
+        out: &mut [MaybeUninit<T>],
+        finish: impl Fn(u64) -> T,
+    ) {
+        if self.is_small() {
+            quads([left, right, low_left, low_right], out, |left, right, low_left, low_right| {
+                let (high, low) = (self.reduce_pair(left, right), self.reduce_pair(low_left, low_right));
+                finish(self.reduce_small(high * self.whole + low))
+            });
+        } else {
+            let wide = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+            quads([left, right, low_left, low_right], out, |left, right, low_left, low_right| {
+                let (high, low) = (self.reduce(wide(left, right)), self.reduce(wide(low_left, low_right)));
+                finish(self.reduce(high.wrapping_mul(self.whole).wrapping_add(low)))
+            });
+        }
+    }
+}
+
+vectorized! {
+    /// Writes what is made of pairs of words.
+    fn words[T, F: Fn(u32, u32) -> T] of [T, F] (
+        left: &[u32],
+        right: &[u32],
+        out: &mut [MaybeUninit<T>],
+        finish: F,
+    ) {
+        for ((out, &left), &right) in out.iter_mut().zip(left).zip(right) {
+            out.write(finish(left, right));
+        }
+    }
+}
+
+vectorized! {
+    /// Writes what is made of four words each.
+    fn quads[T, F: Fn(u32, u32, u32, u32) -> T] of [T, F] (
+        words: [&[u32]; 4],
+        out: &mut [MaybeUninit<T>],
+        finish: F,
+    ) {
+        let [a, b, c, d] = words;
+        for ((((out, &a), &b), &c), &d) in out.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            out.write(finish(a, b, c, d));
+        }
     }
 }
 

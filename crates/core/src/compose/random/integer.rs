@@ -49,15 +49,48 @@ pub fn randint<B: Builder>(
     let shape = sample.shape.without_names();
     let count = TensorType::new(dtype, shape.clone())?.size();
     let span = span(b, &min, &max, dtype, &shape)?;
-    let offset = match dtype.bits() {
-        64 => wide_offset(b, key, count, &shape, span)?,
-        bits => narrow_offset(b, key, bits, count, &shape, span)?,
+    let offset = match span {
+        Span::Value(span) if b.ty(&span).shape.rank() == 0 => {
+            let draw = Op::Block(Block::RandomBelow { dtype, count });
+            let flat = b.emit_one(draw, &[key.clone(), span])?;
+            b.reshape_to(flat, shape.clone())?
+        }
+        span => offset(b, key, dtype, count, &shape, span)?,
     };
-    let offset = b.as_type(offset, dtype)?;
     let min = parameter(b, "randint", &min, dtype, &shape)?;
     let values = b.add(min, offset)?;
     let values = b.reshape_to(values, sample.shape.clone())?;
     b.stop_grad(values)
+}
+
+/// See [`Block::RandomBelow`].
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub fn plain_below<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    bound: &B::V,
+    dtype: DType,
+    count: usize,
+) -> Result<B::V> {
+    offset(b, key, dtype, count, &Shape::new(&[count]), Span::Value(bound.clone()))
+}
+
+/// Integers of a type below how many there are.
+fn offset<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    dtype: DType,
+    count: usize,
+    shape: &Shape,
+    span: Span<B::V>,
+) -> Result<B::V> {
+    let offset = match dtype.bits() {
+        64 => wide_offset(b, key, count, shape, span)?,
+        bits => narrow_offset(b, key, bits, count, shape, span)?,
+    };
+    b.as_type(offset, dtype)
 }
 
 fn span<B: Builder>(

@@ -9,7 +9,7 @@ mod multivariate;
 mod pick;
 
 pub use generator::{bits, fold_in, fresh, key, plain_bits, plain_uniform, split, threefry};
-pub use integer::randint;
+pub use integer::{plain_below, randint};
 pub use multivariate::{Method, multivariate_normal};
 pub use pick::{Choice, choice, choice_split, shuffle};
 

@@ -67,6 +67,7 @@ impl Task {
             | Block::Threefry
             | Block::RandomBits { .. }
             | Block::RandomUniform { .. }
+            | Block::RandomBelow { .. }
             | Block::Determinant => None,
         }
     }
