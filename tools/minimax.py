@@ -3,8 +3,8 @@
 Each polynomial interpolates its function in the Chebyshev nodes of the interval, computed with 100
 digits (mpmath), and has the least degree whose error, weighted as the kernel uses it, is below the
 bound: such a polynomial is within a small factor of the best one (Powell, On the Maximum Errors of
-Polynomial Approximations, 1967). `Single` serves f32, which is computed in f64 and rounded once;
-`Double` serves f64.
+Polynomial Approximations, 1967). `Single` serves f32 where that is computed in f64
+and rounded once, `Double` serves f64, and `narrow` f32 where that is computed in f32.
 
     python tools/minimax.py | rustfmt > crates/cpu/src/kernels/math/tables.rs
 """
@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 from mpmath import mp, mpf
 
 mp.dps = 100
@@ -136,36 +137,6 @@ FITS = [
         57,
     ),
     Fit(
-        "ATAN",
-        "`(atan(t) / t - 1) / z` of `z = t^2`, for `t <= tan(pi / 8)`.",
-        even(lambda t: (mp.atan(t) / t - 1) / (t * t)),
-        mpf(0),
-        mpf("0.17158"),
-        lambda z: z,
-        31,
-        57,
-    ),
-    Fit(
-        "ASIN",
-        "`(asin(t) / t - 1) / z` of `z = t^2`, for `t <= 1/2`.",
-        even(lambda t: (mp.asin(t) / t - 1) / (t * t)),
-        mpf(0),
-        mpf("0.25"),
-        lambda z: z,
-        31,
-        57,
-    ),
-    Fit(
-        "CBRT",
-        "`1 / cbrt(m)` for `1 <= m <= 2`, to be improved by one step.",
-        lambda m: 1 / mp.cbrt(m),
-        mpf(1),
-        mpf(2),
-        lambda m: mp.cbrt(m),
-        18,
-        26,
-    ),
-    Fit(
         "ERF",
         "`erf(x) / x - 1` of `z = x^2`, for `x <= 1`.",
         even(lambda x: mp.erf(x) / x - 1),
@@ -214,6 +185,126 @@ FITS = [
         lambda t: 1 / erf_inv_ratio((t + mpf("5.03")) ** 2),
         31,
         56,
+    ),
+]
+
+
+# Of f64 only: f32 has its own.
+WIDE = [
+    Fit(
+        "ATAN",
+        "`(atan(t) / t - 1) / z` of `z = t^2`, for `t <= tan(pi / 8)`.",
+        even(lambda t: (mp.atan(t) / t - 1) / (t * t)),
+        mpf(0),
+        mpf("0.17158"),
+        lambda z: z,
+        0,
+        57,
+    ),
+    Fit(
+        "ASIN",
+        "`(asin(t) / t - 1) / z` of `z = t^2`, for `t <= 1/2`.",
+        even(lambda t: (mp.asin(t) / t - 1) / (t * t)),
+        mpf(0),
+        mpf("0.25"),
+        lambda z: z,
+        0,
+        57,
+    ),
+    Fit(
+        "CBRT",
+        "`1 / cbrt(m)` for `1 <= m <= 2`, to be improved by one step.",
+        lambda m: 1 / mp.cbrt(m),
+        mpf(1),
+        mpf(2),
+        lambda m: mp.cbrt(m),
+        0,
+        26,
+    ),
+]
+
+
+# Of f32 computed in f32, whose coefficients are rounded to it.
+NARROW = [
+    Fit(
+        "EXP",
+        "`(e^r - 1 - r) / r^2` for `|r| <= ln(2) / 2`.",
+        lambda r: (mp.expm1(r) - r) / (r * r),
+        mpf("-0.3470"),
+        mpf("0.3470"),
+        lambda r: abs(r),
+        26,
+        0,
+    ),
+    Fit(
+        "SINH",
+        "`(sinh(x) / x - 1) / z` of `z = x^2`, for `x <= 1`.",
+        even(lambda x: (mp.sinh(x) / x - 1) / (x * x)),
+        mpf(0),
+        mpf(1),
+        lambda z: z,
+        26,
+        0,
+    ),
+    Fit(
+        "TANH",
+        "`(tanh(x) / x - 1) / z` of `z = x^2`, for `x <= 5/8`.",
+        even(lambda x: (mp.tanh(x) / x - 1) / (x * x)),
+        mpf(0),
+        mpf("0.390625"),
+        lambda z: z,
+        26,
+        0,
+    ),
+    Fit(
+        "LOG",
+        "`(log(1 + f) - f + f^2 / 2) / f^3` for `1 + f` between `sqrt(1/2)` and `sqrt(2)`.",
+        lambda f: (mp.log(1 + f) - f + f * f / 2) / f**3,
+        mpf("-0.2930"),
+        mpf("0.4143"),
+        lambda f: f * f,
+        26,
+        0,
+    ),
+    Fit(
+        "ATANH",
+        "`(atanh(s) / s - 1) / z` of `z = s^2`, for `s <= 0.36`.",
+        even(lambda s: (mp.atanh(s) / s - 1) / (s * s)),
+        mpf(0),
+        mpf("0.1296"),
+        lambda z: z,
+        26,
+        0,
+    ),
+    Fit(
+        "ATAN",
+        "`(atan(t) / t - 1) / z` of `z = t^2`, for `t <= 1`.",
+        even(lambda t: (mp.atan(t) / t - 1) / (t * t)),
+        mpf(0),
+        mpf(1),
+        lambda z: z,
+        26,
+        0,
+    ),
+    Fit(
+        "ASIN",
+        "`(asin(t) / t - 1) / z` of `z = t^2`, for `t <= 1/2`.",
+        even(lambda t: (mp.asin(t) / t - 1) / (t * t)),
+        mpf(0),
+        mpf("0.25"),
+        lambda z: z,
+        26,
+        0,
+    ),
+    Fit(
+        "CBRT",
+        "`1 / cbrt(m)` for `1 <= m <= 2`, to be improved by one step.",
+        lambda m: 1 / mp.cbrt(m),
+        mpf(1),
+        mpf(2),
+        lambda m: mp.cbrt(m),
+        13,
+        0,
     ),
 ]
 
@@ -278,6 +369,11 @@ def rounded(x: mpf, bits: int) -> float:
 
 def literal(x: mpf | float) -> str:
     return repr(float(x))
+
+
+def single_literal(x: mpf) -> str:
+    """The shortest decimal that f32 reads as the nearest to the number."""
+    return str(np.float32(float(x)))
 
 
 def constants() -> list[tuple[str, str, float]]:
@@ -358,6 +454,24 @@ def main() -> int:
         for item in FITS:
             print(f"    const {item.name}: &'static [f64] = {name}::{item.name};")
         print("}\n")
+    for item in WIDE:
+        polynomial, error = fit(item, item.double)
+        print(f"/// {item.doc}\n// Within 2^{float(mp.log(error, 2)):.1f}.")
+        print(f"pub(super) const {item.name}: &[f64] = &[")
+        for c in polynomial:
+            print(f"    {literal(c)},")
+        print("];\n")
+    print("/// Polynomials for computation in f32.")
+    print("pub(super) mod narrow {")
+    for item in NARROW:
+        polynomial, error = fit(item, item.single)
+        # Within: without what rounding the coefficients costs.
+        print(f"    /// {item.doc}\n    // Within 2^{float(mp.log(error, 2)):.1f}.")
+        print(f"    pub(in super::super) const {item.name}: &[f32] = &[")
+        for c in polynomial:
+            print(f"        {single_literal(c)},")
+        print("    ];")
+    print("}\n")
     for name, doc, value in constants():
         print(f"/// {doc}\npub(super) const {name}: f64 = {literal(value)};\n")
     print("/// The bits of 2 / pi behind the point, highest first, after 64 zeros.")

@@ -4,7 +4,7 @@
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
 use super::bits::{flipped, head, pick, poly, sign_of};
-use super::tables::{HALF_PI_LOW, Precision};
+use super::tables::{ASIN, ATAN, HALF_PI_LOW, Precision};
 
 /// The tangent of an eighth of a turn's quarter, pi / 8.
 const TAN_EIGHTH: f64 = 0.414_213_562_373_095_03;
@@ -19,7 +19,7 @@ fn octant<P: Precision>(small: f64, large: f64) -> (f64, f64) {
     let below = pick(steep, small + large, large);
     let t = above / below;
     let z = t * t;
-    let tail = t * z * poly::<P>(z, P::ATAN);
+    let tail = t * z * poly::<P>(z, ATAN);
     (pick(steep, FRAC_PI_4, 0.0), pick(steep, tail + HALF_PI_LOW * 0.5 + t, tail + t))
 }
 
@@ -70,31 +70,26 @@ pub(super) fn atan2<P: Precision>(y: f64, x: f64) -> f64 {
 /// `asin(t)` for `t` between 0 and 1/2, beyond `t` itself.
 #[inline(always)]
 fn asin_tail<P: Precision>(t: f64, z: f64) -> f64 {
-    t * z * poly::<P>(z, P::ASIN)
+    t * z * poly::<P>(z, ASIN)
 }
 
 /// `s = sqrt((1 - x) / 2)` in two parts, and the square.
 #[inline(always)]
-fn half_complement<P: Precision>(x: f64) -> (f64, f64, f64) {
+fn half_complement(x: f64) -> (f64, f64, f64) {
     let z = (1.0 - x) * 0.5;
     let s = z.sqrt();
-    let low = if P::DOUBLE {
-        let high = head(s);
-        // s^2 is z but for rounding.
-        let lost = (z - high * high) - (s - high) * (s + high);
-        let low = lost / (s + s);
-        pick(s > 0.0, low, 0.0)
-    } else {
-        0.0
-    };
-    (s, low, z)
+    let high = head(s);
+    // s^2 is z but for rounding.
+    let lost = (z - high * high) - (s - high) * (s + high);
+    let low = lost / (s + s);
+    (s, pick(s > 0.0, low, 0.0), z)
 }
 
 #[inline(always)]
 pub(super) fn asin<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let far = magnitude > 0.5;
-    let (s, low, z) = half_complement::<P>(magnitude);
+    let (s, low, z) = half_complement(magnitude);
     let t = pick(far, s, magnitude);
     let z = pick(far, z, magnitude * magnitude);
     let tail = asin_tail::<P>(t, z);
@@ -109,7 +104,7 @@ pub(super) fn asin<P: Precision>(x: f64) -> f64 {
 pub(super) fn acos<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let far = magnitude > 0.5;
-    let (s, low, z) = half_complement::<P>(magnitude);
+    let (s, low, z) = half_complement(magnitude);
     let t = pick(far, s, x);
     let z = pick(far, z, x * x);
     let tail = asin_tail::<P>(t, z);

@@ -33,10 +33,9 @@ fn clamped<P: Precision>(x: f64) -> f64 {
 
 /// `|x|` where `e^|x| / 2` is not infinite, and a little beyond.
 #[inline(always)]
-fn clamped_abs<P: Precision>(x: f64) -> f64 {
-    let high = if P::DOUBLE { 711.0 } else { 91.0 };
+fn clamped_abs(x: f64) -> f64 {
     let magnitude = x.abs();
-    pick(magnitude > high, high, magnitude)
+    pick(magnitude > 711.0, 711.0, magnitude)
 }
 
 #[inline(always)]
@@ -48,14 +47,9 @@ pub(super) fn exp<P: Precision>(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn expm1<P: Precision>(x: f64) -> f64 {
     let (p, n) = exp_parts::<P>(clamped::<P>(x), 0.0);
-    let less = if P::DOUBLE {
-        // 2^n p + (2^n - 1), halved, since 2^1024 is no number.
-        let half = scaled::<P>(0.5, n, 0);
-        mac::<P>(half, p, half - 0.5) * 2.0
-    } else {
-        let scale = scaled::<P>(1.0, n, 0);
-        mac::<P>(scale, p, scale - 1.0)
-    };
+    // 2^n p + (2^n - 1), halved, since 2^1024 is no number.
+    let half = scaled::<P>(0.5, n, 0);
+    let less = mac::<P>(half, p, half - 0.5) * 2.0;
     // Keeps the sign of zero, and what is subnormal.
     pick(x.abs() < 1e-17, x, less)
 }
@@ -73,18 +67,12 @@ pub(super) fn sigmoid<P: Precision>(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn sinh<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
-    let (p, n) = exp_parts::<P>(clamped_abs::<P>(x), 0.0);
-    let sum = if P::DOUBLE {
-        let half = scaled::<P>(0.5, n, 0);
-        // Half of e^x and of e^x - 1: the former overflows where the result does, and from 22 on it is it.
-        let (exp, less) = (scaled::<P>(1.0 + p, n, -1), mac::<P>(half, p, half - 0.5));
-        let both = less + less / (exp + exp);
-        pick(magnitude > 22.0, exp, both)
-    } else {
-        let scale = scaled::<P>(1.0, n, 0);
-        let less = mac::<P>(scale, p, scale - 1.0);
-        0.5 * (less + less / (less + 1.0))
-    };
+    let (p, n) = exp_parts::<P>(clamped_abs(x), 0.0);
+    let half = scaled::<P>(0.5, n, 0);
+    // Half of e^x and of e^x - 1: the former overflows where the result does, and from 22 on it is it.
+    let (exp, less) = (scaled::<P>(1.0 + p, n, -1), mac::<P>(half, p, half - 0.5));
+    let both = less + less / (exp + exp);
+    let sum = pick(magnitude > 22.0, exp, both);
     let sum = pick(magnitude < 1e-17, magnitude, sum);
     flipped(sum, sign_of(x))
 }
@@ -92,7 +80,7 @@ pub(super) fn sinh<P: Precision>(x: f64) -> f64 {
 /// `e^x / 2 + 1 / (2 e^x)`.
 #[inline(always)]
 pub(super) fn cosh<P: Precision>(x: f64) -> f64 {
-    let (p, n) = exp_parts::<P>(clamped_abs::<P>(x), 0.0);
+    let (p, n) = exp_parts::<P>(clamped_abs(x), 0.0);
     let exp = scaled::<P>(1.0 + p, n, -1);
     exp + 0.25 / exp
 }
@@ -102,8 +90,7 @@ pub(super) fn cosh<P: Precision>(x: f64) -> f64 {
 pub(super) fn tanh<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     // From here on, 1 - 2e^(-2x) rounds to 1.
-    let end = if P::DOUBLE { 22.0 } else { 10.0 };
-    let (p, n) = exp_parts::<P>(2.0 * pick(magnitude > end, end, magnitude), 0.0);
+    let (p, n) = exp_parts::<P>(2.0 * pick(magnitude > 22.0, 22.0, magnitude), 0.0);
     // The exponent is small.
     let scale = scaled::<Single>(1.0, n, 0);
     let less = mac::<P>(scale, p, scale - 1.0);

@@ -41,14 +41,10 @@ fn special_log(log: f64, argument: f64, x: f64) -> f64 {
 fn log1p_finite<P: Precision>(x: f64) -> f64 {
     let u = 1.0 + x;
     let (m, k) = split(u);
-    if P::DOUBLE {
-        let lost = pick(k >= 2.0, 1.0 - (u - x), x - (u - 1.0));
-        let exact = k == 0.0;
-        let (f, c) = (m - 1.0, lost / u);
-        log_of::<P>(k, pick(exact, x, f), pick(exact, 0.0, c))
-    } else {
-        log_of::<P>(k, pick(k == 0.0, x, m - 1.0), 0.0)
-    }
+    let lost = pick(k >= 2.0, 1.0 - (u - x), x - (u - 1.0));
+    let exact = k == 0.0;
+    let (f, c) = (m - 1.0, lost / u);
+    log_of::<P>(k, pick(exact, x, f), pick(exact, 0.0, c))
 }
 
 #[inline(always)]
@@ -60,37 +56,27 @@ pub(super) fn log1p<P: Precision>(x: f64) -> f64 {
 /// From here on, `asinh(x)` and `acosh(x)` are `log(2x)`.
 const LARGE: f64 = 268_435_456.0;
 
-/// `log1p(x + x^2 / (1 + sqrt(1 + x^2)))`. In f32 the logarithm of `x + sqrt(1 + x^2)`, but for small `x`.
+/// `log1p(x + x^2 / (1 + sqrt(1 + x^2)))`.
 #[inline(always)]
 pub(super) fn asinh<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let square = magnitude * magnitude;
     let root = (1.0 + square).sqrt();
-    let (log, small) = if P::DOUBLE {
-        (log1p_or_double::<P>(magnitude, magnitude + square / (1.0 + root)), 1e-9)
-    } else {
-        let (m, k) = split(magnitude + root);
-        (log_of::<P>(k, m - 1.0, 0.0), 1e-4)
-    };
+    let log = log1p_or_double::<P>(magnitude, magnitude + square / (1.0 + root));
     let log = pick(magnitude == f64::INFINITY, magnitude, log);
     // The first terms of the series.
     let series = magnitude - magnitude * square * (1.0 / 6.0);
-    let log = pick(magnitude < small, series, log);
+    let log = pick(magnitude < 1e-9, series, log);
     let log = pick(x.is_nan(), x, log);
     flipped(log, sign_of(x))
 }
 
-/// `log1p(t + sqrt(2t + t^2))` for `t = x - 1`. In f32 the logarithm of `x + sqrt(x^2 - 1)`.
+/// `log1p(t + sqrt(2t + t^2))` for `t = x - 1`.
 #[inline(always)]
 pub(super) fn acosh<P: Precision>(x: f64) -> f64 {
     let t = x - 1.0;
     let root = (2.0 * t + t * t).sqrt();
-    let log = if P::DOUBLE {
-        log1p_or_double::<P>(x, t + root)
-    } else {
-        let (m, k) = split(x + root);
-        log_of::<P>(k, m - 1.0, 0.0)
-    };
+    let log = log1p_or_double::<P>(x, t + root);
     let log = pick(x == f64::INFINITY, x, log);
     pick(x >= 1.0, log, f64::NAN + x)
 }
@@ -109,21 +95,15 @@ fn log1p_or_double<P: Precision>(x: f64, y: f64) -> f64 {
     log_of::<P>(pick(large, k + 1.0, k), pick(exact, y, f), c)
 }
 
-/// `log1p(2x / (1 - x)) / 2`. In f32 half the logarithm of `(1 + x) / (1 - x)`, but for small `x`.
+/// `log1p(2x / (1 - x)) / 2`.
 #[inline(always)]
 pub(super) fn atanh<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
-    let inside = magnitude < 1.0;
-    let (log, small) = if P::DOUBLE {
-        let ratio = 2.0 * magnitude / (1.0 - magnitude);
-        (log1p_finite::<P>(pick(inside, ratio, 0.0)), 1e-9)
-    } else {
-        let (m, k) = split((1.0 + magnitude) / (1.0 - magnitude));
-        (log_of::<P>(k, m - 1.0, 0.0), 1e-4)
-    };
+    let ratio = 2.0 * magnitude / (1.0 - magnitude);
+    let log = log1p_finite::<P>(pick(magnitude < 1.0, ratio, 0.0));
     let log = pick(magnitude == 1.0, f64::INFINITY, 0.5 * log);
     let log = pick(magnitude <= 1.0, log, f64::NAN + x);
     let series = magnitude + magnitude * magnitude * magnitude * (1.0 / 3.0);
-    let log = pick(magnitude < small, series, log);
+    let log = pick(magnitude < 1e-9, series, log);
     flipped(log, sign_of(x))
 }

@@ -1,10 +1,11 @@
 //! The math library: functions of real numbers in f32 and f64, written once for eager operations and for
 //! compiled code.
 //!
-//! Everything is computed in f64, without branches, so that a loop over an array becomes SIMD instructions of
-//! whatever width there is. f32 takes shorter polynomials and rounds once at the end. `docs/ulp.md` has the
-//! measured errors: at most 2 ulp in f32, 4 in f64. Products are fused with sums where the processor does that
-//! fast; the bits are the same on all such processors, whatever their width.
+//! There are no branches, so that a loop over an array becomes SIMD instructions of whatever width there is.
+//! Functions of f32 that are common and cheap are computed in f32 itself (`narrow`), the others in f64 with
+//! shorter polynomials, and round once at the end. `docs/ulp.md` has the measured errors: at most 2 ulp in f32,
+//! 4 in f64. Products are fused with sums where the processor does that fast; the bits are the same on all such
+//! processors, whatever their width.
 //!
 //! Special values are those of C99, Annex F. Polynomials and constants come from `tools/minimax.py`.
 
@@ -13,6 +14,7 @@ mod bits;
 mod erf;
 mod exp;
 mod log;
+mod narrow;
 mod power;
 mod tables;
 mod trig;
@@ -31,6 +33,10 @@ pub(crate) trait Float: Real {
     fn wide(self) -> f64;
     /// The nearest value.
     fn nearest(x: f64) -> Self;
+    /// The one of two functions that is of this type.
+    fn either(self, single: impl Fn(f32) -> f32, double: impl Fn(f64) -> f64) -> Self;
+    /// The same of functions of `self` and `y`.
+    fn either_two(self, y: Self, single: impl Fn(f32, f32) -> f32, double: impl Fn(f64, f64) -> f64) -> Self;
     /// `|x|`.
     fn magnitude(self) -> Self;
     /// The greatest integer not above.
@@ -48,7 +54,7 @@ pub(crate) trait Float: Real {
 }
 
 macro_rules! float {
-    ($ty:ty, $precision:ty) => {
+    ($ty:ty, $precision:ty, $own:ident of $single:ident, $double:ident) => {
         impl Float for $ty {
             type Precision = $precision;
             #[inline(always)]
@@ -58,6 +64,19 @@ macro_rules! float {
             #[inline(always)]
             fn nearest(x: f64) -> $ty {
                 x as $ty
+            }
+            #[inline(always)]
+            fn either(self, $single: impl Fn(f32) -> f32, $double: impl Fn(f64) -> f64) -> $ty {
+                $own(self)
+            }
+            #[inline(always)]
+            fn either_two(
+                self,
+                y: $ty,
+                $single: impl Fn(f32, f32) -> f32,
+                $double: impl Fn(f64, f64) -> f64,
+            ) -> $ty {
+                $own(self, y)
             }
             #[inline(always)]
             fn magnitude(self) -> $ty {
@@ -90,8 +109,8 @@ macro_rules! float {
         }
     };
 }
-float!(f32, Single);
-float!(f64, Double);
+float!(f32, Single, single of single, _double);
+float!(f64, Double, double of _single, double);
 
 /// Defines a function over slices whose loop is compiled for several instruction sets, with `$P` standing for
 /// the precision of `T` on each.
@@ -114,69 +133,76 @@ macro_rules! accurate {
     };
 }
 
+/// Functions of one number: those of two rooms are computed in the type itself, the others in f64.
 macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident = $room:ident::$function:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $($room:ident),+;)*) => {$(
         accurate! {
             $(#[$doc])*
             fn $name[T, P](x: &[T], out: &mut [MaybeUninit<T>]) {
                 for (out, &x) in out.iter_mut().zip(x) {
-                    out.write(T::nearest($room::$function::<P>(x.wide())));
+                    out.write(unary!(@$name, P, x, $($room),+));
                 }
             }
         }
     )*};
+    (@$name:ident, $P:ident, $x:ident, $room:ident) => {
+        Float::nearest($room::$name::<$P>($x.wide()))
+    };
+    (@$name:ident, $P:ident, $x:ident, $room:ident, narrow) => {
+        $x.either(narrow::$room::$name::<$P>, $room::$name::<$P>)
+    };
 }
 
 unary! {
     /// Writes `e^x` of every element.
-    exp = exp::exp;
+    exp = exp, narrow;
     /// Writes `e^x - 1` of every element.
-    expm1 = exp::expm1;
+    expm1 = exp, narrow;
     /// Writes `1 / (1 + e^-x)` of every element.
-    sigmoid = exp::sigmoid;
+    sigmoid = exp;
     /// Writes the hyperbolic sine of every element.
-    sinh = exp::sinh;
+    sinh = exp, narrow;
     /// Writes the hyperbolic cosine of every element.
-    cosh = exp::cosh;
+    cosh = exp, narrow;
     /// Writes the hyperbolic tangent of every element.
-    tanh = exp::tanh;
+    tanh = exp, narrow;
     /// Writes the natural logarithm of every element.
-    log = log::log;
+    log = log, narrow;
     /// Writes `log(1 + x)` of every element.
-    log1p = log::log1p;
+    log1p = log, narrow;
     /// Writes the inverse hyperbolic sine of every element.
-    asinh = log::asinh;
+    asinh = log, narrow;
     /// Writes the inverse hyperbolic cosine of every element.
-    acosh = log::acosh;
+    acosh = log, narrow;
     /// Writes the inverse hyperbolic tangent of every element.
-    atanh = log::atanh;
+    atanh = log, narrow;
     /// Writes the arc sine of every element.
-    asin = arc::asin;
+    asin = arc, narrow;
     /// Writes the arc cosine of every element.
-    acos = arc::acos;
+    acos = arc, narrow;
     /// Writes the arc tangent of every element.
-    atan = arc::atan;
+    atan = arc, narrow;
     /// Writes the cube root of every element.
-    cbrt = power::cbrt;
+    cbrt = power, narrow;
     /// Writes the error function of every element.
-    erf = erf::erf;
+    erf = erf;
     /// Writes `1 - erf(x)` of every element.
-    erfc = erf::erfc;
+    erfc = erf;
     /// Writes the inverse of the error function of every element.
-    erf_inv = erf::erf_inv;
+    erf_inv = erf;
     /// Writes the sine of every element up to the limit.
-    near_sin = trig::near_sin;
+    near_sin = trig;
     /// Writes the cosine of every element up to the limit.
-    near_cos = trig::near_cos;
+    near_cos = trig;
     /// Writes the tangent of every element up to the limit.
-    near_tan = trig::near_tan;
+    near_tan = trig;
 }
 
 accurate! {
     /// Writes the angle of every point `(x, y)`.
     fn atan2[T, P](y: &[T], x: &[T], out: &mut [MaybeUninit<T>]) {
         for ((out, &y), &x) in out.iter_mut().zip(y).zip(x) {
-            out.write(T::nearest(arc::atan2::<P>(y.wide(), x.wide())));
+            out.write(y.either_two(x, narrow::arc::atan2::<P>, arc::atan2::<P>));
         }
     }
 }

@@ -2,15 +2,14 @@
 
 use super::bits::{exponent, flipped, head, mac, pick, poly, scaled, sign_of, split, split_any};
 use super::exp::exp;
-use super::tables::{Double, LN2_HIGH, LN2_LOW, PER_LN2, PER_LN2_HIGH, PER_LN2_LOW, Precision};
+use super::tables::{CBRT, Double, LN2_HIGH, LN2_LOW, PER_LN2, PER_LN2_HIGH, PER_LN2_LOW, Precision};
 
-/// A polynomial gives the inverse root of the mantissa. In f32, a step of Newton's improves it without a
-/// division; in f64 the root, as in FreeBSD's `s_cbrt.c` (Evans, 2002), where the start is rounded so that its
-/// square is exact.
+/// A polynomial gives the inverse root of the mantissa, from which the root comes as in FreeBSD's `s_cbrt.c`
+/// (Evans, 2002), where the start is rounded so that its square is exact.
 #[inline(always)]
 pub(super) fn cbrt<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
-    let small = P::DOUBLE && magnitude < f64::MIN_POSITIVE;
+    let small = magnitude < f64::MIN_POSITIVE;
     // 2^54 is the cube of 2^18.
     let bits = (pick(small, magnitude * 18_014_398_509_481_984.0, magnitude)).to_bits();
     // 3 * third + rest is the exponent, and more than 0.
@@ -20,20 +19,12 @@ pub(super) fn cbrt<P: Precision>(x: f64) -> f64 {
     let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 0x3FF << 52);
     let factor = pick(rest == 1, 1.259_921_049_894_873_2, 1.0);
     let factor = pick(rest == 2, 1.587_401_051_968_199_5, factor);
-    let inverse = poly::<P>(mantissa, P::CBRT);
-    let root = if P::DOUBLE {
-        // The mantissa with what the third of the exponent leaves.
-        let m = f64::from_bits(mantissa.to_bits() + (rest << 52));
-        let t = head(mantissa * inverse * inverse * factor);
-        let quotient = m / (t * t);
-        t + t * ((quotient - t) / (t + t + quotient))
-    } else {
-        let square = inverse * inverse;
-        let lacks = mac::<P>(-mantissa * square, inverse, 1.0);
-        let near = mantissa * square;
-        // The square of 1 + lacks / 3.
-        mac::<P>(near, lacks * mac::<P>(lacks, 1.0 / 9.0, 2.0 / 3.0), near) * factor
-    };
+    let inverse = poly::<P>(mantissa, CBRT);
+    // The mantissa with what the third of the exponent leaves.
+    let m = f64::from_bits(mantissa.to_bits() + (rest << 52));
+    let t = head(mantissa * inverse * inverse * factor);
+    let quotient = m / (t * t);
+    let root = t + t * ((quotient - t) / (t + t + quotient));
     let power = f64::from_bits((third + 1023 - 341) << 52);
     let power = pick(small, power * 3.814_697_265_625e-6, power);
     let root = root * power;

@@ -1,0 +1,78 @@
+//! Exponentials and hyperbolic functions, reduced as in f64.
+
+use super::super::bits::pick;
+use super::super::tables::{Precision, narrow};
+use super::{ROUND, flipped, mac, poly, power_of_two, sign_of};
+
+/// The leading 9 bits of the logarithm of 2, whose products with exponents are exact.
+pub(super) const LN2_HIGH: f32 = 0.693_359_38;
+/// The rest of it.
+pub(super) const LN2_LOW: f32 = -2.121_944_4e-4;
+
+/// `(p, n)` with `e^x = (1 + p) * 2^n`, the exponent in the low bits, for `|x| < 1000`.
+#[inline(always)]
+fn exp_parts<P: Precision>(x: f32) -> (f32, u32) {
+    let raised = mac::<P>(x, std::f32::consts::LOG2_E, ROUND);
+    let n = raised - ROUND;
+    let r = mac::<P>(-n, LN2_LOW, mac::<P>(-n, LN2_HIGH, x));
+    (mac::<P>(r * r, poly::<P>(r, narrow::EXP), r), raised.to_bits())
+}
+
+#[inline(always)]
+pub(in super::super) fn exp<P: Precision>(x: f32) -> f32 {
+    let x = pick(x > 89.0, 89.0, x);
+    let (p, n) = exp_parts::<P>(pick(x < -104.0, -104.0, x));
+    // In two steps, since the result may be subnormal, and 2^128 is no number.
+    let half = ((n << 9) as i32 >> 10) as u32;
+    (1.0 + p) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
+}
+
+#[inline(always)]
+pub(in super::super) fn expm1<P: Precision>(x: f32) -> f32 {
+    let bounded = pick(x > 89.0, 89.0, x);
+    let (p, n) = exp_parts::<P>(pick(bounded < -18.0, -18.0, bounded));
+    // 2^n p + (2^n - 1), halved, since 2^128 is no number.
+    let half = power_of_two(n.wrapping_sub(1));
+    let less = mac::<P>(half, p, half - 0.5) * 2.0;
+    // Keeps the sign of zero, and what is subnormal.
+    pick(x.abs() < 1e-8, x, less)
+}
+
+/// A quarter of `e^|x|`, whose half is infinite where that of `cosh` is; NaN stays.
+#[inline(always)]
+fn quarter_exp<P: Precision>(magnitude: f32) -> f32 {
+    let (p, n) = exp_parts::<P>(pick(magnitude > 89.5, 89.5, magnitude));
+    let scale = power_of_two(n.wrapping_sub(2));
+    mac::<P>(scale, p, scale)
+}
+
+/// A polynomial up to 1, then `(e^x - e^-x) / 2`.
+#[inline(always)]
+pub(in super::super) fn sinh<P: Precision>(x: f32) -> f32 {
+    let magnitude = x.abs();
+    let z = magnitude * magnitude;
+    let near = mac::<P>(magnitude * z, poly::<P>(z, narrow::SINH), magnitude);
+    let quarter = quarter_exp::<P>(magnitude);
+    let far = 2.0 * (quarter - 0.0625 / quarter);
+    flipped(pick(magnitude < 1.0, near, far), sign_of(x))
+}
+
+/// `(e^x + e^-x) / 2`.
+#[inline(always)]
+pub(in super::super) fn cosh<P: Precision>(x: f32) -> f32 {
+    let quarter = quarter_exp::<P>(x.abs());
+    2.0 * (quarter + 0.0625 / quarter)
+}
+
+/// A polynomial up to 5/8, then `1 - 2 / (e^2x + 1)`.
+#[inline(always)]
+pub(in super::super) fn tanh<P: Precision>(x: f32) -> f32 {
+    let magnitude = x.abs();
+    let z = magnitude * magnitude;
+    let near = mac::<P>(magnitude * z, poly::<P>(z, narrow::TANH), magnitude);
+    // From here on, 1 - 2e^(-2x) rounds to 1.
+    let (p, n) = exp_parts::<P>(2.0 * pick(magnitude > 10.0, 10.0, magnitude));
+    let scale = power_of_two(n);
+    let far = 1.0 - 2.0 / (mac::<P>(scale, p, scale) + 1.0);
+    flipped(pick(magnitude < 0.625, near, far), sign_of(x))
+}

@@ -1,0 +1,98 @@
+//! Logarithms and inverse hyperbolic functions.
+//!
+//! `log(1 + f) = f - f^2 / 2 + f^3 q(f)`, the largest term last, as in the Cephes library (Moshier, 1989).
+
+use super::super::bits::pick;
+use super::super::tables::{Precision, narrow};
+use super::exp::{LN2_HIGH, LN2_LOW};
+use super::{flipped, mac, poly, power_of_two, sign_of, split, split_any};
+
+/// `k log(2) + log(1 + f) + c`, for `1 + f` between `sqrt(1/2)` and `sqrt(2)`.
+#[inline(always)]
+fn log_of<P: Precision>(k: i32, f: f32, c: f32) -> f32 {
+    let k = k as f32;
+    let z = f * f;
+    let tail = mac::<P>(k, LN2_LOW, mac::<P>(f * z, poly::<P>(f, narrow::LOG), c));
+    mac::<P>(k, LN2_HIGH, f + mac::<P>(-0.5, z, tail))
+}
+
+/// The value at the ends of the domain of a logarithm of `argument`.
+#[inline(always)]
+fn special_log(log: f32, argument: f32, x: f32) -> f32 {
+    let log = pick(argument == f32::INFINITY, f32::INFINITY, log);
+    let log = pick(argument == 0.0, f32::NEG_INFINITY, log);
+    // NaN too.
+    pick(argument >= 0.0, log, f32::NAN + x)
+}
+
+#[inline(always)]
+pub(in super::super) fn log<P: Precision>(x: f32) -> f32 {
+    let (m, k) = split_any(x);
+    special_log(log_of::<P>(k, m - 1.0, 0.0), x, x)
+}
+
+/// `log(1 + y + low)`, or `log(x)` and as many times `log(2)` more where `x` is large; `y` is above -1.
+#[inline(always)]
+fn log_above<P: Precision>(y: f32, low: f32, large: bool, x: f32, more: i32) -> f32 {
+    let (m, k) = split(pick(large, x, 1.0 + y));
+    // 2^-k y + (2^-k - 1), and what the sum loses.
+    let scale = power_of_two(0u32.wrapping_sub(k as u32));
+    let less = scale - 1.0;
+    let f = mac::<P>(y, scale, less);
+    let lost = mac::<P>(low, scale, mac::<P>(y, scale, less - f));
+    log_of::<P>(pick(large, k + more, k), pick(large, m - 1.0, f), pick(large, 0.0, lost))
+}
+
+#[inline(always)]
+pub(in super::super) fn log1p<P: Precision>(x: f32) -> f32 {
+    let log = special_log(log_above::<P>(x, 0.0, x > 16_777_216.0, x, 0), 1.0 + x, x);
+    pick(x.abs() < 1e-8, x, log)
+}
+
+/// From here on, `asinh(x)` and `acosh(x)` are `log(2x)`.
+const LARGE: f32 = 4096.0;
+
+/// `log1p(x + x^2 / (1 + sqrt(1 + x^2)))`.
+#[inline(always)]
+pub(in super::super) fn asinh<P: Precision>(x: f32) -> f32 {
+    let magnitude = x.abs();
+    let root = mac::<P>(magnitude, magnitude, 1.0).sqrt();
+    let rest = magnitude * magnitude / (1.0 + root);
+    let y = magnitude + rest;
+    let log = log_above::<P>(y, rest - (y - magnitude), magnitude > LARGE, magnitude, 1);
+    // The end, and NaN.
+    let log = pick(magnitude < f32::INFINITY, log, magnitude);
+    flipped(log, sign_of(x))
+}
+
+/// `log1p(t + sqrt(2t + t^2))` for `t = x - 1`.
+#[inline(always)]
+pub(in super::super) fn acosh<P: Precision>(x: f32) -> f32 {
+    let t = x - 1.0;
+    let root = mac::<P>(t, t, 2.0 * t).sqrt();
+    let y = root + t;
+    let log = log_above::<P>(y, t - (y - root), x > LARGE, x, 1);
+    let log = pick(x == f32::INFINITY, x, log);
+    pick(x >= 1.0, log, f32::NAN + x)
+}
+
+/// Half the logarithm of `(1 + x) / (1 - x) = 2^k (1 + s) / (1 - s)`, where `s` is `x` for small `x`.
+#[inline(always)]
+pub(in super::super) fn atanh<P: Precision>(x: f32) -> f32 {
+    let magnitude = x.abs();
+    let (above, below) = (1.0 + magnitude, 1.0 - magnitude);
+    // About the exponent of the quotient, since the bits of a number are nearly its logarithm. It is rounded
+    // down, and s hardly below 0, so that the two terms do not cancel.
+    let k = (above.to_bits().wrapping_sub(below.to_bits()).wrapping_add(1 << 18) as i32) >> 23;
+    let n = power_of_two(k as u32);
+    // One rounding where the difference cancels: near 1, 1 - x is exact.
+    let near = mac::<P>(n, magnitude, 1.0 - n) + magnitude;
+    let far = mac::<P>(-n, below, above);
+    let s = pick(magnitude < 0.5, near, far) / mac::<P>(n, below, above);
+    let z = s * s;
+    let k = k as f32;
+    let tail = mac::<P>(k, 0.5 * LN2_LOW, s * z * poly::<P>(z, narrow::ATANH));
+    let log = mac::<P>(k, 0.5 * LN2_HIGH, s + tail);
+    let log = pick(magnitude == 1.0, f32::INFINITY, log);
+    flipped(pick(magnitude <= 1.0, log, f32::NAN + x), sign_of(x))
+}
