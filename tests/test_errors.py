@@ -125,7 +125,6 @@ UNREACHED = {
     "Internal": "a bug of ours, which no test knows of",
     "NoHostFunction": "a program runs by the definition that it was traced in",
     "CaptureGone": "the environment would have to change between a trace and its first run",
-    "LeafCount": "no public function puts a container together from leaves",
     "IrText": "text is parsed by Rust programs only",
 }
 

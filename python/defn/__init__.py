@@ -12,11 +12,12 @@ A function is traced once into a typed graph, checked, differentiated, compiled 
 
 from typing import TYPE_CHECKING
 
-from defn import _core, backends, constants, linalg, random
+from defn import _core, backends, compilers, constants, linalg, random
 from defn._core import DType, Tensor
 from defn.about import axes, axis_index, axis_size, bit_size, compatible
 from defn.backends import Backend
 from defn.calls import block, optional, runtime_call
+from defn.compilers import Compiler
 from defn.containers import register_container
 from defn.control import (
     cond,
@@ -77,6 +78,7 @@ from defn.jit import (
     jit_apply,
     keyword,
     options,
+    to_backend,
 )
 from defn.ops.create import (
     as_type,
@@ -170,9 +172,7 @@ from defn.ops.elementwise_unary import (
     tan,
     tanh,
 )
-from defn.ops.fold import (
-    reduce,
-)
+from defn.ops.fold import reduce
 from defn.ops.fourier import (
     fft,
     fft2,
@@ -294,6 +294,7 @@ __all__ = [
     "BackendError",
     "BoundsError",
     "CompileError",
+    "Compiler",
     "ContainerError",
     "DType",
     "DTypeError",
@@ -353,6 +354,7 @@ __all__ = [
     "clip",
     "compatible",
     "compile",
+    "compilers",
     "complex",
     "concatenate",
     "cond",
@@ -518,6 +520,7 @@ __all__ = [
     "template",
     "tensor",
     "tile",
+    "to_backend",
     "to_batched",
     "to_binary",
     "to_flat_list",

@@ -16,6 +16,7 @@ from defn.typing import (
     Axes,
     Axis,
     BackendLike,
+    CompilerLike,
     DTypeLike,
     FftLength,
     Names,
@@ -75,6 +76,8 @@ class Tensor:
     def vectorized_axes(self) -> tuple[tuple[str, int], ...]: ...
     @property
     def backend(self) -> str | BackendObject | None: ...  # None for a traced tensor or a template
+    @property
+    def expr(self) -> Node: ...
     @property
     def data(self) -> Any: ...
     @property
@@ -1077,7 +1080,7 @@ class Jitted:
         inline: bool = False,
         static: str | Sequence[str] = (),
         on_conflict: str = "raise",
-        compiler: str | None = None,
+        compiler: CompilerLike | None = None,
         max_compiles: int | None = None,
         options: dict[str, Any] | None = None,
         convert: bool = False,  # whether the function's control flow is rewritten
@@ -1099,15 +1102,90 @@ def compile(
     fun: Callable[..., Any],
     args: Sequence[Any],
     kwargs: dict[str, Any] | None = None,
-    compiler: str | None = None,
+    compiler: CompilerLike | None = None,
     options: dict[str, Any] | None = None,
     hooks: dict[str, Callable[[Any], Any]] | None = None,
 ) -> Compiled: ...
 def debug_expr(
-    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any] | None = None
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    compiler: CompilerLike | None = None,
 ) -> Any: ...  # fun's container with traced tensors
 def is_tracing() -> bool: ...
 def static_marker() -> object: ...  # the object that ``Static[T]`` puts into ``Annotated``
+
+# Compilers, and the graphs that they read.
+@final
+class Node:
+    """A value of a graph: an output of an operation. Hashable; equal to the same value again."""
+
+    @property
+    def op(self) -> str: ...
+    @property
+    def args(self) -> tuple[Any, ...]: ...
+    @property
+    def attrs(self) -> dict[str, Any]: ...
+    @property
+    def inputs(self) -> tuple[Node, ...]: ...
+    @property
+    def regions(self) -> tuple[Region, ...]: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def names(self) -> tuple[str | None, ...]: ...
+    @property
+    def template(self) -> Tensor: ...
+    @property
+    def source(self) -> tuple[str, int] | None: ...
+    @property
+    def id(self) -> int: ...
+    @property
+    def output(self) -> int: ...
+    @property
+    def outputs(self) -> tuple[Node, ...]: ...
+    @property
+    def has_effect(self) -> bool: ...
+    def walk(self) -> Iterator[Node]: ...
+
+@final
+class Region:
+    """A closed graph: parameters and captures in, outputs out."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def parameters(self) -> tuple[Tensor, ...]: ...
+    @property
+    def captures(self) -> tuple[Any, ...]: ...  # nodes; of a whole program templates
+    @property
+    def outputs(self) -> tuple[Node, ...]: ...
+    def walk(self) -> Iterator[Node]: ...
+
+@final
+class Hooks:
+    """The host functions of a run."""
+
+    def __call__(self, slot: int, values: Sequence[Any]) -> None: ...
+
+def program(value: Any, fun: Any = None) -> tuple[Region, Any]: ...
+def current_compiler() -> Any: ...
+def find_compiler(
+    value: CompilerLike | None = None, options: dict[str, Any] | None = None
+) -> tuple[Any, bool]: ...
+def checks_asked() -> tuple[str, ...]: ...
+def run_hooks() -> Hooks: ...
+def compile_region(name: str, region: Region) -> Callable[[Sequence[Any]], list[Tensor]]: ...
+def prepare_stream(
+    fun: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None,
+    chunk: int,
+    compiler: CompilerLike,
+    options: dict[str, Any] | None,
+) -> tuple[Any, ...]: ...
 
 # Options.
 def compiler_names() -> list[str]: ...

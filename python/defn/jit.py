@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal, Self
 
     from defn._core import Compiled, Jitted
+    from defn.typing import BackendLike, CompilerLike
 
 __all__ = [
     "Static",
@@ -30,6 +31,7 @@ __all__ = [
     "jit_apply",
     "keyword",
     "options",
+    "to_backend",
 ]
 
 T = TypeVar("T")
@@ -156,7 +158,7 @@ def jit(
     fun: Callable[..., Any] | None = None,
     /,
     *,
-    compiler: str | None = None,
+    compiler: CompilerLike | None = None,
     hooks: dict[str, Callable[[Any], Any]] | None = None,
     on_conflict: Literal["raise", "force", "reuse"] = "raise",
     static: str | Sequence[str] = (),
@@ -243,7 +245,7 @@ def compile(
     kwargs: dict[str, Any] | None = None,
     /,
     *,
-    compiler: str | None = None,
+    compiler: CompilerLike | None = None,
     hooks: dict[str, Callable[[Any], Any]] | None = None,
     **compiler_options: Any,
 ) -> Compiled:
@@ -285,7 +287,7 @@ def debug_expr(fun: Callable[..., Any], /, **jit_options: Any) -> Callable[..., 
 
     @functools.wraps(fun)
     def traced(*args: Any, **kwargs: Any) -> Any:
-        return _core.debug_expr(fun, args, kwargs)
+        return _core.debug_expr(fun, args, kwargs, jit_options.get("compiler"))
 
     return traced
 
@@ -367,6 +369,31 @@ def global_default_options(
     if options is None and not changes:
         return _core.global_default_options()
     return _core.global_default_options({**(options or {}), **changes})
+
+
+def to_backend(**jit_options: Any) -> BackendLike:
+    """Where the results of definitions are that are compiled with these options.
+
+    ``compiler`` is the default one unless given; other options go to it. The built-in compilers
+    run where the arguments are, and on the default backend where there are none.
+
+    Raises: ``OptionError`` for options that the compiler does not take, ``CompileError`` for an
+    unknown compiler, or one that does not say.
+
+    >>> dn.to_backend()
+    'cpu'
+    """
+    compiler, is_built_in = _core.find_compiler(
+        jit_options.pop("compiler", None), jit_options or None
+    )
+    if is_built_in:
+        return _core.default_backend()
+    callback = getattr(compiler, "to_backend", None)
+    if callback is None:
+        from defn.compilers import _missing
+
+        raise _missing("to_backend", compiler)
+    return callback(jit_options)
 
 
 class options:  # noqa: N801 - used as a function is.

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from defn import _core
 from defn._names import caller, option_error
-from defn.errors import ContainerError, StreamError
+from defn.errors import CompileError, ContainerError, StreamError
 from defn.jit import compile, jit_apply
+from defn.places import to_template
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -327,5 +328,49 @@ def stream(
         _core.while_(state, lambda _: False, lambda _: pair[1])
         return pair
 
+    # Tensors that the function takes from around it are looked for in functions of the user's only.
+    step.__module__ = getattr(fun, "__module__", None) or step.__module__
+    own = _stream_of_compiler(step, [given[0], first, *given[2:]], kwargs, jit_options)
+    if own is not None:
+        return own
     compiled = compile(step, [given[0], first, *given[2:]], kwargs, **jit_options)
-    return _ThreadStream(_Worker(compiled, first, given[2:], maxsize), maxsize)
+    return start(compiled, first, given[2:], maxsize)
+
+
+def start(
+    step: Callable[..., Any], state: Any, constants: Sequence[Any] = (), maxsize: int = 8
+) -> Stream:
+    """A stream whose steps run on a thread: ``step(chunk, state, *constants)``."""
+    return _ThreadStream(_Worker(step, state, list(constants), maxsize), maxsize)
+
+
+def _stream_of_compiler(
+    step: Callable[..., Any],
+    args: list[Any],
+    kwargs: dict[str, Any] | None,
+    jit_options: dict[str, Any],
+) -> Any:
+    """The stream that a compiler with a ``stream`` of its own starts, None for any other."""
+    options = {name: value for name, value in jit_options.items() if name != "compiler"}
+    compiler, is_built_in = _core.find_compiler(jit_options.get("compiler"))
+    if is_built_in:
+        return None
+    from defn.compilers import Compiler
+
+    callback = getattr(type(compiler), "stream", getattr(compiler, "stream", None))
+    if callback is None or callback is Compiler.stream:
+        return None
+    if options.pop("hooks", None):
+        raise option_error("stream: hooks are given, which streams of a compiler's own do not take")
+    chunk, state = to_template(args[0]), to_template(args[1])
+    count = len(_core.flatten_container(chunk)[0])
+    key, vars, fun, lists, given = _core.prepare_stream(
+        step, tuple(args), kwargs, count, compiler, options
+    )
+    streams = compiler.stream(key, chunk, state, vars, fun, lists, given)
+    if not isinstance(streams, list) or len(streams) != 1 or not isinstance(streams[0], Stream):
+        raise CompileError(
+            f"stream: the compiler {type(compiler).__name__} gave {streams!r}, it must give a list "
+            f"of one stream, an object with send, recv, done and close{caller()}"
+        )
+    return streams[0]

@@ -14,6 +14,7 @@ __all__ = [
     "Axes",
     "Axis",
     "BackendLike",
+    "CompilerLike",
     "DTypeLike",
     "FftLength",
     "Names",
@@ -47,6 +48,9 @@ Shape: TypeAlias = Sequence[int]
 
 BackendLike: TypeAlias = str | Backend
 """The name of a backend, or a backend that is written in Python."""
+
+CompilerLike: TypeAlias = object
+"""The name of a compiler, or an object with the callbacks of ``dn.Compiler``."""
 
 VectorizedAxes: TypeAlias = str | Sequence[str | tuple[str, int]] | Mapping[str, int]
 """Names of vectorized axes, with their sizes where they are needed."""

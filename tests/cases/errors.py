@@ -9,6 +9,7 @@ from __future__ import annotations
 from cases import (
     errors_backend,
     errors_calls,
+    errors_compilers,
     errors_index,
     errors_matrix,
     errors_origins,
@@ -412,6 +413,7 @@ ROWS: list[tuple[str, str]] = [
     ),
     *errors_backend.ROWS,
     *errors_calls.ROWS,
+    *errors_compilers.ROWS,
     *errors_matrix.ROWS,
     *errors_places.ROWS,
     *errors_index.ROWS,

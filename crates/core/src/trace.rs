@@ -3,6 +3,7 @@
 //! Traces nest, one for each region that is being traced; a thread-local stack knows the innermost. A tensor
 //! that comes from outside the innermost trace, concrete or traced further out, becomes a capture of it.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
@@ -40,6 +41,10 @@ struct State {
     lanes: Lanes,
     error: Option<Error>,
     ended: bool,
+    /// The region that the trace was closed to, where it is kept for a look at it.
+    kept: Option<Arc<Region>>,
+    /// What the host language keeps beside the graph.
+    host: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl fmt::Debug for Trace {
@@ -126,6 +131,8 @@ impl Trace {
             lanes: Lanes::new(),
             error: None,
             ended: false,
+            kept: None,
+            host: None,
         };
         let trace = Arc::new(Trace { id: NEXT.fetch_add(1, Ordering::Relaxed), state: Mutex::new(state) });
         let tensors = parameters
@@ -156,9 +163,41 @@ impl Trace {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `read` on the graph as it stands.
+    /// Runs `read` on the graph as it stands; it is empty once the trace was closed and its region not kept.
     pub fn with_graph<R>(&self, read: impl FnOnce(&Graph) -> R) -> R {
-        read(&self.lock().graph)
+        let state = self.lock();
+        match &state.kept {
+            Some(region) => {
+                let region = region.clone();
+                drop(state);
+                read(region.graph())
+            }
+            None => read(&state.graph),
+        }
+    }
+
+    /// Keeps the region that the trace was closed to, so that its values can be looked at still.
+    pub fn keep(&self, region: Arc<Region>) {
+        self.lock().kept = Some(region);
+    }
+
+    /// Lets the host language keep something beside the graph, which holds no object of its.
+    pub fn set_host(&self, host: Arc<dyn Any + Send + Sync>) {
+        self.lock().host = Some(host);
+    }
+
+    /// What the host language keeps beside the graph.
+    pub fn host(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.lock().host.clone()
+    }
+
+    /// The types of the parameters and captures, and how many are parameters.
+    pub fn inputs(&self) -> (Vec<TensorType>, usize) {
+        let state = self.lock();
+        match &state.kept {
+            Some(region) => (region.inputs().to_vec(), region.parameter_count()),
+            None => (state.inputs.clone(), state.parameters),
+        }
     }
 
     /// Runs `read` on the graph as it stands and the number of its parameters; inputs after them are captures.
@@ -170,7 +209,13 @@ impl Trace {
     /// The graph up to some values as a closed region, for printing and debugging while tracing.
     pub fn snapshot(&self, results: Values) -> Region {
         let state = self.lock();
-        Region::new(state.graph.clone(), state.inputs.clone(), state.parameters, results)
+        match &state.kept {
+            Some(region) => {
+                let (graph, inputs) = (region.graph().clone(), region.inputs().to_vec());
+                Region::new(graph, inputs, region.parameter_count(), results)
+            }
+            None => Region::new(state.graph.clone(), state.inputs.clone(), state.parameters, results),
+        }
     }
 
     /// Keeps the first error, which comes out when the trace is finished.

@@ -6,7 +6,7 @@
 //! one that the caller gives for its name, else the one it was made with, else none.
 
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use defn_core::backend::{Backend, Hooks};
@@ -18,7 +18,7 @@ use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::calls::{BlockTag, HostCall};
 use crate::containers::Tree;
@@ -29,6 +29,7 @@ use crate::jit::wrap;
 use crate::misuse::Misuse;
 use crate::ops;
 use crate::pybackend;
+use crate::tensor::PyTensor;
 
 /// So many polls pass before a run looks at the clock.
 const FIRST_POLLS: u32 = 16;
@@ -64,6 +65,8 @@ pub(crate) struct Shown {
     /// The structure of what is shown, and the vectorized axes of its tensors.
     tree: Tree,
     lanes: Vec<Lanes>,
+    /// The types of the tensors, their vectorized axes in front.
+    types: Vec<TensorType>,
 }
 
 impl Shown {
@@ -101,6 +104,11 @@ pub(crate) fn push(slot: Slot) -> Option<usize> {
         table.push(slot);
         Some(table.len() - 1)
     })
+}
+
+/// The table that collects on this thread.
+pub(crate) fn collecting() -> Option<Table> {
+    TABLES.with_borrow(|tables| tables.last().cloned())
 }
 
 /// A table that collects the slots made on this thread until it is taken or dropped.
@@ -265,6 +273,146 @@ impl Hooks for Run<'_> {
     }
 }
 
+/// The host functions of the run in progress of a program that a compiler of Python's made: called with the number
+/// of a slot and the values to show.
+#[pyclass(frozen, name = "Hooks", module = "defn.compilers")]
+pub(crate) struct RunTable {
+    /// Empty until the definition was traced.
+    slots: Arc<OnceLock<Table>>,
+    named: Option<Py<PyDict>>,
+}
+
+impl RunTable {
+    fn slot(&self, slot: usize) -> Option<&Slot> {
+        self.slots.get().and_then(|slots| slots.get(slot)).map(|slot| &**slot)
+    }
+
+    /// Shows values to the function of a slot.
+    pub(crate) fn show(&self, py: Python<'_>, slot: usize, values: &[Tensor]) -> Fallible<()> {
+        match self.slot(slot) {
+            Some(Slot::Hook(shown)) => shown.call(py, self.named.as_ref(), values),
+            Some(Slot::Call(_) | Slot::Tag(_)) | None => Ok(()),
+        }
+    }
+
+    /// What the function of a slot makes of values.
+    pub(crate) fn compute_tensors(
+        &self,
+        py: Python<'_>,
+        slot: usize,
+        values: &[Tensor],
+        outputs: &[TensorType],
+    ) -> Fallible<Vec<Tensor>> {
+        match self.slot(slot) {
+            Some(Slot::Call(call)) => call.compute(py, values, outputs),
+            Some(Slot::Hook(_) | Slot::Tag(_)) | None => Err(ErrorKind::NoHostFunction { slot }.into()),
+        }
+    }
+
+    /// What a block of the user's is on a backend that has a native form of it.
+    pub(crate) fn native(
+        &self,
+        py: Python<'_>,
+        block: &UserBlockOp,
+        backend: &Arc<dyn Backend>,
+        values: &[Tensor],
+        outputs: &[TensorType],
+    ) -> Fallible<Option<Vec<Tensor>>> {
+        let named = self.named.as_ref().map(|named| named.clone_ref(py));
+        let Some(table) = self.slots.get() else { return Ok(None) };
+        pybackend::native(py, backend, block, table, named, values, outputs)
+    }
+}
+
+#[pymethods]
+impl RunTable {
+    /// Calls the function that fills a hook, if any, with a container of the values as the hook was given it.
+    fn __call__(&self, py: Python<'_>, slot: usize, values: &Bound<'_, PyAny>) -> Fallible<()> {
+        guard(|| {
+            let values = values.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+            let Some(Slot::Hook(known)) = self.slot(slot) else {
+                return Ok(());
+            };
+            if values.len() != known.types.len() {
+                let (op, given, expected) = ("hook", values.len(), known.types.len());
+                return Err(Misuse::LeafCount { op, given, expected }.into());
+            }
+            let mut tensors = Vec::with_capacity(values.len());
+            for (value, ty) in values.iter().zip(&known.types) {
+                let tensor = convert::tensor("hook", value)?.flat();
+                let buffer = tensor.require_buffer("hook", "show values while the program runs")?;
+                if tensor.ty().dtype != ty.dtype || tensor.ty().shape.sizes() != ty.shape.sizes() {
+                    let (left, right) = (tensor.ty().clone(), ty.clone());
+                    return Err(ErrorKind::ShapesDiffer { op: "hook", left, right }.into());
+                }
+                tensors.push(Tensor::concrete(ty.clone(), buffer.clone()));
+            }
+            self.show(py, slot, &tensors)
+        })
+    }
+
+    /// What the function of a ``runtime_call`` makes of its values: one tensor for each template.
+    fn compute<'py>(
+        &self,
+        py: Python<'py>,
+        slot: usize,
+        values: &Bound<'py, PyAny>,
+        outputs: Vec<Bound<'py, PyTensor>>,
+    ) -> Fallible<Bound<'py, PyList>> {
+        guard(|| {
+            let types: Vec<TensorType> = outputs.iter().map(|out| out.get().tensor.ty().clone()).collect();
+            let mut tensors = Vec::new();
+            for value in values.try_iter()? {
+                tensors.push(convert::tensor("runtime_call", &value?)?);
+            }
+            let computed = self.compute_tensors(py, slot, &tensors, &types)?;
+            Ok(PyList::new(py, wrap(py, computed.into_iter())?)?)
+        })
+    }
+}
+
+thread_local! {
+    static RUNS: RefCell<Vec<Py<RunTable>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps a table the one of the run in progress.
+pub(crate) struct Showing(());
+
+impl Showing {
+    /// Says whose hooks a program of a Python compiler calls on this thread, until the result is dropped.
+    pub(crate) fn begin(
+        py: Python<'_>,
+        slots: Arc<OnceLock<Table>>,
+        named: Option<&Py<PyDict>>,
+    ) -> PyResult<Showing> {
+        let named = named.map(|named| named.clone_ref(py));
+        let table = Py::new(py, RunTable { slots, named })?;
+        RUNS.with_borrow_mut(|runs| runs.push(table));
+        Ok(Showing(()))
+    }
+}
+
+impl Drop for Showing {
+    fn drop(&mut self) {
+        let ended = RUNS.with_borrow_mut(Vec::pop);
+        drop(ended);
+    }
+}
+
+/// The hooks of the run in progress on this thread.
+pub(crate) fn current_run(py: Python<'_>) -> PyResult<Option<Bound<'_, RunTable>>> {
+    Ok(RUNS.with_borrow(|runs| runs.last().map(|table| table.bind(py).clone())))
+}
+
+/// The hooks of the run in progress.
+#[pyfunction]
+fn run_hooks(py: Python<'_>) -> Fallible<Bound<'_, RunTable>> {
+    match current_run(py)? {
+        Some(table) => Ok(table),
+        None => Err(Misuse::NoRun.into()),
+    }
+}
+
 /// The hooks of control flow that is not traced, by the table of this thread.
 pub(crate) struct AtOnce;
 
@@ -356,6 +504,7 @@ fn hook<'py>(
             name: name.map(|name| name.clone().unbind()),
             fun: fun.map(|fun| fun.clone().unbind()),
             lanes: values.iter().map(|value| value.vectorized_axes().into()).collect(),
+            types: values.iter().map(|value| value.whole().clone()).collect(),
             tree: tree.clone_ref(py),
         };
         let Some(index) = push(Slot::Hook(shown)) else {
@@ -384,5 +533,7 @@ pub(crate) fn named(op: &'static str, hooks: Option<&Bound<'_, PyAny>>) -> Falli
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<RunTable>()?;
+    module.add_function(wrap_pyfunction!(run_hooks, module)?)?;
     module.add_function(wrap_pyfunction!(hook, module)?)
 }

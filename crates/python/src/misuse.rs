@@ -130,6 +130,46 @@ pub(crate) enum Misuse {
     #[error("{callback}: the backend {backend} has no such callback, and there is no default; define it")]
     CallbackMissing { callback: String, backend: String },
 
+    // compilers of the user's
+    #[error("{callback}: the compiler {compiler} gave {got}, it must give {expected}")]
+    CompilerResult { callback: &'static str, compiler: String, got: String, expected: String },
+    #[error(
+        "{callback}: the compiler {compiler} has no such callback; define it as dn.Compiler describes it"
+    )]
+    CompilerCallback { callback: &'static str, compiler: String },
+    #[error(
+        "{callback}: the compiler {compiler} did not call fun, it must call fun(*vars), which gives what is to be compiled"
+    )]
+    NeverTraced { callback: &'static str, compiler: String },
+    #[error(
+        "{callback}: fun is called with {got}, it must be called with the vars of the compiler: fun(*vars)"
+    )]
+    OtherVars { callback: &'static str, got: String },
+    #[error(
+        "compile: fun is called after the compiler returned, {fun} must be traced before; call fun(*vars) in compile"
+    )]
+    OverForGood { fun: String },
+    #[error(
+        "checks: the compiler {compiler} does not look for {kind}, it must name that in its checks; use another compiler"
+    )]
+    CompilerChecks { compiler: String, kind: &'static str },
+    #[error(
+        "hooks: no program of a compiler is running, hooks are there while one is; call it where the program runs"
+    )]
+    NoRun,
+    #[error(
+        "expr: the tensor {got} {what}, only a traced tensor has a node; look at tensors inside a definition, or at those that debug_expr gives"
+    )]
+    NoNode { got: TensorType, what: &'static str },
+    #[error(
+        "node: the definition that node {node} is of has ended, its graph is gone; look at it while it is traced, or use debug_expr"
+    )]
+    GraphGone { node: u32 },
+    #[error("program: the tensor {got} is of another definition, all must be of one")]
+    OtherGraph { got: TensorType },
+    #[error("program: the value is {got}, it must hold a traced tensor; return one from the definition")]
+    NoGraph { got: String },
+
     // other libraries' arrays
     #[error(
         "tensor: the array is on the device ({kind}, {id}) of DLPack, it must be on the host; copy it there first"
@@ -272,6 +312,13 @@ impl Misuse {
             | CompilerOption { .. }
             | ArgNums { .. }
             | StaticGrad { .. } => "OptionError",
+            CompilerResult { .. }
+            | CompilerCallback { .. }
+            | NeverTraced { .. }
+            | OtherVars { .. }
+            | OverForGood { .. }
+            | CompilerChecks { .. } => "CompileError",
+            NoRun | NoNode { .. } | GraphGone { .. } | OtherGraph { .. } | NoGraph { .. } => "TraceError",
             CallbackResult { .. }
             | CallbackMissing { .. }
             | TensorBackend { .. }

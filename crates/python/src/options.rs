@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyString};
 
+use crate::compilers::Choice;
 use crate::error::{Fallible, Fault, guard};
 use crate::misuse::Misuse;
 use crate::place;
@@ -55,20 +56,22 @@ pub(crate) fn known(name: &str) -> Fallible<&'static str> {
     Ok(COMPILERS.iter().find(|known| **known == name).copied().unwrap_or(DEFAULT))
 }
 
-/// The name of the compiler that is used where none is asked for.
+/// The compiler that is used where none is asked for, with the options that a definition has for it.
 ///
 /// # Errors
-/// A name in `DEFN_COMPILER` that is no compiler's.
-pub(crate) fn default_compiler(py: Python<'_>) -> Fallible<&'static str> {
+/// A name in `DEFN_COMPILER` that is no compiler's, and options that it does not take.
+pub(crate) fn default_compiler(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> Fallible<Choice> {
     if ANY_SET.load(Ordering::Relaxed)
-        && let Some(name) = effective(py)?.get_item(intern!(py, "compiler"))?
+        && let Some(compiler) = effective(py)?.get_item(intern!(py, "compiler"))?
     {
-        return known(&name.extract::<String>()?);
+        return Choice::of("jit", &compiler, options);
     }
-    match from_environment() {
-        DEFAULT => Ok(DEFAULT),
-        name => known(name),
-    }
+    let name = match from_environment() {
+        DEFAULT => DEFAULT,
+        name => known(name)?,
+    };
+    check_compiler_options(name, options)?;
+    Ok(Choice::BuiltIn(name))
 }
 
 /// `DEFN_COMPILER`, read once.
@@ -198,12 +201,8 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>) -> Fallible<()> {
     for (name, value) in options.iter() {
         let name = name.str()?.to_string();
         match &*name {
-            "compiler" if value.is_instance_of::<PyString>() => {
-                compiler(&value.extract::<String>()?)?;
-            }
             "compiler" => {
-                let (option, got, required) = (name, value.repr()?.to_string(), quoted(COMPILERS));
-                return Err(Misuse::OptionValue { op, option, got, required }.into());
+                Choice::of(op, &value, None)?;
             }
             "backend" => {
                 place::parse(Some(&value))?;

@@ -23,6 +23,7 @@ use crate::error::{Fallible, guard};
 use crate::index;
 use crate::location;
 use crate::misuse::Misuse;
+use crate::nodes;
 use crate::ops;
 use crate::pickle;
 use crate::place;
@@ -127,6 +128,12 @@ impl PyTensor {
                 None => array::view(py, &self.tensor, "data"),
             }
         })
+    }
+
+    /// The node of a traced tensor in its graph.
+    #[getter]
+    fn expr(&self) -> Fallible<nodes::Node> {
+        guard(|| nodes::of_tensor(&self.tensor))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

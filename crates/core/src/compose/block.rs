@@ -5,7 +5,10 @@ use smallvec::SmallVec;
 use super::{factor, fourier, index, order, random, reduce, spectral};
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
+use crate::graph::{Graph, Value};
 use crate::op::Block;
+use crate::region::Region;
+use crate::shape::TensorType;
 
 /// The results of a block by its definition; `infer`, gradients and backends without a native kernel use it.
 ///
@@ -48,4 +51,17 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
         Block::RandomBelow { dtype, count } => random::plain_below(b, &args[0], &args[1], *dtype, *count)?,
     };
     Ok(SmallVec::from_elem(result, 1))
+}
+
+/// The default of a block as a region of operands of the given types.
+///
+/// # Errors
+/// As [`default`].
+pub fn region(block: &Block, types: &[&TensorType]) -> Result<Region> {
+    let mut graph = Graph::new();
+    let arguments: Vec<Value> =
+        types.iter().enumerate().map(|(index, ty)| graph.parameter(index, (*ty).clone())).collect();
+    let results = default(&mut graph, block, &arguments)?;
+    let inputs = types.iter().map(|ty| (*ty).clone()).collect();
+    Ok(Region::new(graph, inputs, types.len(), results.into_iter().collect()))
 }

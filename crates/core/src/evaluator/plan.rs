@@ -97,7 +97,7 @@ impl BlockDefault {
             return Ok(plan);
         }
         let types: Vec<&TensorType> = self.types.iter().collect();
-        let plan = Box::new(Plan::new(Arc::new(default_region(&self.block, &types)?))?);
+        let plan = Box::new(Plan::new(Arc::new(compose::block::region(&self.block, &types)?))?);
         Ok(self.plan.get_or_init(|| plan))
     }
 }
@@ -260,14 +260,4 @@ fn default_of(
     let result = make(&mut graph, &arguments)?;
     let inputs = types.iter().map(|ty| (*ty).clone()).collect();
     Ok(Region::new(graph, inputs, types.len(), [result].into_iter().collect()))
-}
-
-/// The default of a block as a region of its operands.
-fn default_region(block: &Block, types: &[&TensorType]) -> Result<Region> {
-    let mut graph = Graph::new();
-    let arguments: Vec<Value> =
-        types.iter().enumerate().map(|(index, ty)| graph.parameter(index, (*ty).clone())).collect();
-    let results = compose::block::default(&mut graph, block, &arguments)?;
-    let inputs = types.iter().map(|ty| (*ty).clone()).collect();
-    Ok(Region::new(graph, inputs, types.len(), results.into_iter().collect()))
 }

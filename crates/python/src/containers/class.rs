@@ -176,9 +176,15 @@ pub(crate) fn register(
 
 /// The structure of a container, as Python holds it.
 #[pyclass(frozen, name = "Structure", module = "defn._core")]
-struct Structure {
+pub(crate) struct Structure {
     tree: Tree,
     leaves: usize,
+}
+
+impl Structure {
+    pub(crate) fn new(tree: Tree, leaves: usize) -> Structure {
+        Structure { tree, leaves }
+    }
 }
 
 #[pymethods]
@@ -205,7 +211,7 @@ fn flatten_container<'py>(value: &Bound<'py, PyAny>) -> Fallible<(Bound<'py, PyL
     guard(|| {
         let py = value.py();
         let Flat { leaves, tree } = flatten("flatten_container", Mode::State, value)?;
-        let structure = Structure { tree, leaves: leaves.len() };
+        let structure = Structure::new(tree, leaves.len());
         Ok((PyList::new(py, leaves)?, Bound::new(py, structure)?.into_any()))
     })
 }
@@ -219,7 +225,7 @@ fn unflatten_container<'py>(
     guard(|| {
         let (given, expected) = (leaves.len(), structure.get().leaves);
         if given != expected {
-            return Err(Misuse::LeafCount { op: "unflatten_container", given, expected }.into());
+            return Err(Misuse::LeafCount { op: "rebuild", given, expected }.into());
         }
         structure.get().tree.unflatten(structure.py(), &mut leaves.into_iter())
     })

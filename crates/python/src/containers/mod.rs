@@ -23,7 +23,7 @@ use crate::error::Fallible;
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 use class::Class;
-pub(crate) use class::{add, is_marked};
+pub(crate) use class::{Structure, add, is_marked};
 pub(crate) use store::{from_value, to_value};
 use tree::Tag;
 pub(crate) use tree::{Aspect, Compare, Held, Place, Tree, any_text, local_name, value_text};

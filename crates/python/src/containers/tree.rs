@@ -185,6 +185,11 @@ fn same_types(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 impl Tree {
+    /// The same structure again.
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Tree {
+        Tree { words: self.words.clone(), held: self.held.iter().map(|held| held.clone_ref(py)).collect() }
+    }
+
     pub(super) fn node(&mut self, tag: Tag, children: usize) {
         self.words.push((children as u64) << 8 | tag as u64);
     }
@@ -196,11 +201,6 @@ impl Tree {
     /// The objects that nodes carry, in order.
     pub(crate) fn held(&self) -> &[Held] {
         &self.held
-    }
-
-    /// The same structure again.
-    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Tree {
-        Tree { words: self.words.clone(), held: self.held.iter().map(|held| held.clone_ref(py)).collect() }
     }
 
     /// Whether the structure is one leaf by itself.

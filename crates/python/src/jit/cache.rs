@@ -21,6 +21,7 @@ use super::globals::{self, Guard};
 use super::leaf::{self, Words};
 use super::program::Program;
 use super::turns::Turns;
+use crate::compilers::Choice;
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::error::Fallible;
 use crate::grad::Derivative;
@@ -34,7 +35,7 @@ pub(super) const VERSION_LIMIT: usize = 256;
 /// What a call looks for.
 pub(super) struct Key {
     pub(super) hash: u64,
-    pub(super) compiler: &'static str,
+    pub(super) compiler: Choice,
     pub(super) checks: Checks,
     words: Words,
     pub(super) environment: Vec<Part>,
@@ -45,7 +46,7 @@ impl Key {
     /// A static value that cannot be hashed.
     pub(super) fn new(
         py: Python<'_>,
-        compiler: &'static str,
+        compiler: Choice,
         checks: Checks,
         words: Words,
         flat: &Flat<'_>,
@@ -53,7 +54,7 @@ impl Key {
     ) -> Fallible<Key> {
         let mut hasher = FxHasher::default();
         words.hash(&mut hasher);
-        compiler.len().hash(&mut hasher);
+        compiler.name().hash(&mut hasher);
         checks.hash(&mut hasher);
         flat.tree.hash(py, "jit")?.hash(&mut hasher);
         // The environment takes no part in the hash: what tracing itself changes of it counts for nothing.
@@ -63,7 +64,7 @@ impl Key {
 
 /// The signature of a compiled version.
 pub(super) struct Known {
-    pub(super) compiler: &'static str,
+    pub(super) compiler: Choice,
     pub(super) checks: Checks,
     words: Words,
     /// What the function closes over.
@@ -88,7 +89,7 @@ impl Known {
 
     /// Whether a call has this signature.
     fn equals(&self, py: Python<'_>, flat: &Flat<'_>, key: &Key) -> Fallible<bool> {
-        if self.compiler != key.compiler
+        if !self.compiler.is_same(py, &key.compiler)?
             || self.checks != key.checks
             || self.words != key.words
             || !self.arguments.equals(py, &flat.tree)?
@@ -396,6 +397,31 @@ impl Shared {
             .get(&hash)
             .map(|found| found.iter().filter_map(Version::entry).collect())
             .unwrap_or_default()
+    }
+
+    /// What compilers know a function by: the same for versions that differ in the types of arguments only.
+    pub(super) fn function_key(
+        &self,
+        py: Python<'_>,
+        fun: &Bound<'_, PyAny>,
+        flat: &Flat<'_>,
+        key: &Key,
+    ) -> Fallible<Option<Py<PyAny>>> {
+        let entries: Vec<Arc<Entry>> =
+            self.lock().by_hash.values().flatten().filter_map(Version::entry).collect();
+        for entry in entries {
+            let known = &entry.known;
+            if let Some(found) = &entry.program.function_key
+                && entry.owner.as_ref().is_none_or(|owner| fun.is(owner))
+                && known.compiler.is_same(py, &key.compiler)?
+                && known.arguments.equals(py, &flat.tree)?
+                && same_environment(py, &known.environment, &key.environment)?
+                && globals::first_broken(py, &known.guards)?.is_none()
+            {
+                return Ok(Some(found.clone_ref(py)));
+            }
+        }
+        Ok(None)
     }
 
     /// How many versions were ever kept: a number that changes when there is a new one.

@@ -1,5 +1,7 @@
 //! Functions compiled ahead of their calls, and functions traced for a look at them.
 
+use std::sync::Arc;
+
 use defn_core::trace::{self, Trace};
 use defn_core::{ErrorKind, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
@@ -7,9 +9,10 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::leaf::{self, Borrowed};
 use super::program::{self, Program, Source, function_name};
-use super::{Jitted, compiler_name, wrap};
+use super::{Jitted, wrap};
 use crate::born;
 use crate::checks;
+use crate::compilers::{self, Choice};
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::error::{Fallible, guard};
 use crate::hooks::{self, Collecting};
@@ -78,7 +81,20 @@ impl Compiled {
     }
 }
 
-fn flatten_arguments<'py>(args: &Bound<'py, PyTuple>) -> Fallible<Flat<'py>> {
+/// The compiler that is asked for, or the default one.
+fn chosen(
+    py: Python<'_>,
+    op: &'static str,
+    compiler: Option<&Bound<'_, PyAny>>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> Fallible<Choice> {
+    match compiler.filter(|compiler| !compiler.is_none()) {
+        Some(compiler) => Choice::of(op, compiler, options),
+        None => options::default_compiler(py, options),
+    }
+}
+
+pub(super) fn flatten_arguments<'py>(args: &Bound<'py, PyTuple>) -> Fallible<Flat<'py>> {
     let mut flat = Flat::default();
     flat.push("compile", Mode::Inputs, args.as_any())?;
     flat.begin_dict(std::iter::empty());
@@ -117,12 +133,7 @@ fn compile(
     guard(|| {
         let hooks = hooks::named("compile", hooks)?;
         let py = fun.py();
-        let name = match compiler.filter(|name| !name.is_none()) {
-            Some(name) => compiler_name(name)?,
-            None => options::default_compiler(py)?.to_owned(),
-        };
-        options::check_compiler_options(&name, options)?;
-        let compiler = options::compiler(&name)?;
+        let compiler = chosen(py, "compile", compiler, options)?;
         let args = args.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         let mut inputs = Vec::new();
         for arg in &args {
@@ -134,16 +145,16 @@ fn compile(
         let call_tree = flatten_arguments(&PyTuple::new(py, inputs)?)?.tree;
         let flat = flatten_arguments(&PyTuple::new(py, args)?)?;
         let (callee, fun) = (callee(fun)?, unwrapped(fun));
-        let call = |args: &Bound<'_, PyTuple>, _: &Bound<'_, PyDict>| {
-            if let Some(kwargs) = kwargs {
-                note_tensors(kwargs)?;
+        let (called, baked) = (callee.unbind(), kwargs.map(|kwargs| kwargs.clone().unbind()));
+        let call = move |args: &Bound<'_, PyTuple>, _: &Bound<'_, PyDict>| {
+            let py = args.py();
+            let baked = baked.as_ref().map(|baked| baked.bind(py));
+            if let Some(baked) = baked {
+                note_tensors(baked)?;
             }
-            Ok(callee.call(args.clone(), kwargs).map(|result| result.into_any().unbind())?)
+            Ok(called.bind(py).call(args.clone(), baked)?.unbind())
         };
-        let call_bound = |args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>| {
-            call(args, kwargs).map(|result| result.into_bound(py))
-        };
-        let source = Source { op: "compile", fun: &fun, call: &call_bound };
+        let source = Source::new("compile", &fun, Arc::new(call));
         let program = Program::make(py, &source, &flat, &compiler, checks::current())?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
         Ok(Compiled { fun: fun.clone().unbind(), tree: flat.tree, call: call_tree, models, program, hooks })
@@ -170,24 +181,27 @@ fn note_tensors(kwargs: &Bound<'_, PyDict>) -> Fallible<()> {
 
 /// What a function returns, with traced tensors, for a look at their graphs.
 #[pyfunction]
-#[pyo3(signature = (fun, args, kwargs = None))]
+#[pyo3(signature = (fun, args, kwargs = None, compiler = None))]
 fn debug_expr<'py>(
     fun: &Bound<'py, PyAny>,
     args: &Bound<'py, PyAny>,
     kwargs: Option<&Bound<'py, PyDict>>,
+    compiler: Option<&Bound<'py, PyAny>>,
 ) -> Fallible<Bound<'py, PyAny>> {
     guard(|| {
         let py = fun.py();
+        let _current = compilers::enter(chosen(py, "debug_expr", compiler, None)?);
         let args = args.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         let flat = flatten_arguments(&PyTuple::new(py, args)?)?;
         let models: Vec<Tensor> =
             flat.leaves.iter().map(|leaf| leaf::model("debug_expr", leaf)).collect::<Fallible<_>>()?;
-        let _table = Collecting::begin();
+        let table = Collecting::begin();
         let (tracing, parameters) = Trace::begin_like(&models);
         let tracing = tracing.at(location::of_function(fun));
         let wrapped = wrap(py, parameters.into_iter())?;
         let (args, _) = program::arguments(py, &flat.tree, wrapped.into_iter())?;
         let result = callee(fun).and_then(|fun| fun.call(args, kwargs));
+        tracing.trace().set_host(Arc::new(table.finish()));
         drop(tracing);
         born::forget();
         Ok(result?)

@@ -253,9 +253,9 @@ impl Call<'_, '_> {
         let py = self.fun.py();
         let mut found =
             Found { py, differences: Vec::new(), fields: 0, limit, old: &known.models, new: types };
-        if known.compiler != self.key.compiler {
+        if !known.compiler.is_same(py, &self.key.compiler)? {
             let quoted = |name: &str| format!("\"{name}\"");
-            let (old, new) = (quoted(known.compiler), quoted(self.key.compiler));
+            let (old, new) = (quoted(known.compiler.name()), quoted(self.key.compiler.name()));
             found.add(Difference::one("the compiler", Field::Compiler, old, new));
         }
         if known.checks != self.key.checks {

@@ -11,6 +11,7 @@ mod globals;
 mod leaf;
 mod log;
 mod program;
+mod python;
 mod signature;
 mod turns;
 
@@ -29,6 +30,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use crate::checks;
+use crate::compilers::Choice;
 use crate::containers::{Flat, Held};
 use crate::convert;
 use crate::error::{Fallible, guard};
@@ -46,6 +48,7 @@ use leaf::{Borrowed, Words};
 pub(crate) use leaf::{model as leaf_model, ty as leaf_type};
 use program::{Program, Source};
 pub(crate) use program::{function_name, result_tensor, wrap};
+pub(crate) use python::traced_by;
 use signature::Signature;
 use turns::{Asked, Taken};
 
@@ -84,7 +87,9 @@ pub(crate) struct Jitted {
     converted: OnceLock<Py<PyAny>>,
     kind: Kind,
     conflict: Conflict,
-    compiler: Option<String>,
+    compiler: Option<Choice>,
+    /// What is handed to the default compiler.
+    options: Option<Py<PyDict>>,
     max_compiles: Option<usize>,
     /// Functions for hooks by their names.
     hooks: Option<Py<PyDict>>,
@@ -119,14 +124,11 @@ impl Jitted {
         kind: Kind,
         conflict: Conflict,
         marked: &[String],
-        compiler: Option<String>,
+        compiler: Option<Choice>,
         max_compiles: Option<usize>,
     ) -> Fallible<Jitted> {
         if !fun.is_callable() {
             return Err(convert::bad("jit", "the function", fun, "callable")?);
-        }
-        if let Some(name) = &compiler {
-            options::compiler(name)?;
         }
         let signature = Signature::new(fun, marked)?;
         Ok(Jitted {
@@ -138,6 +140,7 @@ impl Jitted {
             kind,
             conflict,
             compiler,
+            options: None,
             max_compiles,
             hooks: None,
             signature,
@@ -185,16 +188,16 @@ impl Jitted {
 
     /// A call outside of any trace, or apart from the open one.
     fn run<'py>(
-        &self,
+        slf: &Bound<'py, Jitted>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
-        let py = args.py();
-        let flat = self.signature.flatten(self.fun.bind(py), args, kwargs)?;
-        let key = self.key(py, &flat)?;
-        match self.find(py, &flat, &key)? {
+        let (py, this) = (args.py(), slf.get());
+        let flat = this.signature.flatten(this.fun.bind(py), args, kwargs)?;
+        let key = this.key(py, &flat)?;
+        match this.find(py, &flat, &key)? {
             Some(result) => Ok(result),
-            None => self.miss(py, flat, key),
+            None => this.miss(slf, flat, key),
         }
     }
 
@@ -218,7 +221,8 @@ impl Jitted {
 
     /// Compiles a version, unless another thread does so meanwhile.
     #[cold]
-    fn miss<'py>(&self, py: Python<'py>, flat: Flat<'py>, key: Key) -> Fallible<Bound<'py, PyAny>> {
+    fn miss<'py>(&self, slf: &Bound<'py, Jitted>, flat: Flat<'py>, key: Key) -> Fallible<Bound<'py, PyAny>> {
+        let py = slf.py();
         let mut known = 0;
         loop {
             let asked = self.shared.turns.ask(py, key.hash)?;
@@ -230,18 +234,19 @@ impl Jitted {
             }
             known = count;
             if let Asked::Mine(turn) = asked {
-                return self.compile(py, flat, key, turn);
+                return self.compile(slf, flat, key, turn);
             }
         }
     }
 
     fn compile<'py>(
         &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Jitted>,
         flat: Flat<'py>,
         key: Key,
         turn: Option<Taken<'_>>,
     ) -> Fallible<Bound<'py, PyAny>> {
+        let py = slf.py();
         let fun = self.fun.bind(py);
         let reason = self.reason(py, &flat, &key)?;
         let count = self.misses.load(Ordering::Relaxed) as usize;
@@ -250,13 +255,24 @@ impl Jitted {
             return Err(Misuse::TooManyCompiles { fun, count, limit, why }.into());
         }
         let start = Instant::now();
-        let compiler = options::compiler(key.compiler)?;
-        let source = Source { op: self.op(), fun, call: &|args, kwargs| self.apply(args, Some(kwargs)) };
+        let definition = slf.clone().unbind();
+        let call = move |args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>| {
+            Ok(definition.get().apply(args, Some(kwargs))?.unbind())
+        };
+        let source = Source::new(self.op(), fun, Arc::new(call));
         let known = self.shared.count();
         let guards = self.guards(py, &flat)?;
-        let program = Program::make(py, &source, &flat, &compiler, key.checks)?;
+        let (program, first) = match &key.compiler {
+            Choice::BuiltIn(_) => (Program::make(py, &source, &flat, &key.compiler, key.checks)?, None),
+            Choice::Python(_) => {
+                let known = self.shared.function_key(py, fun, &flat, &key)?;
+                let hooks = self.hooks.as_ref();
+                Program::make_and_run(py, &source, &flat, &key.compiler, key.checks, known, hooks)?
+            }
+        };
         // One who had no turn of its own may have compiled the same version meanwhile.
-        if self.shared.count() != known
+        if first.is_none()
+            && self.shared.count() != known
             && let Some(result) = self.find(py, &flat, &key)?
         {
             return Ok(result);
@@ -275,7 +291,7 @@ impl Jitted {
         self.shared.insert(py, &entry);
         drop(turn);
         self.note(py, &reason, start.elapsed())?;
-        entry.program.run(py, &leaves, captures, borrowed, self.hooks.as_ref())
+        entry.program.run_or_take(py, &leaves, captures, borrowed, self.hooks.as_ref(), first)
     }
 
     /// Why a call compiles.
@@ -321,8 +337,8 @@ impl Jitted {
 
     fn key(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Key> {
         let compiler = match &self.compiler {
-            Some(name) => options::known(name)?,
-            None => options::default_compiler(py)?,
+            Some(choice) => choice.clone(),
+            None => options::default_compiler(py, self.options.as_ref().map(|options| options.bind(py)))?,
         };
         let mut words = Words::new();
         for leaf in &flat.leaves {
@@ -376,7 +392,8 @@ impl Jitted {
                     return Err(Misuse::OptionValue { op: "jit", option, got, required }.into());
                 }
             };
-            let compiler = compiler.filter(|name| !name.is_none()).map(compiler_name).transpose()?;
+            let compiler = compiler.filter(|compiler| !compiler.is_none());
+            let compiler = compiler.map(|compiler| Choice::of("jit", compiler, options)).transpose()?;
             let max_compiles = match max_compiles.filter(|limit| !limit.is_none()) {
                 None => None,
                 Some(limit) => match convert::index(limit).map(usize::try_from) {
@@ -386,8 +403,6 @@ impl Jitted {
                     }
                 },
             };
-            let name = compiler.as_deref().unwrap_or("evaluator");
-            options::check_compiler_options(name, options)?;
             // A definition of a definition is one of the same function.
             let (fun, convert) = match fun.cast::<Jitted>() {
                 Ok(inner) if matches!(inner.get().kind, Kind::Plain) => {
@@ -399,27 +414,29 @@ impl Jitted {
             let hooks = hooks::named("jit", hooks)?;
             let jitted =
                 Jitted::build(&fun, convert, Kind::Plain, conflict, &marked, compiler, max_compiles)?;
-            Ok(Jitted { hooks, ..jitted })
+            let options = options.map(|options| options.clone().unbind());
+            Ok(Jitted { hooks, options, ..jitted })
         })
     }
 
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
-        &self,
+        slf: &Bound<'py, Self>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
+        let this = slf.get();
         guard(|| {
             if trace::depth() == 0 {
-                return self.run(args, kwargs);
+                return Jitted::run(slf, args, kwargs);
             }
-            match self.conflict {
+            match this.conflict {
                 Conflict::Reuse => {
-                    let _call = recursion::enter(self.op())?;
-                    self.apply(args, kwargs)
+                    let _call = recursion::enter(this.op())?;
+                    this.apply(args, kwargs)
                 }
                 Conflict::Raise => {
-                    let fun = function_name(self.fun.bind(args.py()));
+                    let fun = function_name(this.fun.bind(args.py()));
                     Err(Misuse::Conflict { fun }.into())
                 }
                 Conflict::Force => {
@@ -427,10 +444,10 @@ impl Jitted {
                         value.cast::<PyTensor>().is_ok_and(|tensor| tensor.get().tensor.is_traced())
                     };
                     if args.iter().any(is_traced) {
-                        let fun = function_name(self.fun.bind(args.py()));
+                        let fun = function_name(this.fun.bind(args.py()));
                         return Err(Misuse::ForcedTraced { op: "jit", fun }.into());
                     }
-                    self.run(args, kwargs)
+                    Jitted::run(slf, args, kwargs)
                 }
             }
         })
@@ -497,6 +514,7 @@ impl Jitted {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.fun)?;
         visit.call(&self.hooks)?;
+        visit.call(&self.options)?;
         if let Some(converted) = self.converted.get() {
             visit.call(converted)?;
         }
@@ -544,13 +562,6 @@ fn closes(fun: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(false)
 }
 
-fn compiler_name(value: &Bound<'_, PyAny>) -> Fallible<String> {
-    match value.cast::<PyString>() {
-        Ok(name) => Ok(name.to_str()?.to_owned()),
-        Err(_) => Err(convert::bad("jit", "the compiler", value, "the name of a compiler")?),
-    }
-}
-
 fn marked_names(value: Option<&Bound<'_, PyAny>>) -> Fallible<Vec<String>> {
     let Some(value) = value.filter(|value| !value.is_none()) else {
         return Ok(Vec::new());
@@ -573,5 +584,6 @@ fn is_tracing() -> bool {
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Jitted>()?;
     module.add_function(wrap_pyfunction!(is_tracing, module)?)?;
+    python::add(module)?;
     compiled::add(module)
 }

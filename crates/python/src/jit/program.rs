@@ -1,12 +1,13 @@
 //! One compiled version of a definition: how it is traced, and how it runs.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use defn_core::Tensor;
-use defn_core::backend::{Checks, Compiler, Executable};
+use defn_core::backend::{Checks, Executable};
 use defn_core::builder::{Arg, Builder, bring_together};
+use defn_core::region::Region;
 use defn_core::tensor::Data;
 use defn_core::trace::Trace;
 use defn_core::vectorize::{Lanes, type_text};
@@ -18,7 +19,9 @@ use pyo3::types::{PyDict, PyTuple};
 use super::environment::{self, Place, Wanted};
 use super::globals;
 use super::leaf::{self, Borrowed};
+use super::python::{Compiling, FunctionKey};
 use crate::born;
+use crate::compilers::{self, Choice};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
 use crate::error::{Fallible, Fault};
@@ -26,6 +29,7 @@ use crate::hooks::{self, Collecting, Table};
 use crate::location;
 use crate::misuse::Misuse;
 use crate::ops;
+use crate::options;
 use crate::place;
 use crate::recursion;
 use crate::tensor::PyTensor;
@@ -45,33 +49,79 @@ pub(super) enum Capture {
 }
 
 /// A leaf of the result.
-enum Output {
+#[derive(Clone)]
+pub(super) enum Output {
     /// An argument, as it was given.
     Argument(usize),
     /// What the program computes, and the vectorized axes that lead it.
     Result(usize, Lanes),
 }
 
+impl Output {
+    fn is_result(&self) -> bool {
+        match self {
+            Output::Argument(_) => false,
+            Output::Result(..) => true,
+        }
+    }
+}
+
 /// A traced and compiled program.
 pub(super) struct Program {
     executable: Arc<dyn Executable>,
-    pub(super) captures: Vec<Capture>,
+    pub(super) captures: Arc<[Capture]>,
     outputs: Vec<Output>,
     tree: Tree,
     /// The host functions that the program shows values to.
     slots: Table,
     /// Whether nothing is computed: the results are arguments, and there are no effects.
     is_trivial: bool,
+    /// What a compiler of Python's knows the function by.
+    pub(super) function_key: Option<Py<PyAny>>,
+    /// The same host functions, for a compiler of Python's, whose programs call them themselves.
+    shown: Option<Arc<OnceLock<Table>>>,
     runs: AtomicU64,
     /// What the latest timed run took.
     nanos: AtomicU64,
 }
 
+/// Calls what is traced.
+pub(super) type Call =
+    Arc<dyn Fn(&Bound<'_, PyTuple>, &Bound<'_, PyDict>) -> Fallible<Py<PyAny>> + Send + Sync>;
+
 /// What is traced: a function of a tuple and a dict, and the callable whose environment holds its captures.
-pub(super) struct Source<'a, 'py> {
+pub(super) struct Source {
     pub(super) op: &'static str,
-    pub(super) fun: &'a Bound<'py, PyAny>,
-    pub(super) call: &'a dyn Fn(&Bound<'py, PyTuple>, &Bound<'py, PyDict>) -> Fallible<Bound<'py, PyAny>>,
+    pub(super) fun: Py<PyAny>,
+    call: Call,
+}
+
+impl Source {
+    pub(super) fn new(op: &'static str, fun: &Bound<'_, PyAny>, call: Call) -> Source {
+        Source { op, fun: fun.clone().unbind(), call }
+    }
+
+    pub(super) fn clone_ref(&self, py: Python<'_>) -> Source {
+        Source { op: self.op, fun: self.fun.clone_ref(py), call: self.call.clone() }
+    }
+
+    /// The types of a call's leaves.
+    pub(super) fn models(&self, leaves: &Leaves<'_>) -> Fallible<Vec<Tensor>> {
+        leaves.iter().map(|leaf| leaf::model(self.op, leaf)).collect()
+    }
+}
+
+/// A definition that was traced on types.
+pub(super) struct Traced {
+    pub(super) region: Arc<Region>,
+    /// The trace, which is closed.
+    pub(super) trace: Arc<Trace>,
+    captures: Arc<[Capture]>,
+    pub(super) outputs: Vec<Output>,
+    pub(super) tree: Tree,
+    /// A traced tensor for each leaf of the result.
+    pub(super) leaves: Vec<Tensor>,
+    pub(super) slots: Table,
 }
 
 /// The positional arguments and keywords of a call, from its leaves.
@@ -97,68 +147,174 @@ pub(crate) fn result_tensor(op: &'static str, leaf: &Bound<'_, PyAny>) -> Fallib
     })
 }
 
-impl Program {
-    /// Traces a function on types and compiles what it did.
-    pub(super) fn make<'py>(
-        py: Python<'py>,
-        source: &Source<'_, 'py>,
-        flat: &Flat<'py>,
-        compiler: &Arc<dyn Compiler>,
-        checks: Checks,
-    ) -> Fallible<Program> {
-        let made = Program::trace(py, source, flat, compiler, checks);
-        born::forget();
-        made
-    }
-
-    fn trace<'py>(
-        py: Python<'py>,
-        source: &Source<'_, 'py>,
-        flat: &Flat<'py>,
-        compiler: &Arc<dyn Compiler>,
-        checks: Checks,
-    ) -> Fallible<Program> {
+impl Traced {
+    /// Traces a function on arguments of a structure and types.
+    pub(super) fn of(
+        py: Python<'_>,
+        source: &Source,
+        tree: &Tree,
+        models: &[Tensor],
+        compiler: &Choice,
+    ) -> Fallible<Traced> {
         let _call = recursion::enter(source.op)?;
-        let models: Vec<Tensor> =
-            flat.leaves.iter().map(|leaf| leaf::model(source.op, leaf)).collect::<Fallible<_>>()?;
+        let _current = compilers::enter(compiler.clone());
         let table = Collecting::begin();
-        let (tracing, parameters) = Trace::begin_like(&models);
-        let tracing = tracing.at(location::of_function(source.fun));
+        let (tracing, parameters) = Trace::begin_like(models);
+        let tracing = tracing.at(location::of_function(source.fun.bind(py)));
         let wrapped = wrap(py, parameters.iter().cloned())?;
-        let (args, kwargs) = arguments(py, &flat.tree, wrapped.into_iter())?;
-        let result = (source.call)(&args, &kwargs)?;
-        let Flat { leaves, tree } = containers::flatten(source.op, Mode::State, &result)?;
-        let (mut outputs, mut results) = (Vec::with_capacity(leaves.len()), Vec::new());
-        for leaf in &leaves {
+        let (args, kwargs) = arguments(py, tree, wrapped.into_iter())?;
+        let result = (source.call)(&args, &kwargs)?.into_bound(py);
+        let flat = containers::flatten(source.op, Mode::State, &result)?;
+        let (mut outputs, mut results) = (Vec::with_capacity(flat.leaves.len()), Vec::new());
+        let mut leaves = Vec::with_capacity(flat.leaves.len());
+        for leaf in &flat.leaves {
             let tensor = result_tensor(source.op, leaf)?;
             match parameters.iter().position(|parameter| is_same_value(parameter, &tensor)) {
-                Some(position) => outputs.push(Output::Argument(position)),
+                Some(position) => {
+                    outputs.push(Output::Argument(position));
+                    leaves.push(parameters[position].clone());
+                }
                 None => {
-                    outputs.push(Output::Result(results.len(), tensor.vectorized_axes().into()));
+                    let lanes = Lanes::from(tensor.vectorized_axes());
+                    outputs.push(Output::Result(results.len(), lanes));
+                    leaves.push(tensor.clone());
                     results.push(tensor);
                 }
             }
         }
         let slots = table.finish();
+        let trace = tracing.trace().clone();
         let closed = tracing.finish(source.op, &results)?;
+        // What came from outside is a value of the trace now.
+        for (output, leaf) in outputs.iter().zip(&mut leaves) {
+            if let Output::Result(position, lanes) = output {
+                let value = closed.region.results()[*position];
+                let ty = closed.region.graph().ty(value).clone();
+                *leaf = Tensor::traced(ty, trace.clone(), value).with_vectorized(lanes);
+            }
+        }
         let captures = closed
             .captures
             .iter()
-            .map(|capture| locate(source, &flat.tree, capture))
-            .collect::<Fallible<Vec<_>>>()?;
+            .map(|capture| locate(source.op, source.fun.bind(py), tree, capture))
+            .collect::<Fallible<_>>()?;
         let region = Arc::new(closed.region);
-        let is_trivial = results.is_empty() && !region.has_effects();
-        let executable = py.detach(|| compiler.compile(region, checks))?;
-        Ok(Program {
+        Ok(Traced { region, trace, captures, outputs, tree: flat.tree, leaves, slots })
+    }
+
+    /// The same again, for a program that outlives what the compiler was handed.
+    pub(super) fn clone_ref(&self, py: Python<'_>) -> Traced {
+        Traced {
+            region: self.region.clone(),
+            trace: self.trace.clone(),
+            captures: self.captures.clone(),
+            outputs: self.outputs.clone(),
+            tree: self.tree.clone_ref(py),
+            leaves: self.leaves.clone(),
+            slots: self.slots.clone(),
+        }
+    }
+
+    /// The values of the captures, as [`Program::read_captures`].
+    pub(super) fn read_captures(
+        &self,
+        fun: &Bound<'_, PyAny>,
+        arguments: &Tree,
+        borrowed: &mut Borrowed,
+    ) -> Fallible<Option<Vec<Tensor>>> {
+        read_captures(&self.captures, fun, arguments, borrowed)
+    }
+}
+
+impl Program {
+    /// Traces a function on types and compiles what it did.
+    pub(super) fn make<'py>(
+        py: Python<'py>,
+        source: &Source,
+        flat: &Flat<'py>,
+        compiler: &Choice,
+        checks: Checks,
+    ) -> Fallible<Program> {
+        let made = match compiler {
+            Choice::BuiltIn(name) => Program::built_in(py, source, flat, name, compiler, checks),
+            Choice::Python(_) => {
+                let key = Py::new(py, FunctionKey::new(source.fun.bind(py)))?.into_any();
+                Program::python(py, source, flat, compiler, checks, key, None).map(|(program, _)| program)
+            }
+        };
+        born::forget();
+        made
+    }
+
+    /// As [`Program::make`] for a compiler of Python's, which may run the program at the same time: then the
+    /// results are those of its first run.
+    pub(super) fn make_and_run<'py>(
+        py: Python<'py>,
+        source: &Source,
+        flat: &Flat<'py>,
+        compiler: &Choice,
+        checks: Checks,
+        function_key: Option<Py<PyAny>>,
+        hooks: Option<&Py<PyDict>>,
+    ) -> Fallible<(Program, Option<Vec<Tensor>>)> {
+        let key = match function_key {
+            Some(key) => key,
+            None => Py::new(py, FunctionKey::new(source.fun.bind(py)))?.into_any(),
+        };
+        let made = Program::python(py, source, flat, compiler, checks, key, Some(hooks));
+        born::forget();
+        made
+    }
+
+    fn built_in<'py>(
+        py: Python<'py>,
+        source: &Source,
+        flat: &Flat<'py>,
+        name: &str,
+        compiler: &Choice,
+        checks: Checks,
+    ) -> Fallible<Program> {
+        let found = options::compiler(name)?;
+        let models = source.models(&flat.leaves)?;
+        let traced = Traced::of(py, source, &flat.tree, &models, compiler)?;
+        let region = traced.region.clone();
+        let executable = py.detach(|| found.compile(region, checks))?;
+        Ok(Program::new(traced, executable))
+    }
+
+    fn new(traced: Traced, executable: Arc<dyn Executable>) -> Program {
+        let has_results = traced.outputs.iter().any(Output::is_result);
+        Program {
             executable,
-            captures,
-            outputs,
-            tree,
-            slots,
-            is_trivial,
+            is_trivial: !has_results && !traced.region.has_effects(),
+            captures: traced.captures,
+            outputs: traced.outputs,
+            tree: traced.tree,
+            slots: traced.slots,
+            function_key: None,
+            shown: None,
             runs: AtomicU64::new(0),
             nanos: AtomicU64::new(u64::MAX),
-        })
+        }
+    }
+
+    fn python<'py>(
+        py: Python<'py>,
+        source: &Source,
+        flat: &Flat<'py>,
+        compiler: &Choice,
+        checks: Checks,
+        key: Py<PyAny>,
+        run: Option<Option<&Py<PyDict>>>,
+    ) -> Fallible<(Program, Option<Vec<Tensor>>)> {
+        let Choice::Python(custom) = compiler else {
+            return Err(Misuse::Internal { text: "a compiler that is not Python's".to_owned() }.into());
+        };
+        custom.refuse_checks(py, checks)?;
+        let made = Compiling { source, flat, compiler: custom, key: &key, run }.make(py)?;
+        let traced = made.traced;
+        let program = Program::new(traced, made.executable);
+        Ok((Program { function_key: Some(key), shown: Some(made.slots), ..program }, made.first))
     }
 
     /// The values of the captures, where they are there and of the types that were compiled.
@@ -168,24 +324,7 @@ impl Program {
         arguments: &Tree,
         borrowed: &mut Borrowed,
     ) -> Fallible<Option<Vec<Tensor>>> {
-        let mut tensors = Vec::with_capacity(self.captures.len());
-        for capture in &self.captures {
-            match capture {
-                Capture::Bound(tensor) => tensors.push(tensor.clone()),
-                Capture::Found { place, model } => {
-                    let Ok(value) = place.read(fun, arguments) else {
-                        return Ok(None);
-                    };
-                    match leaf::captured_model(&value) {
-                        Ok(Some(found)) if leaf::same_model(&found, model) => {
-                            tensors.push(borrowed.tensor(&value)?)
-                        }
-                        Ok(_) | Err(_) => return Ok(None),
-                    }
-                }
-            }
-        }
-        Ok(Some(tensors))
+        read_captures(&self.captures, fun, arguments, borrowed)
     }
 
     /// Runs on the leaves of a call.
@@ -194,8 +333,21 @@ impl Program {
         py: Python<'py>,
         leaves: &Leaves<'py>,
         captures: Vec<Tensor>,
+        borrowed: Borrowed,
+        hooks: Option<&Py<PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        self.run_or_take(py, leaves, captures, borrowed, hooks, None)
+    }
+
+    /// As [`Program::run`], where the results may be there already.
+    pub(super) fn run_or_take<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &Leaves<'py>,
+        captures: Vec<Tensor>,
         mut borrowed: Borrowed,
         hooks: Option<&Py<PyDict>>,
+        known: Option<Vec<Tensor>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         let mut tensors = Vec::with_capacity(leaves.len() + captures.len());
         for leaf in leaves {
@@ -216,7 +368,10 @@ impl Program {
             });
         }
         tensors.extend(captures);
-        let results = self.execute(py, tensors, hooks)?;
+        let results = match known {
+            Some(results) => results,
+            None => self.execute(py, tensors, hooks)?,
+        };
         let mut owned = Vec::with_capacity(results.len());
         for result in results {
             owned.push(Some(born::note(borrowed.own(result)?)));
@@ -245,6 +400,8 @@ impl Program {
             return Ok(Vec::new());
         }
         let backend = bring_together("run", &mut tensors, &place::default()?)?;
+        let shown = self.shown.clone();
+        let _showing = shown.map(|shown| hooks::Showing::begin(py, shown, hooks)).transpose()?;
         // Reading the clock costs as much as a small op, so that only some runs are timed.
         let runs = self.runs.fetch_add(1, Ordering::Relaxed);
         let start = (runs < TIMED_RUNS || runs.is_multiple_of(TIMED_RUNS)).then(Instant::now);
@@ -268,7 +425,7 @@ impl Program {
     /// What is to say where a captured tensor is gone right after tracing: the function replaced it.
     pub(super) fn missing_capture(&self, fun: &Bound<'_, PyAny>, arguments: &Tree) -> Fault {
         let py = fun.py();
-        for capture in &self.captures {
+        for capture in self.captures.iter() {
             if let Capture::Found { place, model } = capture {
                 let now = match place.read(fun, arguments) {
                     Ok(value) => match leaf::captured_model(&value) {
@@ -287,13 +444,14 @@ impl Program {
 
     /// Shows the garbage collector what is held.
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        for capture in &self.captures {
+        for capture in self.captures.iter() {
             match capture {
                 Capture::Bound(_) => {}
                 Capture::Found { place, .. } => place.traverse(visit)?,
             }
         }
         self.tree.traverse(visit)?;
+        visit.call(&self.function_key)?;
         hooks::traverse(&self.slots, visit)
     }
 
@@ -326,26 +484,53 @@ fn is_same_value(a: &Tensor, b: &Tensor) -> bool {
     }
 }
 
-fn locate(source: &Source<'_, '_>, arguments: &Tree, capture: &Tensor) -> Fallible<Capture> {
+/// The values of captures, where they are there and of the types that were compiled.
+fn read_captures(
+    captures: &[Capture],
+    fun: &Bound<'_, PyAny>,
+    arguments: &Tree,
+    borrowed: &mut Borrowed,
+) -> Fallible<Option<Vec<Tensor>>> {
+    let mut tensors = Vec::with_capacity(captures.len());
+    for capture in captures {
+        match capture {
+            Capture::Bound(tensor) => tensors.push(tensor.clone()),
+            Capture::Found { place, model } => {
+                let Ok(value) = place.read(fun, arguments) else {
+                    return Ok(None);
+                };
+                match leaf::captured_model(&value) {
+                    Ok(Some(found)) if leaf::same_model(&found, model) => {
+                        tensors.push(borrowed.tensor(&value)?)
+                    }
+                    Ok(_) | Err(_) => return Ok(None),
+                }
+            }
+        }
+    }
+    Ok(Some(tensors))
+}
+
+fn locate(op: &'static str, fun: &Bound<'_, PyAny>, arguments: &Tree, capture: &Tensor) -> Fallible<Capture> {
     let Some(buffer) = capture.buffer() else {
-        let fun = function_name(source.fun);
-        return Err(Misuse::ForcedTraced { op: source.op, fun }.into());
+        let fun = function_name(fun);
+        return Err(Misuse::ForcedTraced { op, fun }.into());
     };
-    let found = match born::origin(source.fun.py(), capture) {
+    let found = match born::origin(fun.py(), capture) {
         Some(born::Origin::Constant) => return Ok(Capture::Bound(capture.clone())),
-        Some(born::Origin::Array(array)) => environment::find(source.fun, arguments, Wanted::Object(&array))?,
-        None => environment::find(source.fun, arguments, Wanted::Buffer(buffer))?,
+        Some(born::Origin::Array(array)) => environment::find(fun, arguments, Wanted::Object(&array))?,
+        None => environment::find(fun, arguments, Wanted::Buffer(buffer))?,
     };
     match found {
         Some(place) => {
             // The same elements may be vectorized where they were found; what counts is how they are there.
-            let model = leaf::model(source.op, &place.read(source.fun, arguments)?)?;
+            let model = leaf::model(op, &place.read(fun, arguments)?)?;
             Ok(Capture::Found { place, model })
         }
         // An array that the function made itself is a constant.
         None if born::is_new(capture) => Ok(Capture::Bound(capture.clone())),
         None => {
-            let fun = function_name(source.fun);
+            let fun = function_name(fun);
             Err(Misuse::UnknownCapture { fun, got: capture.ty().clone() }.into())
         }
     }

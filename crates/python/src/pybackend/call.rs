@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use defn_core::backend::Operand;
-use defn_core::form::{self, Argument, Attr};
+use defn_core::form::{self, Argument, Attr, Form};
 use defn_core::op::Op;
 use defn_core::{Number, Tensor, TensorType};
 use pyo3::IntoPyObjectExt;
@@ -49,11 +49,7 @@ impl<'py> Call<'py> {
             Ok(Bound::new(py, PyTensor::new(tensor.clone()))?.into_any())
         };
         if let Op::Block(block) = op {
-            let fields = PyDict::new(py);
-            for (name, value) in form.attributes() {
-                fields.set_item(name, attribute(py, value)?)?;
-            }
-            let tag = py.import("defn.blocks")?.call_method1("tag", (form.name, fields))?;
+            let tag = tag(py, &form)?;
             let operands = PyList::new(py, tensors.iter().map(wrap).collect::<PyResult<Vec<_>>>()?)?;
             let fun = Bound::new(py, BlockDefault::new(backend.clone_ref(py), block.clone()))?.into_any();
             let args = PyTuple::new(py, [tag, out, operands.into_any(), fun])?;
@@ -76,11 +72,7 @@ impl<'py> Call<'py> {
                     }
                 }
                 Argument::Attribute { value, .. } => args.push(attribute(py, value)?),
-                Argument::Option { name: "padding", value: Attr::Padding(sides) } => {
-                    let pairs: Vec<_> = sides.iter().map(|axis| (axis.low, axis.high)).collect();
-                    options.set_item("padding", PyTuple::new(py, pairs)?)?;
-                }
-                Argument::Option { name, value } => options.set_item(name, attribute(py, value)?)?,
+                Argument::Option { name, value } => options.set_item(name, option(py, name, value)?)?,
             }
         }
         for region in op.regions() {
@@ -106,12 +98,38 @@ fn lacks(callback: &str, backend: &str) -> Fault {
 }
 
 /// A type as the template that callbacks are given.
-pub(super) fn template<'py>(py: Python<'py>, ty: &TensorType) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn template<'py>(py: Python<'py>, ty: &TensorType) -> PyResult<Bound<'py, PyAny>> {
     Ok(Bound::new(py, PyTensor::new(Tensor::template(ty.clone())))?.into_any())
 }
 
+/// The tag of a block.
+pub(crate) fn tag<'py>(py: Python<'py>, form: &Form) -> PyResult<Bound<'py, PyAny>> {
+    let fields = PyDict::new(py);
+    for (name, value) in form.attributes() {
+        fields.set_item(name, attribute(py, value)?)?;
+    }
+    py.import("defn.blocks")?.call_method1("tag", (form.name, fields))
+}
+
+/// An option as Python has it. What pads a window has no elements in between.
+pub(crate) fn option<'py>(py: Python<'py>, name: &str, value: &Attr) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        Attr::Padding(sides) if name == "padding" => {
+            let pairs: Vec<_> = sides.iter().map(|axis| (axis.low, axis.high)).collect();
+            Ok(PyTuple::new(py, pairs)?.into_any())
+        }
+        Attr::Padding(_)
+        | Attr::None
+        | Attr::Bool(_)
+        | Attr::Number(_)
+        | Attr::Ints(_)
+        | Attr::Text(_)
+        | Attr::Bytes(_) => attribute(py, value),
+    }
+}
+
 /// An attribute as Python has it.
-fn attribute<'py>(py: Python<'py>, value: &Attr) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn attribute<'py>(py: Python<'py>, value: &Attr) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Attr::None => Ok(py.None().into_bound(py)),
         Attr::Bool(value) => value.into_bound_py_any(py),

@@ -4,7 +4,7 @@
 //! held while Python may run, and no trace is open meanwhile, so that a callback may compute with tensors.
 
 mod buffer;
-mod call;
+pub(crate) mod call;
 mod functions;
 mod user;
 
@@ -102,7 +102,7 @@ pub(crate) fn carry(fault: impl Into<Fault>) -> Error {
 }
 
 /// Calls Python from inside the core.
-fn enter<T>(body: impl FnOnce(Python<'_>) -> Fallible<T>) -> Result<T> {
+pub(crate) fn enter<T>(body: impl FnOnce(Python<'_>) -> Fallible<T>) -> Result<T> {
     trace::suspended(|| Python::attach(|py| body(py).map_err(carry)))
 }
 

@@ -1,0 +1,315 @@
+//! Compilers as Python knows them: a name or an object for each call, which one is tracing, and what helps to
+//! write one.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use defn_core::backend::{Backend, Checks, Executable, Hooks};
+use defn_core::builder::bring_together;
+use defn_core::op::UserBlockOp;
+use defn_core::{ErrorKind, Tensor, TensorType, trace};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
+
+use crate::checks;
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::hooks;
+use crate::jit::wrap;
+use crate::misuse::Misuse;
+use crate::nodes::Region;
+use crate::options;
+use crate::place;
+
+/// The compiler of a call.
+#[derive(Clone)]
+pub(crate) enum Choice {
+    /// One that is part of this build, by its name.
+    BuiltIn(&'static str),
+    /// One that is written in Python.
+    Python(Arc<Custom>),
+}
+
+/// A compiler that is written in Python, with its options.
+pub(crate) struct Custom {
+    /// What was given: an object, or a class.
+    given: Py<PyAny>,
+    /// The object that has the callbacks.
+    pub(crate) object: Py<PyAny>,
+    /// For messages.
+    pub(crate) name: String,
+    options: Py<PyDict>,
+}
+
+impl Choice {
+    /// The compiler that a user names, with the options that are not ours.
+    ///
+    /// # Errors
+    /// A name that is unknown, an object without callbacks, or options for a compiler that takes none.
+    pub(crate) fn of(
+        op: &'static str,
+        value: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> Fallible<Choice> {
+        let py = value.py();
+        let name = match value.cast::<PyString>() {
+            Ok(name) => Some(name.to_str()?.to_owned()),
+            Err(_) => built_in_name(value)?,
+        };
+        if let Some(name) = name {
+            let name = options::known(&name)?;
+            options::check_compiler_options(name, options)?;
+            return Ok(Choice::BuiltIn(name));
+        }
+        let has = |callback: &str| value.hasattr(callback);
+        if !has("compile")? && !has("jit")? {
+            let required = "the name of a compiler, or an object with the callbacks of dn.Compiler";
+            return Err(convert::bad(op, "the compiler", value, required)?);
+        }
+        let object = if value.is_instance_of::<PyType>() { value.call0()? } else { value.clone() };
+        let name =
+            object.getattr_opt(intern!(py, "__name__"))?.unwrap_or(object.get_type().name()?.into_any());
+        let options = match options {
+            Some(options) => options.copy()?,
+            None => PyDict::new(py),
+        };
+        Ok(Choice::Python(Arc::new(Custom {
+            given: value.clone().unbind(),
+            name: name.str()?.to_string(),
+            object: object.unbind(),
+            options: options.unbind(),
+        })))
+    }
+
+    /// Whether two calls are compiled by one compiler with equal options.
+    pub(crate) fn is_same(&self, py: Python<'_>, other: &Choice) -> PyResult<bool> {
+        match (self, other) {
+            (Choice::BuiltIn(a), Choice::BuiltIn(b)) => Ok(a == b),
+            (Choice::Python(a), Choice::Python(b)) => Ok(Arc::ptr_eq(a, b)
+                || (a.given.is(&b.given) || a.given.bind(py).eq(&b.given)?)
+                    && a.options.bind(py).eq(&b.options)?),
+            (Choice::BuiltIn(_) | Choice::Python(_), _) => Ok(false),
+        }
+    }
+
+    /// For messages.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Choice::BuiltIn(name) => name,
+            Choice::Python(custom) => &custom.name,
+        }
+    }
+
+    /// The object that Python has for it.
+    fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Choice::BuiltIn(name) => py.import("defn.compilers")?.call_method1(intern!(py, "get"), (name,)),
+            Choice::Python(custom) => Ok(custom.object.bind(py).clone()),
+        }
+    }
+}
+
+/// The name of a compiler that `defn.compilers.get` gave.
+fn built_in_name(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let py = value.py();
+    let class = py.import("defn.compilers")?.getattr(intern!(py, "BuiltIn"))?;
+    if !value.is_instance(&class)? {
+        return Ok(None);
+    }
+    Ok(Some(value.getattr(intern!(py, "name"))?.extract()?))
+}
+
+impl Custom {
+    /// Whether the compiler has a callback of its own, not that of the base class.
+    pub(crate) fn defines(&self, py: Python<'_>, callback: &'static str) -> PyResult<bool> {
+        let object = self.object.bind(py);
+        let base = py.import("defn.compilers")?.getattr(intern!(py, "Compiler"))?;
+        if object.is_instance(&base)? {
+            return Ok(!object.get_type().getattr(callback)?.is(&base.getattr(callback)?));
+        }
+        object.hasattr(callback)
+    }
+
+    /// Calls a callback.
+    ///
+    /// # Errors
+    /// A compiler that lacks it, and what it raises.
+    pub(crate) fn call<'py>(
+        &self,
+        callback: &'static str,
+        args: impl pyo3::call::PyCallArgs<'py>,
+        py: Python<'py>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        match self.object.bind(py).getattr_opt(callback)? {
+            Some(found) => Ok(found.call1(args)?),
+            None => Err(Misuse::CompilerCallback { callback, compiler: self.name.clone() }.into()),
+        }
+    }
+
+    /// The options, which the compiler may do with as it likes.
+    pub(crate) fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.options.bind(py).copy()
+    }
+
+    /// Refuses checks that the compiler does not make: it names those that it does in its attribute `checks`.
+    pub(crate) fn refuse_checks(&self, py: Python<'_>, asked: Checks) -> Fallible<()> {
+        for kind in kinds(asked) {
+            let made = self.object.bind(py).getattr_opt(intern!(py, "checks"))?;
+            if !made.map(|made| made.contains(kind)).transpose()?.unwrap_or(false) {
+                return Err(Misuse::CompilerChecks { compiler: self.name.clone(), kind }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The checks that are asked for, by name.
+fn kinds(checks: Checks) -> impl Iterator<Item = &'static str> {
+    [("nan", checks.nan), ("index", checks.index)].into_iter().filter(|(_, on)| *on).map(|(kind, _)| kind)
+}
+
+thread_local! {
+    static TRACING: RefCell<Vec<Choice>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps a compiler the current one.
+pub(crate) struct Current(());
+
+/// Says which compiler traces on this thread from now on, until the result is dropped.
+pub(crate) fn enter(choice: Choice) -> Current {
+    TRACING.with_borrow_mut(|stack| stack.push(choice));
+    Current(())
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        // What it holds is dropped outside the borrow, since that may run Python code.
+        let ended = TRACING.with_borrow_mut(Vec::pop);
+        drop(ended);
+    }
+}
+
+/// The compiler that traces on this thread.
+#[pyfunction]
+fn current_compiler(py: Python<'_>) -> Fallible<Option<Bound<'_, PyAny>>> {
+    if trace::depth() == 0 {
+        return Ok(None);
+    }
+    let current = TRACING.with_borrow(|stack| stack.last().cloned());
+    Ok(current.map(|choice| choice.object(py)).transpose()?)
+}
+
+/// The name of the built-in compiler that is meant, or the object, and whether it is one of ours.
+#[pyfunction]
+#[pyo3(signature = (value = None, options = None))]
+fn find_compiler<'py>(
+    py: Python<'py>,
+    value: Option<&Bound<'py, PyAny>>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> Fallible<(Bound<'py, PyAny>, bool)> {
+    guard(|| {
+        let choice = match value.filter(|value| !value.is_none()) {
+            Some(value) => Choice::of("compiler", value, options)?,
+            None => options::default_compiler(py, options)?,
+        };
+        match &choice {
+            Choice::BuiltIn(name) => Ok((PyString::new(py, name).into_any(), true)),
+            Choice::Python(custom) => Ok((custom.object.bind(py).clone(), false)),
+        }
+    })
+}
+
+/// The checks that are asked for here.
+#[pyfunction]
+fn checks_asked(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+    PyTuple::new(py, kinds(checks::current()).collect::<Vec<_>>())
+}
+
+/// A program of a built-in compiler, which gives the values of one region.
+#[pyclass(frozen, module = "defn._core")]
+struct BuiltInProgram {
+    executable: Arc<dyn Executable>,
+}
+
+/// The hooks of the run that a Python compiler's program is part of, if it is part of one.
+struct RunHooks<'py>(Option<Bound<'py, hooks::RunTable>>);
+
+impl Hooks for RunHooks<'_> {
+    fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
+        match &self.0 {
+            Some(table) => table.get().show(table.py(), slot, values).map_err(crate::pybackend::carry),
+            None => Ok(()),
+        }
+    }
+
+    fn compute(
+        &self,
+        slot: usize,
+        values: &[Tensor],
+        outputs: &[TensorType],
+    ) -> defn_core::Result<Vec<Tensor>> {
+        match &self.0 {
+            Some(table) => {
+                let computed = table.get().compute_tensors(table.py(), slot, values, outputs);
+                computed.map_err(crate::pybackend::carry)
+            }
+            None => Err(ErrorKind::NoHostFunction { slot }.into()),
+        }
+    }
+
+    fn native(
+        &self,
+        block: &UserBlockOp,
+        backend: &Arc<dyn Backend>,
+        values: &[Tensor],
+        outputs: &[TensorType],
+    ) -> defn_core::Result<Option<Vec<Tensor>>> {
+        match &self.0 {
+            Some(table) => {
+                let native = table.get().native(table.py(), block, backend, values, outputs);
+                native.map_err(crate::pybackend::carry)
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn poll(&self) -> defn_core::Result<()> {
+        Python::attach(|py| py.check_signals()).map_err(crate::pybackend::carry)
+    }
+}
+
+#[pymethods]
+impl BuiltInProgram {
+    /// The values of the region for a list of arguments.
+    fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyList>> {
+        guard(|| {
+            let mut tensors = Vec::new();
+            for arg in args.try_iter()? {
+                tensors.push(convert::tensor("compile", &arg?)?.flat());
+            }
+            let backend = bring_together("run", &mut tensors, &place::default()?)?;
+            let hooks = RunHooks(hooks::current_run(py)?);
+            let results = self.executable.run(&backend, tensors, &hooks)?;
+            Ok(PyList::new(py, wrap(py, results.into_iter())?)?)
+        })
+    }
+}
+
+/// Compiles a region by a built-in compiler.
+#[pyfunction]
+fn compile_region(name: &str, region: &Bound<'_, Region>) -> Fallible<BuiltInProgram> {
+    guard(|| {
+        let program = Arc::new(region.get().closed());
+        let executable = options::compiler(name)?.compile(program, checks::current())?;
+        Ok(BuiltInProgram { executable })
+    })
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<BuiltInProgram>()?;
+    module.add_function(wrap_pyfunction!(current_compiler, module)?)?;
+    module.add_function(wrap_pyfunction!(find_compiler, module)?)?;
+    module.add_function(wrap_pyfunction!(checks_asked, module)?)?;
+    module.add_function(wrap_pyfunction!(compile_region, module)?)
+}
