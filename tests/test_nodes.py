@@ -30,7 +30,7 @@ def test_a_node() -> None:
     assert node.template.shape == (1,)
     assert repr(node) == "<%2 = sum(%1, axes=(1,), keep_axes=False): f32[row: 1]>"
     file, line = node.source
-    assert file.endswith("test_compilers.py")
+    assert file.endswith("test_nodes.py")
     assert "dn.exp" in linecache.getline(file, line)
     assert expr(lambda x: x, 1.0).args == (0,)
     constant = expr(lambda x: x + 2.0, 1.0).inputs[1]
