@@ -119,7 +119,12 @@ def test_variables_must_keep_their_types() -> None:
             x = x + 1
         return total
 
-    refused(loop, 1.0, text=r'f32 at \["total"\] and was s32', kind=dn.ContainerError)
+    refused(
+        loop,
+        1.0,
+        text="variable total is s32 before the loop and f32 after a trip",
+        kind=dn.ContainerError,
+    )
 
     def trip(x):
         last = None
@@ -146,6 +151,38 @@ def test_variables_must_keep_their_types() -> None:
 
 def test_missing_source_says_so() -> None:
     space: dict[str, Any] = {}
-    exec("def f(x):\n    return 1.0 if x > 0 else 2.0", space)
-    with pytest.raises(dn.TraceError):
+    exec(
+        "def f(x, *, n=2):\n    x = x * n if n > 1 else x\n    return 1.0 if x > 0 else 2.0", space
+    )
+    with pytest.raises(dn.TraceError) as caught:
         dn.defn(space["f"])(1.0)
+    assert str(caught.value) == (
+        "defn: the source of f is missing, a condition on a tensor in it cannot be rewritten; "
+        "use dn.cond, dn.while_ or dn.for_\n  at <string>:3"
+    )
+    exec("def f(x, *, n=2):\n    return x * n if n > 1 else x", space)
+    assert float(dn.defn(space["f"])(3.0)) == 6.0, "what is plain needs no source"
+    exec("def f(x):\n    return float(x)", space)
+    with pytest.raises(dn.TraceError, match=r"^float: "):
+        dn.defn(space["f"])(3.0)
+
+
+def test_coroutines_are_no_definitions() -> None:
+    async def wait(x):
+        return x
+
+    with pytest.raises(dn.TraceError, match="wait is a coroutine, a function that returns"):
+        dn.defn(wait)(1.0)
+
+    @dn.defn
+    def f(x):
+        async def inner():
+            return x if x > 0 else -x
+
+        try:
+            inner().send(None)
+        except StopIteration as result:
+            return result.value
+
+    with pytest.raises(dn.TraceError, match="in a coroutine; compute it in a definition"):
+        f(1.0)

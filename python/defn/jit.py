@@ -129,6 +129,8 @@ def defn(
         return functools.partial(defn, convert=convert, static=static, **jit_options)
     if not isinstance(convert, bool):
         raise option_error(f"defn: convert is {convert!r}, it must be True or False")
+    if isinstance(fun, staticmethod | classmethod):
+        return type(fun)(defn(fun.__func__, convert=convert, static=static, **jit_options))
     return _jitted(fun, True, static, jit_options, convert)
 
 

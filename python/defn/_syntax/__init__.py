@@ -10,12 +10,16 @@ debuggers and captured tensors know no difference.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import types
 from typing import TYPE_CHECKING
 
+from defn._names import caller
 from defn._syntax.rewrite import rewrite
 from defn._syntax.runtime import RUNTIME
 from defn._syntax.source import definition_of
+from defn.errors import TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,21 +27,33 @@ if TYPE_CHECKING:
 
 __all__ = ["converted"]
 
-# By the identity of the original code, which is kept alive here: `None` where nothing is rewritten.
+# By the identity of the original code, which is kept alive here: `None` where nothing is rewritten,
+# the original itself where its source is missing.
 _CODES: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}
+
+# What a function is that does not return once, by the flag of its code.
+_NO_FUNCTIONS = {0x20: "generator", 0x80: "coroutine", 0x200: "asynchronous generator"}
 
 
 def converted(fun: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its control flow rewritten; itself where there is none, or no source."""
     if not isinstance(fun, types.FunctionType):
-        return fun
+        return _inside(fun)
     original = fun.__code__
+    for flag, kind in _NO_FUNCTIONS.items():
+        if original.co_flags & flag:
+            raise TraceError(
+                f"defn: {fun.__qualname__} is a {kind}, a function that returns is required; "
+                f"return a tuple or a list, or use dn.scan{caller()}"
+            )
     known = _CODES.get(id(original))
     if known is None:
         known = _CODES[id(original)] = (original, _rewritten(fun))
     code = known[1]
     if code is None:
         return fun
+    if code is original:
+        return _without_source(fun)
     cells = dict(zip(original.co_freevars, fun.__closure__ or (), strict=True))
     cells["__defn__"] = types.CellType(RUNTIME)
     closure = tuple(cells[name] for name in code.co_freevars)
@@ -50,6 +66,44 @@ def converted(fun: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
+def _inside(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """What calls a function of Python's, with that function rewritten; anything else as it is."""
+    if isinstance(fun, functools.partial):
+        return functools.partial(converted(fun.func), *fun.args, **fun.keywords)
+    if isinstance(fun, types.MethodType):
+        return types.MethodType(converted(fun.__func__), fun.__self__)
+    # An object's own call, where a function of Python's is it.
+    call = inspect.getattr_static(type(fun), "__call__", None)
+    if isinstance(call, types.FunctionType):
+        return types.MethodType(converted(call), fun)
+    return fun
+
+
 def _rewritten(fun: types.FunctionType) -> types.CodeType | None:
     definition = definition_of(fun)
-    return None if definition is None else rewrite(fun, definition)
+    return fun.__code__ if definition is None else rewrite(fun, definition)
+
+
+def _without_source(fun: types.FunctionType) -> Callable[..., Any]:
+    """The function as it is; where a condition on a tensor stands in it, it is said why that cannot
+    be.
+    """
+
+    @functools.wraps(fun)
+    def unconverted(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fun(*args, **kwargs)
+        except TraceError as error:
+            trace = error.__traceback__
+            while trace is not None and trace.tb_next is not None:
+                trace = trace.tb_next
+            text = str(error)
+            if trace is None or trace.tb_frame.f_code is not fun.__code__ or text[:5] != "bool:":
+                raise
+            line = f"\n  at {fun.__code__.co_filename}:{trace.tb_lineno}"
+            raise TraceError(
+                f"defn: the source of {fun.__qualname__} is missing, a condition on a tensor in it "
+                f"cannot be rewritten; use dn.cond, dn.while_ or dn.for_{line}"
+            ) from error
+
+    return unconverted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Reads", "always_returns", "jumps", "mutated", "stored"]
+__all__ = ["Reads", "always_returns", "jumps", "mutated", "rebound", "stored"]
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -71,6 +71,18 @@ def stored(nodes: Iterable[ast.AST]) -> list[str]:
     for node in nodes:
         visitor.visit(node)
     return list(visitor.names)
+
+
+def rebound(statements: Iterable[ast.stmt]) -> list[str]:
+    """The names that functions inside statements bind for a function around them."""
+    found: dict[str, None] = {}
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                for inner in ast.walk(node):
+                    if isinstance(inner, ast.Nonlocal):
+                        found.update(dict.fromkeys(inner.names))
+    return list(found)
 
 
 def mutated(nodes: Iterable[ast.AST]) -> list[str]:

@@ -13,10 +13,10 @@ import ast
 import types
 from typing import TYPE_CHECKING
 
-from defn._syntax.names import Reads, always_returns, jumps, mutated, stored
+from defn._syntax.names import Reads, always_returns, jumps, mutated, rebound, stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from defn._syntax.source import Definition
@@ -69,6 +69,8 @@ def _has_control_flow(definition: Definition) -> bool:
             return True
         if isinstance(node, ast.Compare) and len(node.ops) > 1:
             return True
+        if isinstance(node, ast.Assert | ast.comprehension | ast.match_case):
+            return True
     return False
 
 
@@ -116,6 +118,10 @@ class _Rewriter(ast.NodeTransformer):
         # Names that some statement shares between functions, and those declared global.
         self._shared: dict[str, None] = {}
         self._globals: set[str] = set()
+        # Names whose last value is read outside the function's own statements, and those that
+        # functions inside it bind for it.
+        self._outer: set[str] = set()
+        self._rebound: list[str] = []
 
     # functions
 
@@ -130,8 +136,11 @@ class _Rewriter(ast.NodeTransformer):
             if isinstance(inner, ast.Global):
                 self._globals.update(inner.names)
         declared = _declared(node.body)
-        node.body = self._statements(node.body)
         parameters = {arg.arg for arg in _all_arguments(node.args)}
+        own = {*stored(node.body), *declared, *parameters}
+        self._rebound = [name for name in rebound(node.body) if name in own]
+        self._outer = {*declared, *self._rebound}
+        node.body = self._statements(node.body)
         missing = [name for name in self._shared if name not in declared | parameters]
         if missing:
             # A name must be bound in the function itself for those inside to share it.
@@ -155,11 +164,11 @@ class _Rewriter(ast.NodeTransformer):
         if any(_is_transform(decorator) for decorator in node.decorator_list):
             return node
         if jumps(node.body) & {"yield", "await"}:
-            return node
+            return _Plain(self._call, "generator").visit(node)
         return _Rewriter(node).function(node)
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return node
+        return _Plain(self._call, "coroutine").visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         node.body = [
@@ -187,7 +196,7 @@ class _Rewriter(ast.NodeTransformer):
             node.body = self._statements(node.body)
             node.orelse = self._statements(node.orelse)
             return [node]
-        names = stored([*node.body, *node.orelse])
+        names = self._bound([*node.body, *node.orelse])
         live = tuple(name for name in names if self._is_live(name, node))
         changes = tuple(mutated([*node.body, *node.orelse]))
         label = self._label()
@@ -218,7 +227,7 @@ class _Rewriter(ast.NodeTransformer):
             node.body = self._in_loop(node)
             node.orelse = self._statements(node.orelse)
             return [node]
-        names = stored([node.test, *node.body])
+        names = self._bound([node.test, *node.body])
         binds = bool(stored([node.test]))
         live = tuple(name for name in names if self._is_live(name, node))
         carried = tuple(name for name in names if self._reads.is_carried(name, node))
@@ -253,7 +262,7 @@ class _Rewriter(ast.NodeTransformer):
             node.body = self._in_loop(node)
             node.orelse = self._statements(node.orelse)
             return [node]
-        names = stored([node.target, *node.body])
+        names = self._bound([node.target, *node.body])
         live = tuple(name for name in names if self._is_live(name, node))
         carried = tuple(name for name in names if self._reads.is_carried(name, node))
         changes = tuple(mutated([node.target, *node.body]))
@@ -274,6 +283,34 @@ class _Rewriter(ast.NodeTransformer):
         made += self._statements(node.orelse)
         return [ast.copy_location(statement, node) for statement in made]
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.target, ast.Name):
+            return node
+        # A function never computes the types of its variables, and shared ones may have none.
+        if node.value is None:
+            return _parsed(f"if False:\n    {node.target.id} = None", node)[0]
+        return ast.copy_location(ast.Assign([node.target], node.value), node)
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        self.generic_visit(node)
+        node.test = self._call("plain", [node.test, ast.Constant("assert")], node.test)
+        return node
+
+    def visit_match_case(self, node: ast.match_case) -> ast.AST:
+        node.body = self._statements(node.body)
+        if node.guard is not None:
+            guard = self.visit(node.guard)
+            node.guard = self._call("plain", [guard, ast.Constant("guard")], node.guard)
+        return node
+
+    def _bound(self, nodes: Sequence[ast.AST]) -> list[str]:
+        """The names that statements bind, and those that functions they call may bind."""
+        names = dict.fromkeys(stored(nodes))
+        if any(isinstance(inner, ast.Call) for node in nodes for inner in ast.walk(node)):
+            names.update(dict.fromkeys(self._rebound))
+        return list(names)
+
     def _in_loop(self, node: ast.For | ast.While) -> list[ast.stmt]:
         self._loops.append(node)
         body = self._statements(node.body)
@@ -281,7 +318,7 @@ class _Rewriter(ast.NodeTransformer):
         return body
 
     def _is_live(self, name: str, node: ast.stmt) -> bool:
-        if name in self._globals:
+        if name in self._globals or name in self._outer:
             return True
         return self._reads.is_live(name, node, self._loops[0] if self._loops else None)
 
@@ -305,6 +342,11 @@ class _Rewriter(ast.NodeTransformer):
             return node
         method = "and_" if isinstance(node.op, ast.And) else "or_"
         return self._call(method, [values[0], *(_thunk(value) for value in values[1:])], node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        self.generic_visit(node)
+        node.ifs = [self._call("plain", [test, ast.Constant("filter")], test) for test in node.ifs]
+        return node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         node.operand = self.visit(node.operand)
@@ -333,11 +375,10 @@ class _Rewriter(ast.NodeTransformer):
         """A call of the runtime, at a place of the source."""
         function = ast.Attribute(ast.Name("__defn__", ast.Load()), method, ast.Load())
         call = ast.Call(function, list(arguments), [])
-        for node in (function.value, function, call):
-            ast.copy_location(node, at)
+        ast.copy_location(call, at)
         for node in ast.walk(call):
             if isinstance(node, ast.expr | ast.arg) and not hasattr(node, "lineno"):
-                ast.copy_location(node, at)
+                _point(node, at)
         return call
 
     def _declaration(self, names: Iterable[str]) -> list[ast.stmt]:
@@ -358,6 +399,7 @@ class _Rewriter(ast.NodeTransformer):
         declared = _declared(body)
         names = [name for name in names if name not in declared]
         function.body = [*self._declaration(names), *(body or [ast.Pass()])]
+        _point(function, at)
         _locate([function], at)
         return function
 
@@ -389,6 +431,30 @@ class _Rewriter(ast.NodeTransformer):
             _constant(tuple(live)),
             _constant(tuple(changes)),
         ]
+
+
+class _Plain(ast.NodeTransformer):
+    """Marks the conditions of a function that cannot be rewritten: they have to be plain."""
+
+    def __init__(self, call: Callable[..., ast.expr], kind: str) -> None:
+        self._call, self._kind = call, kind
+
+    def _marked(self, node: Any) -> ast.AST:
+        self.generic_visit(node)
+        node.test = self._call("plain", [node.test, ast.Constant(self._kind)], node.test)
+        return node
+
+    def visit_If(self, node: ast.If) -> ast.AST:
+        return self._marked(node)
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        return self._marked(node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        return self._marked(node)
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        return self._marked(node)
 
 
 # In this order a statement's ways out are named.
@@ -479,18 +545,20 @@ def _parsed(text: str, at: ast.AST) -> list[ast.stmt]:
     return statements
 
 
+def _point(node: Any, at: Any) -> None:
+    """Gives a node the place where ``at`` begins. Had it its length too, an attribute in it would
+    be on the last line, as debuggers see it.
+    """
+    node.lineno = node.end_lineno = at.lineno
+    node.col_offset = node.end_col_offset = at.col_offset
+
+
 def _locate(nodes: Iterable[ast.AST], at: ast.AST) -> None:
     """Gives new nodes the place of ``at``; those that have a place of the source keep it."""
     for node in nodes:
-        if isinstance(node, ast.FunctionDef):
-            ast.copy_location(node, at)
-            for child in node.body:
-                if not hasattr(child, "lineno"):
-                    ast.copy_location(child, at)
-    for node in nodes:
         for child in ast.walk(node):
             if isinstance(child, ast.stmt | ast.expr | ast.arg) and not hasattr(child, "lineno"):
-                ast.copy_location(child, at)
+                _point(child, at)
 
 
 def _relocate(nodes: Iterable[ast.AST], at: ast.AST) -> None:
@@ -498,4 +566,4 @@ def _relocate(nodes: Iterable[ast.AST], at: ast.AST) -> None:
     for node in nodes:
         for child in ast.walk(node):
             if isinstance(child, ast.stmt | ast.expr | ast.arg):
-                ast.copy_location(child, at)
+                _point(child, at)

@@ -53,6 +53,12 @@ _REFUSED = {
     "raise": "`raise` under a condition on a tensor; use dn.hook to look at values while they run",
     "yield": "`yield` under a condition on a tensor; use dn.scan",
     "await": "`await` under a condition on a tensor; use dn.hook",
+    "assert": "`assert` on a tensor; use dn.hook to look at values while they run, "
+    "or dn.checks to find NaNs",
+    "guard": "a guard on a tensor in a `match`; use if, elif and else",
+    "filter": "`if` on a tensor in a comprehension; use dn.select, or compute all and mask them",
+    "generator": "a condition on a tensor in a generator; use dn.scan, or a function that returns",
+    "coroutine": "a condition on a tensor in a coroutine; compute it in a definition",
     "walrus": "`:=` in what a condition on a tensor decides; bind the name in a statement before",
     "while break": "`break` in a while on a tensor; use dn.while_, both conditions in its test",
     "while continue": "`continue` in a while on a tensor; use if and else around what is skipped",
@@ -115,7 +121,14 @@ def _describe(value: Any) -> str:
         sizes = [f"[{size}]" if name is None else f"[{name}: {size}]" for name, size in axes]
         return f"{value.dtype}{''.join(sizes)}"
     text = repr(value)
-    return text if len(text) <= 40 else f"a {type(value).__name__}"
+    if _is_state(value) and not isinstance(value, np.generic | np.ndarray):
+        if isinstance(value, dict):
+            items = ", ".join(f"{key!r}: {_describe(item)}" for key, item in value.items())
+            text = f"{{{items}}}"
+        elif type(value) in (list, tuple):
+            items = ", ".join(map(_describe, value))
+            text = f"[{items}]" if isinstance(value, list) else f"({items})"
+    return text if len(text) <= 80 else f"a {type(value).__name__}"
 
 
 def _placeholder(value: Any) -> Any:
@@ -132,24 +145,58 @@ def _placeholder(value: Any) -> Any:
     return value
 
 
-def _disagree(kind: str, name: str, first: str, second: str) -> ContainerError:
+def _disagree(
+    kind: str,
+    name: str,
+    first: str,
+    second: str,
+    rule: str = "a condition on a tensor needs one type; give it a tensor or a number in both",
+) -> ContainerError:
     where = (
         ("in one branch", "in the other") if kind == "if" else ("before the loop", "after a trip")
     )
     return ContainerError(
-        f"{kind}: the variable {name} is {first} {where[0]} and {second} {where[1]}, "
-        f"a condition on a tensor needs one type; give it a tensor or a number in both{caller()}"
+        f"{kind}: the variable {name} is {first} {where[0]} and {second} {where[1]}, {rule}"
+        f"{caller()}"
     )
 
 
-def _require_one_type(name: str, first: Any, second: Any) -> None:
-    """Tensors that two branches leave in a variable have one type; numbers give way to it."""
-    if not isinstance(first, _core.Tensor) or not isinstance(second, _core.Tensor):
+def _require_one_type(kind: str, name: str, first: Any, second: Any) -> None:
+    """What two ways leave in a variable has one structure, and its tensors one type; a number gives
+    way.
+    """
+    if isinstance(first, _core.Tensor) and isinstance(second, _core.Tensor):
+        clash = any(
+            None not in pair and pair[0] != pair[1]
+            for pair in zip(first.names, second.names, strict=False)
+        )
+        if first.dtype != second.dtype:
+            hint = "convert one with as_type"
+            if kind != "if" and (first.dtype.kind, first.rank) == ("signed", 0):
+                hint = "start from a float, as in 0.0, or convert with as_type"
+        elif first.shape != second.shape:
+            hint = "broadcast one to the shape of the other"
+        elif clash:
+            hint = "rename the axes of one"
+        else:
+            return
+        rule = f"dtype, shape and names must be the same; {hint}"
+        raise _disagree(kind, name, _describe(first), _describe(second), rule)
+    if isinstance(first, dict) and isinstance(second, dict):
+        if first.keys() == second.keys():
+            for key in first:
+                _require_one_type(kind, f"{name}[{key!r}]", first[key], second[key])
+            return
+    elif isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        if type(first) is type(second) and len(first) == len(second):
+            for position, pair in enumerate(zip(first, second, strict=True)):
+                _require_one_type(kind, f"{name}[{position}]", *pair)
+            return
+    elif not isinstance(first, list | tuple | dict) and not isinstance(second, list | tuple | dict):
+        # Tensors and numbers; other containers are compared where they are taken apart.
         return
-    names = zip(first.names, second.names, strict=False)
-    clash = any(a != b and a is not None and b is not None for a, b in names)
-    if first.dtype != second.dtype or first.shape != second.shape or clash:
-        raise _disagree("if", name, _describe(first), _describe(second))
+    rule = "the structure must be the same; keep one number of items and one kind of container"
+    raise _disagree(kind, name, _describe(first), _describe(second), rule)
 
 
 def _refuse_changes(kind: str, changes: Sequence[str]) -> None:
@@ -194,9 +241,11 @@ class _Loop:
         self._before = dict(zip(names, get(), strict=True))
         self._changed: set[str] = set()
         self.start = {name: value for name, value in self._before.items() if _is_state(value)}
+        self._entered: dict[str, Any] = self.start
 
     def enter(self, state: dict[str, Any]) -> None:
         """Gives the variables the values of a trip's beginning."""
+        self._entered = state
         self._put(tuple(state.get(name, self._before[name]) for name in self._names))
 
     def leave(self) -> dict[str, Any]:
@@ -205,6 +254,7 @@ class _Loop:
         for name, value in after.items():
             before = self._before[name]
             if name in self.start and _is_state(value):
+                _require_one_type(self._kind, name, self._entered[name], value)
                 continue
             if _same(before, value):
                 continue
@@ -341,7 +391,7 @@ class _Runtime:
                 # The names that `then` gave are those of the result.
                 first = {name: left[0][name] for name in live if _is_state(left[0][name])}
                 for name in first.keys() & kept.keys():
-                    _require_one_type(name, first[name], kept[name])
+                    _require_one_type("if", name, first[name], kept[name])
                 return {name: kept.get(name, _placeholder(first[name])) for name in first}
 
             return run

@@ -1,0 +1,444 @@
+"""Branches and loops, and how they are left."""
+
+from __future__ import annotations
+
+from cases.construct import Construct
+
+FLOW = [
+    Construct(
+        "if",
+        """
+        y = x
+        if n == 2:
+            y = x * 10
+        return y
+        """,
+        (
+            """
+            y = x
+            if x > 1:
+                y = x * 10
+            return y
+            """,
+            "cond",
+        ),
+        (
+            """
+            y = None
+            if x > 1:
+                y = x
+            return y
+            """,
+            "ContainerError: if: the variable y is f32 in one branch and None in the other, a "
+            "condition on a tensor needs one type; give it a tensor or a number in both\n"
+            "  at user.py:3",
+        ),
+    ),
+    Construct(
+        "if of a vector",
+        """
+        return x if len([n]) else -x
+        """,
+        (
+            """
+            return x if dn.any(dn.tensor([0, 1]) > x) else -x
+            """,
+            "cond",
+        ),
+        (
+            """
+            v = dn.iota((3,)) + x
+            if v > 1:
+                v = -v
+            return v
+            """,
+            "ShapeError: cond: the predicate is u8[3], it must be a scalar; reduce it with all or any"
+            "\n  at user.py:3",
+        ),
+    ),
+    Construct(
+        "else",
+        """
+        y = x * 10
+        if n == 2:
+            pass
+        else:
+            y = x
+        return y
+        """,
+        (
+            """
+            if x > 1:
+                y = x
+            else:
+                y = x * 10
+            return y
+            """,
+            "cond",
+        ),
+        (
+            """
+            if x > 1:
+                y = dn.tensor(1)
+            else:
+                y = x
+            return y
+            """,
+            "ContainerError: if: the variable y is s32 in one branch and f32 in the other, dtype, "
+            "shape and names must be the same; convert one with as_type\n  at user.py:2",
+        ),
+    ),
+    Construct(
+        "elif",
+        """
+        if n == 3:
+            y = x
+        elif n == 2:
+            y = x * 10
+        else:
+            y = x * 100
+        return y
+        """,
+        (
+            """
+            if x > 1:
+                y = x
+            elif x > 0:
+                y = x * 10
+            elif n == 2:
+                y = x * 50
+            else:
+                y = x * 100
+            return y
+            """,
+            "cond",
+        ),
+        (
+            """
+            v = dn.tensor([1.0])
+            if x > 1:
+                y = v
+            elif x > 0:
+                y = v.rename(["a"])
+            else:
+                y = v.rename(["b"])
+            return y
+            """,
+            "ContainerError: if: the variable y is f32[a: 1] in one branch and f32[b: 1] in the "
+            "other, dtype, shape and names must be the same; rename the axes of one\n"
+            "  at user.py:5",
+        ),
+    ),
+    Construct(
+        "a variable of one branch",
+        """
+        if n == 2:
+            y = x * 10
+        return y
+        """,
+        (
+            """
+            if x > 1:
+                y = x * 10
+                x = y + 1
+            return x
+            """,
+            "cond",
+        ),
+        (
+            """
+            if x > 1:
+                y = x * 10
+            return y
+            """,
+            "UnboundLocalError: cannot access local variable 'y' where it is not associated with a "
+            "value",
+        ),
+    ),
+    Construct(
+        "conditional expression",
+        "return x * 10 if n == 2 else -x",
+        ("return x * 10 if x > 1 else -x", "cond"),
+        (
+            "return x if x > 1 else (x, x)",
+            "ContainerError: cond: branch 1 and branch 0 differ in structure: one is (tensor, "
+            "tensor), the other tensor\n  at user.py:2",
+        ),
+    ),
+    Construct(
+        "while",
+        """
+        k = 0
+        while k < n:
+            x = x * 2
+            k += 1
+        return x
+        """,
+        (
+            """
+            k = 0
+            while x < 100 and k < 9:
+                x = x * 2
+                k += 1
+            return x + k
+            """,
+            "while",
+        ),
+        (
+            """
+            k = 0
+            while x < 10:
+                k = k + 0.5
+                x = x + 1
+            return k
+            """,
+            "ContainerError: while: the variable k is s32 before the loop and f32 after a trip, "
+            "dtype, shape and names must be the same; start from a float, as in 0.0, or convert "
+            "with as_type\n  at user.py:3",
+        ),
+    ),
+    Construct(
+        "while and else",
+        """
+        while n < 2:
+            n += 1
+        else:
+            x = x * 10
+        return x
+        """,
+        (
+            """
+            while x < 9:
+                x = x + 3
+            else:
+                x = x * 10
+            return x
+            """,
+            "while",
+        ),
+        (
+            """
+            while x < 9:
+                x = x + 1
+                if n == 3:
+                    break
+            else:
+                x = x * 10
+            return x
+            """,
+            "TraceError: defn: `break` in a while on a tensor; use dn.while_, both conditions in "
+            "its test\n  at user.py:2",
+        ),
+    ),
+    Construct(
+        "for over a range",
+        """
+        for k in range(n):
+            x = x * 2 + k
+        return x
+        """,
+        (
+            """
+            for k in dn.range(n):
+                x = x * 2 + k
+            return x
+            """,
+            "while",
+        ),
+        (
+            """
+            y = dn.tensor([1.0])
+            for k in dn.range(n):
+                y = dn.concatenate([y, y])
+            return y
+            """,
+            "ContainerError: for: the variable y is f32[1] before the loop and f32[2] after a trip, "
+            "dtype, shape and names must be the same; broadcast one to the shape of the other\n"
+            "  at user.py:3",
+        ),
+    ),
+    Construct(
+        "for over a range with traced bounds",
+        """
+        for k in range(n, 2 * n):
+            x = x * 2 + k
+        return x
+        """,
+        (
+            """
+            y = x * 0
+            for k in dn.range(dn.tensor(n), dn.tensor(n) * 2):
+                y = y * 2 + k
+            return y
+            """,
+            "while",
+            "return 7.0",
+        ),
+        (
+            """
+            for k in range(dn.tensor(n) + (x > 0)):
+                x = x + k
+            return x
+            """,
+            "TraceError: index: the tensor s32 is being traced and has no values yet; return it from "
+            "the definition and read it there, or pass the value as an option (a keyword-only "
+            "parameter)\n  at user.py:2",
+        ),
+    ),
+    Construct(
+        "for over a tensor",
+        """
+        for k in [1.0, 2.0]:
+            x = x * k
+        return x
+        """,
+        (
+            """
+            y = x * 0
+            for k in dn.tensor([1.0, 2.0]) * x:
+                y = y + k
+            return y
+            """,
+            "while",
+        ),
+        (
+            """
+            for k in x:
+                x = x + k
+            return x
+            """,
+            "ShapeError: for_: the operand is f32, it must have a first axis to iterate over\n"
+            "  at user.py:2",
+        ),
+    ),
+    Construct(
+        "for over other iterables",
+        """
+        for k, (key, value) in enumerate({"a": x, "b": 2.0}.items()):
+            x = x * value + k if key == "b" else x
+        return x
+        """,
+        "what is not a tensor or dn.range is Python's, whatever its items are",
+        (
+            """
+            for y in [x, -x]:
+                if y > 0:
+                    break
+            return y
+            """,
+            "TraceError: defn: `break` under a condition on a tensor; use dn.while_, with the "
+            "condition in its test\n  at user.py:3",
+        ),
+    ),
+    Construct(
+        "break",
+        """
+        for k in range(9):
+            if k == n:
+                break
+            x = x + k
+        return x
+        """,
+        "a graph's loop ends by its condition",
+        (
+            """
+            for k in dn.range(9):
+                if k == n:
+                    break
+            return x
+            """,
+            "TraceError: defn: `break` in a for over a tensor or dn.range; use dn.while_, with the "
+            "condition in its test\n  at user.py:2",
+        ),
+    ),
+    Construct(
+        "continue",
+        """
+        for k in range(4):
+            if k == n:
+                continue
+            x = x + k
+        return x
+        """,
+        "a trip of a graph's loop is run whole",
+        (
+            """
+            for k in range(4):
+                if x > k:
+                    continue
+                x = x + k
+            return x
+            """,
+            "TraceError: defn: `continue` under a condition on a tensor; use if and else around what "
+            "is skipped\n  at user.py:3",
+        ),
+    ),
+    Construct(
+        "return from every branch",
+        """
+        if n == 2:
+            return x * 10
+        else:
+            return x
+        """,
+        (
+            """
+            if x > 1:
+                return x * 10
+            elif x > 0:
+                y = x + 1
+                return y * 2
+            else:
+                return -x
+            """,
+            "cond",
+        ),
+        (
+            """
+            if x > 1:
+                return x
+            else:
+                return None
+            """,
+            "ContainerError: cond: branch 1 and branch 0 differ in structure: one is None, the other "
+            "tensor\n  at user.py:2",
+        ),
+    ),
+    Construct(
+        "return from one branch",
+        """
+        if n == 2:
+            return x * 10
+        return x
+        """,
+        "what comes after it would have to be skipped",
+        (
+            """
+            if x > 1:
+                return x * 10
+            return x
+            """,
+            "TraceError: defn: `return` in one branch only of an if on a tensor; return from every "
+            "branch, or use dn.if_\n  at user.py:2",
+        ),
+    ),
+    Construct(
+        "return from a loop",
+        """
+        while True:
+            x = x + 1
+            n = n - 1
+            if n == 0:
+                return x
+        """,
+        "a graph's loop ends by its condition",
+        (
+            """
+            while x < 9:
+                return x
+            """,
+            "TraceError: defn: `return` in a while on a tensor; use dn.while_, and return after it\n"
+            "  at user.py:2",
+        ),
+    ),
+]
