@@ -259,6 +259,12 @@ def test_questions_to_tensors() -> None:
     assert not isinstance(1.0, dn.Tensor)
 
 
+def test_a_program_is_one_part_by_default() -> None:
+    options = {"speed": 11}
+    assert dn.Compiler().partitions_options(options) == [options]
+    assert dn.compilers.get("evaluator").partitions_options({}) == [{}]
+
+
 def test_dot_with_axes() -> None:
     a, b = np.arange(24.0).reshape(2, 3, 4), np.arange(12.0).reshape(4, 3)
     np.testing.assert_array_equal(
