@@ -294,6 +294,12 @@ impl<'a, C: Element> Loader<'a, C> {
         self.source.read(self.dtype, start, tile);
     }
 
+    /// Any number of elements from `start` on, where they can be read as they lie.
+    pub(crate) fn lend(&self, start: usize, len: usize) -> Option<&'a [C]> {
+        let source = self.source;
+        self.lent.then(|| &source.view.slice::<C>()[source.offset + start..][..len])
+    }
+
     /// The elements that were read last.
     pub(crate) fn tile(&self) -> &[C] {
         if self.lent {

@@ -6,6 +6,7 @@ use defn_core::{Axis, DType, Shape, TensorType};
 use super::fold::{Fold, Greatest, Least, fold_slice};
 use super::layout::{CHUNK, Folding};
 use super::{read, store, with_real, write};
+use crate::kernels::simd::vectorized;
 use crate::kernels::{CastFrom, Element, Loader, Real, Source, TILE, with_compute};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -160,12 +161,32 @@ fn search_row<F: Extreme, const LAST: bool>(
         if best.is_some_and(|best| !beats::<F, LAST>(best.value, value)) {
             continue;
         }
-        let is_it = |&item: &F::Item| item == value || value.nan() && item.nan();
-        let place = if LAST { tile.iter().rposition(is_it) } else { tile.iter().position(is_it) };
-        let place = place.expect("the extreme of a tile is in it");
+        let place = find::<F::Item, LAST>(tile, value);
         best = Some(Found { value, index: (first + place) as u64 });
     }
     best.expect("the row is not empty")
+}
+
+/// Elements among which is looked at once.
+const BLOCK: usize = 64;
+
+vectorized! {
+    /// Where an element is that is equal to `value`, or that is NaN if it is: the first one, or the last.
+    fn find[C: Real, const LAST: bool] of [C, LAST] (items: &[C], value: C) -> usize {
+        let is_it = |&item: &C| (item == value) | (value.nan() & item.nan());
+        let has = |block: &[C]| block.iter().fold(false, |has, item| has | is_it(item));
+        // A block that has none is passed over without a branch for each element.
+        let start = if LAST {
+            let ends = (0..items.len().div_ceil(BLOCK)).rev();
+            ends.map(|block| block * BLOCK).find(|&start| has(&items[start..items.len().min(start + BLOCK)]))
+        } else {
+            (0..items.len()).step_by(BLOCK).find(|&start| has(&items[start..items.len().min(start + BLOCK)]))
+        };
+        let start = start.expect("the extreme of a tile is in it");
+        let block = &items[start..items.len().min(start + BLOCK)];
+        let place = if LAST { block.iter().rposition(is_it) } else { block.iter().position(is_it) };
+        start + place.expect("the block has it")
+    }
 }
 
 fn search_columns<F: Extreme, const LAST: bool>(

@@ -2,15 +2,15 @@
 
 use defn_core::DType;
 
-use super::fold::{Cascade, Fold, RUN, join_row};
+use super::fold::{Fold, RUN, fold_down, join_before, join_row, join_rows};
 use super::layout::{CHUNK, Folding};
-use super::{read, store, write};
+use super::{store, write};
 use crate::kernels::{Element, Loader, Source, TILE};
 use crate::par::Par;
 use crate::view::ViewMut;
 
 /// Columns that are folded side by side.
-const WIDTH: usize = 256;
+const WIDTH: usize = 512;
 
 /// Levels of a cascade of columns: it takes `2^DEPTH - 1` runs.
 const DEPTH: usize = 11;
@@ -61,16 +61,27 @@ pub(super) fn columns<F: Fold>(
     if pieces == 1 {
         return;
     }
-    par.for_chunks(outer * inner, (CHUNK / pieces).max(1), |outputs| {
-        for output in outputs {
-            let first = output / inner * pieces * inner + output % inner;
-            let mut cascade = Cascade::new();
-            for piece in 0..pieces {
-                // SAFETY: all pieces are written, and by nobody any more.
-                cascade.push::<F>(unsafe { read::<F::Acc>(scratch, first + piece * inner, 1) }[0]);
+    let work = inner.min(WIDTH) * pieces;
+    par.for_chunks(outer * strips, (CHUNK / work).max(1), |chunk| {
+        for place in chunk {
+            let (outer, column) = (place / strips, place % strips * WIDTH);
+            let width = WIDTH.min(inner - column);
+            // SAFETY: all pieces are written, and strips are disjoint and belong to one chunk each, as their outputs do.
+            unsafe {
+                let piece = |index: usize| {
+                    let start = (outer * pieces + index) * inner + column;
+                    scratch.part::<F::Acc>(start, width).assume_init_mut()
+                };
+                // Pairs, pairs of pairs and so on, each in the place of its first piece.
+                let mut distance = 1;
+                while distance < pieces {
+                    for first in (0..pieces - distance).step_by(2 * distance) {
+                        join_rows::<F>(piece(first), piece(first + distance));
+                    }
+                    distance *= 2;
+                }
+                store(out, outer * inner + column, piece(0));
             }
-            // SAFETY: each output belongs to one chunk.
-            unsafe { store(out, output, &[cascade.finish::<F>()]) };
         }
     });
 }
@@ -95,7 +106,7 @@ fn fold_strip<F: Fold>(
         fold_run::<F>(loader, start + first * step, step, RUN.min(rows - first), total);
         let mut level = 0;
         while count >> level & 1 == 1 {
-            join_later::<F>(&levels[level][..width], total);
+            join_before::<F>(&levels[level][..width], total);
             level += 1;
         }
         levels[level][..width].copy_from_slice(total);
@@ -105,14 +116,7 @@ fn fold_strip<F: Fold>(
     let lowest = set.next().expect("at least one run was folded");
     total.copy_from_slice(&levels[lowest][..width]);
     for level in set {
-        join_later::<F>(&levels[level][..width], total);
-    }
-}
-
-/// Joins what was folded `before` with what followed.
-fn join_later<F: Fold>(before: &[F::Acc], after: &mut [F::Acc]) {
-    for (&first, second) in before.iter().zip(after) {
-        *second = F::join(first, *second);
+        join_before::<F>(&levels[level][..width], total);
     }
 }
 
@@ -125,6 +129,11 @@ fn fold_run<F: Fold>(
     total: &mut [F::Acc],
 ) {
     let width = total.len();
+    if let Some(items) = loader.lend(start, (rows - 1) * step + width) {
+        total.iter_mut().zip(items).for_each(|(total, &item)| *total = F::lift(item));
+        fold_down::<F>(total, items, step, rows);
+        return;
+    }
     // Rows without gaps between them are read several at once.
     let together = if width == step { (TILE / width).min(rows) } else { 1 };
     for first in (0..rows).step_by(together) {

@@ -66,37 +66,42 @@ fold!(Any, Element, u8, 0, |item: C| u8::from(item.truth()), |a, b| a | b);
 /// grows with this, and with the logarithm of the length, not with the length.
 pub(crate) const RUN: usize = 16;
 
-/// Accumulators side by side: enough to fill vector registers and hide the latency of an addition.
-const LANES: usize = 32;
+/// Accumulators side by side: enough to fill vector registers and hide the latency of an addition, and fewer for short
+/// slices.
+const LANES: usize = 64;
+const FEW_LANES: usize = 16;
 
 vectorized! {
     /// Folds one slice of at most a few tiles.
     pub(super) fn fold_slice[F: Fold] of [F] (items: &[F::Item]) -> F::Acc {
-        fold_lanes::<F>(items)
+        if items.len() >= 4 * LANES {
+            fold_lanes::<F, LANES>(items)
+        } else if items.len() >= 2 * FEW_LANES {
+            fold_lanes::<F, FEW_LANES>(items)
+        } else {
+            // The first element starts: `0 + -0` would lose the sign.
+            let Some((&first, rest)) = items.split_first() else { return F::start() };
+            let mut total = F::lift(first);
+            for &item in rest {
+                total = F::join(total, F::lift(item));
+            }
+            total
+        }
     }
 }
 
 #[inline(always)]
-fn fold_lanes<F: Fold>(items: &[F::Item]) -> F::Acc {
-    if items.len() < 2 * LANES {
-        // The first element starts: `0 + -0` would lose the sign.
-        let Some((&first, rest)) = items.split_first() else { return F::start() };
-        let mut total = F::lift(first);
-        for &item in rest {
-            total = F::join(total, F::lift(item));
-        }
-        return total;
-    }
-    let (lines, rest) = items.as_chunks::<LANES>();
+fn fold_lanes<F: Fold, const N: usize>(items: &[F::Item]) -> F::Acc {
+    let (lines, rest) = items.as_chunks::<N>();
     let (first, others) = lines.split_at(RUN.min(lines.len()));
-    let mut total = fold_lines::<F>(first);
+    let mut total = fold_lines::<F, N>(first);
     for run in others.chunks(RUN) {
-        join_all::<F>(&mut total, &fold_lines::<F>(run));
+        join_all::<F>(&mut total, &fold_lines::<F, N>(run));
     }
     for (lane, &item) in total.iter_mut().zip(rest) {
         *lane = F::join(*lane, F::lift(item));
     }
-    let mut width = LANES;
+    let mut width = N;
     while width > 1 {
         width /= 2;
         let (low, high) = total.split_at_mut(width);
@@ -107,8 +112,8 @@ fn fold_lanes<F: Fold>(items: &[F::Item]) -> F::Acc {
 
 /// Folds the lines of one run, of which there is one at least.
 #[inline(always)]
-fn fold_lines<F: Fold>(lines: &[[F::Item; LANES]]) -> [F::Acc; LANES] {
-    let mut lanes = [F::start(); LANES];
+fn fold_lines<F: Fold, const N: usize>(lines: &[[F::Item; N]]) -> [F::Acc; N] {
+    let mut lanes = [F::start(); N];
     for (lane, &item) in lanes.iter_mut().zip(&lines[0]) {
         *lane = F::lift(item);
     }
@@ -118,6 +123,45 @@ fn fold_lines<F: Fold>(lines: &[[F::Item; LANES]]) -> [F::Acc; LANES] {
         }
     }
     lanes
+}
+
+vectorized! {
+    /// Joins to a row of results the elements of all rows but the first, one after the other. A row is `step` elements
+    /// after the one before.
+    pub(super) fn fold_down[F: Fold] of [F] (total: &mut [F::Acc], items: &[F::Item], step: usize, rows: usize) {
+        let mut next = 1;
+        // Several rows are read at once, and results stay in registers meanwhile.
+        while next + 4 <= rows {
+            let row = |index: usize| &items[(next + index) * step..][..total.len()];
+            let rows = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
+            for (total, (((&a, &b), &c), &d)) in total.iter_mut().zip(rows) {
+                let first = F::join(F::join(*total, F::lift(a)), F::lift(b));
+                *total = F::join(F::join(first, F::lift(c)), F::lift(d));
+            }
+            next += 4;
+        }
+        for row in next..rows {
+            for (total, &item) in total.iter_mut().zip(&items[row * step..]) {
+                *total = F::join(*total, F::lift(item));
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// Joins each of a row of results with one that followed.
+    pub(super) fn join_rows[F: Fold] of [F] (first: &mut [F::Acc], second: &[F::Acc]) {
+        join_all::<F>(first, second);
+    }
+}
+
+vectorized! {
+    /// Joins each of a row of results with one from before.
+    pub(super) fn join_before[F: Fold] of [F] (first: &[F::Acc], second: &mut [F::Acc]) {
+        for (&first, second) in first.iter().zip(second) {
+            *second = F::join(first, *second);
+        }
+    }
 }
 
 vectorized! {
