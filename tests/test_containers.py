@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import attrs
+import numpy as np
 import pytest
 
 import defn as dn
+from defn.backends import NumPyBackend
 from support import Log
 
 Pair = namedtuple("Pair", ["left", "right"])  # noqa: PYI024 - the untyped form too.
@@ -170,3 +172,60 @@ def test_a_container_in_itself_is_refused() -> None:
     loop.append(loop)
     with pytest.raises(dn.ContainerError, match="contain itself"):
         dn.jit(lambda v: v)(loop)
+
+
+class Watching(NumPyBackend):
+    """A backend that keeps what travels to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrived: list[list[float]] = []
+
+    def from_binary(self, out, data):
+        array = super().from_binary(out, data)
+        self.arrived.append(array.tolist())
+        return array
+
+
+def test_unused_leaves_do_not_travel() -> None:
+    """Neither to where the program runs nor, for an array, into a tensor of its own."""
+    backend = Watching()
+    here = dn.tensor([1.0, 2.0], backend=backend)
+    backend.arrived.clear()
+
+    @dn.jit
+    def f(parts, number):
+        return parts["used"] + 1 if number.shape == () else parts["unused"]
+
+    parts = {"used": here, "unused": dn.tensor([3.0]), "array": np.array([4.0])}
+    assert f(parts, 5.0).to_list() == [2.0, 3.0]
+    assert backend.arrived == []
+
+    with dn.options(backend=backend):
+        backend.arrived.clear()
+        assert f({**parts, "used": np.array([7.0, 8.0], np.float32)}, 5.0).to_list() == [8.0, 9.0]
+        assert [7.0, 8.0] in backend.arrived
+        assert [4.0] not in backend.arrived
+        assert 5.0 not in backend.arrived
+
+
+def test_unused_leaves_on_two_backends_are_no_conflict() -> None:
+    other = dn.tensor([3.0], backend=Watching())
+    here = dn.tensor([1.0], backend=NumPyBackend())
+    assert dn.jit(lambda x, y: x + y.rank)(here, other).to_list() == [2.0]
+    with pytest.raises(dn.BackendError):
+        dn.jit(lambda x, y: x + y)(here, other)
+
+
+def test_a_leaf_that_is_returned_unchanged_and_one_that_is_not_used() -> None:
+    array = np.array([1.0, 2.0])
+    out = dn.jit(lambda parts: {"same": parts["a"], "new": parts["b"] * 2})(
+        {"a": array, "b": 3.0, "c": array}
+    )
+    array[:] = 0.0
+    assert (out["same"].to_list(), float(out["new"])) == ([1.0, 2.0], 6.0)
+
+
+def test_an_unused_tensor_must_still_be_one() -> None:
+    with pytest.raises(dn.TraceError, match="template"):
+        dn.jit(lambda x, y: x)(1.0, dn.template((2,), "f32"))

@@ -279,3 +279,54 @@ def test_a_known_predicate_merges_with_values_that_are_there() -> None:
     assert (both["a"].dtype, both["a"].shape, both["b"].dtype) == ("s64", (2,), "f16")
     assert dn.if_(True, lambda: (half, half), None)[0].dtype == "f16"
     assert dn.if_(True, lambda: half, lambda: dn.tensor(1.0)).dtype == "f16"
+
+
+@pytest.mark.parametrize("unroll", [False, 2, True])
+@pytest.mark.parametrize("apply", [lambda f: f, dn.jit], ids=["at once", "jit"])
+def test_progress_is_told_after_each_trip(apply: Any, unroll: bool | int) -> None:
+    told: list[Any] = []
+
+    def body(s, i):
+        dn.hook(i, lambda i: told.append(int(i)))
+        return s + i
+
+    def f(x):
+        return dn.for_(
+            x,
+            range(3),
+            body,
+            unroll=unroll,
+            progress=lambda done, total: told.append((done, total)),
+        )
+
+    assert int(apply(f)(0)) == 3
+    assert told == [0, (1, 3), 1, (2, 3), 2, (3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "trips"), [((0, 5, 2), 3), ((6, 0, -2), 3), ((3, 4, 1), 1), ((4, 4, 1), 0)]
+)
+def test_progress_with_traced_bounds(bounds: tuple[int, int, int], trips: int) -> None:
+    told: list[Any] = []
+
+    @dn.jit
+    def f(start, stop):
+        over = dn.range(start, stop, bounds[2])
+        return dn.for_(0, over, lambda s, i: s + 1, progress=lambda *counts: told.append(counts))
+
+    dtype = "u8" if bounds[2] > 0 else "s32"
+    assert int(f(dn.tensor(bounds[0], dtype=dtype), dn.tensor(bounds[1], dtype=dtype))) == trips
+    assert told == [(done + 1, trips) for done in range(trips)]
+
+
+def test_progress_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = dn.iota((250,))
+    assert int(dn.for_(0, rows, lambda s, row: s + row, progress=True)) == 249 * 125
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\r") == 84
+    assert err.endswith("\rfor_: 250 of 250\n")
+    assert dn.grad(lambda x: dn.for_(x, range(2), lambda x, i: x * x, progress=True))(2.0) == 32.0
+    assert capsys.readouterr().err == "\rfor_: 1 of 2\rfor_: 2 of 2\n"
+    dn.for_(0, rows, lambda s, row: s + row, progress=False)
+    assert capsys.readouterr().err == ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import operator
+import sys
 from typing import TYPE_CHECKING, Never
 
 from defn import _core
@@ -117,30 +118,62 @@ def for_(
     body: Callable[[Any, Any], Any],
     *,
     unroll: bool | int = False,
+    progress: bool | Callable[[int, int], object] | None = None,
     **unknown: Never,
 ) -> Any:
     """``body(state, item)`` for each item of a range, or of a tensor's first axis; the last state.
+
+    ``unroll`` writes so many trips one after the other, or all of them where it is true. After each
+    trip ``progress`` is called with how many are done and how many there are; true prints the two
+    on the error stream, a hundred times at most.
 
     Shapes: of the state; the body keeps them, names too. Items of a tensor lack its first axis.
     Dtypes: of the state; the body keeps them. Items of a range are s32.
     Grad: through every trip.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
-        ``OptionError`` for an ``unroll`` that is negative.
+        ``OptionError`` for an ``unroll`` that is negative, and for a ``progress`` that is no
+        function.
 
     >>> int(dn.for_(0, range(5), lambda total, i: total + i))
     10
     """
     if unknown:
         refuse_options("for_", unknown)
+    show = _progress(progress)
     if isinstance(over, range):
         plain = over.plain()
         if plain is None:
-            return _for_bounds(init, over, body)
+            return _for_bounds(init, over, body, show)
         over = plain
-    return _core.for_(init, over, body, unroll)
+    if show is None:
+        return _core.for_(init, over, body, unroll)
+    return _core.for_(init, over, body, unroll, lambda total: lambda done: show(int(done), total))
 
 
-def _for_bounds(init: Any, over: range, body: Callable[[Any, Any], Any]) -> Any:
+def _progress(progress: Any) -> Callable[[int, int], object] | None:
+    """Who is told of each trip."""
+    if progress is None or progress is False:
+        return None
+    if progress is True:
+        return _print_progress
+    if not callable(progress):
+        kind = type(progress).__name__
+        raise option_error(f"for_: progress is of type {kind}, it must be a bool or a function")
+    return progress
+
+
+def _print_progress(done: int, total: int) -> None:
+    if done == total or done % -(-total // 100) == 0:
+        end = "\n" if done == total else ""
+        print(f"\rfor_: {done} of {total}", end=end, file=sys.stderr, flush=True)
+
+
+def _for_bounds(
+    init: Any,
+    over: range,
+    body: Callable[[Any, Any], Any],
+    show: Callable[[int, int], object] | None,
+) -> Any:
     """A loop whose bounds are tensors: how often it runs is known only when it does."""
     step = over.step
     # The bounds in one type.
@@ -151,7 +184,13 @@ def _for_bounds(init: Any, over: range, body: Callable[[Any, Any], Any]) -> Any:
         return state[0] < stop if step > 0 else state[0] > stop
 
     def next_state(state: tuple[Any, Any]) -> tuple[Any, Any]:
-        return _core.as_type(state[0] + step, start.dtype), body(state[1], state[0])
+        next_item, after = _core.as_type(state[0] + step, start.dtype), body(state[1], state[0])
+        if show is not None:
+            # Rounded up: the last step may go beyond the bound.
+            first, last, item = (_core.as_type(x, "s64") for x in (start, stop, state[0]))
+            counts = ((item - first) // step + 1, -((first - last) // step))
+            hook(counts, lambda counts: show(int(counts[0]), int(counts[1])))
+        return next_item, after
 
     return _core.while_((start, init), goes_on, next_state)[1]
 

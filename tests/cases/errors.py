@@ -390,6 +390,10 @@ ROWS: list[tuple[str, str]] = [
     ("for over a number", "dn.for_(0, 5, lambda s, i: s + i)"),
     ("for over a scalar", "dn.for_(0, dn.tensor(5), lambda s, i: s + i)"),
     ("scan with a body that gives no pair", "dn.scan(0, v, lambda s, x: s)"),
+    (
+        "a progress that is no function",
+        "dn.for_(0, range(3), lambda s, i: s + i, progress=3)",
+    ),
     ("a negative unroll", "dn.for_(0, range(3), lambda s, i: s + i, unroll=-1)"),
     # Gradients.
     ("the gradient of a quotient", "dn.grad(lambda x: dn.quotient(x, 2))(7)"),

@@ -301,6 +301,12 @@ pub trait Executable: fmt::Debug + Send + Sync {
     /// The program as it was given.
     fn program(&self) -> &Arc<Region>;
 
+    /// Whether running looks at an input. For one that it does not look at a template will do, so that what nothing
+    /// uses need not be where the program runs.
+    fn uses(&self, _input: usize) -> bool {
+        true
+    }
+
     /// Runs on `backend`. One tensor for each input of the program, types compatible; one for each result.
     /// Arguments that nobody else holds may be reused.
     ///

@@ -1,6 +1,6 @@
 //! Loops over ranges and over the first axis of tensors: `for_` and `scan`, written with the core's `while_`.
 
-use defn_core::builder::{self, Arg, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
+use defn_core::builder::{self, Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
 use defn_core::scalar::wrap;
 use defn_core::trace::Trace;
 use defn_core::{DType, ErrorKind, Shape, Tensor, TensorType};
@@ -13,6 +13,7 @@ use crate::control::{
 };
 use crate::convert;
 use crate::error::Fallible;
+use crate::hooks::{self, Shown, Slot};
 use crate::location;
 use crate::misuse::Misuse;
 use crate::ops;
@@ -110,14 +111,16 @@ fn counter(ops: &mut Ops, dtype: DType, trip: i64) -> defn_core::Result<Tensor> 
     ops.constant(dtype, trip)
 }
 
-/// Repeats a function of the state and an item.
+/// Repeats a function of the state and an item. Of the number of trips `progress` makes the function that is shown,
+/// after each trip, how many are done.
 #[pyfunction]
-#[pyo3(signature = (init, over, body, unroll = None))]
+#[pyo3(signature = (init, over, body, unroll = None, progress = None))]
 fn for_<'py>(
     init: &Bound<'py, PyAny>,
     over: &Bound<'py, PyAny>,
     body: &Bound<'py, PyAny>,
     unroll: Option<&Bound<'py, PyAny>>,
+    progress: Option<&Bound<'py, PyAny>>,
 ) -> Fallible<Bound<'py, PyAny>> {
     controlled(|| {
         let py = init.py();
@@ -125,6 +128,16 @@ fn for_<'py>(
         let (over, trips) = Over::parse("for_", over)?;
         let unroll = unrolling(unroll, trips)?;
         let dtype = over.dtype();
+        let progress = match progress.filter(|progress| !progress.is_none()) {
+            Some(progress) => hooks::push(Slot::Hook(Shown::scalar(progress.call1((trips,))?, dtype))),
+            None => None,
+        };
+        let tell = |ops: &mut Ops, done: &Tensor| -> defn_core::Result<()> {
+            match progress {
+                Some(slot) => ops.hook(slot, None, std::slice::from_ref(done)).map(drop),
+                None => Ok(()),
+            }
+        };
         let step = |state: &[Tensor], trip: &Tensor| -> Fallible<Vec<Arg<Tensor>>> {
             let next = body.call1((container(py, &tree, state)?, over.item(py, trip)?))?;
             let next = operands("for_", &next)?;
@@ -146,6 +159,7 @@ fn for_<'py>(
                         let now = strict(ops, &inner, &state[1..])?;
                         inner = bridge.cross(|| step(&now, &trip))?;
                         trip = ops.add(trip, 1)?;
+                        tell(ops, &trip)?;
                     }
                     Ok([vec![Arg::Value(trip)], inner].concat())
                 },
@@ -157,9 +171,13 @@ fn for_<'py>(
             state = tensors("for_", &rest)?.0;
         }
         for trip in looped * unroll..trips {
-            let trip = ops::with(|ops| counter(ops, dtype, trip))?;
-            let next = step(&state, &trip)?;
-            state = ops::with(|ops| strict(ops, &next, &state))?;
+            let now = ops::with(|ops| counter(ops, dtype, trip))?;
+            let next = step(&state, &now)?;
+            state = ops::with(|ops| {
+                let done = counter(ops, dtype, trip + 1)?;
+                tell(ops, &done)?;
+                strict(ops, &next, &state)
+            })?;
         }
         container(py, &tree, &state)
     })

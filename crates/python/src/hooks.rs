@@ -13,7 +13,7 @@ use defn_core::backend::{Backend, Hooks};
 use defn_core::builder::BuildControl;
 use defn_core::op::UserBlockOp;
 use defn_core::vectorize::Lanes;
-use defn_core::{Error, ErrorKind, Name, Tensor, TensorType, trace};
+use defn_core::{DType, Error, ErrorKind, Name, Tensor, TensorType, trace};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::intern;
@@ -70,6 +70,12 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
+    /// A function that is shown one scalar.
+    pub(crate) fn scalar(fun: Bound<'_, PyAny>, dtype: DType) -> Shown {
+        let (fun, types) = (Some(fun.unbind()), vec![TensorType::scalar(dtype)]);
+        Shown { name: None, fun, tree: Tree::leaf(), lanes: vec![Lanes::new()], types }
+    }
+
     /// Calls the function of the slot with what a run shows.
     fn call(&self, py: Python<'_>, named: Option<&Py<PyDict>>, values: &[Tensor]) -> Fallible<()> {
         let given = match (named, &self.name) {

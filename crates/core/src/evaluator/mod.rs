@@ -60,6 +60,10 @@ impl Executable for Evaluation {
         &self.program
     }
 
+    fn uses(&self, input: usize) -> bool {
+        self.plan.used_inputs[input]
+    }
+
     fn run(
         &self,
         backend: &Arc<dyn Backend>,
@@ -76,16 +80,20 @@ impl Executable for Evaluation {
                 let (got, expected) = (argument.whole().clone(), ty.clone());
                 return Err(ErrorKind::ArgumentType { op: "run", position, got, expected }.into());
             }
+            if !self.plan.used_inputs[position] {
+                buffers.push(None);
+                continue;
+            }
             let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
             let place = buffer.backend();
             if !Arc::ptr_eq(&place, backend) && !place.is_same_place(&**backend) {
                 let (left, right) = (backend.place(), place.place());
                 return Err(ErrorKind::BackendConflict { op: "run", left, right }.into());
             }
-            buffers.extend(argument.into_buffer());
+            buffers.push(argument.into_buffer());
         }
         let run = Run { backend, hooks, checks: self.checks };
-        let results = run.region(&self.plan, buffers)?;
+        let results = run.inputs(&self.plan, buffers)?;
         let types = self.program.result_types().cloned();
         Ok(types.zip(results).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
     }
@@ -214,8 +222,16 @@ impl Run<'_> {
 
     /// Runs a region on buffers for all its inputs; an argument that nobody else holds may be reused.
     fn region(&self, plan: &Plan, arguments: Vec<Arc<dyn Buffer>>) -> Result<Vec<Arc<dyn Buffer>>> {
+        self.inputs(plan, arguments.into_iter().map(Some).collect())
+    }
+
+    /// Runs a region on buffers for the inputs that it uses.
+    fn inputs(
+        &self,
+        plan: &Plan,
+        mut arguments: Vec<Option<Arc<dyn Buffer>>>,
+    ) -> Result<Vec<Arc<dyn Buffer>>> {
         let graph = plan.region.graph();
-        let mut arguments: Vec<Option<Arc<dyn Buffer>>> = arguments.into_iter().map(Some).collect();
         let mut slots: Vec<Option<Arc<dyn Buffer>>> = vec![None; plan.slots];
         for (position, (node, planned)) in graph.nodes().iter().zip(&plan.nodes).enumerate() {
             let take = |slots: &mut [Option<Arc<dyn Buffer>>], input: usize| {

@@ -20,6 +20,8 @@ pub(super) struct Plan {
     pub nodes: Vec<PlannedNode>,
     /// The number of values in the region.
     pub slots: usize,
+    /// For each input, whether anything uses it.
+    pub used_inputs: Vec<bool>,
 }
 
 /// How one node is run.
@@ -119,7 +121,7 @@ impl Plan {
             });
             slots += node.outputs.len();
         }
-        let mut plan = Plan { nodes, slots, region: region.clone() };
+        let mut plan = Plan { nodes, slots, region: region.clone(), used_inputs: Vec::new() };
         plan.find_last_uses();
         plan.find_last_parameters();
         Ok(plan)
@@ -151,6 +153,7 @@ impl Plan {
                 *last = !std::mem::replace(&mut seen[*index], true);
             }
         }
+        self.used_inputs = seen;
     }
 
     /// The slot of a value.

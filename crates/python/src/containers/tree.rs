@@ -203,6 +203,13 @@ impl Tree {
         &self.held
     }
 
+    /// The structure of one leaf by itself.
+    pub(crate) fn leaf() -> Tree {
+        let mut tree = Tree::default();
+        tree.node(Tag::Leaf, 0);
+        tree
+    }
+
     /// Whether the structure is one leaf by itself.
     pub(crate) fn is_leaf(&self) -> bool {
         let (tag, _) = self.read(&mut Cursor::default());

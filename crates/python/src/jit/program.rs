@@ -350,8 +350,14 @@ impl Program {
         known: Option<Vec<Tensor>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         let mut tensors = Vec::with_capacity(leaves.len() + captures.len());
-        for leaf in leaves {
-            tensors.push(borrowed.tensor(leaf)?);
+        for (position, leaf) in leaves.iter().enumerate() {
+            let is_used = self.executable.uses(position);
+            // What nothing uses is not brought to where the program runs; a tensor of ours is looked at all the same.
+            let tensor = match is_used || leaf.is_instance_of::<PyTensor>() {
+                true => borrowed.tensor(leaf)?,
+                false => leaf::model("jit", leaf)?,
+            };
+            tensors.push(if is_used { tensor } else { Tensor::template(tensor.whole().clone()) });
         }
         // An argument that is returned as it is keeps its buffer; a number or an array becomes a tensor.
         let mut kept: Vec<Option<Bound<'py, PyAny>>> = Vec::with_capacity(self.outputs.len());
@@ -361,7 +367,8 @@ impl Program {
                     Some(leaves[*position].clone())
                 }
                 Output::Argument(position) => {
-                    let tensor = borrowed.own(tensors[*position].clone())?;
+                    let tensor = borrowed.tensor(&leaves[*position])?;
+                    let tensor = borrowed.own(tensor)?;
                     Some(Bound::new(py, PyTensor::new(tensor))?.into_any())
                 }
                 Output::Result(..) => None,
