@@ -156,6 +156,62 @@ FLOW = [
         ),
     ),
     Construct(
+        "a bool that changes",
+        """
+        found = False
+        for k in range(3):
+            if k == n:
+                found = True
+        return x if found else -x
+        """,
+        (
+            """
+            found, first = False, True
+            count = 0
+            for k in dn.range(9):
+                if first:
+                    count = count + 100
+                    first = False
+                if x == k and not found:
+                    found = True
+                count = count + (1 if found else 0)
+            return count + (True if x > 1 else False)
+            """,
+            "while",
+        ),
+        (
+            """
+            found = False
+            if x > 1:
+                found = "yes"
+            return found
+            """,
+            "ContainerError: if: the variable found is 'yes' in one branch and False in the other, a condition on a tensor "
+            "needs one type; give it a tensor or a number in both\n  at user.py:3",
+        ),
+    ),
+    Construct(
+        "a function that changes",
+        """
+        fun = dn.sin if n == 3 else dn.cos
+        if n == 2:
+            def fun(y):
+                return y * 10
+        return fun(x)
+        """,
+        "a function cannot be chosen by a value: call both, and choose what they give",
+        (
+            """
+            fun = dn.sin
+            if x > 1:
+                fun = dn.cos
+            return fun(x)
+            """,
+            "ContainerError: if: the variable fun is the function cos in one branch and the function sin in the other, a "
+            "condition on a tensor needs one type; give it a tensor or a number in both\n  at user.py:3",
+        ),
+    ),
+    Construct(
         "conditional expression",
         "return x * 10 if n == 2 else -x",
         ("return x * 10 if x > 1 else -x", "cond"),

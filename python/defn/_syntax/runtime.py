@@ -98,6 +98,19 @@ def _is_state(value: Any) -> bool:
     return hasattr(type(value), "__attrs_attrs__")
 
 
+def _carried(value: Any) -> Any:
+    """A value as branches and loops carry it: a bool, which is static elsewhere, is a u8."""
+    if isinstance(value, bool):
+        return _core.as_type(int(value), "u8")
+    if type(value) in (list, tuple):
+        items = [_carried(item) for item in value]
+        is_same = all(map(operator.is_, items, value))
+        return value if is_same else type(value)(items)
+    if type(value) is dict:
+        return {key: _carried(item) for key, item in value.items()}
+    return value
+
+
 def _same(left: Any, right: Any) -> bool:
     """Whether two values are one, or equal plain ones."""
     if left is right:
@@ -120,6 +133,8 @@ def _describe(value: Any) -> str:
         axes = zip(value.names, value.shape, strict=True)
         sizes = [f"[{size}]" if name is None else f"[{name}: {size}]" for name, size in axes]
         return f"{value.dtype}{''.join(sizes)}"
+    if callable(value) and hasattr(value, "__name__"):
+        return f"the function {value.__name__}"
     text = repr(value)
     if _is_state(value) and not isinstance(value, np.generic | np.ndarray):
         if isinstance(value, dict):
@@ -240,7 +255,7 @@ class _Loop:
         self._needed = {*live, *carried}
         self._before = dict(zip(names, get(), strict=True))
         self._changed: set[str] = set()
-        self.start = {name: value for name, value in self._before.items() if _is_state(value)}
+        self.start = {n: _carried(value) for n, value in self._before.items() if _is_state(value)}
         self._entered: dict[str, Any] = self.start
 
     def enter(self, state: dict[str, Any]) -> None:
@@ -261,7 +276,7 @@ class _Loop:
             if name in self.start or (before is not UNDEFINED and name in self._needed):
                 raise _disagree(self._kind, name, _describe(before), _describe(value))
             self._changed.add(name)
-        return {name: after[name] for name in self.start}
+        return {name: _carried(after[name]) for name in self.start}
 
     def end(self, state: dict[str, Any]) -> None:
         """Gives the variables what the loop left; what only its trips bound is not bound."""
@@ -355,7 +370,7 @@ class _Runtime:
         """``then if test else otherwise``."""
         if not _is_tensor(test):
             return then() if test else otherwise()
-        return _core.cond([(test, then)], otherwise)
+        return _core.cond([(test, lambda: _carried(then()))], lambda: _carried(otherwise()))
 
     # statements
 
@@ -385,11 +400,11 @@ class _Runtime:
                 body()
                 after = dict(zip(names, get(), strict=True))
                 left.append(after)
-                kept = {name: after[name] for name in live if _is_state(after[name])}
+                kept = {name: _carried(after[name]) for name in live if _is_state(after[name])}
                 if len(left) == 1:
                     return kept
                 # The names that `then` gave are those of the result.
-                first = {name: left[0][name] for name in live if _is_state(left[0][name])}
+                first = {n: _carried(left[0][n]) for n in live if _is_state(left[0][n])}
                 for name in first.keys() & kept.keys():
                     _require_one_type("if", name, first[name], kept[name])
                 return {name: kept.get(name, _placeholder(first[name])) for name in first}
@@ -419,7 +434,7 @@ class _Runtime:
         def branch(body: Thunk) -> Thunk:
             def run() -> Any:
                 put(before)
-                return body()
+                return _carried(body())
 
             return run
 
