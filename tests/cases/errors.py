@@ -301,6 +301,25 @@ ROWS: list[tuple[str, str]] = [
         "kept = []\n@dn.jit\ndef f(x):\n    kept.append(x)\n    return x\nf(1.0)\n"
         "dn.jit(lambda y: y + kept[0])(1.0)",
     ),
+    (
+        "a tensor of a trace in another thread",
+        "import threading\ndef f(x):\n    caught = []\n    def work():\n        try:\n"
+        "            x + 1\n        except dn.Error as error:\n            caught.append(error)\n"
+        "    thread = threading.Thread(target=work)\n    thread.start()\n    thread.join()\n"
+        "    raise caught[0]\ndn.jit(f)(1.0)",
+    ),
+    (
+        "a name that the template lacks",
+        'dn.compile(dn.sin, [dn.template((3,), "f32")])(dn.rename(v, ["column"]))',
+    ),
+    (
+        "a static annotation that cannot be resolved",
+        'def f(x, n: "dn.Static[Size]"):\n    return x\ndn.jit(f)',
+    ),
+    (
+        "a static field whose annotation cannot be resolved",
+        "@dataclasses.dataclass\nclass Shape:\n    n: 'Static[int]'\ndn.jit(lambda x: x)(Shape(2))",
+    ),
     ("a template used as a tensor", 'dn.template((2,), "f32") + 1'),
     ("a template as an argument", 'dn.jit(lambda x: x)(dn.template((2,), "f32"))'),
     ("the elements of a template", 'dn.template((2,), "f32").to_list()'),

@@ -414,6 +414,10 @@ pub enum ErrorKind {
         "{op}: the tensor {got} belongs to a definition that has ended; return it from the definition instead"
     )]
     TraceEnded { op: &'static str, got: TensorType },
+    #[error(
+        "{op}: the tensor {got} belongs to a definition that is being traced {place}, it can be used only by what that definition calls itself; pass tensors with values instead"
+    )]
+    TraceElsewhere { op: &'static str, got: TensorType, place: &'static str },
     #[error("{op}: the tensor {got} is being traced and has no values yet; {hint}")]
     NoValues { op: &'static str, got: TensorType, hint: &'static str },
     #[error("{op}: {got} is a template, it has a type but no values; pass a tensor")]
@@ -552,9 +556,12 @@ impl ErrorKind {
             | CallResult { .. }
             | BlockResult { .. }
             | GradOfMany { .. } => ErrorClass::Container,
-            NoGradient { .. } | TraceEnded { .. } | NoValues { .. } | IsTemplate { .. } | IrText { .. } => {
-                ErrorClass::Trace
-            }
+            NoGradient { .. }
+            | TraceEnded { .. }
+            | TraceElsewhere { .. }
+            | NoValues { .. }
+            | IsTemplate { .. }
+            | IrText { .. } => ErrorClass::Trace,
             UnknownCompiler { .. } => ErrorClass::Compile,
             UnknownBackend { .. }
             | BackendConflict { .. }

@@ -7,8 +7,9 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 
 use crate::builder::Builder;
 use crate::error::{Error, ErrorKind, Result};
@@ -28,6 +29,8 @@ thread_local! {
 /// A region in the making.
 pub struct Trace {
     id: u64,
+    thread: ThreadId,
+    ended: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -40,7 +43,6 @@ struct State {
     /// The vectorized axes of tensors from outside that were used.
     lanes: Lanes,
     error: Option<Error>,
-    ended: bool,
     /// The region that the trace was closed to, where it is kept for a look at it.
     kept: Option<Arc<Region>>,
     /// What the host language keeps beside the graph.
@@ -130,11 +132,15 @@ impl Trace {
             captures: Vec::new(),
             lanes: Lanes::new(),
             error: None,
-            ended: false,
             kept: None,
             host: None,
         };
-        let trace = Arc::new(Trace { id: NEXT.fetch_add(1, Ordering::Relaxed), state: Mutex::new(state) });
+        let trace = Arc::new(Trace {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            thread: thread::current().id(),
+            ended: AtomicBool::new(false),
+            state: Mutex::new(state),
+        });
         let tensors = parameters
             .iter()
             .zip(values)
@@ -156,6 +162,17 @@ impl Trace {
     /// A number that no other trace of this process has.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// What is wrong with a tensor of this trace where the trace is not among the open ones.
+    pub fn stray(&self, op: &'static str, got: &TensorType) -> ErrorKind {
+        let got = got.clone();
+        if self.ended.load(Ordering::Relaxed) {
+            return ErrorKind::TraceEnded { op, got };
+        }
+        let place =
+            if self.thread == thread::current().id() { "around this call" } else { "in another thread" };
+        ErrorKind::TraceElsewhere { op, got, place }
     }
 
     /// A panic while the lock was held cannot leave a graph half made: `push` adds a node at the end.
@@ -263,7 +280,7 @@ impl State {
             Data::Traced { trace: owner, .. } => {
                 let open = STACK.with_borrow(|stack| stack.iter().any(|open| Arc::ptr_eq(open, owner)));
                 if !open {
-                    return Err(ErrorKind::TraceEnded { op, got: tensor.ty().clone() }.into());
+                    return Err(owner.stray(op, tensor.ty()).into());
                 }
             }
             Data::Buffer(_) => {}
@@ -332,7 +349,7 @@ impl Tracing {
 
 impl Drop for Tracing {
     fn drop(&mut self) {
-        self.trace.lock().ended = true;
+        self.trace.ended.store(true, Ordering::Relaxed);
         // Traces close in the reverse of the order in which they open, also on the way of an error. What they
         // hold is dropped after the borrow has ended: it may be anything.
         let closed = STACK.with_borrow_mut(|stack| {

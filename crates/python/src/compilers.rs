@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
 use crate::checks;
+use crate::containers;
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::hooks;
@@ -91,6 +92,23 @@ impl Choice {
                     && a.options.bind(py).eq(&b.options)?),
             (Choice::BuiltIn(_) | Choice::Python(_), _) => Ok(false),
         }
+    }
+
+    /// What differs between two compilers that are not the same, and what both have there.
+    pub(crate) fn difference(
+        &self,
+        py: Python<'_>,
+        other: &Choice,
+    ) -> PyResult<(&'static str, String, String)> {
+        if let (Choice::Python(a), Choice::Python(b)) = (self, other)
+            && a.given.bind(py).eq(&b.given)?
+        {
+            let (a, b) = (containers::value_text(a.options.bind(py)), containers::value_text(b.options.bind(py)));
+            return Ok(("the options of the compiler", a, b));
+        }
+        let (a, b) = (format!("\"{}\"", self.name()), format!("\"{}\"", other.name()));
+        let b = if a == b { format!("another {b}") } else { b };
+        Ok(("the compiler", a, b))
     }
 
     /// For messages.

@@ -1,6 +1,7 @@
 //! `defn._core`: what Python sees of the core. Conversions and handles; no numerical logic.
 
 mod about;
+mod annotations;
 mod array;
 mod batches;
 mod born;

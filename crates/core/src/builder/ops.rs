@@ -80,9 +80,7 @@ impl Ops {
                 Data::Buffer(buffer) => {
                     operands.push(Operand { ty: tensor.ty().clone(), buffer: buffer.clone() });
                 }
-                Data::Traced { .. } => {
-                    return Err(ErrorKind::TraceEnded { op: name, got: tensor.ty().clone() }.into());
-                }
+                Data::Traced { trace, .. } => return Err(trace.stray(name, tensor.ty()).into()),
                 Data::Template => {
                     return Err(ErrorKind::IsTemplate { op: name, got: tensor.ty().clone() }.into());
                 }

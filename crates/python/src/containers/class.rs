@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use rustc_hash::FxHashMap;
 
 use super::{Flat, Mode, Tree, classify, flatten};
+use crate::annotations::{self, Otherwise};
 use crate::error::{Fallible, guard};
 use crate::misuse::Misuse;
 
@@ -82,25 +83,25 @@ pub(super) fn fields(class: &Bound<'_, PyType>) -> Fallible<Option<Vec<Field>>> 
     } else {
         return Ok(None);
     };
-    let kwargs = PyDict::new(py);
-    kwargs.set_item("include_extras", true)?;
-    // Annotations that name something that is not there are no markers; their fields stay leaves.
-    let hints = py.import("typing")?.call_method("get_type_hints", (class,), Some(&kwargs)).ok();
+    let listed: Vec<Bound<'_, PyAny>> = entries.try_iter()?.collect::<PyResult<_>>()?;
+    let mut named = Vec::new();
+    for entry in &listed {
+        let metadata = entry.getattr(intern!(py, "metadata"))?;
+        if metadata.call_method1(intern!(py, "get"), ("static", false))?.is_truthy()? {
+            named.push(entry.getattr(intern!(py, "name"))?.extract::<String>()?);
+        }
+    }
+    let is_named = |name: &str| named.iter().any(|known| known == name);
+    let advice = ("give the field ", " metadata={\"static\": True}");
+    let hints = annotations::resolve(class, &Otherwise { op: "container", advice, is_marked: &is_named })?;
     let mut fields = Vec::new();
-    for entry in entries.try_iter()? {
-        let entry = entry?;
+    for entry in listed {
         let name = entry.getattr(intern!(py, "name"))?.cast_into::<PyString>().map_err(PyErr::from)?;
-        let declared = match &hints {
-            Some(hints) => hints.get_item(&name).ok(),
-            None => None,
-        };
-        let declared = match declared {
+        let declared = match hints.get_item(&name)? {
             Some(declared) => declared,
             None => entry.getattr(intern!(py, "type"))?,
         };
-        let metadata = entry.getattr(intern!(py, "metadata"))?;
-        let named = metadata.call_method1(intern!(py, "get"), ("static", false))?.is_truthy()?;
-        let is_static = named || is_marked(&declared)?;
+        let is_static = is_named(name.to_str()?) || is_marked(&declared)?;
         fields.push(Field { name: name.unbind(), is_static });
     }
     Ok(Some(fields))

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use defn_core::trace::{self, Trace};
 use defn_core::{ErrorKind, Shape, Tensor, TensorType};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -51,7 +53,7 @@ impl Compiled {
             for (position, (leaf, expected)) in flat.leaves.iter().zip(&self.models).enumerate() {
                 let got = leaf::model("compile", leaf)?;
                 let same_axes = got.vectorized_axes() == expected.vectorized_axes();
-                if !same_axes || !expected.ty().is_compatible(got.ty()) {
+                if !same_axes || !takes(expected.ty(), got.ty()) {
                     let (got, expected) = (named_type(&got), named_type(expected));
                     return Err(ErrorKind::ArgumentType { op: "compile", position, got, expected }.into());
                 }
@@ -75,6 +77,14 @@ impl Compiled {
         })
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.fun)?;
+        visit.call(&self.hooks)?;
+        self.tree.traverse(&visit)?;
+        self.call.traverse(&visit)?;
+        self.program.traverse(&visit)
+    }
+
     fn __repr__(&self, py: Python<'_>) -> String {
         let nodes = self.program.executable().program().total_nodes();
         format!("<compiled {} of {nodes} nodes>", function_name(self.fun.bind(py)))
@@ -92,6 +102,18 @@ fn chosen(
         Some(compiler) => Choice::of(op, compiler, options),
         None => options::default_compiler(py, options),
     }
+}
+
+/// Whether a compiled function takes an argument: its dtype, shape and names are those of the template. An
+/// axis without a name, as all of an array's are, has that of the template.
+fn takes(expected: &TensorType, got: &TensorType) -> bool {
+    expected.dtype == got.dtype
+        && expected.shape.sizes() == got.shape.sizes()
+        && expected
+            .shape
+            .names()
+            .zip(got.shape.names())
+            .all(|(expected, got)| got.is_none() || got == expected)
 }
 
 pub(super) fn flatten_arguments<'py>(args: &Bound<'py, PyTuple>) -> Fallible<Flat<'py>> {

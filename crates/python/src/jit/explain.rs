@@ -254,9 +254,8 @@ impl Call<'_, '_> {
         let mut found =
             Found { py, differences: Vec::new(), fields: 0, limit, old: &known.models, new: types };
         if !known.compiler.is_same(py, &self.key.compiler)? {
-            let quoted = |name: &str| format!("\"{name}\"");
-            let (old, new) = (quoted(known.compiler.name()), quoted(self.key.compiler.name()));
-            found.add(Difference::one("the compiler", Field::Compiler, old, new));
+            let (place, old, new) = known.compiler.difference(py, &self.key.compiler)?;
+            found.add(Difference::one(place, Field::Compiler, old, new));
         }
         if known.checks != self.key.checks {
             let (old, new) = (checks_text(known.checks), checks_text(self.key.checks));

@@ -108,10 +108,7 @@ impl Borrowed {
                     let place = tensor.ty().to_string();
                     Err(Misuse::TemplateArgument { op: "jit", place }.into())
                 }
-                Data::Traced { .. } => {
-                    let got = tensor.ty().clone();
-                    Err(defn_core::ErrorKind::TraceEnded { op: "jit", got }.into())
-                }
+                Data::Traced { trace, .. } => Err(trace.stray("jit", tensor.ty()).into()),
             };
         }
         if let Some(number) = convert::number(leaf)? {

@@ -368,7 +368,7 @@ impl Program {
                 }
                 Output::Argument(position) => {
                     let tensor = borrowed.tensor(&leaves[*position])?;
-                    let tensor = borrowed.own(tensor)?;
+                    let tensor = born::note(borrowed.own(tensor)?);
                     Some(Bound::new(py, PyTensor::new(tensor))?.into_any())
                 }
                 Output::Result(..) => None,

@@ -5,6 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
+use crate::annotations::{self, Otherwise};
 use crate::containers::{self, Flat, Mode};
 use crate::error::Fallible;
 use crate::misuse::Misuse;
@@ -50,7 +51,9 @@ impl Signature {
             }
             Err(error) => return Err(error.into()),
         };
-        let hints = hints(fun)?;
+        let is_known = |name: &str| marked.iter().any(|known| known == name);
+        let advice = ("pass static=\"", "\" to jit");
+        let hints = annotations::resolve(fun, &Otherwise { op: "jit", advice, is_marked: &is_known })?;
         let mut found = Signature {
             parameters: Vec::new(),
             positional: 0,
@@ -64,7 +67,7 @@ impl Signature {
             let name = parameter.getattr("name")?.cast_into::<PyString>().map_err(PyErr::from)?;
             let kind: String = parameter.getattr("kind")?.getattr("name")?.extract()?;
             let mut annotation = parameter.getattr("annotation")?;
-            if let Some(hint) = hints.as_ref().and_then(|hints| hints.get_item(&name).ok()) {
+            if let Some(hint) = hints.get_item(&name)? {
                 annotation = hint;
             }
             let is_static =
@@ -232,21 +235,5 @@ fn refuse(
     match bind() {
         Ok(()) => PyRuntimeError::new_err("arguments that fit were refused").into(),
         Err(error) => error.into(),
-    }
-}
-
-/// A function's annotations, resolved where they can be.
-fn hints<'py>(fun: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = fun.py();
-    let annotations = fun.getattr_opt(intern!(py, "__annotations__"))?;
-    let Some(annotations) = annotations.filter(|annotations| annotations.is_truthy().unwrap_or(false)) else {
-        return Ok(None);
-    };
-    let kwargs = PyDict::new(py);
-    kwargs.set_item("include_extras", true)?;
-    match py.import("typing")?.call_method("get_type_hints", (fun,), Some(&kwargs)) {
-        Ok(hints) => Ok(Some(hints)),
-        // An annotation that names something which is not there is no marker.
-        Err(_) => Ok(Some(annotations)),
     }
 }

@@ -1,0 +1,100 @@
+//! Annotations of functions and classes, resolved where they can be.
+
+use pyo3::exceptions::PyException;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyType};
+
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+
+/// What declares a name static besides an annotation, for messages, and for those that need none.
+pub(crate) struct Otherwise<'a> {
+    pub(crate) op: &'static str,
+    /// How it is written, before and behind the name.
+    pub(crate) advice: (&'static str, &'static str),
+    pub(crate) is_marked: &'a dyn Fn(&str) -> bool,
+}
+
+/// The annotations of a function or a class by name. One that names something which is not there is no marker
+/// and left out.
+///
+/// # Errors
+/// An annotation with `Static` in it that cannot be resolved: nobody could tell an option from an input.
+pub(crate) fn resolve<'py>(
+    owner: &Bound<'py, PyAny>,
+    otherwise: &Otherwise<'_>,
+) -> Fallible<Bound<'py, PyDict>> {
+    let py = owner.py();
+    let typing = py.import("typing")?;
+    let with_extras = PyDict::new(py);
+    with_extras.set_item("include_extras", true)?;
+    let all = typing.call_method(intern!(py, "get_type_hints"), (owner,), Some(&with_extras));
+    match all {
+        Ok(hints) => return Ok(hints.cast_into::<PyDict>().map_err(PyErr::from)?),
+        Err(error) if error.is_instance_of::<PyException>(py) => {}
+        Err(error) => return Err(error.into()),
+    }
+    // One annotation that cannot be resolved hides all others: each is tried by itself.
+    let found = PyDict::new(py);
+    let namespace = py.import("types")?.getattr(intern!(py, "SimpleNamespace"))?;
+    for (holder, globals) in holders(owner)? {
+        let Some(annotations) = holder.getattr_opt(intern!(py, "__annotations__"))? else { continue };
+        let Ok(annotations) = annotations.cast_into::<PyDict>() else { continue };
+        with_extras.set_item("globalns", globals)?;
+        for (name, annotation) in annotations.iter() {
+            let alone = PyDict::new(py);
+            alone.set_item(&name, &annotation)?;
+            let fields = PyDict::new(py);
+            fields.set_item("__annotations__", alone)?;
+            let holder = namespace.call((), Some(&fields))?;
+            match typing.call_method(intern!(py, "get_type_hints"), (holder,), Some(&with_extras)) {
+                Ok(hint) => found.set_item(&name, hint.get_item(&name)?)?,
+                Err(error) if !error.is_instance_of::<PyException>(py) => return Err(error.into()),
+                Err(error) => {
+                    let (name, text) = (name.str()?.to_string(), annotation.str()?.to_string());
+                    let text = text.trim_matches(['\'', '"']);
+                    if annotation.is_instance_of::<PyString>()
+                        && text.contains("Static")
+                        && !(otherwise.is_marked)(&name)
+                    {
+                        let (op, (before, behind)) = (otherwise.op.to_owned(), otherwise.advice);
+                        let why = error.value(py);
+                        let what = format!("the annotation \"{text}\" of {name} cannot be resolved: {why}");
+                        let required = format!(
+                            "a static one must name what its module has, or else {before}{name}{behind}"
+                        );
+                        return Err(Misuse::Call { op, what, required }.into());
+                    }
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Who has annotations of their own, and where the names in them are looked up: a function, or a class and
+/// those that it is derived from, the farthest first.
+fn holders<'py>(owner: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let py = owner.py();
+    let Ok(class) = owner.cast::<PyType>() else {
+        let inner = py.import("inspect")?.call_method1(intern!(py, "unwrap"), (owner,))?;
+        let globals = inner.getattr_opt(intern!(py, "__globals__"))?;
+        return Ok(vec![(owner.clone(), globals.unwrap_or_else(|| PyDict::new(py).into_any()))]);
+    };
+    let modules = py.import("sys")?.getattr(intern!(py, "modules"))?;
+    let mut found = Vec::new();
+    for base in class.mro().iter() {
+        if !base.getattr(intern!(py, "__dict__"))?.contains(intern!(py, "__annotations__"))? {
+            continue;
+        }
+        // A module that is not there leaves the names of the language itself.
+        let globals = match modules.get_item(base.getattr(intern!(py, "__module__"))?) {
+            Ok(module) => module.getattr(intern!(py, "__dict__"))?,
+            Err(_) => PyDict::new(py).into_any(),
+        };
+        found.push((base, globals));
+    }
+    found.reverse();
+    Ok(found)
+}
