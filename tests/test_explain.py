@@ -413,6 +413,44 @@ def test_checks_and_default_options() -> None:
     ]
 
 
+class Plain(dn.Compiler):
+    """Compiles as the evaluator does, whatever its options."""
+
+    def compile(self, key: Any, vars: Any, fun: Any, options: Any) -> Any:
+        return dn.compilers.get("evaluator").compile(key, vars, fun, {})
+
+
+def test_compilers_and_their_options() -> None:
+    def double(x: Any) -> Any:
+        return x * 2
+
+    first, second = Plain(), Plain()
+    calls = [
+        dn.jit(double),
+        dn.jit(double, compiler=first),
+        dn.jit(double, compiler=first, level=2),
+        dn.jit(double, compiler=second, level=2),
+        dn.jit(double, compiler=first, level=2),
+    ]
+    for call in calls:
+        assert float(call(2.0)) == 4.0
+    assert [call.explain() for call in calls] == [
+        [FIRST],
+        ['the compiler changed from "evaluator" to "Plain"'],
+        ["the options of the compiler changed from {} to {'level': 2}"],
+        ['the compiler changed from "Plain" to another "Plain"'],
+        [],
+    ]
+    with dn.options(compiler="evaluator"):
+        calls[0](3.0)
+    with dn.options(compiler=second):
+        calls[0](3.0)
+    assert calls[0].explain() == [
+        FIRST,
+        "the options of the compiler changed from {'level': 2} to {}",
+    ]
+
+
 def test_the_nearest_is_the_one_with_the_fewest_differences() -> None:
     f = dn.jit(lambda x, y: x)
     f(f32_2, f32_2)

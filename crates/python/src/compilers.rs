@@ -103,7 +103,8 @@ impl Choice {
         if let (Choice::Python(a), Choice::Python(b)) = (self, other)
             && a.given.bind(py).eq(&b.given)?
         {
-            let (a, b) = (containers::value_text(a.options.bind(py)), containers::value_text(b.options.bind(py)));
+            let (a, b) =
+                (containers::value_text(a.options.bind(py)), containers::value_text(b.options.bind(py)));
             return Ok(("the options of the compiler", a, b));
         }
         let (a, b) = (format!("\"{}\"", self.name()), format!("\"{}\"", other.name()));
