@@ -133,8 +133,9 @@ def _describe(value: Any) -> str:
         axes = zip(value.names, value.shape, strict=True)
         sizes = [f"[{size}]" if name is None else f"[{name}: {size}]" for name, size in axes]
         return f"{value.dtype}{''.join(sizes)}"
-    if callable(value) and hasattr(value, "__name__"):
-        return f"the function {value.__name__}"
+    function = getattr(value, "__qualname__", None)
+    if function is not None:
+        return f"the function {function.split('.')[-1]}"
     text = repr(value)
     if _is_state(value) and not isinstance(value, np.generic | np.ndarray):
         if isinstance(value, dict):
