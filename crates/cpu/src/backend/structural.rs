@@ -250,7 +250,7 @@ impl Run<'_> {
     pub(super) fn dot(self, contract_a: &[Axis], contract_b: &[Axis], batch: usize) -> Result<Buffers> {
         let op = self.op;
         let dtype = self.outputs[0].dtype;
-        // matrixmultiply takes matrices as they lie; the loop for integers does not.
+        // Matrices of floats are taken as they lie; the loop for integers takes them by rows only.
         let axes = |index: usize, contract| {
             let sizes = self.operands[index].ty.shape.sizes();
             DotAxes { sizes, contract, batch }

@@ -96,9 +96,10 @@ pub(crate) fn level() -> Level {
     }
 }
 
+/// What the processor can do, asked anew.
 #[cfg(target_arch = "x86_64")]
 #[cold]
-fn detect() -> Level {
+pub(crate) fn detect() -> Level {
     let half = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("popcnt")

@@ -1,9 +1,13 @@
-//! Sums of products: vectors as fast as memory, float matrices by matrixmultiply, integers by a blocked loop.
+//! Sums of products: vectors as fast as memory, matrices of floats by panels and tiles, of complex numbers by
+//! matrixmultiply, of integers by a blocked loop.
 
+pub(crate) mod gemm;
 mod plan;
 #[cfg(test)]
 mod tests;
 mod vector;
+
+use std::mem::MaybeUninit;
 
 use defn_core::{DType, Shape, TensorType};
 use matrixmultiply::CGemmOption;
@@ -27,7 +31,10 @@ pub(crate) fn compute_dtype(dtype: DType) -> DType {
 pub(crate) fn dot_scratch(plan: &Dot, dtype: DType) -> TensorType {
     let &Dot { batch, m, n, k, .. } = plan;
     let count = match Form::of(plan) {
-        Form::Empty | Form::Matrices => 0,
+        Form::Empty => 0,
+        Form::Matrices if dtype == DType::F32 => gemm::scratch::<f32>([m, n, k]),
+        Form::Matrices if dtype == DType::F64 => gemm::scratch::<f64>([m, n, k]),
+        Form::Matrices => 0,
         Form::Rows { .. } => vector::scratch(batch, m.max(n), k, false),
         Form::Columns { .. } => vector::scratch(batch, m.max(n), k, true),
     };
@@ -67,8 +74,8 @@ impl Form {
 
 /// The sums of products of two operands that lie as `plan` says, in one of the dtypes of [`compute_dtype`].
 ///
-/// Floats are multiplied by matrixmultiply, which takes memory for packed panels of its own: its need is bounded
-/// by the crate's block sizes, a few hundred KiB a thread. All other memory is the caller's.
+/// Complex matrices are multiplied by matrixmultiply, which takes memory for packed panels of its own: its need is
+/// bounded by the crate's block sizes, a few hundred KiB a thread. All other memory is the caller's.
 pub(crate) fn dot(
     plan: &Dot,
     a: View<'_>,
@@ -124,7 +131,7 @@ fn run<C: Product>(
             let (matrix, vector, sizes) = pair(a);
             vector::columns(matrix, vector, sizes, out, scratch, par);
         }
-        Form::Matrices => matrices(plan, a, b, out, par),
+        Form::Matrices => C::matrices(plan, a, b, out, scratch, par),
     }
 }
 
@@ -143,6 +150,13 @@ impl<C> Clone for Matrices<'_, C> {
 impl<C> Copy for Matrices<'_, C> {}
 
 impl<'a, C> Matrices<'a, C> {
+    /// One matrix.
+    fn matrix(self, batch: usize) -> gemm::Matrix<'a, C> {
+        let &Side { free, along, .. } = self.side;
+        let elements = &self.elements[self.place(batch, 0)..];
+        gemm::Matrix { elements, free: free as usize, along: along as usize }
+    }
+
     /// Where an element of a matrix lies: at index `free` of the kept axes and 0 of the summed ones.
     fn place(self, batch: usize, free: usize) -> usize {
         batch * self.side.batch + free * self.side.free as usize
@@ -170,10 +184,39 @@ unsafe fn partials<'a, C: Element>(scratch: &'a ViewMut<'_>, start: usize, len: 
     unsafe { scratch.part::<C>(start, len).assume_init_ref() }
 }
 
+/// Products of matrices of floats: small ones one by one on several threads, large ones with all threads each.
+///
+/// `space` is as much as [`dot_scratch`] says.
+fn panelled<C: Element + gemm::Fused + gemm::Load<C>>(
+    plan: &Dot,
+    (a, b): (Matrices<'_, C>, Matrices<'_, C>),
+    out: &mut [MaybeUninit<C>],
+    space: &mut [MaybeUninit<C>],
+    par: Par,
+) {
+    let &Dot { batch, m, n, k, .. } = plan;
+    let (sizes, work) = ([m, n, k], m * n * k);
+    let target = Target(out.as_mut_ptr().cast::<C>());
+    let multiply = |index: usize, space: &mut [MaybeUninit<C>], par: Par| {
+        // SAFETY: products are disjoint and inside the result, which has `batch * m * n` elements.
+        unsafe {
+            let to = gemm::Target::new(target.at(index * m * n), n);
+            gemm::multiply(sizes, &a.matrix(index), &b.matrix(index), to, false, space, par);
+        }
+    };
+    if batch > 1 && space.is_empty() && work < 4 * GRAIN {
+        par.for_chunks(batch, (2 * GRAIN).div_ceil(work), |chunk| {
+            chunk.for_each(|index| multiply(index, &mut [], Par::Serial));
+        });
+    } else {
+        (0..batch).for_each(|index| multiply(index, space, par));
+    }
+}
+
 /// Products of matrices, in blocks of rows or of columns of the result, whichever it has more of.
 ///
 /// An element is added up in an order that does not depend on its block.
-fn matrices<C: Product>(plan: &Dot, a: Matrices<'_, C>, b: Matrices<'_, C>, out: &mut ViewMut<'_>, par: Par) {
+fn blocks<C: Blocks>(plan: &Dot, a: Matrices<'_, C>, b: Matrices<'_, C>, out: &mut ViewMut<'_>, par: Par) {
     let &Dot { batch, m, n, k, .. } = plan;
     // A block packs all of the other operand again, which is little beside as many multiplications as this.
     let side = |size: usize| (size / 8).next_multiple_of(16).clamp(128, 512);
@@ -226,6 +269,37 @@ struct Block {
 
 /// Elements whose matrices can be multiplied.
 trait Product: Element {
+    /// Writes the products of stacks of matrices; `scratch` is as [`dot_scratch`] says.
+    fn matrices(
+        plan: &Dot,
+        a: Matrices<'_, Self>,
+        b: Matrices<'_, Self>,
+        out: &mut ViewMut<'_>,
+        scratch: &mut ViewMut<'_>,
+        par: Par,
+    );
+}
+
+macro_rules! product_by_panels {
+    ($($ty:ty),*) => {$(
+        impl Product for $ty {
+            fn matrices(
+                plan: &Dot,
+                a: Matrices<'_, $ty>,
+                b: Matrices<'_, $ty>,
+                out: &mut ViewMut<'_>,
+                scratch: &mut ViewMut<'_>,
+                par: Par,
+            ) {
+                panelled(plan, (a, b), out.slice(), scratch.slice(), par);
+            }
+        }
+    )*};
+}
+product_by_panels!(f32, f64);
+
+/// Elements whose matrices are multiplied block by block.
+trait Blocks: Element {
     /// Writes one block of a product.
     ///
     /// # Safety
@@ -233,9 +307,27 @@ trait Product: Element {
     unsafe fn multiply(a: Matrices<'_, Self>, b: Matrices<'_, Self>, block: &Block, out: *mut Self);
 }
 
-macro_rules! product_of_floats {
-    ($($ty:ty, $part:ty, $gemm:ident, $one:expr, $zero:expr $(, $flag:expr)*;)*) => {$(
+macro_rules! product_by_blocks {
+    ($($ty:ty),*) => {$(
         impl Product for $ty {
+            fn matrices(
+                plan: &Dot,
+                a: Matrices<'_, $ty>,
+                b: Matrices<'_, $ty>,
+                out: &mut ViewMut<'_>,
+                _: &mut ViewMut<'_>,
+                par: Par,
+            ) {
+                blocks(plan, a, b, out, par);
+            }
+        }
+    )*};
+}
+product_by_blocks!(Complex<f32>, Complex<f64>, u8, u16, u32, u64, i8, i16, i32, i64);
+
+macro_rules! blocks_of_complex {
+    ($($ty:ty, $part:ty, $gemm:ident;)*) => {$(
+        impl Blocks for $ty {
             unsafe fn multiply(a: Matrices<'_, $ty>, b: Matrices<'_, $ty>, block: &Block, out: *mut $ty) {
                 let Block { batch, rows, columns, k, stride } = block;
                 let end = |x: &Matrices<'_, $ty>, free: usize| {
@@ -247,14 +339,14 @@ macro_rules! product_of_floats {
                 // in memory as pairs.
                 unsafe {
                     matrixmultiply::$gemm(
-                        $($flag,)*
+                        CGemmOption::Standard, CGemmOption::Standard,
                         rows.len(), *k, columns.len(),
-                        $one,
+                        [1.0, 0.0],
                         a.elements.as_ptr().add(a.place(*batch, rows.start)).cast::<$part>(),
                         a.side.free, a.side.along,
                         b.elements.as_ptr().add(b.place(*batch, columns.start)).cast::<$part>(),
                         b.side.along, b.side.free,
-                        $zero,
+                        [0.0, 0.0],
                         out.cast::<$part>(), *stride as isize, 1,
                     );
                 }
@@ -262,16 +354,14 @@ macro_rules! product_of_floats {
         }
     )*};
 }
-product_of_floats! {
-    f32, f32, sgemm, 1.0, 0.0;
-    f64, f64, dgemm, 1.0, 0.0;
-    Complex<f32>, [f32; 2], cgemm, [1.0, 0.0], [0.0, 0.0], CGemmOption::Standard, CGemmOption::Standard;
-    Complex<f64>, [f64; 2], zgemm, [1.0, 0.0], [0.0, 0.0], CGemmOption::Standard, CGemmOption::Standard;
+blocks_of_complex! {
+    Complex<f32>, [f32; 2], cgemm;
+    Complex<f64>, [f64; 2], zgemm;
 }
 
-macro_rules! product_of_integers {
+macro_rules! blocks_of_integers {
     ($($ty:ty),*) => {$(
-        impl Product for $ty {
+        impl Blocks for $ty {
             unsafe fn multiply(a: Matrices<'_, $ty>, b: Matrices<'_, $ty>, block: &Block, out: *mut $ty) {
                 // SAFETY: the caller's promise.
                 unsafe { multiply_integers(a, b, block, out) }
@@ -279,7 +369,7 @@ macro_rules! product_of_integers {
         }
     )*};
 }
-product_of_integers!(u8, u16, u32, u64, i8, i16, i32, i64);
+blocks_of_integers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
 /// Columns whose elements stay in the first cache while rows pass by.
 const STAY: usize = 16;
@@ -287,7 +377,7 @@ const STAY: usize = 16;
 /// The block, element by element; what is summed lies side by side in both operands.
 ///
 /// # Safety
-/// As for [`Product::multiply`].
+/// As for [`Blocks::multiply`].
 unsafe fn multiply_integers<C: Element>(a: Matrices<'_, C>, b: Matrices<'_, C>, block: &Block, out: *mut C) {
     let Block { batch, rows, columns, k, stride } = block;
     for first in columns.clone().step_by(STAY) {

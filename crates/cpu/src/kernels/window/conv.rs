@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::FAR;
 use super::columns::{add_row, fill_row};
 use crate::kernels::Element;
+use crate::kernels::linalg::gemm;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -148,7 +149,7 @@ fn run<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMut<'_
     let tasks = batch * groups * tiles;
     // A thread takes several, so that it takes memory for columns once.
     par.for_chunks(tasks, tasks.div_ceil(PIECES), |chunk| {
-        let mut held: Vec<C> = Vec::new();
+        let (mut held, mut space): (Vec<C>, Vec<MaybeUninit<C>>) = (Vec::new(), Vec::new());
         for task in chunk {
             let (tile, group, item) = (task % tiles, task / tiles % groups, task / tiles / groups);
             let range = tile * width..places.min((tile + 1) * width);
@@ -193,7 +194,7 @@ fn run<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMut<'_
                 };
                 // SAFETY: the tile's places of the group's channels belong to this task and are inside the
                 // result; they were written before they are added to.
-                unsafe { C::multiply(&product, out.at(start), places) };
+                unsafe { C::multiply(&product, out.at(start), places, &mut space) };
             }
         }
     });
@@ -239,18 +240,53 @@ trait Gemm: Element {
         !self.nan() && !self.infinite()
     }
 
-    /// Writes a product.
+    /// Writes a product; `space` keeps the memory that this takes.
     ///
     /// # Safety
     /// Its rows, from `out` on and a stride apart, are writable, and nobody else uses them. They are
     /// initialised if the product adds to them.
-    unsafe fn multiply(product: &Product<'_, Self>, out: *mut Self, stride: usize);
+    unsafe fn multiply(
+        product: &Product<'_, Self>,
+        out: *mut Self,
+        stride: usize,
+        space: &mut Vec<MaybeUninit<Self>>,
+    );
 }
 
-macro_rules! gemm {
-    ($($ty:ty, $part:ty, $gemm:ident, $one:expr, $zero:expr $(, $flag:expr)*;)*) => {$(
+macro_rules! gemm_by_panels {
+    ($($ty:ty),*) => {$(
         impl Gemm for $ty {
-            unsafe fn multiply(product: &Product<'_, $ty>, out: *mut $ty, stride: usize) {
+            unsafe fn multiply(
+                product: &Product<'_, $ty>,
+                out: *mut $ty,
+                stride: usize,
+                space: &mut Vec<MaybeUninit<$ty>>,
+            ) {
+                let &Product { sizes: [m, k, n], weights: (a, a_stride), columns: (b, b_stride), adds } = product;
+                let sizes = [m, n, k];
+                let a = gemm::Matrix { elements: a, free: a_stride, along: 1 };
+                let b = gemm::Matrix { elements: b, free: 1, along: b_stride };
+                space.resize(gemm::scratch::<$ty>(sizes), MaybeUninit::uninit());
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let to = gemm::Target::new(out, stride);
+                    gemm::multiply(sizes, &a, &b, to, adds, space, Par::Serial);
+                }
+            }
+        }
+    )*};
+}
+gemm_by_panels!(f32, f64);
+
+macro_rules! gemm_of_complex {
+    ($($ty:ty, $part:ty, $gemm:ident;)*) => {$(
+        impl Gemm for $ty {
+            unsafe fn multiply(
+                product: &Product<'_, $ty>,
+                out: *mut $ty,
+                stride: usize,
+                _: &mut Vec<MaybeUninit<$ty>>,
+            ) {
                 let &Product { sizes: [m, k, n], weights: (a, a_stride), columns: (b, b_stride), adds } = product;
                 // The last elements that are read are there, and so are all others.
                 assert!((m - 1) * a_stride + k <= a.len() && (k - 1) * b_stride + n <= b.len());
@@ -258,12 +294,12 @@ macro_rules! gemm {
                 // in memory as pairs.
                 unsafe {
                     matrixmultiply::$gemm(
-                        $($flag,)*
+                        CGemmOption::Standard, CGemmOption::Standard,
                         m, k, n,
-                        $one,
+                        [1.0, 0.0],
                         a.as_ptr().cast::<$part>(), a_stride as isize, 1,
                         b.as_ptr().cast::<$part>(), b_stride as isize, 1,
-                        if adds { $one } else { $zero },
+                        [if adds { 1.0 } else { 0.0 }, 0.0],
                         out.cast::<$part>(), stride as isize, 1,
                     );
                 }
@@ -271,9 +307,7 @@ macro_rules! gemm {
         }
     )*};
 }
-gemm! {
-    f32, f32, sgemm, 1.0, 0.0;
-    f64, f64, dgemm, 1.0, 0.0;
-    Complex<f32>, [f32; 2], cgemm, [1.0, 0.0], [0.0, 0.0], CGemmOption::Standard, CGemmOption::Standard;
-    Complex<f64>, [f64; 2], zgemm, [1.0, 0.0], [0.0, 0.0], CGemmOption::Standard, CGemmOption::Standard;
+gemm_of_complex! {
+    Complex<f32>, [f32; 2], cgemm;
+    Complex<f64>, [f64; 2], zgemm;
 }

@@ -1,0 +1,447 @@
+//! Products of matrices of floats, as Goto and van de Geijn (2008) and BLIS (Van Zee and van de Geijn, 2015)
+//! lay them out: parts of both operands are copied to where the caches want them, and tiles of the result stay
+//! in registers while they are added up.
+//!
+//! What is summed over is cut at multiples of [`DEPTH`]: the products of a part are added up one after the
+//! other, and the sums of the parts are added to the result in their order. So no element depends on how the
+//! result is cut into blocks and shared among threads.
+
+mod pack;
+#[cfg(test)]
+mod tests;
+mod tile;
+
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+pub(crate) use pack::{Load, Matrix, Operand};
+pub(crate) use tile::Fused;
+use tile::{Kernels, LINE, Step, UNROLL};
+
+use crate::par::Par;
+
+/// Products that are added up before their sum is added to the result: a panel of them stays in the first cache.
+const DEPTH: usize = 384;
+
+/// Elements of a panel of [`DEPTH`]: the widest tile has 32 columns of f32.
+const PANEL: usize = DEPTH * 32;
+
+/// Elements of a tile.
+const TILE: usize = 12 * 32;
+
+/// Rows and columns of a block of the result: what a thread takes at a time. Its rows of one operand stay in the
+/// second cache.
+const BLOCK: (usize, usize) = (252, 512);
+
+/// Rows, columns and summed elements that are laid out at once: the memory that a product takes.
+const LAID: (usize, usize, usize) = (1536, 2048, 1024);
+
+/// Multiplications below which a thread is not worth its waking.
+const GRAIN: usize = 1 << 19;
+
+/// Elements of the left operand that may be read as they lie once for each panel of the other.
+const STAYS: usize = 1 << 16;
+
+/// The result: rows of which the elements lie side by side.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<C> {
+    first: *mut C,
+    stride: usize,
+}
+
+// SAFETY: threads write disjoint blocks behind the pointer, by the contract of `Target::new`.
+unsafe impl<C: Send> Sync for Target<C> {}
+
+impl<C> Target<C> {
+    /// Rows that begin at `first`, a stride apart.
+    ///
+    /// # Safety
+    /// While products are written there, all of their elements can be, and nobody else uses them.
+    pub(crate) unsafe fn new(first: *mut C, stride: usize) -> Target<C> {
+        Target { first, stride }
+    }
+
+    /// # Safety
+    /// The element is inside.
+    unsafe fn at(&self, row: usize, column: usize) -> *mut C {
+        // SAFETY: the caller's promise.
+        unsafe { self.first.add(row * self.stride + column) }
+    }
+}
+
+/// How a product goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Panels of the right operand are laid out when they are needed, the left one is read as it lies.
+    Lying,
+    /// Both are laid out before.
+    Laid,
+}
+
+impl Way {
+    fn of([m, n, k]: [usize; 3], columns: usize) -> Way {
+        // With few columns, or few rows, laying out costs as much as it saves.
+        if n <= columns || m * k <= STAYS { Way::Lying } else { Way::Laid }
+    }
+}
+
+/// The elements that [`multiply`] of these sizes needs to lay its operands out.
+pub(crate) fn scratch<C: Fused>(sizes: [usize; 3]) -> usize {
+    scratch_of(C::kernels()[0], sizes)
+}
+
+fn scratch_of<C>(kernels: &Kernels<C>, sizes: [usize; 3]) -> usize {
+    match Way::of(sizes, kernels.most_columns()) {
+        Way::Lying => 0,
+        Way::Laid => {
+            let [m, n, k] = sizes;
+            let (rows, columns, depth) = (LAID.0.min(m), LAID.1.min(n), LAID.2.min(k));
+            (rows.next_multiple_of(kernels.rows) + columns.next_multiple_of(kernels.lanes)) * depth
+        }
+    }
+}
+
+/// Writes the product of an `m` by `k` matrix, whose kept axis is that of the rows, and a `k` by `n` one, whose
+/// kept axis is that of the columns. `adds` adds it to the result instead, which then is initialised.
+///
+/// A block of the result is complete after its last part of the sums: that is where it is still in a cache.
+///
+/// # Safety
+/// The result holds `m` rows of `n` elements.
+///
+/// # Panics
+/// When an operand is smaller, or `space` is less than [`scratch`] says.
+pub(crate) unsafe fn multiply<C: Fused>(
+    sizes: [usize; 3],
+    a: &dyn Operand<C>,
+    b: &dyn Operand<C>,
+    out: Target<C>,
+    adds: bool,
+    space: &mut [MaybeUninit<C>],
+    par: Par,
+) {
+    // SAFETY: the caller's promise.
+    unsafe { multiply_by(C::kernels()[0], sizes, (a, b), out, adds, space, par) }
+}
+
+/// As [`multiply`], with the loops of one instruction set.
+///
+/// # Safety
+/// As for [`multiply`]; the processor has the instructions.
+unsafe fn multiply_by<C: Fused>(
+    kernels: &'static Kernels<C>,
+    sizes: [usize; 3],
+    (a, b): (&dyn Operand<C>, &dyn Operand<C>),
+    out: Target<C>,
+    adds: bool,
+    space: &mut [MaybeUninit<C>],
+    par: Par,
+) {
+    let [m, n, k] = sizes;
+    debug_assert!(m > 0 && n > 0 && k > 0);
+    assert!(a.holds(m, k) && b.holds(n, k), "{sizes:?} of operands that are smaller");
+    let product = Product { kernels, a, b, out, adds };
+    match Way::of(sizes, product.kernels.most_columns()) {
+        // SAFETY: the caller's promise; operands hold the sizes by the assertion.
+        Way::Lying => unsafe { product.lying(sizes, par) },
+        // SAFETY: as above.
+        Way::Laid => unsafe { product.laid(sizes, space, par) },
+    }
+}
+
+/// What all blocks have in common.
+struct Product<'a, C: Fused> {
+    kernels: &'static Kernels<C>,
+    a: &'a dyn Operand<C>,
+    b: &'a dyn Operand<C>,
+    out: Target<C>,
+    adds: bool,
+}
+
+/// How many pieces `size` falls into, and how long they are: at most `most`, as equal as can be, and multiples
+/// of `step`.
+fn pieces(size: usize, most: usize, step: usize) -> (usize, usize) {
+    let steps = size.div_ceil(step);
+    let each = steps.div_ceil(steps.div_ceil((most / step).max(1))) * step;
+    (size.div_ceil(each), each)
+}
+
+/// The parts of a range that begin a multiple of `step` after it does.
+fn parts(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range.step_by(step).map(move |start| start..end.min(start + step))
+}
+
+/// Part `index` of `0..size`.
+fn part(index: usize, each: usize, size: usize) -> Range<usize> {
+    index * each..size.min((index + 1) * each)
+}
+
+/// Room for the panels of one operand: for each part of the sums, panel after panel.
+struct Panels<'a, C> {
+    start: *mut MaybeUninit<C>,
+    /// What the panels hold of the operand.
+    free: Range<usize>,
+    along: Range<usize>,
+    /// Elements of the kept axis, with those that fill up the last panel.
+    rows: usize,
+    /// Elements of the kept axis in a panel.
+    width: usize,
+    room: PhantomData<&'a mut [MaybeUninit<C>]>,
+}
+
+// SAFETY: threads write disjoint panels, and read when all of them are written.
+unsafe impl<C: Send + Sync> Sync for Panels<'_, C> {}
+
+impl<'a, C: Fused> Panels<'a, C> {
+    /// # Panics
+    /// When the room is too small.
+    fn new(
+        room: &'a mut [MaybeUninit<C>],
+        (free, along): (Range<usize>, Range<usize>),
+        step: usize,
+        width: usize,
+    ) -> Panels<'a, C> {
+        let rows = free.len().next_multiple_of(step);
+        assert!(rows * along.len() <= room.len(), "no room for {rows} by {} elements", along.len());
+        Panels { start: room.as_mut_ptr(), free, along, rows, width, room: PhantomData }
+    }
+
+    /// How many panels there are in one part of the sums, and in all.
+    fn count(&self) -> (usize, usize) {
+        let each = self.rows.div_ceil(self.width);
+        (each, each * self.along.len().div_ceil(DEPTH))
+    }
+
+    /// A panel of one part of the sums: where it is, how wide and how deep.
+    fn panel(&self, part: usize, index: usize) -> (*mut MaybeUninit<C>, usize, usize) {
+        let (before, first) = (part * DEPTH, index * self.width);
+        let depth = DEPTH.min(self.along.len() - before);
+        debug_assert!(first < self.rows);
+        // SAFETY: the room has space for all panels.
+        let start = unsafe { self.start.add(self.rows * before + first * depth) };
+        (start, self.width.min(self.rows - first), depth)
+    }
+
+    /// Writes one of all panels.
+    ///
+    /// # Safety
+    /// Nobody else uses it.
+    unsafe fn write(&self, kernels: &Kernels<C>, operand: &dyn Operand<C>, index: usize) {
+        let (part, index) = (index / self.count().0, index % self.count().0);
+        let (start, width, depth) = self.panel(part, index);
+        let first = self.free.start + index * self.width;
+        let along = self.along.start + part * DEPTH;
+        // SAFETY: the panel is inside the room, and panels are disjoint.
+        let to = unsafe { std::slice::from_raw_parts_mut(start, width * depth) };
+        operand.pack(kernels, first..self.free.end.min(first + width), along..along + depth, width, to);
+    }
+}
+
+impl<C: Fused> Product<'_, C> {
+    /// # Safety
+    /// As for [`multiply`], whose assertion holds.
+    unsafe fn lying(&self, [m, n, k]: [usize; 3], par: Par) {
+        let kernels = self.kernels;
+        let work = m * n * k;
+        // What a block costs beside its products is its panels: they are shared if the rows are not cut.
+        let most = (work / GRAIN).clamp(1, 4 * par.threads());
+        let (most_rows, most_columns) = if n > 2 * kernels.most_columns() {
+            (m, n.div_ceil(most))
+        } else {
+            (m.div_ceil(most).max(64), n)
+        };
+        let (down, height) = pieces(m, most_rows, kernels.most_rows());
+        let (across, width) = pieces(n, most_columns, kernels.most_columns());
+        par.for_chunks(down * across, 1, |chunk| {
+            for place in chunk {
+                let (rows, columns) = (part(place / across, height, m), part(place % across, width, n));
+                // SAFETY: blocks are disjoint and inside the result.
+                unsafe { self.lying_block(rows, columns, k) };
+            }
+        });
+    }
+
+    /// # Safety
+    /// The block is inside, and nobody else uses it.
+    unsafe fn lying_block(&self, rows: Range<usize>, columns: Range<usize>, k: usize) {
+        let kernels = self.kernels;
+        let (high, wide) = (kernels.most_rows(), kernels.most_columns());
+        let (a, b) = (self.a.lying(), self.b.lying().filter(|b| b.free == 1));
+        let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL];
+        let mut lines = [const { MaybeUninit::<C>::uninit() }; 12 * DEPTH];
+        // A panel that serves several tiles is worth its copy.
+        let reads = b.filter(|_| rows.len() <= high);
+        for columns in parts(columns, wide) {
+            for along in parts(0..k, DEPTH) {
+                let depth = along.len();
+                let (_, _, width) = kernels.tile(1, columns.len());
+                let (b, b_step) = match reads.filter(|_| columns.len() == width) {
+                    // SAFETY: the operand holds the element.
+                    Some(b) => {
+                        (unsafe { b.elements.as_ptr().add(along.start * b.along + columns.start) }, b.along)
+                    }
+                    None => {
+                        self.b.pack(
+                            kernels,
+                            columns.clone(),
+                            along.clone(),
+                            width,
+                            &mut panel[..width * depth],
+                        );
+                        (panel.as_ptr().cast(), width)
+                    }
+                };
+                for rows in parts(rows.clone(), high) {
+                    let (_, height, _) = kernels.tile(rows.len(), 1);
+                    let (a, a_row, a_step) = match a.filter(|_| rows.len() == height) {
+                        Some(a) => {
+                            let start = rows.start * a.free + along.start * a.along;
+                            // SAFETY: the operand holds the element.
+                            (unsafe { a.elements.as_ptr().add(start) }, a.free, a.along)
+                        }
+                        None => {
+                            self.a.pack(
+                                kernels,
+                                rows.clone(),
+                                along.clone(),
+                                height,
+                                &mut lines[..height * depth],
+                            );
+                            (lines.as_ptr().cast(), 1, height)
+                        }
+                    };
+                    let adds = self.adds || along.start > 0;
+                    let out = self.out.first;
+                    let step = Step {
+                        depth,
+                        a,
+                        a_row,
+                        a_step,
+                        b,
+                        b_step,
+                        next: b,
+                        out,
+                        out_row: self.out.stride,
+                        adds,
+                    };
+                    // SAFETY: the tile is inside the block, and all it reads inside the operands or panels.
+                    unsafe { self.tile(step, rows, columns.clone()) };
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`multiply`], whose assertion holds.
+    unsafe fn laid(&self, [m, n, k]: [usize; 3], space: &mut [MaybeUninit<C>], par: Par) {
+        let kernels = self.kernels;
+        let (high, wide) = (kernels.most_rows(), kernels.most_columns());
+        let (most_m, most_n, most_k) = (LAID.0.min(m), LAID.1.min(n), LAID.2.min(k));
+        let (for_b, for_a) = space.split_at_mut(most_n.next_multiple_of(kernels.lanes) * most_k);
+        for columns in parts(0..n, most_n) {
+            for along in parts(0..k, most_k) {
+                let b = Panels::new(for_b, (columns.clone(), along.clone()), kernels.lanes, wide);
+                for rows in parts(0..m, most_m) {
+                    let a = Panels::new(for_a, (rows.clone(), along.clone()), kernels.rows, high);
+                    let of_a = a.count().1;
+                    let of_b = if rows.start == 0 { b.count().1 } else { 0 };
+                    par.for_chunks(of_a + of_b, 8, |chunk| {
+                        for index in chunk {
+                            // SAFETY: each panel is written once, before they are read.
+                            unsafe {
+                                match index.checked_sub(of_a) {
+                                    None => a.write(kernels, self.a, index),
+                                    Some(index) => b.write(kernels, self.b, index),
+                                }
+                            }
+                        }
+                    });
+                    let (down, height) = pieces(rows.len(), BLOCK.0, high);
+                    let (across, width) = pieces(columns.len(), BLOCK.1, wide);
+                    par.for_chunks(down * across, 1, |chunk| {
+                        for place in chunk {
+                            let (row, column) = (place / across * height, place % across * width);
+                            let block = (
+                                row..rows.len().min(row + height),
+                                column..columns.len().min(column + width),
+                            );
+                            // SAFETY: blocks are disjoint and inside the result, and all panels are written.
+                            unsafe { self.laid_block(&a, &b, block) };
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// The block, counted from where the panels begin, is inside them, and nobody else uses it in the result.
+    unsafe fn laid_block(
+        &self,
+        a: &Panels<'_, C>,
+        b: &Panels<'_, C>,
+        (rows, columns): (Range<usize>, Range<usize>),
+    ) {
+        for part in 0..a.along.len().div_ceil(DEPTH) {
+            let adds = self.adds || part > 0 || a.along.start > 0;
+            for columns in parts(columns.clone(), b.width) {
+                let (b_start, b_step, _) = b.panel(part, columns.start / b.width);
+                for (index, rows) in parts(rows.clone(), a.width).enumerate() {
+                    let (a_start, a_step, depth) = a.panel(part, rows.start / a.width);
+                    let step = Step {
+                        depth,
+                        a: a_start.cast(),
+                        a_row: 1,
+                        a_step,
+                        b: b_start.cast(),
+                        b_step,
+                        // Each tile asks for its share of the panel that comes next.
+                        next: b_start
+                            .wrapping_add(b_step * depth)
+                            .wrapping_byte_add(index * (depth / UNROLL) * LINE)
+                            .cast(),
+                        out: self.out.first,
+                        out_row: self.out.stride,
+                        adds,
+                    };
+                    let of = |start: usize, range: Range<usize>| start + range.start..start + range.end;
+                    // SAFETY: the tile is inside the block, and the panels are as wide as it.
+                    unsafe { self.tile(step, of(a.free.start, rows), of(b.free.start, columns.clone())) };
+                }
+            }
+        }
+    }
+
+    /// Writes one tile; where the result ends inside it, by way of a buffer.
+    ///
+    /// # Safety
+    /// The tile is inside the result, nobody else uses it, and the smallest that holds it can be computed from
+    /// what the step says.
+    unsafe fn tile(&self, mut step: Step<C>, rows: Range<usize>, columns: Range<usize>) {
+        let (run, height, width) = self.kernels.tile(rows.len(), columns.len());
+        // SAFETY: the caller's promise.
+        let corner = unsafe { self.out.at(rows.start, columns.start) };
+        if rows.len() == height && columns.len() == width {
+            step.out = corner;
+            // SAFETY: as above.
+            unsafe { run(&step) };
+            return;
+        }
+        let mut held = [const { MaybeUninit::<C>::uninit() }; TILE];
+        let adds = std::mem::replace(&mut step.adds, false);
+        (step.out, step.out_row) = (held.as_mut_ptr().cast(), width);
+        // SAFETY: the buffer has room for the largest tile, and then holds this one.
+        unsafe {
+            run(&step);
+            for (row, line) in held.chunks_exact(width).enumerate().take(rows.len()) {
+                for (column, value) in line.iter().enumerate().take(columns.len()) {
+                    let to = corner.add(row * self.out.stride + column);
+                    let value = value.assume_init();
+                    to.write(if adds { to.read().sum(value) } else { value });
+                }
+            }
+        }
+    }
+}

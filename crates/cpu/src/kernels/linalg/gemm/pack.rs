@@ -1,0 +1,204 @@
+//! Operands of products, and how they are laid out as panels.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use half::{bf16, f16};
+
+use super::tile::{Fused, Kernels};
+use crate::kernels::{E4m3, E5m2};
+
+/// A matrix by its elements: the one at index `free` of the kept axis and `along` of the summed one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Matrix<'a, S> {
+    pub(crate) elements: &'a [S],
+    /// From one index of the kept axis to the next.
+    pub(crate) free: usize,
+    /// From one index of the summed axis to the next.
+    pub(crate) along: usize,
+}
+
+/// A matrix that can be read as elements of `C`, whatever it holds.
+pub(crate) trait Operand<C: Fused>: Sync {
+    /// Writes a part as a panel: for each index of the summed axis, `width` elements of the kept one, of which
+    /// those that are missing are zeros.
+    ///
+    /// # Panics
+    /// When the part is not inside the matrix, or the panel has another size.
+    fn pack(
+        &self,
+        kernels: &Kernels<C>,
+        free: Range<usize>,
+        along: Range<usize>,
+        width: usize,
+        to: &mut [MaybeUninit<C>],
+    );
+
+    /// The elements from one on as they lie, and their strides, where they are of type `C`.
+    fn lying(&self) -> Option<Matrix<'_, C>>;
+
+    /// Whether an operand of these sizes lies inside.
+    fn holds(&self, free: usize, along: usize) -> bool;
+}
+
+/// Elements that are read as `C`.
+pub(crate) trait Load<C>: Copy + Sync {
+    /// Reads one.
+    fn load(self) -> C;
+
+    /// The same elements, if they are of type `C`.
+    fn same(elements: &[Self]) -> Option<&[C]>
+    where
+        Self: Sized;
+}
+
+macro_rules! load {
+    ($($C:ty: $($S:ty),*;)*) => {$(
+        impl Load<$C> for $C {
+            #[inline(always)]
+            fn load(self) -> $C {
+                self
+            }
+            fn same(elements: &[$C]) -> Option<&[$C]> {
+                Some(elements)
+            }
+        }
+        $(impl Load<$C> for $S {
+            #[inline(always)]
+            fn load(self) -> $C {
+                crate::kernels::cast::Small::wide(self)
+            }
+            fn same(_: &[$S]) -> Option<&[$C]> {
+                None
+            }
+        })*
+    )*};
+}
+load! {
+    f32: f16, bf16, E5m2, E4m3;
+    f64: ;
+}
+
+/// Elements of a row that are converted before they are turned into a panel.
+const STAGE: usize = 64;
+
+/// Rows that are.
+const ROWS: usize = 16;
+
+/// Elements that are copied at once.
+const RUN: usize = 16;
+
+impl<C: Fused, S: Load<C>> Operand<C> for Matrix<'_, S> {
+    fn pack(
+        &self,
+        kernels: &Kernels<C>,
+        free: Range<usize>,
+        along: Range<usize>,
+        width: usize,
+        to: &mut [MaybeUninit<C>],
+    ) {
+        let (rows, depth) = (free.len(), along.len());
+        assert!(rows <= width && to.len() == width * depth && self.holds(free.end, along.end));
+        if rows == 0 || depth == 0 {
+            to.fill(MaybeUninit::new(C::NOTHING));
+            return;
+        }
+        let start = free.start * self.free + along.start * self.along;
+        let elements = &self.elements[start..];
+        if self.free == 1 {
+            for (k, to) in to.chunks_exact_mut(width).enumerate() {
+                let from = &elements[k * self.along..][..rows];
+                copy(from, to);
+            }
+        } else if self.along == 1 {
+            match S::same(elements) {
+                Some(elements) => turn(kernels, elements, (self.free, rows), width, to),
+                None => self.pack_converted(kernels, elements, rows, width, to),
+            }
+        } else {
+            for (k, to) in to.chunks_exact_mut(width).enumerate() {
+                let (to, rest) = to.split_at_mut(rows);
+                for (i, to) in to.iter_mut().enumerate() {
+                    to.write(elements[k * self.along + i * self.free].load());
+                }
+                rest.fill(MaybeUninit::new(C::NOTHING));
+            }
+        }
+    }
+
+    fn lying(&self) -> Option<Matrix<'_, C>> {
+        let elements = S::same(self.elements)?;
+        Some(Matrix { elements, free: self.free, along: self.along })
+    }
+
+    fn holds(&self, free: usize, along: usize) -> bool {
+        free == 0 || along == 0 || (free - 1) * self.free + (along - 1) * self.along < self.elements.len()
+    }
+}
+
+impl<S> Matrix<'_, S> {
+    /// Rows of another type: some of them are converted, then turned.
+    fn pack_converted<C: Fused>(
+        &self,
+        kernels: &Kernels<C>,
+        elements: &[S],
+        rows: usize,
+        width: usize,
+        to: &mut [MaybeUninit<C>],
+    ) where
+        S: Load<C>,
+    {
+        let mut held = [C::NOTHING; STAGE * ROWS];
+        for (place, to) in to.chunks_mut(STAGE * width).enumerate() {
+            let depth = to.len() / width;
+            for first in (0..width).step_by(ROWS) {
+                let across = ROWS.min(width - first);
+                let lines = ROWS.min(rows.saturating_sub(first));
+                for (i, line) in held.chunks_exact_mut(STAGE).enumerate().take(lines) {
+                    let from = &elements[(first + i) * self.free + place * STAGE..][..depth];
+                    line.iter_mut().zip(from).for_each(|(to, &from)| *to = from.load());
+                }
+                if across == width {
+                    turn(kernels, &held, (STAGE, lines), width, to);
+                    continue;
+                }
+                let mut turned = [MaybeUninit::uninit(); STAGE * ROWS];
+                let turned = &mut turned[..across * depth];
+                turn(kernels, &held, (STAGE, lines), across, turned);
+                for (to, from) in to.chunks_exact_mut(width).zip(turned.chunks_exact(across)) {
+                    to[first..first + across].copy_from_slice(from);
+                }
+            }
+        }
+    }
+}
+
+/// Writes rows, a stride apart, as a panel.
+fn turn<C: Fused>(
+    kernels: &Kernels<C>,
+    from: &[C],
+    (stride, rows): (usize, usize),
+    width: usize,
+    to: &mut [MaybeUninit<C>],
+) {
+    let depth = to.len() / width;
+    assert!(rows <= width && (rows == 0 || (rows - 1) * stride + depth <= from.len()));
+    // SAFETY: the rows are inside by the assertion, and the panel has room for as many; the loops are those of
+    // the processor.
+    unsafe { (kernels.turn)(from.as_ptr(), stride, rows, depth, width, to.as_mut_ptr()) };
+}
+
+/// Copies elements that lie side by side, and fills up with zeros.
+#[inline(always)]
+fn copy<C: Fused, S: Load<C>>(from: &[S], to: &mut [MaybeUninit<C>]) {
+    let (to, rest) = to.split_at_mut(from.len());
+    let (from_runs, from_rest) = from.as_chunks::<RUN>();
+    let (to_runs, to_rest) = to.as_chunks_mut::<RUN>();
+    for (to, from) in to_runs.iter_mut().zip(from_runs) {
+        *to = from.map(|x| MaybeUninit::new(x.load()));
+    }
+    for (to, from) in to_rest.iter_mut().zip(from_rest) {
+        to.write(from.load());
+    }
+    rest.fill(MaybeUninit::new(C::NOTHING));
+}

@@ -1,0 +1,147 @@
+use half::{bf16, f16};
+use proptest::prelude::*;
+
+use super::*;
+use crate::kernels::testing::noise;
+
+/// Numbers between -0.5 and 0.5.
+fn numbers(seed: u64, count: usize) -> Vec<f64> {
+    noise(seed).map(|bits| (bits >> 11) as f64 / (1u64 << 53) as f64 - 0.5).take(count).collect()
+}
+
+/// A matrix with gaps, stored either way round; what lies in the gaps is not a number.
+fn stored<S: Copy>(
+    values: &[S],
+    (free, along): (usize, usize),
+    turned: bool,
+    gap: usize,
+    nan: S,
+) -> (Vec<S>, usize, usize) {
+    let (rows, columns) = if turned { (along, free) } else { (free, along) };
+    let stride = columns + gap;
+    let mut elements = vec![nan; rows * stride];
+    for i in 0..free {
+        for k in 0..along {
+            let place = if turned { k * stride + i } else { i * stride + k };
+            elements[place] = values[i * along + k];
+        }
+    }
+    (elements, if turned { 1 } else { stride }, if turned { stride } else { 1 })
+}
+
+struct Case {
+    sizes: [usize; 3],
+    turned: (bool, bool),
+    gaps: (usize, usize, usize),
+    adds: bool,
+}
+
+impl Case {
+    /// Checks the product of noise, read as `C`, by each instruction set, on one thread and on all.
+    fn check<C: Fused + Into<f64> + From<f32> + PartialEq + std::fmt::Debug, S: Load<C>>(
+        &self,
+        of: impl Fn(f64) -> S,
+        epsilon: f64,
+    ) {
+        let [m, n, k] = self.sizes;
+        let values = |seed, count| numbers(seed, count).into_iter().map(&of).collect::<Vec<S>>();
+        let (a, b) = (values(1, m * k), values(2, n * k));
+        let nan = of(f64::NAN);
+        let (left, a_free, a_along) = stored(&a, (m, k), self.turned.0, self.gaps.0, nan);
+        let (right, b_free, b_along) = stored(&b, (n, k), self.turned.1, self.gaps.1, nan);
+        let x = Matrix { elements: &left, free: a_free, along: a_along };
+        let y = Matrix { elements: &right, free: b_free, along: b_along };
+        let stride = n + self.gaps.2;
+        let run = |par| {
+            let mut out = vec![C::from(2.0); m * stride];
+            let mut space = vec![MaybeUninit::uninit(); scratch::<C>(self.sizes)];
+            // SAFETY: the result has room for the rows.
+            unsafe {
+                multiply(
+                    self.sizes,
+                    &x,
+                    &y,
+                    Target::new(out.as_mut_ptr(), stride),
+                    self.adds,
+                    &mut space,
+                    par,
+                );
+            }
+            out
+        };
+        let got = run(Par::Pool);
+        assert_eq!(run(Par::Serial), got, "{:?} on one thread", self.sizes);
+        for (place, &got) in got.iter().enumerate() {
+            let (i, j) = (place / stride, place % stride);
+            if j >= n {
+                assert_eq!(got, C::from(2.0), "behind row {i}");
+                continue;
+            }
+            let (mut want, mut size) = (if self.adds { 2.0 } else { 0.0 }, 2.0);
+            for step in 0..k {
+                let product = a[i * k + step].load().into() * b[j * k + step].load().into();
+                want += product;
+                size += f64::abs(product);
+            }
+            let error = (got.into() - want).abs();
+            // Each of the parts is added up one by one, and then they are.
+            let bound = (k.min(DEPTH) + k.div_ceil(DEPTH)) as f64 * epsilon * size;
+            assert!(error <= bound, "{:?} at {i}, {j}: {got:?}, not {want}", self.sizes);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_sizes_and_strides(
+        sizes in (1usize..80, 1usize..80, 1usize..300),
+        turned in any::<(bool, bool)>(),
+        gaps in (0usize..3, 0usize..3, 0usize..3),
+        adds in any::<bool>(),
+    ) {
+        let case = Case { sizes: [sizes.0, sizes.1, sizes.2], turned, gaps, adds };
+                    case.check::<f32, f32>(|x| x as f32, f32::EPSILON.into());
+            case.check::<f64, f64>(|x| x, f64::EPSILON);
+        case.check::<f32, f16>(f16::from_f64, f32::EPSILON.into());
+        case.check::<f32, bf16>(bf16::from_f64, f32::EPSILON.into());
+    }
+}
+
+#[test]
+fn operands_that_are_laid_out() {
+    for turned in [(false, false), (false, true), (true, false), (true, true)] {
+        let case = Case { sizes: [290, 100, 270], turned, gaps: (0, 1, 0), adds: turned.0 };
+        case.check::<f32, f32>(|x| x as f32, f32::EPSILON.into());
+        case.check::<f64, f64>(|x| x, f64::EPSILON);
+        case.check::<f32, bf16>(bf16::from_f64, f32::EPSILON.into());
+    }
+    // More than is laid out at once, along each axis.
+    for sizes in [[LAID.0 + 5, 40, 60], [70, LAID.1 + 40, 1000], [70, 40, LAID.2 + DEPTH + 3]] {
+        let case = Case { sizes, turned: (false, false), gaps: (0, 0, 0), adds: false };
+        assert_eq!(Way::of(sizes, f32::kernels()[0].most_columns()), Way::Laid);
+        case.check::<f32, f32>(|x| x as f32, f32::EPSILON.into());
+    }
+}
+
+#[test]
+fn what_is_not_finite_stays_where_it_is() {
+    let mut a = vec![1.0f32; 20 * 30];
+    a[7 * 30 + 4] = f32::INFINITY;
+    a[9 * 30 + 5] = f32::NAN;
+    let b = vec![1.0f32; 30 * 40];
+    let mut out = vec![0.0f32; 20 * 40];
+    let x = Matrix { elements: &a[..], free: 30, along: 1 };
+    let y = Matrix { elements: &b[..], free: 1, along: 40 };
+    // SAFETY: the result has room for the rows.
+    unsafe { multiply([20, 40, 30], &x, &y, Target::new(out.as_mut_ptr(), 40), false, &mut [], Par::Serial) };
+    for (row, values) in out.chunks(40).enumerate() {
+        for &value in values {
+            match row {
+                7 => assert_eq!(value, f32::INFINITY),
+                9 => assert!(value.is_nan()),
+                _ => assert_eq!(value, 30.0),
+            }
+        }
+    }
+}

@@ -1,0 +1,537 @@
+//! The innermost loops of a product: a tile of the result that stays in registers, for each instruction set.
+//!
+//! A step multiplies a column of one panel with a row of the other: each element of the column is repeated in
+//! all lanes. Products are fused with sums, but on processors without such an instruction.
+
+use std::mem::MaybeUninit;
+
+/// Lanes of a register.
+///
+/// # Safety
+/// A value exists only where the processor has the instructions; so the methods may use them.
+pub(super) trait Vector: Copy {
+    type Element: Copy;
+    const LANES: usize;
+
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn zero() -> Self;
+    /// # Safety
+    /// As above, and `LANES` elements can be read.
+    unsafe fn load(from: *const Self::Element) -> Self;
+    /// # Safety
+    /// As above, and `LANES` elements can be written.
+    unsafe fn store(self, to: *mut Self::Element);
+    /// # Safety
+    /// As above, and one element can be read.
+    unsafe fn repeat(from: *const Self::Element) -> Self;
+    /// `self + a * b`.
+    ///
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn plus_product(self, a: Self, b: Self) -> Self;
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn plus(self, other: Self) -> Self;
+    /// Asks for the cache line of an element that is written soon.
+    ///
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn expect(at: *const Self::Element);
+    /// Asks for a cache line that is read after many others.
+    ///
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn expect_later(at: *const Self::Element);
+    /// The lanes of both in turn: from the lower halves, and from the upper ones.
+    ///
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn zip(self, other: Self) -> (Self, Self);
+}
+
+/// What a tile is computed from. Strides count elements.
+pub(super) struct Step<C> {
+    /// How many products are added up in each element.
+    pub(super) depth: usize,
+    /// The first row of `a`: its rows and its columns are so far apart.
+    pub(super) a: *const C,
+    pub(super) a_row: usize,
+    pub(super) a_step: usize,
+    /// The first row of `b`, whose elements lie side by side.
+    pub(super) b: *const C,
+    pub(super) b_step: usize,
+    /// What is read soon: some of it is asked for meanwhile.
+    pub(super) next: *const C,
+    /// The tile.
+    pub(super) out: *mut C,
+    pub(super) out_row: usize,
+    /// Whether the sums are added to what the tile holds.
+    pub(super) adds: bool,
+}
+
+/// Computes a tile.
+///
+/// # Safety
+/// What the step says can be read and written, for the rows and vectors of the tile, and the processor has the
+/// instructions.
+pub(super) type Tile<C> = unsafe fn(&Step<C>);
+
+/// Writes `depth` elements of each of `rows` rows, which lie side by side, as a panel: the elements of one place
+/// of all rows lie side by side there, and rows that are missing are zeros.
+///
+/// # Safety
+/// The rows, a stride apart, can be read, and `width * depth` elements can be written; `rows <= width`.
+pub(super) type Turn<C> = unsafe fn(
+    from: *const C,
+    stride: usize,
+    rows: usize,
+    depth: usize,
+    width: usize,
+    to: *mut MaybeUninit<C>,
+);
+
+/// The loops of one instruction set.
+pub(crate) struct Kernels<C: 'static> {
+    /// Tiles have one to three times as many rows.
+    pub(super) rows: usize,
+    /// Elements of a vector; tiles have one or two vectors a row.
+    pub(super) lanes: usize,
+    /// By rows, then by vectors.
+    pub(super) tiles: [[Tile<C>; 2]; 3],
+    pub(super) turn: Turn<C>,
+}
+
+impl<C> Kernels<C> {
+    /// Rows of the largest tile.
+    pub(super) fn most_rows(&self) -> usize {
+        3 * self.rows
+    }
+
+    /// Columns of the largest tile.
+    pub(super) fn most_columns(&self) -> usize {
+        2 * self.lanes
+    }
+
+    /// The smallest tile with as many rows and columns; also the sizes that it has.
+    pub(super) fn tile(&self, rows: usize, columns: usize) -> (Tile<C>, usize, usize) {
+        let (high, wide) = (rows.div_ceil(self.rows), columns.div_ceil(self.lanes));
+        (self.tiles[high - 1][wide - 1], high * self.rows, wide * self.lanes)
+    }
+}
+
+/// Steps between two looks ahead.
+pub(super) const UNROLL: usize = 8;
+
+/// How many steps before its use a column of a panel is asked for: as long as the last cache takes.
+const AHEAD: usize = 32;
+
+/// Bytes of a cache line.
+pub(super) const LINE: usize = 64;
+
+/// One step of a tile.
+///
+/// # Safety
+/// As for [`Tile`].
+#[inline(always)]
+unsafe fn multiply<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    sums: &mut [[V; VECTORS]; ROWS],
+    a: *const V::Element,
+    a_row: usize,
+    b: *const V::Element,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut row = [V::zero(); VECTORS];
+        for (j, lanes) in row.iter_mut().enumerate() {
+            *lanes = V::load(b.add(j * V::LANES));
+        }
+        for (i, sums) in sums.iter_mut().enumerate() {
+            let factor = V::repeat(a.add(i * a_row));
+            for (sum, &lanes) in sums.iter_mut().zip(&row) {
+                *sum = sum.plus_product(factor, lanes);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Tile`].
+#[inline(always)]
+unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V::Element>) {
+    let &Step { depth, a, a_row, a_step, b, b_step, next, out, out_row, adds } = step;
+    // SAFETY: the caller's promise: all places are inside the operands and the tile.
+    unsafe {
+        // The result is far from the caches, where its rows are: its lines arrive while sums are added up.
+        for i in 0..ROWS {
+            for j in 0..VECTORS {
+                V::expect(out.wrapping_add(i * out_row + j * V::LANES));
+            }
+        }
+        let mut sums = [[V::zero(); VECTORS]; ROWS];
+        let (mut a, mut b, mut next) = (a, b, next);
+        let mut left = depth;
+        if a_row == 1 {
+            // A panel: constant distances, and what comes next lies behind it.
+            while left >= UNROLL {
+                V::expect_later(next);
+                next = next.wrapping_byte_add(LINE);
+                for _ in 0..UNROLL {
+                    V::expect(a.wrapping_add(AHEAD * ROWS));
+                    if ROWS * size_of::<V::Element>() > LINE {
+                        V::expect(a.wrapping_add(AHEAD * ROWS).wrapping_byte_add(LINE));
+                    }
+                    multiply::<V, ROWS, VECTORS>(&mut sums, a, 1, b);
+                    a = a.wrapping_add(a_step);
+                    b = b.wrapping_add(b_step);
+                }
+                left -= UNROLL;
+            }
+        }
+        for _ in 0..left {
+            multiply::<V, ROWS, VECTORS>(&mut sums, a, a_row, b);
+            a = a.wrapping_add(a_step);
+            b = b.wrapping_add(b_step);
+        }
+        for i in 0..ROWS {
+            for j in 0..VECTORS {
+                let to = out.add(i * out_row + j * V::LANES);
+                let sum = if adds { V::load(to).plus(sums[i][j]) } else { sums[i][j] };
+                sum.store(to);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Turn`].
+#[inline(always)]
+unsafe fn turn<V: Vector, const LANES: usize>(
+    from: *const V::Element,
+    stride: usize,
+    rows: usize,
+    depth: usize,
+    width: usize,
+    to: *mut MaybeUninit<V::Element>,
+) {
+    let to = to.cast::<V::Element>();
+    // SAFETY: the caller's promise. A square is stored row by row, in order, so that what a row of it has too
+    // much is overwritten by the next; the last one goes through a buffer.
+    unsafe {
+        for first in (0..width).step_by(LANES) {
+            let (across, lines) = (LANES.min(width - first), LANES.min(rows.saturating_sub(first)));
+            for place in (0..depth).step_by(LANES) {
+                let down = LANES.min(depth - place);
+                let mut square = [V::zero(); LANES];
+                for (i, line) in square.iter_mut().enumerate().take(lines) {
+                    let source = from.add((first + i) * stride + place);
+                    if down == LANES {
+                        *line = V::load(source);
+                    } else {
+                        let mut held = [MaybeUninit::<V::Element>::uninit(); LANES];
+                        V::zero().store(held.as_mut_ptr().cast());
+                        std::ptr::copy_nonoverlapping(source, held.as_mut_ptr().cast(), down);
+                        *line = V::load(held.as_ptr().cast());
+                    }
+                }
+                // A transposition is as many interleavings as a place of the square has bits.
+                let mut apart = 1;
+                while apart < LANES {
+                    let before = square;
+                    for i in 0..LANES / 2 {
+                        (square[2 * i], square[2 * i + 1]) = before[i].zip(before[i + LANES / 2]);
+                    }
+                    apart *= 2;
+                }
+                let start = to.add(place * width + first);
+                let whole = match (across == LANES, first) {
+                    (true, _) => down,
+                    (false, 0) => down.saturating_sub(LANES.div_ceil(width)),
+                    // The next row begins with what was written before.
+                    (false, _) => 0,
+                };
+                for (k, line) in square.iter().enumerate().take(whole) {
+                    line.store(start.add(k * width));
+                }
+                for (k, line) in square.iter().enumerate().take(down).skip(whole) {
+                    let mut held = [MaybeUninit::<V::Element>::uninit(); LANES];
+                    line.store(held.as_mut_ptr().cast());
+                    std::ptr::copy_nonoverlapping(held.as_ptr().cast(), start.add(k * width), across);
+                }
+            }
+        }
+    }
+}
+
+/// The loops with the vectors `$V`, compiled with `$feature`.
+macro_rules! kernels {
+    ($name:ident, $V:ty, $C:ty, $lanes:literal, [$r1:literal, $r2:literal, $r3:literal] $(, $feature:literal)?) => {
+        pub(crate) static $name: Kernels<$C> = {
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn run<const ROWS: usize, const VECTORS: usize>(step: &Step<$C>) {
+                // SAFETY: the caller's promise.
+                unsafe { tile::<$V, ROWS, VECTORS>(step) }
+            }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn turned(
+                from: *const $C,
+                stride: usize,
+                rows: usize,
+                depth: usize,
+                width: usize,
+                to: *mut MaybeUninit<$C>,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { turn::<$V, $lanes>(from, stride, rows, depth, width, to) }
+            }
+            Kernels {
+                rows: $r1,
+                lanes: $lanes,
+                tiles: [
+                    [run::<$r1, 1>, run::<$r1, 2>],
+                    [run::<$r2, 1>, run::<$r2, 2>],
+                    [run::<$r3, 1>, run::<$r3, 2>],
+                ],
+                turn: turned,
+            }
+        };
+    };
+}
+
+/// A type whose matrices are multiplied here.
+pub(crate) trait Fused: Copy + Send + Sync + 'static {
+    /// Zero.
+    const NOTHING: Self;
+    /// The sum.
+    fn sum(self, other: Self) -> Self;
+    /// The loops for the processor, the best first.
+    fn kernels() -> &'static [&'static Kernels<Self>];
+}
+
+macro_rules! fused {
+    ($C:ty, $portable:ident, $avx2:ident, $avx512:ident) => {
+        impl Fused for $C {
+            const NOTHING: $C = 0.0;
+
+            fn sum(self, other: $C) -> $C {
+                self + other
+            }
+
+            fn kernels() -> &'static [&'static Kernels<$C>] {
+                static PORTABLE: [&Kernels<$C>; 1] = [&$portable];
+                #[cfg(target_arch = "x86_64")]
+                {
+                    use crate::kernels::simd::{Level, detect};
+                    static ALL: [&Kernels<$C>; 3] = [&x86::$avx512, &x86::$avx2, &$portable];
+                    match detect() {
+                        Level::Avx512 => return &ALL,
+                        Level::Avx2 => return &ALL[1..],
+                        Level::Portable => {}
+                    }
+                }
+                &PORTABLE
+            }
+        }
+    };
+}
+fused!(f32, PORTABLE_F32, AVX2_F32, AVX512_F32);
+fused!(f64, PORTABLE_F64, AVX2_F64, AVX512_F64);
+
+/// Lanes without instructions of their own; the compiler finds some.
+#[derive(Clone, Copy)]
+pub(super) struct Plainly<T, const LANES: usize>([T; LANES]);
+
+macro_rules! portable {
+    ($T:ty, $lanes:literal) => {
+        impl Vector for Plainly<$T, $lanes> {
+            type Element = $T;
+            const LANES: usize = $lanes;
+
+            #[inline(always)]
+            unsafe fn zero() -> Self {
+                Plainly([0.0; $lanes])
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $T) -> Self {
+                // SAFETY: the caller's promise.
+                Plainly(unsafe { from.cast::<[$T; $lanes]>().read() })
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $T) {
+                // SAFETY: the caller's promise.
+                unsafe { to.cast::<[$T; $lanes]>().write(self.0) }
+            }
+            #[inline(always)]
+            unsafe fn repeat(from: *const $T) -> Self {
+                // SAFETY: the caller's promise.
+                Plainly([unsafe { from.read() }; $lanes])
+            }
+            #[inline(always)]
+            unsafe fn plus_product(self, a: Self, b: Self) -> Self {
+                Plainly(std::array::from_fn(|i| {
+                    // x86 without the instruction would call a function for each.
+                    if cfg!(target_arch = "aarch64") {
+                        a.0[i].mul_add(b.0[i], self.0[i])
+                    } else {
+                        self.0[i] + a.0[i] * b.0[i]
+                    }
+                }))
+            }
+            #[inline(always)]
+            unsafe fn plus(self, other: Self) -> Self {
+                Plainly(std::array::from_fn(|i| self.0[i] + other.0[i]))
+            }
+            #[inline(always)]
+            unsafe fn expect(_: *const $T) {}
+            #[inline(always)]
+            unsafe fn expect_later(_: *const $T) {}
+            #[inline(always)]
+            unsafe fn zip(self, other: Self) -> (Self, Self) {
+                let take = |start: usize| {
+                    Plainly(std::array::from_fn(|i| {
+                        let from = if i % 2 == 0 { &self.0 } else { &other.0 };
+                        from[start + i / 2]
+                    }))
+                };
+                (take(0), take($lanes / 2))
+            }
+        }
+    };
+}
+portable!(f32, 4);
+portable!(f64, 2);
+kernels!(PORTABLE_F32, Plainly<f32, 4>, f32, 4, [2, 4, 6]);
+kernels!(PORTABLE_F64, Plainly<f64, 2>, f64, 2, [2, 4, 6]);
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+    use std::mem::MaybeUninit;
+
+    use super::{Kernels, Step, Vector, tile, turn};
+
+    macro_rules! vector {
+        (
+            $V:ty, $T:ty, $lanes:literal, $zero:ident, $load:ident, $store:ident, $repeat:ident, $fused:ident,
+            $add:ident, $zip:expr
+        ) => {
+            impl Vector for $V {
+                type Element = $T;
+                const LANES: usize = $lanes;
+
+                #[inline(always)]
+                unsafe fn zero() -> $V {
+                    // SAFETY: the caller's promise, here and below.
+                    unsafe { $zero() }
+                }
+                #[inline(always)]
+                unsafe fn load(from: *const $T) -> $V {
+                    // SAFETY: as above.
+                    unsafe { $load(from) }
+                }
+                #[inline(always)]
+                unsafe fn store(self, to: *mut $T) {
+                    // SAFETY: as above.
+                    unsafe { $store(to, self) }
+                }
+                #[inline(always)]
+                unsafe fn repeat(from: *const $T) -> $V {
+                    // SAFETY: as above.
+                    unsafe { $repeat(from.read()) }
+                }
+                #[inline(always)]
+                unsafe fn plus_product(self, a: $V, b: $V) -> $V {
+                    // SAFETY: as above.
+                    unsafe { $fused(a, b, self) }
+                }
+                #[inline(always)]
+                unsafe fn plus(self, other: $V) -> $V {
+                    // SAFETY: as above.
+                    unsafe { $add(self, other) }
+                }
+                #[inline(always)]
+                unsafe fn expect(at: *const $T) {
+                    // SAFETY: as above.
+                    unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+                }
+                #[inline(always)]
+                unsafe fn expect_later(at: *const $T) {
+                    // SAFETY: as above.
+                    unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
+                }
+                #[inline(always)]
+                unsafe fn zip(self, other: $V) -> ($V, $V) {
+                    // SAFETY: as above.
+                    unsafe { $zip(self, other) }
+                }
+            }
+        };
+    }
+    vector!(
+        __m512,
+        f32,
+        16,
+        _mm512_setzero_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_set1_ps,
+        _mm512_fmadd_ps,
+        _mm512_add_ps,
+        |a, b| {
+            let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+            (_mm512_permutex2var_ps(a, low, b), _mm512_permutex2var_ps(a, high, b))
+        }
+    );
+    vector!(
+        __m512d,
+        f64,
+        8,
+        _mm512_setzero_pd,
+        _mm512_loadu_pd,
+        _mm512_storeu_pd,
+        _mm512_set1_pd,
+        _mm512_fmadd_pd,
+        _mm512_add_pd,
+        |a, b| {
+            let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+            let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+            (_mm512_permutex2var_pd(a, low, b), _mm512_permutex2var_pd(a, high, b))
+        }
+    );
+    vector!(
+        __m256,
+        f32,
+        8,
+        _mm256_setzero_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_set1_ps,
+        _mm256_fmadd_ps,
+        _mm256_add_ps,
+        |a, b| {
+            let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            (_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high))
+        }
+    );
+    vector!(
+        __m256d,
+        f64,
+        4,
+        _mm256_setzero_pd,
+        _mm256_loadu_pd,
+        _mm256_storeu_pd,
+        _mm256_set1_pd,
+        _mm256_fmadd_pd,
+        _mm256_add_pd,
+        |a, b| {
+            let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+            (_mm256_permute2f128_pd::<0x20>(low, high), _mm256_permute2f128_pd::<0x31>(low, high))
+        }
+    );
+
+    kernels!(AVX512_F32, __m512, f32, 16, [4, 8, 12], "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi2,fma");
+    kernels!(AVX512_F64, __m512d, f64, 8, [4, 8, 12], "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi2,fma");
+    kernels!(AVX2_F32, __m256, f32, 8, [2, 4, 6], "avx2,bmi2,fma");
+    kernels!(AVX2_F64, __m256d, f64, 4, [2, 4, 6], "avx2,bmi2,fma");
+}
