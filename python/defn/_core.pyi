@@ -1108,9 +1108,10 @@ def compile(
 ) -> Compiled: ...
 def debug_expr(
     fun: Callable[..., Any],
-    args: Sequence[Any],
+    args: tuple[Any, ...],
     kwargs: dict[str, Any] | None = None,
     compiler: CompilerLike | None = None,
+    static: str | Sequence[str] | None = None,
 ) -> Any: ...  # fun's container with traced tensors
 def is_tracing() -> bool: ...
 def static_marker() -> object: ...  # the object that ``Static[T]`` puts into ``Annotated``

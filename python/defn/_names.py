@@ -180,7 +180,8 @@ def caller() -> str:
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame = frame.f_back
-    if frame is None:
+    # Where a thread of the package's begins there is no line of the user's.
+    if frame is None or frame.f_globals.get("__name__") == "threading":
         return ""
     return f"\n  at {frame.f_code.co_filename}:{frame.f_lineno}"
 

@@ -289,7 +289,8 @@ def debug_expr(fun: Callable[..., Any], /, **jit_options: Any) -> Callable[..., 
 
     @functools.wraps(fun)
     def traced(*args: Any, **kwargs: Any) -> Any:
-        return _core.debug_expr(fun, args, kwargs, jit_options.get("compiler"))
+        options = jit_options.get("compiler"), jit_options.get("static")
+        return _core.debug_expr(fun, args, kwargs, *options)
 
     return traced
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from defn import _core
 from defn._names import caller, option_error
-from defn.errors import CompileError, ContainerError, StreamError
+from defn.errors import CompileError, ContainerError, Error, StreamError
 from defn.jit import compile, jit_apply
 from defn.places import to_template
 
@@ -72,6 +72,7 @@ class _Worker:
 
     def run(self) -> None:
         """Takes chunks until the stream ends, is closed, or a step raises."""
+        line = ""
         try:
             while not self.closed.is_set():
                 try:
@@ -80,9 +81,13 @@ class _Worker:
                     continue
                 if chunk is _END:
                     break
+                chunk, line = chunk
                 output, self.state = self.step(chunk, self.state, *self.constants)
                 self.outbox.put(output)
         except BaseException as error:
+            # What is wrong with a chunk is no line's on this thread: it is the one's that sent it.
+            if isinstance(error, Error) and "\n  at " not in str(error):
+                error.args = (str(error) + line, *error.args[1:])
             self.error = error
         finally:
             self.finished.set()
@@ -135,7 +140,7 @@ class _ThreadStream:
         with self._lock:
             self._start()
             self._under_way += 1
-        self._worker.inbox.put(chunk)
+        self._worker.inbox.put((chunk, caller()))
 
     def recv(self, timeout: float | None = None) -> Any:
         """The output of the oldest chunk not received yet; waits for it.

@@ -74,7 +74,8 @@ fn file_of(code: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
         return Ok(file);
     }
     let file: String = code.getattr(intern!(code.py(), "co_filename"))?.extract()?;
-    let inside = package_directory(code.py())?.is_some_and(|directory| file.starts_with(directory));
+    let inside = package_directory(code.py())?.is_some_and(|directory| file.starts_with(directory))
+        || file.ends_with("threading.py") && threading_file(code.py())? == file;
     let file: Option<Arc<str>> = (!inside).then(|| file.into());
     let known = Known { _code: code.clone().unbind(), file: file.clone() };
     // What leaves the cache is dropped outside the borrow.
@@ -84,6 +85,13 @@ fn file_of(code: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
         full
     });
     drop(full);
+    Ok(file)
+}
+
+/// Where threads begin: below the frames of one that the package has started there is no line of the user's.
+fn threading_file(py: Python<'_>) -> PyResult<&'static str> {
+    static FILE: PyOnceLock<String> = PyOnceLock::new();
+    let file = FILE.get_or_try_init(py, || py.import("threading")?.getattr("__file__")?.extract())?;
     Ok(file)
 }
 

@@ -11,7 +11,8 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::leaf::{self, Borrowed};
 use super::program::{self, Program, Source, function_name};
-use super::{Jitted, wrap};
+use super::signature::Signature;
+use super::{Jitted, marked_names, wrap};
 use crate::born;
 use crate::checks;
 use crate::compilers::{self, Choice};
@@ -203,26 +204,37 @@ fn note_tensors(kwargs: &Bound<'_, PyDict>) -> Fallible<()> {
 
 /// What a function returns, with traced tensors, for a look at their graphs.
 #[pyfunction]
-#[pyo3(signature = (fun, args, kwargs = None, compiler = None))]
+#[pyo3(signature = (fun, args, kwargs = None, compiler = None, r#static = None))]
 fn debug_expr<'py>(
     fun: &Bound<'py, PyAny>,
-    args: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
     compiler: Option<&Bound<'py, PyAny>>,
+    r#static: Option<&Bound<'py, PyAny>>,
 ) -> Fallible<Bound<'py, PyAny>> {
     guard(|| {
         let py = fun.py();
         let _current = compilers::enter(chosen(py, "debug_expr", compiler, None)?);
-        let args = args.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-        let flat = flatten_arguments(&PyTuple::new(py, args)?)?;
+        let marked = marked_names(r#static)?;
+        let flat = match fun.cast::<Jitted>() {
+            // What a definition says of its parameters holds here too.
+            Ok(jitted) if marked.is_empty() => {
+                let jitted = jitted.get();
+                jitted.signature.flatten(jitted.fun(py), args, kwargs)?
+            }
+            Ok(_) | Err(_) => {
+                let fun = unwrapped(fun);
+                Signature::new(&fun, &marked)?.flatten(&fun, args, kwargs)?
+            }
+        };
         let models: Vec<Tensor> =
             flat.leaves.iter().map(|leaf| leaf::model("debug_expr", leaf)).collect::<Fallible<_>>()?;
         let table = Collecting::begin();
         let (tracing, parameters) = Trace::begin_like(&models);
         let tracing = tracing.at(location::of_function(fun));
         let wrapped = wrap(py, parameters.into_iter())?;
-        let (args, _) = program::arguments(py, &flat.tree, wrapped.into_iter())?;
-        let result = callee(fun).and_then(|fun| fun.call(args, kwargs));
+        let (args, kwargs) = program::arguments(py, &flat.tree, wrapped.into_iter())?;
+        let result = callee(fun).and_then(|fun| fun.call(args, Some(&kwargs)));
         tracing.trace().set_host(Arc::new(table.finish()));
         drop(tracing);
         born::forget();
