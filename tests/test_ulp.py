@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 
 import defn as dn
-from ulp import BOUNDS, FUNCTIONS, against_double, against_mpmath, mantissas
+from ulp import (
+    BOUNDS,
+    FUNCTIONS,
+    PAIRS,
+    against_double,
+    against_mpmath,
+    mantissas,
+    pair_against_double,
+    pair_against_mpmath,
+)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -27,6 +36,29 @@ def test_f32_agrees_with_f64_on_every_exponent(name: str) -> None:
     worst = against_double(name, np.concatenate([x, edges]))
     assert worst.ulps <= BOUNDS["f32"], worst
     assert worst.count > 255 * 4096
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_functions_of_two_numbers_are_as_accurate(name: str) -> None:
+    for dtype, worst in (
+        ("f64", pair_against_mpmath(name, 1)),
+        ("f32", pair_against_double(name, 256)),
+    ):
+        assert worst.ulps <= BOUNDS[dtype], (dtype, worst)
+        assert worst.count > 4000
+        assert worst.ulps > 0.4
+
+
+def test_powers_that_are_numbers_are_exact() -> None:
+    """Squares, cubes and so on of integers, as long as they fit."""
+    base = np.arange(-40, 41, dtype=np.int64)
+    for dtype, bits in (("f32", 24), ("f64", 53)):
+        for exponent in range(12):
+            exact = np.array([int(b) ** exponent for b in base], dtype=object)
+            fits = np.array([abs(int(e)) < 2**bits for e in exact])
+            x = dn.as_type(dn.tensor(base[fits]), dtype)
+            got = dn.pow(x, dn.tensor(float(exponent), dtype=dtype)).to_numpy()
+            np.testing.assert_array_equal(got, exact[fits].astype(np.float64))
 
 
 def test_the_comparison_sees_an_error() -> None:

@@ -107,16 +107,6 @@ FITS = [
         58,
     ),
     Fit(
-        "POW",
-        "`(3/2 log((1 + s) / (1 - s)) / s - 3 - z) / z^2` of `z = s^2`, for as large `s`.",
-        even(lambda s: (atanh2(s) / s * 3 / 2 - 3 - s * s) / s**4),
-        mpf(0),
-        mpf("0.02950"),
-        lambda z: z * z / 3,
-        10,
-        68,
-    ),
-    Fit(
         "SIN",
         "`(sin(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.",
         even(lambda r: (mp.sin(r) / r - 1) / (r * r)),
@@ -189,8 +179,38 @@ FITS = [
 ]
 
 
-# Of f64 only: f32 has its own.
+# Computed in f64 for one of the two types only, whose bound is not 0.
 WIDE = [
+    Fit(
+        "POW",
+        "`(3/2 log((1 + s) / (1 - s)) / s - 3 - z) / z^2` of `z = s^2`, for `s <= 3 - sqrt(8)`.",
+        even(lambda s: (atanh2(s) / s * 3 / 2 - 3 - s * s) / s**4),
+        mpf(0),
+        mpf("0.02950"),
+        lambda z: z * z / 3,
+        0,
+        68,
+    ),
+    Fit(
+        "LOG2_SINGLE",
+        "`log2((1 + s) / (1 - s)) / s` of `z = s^2`, for `s <= 3 - sqrt(8)`.",
+        even(lambda s: atanh2(s) / s / mp.log(2)),
+        mpf(0),
+        mpf("0.02950"),
+        lambda z: mpf("0.34"),
+        35,
+        0,
+    ),
+    Fit(
+        "EXP2_SINGLE",
+        "`(2^r - 1) / r` for `|r| <= 1/2`.",
+        lambda r: (mp.mpf(2) ** r - 1) / r,
+        mpf("-0.5"),
+        mpf("0.5"),
+        lambda r: abs(r),
+        27,
+        0,
+    ),
     Fit(
         "ATAN",
         "`(atan(t) / t - 1) / z` of `z = t^2`, for `t <= tan(pi / 8)`.",
@@ -297,6 +317,16 @@ NARROW = [
         0,
     ),
     Fit(
+        "TAN",
+        "`(tan(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.",
+        even(lambda r: (mp.tan(r) / r - 1) / (r * r)),
+        mpf(0),
+        mpf("0.6170"),
+        lambda z: z,
+        26,
+        0,
+    ),
+    Fit(
         "CBRT",
         "`1 / cbrt(m)` for `1 <= m <= 2`, to be improved by one step.",
         lambda m: 1 / mp.cbrt(m),
@@ -383,7 +413,6 @@ def constants() -> list[tuple[str, str, float]]:
     first = rounded(half_pi, 32)
     second = rounded(half_pi - mpf(first), 66)
     per_ln2 = 2 / (3 * ln2)
-    per_ln2_high = rounded(per_ln2, 25)
     return [
         ("LN2_HIGH", "The leading 33 bits of the logarithm of 2.", ln2_high),
         ("LN2_LOW", "The rest of it.", float(ln2 - mpf(ln2_high))),
@@ -397,8 +426,7 @@ def constants() -> list[tuple[str, str, float]]:
             float(half_pi - mpf(float(half_pi))),
         ),
         ("PER_LN2", "2 / (3 log(2)).", float(per_ln2)),
-        ("PER_LN2_HIGH", "Its leading bits.", per_ln2_high),
-        ("PER_LN2_LOW", "The rest of it.", float(per_ln2 - mpf(per_ln2_high))),
+        ("PER_LN2_LOW", "What the nearest f64 to it lacks.", float(per_ln2 - mpf(float(per_ln2)))),
     ]
 
 
@@ -455,7 +483,7 @@ def main() -> int:
             print(f"    const {item.name}: &'static [f64] = {name}::{item.name};")
         print("}\n")
     for item in WIDE:
-        polynomial, error = fit(item, item.double)
+        polynomial, error = fit(item, item.single or item.double)
         print(f"/// {item.doc}\n// Within 2^{float(mp.log(error, 2)):.1f}.")
         print(f"pub(super) const {item.name}: &[f64] = &[")
         for c in polynomial:

@@ -51,6 +51,18 @@ pub(super) fn head(x: f64) -> f64 {
     f64::from_bits(x.to_bits() & (u64::MAX << 27))
 }
 
+/// What `product`, the rounded one of the factors, lacks: exact where nothing under- or overflows.
+#[inline(always)]
+pub(super) fn lost<P: Precision>(a: f64, b: f64, product: f64) -> f64 {
+    if P::FUSED {
+        return a.mul_add(b, -product);
+    }
+    // Dekker, A Floating-Point Technique for Extending the Available Precision (1971).
+    let (c, d) = (head(a), head(b));
+    let (e, f) = (a - c, b - d);
+    ((c * d - product) + c * f + e * d) + e * f
+}
+
 /// The nearest integer, and the number in whose low bits it stands.
 #[inline(always)]
 fn rounded(x: f64) -> (f64, u64) {

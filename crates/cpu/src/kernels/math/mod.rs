@@ -33,10 +33,10 @@ pub(crate) trait Float: Real {
     fn wide(self) -> f64;
     /// The nearest value.
     fn nearest(x: f64) -> Self;
-    /// The one of two functions that is of this type.
-    fn either(self, single: impl Fn(f32) -> f32, double: impl Fn(f64) -> f64) -> Self;
-    /// The same of functions of `self` and `y`.
-    fn either_two(self, y: Self, single: impl Fn(f32, f32) -> f32, double: impl Fn(f64, f64) -> f64) -> Self;
+    /// The nearest f32.
+    fn narrow(self) -> f32;
+    /// The value of an f32.
+    fn of_narrow(x: f32) -> Self;
     /// `|x|`.
     fn magnitude(self) -> Self;
     /// The greatest integer not above.
@@ -54,7 +54,7 @@ pub(crate) trait Float: Real {
 }
 
 macro_rules! float {
-    ($ty:ty, $precision:ty, $own:ident of $single:ident, $double:ident) => {
+    ($ty:ty, $precision:ty) => {
         impl Float for $ty {
             type Precision = $precision;
             #[inline(always)]
@@ -66,17 +66,12 @@ macro_rules! float {
                 x as $ty
             }
             #[inline(always)]
-            fn either(self, $single: impl Fn(f32) -> f32, $double: impl Fn(f64) -> f64) -> $ty {
-                $own(self)
+            fn narrow(self) -> f32 {
+                self as f32
             }
             #[inline(always)]
-            fn either_two(
-                self,
-                y: $ty,
-                $single: impl Fn(f32, f32) -> f32,
-                $double: impl Fn(f64, f64) -> f64,
-            ) -> $ty {
-                $own(self, y)
+            fn of_narrow(x: f32) -> $ty {
+                x as $ty
             }
             #[inline(always)]
             fn magnitude(self) -> $ty {
@@ -109,8 +104,8 @@ macro_rules! float {
         }
     };
 }
-float!(f32, Single, single of single, _double);
-float!(f64, Double, double of _single, double);
+float!(f32, Single);
+float!(f64, Double);
 
 /// Defines a function over slices whose loop is compiled for several instruction sets, with `$P` standing for
 /// the precision of `T` on each.
@@ -149,7 +144,11 @@ macro_rules! unary {
         Float::nearest($room::$name::<$P>($x.wide()))
     };
     (@$name:ident, $P:ident, $x:ident, $room:ident, narrow) => {
-        $x.either(narrow::$room::$name::<$P>, $room::$name::<$P>)
+        if $P::DOUBLE {
+            Float::nearest($room::$name::<$P>($x.wide()))
+        } else {
+            Float::of_narrow(narrow::$room::$name::<$P>($x.narrow()))
+        }
     };
 }
 
@@ -195,14 +194,18 @@ unary! {
     /// Writes the cosine of every element up to the limit.
     near_cos = trig;
     /// Writes the tangent of every element up to the limit.
-    near_tan = trig;
+    near_tan = trig, narrow;
 }
 
 accurate! {
     /// Writes the angle of every point `(x, y)`.
     fn atan2[T, P](y: &[T], x: &[T], out: &mut [MaybeUninit<T>]) {
         for ((out, &y), &x) in out.iter_mut().zip(y).zip(x) {
-            out.write(y.either_two(x, narrow::arc::atan2::<P>, arc::atan2::<P>));
+            out.write(if P::DOUBLE {
+                T::nearest(arc::atan2::<P>(y.wide(), x.wide()))
+            } else {
+                T::of_narrow(narrow::arc::atan2::<P>(y.narrow(), x.narrow()))
+            });
         }
     }
 }
@@ -211,7 +214,11 @@ accurate! {
     /// Writes `x^y` of every pair.
     fn pow[T, P](x: &[T], y: &[T], out: &mut [MaybeUninit<T>]) {
         for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-            out.write(T::nearest(power::pow::<P>(x.wide(), y.wide())));
+            out.write(if P::DOUBLE {
+                T::nearest(power::pow::<P>(x.wide(), y.wide()))
+            } else {
+                T::of_narrow(narrow::power::pow::<P>(x.narrow(), y.narrow()))
+            });
         }
     }
 }

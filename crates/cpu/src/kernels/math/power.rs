@@ -1,8 +1,9 @@
 //! Cube roots and powers.
 
-use super::bits::{exponent, flipped, head, mac, pick, poly, scaled, sign_of, split, split_any};
-use super::exp::exp;
-use super::tables::{CBRT, Double, LN2_HIGH, LN2_LOW, PER_LN2, PER_LN2_HIGH, PER_LN2_LOW, Precision};
+use std::f64::consts::LN_2;
+
+use super::bits::{exponent, flipped, head, lost, mac, pick, poly, scaled, sign_of, split, split_any};
+use super::tables::{CBRT, EXP2_SINGLE, LOG2_SINGLE, PER_LN2, PER_LN2_LOW, POW, Precision};
 
 /// A polynomial gives the inverse root of the mantissa, from which the root comes as in FreeBSD's `s_cbrt.c`
 /// (Evans, 2002), where the start is rounded so that its square is exact.
@@ -55,82 +56,71 @@ pub(super) fn hypot(x: f64, y: f64) -> f64 {
 
 /// The logarithm to base 2 in two parts, for positive `x`; relative error about 2^-64.
 ///
-/// After `e_pow.c` of fdlibm (Sun Microsystems, 1993): `log(m) = 2s + 2/3 s^3 + ...` for `s = (m - 1) / (m + 1)`,
-/// with the leading terms in two parts each, whose products are exact.
+/// As in `e_pow.c` of fdlibm (Sun Microsystems, 1993), `log(m) = 2s + 2/3 s^3 + ...` for `s = (m - 1) / (m + 1)`,
+/// with the leading terms in two parts each.
 #[inline(always)]
 fn log2_parts<P: Precision>(x: f64) -> (f64, f64) {
     let (m, k) = split_any(x);
     let (above, below) = (m - 1.0, m + 1.0);
     let inverse = 1.0 / below;
     let s = above * inverse;
-    let s_high = head(s);
-    let below_high = head(below);
-    let below_low = m - (below_high - 1.0);
-    let s_low = ((above - s_high * below_high) - s_high * below_low) * inverse;
+    // What the quotient lacks, the divisor in two parts.
+    let s_low = (-lost::<P>(s, below, above) - s * (m - (below - 1.0))) * inverse;
     let z = s * s;
+    let z_low = mac::<P>(s + s, s_low, lost::<P>(s, s, z));
     // 3/2 log(m) = s (3 + s^2 + r).
-    let r = z * z * poly::<P>(z, P::POW) + s_low * (s_high + s);
-    let square = s_high * s_high;
-    let factor = head(3.0 + square + r);
-    let factor_low = r - ((factor - 3.0) - square);
-    let (u, v) = (s_high * factor, s_low * factor + factor_low * s);
-    let high = head(u + v);
-    let low = v - (high - u);
+    let r = z * z * poly::<P>(z, POW);
+    let factor = 3.0 + (z + r);
+    let factor_low = (r - ((factor - 3.0) - z)) + z_low;
+    let u = s * factor;
+    let u_low = mac::<P>(s, factor_low, mac::<P>(s_low, factor, lost::<P>(s, factor, u)));
     // Times 2 / (3 log(2)), plus the exponent.
-    let (high, low) = (PER_LN2_HIGH * high, PER_LN2_LOW * high + low * PER_LN2);
-    let sum = head((high + low) + k);
-    (sum, low - ((sum - k) - high))
+    let v = u * PER_LN2;
+    let v_low = mac::<P>(u, PER_LN2_LOW, mac::<P>(u_low, PER_LN2, lost::<P>(u, PER_LN2, v)));
+    let sum = k + v;
+    (sum, ((k - sum) + v) + v_low)
 }
 
 /// `x^y` for positive `x`, as the exponential of `y log2(x)` in two parts.
 #[inline(always)]
-fn power_double<P: Precision>(magnitude: f64, y: f64) -> f64 {
+fn power<P: Precision>(magnitude: f64, y: f64) -> f64 {
     // Beyond 2^64, any x but 1 under- or overflows.
     let bounded = pick(y > 1.8e19, 1.8e19, y);
     let bounded = pick(bounded < -1.8e19, -1.8e19, bounded);
     let (log, log_low) = log2_parts::<P>(magnitude);
-    let y_head = head(bounded);
-    let high = y_head * log;
-    let low = (bounded - y_head) * log + bounded * log_low;
-    let sum = high + low;
+    let sum = bounded * log;
+    let low = mac::<P>(bounded, log_low, lost::<P>(bounded, log, sum));
+    let low = pick(sum.abs() > 1090.0, 0.0, low);
     let sum = pick(sum > 1100.0, 1100.0, sum);
     let sum = pick(sum < -1200.0, -1200.0, sum);
     let n = exponent::<P>(sum, 1.0);
-    // What is left, times log(2), again in two parts.
-    let exact = high - n.number;
-    let left = exact + low;
-    let far = sum.abs() > 1090.0;
-    let left_low = pick(far, 0.0, low - (left - exact));
-    let left = pick(far, 0.0, left);
-    let left_head = head(left);
-    let main = left_head * LN2_HIGH;
-    let rest = (left - left_head) * LN2_HIGH + left * LN2_LOW + left_low * std::f64::consts::LN_2;
-    let r = main + rest;
     // At most half of log(2): nothing is left to be taken off.
-    let p = r + r * r * poly::<P>(r, P::EXP);
-    let p = p + (rest - (r - main));
-    scaled::<Double>(1.0 + p, n, 0)
+    let r = mac::<P>(sum - n.number, LN_2, low * LN_2);
+    let p = mac::<P>(r * r, poly::<P>(r, P::EXP), r);
+    scaled::<P>(1.0 + p, n, 0)
 }
 
-/// The same to the accuracy of f32, as the exponential of `y log(x)`.
+/// `x^y` for positive `x` to the accuracy of f32, both numbers of f32.
 #[inline(always)]
-fn power_single<P: Precision>(magnitude: f64, y: f64) -> f64 {
+pub(super) fn power_single<P: Precision>(magnitude: f64, y: f64) -> f64 {
     let (m, k) = split(magnitude);
-    let f = m - 1.0;
-    let s = f / (2.0 + f);
-    let z = s * s;
-    let log = mac::<P>(k, std::f64::consts::LN_2, s * mac::<P>(z, poly::<P>(z, Double::LOG), 2.0));
-    let bounded = pick(y > 1.8e19, 1.8e19, pick(y < -1.8e19, -1.8e19, y));
-    let exponent = bounded * log;
-    let exponent = pick(exponent > 90.0, 90.0, pick(exponent < -110.0, -110.0, exponent));
-    exp::<P>(exponent)
+    let s = (m - 1.0) / (m + 1.0);
+    let log = mac::<P>(s, poly::<P>(s * s, LOG2_SINGLE), k);
+    let sum = y * log;
+    let sum = pick(sum > 130.0, 130.0, sum);
+    let sum = pick(sum < -160.0, -160.0, sum);
+    let n = exponent::<P>(sum, 1.0);
+    let r = sum - n.number;
+    let power = mac::<P>(r, poly::<P>(r, EXP2_SINGLE), 1.0);
+    // Far from the ends of f64: the exponents add up.
+    f64::from_bits(power.to_bits().wrapping_add(n.bits << 52))
 }
 
 /// `x^y`, with the special values of C99.
 #[inline(always)]
 pub(super) fn pow<P: Precision>(x: f64, y: f64) -> f64 {
     let magnitude = x.abs();
-    let power = if P::DOUBLE { power_double::<P>(magnitude, y) } else { power_single::<P>(magnitude, y) };
+    let power = power::<P>(magnitude, y);
 
     let upwards = y > 0.0;
     let power = pick(magnitude == 0.0, pick(upwards, 0.0, f64::INFINITY), power);

@@ -15,8 +15,6 @@ pub(crate) trait Precision {
     const EXP: &'static [f64];
     /// `(log((1 + s) / (1 - s)) / s - 2) / z` of `z = s^2`, for `s <= 3 - sqrt(8)`.
     const LOG: &'static [f64];
-    /// `(3/2 log((1 + s) / (1 - s)) / s - 3 - z) / z^2` of `z = s^2`, for as large `s`.
-    const POW: &'static [f64];
     /// `(sin(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.
     const SIN: &'static [f64];
     /// `(cos(r) - 1 + z / 2) / z^2` of `z = r^2`, for `r <= pi / 4`.
@@ -51,8 +49,6 @@ impl Precision for Single {
     // Within 2^-36.0.
     const LOG: &'static [f64] =
         &[0.6666666655352537, 0.4000012263369878, 0.2855073084477381, 0.2333291280436864];
-    // Within 2^-26.6.
-    const POW: &'static [f64] = &[0.5999628448448735, 0.43861697773526165];
     // Within 2^-36.0.
     const SIN: &'static [f64] =
         &[-0.16666666663852564, 0.008333331873650577, -0.00019840086163020333, 2.7249851596168045e-06];
@@ -140,7 +136,6 @@ impl Precision for SingleFused {
     type Fused = Self;
     const EXP: &'static [f64] = Single::EXP;
     const LOG: &'static [f64] = Single::LOG;
-    const POW: &'static [f64] = Single::POW;
     const SIN: &'static [f64] = Single::SIN;
     const COS: &'static [f64] = Single::COS;
     const ERF: &'static [f64] = Single::ERF;
@@ -180,17 +175,6 @@ impl Precision for Double {
         0.1538625044794019,
         0.13268485680654427,
         0.13089629160674623,
-    ];
-    // Within 2^-70.2.
-    const POW: &'static [f64] = &[
-        0.6,
-        0.42857142857144065,
-        0.3333333333247323,
-        0.27272727505488853,
-        0.23076892187643525,
-        0.20002220956938008,
-        0.1755898223475136,
-        0.17588656832716718,
     ];
     // Within 2^-67.0.
     const SIN: &'static [f64] = &[
@@ -337,7 +321,6 @@ impl Precision for DoubleFused {
     type Fused = Self;
     const EXP: &'static [f64] = Double::EXP;
     const LOG: &'static [f64] = Double::LOG;
-    const POW: &'static [f64] = Double::POW;
     const SIN: &'static [f64] = Double::SIN;
     const COS: &'static [f64] = Double::COS;
     const ERF: &'static [f64] = Double::ERF;
@@ -346,6 +329,35 @@ impl Precision for DoubleFused {
     const ERF_INV_SLOPE: &'static [f64] = Double::ERF_INV_SLOPE;
     const ERF_INV_END: &'static [f64] = Double::ERF_INV_END;
 }
+
+/// `(3/2 log((1 + s) / (1 - s)) / s - 3 - z) / z^2` of `z = s^2`, for `s <= 3 - sqrt(8)`.
+// Within 2^-70.2.
+pub(super) const POW: &[f64] = &[
+    0.6,
+    0.42857142857144065,
+    0.3333333333247323,
+    0.27272727505488853,
+    0.23076892187643525,
+    0.20002220956938008,
+    0.1755898223475136,
+    0.17588656832716718,
+];
+
+/// `log2((1 + s) / (1 - s)) / s` of `z = s^2`, for `s <= 3 - sqrt(8)`.
+// Within 2^-37.8.
+pub(super) const LOG2_SINGLE: &[f64] =
+    &[2.885390081790118, 0.9617966732736392, 0.5770836022893222, 0.4116714650590069, 0.3407567042788236];
+
+/// `(2^r - 1) / r` for `|r| <= 1/2`.
+// Within 2^-28.1.
+pub(super) const EXP2_SINGLE: &[f64] = &[
+    0.6931471880262288,
+    0.24022650760568126,
+    0.05550357114219078,
+    0.009618082557277852,
+    0.0013390863364671234,
+    0.0001545316294512069,
+];
 
 /// `(atan(t) / t - 1) / z` of `z = t^2`, for `t <= tan(pi / 8)`.
 // Within 2^-57.7.
@@ -433,6 +445,10 @@ pub(super) mod narrow {
     // Within 2^-30.0.
     pub(in super::super) const ASIN: &[f32] =
         &[0.16666666, 0.07500094, 0.044599403, 0.031100662, 0.017149238, 0.033690847];
+    /// `(tan(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.
+    // Within 2^-27.6.
+    pub(in super::super) const TAN: &[f32] =
+        &[0.33333334, 0.13333231, 0.053994503, 0.021620823, 0.0099632135, 0.0011836188, 0.00384415];
     /// `1 / cbrt(m)` for `1 <= m <= 2`, to be improved by one step.
     // Within 2^-14.5.
     pub(in super::super) const CBRT: &[f32] = &[1.6662787, -1.1623974, 0.6846527, -0.21636185, 0.027782802];
@@ -462,11 +478,8 @@ pub(super) const HALF_PI_LOW: f64 = 6.123233995736766e-17;
 /// 2 / (3 log(2)).
 pub(super) const PER_LN2: f64 = 0.9617966939259756;
 
-/// Its leading bits.
-pub(super) const PER_LN2_HIGH: f64 = 0.9617966711521149;
-
-/// The rest of it.
-pub(super) const PER_LN2_LOW: f64 = 2.2773860736742555e-08;
+/// What the nearest f64 to it lacks.
+pub(super) const PER_LN2_LOW: f64 = 5.0577616648125907e-17;
 
 /// The bits of 2 / pi behind the point, highest first, after 64 zeros.
 pub(super) const TWO_OVER_PI: [u64; 20] = [

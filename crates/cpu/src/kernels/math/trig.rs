@@ -21,13 +21,21 @@ struct Reduced {
     quadrants: u64,
 }
 
+/// The same of a number of f32, in f64, whose low part does not count.
+#[inline(always)]
+pub(super) fn reduce_single<P: Precision>(x: f64) -> (f64, u64) {
+    let Exponent { number: n, bits: quadrants } = exponent::<P>(x, std::f64::consts::FRAC_2_PI);
+    (mac::<P>(-n, HALF_PI_23, mac::<P>(-n, HALF_PI_1, x)), quadrants)
+}
+
 #[inline(always)]
 fn reduce<P: Precision>(x: f64) -> Reduced {
+    if !P::DOUBLE {
+        let (high, quadrants) = reduce_single::<P>(x);
+        return Reduced { high, low: 0.0, quadrants };
+    }
     let Exponent { number: n, bits: quadrants } = exponent::<P>(x, std::f64::consts::FRAC_2_PI);
     let first = mac::<P>(-n, HALF_PI_1, x);
-    if !P::DOUBLE {
-        return Reduced { high: mac::<P>(-n, HALF_PI_23, first), low: 0.0, quadrants };
-    }
     let second = n * HALF_PI_2;
     let near = first - second;
     // Exact, after Knuth, The Art of Computer Programming 2 (1969).

@@ -7,6 +7,7 @@ pub(super) mod arc;
 pub(super) mod exp;
 pub(super) mod log;
 pub(super) mod power;
+pub(super) mod trig;
 
 use super::bits::pick;
 use super::tables::Precision;

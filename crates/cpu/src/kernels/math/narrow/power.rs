@@ -1,8 +1,9 @@
-//! Cube roots.
+//! Cube roots and powers.
 
 use super::super::bits::pick;
+use super::super::power::power_single;
 use super::super::tables::{Precision, narrow};
-use super::{flipped, mac, poly, sign_of};
+use super::{SIGN, flipped, mac, poly, sign_of};
 
 /// A polynomial gives the inverse root of the mantissa, and a step of Newton's improves it without a division.
 #[inline(always)]
@@ -27,4 +28,31 @@ pub(in super::super) fn cbrt<P: Precision>(x: f32) -> f32 {
     let power = f32::from_bits((third + 127 - 43 - pick(small, 8, 0)) << 23);
     let ends = (magnitude == 0.0) | !(magnitude < f32::INFINITY);
     flipped(pick(ends, magnitude, root * power), sign_of(x))
+}
+
+/// `x^y`, with the special values of C99, from a power in f64: what is exact in f32 is computed exactly.
+#[inline(always)]
+pub(in super::super) fn pow<P: Precision>(x: f32, y: f32) -> f32 {
+    let magnitude = x.abs();
+    // Beyond 2^64, any x but 1 under- or overflows.
+    let bounded = pick(y > 1.8e19, 1.8e19, y);
+    let bounded = pick(bounded < -1.8e19, -1.8e19, bounded);
+    let power = power_single::<P>(f64::from(magnitude), f64::from(bounded)) as f32;
+
+    let upwards = y > 0.0;
+    let power = pick(magnitude == 0.0, pick(upwards, 0.0, f32::INFINITY), power);
+    let power = pick(magnitude == f32::INFINITY, pick(upwards, f32::INFINITY, 0.0), power);
+    // From 2^23 on every number is an integer, from 2^24 on an even one.
+    let size = y.abs();
+    let whole = size + 8_388_608.0;
+    let fits = size < 8_388_608.0;
+    let integer = !fits | (whole - 8_388_608.0 == size);
+    let unit = pick(fits, whole.to_bits(), size.to_bits());
+    let odd = integer & (size < 16_777_216.0) & (unit & 1 == 1);
+    let negative = sign_of(x) != 0;
+    let power = flipped(power, pick(negative & odd, SIGN, 0));
+    let ends = (magnitude == 0.0) | (magnitude == f32::INFINITY);
+    let power = pick(negative & !integer & !ends, f32::NAN, power);
+    let power = pick(x.is_nan() | y.is_nan(), f32::NAN, power);
+    pick((x == 1.0) | (y == 0.0), 1.0, power)
 }
