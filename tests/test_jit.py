@@ -286,6 +286,28 @@ def test_default_options() -> None:
         dn.default_options(nonsense=1)
 
 
+def test_default_options_of_calls() -> None:
+    """What a definition is not given itself is as the options say that hold when it is called."""
+    inner = dn.jit(lambda x: x + 1.0)
+    outer = dn.jit(lambda x: inner(x) * 2.0)
+    with pytest.raises(dn.TraceError, match="on_conflict"):
+        outer(1.0)
+    with dn.options(on_conflict="reuse"):
+        assert float(outer(1.0)) == 4.0
+        with pytest.raises(dn.TraceError, match="on_conflict"):
+            dn.jit(lambda x: dn.jit(lambda y: y, on_conflict="raise")(x))(1.0)
+    once = dn.jit(lambda x: x)
+    with dn.options(max_compiles=1):
+        once(1.0)
+        with pytest.raises(dn.CompileError, match="max_compiles allows 1"):
+            once(1)
+        assert dn.jit(lambda x: -x, max_compiles=2)(1) == -1
+    assert once(1) == 1
+    for wrong in ({"on_conflict": "ignore"}, {"on_conflict": 1}, {"max_compiles": -1}):
+        with pytest.raises(dn.OptionError, match=r"^default_options: "):
+            dn.default_options(wrong)
+
+
 def test_global_default_options() -> None:
     before = dn.global_default_options(compiler="evaluator")
     try:

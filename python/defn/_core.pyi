@@ -1079,7 +1079,7 @@ class Jitted:
         *,
         inline: bool = False,
         static: str | Sequence[str] = (),
-        on_conflict: str = "raise",
+        on_conflict: str | None = None,  # the default option decides
         compiler: CompilerLike | None = None,
         max_compiles: int | None = None,
         options: dict[str, Any] | None = None,

@@ -65,7 +65,7 @@ def _jitted(
         fun,
         inline=inline,
         static=static,
-        on_conflict=options.pop("on_conflict", "raise"),
+        on_conflict=options.pop("on_conflict", None),
         compiler=options.pop("compiler", None),
         max_compiles=options.pop("max_compiles", None),
         hooks=options.pop("hooks", None),
@@ -162,7 +162,7 @@ def jit(
     *,
     compiler: CompilerLike | None = None,
     hooks: dict[str, Callable[[Any], Any]] | None = None,
-    on_conflict: Literal["raise", "force", "reuse"] = "raise",
+    on_conflict: Literal["raise", "force", "reuse"] | None = None,
     static: str | Sequence[str] = (),
     max_compiles: int | None = None,
     **compiler_options: Any,
@@ -170,10 +170,11 @@ def jit(
     """Compile a function at its first call with each signature; a decorator, bare or with options.
 
     ``compiler`` is the default one unless given. ``hooks`` gives functions to named hooks, over
-    those that they have. ``on_conflict`` says what a call does while
-    another definition is traced: ``"raise"``, run apart (``"force"``), or trace into that
+    those that they have. ``on_conflict`` says what a call does while another definition is traced:
+    ``"raise"``, which it does unless told otherwise, run apart (``"force"``), or trace into that
     definition (``"reuse"``). ``static`` names parameters that are kept as they are. A function that
-    compiles more than ``max_compiles`` times raises. Other options go to the compiler.
+    compiles more than ``max_compiles`` times raises. Other options go to the compiler. What is not
+    given is as the default options say.
 
     The result has ``explain()``, which says in one sentence for each version why it was compiled:
     what differs from the nearest signature that was compiled before. ``dn.options(
@@ -338,8 +339,9 @@ def default_options(options: dict[str, Any] | None = None, /, **changes: Any) ->
 
     Without arguments, the options that hold. Otherwise they are set, and those before are returned;
     ``{}`` clears them. They hold in the current thread and in contexts made from it, over the
-    global ones. ``compiler``, ``backend``, ``print_limit`` (elements that are printed) and
-    ``log_compiles`` (see ``jit``) are such options.
+    global ones. ``compiler``, ``on_conflict``, ``max_compiles`` and ``log_compiles`` are as
+    ``jit`` says, ``backend`` is where tensors are made, ``print_limit`` how many elements are
+    printed.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 

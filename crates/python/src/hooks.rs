@@ -175,9 +175,14 @@ pub(crate) fn is_bound_to_function(py: Python<'_>, slots: &Table) -> bool {
     slots.iter().any(|slot| slot.fun().is_some_and(|fun| !is_global(fun.bind(py))))
 }
 
-/// Shows the garbage collector the functions of slots.
+/// Shows the garbage collector the functions of slots. A slot that others share is theirs too, and left out.
 pub(crate) fn traverse(slots: &Table, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-    slots.iter().try_for_each(|slot| slot.fun().map_or(Ok(()), |fun| visit.call(fun)))
+    for slot in slots.iter().filter(|slot| Arc::strong_count(slot) == 1) {
+        if let Some(fun) = slot.fun() {
+            visit.call(fun)?;
+        }
+    }
+    Ok(())
 }
 
 /// Says when it is time to look for signals.

@@ -13,6 +13,7 @@ use pyo3::types::{PyBool, PyDict, PyString};
 
 use crate::compilers::Choice;
 use crate::error::{Fallible, Fault, guard};
+use crate::jit;
 use crate::misuse::Misuse;
 use crate::place;
 
@@ -218,7 +219,7 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>) -> Fallible<()> {
                 let required = "an int that is at least 0, or None for all elements".to_owned();
                 return Err(Misuse::OptionValue { op, option, got, required }.into());
             }
-            known if KNOWN.contains(&known) => {}
+            known if KNOWN.contains(&known) => jit::check_default(op, known, &value)?,
             _ => {
                 let known = KNOWN.join(", ");
                 return Err(Misuse::UnknownOption { op, option: name, known }.into());

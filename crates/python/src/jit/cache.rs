@@ -120,7 +120,7 @@ pub(super) enum Bond {
     /// may be large.
     Value(Box<(Outline, Vec<Tensor>)>),
     /// As the same object, which tracing changed.
-    Object(Tree),
+    Object(Box<Tree>),
     /// Not at all: tracing put another object in its place.
     Nothing,
 }
@@ -195,7 +195,7 @@ impl Entry {
                 let models = models(py, &part)?;
                 Bond::Value(Box::new((part.outline.kept(py)?, models)))
             } else if is_same_object {
-                Bond::Object(Tree::of_object(py, &part.object).kept(py)?)
+                Bond::Object(Box::new(Tree::of_object(py, &part.object).kept(py)?))
             } else {
                 Bond::Nothing
             });

@@ -8,8 +8,6 @@ use std::sync::Arc;
 
 use defn_core::Tensor;
 use defn_core::backend::Buffer;
-use pyo3::PyTraverseError;
-use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFunction, PyList, PyModule, PyString, PyTuple, PyType};
@@ -294,16 +292,6 @@ impl Place {
             }
         }
         text
-    }
-
-    /// Shows the garbage collector what is held.
-    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.steps.iter().try_for_each(|step| match step {
-            Step::Cell(_, object) | Step::Global(object) | Step::Attribute(object) | Step::Entry(object) => {
-                visit.call(object)
-            }
-            Step::Wrapped => Ok(()),
-        })
     }
 }
 

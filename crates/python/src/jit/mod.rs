@@ -7,6 +7,7 @@ mod cache;
 mod compiled;
 mod environment;
 mod explain;
+mod given;
 mod globals;
 mod leaf;
 mod log;
@@ -43,6 +44,8 @@ use crate::tensor::PyTensor;
 use cache::{Entry, Key, Shared, VERSION_LIMIT};
 use environment::Part;
 use explain::{Call, Reason};
+pub(crate) use given::check_default;
+use given::{Conflict, compile_limit, marked_names};
 use globals::Guard;
 use leaf::{Borrowed, Words};
 pub(crate) use leaf::{model as leaf_model, ty as leaf_type};
@@ -69,14 +72,6 @@ impl Kind {
     }
 }
 
-/// What a call does while another definition is traced.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Conflict {
-    Raise,
-    Reuse,
-    Force,
-}
-
 /// A definition.
 #[pyclass(frozen, dict, weakref, module = "defn._core")]
 pub(crate) struct Jitted {
@@ -86,7 +81,8 @@ pub(crate) struct Jitted {
     /// What is called in place of the function then.
     converted: OnceLock<Py<PyAny>>,
     kind: Kind,
-    conflict: Conflict,
+    /// The default option decides where nothing was given.
+    conflict: Option<Conflict>,
     compiler: Option<Choice>,
     /// What is handed to the default compiler.
     options: Option<Py<PyDict>>,
@@ -115,14 +111,14 @@ impl Jitted {
 
     /// A definition that differentiates a function.
     pub(crate) fn gradient(fun: &Bound<'_, PyAny>, gradient: Gradient) -> Fallible<Jitted> {
-        Jitted::build(fun, false, Kind::Gradient(gradient), Conflict::Reuse, &[], None, None)
+        Jitted::build(fun, false, Kind::Gradient(gradient), Some(Conflict::Reuse), &[], None, None)
     }
 
     fn build(
         fun: &Bound<'_, PyAny>,
         convert: bool,
         kind: Kind,
-        conflict: Conflict,
+        conflict: Option<Conflict>,
         marked: &[String],
         compiler: Option<Choice>,
         max_compiles: Option<usize>,
@@ -250,7 +246,14 @@ impl Jitted {
         let fun = self.fun.bind(py);
         let reason = self.reason(py, &flat, &key)?;
         let count = self.misses.load(Ordering::Relaxed) as usize;
-        if let Some(limit) = self.max_compiles.filter(|limit| count >= *limit) {
+        let limit = match self.max_compiles {
+            Some(limit) => Some(limit),
+            None => match options::get(py, intern!(py, "max_compiles"))? {
+                Some(limit) => compile_limit("default_options", &limit)?,
+                None => None,
+            },
+        };
+        if let Some(limit) = limit.filter(|limit| count >= *limit) {
             let (fun, why) = (function_name(fun), reason.text());
             return Err(Misuse::TooManyCompiles { fun, count, limit, why }.into());
         }
@@ -286,7 +289,10 @@ impl Jitted {
         let entry = Arc::new(Entry::new(fun, key, &after, flat, program, guards)?);
         if entry.known.is_owned {
             let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
+            let oldest = (owned.len() >= VERSION_LIMIT).then(|| owned.remove(0));
             owned.push(entry.clone());
+            drop(owned);
+            drop(oldest);
         }
         self.shared.insert(py, &entry);
         drop(turn);
@@ -325,6 +331,15 @@ impl Jitted {
         match self.shared.storm.note(&fun, reason) {
             Some(warning) => log::warn(py, &warning),
             None => Ok(()),
+        }
+    }
+
+    /// What a call does while another definition is traced.
+    fn conflict(&self, py: Python<'_>) -> Fallible<Conflict> {
+        match (self.conflict, options::get(py, intern!(py, "on_conflict"))?) {
+            (Some(conflict), _) => Ok(conflict),
+            (None, Some(value)) => Conflict::of("default_options", &value),
+            (None, None) => Ok(Conflict::Raise),
         }
     }
 
@@ -367,14 +382,14 @@ impl Jitted {
 #[pymethods]
 impl Jitted {
     #[new]
-    #[pyo3(signature = (fun, *, inline = false, r#static = None, on_conflict = "raise", compiler = None,
+    #[pyo3(signature = (fun, *, inline = false, r#static = None, on_conflict = None, compiler = None,
                         max_compiles = None, options = None, convert = false, hooks = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a definition")]
     fn new(
         fun: &Bound<'_, PyAny>,
         inline: bool,
         r#static: Option<&Bound<'_, PyAny>>,
-        on_conflict: &str,
+        on_conflict: Option<&Bound<'_, PyAny>>,
         compiler: Option<&Bound<'_, PyAny>>,
         max_compiles: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
@@ -382,27 +397,13 @@ impl Jitted {
         hooks: Option<&Bound<'_, PyAny>>,
     ) -> Fallible<Jitted> {
         guard(|| {
-            let conflict = match (inline, on_conflict) {
-                (true, _) | (false, "reuse") => Conflict::Reuse,
-                (false, "raise") => Conflict::Raise,
-                (false, "force") => Conflict::Force,
-                (false, other) => {
-                    let (option, got) = ("on_conflict".to_owned(), format!("\"{other}\""));
-                    let required = "\"raise\", \"reuse\" or \"force\"".to_owned();
-                    return Err(Misuse::OptionValue { op: "jit", option, got, required }.into());
-                }
+            let conflict = match on_conflict.filter(|given| !inline && !given.is_none()) {
+                Some(given) => Some(Conflict::of("jit", given)?),
+                None => inline.then_some(Conflict::Reuse),
             };
             let compiler = compiler.filter(|compiler| !compiler.is_none());
             let compiler = compiler.map(|compiler| Choice::of("jit", compiler, options)).transpose()?;
-            let max_compiles = match max_compiles.filter(|limit| !limit.is_none()) {
-                None => None,
-                Some(limit) => match convert::index(limit).map(usize::try_from) {
-                    Some(Ok(count)) => Some(count),
-                    Some(Err(_)) | None => {
-                        return Err(convert::bad("jit", "max_compiles", limit, "an int of at least 0")?);
-                    }
-                },
-            };
+            let max_compiles = max_compiles.map(|limit| compile_limit("jit", limit)).transpose()?.flatten();
             // A definition of a definition is one of the same function.
             let (fun, convert) = match fun.cast::<Jitted>() {
                 Ok(inner) if matches!(inner.get().kind, Kind::Plain) => {
@@ -430,7 +431,7 @@ impl Jitted {
             if trace::depth() == 0 {
                 return Jitted::run(slf, args, kwargs);
             }
-            match this.conflict {
+            match this.conflict(slf.py())? {
                 Conflict::Reuse => {
                     let _call = recursion::enter(this.op())?;
                     this.apply(args, kwargs)
@@ -560,19 +561,6 @@ fn closes(fun: &Bound<'_, PyAny>) -> PyResult<bool> {
         }
     }
     Ok(false)
-}
-
-fn marked_names(value: Option<&Bound<'_, PyAny>>) -> Fallible<Vec<String>> {
-    let Some(value) = value.filter(|value| !value.is_none()) else {
-        return Ok(Vec::new());
-    };
-    if let Ok(name) = value.cast::<PyString>() {
-        return Ok(vec![name.to_str()?.to_owned()]);
-    }
-    match value.extract() {
-        Ok(names) => Ok(names),
-        Err(_) => Err(convert::bad("jit", "static", value, "a sequence of parameter names")?),
-    }
 }
 
 /// Whether a definition is traced on this thread.

@@ -451,12 +451,6 @@ impl Program {
 
     /// Shows the garbage collector what is held.
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        for capture in self.captures.iter() {
-            match capture {
-                Capture::Bound(_) => {}
-                Capture::Found { place, .. } => place.traverse(visit)?,
-            }
-        }
         self.tree.traverse(visit)?;
         visit.call(&self.function_key)?;
         hooks::traverse(&self.slots, visit)
