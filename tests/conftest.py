@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import sys
 from collections.abc import Iterator
 
 import hypothesis
@@ -19,8 +21,33 @@ hypothesis.settings.load_profile("fast")
 _core.verify_graphs(True)
 
 
+# The compilers that the tests can be run with, besides the default one.
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write the golden files anew")
+    parser.addoption("--compiler", choices=["numpy"], help="compile definitions by another one")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--compiler") == "numpy":
+        from numpy_compiler import NumPyCompiler
+
+        dn.global_default_options(compiler=NumPyCompiler())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What the compiler is known not to do fails, or says why it is not asked."""
+    if config.getoption("--compiler") is None:
+        return
+    from numpy_exceptions import EXCEPTIONS
+
+    for item in items:
+        name = item.nodeid.removeprefix("tests/")
+        reason = EXCEPTIONS.get(name) or EXCEPTIONS.get(name.split("[")[0])
+        if reason is not None:
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
 
 @pytest.fixture(scope="session")

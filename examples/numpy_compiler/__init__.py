@@ -1,0 +1,65 @@
+"""A compiler that writes NumPy source code: each definition becomes a Python function.
+
+It is an example of a compiler written in Python, whole: every operation, control flow, hooks and
+blocks. ``NumPyCompiler().sources`` holds what it wrote, to be read.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+import defn as dn
+from numpy_compiler import support
+from numpy_compiler.emit import Emitter
+
+__all__ = ["NumPyCompiler"]
+
+_numbers = itertools.count()
+
+
+class NumPyCompiler(dn.Compiler):
+    """Writes each definition as a function of NumPy arrays, and runs it.
+
+    It takes no options.
+    """
+
+    def __init__(self) -> None:
+        self.sources: list[str] = []
+        """The functions that were written, the latest last."""
+
+    def compile(self, key: Any, vars: Any, fun: Any, options: dict[str, Any]) -> Any:
+        """Trace, write the source, and make a function of it."""
+        if options:
+            names = ", ".join(options)
+            raise dn.OptionError(f"compile: unknown option {names}, NumPyCompiler takes none")
+        program = dn.compilers.trace(fun, vars)
+        emitter = Emitter()
+        source = emitter.function(program.region)
+        self.sources.append(source)
+        names = {**vars_of(support), **emitter.constants}
+        file = f"<numpy program {next(_numbers)}>"
+        exec(compile(source, file, "exec"), names)
+        function = names["program"]
+        outs = [(node.shape, node.dtype.to_numpy()) for node in program.outputs]
+
+        def run(args_list: list[list[Any]]) -> list[Any]:
+            results = []
+            for args in args_list:
+                with np.errstate(all="ignore"):
+                    values = function(dn.compilers.hooks(), *[arg.to_numpy() for arg in args])
+                arrays = [
+                    np.asarray(value).astype(dtype, copy=False).reshape(shape)
+                    for value, (shape, dtype) in zip(values, outs, strict=True)
+                ]
+                results.append(program.rebuild(arrays))
+            return results
+
+        return run
+
+
+def vars_of(module: Any) -> dict[str, Any]:
+    """What the written functions find in their globals."""
+    return {name: getattr(module, name) for name in module.__all__} | {"np": np}
