@@ -98,6 +98,28 @@ def test_jit_of_its_own_is_called_each_time() -> None:
     assert float(f(1.0)) == 100.0
 
 
+def test_what_nothing_uses_does_not_travel() -> None:
+    seen = Log()
+
+    class Looking(Compiler):
+        def compile(self, key, vars, fun, options):
+            run = EVALUATOR.compile(key, vars, fun, {})
+
+            def call(lists):
+                seen.append([arg.is_template for arg in lists[0]])
+                return run(lists)
+
+            return call
+
+    def f(parts):
+        return parts["used"] + 1, parts["kept"]
+
+    parts = {"used": 1.0, "unused": np.zeros(3), "kept": 2.0}
+    total, kept = dn.jit(f, compiler=Looking())(parts)
+    assert (float(total), float(kept)) == (2.0, 2.0)
+    assert seen.items == [[False, True, False]]
+
+
 def test_several_argument_lists() -> None:
     class Twice(Compiler):
         def compile(self, key, vars, fun, options):

@@ -48,8 +48,10 @@ class NumPyCompiler(dn.Compiler):
         def run(args_list: list[list[Any]]) -> list[Any]:
             results = []
             for args in args_list:
+                # What the definition does not use has no values.
+                given = [None if arg.is_template else arg.to_numpy() for arg in args]
                 with np.errstate(all="ignore"):
-                    values = function(dn.compilers.hooks(), *[arg.to_numpy() for arg in args])
+                    values = function(dn.compilers.hooks(), *given)
                 arrays = [
                     np.asarray(value).astype(dtype, copy=False).reshape(shape)
                     for value, (shape, dtype) in zip(values, outs, strict=True)

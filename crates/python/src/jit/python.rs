@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use defn_core::backend::{Backend, Executable, Hooks};
+use defn_core::op::Op;
 use defn_core::region::Region;
 use defn_core::trace::{self, Trace};
 use defn_core::vectorize::type_text;
@@ -44,16 +45,35 @@ impl FunctionKey {
     }
 }
 
-/// A function that gives a tensor which is there already.
+/// A function that gives an argument: a number or an array becomes a tensor when it is called.
 #[pyclass(frozen, module = "defn._core")]
 struct Thunk {
-    tensor: Tensor,
+    argument: Argument,
+}
+
+enum Argument {
+    /// As it was passed.
+    Leaf(Py<PyAny>),
+    Tensor(Tensor),
+}
+
+impl Thunk {
+    fn of_leaf(leaf: &Bound<'_, PyAny>) -> Thunk {
+        Thunk { argument: Argument::Leaf(leaf.clone().unbind()) }
+    }
+
+    fn of_tensor(tensor: Tensor) -> Thunk {
+        Thunk { argument: Argument::Tensor(tensor) }
+    }
 }
 
 #[pymethods]
 impl Thunk {
-    fn __call__(&self) -> PyTensor {
-        PyTensor::new(self.tensor.clone())
+    fn __call__(&self, py: Python<'_>) -> Fallible<PyTensor> {
+        guard(|| match &self.argument {
+            Argument::Leaf(leaf) => Ok(PyTensor::new(Borrowed::default().tensor(leaf.bind(py))?.flat())),
+            Argument::Tensor(tensor) => Ok(PyTensor::new(tensor.clone())),
+        })
     }
 }
 
@@ -158,7 +178,7 @@ impl Traceable {
         let captures = traced.read_captures(pending.source.fun.bind(py), &pending.tree, &mut borrowed)?;
         for tensor in captures.unwrap_or_default() {
             for list in &self.given {
-                list.bind(py).append(Bound::new(py, Thunk { tensor: tensor.flat() })?)?;
+                list.bind(py).append(Bound::new(py, Thunk::of_tensor(tensor.flat()))?)?;
             }
         }
         Ok(())
@@ -248,6 +268,7 @@ impl Compiling<'_, '_> {
             compiled,
             traceable: traceable.clone_ref(py),
             key: self.key.clone_ref(py),
+            used: traced.used(),
         });
         let slots = traceable.get().slots.clone();
         Ok(Made { executable, traced: traced.clone_ref(py), slots, first: None })
@@ -271,12 +292,8 @@ impl Compiling<'_, '_> {
     }
 
     fn jit(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<Made> {
-        let mut borrowed = Borrowed::default();
-        let mut thunks = Vec::with_capacity(self.flat.leaves.len());
-        for leaf in &self.flat.leaves {
-            thunks.push(Bound::new(py, Thunk { tensor: borrowed.tensor(leaf)?.flat() })?);
-        }
-        let given = PyList::new(py, thunks)?;
+        let thunks = self.flat.leaves.iter().map(|leaf| Bound::new(py, Thunk::of_leaf(leaf)));
+        let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
         let list = vec![given.clone().unbind()];
         let traceable = Py::new(py, Traceable::new(py, self.source, self.flat, &self.choice(), list)?)?;
         let vars = traceable.get().vars.clone_ref(py);
@@ -301,6 +318,8 @@ struct PythonExecutable {
     compiled: Option<Py<PyAny>>,
     traceable: Py<Traceable>,
     key: Py<PyAny>,
+    /// Whether anything uses an input: what nothing uses is a template.
+    used: Vec<bool>,
 }
 
 impl fmt::Debug for PythonExecutable {
@@ -314,6 +333,10 @@ impl Executable for PythonExecutable {
         &self.region
     }
 
+    fn uses(&self, input: usize) -> bool {
+        self.used[input]
+    }
+
     fn run(&self, _: &Arc<dyn Backend>, arguments: Vec<Tensor>, _: &dyn Hooks) -> Result<Vec<Tensor>> {
         enter(|py| {
             let traced = self.traceable.get().traced.get().expect("it was traced when it was compiled");
@@ -323,7 +346,7 @@ impl Executable for PythonExecutable {
                     ("compile", compiled.bind(py).call1((PyList::new(py, [given])?,))?)
                 }
                 None => {
-                    let thunks = arguments.into_iter().map(|tensor| Bound::new(py, Thunk { tensor }));
+                    let thunks = arguments.into_iter().map(|tensor| Bound::new(py, Thunk::of_tensor(tensor)));
                     let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
                     let vars = PyList::new(py, self.traceable.get().vars.bind(py))?;
                     let lists = PyList::new(py, [given])?;
@@ -338,6 +361,29 @@ impl Executable for PythonExecutable {
 }
 
 impl Traced {
+    /// For each input, whether the results or an effect take it, as they are or in what they are made of.
+    fn used(&self) -> Vec<bool> {
+        let graph = self.region.graph();
+        let mut needed = vec![false; graph.len()];
+        self.region.results().iter().for_each(|value| needed[value.node as usize] = true);
+        let mut used = vec![false; self.region.inputs().len()];
+        for (position, node) in graph.nodes().iter().enumerate().rev() {
+            if !needed[position] && !node.op.has_effect() {
+                continue;
+            }
+            node.inputs.iter().for_each(|input| needed[input.node as usize] = true);
+            if let Op::Parameter { index, .. } = &node.op {
+                used[*index] = true;
+            }
+        }
+        for output in &self.outputs {
+            if let Output::Argument(position) = output {
+                used[*position] = true;
+            }
+        }
+        used
+    }
+
     /// The tensors that a compiler's program gave for one list of arguments, held against their types. What is
     /// an argument of the call is left out.
     fn results(
@@ -426,12 +472,8 @@ pub(super) fn prepare_stream<'py>(
             Ok(callee.bind(py).call(args.clone(), kwargs)?.unbind())
         };
         let source = Source::new("stream", fun, Arc::new(call));
-        let mut borrowed = Borrowed::default();
-        let mut thunks = Vec::new();
-        for leaf in &flat.leaves[chunk.min(flat.leaves.len())..] {
-            thunks.push(Bound::new(py, Thunk { tensor: borrowed.tensor(leaf)?.flat() })?);
-        }
-        let given = PyList::new(py, thunks)?;
+        let thunks = flat.leaves.iter().skip(chunk).map(|leaf| Bound::new(py, Thunk::of_leaf(leaf)));
+        let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
         let list = vec![given.clone().unbind()];
         let traceable = Py::new(py, Traceable::new(py, &source, &flat, &choice, list)?)?;
         let vars = traceable.get().vars.clone_ref(py);
