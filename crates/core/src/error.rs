@@ -233,10 +233,11 @@ pub enum ErrorKind {
     )]
     BroadcastTo { got: TensorType, to: Shape, axes: String },
     #[error(
-        "concatenate: input {position} is {got}, the first is {first}; they may differ only on axis {axis}"
+        "concatenate: input {position} is {got}, the first is {first}, {}; they may differ only on axis {axis}",
+        got.shape.misfit(&first.shape, |at, a, b| at != *axis && a != b, "together they are too large")
     )]
     ConcatenateShapes { position: usize, got: TensorType, first: TensorType, axis: usize },
-    #[error("stack: input {position} is {got}, the first is {first}; shapes must be equal")]
+    #[error("stack: input {position} is {got}, the first is {first}, {}; shapes must be equal", got.shape.misfit(&first.shape, |_, a, b| a != b, ""))]
     StackShapes { position: usize, got: TensorType, first: TensorType },
     #[error("{op}: no tensors were given, at least one is required")]
     NoTensors { op: &'static str },
@@ -249,7 +250,8 @@ pub enum ErrorKind {
     )]
     StartIndex { op: &'static str, axis: usize, got: TensorType },
     #[error(
-        "put_slice: the slice is {slice} and the target {target}; ranks must be equal and no size may exceed the target's"
+        "put_slice: the slice is {slice} and the target {target}, {}; ranks must be equal and no size may exceed the target's",
+        slice.shape.misfit(&target.shape, |_, a, b| a > b, "")
     )]
     PutSlice { target: TensorType, slice: TensorType },
     #[error("pad: {count} entries for {got}, one (low, high, interior) for each axis is required")]
@@ -310,7 +312,7 @@ pub enum ErrorKind {
     NotSquare { op: &'static str, got: TensorType },
     #[error("{op}: the matrix is {left} and the right-hand side {right}, {required}")]
     System { op: &'static str, left: TensorType, right: TensorType, required: &'static str },
-    #[error("{op}: shapes {left} and {right} must be equal")]
+    #[error("{op}: shapes {left} and {right} must be equal, {}", left.shape.misfit(&right.shape, |_, a, b| a != b, "the names differ"))]
     ShapesDiffer { op: &'static str, left: TensorType, right: TensorType },
 
     // positions held in a tensor

@@ -355,6 +355,24 @@ impl Shape {
         Shape::from_axes(axes.iter().map(|&axis| (self[axis], self.name(axis).cloned())))
     }
 
+    /// What makes two shapes unfit for each other, for messages: their ranks, or the first axis whose sizes
+    /// `is_bad`; `otherwise` where neither is it.
+    pub(crate) fn misfit(
+        &self,
+        other: &Shape,
+        is_bad: impl Fn(usize, usize, usize) -> bool,
+        otherwise: &str,
+    ) -> String {
+        let (left, right) = (self.rank(), other.rank());
+        if left != right {
+            return format!("the ranks are {left} and {right}");
+        }
+        match (0..left).find(|&axis| is_bad(axis, self.sizes[axis], other.sizes[axis])) {
+            Some(axis) => format!("axis {axis} has sizes {} and {}", self.sizes[axis], other.sizes[axis]),
+            None => otherwise.to_owned(),
+        }
+    }
+
     /// Row-major strides in elements.
     pub fn strides(&self) -> SmallVec<[isize; 6]> {
         let mut strides: SmallVec<[isize; 6]> = smallvec::smallvec![0; self.rank()];

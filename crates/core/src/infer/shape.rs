@@ -34,7 +34,15 @@ pub(super) fn broadcast(x: &TensorType, shape: &Shape, axes: &[Axis]) -> Result<
         && axes.iter().zip(x.shape.sizes()).all(|(&axis, &size)| size == 1 || size == shape[axis]);
     if !fits {
         let list: Vec<String> = axes.iter().map(Axis::to_string).collect();
-        let axes = format!("[{}]", list.join(", "));
+        let unfit = |&(&axis, &size): &(&Axis, &usize)| {
+            size != 1 && axis.index() < shape.rank() && size != shape[axis]
+        };
+        let axes = match axes.iter().zip(x.shape.sizes()).find(unfit) {
+            Some((&axis, size)) => {
+                format!("[{}], where size {size} meets {} on axis {axis}", list.join(", "), shape[axis])
+            }
+            None => format!("[{}]", list.join(", ")),
+        };
         return Err(ErrorKind::BroadcastTo { got: x.clone(), to: shape.clone(), axes }.into());
     }
     TensorType::new(x.dtype, shape.clone())

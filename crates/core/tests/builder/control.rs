@@ -295,7 +295,10 @@ fn custom_gradients_see_float_cotangents_without_names() {
     assert_eq!(of(&["f64", "f64"], 1), "f64");
     assert_eq!(seen.take(), "f64");
     assert_eq!(of(&["f32", "f32"], 2), "custom_grad: the gradient function gives 2 values, 1 are required");
-    assert_eq!(of(&["f32[2]", "f32[3]"], 1), "custom_grad: shapes f32[2] and f32[3] must be equal");
+    assert_eq!(
+        of(&["f32[2]", "f32[3]"], 1),
+        "custom_grad: shapes f32[2] and f32[3] must be equal, axis 0 has sizes 2 and 3"
+    );
     // A scalar cotangent serves every element.
     assert_eq!(of(&["f32", "f32[3]"], 1), "f32");
 }

@@ -77,7 +77,7 @@ fn linspace_adds_an_axis() {
     );
     assert_eq!(
         check(&["f32[2]"], |b, v| b.linspace(v[0], Arg::Number(Number::Int(1)), 2, None, f32, true)),
-        "linspace: shapes f32[2] and f32 must be equal"
+        "linspace: shapes f32[2] and f32 must be equal, the ranks are 1 and 0"
     );
 }
 

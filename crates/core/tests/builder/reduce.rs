@@ -117,7 +117,7 @@ fn weights_have_the_shape_or_the_axes() {
     assert_eq!(of("f32[4][2]", Axes::from(["c", "a"])), "f32[b: 3]");
     assert_eq!(
         of("f32[2][4]", Axes::from(["c", "a"])),
-        "weighted_mean: shapes f32[a: 2][b: 3][c: 4] and f32[2][4] must be equal"
+        "weighted_mean: shapes f32[a: 2][b: 3][c: 4] and f32[2][4] must be equal, the ranks are 3 and 2"
     );
     assert!(of("f32[4]", Axes::All).starts_with("weighted_mean: shapes"));
 }
@@ -131,7 +131,7 @@ fn covariance_takes_a_mean_and_drops_names() {
     );
     assert_eq!(
         check(&["f16[2][3]", "f64[2]"], |b, v| b.covariance(v[0], Some(v[1].into()), 1)),
-        "covariance: shapes f64[2] and f16[2][3] must be equal"
+        "covariance: shapes f64[2] and f16[2][3] must be equal, the ranks are 1 and 2"
     );
     assert_eq!(
         check(&["f16[2]"], |b, v| b.covariance(v[0], None, 1)),

@@ -99,13 +99,13 @@ fn broadcast_aligns_at_the_end_or_where_it_is_told() {
     assert_eq!(check(&["s8[1]"], |b, v| b.broadcast(v[0], to(&[0]), Axes::All)), "s8[0]");
     assert_eq!(
         check(&["s8[2]"], |b, v| b.broadcast(v[0], to(&[2, 3]), Axes::All)),
-        "broadcast: s8[2] does not fit the shape [2][3] with axes [1]; each size must be 1 or equal the size \
-         it meets, and axes must ascend"
+        "broadcast: s8[2] does not fit the shape [2][3] with axes [1], where size 2 meets 3 on axis 1; each size \
+         must be 1 or equal the size it meets, and axes must ascend"
     );
     assert_eq!(
         check(&["s8[2][3]"], |b, v| b.broadcast(v[0], to(&[2, 3]), [1, 0])),
-        "broadcast: s8[2][3] does not fit the shape [2][3] with axes [1, 0]; each size must be 1 or equal \
-         the size it meets, and axes must ascend"
+        "broadcast: s8[2][3] does not fit the shape [2][3] with axes [1, 0], where size 2 meets 3 on axis 1; each \
+         size must be 1 or equal the size it meets, and axes must ascend"
     );
     assert!(
         check(&["s8[2][3]"], |b, v| b.broadcast(v[0], to(&[3]), Axes::All))
@@ -133,7 +133,7 @@ fn concatenate_and_stack_merge_dtypes_and_names() {
     assert_eq!(check(&["u8[x: 2]"], |b, v| b.concatenate(v, 0)), "u8[x: 2]");
     assert_eq!(
         check(&types, |b, v| b.concatenate(v, 0)),
-        "concatenate: input 1 is s8[2][y: 4], the first is u8[x: 2][3]; they may differ only on axis 0"
+        "concatenate: input 1 is s8[2][y: 4], the first is u8[x: 2][3], axis 1 has sizes 4 and 3; they may differ only on axis 0"
     );
     assert_eq!(
         check(&[], |b, v| b.concatenate(v, 0)),
@@ -148,7 +148,7 @@ fn concatenate_and_stack_merge_dtypes_and_names() {
     assert_eq!(check(&["u8"], |b, v| b.stack(v, 0, None)), "u8[1]");
     assert_eq!(
         check(&["u8[2]", "u8[3]"], |b, v| b.stack(v, 0, None)),
-        "stack: input 1 is u8[3], the first is u8[2]; shapes must be equal"
+        "stack: input 1 is u8[3], the first is u8[2], axis 0 has sizes 3 and 2; shapes must be equal"
     );
     assert_eq!(
         check(&[], |b, v| b.stack(v, 0, None)),
@@ -245,7 +245,7 @@ fn put_slice_merges_dtypes_and_names() {
     assert_eq!(put(&["u8[x: 5][4]", "s8[2][y: 4]"]), "s16[x: 5][y: 4]");
     assert_eq!(
         put(&["u8[5][4]", "u8[2][5]"]),
-        "put_slice: the slice is u8[2][5] and the target u8[5][4]; ranks must be equal and no size may \
+        "put_slice: the slice is u8[2][5] and the target u8[5][4], axis 1 has sizes 5 and 4; ranks must be equal and no size may \
          exceed the target's"
     );
     assert!(put(&["u8[5][4]", "u8[4]"]).starts_with("put_slice: the slice is u8[4]"));
