@@ -174,6 +174,21 @@ def test_the_cache_is_bounded() -> None:
     assert len(jitted.explain()) == LIMIT
 
 
+def test_definitions_of_one_code_have_a_limit_each() -> None:
+    def make(n: int) -> Any:
+        return dn.jit(lambda x: x * n)
+
+    layers = [make(n) for n in range(LIMIT + 44)]
+    for _ in range(2):
+        assert [float(layer(1.0)) for layer in layers] == list(range(len(layers)))
+    assert all(layer.cache_info()["misses"] == 1 for layer in layers)
+    assert layers[0].cache_info()["limit"] == LIMIT * len(layers)
+    del layers[1:]
+    layers[0](1)
+    info = layers[0].cache_info()
+    assert (info["size"], info["limit"]) == (LIMIT, LIMIT)
+
+
 def test_definitions_answer_for_their_functions() -> None:
     def documented(x: dn.Tensor) -> dn.Tensor:
         """What it does."""
@@ -351,6 +366,23 @@ def test_other_functions_go_on_while_one_is_traced() -> None:
     finally:
         release.set()
         thread.join()
+
+
+def test_a_traced_tensor_inside_a_callback() -> None:
+    """A backend computes with tensors of its own, also where a definition is traced around it."""
+    kept = []
+
+    class Peeking(dn.backends.NumPyBackend):
+        def from_binary(self, out: Any, data: bytes) -> Any:
+            kept[0] + 1
+            return super().from_binary(out, data)
+
+    def f(x: Any) -> Any:
+        kept.append(x)
+        return x + dn.tensor([1.0], backend=Peeking())
+
+    with pytest.raises(dn.TraceError, match="definition that is being traced around this call"):
+        dn.jit(f)(1.0)
 
 
 def test_a_name_that_the_template_lacks_is_refused() -> None:

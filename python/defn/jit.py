@@ -182,9 +182,9 @@ def jit(
     through the logger ``defn`` of Python's ``logging`` at the level INFO, or on standard error
     where no logging is configured. One field that makes more than 8 versions warns once, with a
     ``RecompileWarning``. ``cache_info()`` counts ``hits`` and ``misses`` of this definition, and
-    the ``seconds`` that it spent on compiling; the ``size`` of the cache, which all functions of
-    one code share, stays within a ``limit``: the version that was not used for the longest time
-    goes. ``cache_clear()`` empties it. Arguments are not kept alive by it, nor is the object of a
+    the ``seconds`` that it spent on compiling; the ``size`` of the cache, which all definitions of
+    one code share, stays within a ``limit`` of 256 versions for each of them: the version that was
+    not used for the longest time goes. ``cache_clear()`` empties it. Arguments are not kept alive by it, nor is the object of a
     method.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler, and what

@@ -29,7 +29,7 @@ use crate::grad::Derivative;
 /// Functions whose versions are kept although no definition of them is alive.
 const SHARED_LIMIT: usize = 2048;
 
-/// Versions of one function that are kept.
+/// Versions that are kept for each definition of one code.
 pub(super) const VERSION_LIMIT: usize = 256;
 
 /// What a call looks for.
@@ -434,9 +434,9 @@ impl Shared {
         entry.known.used.store(self.count(), Ordering::Relaxed);
     }
 
-    /// Keeps a version, and drops those that no call can find any more, or else the one that was not used for
-    /// the longest time.
-    pub(super) fn insert(&self, py: Python<'_>, entry: &Arc<Entry>) {
+    /// Keeps a version, and drops those that no call can find any more, and of others beyond the limit those
+    /// that were not used for the longest time.
+    pub(super) fn insert(&self, py: Python<'_>, entry: &Arc<Entry>, limit: usize) {
         let gone = |known: &Arc<Known>| known.is_gone(py);
         let dead: Vec<Arc<Known>> = self.all().into_iter().map(|(known, _)| known).filter(gone).collect();
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
@@ -458,20 +458,23 @@ impl Shared {
             }
             !list.is_empty()
         });
-        if versions.by_hash.values().map(SmallVec::len).sum::<usize>() >= VERSION_LIMIT {
+        let count = versions.by_hash.values().map(SmallVec::len).sum::<usize>() + 1;
+        if let Some(excess) = count.checked_sub(limit).filter(|excess| *excess > 0) {
             let all =
-                versions.by_hash.iter().flat_map(|(hash, list)| list.iter().map(move |known| (*hash, known)));
-            let used = |version: &Version| version.known.used.load(Ordering::Relaxed);
-            let least = all
-                .min_by_key(|(_, version)| used(version))
-                .map(|(hash, version)| (hash, version.known.clone()));
-            if let Some((hash, known)) = least
-                && let Some(list) = versions.by_hash.get_mut(&hash)
-            {
-                let at = list.iter().position(|version| Arc::ptr_eq(&version.known, &known));
-                dropped.extend(at.map(|at| list.remove(at)));
-                if list.is_empty() {
-                    versions.by_hash.remove(&hash);
+                versions.by_hash.iter().flat_map(|(hash, list)| list.iter().map(|known| (*hash, known)));
+            let mut all: Vec<(u64, u64, Arc<Known>)> = all
+                .map(|(hash, version)| {
+                    (version.known.used.load(Ordering::Relaxed), hash, version.known.clone())
+                })
+                .collect();
+            all.sort_by_key(|(used, _, known)| (*used, known.number()));
+            for (_, hash, known) in all.into_iter().take(excess) {
+                if let Some(list) = versions.by_hash.get_mut(&hash) {
+                    let at = list.iter().position(|version| Arc::ptr_eq(&version.known, &known));
+                    dropped.extend(at.map(|at| list.remove(at)));
+                    if list.is_empty() {
+                        versions.by_hash.remove(&hash);
+                    }
                 }
             }
         }
@@ -508,7 +511,11 @@ impl Shared {
 
     /// The number of versions.
     pub(super) fn len(&self) -> usize {
-        self.lock().by_hash.values().flatten().filter(|version| version.entry().is_some()).count()
+        let is_there = |version: &&Version| match &version.entry {
+            Holding::Here(_) => true,
+            Holding::Elsewhere(entry) => entry.strong_count() > 0,
+        };
+        self.lock().by_hash.values().flatten().filter(is_there).count()
     }
 
     /// Forgets every version.

@@ -294,7 +294,7 @@ impl Jitted {
             drop(owned);
             drop(oldest);
         }
-        self.shared.insert(py, &entry);
+        self.shared.insert(py, &entry, self.limit());
         drop(turn);
         self.note(py, &reason, start.elapsed())?;
         entry.program.run_or_take(py, &leaves, captures, borrowed, self.hooks.as_ref(), first)
@@ -332,6 +332,13 @@ impl Jitted {
             Some(warning) => log::warn(py, &warning),
             None => Ok(()),
         }
+    }
+
+    /// How many versions are kept: so many for each definition that shares them.
+    fn limit(&self) -> usize {
+        // The list of functions holds them too.
+        let definitions = Arc::strong_count(&self.shared).saturating_sub(1).max(1);
+        definitions.saturating_mul(VERSION_LIMIT)
     }
 
     /// What a call does while another definition is traced.
@@ -479,7 +486,7 @@ impl Jitted {
         info.set_item("hits", self.hits.load(Ordering::Relaxed))?;
         info.set_item("misses", self.misses.load(Ordering::Relaxed))?;
         info.set_item("size", self.shared.len())?;
-        info.set_item("limit", VERSION_LIMIT)?;
+        info.set_item("limit", self.limit())?;
         info.set_item("seconds", self.nanos.load(Ordering::Relaxed) as f64 * 1e-9)?;
         Ok(info)
     }
