@@ -1,6 +1,9 @@
 //! Functions of complex numbers: principal branches, with signed zeros on the cuts, safe against overflow
 //! in between.
 //!
+//! Infinities and NaN give what Annex G of C99 says. Where that leaves a sign open, and for functions that it
+//! lacks, they give what NumPy does.
+//!
 //! Inverse functions after Kahan, Branch Cuts for Complex Elementary Functions (1987). Everything is computed in
 //! f64; c64 rounds once.
 
@@ -68,7 +71,7 @@ pub(crate) fn exp(z: C) -> C {
         return C::new(math::exp(z.re), z.im);
     }
     if z.re.is_infinite() && !z.im.is_finite() {
-        return if z.re < 0.0 { C::new(0.0, 0.0) } else { C::new(f64::INFINITY, f64::NAN) };
+        return if z.re < 0.0 { C::new(0.0, vanished(z.im)) } else { C::new(f64::INFINITY, f64::NAN) };
     }
     if z.re > 700.0 {
         return large_exp(z.re, z.im, 1.0);
@@ -76,6 +79,11 @@ pub(crate) fn exp(z: C) -> C {
     let (sin, cos) = math::sin_cos(z.im);
     let exp = math::exp(z.re);
     C::new(exp * cos, exp * sin)
+}
+
+/// A zero with the sign of `y`, positive if that is NaN.
+fn vanished(y: f64) -> f64 {
+    if y < 0.0 { -0.0 } else { 0.0 }
 }
 
 /// `scale * e^x (cos y + i sin y)` for an `x` whose exponential may overflow before the product does.
@@ -87,10 +95,15 @@ fn large_exp(x: f64, y: f64, scale: f64) -> C {
 
 /// `e^z - 1`, accurate near zero.
 pub(crate) fn expm1(z: C) -> C {
-    if z.im == 0.0 {
-        return C::new(math::expm1(z.re), z.im);
+    if !z.im.is_finite() {
+        return C::new(f64::NAN, f64::NAN);
     }
-    if z.re.abs() > 40.0 || !z.im.is_finite() {
+    if z.im == 0.0 {
+        // The product of infinity and zero is no number.
+        let defined = z.re < f64::INFINITY;
+        return C::new(math::expm1(z.re), if defined { z.im } else { f64::NAN });
+    }
+    if z.re.abs() > 40.0 {
         return exp(z) - ONE;
     }
     let half = math::sin_cos(z.im / 2.0).0;
@@ -223,6 +236,9 @@ pub(crate) fn sinh(z: C) -> C {
         let (sin, cos) = math::sin_cos(y);
         return C::new(if y.is_finite() { x * cos } else { x }, sin);
     }
+    if x.is_infinite() && !y.is_finite() {
+        return C::new(f64::INFINITY, f64::NAN);
+    }
     if x.abs() > 700.0 {
         // Both halves of the sum but one vanish.
         let large = large_exp(x.abs(), y, 0.5);
@@ -236,11 +252,15 @@ pub(crate) fn sinh(z: C) -> C {
 pub(crate) fn cosh(z: C) -> C {
     let (x, y) = (z.re, z.im);
     if y == 0.0 {
-        return C::new(math::cosh(x), if x.is_sign_negative() { -y } else { y });
+        let beside = x.is_sign_negative() && !x.is_nan();
+        return C::new(math::cosh(x), if beside { -y } else { y });
     }
     if x == 0.0 {
         let (sin, cos) = math::sin_cos(y);
-        return C::new(cos, if y.is_finite() { x * sin } else { x });
+        return C::new(cos, if y.is_finite() { x * sin } else { 0.0 });
+    }
+    if x.is_infinite() && !y.is_finite() {
+        return C::new(f64::INFINITY, f64::NAN);
     }
     if x.abs() > 700.0 {
         let large = large_exp(x.abs(), y, 0.5);
@@ -264,7 +284,7 @@ pub(crate) fn tanh(z: C) -> C {
         let small = if y.is_finite() {
             4.0 * math::sin_cos(y).0 * math::sin_cos(y).1 * math::exp(-2.0 * x.abs())
         } else {
-            0.0
+            vanished(y)
         };
         return C::new(1f64.copysign(x), small);
     }
@@ -275,9 +295,10 @@ pub(crate) fn tanh(z: C) -> C {
     C::new(sinh * math::cosh(x) / norm, sin * cos / norm)
 }
 
-/// Sine: `-i sinh(iz)`.
+/// Sine: `i sinh(-iz)`.
 pub(crate) fn sin(z: C) -> C {
-    turned(sinh, z)
+    let w = sinh(C::new(z.im, -z.re));
+    C::new(-w.im, w.re)
 }
 
 /// Cosine: `cosh(iz)`.
@@ -320,6 +341,9 @@ pub(crate) fn asin(z: C) -> C {
         let re = math::atan2(z.re, z.im.abs());
         return C::new(re, (log_abs(z) + LN_2).copysign(z.im));
     }
+    if z.re == 0.0 && z.im.is_nan() {
+        return z;
+    }
     let (minus, plus) = (sqrt(one_minus(z)), sqrt(one_plus(z)));
     let re = math::atan2(z.re, minus.re * plus.re - minus.im * plus.im);
     C::new(re, math::asinh(minus.re * plus.im - minus.im * plus.re))
@@ -329,6 +353,9 @@ pub(crate) fn asin(z: C) -> C {
 pub(crate) fn acos(z: C) -> C {
     if is_large(z) {
         return C::new(math::atan2(z.im.abs(), z.re), -(log_abs(z) + LN_2).copysign(z.im));
+    }
+    if z.re == 0.0 && z.im.is_nan() {
+        return C::new(FRAC_PI_2, f64::NAN);
     }
     let (minus, plus) = (sqrt(one_minus(z)), sqrt(one_plus(z)));
     let re = 2.0 * math::atan2(minus.re, plus.re);
@@ -340,6 +367,9 @@ pub(crate) fn acosh(z: C) -> C {
     if is_large(z) {
         return C::new(log_abs(z) + LN_2, math::atan2(z.im, z.re));
     }
+    if z.re == 0.0 && z.im.is_nan() {
+        return C::new(f64::NAN, FRAC_PI_2);
+    }
     let (minus, plus) = (sqrt(C::new(z.re - 1.0, z.im)), sqrt(one_plus(z)));
     C::new(math::asinh(minus.re * plus.re + minus.im * plus.im), 2.0 * math::atan2(minus.im, plus.re))
 }
@@ -349,6 +379,9 @@ pub(crate) fn atanh(z: C) -> C {
     let (x, y) = (z.re, z.im);
     if y == 0.0 && x.abs() <= 1.0 {
         return C::new(math::atanh(x), y);
+    }
+    if y.is_nan() && (x == 0.0 || x.is_infinite()) {
+        return C::new(0f64.copysign(x), f64::NAN);
     }
     if is_large(z) {
         // 1/z, without its square.
