@@ -146,6 +146,7 @@ impl CpuBackend {
                 run.fresh(|x, out, par| random::below(x[0], x[1], out, par, checked))
             }
             Op::Block(Block::Cumulative { op, axis, reverse }) => run.cumulative(*op, *axis, *reverse),
+            Op::Block(Block::TopK { k }) => run.top_k(*k),
             Op::Block(Block::Take { axis }) => run.take_at(*axis),
             Op::Block(Block::TakeAlongAxis { axis }) => run.take_along_axis(*axis),
             Op::Block(Block::Rfft { axis, length, eps: _ }) => run.real_fft(Way::Forth, *axis, *length),
@@ -210,7 +211,6 @@ impl Backend for CpuBackend {
             | Block::Phase
             | Block::Logsumexp { .. }
             | Block::AllClose { .. }
-            | Block::TopK { .. }
             | Block::Fft2 { .. }
             | Block::Determinant => false,
             Block::Cholesky
@@ -222,6 +222,7 @@ impl Backend for CpuBackend {
             Block::Threefry
             | Block::RandomBits { .. }
             | Block::Cumulative { .. }
+            | Block::TopK { .. }
             | Block::Take { .. }
             | Block::TakeAlongAxis { .. }
             | Block::Rfft { .. }

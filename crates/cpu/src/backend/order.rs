@@ -5,8 +5,8 @@ use defn_core::op::Direction;
 use defn_core::{Axis, Result, Shape, TensorType};
 use smallvec::SmallVec;
 
-use super::Run;
 use super::structural::Scratch;
+use super::{Run, buffer};
 use crate::kernels::order;
 use crate::kernels::shape::{self, gather};
 use crate::par::Par;
@@ -33,6 +33,32 @@ impl Run<'_> {
             order::argsort(x, direction, out, pairs, &mut counts.view_mut(), par);
             Ok(())
         })
+    }
+
+    /// The `k` greatest elements of the last axis and their positions.
+    pub(super) fn top_k(self, k: usize) -> Result<Buffers> {
+        let (op, par) = (self.op, self.par);
+        let [values, places] = self.outputs else { unreachable!("{op} has two outputs") };
+        let windows = self.windows()?;
+        let x = View::new(&self.operands[0].ty, windows[0].bytes());
+        let [mut values, mut places] = [Scratch::new(op, values.clone())?, Scratch::new(op, places.clone())?];
+        if order::is_few(x.ty(), k) {
+            let mut candidates = Scratch::new(op, order::candidates_scratch(x.ty(), k))?;
+            let candidates = &mut candidates.view_mut();
+            order::top_k(x, k, &mut values.view_mut(), &mut places.view_mut(), candidates, par);
+        } else {
+            let mut all = Scratch::new(op, x.ty().with_dtype(places.dtype())?)?;
+            let mut pairs = Scratch::new(op, order::pairs_scratch(x.ty()))?;
+            let mut tmp = Scratch::new(op, order::pairs_scratch(x.ty()))?;
+            let mut counts = Scratch::new(op, order::counts_scratch(x.ty()))?;
+            let pairs = [&mut pairs.view_mut(), &mut tmp.view_mut()];
+            order::argsort(x, Direction::Desc, &mut all.view_mut(), pairs, &mut counts.view_mut(), par);
+            // SAFETY: the kernel writes every element.
+            let all = unsafe { all.view() };
+            order::first_of(x, all, k, &mut values.view_mut(), &mut places.view_mut(), par);
+        }
+        // SAFETY: kernels write every element of their results.
+        Ok([values, places].into_iter().map(|result| buffer(unsafe { result.into_window() })).collect())
     }
 
     /// Runs a kernel that works on the last axis, with another axis there.

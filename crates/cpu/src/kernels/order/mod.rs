@@ -5,34 +5,6 @@
 //! short rows are sorted by comparing keys, long ones by their digits ([`radix`]), or by comparing again where those
 //! are many ([`merge`]). Equal elements keep their order.
 
-mod keys;
-mod merge;
-mod network;
-mod quick;
-mod radix;
-#[cfg(test)]
-mod tests;
-mod vector;
-
-use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use defn_core::op::Direction;
-use defn_core::{DType, Shape, TensorType};
-
-use super::{CastFrom, Plain, fill_tiles, with_compute};
-use crate::par::Par;
-use crate::view::{View, ViewMut};
-use keys::{Bits, Code, decode, encode, loses};
-use quick::{Functions, Key};
-use radix::{Counts, Item, Plan};
-
-/// Rows from this length on are shared among threads, where there are few of them.
-const LONG: usize = 1 << 16;
-
-/// Elements that one thread sorts at a time, where rows are short.
-const GRAIN: usize = 1 << 13;
-
 /// Runs the body with `$T` standing for the unsigned integer as wide as the elements of a dtype that has an order.
 macro_rules! with_bits {
     ($dtype:expr, $T:ident => $body:expr) => {
@@ -56,6 +28,37 @@ macro_rules! with_bits {
         }
     };
 }
+
+mod keys;
+mod merge;
+mod network;
+mod quick;
+mod radix;
+mod select;
+#[cfg(test)]
+mod tests;
+mod vector;
+
+pub(crate) use select::{candidates_scratch, first_of, is_few, top_k};
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use defn_core::op::Direction;
+use defn_core::{DType, Shape, TensorType};
+
+use super::{CastFrom, Plain, fill_tiles, with_compute};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+use keys::{Bits, Code, decode, encode, loses};
+use quick::{Functions, Key};
+use radix::{Counts, Item, Plan};
+
+/// Rows from this length on are shared among threads, where there are few of them.
+const LONG: usize = 1 << 16;
+
+/// Elements that one thread sorts at a time, where rows are short.
+const GRAIN: usize = 1 << 13;
 
 /// The rows of an operand, and how threads share them.
 #[derive(Clone, Copy, Debug)]

@@ -146,3 +146,43 @@ fn vectors_sort_keys_of_every_length_and_pattern() {
         }
     });
 }
+
+fn check_top_k(dtype: DType, rows: usize, len: usize, k: usize, rising: bool) {
+    let ty = TensorType::new(dtype, Shape::new(&[rows, len])).unwrap();
+    let width = dtype.storage_bytes();
+    let mut bytes = bytes(dtype, rows * len);
+    if rising {
+        // Every element is a candidate.
+        let order = sorted(dtype, &bytes, Direction::Asc);
+        bytes = order.iter().flat_map(|&at| bytes[at * width..][..width].to_vec()).collect();
+    }
+    let input = Array::of_bytes(ty.clone(), &bytes);
+    let few = TensorType::new(dtype, Shape::new(&[rows, k])).unwrap();
+    let mut places = Array::unwritten(few.with_dtype(DType::S32).unwrap());
+    let mut values = Array::unwritten(few);
+    assert!(is_few(&ty, k));
+    let mut candidates = Array::unwritten(candidates_scratch(&ty, k));
+    let (values_view, places_view) = (&mut values.view_mut(), &mut places.view_mut());
+    top_k(input.view(), k, values_view, places_view, &mut candidates.view_mut(), Par::Pool);
+    for row in 0..rows {
+        let bytes = &bytes[row * len * width..][..len * width];
+        let want = &sorted(dtype, bytes, Direction::Desc)[..k];
+        let got: Vec<usize> =
+            places.scalars()[row * k..][..k].iter().map(|place| place.value().to_f64() as usize).collect();
+        assert!(got == want, "{dtype} {len} {k}: {got:?}");
+        let moved: Vec<u8> = want.iter().flat_map(|&at| bytes[at * width..][..width].to_vec()).collect();
+        assert!(values.bytes()[row * k * width..][..k * width] == moved, "{dtype} {len} {k}");
+    }
+}
+
+#[test]
+fn the_greatest_few_are_found_in_order() {
+    for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_complex()) {
+        for (rows, len, k) in [(3, 8, 2), (2, 300, 7), (2, 5000, 1), (1, 5000, 300), (2, 70_000, 10)] {
+            check_top_k(dtype, rows, len, k, false);
+            check_top_k(dtype, rows, len, k, true);
+        }
+    }
+    check_top_k(DType::F32, 1, 300_000, 10, false);
+    check_top_k(DType::F64, 1, 300_000, 500, true);
+}

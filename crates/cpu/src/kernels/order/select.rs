@@ -1,0 +1,224 @@
+//! The first elements in order, without those after them. Candidates are gathered until there is no more room for them;
+//! then the best are kept, and whatever comes after the last of these is passed over from there on.
+
+use defn_core::op::Direction;
+use defn_core::{DType, Shape, TensorType};
+
+use super::keys::{Bits, Code};
+use super::{Rows, is_narrow, radix::Item};
+use crate::kernels::simd::vectorized;
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// The least length of the pieces of a row that threads share, and the least room for candidates.
+const PIECE: usize = 1 << 16;
+const ROOM: usize = 1024;
+
+/// Elements that are passed over at once.
+const BLOCK: usize = 256;
+
+/// How a row's candidates are gathered.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    rows: Rows,
+    /// The length of the pieces of a row, and how many there are.
+    piece: usize,
+    pieces: usize,
+    /// Candidates of a piece.
+    room: usize,
+}
+
+impl Plan {
+    fn new(x: &TensorType, k: usize) -> Plan {
+        let rows = Rows::of(x);
+        let room = ROOM.max(4 * k);
+        let piece = PIECE.max(16 * room);
+        let pieces = rows.len.div_ceil(piece).max(1);
+        Plan { rows, piece, pieces, room: room.min(rows.len) }
+    }
+}
+
+/// Whether it takes less time to find `k` elements of each row of `x` than to put all in order.
+pub(crate) fn is_few(x: &TensorType, k: usize) -> bool {
+    k <= Rows::of(x).len / 4
+}
+
+/// Room for candidates: keys and positions.
+pub(crate) fn candidates_scratch(x: &TensorType, k: usize) -> TensorType {
+    let Plan { rows, pieces, room, .. } = Plan::new(x, k);
+    let dtype = if is_narrow(x) { DType::U64 } else { DType::C128 };
+    TensorType { dtype, shape: Shape::new(&[rows.count * pieces * room]) }
+}
+
+/// The `k` greatest elements of each row, descending, and their positions, as s32. Of equal elements the first come
+/// first.
+pub(crate) fn top_k(
+    x: View<'_>,
+    k: usize,
+    values: &mut ViewMut<'_>,
+    places: &mut ViewMut<'_>,
+    candidates: &mut ViewMut<'_>,
+    par: Par,
+) {
+    let (ty, plan) = (x.ty(), Plan::new(x.ty(), k));
+    if values.ty().size() == 0 {
+        return;
+    }
+    with_bits!(ty.dtype, T => {
+        let code = Code::<T>::new(ty.dtype, Direction::Desc);
+        let x: &[T] = x.slice();
+        if is_narrow(ty) {
+            let pair = |key: T, index: usize| key.wide() << 32 | index as u64;
+            let key = |pair: u64| T::truncate(pair >> 32);
+            select::<u64, T>(plan, code, x, k, pair, key, candidates, par);
+            write::<u64, T>(plan, x, k, |pair| pair as u32, candidates, values, places, par);
+        } else {
+            let pair = |key: T, index: usize| [key.wide(), index as u64];
+            let key = |pair: [u64; 2]| T::truncate(pair[0]);
+            select::<[u64; 2], T>(plan, code, x, k, pair, key, candidates, par);
+            write::<[u64; 2], T>(plan, x, k, |pair| pair[1] as u32, candidates, values, places, par);
+        }
+    });
+}
+
+/// Finds the best candidates of each piece, and puts them first in its room; `k`, or all if there are fewer.
+#[expect(clippy::too_many_arguments, reason = "what a kernel is given, and the form of its pairs")]
+fn select<P: Item, T: Bits>(
+    plan: Plan,
+    code: Code<T>,
+    x: &[T],
+    k: usize,
+    pair: impl Fn(T, usize) -> P + Sync,
+    key: impl Fn(P) -> T + Sync,
+    candidates: &ViewMut<'_>,
+    par: Par,
+) {
+    let Plan { rows, piece, pieces, room } = plan;
+    let work = rows.len.min(piece);
+    par.for_chunks(rows.count * pieces, (PIECE / work).max(1), |chunk| {
+        for place in chunk {
+            let first = place % pieces * piece;
+            let x = &x[place / pieces * rows.len..][..rows.len];
+            let x = &x[..rows.len.min(first + piece)];
+            // SAFETY: each piece has a room of its own, and belongs to one chunk.
+            let room = unsafe { candidates.part::<P>(place * room, room) };
+            let (mut count, mut next) = (0, first);
+            // What is not less comes after `k` others; everything counts until there are as many.
+            let mut limit = None;
+            while next < x.len() {
+                if let Some(limit) = limit {
+                    next += passed_over(code, &x[next..], limit);
+                }
+                let block = next..x.len().min(next + BLOCK);
+                next = block.end;
+                for index in block {
+                    let new = code.key(x[index]);
+                    if limit.is_some_and(|limit| new >= limit) {
+                        continue;
+                    }
+                    if count == room.len() {
+                        // SAFETY: all were written.
+                        let found = unsafe { room.assume_init_mut() };
+                        let (_, &mut last, _) = found.select_nth_unstable(k - 1);
+                        limit = Some(key(last));
+                        count = k;
+                        if new >= key(last) {
+                            continue;
+                        }
+                    }
+                    room[count].write(pair(new, index));
+                    count += 1;
+                }
+            }
+            // SAFETY: so many were written.
+            let found = unsafe { room[..count].assume_init_mut() };
+            if count > k {
+                found.select_nth_unstable(k - 1);
+            }
+            found[..count.min(k)].sort_unstable();
+        }
+    });
+}
+
+vectorized! {
+    /// The length of the blocks at the start of `x` that have no key below `limit`.
+    fn passed_over[T: Bits] of [T] (code: Code<T>, x: &[T], limit: T) -> usize {
+        let is_below = |below: bool, &bits: &T| below | (code.key(bits) < limit);
+        let blocks = x.chunks(BLOCK);
+        blocks.take_while(|block| !block.iter().fold(false, is_below)).map(<[T]>::len).sum()
+    }
+}
+
+/// Writes the best of the best.
+#[expect(clippy::too_many_arguments, reason = "what a kernel is given, and the form of its pairs")]
+fn write<P: Item, T: Bits>(
+    plan: Plan,
+    x: &[T],
+    k: usize,
+    position: impl Fn(P) -> u32 + Sync,
+    candidates: &ViewMut<'_>,
+    values: &ViewMut<'_>,
+    places: &ViewMut<'_>,
+    par: Par,
+) {
+    let Plan { rows, piece, pieces, room } = plan;
+    par.for_chunks(rows.count, (PIECE / rows.len.min(room)).max(1), |chunk| {
+        for row in chunk {
+            // SAFETY: each row has its rooms and its results, and belongs to one chunk.
+            let (all, values, places) = unsafe {
+                (
+                    candidates.part::<P>(row * pieces * room, pieces * room),
+                    values.part::<T>(row * k, k),
+                    places.part::<u32>(row * k, k),
+                )
+            };
+            // Pieces' candidates are moved together.
+            let mut count = 0;
+            for index in 0..pieces {
+                let found = k.min(piece.min(rows.len - index * piece));
+                all.copy_within(index * room..index * room + found, count);
+                count += found;
+            }
+            // SAFETY: `select` has written as many of each piece.
+            let best: &mut [P] = unsafe { all[..count].assume_init_mut() };
+            if pieces > 1 {
+                best.sort_unstable();
+            }
+            for ((value, place), &mut pair) in values.iter_mut().zip(places).zip(best) {
+                let at = position(pair);
+                value.write(x[row * rows.len + at as usize]);
+                place.write(at);
+            }
+        }
+    });
+}
+
+/// Writes the first `k` of the positions of each row, which is as long as those of `x`, and the elements there.
+pub(crate) fn first_of(
+    x: View<'_>,
+    order: View<'_>,
+    k: usize,
+    values: &mut ViewMut<'_>,
+    places: &mut ViewMut<'_>,
+    par: Par,
+) {
+    let rows = Rows::of(x.ty());
+    if values.ty().size() == 0 {
+        return;
+    }
+    let (values, places) = (&*values, &*places);
+    with_bits!(x.ty().dtype, T => {
+        let (x, order): (&[T], &[u32]) = (x.slice(), order.slice());
+        par.for_chunks(rows.count, (PIECE / rows.len).max(1), |chunk| {
+            for row in chunk {
+                let (x, order) = (&x[row * rows.len..][..rows.len], &order[row * rows.len..][..k]);
+                // SAFETY: each row's results belong to one chunk.
+                let (values, places) = unsafe { (values.part::<T>(row * k, k), places.part(row * k, k)) };
+                places.write_copy_of_slice(order);
+                for (value, &at) in values.iter_mut().zip(order) {
+                    value.write(x[at as usize]);
+                }
+            }
+        });
+    });
+}
