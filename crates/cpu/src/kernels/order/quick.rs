@@ -11,7 +11,7 @@ use super::network;
 use super::radix::Target;
 use super::vector::Vector;
 #[cfg(target_arch = "x86_64")]
-use super::vector::{Wide32, Wide64};
+use super::vector::{Half32, Half64, Wide32, Wide64};
 use crate::kernels::Plain;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::{Level, level};
@@ -84,16 +84,21 @@ functions! {
     sort_wide_32, split_wide_32: Wide32;
     #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi2,popcnt")]
     sort_wide_64, split_wide_64: Wide64;
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    sort_half_32, split_half_32: Half32;
+    #[target_feature(enable = "avx2,bmi2,popcnt")]
+    sort_half_64, split_half_64: Half64;
 }
 
 macro_rules! key {
-    ($($key:ty: $sort_wide:ident, $split_wide:ident;)*) => {$(
+    ($($key:ty: $sort_wide:ident, $split_wide:ident, $sort_half:ident, $split_half:ident;)*) => {$(
         impl Key for $key {
             #[cfg(target_arch = "x86_64")]
             fn functions() -> Option<Functions<$key>> {
                 match level() {
                     Level::Avx512 => Some(Functions { sort: $sort_wide, split: $split_wide }),
-                    Level::Avx2 | Level::Portable => None,
+                    Level::Avx2 => Some(Functions { sort: $sort_half, split: $split_half }),
+                    Level::Portable => None,
                 }
             }
         }
@@ -107,8 +112,8 @@ macro_rules! key {
     )*};
 }
 key! {
-    u32: sort_wide_32, split_wide_32;
-    u64: sort_wide_64, split_wide_64;
+    u32: sort_wide_32, split_wide_32, sort_half_32, split_half_32;
+    u64: sort_wide_64, split_wide_64, sort_half_64, split_half_64;
 }
 
 impl<T: Key> Functions<T> {

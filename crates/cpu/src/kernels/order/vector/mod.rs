@@ -3,10 +3,15 @@
 //! What works on them is generic, and is compiled where their instructions are switched on.
 
 #[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
 mod avx512;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use avx512::{Wide32, Wide64};
+pub(super) use {
+    avx2::{Half32, Half64},
+    avx512::{Wide32, Wide64},
+};
 
 use super::quick::Narrow;
 
