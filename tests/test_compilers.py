@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import types
+import weakref
 from typing import Any
 
 import numpy as np
@@ -320,6 +322,37 @@ def test_streams() -> None:
             assert input["x"].is_template
             assert acc["sum"].is_template
             assert count == 3
+
+
+def test_hooks_in_streams() -> None:
+    seen: list[float] = []
+
+    def step(x, total):
+        return dn.hook(x, lambda value: seen.append(float(value))), total + x
+
+    with dn.stream(step, [dn.template((), "f32"), 0.0], compiler=Default()) as stream:
+        assert [float(out) for out in stream.map([1.0, 2.0])] == [1.0, 2.0]
+    assert seen == [1.0, 2.0]
+
+
+def test_a_compiled_version_does_not_keep_its_function() -> None:
+    class Model:
+        def __init__(self) -> None:
+            self.seen: list[float] = []
+            self.step = dn.jit(lambda x: dn.hook(x, self.note), compiler=Noting())
+
+        def note(self, value: Any) -> None:
+            self.seen.append(float(value))
+
+    def run() -> weakref.ref[Model]:
+        model = Model()
+        model.step(1.0)
+        assert model.seen == [1.0]
+        return weakref.ref(model)
+
+    known = run()
+    gc.collect()
+    assert known() is None
 
 
 class Default(Noting):

@@ -132,7 +132,8 @@ class Compiler:
             constants = tensors[count:]
 
             def step(chunk: Any, state: Any, constants: Any = constants) -> Any:
-                return run([[*map(tensor, flatten(chunk)[0]), *flatten(state)[0], *constants]])[0]
+                given = [*map(tensor, flatten(chunk)[0]), *flatten(state)[0], *constants]
+                return _core.run_stream(fun, run, [given])[0]
 
             streams.append(start(step, rebuild(tensors[:count])))
         return streams

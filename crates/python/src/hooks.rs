@@ -6,7 +6,7 @@
 //! one that the caller gives for its name, else the one it was made with, else none.
 
 use std::cell::{Cell, RefCell};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use defn_core::backend::{Backend, Hooks};
@@ -112,9 +112,33 @@ pub(crate) fn push(slot: Slot) -> Option<usize> {
     })
 }
 
+/// A table for those who look at a graph, and keep nothing of it alive but what `kept` says.
+#[derive(Default)]
+pub(crate) struct Known {
+    slots: Vec<Weak<Slot>>,
+    _kept: Table,
+}
+
+impl Known {
+    /// A table that somebody else keeps.
+    pub(crate) fn of(table: &Table) -> Known {
+        Known { slots: table.iter().map(Arc::downgrade).collect(), _kept: Table::new() }
+    }
+
+    /// A table that is kept with this.
+    pub(crate) fn keeping(table: Table) -> Known {
+        Known { _kept: table.clone(), ..Known::of(&table) }
+    }
+
+    /// An entry, if it is there still.
+    pub(crate) fn get(&self, slot: usize) -> Option<Arc<Slot>> {
+        self.slots.get(slot).and_then(Weak::upgrade)
+    }
+}
+
 /// The table that collects on this thread.
-pub(crate) fn collecting() -> Option<Table> {
-    TABLES.with_borrow(|tables| tables.last().cloned())
+pub(crate) fn collecting() -> Option<Known> {
+    TABLES.with_borrow(|tables| tables.last().map(Known::of))
 }
 
 /// A table that collects the slots made on this thread until it is taken or dropped.
@@ -288,19 +312,30 @@ impl Hooks for Run<'_> {
 /// of a slot and the values to show.
 #[pyclass(frozen, name = "Hooks", module = "defn.compilers")]
 pub(crate) struct RunTable {
-    /// Empty until the definition was traced.
-    slots: Arc<OnceLock<Table>>,
+    slots: SharedTable,
     named: Option<Py<PyDict>>,
 }
 
+/// A table that is filled when the definition was traced, and emptied when the run has ended.
+pub(crate) type SharedTable = Arc<Mutex<Table>>;
+
+/// What a table holds at this moment.
+pub(crate) fn taken(table: &SharedTable) -> Table {
+    std::mem::take(&mut *table.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 impl RunTable {
-    fn slot(&self, slot: usize) -> Option<&Slot> {
-        self.slots.get().and_then(|slots| slots.get(slot)).map(|slot| &**slot)
+    fn table(&self) -> Table {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn slot(&self, slot: usize) -> Option<Arc<Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(slot).cloned()
     }
 
     /// Shows values to the function of a slot.
     pub(crate) fn show(&self, py: Python<'_>, slot: usize, values: &[Tensor]) -> Fallible<()> {
-        match self.slot(slot) {
+        match self.slot(slot).as_deref() {
             Some(Slot::Hook(shown)) => shown.call(py, self.named.as_ref(), values),
             Some(Slot::Call(_) | Slot::Tag(_)) | None => Ok(()),
         }
@@ -314,7 +349,7 @@ impl RunTable {
         values: &[Tensor],
         outputs: &[TensorType],
     ) -> Fallible<Vec<Tensor>> {
-        match self.slot(slot) {
+        match self.slot(slot).as_deref() {
             Some(Slot::Call(call)) => call.compute(py, values, outputs),
             Some(Slot::Hook(_) | Slot::Tag(_)) | None => Err(ErrorKind::NoHostFunction { slot }.into()),
         }
@@ -330,8 +365,7 @@ impl RunTable {
         outputs: &[TensorType],
     ) -> Fallible<Option<Vec<Tensor>>> {
         let named = self.named.as_ref().map(|named| named.clone_ref(py));
-        let Some(table) = self.slots.get() else { return Ok(None) };
-        pybackend::native(py, backend, block, table, named, values, outputs)
+        pybackend::native(py, backend, block, &self.table(), named, values, outputs)
     }
 }
 
@@ -341,7 +375,8 @@ impl RunTable {
     fn __call__(&self, py: Python<'_>, slot: usize, values: &Bound<'_, PyAny>) -> Fallible<()> {
         guard(|| {
             let values = values.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-            let Some(Slot::Hook(known)) = self.slot(slot) else {
+            let found = self.slot(slot);
+            let Some(Slot::Hook(known)) = found.as_deref() else {
                 return Ok(());
             };
             if values.len() != known.types.len() {
@@ -391,11 +426,7 @@ pub(crate) struct Showing(());
 
 impl Showing {
     /// Says whose hooks a program of a Python compiler calls on this thread, until the result is dropped.
-    pub(crate) fn begin(
-        py: Python<'_>,
-        slots: Arc<OnceLock<Table>>,
-        named: Option<&Py<PyDict>>,
-    ) -> PyResult<Showing> {
+    pub(crate) fn begin(py: Python<'_>, slots: SharedTable, named: Option<&Py<PyDict>>) -> PyResult<Showing> {
         let named = named.map(|named| named.clone_ref(py));
         let table = Py::new(py, RunTable { slots, named })?;
         RUNS.with_borrow_mut(|runs| runs.push(table));
@@ -406,7 +437,9 @@ impl Showing {
 impl Drop for Showing {
     fn drop(&mut self) {
         let ended = RUNS.with_borrow_mut(Vec::pop);
-        drop(ended);
+        // Who keeps the table finds it empty, and keeps nothing of the definition alive.
+        let table = ended.map(|ended| taken(&ended.get().slots));
+        drop(table);
     }
 }
 

@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use crate::containers::{self, Flat, Mode, Structure};
 use crate::dtype::{self, PyDType};
 use crate::error::{Fallible, guard};
-use crate::hooks::{self, Slot, Table};
+use crate::hooks::{self, Known, Slot};
 use crate::jit::{self, result_tensor};
 use crate::misuse::Misuse;
 use crate::pybackend::call;
@@ -39,13 +39,13 @@ pub(crate) enum Source {
 #[derive(Clone)]
 pub(crate) struct View {
     source: Source,
-    table: Option<Arc<Table>>,
+    table: Option<Arc<Known>>,
 }
 
 impl View {
     /// The graph of a trace.
     fn of_trace(trace: Arc<Trace>) -> View {
-        let kept = trace.host().and_then(|host| host.downcast::<Table>().ok());
+        let kept = trace.host().and_then(|host| host.downcast::<Known>().ok());
         // While it is traced, the table is the one that collects.
         let table = kept.or_else(|| hooks::collecting().map(Arc::new));
         View { source: Source::Trace(trace), table }
@@ -82,7 +82,7 @@ impl View {
     /// The tag of a block of the user's: its name, where the object is not there any more.
     fn tag<'py>(&self, py: Python<'py>, block: &UserBlockOp) -> Bound<'py, PyAny> {
         let slot = self.table.as_ref().and_then(|table| table.get(block.slot));
-        match slot.map(|slot| &**slot) {
+        match slot.as_deref() {
             Some(Slot::Tag(tag)) => tag.tag.bind(py).clone(),
             Some(Slot::Hook(_) | Slot::Call(_)) | None => PyString::new(py, &block.name).into_any(),
         }

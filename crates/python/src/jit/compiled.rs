@@ -18,7 +18,7 @@ use crate::checks;
 use crate::compilers::{self, Choice};
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::error::{Fallible, guard};
-use crate::hooks::{self, Collecting};
+use crate::hooks::{self, Collecting, Known};
 use crate::location;
 use crate::misuse::Misuse;
 use crate::options;
@@ -235,7 +235,7 @@ fn debug_expr<'py>(
         let wrapped = wrap(py, parameters.into_iter())?;
         let (args, kwargs) = program::arguments(py, &flat.tree, wrapped.into_iter())?;
         let result = callee(fun).and_then(|fun| fun.call(args, Some(&kwargs)));
-        tracing.trace().set_host(Arc::new(table.finish()));
+        tracing.trace().set_host(Arc::new(Known::keeping(table.finish())));
         drop(tracing);
         born::forget();
         Ok(result?)

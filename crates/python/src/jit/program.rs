@@ -1,7 +1,7 @@
 //! One compiled version of a definition: how it is traced, and how it runs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use defn_core::Tensor;
@@ -78,8 +78,6 @@ pub(super) struct Program {
     is_trivial: bool,
     /// What a compiler of Python's knows the function by.
     pub(super) function_key: Option<Py<PyAny>>,
-    /// The same host functions, for a compiler of Python's, whose programs call them themselves.
-    shown: Option<Arc<OnceLock<Table>>>,
     runs: AtomicU64,
     /// What the latest timed run took.
     nanos: AtomicU64,
@@ -292,7 +290,6 @@ impl Program {
             tree: traced.tree,
             slots: traced.slots,
             function_key: None,
-            shown: None,
             runs: AtomicU64::new(0),
             nanos: AtomicU64::new(u64::MAX),
         }
@@ -314,7 +311,7 @@ impl Program {
         let made = Compiling { source, flat, compiler: custom, key: &key, run }.make(py)?;
         let traced = made.traced;
         let program = Program::new(traced, made.executable);
-        Ok((Program { function_key: Some(key), shown: Some(made.slots), ..program }, made.first))
+        Ok((Program { function_key: Some(key), slots: made.slots, ..program }, made.first))
     }
 
     /// The values of the captures, where they are there and of the types that were compiled.
@@ -407,8 +404,11 @@ impl Program {
             return Ok(Vec::new());
         }
         let backend = bring_together("run", &mut tensors, &place::default()?)?;
-        let shown = self.shown.clone();
-        let _showing = shown.map(|shown| hooks::Showing::begin(py, shown, hooks)).transpose()?;
+        let _showing = match &self.function_key {
+            // Programs of a compiler of Python's call the host functions themselves.
+            Some(_) => Some(hooks::Showing::begin(py, Arc::new(Mutex::new(self.slots.clone())), hooks)?),
+            None => None,
+        };
         // Reading the clock costs as much as a small op, so that only some runs are timed.
         let runs = self.runs.fetch_add(1, Ordering::Relaxed);
         let start = (runs < TIMED_RUNS || runs.is_multiple_of(TIMED_RUNS)).then(Instant::now);

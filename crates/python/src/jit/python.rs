@@ -20,7 +20,7 @@ use crate::compilers::{Choice, Custom};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
 use crate::error::{Fallible, guard};
-use crate::hooks::{Showing, Table};
+use crate::hooks::{self, Known, SharedTable, Showing, Table};
 use crate::misuse::Misuse;
 use crate::pybackend::enter;
 use crate::tensor::PyTensor;
@@ -95,7 +95,7 @@ pub(super) struct Traceable {
     vars: Py<PyList>,
     given: Vec<Py<PyList>>,
     traced: OnceLock<Traced>,
-    slots: Arc<OnceLock<Table>>,
+    slots: SharedTable,
 }
 
 impl Traceable {
@@ -198,12 +198,13 @@ impl Traceable {
             let Some(pending) = self.lock().clone() else {
                 return Err(Misuse::OverForGood { fun: self.name.clone() }.into());
             };
-            let traced = Traced::of(py, &pending.source, &pending.tree, &self.models, &pending.compiler)?;
+            let mut traced = Traced::of(py, &pending.source, &pending.tree, &self.models, &pending.compiler)?;
             traced.trace.keep(traced.region.clone());
-            traced.trace.set_host(Arc::new(traced.slots.clone()));
+            traced.trace.set_host(Arc::new(Known::of(&traced.slots)));
+            let slots = std::mem::take(&mut traced.slots);
             // A function that is called on two threads at once keeps the first of two equal graphs.
-            let _ = self.slots.set(traced.slots.clone());
             if self.traced.set(traced).is_ok() {
+                *self.slots.lock().unwrap_or_else(PoisonError::into_inner) = slots;
                 let traced = self.traced.get().expect("it was set");
                 self.complete(py, &pending, traced)?;
             }
@@ -220,7 +221,7 @@ impl Traceable {
 pub(super) struct Made {
     pub(super) executable: Arc<dyn Executable>,
     pub(super) traced: Traced,
-    pub(super) slots: Arc<OnceLock<Table>>,
+    pub(super) slots: Table,
     /// The results of the first run, where the compiler runs and compiles in one.
     pub(super) first: Option<Vec<Tensor>>,
 }
@@ -270,7 +271,7 @@ impl Compiling<'_, '_> {
             key: self.key.clone_ref(py),
             used: traced.used(),
         });
-        let slots = traceable.get().slots.clone();
+        let slots = hooks::taken(&traceable.get().slots);
         Ok(Made { executable, traced: traced.clone_ref(py), slots, first: None })
     }
 
@@ -483,6 +484,19 @@ pub(super) fn prepare_stream<'py>(
     })
 }
 
+/// Calls the program of a stream, which no call of a definition runs, with the hooks of what it was made of.
+#[pyfunction]
+fn run_stream<'py>(
+    fun: &Bound<'py, Traceable>,
+    run: &Bound<'py, PyAny>,
+    args_list: &Bound<'py, PyAny>,
+) -> Fallible<Bound<'py, PyAny>> {
+    let py = fun.py();
+    let slots = fun.get().slots.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let _showing = Showing::begin(py, Arc::new(Mutex::new(slots)), None)?;
+    Ok(run.call1((args_list,))?)
+}
+
 /// The trace that a function gave which a compiler was handed, once it was called.
 pub(crate) fn traced_by(fun: &Bound<'_, PyAny>) -> Option<Arc<Trace>> {
     fun.cast::<Traceable>().ok()?.get().trace()
@@ -492,5 +506,6 @@ pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<FunctionKey>()?;
     module.add_class::<Traceable>()?;
     module.add_class::<Thunk>()?;
+    module.add_function(wrap_pyfunction!(run_stream, module)?)?;
     module.add_function(wrap_pyfunction!(prepare_stream, module)?)
 }
