@@ -42,10 +42,9 @@ fn nodes_of(tensor: &PyTensor) -> Vec<(&'static str, bool)> {
             cpu.has_native(block)
         } else if let Op::Fold(_) | Op::WindowFold(_) = op {
             cpu.has_native_fold(op)
-        } else if let Op::UserBlock(_) = op {
-            false
         } else {
-            true
+            // A block of the user's is its default.
+            form::name(op) != "block"
         }
     };
     match tensor.tensor.data() {

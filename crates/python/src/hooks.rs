@@ -38,6 +38,7 @@ const FIRST_POLLS: u32 = 16;
 const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 
 /// An entry of a table.
+#[expect(clippy::large_enum_variant, reason = "each is behind a pointer of its own")]
 pub(crate) enum Slot {
     /// A function that values are shown to.
     Hook(Shown),
@@ -201,12 +202,12 @@ pub(crate) fn is_bound_to_function(py: Python<'_>, slots: &Table) -> bool {
 
 /// Shows the garbage collector the functions of slots. A slot that others share is theirs too, and left out.
 pub(crate) fn traverse(slots: &Table, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-    for slot in slots.iter().filter(|slot| Arc::strong_count(slot) == 1) {
-        if let Some(fun) = slot.fun() {
-            visit.call(fun)?;
-        }
-    }
-    Ok(())
+    let mut own = slots.iter().filter(|slot| Arc::strong_count(slot) == 1);
+    own.try_for_each(|slot| match &**slot {
+        Slot::Hook(shown) => shown.fun.as_ref().map_or(Ok(()), |fun| visit.call(fun)),
+        Slot::Call(call) => visit.call(&call.fun),
+        Slot::Tag(tag) => visit.call(&tag.tag),
+    })
 }
 
 /// Says when it is time to look for signals.
