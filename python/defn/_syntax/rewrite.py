@@ -269,6 +269,7 @@ class _Rewriter(ast.NodeTransformer):
         label = self._label()
         item = f"_defn_item_{label}"
         bind = ast.Assign([node.target], ast.Name(item, ast.Load()))
+        _point(bind.value, node.target)
         body = [ast.copy_location(bind, node.target), *self._in_loop(node)]
         function = self._branch(f"_defn_body_{label}", body, names, node)
         function.args.args.append(ast.arg(item))
@@ -399,8 +400,10 @@ class _Rewriter(ast.NodeTransformer):
         declared = _declared(body)
         names = [name for name in names if name not in declared]
         function.body = [*self._declaration(names), *(body or [ast.Pass()])]
-        _point(function, at)
-        _locate([function], at)
+        # What stands in the statements has its places already.
+        for node in (function, *function.body):
+            if node is function or not hasattr(node, "lineno"):
+                _point(node, at)
         return function
 
     def _accessors(self, label: int, names: Sequence[str], at: ast.stmt) -> list[ast.stmt]:
@@ -551,14 +554,6 @@ def _point(node: Any, at: Any) -> None:
     """
     node.lineno = node.end_lineno = at.lineno
     node.col_offset = node.end_col_offset = at.col_offset
-
-
-def _locate(nodes: Iterable[ast.AST], at: ast.AST) -> None:
-    """Gives new nodes the place of ``at``; those that have a place of the source keep it."""
-    for node in nodes:
-        for child in ast.walk(node):
-            if isinstance(child, ast.stmt | ast.expr | ast.arg) and not hasattr(child, "lineno"):
-                _point(child, at)
 
 
 def _relocate(nodes: Iterable[ast.AST], at: ast.AST) -> None:
