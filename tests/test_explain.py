@@ -332,7 +332,7 @@ def test_globals(monkeypatch: pytest.MonkeyPatch) -> None:
     f = dn.jit(lambda x: x * RATE)
     half = dn.tensor(1.0, dtype="f16")
     seen = []
-    for rate in (2.0, 3.0, 3, f32_2, s32_2, f32, 5.0, dn.tensor(7.0), 5.0):
+    for rate in (2.0, 3.0, 3, f32_2, s32_2, f32, 5.0, dn.tensor(7.0), 5.0, np.float32(6.0), 8):
         monkeypatch.setattr(module, "RATE", rate)
         seen.append(f(half).dtype)
     assert f.explain() == [
@@ -343,10 +343,19 @@ def test_globals(monkeypatch: pytest.MonkeyPatch) -> None:
         "the dtype of the global RATE changed from f32[2] to s32[2]",
         "the rank of the global RATE changed from f32[2] to f32",
         "the global RATE changed from f32 to 5.0",
+        "the type of the global RATE changed from float 5.0 to int 8",
     ]
     assert [str(dtype) for dtype in seen] == [
-        "f16", "f16", "f16", "f32", "f16", "f32", "f16", "f32", "f16",
+        "f16", "f16", "f16", "f32", "f16", "f32", "f16", "f32", "f16", "f32", "f16",
     ]  # fmt: skip
+
+
+def test_a_global_that_becomes_an_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = dn.jit(lambda x: x * RATE)
+    f(1.0)
+    monkeypatch.setattr(sys.modules[__name__], "RATE", np.float64(3.0))
+    assert f(1.0).dtype == "f64"
+    assert f.explain() == [FIRST, "the global RATE changed from 2.0 to f64"]
 
 
 HELPER: Any = relu

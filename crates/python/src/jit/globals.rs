@@ -15,9 +15,9 @@ use defn_core::vectorize::type_text;
 
 use super::Jitted;
 use super::environment::{code_names, is_library};
+use super::leaf;
 use crate::containers::{self, Aspect, Mode};
 use crate::error::Fallible;
-use crate::tensor::PyTensor;
 
 /// Functions whose names are looked at.
 const FUNCTION_LIMIT: usize = 1_000;
@@ -134,10 +134,10 @@ pub(super) fn first_broken(py: Python<'_>, guards: &[Guard]) -> Fallible<Option<
 
 /// What a name means, as text: the type of a tensor, a function or its code by name, another value as it is.
 pub(super) fn text(value: &Bound<'_, PyAny>) -> String {
-    if let Ok(tensor) = value.cast::<PyTensor>() {
-        return type_text(&tensor.get().tensor);
+    match leaf::captured_model(value) {
+        Ok(Some(model)) => type_text(&model),
+        Ok(None) | Err(_) => containers::any_text(value),
     }
-    containers::any_text(value)
 }
 
 /// What of a value a program depends on: a plain value itself, of a function its code.
