@@ -2,16 +2,22 @@
 
 A row is checked before it is timed. Ours and NumPy's calls take turns; the time is the least of
 many runs of each. Operations that NumPy lacks are timed alone, or beside SciPy where it has them.
-What has no row is listed at the end.
+What has no row is listed at the end. Where neither takes five microseconds no element is moved: the
+row says `view`, and what it shows is the overhead of a call, which `calls.py` measures.
 
     python benches/eager.py [name ...]
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
+
+# OpenBLAS reads this when it is loaded: its threads spin after a call, by default for so long that
+# they slow down what is measured next.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 import numerics
 import numpy as np
@@ -26,6 +32,8 @@ except ImportError:
 
 # Seconds for a row, and the fewest and the most runs in it.
 BUDGET, LEAST, MOST = 0.4, 3, 150
+# Milliseconds below which a call moves nothing.
+VIEW = 0.005
 
 
 def plain(x: object) -> object:
@@ -499,7 +507,9 @@ def main(wanted: list[str]) -> int:
         cells = f"{ours:9.3f}" + (f"{theirs:9.3f}{ours / theirs:13.2f}" if theirs else "")
         # Sorting is stable here, and not there.
         bound_of_row = 2.0 if row.name == "sort" else 1.1
-        if theirs and ours > bound_of_row * theirs:
+        if theirs and max(ours, theirs) < VIEW:
+            cells += "  view"
+        elif theirs and ours > bound_of_row * theirs:
             slower.append(f"{row.name} {row.note}")
             cells += "  slower"
         print(f"{row.name:27}{row.note:16}{cells}", flush=True)
