@@ -39,14 +39,17 @@ fn index_dtype(shape: &Shape) -> DType {
     if small { DType::S32 } else { DType::S64 }
 }
 
-/// The indices of the last two axes, counted along them, and moved so that equal ones are on diagonal `k`.
+/// The indices of the last two axes, counted along them, and moved so that equal ones are on diagonal `k`: a column
+/// and rows, which broadcast to the shape.
 fn row_and_column<B: Builder>(b: &mut B, shape: &Shape, k: i64) -> Result<(B::V, B::V)> {
     let dtype = index_dtype(shape);
     let [rows, columns] = [shape.rank() - 2, shape.rank() - 1];
     // Diagonals outside the matrix look like the nearest that is outside.
     let k = k.clamp(-(shape.sizes()[rows] as i64), shape.sizes()[columns] as i64);
-    let row = b.iota(shape.clone(), dtype, Some(AxisRef::Index(rows as i64)))?;
-    let column = b.iota(shape.clone(), dtype, Some(AxisRef::Index(columns as i64)))?;
+    let (mut down, mut across) = (shape.clone(), shape.clone());
+    (down[crate::Axis(columns)], across[crate::Axis(rows)]) = (1, 1);
+    let row = b.iota(down, dtype, Some(AxisRef::Index(rows as i64)))?;
+    let column = b.iota(across, dtype, Some(AxisRef::Index(columns as i64)))?;
     let column = if k == 0 { column } else { b.subtract(column, k)? };
     Ok((row, column))
 }
@@ -240,7 +243,7 @@ pub fn take_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::
 /// As the method's.
 pub fn put_diagonal<B: Builder>(b: &mut B, x: &B::V, diagonal: &B::V, offset: i64) -> Result<B::V> {
     let (ty, got) = (b.ty(x), b.ty(diagonal));
-    let &[rows, columns] = ty.shape.sizes() else {
+    let &[_, columns] = ty.shape.sizes() else {
         let required = "a matrix is required";
         return Err(ErrorKind::Rank { op: "put_diagonal", got: ty, required }.into());
     };
@@ -251,6 +254,10 @@ pub fn put_diagonal<B: Builder>(b: &mut B, x: &B::V, diagonal: &B::V, offset: i6
     }
     let (row, column) = row_and_column(b, &ty.shape, offset)?;
     let on_diagonal = b.equal(row, column)?;
-    let spread = place.spread(b, diagonal, rows, columns)?;
+    // Each column has at most one element of the diagonal: the elements lie in a row as they do in the columns.
+    let zero = b.constant(got.dtype, 0)?;
+    let after = columns - place.column - place.length;
+    let nameless = b.reshape_to(diagonal, got.shape.without_names())?;
+    let spread = b.pad(nameless, zero, &[(place.column as i64, after as i64, 0)])?;
     b.select(on_diagonal, spread, x)
 }

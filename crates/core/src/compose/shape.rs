@@ -112,11 +112,18 @@ pub fn pad_outer<B: Builder>(
         let mut target = b.ty(&padded).shape;
         target[axis] = total as usize;
         crate::shape::TensorType::new(got.dtype, target)?;
-        let runs = Run::cover(-left, size + right, |at| fold(at, size));
-        let pieces = runs.iter().map(|run| run.take(b, &padded, axis)).collect::<Result<Vec<_>>>()?;
-        if !pieces.is_empty() {
-            padded = b.concatenate(&pieces, axis)?;
+        if left == 0 && right == 0 {
+            continue;
         }
+        // The tensor itself stays whole between what is put before it and behind it.
+        let take = |b: &mut B, from: i64, to: i64| {
+            let runs = Run::cover(from, to, |at| fold(at, size));
+            runs.iter().map(|run| run.take(b, &padded, axis)).collect::<Result<Vec<_>>>()
+        };
+        let mut pieces = take(b, -left, 0)?;
+        pieces.push(padded.clone());
+        pieces.extend(take(b, size, size + right)?);
+        padded = b.concatenate(&pieces, axis)?;
     }
     Ok(padded)
 }

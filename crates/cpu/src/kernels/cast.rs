@@ -26,6 +26,7 @@ pub(crate) trait CastFrom<S> {
 macro_rules! cast {
     ($($from:ty => $($to:ty),*;)*) => {$($(
         impl CastFrom<$from> for $to {
+            #[inline(always)]
             fn cast_from(x: $from) -> $to { x as $to }
             fn cast_odd(x: $from) -> $to { x as $to }
         }
@@ -41,8 +42,49 @@ cast! {
     i16 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
     i32 => u8, u16, u32, u64, i8, i16, i32, i64, f64;
     i64 => u8, u16, u32, u64, i8, i16, i32, i64, f64;
-    f32 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
-    f64 => u8, u16, u32, u64, i8, i16, i32, i64, f64;
+    f32 => u32, u64, i64, f32, f64;
+    f64 => u32, u64, i64, f64;
+}
+
+/// As `as`, written so that it vectorises: what is moved into the range first needs no saturation.
+macro_rules! cast_float {
+    ($($from:ty => $($to:ty),*;)*) => {$($(
+        impl CastFrom<$from> for $to {
+            #[inline(always)]
+            fn cast_from(x: $from) -> $to {
+                // The bounds are powers of two or less than the digits of either type: floats.
+                let low = <$to>::MIN as $from;
+                let above = if x > low { x } else { low };
+                let inside = if above < <$to>::MAX as $from { above } else { <$to>::MAX as $from };
+                let inside = if x.is_nan() { 0.0 } else { inside };
+                // SAFETY: the number is between the least and the greatest of a type that i32 holds.
+                let whole = unsafe { inside.to_int_unchecked::<i32>() };
+                whole as $to
+            }
+            fn cast_odd(x: $from) -> $to { CastFrom::cast_from(x) }
+        }
+    )*)*};
+}
+cast_float! {
+    f32 => u8, u16, i8, i16;
+    f64 => u8, u16, i8, i16, i32;
+}
+
+impl CastFrom<f32> for i32 {
+    #[inline(always)]
+    fn cast_from(x: f32) -> i32 {
+        // The greatest integer is no f32, the next one is: what reaches that is replaced afterwards.
+        const END: f32 = 2_147_483_648.0;
+        let above = if x > -END { x } else { -END };
+        let inside = if above < END { above } else { 0.0 };
+        let inside = if x.is_nan() { 0.0 } else { inside };
+        // SAFETY: the number is at least the least i32, and less than the one behind the greatest.
+        let whole = unsafe { inside.to_int_unchecked::<i32>() };
+        if x >= END { i32::MAX } else { whole }
+    }
+    fn cast_odd(x: f32) -> i32 {
+        CastFrom::cast_from(x)
+    }
 }
 
 macro_rules! cast_odd {
@@ -208,5 +250,31 @@ pub(crate) fn encode_small(tile: &[f32], dtype: DType, out: &mut [MaybeUninit<u8
 fn encode_bytes(tile: &[f32], format: Float8, out: &mut [MaybeUninit<u8>]) {
     for (&x, out) in tile.iter().zip(out) {
         out.write(format.encode(f64::from(x)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_saturate_as_the_language_says() {
+        let ends =
+            [0.0, 1.0, 127.0, 128.0, 255.0, 256.0, 32768.0, 65536.0, 2_147_483_648.0, 1e30, f64::INFINITY];
+        for end in ends {
+            for x in [end - 1.0, end - 0.5, end, end + 0.5, end + 1.0, f64::NAN] {
+                for x in [x, -x, f64::from(x as f32), f64::from((x as f32).next_down())] {
+                    assert_eq!(<i32 as CastFrom<f64>>::cast_from(x), x as i32, "{x}");
+                    assert_eq!(<u16 as CastFrom<f64>>::cast_from(x), x as u16, "{x}");
+                    assert_eq!(<i8 as CastFrom<f64>>::cast_from(x), x as i8, "{x}");
+                    let y = x as f32;
+                    assert_eq!(<i32 as CastFrom<f32>>::cast_from(y), y as i32, "{y}");
+                    assert_eq!(<u8 as CastFrom<f32>>::cast_from(y), y as u8, "{y}");
+                    assert_eq!(<i16 as CastFrom<f32>>::cast_from(y), y as i16, "{y}");
+                    assert_eq!(<u16 as CastFrom<f32>>::cast_from(y), y as u16, "{y}");
+                    assert_eq!(<i8 as CastFrom<f32>>::cast_from(y), y as i8, "{y}");
+                }
+            }
+        }
     }
 }

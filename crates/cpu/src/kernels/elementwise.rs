@@ -1,19 +1,27 @@
 //! One element in, or several, one out: which tiles are read as what, and what is computed from them.
 
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use defn_core::op::{BinaryOp, UnaryOp};
 use defn_core::{DType, ErrorKind, Kind, Result, Scalar, TensorType};
 use num_complex::Complex;
 
 use super::lanes::{self, Lanes};
-use super::simd::{choose, each, each_pair};
-use super::{Element, Loader, Real, Source, TILE, create, fill_tiles, with_compute, with_real};
+use super::simd::{choose, each, each_pair, vectorized};
+use super::{Element, Integer, Loader, Real, Source, TILE};
+use super::{create, fill_tiles, with_compute, with_integer, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Elements for one thread where each costs about a nanosecond or less.
 const CHEAP: usize = 64 * TILE;
+
+/// As [`CHEAP`], where all operands and the result have elements of as many bytes: a million bytes are done before
+/// another thread is awake.
+fn cheap(bytes: usize) -> usize {
+    if bytes == 1 { 16 * CHEAP } else { CHEAP }
+}
 
 /// Elements for one thread where each costs tens of nanoseconds.
 const COSTLY: usize = 4 * TILE;
@@ -48,7 +56,10 @@ pub(crate) fn unary(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -
         | UnaryOp::Sqrt
         | UnaryOp::BitwiseNot
         | UnaryOp::PopulationCount
-        | UnaryOp::CountLeadingZeros => same(op, x, out, (par, CHEAP)),
+        | UnaryOp::CountLeadingZeros => {
+            let bytes = from.storage_bytes().max(out.ty().dtype.storage_bytes());
+            same(op, x, out, (par, cheap(bytes)));
+        }
         UnaryOp::Exp
         | UnaryOp::Expm1
         | UnaryOp::Log
@@ -114,6 +125,8 @@ pub(crate) fn binary(
     let to = out.ty().dtype;
     // Elements of an operand count only if the result has any.
     let checked = checked && to.is_integer() && out.ty().size() > 0;
+    let bytes = [a.ty(), b.ty(), out.ty()].map(|ty| ty.dtype.storage_bytes()).into_iter().max();
+    let cheap = cheap(bytes.expect("there are three"));
     match op {
         BinaryOp::Add
         | BinaryOp::Subtract
@@ -123,7 +136,7 @@ pub(crate) fn binary(
         | BinaryOp::Min
         | BinaryOp::BitwiseAnd
         | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor => merged(op, a, b, out, (par, CHEAP)),
+        | BinaryOp::BitwiseXor => merged(op, a, b, out, (par, cheap)),
         BinaryOp::Atan2 => merged(op, a, b, out, (par, COSTLY)),
         BinaryOp::Quotient | BinaryOp::Remainder => {
             if checked && has_zero(b) {
@@ -132,16 +145,16 @@ pub(crate) fn binary(
             merged(op, a, b, out, (par, COSTLY));
         }
         BinaryOp::Pow => {
-            if let Some(value) = checked.then(|| first_negative(b)).flatten() {
+            if let Some(value) = checked.then(|| first_negative(b, par)).flatten() {
                 return Err(ErrorKind::NegativeExponent { value }.into());
             }
             merged(op, a, b, out, (par, COSTLY));
         }
         BinaryOp::LeftShift | BinaryOp::RightShift => {
-            if let Some(value) = checked.then(|| first_negative(b)).flatten() {
+            if let Some(value) = checked.then(|| first_negative(b, par)).flatten() {
                 return Err(ErrorKind::NegativeShift { op: op.name(), value }.into());
             }
-            merged(op, a, b, out, (par, CHEAP));
+            merged(op, a, b, out, (par, cheap));
         }
         BinaryOp::Complex if to == DType::C128 => {
             let parts = ((a, DType::F64), (b, DType::F64));
@@ -155,15 +168,15 @@ pub(crate) fn binary(
                 each_pair(a, b, out, Complex::new);
             });
         }
-        BinaryOp::LogicalAnd => truths(a, b, out, par, |a, b| a & b),
-        BinaryOp::LogicalOr => truths(a, b, out, par, |a, b| a | b),
-        BinaryOp::LogicalXor => truths(a, b, out, par, |a, b| a ^ b),
+        BinaryOp::LogicalAnd => truths(a, b, out, (par, cheap), |a, b| a & b),
+        BinaryOp::LogicalOr => truths(a, b, out, (par, cheap), |a, b| a | b),
+        BinaryOp::LogicalXor => truths(a, b, out, (par, cheap), |a, b| a ^ b),
         BinaryOp::Equal
         | BinaryOp::NotEqual
         | BinaryOp::Greater
         | BinaryOp::GreaterEqual
         | BinaryOp::Less
-        | BinaryOp::LessEqual => compare(op, a, b, out, (par, CHEAP)),
+        | BinaryOp::LessEqual => compare(op, a, b, out, (par, cheap)),
     }
     Ok(())
 }
@@ -177,12 +190,18 @@ fn merged(op: BinaryOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: (P
 }
 
 /// A function of what counts as true: 0 or 1 on either side.
-fn truths(a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: Par, f: impl Fn(u8, u8) -> u8 + Sync) {
+fn truths(
+    a: View<'_>,
+    b: View<'_>,
+    out: &mut ViewMut<'_>,
+    (par, grain): (Par, usize),
+    f: impl Fn(u8, u8) -> u8 + Sync,
+) {
     let (a, b) = (Source::broadcast(a, sizes(out)), Source::broadcast(b, sizes(out)));
     fill_tiles(
         out,
         par,
-        CHEAP,
+        grain,
         || (Loader::<u8>::truth(&a), Loader::<u8>::truth(&b)),
         seek_both,
         |(a, b), out| each_pair(a.tile(), b.tile(), out, &f),
@@ -197,18 +216,45 @@ fn has_zero(x: View<'_>) -> bool {
 }
 
 /// The first negative element of an integer operand.
-fn first_negative(x: View<'_>) -> Option<i128> {
-    if x.ty().dtype.kind() != Kind::Signed {
+fn first_negative(x: View<'_>, par: Par) -> Option<i128> {
+    let dtype = x.ty().dtype;
+    if dtype.kind() != Kind::Signed {
         return None;
     }
+    let found = if x.is_aliased() {
+        // Nothing is written yet; but nothing may be lent either.
+        true
+    } else {
+        with_integer!(dtype, I => {
+            let elements = x.slice::<I>();
+            let found = AtomicBool::new(false);
+            par.for_chunks(elements.len(), CHEAP, |chunk| {
+                if any_negative(&elements[chunk]) {
+                    found.store(true, Ordering::Relaxed);
+                }
+            });
+            found.into_inner()
+        })
+    };
+    if !found {
+        return None;
+    }
+    // Only then is it worth while to look for the place.
     let source = Source::broadcast(x, x.ty().shape.sizes());
     let mut loader = Loader::<i64>::new(&source, DType::S64);
-    let mut found = None;
+    let mut first = None;
     any_tile(&mut loader, x.ty().size(), |tile| {
-        found = tile.iter().find(|&&x| x < 0).copied();
-        found.is_some()
+        first = tile.iter().find(|&&x| x < 0).copied();
+        first.is_some()
     });
-    found.map(i128::from)
+    first.map(i128::from)
+}
+
+vectorized! {
+    /// Whether any element is negative.
+    fn any_negative[I: Integer] of [I] (x: &[I]) -> bool {
+        x.chunks(TILE).any(|tile| tile.iter().fold(I::ZERO, |bits, &x| bits.either(x)) < I::ZERO)
+    }
 }
 
 /// Whether any tile of an operand of `size` elements satisfies `found`.

@@ -76,7 +76,7 @@ float!(f32, f64);
 /// The modulus of a complex number of either width.
 #[inline(always)]
 pub(crate) fn abs<T: Float>(z: Complex<T>) -> T {
-    T::nearest(math::scalar::hypot(z.re.wide(), z.im.wide()))
+    z.re.either_two(z.im, math::scalar::hypot_f32, math::scalar::hypot)
 }
 
 vectorized! {

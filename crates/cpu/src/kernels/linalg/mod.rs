@@ -167,12 +167,6 @@ impl<'a, C> Matrices<'a, C> {
         debug_assert!(k == 1 || self.side.along == 1);
         &self.elements[self.place(batch, free)..][..k]
     }
-
-    /// Elements at index `along` of the summed axes; the kept ones lie side by side.
-    fn across(self, batch: usize, along: usize, free: usize, count: usize) -> &'a [C] {
-        debug_assert!(count == 1 || self.side.free == 1);
-        &self.elements[self.place(batch, free) + along * self.side.along as usize..][..count]
-    }
 }
 
 /// Partial results that were written.

@@ -1,7 +1,10 @@
 //! Products with vectors, which are as fast as the matrix can be read.
 
+use std::mem::MaybeUninit;
+
 use super::{Matrices, partials};
 use crate::kernels::reduce::{CHUNK, Cascade, RUN, Sum};
+use crate::kernels::simd::vectorized;
 use crate::kernels::{Element, TILE};
 use crate::par::Par;
 use crate::view::ViewMut;
@@ -16,7 +19,8 @@ const WIDTH: usize = 256;
 const BLOCK: usize = 64;
 
 /// The sum of products of at most a few tiles.
-pub(super) fn dot_slice<C: Element>(a: &[C], b: &[C]) -> C {
+#[inline(always)]
+fn dot_slice<C: Element>(a: &[C], b: &[C]) -> C {
     debug_assert_eq!(a.len(), b.len());
     if a.len() < 2 * LANES {
         return a.iter().zip(b).fold(C::ZERO, |sum, (&a, &b)| sum.plus(a.times(b)));
@@ -44,16 +48,29 @@ pub(super) fn dot_slice<C: Element>(a: &[C], b: &[C]) -> C {
     total[0]
 }
 
+vectorized! {
+    /// Adds to the cascade the sums of products of tiles.
+    fn dot_tiles[C: Element] of [C] (a: &[C], b: &[C], cascade: &mut Cascade<C>) {
+        for (a, b) in a.chunks(TILE).zip(b.chunks(TILE)) {
+            cascade.push::<Sum<C>>(dot_slice(a, b));
+        }
+    }
+}
+
 /// The sum of products of any number of elements.
 pub(super) fn dot_long<C: Element>(a: &[C], b: &[C]) -> C {
-    if a.len() <= TILE {
-        return dot_slice(a, b);
-    }
     let mut cascade = Cascade::new();
-    for (a, b) in a.chunks(TILE).zip(b.chunks(TILE)) {
-        cascade.push::<Sum<C>>(dot_slice(a, b));
-    }
+    dot_tiles(a, b, &mut cascade);
     cascade.finish::<Sum<C>>()
+}
+
+vectorized! {
+    /// Writes the sums of products of short rows, a stride apart, with `b`.
+    fn dot_rows[C: Element] of [C] (a: &[C], stride: usize, b: &[C], out: &mut [MaybeUninit<C>]) {
+        for (row, out) in out.iter_mut().enumerate() {
+            out.write(dot_slice(&a[row * stride..][..b.len()], b));
+        }
+    }
 }
 
 /// Each row of `matrix` with the vector of its batch; the elements of both lie side by side.
@@ -75,7 +92,21 @@ pub(super) fn rows<C: Element>(
     let to = if pieces == 1 { out } else { scratch };
     par.for_chunks(batch * count * pieces, (CHUNK / k).max(1), |chunk| {
         // SAFETY: each chunk writes its own part.
-        let part = unsafe { to.part::<C>(chunk.start, chunk.len()) };
+        let mut part = unsafe { to.part::<C>(chunk.start, chunk.len()) };
+        if k <= TILE {
+            // Rows of one matrix at a time; each is one piece.
+            let mut place = chunk.start;
+            while !part.is_empty() {
+                let (batch, row) = (place / count, place % count);
+                let (now, rest) =
+                    std::mem::take(&mut part).split_at_mut((count - row).min(chunk.end - place));
+                let matrix = matrix.matrix(batch);
+                dot_rows(&matrix.elements[row * matrix.free..], matrix.free, vector.row(batch, 0, k), now);
+                place += now.len();
+                part = rest;
+            }
+            return;
+        }
         for (place, out) in chunk.zip(part) {
             out.write(work(place));
         }
@@ -126,8 +157,8 @@ pub(super) fn columns<C: Element>(
             let total = &mut total[..WIDTH.min(count - column)];
             let (from, until) = (piece * height, k.min((piece + 1) * height));
             let vector = &vector.row(batch, 0, k)[from..until];
-            let width = total.len();
-            strip_sums(vector, |row| matrix.across(batch, from + row, column, width), total);
+            let (first, stride) = (matrix.place(batch, column), matrix.side.along as usize);
+            strip_sums(vector, &matrix.elements[first + from * stride..], stride, total);
             // SAFETY: each strip of each piece belongs to one chunk.
             let out = unsafe { to.part::<C>((batch * pieces + piece) * count + column, total.len()) };
             out.write_copy_of_slice(total);
@@ -147,17 +178,35 @@ pub(super) fn columns<C: Element>(
     }
 }
 
-/// The sum of rows, each times an element of `vector`.
-fn strip_sums<'a, C: Element>(vector: &[C], row: impl Fn(usize) -> &'a [C], total: &mut [C]) {
+vectorized! {
+    /// Adds to `sums` rows, a stride apart, each times its factor.
+    fn add_rows[C: Element] of [C] (factors: &[C], matrix: &[C], stride: usize, sums: &mut [C]) {
+        let width = sums.len();
+        let (fours, rest) = factors.as_chunks::<4>();
+        for (index, &[f, g, h, i]) in fours.iter().enumerate() {
+            let rows = &matrix[4 * index * stride..];
+            let (a, b) = (&rows[..width], &rows[stride..][..width]);
+            let (c, d) = (&rows[2 * stride..][..width], &rows[3 * stride..][..width]);
+            for (place, sum) in sums.iter_mut().enumerate() {
+                let two = sum.plus(a[place].times(f)).plus(b[place].times(g));
+                *sum = two.plus(c[place].times(h)).plus(d[place].times(i));
+            }
+        }
+        for (index, &factor) in (4 * fours.len()..).zip(rest) {
+            for (sum, &x) in sums.iter_mut().zip(&matrix[index * stride..][..width]) {
+                *sum = sum.plus(x.times(factor));
+            }
+        }
+    }
+}
+
+/// The sum of rows of `matrix`, a stride apart, each times an element of `vector`.
+fn strip_sums<C: Element>(vector: &[C], matrix: &[C], stride: usize, total: &mut [C]) {
     let mut block = [C::ZERO; WIDTH];
     let block = &mut block[..total.len()];
     for (index, factors) in vector.chunks(BLOCK).enumerate() {
         block.fill(C::ZERO);
-        for (row_index, &factor) in (index * BLOCK..).zip(factors) {
-            for (sum, &x) in block.iter_mut().zip(row(row_index)) {
-                *sum = sum.plus(x.times(factor));
-            }
-        }
+        add_rows(factors, &matrix[index * BLOCK * stride..], stride, block);
         if index == 0 {
             total.copy_from_slice(block);
         } else {

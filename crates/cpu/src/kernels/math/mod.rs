@@ -313,6 +313,12 @@ pub(crate) mod scalar {
         power::hypot(x, y)
     }
 
+    /// The length of a vector of single precision.
+    #[inline(always)]
+    pub(crate) fn hypot_f32(x: f32, y: f32) -> f32 {
+        power::hypot_f32(x, y)
+    }
+
     /// The angle of the point `(x, y)`.
     pub(crate) fn atan2(y: f64, x: f64) -> f64 {
         arc::atan2::<Double>(y, x)

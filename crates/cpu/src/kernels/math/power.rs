@@ -54,6 +54,23 @@ pub(super) fn hypot(x: f64, y: f64) -> f64 {
     pick(x == f64::INFINITY || y == f64::INFINITY, f64::INFINITY, root)
 }
 
+/// The same in single precision, less than one unit in the last place off: the squares are exact in f64, and the
+/// root, which would take most of the time there, is taken of their sum moved into the range of f32.
+#[inline(always)]
+pub(super) fn hypot_f32(x: f32, y: f32) -> f32 {
+    let (x, y) = (x.abs(), y.abs());
+    let large = pick(x > y, x, y);
+    let (a, b) = (f64::from(x), f64::from(y));
+    let (huge, tiny) = (large > 1e15, large < 1e-15);
+    // Powers of two: the sum's factor, and the root's.
+    let (down, up) = (f64::from_bits((1023 - 140) << 52), f64::from_bits((1023 + 200) << 52));
+    let scale = pick(huge, down, pick(tiny, up, 1.0));
+    let back =
+        pick(huge, f32::from_bits((127 + 70) << 23), pick(tiny, f32::from_bits((127 - 100) << 23), 1.0));
+    let root = (((a * a + b * b) * scale) as f32).sqrt() * back;
+    pick(x == f32::INFINITY || y == f32::INFINITY, f32::INFINITY, root)
+}
+
 /// The logarithm to base 2 in two parts, for positive `x`; relative error about 2^-64.
 ///
 /// As in `e_pow.c` of fdlibm (Sun Microsystems, 1993), `log(m) = 2s + 2/3 s^3 + ...` for `s = (m - 1) / (m + 1)`,
