@@ -161,3 +161,11 @@ def test_where_there_is_no_node() -> None:
         dn.compilers.program([one, two])
     with pytest.raises(dn.CompileError):
         dn.compilers.get("nonsense")
+
+
+def test_vectorized_axes_lead_a_nodes_shape() -> None:
+    x = dn.vectorize(dn.iota((2, 3), dtype="f32"), "row")
+    total = dn.debug_expr(lambda x: dn.sum(x))(x)
+    assert total.shape == ()
+    assert (total.expr.shape, total.expr.attrs["axes"]) == ((2,), (1,))
+    assert total.expr.args[0].shape == (2, 3)

@@ -22,7 +22,7 @@ Every public name of `import defn as dn`, from its docstring. Written by `./dev 
 
 
 # Modules whose functions are public beside those of the package itself.
-MODULES = ("constants", "linalg", "random")
+MODULES = ("compilers", "constants", "linalg", "random")
 
 
 def public(module: ModuleType) -> list[str]:
@@ -32,7 +32,9 @@ def public(module: ModuleType) -> list[str]:
     return sorted(
         name
         for name, value in objects.items()
-        if inspect.isroutine(value) or inspect.isclass(value)
+        if (inspect.isroutine(value) or inspect.isclass(value))
+        # What is the package's too stands there.
+        and (module is dn or getattr(dn, name, None) is not value)
     )
 
 
