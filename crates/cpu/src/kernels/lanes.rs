@@ -76,7 +76,10 @@ float!(f32, f64);
 /// The modulus of a complex number of either width.
 #[inline(always)]
 pub(crate) fn abs<T: Float>(z: Complex<T>) -> T {
-    z.re.either_two(z.im, math::scalar::hypot_f32, math::scalar::hypot)
+    if T::DTYPE == DType::F32 {
+        return T::of_narrow(math::scalar::hypot_f32(z.re.narrow(), z.im.narrow()));
+    }
+    T::nearest(math::scalar::hypot(z.re.wide(), z.im.wide()))
 }
 
 vectorized! {
