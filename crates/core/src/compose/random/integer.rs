@@ -1,6 +1,6 @@
 //! Random integers between bounds.
 
-use super::{Parameter, Sample, check_key, merged_dtype, own_dtype, parameter, wrong_dtype};
+use super::{Parameter, Sample, check_key, is_number, merged_dtype, own_dtype, parameter, wrong_dtype};
 use crate::builder::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder};
 use crate::dtype::{DType, Kind};
 use crate::error::{ErrorKind, Result};
@@ -57,8 +57,12 @@ pub fn randint<B: Builder>(
         }
         span => offset(b, key, dtype, count, &shape, span)?,
     };
-    let min = parameter(b, "randint", &min, dtype, &shape)?;
-    let values = b.add(min, offset)?;
+    let values = if is_number(min.value, 0.0) {
+        offset
+    } else {
+        let min = parameter(b, "randint", &min, dtype, &shape)?;
+        b.add(min, offset)?
+    };
     let values = b.reshape_to(values, sample.shape.clone())?;
     b.stop_grad(values)
 }

@@ -20,9 +20,6 @@ use crate::par::Par;
 /// Lines of at least so many elements are split.
 const LONG: usize = 1 << 16;
 
-/// Rows that are moved between lines side by side and those one below the other.
-const ROWS: usize = 8;
-
 /// Columns in the workspace begin so many elements after their neighbours end, so that equal rows of them do not
 /// share the few places that a cache has for addresses of equal lower bits.
 pub(super) const GAP: usize = 8;
@@ -179,17 +176,11 @@ pub(super) fn gather<T: Part>(
     width: usize,
     read: impl Fn(usize, &mut [Complex<T>]),
 ) {
-    let mut tile = [[Complex::new(T::zero(), T::zero()); SIDE]; ROWS];
-    for first in (0..rows).step_by(ROWS) {
-        let height = ROWS.min(rows - first);
-        for (row, elements) in tile[..height].iter_mut().enumerate() {
-            read(first + row, &mut elements[..width]);
-        }
-        for column in 0..width {
-            let target = &mut block[column * stride + first..][..height];
-            for (target, elements) in target.iter_mut().zip(&tile) {
-                *target = elements[column];
-            }
+    let mut elements = [Complex::new(T::zero(), T::zero()); SIDE];
+    for row in 0..rows {
+        read(row, &mut elements[..width]);
+        for (column, &element) in elements[..width].iter().enumerate() {
+            block[column * stride + row] = element;
         }
     }
 }
@@ -202,17 +193,11 @@ pub(super) fn scatter<T: Part>(
     width: usize,
     write: impl Fn(usize, &[Complex<T>]),
 ) {
-    let mut tile = [[Complex::new(T::zero(), T::zero()); SIDE]; ROWS];
-    for first in (0..rows).step_by(ROWS) {
-        let height = ROWS.min(rows - first);
-        for column in 0..width {
-            let source = &block[column * stride + first..][..height];
-            for (elements, &source) in tile.iter_mut().zip(source) {
-                elements[column] = source;
-            }
+    let mut elements = [Complex::new(T::zero(), T::zero()); SIDE];
+    for row in 0..rows {
+        for (column, element) in elements[..width].iter_mut().enumerate() {
+            *element = block[column * stride + row];
         }
-        for (row, elements) in tile[..height].iter().enumerate() {
-            write(first + row, &elements[..width]);
-        }
+        write(row, &elements[..width]);
     }
 }

@@ -136,17 +136,7 @@ vectorized! {
             let im = odd.im * turn.im - odd.re * turn.re;
             (Complex::new(even.re + re, even.im + im), Complex::new(even.re - re, im - even.im))
         };
-        let (lows, low_rest) = low.as_chunks_mut::<8>();
-        let (high_rest, highs) = high.as_rchunks_mut::<8>();
-        let (turns, turn_rest) = turns.as_chunks::<8>();
-        for ((low, high), turns) in lows.iter_mut().zip(highs.iter_mut().rev()).zip(turns) {
-            high.reverse();
-            for ((low, high), &turn) in low.iter_mut().zip(high.iter_mut()).zip(turns) {
-                (*low, *high) = pair(*low, *high, turn);
-            }
-            high.reverse();
-        }
-        for ((low, high), &turn) in low_rest.iter_mut().zip(high_rest.iter_mut().rev()).zip(turn_rest) {
+        for ((low, high), &turn) in low.iter_mut().zip(high.iter_mut().rev()).zip(turns) {
             (*low, *high) = pair(*low, *high, turn);
         }
     }
@@ -184,19 +174,7 @@ vectorized! {
             let im = even.im + (odd.re * turn.re + odd.im * turn.im);
             Complex::new(re * scale, im * scale)
         };
-        let (lows, low_rest) = low.as_chunks::<8>();
-        let (high_rest, highs) = high.as_rchunks::<8>();
-        let (turns, turn_rest) = turns.as_chunks::<8>();
-        let (outs, out_rest) = out.as_chunks_mut::<8>();
-        for (((low, high), turns), out) in lows.iter().zip(highs.iter().rev()).zip(turns).zip(outs) {
-            let mut high = *high;
-            high.reverse();
-            for (((&low, high), &turn), out) in low.iter().zip(high).zip(turns).zip(out) {
-                *out = pair(low, high, turn);
-            }
-        }
-        let rest = low_rest.iter().zip(high_rest.iter().rev()).zip(turn_rest).zip(out_rest);
-        for (((&low, &high), &turn), out) in rest {
+        for (((&low, &high), &turn), out) in low.iter().zip(high.iter().rev()).zip(turns).zip(out) {
             *out = pair(low, high, turn);
         }
     }
