@@ -253,6 +253,8 @@ struct Modulus {
     whole: u64,
     /// `2^64 / number`, rounded down.
     share: u64,
+    /// `1 / number`.
+    inverse: f64,
 }
 
 impl Modulus {
@@ -263,7 +265,8 @@ impl Modulus {
         let modulo = |x: u64| x.checked_rem(number).unwrap_or(x);
         let half = modulo(1 << 32);
         let share = u64::MAX.checked_div(number).unwrap_or(0);
-        Modulus { number, half, whole: modulo(half.wrapping_mul(half)), share }
+        let whole = modulo(half.wrapping_mul(half));
+        Modulus { number, half, whole, share, inverse: 1.0 / number as f64 }
     }
 
     /// Whether f64 holds what comes up.
@@ -271,14 +274,15 @@ impl Modulus {
         (1..=Modulus::SMALL).contains(&self.number)
     }
 
-    /// `x` modulo a small number, for `x` below 2^53.
+    /// `x` modulo a small number, for `x` below 2^53. A processor's lanes divide floats only.
     #[inline(always)]
     fn reduce_small(self, x: u64) -> u64 {
-        let number = self.number as f64;
-        let quotient = (x as f64 * (1.0 / number)).floor();
+        // SAFETY: the product is a number from 0 up to 2^53.
+        let quotient = unsafe { (x as f64 * self.inverse).to_int_unchecked::<i64>() };
+        let number = self.number as i64;
         // The quotient may be one off.
-        let rest = x as f64 - quotient * number;
-        let rest = if rest < 0.0 { rest + number } else { rest };
+        let rest = x as i64 - quotient * number;
+        let rest = if rest < 0 { rest + number } else { rest };
         (if rest >= number { rest - number } else { rest }) as u64
     }
 
