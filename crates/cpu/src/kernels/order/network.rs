@@ -45,9 +45,9 @@ unsafe fn matrix<V: Vector, const R: usize>(from: *const V::Key, to: *mut V::Key
     unsafe {
         let rest = V::splat(V::GREATEST);
         let mut rows = [rest; R];
-        for row in 0..R {
+        for (row, keys) in rows.iter_mut().enumerate() {
             let start = row * V::LANES;
-            rows[row] = V::load_part(from.wrapping_add(start), len.saturating_sub(start).min(V::LANES), rest);
+            *keys = V::load_part(from.wrapping_add(start), len.saturating_sub(start).min(V::LANES), rest);
         }
         sort_columns::<V, R>(&mut rows);
         if V::LANES > 1 {
@@ -73,9 +73,9 @@ unsafe fn matrix<V: Vector, const R: usize>(from: *const V::Key, to: *mut V::Key
             clean_rows::<V, R>(&mut rows);
         }
         transpose::<V, R>(&mut rows);
-        for row in 0..R {
+        for (row, keys) in rows.iter().enumerate() {
             let start = row * V::LANES;
-            rows[row].store_part(to.wrapping_add(start), len.saturating_sub(start).min(V::LANES));
+            keys.store_part(to.wrapping_add(start), len.saturating_sub(start).min(V::LANES));
         }
     }
 }
@@ -147,9 +147,9 @@ unsafe fn clean<V: Vector, const DISTANCE: usize, const BIT: usize>(row: &mut V)
 /// The steps of a merger between columns that are `D` apart.
 #[inline(always)]
 unsafe fn clean_across<V: Vector, const R: usize, const D: usize>(rows: &mut [V; R]) {
-    for row in 0..R {
+    for row in rows {
         // SAFETY: the caller's promise.
-        unsafe { clean::<V, D, D>(&mut rows[row]) };
+        unsafe { clean::<V, D, D>(row) };
     }
 }
 

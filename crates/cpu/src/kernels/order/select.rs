@@ -10,12 +10,13 @@ use crate::kernels::simd::vectorized;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// The least length of the pieces of a row that threads share, and the least room for candidates.
+/// The least length of the pieces of a row that threads share, and the least room for candidates: the less room, the
+/// sooner it is known what to pass over.
 const PIECE: usize = 1 << 16;
-const ROOM: usize = 1024;
+const ROOM: usize = 64;
 
 /// Elements that are passed over at once.
-const BLOCK: usize = 256;
+const BLOCK: usize = 64;
 
 /// How a row's candidates are gathered.
 #[derive(Clone, Copy, Debug)]
@@ -141,11 +142,19 @@ fn select<P: Item, T: Bits>(
 }
 
 vectorized! {
-    /// The length of the blocks at the start of `x` that have no key below `limit`.
+    /// The length of the whole blocks at the start of `x` that have no key below `limit`.
     fn passed_over[T: Bits] of [T] (code: Code<T>, x: &[T], limit: T) -> usize {
-        let is_below = |below: bool, &bits: &T| below | (code.key(bits) < limit);
-        let blocks = x.chunks(BLOCK);
-        blocks.take_while(|block| !block.iter().fold(false, is_below)).map(<[T]>::len).sum()
+        let (blocks, _) = x.as_chunks::<BLOCK>();
+        for (index, block) in blocks.iter().enumerate() {
+            let mut is_below = false;
+            for &bits in block {
+                is_below |= code.key(bits) < limit;
+            }
+            if is_below {
+                return index * BLOCK;
+            }
+        }
+        blocks.len() * BLOCK
     }
 }
 

@@ -174,18 +174,25 @@ vectorized! {
     /// Where an element is that is equal to `value`, or that is NaN if it is: the first one, or the last.
     fn find[C: Real, const LAST: bool] of [C, LAST] (items: &[C], value: C) -> usize {
         let is_it = |&item: &C| (item == value) | (value.nan() & item.nan());
-        let has = |block: &[C]| block.iter().fold(false, |has, item| has | is_it(item));
+        let (blocks, rest) = items.as_chunks::<BLOCK>();
+        let end = blocks.len() * BLOCK;
+        if LAST && let Some(place) = rest.iter().rposition(is_it) {
+            return end + place;
+        }
         // A block that has none is passed over without a branch for each element.
-        let start = if LAST {
-            let ends = (0..items.len().div_ceil(BLOCK)).rev();
-            ends.map(|block| block * BLOCK).find(|&start| has(&items[start..items.len().min(start + BLOCK)]))
-        } else {
-            (0..items.len()).step_by(BLOCK).find(|&start| has(&items[start..items.len().min(start + BLOCK)]))
-        };
-        let start = start.expect("the extreme of a tile is in it");
-        let block = &items[start..items.len().min(start + BLOCK)];
-        let place = if LAST { block.iter().rposition(is_it) } else { block.iter().position(is_it) };
-        start + place.expect("the block has it")
+        for step in 0..blocks.len() {
+            let index = if LAST { blocks.len() - 1 - step } else { step };
+            let block = &blocks[index];
+            let mut has = false;
+            for item in block {
+                has |= is_it(item);
+            }
+            if has {
+                let place = if LAST { block.iter().rposition(is_it) } else { block.iter().position(is_it) };
+                return index * BLOCK + place.expect("the block has it");
+            }
+        }
+        end + rest.iter().position(is_it).expect("the extreme of a tile is in it")
     }
 }
 

@@ -52,7 +52,7 @@ const fn swapped(lanes: usize, distance: usize) -> [u32; 8] {
     let mut order = [0; 8];
     let mut part = 0;
     while part < 8 {
-        order[part] = ((part / parts ^ distance) * parts + part % parts) as u32 % 8;
+        order[part] = (((part / parts) ^ distance) * parts + part % parts) as u32 % 8;
         part += 1;
     }
     order
@@ -63,7 +63,7 @@ const fn having(lanes: usize, bit: usize) -> [u32; 8] {
     let mut mask = [0; 8];
     let mut part = 0;
     while part < 8 {
-        if part / (8 / lanes) & bit != 0 {
+        if (part / (8 / lanes)) & bit != 0 {
             mask[part] = u32::MAX;
         }
         part += 1;
