@@ -55,7 +55,7 @@ pub fn randint<B: Builder>(
             let flat = b.emit_one(draw, &[key.clone(), span])?;
             b.reshape_to(flat, shape.clone())?
         }
-        span => offset(b, key, dtype, count, &shape, span)?,
+        span @ (Span::All | Span::Value(_)) => offset(b, key, dtype, count, &shape, span)?,
     };
     let values = if is_number(min.value, 0.0) {
         offset
