@@ -184,8 +184,8 @@ def jit(
     ``RecompileWarning``. ``cache_info()`` counts ``hits`` and ``misses`` of this definition, and
     the ``seconds`` that it spent on compiling; the ``size`` of the cache, which all definitions of
     one code share, stays within a ``limit`` of 256 versions for each of them: the version that was
-    not used for the longest time goes. ``cache_clear()`` empties it. Arguments are not kept alive by
-    it, nor is the object of a method.
+    not used for the longest time goes. ``cache_clear()`` empties it. Arguments are not kept alive
+    by it, nor is the object of a method.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler, and what
         the traced function raises.
