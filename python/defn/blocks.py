@@ -28,6 +28,8 @@ __all__ = [
     "CumulativeSum",
     "Determinant",
     "Eigh",
+    "Log2",
+    "Log10",
     "LogicalNot",
     "Logsumexp",
     "Phase",
@@ -50,6 +52,16 @@ class LogicalNot:
 @dataclass(frozen=True)
 class Phase:
     """The angle of a complex number."""
+
+
+@dataclass(frozen=True)
+class Log2:
+    """The logarithm to base 2."""
+
+
+@dataclass(frozen=True)
+class Log10:
+    """The logarithm to base 10."""
 
 
 @dataclass(frozen=True)

@@ -264,7 +264,7 @@ pub fn form(op: &Op) -> Form {
                 option("slot", op.slot)
             ]
         }
-        Op::Block(Block::LogicalNot | Block::Phase) => smallvec![x()],
+        Op::Block(Block::LogicalNot | Block::Phase | Block::Log2 | Block::Log10) => smallvec![x()],
         Op::Block(Block::Logsumexp { axes, keep_axes }) => {
             smallvec![x(), option("axes", &axes[..]), option("keep_axes", Attr::Bool(*keep_axes))]
         }
@@ -397,6 +397,8 @@ pub fn block_name(block: &Block) -> &'static str {
     match block {
         Block::LogicalNot => "logical_not",
         Block::Phase => "phase",
+        Block::Log2 => "log2",
+        Block::Log10 => "log10",
         Block::Logsumexp { .. } => "logsumexp",
         Block::AllClose { .. } => "all_close",
         Block::Cumulative { op, .. } => op.name(),
@@ -440,7 +442,7 @@ pub fn all_names() -> Vec<&'static str> {
     names.extend(FftOp::ALL.iter().map(|op| op.name()));
     names.extend(["dot", "triangular_solve", "reduce", "window_reduce"]);
     names.extend(["cond", "while", "custom_grad", "stop_grad", "mark", "hook", "runtime_call", "block"]);
-    names.extend(["logical_not", "phase", "logsumexp", "all_close"]);
+    names.extend(["logical_not", "phase", "log2", "log10", "logsumexp", "all_close"]);
     names.extend(CumulativeOp::ALL.iter().map(|op| op.name()));
     names.extend(["take", "take_along_axis", "top_k", "fft2", "ifft2", "rfft", "irfft"]);
     names.extend(["cholesky", "solve", "qr", "lu", "svd", "eigh", "determinant"]);

@@ -217,6 +217,8 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
         Op::Block(
             Block::LogicalNot
             | Block::Phase
+            | Block::Log2
+            | Block::Log10
             | Block::TopK { k: _ }
             | Block::Cholesky
             | Block::Qr { mode: _, eps: _ }

@@ -17,6 +17,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
 use crate::kernels::fourier::Way;
+use crate::kernels::lanes::Base;
 use crate::kernels::{create, elementwise, random};
 use crate::par::Par;
 use crate::view::{View, ViewMut, element_align};
@@ -128,6 +129,12 @@ impl CpuBackend {
             Op::Fold(op) => run.fold(op, poll),
 
             // block
+            Op::Block(Block::Log2) => {
+                run.in_place(&[0], |x, out, par| elementwise::log_to(Base::Two, x[0], out, par))
+            }
+            Op::Block(Block::Log10) => {
+                run.in_place(&[0], |x, out, par| elementwise::log_to(Base::Ten, x[0], out, par))
+            }
             Op::Block(Block::Threefry) => run.fresh(|x, out, par| {
                 random::threefry(x[0], x[1], out, par);
                 Ok(())
@@ -219,7 +226,9 @@ impl Backend for CpuBackend {
             | Block::Lu
             | Block::Svd { .. }
             | Block::Eigh { .. } => true,
-            Block::Threefry
+            Block::Log2
+            | Block::Log10
+            | Block::Threefry
             | Block::RandomBits { .. }
             | Block::Cumulative { .. }
             | Block::TopK { .. }

@@ -340,7 +340,8 @@ build_elementwise! {
         /// # Errors
         /// What the builder has against a new node.
         fn log2(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
-            self.log_base(x, 2)
+            let x = self.operand(x)?;
+            self.emit_one(Op::Block(Block::Log2), &[x])
         }
 
         /// The logarithm to base 10.
@@ -348,7 +349,8 @@ build_elementwise! {
         /// # Errors
         /// What the builder has against a new node.
         fn log10(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
-            self.log_base(x, 10)
+            let x = self.operand(x)?;
+            self.emit_one(Op::Block(Block::Log10), &[x])
         }
 
         /// `a / b` rounded down: Python's `//`, for integers without going through floats.

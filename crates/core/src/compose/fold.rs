@@ -362,7 +362,7 @@ fn is_elementwise(fun: &Region) -> bool {
             | Op::Broadcast { .. }
             | Op::StopGrad
             | Op::Mark { .. }
-            | Op::Block(Block::LogicalNot | Block::Phase) => true,
+            | Op::Block(Block::LogicalNot | Block::Phase | Block::Log2 | Block::Log10) => true,
             Op::Constant(_)
             | Op::Literal(_)
             | Op::Iota { .. }

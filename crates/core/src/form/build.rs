@@ -222,6 +222,8 @@ impl Given<'_> {
         Ok(Some(match name {
             "logical_not" => Block::LogicalNot,
             "phase" => Block::Phase,
+            "log2" => Block::Log2,
+            "log10" => Block::Log10,
             "logsumexp" => Block::Logsumexp { axes: self.axes("axes")?, keep_axes: self.bool("keep_axes")? },
             "all_close" => Block::AllClose {
                 equal_nan: self.bool("equal_nan")?,

@@ -19,6 +19,8 @@ pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> R
         Block::Eigh { max_iter: _, eps: _ } => factor::eigh(site, g),
         Block::LogicalNot
         | Block::Phase
+        | Block::Log2
+        | Block::Log10
         | Block::Logsumexp { .. }
         | Block::AllClose { .. }
         | Block::Cumulative { .. }

@@ -127,6 +127,8 @@ fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
         Block::Eigh { .. } => linalg::eigh(operands[0])?,
         Block::LogicalNot
         | Block::Phase
+        | Block::Log2
+        | Block::Log10
         | Block::Logsumexp { .. }
         | Block::AllClose { .. }
         | Block::Cumulative { .. }

@@ -33,6 +33,10 @@ pub enum Block {
     LogicalNot,
     /// The angle of a complex number.
     Phase,
+    /// The logarithm to base 2.
+    Log2,
+    /// The logarithm to base 10.
+    Log10,
 
     // reduce
     /// `log(sum(exp(x)))`, without overflow.

@@ -22,6 +22,8 @@ impl Rewrite<'_> {
             // Elementwise, on the last axis, or on the last two with a batch before them.
             Block::LogicalNot
             | Block::Phase
+            | Block::Log2
+            | Block::Log10
             | Block::TopK { .. }
             | Block::Cholesky
             | Block::Qr { .. }

@@ -383,7 +383,9 @@ impl Random {
                     let outputs = (0..self.below(3)).map(|_| self.ty()).collect();
                     (Op::RuntimeCall(RuntimeCallOp { slot: self.below(3), outputs }), two)
                 }
-                4 => (Op::Block(self.one(&[Block::LogicalNot, Block::Phase])), one),
+                4 => {
+                    (Op::Block(self.one(&[Block::LogicalNot, Block::Phase, Block::Log2, Block::Log10])), one)
+                }
                 5 => {
                     let axes = self.axes(&shape);
                     (Op::Block(Block::Logsumexp { axes, keep_axes: self.flip() }), one)

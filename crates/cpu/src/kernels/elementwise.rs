@@ -7,7 +7,7 @@ use defn_core::op::{BinaryOp, UnaryOp};
 use defn_core::{DType, ErrorKind, Kind, Result, Scalar, TensorType};
 use num_complex::Complex;
 
-use super::lanes::{self, Lanes};
+use super::lanes::{self, Base, Lanes};
 use super::simd::{choose, each, each_pair, vectorized};
 use super::{Element, Integer, Loader, Real, Source, TILE};
 use super::{create, fill_tiles, with_compute, with_integer, with_real};
@@ -91,6 +91,13 @@ fn same(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: (Par, usize)) {
     let to = out.ty().dtype;
     let bits = to.bits() as u32;
     with_compute!(to, C => map(x, to, out, par, |x: &[C], out| C::unary(op, bits, x, out)));
+}
+
+/// The logarithm to a base, read and computed as the result's dtype.
+pub(crate) fn log_to(base: Base, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
+    let to = out.ty().dtype;
+    with_compute!(to, C => map(x, to, out, (par, COSTLY), |x: &[C], out| C::log_to(base, x, out)));
+    Ok(())
 }
 
 /// A real number made of every complex one.

@@ -17,8 +17,17 @@ pub(crate) trait Lanes: Element {
     fn unary(op: UnaryOp, bits: u32, x: &[Self], out: &mut [MaybeUninit<Self>]);
     /// `op(a, b)` for ops whose result has the type of the operands.
     fn binary(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<Self>]);
+    /// The logarithm to a base, of floats and complex numbers.
+    fn log_to(base: Base, x: &[Self], out: &mut [MaybeUninit<Self>]);
     /// `op(a, b)` for comparisons.
     fn compare(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<u8>]);
+}
+
+/// A base of logarithms.
+#[derive(Clone, Copy)]
+pub(crate) enum Base {
+    Two,
+    Ten,
 }
 
 /// The op cannot come here: its domain or its rule forbids it, and `infer` keeps to both.
@@ -35,6 +44,9 @@ macro_rules! integer {
             }
             fn binary(op: BinaryOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<$ty>]) {
                 integer_binary(op, a, b, out);
+            }
+            fn log_to(_: Base, _: &[$ty], _: &mut [MaybeUninit<$ty>]) {
+                misplaced("log", <$ty>::DTYPE);
             }
             fn compare(op: BinaryOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<u8>]) {
                 compare(op, a, b, out, |a| a, |b| b);
@@ -53,6 +65,12 @@ macro_rules! float {
             fn binary(op: BinaryOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<$ty>]) {
                 float_binary(op, a, b, out);
             }
+            fn log_to(base: Base, x: &[$ty], out: &mut [MaybeUninit<$ty>]) {
+                match base {
+                    Base::Two => math::log2(x, out),
+                    Base::Ten => math::log10(x, out),
+                }
+            }
             fn compare(op: BinaryOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<u8>]) {
                 compare(op, a, b, out, |a| a, |b| b);
             }
@@ -64,6 +82,13 @@ macro_rules! float {
             }
             fn binary(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<Self>]) {
                 complex_binary(op, a, b, out);
+            }
+            fn log_to(base: Base, x: &[Self], out: &mut [MaybeUninit<Self>]) {
+                let log = match base {
+                    Base::Two => std::f64::consts::LN_2,
+                    Base::Ten => std::f64::consts::LN_10,
+                };
+                each(x, out, |z| nearest(complex::log(wide(z)) / log));
             }
             fn compare(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<u8>]) {
                 compare(op, a, b, out, Unordered, Unordered);

@@ -7,7 +7,7 @@ mod element;
 pub(crate) mod elementwise;
 pub(crate) mod fourier;
 pub(crate) mod index;
-mod lanes;
+pub(crate) mod lanes;
 pub(crate) mod linalg;
 pub(crate) mod machine;
 mod math;

@@ -29,6 +29,14 @@ def _phase(tag: Any, out: Tensor, x: Tensor) -> Any:
     return store(np.arctan2(np.imag(z), np.real(z)), out)
 
 
+def _log2(tag: Any, out: Tensor, x: Tensor) -> Any:
+    return store(np.log2(wide(x, out.dtype)), out)
+
+
+def _log10(tag: Any, out: Tensor, x: Tensor) -> Any:
+    return store(np.log10(wide(x, out.dtype)), out)
+
+
 def _logsumexp(tag: Any, out: Tensor, x: Tensor) -> Any:
     values = wide(x, out.dtype)
     greatest = values.real.max(tag.axes, keepdims=True, initial=-np.inf)
@@ -186,6 +194,8 @@ def _eigh(tag: Any, out: tuple[Tensor, Tensor], x: Tensor) -> Any:
 NATIVE: dict[str, Callable[..., Any]] = {
     "LogicalNot": _logical_not,
     "Phase": _phase,
+    "Log2": _log2,
+    "Log10": _log10,
     "Logsumexp": _logsumexp,
     "AllClose": _all_close,
     "CumulativeSum": _cumulative(np.add),

@@ -2,7 +2,7 @@
 //!
 //! `log(1 + f)` by way of `s = f / (2 + f)`, as in fdlibm (Sun Microsystems, 1993).
 
-use std::f64::consts::LN_2;
+use std::f64::consts::{LN_2, LN_10};
 
 use super::bits::{flipped, mac, pick, poly, sign_of, split, split_any};
 use super::tables::{LN2_HIGH, LN2_LOW, Precision};
@@ -25,6 +25,17 @@ fn log_of<P: Precision>(k: f64, f: f64, c: f64) -> f64 {
 pub(super) fn log<P: Precision>(x: f64) -> f64 {
     let (m, k) = if P::DOUBLE { split_any(x) } else { split(x) };
     special_log(log_of::<P>(k, m - 1.0, 0.0), x, x)
+}
+
+#[inline(always)]
+pub(super) fn log2<P: Precision>(x: f64) -> f64 {
+    let (m, k) = split_any(x);
+    special_log(k + log_of::<P>(0.0, m - 1.0, 0.0) / LN_2, x, x)
+}
+
+#[inline(always)]
+pub(super) fn log10<P: Precision>(x: f64) -> f64 {
+    log::<P>(x) / LN_10
 }
 
 /// The value at the ends of the domain of a logarithm of `argument`.

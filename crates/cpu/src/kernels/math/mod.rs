@@ -167,6 +167,10 @@ unary! {
     tanh = exp, narrow;
     /// Writes the natural logarithm of every element.
     log = log, narrow;
+    /// Writes the logarithm to base 2 of every element.
+    log2 = log, narrow;
+    /// Writes the logarithm to base 10 of every element.
+    log10 = log, narrow;
     /// Writes `log(1 + x)` of every element.
     log1p = log, narrow;
     /// Writes the inverse hyperbolic sine of every element.

@@ -39,8 +39,8 @@ macro_rules! functions {
     };
 }
 functions!(
-    exp, expm1, sigmoid, sinh, cosh, tanh, log, log1p, asinh, acosh, atanh, asin, acos, atan, cbrt, erf,
-    erfc, erf_inv, sin, cos, tan
+    exp, expm1, sigmoid, sinh, cosh, tanh, log, log2, log10, log1p, asinh, acosh, atanh, asin, acos, atan,
+    cbrt, erf, erfc, erf_inv, sin, cos, tan
 );
 
 /// Annex F of C99, and what the same reasoning gives for functions that C lacks.
@@ -54,6 +54,33 @@ fn special_values() {
         ("cosh", &[(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, INF), (NAN, NAN), (-1e9, INF)]),
         ("tanh", &[(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN), (-1e9, -1.0)]),
         ("log", &[(0.0, -INF), (-0.0, -INF), (1.0, 0.0), (INF, INF), (-1.0, NAN), (-INF, NAN), (NAN, NAN)]),
+        (
+            "log2",
+            &[
+                (0.0, -INF),
+                (-0.0, -INF),
+                (1.0, 0.0),
+                (8.0, 3.0),
+                (0.25, -2.0),
+                (INF, INF),
+                (-1.0, NAN),
+                (-INF, NAN),
+                (NAN, NAN),
+            ],
+        ),
+        (
+            "log10",
+            &[
+                (0.0, -INF),
+                (-0.0, -INF),
+                (1.0, 0.0),
+                (100.0, 2.0),
+                (INF, INF),
+                (-1.0, NAN),
+                (-INF, NAN),
+                (NAN, NAN),
+            ],
+        ),
         (
             "log1p",
             &[(0.0, 0.0), (-0.0, -0.0), (-1.0, -INF), (INF, INF), (-2.0, NAN), (-INF, NAN), (NAN, NAN)],

@@ -55,6 +55,8 @@ impl Task {
             Block::Eigh { max_iter: _, eps } => Some(Task::Eigh { eps: eps.0 }),
             Block::LogicalNot
             | Block::Phase
+            | Block::Log2
+            | Block::Log10
             | Block::Logsumexp { .. }
             | Block::AllClose { .. }
             | Block::Cumulative { .. }

@@ -31,6 +31,30 @@ pub(in super::super) fn log<P: Precision>(x: f32) -> f32 {
     special_log(log_of::<P>(k, m - 1.0, 0.0), x, x)
 }
 
+/// `k (unit + unit_low) + (scale + scale_low) log(1 + f)` of `x = 2^k (1 + f)`, where `k unit` is exact.
+#[inline(always)]
+fn log_scaled<P: Precision>(x: f32, unit: [f32; 2], scale: [f32; 2]) -> f32 {
+    let (m, k) = split_any(x);
+    let (f, k) = (m - 1.0, k as f32);
+    let z = f * f;
+    let tail = mac::<P>(-0.5, z, f * z * poly::<P>(f, narrow::LOG));
+    let low = mac::<P>(f, scale[1], k * unit[1]);
+    let log = mac::<P>(f, scale[0], mac::<P>(tail, scale[0], low));
+    special_log(mac::<P>(k, unit[0], log), x, x)
+}
+
+#[inline(always)]
+pub(in super::super) fn log2<P: Precision>(x: f32) -> f32 {
+    // 1 / log(2), and what f32 lacks of it.
+    log_scaled::<P>(x, [1.0, 0.0], [std::f32::consts::LOG2_E, 1.925_963e-8])
+}
+
+#[inline(always)]
+pub(in super::super) fn log10<P: Precision>(x: f32) -> f32 {
+    // log10(2) to 15 bits and the rest, 1 / log(10) and what f32 lacks of it.
+    log_scaled::<P>(x, [0.301_025_4, 4.605_039e-6], [std::f32::consts::LOG10_E, -1.010_305e-8])
+}
+
 /// `log(1 + y + low)`, or `log(x)` and as many times `log(2)` more where `x` is large; `y` is above -1.
 #[inline(always)]
 fn log_above<P: Precision>(y: f32, low: f32, large: bool, x: f32, more: i32) -> f32 {
