@@ -278,9 +278,10 @@ impl<C: Fused> Product<'_, C> {
                 let depth = along.len();
                 let (_, _, width) = kernels.tile(1, columns.len());
                 let (b, b_step) = match reads.filter(|_| columns.len() == width) {
-                    // SAFETY: the operand holds the element.
                     Some(b) => {
-                        (unsafe { b.elements.as_ptr().add(along.start * b.along + columns.start) }, b.along)
+                        let start = along.start * b.along + columns.start;
+                        // SAFETY: the operand holds the element.
+                        (unsafe { b.elements.as_ptr().add(start) }, b.along)
                     }
                     None => {
                         self.b.pack(

@@ -193,10 +193,10 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
             a = a.wrapping_add(a_step);
             b = b.wrapping_add(b_step);
         }
-        for i in 0..ROWS {
-            for j in 0..VECTORS {
+        for (i, sums) in sums.iter().enumerate() {
+            for (j, &sum) in sums.iter().enumerate() {
                 let to = out.add(i * out_row + j * V::LANES);
-                let sum = if adds { V::load(to).plus(sums[i][j]) } else { sums[i][j] };
+                let sum = if adds { V::load(to).plus(sum) } else { sum };
                 sum.store(to);
             }
         }
