@@ -180,6 +180,10 @@ def _for_bounds(
     bounds = _core.stack([over.start, over.stop], 0)
     start, stop = bounds[0], bounds[1]
 
+    def tell(counts: Any) -> None:
+        if show is not None:
+            show(int(counts[0]), int(counts[1]))
+
     def goes_on(state: tuple[Any, Any]) -> Any:
         return state[0] < stop if step > 0 else state[0] > stop
 
@@ -189,7 +193,7 @@ def _for_bounds(
             # Rounded up: the last step may go beyond the bound.
             first, last, item = (_core.as_type(x, "s64") for x in (start, stop, state[0]))
             counts = ((item - first) // step + 1, -((first - last) // step))
-            hook(counts, lambda counts: show(int(counts[0]), int(counts[1])))
+            hook(counts, tell)
         return next_item, after
 
     return _core.while_((start, init), goes_on, next_state)[1]

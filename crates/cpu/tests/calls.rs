@@ -93,9 +93,9 @@ fn reversed(values: &[Tensor]) -> Result<Vec<Tensor>> {
 /// `-call(x * 2)`.
 fn calling() -> Arc<dyn Executable> {
     let vector = ty(DType::F64, &[3]);
-    let region = traced(&[vector.clone()], |ops, x| {
+    let region = traced(std::slice::from_ref(&vector), |ops, x| {
         let doubled = ops.multiply(&x[0], 2)?;
-        let called = ops.runtime_call(4, &[vector], &[doubled])?.remove(0);
+        let called = ops.runtime_call(4, std::slice::from_ref(&vector), &[doubled])?.remove(0);
         Ok(vec![ops.negate(called)?])
     });
     compile(region.unwrap())
@@ -134,13 +134,13 @@ fn a_call_that_gives_something_else_stops_the_run() {
 /// A block of `x` that is doubled by default, with a hook on the way if that is asked for.
 fn blocked(name: &'static str, hooked: bool) -> Region {
     let vector = ty(DType::F64, &[2]);
-    traced(&[vector.clone()], |ops, x| {
+    traced(std::slice::from_ref(&vector), |ops, x| {
         let tag = || Tag { name: name.into(), attributes: "by=3".into(), slot: 0 };
         let default = |ops: &mut Ops, args: &[Tensor]| {
             let shown = if hooked { ops.hook(7, None, args)?.remove(0) } else { args[0].clone() };
             Ok(vec![Arg::Value(ops.multiply(shown, 2)?)])
         };
-        block(ops, tag, x.to_vec(), Some(&[vector]), default)
+        block(ops, tag, x.to_vec(), Some(std::slice::from_ref(&vector)), default)
     })
     .unwrap()
 }

@@ -5,7 +5,7 @@ use super::super::tables::{Precision, narrow};
 use super::{ROUND, flipped, mac, poly, power_of_two, sign_of};
 
 /// The leading 9 bits of the logarithm of 2, whose products with exponents are exact.
-pub(super) const LN2_HIGH: f32 = 0.693_359_38;
+pub(super) const LN2_HIGH: f32 = 355.0 / 512.0;
 /// The rest of it.
 pub(super) const LN2_LOW: f32 = -2.121_944_4e-4;
 

@@ -26,7 +26,7 @@ pub(in super::super) fn cbrt<P: Precision>(x: f32) -> f32 {
     let lacks = mac::<P>(-root, inverse, 1.0);
     let root = mac::<P>(root, lacks * mac::<P>(lacks, 5.0 / 9.0, 2.0 / 3.0), root);
     let power = f32::from_bits((third + 127 - 43 - pick(small, 8, 0)) << 23);
-    let ends = (magnitude == 0.0) | !(magnitude < f32::INFINITY);
+    let ends = (magnitude == 0.0) | (magnitude == f32::INFINITY) | magnitude.is_nan();
     flipped(pick(ends, magnitude, root * power), sign_of(x))
 }
 
