@@ -36,8 +36,8 @@ pub fn cpu_backend() -> Arc<dyn Backend> {
 }
 
 impl CpuBackend {
-    /// Runs one op; one that takes long calls `poll` now and then. Positions out of range, and integers that have no quotient or power or are no number of bits to
-    /// shift by, are errors where they are `checked`.
+    /// Runs one op; one that takes long calls `poll` now and then. Positions out of range, and integers that have
+    /// no quotient or power or are no number of bits to shift by, are errors where they are `checked`.
     fn dispatch(
         &self,
         op: &Op,

@@ -104,10 +104,8 @@ pub(crate) fn locate_state(py: Python<'_>, op: &'static str, error: Error, tree:
     };
     let place = tree.places(py)?.get(*index).cloned().unwrap_or_default();
     // The state of `for_` and `scan` stands behind a counter that the user does not see.
-    let place = match op {
-        "while_" => place.as_str(),
-        _ => place.strip_prefix("[1]").unwrap_or_default(),
-    };
+    let shown = if op == "while_" { Some(place.as_str()) } else { place.strip_prefix("[1]") };
+    let place = shown.unwrap_or_default();
     let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
     let what = "the body's value";
     let (got, expected) = (got.clone(), expected.clone());

@@ -191,32 +191,14 @@ pub(crate) fn below(
     let bits = out.ty().dtype.bits();
     with_integer!(out.ty().dtype, I => match bits {
         64 => widest::<I>(key, modulus, out, par, |x| x as I),
-        32 => below_words::<I>(key, out, par, |left, right, out| {
+        32 => pairs::<I>(key, out, par, |left, right, out| {
             modulus.reduce_each(left, right, 32, u32::MAX, out, |x| x as I);
         }),
-        bits => below_words::<I>(key, out, par, |left, right, out| {
+        bits => pairs::<I>(key, out, par, |left, right, out| {
             modulus.reduce_each(left, right, bits as u32, u32::MAX >> (32 - bits), out, |x| x as I);
         }),
     });
     Ok(())
-}
-
-/// Fills with what `finish` makes of the words of pairs.
-fn below_words<T: Plain>(
-    key: View<'_>,
-    out: &mut ViewMut<'_>,
-    par: Par,
-    finish: impl Fn(&[u32], &[u32], &mut [MaybeUninit<T>]) + Sync,
-) {
-    let threefry = Threefry::new(key);
-    let (out, count) = (&*out, out.ty().size());
-    for_tiles(count, par, |tile, left, right| {
-        number(left, tile.start);
-        number(right, count + tile.start);
-        threefry.encrypt(left, right);
-        // SAFETY: tiles are disjoint, and the view is borrowed mutably meanwhile.
-        finish(left, right, unsafe { out.part(tile.start, tile.len()) });
-    });
 }
 
 /// The same of words of 64 bits, each of which is a pair of words: those of the upper halves come first.
@@ -400,6 +382,20 @@ fn narrow<T: Plain>(key: View<'_>, out: &mut ViewMut<'_>, par: Par, finish: impl
 
 /// Fills with what is made of pairs of words, the first of which is the upper half.
 fn wide<T: Plain>(key: View<'_>, out: &mut ViewMut<'_>, par: Par, finish: impl Fn(u64) -> T + Sync) {
+    pairs(key, out, par, |high, low, numbers| {
+        for ((number, &high), &low) in numbers.iter_mut().zip(high).zip(low) {
+            number.write(finish(u64::from(high) << 32 | u64::from(low)));
+        }
+    });
+}
+
+/// Fills with what `finish` makes of the words of pairs.
+fn pairs<T: Plain>(
+    key: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: Par,
+    finish: impl Fn(&[u32], &[u32], &mut [MaybeUninit<T>]) + Sync,
+) {
     let threefry = Threefry::new(key);
     let (out, count) = (&*out, out.ty().size());
     for_tiles(count, par, |tile, left, right| {
@@ -407,10 +403,7 @@ fn wide<T: Plain>(key: View<'_>, out: &mut ViewMut<'_>, par: Par, finish: impl F
         number(right, count + tile.start);
         threefry.encrypt(left, right);
         // SAFETY: tiles are disjoint, and the view is borrowed mutably meanwhile.
-        let numbers = unsafe { out.part(tile.start, tile.len()) };
-        for ((number, &high), &low) in numbers.iter_mut().zip(&*left).zip(&*right) {
-            number.write(finish(u64::from(high) << 32 | u64::from(low)));
-        }
+        finish(left, right, unsafe { out.part(tile.start, tile.len()) });
     });
 }
 

@@ -90,13 +90,7 @@ where
     let out = &*out;
     each_strip(op, lines, (length, 0), &*plan, par, |line, first, width, block, scratch| {
         let stride = length + GAP;
-        if inner == 1 {
-            block[..taken].copy_from_slice(&x[line * size..][..taken]);
-        } else {
-            gather(block, stride, taken, width, |row, elements| {
-                elements.copy_from_slice(&x[(line * size + row) * inner + first..][..width]);
-            });
-        }
+        read_strip(lines, (line, first, width), x, taken, stride, block);
         for column in block.chunks_exact_mut(stride) {
             let column = &mut column[..length];
             column[taken..].fill(Complex::<T>::ZERO);
@@ -116,6 +110,25 @@ where
             });
         }
     })
+}
+
+/// Fills the columns of a strip, `stride` elements apart, with the first `taken` elements of their lines.
+fn read_strip<T: Part>(
+    lines: Lines,
+    (line, first, width): (usize, usize, usize),
+    x: &[Complex<T>],
+    taken: usize,
+    stride: usize,
+    block: &mut [Complex<T>],
+) {
+    let Lines { size, inner, .. } = lines;
+    if inner == 1 {
+        block[..taken].copy_from_slice(&x[line * size..][..taken]);
+        return;
+    }
+    gather(block, stride, taken, width, |row, elements| {
+        elements.copy_from_slice(&x[(line * size + row) * inner + first..][..width]);
+    });
 }
 
 /// Calls `work(line, first, width, block, scratch)` for strips of `width` lines side by side, from column `first`

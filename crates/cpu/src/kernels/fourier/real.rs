@@ -15,7 +15,7 @@ use rustfft::Fft;
 
 use super::long::{GAP, Split, gather, scatter};
 use super::plan::{Part, plan, turns, workspace};
-use super::{Lines, each_strip, scale_line};
+use super::{Lines, each_strip, read_strip, scale_line};
 use crate::kernels::Element;
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
@@ -294,13 +294,7 @@ where
     let out = &*out;
     each_strip(FftOp::Ifft, lines, room, &*half.plan, par, |line, first, width, block, scratch| {
         let (spare, scratch) = scratch.split_at_mut(length / 2);
-        if inner == 1 {
-            block[..taken].copy_from_slice(&x[line * size..][..taken]);
-        } else {
-            gather(block, stride, taken, width, |row, elements| {
-                elements.copy_from_slice(&x[(line * size + row) * inner + first..][..width]);
-            });
-        }
+        read_strip(lines, (line, first, width), x, taken, stride, block);
         for column in block.chunks_exact_mut(stride) {
             column[taken..].fill(zero);
             half.back(&mut column[..half.line()], spare, scratch);
