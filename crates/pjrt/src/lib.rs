@@ -8,6 +8,7 @@ mod api;
 mod element;
 mod error;
 mod ffi;
+mod lower;
 mod options;
 mod plugin;
 
@@ -17,5 +18,6 @@ pub use api::{
 };
 pub use element::ElementType;
 pub use error::{Code, Error, Result};
+pub use lower::{LowerError, Program, element_type, lower};
 pub use options::CompileOptions;
 pub use plugin::{Attribute, Plugin, Version};

@@ -22,7 +22,7 @@ const UNROLLED: usize = 16;
 ///
 /// # Errors
 /// What the ops of the definition have against the operands.
-pub(crate) fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result<Value> {
+pub fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result<Value> {
     let [x, acc, captures @ ..] = operands else { unreachable!("a fold has two operands") };
     let result = graph.ty(*x).shape.reduced(&op.axes, op.keep_axes);
     let shape = graph.ty(*x).shape.without_names();
@@ -64,7 +64,7 @@ pub(crate) fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result
 ///
 /// # Errors
 /// What the ops of the definition have against the operands.
-pub(crate) fn window_fold(
+pub fn window_fold(
     graph: &mut Graph,
     op: &WindowFoldOp,
     operands: &[Value],

@@ -1,0 +1,382 @@
+//! Operations on each element, and tensors made of nothing.
+
+use defn_core::op::{BinaryOp, UnaryOp};
+use defn_core::{Axis, DType, Kind, Shape, TensorType};
+
+use super::text::{Ssa, Ty, Writer};
+use super::value::{computed, half, held, little_endian};
+use super::{Lowering, Operands, tensor};
+use crate::element::ElementType as E;
+
+impl Lowering {
+    /// A tensor written in the program.
+    pub(super) fn literal(&mut self, bytes: Vec<u8>, out: &TensorType) -> Ssa {
+        self.writer.literal(tensor(out), &little_endian(out.dtype, bytes))
+    }
+
+    /// Counts along an axis, or over the flat index.
+    pub(super) fn iota(&mut self, shape: &Shape, dtype: DType, axis: Option<Axis>) -> Ssa {
+        let w = &mut self.writer;
+        let counted = match axis {
+            Some(axis) => w.iota(Ty::new(E::S64, shape.sizes()), axis.index()),
+            None => {
+                let flat = w.iota(Ty::new(E::S64, &[shape.size()]), 0);
+                w.op("reshape", &[&flat], "", Ty::new(E::S64, shape.sizes()))
+            }
+        };
+        w.cast(&counted, DType::S64, dtype)
+    }
+
+    /// 1 where the last two indices agree.
+    pub(super) fn eye(&mut self, shape: &Shape, dtype: DType) -> Ssa {
+        let w = &mut self.writer;
+        let ty = Ty::new(E::S64, shape.sizes());
+        let rank = shape.rank();
+        let (rows, columns) = (w.iota(ty.clone(), rank - 2), w.iota(ty, rank - 1));
+        let diagonal = w.compare(&rows, &columns, "EQ");
+        let ones = w.predicate(&diagonal);
+        w.cast(&ones, DType::U8, dtype)
+    }
+
+    /// One operand.
+    pub(super) fn unary(&mut self, op: UnaryOp, operands: &Operands<'_>, out: &TensorType) -> Ssa {
+        let from = operands.types[0].dtype;
+        let w = &mut self.writer;
+        let kind = from.kind();
+        let is_integer = from.is_integer();
+        // What looks at the operand as it is.
+        let x = w.load(&operands.values[0], from);
+        let same = x.ty.clone();
+        match op {
+            UnaryOp::Negate => return w.stored("negate", &x, out.dtype),
+            UnaryOp::Abs => {
+                if kind == Kind::Unsigned {
+                    return operands.values[0].clone();
+                }
+                let element = if kind == Kind::Complex { half(x.element()) } else { x.element() };
+                let y = w.op("abs", &[&x], "", same.of(element));
+                return w.store(&y, out.dtype);
+            }
+            UnaryOp::Sign => {
+                let y = if kind == Kind::Unsigned {
+                    let truth = w.truth(&x);
+                    w.convert(&truth, x.element())
+                } else {
+                    w.op("sign", &[&x], "", same)
+                };
+                return w.store(&y, out.dtype);
+            }
+            UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round if is_integer => {
+                return operands.values[0].clone();
+            }
+            UnaryOp::Floor => return w.stored("floor", &x, out.dtype),
+            UnaryOp::Ceil => return w.stored("ceil", &x, out.dtype),
+            UnaryOp::Round => return w.stored("round_nearest_afz", &x, out.dtype),
+            UnaryOp::BitwiseNot => return w.stored("not", &x, out.dtype),
+            UnaryOp::PopulationCount => {
+                let x = w.own_bits(&x, from);
+                return w.stored("popcnt", &x, out.dtype);
+            }
+            UnaryOp::CountLeadingZeros => return w.leading_zeros(&x, from),
+            UnaryOp::IsNan | UnaryOp::IsInfinity if is_integer => {
+                let no = w.number(E::U8, 0);
+                return w.splat(&no, x.dims());
+            }
+            UnaryOp::IsNan => {
+                let truth = w.parts(&x, |w, part| w.compare(part, part, "NE"));
+                return w.predicate(&truth);
+            }
+            UnaryOp::IsInfinity => {
+                let truth = w.parts(&x, Writer::is_infinite);
+                return w.predicate(&truth);
+            }
+            UnaryOp::Real => {
+                let y = if kind == Kind::Complex {
+                    w.op("real", &[&x], "", same.of(half(x.element())))
+                } else {
+                    w.load_as(&operands.values[0], from, out.dtype)
+                };
+                return w.store(&y, out.dtype);
+            }
+            UnaryOp::Imag => {
+                let y = if kind == Kind::Complex {
+                    w.op("imag", &[&x], "", same.of(half(x.element())))
+                } else {
+                    let zero = w.number(computed(out.dtype), 0);
+                    w.splat(&zero, x.dims())
+                };
+                return w.store(&y, out.dtype);
+            }
+            UnaryOp::Conjugate => {
+                let z = w.load_as(&operands.values[0], from, out.dtype);
+                let part = z.ty.of(half(z.element()));
+                let (re, im) = (w.op("real", &[&z], "", part.clone()), w.op("imag", &[&z], "", part.clone()));
+                let im = w.op("negate", &[&im], "", part);
+                return w.op("complex", &[&re, &im], "", z.ty.clone());
+            }
+            UnaryOp::Exp
+            | UnaryOp::Expm1
+            | UnaryOp::Log
+            | UnaryOp::Log1p
+            | UnaryOp::Sigmoid
+            | UnaryOp::Sin
+            | UnaryOp::Cos
+            | UnaryOp::Tan
+            | UnaryOp::Sinh
+            | UnaryOp::Cosh
+            | UnaryOp::Tanh
+            | UnaryOp::Asin
+            | UnaryOp::Acos
+            | UnaryOp::Atan
+            | UnaryOp::Asinh
+            | UnaryOp::Acosh
+            | UnaryOp::Atanh
+            | UnaryOp::Sqrt
+            | UnaryOp::Rsqrt
+            | UnaryOp::Cbrt
+            | UnaryOp::Erf
+            | UnaryOp::Erfc
+            | UnaryOp::ErfInv => {}
+        }
+        let x = w.load_as(&operands.values[0], from, out.dtype);
+        let y = w.function(op, &x);
+        w.store(&y, out.dtype)
+    }
+
+    /// Two operands, which are broadcast.
+    pub(super) fn binary(&mut self, op: BinaryOp, operands: &Operands<'_>, out: &TensorType) -> Ssa {
+        let dims = out.shape.sizes();
+        let w = &mut self.writer;
+        match op {
+            BinaryOp::Equal => w.ordered(["EQ", "EQ"], operands, dims),
+            BinaryOp::NotEqual => w.ordered(["NE", "NE"], operands, dims),
+            BinaryOp::Greater => w.ordered(["GT", "LT"], operands, dims),
+            BinaryOp::GreaterEqual => w.ordered(["GE", "LE"], operands, dims),
+            BinaryOp::Less => w.ordered(["LT", "GT"], operands, dims),
+            BinaryOp::LessEqual => w.ordered(["LE", "GE"], operands, dims),
+            BinaryOp::LogicalAnd => w.logical("and", operands, dims),
+            BinaryOp::LogicalOr => w.logical("or", operands, dims),
+            BinaryOp::LogicalXor => w.logical("xor", operands, dims),
+            BinaryOp::Complex => {
+                let part = if out.dtype == DType::C128 { DType::F64 } else { DType::F32 };
+                let [a, b] = w.two(operands, part, dims);
+                w.op("complex", &[&a, &b], "", a.ty.of(computed(out.dtype)))
+            }
+            BinaryOp::Add => w.arithmetic("add", operands, out),
+            BinaryOp::Subtract => w.arithmetic("subtract", operands, out),
+            BinaryOp::Multiply => w.arithmetic("multiply", operands, out),
+            BinaryOp::Divide | BinaryOp::Quotient => w.arithmetic("divide", operands, out),
+            BinaryOp::Pow => w.arithmetic("power", operands, out),
+            BinaryOp::Atan2 => w.arithmetic("atan2", operands, out),
+            BinaryOp::Remainder => w.arithmetic("remainder", operands, out),
+            BinaryOp::Max => w.arithmetic("maximum", operands, out),
+            BinaryOp::Min => w.arithmetic("minimum", operands, out),
+            BinaryOp::BitwiseAnd => w.arithmetic("and", operands, out),
+            BinaryOp::BitwiseOr => w.arithmetic("or", operands, out),
+            BinaryOp::BitwiseXor => w.arithmetic("xor", operands, out),
+            BinaryOp::LeftShift => w.arithmetic("shift_left", operands, out),
+            BinaryOp::RightShift if out.dtype.kind() == Kind::Signed => {
+                w.arithmetic("shift_right_arithmetic", operands, out)
+            }
+            BinaryOp::RightShift => w.arithmetic("shift_right_logical", operands, out),
+        }
+    }
+
+    /// The bits of each element under another type.
+    pub(super) fn bitcast(&mut self, operands: &Operands<'_>, to: DType) -> Ssa {
+        let x = &operands.values[0];
+        let from = operands.types[0].dtype;
+        if from.bits() >= 8 {
+            return self.writer.op("bitcast_convert", &[x], "", x.ty.of(held(to)));
+        }
+        let same_bits = self.writer.convert(x, computed(to));
+        self.writer.store(&same_bits, to)
+    }
+
+    /// `(pred, a, b)`.
+    pub(super) fn select(&mut self, operands: &Operands<'_>, out: &TensorType) -> Ssa {
+        let dims = out.shape.sizes();
+        let w = &mut self.writer;
+        let pred = w.load(&operands.values[0], operands.types[0].dtype);
+        let pred = w.truth(&pred);
+        let pred = w.broadcast_to(&pred, dims);
+        let branch = |w: &mut Writer, at: usize| {
+            let x = w.cast(&operands.values[at], operands.types[at].dtype, out.dtype);
+            w.broadcast_to(&x, dims)
+        };
+        let (a, b) = (branch(w, 1), branch(w, 2));
+        w.choose(&pred, &a, &b)
+    }
+
+    /// `(x, lo, hi)`: NaN stays, and the upper bound has the last word.
+    pub(super) fn clip(&mut self, operands: &Operands<'_>, out: &TensorType) -> Ssa {
+        let w = &mut self.writer;
+        let dims = out.shape.sizes();
+        let load = |w: &mut Writer, at: usize| {
+            let x = w.load_as(&operands.values[at], operands.types[at].dtype, out.dtype);
+            w.broadcast_to(&x, dims)
+        };
+        let (x, low, high) = (load(w, 0), load(w, 1), load(w, 2));
+        let above = w.op("maximum", &[&x, &low], "", x.ty.clone());
+        let within = w.op("minimum", &[&above, &high], "", x.ty.clone());
+        w.store(&within, out.dtype)
+    }
+}
+
+impl Writer {
+    /// Counts along an axis.
+    pub fn iota(&mut self, ty: Ty, axis: usize) -> Ssa {
+        self.op("iota", &[], &format!("iota_dimension = {axis} : i64"), ty)
+    }
+
+    /// Trailing axes aligned, axes of size 1 repeated.
+    pub fn broadcast_to(&mut self, x: &Ssa, dims: &[usize]) -> Ssa {
+        if x.dims() == dims {
+            return x.clone();
+        }
+        let first = dims.len() - x.dims().len();
+        let axes = super::text::array(first..dims.len());
+        self.op(
+            "broadcast_in_dim",
+            &[x],
+            &format!("broadcast_dimensions = {axes}"),
+            Ty::new(x.element(), dims),
+        )
+    }
+
+    /// Both operands as what computes a type, of one shape.
+    fn two(&mut self, operands: &Operands<'_>, dtype: DType, dims: &[usize]) -> [Ssa; 2] {
+        [0, 1].map(|at| {
+            let x = self.load_as(&operands.values[at], operands.types[at].dtype, dtype);
+            self.broadcast_to(&x, dims)
+        })
+    }
+
+    /// An operation of one operand, stored.
+    fn stored(&mut self, name: &str, x: &Ssa, dtype: DType) -> Ssa {
+        let y = self.op(name, &[x], "", x.ty.clone());
+        self.store(&y, dtype)
+    }
+
+    /// An operation of two operands of the result's type.
+    fn arithmetic(&mut self, name: &str, operands: &Operands<'_>, out: &TensorType) -> Ssa {
+        let [a, b] = self.two(operands, out.dtype, out.shape.sizes());
+        let y = self.op(name, &[&a, &b], "", a.ty.clone());
+        self.store(&y, out.dtype)
+    }
+
+    /// An operation of two truth values.
+    fn logical(&mut self, name: &str, operands: &Operands<'_>, dims: &[usize]) -> Ssa {
+        let [a, b] = [0, 1].map(|at| {
+            let x = self.load(&operands.values[at], operands.types[at].dtype);
+            let x = self.truth(&x);
+            self.broadcast_to(&x, dims)
+        });
+        let y = self.op(name, &[&a, &b], "", a.ty.clone());
+        self.predicate(&y)
+    }
+
+    /// Compares numbers, whatever their types. The second direction is the first read from the right.
+    fn ordered(&mut self, [direction, mirrored]: [&str; 2], operands: &Operands<'_>, dims: &[usize]) -> Ssa {
+        let [a_type, b_type] = [operands.types[0].dtype, operands.types[1].dtype];
+        let merged = a_type.merge(b_type);
+        let [a, b] = self.two(operands, merged, dims);
+        let mut truth = self.compare(&a, &b, direction);
+        // Unsigned 64-bit numbers beyond the signed ones have become negative here, and are above every signed one.
+        for (x, from, direction) in [(&a, a_type, direction), (&b, b_type, mirrored)] {
+            if from == DType::U64 && merged == DType::S64 {
+                let zero = self.number_like(x, 0);
+                let beyond = self.compare(x, &zero, "LT");
+                let answer = self.number(E::Pred, i32::from(matches!(direction, "NE" | "GT" | "GE")));
+                let answer = self.splat(&answer, dims);
+                truth = self.choose(&beyond, &answer, &truth);
+            }
+        }
+        self.predicate(&truth)
+    }
+
+    /// The bits of an element without those of a wider type.
+    fn own_bits(&mut self, x: &Ssa, dtype: DType) -> Ssa {
+        if dtype.bits() >= 8 {
+            return x.clone();
+        }
+        let mask = self.number_like(x, (1 << dtype.bits()) - 1);
+        self.op("and", &[x, &mask], "", x.ty.clone())
+    }
+
+    /// How many bits are 0 before the first 1, in the type's own width.
+    fn leading_zeros(&mut self, x: &Ssa, dtype: DType) -> Ssa {
+        let x = self.own_bits(x, dtype);
+        let y = self.op("count_leading_zeros", &[&x], "", x.ty.clone());
+        if dtype.bits() >= 8 {
+            return y;
+        }
+        let extra = self.number_like(&y, 8 - i32::try_from(dtype.bits()).expect("a few bits"));
+        let y = self.op("subtract", &[&y, &extra], "", y.ty.clone());
+        self.store(&y, dtype)
+    }
+
+    /// Whether either part of a complex number, or a real one, has a property.
+    fn parts(&mut self, x: &Ssa, mut has: impl FnMut(&mut Writer, &Ssa) -> Ssa) -> Ssa {
+        if !matches!(x.element(), E::C64 | E::C128) {
+            return has(self, x);
+        }
+        let part = x.ty.of(half(x.element()));
+        let (re, im) = (self.op("real", &[x], "", part.clone()), self.op("imag", &[x], "", part));
+        let (re, im) = (has(self, &re), has(self, &im));
+        self.op("or", &[&re, &im], "", re.ty.clone())
+    }
+
+    fn is_infinite(&mut self, x: &Ssa) -> Ssa {
+        let finite = self.op("is_finite", &[x], "", x.ty.of(E::Pred));
+        let number = self.compare(x, x, "EQ");
+        let not_finite = self.op("not", &[&finite], "", finite.ty.clone());
+        self.op("and", &[&number, &not_finite], "", finite.ty.clone())
+    }
+
+    /// A function of a float or complex number.
+    fn function(&mut self, op: UnaryOp, x: &Ssa) -> Ssa {
+        let ty = x.ty.clone();
+        let stable = |w: &mut Writer, name: &str| w.op(name, &[x], "", ty.clone());
+        let library = |w: &mut Writer, name: &str| w.dialect_op("chlo", name, &[x], ty.clone());
+        match op {
+            UnaryOp::Exp => stable(self, "exponential"),
+            UnaryOp::Expm1 => stable(self, "exponential_minus_one"),
+            UnaryOp::Log => stable(self, "log"),
+            UnaryOp::Log1p => stable(self, "log_plus_one"),
+            UnaryOp::Sigmoid => stable(self, "logistic"),
+            UnaryOp::Sin => stable(self, "sine"),
+            UnaryOp::Cos => stable(self, "cosine"),
+            UnaryOp::Tan => stable(self, "tan"),
+            UnaryOp::Tanh => stable(self, "tanh"),
+            UnaryOp::Sqrt => stable(self, "sqrt"),
+            UnaryOp::Rsqrt => stable(self, "rsqrt"),
+            UnaryOp::Cbrt => stable(self, "cbrt"),
+            UnaryOp::Sinh => library(self, "sinh"),
+            UnaryOp::Cosh => library(self, "cosh"),
+            UnaryOp::Asin => library(self, "asin"),
+            UnaryOp::Acos => library(self, "acos"),
+            UnaryOp::Atan => library(self, "atan"),
+            UnaryOp::Asinh => library(self, "asinh"),
+            UnaryOp::Acosh => library(self, "acosh"),
+            UnaryOp::Atanh => library(self, "atanh"),
+            UnaryOp::Erf => library(self, "erf"),
+            UnaryOp::Erfc => library(self, "erfc"),
+            UnaryOp::ErfInv => library(self, "erf_inv"),
+            UnaryOp::Negate
+            | UnaryOp::Abs
+            | UnaryOp::Sign
+            | UnaryOp::Floor
+            | UnaryOp::Ceil
+            | UnaryOp::Round
+            | UnaryOp::Conjugate
+            | UnaryOp::Real
+            | UnaryOp::Imag
+            | UnaryOp::BitwiseNot
+            | UnaryOp::PopulationCount
+            | UnaryOp::CountLeadingZeros
+            | UnaryOp::IsNan
+            | UnaryOp::IsInfinity => unreachable!("written above"),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Graphs as StableHLO, the language that plugins compile.
+//!
+//! One function for each family of operations, each an exhaustive match. Blocks lower by their default graph, or
+//! natively where StableHLO has the operation; folds by functions of the user's by the loops that they are made of.
+
+mod control;
+mod elementwise;
+mod index;
+mod linalg;
+mod reduce;
+mod shape;
+mod text;
+mod value;
+mod window;
+
+use std::fmt;
+
+use defn_core::graph::{Node, Value};
+use defn_core::op::Op;
+use defn_core::region::Region;
+use defn_core::{Location, TensorType};
+
+use text::{Ssa, Ty, Writer};
+use value::held;
+
+use crate::element::ElementType;
+
+/// A program in StableHLO.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The module, as text.
+    pub text: String,
+    /// For each hook at the top level, in order, its slot and how many values it is shown; they follow the results
+    /// among the program's outputs.
+    pub hooks: Vec<(usize, usize)>,
+}
+
+/// Why a graph has no program.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LowerError {
+    /// A hook in a loop or a branch, which the host has to run.
+    #[error("hook: inside a loop or a branch, one at the top level of the program is required")]
+    InnerHook {
+        /// Where it was made.
+        location: Option<Location>,
+    },
+    /// A function of the host's, whose result the program needs.
+    #[error(
+        "runtime_call: in a program for a device, a program without one is required; compile with \"cpu\""
+    )]
+    RuntimeCall {
+        /// Where it was made.
+        location: Option<Location>,
+    },
+    /// What the core says of a default graph.
+    #[error(transparent)]
+    Core(#[from] defn_core::Error),
+}
+
+type Result<T> = std::result::Result<T, LowerError>;
+
+/// How the elements of a tensor are held on the device.
+pub fn element_type(ty: &TensorType) -> ElementType {
+    held(ty.dtype)
+}
+
+/// Lowers a region to a module whose function `main` takes the region's inputs and gives its results.
+/// `donated[i]` names the result whose memory input `i` may become.
+///
+/// # Errors
+/// [`LowerError`].
+pub fn lower(region: &Region, donated: &[Option<usize>]) -> Result<Program> {
+    let mut lowering = Lowering { writer: Writer::default(), hooks: Vec::new(), depth: 0 };
+    let arguments: Vec<Ssa> =
+        region.inputs().iter().enumerate().map(|(index, ty)| Writer::argument(index, tensor(ty))).collect();
+    let mut outputs = lowering.region(region, &arguments)?;
+    let hooks = lowering.hooks.iter().map(|(slot, values)| (*slot, values.len())).collect();
+    outputs.extend(lowering.hooks.into_iter().flat_map(|(_, values)| values));
+    let parameter = |(index, argument): (usize, &Ssa)| {
+        let donated = donated.get(index).copied().flatten();
+        let alias =
+            donated.map_or_else(String::new, |output| format!(" {{tf.aliasing_output = {output} : i32}}"));
+        format!("{argument}: {}{alias}", argument.ty)
+    };
+    let parameters: Vec<String> = arguments.iter().enumerate().map(parameter).collect();
+    let results = text::List(outputs.iter().map(|value| &value.ty)).to_string();
+    let body = lowering.writer.finish(&outputs);
+    let text = format!(
+        "module @defn {{\n  func.func public @main({}) -> ({results}) {{\n{body}  }}\n}}\n",
+        text::List(&parameters)
+    );
+    Ok(Program { text, hooks })
+}
+
+/// A tensor as it is held on the device.
+fn tensor(ty: &TensorType) -> Ty {
+    Ty::new(held(ty.dtype), ty.shape.sizes())
+}
+
+/// A program that is being written.
+struct Lowering {
+    writer: Writer,
+    /// What hooks at the top level are shown.
+    hooks: Vec<(usize, Vec<Ssa>)>,
+    /// How many loops and branches are around what is being written.
+    depth: usize,
+}
+
+/// A node's operands, with their types in the graph and their values in the program.
+struct Operands<'a> {
+    types: Vec<&'a TensorType>,
+    values: Vec<Ssa>,
+}
+
+impl Lowering {
+    /// Writes a region's nodes in order, and gives its results.
+    fn region(&mut self, region: &Region, inputs: &[Ssa]) -> Result<Vec<Ssa>> {
+        let graph = region.graph();
+        let mut values: Vec<Vec<Ssa>> = Vec::with_capacity(graph.len());
+        let get =
+            |values: &[Vec<Ssa>], value: Value| values[value.node as usize][value.output as usize].clone();
+        for node in graph.nodes() {
+            let operands = Operands {
+                types: node.inputs.iter().map(|&input| graph.ty(input)).collect(),
+                values: node.inputs.iter().map(|&input| get(&values, input)).collect(),
+            };
+            values.push(self.node(node, &operands, inputs)?);
+        }
+        Ok(region.results().iter().map(|&result| get(&values, result)).collect())
+    }
+
+    /// Writes one node.
+    fn node(&mut self, node: &Node, x: &Operands<'_>, inputs: &[Ssa]) -> Result<Vec<Ssa>> {
+        let out = &node.outputs[0];
+        let one = match &node.op {
+            Op::Parameter { index, .. } => inputs[*index].clone(),
+            Op::Constant(scalar) => self.literal(scalar.to_bytes(), out),
+            Op::Literal(literal) => self.literal(literal.bytes().to_vec(), out),
+            Op::Iota { shape, dtype, axis } => self.iota(shape, *dtype, *axis),
+            Op::Eye { shape, dtype } => self.eye(shape, *dtype),
+            Op::Unary(op) => self.unary(*op, x, out),
+            Op::Binary(op) => self.binary(*op, x, out),
+            Op::AsType { dtype } => self.writer.cast(&x.values[0], x.types[0].dtype, *dtype),
+            Op::Bitcast { dtype } => self.bitcast(x, *dtype),
+            Op::Select => self.select(x, out),
+            Op::Clip => self.clip(x, out),
+            Op::Reshape { .. } | Op::Squeeze { .. } => self.reshape(&x.values[0], out.shape.sizes()),
+            Op::Broadcast { axes, .. } => self.broadcast(&x.values[0], axes, out),
+            Op::Transpose { axes } => self.transpose(&x.values[0], axes),
+            Op::Pad { config } => self.pad(x, config, out),
+            Op::Reverse { axes } => self.reverse(&x.values[0], axes),
+            Op::Concatenate { axis } => self.concatenate(x, *axis, out),
+            Op::Stack { axis, .. } => self.stack(x, *axis, out),
+            Op::Slice { starts, lengths, strides } => self.slice(x, starts, lengths, strides),
+            Op::PutSlice { starts } => self.put_slice(x, starts, out),
+            Op::Reduce { op, axes, .. } => self.reduce(*op, x, axes, out),
+            Op::ArgReduce { op, axis, tie_break, .. } => self.arg_reduce(*op, x, *axis, *tie_break, out),
+            Op::Gather { axes } => self.gather(x, axes, out),
+            Op::Scatter { op, axes } => self.scatter(*op, x, axes, out),
+            Op::Sort { axis, direction } => self.sort(x, *axis, *direction),
+            Op::Argsort { axis, direction, dtype } => self.argsort(x, *axis, *direction, *dtype),
+            Op::Window { op, window } => self.window(*op, x, window, out),
+            Op::WindowScatter { op, window } => self.window_scatter(*op, x, window, out),
+            Op::Conv(conv) => self.conv(x, conv, out),
+            Op::Fft { op, axis, length, eps } => self.fft(*op, x, *axis, *length, *eps, out),
+            Op::Dot { contract_a, batch_a, contract_b, batch_b } => {
+                self.dot(x, [contract_a, batch_a, contract_b, batch_b], out)
+            }
+            Op::TriangularSolve { lower, left_side, transform } => {
+                self.triangular_solve(x, *lower, *left_side, *transform, out)
+            }
+            Op::StopGrad | Op::Mark { .. } => x.values[0].clone(),
+            Op::CustomGrad(op) => return Ok(x.values[..op.values].to_vec()),
+            Op::Fold(op) => self.fold(op, x)?,
+            Op::WindowFold(op) => self.window_fold(op, x, out)?,
+            Op::Cond(op) => return self.cond(op, x, &node.outputs),
+            Op::While(op) => return self.while_(op, x, &node.outputs),
+            Op::Hook(op) => return self.hook(op.slot, x, node.location.as_ref()),
+            Op::RuntimeCall(_) => {
+                return Err(LowerError::RuntimeCall { location: node.location.clone() });
+            }
+            Op::Block(block) => return self.block(block, x),
+            Op::UserBlock(op) => return self.region(&op.default, &x.values),
+        };
+        debug_assert_eq!(one.ty, tensor(out), "{:?}", node.op);
+        Ok(vec![one])
+    }
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

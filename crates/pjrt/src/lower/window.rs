@@ -1,0 +1,211 @@
+//! Windows that slide over a tensor, and convolutions.
+
+use defn_core::op::{ConvOp, Window, WindowOp, WindowScatterOp};
+use defn_core::{Kind, TensorType};
+
+use super::reduce::{Sure, combine};
+use super::text::{List, RegionText, Ssa, Ty, Writer, array};
+use super::value::{computed, half};
+use super::{Lowering, Operands};
+use crate::element::ElementType as E;
+
+/// The attributes of a window. Negative padding was cut off before.
+fn attributes(window: &Window) -> String {
+    let pairs = window.padding.iter().map(|(low, high)| format!("[{}, {}]", low.max(&0), high.max(&0)));
+    let padding = if window.padding.is_empty() {
+        String::new()
+    } else {
+        let pairs: Vec<String> = pairs.collect();
+        format!(", padding = dense<[{}]> : tensor<{}x2xi64>", List(&pairs), window.padding.len())
+    };
+    format!(
+        "window_dimensions = {}, window_strides = {}, window_dilations = {}{padding}",
+        array(&window.sizes),
+        array(&window.strides),
+        array(&window.dilations)
+    )
+}
+
+impl Writer {
+    /// What negative padding leaves.
+    fn crop(&mut self, x: &Ssa, filler: &Ssa, padding: &[(i64, i64)]) -> Ssa {
+        let config: Vec<_> = padding.iter().map(|&(low, high)| (low.min(0), high.min(0), 0)).collect();
+        self.pad(x, filler, &config)
+    }
+}
+
+impl Lowering {
+    pub(super) fn window(
+        &mut self,
+        op: WindowOp,
+        x: &Operands<'_>,
+        window: &Window,
+        out: &TensorType,
+    ) -> Ssa {
+        let w = &mut self.writer;
+        let element = computed(out.dtype);
+        let value = w.load_as(&x.values[0], x.types[0].dtype, out.dtype);
+        let (start, name) = match op {
+            WindowOp::WindowSum => (w.number(element, 0), "add"),
+            WindowOp::WindowProduct => (w.number(element, 1), "multiply"),
+            WindowOp::WindowMax => (w.limit(out.dtype, true), "maximum"),
+            WindowOp::WindowMin => (w.limit(out.dtype, false), "minimum"),
+        };
+        if window.sizes.is_empty() {
+            return w.store(&value, out.dtype);
+        }
+        let value = w.crop(&value, &start, &window.padding);
+        let ty = Ty::new(element, out.shape.sizes());
+        let region = combine(element, name);
+        let folded: Sure<Vec<Ssa>> =
+            w.op_with("reduce_window", &[&value, &start], &attributes(window), vec![region], &[ty]);
+        let folded = folded.expect("an operation of two operands is always written").remove(0);
+        w.store(&folded, out.dtype)
+    }
+
+    /// Finds the flat place of each window's extreme, then adds there. The start stands for padding.
+    pub(super) fn window_scatter(
+        &mut self,
+        op: WindowScatterOp,
+        x: &Operands<'_>,
+        window: &Window,
+        out: &TensorType,
+    ) -> Ssa {
+        let w = &mut self.writer;
+        let compared = x.types[0].dtype.merge(x.types[2].dtype);
+        let value = w.load_as(&x.values[0], x.types[0].dtype, compared);
+        let start = w.load_as(&x.values[2], x.types[2].dtype, compared);
+        let count: usize = value.dims().iter().product();
+        let (flat, places) = (Ty::new(E::S64, &[count]), value.ty.of(E::S64));
+        let numbers = w.iota(flat, 0);
+        let mut numbers = w.reshape(&numbers, &places.dims);
+        // Padding is at no place: what is added there is dropped.
+        let nowhere = w.position(count);
+        let mut padded = value.clone();
+        let config: Vec<_> = window.padding.iter().map(|&(low, high)| (low, high, 0)).collect();
+        padded = w.pad(&padded, &start, &config);
+        numbers = w.pad(&numbers, &nowhere, &config);
+        // Where a window's elements lie in the padded tensor, in order: the last of equal ones wins.
+        let order = w.iota(Ty::new(E::S64, &[padded.dims().iter().product()]), 0);
+        let order = w.reshape(&order, padded.dims());
+        let before = w.number(E::S64, -1);
+        let direction = match op {
+            WindowScatterOp::WindowScatterMax => "GT",
+            WindowScatterOp::WindowScatterMin => "LT",
+        };
+        let worst = w.limit(compared, op == WindowScatterOp::WindowScatterMax);
+        let kind = compared.kind();
+        let (scalar, place) = (Ty::scalar(value.element()), Ty::scalar(E::S64));
+        let region = RegionText {
+            arguments: [&scalar, &place, &place, &scalar, &place, &place].map(Clone::clone).to_vec(),
+            write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> Sure<Vec<Ssa>> {
+                let [a, a_place, a_order, b, b_place, b_order] = arguments else {
+                    unreachable!("two triples")
+                };
+                let mut better = w.compare(a, b, direction);
+                let mut same = w.compare(a, b, "EQ");
+                if kind == Kind::Float {
+                    let (a_nan, b_nan) = (w.compare(a, a, "NE"), w.compare(b, b, "NE"));
+                    let (ty, not_b) = (a_nan.ty.clone(), w.op("not", &[&b_nan], "", b_nan.ty.clone()));
+                    let only_a = w.op("and", &[&a_nan, &not_b], "", ty.clone());
+                    let both = w.op("and", &[&a_nan, &b_nan], "", ty.clone());
+                    better = w.op("or", &[&better, &only_a], "", ty.clone());
+                    same = w.op("or", &[&same, &both], "", ty);
+                }
+                let later = w.compare(a_order, b_order, "GT");
+                let tie = w.op("and", &[&same, &later], "", same.ty.clone());
+                let wins = w.op("or", &[&better, &tie], "", same.ty.clone());
+                Ok(vec![
+                    w.choose(&wins, a, b),
+                    w.choose(&wins, a_place, b_place),
+                    w.choose(&wins, a_order, b_order),
+                ])
+            }),
+        };
+        let plain = Window { padding: window.padding.iter().map(|_| (0, 0)).collect(), ..window.clone() };
+        let source = w.load_as(&x.values[1], x.types[1].dtype, out.dtype);
+        let initial = w.load_as(&x.values[2], x.types[2].dtype, out.dtype);
+        let found = if window.sizes.is_empty() {
+            w.reshape(&numbers, source.dims())
+        } else {
+            let result = Ty::new(value.element(), source.dims());
+            let results = [result.clone(), result.of(E::S64), result.of(E::S64)];
+            let operands = [&padded, &numbers, &order, &worst, &nowhere, &before];
+            w.op_with("reduce_window", &operands, &attributes(&plain), vec![region], &results)
+                .expect("comparisons are always written")
+                .remove(1)
+        };
+        let many = source.dims().iter().product();
+        let (found, source) = (w.reshape(&found, &[many, 1]), w.reshape(&source, &[many]));
+        let into = w.splat(&initial, &[count]);
+        let attributes = "scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], \
+                          scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, \
+                          unique_indices = false";
+        let region = combine(into.element(), "add");
+        let ty = into.ty.clone();
+        let sums: Sure<Vec<Ssa>> =
+            w.op_with("scatter", &[&into, &found, &source], attributes, vec![region], &[ty]);
+        let sums = sums.expect("a sum is always written").remove(0);
+        let stored = w.store(&sums, out.dtype);
+        w.reshape(&stored, out.shape.sizes())
+    }
+
+    pub(super) fn conv(&mut self, x: &Operands<'_>, conv: &ConvOp, out: &TensorType) -> Ssa {
+        let w = &mut self.writer;
+        let operand = |w: &mut Writer, at: usize| w.load_as(&x.values[at], x.types[at].dtype, out.dtype);
+        let (input, kernel) = (operand(w, 0), operand(w, 1));
+        let ty = Ty::new(computed(out.dtype), out.shape.sizes());
+        let attributes = conv_attributes(conv);
+        let y = if out.dtype.is_complex() {
+            // The product of (a + bi) and (c + di) by four real ones.
+            let part = half(ty.element);
+            let parts = |w: &mut Writer, z: &Ssa| {
+                (w.op("real", &[z], "", z.ty.of(part)), w.op("imag", &[z], "", z.ty.of(part)))
+            };
+            let ((a, b), (c, d)) = (parts(w, &input), parts(w, &kernel));
+            let real = ty.of(part);
+            let mut product = |x: &Ssa, y: &Ssa| w.op("convolution", &[x, y], &attributes, real.clone());
+            let (ac, bd, ad, bc) = (product(&a, &c), product(&b, &d), product(&a, &d), product(&b, &c));
+            let re = w.op("subtract", &[&ac, &bd], "", real.clone());
+            let im = w.op("add", &[&ad, &bc], "", real.clone());
+            w.op("complex", &[&re, &im], "", ty)
+        } else {
+            w.op("convolution", &[&input, &kernel], &attributes, ty)
+        };
+        w.store(&y, out.dtype)
+    }
+}
+
+fn conv_attributes(conv: &ConvOp) -> String {
+    // The axis that plays each role becomes, at each axis, the role that it plays.
+    let roles = |permutation: &[defn_core::Axis], names: [char; 2]| {
+        let mut texts = vec![String::new(); permutation.len()];
+        for (role, axis) in permutation.iter().enumerate() {
+            texts[axis.index()] = match role {
+                0 => names[0].to_string(),
+                1 => names[1].to_string(),
+                spatial => (spatial - 2).to_string(),
+            };
+        }
+        List(&texts).to_string()
+    };
+    let pairs: Vec<String> = conv.padding.iter().map(|(low, high)| format!("[{low}, {high}]")).collect();
+    let padding = if pairs.is_empty() {
+        "padding = dense<> : tensor<0x2xi64>".to_owned()
+    } else {
+        format!("padding = dense<[{}]> : tensor<{}x2xi64>", List(&pairs), pairs.len())
+    };
+    format!(
+        "window_strides = {}, {padding}, lhs_dilation = {}, rhs_dilation = {}, \
+         dimension_numbers = #stablehlo.conv<[{}]x[{}]->[{}]>, feature_group_count = {} : i64, \
+         batch_group_count = {} : i64",
+        array(&conv.strides),
+        array(&conv.input_dilation),
+        array(&conv.kernel_dilation),
+        roles(&conv.input_permutation, ['b', 'f']),
+        roles(&conv.kernel_permutation, ['o', 'i']),
+        roles(&conv.output_permutation, ['b', 'f']),
+        conv.feature_groups,
+        conv.batch_groups,
+    )
+}
