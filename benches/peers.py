@@ -102,7 +102,7 @@ def time_workload(workload: Workload, options: dict[str, Any]) -> list[list[floa
 
 
 def time_calls(options: dict[str, Any]) -> list[float]:
-    """The least seconds of a call with two arrays of 8 elements: with a wait for it, and without."""
+    """The least seconds of a call with two arrays of 8 elements: with the wait, and without."""
     a, b = np.arange(8, dtype=np.float32), np.ones(8, dtype=np.float32)
     with dn.options(backend=options["backend"]):
         ours = dn.tensor(a), dn.tensor(b)
