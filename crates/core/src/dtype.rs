@@ -204,6 +204,21 @@ impl DType {
         }
     }
 
+    /// The type in which elements of both types are compared, whatever the order: one that holds the values of
+    /// both, but that an integer is rounded to the float or complex type that it is compared with. None for u64
+    /// with signed integers, which no type holds.
+    ///
+    /// Where floats merge into one that holds not all of their values, they are compared in f32, which does.
+    pub fn compared(self, other: DType) -> Option<DType> {
+        let merged = self.merge(other);
+        match (self.kind(), other.kind()) {
+            (Kind::Float, Kind::Float) => Some(merged.merge(DType::F32)),
+            (Kind::Signed, Kind::Unsigned) if other == DType::U64 => None,
+            (Kind::Unsigned, Kind::Signed) if self == DType::U64 => None,
+            (Kind::Unsigned | Kind::Signed | Kind::Float | Kind::Complex, _) => Some(merged),
+        }
+    }
+
     /// The type of a tensor of this type with a plain number, which gives way where it can.
     ///
     /// An integer tensor widens until the number fits; with a float it becomes f32; float and complex
@@ -410,6 +425,29 @@ mod tests {
             (C64, C128, C128),
         ] {
             assert_eq!(a.merge(b), merged, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn compared_types_hold_what_is_compared() {
+        use DType::*;
+        for (a, b, compared) in [
+            (BF16, F16, Some(F32)),
+            (BF16, F8E5M2, Some(F32)),
+            (F8E4M3FN, F8E5M2, Some(F32)),
+            (F32, F64, Some(F64)),
+            (F16, C64, Some(C64)),
+            (F64, C64, Some(C128)),
+            (S32, BF16, Some(BF16)),
+            (S64, C64, Some(C64)),
+            (U8, S8, Some(S16)),
+            (U32, S64, Some(S64)),
+            (U64, U8, Some(U64)),
+            (U64, S2, None),
+            (U64, F32, Some(F32)),
+        ] {
+            assert_eq!(a.compared(b), compared, "{a} {b}");
+            assert_eq!(b.compared(a), compared, "{b} {a}");
         }
     }
 

@@ -276,26 +276,21 @@ fn any_tile<C: Element>(
     })
 }
 
-/// Compares by mathematical value: in the merged type, but for u64 with signed integers, which none holds.
+/// Compares by mathematical value; but for integers with floats, as floats.
 fn compare(op: BinaryOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: (Par, usize)) {
     let (left, right) = (a.ty().dtype, b.ty().dtype);
-    match (left, right.kind(), right, left.kind()) {
-        (DType::U64, Kind::Signed, _, _) => {
-            zip((a, DType::U64), (b, DType::S64), out, par, |a: &[u64], b: &[i64], out| {
-                lanes::compare(op, a, b, out, i128::from, i128::from)
-            })
-        }
-        (_, _, DType::U64, Kind::Signed) => {
-            zip((a, DType::S64), (b, DType::U64), out, par, |a: &[i64], b: &[u64], out| {
-                lanes::compare(op, a, b, out, i128::from, i128::from)
-            })
-        }
-        _ => {
-            let merged = left.merge(right);
-            with_compute!(merged, C => {
-                zip((a, merged), (b, merged), out, par, |a: &[C], b: &[C], out| C::compare(op, a, b, out));
-            });
-        }
+    if let Some(both) = left.compared(right) {
+        with_compute!(both, C => {
+            zip((a, both), (b, both), out, par, |a: &[C], b: &[C], out| C::compare(op, a, b, out));
+        });
+    } else if left == DType::U64 {
+        zip((a, DType::U64), (b, DType::S64), out, par, |a: &[u64], b: &[i64], out| {
+            lanes::compare(op, a, b, out, i128::from, i128::from)
+        });
+    } else {
+        zip((a, DType::S64), (b, DType::U64), out, par, |a: &[i64], b: &[u64], out| {
+            lanes::compare(op, a, b, out, i128::from, i128::from)
+        });
     }
 }
 

@@ -404,6 +404,7 @@ impl Machine {
         b: Register,
         dtype: DType,
     ) -> Option<Register> {
+        // The only results that are not of the operands' type have eight bits.
         let logical = |run| (dtype == DType::U8).then_some(run);
         match op {
             BinaryOp::Equal
@@ -412,14 +413,9 @@ impl Machine {
             | BinaryOp::GreaterEqual
             | BinaryOp::Less
             | BinaryOp::LessEqual => {
-                // No type holds both of these, and a result has eight bits.
-                let apart = |a: DType, b: DType| a == DType::U64 && b.kind() == Kind::Signed;
-                if apart(a.dtype, b.dtype) || apart(b.dtype, a.dtype) {
-                    return None;
-                }
-                let merged = a.dtype.merge(b.dtype);
-                let (a, b) = (self.convert(a, merged)?, self.convert(b, merged)?);
-                let action = logical(with_real!(merged, T => comparison::<T>(op)?))?;
+                let both = a.dtype.compared(b.dtype)?;
+                let (a, b) = (self.convert(a, both)?, self.convert(b, both)?);
+                let action = logical(with_real!(both, T => comparison::<T>(op)?))?;
                 self.push(action, &[a, b], dtype)
             }
             BinaryOp::LogicalAnd | BinaryOp::LogicalOr | BinaryOp::LogicalXor => {

@@ -279,12 +279,12 @@ impl Writer {
     /// Compares numbers, whatever their types. The second direction is the first read from the right.
     fn ordered(&mut self, [direction, mirrored]: [&str; 2], operands: &Operands<'_>, dims: &[usize]) -> Ssa {
         let [a_type, b_type] = [operands.types[0].dtype, operands.types[1].dtype];
-        let merged = a_type.merge(b_type);
-        let [a, b] = self.two(operands, merged, dims);
+        let both = a_type.compared(b_type);
+        let [a, b] = self.two(operands, both.unwrap_or(DType::S64), dims);
         let mut truth = self.compare(&a, &b, direction);
         // Unsigned 64-bit numbers beyond the signed ones have become negative here, and are above every signed one.
         for (x, from, direction) in [(&a, a_type, direction), (&b, b_type, mirrored)] {
-            if from == DType::U64 && merged == DType::S64 {
+            if from == DType::U64 && both.is_none() {
                 let zero = self.number_like(x, 0);
                 let beyond = self.compare(x, &zero, "LT");
                 let answer = self.number(E::Pred, i32::from(matches!(direction, "NE" | "GT" | "GE")));

@@ -1,0 +1,82 @@
+"""Comparisons of every type with every other, by the values that their elements have."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import defn as dn
+from cases.dtypes import ALL, NUMPY, REAL, is_complex, is_integer, limits, narrow, widen
+
+EQUALITIES: dict[str, Callable[[Any, Any], bool]] = {
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+}
+ORDERINGS: dict[str, Callable[[Any, Any], bool]] = {
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
+# Each float type rounds some of these, and holds a neighbour that a narrower one would round to the
+# same: 1.125 has the digits of f8_e4m3fn and not those of f8_e5m2, 1.0078125 those of bf16.
+MAGNITUDES = [
+    *(0.0, 1e-300, 1e-40, 1e-30, 2.0**-24, 2.0**-16, 2.0**-9, 0.875, 1.0, 1.0 + 2.0**-40),
+    *(1.0 + 2.0**-23, 1.0 + 2.0**-10, 1.0078125, 1.125, 1.25, 3.0, 127.0, 128.0, 255.0, 256.0),
+    *(257.0, 448.0, 480.0, 57344.0, 61440.0, 65504.0, 65536.0, 2.0**24 + 1, 2.0**31, 2.0**63),
+    *(1e30, 3e38, 1e300, np.inf, np.nan),
+]
+
+
+def elements(dtype: str) -> np.ndarray:
+    """Elements of a dtype that others round: the ends, and both sides of what they hold."""
+    if is_integer(dtype):
+        low, high = limits(dtype)
+        near = {low, low + 1, high - 1, high, 0, 1, 2, -1, -2}
+        near |= {
+            sign * (2**bit + by)
+            for bit in (7, 8, 24, 31, 53, 63)
+            for by in (-1, 0, 1)
+            for sign in (1, -1)
+        }
+        kept = sorted(number for number in near if low <= number <= high)
+        return np.array(kept, dtype=NUMPY[dtype])
+    parts = [sign * size for size in MAGNITUDES for sign in (1.0, -1.0)]
+    with np.errstate(all="ignore"):
+        if is_complex(dtype):
+            both = [*(complex(part, 0.0) for part in parts), 1j, complex(1.0, 1.0)]
+            return np.array(both).astype(NUMPY[dtype])
+        return np.array(parts).astype(NUMPY[dtype])
+
+
+def numbers(array: np.ndarray, dtype: str, other: str) -> list[Any]:
+    """The values as numbers of Python, which compares integers of any size and floats exactly.
+
+    Next to a float an integer is what it is as that float.
+    """
+    if is_integer(dtype) and not is_integer(other):
+        array, dtype = narrow(widen(array, dtype), other), other
+    kind = int if is_integer(dtype) else complex if is_complex(dtype) else float
+    return [kind(element) for element in array]
+
+
+@pytest.mark.parametrize("backend", ["cpu", dn.backends.NumPyBackend()], ids=["cpu", "numpy"])
+@pytest.mark.parametrize("left", ALL)
+def test_values_are_compared(left: str, backend: Any) -> None:
+    for right in ALL:
+        asked = {**EQUALITIES, **ORDERINGS} if {left, right} <= set(REAL) else EQUALITIES
+        a, b = elements(left), elements(right)
+        x = dn.tensor(a[:, None], backend=backend)
+        y = dn.tensor(b[None, :], backend=backend)
+        for name, compare in asked.items():
+            got = getattr(dn, name)(x, y)
+            want = [
+                [compare(p, q) for q in numbers(b, right, left)] for p in numbers(a, left, right)
+            ]
+            wrong = got.to_numpy().astype(bool) != np.array(want)
+            pairs = [(a[i], b[j]) for i, j in np.argwhere(wrong)]
+            assert (str(got.dtype), pairs) == ("u8", []), (name, left, right)
