@@ -385,6 +385,10 @@ ROWS: list[tuple[str, str]] = [
     ("an argument of an unknown class", "dn.jit(lambda p: p)(object())"),
     ("a container in itself", "loop = []\nloop.append(loop)\ndn.jit(lambda p: p)(loop)"),
     (
+        "a container of the same parts again and again",
+        "parts = [1.0]\nfor _ in range(60):\n    parts = [parts, parts]\ndn.jit(lambda p: 0)(parts)",
+    ),
+    (
         "a class that is a container anyway",
         "dn.register_container(dict, lambda p: ([], None), lambda r, c: {})",
     ),

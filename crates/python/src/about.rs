@@ -13,8 +13,8 @@ use crate::error::{Fallible, guard};
 fn compatible(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<bool> {
     guard(|| {
         let op = "compatible";
-        let Flat { leaves: left, tree } = containers::flatten(op, Mode::State, a)?;
-        let Flat { leaves: right, tree: other } = containers::flatten(op, Mode::State, b)?;
+        let Flat { leaves: left, tree, .. } = containers::flatten(op, Mode::State, a)?;
+        let Flat { leaves: right, tree: other, .. } = containers::flatten(op, Mode::State, b)?;
         if left.len() != right.len() || !tree.equals(a.py(), &other)? {
             return Ok(false);
         }

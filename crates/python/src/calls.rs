@@ -85,7 +85,7 @@ struct Output {
 
 impl Output {
     fn parse(op: &'static str, output: &Bound<'_, PyAny>) -> Fallible<Output> {
-        let Flat { leaves, tree } = containers::flatten(op, Mode::State, output)?;
+        let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, output)?;
         let mut types = Vec::with_capacity(leaves.len());
         for leaf in &leaves {
             let model = leaf_model(op, leaf)?;

@@ -54,14 +54,14 @@ pub(crate) struct Operands {
 
 /// Takes a state or a result apart.
 pub(crate) fn operands(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Operands> {
-    let Flat { leaves, tree } = containers::flatten(op, Mode::State, value)?;
+    let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, value)?;
     let args = leaves.iter().map(|leaf| convert::arg(op, leaf)).collect::<Fallible<_>>()?;
     Ok(Operands { args, tree })
 }
 
 /// Takes a state apart into tensors.
 pub(crate) fn tensors(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<(Vec<Tensor>, Tree)> {
-    let Flat { leaves, tree } = containers::flatten(op, Mode::State, value)?;
+    let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, value)?;
     let tensors = leaves.iter().map(|leaf| result_tensor(op, leaf)).collect::<Fallible<_>>()?;
     Ok((tensors, tree))
 }

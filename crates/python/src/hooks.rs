@@ -200,6 +200,11 @@ pub(crate) fn is_bound_to_function(py: Python<'_>, slots: &Table) -> bool {
     slots.iter().any(|slot| slot.fun().is_some_and(|fun| !is_global(fun.bind(py))))
 }
 
+/// The functions that slots were made with.
+pub(crate) fn functions<'py>(py: Python<'py>, slots: &Table) -> Vec<Bound<'py, PyAny>> {
+    slots.iter().filter_map(|slot| Some(slot.fun()?.bind(py).clone())).collect()
+}
+
 /// Shows the garbage collector the functions of slots. A slot that others share is theirs too, and left out.
 pub(crate) fn traverse(slots: &Table, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
     let mut own = slots.iter().filter(|slot| Arc::strong_count(slot) == 1);

@@ -123,6 +123,10 @@ pub(crate) enum Misuse {
     LeafCount { op: &'static str, given: usize, expected: usize },
     #[error("{op}: the containers are nested deeper than {limit}; a container must not contain itself")]
     TooDeep { op: &'static str, limit: usize },
+    #[error(
+        "{op}: a container holds more than {limit} values; parts that it holds again and again count each time"
+    )]
+    TooManyValues { op: &'static str, limit: usize },
 
     // backends of the user's
     #[error("{callback}: the backend {backend} gave {got}, it must give {expected}")]
@@ -292,6 +296,7 @@ impl Misuse {
             | KnownContainer { .. }
             | LeafCount { .. }
             | TooDeep { .. }
+            | TooManyValues { .. }
             | ClassPlace { .. }
             | NotStored { .. }
             | ClassMissing { .. }

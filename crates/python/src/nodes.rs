@@ -484,7 +484,7 @@ pub(crate) fn of_tensor(tensor: &Tensor) -> Fallible<Node> {
 #[pyo3(signature = (value, fun = None))]
 fn program(value: &Bound<'_, PyAny>, fun: Option<&Bound<'_, PyAny>>) -> Fallible<(Region, Structure)> {
     guard(|| {
-        let Flat { leaves, tree } = containers::flatten("program", Mode::State, value)?;
+        let Flat { leaves, tree, .. } = containers::flatten("program", Mode::State, value)?;
         let mut results = SmallVec::new();
         let mut found: Option<Arc<Trace>> = fun.and_then(jit::traced_by);
         for leaf in &leaves {

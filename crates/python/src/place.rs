@@ -96,7 +96,7 @@ fn each<'py>(
     place: impl Fn(&Tensor) -> defn_core::Result<Tensor> + Sync,
 ) -> Fallible<Bound<'py, PyAny>> {
     let py = value.py();
-    let Flat { leaves, tree } = containers::flatten(op, Mode::State, value)?;
+    let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, value)?;
     let mut known: SmallVec<[(Arc<dyn Buffer>, Tensor); 8]> = SmallVec::new();
     let mut placed = Vec::with_capacity(leaves.len());
     for leaf in &leaves {
@@ -147,7 +147,7 @@ fn backend_transfer<'py>(
 fn backend_deallocate<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
     guard(|| {
         let (py, op) = (value.py(), "backend_deallocate");
-        let Flat { leaves, tree } = containers::flatten(op, Mode::State, value)?;
+        let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, value)?;
         let mut done = Vec::with_capacity(leaves.len());
         for leaf in &leaves {
             let freed = match leaf.cast::<PyTensor>() {
@@ -170,7 +170,7 @@ fn backend_deallocate<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyA
 fn to_template<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
     guard(|| {
         let (py, op) = (value.py(), "to_template");
-        let Flat { leaves, tree } = containers::flatten(op, Mode::State, value)?;
+        let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, value)?;
         let mut templates = Vec::with_capacity(leaves.len());
         for leaf in &leaves {
             let tensor = convert::tensor(op, leaf)?;

@@ -211,7 +211,7 @@ impl Structure {
 fn flatten_container<'py>(value: &Bound<'py, PyAny>) -> Fallible<(Bound<'py, PyList>, Bound<'py, PyAny>)> {
     guard(|| {
         let py = value.py();
-        let Flat { leaves, tree } = flatten("flatten_container", Mode::State, value)?;
+        let Flat { leaves, tree, .. } = flatten("flatten_container", Mode::State, value)?;
         let structure = Structure::new(tree, leaves.len());
         Ok((PyList::new(py, leaves)?, Bound::new(py, structure)?.into_any()))
     })

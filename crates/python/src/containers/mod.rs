@@ -13,7 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyFunction, PyInt, PyList, PyRange, PySet,
-    PyString, PyTuple,
+    PyString, PyTuple, PyType,
 };
 use smallvec::SmallVec;
 
@@ -26,13 +26,16 @@ use class::Class;
 pub(crate) use class::{Structure, add, is_marked};
 pub(crate) use store::{from_value, to_value};
 use tree::Tag;
-pub(crate) use tree::{Aspect, Compare, Held, Place, Tree, any_text, local_name, value_text};
+pub(crate) use tree::{Aspect, Compare, Held, Place, Tree, any_text, local_name, value_text, with_article};
 
 /// The tensors, numbers and arrays of a container, in order.
 pub(crate) type Leaves<'py> = SmallVec<[Bound<'py, PyAny>; 8]>;
 
 /// Containers nested deeper than this are refused: they may contain themselves.
 const DEPTH_LIMIT: usize = 200;
+
+/// Containers of more values are refused: those that share their parts again and again grow without end.
+const VALUE_LIMIT: usize = 10_000_000;
 
 /// What counts as a leaf, and what as static.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +55,17 @@ pub(crate) enum Mode {
 }
 
 /// A container taken apart.
-#[derive(Default)]
 pub(crate) struct Flat<'py> {
     pub(crate) leaves: Leaves<'py>,
     pub(crate) tree: Tree,
+    /// How many values there may be.
+    limit: usize,
+}
+
+impl Default for Flat<'_> {
+    fn default() -> Self {
+        Flat { leaves: Leaves::new(), tree: Tree::default(), limit: VALUE_LIMIT }
+    }
 }
 
 /// Takes one value apart.
@@ -66,6 +76,76 @@ pub(crate) fn flatten<'py>(op: &str, mode: Mode, value: &Bound<'py, PyAny>) -> F
     let mut flat = Flat::default();
     flat.push(op, mode, value)?;
     Ok(flat)
+}
+
+/// As [`flatten`], for containers of so many values at most.
+///
+/// # Errors
+/// As [`flatten`], and a container of more values.
+pub(crate) fn flatten_within<'py>(
+    op: &str,
+    mode: Mode,
+    value: &Bound<'py, PyAny>,
+    limit: usize,
+) -> Fallible<Flat<'py>> {
+    let mut flat = Flat { limit, ..Flat::default() };
+    flat.push(op, mode, value)?;
+    Ok(flat)
+}
+
+/// What a value is where it is read and not given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// A tensor or an array.
+    Leaf,
+    /// A value that stays what it is.
+    Plain,
+    Function,
+    Container,
+    /// Anything else, which may have attributes.
+    Object,
+}
+
+/// What a value is.
+pub(crate) fn sort(value: &Bound<'_, PyAny>) -> Fallible<Sort> {
+    if value.is_exact_instance_of::<PyTensor>() {
+        return Ok(Sort::Leaf);
+    }
+    if value.is_none() {
+        return Ok(Sort::Plain);
+    }
+    if value.is_instance_of::<PyTuple>()
+        || value.is_instance_of::<PyList>()
+        || value.is_instance_of::<PyDict>()
+        || value.is_exact_instance_of::<PySet>()
+    {
+        return Ok(Sort::Container);
+    }
+    if value.is_instance_of::<PyType>() {
+        return Ok(Sort::Object);
+    }
+    Ok(match &*class::of(&value.get_type())? {
+        Class::Array => Sort::Leaf,
+        Class::Number => Sort::Plain,
+        Class::Function => Sort::Function,
+        Class::Plain if has_call(&value.get_type()) && !is_enum(&value.get_type())? => Sort::Object,
+        Class::Plain => Sort::Plain,
+        Class::Named | Class::Ordered | Class::Object(_) | Class::Registered { .. } => Sort::Container,
+        Class::Unknown => Sort::Object,
+    })
+}
+
+/// Whether a container has its parts as attributes.
+pub(crate) fn has_fields(value: &Bound<'_, PyAny>) -> Fallible<bool> {
+    if value.is_instance_of::<PyType>() {
+        return Ok(false);
+    }
+    Ok(match &*class::of(&value.get_type())? {
+        Class::Named | Class::Object(_) | Class::Registered { .. } => true,
+        Class::Array | Class::Number | Class::Function | Class::Plain | Class::Ordered | Class::Unknown => {
+            false
+        }
+    })
 }
 
 impl<'py> Flat<'py> {
@@ -99,6 +179,10 @@ impl<'py> Flat<'py> {
         if depth > DEPTH_LIMIT {
             let op = if mode == Mode::State { "container" } else { "jit" };
             return Err(Misuse::TooDeep { op, limit: DEPTH_LIMIT }.into());
+        }
+        if self.tree.len() >= self.limit {
+            let op = if mode == Mode::State { "container" } else { "jit" };
+            return Err(Misuse::TooManyValues { op, limit: self.limit }.into());
         }
         if value.is_exact_instance_of::<PyTensor>() {
             match mode {
@@ -173,6 +257,11 @@ impl<'py> Flat<'py> {
                 self.tree.node(Tag::Static, 0);
                 self.tree.hold(Held::Function(value.clone().unbind()));
             }
+            Class::Plain if mode == Mode::Environment && value.is_exact_instance_of::<PySet>() => {
+                // A set may change where it stands.
+                let items: Vec<Bound<'py, PyAny>> = value.try_iter()?.collect::<PyResult<_>>()?;
+                self.constant(PyFrozenSet::new(py, items)?.as_any());
+            }
             Class::Plain => self.constant(value),
             Class::Named => {
                 let tuple = value.cast::<PyTuple>()?;
@@ -203,6 +292,11 @@ impl<'py> Flat<'py> {
                 self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
                 self.tree.hold(Held::Value(data.unbind()));
                 children.iter().try_for_each(|item| self.walk(op, mode, item, depth + 1))?;
+            }
+            Class::Unknown if mode == Mode::Environment && value.is_instance_of::<PyDict>() => {
+                self.tree.node(Tag::Ordered, 0);
+                self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
+                self.walk_dict(op, mode, value.cast::<PyDict>()?, depth)?;
             }
             Class::Unknown => match mode {
                 Mode::Options | Mode::Static => self.constant(value),
@@ -238,8 +332,10 @@ fn classify(class: &Bound<'_, pyo3::types::PyType>) -> Fallible<Class> {
     if is_plain {
         return Ok(Class::Plain);
     }
-    let is_enum = class.is_subclass(&py.import("enum")?.getattr(intern!(py, "Enum"))?)?;
-    if is_enum || class.is_subclass_of::<PyDType>()? || class.is_subclass_of::<pyo3::types::PyType>()? {
+    if is_enum(class)?
+        || class.is_subclass_of::<PyDType>()?
+        || class.is_subclass_of::<pyo3::types::PyType>()?
+    {
         return Ok(Class::Plain);
     }
     if class.is_subclass_of::<PyInt>()?
@@ -262,7 +358,16 @@ fn classify(class: &Bound<'_, pyo3::types::PyType>) -> Fallible<Class> {
     if let Some(fields) = class::fields(class)? {
         return Ok(Class::Object(fields));
     }
+    Ok(if has_call(class) { Class::Plain } else { Class::Unknown })
+}
+
+fn is_enum(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    let py = class.py();
+    class.is_subclass(&py.import("enum")?.getattr(intern!(py, "Enum"))?)
+}
+
+/// Whether objects of a class can be called.
+fn has_call(class: &Bound<'_, PyType>) -> bool {
     // SAFETY: the class is alive; the slot is only compared with null.
-    let is_callable = unsafe { !ffi::PyType_GetSlot(class.as_type_ptr(), ffi::Py_tp_call).is_null() };
-    Ok(if is_callable { Class::Plain } else { Class::Unknown })
+    unsafe { !ffi::PyType_GetSlot(class.as_type_ptr(), ffi::Py_tp_call).is_null() }
 }

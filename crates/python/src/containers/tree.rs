@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 use super::class::{self, Class};
 use crate::error::Fallible;
 use crate::misuse::Misuse;
-pub(crate) use changes::{Aspect, Compare, Place, any_text, local_name, value_text};
+pub(crate) use changes::{Aspect, Compare, Place, any_text, local_name, value_text, with_article};
 
 /// What a node of a structure is. Its word holds the number of children besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +196,11 @@ impl Tree {
 
     pub(super) fn hold(&mut self, held: Held) {
         self.held.push(held);
+    }
+
+    /// How many values and containers there are.
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
     }
 
     /// The objects that nodes carry, in order.

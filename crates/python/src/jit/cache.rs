@@ -104,7 +104,7 @@ impl Known {
                 return Ok(false);
             }
         }
-        Ok(globals::first_broken(py, &self.guards)?.is_none())
+        globals::hold(py, &self.guards)
     }
 
     /// Whether an object is gone that calls of this signature need.
@@ -207,7 +207,7 @@ impl Entry {
             environment: kept,
             arguments: flat.tree.kept(py)?,
             models: types,
-            guards: globals::stable(py, guards)?,
+            guards,
             is_owned,
             used: AtomicU64::new(0),
             number: AtomicU64::new(0),
@@ -416,7 +416,7 @@ impl Shared {
                 && known.compiler.is_same(py, &key.compiler)?
                 && known.arguments.equals(py, &flat.tree)?
                 && same_environment(py, &known.environment, &key.environment)?
-                && globals::first_broken(py, &known.guards)?.is_none()
+                && globals::hold(py, &known.guards)?
             {
                 return Ok(Some(found.clone_ref(py)));
             }

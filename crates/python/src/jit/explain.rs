@@ -11,7 +11,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::cache::{Bond, Entry, Key, Known};
 use super::environment::{Label, Part};
-use super::globals;
+use super::globals::{self, Change};
 use super::leaf;
 use super::program::Capture;
 use crate::containers::{Aspect, Compare, Flat, Held, Place, value_text};
@@ -267,8 +267,21 @@ impl Call<'_, '_> {
             if found.is_full() {
                 return Ok(found);
             }
-            if let Some((place, field, old, new)) = guard.change(py)? {
-                found.add(Difference::one(&place, Field::Structure(field), old, new));
+            match guard.change(py)? {
+                Some((place, Change::Meaning(aspect, old, new))) => {
+                    found.add(Difference::one(&place, Field::Structure(aspect), old, new));
+                }
+                Some((place, Change::Inside(old, new))) => {
+                    let (differences, limit) = (Vec::new(), found.limit);
+                    let (before, now) = (&old.models[..], &new.models[..]);
+                    let mut inner =
+                        Found { py, differences, fields: found.fields, limit, old: before, new: now };
+                    old.tree.compare_values(py, &new.tree, &|| place.clone(), &mut inner)?;
+                    let (differences, fields) = (inner.differences, inner.fields);
+                    found.differences.extend(differences);
+                    found.fields = fields;
+                }
+                None => {}
             }
         }
         let captures = entry.map(|entry| &entry.program.captures[..]).unwrap_or_default();

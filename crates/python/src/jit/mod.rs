@@ -13,6 +13,7 @@ mod leaf;
 mod log;
 mod program;
 mod python;
+mod reads;
 mod signature;
 mod turns;
 
@@ -46,12 +47,12 @@ use environment::Part;
 use explain::{Call, Reason};
 pub(crate) use given::check_default;
 use given::{Conflict, compile_limit, marked_names};
-use globals::Guard;
 use leaf::{Borrowed, Words};
 pub(crate) use leaf::{model as leaf_model, ty as leaf_type};
 use program::{Program, Source};
 pub(crate) use program::{function_name, result_tensor, wrap};
 pub(crate) use python::traced_by;
+use reads::Without;
 use signature::Signature;
 use turns::{Asked, Taken};
 
@@ -264,7 +265,8 @@ impl Jitted {
         };
         let source = Source::new(self.op(), fun, Arc::new(call));
         let known = self.shared.count();
-        let guards = self.guards(py, &flat)?;
+        let roots = self.roots(py, &flat, &key)?;
+        let guards = globals::guards(py, &roots, &Without::default())?;
         let (program, first) = match &key.compiler {
             Choice::BuiltIn(_) => (Program::make(py, &source, &flat, &key.compiler, key.checks)?, None),
             Choice::Python(_) => {
@@ -286,6 +288,9 @@ impl Jitted {
         };
         let after = self.environment(py, &flat)?;
         let leaves = flat.leaves.clone();
+        let hosts = program.host_functions(py);
+        let has_hosts = !hosts.is_empty();
+        let guards = globals::stable(py, guards, &roots, hosts)?;
         let entry = Arc::new(Entry::new(fun, key, &after, flat, program, guards)?);
         if entry.known.is_owned {
             let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -297,7 +302,12 @@ impl Jitted {
         self.shared.insert(py, &entry, self.limit());
         drop(turn);
         self.note(py, &reason, start.elapsed())?;
-        entry.program.run_or_take(py, &leaves, captures, borrowed, self.hooks.as_ref(), first)
+        let hooks = self.hooks.as_ref();
+        let result = entry.program.run_or_take(py, &leaves, captures, borrowed, hooks, first);
+        if has_hosts {
+            globals::settle(py, &entry.known.guards)?;
+        }
+        result
     }
 
     /// Why a call compiles.
@@ -367,15 +377,6 @@ impl Jitted {
             leaf::push_words(leaf, &mut words)?;
         }
         Key::new(py, compiler, checks::current(), words, flat, self.environment(py, flat)?)
-    }
-
-    /// What the globals mean that the function, and functions given to it, read.
-    fn guards(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<Guard>> {
-        let given = flat.tree.held().iter().filter(|held| held.is_function());
-        let mut functions: Vec<Bound<'_, PyAny>> = given.map(|held| held.object().bind(py).clone()).collect();
-        functions.push(self.fun.bind(py).clone());
-        functions.extend(self.transform(py).cloned());
-        globals::guards(functions)
     }
 
     fn environment(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<Part>> {

@@ -456,6 +456,11 @@ impl Program {
         hooks::traverse(&self.slots, visit)
     }
 
+    /// The functions that runs call.
+    pub(super) fn host_functions<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
+        hooks::functions(py, &self.slots)
+    }
+
     /// Whether the program holds host functions that only the traced function has.
     pub(super) fn is_bound_to_function(&self, py: Python<'_>) -> bool {
         hooks::is_bound_to_function(py, &self.slots)

@@ -404,7 +404,7 @@ impl Traced {
             return Err(refuse(got, "a list with one result for each list of arguments".to_owned()).into());
         }
         let result = results.get_item(0)?;
-        let Flat { leaves, tree } = match containers::flatten(callback, Mode::State, &result) {
+        let Flat { leaves, tree, .. } = match containers::flatten(callback, Mode::State, &result) {
             Ok(flat) => flat,
             Err(_) => {
                 let expected = format!("the structure {}", self.tree.text(py)?);

@@ -110,6 +110,11 @@ impl Signature {
         Ok(found)
     }
 
+    /// Whether the first parameter is a method's object.
+    pub(crate) fn takes_self(&self) -> bool {
+        self.parameters.first().is_some_and(|parameter| parameter.mode == Mode::Receiver)
+    }
+
     /// The name of a positional parameter.
     pub(crate) fn name(&self, py: Python<'_>, position: usize) -> String {
         match self.parameters.get(position).filter(|_| position < self.positional) {

@@ -107,7 +107,7 @@ fn leaves_of<'py>(
     if is_list && result.len()? == outputs.len() {
         return Ok(result.try_iter()?.collect::<PyResult<_>>()?);
     }
-    if let Ok(Flat { leaves, tree }) = containers::flatten("block", Mode::State, &result)
+    if let Ok(Flat { leaves, tree, .. }) = containers::flatten("block", Mode::State, &result)
         && let Some(places) = tag.output.places_in(py, &tree)?
     {
         return Ok(places.into_iter().map(|place| leaves[place].clone()).collect());

@@ -1,5 +1,7 @@
 //! Where two structures differ, place by place.
 
+use defn_core::Tensor;
+use defn_core::vectorize::type_text;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString, PyType};
@@ -184,6 +186,11 @@ impl Tree {
             self.skip(&mut at.cursor, &mut at.leaf);
         }
         Ok(given)
+    }
+
+    /// The whole, shortly, with the types of its leaves.
+    pub(crate) fn whole(&self, py: Python<'_>, leaves: &[Tensor]) -> PyResult<String> {
+        self.summary(py, At::default(), &|leaf| type_text(&leaves[leaf]))
     }
 
     /// What stands at a place, shortly: a type, a value, or the class of a container.
@@ -483,7 +490,7 @@ pub(crate) fn value_text(value: &Bound<'_, PyAny>) -> String {
 }
 
 /// A name behind its article: a `Model`, an `Array`.
-fn with_article(name: &str) -> String {
+pub(crate) fn with_article(name: &str) -> String {
     let vowel = name.chars().next().is_some_and(|c| "aeiouAEIOU".contains(c));
     format!("{} {name}", if vowel { "an" } else { "a" })
 }

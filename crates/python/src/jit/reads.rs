@@ -1,0 +1,424 @@
+//! What a function reads from around it besides its closure's plain values: globals, what is in them, attributes
+//! of modules, classes and objects, and what functions found there close over.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyFrozenSet, PyInt, PyList, PyModule, PyString, PyTuple, PyType};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::environment::is_library;
+use super::globals::{Guard, Meant, Source, Step, function_of, is_plain, opened};
+use crate::containers::{self, Sort};
+use crate::error::Fallible;
+
+/// Functions whose code is looked at, and objects whose attributes are.
+const FUNCTION_LIMIT: usize = 1_000;
+
+/// Places that are guarded.
+const GUARD_LIMIT: usize = 4_096;
+
+/// Places of one object: those that refer to each other have no end of them.
+const PLACE_LIMIT: usize = 4;
+
+/// Containers inside containers that are searched for functions and objects.
+const DEPTH: usize = 4;
+
+/// A step as the code writes it: whether it is an item, and its key or name.
+type Written<'py> = (bool, Bound<'py, PyAny>);
+type Read<'py> = (Bound<'py, PyString>, Vec<Written<'py>>);
+
+/// Code and objects that a run needs, and not a trace.
+#[derive(Default)]
+pub(super) struct Without {
+    codes: FxHashSet<usize>,
+    objects: FxHashSet<usize>,
+}
+
+impl Without {
+    /// What host functions are made of.
+    pub(super) fn of<'py>(functions: impl IntoIterator<Item = Bound<'py, PyAny>>) -> Fallible<Without> {
+        let mut without = Without::default();
+        let mut queue: Vec<Bound<'py, PyAny>> = functions.into_iter().collect();
+        while let Some(value) = queue.pop() {
+            let py = value.py();
+            if !without.objects.insert(value.as_ptr() as usize) || without.objects.len() > FUNCTION_LIMIT {
+                continue;
+            }
+            if let Some(function) = function_of(&value)? {
+                without.codes.insert(function.getattr(intern!(py, "__code__"))?.as_ptr() as usize);
+                let closure = function.getattr(intern!(py, "__closure__"))?;
+                if !closure.is_none() {
+                    let cells = closure.try_iter()?;
+                    queue.extend(
+                        cells.filter_map(|cell| cell.ok()?.getattr(intern!(py, "cell_contents")).ok()),
+                    );
+                }
+            }
+            for name in ["__self__", "func"] {
+                if let Ok(Some(part)) = value.getattr_opt(name) {
+                    queue.push(part);
+                }
+            }
+            if let Ok(Some(args)) = value.getattr_opt(intern!(py, "args"))
+                && let Ok(args) = args.cast_into::<PyTuple>()
+            {
+                queue.extend(args.iter());
+            }
+        }
+        Ok(without)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.codes.is_empty()
+    }
+}
+
+/// Collects guards, function by function.
+pub(super) struct Reading<'a, 'py> {
+    py: Python<'py>,
+    without: &'a Without,
+    guards: Vec<Guard>,
+    places: FxHashSet<String>,
+    functions: Vec<(Bound<'py, PyAny>, Option<Source>)>,
+    known: FxHashSet<usize>,
+    objects: Vec<(Bound<'py, PyAny>, Source)>,
+    /// How often each object was found.
+    times: FxHashMap<usize, usize>,
+    /// Attributes that the code seen so far names.
+    names: Vec<String>,
+    named: FxHashSet<String>,
+}
+
+impl<'a, 'py> Reading<'a, 'py> {
+    pub(super) fn new(py: Python<'py>, without: &'a Without) -> Reading<'a, 'py> {
+        Reading {
+            py,
+            without,
+            guards: Vec::new(),
+            places: FxHashSet::default(),
+            functions: Vec::new(),
+            known: FxHashSet::default(),
+            objects: Vec::new(),
+            times: FxHashMap::default(),
+            names: Vec::new(),
+            named: FxHashSet::default(),
+        }
+    }
+
+    /// A function whose closure and defaults are compared elsewhere.
+    pub(super) fn function(&mut self, function: Bound<'py, PyAny>) {
+        self.functions.push((function, None));
+    }
+
+    /// An object that is told apart by identity elsewhere, of which attributes are read.
+    pub(super) fn object(&mut self, object: &Bound<'py, PyAny>, label: &str) -> Fallible<()> {
+        if containers::sort(object)? == Sort::Object && !self.is_foreign_class(&object.get_type())? {
+            self.look_into(object, Source::object(object, label)?);
+        }
+        Ok(())
+    }
+
+    /// Attributes of an object count that the code names, wherever it is found.
+    fn look_into(&mut self, object: &Bound<'py, PyAny>, source: Source) {
+        let times = self.times.entry(object.as_ptr() as usize).or_default();
+        *times += 1;
+        if *times <= PLACE_LIMIT && self.objects.len() < FUNCTION_LIMIT {
+            self.objects.push((object.clone(), source));
+        }
+    }
+
+    /// The guards of all that was added.
+    pub(super) fn finish(mut self) -> Fallible<Vec<Guard>> {
+        let (mut function, mut object, mut names) = (0, 0, 0);
+        loop {
+            if function < self.functions.len().min(FUNCTION_LIMIT) {
+                let (value, source) = self.functions[function].clone();
+                function += 1;
+                self.read_function(&value, source)?;
+            } else if object < self.objects.len() {
+                for name in 0..names {
+                    self.attribute(object, name)?;
+                }
+                object += 1;
+            } else if names < self.names.len() {
+                for object in 0..object {
+                    self.attribute(object, names)?;
+                }
+                names += 1;
+            } else {
+                return Ok(self.guards);
+            }
+        }
+    }
+
+    fn is_foreign(&self, module: &Bound<'py, PyAny>) -> Fallible<bool> {
+        if is_library(module) {
+            return Ok(true);
+        }
+        let Ok(name) = module.extract::<String>() else { return Ok(false) };
+        let top = name.split('.').next().unwrap_or_default();
+        let names = self.py.import("sys")?.getattr(intern!(self.py, "stdlib_module_names"))?;
+        Ok(names.contains(top)?)
+    }
+
+    fn is_foreign_class(&self, class: &Bound<'py, PyType>) -> Fallible<bool> {
+        // A bare namespace is as good as an object of one's own.
+        let module = class.getattr(intern!(self.py, "__module__"))?;
+        Ok(self.is_foreign(&module)? && class.name()? != "SimpleNamespace")
+    }
+
+    fn read_function(&mut self, value: &Bound<'py, PyAny>, source: Option<Source>) -> Fallible<()> {
+        let py = self.py;
+        let Some(function) = function_of(value)? else { return Ok(()) };
+        let code = function.getattr(intern!(py, "__code__"))?;
+        if !self.known.insert(function.as_ptr() as usize)
+            || self.without.codes.contains(&(code.as_ptr() as usize))
+            || is_library(&function.getattr(intern!(py, "__module__"))?)
+        {
+            return Ok(());
+        }
+        let without = PyFrozenSet::new(py, self.without.codes.iter().copied())?;
+        let reads = py.import("defn._reads")?.call_method1(intern!(py, "reads"), (&code, without))?;
+        let (globals, cells, attributes): (Vec<Read<'py>>, Vec<Read<'py>>, Vec<String>) = (
+            reads.get_item(0)?.extract()?,
+            reads.get_item(1)?.extract()?,
+            reads.get_item(2)?.try_iter()?.map(|name| name?.extract()).collect::<PyResult<_>>()?,
+        );
+        for name in attributes {
+            if self.named.insert(name.clone()) {
+                self.names.push(name);
+            }
+        }
+        let module =
+            function.getattr(intern!(py, "__globals__"))?.cast_into::<PyDict>().map_err(PyErr::from)?;
+        for (name, steps) in globals {
+            let at = Source::global(&module, &name);
+            match module.get_item(&name)? {
+                Some(value) => self.follow(at, value, &steps)?,
+                None if py.import("builtins")?.hasattr(&name)? => {}
+                None => self.guard(at, Meant::Absent)?,
+            }
+        }
+        self.read_cells(&function, &code, &cells, source.as_ref())?;
+        let Some(source) = source else { return Ok(()) };
+        for name in [intern!(py, "__defaults__"), intern!(py, "__kwdefaults__")] {
+            let defaults = function.getattr(name)?;
+            if !defaults.is_none() {
+                self.value(source.then(Step::OfFunction(name.clone().unbind())), defaults)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_cells(
+        &mut self,
+        function: &Bound<'py, PyAny>,
+        code: &Bound<'py, PyAny>,
+        cells: &[Read<'py>],
+        source: Option<&Source>,
+    ) -> Fallible<()> {
+        let py = self.py;
+        let names: Vec<Bound<'py, PyAny>> =
+            code.getattr(intern!(py, "co_freevars"))?.try_iter()?.collect::<PyResult<_>>()?;
+        let closure = function.getattr(intern!(py, "__closure__"))?;
+        for (name, steps) in cells {
+            let mut cell = None;
+            for (at, known) in names.iter().enumerate() {
+                if known.eq(name)? {
+                    cell = Some(at);
+                }
+            }
+            let Some(cell) = cell.filter(|_| !closure.is_none()) else { continue };
+            let Ok(content) = closure.get_item(cell)?.getattr(intern!(py, "cell_contents")) else { continue };
+            if let Some(source) = source {
+                self.follow(source.then(Step::Cell(cell, name.to_string())), content, steps)?;
+            } else if function_of(&content)?.is_some() {
+                self.functions.push((content, None));
+            } else if containers::sort(&content)? == Sort::Object {
+                // Which object it is counts already, what it holds does not.
+                let at = Source::object(&content, &format!("the closure's {name}"))?;
+                self.follow(at, content, steps)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the code reads of a value by attributes and constant items.
+    fn follow(
+        &mut self,
+        mut source: Source,
+        mut value: Bound<'py, PyAny>,
+        steps: &[Written<'py>],
+    ) -> Fallible<()> {
+        for (is_item, key) in steps {
+            let next = if *is_item {
+                let is_container = value.is_instance_of::<PyDict>()
+                    || value.is_instance_of::<PyList>()
+                    || value.is_instance_of::<PyTuple>();
+                if is_container { value.get_item(key).ok() } else { None }
+            } else {
+                if let Ok(module) = value.cast::<PyModule>()
+                    && self.is_foreign(&module.getattr(intern!(self.py, "__name__"))?)?
+                {
+                    return Ok(());
+                }
+                self.look_up(&value, &key.extract::<String>()?)?
+            };
+            let Some(next) = next else { break };
+            source = source.then(if *is_item {
+                Step::Item(key.clone().unbind())
+            } else {
+                Step::Attribute(key.clone().cast_into::<PyString>().map_err(PyErr::from)?.unbind())
+            });
+            value = next;
+        }
+        self.value(source, value)
+    }
+
+    /// An attribute that is there to be read, without running a property.
+    fn look_up(&mut self, value: &Bound<'py, PyAny>, name: &str) -> Fallible<Option<Bound<'py, PyAny>>> {
+        let py = self.py;
+        let is_module = value.is_instance_of::<PyModule>();
+        if is_module || value.is_instance_of::<PyType>() {
+            return Ok(value.getattr_opt(name).ok().flatten());
+        }
+        if containers::sort(value)? != Sort::Object && !containers::has_fields(value)? {
+            return Ok(None);
+        }
+        let class = value.get_type();
+        let own = py.import("inspect")?.getattr("getattr_static")?.call1((value, name, py.None()))?;
+        if own.is_none() {
+            return Ok(None);
+        }
+        if let Ok(Some(getter)) = own.getattr_opt(intern!(py, "fget")) {
+            self.functions.push((getter, None));
+            return Ok(None);
+        }
+        if own.get_type().name()? == "cached_property" {
+            self.functions.push((own.getattr("func")?, None));
+            return Ok(None);
+        }
+        let is_foreign = self.is_foreign_class(&class)?;
+        Ok(if is_foreign { None } else { value.getattr_opt(name).ok().flatten() })
+    }
+
+    fn attribute(&mut self, object: usize, name: usize) -> Fallible<()> {
+        let (value, source) = self.objects[object].clone();
+        let name = self.names[name].clone();
+        if let Some(found) = self.look_up(&value, &name)? {
+            let step = Step::Attribute(PyString::intern(self.py, &name).unbind());
+            self.value(source.then(step), found)?;
+        }
+        Ok(())
+    }
+
+    /// What a place means, and what is reached from it.
+    fn value(&mut self, source: Source, value: Bound<'py, PyAny>) -> Fallible<()> {
+        self.value_within(source, value, 0)
+    }
+
+    fn value_within(&mut self, source: Source, value: Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
+        let py = self.py;
+        if self.without.objects.contains(&(value.as_ptr() as usize)) {
+            return Ok(());
+        }
+        if is_plain(&value) {
+            return self.guard(source, Meant::Plain(value.unbind()));
+        }
+        if let Some(function) = function_of(&value)? {
+            let code = function.getattr(intern!(py, "__code__"))?;
+            if self.without.codes.contains(&(code.as_ptr() as usize)) {
+                return Ok(());
+            }
+            if let Ok(Some(receiver)) = value.getattr_opt(intern!(py, "__self__"))
+                && containers::sort(&receiver)? == Sort::Object
+                && !self.times.contains_key(&(receiver.as_ptr() as usize))
+            {
+                let at = source.then(Step::Attribute(intern!(py, "__self__").clone().unbind()));
+                self.look_into(&receiver, at);
+            }
+            self.functions.push((value, Some(source.clone())));
+            return self.guard(source, Meant::Code(code.unbind()));
+        }
+        if value.get_type().name()? == "partial" && value.hasattr(intern!(py, "keywords"))? {
+            for name in ["func", "args", "keywords"] {
+                let step = Step::Attribute(PyString::intern(py, name).unbind());
+                self.value_within(source.then(step), value.getattr(name)?, depth + 1)?;
+            }
+            return Ok(());
+        }
+        if let Ok(class) = value.cast::<PyType>() {
+            if !self.is_foreign_class(class)? {
+                self.look_into(&value, source.clone());
+                self.guard(source, Meant::Class(value.unbind()))?;
+            }
+            return Ok(());
+        }
+        match containers::sort(&value)? {
+            Sort::Leaf => Ok(()),
+            Sort::Object => {
+                if !value.is_instance_of::<PyModule>() && !self.is_foreign_class(&value.get_type())? {
+                    self.look_into(&value, source.clone());
+                    self.guard(source, Meant::Object(value.get_type().into_any().unbind()))?;
+                }
+                Ok(())
+            }
+            Sort::Plain | Sort::Function => self.guard(source, Meant::Plain(value.unbind())),
+            Sort::Container => {
+                let is_whole = self.guard_container(&source, &value)?;
+                if is_whole && depth < DEPTH {
+                    self.inside(&source, &value, depth)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether all that is in a container is compared.
+    fn guard_container(&mut self, source: &Source, value: &Bound<'py, PyAny>) -> Fallible<bool> {
+        let meant = match opened(value)? {
+            Some(opened) => Meant::Container(Box::new(opened.kept(self.py)?)),
+            None => Meant::Large(value.get_type().into_any().unbind(), value.len().unwrap_or(0)),
+        };
+        let is_whole = match &meant {
+            Meant::Large(..) => false,
+            Meant::Plain(_)
+            | Meant::Code(_)
+            | Meant::Container(_)
+            | Meant::Object(_)
+            | Meant::Class(_)
+            | Meant::Absent => true,
+        };
+        self.guard(source.clone(), meant)?;
+        Ok(is_whole)
+    }
+
+    /// Functions and objects in a container, whose insides count too.
+    fn inside(&mut self, source: &Source, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
+        let mut items: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> = Vec::new();
+        if let Ok(dict) = value.cast::<PyDict>() {
+            items.extend(dict.iter());
+        } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+            for (position, item) in value.try_iter()?.enumerate() {
+                let position = PyInt::new(self.py, position);
+                items.push((position.into_any(), item?));
+            }
+        }
+        for (key, item) in items {
+            let at = source.then(Step::Item(key.unbind()));
+            match containers::sort(&item)? {
+                Sort::Object | Sort::Function => self.value_within(at, item, depth + 1)?,
+                Sort::Container if depth < DEPTH => self.inside(&at, &item, depth + 1)?,
+                Sort::Container | Sort::Plain | Sort::Leaf => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn guard(&mut self, source: Source, meant: Meant) -> Fallible<()> {
+        if self.guards.len() < GUARD_LIMIT && self.places.insert(source.key(self.py)) {
+            self.guards.push(Guard::new(source, meant));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+"""What the code of a function reads from around it, as far as its instructions say.
+
+A compiled version of a definition holds while what it read is the same. ``CONFIG["rate"]`` reads
+one entry of a dict, which is told apart here from code that hands the whole dict to somebody.
+"""
+
+from __future__ import annotations
+
+import dis
+import weakref
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import types
+    from collections.abc import Hashable
+
+__all__ = ["reads"]
+
+# A step from a value to what it holds: whether it is an item, and its key or the attribute's name.
+Step = tuple[bool, "Hashable"]
+Read = tuple[str, tuple[Step, ...]]
+# Globals, variables of functions around this one, and the names of attributes.
+Reads = tuple[list[Read], list[Read], set[str]]
+
+_KNOWN: weakref.WeakKeyDictionary[types.CodeType, Reads] = weakref.WeakKeyDictionary()
+_NOTHING = frozenset({"EXTENDED_ARG", "PUSH_NULL", "PRECALL", "CACHE", "NOP"})
+_GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
+_CELLS = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
+_ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"})
+_CONSTANTS = frozenset({"LOAD_CONST", "LOAD_SMALL_INT"})
+
+
+def reads(code: types.CodeType, without: frozenset[int] = frozenset()) -> Reads:
+    """What code and the functions written inside it read; ``without`` are the ids of code that does
+    not count.
+    """
+    own = _KNOWN.get(code)
+    if own is None:
+        own = _KNOWN[code] = _own(code)
+    found, cells, attributes = list(own[0]), list(own[1]), set(own[2])
+    for inner in code.co_consts:
+        if hasattr(inner, "co_code") and id(inner) not in without:
+            more = reads(inner, without)
+            found += more[0]
+            cells += more[1]
+            attributes |= more[2]
+    free = set(code.co_freevars)
+    return found, [(name, steps) for name, steps in cells if name in free], attributes
+
+
+def _own(code: types.CodeType) -> Reads:
+    instructions = [made for made in dis.get_instructions(code) if made.opname not in _NOTHING]
+    found: list[Read] = []
+    cells: list[Read] = []
+    attributes: set[str] = set()
+    for at, made in enumerate(instructions):
+        if made.opname in _ATTRIBUTES:
+            attributes.add(str(made.argval))
+        elif made.opname in _GLOBALS:
+            found.append((made.argval, _steps(instructions, at + 1)))
+        elif made.opname in _CELLS:
+            cells.append((made.argval, _steps(instructions, at + 1)))
+    if "getattr" in code.co_names:
+        attributes.update(text for text in code.co_consts if isinstance(text, str))
+    return found, cells, attributes
+
+
+def _steps(instructions: list[dis.Instruction], at: int) -> tuple[Step, ...]:
+    """The attributes and constant items that are taken of what was just read."""
+    steps: list[Step] = []
+    while at < len(instructions):
+        made = instructions[at]
+        if made.opname in _ATTRIBUTES:
+            steps.append((False, made.argval))
+            at += 1
+        elif made.opname in _CONSTANTS and _is_item(instructions, at + 1):
+            steps.append((True, made.argval))
+            at += 2
+        else:
+            break
+    return tuple(steps)
+
+
+def _is_item(instructions: list[dis.Instruction], at: int) -> bool:
+    if at >= len(instructions):
+        return False
+    made = instructions[at]
+    return made.opname == "BINARY_SUBSCR" or (made.opname == "BINARY_OP" and made.argrepr == "[]")
