@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 
+import pytest
+
 import defn as dn
 from cases import all_cases
 from defn import _core
@@ -71,3 +73,37 @@ def test_methods_have_the_functions_signatures() -> None:
 
 def test_the_version_is_the_packages() -> None:
     assert importlib.metadata.version("defn") == dn.__version__
+
+
+PUBLIC = {
+    f"{prefix}{name}": getattr(module, name)
+    for prefix, module in (
+        ("", dn),
+        ("linalg.", dn.linalg),
+        ("random.", dn.random),
+        ("constants.", dn.constants),
+    )
+    for name in module.__all__
+    if inspect.isfunction(getattr(module, name))
+}
+
+# Functions that hand further options on, to those who know them.
+HANDING_ON = {
+    "checks", "compile", "debug_expr", "debug_expr_apply", "default_options", "defn",
+    "deftransform", "dtype", "global_default_options", "jit", "jit_apply", "keyword", "options",
+    "stream", "to_backend",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC.keys() - HANDING_ON))
+def test_unknown_options_are_refused_by_every_function(name: str) -> None:
+    parameters = inspect.signature(PUBLIC[name]).parameters.values()
+    needed = {
+        parameter.name: 1
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is parameter.empty
+    }
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    count = sum(parameter.kind in positional for parameter in parameters)
+    with pytest.raises(dn.OptionError, match=f'^{name.split(".")[-1]}: unknown option "no_such"'):
+        PUBLIC[name](*[dn.tensor(1.0)] * count, **needed, no_such=1)

@@ -113,6 +113,7 @@ from defn.ops.elementwise_binary import (
     select,
     subtract,
 )
+from defn.ops.elementwise_complex import conjugate, imag, phase, real
 from defn.ops.elementwise_predicate import (
     bitwise_and,
     bitwise_not,
@@ -145,7 +146,6 @@ from defn.ops.elementwise_unary import (
     atanh,
     cbrt,
     ceil,
-    conjugate,
     cos,
     cosh,
     erf,
@@ -154,14 +154,11 @@ from defn.ops.elementwise_unary import (
     exp,
     expm1,
     floor,
-    imag,
     log,
     log1p,
     log2,
     log10,
     negate,
-    phase,
-    real,
     round,
     rsqrt,
     sigmoid,

@@ -7,9 +7,10 @@ tensors answer too.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from defn import _core
+from defn._names import refuse_options
 
 if TYPE_CHECKING:
     from typing import Any
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["axes", "axis_index", "axis_size", "bit_size", "compatible"]
 
 
-def axes(tensor: TensorLike) -> tuple[int, ...]:
+def axes(tensor: TensorLike, **unknown: Never) -> tuple[int, ...]:
     """The positions of all axes.
 
     Raises: ``TypeError`` for what is no tensor.
@@ -27,10 +28,12 @@ def axes(tensor: TensorLike) -> tuple[int, ...]:
     >>> dn.axes(dn.iota((2, 3)))
     (0, 1)
     """
+    if unknown:
+        refuse_options("axes", unknown)
     return tuple(range(_core.to_tensor(tensor).rank))
 
 
-def axis_index(tensor: TensorLike, axis: Axis) -> int:
+def axis_index(tensor: TensorLike, axis: Axis, **unknown: Never) -> int:
     """The position of an axis from the front, of one counted from the end or named.
 
     Raises: ``AxisError`` if the tensor has no such axis.
@@ -39,10 +42,12 @@ def axis_index(tensor: TensorLike, axis: Axis) -> int:
     >>> dn.axis_index(x, "column"), dn.axis_index(x, -2)
     (1, 0)
     """
+    if unknown:
+        refuse_options("axis_index", unknown)
     return _core.axis_index(tensor, axis)
 
 
-def axis_size(tensor: TensorLike, axis: Axis) -> int:
+def axis_size(tensor: TensorLike, axis: Axis, **unknown: Never) -> int:
     """The size of an axis.
 
     Raises: ``AxisError`` if the tensor has no such axis.
@@ -50,10 +55,12 @@ def axis_size(tensor: TensorLike, axis: Axis) -> int:
     >>> dn.axis_size(dn.iota((2, 3), names=["row", "column"]), "column")
     3
     """
+    if unknown:
+        refuse_options("axis_size", unknown)
     return _core.axis_size(tensor, axis)
 
 
-def bit_size(tensor: TensorLike) -> int:
+def bit_size(tensor: TensorLike, **unknown: Never) -> int:
     """The bits that the elements have; those of 2 and 4 bits are counted as such.
 
     Raises: ``TypeError`` for what is no tensor.
@@ -61,10 +68,12 @@ def bit_size(tensor: TensorLike) -> int:
     >>> dn.bit_size(dn.tensor([1, 2, 3], dtype="u4"))
     12
     """
+    if unknown:
+        refuse_options("bit_size", unknown)
     return _core.bit_size(tensor)
 
 
-def compatible(a: Any, b: Any) -> bool:
+def compatible(a: Any, b: Any, **unknown: Never) -> bool:
     """Whether two tensors have the same dtype, shape, vectorized axes and names.
 
     A name that is missing matches any. Containers must have the same structure, and compatible
@@ -76,4 +85,6 @@ def compatible(a: Any, b: Any) -> bool:
     >>> dn.compatible(x, dn.template((2, 3), "s32")), dn.compatible(x, x.as_type("f32"))
     (True, False)
     """
+    if unknown:
+        refuse_options("compatible", unknown)
     return _core.compatible(a, b)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from defn import _core
-from defn._names import option_error
+from defn._names import option_error, refuse_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -29,7 +29,9 @@ def _text(tag: Any) -> tuple[str, str]:
     return name, ", ".join(f"{field}={getattr(tag, field)!r}" for field in fields)
 
 
-def block(tag: Hashable, args: Sequence[Any], output: Any, fun: Callable[..., Any]) -> Any:
+def block(
+    tag: Hashable, args: Sequence[Any], output: Any, fun: Callable[..., Any], **unknown: Never
+) -> Any:
     """``fun(tag, *args)``, which a backend that knows the tag may run as a kernel of its own.
 
     The tag says what is computed: a frozen dataclass whose fields are the options, or any other
@@ -61,10 +63,12 @@ def block(tag: Hashable, args: Sequence[Any], output: Any, fun: Callable[..., An
       b = block Scale a, factor=3.0    f32[2]
     >
     """
+    if unknown:
+        refuse_options("block", unknown)
     return _core.block(_hashable("block", tag), _text(tag), args, output, fun, True)
 
 
-def optional(name: str, args: Sequence[Any], fun: Callable[..., Any]) -> Any:
+def optional(name: str, args: Sequence[Any], fun: Callable[..., Any], **unknown: Never) -> Any:
     """``fun(*args)``, which a backend with a callback of that name runs by it.
 
     A block whose tag is a name. A backend written in Python that has a method of the name gets
@@ -79,6 +83,8 @@ def optional(name: str, args: Sequence[Any], fun: Callable[..., Any]) -> Any:
     >>> dn.optional("double", [dn.tensor([1, 2])], lambda x: x + x).to_list()
     [2, 4]
     """
+    if unknown:
+        refuse_options("optional", unknown)
     if not isinstance(name, str):
         kind = type(name).__name__
         raise option_error(f"optional: the name is of type {kind}, it must be a str")
@@ -96,7 +102,7 @@ def _hashable(function: str, tag: Any) -> Any:
     return tag
 
 
-def runtime_call(output: Any, value: Any, fun: Callable[[Any], Any]) -> Any:
+def runtime_call(output: Any, value: Any, fun: Callable[[Any], Any], **unknown: Never) -> Any:
     """What a Python function makes of a value each time the program comes by.
 
     ``fun`` gets the value, which may be a container, and gives tensors, arrays or numbers as the
@@ -119,4 +125,6 @@ def runtime_call(output: Any, value: Any, fun: Callable[[Any], Any]) -> Any:
     >>> ordered(dn.tensor([1, 3, 2])).to_list()
     [6, 4, 2]
     """
+    if unknown:
+        refuse_options("runtime_call", unknown)
     return _core.runtime_call(output, value, fun)

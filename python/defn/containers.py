@@ -6,9 +6,10 @@ declaration.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from defn import _core
+from defn._names import refuse_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ def register_container(
     cls: type,
     flatten: Callable[[Any], tuple[Sequence[Any], Any]],
     unflatten: Callable[[Any, Sequence[Any]], Any],
+    **unknown: Never,
 ) -> None:
     """Tell how a class holds tensors, so that its instances are containers.
 
@@ -38,4 +40,6 @@ def register_container(
     >>> float(dn.jit(lambda p: p.left * p.right)(Pair(2.0, 3.0)))
     6.0
     """
+    if unknown:
+        refuse_options("register_container", unknown)
     _core.register_container(cls, flatten, unflatten)

@@ -96,7 +96,9 @@ class range:  # noqa: N801 - it stands where Python's stands.
         return f"dn.range({self.start}, {self.stop}, {self.step})"
 
 
-def while_(init: Any, cond: Callable[[Any], Any], body: Callable[[Any], Any]) -> Any:
+def while_(
+    init: Any, cond: Callable[[Any], Any], body: Callable[[Any], Any], **unknown: Never
+) -> Any:
     """Repeat ``body(state)`` as long as ``cond(state)`` is not zero; the state when it is.
 
     Shapes: of the state; the body keeps them, names too.
@@ -109,6 +111,8 @@ def while_(init: Any, cond: Callable[[Any], Any], body: Callable[[Any], Any]) ->
     >>> int(dn.while_(1, lambda x: x < 100, lambda x: x * 2))
     128
     """
+    if unknown:
+        refuse_options("while_", unknown)
     return _core.while_(init, cond, body)
 
 
@@ -199,7 +203,9 @@ def _for_bounds(
     return _core.while_((start, init), goes_on, next_state)[1]
 
 
-def scan(init: Any, over: Any, body: Callable[[Any, Any], tuple[Any, Any]]) -> Any:
+def scan(
+    init: Any, over: Any, body: Callable[[Any, Any], tuple[Any, Any]], **unknown: Never
+) -> Any:
     """``body(state, item)`` returns the next state and an output: the last state and all outputs.
 
     Shapes: of the state; the body keeps them. Outputs get a new first axis.
@@ -212,10 +218,14 @@ def scan(init: Any, over: Any, body: Callable[[Any, Any], tuple[Any, Any]]) -> A
     >>> int(total), partial.to_list()
     (6, [1, 3, 6])
     """
+    if unknown:
+        refuse_options("scan", unknown)
     return _core.scan(init, over, body)
 
 
-def cond(clauses: Sequence[tuple[Any, Callable[[], Any]]], otherwise: Callable[[], Any]) -> Any:
+def cond(
+    clauses: Sequence[tuple[Any, Callable[[], Any]]], otherwise: Callable[[], Any], **unknown: Never
+) -> Any:
     """Run the function of the first clause whose predicate is not zero, else the last one.
 
     Shapes: every function returns the same structure; its tensors broadcast together.
@@ -227,10 +237,12 @@ def cond(clauses: Sequence[tuple[Any, Callable[[], Any]]], otherwise: Callable[[
     >>> int(dn.cond([(x > 0, lambda: x), (x < 0, lambda: -x)], lambda: 0))
     3
     """
+    if unknown:
+        refuse_options("cond", unknown)
     return _core.cond(clauses, otherwise)
 
 
-def if_(pred: Any, then: Any, otherwise: Any = 0) -> Any:
+def if_(pred: Any, then: Any, otherwise: Any = 0, **unknown: Never) -> Any:
     """One of two branches, each a function or a value. See ``cond``.
 
     Shapes: both branches have the same structure; their tensors broadcast together.
@@ -242,10 +254,14 @@ def if_(pred: Any, then: Any, otherwise: Any = 0) -> Any:
     >>> int(dn.if_(dn.tensor(1), lambda: 10, lambda: 20))
     10
     """
+    if unknown:
+        refuse_options("if_", unknown)
     return _core.if_(pred, then, otherwise)
 
 
-def hook(value: Any, name_or_fun: Any, fun: Callable[[Any], Any] | None = None) -> Any:
+def hook(
+    value: Any, name_or_fun: Any, fun: Callable[[Any], Any] | None = None, **unknown: Never
+) -> Any:
     """Show a value to a Python function whenever the program comes by, and return it.
 
     ``hook(x, print)`` calls ``print``; ``hook(x, "loss")`` has a name, for which
@@ -266,6 +282,8 @@ def hook(value: Any, name_or_fun: Any, fun: Callable[[Any], Any] | None = None) 
     seen 3.0
     6.0
     """
+    if unknown:
+        refuse_options("hook", unknown)
     name = None
     if isinstance(name_or_fun, str):
         name = name_or_fun
@@ -280,7 +298,11 @@ def hook(value: Any, name_or_fun: Any, fun: Callable[[Any], Any] | None = None) 
 
 
 def print_value(
-    value: Any, fun: Callable[[Any], Any] | None = None, *, label: str | None = None
+    value: Any,
+    fun: Callable[[Any], Any] | None = None,
+    *,
+    label: str | None = None,
+    **unknown: Never,
 ) -> Any:
     """Print a value whenever the program comes by, and return it.
 
@@ -301,6 +323,8 @@ def print_value(
     >
     [2, 4]
     """
+    if unknown:
+        refuse_options("print_value", unknown)
     if fun is not None and not callable(fun):
         raise option_error(
             f"print_value: fun is of type {type(fun).__name__}, it must be a function"
@@ -315,7 +339,7 @@ def print_value(
     return value
 
 
-def mark(value: Any, name: str) -> Any:
+def mark(value: Any, name: str, **unknown: Never) -> Any:
     """The value, under a name by which the graph can be cut and read.
 
     Shapes: kept.
@@ -326,10 +350,12 @@ def mark(value: Any, name: str) -> Any:
     >>> float(dn.mark(2.0, "loss"))
     2.0
     """
+    if unknown:
+        refuse_options("mark", unknown)
     return _core.mark(value, name)
 
 
-def print_expr(value: Any) -> Any:
+def print_expr(value: Any, **unknown: Never) -> Any:
     """Print what a value is while it is traced, and return it.
 
     Shapes: kept.
@@ -349,5 +375,7 @@ def print_expr(value: Any) -> Any:
     >
     4.0
     """
+    if unknown:
+        refuse_options("print_expr", unknown)
     print(value)
     return value

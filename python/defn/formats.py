@@ -153,7 +153,7 @@ def load_numpy(
     return _core.load("load_numpy", data, chosen, dtype, backend)
 
 
-def serialize(value: Any) -> bytes:
+def serialize(value: Any, **unknown: Never) -> bytes:
     """Bytes from which ``deserialize`` makes a tensor or a container of tensors again.
 
     Dtypes, shapes, names, vectorized axes and the containers' structure are kept, and so are
@@ -167,6 +167,8 @@ def serialize(value: Any) -> bytes:
     >>> dn.deserialize(data)["w"].names
     ('in',)
     """
+    if unknown:
+        refuse_options("serialize", unknown)
     return _core.serialize(value)
 
 

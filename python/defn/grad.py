@@ -178,7 +178,7 @@ def vjp(
     return differentiated
 
 
-def stop_grad(value: Any) -> Any:
+def stop_grad(value: Any, **unknown: Never) -> Any:
     """The value, as a constant: no gradient flows through it.
 
     Shapes: kept; a container keeps its structure.
@@ -189,10 +189,14 @@ def stop_grad(value: Any) -> Any:
     >>> float(dn.grad(lambda x: x + dn.stop_grad(x))(3.0))
     1.0
     """
+    if unknown:
+        refuse_options("stop_grad", unknown)
     return _core.stop_grad(value)
 
 
-def custom_grad(value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence[Any]]) -> Any:
+def custom_grad(
+    value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence[Any]], **unknown: Never
+) -> Any:
     """The value, with a gradient rule of its own.
 
     ``fun`` is called with the cotangent of the value, a tuple where the value is one, and returns a
@@ -209,4 +213,6 @@ def custom_grad(value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence
     >>> float(dn.grad(clipped)(3.0))
     1.0
     """
+    if unknown:
+        refuse_options("custom_grad", unknown)
     return _core.custom_grad(value, inputs, fun)

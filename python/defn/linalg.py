@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-def adjoint(tensor: TensorLike, /) -> Tensor:
+def adjoint(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     """The last two axes exchanged, and complex elements conjugated.
 
     Shapes: the last two sizes and names exchanged; a vector and a scalar stay as they are.
@@ -53,10 +53,12 @@ def adjoint(tensor: TensorLike, /) -> Tensor:
     >>> dn.linalg.adjoint(dn.tensor([[1, 2j], [3, 4]])).to_list()
     [[(1-0j), (3-0j)], [-2j, (4-0j)]]
     """
+    if unknown:
+        refuse_options("linalg.adjoint", unknown)
     return _core.linalg_adjoint(tensor)
 
 
-def cholesky(tensor: TensorLike, /) -> Tensor:
+def cholesky(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     """The lower triangular ``l`` of ``tensor = l @ adjoint(l)``.
 
     Matrices are symmetric or Hermitian: the lower triangle is read. Where one is not positive
@@ -70,10 +72,12 @@ def cholesky(tensor: TensorLike, /) -> Tensor:
     >>> dn.linalg.cholesky(dn.tensor([[4.0, 2.0], [2.0, 5.0]])).to_list()
     [[2.0, 0.0], [1.0, 2.0]]
     """
+    if unknown:
+        refuse_options("linalg.cholesky", unknown)
     return _core.linalg_cholesky(tensor)
 
 
-def determinant(tensor: TensorLike, /) -> Tensor:
+def determinant(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     """The determinant: in closed form up to three rows, through :func:`lu` beyond.
 
     Shapes: the leading axes, without names; the last two sizes are equal.
@@ -84,6 +88,8 @@ def determinant(tensor: TensorLike, /) -> Tensor:
     >>> dn.linalg.determinant(dn.tensor([[1, 2], [3, 4]])).item()
     -2.0
     """
+    if unknown:
+        refuse_options("linalg.determinant", unknown)
     return _core.linalg_determinant(tensor)
 
 
@@ -109,11 +115,11 @@ def eigh(
     ([-2.0, 1.0], [[0.0, 1.0], [1.0, 0.0]])
     """
     if unknown:
-        refuse_options("eigh", unknown)
+        refuse_options("linalg.eigh", unknown)
     return _core.linalg_eigh(tensor, max_iter, eps)
 
 
-def invert(tensor: TensorLike, /) -> Tensor:
+def invert(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     """The inverse of matrices.
 
     NaN where a matrix is singular: where the magnitude of its determinant is below 1000 times the
@@ -127,6 +133,8 @@ def invert(tensor: TensorLike, /) -> Tensor:
     >>> dn.linalg.invert(dn.tensor([[2.0, 0.0], [0.0, 4.0]])).to_list()
     [[0.5, 0.0], [0.0, 0.25]]
     """
+    if unknown:
+        refuse_options("linalg.invert", unknown)
     return _core.linalg_invert(tensor)
 
 
@@ -147,11 +155,11 @@ def least_squares(
     ['1.00', '-0.95']
     """
     if unknown:
-        refuse_options("least_squares", unknown)
+        refuse_options("linalg.least_squares", unknown)
     return _core.linalg_least_squares(a, b, eps)
 
 
-def lu(tensor: TensorLike, /) -> tuple[Tensor, Tensor, Tensor]:
+def lu(tensor: TensorLike, /, **unknown: Never) -> tuple[Tensor, Tensor, Tensor]:
     """The factors of ``tensor = p @ l @ u``: ``(p, l, u)``.
 
     ``p`` is a permutation, ``l`` lower triangular with ones on its diagonal, ``u`` upper
@@ -166,10 +174,12 @@ def lu(tensor: TensorLike, /) -> tuple[Tensor, Tensor, Tensor]:
     >>> p.to_list(), l.to_list(), u.to_list()
     ([[0, 1], [1, 0]], [[1.0, 0.0], [0.25, 1.0]], [[4.0, 4.0], [0.0, 1.0]])
     """
+    if unknown:
+        refuse_options("linalg.lu", unknown)
     return _core.linalg_lu(tensor)
 
 
-def matrix_power(tensor: TensorLike, power: int, /) -> Tensor:
+def matrix_power(tensor: TensorLike, power: int, /, **unknown: Never) -> Tensor:
     """The product of ``power`` times the same matrix.
 
     A negative power is one of the inverse; power 0 is the identity, in s32.
@@ -183,6 +193,8 @@ def matrix_power(tensor: TensorLike, power: int, /) -> Tensor:
     >>> dn.linalg.matrix_power(dn.tensor([[1, 1], [1, 0]]), 10).to_list()
     [[89, 55], [55, 34]]
     """
+    if unknown:
+        refuse_options("linalg.matrix_power", unknown)
     return _core.linalg_matrix_power(tensor, power)
 
 
@@ -199,7 +211,7 @@ def matrix_rank(tensor: TensorLike, /, *, eps: float = 1e-7, **unknown: Never) -
     2
     """
     if unknown:
-        refuse_options("matrix_rank", unknown)
+        refuse_options("linalg.matrix_rank", unknown)
     return _core.linalg_matrix_rank(tensor, eps)
 
 
@@ -232,7 +244,7 @@ def norm(
     7.0
     """
     if unknown:
-        refuse_options("norm", unknown)
+        refuse_options("linalg.norm", unknown)
     return _core.linalg_norm(tensor, ord, axes, keep_axes)
 
 
@@ -251,7 +263,7 @@ def pinv(tensor: TensorLike, /, *, eps: float = 1e-10, **unknown: Never) -> Tens
     [0.11999999731779099, 0.1599999964237213]
     """
     if unknown:
-        refuse_options("pinv", unknown)
+        refuse_options("linalg.pinv", unknown)
     return _core.linalg_pinv(tensor, eps)
 
 
@@ -280,11 +292,11 @@ def qr(
     ((2, 2), 1)
     """
     if unknown:
-        refuse_options("qr", unknown)
+        refuse_options("linalg.qr", unknown)
     return _core.linalg_qr(tensor, mode, eps)
 
 
-def solve(a: TensorLike, b: TensorLike, /) -> Tensor:
+def solve(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """The ``x`` of ``a @ x = b``, through :func:`lu`.
 
     Infinities and NaN where ``a`` is singular.
@@ -298,6 +310,8 @@ def solve(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.linalg.solve(dn.tensor([[2.0, 0.0], [0.0, 4.0]]), dn.tensor([2.0, 2.0])).to_list()
     [1.0, 0.5]
     """
+    if unknown:
+        refuse_options("linalg.solve", unknown)
     return _core.linalg_solve(a, b)
 
 
@@ -322,7 +336,7 @@ def svd(
     ['3.00', '2.00']
     """
     if unknown:
-        refuse_options("svd", unknown)
+        refuse_options("linalg.svd", unknown)
     return _core.linalg_svd(tensor, max_iter, full_matrices)
 
 
@@ -356,5 +370,5 @@ def triangular_solve(
     [1.0, 2.0]
     """
     if unknown:
-        refuse_options("triangular_solve", unknown)
+        refuse_options("linalg.triangular_solve", unknown)
     return _core.linalg_triangular_solve(a, b, lower, left_side, transform_a)

@@ -68,7 +68,7 @@ def backend_transfer(value: Any, backend: BackendLike = "cpu", **unknown: Never)
     return _core.backend_transfer(value, backend)
 
 
-def backend_deallocate(value: Any) -> Any:
+def backend_deallocate(value: Any, **unknown: Never) -> Any:
     """Free the elements of a tensor now, rather than when nobody holds it any more.
 
     Returns ``"ok"``, or ``"already_deallocated"``; for a container, a container of these. Using
@@ -84,10 +84,12 @@ def backend_deallocate(value: Any) -> Any:
     Traceback (most recent call last):
     defn.BackendError: add: the tensor's memory was freed; keep a copy, or do not use it after...
     """
+    if unknown:
+        refuse_options("backend_deallocate", unknown)
     return _core.backend_deallocate(value)
 
 
-def default_backend(backend: BackendLike | None = None) -> BackendLike:
+def default_backend(backend: BackendLike | None = None, **unknown: Never) -> BackendLike:
     """Read or set the backend on which tensors are made that come from no other tensor.
 
     Without an argument, the one that holds. Otherwise it is set for this context, which is the
@@ -103,10 +105,12 @@ def default_backend(backend: BackendLike | None = None) -> BackendLike:
     >>> dn.default_backend(before)
     'cpu'
     """
+    if unknown:
+        refuse_options("default_backend", unknown)
     return _core.default_backend(backend)
 
 
-def with_default_backend(backend: BackendLike, fun: Callable[[], T], /) -> T:
+def with_default_backend(backend: BackendLike, fun: Callable[[], T], /, **unknown: Never) -> T:
     """Call a function while another backend is the default one, and return what it returns.
 
     The default backend is put back also when the function raises. ``dn.options(backend=...)`` is
@@ -117,6 +121,8 @@ def with_default_backend(backend: BackendLike, fun: Callable[[], T], /) -> T:
     >>> dn.with_default_backend("cpu", lambda: dn.iota((3,)).backend)
     'cpu'
     """
+    if unknown:
+        refuse_options("with_default_backend", unknown)
     before = _core.context_options()
     try:
         _core.default_backend(backend)
@@ -125,7 +131,7 @@ def with_default_backend(backend: BackendLike, fun: Callable[[], T], /) -> T:
         _core.restore_context_options(before)
 
 
-def to_template(value: Any) -> Any:
+def to_template(value: Any, **unknown: Never) -> Any:
     """The types of tensors, without their elements: templates of the same dtype, shape, names and
     vectorized axes.
 
@@ -138,6 +144,8 @@ def to_template(value: Any) -> Any:
       f32[row: 2]
     >}
     """
+    if unknown:
+        refuse_options("to_template", unknown)
     return _core.to_template(value)
 
 

@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 
-def key(seed: TensorLike) -> Tensor:
+def key(seed: TensorLike, **unknown: Never) -> Tensor:
     """The key of a seed: its upper and its lower 32 bits.
 
     Inside a definition, an int that is an argument is a tensor s32: pass a seed as
@@ -65,6 +65,8 @@ def key(seed: TensorLike) -> Tensor:
     >>> dn.random.key(999999999999).to_list()
     [232, 3567587327]
     """
+    if unknown:
+        refuse_options("random.key", unknown)
     return _core.random_key(seed)
 
 
@@ -84,7 +86,7 @@ def split(key: TensorLike, *, parts: int = 2, **unknown: Never) -> Tensor:
     return _core.random_split(key, parts)
 
 
-def fold_in(key: TensorLike, data: TensorLike) -> Tensor:
+def fold_in(key: TensorLike, data: TensorLike, **unknown: Never) -> Tensor:
     """New keys of a key and integers, one for each: of the number of a step, say.
 
     Shapes: that of the data and a new last axis of size 2; names are dropped.
@@ -95,6 +97,8 @@ def fold_in(key: TensorLike, data: TensorLike) -> Tensor:
     >>> dn.random.fold_in(dn.random.key(42), 99).to_list()
     [2015327502, 1351855566]
     """
+    if unknown:
+        refuse_options("random.fold_in", unknown)
     return _core.random_fold_in(key, data)
 
 

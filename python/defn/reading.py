@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-def to_number(tensor: TensorLike) -> complex:
+def to_number(tensor: TensorLike, **unknown: Never) -> complex:
     """The element of a scalar as a Python number.
 
     ``item`` takes a tensor of any rank with one element.
@@ -38,10 +38,12 @@ def to_number(tensor: TensorLike) -> complex:
     >>> dn.to_number(dn.tensor(2.5))
     2.5
     """
+    if unknown:
+        refuse_options("to_number", unknown)
     return _core.to_tensor(tensor).to_number()
 
 
-def to_list(tensor: TensorLike) -> Any:
+def to_list(tensor: TensorLike, **unknown: Never) -> Any:
     """The elements as nested lists of Python numbers; vectorized axes are the outermost.
 
     Raises: ``ShapeError`` for a scalar, ``TraceError`` for a traced tensor or a template.
@@ -49,6 +51,8 @@ def to_list(tensor: TensorLike) -> Any:
     >>> dn.to_list(dn.iota((2, 2)))
     [[0, 1], [2, 3]]
     """
+    if unknown:
+        refuse_options("to_list", unknown)
     return _core.to_tensor(tensor).to_list()
 
 

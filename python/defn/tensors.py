@@ -9,6 +9,7 @@ from defn._names import FOREIGN_NAMES, refuse_options, unknown_name
 from defn.ops import (
     create,
     elementwise_binary,
+    elementwise_complex,
     elementwise_predicate,
     elementwise_unary,
     fold,
@@ -33,6 +34,7 @@ __all__ = ["METHOD_MODULES", "NOT_METHODS", "attach", "method_names"]
 
 METHOD_MODULES: tuple[ModuleType, ...] = (
     create,
+    elementwise_complex,
     elementwise_unary,
     elementwise_binary,
     elementwise_predicate,

@@ -55,7 +55,9 @@ def _each(axes: Any, value: Any, what: str, change: Callable[[Any, Any], Any]) -
     return type(value)(parts)
 
 
-def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+def vmap(
+    fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, **unknown: Never
+) -> Callable[..., Any]:
     """A function of tensors with one axis more: ``fun`` sees them without it.
 
     ``in_axes`` says which axis of each positional argument leaves the shape: one for all, or one
@@ -74,6 +76,8 @@ def vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callab
     >>> dn.vmap(dn.dot, in_axes=(0, None))(a, b).to_list()
     [21.0, 43.0]
     """
+    if unknown:
+        refuse_options("vmap", unknown)
 
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:

@@ -166,6 +166,9 @@ ROWS: list[tuple[str, str]] = [
         "dn.random.multivariate_normal(dn.random.key(0), v, dn.eye(3, dtype='c64'))",
     ),
     ("a sample too large", "dn.random.bits(dn.random.key(0), shape=(2**62, 4))"),
+    ("an unknown option of a function without options", "dn.exp(v, base=2)"),
+    ("an option of a reduction given to max", "dn.max(v, v, axis=0)"),
+    ("an unknown option of linalg", "dn.linalg.qr(dn.eye(2), full=True)"),
     ("an unknown option of random", "dn.random.uniform(dn.random.key(0), size=3)"),
     ("pi as an integer", 'dn.constants.pi("s32")'),
     ("i as a float", 'dn.constants.i("f32")'),
@@ -386,7 +389,7 @@ ROWS: list[tuple[str, str]] = [
     ("a container in itself", "loop = []\nloop.append(loop)\ndn.jit(lambda p: p)(loop)"),
     (
         "a container of the same parts again and again",
-        "parts = [1.0]\nfor _ in range(60):\n    parts = [parts, parts]\ndn.jit(lambda p: 0)(parts)",
+        "parts = [1.0]\nfor _ in range(60):\n    parts = [parts] * 2\ndn.jit(lambda p: 0)(parts)",
     ),
     (
         "a class that is a container anyway",

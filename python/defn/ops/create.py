@@ -311,7 +311,7 @@ def put_diagonal(
     return _core.put_diagonal(tensor, diagonal, offset)
 
 
-def as_type(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
+def as_type(tensor: TensorLike, dtype: DTypeLike, **unknown: Never) -> Tensor:
     """Convert the elements to another type.
 
     Integers wrap modulo 2**bits. A float becomes an integer by dropping its fraction; NaN becomes
@@ -327,10 +327,12 @@ def as_type(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
     >>> dn.as_type(dn.tensor([1.9, -1.9]), "s8").to_list()
     [1, -1]
     """
+    if unknown:
+        refuse_options("as_type", unknown)
     return _core.as_type(tensor, dtype)
 
 
-def bitcast(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
+def bitcast(tensor: TensorLike, dtype: DTypeLike, **unknown: Never) -> Tensor:
     """Read the bits of the elements as another type of the same width.
 
     Shapes: kept, with axis names.
@@ -341,4 +343,6 @@ def bitcast(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
     >>> dn.bitcast(dn.tensor([1.0]), "u32").to_list()
     [1065353216]
     """
+    if unknown:
+        refuse_options("bitcast", unknown)
     return _core.bitcast(tensor, dtype)

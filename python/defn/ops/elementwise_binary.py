@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-def add(a: TensorLike, b: TensorLike, /) -> Tensor:
+def add(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a + b``; integers wrap.
 
     Shapes: broadcast together; axis names merge.
@@ -44,10 +44,12 @@ def add(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.add(dn.tensor([1, 2]), 10).to_list()
     [11, 12]
     """
+    if unknown:
+        refuse_options("add", unknown)
     return _core.add(a, b)
 
 
-def subtract(a: TensorLike, b: TensorLike, /) -> Tensor:
+def subtract(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a - b``; integers wrap, unsigned ones too.
 
     Shapes: broadcast together; axis names merge.
@@ -58,10 +60,12 @@ def subtract(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.subtract(dn.tensor([1, 2]), 10).to_list()
     [-9, -8]
     """
+    if unknown:
+        refuse_options("subtract", unknown)
     return _core.subtract(a, b)
 
 
-def multiply(a: TensorLike, b: TensorLike, /) -> Tensor:
+def multiply(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a * b``; integers wrap.
 
     Shapes: broadcast together; axis names merge.
@@ -72,10 +76,12 @@ def multiply(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.multiply(dn.tensor([1, 2]), 10).to_list()
     [10, 20]
     """
+    if unknown:
+        refuse_options("multiply", unknown)
     return _core.multiply(a, b)
 
 
-def divide(a: TensorLike, b: TensorLike, /) -> Tensor:
+def divide(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a / b``, always a float: a division by zero gives an infinity or NaN.
 
     Shapes: broadcast together; axis names merge.
@@ -86,10 +92,12 @@ def divide(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.divide(dn.tensor([1, 2]), 4).to_list()
     [0.25, 0.5]
     """
+    if unknown:
+        refuse_options("divide", unknown)
     return _core.divide(a, b)
 
 
-def pow(a: TensorLike, b: TensorLike, /) -> Tensor:
+def pow(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a`` to the power of ``b``; exact modulo 2**bits for integers, and 1 for 0**0.
 
     Shapes: broadcast together; axis names merge.
@@ -101,10 +109,12 @@ def pow(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.pow(dn.tensor([2, 3]), 3).to_list()
     [8, 27]
     """
+    if unknown:
+        refuse_options("pow", unknown)
     return _core.pow(a, b)
 
 
-def atan2(y: TensorLike, x: TensorLike, /) -> Tensor:
+def atan2(y: TensorLike, x: TensorLike, /, **unknown: Never) -> Tensor:
     """The angle of the point whose coordinates are ``y`` and ``x``.
 
     Shapes: broadcast together; axis names merge.
@@ -116,10 +126,12 @@ def atan2(y: TensorLike, x: TensorLike, /) -> Tensor:
     >>> float(dn.atan2(0.0, 1.0))
     0.0
     """
+    if unknown:
+        refuse_options("atan2", unknown)
     return _core.atan2(y, x)
 
 
-def quotient(a: TensorLike, b: TensorLike, /) -> Tensor:
+def quotient(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """The integer quotient, truncated towards zero; ``//`` floors instead.
 
     Shapes: broadcast together; axis names merge.
@@ -132,10 +144,12 @@ def quotient(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.quotient(dn.tensor([7, -7]), 2).to_list()
     [3, -3]
     """
+    if unknown:
+        refuse_options("quotient", unknown)
     return _core.quotient(a, b)
 
 
-def remainder(a: TensorLike, b: TensorLike, /) -> Tensor:
+def remainder(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """What truncated division leaves; it has the sign of ``a``, where ``%`` takes that of ``b``.
 
     Shapes: broadcast together; axis names merge.
@@ -148,6 +162,8 @@ def remainder(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.remainder(dn.tensor([7, -7]), 4).to_list()
     [3, -3]
     """
+    if unknown:
+        refuse_options("remainder", unknown)
     return _core.remainder(a, b)
 
 
@@ -164,8 +180,10 @@ def max(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     >>> dn.max(dn.tensor([1, 5]), 3).to_list()
     [3, 5]
     """
-    if b is REQUIRED or unknown:
+    if b is REQUIRED:
         refuse_one_operand("max", "reduce_max")
+    if unknown:
+        refuse_options("max", unknown)
     return _core.max(a, b)
 
 
@@ -181,12 +199,14 @@ def min(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     >>> dn.min(dn.tensor([1, 5]), 3).to_list()
     [1, 3]
     """
-    if b is REQUIRED or unknown:
+    if b is REQUIRED:
         refuse_one_operand("min", "reduce_min")
+    if unknown:
+        refuse_options("min", unknown)
     return _core.min(a, b)
 
 
-def complex(re: TensorLike, im: TensorLike, /) -> Tensor:
+def complex(re: TensorLike, im: TensorLike, /, **unknown: Never) -> Tensor:
     """The complex number ``re + im * 1j``.
 
     Shapes: broadcast together; axis names merge.
@@ -198,10 +218,14 @@ def complex(re: TensorLike, im: TensorLike, /) -> Tensor:
     >>> dn.complex(1.0, 2.0).item()
     (1+2j)
     """
+    if unknown:
+        refuse_options("complex", unknown)
     return _core.complex(re, im)
 
 
-def select(pred: TensorLike, on_true: TensorLike, on_false: TensorLike, /) -> Tensor:
+def select(
+    pred: TensorLike, on_true: TensorLike, on_false: TensorLike, /, **unknown: Never
+) -> Tensor:
     """``on_true`` where the predicate is not zero, else ``on_false``.
 
     Shapes: of a scalar predicate, those of both branches broadcast together; else the predicate's
@@ -215,10 +239,12 @@ def select(pred: TensorLike, on_true: TensorLike, on_false: TensorLike, /) -> Te
     >>> dn.select(dn.tensor([1, 0]), dn.tensor([1, 2]), dn.tensor([10, 20])).to_list()
     [1, 20]
     """
+    if unknown:
+        refuse_options("select", unknown)
     return _core.select(pred, on_true, on_false)
 
 
-def clip(tensor: TensorLike, lo: TensorLike, hi: TensorLike) -> Tensor:
+def clip(tensor: TensorLike, lo: TensorLike, hi: TensorLike, **unknown: Never) -> Tensor:
     """Move elements into the bounds ``lo`` and ``hi``; NaN stays NaN, and ``lo > hi`` gives ``hi``.
 
     Shapes: kept, with axis names; the bounds are scalars.
@@ -230,6 +256,8 @@ def clip(tensor: TensorLike, lo: TensorLike, hi: TensorLike) -> Tensor:
     >>> dn.clip(dn.tensor([1, 5, 9]), 2, 6).to_list()
     [2, 5, 6]
     """
+    if unknown:
+        refuse_options("clip", unknown)
     return _core.clip(tensor, lo, hi)
 
 

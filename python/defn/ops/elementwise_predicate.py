@@ -5,9 +5,10 @@ Two operands broadcast: sizes are equal or 1, aligned at the last axis, and axis
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from defn import _core
+from defn._names import refuse_options
 
 if TYPE_CHECKING:
     from defn._core import Tensor
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 
-def bitwise_not(tensor: TensorLike) -> Tensor:
+def bitwise_not(tensor: TensorLike, **unknown: Never) -> Tensor:
     """Every bit inverted.
 
     Shapes: kept, with axis names.
@@ -48,10 +49,12 @@ def bitwise_not(tensor: TensorLike) -> Tensor:
     >>> dn.bitwise_not(dn.tensor([0, 5])).to_list()
     [-1, -6]
     """
+    if unknown:
+        refuse_options("bitwise_not", unknown)
     return _core.bitwise_not(tensor)
 
 
-def population_count(tensor: TensorLike) -> Tensor:
+def population_count(tensor: TensorLike, **unknown: Never) -> Tensor:
     """How many bits are 1.
 
     Shapes: kept, with axis names.
@@ -62,10 +65,12 @@ def population_count(tensor: TensorLike) -> Tensor:
     >>> dn.population_count(dn.tensor([0, 5, -1])).to_list()
     [0, 2, 32]
     """
+    if unknown:
+        refuse_options("population_count", unknown)
     return _core.population_count(tensor)
 
 
-def count_leading_zeros(tensor: TensorLike) -> Tensor:
+def count_leading_zeros(tensor: TensorLike, **unknown: Never) -> Tensor:
     """How many bits are 0 before the first 1, in the element type's own width.
 
     Shapes: kept, with axis names.
@@ -76,10 +81,12 @@ def count_leading_zeros(tensor: TensorLike) -> Tensor:
     >>> dn.count_leading_zeros(dn.tensor([0, 1], dtype="u8")).to_list()
     [8, 7]
     """
+    if unknown:
+        refuse_options("count_leading_zeros", unknown)
     return _core.count_leading_zeros(tensor)
 
 
-def is_nan(tensor: TensorLike) -> Tensor:
+def is_nan(tensor: TensorLike, **unknown: Never) -> Tensor:
     """1 where the operand is not a number; a complex number if either part is.
 
     Shapes: kept, with axis names.
@@ -90,10 +97,12 @@ def is_nan(tensor: TensorLike) -> Tensor:
     >>> dn.is_nan(dn.tensor([1.0, float("nan")])).to_list()
     [0, 1]
     """
+    if unknown:
+        refuse_options("is_nan", unknown)
     return _core.is_nan(tensor)
 
 
-def is_infinity(tensor: TensorLike) -> Tensor:
+def is_infinity(tensor: TensorLike, **unknown: Never) -> Tensor:
     """1 where the operand is infinite; a complex number if either part is.
 
     Shapes: kept, with axis names.
@@ -104,10 +113,12 @@ def is_infinity(tensor: TensorLike) -> Tensor:
     >>> dn.is_infinity(dn.tensor([1.0, float("inf")])).to_list()
     [0, 1]
     """
+    if unknown:
+        refuse_options("is_infinity", unknown)
     return _core.is_infinity(tensor)
 
 
-def logical_not(tensor: TensorLike) -> Tensor:
+def logical_not(tensor: TensorLike, **unknown: Never) -> Tensor:
     """1 where the operand is zero, else 0.
 
     Shapes: kept, with axis names.
@@ -118,10 +129,12 @@ def logical_not(tensor: TensorLike) -> Tensor:
     >>> dn.logical_not(dn.tensor([0, 3])).to_list()
     [1, 0]
     """
+    if unknown:
+        refuse_options("logical_not", unknown)
     return _core.logical_not(tensor)
 
 
-def bitwise_and(a: TensorLike, b: TensorLike, /) -> Tensor:
+def bitwise_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """Bits that are 1 in both.
 
     Shapes: broadcast together; axis names merge.
@@ -133,10 +146,12 @@ def bitwise_and(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.bitwise_and(dn.tensor([6, 5]), 3).to_list()
     [2, 1]
     """
+    if unknown:
+        refuse_options("bitwise_and", unknown)
     return _core.bitwise_and(a, b)
 
 
-def bitwise_or(a: TensorLike, b: TensorLike, /) -> Tensor:
+def bitwise_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """Bits that are 1 in either.
 
     Shapes: broadcast together; axis names merge.
@@ -148,10 +163,12 @@ def bitwise_or(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.bitwise_or(dn.tensor([6, 5]), 3).to_list()
     [7, 7]
     """
+    if unknown:
+        refuse_options("bitwise_or", unknown)
     return _core.bitwise_or(a, b)
 
 
-def bitwise_xor(a: TensorLike, b: TensorLike, /) -> Tensor:
+def bitwise_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """Bits that differ.
 
     Shapes: broadcast together; axis names merge.
@@ -163,10 +180,12 @@ def bitwise_xor(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.bitwise_xor(dn.tensor([6, 5]), 3).to_list()
     [5, 6]
     """
+    if unknown:
+        refuse_options("bitwise_xor", unknown)
     return _core.bitwise_xor(a, b)
 
 
-def left_shift(a: TensorLike, b: TensorLike, /) -> Tensor:
+def left_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a * 2**b``; 0 from the element type's width on.
 
     Shapes: broadcast together; axis names merge.
@@ -179,10 +198,12 @@ def left_shift(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.left_shift(dn.tensor([1, 2]), 3).to_list()
     [8, 16]
     """
+    if unknown:
+        refuse_options("left_shift", unknown)
     return _core.left_shift(a, b)
 
 
-def right_shift(a: TensorLike, b: TensorLike, /) -> Tensor:
+def right_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a / 2**b`` rounded down: arithmetic for signed results, logical for unsigned ones.
 
     Shapes: broadcast together; axis names merge.
@@ -195,10 +216,12 @@ def right_shift(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.right_shift(dn.tensor([16, -16]), 3).to_list()
     [2, -2]
     """
+    if unknown:
+        refuse_options("right_shift", unknown)
     return _core.right_shift(a, b)
 
 
-def equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+def equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where the values are equal, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
@@ -209,10 +232,12 @@ def equal(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.equal(dn.tensor([1, 2, 3]), 2).to_list()
     [0, 1, 0]
     """
+    if unknown:
+        refuse_options("equal", unknown)
     return _core.equal(a, b)
 
 
-def not_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+def not_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where the values differ, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
@@ -223,10 +248,12 @@ def not_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.not_equal(dn.tensor([1, 2, 3]), 2).to_list()
     [1, 0, 1]
     """
+    if unknown:
+        refuse_options("not_equal", unknown)
     return _core.not_equal(a, b)
 
 
-def greater(a: TensorLike, b: TensorLike, /) -> Tensor:
+def greater(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a > b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
@@ -238,10 +265,12 @@ def greater(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.greater(dn.tensor([1, 2, 3]), 2).to_list()
     [0, 0, 1]
     """
+    if unknown:
+        refuse_options("greater", unknown)
     return _core.greater(a, b)
 
 
-def greater_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+def greater_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a >= b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
@@ -253,10 +282,12 @@ def greater_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.greater_equal(dn.tensor([1, 2, 3]), 2).to_list()
     [0, 1, 1]
     """
+    if unknown:
+        refuse_options("greater_equal", unknown)
     return _core.greater_equal(a, b)
 
 
-def less(a: TensorLike, b: TensorLike, /) -> Tensor:
+def less(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a < b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
@@ -268,10 +299,12 @@ def less(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.less(dn.tensor([1, 2, 3]), 2).to_list()
     [1, 0, 0]
     """
+    if unknown:
+        refuse_options("less", unknown)
     return _core.less(a, b)
 
 
-def less_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
+def less_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a <= b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
@@ -283,10 +316,12 @@ def less_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.less_equal(dn.tensor([1, 2, 3]), 2).to_list()
     [1, 1, 0]
     """
+    if unknown:
+        refuse_options("less_equal", unknown)
     return _core.less_equal(a, b)
 
 
-def logical_and(a: TensorLike, b: TensorLike, /) -> Tensor:
+def logical_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where neither is zero.
 
     Shapes: broadcast together; axis names merge.
@@ -297,10 +332,12 @@ def logical_and(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.logical_and(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
     [0, 1, 0]
     """
+    if unknown:
+        refuse_options("logical_and", unknown)
     return _core.logical_and(a, b)
 
 
-def logical_or(a: TensorLike, b: TensorLike, /) -> Tensor:
+def logical_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where either is not zero.
 
     Shapes: broadcast together; axis names merge.
@@ -311,10 +348,12 @@ def logical_or(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.logical_or(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
     [0, 1, 1]
     """
+    if unknown:
+        refuse_options("logical_or", unknown)
     return _core.logical_or(a, b)
 
 
-def logical_xor(a: TensorLike, b: TensorLike, /) -> Tensor:
+def logical_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where exactly one is not zero.
 
     Shapes: broadcast together; axis names merge.
@@ -325,4 +364,6 @@ def logical_xor(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.logical_xor(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
     [0, 0, 1]
     """
+    if unknown:
+        refuse_options("logical_xor", unknown)
     return _core.logical_xor(a, b)

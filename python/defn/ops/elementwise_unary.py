@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from defn import _core
+from defn._names import refuse_options
 
 if TYPE_CHECKING:
     from defn._core import Tensor
@@ -20,7 +21,6 @@ __all__ = [
     "atanh",
     "cbrt",
     "ceil",
-    "conjugate",
     "cos",
     "cosh",
     "erf",
@@ -29,14 +29,11 @@ __all__ = [
     "exp",
     "expm1",
     "floor",
-    "imag",
     "log",
     "log1p",
     "log2",
     "log10",
     "negate",
-    "phase",
-    "real",
     "round",
     "rsqrt",
     "sigmoid",
@@ -49,7 +46,7 @@ __all__ = [
 ]
 
 
-def negate(tensor: TensorLike) -> Tensor:
+def negate(tensor: TensorLike, **unknown: Never) -> Tensor:
     """Change the sign; unsigned integers wrap.
 
     Shapes: kept, with axis names.
@@ -60,10 +57,12 @@ def negate(tensor: TensorLike) -> Tensor:
     >>> dn.negate(dn.tensor([1, -2])).to_list()
     [-1, 2]
     """
+    if unknown:
+        refuse_options("negate", unknown)
     return _core.negate(tensor)
 
 
-def abs(tensor: TensorLike) -> Tensor:
+def abs(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The distance from zero; the most negative integer wraps to itself.
 
     Shapes: kept, with axis names.
@@ -75,10 +74,12 @@ def abs(tensor: TensorLike) -> Tensor:
     >>> dn.abs(dn.tensor([-1.5, 2.0])).to_list()
     [1.5, 2.0]
     """
+    if unknown:
+        refuse_options("abs", unknown)
     return _core.abs(tensor)
 
 
-def sign(tensor: TensorLike) -> Tensor:
+def sign(tensor: TensorLike, **unknown: Never) -> Tensor:
     """-1, 0 or 1; NaN stays NaN, and a complex ``z`` gives ``z / abs(z)``.
 
     Shapes: kept, with axis names.
@@ -89,10 +90,12 @@ def sign(tensor: TensorLike) -> Tensor:
     >>> dn.sign(dn.tensor([-2.5, 0.0, 7.0])).to_list()
     [-1.0, 0.0, 1.0]
     """
+    if unknown:
+        refuse_options("sign", unknown)
     return _core.sign(tensor)
 
 
-def floor(tensor: TensorLike) -> Tensor:
+def floor(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The greatest integer not above the operand.
 
     Shapes: kept, with axis names.
@@ -103,10 +106,12 @@ def floor(tensor: TensorLike) -> Tensor:
     >>> dn.floor(dn.tensor([-1.5, 1.5])).to_list()
     [-2.0, 1.0]
     """
+    if unknown:
+        refuse_options("floor", unknown)
     return _core.floor(tensor)
 
 
-def ceil(tensor: TensorLike) -> Tensor:
+def ceil(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The least integer not below the operand.
 
     Shapes: kept, with axis names.
@@ -117,10 +122,12 @@ def ceil(tensor: TensorLike) -> Tensor:
     >>> dn.ceil(dn.tensor([-1.5, 1.5])).to_list()
     [-1.0, 2.0]
     """
+    if unknown:
+        refuse_options("ceil", unknown)
     return _core.ceil(tensor)
 
 
-def round(tensor: TensorLike) -> Tensor:
+def round(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The nearest integer; halves go away from zero.
 
     Shapes: kept, with axis names.
@@ -131,10 +138,12 @@ def round(tensor: TensorLike) -> Tensor:
     >>> dn.round(dn.tensor([-0.5, 0.5, 2.5])).to_list()
     [-1.0, 1.0, 3.0]
     """
+    if unknown:
+        refuse_options("round", unknown)
     return _core.round(tensor)
 
 
-def exp(tensor: TensorLike) -> Tensor:
+def exp(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``e`` to the power of the operand.
 
     Shapes: kept, with axis names.
@@ -145,10 +154,12 @@ def exp(tensor: TensorLike) -> Tensor:
     >>> float(dn.exp(0.0))
     1.0
     """
+    if unknown:
+        refuse_options("exp", unknown)
     return _core.exp(tensor)
 
 
-def expm1(tensor: TensorLike) -> Tensor:
+def expm1(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``exp(x) - 1``, accurate near zero, where the subtraction would cancel.
 
     Shapes: kept, with axis names.
@@ -159,10 +170,12 @@ def expm1(tensor: TensorLike) -> Tensor:
     >>> float(dn.expm1(1e-10))
     1.000000013351432e-10
     """
+    if unknown:
+        refuse_options("expm1", unknown)
     return _core.expm1(tensor)
 
 
-def log(tensor: TensorLike, base: TensorLike | None = None) -> Tensor:
+def log(tensor: TensorLike, base: TensorLike | None = None, **unknown: Never) -> Tensor:
     """The natural logarithm, or the one to a base; NaN for negative reals.
 
     Shapes: kept, with axis names.
@@ -173,10 +186,12 @@ def log(tensor: TensorLike, base: TensorLike | None = None) -> Tensor:
     >>> float(dn.log(1.0))
     0.0
     """
+    if unknown:
+        refuse_options("log", unknown)
     return _core.log(tensor, base)
 
 
-def log1p(tensor: TensorLike) -> Tensor:
+def log1p(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``log(1 + x)``, accurate near zero, where the addition would lose digits.
 
     Shapes: kept, with axis names.
@@ -187,10 +202,12 @@ def log1p(tensor: TensorLike) -> Tensor:
     >>> float(dn.log1p(1e-10))
     1.000000013351432e-10
     """
+    if unknown:
+        refuse_options("log1p", unknown)
     return _core.log1p(tensor)
 
 
-def sigmoid(tensor: TensorLike) -> Tensor:
+def sigmoid(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``1 / (1 + exp(-x))``.
 
     Shapes: kept, with axis names.
@@ -201,10 +218,12 @@ def sigmoid(tensor: TensorLike) -> Tensor:
     >>> float(dn.sigmoid(0.0))
     0.5
     """
+    if unknown:
+        refuse_options("sigmoid", unknown)
     return _core.sigmoid(tensor)
 
 
-def sin(tensor: TensorLike) -> Tensor:
+def sin(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The sine of an angle in radians.
 
     Shapes: kept, with axis names.
@@ -215,10 +234,12 @@ def sin(tensor: TensorLike) -> Tensor:
     >>> float(dn.sin(0.0))
     0.0
     """
+    if unknown:
+        refuse_options("sin", unknown)
     return _core.sin(tensor)
 
 
-def cos(tensor: TensorLike) -> Tensor:
+def cos(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The cosine of an angle in radians.
 
     Shapes: kept, with axis names.
@@ -229,10 +250,12 @@ def cos(tensor: TensorLike) -> Tensor:
     >>> float(dn.cos(0.0))
     1.0
     """
+    if unknown:
+        refuse_options("cos", unknown)
     return _core.cos(tensor)
 
 
-def tan(tensor: TensorLike) -> Tensor:
+def tan(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The tangent of an angle in radians.
 
     Shapes: kept, with axis names.
@@ -243,10 +266,12 @@ def tan(tensor: TensorLike) -> Tensor:
     >>> float(dn.tan(0.0))
     0.0
     """
+    if unknown:
+        refuse_options("tan", unknown)
     return _core.tan(tensor)
 
 
-def sinh(tensor: TensorLike) -> Tensor:
+def sinh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The hyperbolic sine.
 
     Shapes: kept, with axis names.
@@ -257,10 +282,12 @@ def sinh(tensor: TensorLike) -> Tensor:
     >>> float(dn.sinh(0.0))
     0.0
     """
+    if unknown:
+        refuse_options("sinh", unknown)
     return _core.sinh(tensor)
 
 
-def cosh(tensor: TensorLike) -> Tensor:
+def cosh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The hyperbolic cosine.
 
     Shapes: kept, with axis names.
@@ -271,10 +298,12 @@ def cosh(tensor: TensorLike) -> Tensor:
     >>> float(dn.cosh(0.0))
     1.0
     """
+    if unknown:
+        refuse_options("cosh", unknown)
     return _core.cosh(tensor)
 
 
-def tanh(tensor: TensorLike) -> Tensor:
+def tanh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The hyperbolic tangent.
 
     Shapes: kept, with axis names.
@@ -285,10 +314,12 @@ def tanh(tensor: TensorLike) -> Tensor:
     >>> float(dn.tanh(0.0))
     0.0
     """
+    if unknown:
+        refuse_options("tanh", unknown)
     return _core.tanh(tensor)
 
 
-def asin(tensor: TensorLike) -> Tensor:
+def asin(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The angle whose sine is the operand; NaN for reals outside -1 to 1.
 
     Shapes: kept, with axis names.
@@ -299,10 +330,12 @@ def asin(tensor: TensorLike) -> Tensor:
     >>> float(dn.asin(0.0))
     0.0
     """
+    if unknown:
+        refuse_options("asin", unknown)
     return _core.asin(tensor)
 
 
-def acos(tensor: TensorLike) -> Tensor:
+def acos(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The angle whose cosine is the operand; NaN for reals outside -1 to 1.
 
     Shapes: kept, with axis names.
@@ -313,10 +346,12 @@ def acos(tensor: TensorLike) -> Tensor:
     >>> float(dn.acos(1.0))
     0.0
     """
+    if unknown:
+        refuse_options("acos", unknown)
     return _core.acos(tensor)
 
 
-def atan(tensor: TensorLike) -> Tensor:
+def atan(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The angle whose tangent is the operand.
 
     Shapes: kept, with axis names.
@@ -327,10 +362,12 @@ def atan(tensor: TensorLike) -> Tensor:
     >>> float(dn.atan(0.0))
     0.0
     """
+    if unknown:
+        refuse_options("atan", unknown)
     return _core.atan(tensor)
 
 
-def asinh(tensor: TensorLike) -> Tensor:
+def asinh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``sinh``.
 
     Shapes: kept, with axis names.
@@ -341,10 +378,12 @@ def asinh(tensor: TensorLike) -> Tensor:
     >>> float(dn.asinh(0.0))
     0.0
     """
+    if unknown:
+        refuse_options("asinh", unknown)
     return _core.asinh(tensor)
 
 
-def acosh(tensor: TensorLike) -> Tensor:
+def acosh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``cosh``; NaN for reals below 1.
 
     Shapes: kept, with axis names.
@@ -355,10 +394,12 @@ def acosh(tensor: TensorLike) -> Tensor:
     >>> float(dn.acosh(1.0))
     0.0
     """
+    if unknown:
+        refuse_options("acosh", unknown)
     return _core.acosh(tensor)
 
 
-def atanh(tensor: TensorLike) -> Tensor:
+def atanh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``tanh``; NaN for reals outside -1 to 1.
 
     Shapes: kept, with axis names.
@@ -369,10 +410,12 @@ def atanh(tensor: TensorLike) -> Tensor:
     >>> float(dn.atanh(0.0))
     0.0
     """
+    if unknown:
+        refuse_options("atanh", unknown)
     return _core.atanh(tensor)
 
 
-def sqrt(tensor: TensorLike) -> Tensor:
+def sqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The square root; NaN for negative reals.
 
     Shapes: kept, with axis names.
@@ -383,10 +426,12 @@ def sqrt(tensor: TensorLike) -> Tensor:
     >>> float(dn.sqrt(4.0))
     2.0
     """
+    if unknown:
+        refuse_options("sqrt", unknown)
     return _core.sqrt(tensor)
 
 
-def rsqrt(tensor: TensorLike) -> Tensor:
+def rsqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``1 / sqrt(x)``.
 
     Shapes: kept, with axis names.
@@ -397,10 +442,12 @@ def rsqrt(tensor: TensorLike) -> Tensor:
     >>> float(dn.rsqrt(4.0))
     0.5
     """
+    if unknown:
+        refuse_options("rsqrt", unknown)
     return _core.rsqrt(tensor)
 
 
-def cbrt(tensor: TensorLike) -> Tensor:
+def cbrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The cube root; negative for negative reals.
 
     Shapes: kept, with axis names.
@@ -411,10 +458,12 @@ def cbrt(tensor: TensorLike) -> Tensor:
     >>> float(dn.cbrt(-8.0))
     -2.0
     """
+    if unknown:
+        refuse_options("cbrt", unknown)
     return _core.cbrt(tensor)
 
 
-def erf(tensor: TensorLike) -> Tensor:
+def erf(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The error function.
 
     Shapes: kept, with axis names.
@@ -425,10 +474,12 @@ def erf(tensor: TensorLike) -> Tensor:
     >>> float(dn.erf(0.0))
     0.0
     """
+    if unknown:
+        refuse_options("erf", unknown)
     return _core.erf(tensor)
 
 
-def erfc(tensor: TensorLike) -> Tensor:
+def erfc(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``1 - erf(x)``, accurate where ``erf`` is close to 1.
 
     Shapes: kept, with axis names.
@@ -439,10 +490,12 @@ def erfc(tensor: TensorLike) -> Tensor:
     >>> float(dn.erfc(0.0))
     1.0
     """
+    if unknown:
+        refuse_options("erfc", unknown)
     return _core.erfc(tensor)
 
 
-def erf_inv(tensor: TensorLike) -> Tensor:
+def erf_inv(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``erf``; infinite at -1 and 1.
 
     Shapes: kept, with axis names.
@@ -453,10 +506,12 @@ def erf_inv(tensor: TensorLike) -> Tensor:
     >>> float(dn.erf_inv(0.0))
     0.0
     """
+    if unknown:
+        refuse_options("erf_inv", unknown)
     return _core.erf_inv(tensor)
 
 
-def log2(tensor: TensorLike) -> Tensor:
+def log2(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The logarithm to the base 2; NaN for negative reals.
 
     Shapes: kept, with axis names.
@@ -467,10 +522,12 @@ def log2(tensor: TensorLike) -> Tensor:
     >>> float(dn.log2(8.0))
     3.0
     """
+    if unknown:
+        refuse_options("log2", unknown)
     return _core.log2(tensor)
 
 
-def log10(tensor: TensorLike) -> Tensor:
+def log10(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The logarithm to the base 10; NaN for negative reals.
 
     Shapes: kept, with axis names.
@@ -481,60 +538,6 @@ def log10(tensor: TensorLike) -> Tensor:
     >>> float(dn.log10(1.0))
     0.0
     """
+    if unknown:
+        refuse_options("log10", unknown)
     return _core.log10(tensor)
-
-
-def conjugate(tensor: TensorLike) -> Tensor:
-    """The complex conjugate; a real operand becomes complex.
-
-    Shapes: kept, with axis names.
-    Dtypes: any; c64, or c128 for f64 and c128.
-    Grad: ``conj(g)``, and its real part for a real operand.
-    Raises: nothing of its own.
-
-    >>> complex(dn.conjugate(1 + 2j))
-    (1-2j)
-    """
-    return _core.conjugate(tensor)
-
-
-def real(tensor: TensorLike) -> Tensor:
-    """The real part.
-
-    Shapes: kept, with axis names.
-    Dtypes: any; complex numbers give floats of half the width, integers f32.
-    Grad: ``real(g)``.
-    Raises: nothing of its own.
-
-    >>> float(dn.real(1 + 2j))
-    1.0
-    """
-    return _core.real(tensor)
-
-
-def imag(tensor: TensorLike) -> Tensor:
-    """The imaginary part; 0 for a real operand.
-
-    Shapes: kept, with axis names.
-    Dtypes: any; complex numbers give floats of half the width, integers f32.
-    Grad: ``imag(g)``.
-    Raises: nothing of its own.
-
-    >>> float(dn.imag(1 + 2j))
-    2.0
-    """
-    return _core.imag(tensor)
-
-
-def phase(tensor: TensorLike) -> Tensor:
-    """The angle of a complex number, ``atan2(imag, real)``.
-
-    Shapes: kept, with axis names.
-    Dtypes: any; complex numbers give floats of half the width, integers f32.
-    Grad: through ``atan2``.
-    Raises: nothing of its own.
-
-    >>> float(dn.phase(1j))
-    1.5707963705062866
-    """
-    return _core.phase(tensor)

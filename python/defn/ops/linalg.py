@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from defn import _core
+from defn._names import refuse_options
 
 if TYPE_CHECKING:
     from typing import Any
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["dot", "matmul", "outer"]
 
 
-def dot(*args: Any) -> Tensor:
+def dot(*args: Any, **unknown: Never) -> Tensor:
     """Sums of products over contracted axes.
 
     ``dot(a, b)`` contracts the last axis of ``a`` with the last but one of ``b``, or with its only
@@ -35,10 +36,12 @@ def dot(*args: Any) -> Tensor:
     >>> dn.dot(dn.iota((2, 3, 4)), [2], [0], dn.iota((2, 4, 5)), [1], [0]).shape
     (2, 3, 5)
     """
+    if unknown:
+        refuse_options("dot", unknown)
     return _core.dot(*args)
 
 
-def matmul(a: TensorLike, b: TensorLike, /) -> Tensor:
+def matmul(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """The product of matrices, for every position of the leading axes; what ``@`` does.
 
     Shapes: the last two axes are the matrices; the axes before them broadcast. A vector on the left
@@ -50,10 +53,12 @@ def matmul(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.matmul(dn.tensor([[1, 2], [3, 4]]), dn.tensor([[1, 0], [0, 10]])).to_list()
     [[1, 20], [3, 40]]
     """
+    if unknown:
+        refuse_options("matmul", unknown)
     return _core.matmul(a, b)
 
 
-def outer(a: TensorLike, b: TensorLike, /) -> Tensor:
+def outer(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """Every element of ``a`` times every element of ``b``, conjugated where the result is complex.
 
     Shapes: both are read as vectors; one axis for each, named as the first of ``a`` and the last of
@@ -65,4 +70,6 @@ def outer(a: TensorLike, b: TensorLike, /) -> Tensor:
     >>> dn.outer(dn.tensor([1, 2]), dn.tensor([1, 10, 100])).to_list()
     [[1, 10, 100], [2, 20, 200]]
     """
+    if unknown:
+        refuse_options("outer", unknown)
     return _core.outer(a, b)

@@ -94,7 +94,7 @@ def squeeze(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -
     return _core.squeeze(tensor, axes)
 
 
-def new_axis(tensor: TensorLike, axis: int, name: str | None = None) -> Tensor:
+def new_axis(tensor: TensorLike, axis: int, name: str | None = None, **unknown: Never) -> Tensor:
     """Insert an axis of size 1 at a position of the result; -1 appends.
 
     Shapes: one axis more, named ``name``; other axes keep their names.
@@ -105,10 +105,12 @@ def new_axis(tensor: TensorLike, axis: int, name: str | None = None) -> Tensor:
     >>> dn.new_axis(dn.iota((2, 3)), -1).shape
     (2, 3, 1)
     """
+    if unknown:
+        refuse_options("new_axis", unknown)
     return _core.new_axis(tensor, axis, name)
 
 
-def rename(tensor: TensorLike, names: Names | None) -> Tensor:
+def rename(tensor: TensorLike, names: Names | None, **unknown: Never) -> Tensor:
     """Give the axes other names; ``None`` clears them all.
 
     Shapes: kept, with the given names, one entry per axis.
@@ -119,6 +121,8 @@ def rename(tensor: TensorLike, names: Names | None) -> Tensor:
     >>> dn.rename(dn.iota((2, 3)), ["row", None]).names
     ('row', None)
     """
+    if unknown:
+        refuse_options("rename", unknown)
     return _core.rename(tensor, names)
 
 
@@ -164,7 +168,7 @@ def broadcast(
     return _core.broadcast(tensor, shape, axes, names)
 
 
-def tile(tensor: TensorLike, repetitions: Sequence[int]) -> Tensor:
+def tile(tensor: TensorLike, repetitions: Sequence[int], **unknown: Never) -> Tensor:
     """Lay copies side by side.
 
     Shapes: each axis is repeated as often as its entry says; entries or axes that are missing on
@@ -176,6 +180,8 @@ def tile(tensor: TensorLike, repetitions: Sequence[int]) -> Tensor:
     >>> dn.tile(dn.tensor([1, 2]), [2, 2]).to_list()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
+    if unknown:
+        refuse_options("tile", unknown)
     return _core.tile(tensor, repetitions)
 
 
@@ -288,7 +294,9 @@ def slice_along_axis(
     return _core.slice_along_axis(tensor, start, length, axis, strides)
 
 
-def put_slice(tensor: TensorLike, starts: Sequence[int | Tensor], slice: TensorLike) -> Tensor:
+def put_slice(
+    tensor: TensorLike, starts: Sequence[int | Tensor], slice: TensorLike, **unknown: Never
+) -> Tensor:
     """A copy in which a window is overwritten. Starts are as in ``slice``.
 
     Shapes: the first tensor's; the slice has its rank and no larger size. Names merge.
@@ -300,10 +308,14 @@ def put_slice(tensor: TensorLike, starts: Sequence[int | Tensor], slice: TensorL
     >>> dn.put_slice(dn.iota((5,)), [1], dn.tensor([10, 20])).to_list()
     [0, 10, 20, 3, 4]
     """
+    if unknown:
+        refuse_options("put_slice", unknown)
     return _core.put_slice(tensor, starts, slice)
 
 
-def pad(tensor: TensorLike, value: TensorLike, config: Sequence[tuple[int, int, int]]) -> Tensor:
+def pad(
+    tensor: TensorLike, value: TensorLike, config: Sequence[tuple[int, int, int]], **unknown: Never
+) -> Tensor:
     """Put a value around the elements and between them, or crop.
 
     Shapes: for each axis ``(low, high, interior)``: so many values before, after, and between
@@ -316,6 +328,8 @@ def pad(tensor: TensorLike, value: TensorLike, config: Sequence[tuple[int, int, 
     >>> dn.pad(dn.tensor([1, 2]), 0, [(1, 2, 1)]).to_list()
     [0, 1, 0, 2, 0, 0]
     """
+    if unknown:
+        refuse_options("pad", unknown)
     return _core.pad(tensor, value, config)
 
 
@@ -323,6 +337,7 @@ def pad_outer(
     tensor: TensorLike,
     mode: Literal["cyclic", "mirror", "replicate", "reflect"] | TensorLike,
     config: Sequence[tuple[int, int]],
+    **unknown: Never,
 ) -> Tensor:
     """Put more of a tensor around it, or a scalar.
 
@@ -338,6 +353,8 @@ def pad_outer(
     >>> dn.pad_outer(dn.tensor([1, 2, 3]), "reflect", [(2, 1)]).to_list()
     [3, 2, 1, 2, 3, 2]
     """
+    if unknown:
+        refuse_options("pad_outer", unknown)
     return _core.pad_outer(tensor, mode, config)
 
 

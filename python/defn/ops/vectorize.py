@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["broadcast_vectors", "devectorize", "reshape_vectors", "revectorize", "vectorize"]
 
 
-def vectorize(value: Any, axes: VectorizedAxes) -> Any:
+def vectorize(value: Any, axes: VectorizedAxes, **unknown: Never) -> Any:
     """Leading axes as vectorized ones, after those that are vectorized already.
 
     A vectorized axis has a name, and is outside the shape: every operation works on what is inside,
@@ -37,6 +37,8 @@ def vectorize(value: Any, axes: VectorizedAxes) -> Any:
       [6, 15]
     >
     """
+    if unknown:
+        refuse_options("vectorize", unknown)
     return _core.vectorize(value, axes)
 
 
