@@ -100,20 +100,24 @@ def test_a_thousand_chunks_beside_other_work() -> None:
 
 
 def test_an_error_in_a_step_reaches_the_receiver() -> None:
+    def refuse_zero(x):
+        if int(x) == 0:
+            raise ZeroDivisionError("the chunk is 0")
+
     def step(x, count):
-        return dn.quotient(100, x), count + 1
+        return dn.quotient(100, dn.hook(x, refuse_zero)), count + 1
 
     stream = dn.stream(step, [dn.template((), "s32"), 0], maxsize=4)
     with stream:
         for _ in range(500):
             stream.send(1)
             assert int(stream.recv()) == 100
-        stream.send("no number")
-        with pytest.raises(dn.Error):
+        stream.send(0)
+        with pytest.raises(ZeroDivisionError, match="the chunk is 0"):
             stream.recv()
-        with pytest.raises(dn.Error):
+        with pytest.raises(ZeroDivisionError):
             stream.send(1)
-        with pytest.raises(dn.Error):
+        with pytest.raises(ZeroDivisionError):
             stream.done()
 
 
@@ -180,3 +184,24 @@ def test_what_is_refused() -> None:
         dn.stream(lambda x, acc: (x, acc + 0.5), [dn.template((), "s32"), 0])
     with pytest.raises(dn.StreamError, match="a chunk must be sent"):
         sums().recv()
+
+
+def test_a_chunk_of_another_type_is_refused_where_it_is_sent() -> None:
+    with dn.stream(
+        lambda x, acc: (x["a"], acc + x["a"]), [{"a": dn.template((), "s32")}, 0]
+    ) as sums:
+        sums.send({"a": 1})
+        for chunk, what in (
+            ({"a": 1.5}, r'^send: the chunk\["a"\] is f32, the stream was made for s32'),
+            ({"b": 1}, r"^send: the chunk and those that the stream was made for differ"),
+            ([1], "^send: the chunk and those"),
+            ({"a": "text"}, "^send: the chunk and those"),
+            (
+                {"a": dn.vectorize(dn.tensor([1, 2]), "v")},
+                r'^send: the chunk\["a"\] is s32\[v: 2\]',
+            ),
+        ):
+            with pytest.raises((dn.ContainerError, dn.ShapeError), match=what):
+                sums.send(chunk)
+        sums.send({"a": 2})
+        assert [int(sums.recv()), int(sums.recv()), int(sums.done())] == [1, 2, 3]

@@ -1106,6 +1106,7 @@ def compile(
     options: dict[str, Any] | None = None,
     hooks: dict[str, Callable[[Any], Any]] | None = None,
 ) -> Compiled: ...
+def check_chunk(chunk: Any, template: Any) -> None: ...  # raises for one of another type
 def debug_expr(
     fun: Callable[..., Any],
     args: tuple[Any, ...],

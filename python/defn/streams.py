@@ -97,8 +97,9 @@ class _Worker:
 class _ThreadStream:
     """A stream whose steps run on a thread."""
 
-    def __init__(self, worker: _Worker, size: int):
+    def __init__(self, worker: _Worker, size: int, template: Any = None):
         self._worker = worker
+        self._template = template
         # A chunk holds a place from its sending until its output is received.
         self._places = threading.Semaphore(size)
         self._lock = threading.Lock()
@@ -122,8 +123,12 @@ class _ThreadStream:
         """Send a chunk; waits while as many as fit are under way.
 
         Raises: ``StreamError`` when the stream has ended or been closed, or nothing was received
-            within ``timeout`` seconds; and what an earlier step raised.
+            within ``timeout`` seconds; ``ContainerError`` and ``ShapeError`` for a chunk of another
+            structure or type, which leaves the stream as it was; and what an earlier step raised.
         """
+        self._check("send")
+        if self._template is not None:
+            _core.check_chunk(chunk, self._template)
         deadline = _deadline(timeout)
         while not self._places.acquire(timeout=_left(deadline)):
             self._check("send")
@@ -339,7 +344,8 @@ def stream(
     if own is not None:
         return own
     compiled = compile(step, [given[0], first, *given[2:]], kwargs, **jit_options)
-    return start(compiled, first, given[2:], maxsize)
+    template = to_template(given[0])
+    return _ThreadStream(_Worker(compiled, first, given[2:], maxsize), maxsize, template)
 
 
 def start(

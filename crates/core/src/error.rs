@@ -104,6 +104,15 @@ impl Error {
         self
     }
 
+    /// What refuses a product as the product that was asked for.
+    #[must_use]
+    pub(crate) fn of_product(mut self, name: &'static str) -> Error {
+        if let ErrorKind::DotSizes { op, .. } | ErrorKind::NamesRepeated { op, .. } = &mut self.inner.kind {
+            *op = name;
+        }
+        self
+    }
+
     /// Whether the text goes on with a line for each operand: where it says something new.
     fn shows_operands(&self) -> bool {
         let is_about_types = match self.class() {
@@ -268,8 +277,15 @@ pub enum ErrorKind {
     SelectShapes { pred: TensorType, on_true: TensorType, on_false: TensorType },
     #[error("{op}: {got} has no element on axis {axis}, a reduction without an identity needs at least one")]
     EmptyReduction { op: &'static str, got: TensorType, axis: usize },
-    #[error("dot: axis {left_axis} of {left} and axis {right_axis} of {right} are {what} together and have sizes {} and {}; they must be equal", left.shape.sizes()[*left_axis], right.shape.sizes()[*right_axis])]
-    DotSizes { left: TensorType, left_axis: usize, right: TensorType, right_axis: usize, what: &'static str },
+    #[error("{op}: axis {left_axis} of {left} and axis {right_axis} of {right} are {what} together and have sizes {} and {}; they must be equal", left.shape.sizes()[*left_axis], right.shape.sizes()[*right_axis])]
+    DotSizes {
+        op: &'static str,
+        left: TensorType,
+        left_axis: usize,
+        right: TensorType,
+        right_axis: usize,
+        what: &'static str,
+    },
     #[error("dot: {problem} for {left} and {right}, {required}")]
     DotAxes { left: TensorType, right: TensorType, problem: String, required: &'static str },
     #[error(

@@ -119,6 +119,8 @@ pub(crate) enum Misuse {
     BadResult { op: &'static str, what: &'static str, got: String, required: &'static str },
     #[error("register_container: {got} is already a container")]
     KnownContainer { got: String },
+    #[error("{op}: {place} is {got}, the stream was made for {expected}; make another stream for it")]
+    ChunkType { op: &'static str, place: String, got: TensorType, expected: TensorType },
     #[error("{op}: {given} leaves for a structure of {expected}")]
     LeafCount { op: &'static str, given: usize, expected: usize },
     #[error("{op}: the containers are nested deeper than {limit}; a container must not contain itself")]
@@ -284,6 +286,7 @@ impl Misuse {
             | ScalarLength { .. }
             | ScalarIteration { .. }
             | NotOneElement { .. }
+            | ChunkType { .. }
             | FewBytes { .. } => "ShapeError",
             NotATensor { .. }
             | TensorInside { .. }

@@ -56,7 +56,7 @@ pub fn matmul<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     }
     if right.rank() <= 2 {
         // Without a batch on the right every row of the left is multiplied alike.
-        return dot(b, x.into(), y.into());
+        return dot(b, x.into(), y.into()).map_err(|error| error.of_product("matmul"));
     }
     let (lead_x, lead_y) = (leading(&left), leading(&right));
     let batch = lead_x.broadcast_with("matmul", &lead_y)?;
@@ -64,7 +64,8 @@ pub fn matmul<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let y = batched(b, y, &right, &lead_y, &batch)?;
     let axes: Vec<AxisRef> = batch.axes().map(AxisRef::from).collect();
     let contract_y = batch.rank() as i64;
-    b.dot_general(x, -1, axes.clone(), y, contract_y, axes)
+    let product = b.dot_general(x, -1, axes.clone(), y, contract_y, axes);
+    product.map_err(|error| error.of_product("matmul"))
 }
 
 /// The axes before the last two; none of a vector.

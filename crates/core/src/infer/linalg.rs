@@ -44,6 +44,7 @@ pub(super) fn dot(a: Side<'_>, b: Side<'_>) -> Result<TensorType> {
         for (&i, &j) in axes_a.iter().zip(axes_b) {
             if left.shape[i] != right.shape[j] {
                 return Err(ErrorKind::DotSizes {
+                    op: "dot",
                     left: left.clone(),
                     left_axis: i.index(),
                     right: right.clone(),

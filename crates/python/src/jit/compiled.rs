@@ -124,6 +124,32 @@ pub(super) fn flatten_arguments<'py>(args: &Bound<'py, PyTuple>) -> Fallible<Fla
     Ok(flat)
 }
 
+/// Refuses a chunk for a stream of others.
+#[pyfunction]
+fn check_chunk(chunk: &Bound<'_, PyAny>, template: &Bound<'_, PyAny>) -> Fallible<()> {
+    guard(|| {
+        let py = chunk.py();
+        let op = "send";
+        let (given, expected) =
+            (containers::flatten(op, Mode::Inputs, chunk)?, containers::flatten(op, Mode::Inputs, template)?);
+        if !expected.tree.equals(py, &given.tree)? {
+            let (what, other) = ("the chunk".to_owned(), "those that the stream was made for".to_owned());
+            let difference = given.tree.difference(py, &expected.tree)?;
+            return Err(Misuse::Structure { op, what, other, difference }.into());
+        }
+        for (position, (leaf, expected)) in given.leaves.iter().zip(&expected.leaves).enumerate() {
+            let (got, expected) = (leaf::model(op, leaf)?, leaf::model(op, expected)?);
+            let same_axes = got.vectorized_axes() == expected.vectorized_axes();
+            if !same_axes || !takes(expected.ty(), got.ty()) {
+                let place = format!("the chunk{}", given.tree.places(py)?[position]);
+                let (got, expected) = (named_type(&got), named_type(&expected));
+                return Err(Misuse::ChunkType { op, place, got, expected }.into());
+            }
+        }
+        Ok(())
+    })
+}
+
 /// The function behind a definition: what it closes over is looked for there.
 fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     match fun.cast::<Jitted>() {
@@ -245,5 +271,6 @@ fn debug_expr<'py>(
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Compiled>()?;
     module.add_function(wrap_pyfunction!(compile, module)?)?;
+    module.add_function(wrap_pyfunction!(check_chunk, module)?)?;
     module.add_function(wrap_pyfunction!(debug_expr, module)?)
 }
