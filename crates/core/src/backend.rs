@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::device::DeviceError;
 use crate::error::{ErrorKind, Result};
 use crate::op::{Block, Op, UserBlockOp};
 use crate::region::Region;
@@ -217,6 +218,12 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
         self.place() == other.place()
     }
 
+    /// Whether an op on tensors of both runs here, those of `other` being copied. Where neither backend takes over,
+    /// the default backend gives way to the other.
+    fn takes_over(&self, _other: &dyn Backend) -> bool {
+        false
+    }
+
     /// For adapters that know their own backends.
     fn as_any(&self) -> &dyn Any;
 }
@@ -243,6 +250,24 @@ pub trait Compiler: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// What the compiler cannot do.
     fn compile(&self, program: Arc<Region>, checks: Checks) -> Result<Arc<dyn Executable>>;
+
+    /// Compiles, so that a run reuses the memory of the arguments at these positions: they are gone after it.
+    ///
+    /// # Errors
+    /// What the compiler cannot do, and an argument whose memory no result can take.
+    fn compile_donating(
+        &self,
+        program: Arc<Region>,
+        checks: Checks,
+        donate: &[usize],
+    ) -> Result<Arc<dyn Executable>> {
+        if donate.is_empty() {
+            return self.compile(program, checks);
+        }
+        let problem = format!("the compiler \"{}\" reuses no arguments", self.name());
+        Err(DeviceError::Donate { problem, required: "a compiler that does is required, such as \"pjrt\"" }
+            .into())
+    }
 }
 
 /// The host functions of one run, by the slots that hook nodes name.

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::device::DeviceError;
 use crate::dtype::DType;
 use crate::location::Location;
 use crate::origin::{self, Given, Origin};
@@ -467,6 +468,9 @@ pub enum ErrorKind {
     #[error("{error}")]
     Host { error: Arc<dyn std::error::Error + Send + Sync> },
 
+    #[error(transparent)]
+    Device(DeviceError),
+
     // files
     #[error("{op}: {problem}, {required}")]
     Malformed { op: &'static str, problem: String, required: String },
@@ -588,6 +592,7 @@ impl ErrorKind {
             | BufferGone { .. }
             | Host { .. } => ErrorClass::Backend,
             TooLarge { .. } | OutOfMemory { .. } => ErrorClass::OutOfMemory,
+            Device(error) => error.class(),
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod backend;
 pub mod builder;
 pub mod compose;
 pub mod constants;
+pub mod device;
 pub mod dtype;
 pub mod error;
 pub mod evaluator;

@@ -1,4 +1,7 @@
-//! PJRT plugins: loading them, agreeing on a version, and asking what they are.
+//! Devices: PJRT plugins, tensors on the devices that they drive, ops at once, and compiled programs.
+//!
+//! A client is [`register`]ed under a name, and its devices are [`backend`]s: tensors are placed on them, and ops run
+//! there, each as a program that is compiled once. [`PjrtCompiler`] compiles whole graphs.
 //!
 //! A plugin is a shared library that exports `GetPjrtApi`. It is opened at run time, so that one binary drives
 //! whatever device a plugin was installed for, and building needs neither C++ nor the plugin. Raw declarations
@@ -11,6 +14,7 @@ mod ffi;
 mod lower;
 mod options;
 mod plugin;
+mod runtime;
 
 pub use api::{
     Buffer, Client, Device, DeviceDescription, Event, Executable, ExecutableMemory, LoadedExecutable, Memory,
@@ -21,3 +25,8 @@ pub use error::{Code, Error, Result};
 pub use lower::{LowerError, Program, element_type, lower};
 pub use options::CompileOptions;
 pub use plugin::{Attribute, Plugin, Version};
+pub use runtime::{
+    CacheReport, ClientSpec, CompilerOptions, DeviceInfo, PjrtBackend, PjrtBuffer, PjrtCompiler,
+    PjrtExecutable, Runtime, backend, client_names, default_client, devices, register, runtime,
+    set_default_client,
+};

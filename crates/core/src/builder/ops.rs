@@ -92,7 +92,7 @@ impl Ops {
         for operand in &mut operands {
             let place = operand.buffer.backend();
             if !Arc::ptr_eq(&place, &backend) && !place.is_same_place(&*backend) {
-                // Only an operand on the default backend is not where the op runs: it gives way.
+                // An operand that is not where the op runs is on a backend that gives way.
                 let tensor = Tensor::concrete(operand.ty.clone(), operand.buffer.clone());
                 operand.buffer = backend.from_host(&operand.ty, tensor.host_bytes(name)?)?;
             }
@@ -138,10 +138,10 @@ impl Builder for Ops {
 }
 
 /// Brings the arguments of a run together in one place, and says where: the default backend gives way to any
-/// other, and what lies on it is copied there.
+/// other, and any to one that takes over its tensors. What lies elsewhere is copied there.
 ///
 /// # Errors
-/// Arguments on two backends of which neither is the default, and what copying fails with.
+/// Arguments on two backends of which neither gives way, and what copying fails with.
 pub fn bring_together(
     op: &'static str,
     tensors: &mut [Tensor],
@@ -158,7 +158,7 @@ pub fn bring_together(
     Ok(backend)
 }
 
-/// Where an op on several tensors runs: the default backend gives way to any other.
+/// Where an op on several tensors runs: a backend that takes over another's tensors, else any but the default.
 fn pick_backend(
     op: &'static str,
     tensors: &[Tensor],
@@ -170,7 +170,9 @@ fn pick_backend(
             None => picked = Some(backend),
             // Most operands are on the one backend there is, which needs no look at places.
             Some(found) if Arc::ptr_eq(found, &backend) => {}
-            Some(found) if found.is_same_place(&*backend) || backend.is_same_place(&**default) => {}
+            Some(found) if found.is_same_place(&*backend) || found.takes_over(&*backend) => {}
+            Some(found) if backend.takes_over(&**found) => picked = Some(backend),
+            Some(_) if backend.is_same_place(&**default) => {}
             Some(found) if found.is_same_place(&**default) => picked = Some(backend),
             Some(found) => {
                 let (left, right) = (found.place(), backend.place());

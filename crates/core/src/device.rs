@@ -1,0 +1,90 @@
+//! Errors about devices: plugins, clients, what runs on them and what does not.
+
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorClass, ErrorKind};
+use crate::shape::TensorType;
+
+/// What can go wrong with devices. `op` is the public name of the function that was called.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what its fields are")]
+pub enum DeviceError {
+    #[error(
+        "{op}: no PJRT plugin is installed, one is required; install XLA's for the CPU by pip install 'defn[xla]', one for a GPU by pip install 'defn[cuda13]', or name a plugin's file in DEFN_PJRT_PLUGIN"
+    )]
+    NoPlugin { op: &'static str },
+    /// What is wrong with a file, or with what a plugin is asked for, in the words of whoever found it.
+    #[error("{error}")]
+    Plugin { error: Arc<dyn std::error::Error + Send + Sync> },
+    #[error(
+        "client \"{client}\": {plugin} cannot start: {why}, the device with its driver and the options that the plugin knows are required"
+    )]
+    Start { client: String, plugin: String, why: String },
+    #[error("{op}: the client \"{client}\" is unknown, it must be one of {known}")]
+    UnknownClient { op: &'static str, client: String, known: String },
+    #[error("{op}: the client \"{client}\" is running with other options, {required}")]
+    ClientRuns { op: &'static str, client: String, required: &'static str },
+    #[error("{op}: device_id is {id}, the client \"{client}\" has {count} devices; it must be in 0..{count}")]
+    DeviceRange { op: &'static str, client: String, id: i64, count: usize },
+    #[error(
+        "{op}: the client \"{client}\" was started by process {parent} and this is its fork {child}, a client of this process is required; start processes by \"spawn\", or start the client after the fork"
+    )]
+    Forked { op: &'static str, client: String, parent: u32, child: u32 },
+    #[error("{op}: the device of client \"{client}\" failed, {why}")]
+    Failed { op: &'static str, client: String, why: String },
+    #[error(
+        "{op}: the device of client \"{client}\" has no memory left ({message}), and {live}; free tensors with backend_deallocate, donate arguments, or use smaller shapes"
+    )]
+    Memory { op: &'static str, client: String, message: String, live: String },
+    #[error(
+        "memory_limit: the client \"{client}\" runs on {platform}, a platform that can be limited is required: \"cuda\" or \"rocm\""
+    )]
+    NoLimit { client: String, platform: String },
+    #[error(
+        "donate: argument {position} is {got}, a result of its dtype and shape that takes no other argument's memory is required; do not donate it"
+    )]
+    DonateType { position: usize, got: TensorType },
+    #[error("donate: there is no argument {position}, it must be one of {count}")]
+    DonatePosition { position: usize, count: usize },
+    #[error("donate: {problem}, {required}")]
+    Donate { problem: String, required: &'static str },
+    #[error(
+        "{op}: argument {position} is {got} and its memory was {state}, a tensor that is there is required; keep a copy, or do not use it after"
+    )]
+    ArgumentGone { op: &'static str, position: usize, got: TensorType, state: &'static str },
+    #[error("load: the executable is for {made_for} and this is {here}, {required}")]
+    Executable { made_for: String, here: String, required: &'static str },
+    #[error("compile: the target \"{target}\" is unknown, it must be one of {known}")]
+    UnknownTarget { target: String, known: String },
+}
+
+impl DeviceError {
+    /// The class that users catch.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            DeviceError::NoPlugin { .. }
+            | DeviceError::Plugin { .. }
+            | DeviceError::Start { .. }
+            | DeviceError::UnknownClient { .. }
+            | DeviceError::ClientRuns { .. }
+            | DeviceError::Forked { .. }
+            | DeviceError::ArgumentGone { .. }
+            | DeviceError::Failed { .. } => ErrorClass::Backend,
+            DeviceError::DeviceRange { .. } | DeviceError::NoLimit { .. } => ErrorClass::Option,
+            DeviceError::Memory { .. } => ErrorClass::OutOfMemory,
+            DeviceError::DonateType { .. }
+            | DeviceError::DonatePosition { .. }
+            | DeviceError::Donate { .. }
+            | DeviceError::UnknownTarget { .. }
+            | DeviceError::Executable { .. } => ErrorClass::Compile,
+        }
+    }
+}
+
+impl From<DeviceError> for Error {
+    #[cold]
+    fn from(error: DeviceError) -> Error {
+        ErrorKind::Device(error).into()
+    }
+}

@@ -1,0 +1,200 @@
+//! The backend: tensors on one device of a client, and one op at a time on them.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand, Poll};
+use defn_core::op::{Block, Op};
+use defn_core::{DType, Kind, Result, Tensor, TensorType, form};
+use smallvec::{SmallVec, smallvec};
+
+use super::buffer::{Elements, PjrtBuffer};
+use super::live::What;
+use super::{Runtime, failure};
+use crate::api::{Device, Place};
+use crate::lower::element_type;
+
+/// A device of a client, as a place for tensors that runs ops: each op is compiled once for each list of operand
+/// types.
+pub struct PjrtBackend {
+    runtime: &'static Runtime,
+    id: usize,
+    place: String,
+}
+
+impl PjrtBackend {
+    pub(super) fn new(runtime: &'static Runtime, id: usize) -> PjrtBackend {
+        PjrtBackend { runtime, id, place: format!("pjrt<{}:{id}>", runtime.name()) }
+    }
+
+    /// A backend as this one, where it is one.
+    pub fn of(backend: &dyn Backend) -> Option<&PjrtBackend> {
+        backend.as_any().downcast_ref()
+    }
+
+    /// The client that runs.
+    pub fn runtime(&self) -> &'static Runtime {
+        self.runtime
+    }
+
+    /// The device's number among those of the client.
+    pub fn device_id(&self) -> usize {
+        self.id
+    }
+
+    /// The device itself.
+    pub fn device(&self) -> &'static Device {
+        &self.runtime.devices()[self.id]
+    }
+
+    pub(super) fn shared(&self) -> &'static Arc<PjrtBackend> {
+        &self.runtime.backends()[self.id]
+    }
+
+    /// A tensor's elements as they are here, else copied to here.
+    pub(super) fn adopt(&self, op: &'static str, tensor: &Tensor) -> Result<Arc<Elements>> {
+        let buffer = tensor.require_buffer(op, "return it from the definition, and pass it then")?;
+        if let Some(own) = buffer.as_any().downcast_ref::<PjrtBuffer>()
+            && self.is_same_place(&**own.place())
+        {
+            return own.elements(op);
+        }
+        self.put(op, tensor.whole(), tensor.host_bytes(op)?.bytes())
+    }
+
+    /// Copies bytes of the host to the device.
+    pub(super) fn put(&self, op: &'static str, ty: &TensorType, bytes: &[u8]) -> Result<Arc<Elements>> {
+        self.runtime.require_process(op)?;
+        let bytes = whole_elements(ty.dtype, &bytes[..ty.byte_size()]);
+        let raw = self
+            .runtime
+            .client()
+            .buffer(&bytes, element_type(ty), &dims(ty), Place::Device(self.device()))
+            .map_err(|error| failure::device(op, self.runtime, error))?;
+        Ok(Elements::new(self.runtime, raw, Arc::new(What { ty: ty.clone(), location: None })))
+    }
+
+    pub(super) fn wrap(&self, elements: Arc<Elements>) -> Arc<dyn Buffer> {
+        Arc::new(PjrtBuffer::new(self.shared(), elements))
+    }
+}
+
+/// The sizes of a tensor as the interface has them.
+pub(super) fn dims(ty: &TensorType) -> SmallVec<[i64; 6]> {
+    ty.shape.sizes().iter().map(|&size| i64::try_from(size).expect("sizes of tensors fit")).collect()
+}
+
+/// Elements of less than a byte, the unused bits of which programs count on to extend the element: bytes from
+/// outside may hold any.
+fn whole_elements(dtype: DType, bytes: &[u8]) -> Cow<'_, [u8]> {
+    let bits = dtype.bits();
+    if bits >= 8 {
+        return Cow::Borrowed(bytes);
+    }
+    let unused = 8 - bits as u32;
+    let extend = |&byte: &u8| {
+        if dtype.kind() == Kind::Signed {
+            ((byte << unused).cast_signed() >> unused).cast_unsigned()
+        } else {
+            byte << unused >> unused
+        }
+    };
+    Cow::Owned(bytes.iter().map(extend).collect())
+}
+
+impl Backend for PjrtBackend {
+    fn name(&self) -> &str {
+        "pjrt"
+    }
+
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
+        Ok(self.wrap(self.put("tensor", ty, bytes.bytes())?))
+    }
+
+    fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
+        if is_the_same(op, &operands, outputs) {
+            return self.share(op, &operands[0]);
+        }
+        // A program with a number in it would be compiled for each number.
+        if let Op::Constant(scalar) = op {
+            return Ok(smallvec![self.wrap(self.put("constant", &outputs[0], &scalar.to_bytes())?)]);
+        }
+        if let Op::Literal(literal) = op {
+            return Ok(smallvec![self.wrap(self.put("tensor", &outputs[0], literal.bytes())?)]);
+        }
+        self.runtime.eager.run(self, op, operands, outputs)
+    }
+
+    fn has_native(&self, _block: &Block) -> bool {
+        true
+    }
+
+    fn has_native_fold(&self, _fold: &Op) -> bool {
+        true
+    }
+
+    fn run_fold(
+        &self,
+        op: &Op,
+        operands: SmallVec<[Operand; 3]>,
+        outputs: &[TensorType],
+        _checked: bool,
+        poll: Poll<'_>,
+    ) -> Result<Buffers> {
+        let made = self.run(op, operands, outputs)?;
+        for buffer in &made {
+            let own = buffer.as_any().downcast_ref::<PjrtBuffer>().expect("made here");
+            own.elements(form::name(op))?.wait(form::name(op), poll)?;
+        }
+        Ok(made)
+    }
+
+    fn is_same_place(&self, other: &dyn Backend) -> bool {
+        PjrtBackend::of(other)
+            .is_some_and(|other| std::ptr::eq(other.runtime, self.runtime) && other.id == self.id)
+    }
+
+    fn takes_over(&self, other: &dyn Backend) -> bool {
+        match PjrtBackend::of(other) {
+            Some(other) => other.runtime.is_host() && !self.runtime.is_host(),
+            None => other.name() == "cpu",
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Whether an op gives its first operand as it lies, perhaps under another type.
+fn is_the_same(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> bool {
+    if let Op::StopGrad | Op::Mark { .. } = op {
+        return true;
+    }
+    if let Op::AsType { dtype } = op {
+        return *dtype == operands[0].ty.dtype;
+    }
+    if let Op::Reshape { .. } | Op::Squeeze { .. } = op {
+        return operands[0].ty.shape.sizes() == outputs[0].shape.sizes();
+    }
+    false
+}
+
+impl PjrtBackend {
+    fn share(&self, op: &Op, operand: &Operand) -> Result<Buffers> {
+        let own = operand.buffer.as_any().downcast_ref::<PjrtBuffer>().expect("operands are on this backend");
+        Ok(smallvec![self.wrap(own.elements(form::name(op))?)])
+    }
+}
+
+impl fmt::Debug for PjrtBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place)
+    }
+}

@@ -1,0 +1,210 @@
+//! Tensors on a device.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use defn_core::backend::{Backend, Buffer, BufferState, HostMemory, Poll};
+use defn_core::{ErrorKind, Result, TensorType};
+
+use super::live::What;
+use super::{PjrtBackend, Runtime, failure, wait};
+use crate::api;
+
+/// Memory of a device, counted as long as anything holds it.
+pub(super) struct Elements {
+    runtime: &'static Runtime,
+    /// There until the end.
+    raw: Option<api::Buffer>,
+    what: Arc<What>,
+    place: usize,
+}
+
+impl Elements {
+    pub fn new(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>) -> Arc<Elements> {
+        let place = runtime.live().enter(what.clone());
+        Arc::new(Elements { runtime, raw: Some(raw), what, place })
+    }
+
+    pub fn raw(&self) -> &api::Buffer {
+        self.raw.as_ref().expect("there until the end")
+    }
+
+    /// Waits until they are computed.
+    pub fn wait(&self, op: &'static str, poll: Poll<'_>) -> Result<()> {
+        self.runtime.require_process(op)?;
+        let event = self.raw().ready().map_err(|error| failure::device(op, self.runtime, error))?;
+        wait::until_ready(op, self.runtime, &event, poll)
+    }
+}
+
+impl Drop for Elements {
+    fn drop(&mut self) {
+        self.runtime.live().leave(self.place);
+        // A fork has none of the threads that freeing may wait for; the memory is its parent's anyway.
+        if !self.runtime.process.is_this() {
+            std::mem::forget(self.raw.take());
+        }
+    }
+}
+
+/// A tensor on a device of a client. It may not be computed yet; reading waits.
+pub struct PjrtBuffer {
+    place: Arc<PjrtBackend>,
+    state: RwLock<State>,
+}
+
+enum State {
+    Live(Arc<Elements>),
+    Freed,
+    Donated,
+}
+
+impl PjrtBuffer {
+    pub(super) fn new(place: &Arc<PjrtBackend>, elements: Arc<Elements>) -> PjrtBuffer {
+        PjrtBuffer { place: place.clone(), state: RwLock::new(State::Live(elements)) }
+    }
+
+    /// Where the tensor is.
+    pub fn place(&self) -> &Arc<PjrtBackend> {
+        &self.place
+    }
+
+    /// The type that the elements were made with.
+    ///
+    /// # Errors
+    /// They were freed or donated.
+    pub fn ty(&self) -> Result<TensorType> {
+        Ok(self.elements("type")?.what.ty.clone())
+    }
+
+    /// Waits until the elements are computed; `poll` is called now and then, and ends the wait with its error.
+    ///
+    /// # Errors
+    /// They were freed or donated, what computing them failed with, and what `poll` gives.
+    pub fn block_until_ready(&self, poll: Poll<'_>) -> Result<()> {
+        self.elements("block_until_ready")?.wait("block_until_ready", poll)
+    }
+
+    /// Where the elements lie in the device's memory, for another library to read. Waits until they are computed.
+    ///
+    /// # Errors
+    /// They were freed or donated, or the plugin says no addresses.
+    pub fn pointer(&self, poll: Poll<'_>) -> Result<usize> {
+        let elements = self.elements("to_pointer")?;
+        elements.wait("to_pointer", poll)?;
+        elements.raw().pointer().map_err(|error| failure::device("to_pointer", self.place.runtime(), error))
+    }
+
+    /// The elements, held.
+    pub(super) fn elements(&self, op: &'static str) -> Result<Arc<Elements>> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        match &*state {
+            State::Live(elements) => Ok(elements.clone()),
+            State::Freed => Err(ErrorKind::BufferGone { op, state: "freed" }.into()),
+            State::Donated => Err(ErrorKind::BufferGone { op, state: "donated" }.into()),
+        }
+    }
+
+    /// Gives the elements away: from now on they count as donated here.
+    pub(super) fn donate(&self, op: &'static str) -> Result<Arc<Elements>> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, State::Donated) {
+            State::Live(elements) => Ok(elements),
+            State::Freed => {
+                *state = State::Freed;
+                Err(ErrorKind::BufferGone { op, state: "freed" }.into())
+            }
+            State::Donated => Err(ErrorKind::BufferGone { op, state: "donated" }.into()),
+        }
+    }
+
+    /// Takes back what was given away, when the run that it was for did not start.
+    pub(super) fn restore(&self, elements: Arc<Elements>) {
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = State::Live(elements);
+    }
+}
+
+impl Buffer for PjrtBuffer {
+    fn backend(&self) -> Arc<dyn Backend> {
+        self.place.clone()
+    }
+
+    fn read(&self, out: &mut [u8]) -> Result<()> {
+        let elements = self.elements("read")?;
+        let runtime = self.place.runtime();
+        runtime.require_process("read")?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let raw = elements.raw();
+        let whole = elements.what.ty.byte_size();
+        let done = if out.len() == whole { raw.read(out) } else { raw.read_start(out) };
+        done.map_err(|error| failure::device("read", runtime, error))
+    }
+
+    fn host(&self) -> Result<Option<HostMemory>> {
+        self.elements("read").map(|_| None)
+    }
+
+    fn copy_to(&self, backend: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Buffer>>> {
+        let elements = self.elements("backend_copy")?;
+        let runtime = self.place.runtime();
+        runtime.require_process("backend_copy")?;
+        let Some(place) = PjrtBackend::of(&**backend) else { return Ok(None) };
+        if place.is_same_place(&*self.place) {
+            return Ok(Some(Arc::new(PjrtBuffer::new(&self.place, elements))));
+        }
+        if !std::ptr::eq(place.runtime(), runtime) {
+            return Ok(None);
+        }
+        let copy = elements
+            .raw()
+            .copy_to(place.device())
+            .map_err(|error| failure::device("backend_copy", runtime, error))?;
+        let copy = Elements::new(runtime, copy, elements.what.clone());
+        Ok(Some(Arc::new(PjrtBuffer::new(&runtime.backends()[place.device_id()], copy))))
+    }
+
+    fn state(&self) -> BufferState {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Live(_) => BufferState::Live,
+            State::Freed => BufferState::Freed,
+            State::Donated => BufferState::Donated,
+        }
+    }
+
+    fn deallocate(&self) -> Result<bool> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, State::Freed) {
+            State::Live(elements) => {
+                drop(state);
+                // Runs that were started, and other tensors of the same elements, keep their own hold.
+                drop(elements);
+                Ok(true)
+            }
+            State::Freed => Ok(false),
+            State::Donated => {
+                *state = State::Donated;
+                Ok(false)
+            }
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+impl fmt::Debug for PjrtBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PjrtBuffer")
+            .field("place", &self.place.place())
+            .field("state", &self.state())
+            .finish()
+    }
+}

@@ -1,0 +1,163 @@
+//! The compiler: a graph is simplified, lowered to StableHLO and compiled by the plugin.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use defn_core::backend::{Backend, Checks, Compiler, Executable};
+use defn_core::device::DeviceError;
+use defn_core::evaluator::Evaluator;
+use defn_core::graph::Value;
+use defn_core::op::Op;
+use defn_core::region::Region;
+use defn_core::{Result, TensorType, pass};
+
+use super::execution::{PjrtExecutable, Program, Way};
+use super::live::What;
+use super::plan::{self, Plan};
+use super::{CompilerOptions, PjrtBackend, failure};
+use crate::lower::{element_type, lower};
+
+/// Compiles for the devices of a client. A program runs where its arguments are, if that is a device of the client,
+/// else on the device that the compiler was made for.
+#[derive(Clone, Debug)]
+pub struct PjrtCompiler {
+    place: Arc<PjrtBackend>,
+    fold: Arc<dyn Backend>,
+    options: CompilerOptions,
+    folder: Option<PathBuf>,
+}
+
+impl PjrtCompiler {
+    /// A compiler for a device and the others of its client, which folds scalar constants on `fold`, a backend of
+    /// the host.
+    pub fn new(place: Arc<PjrtBackend>, fold: Arc<dyn Backend>, options: CompilerOptions) -> PjrtCompiler {
+        let folder = options.folder();
+        PjrtCompiler { place, fold, options, folder }
+    }
+
+    /// The device that programs run on whose arguments are on none of the client.
+    pub fn place(&self) -> &Arc<PjrtBackend> {
+        &self.place
+    }
+
+    /// Compiles, as [`Compiler::compile_donating`] does.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn executable(
+        &self,
+        program: Arc<Region>,
+        checks: Checks,
+        donate: &[usize],
+    ) -> Result<PjrtExecutable> {
+        let way = if checks == Checks::default() {
+            Way::Compiled(self.plan(&program, donate)?)
+        } else if donate.is_empty() {
+            // What is looked for is looked for after each op.
+            Way::Checked(Evaluator::new(self.fold.clone()).compile(program.clone(), checks)?)
+        } else {
+            let problem = "the program is run with checks, op by op".to_owned();
+            return Err(DeviceError::Donate { problem, required: "one without checks is required" }.into());
+        };
+        Ok(PjrtExecutable::new(self.place.clone(), program, way, donate))
+    }
+
+    fn plan(&self, program: &Region, donate: &[usize]) -> Result<Plan> {
+        let simplified = pass::simplify(program, &self.fold)?;
+        let takes = takes(&simplified, donate)?;
+        let keep: Vec<usize> = takes.iter().map(|(argument, _)| *argument).collect();
+        if !keep.is_empty() && plan::is_split(&simplified) {
+            let problem = "the program has effects inside loops or branches, which the host runs".to_owned();
+            let required = "a program that the device runs in one piece is required; do not donate, or move the effects out";
+            return Err(DeviceError::Donate { problem, required }.into());
+        }
+        let runtime = self.place.runtime();
+        let options = self.options.to_compile();
+        plan::plan(&simplified, &keep, &mut |region, inputs, hooks| {
+            let donated: Vec<Option<usize>> =
+                inputs.iter().map(|input| output_of(&simplified, &takes, *input)).collect();
+            let lowered = lower(&region, &donated).map_err(failure::lowering)?;
+            let executable =
+                runtime.programs.get("compile", runtime, &lowered.text, &options, self.folder.as_deref())?;
+            let graph = region.graph();
+            let result = |&value: &Value| What {
+                ty: graph.ty(value).clone(),
+                location: graph.node(value).location.clone(),
+            };
+            let shown = hooks.iter().flat_map(|(_, types)| types);
+            let results = region.results().iter().map(result);
+            let shown = shown.map(|ty| What { ty: ty.clone(), location: None });
+            Ok(Program { executable, results: results.chain(shown).map(Arc::new).collect() })
+        })
+    }
+}
+
+/// For each argument that is donated, the result that takes its memory, by its position among the results.
+fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> {
+    let mut takes: Vec<(usize, usize)> = Vec::new();
+    let is_alike = |a: &TensorType, b: &TensorType| {
+        element_type(a) == element_type(b) && a.shape.sizes() == b.shape.sizes()
+    };
+    for &argument in donate {
+        let count = program.inputs().len();
+        let Some(ty) = program.inputs().get(argument) else {
+            return Err(DeviceError::DonatePosition { position: argument, count }.into());
+        };
+        let results = program.results();
+        let passed = |value: &Value| {
+            if let Op::Parameter { index, .. } = &program.graph().node(*value).op {
+                Some(*index)
+            } else {
+                None
+            }
+        };
+        // What is given back as it is needs no memory; nor can such a result take any.
+        if results.iter().any(|value| passed(value) == Some(argument)) {
+            continue;
+        }
+        let free = results.iter().enumerate().position(|(at, value)| {
+            passed(value).is_none()
+                && is_alike(program.graph().ty(*value), ty)
+                && !takes.iter().any(|&(_, taken)| results[taken] == results[at])
+        });
+        let Some(result) = free else {
+            return Err(DeviceError::DonateType { position: argument, got: ty.clone() }.into());
+        };
+        takes.push((argument, result));
+    }
+    Ok(takes)
+}
+
+/// The output of a program's only piece that takes an input's memory.
+fn output_of(program: &Region, takes: &[(usize, usize)], input: usize) -> Option<usize> {
+    let (_, result) = takes.iter().find(|(argument, _)| *argument == input)?;
+    // The outputs of a piece are the values that are wanted, each once, in the order of the nodes.
+    let mut wanted: Vec<Value> = program.results().to_vec();
+    wanted.retain(
+        |value| {
+            if let Op::Parameter { .. } = &program.graph().node(*value).op { false } else { true }
+        },
+    );
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted.iter().position(|value| *value == program.results()[*result])
+}
+
+impl Compiler for PjrtCompiler {
+    fn name(&self) -> &str {
+        "pjrt"
+    }
+
+    fn compile(&self, program: Arc<Region>, checks: Checks) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(self.executable(program, checks, &[])?))
+    }
+
+    fn compile_donating(
+        &self,
+        program: Arc<Region>,
+        checks: Checks,
+        donate: &[usize],
+    ) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(self.executable(program, checks, donate)?))
+    }
+}

@@ -1,0 +1,145 @@
+//! Ops at once: each is a program of one op, compiled once for each list of operand types.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use defn_core::backend::{Buffers, Operand};
+use defn_core::graph::{Graph, Value};
+use defn_core::op::{Op, Starts};
+use defn_core::region::Region;
+use defn_core::{DType, Result, Shape, TensorType, form};
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
+
+use super::buffer::{Elements, PjrtBuffer};
+use super::live::What;
+use super::{PjrtBackend, Runtime, failure};
+use crate::api::{Buffer, LoadedExecutable};
+use crate::lower::lower;
+use crate::options::CompileOptions;
+
+/// How many programs are kept; when there are more all are let go, which costs a look at the cache of texts.
+const KEPT: usize = 8192;
+
+/// The programs of one client.
+#[derive(Default)]
+pub(super) struct Eager {
+    known: RwLock<FxHashMap<u64, Vec<Arc<OneOp>>>>,
+}
+
+/// A program of one op.
+struct OneOp {
+    op: Op,
+    operands: SmallVec<[TensorType; 3]>,
+    executable: Arc<LoadedExecutable>,
+    results: SmallVec<[Arc<What>; 1]>,
+}
+
+impl OneOp {
+    fn is(&self, op: &Op, operands: &[Operand]) -> bool {
+        self.operands.iter().eq(operands.iter().map(|operand| &operand.ty)) && self.op == *op
+    }
+}
+
+impl Eager {
+    /// Runs an op on a device.
+    pub fn run(
+        &self,
+        place: &PjrtBackend,
+        op: &Op,
+        operands: SmallVec<[Operand; 3]>,
+        outputs: &[TensorType],
+    ) -> Result<Buffers> {
+        let name = form::name(op);
+        let mut elements: SmallVec<[Arc<Elements>; 4]> = SmallVec::with_capacity(operands.len());
+        for operand in &operands {
+            let own =
+                operand.buffer.as_any().downcast_ref::<PjrtBuffer>().expect("operands are on this backend");
+            elements.push(own.elements(name)?);
+        }
+        let (moved, starts) = moving(op, &operands, outputs);
+        let op = moved.as_ref().unwrap_or(op);
+        let mut types = operands;
+        for start in starts {
+            let ty = TensorType { dtype: DType::S64, shape: Shape::scalar() };
+            let buffer = place.put(name, &ty, &(start as i64).to_ne_bytes())?;
+            types.push(Operand { ty, buffer: place.wrap(buffer.clone()) });
+            elements.push(buffer);
+        }
+        let runtime = place.runtime();
+        let program = self.program(runtime, op, &types, outputs)?;
+        drop(types);
+        runtime.require_process(name)?;
+        let arguments: SmallVec<[&Buffer; 4]> = elements.iter().map(|elements| elements.raw()).collect();
+        let made = program
+            .executable
+            .run(&arguments, &[], Some(place.device()))
+            .map_err(|error| failure::device(name, runtime, error))?;
+        let results = made.into_iter().zip(&program.results);
+        Ok(results.map(|(raw, what)| place.wrap(Elements::new(runtime, raw, what.clone()))).collect())
+    }
+
+    fn program(
+        &self,
+        runtime: &'static Runtime,
+        op: &Op,
+        operands: &[Operand],
+        outputs: &[TensorType],
+    ) -> Result<Arc<OneOp>> {
+        let mut hasher = FxHasher::default();
+        op.hash(&mut hasher);
+        for operand in operands {
+            operand.ty.hash(&mut hasher);
+        }
+        let hash = hasher.finish();
+        let find = |known: &FxHashMap<u64, Vec<Arc<OneOp>>>| {
+            known.get(&hash)?.iter().find(|program| program.is(op, operands)).cloned()
+        };
+        if let Some(program) = find(&self.known.read().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(program);
+        }
+        let text = lower(&alone(op, operands)?, &[]).map_err(failure::lowering)?.text;
+        let options = CompileOptions { portable: true, ..CompileOptions::default() };
+        let executable = runtime.programs.get(form::name(op), runtime, &text, &options, None)?;
+        let what = |ty: &TensorType| Arc::new(What { ty: ty.clone(), location: None });
+        let program = Arc::new(OneOp {
+            op: op.clone(),
+            operands: operands.iter().map(|operand| operand.ty.clone()).collect(),
+            executable,
+            results: outputs.iter().map(what).collect(),
+        });
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KEPT {
+            known.clear();
+        }
+        known.entry(hash).or_default().push(program.clone());
+        Ok(program)
+    }
+}
+
+/// The same op with starts that it takes as operands, where they are part of it, and these starts: one program serves
+/// every window.
+fn moving(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> (Option<Op>, SmallVec<[usize; 6]>) {
+    if outputs[0].size() == 0 || operands.iter().any(|operand| operand.ty.size() == 0) {
+        return (None, SmallVec::new());
+    }
+    if let Op::Slice { starts: Starts::Static(starts), lengths, strides } = op {
+        let (lengths, strides) = (lengths.clone(), strides.clone());
+        return (Some(Op::Slice { starts: Starts::Dynamic, lengths, strides }), starts.clone());
+    }
+    if let Op::PutSlice { starts: Starts::Static(starts) } = op {
+        return (Some(Op::PutSlice { starts: Starts::Dynamic }), starts.clone());
+    }
+    (None, SmallVec::new())
+}
+
+/// A graph of one op on parameters.
+fn alone(op: &Op, operands: &[Operand]) -> Result<Region> {
+    let mut graph = Graph::new();
+    let inputs: Vec<TensorType> = operands.iter().map(|operand| operand.ty.clone()).collect();
+    let parameters: SmallVec<[Value; 3]> =
+        inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
+    let results = graph.push(op.clone(), &parameters)?;
+    let count = inputs.len();
+    Ok(Region::new(graph, inputs, count, results))
+}

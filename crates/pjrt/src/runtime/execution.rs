@@ -1,0 +1,388 @@
+//! Running compiled programs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use defn_core::backend::{Backend, Executable, Hooks};
+use defn_core::device::DeviceError;
+use defn_core::region::Region;
+use defn_core::{DType, Error, ErrorKind, Number, Result, Scalar, Tensor, TensorType};
+use smallvec::SmallVec;
+
+use super::buffer::{Elements, PjrtBuffer};
+use super::live::What;
+use super::plan::{Plan, Step, Work};
+use super::{PjrtBackend, failure};
+use crate::api::{Buffer, LoadedExecutable};
+
+/// A piece of a program, compiled.
+pub(super) struct Program {
+    pub executable: Arc<LoadedExecutable>,
+    /// What its outputs are, those that hooks are shown at the end.
+    pub results: SmallVec<[Arc<What>; 2]>,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Program({} outputs)", self.results.len())
+    }
+}
+
+/// How a program is run.
+#[derive(Debug)]
+pub(super) enum Way {
+    /// As it was compiled.
+    Compiled(Plan),
+    /// Op by op, looking at each result.
+    Checked(Arc<dyn Executable>),
+}
+
+/// A compiled program.
+pub struct PjrtExecutable {
+    place: Arc<PjrtBackend>,
+    program: Arc<Region>,
+    way: Way,
+    /// The positions of the arguments whose memory runs take, ascending.
+    donate: Vec<usize>,
+}
+
+/// Elements by slot.
+type Slots = SmallVec<[Option<Arc<Elements>>; 8]>;
+
+impl PjrtExecutable {
+    pub(super) fn new(
+        place: Arc<PjrtBackend>,
+        program: Arc<Region>,
+        way: Way,
+        donate: &[usize],
+    ) -> PjrtExecutable {
+        let mut donate = donate.to_vec();
+        donate.sort_unstable();
+        donate.dedup();
+        PjrtExecutable { place, program, way, donate }
+    }
+
+    /// The device that runs programs whose arguments are on none of the client.
+    pub fn place(&self) -> &Arc<PjrtBackend> {
+        &self.place
+    }
+
+    /// Where a run takes place whose arguments are on `backend`.
+    fn place_of<'a>(&'a self, backend: &'a dyn Backend) -> Result<&'a PjrtBackend> {
+        match PjrtBackend::of(backend) {
+            Some(place) if std::ptr::eq(place.runtime(), self.place.runtime()) => Ok(place),
+            Some(place) if !self.place.takes_over(place) => {
+                let (left, right) = (self.place.place(), place.place());
+                Err(ErrorKind::BackendConflict { op: "run", left, right }.into())
+            }
+            Some(_) | None => Ok(&self.place),
+        }
+    }
+
+    /// The elements of the arguments that are lent, where the program runs.
+    fn bring(&self, plan: &Plan, place: &PjrtBackend, arguments: &[Tensor]) -> Result<Slots> {
+        let expected = self.program.inputs().len();
+        if arguments.len() != expected {
+            return Err(ErrorKind::ArgumentCount { op: "run", given: arguments.len(), expected }.into());
+        }
+        let mut slots: Slots = SmallVec::from_elem(None, plan.slots);
+        for (position, (argument, ty)) in arguments.iter().zip(self.program.inputs()).enumerate() {
+            if !ty.is_compatible(argument.whole()) {
+                let (got, expected) = (argument.whole().clone(), ty.clone());
+                return Err(ErrorKind::ArgumentType { op: "run", position, got, expected }.into());
+            }
+            if plan.used[position] && !self.donate.contains(&position) {
+                slots[position] = Some(adopt(place, position, argument)?);
+            }
+        }
+        Ok(slots)
+    }
+
+    /// Takes the donated arguments, or none of them. The slots of those whose memory another tensor has too: they are
+    /// copied where the program would reuse it.
+    fn take(
+        &self,
+        place: &PjrtBackend,
+        arguments: &[Tensor],
+        slots: &mut Slots,
+    ) -> Result<SmallVec<[usize; 2]>> {
+        let mut shared = SmallVec::new();
+        for (count, &position) in self.donate.iter().enumerate() {
+            let argument = &arguments[position];
+            let taken = match own(argument, place) {
+                Some(own) => own.donate("run").map_err(|error| named(error, position, argument)),
+                // The copy on the device is the run's own, and what it was copied from stays.
+                None => adopt(place, position, argument),
+            };
+            match taken {
+                Ok(elements) => {
+                    if Arc::strong_count(&elements) > 1 {
+                        shared.push(position);
+                    }
+                    slots[position] = Some(elements);
+                }
+                Err(error) => {
+                    for &taken in &self.donate[..count] {
+                        restore(&arguments[taken], place, slots[taken].take());
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(shared)
+    }
+
+    fn run_plan(
+        &self,
+        plan: &Plan,
+        place: &PjrtBackend,
+        arguments: Vec<Tensor>,
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Tensor>> {
+        let mut slots = self.bring(plan, place, &arguments)?;
+        let run = Run { place, hooks };
+        let results = if self.donate.is_empty() {
+            drop(arguments);
+            run.plan(plan, slots, &[])?
+        } else {
+            let shared = self.take(place, &arguments, &mut slots)?;
+            let taken: SmallVec<[Option<Arc<Elements>>; 2]> =
+                self.donate.iter().map(|&position| slots[position].clone()).collect();
+            match run.plan(plan, slots, &shared) {
+                Ok(results) => results,
+                Err(error) => {
+                    // A run that did not start has used nothing up.
+                    for (&position, elements) in self.donate.iter().zip(taken) {
+                        let live = elements.filter(|elements| elements.raw().is_deleted() == Ok(false));
+                        restore(&arguments[position], place, live);
+                    }
+                    return Err(error);
+                }
+            }
+        };
+        let types = self.program.result_types().cloned();
+        Ok(types.zip(results).map(|(ty, elements)| Tensor::concrete(ty, place.wrap(elements))).collect())
+    }
+}
+
+/// The buffer of an argument that is in the place already.
+fn own<'a>(argument: &'a Tensor, place: &PjrtBackend) -> Option<&'a PjrtBuffer> {
+    let own: &PjrtBuffer = argument.buffer()?.as_any().downcast_ref()?;
+    own.place().is_same_place(&*place).then_some(own)
+}
+
+/// An argument's elements in the place. What is on another device of the same client is not moved: its owner said
+/// where it is.
+fn adopt(place: &PjrtBackend, position: usize, argument: &Tensor) -> Result<Arc<Elements>> {
+    if let Some(other) = argument.backend()
+        && let Some(other) = PjrtBackend::of(&*other)
+        && !place.is_same_place(other)
+        && !place.takes_over(other)
+    {
+        let (left, right) = (place.place(), other.place());
+        return Err(ErrorKind::BackendConflict { op: "run", left, right }.into());
+    }
+    place.adopt("run", argument).map_err(|error| named(error, position, argument))
+}
+
+fn restore(argument: &Tensor, place: &PjrtBackend, elements: Option<Arc<Elements>>) {
+    if let (Some(own), Some(elements)) = (own(argument, place), elements) {
+        own.restore(elements);
+    }
+}
+
+/// Says which argument is gone.
+#[cold]
+fn named(error: Error, position: usize, argument: &Tensor) -> Error {
+    let ErrorKind::BufferGone { op, state } = *error.kind() else { return error };
+    let got = argument.whole().clone();
+    Error::from(DeviceError::ArgumentGone { op, position, got, state }).at(error.location().cloned())
+}
+
+impl Executable for PjrtExecutable {
+    fn program(&self) -> &Arc<Region> {
+        &self.program
+    }
+
+    fn uses(&self, input: usize) -> bool {
+        match &self.way {
+            Way::Compiled(plan) => plan.used[input] || self.donate.contains(&input),
+            Way::Checked(checked) => checked.uses(input),
+        }
+    }
+
+    fn run(
+        &self,
+        backend: &Arc<dyn Backend>,
+        arguments: Vec<Tensor>,
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Tensor>> {
+        let place = self.place_of(&**backend)?;
+        match &self.way {
+            Way::Compiled(plan) => self.run_plan(plan, place, arguments, hooks),
+            Way::Checked(checked) => {
+                let bring = |(position, argument): (usize, Tensor)| {
+                    if !checked.uses(position) {
+                        return Ok(argument);
+                    }
+                    let elements = adopt(place, position, &argument)?;
+                    Ok(Tensor::concrete(argument.whole().clone(), place.wrap(elements)))
+                };
+                let arguments = arguments.into_iter().enumerate().map(bring).collect::<Result<_>>()?;
+                let place: Arc<dyn Backend> = place.shared().clone();
+                checked.run(&place, arguments, hooks)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for PjrtExecutable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PjrtExecutable({:?} for {})", self.program, self.place.place())
+    }
+}
+
+/// One execution.
+struct Run<'a> {
+    place: &'a PjrtBackend,
+    hooks: &'a dyn Hooks,
+}
+
+impl Run<'_> {
+    /// Runs a plan on elements for the inputs that it uses. The elements in `shared` slots are not reused.
+    fn plan(&self, plan: &Plan, mut slots: Slots, shared: &[usize]) -> Result<Vec<Arc<Elements>>> {
+        for step in &plan.steps {
+            let made = self.step(step, &slots, shared).map_err(|error| error.at(step.location.clone()))?;
+            for &slot in &step.dies {
+                slots[slot] = None;
+            }
+            for (&slot, elements) in step.outputs.iter().zip(made) {
+                slots[slot] = Some(elements);
+            }
+            self.hooks.poll()?;
+        }
+        let result = |&slot: &usize| slots[slot].clone().expect("results live to the end");
+        Ok(plan.results.iter().map(result).collect())
+    }
+
+    fn inner(&self, plan: &Plan, inputs: &[Arc<Elements>]) -> Result<Vec<Arc<Elements>>> {
+        let mut slots: Slots = SmallVec::from_elem(None, plan.slots);
+        for (position, (slot, input)) in slots.iter_mut().zip(inputs).enumerate() {
+            if plan.used[position] {
+                *slot = Some(input.clone());
+            }
+        }
+        self.plan(plan, slots, &[])
+    }
+
+    fn step(&self, step: &Step, slots: &Slots, shared: &[usize]) -> Result<Vec<Arc<Elements>>> {
+        let input = |&slot: &usize| slots[slot].clone().expect("a value lives until its last use");
+        let inputs = || -> Vec<Arc<Elements>> { step.inputs.iter().map(input).collect() };
+        match &step.work {
+            Work::Device { program, hooks } => self.device(step, program, hooks, slots, shared),
+            Work::Call { slot, inputs: types, outputs } => {
+                let results = self.hooks.compute(*slot, &self.values(types, &inputs())?, outputs)?;
+                self.adopt(results, outputs)
+            }
+            Work::Cond { predicates, branches } => {
+                let inputs = inputs();
+                let (conditions, captures) = inputs.split_at(predicates.len());
+                let mut chosen = predicates.len();
+                for (position, (&dtype, condition)) in predicates.iter().zip(conditions).enumerate() {
+                    if self.is_true(dtype, condition)? {
+                        chosen = position;
+                        break;
+                    }
+                }
+                self.inner(&branches[chosen], captures)
+            }
+            Work::While { state, predicate, cond, body } => {
+                let mut inputs = inputs();
+                loop {
+                    self.hooks.poll()?;
+                    let holds = self.inner(cond, &inputs)?;
+                    if !self.is_true(*predicate, &holds[0])? {
+                        inputs.truncate(*state);
+                        return Ok(inputs);
+                    }
+                    let next = self.inner(body, &inputs)?;
+                    inputs.splice(..*state, next);
+                }
+            }
+            Work::Inline(plan) => self.inner(plan, &inputs()),
+        }
+    }
+
+    /// Starts a piece, and calls its hooks when what they are shown is computed.
+    fn device(
+        &self,
+        step: &Step,
+        program: &Program,
+        hooks: &[(usize, Vec<TensorType>)],
+        slots: &Slots,
+        shared: &[usize],
+    ) -> Result<Vec<Arc<Elements>>> {
+        let runtime = self.place.runtime();
+        runtime.require_process("run")?;
+        let raw = |&slot: &usize| slots[slot].as_ref().expect("a value lives until its last use").raw();
+        let arguments: SmallVec<[&Buffer; 8]> = step.inputs.iter().map(raw).collect();
+        let mut keep: SmallVec<[i64; 2]> = SmallVec::new();
+        if !shared.is_empty() {
+            let places = step.inputs.iter().zip(0_i64..).filter(|(slot, _)| shared.contains(slot));
+            keep.extend(places.map(|(_, place)| place));
+        }
+        let made = program
+            .executable
+            .run(&arguments, &keep, Some(self.place.device()))
+            .map_err(|error| failure::device("run", runtime, error))?;
+        let results = made.into_iter().zip(&program.results);
+        let mut results: Vec<Arc<Elements>> =
+            results.map(|(raw, what)| Elements::new(runtime, raw, what.clone())).collect();
+        let mut shown = results.split_off(step.outputs.len()).into_iter();
+        for (slot, types) in hooks {
+            let values: Vec<Arc<Elements>> = shown.by_ref().take(types.len()).collect();
+            self.hooks.call(*slot, &self.values(types, &values)?)?;
+        }
+        Ok(results)
+    }
+
+    /// Elements as tensors that the host may look at, computed.
+    fn values(&self, types: &[TensorType], elements: &[Arc<Elements>]) -> Result<Vec<Tensor>> {
+        let value = |(ty, elements): (&TensorType, &Arc<Elements>)| {
+            elements.wait("run", &|| self.hooks.poll())?;
+            Ok(Tensor::concrete(ty.clone(), self.place.wrap(elements.clone())))
+        };
+        types.iter().zip(elements).map(value).collect()
+    }
+
+    /// What the host has made, checked and brought to the device.
+    fn adopt(&self, results: Vec<Tensor>, outputs: &[TensorType]) -> Result<Vec<Arc<Elements>>> {
+        let op = "runtime_call";
+        if results.len() != outputs.len() {
+            let (got, expected) = (results.len(), outputs.len());
+            return Err(ErrorKind::RegionResults { op, what: "function", got, expected }.into());
+        }
+        let each = |(index, (result, expected)): (usize, (Tensor, &TensorType))| {
+            if !expected.is_compatible(result.whole()) {
+                let (got, expected) = (result.whole().clone(), expected.clone());
+                return Err(ErrorKind::CallResult { op, index, got, expected }.into());
+            }
+            self.place.adopt(op, &result)
+        };
+        results.into_iter().zip(outputs).enumerate().map(each).collect()
+    }
+
+    /// Reads a scalar predicate: zero is false, everything else true, NaN too.
+    fn is_true(&self, dtype: DType, elements: &Elements) -> Result<bool> {
+        elements.wait("run", &|| self.hooks.poll())?;
+        let mut bytes = [0; 16];
+        let bytes = &mut bytes[..dtype.storage_bytes()];
+        let read = elements.raw().read(bytes);
+        read.map_err(|error| failure::device("run", self.place.runtime(), error))?;
+        Ok(match Scalar::from_bytes(dtype, bytes).value() {
+            Number::Int(value) => value != 0,
+            Number::Float(value) => value != 0.0,
+            Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! What a plugin answers, as the errors that users see.
+
+use std::sync::Arc;
+
+use defn_core::Error;
+use defn_core::device::DeviceError;
+
+use super::Runtime;
+use crate::error::{Code, Error as PluginError};
+use crate::lower::LowerError;
+
+/// An answer of a plugin on behalf of an operation.
+#[cold]
+pub(crate) fn device(op: &'static str, runtime: &Runtime, error: PluginError) -> Error {
+    let client = runtime.name().to_owned();
+    match error {
+        PluginError::Plugin { code: Code::ResourceExhausted, message, call: _ } => {
+            let live = runtime.live().text();
+            DeviceError::Memory { op, client, message: first_line(&message), live }.into()
+        }
+        PluginError::Plugin { code, message, call } => {
+            let why = format!("{call} answered {code:?}: {}", message.trim_end());
+            DeviceError::Failed { op, client, why }.into()
+        }
+        other => DeviceError::Failed { op, client, why: other.to_string() }.into(),
+    }
+}
+
+/// What is wrong with a plugin, before there is a client.
+#[cold]
+pub(crate) fn plugin(error: PluginError) -> Error {
+    DeviceError::Plugin { error: Arc::new(error) }.into()
+}
+
+/// Why a graph has no program.
+#[cold]
+pub(crate) fn lowering(error: LowerError) -> Error {
+    match error {
+        LowerError::Core(error) => error,
+        LowerError::InnerHook { ref location } | LowerError::RuntimeCall { ref location } => {
+            let location = location.clone();
+            Error::from(DeviceError::Plugin { error: Arc::new(error) }).at(location)
+        }
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,149 @@
+//! Running on devices: named clients, tensors that live on them, ops at once, and compiled programs.
+
+mod backend;
+mod buffer;
+mod compiler;
+mod disk;
+mod eager;
+mod execution;
+mod failure;
+mod live;
+mod options;
+mod plan;
+mod process;
+mod programs;
+mod registry;
+mod sha256;
+mod wait;
+
+use std::sync::{Arc, OnceLock};
+
+use defn_core::Result;
+use defn_core::device::DeviceError;
+
+pub use backend::PjrtBackend;
+pub use buffer::PjrtBuffer;
+pub use compiler::PjrtCompiler;
+pub use execution::PjrtExecutable;
+pub use options::CompilerOptions;
+pub use programs::CacheReport;
+pub use registry::{
+    ClientSpec, DeviceInfo, backend, client_names, default_client, devices, register, runtime,
+    set_default_client,
+};
+
+use crate::api::{Client, Device};
+use crate::plugin::Plugin;
+use eager::Eager;
+use live::Live;
+use process::Process;
+use programs::Programs;
+
+/// A client that runs, under its name: its devices, the programs that it has compiled, and the tensors that live on
+/// it. It runs until the process ends.
+pub struct Runtime {
+    name: String,
+    plugin: Plugin,
+    client: Client,
+    platform: String,
+    devices: Vec<Device>,
+    process: Process,
+    places: OnceLock<Vec<Arc<PjrtBackend>>>,
+    programs: Programs,
+    eager: Eager,
+    live: Live,
+}
+
+impl Runtime {
+    /// Takes a client that was just made.
+    fn new(name: String, plugin: Plugin, client: Client) -> crate::Result<&'static Runtime> {
+        let (platform, devices) = (client.platform_name()?, client.addressable_devices()?);
+        let programs = Programs::new(&plugin, &client, &platform)?;
+        Ok(Box::leak(Box::new(Runtime {
+            name,
+            plugin,
+            client,
+            platform,
+            devices,
+            process: Process::this(),
+            places: OnceLock::new(),
+            programs,
+            eager: Eager::default(),
+            live: Live::default(),
+        })))
+    }
+
+    /// The name by which users choose the client.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The plugin that the client came from.
+    pub fn plugin(&self) -> &Plugin {
+        &self.plugin
+    }
+
+    /// The client itself.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The platform, such as `cpu` or `cuda`.
+    pub fn platform(&self) -> &str {
+        &self.platform
+    }
+
+    /// Whether the devices are the host's own processors; such a client's tensors go to other clients' devices where
+    /// both meet.
+    pub fn is_host(&self) -> bool {
+        self.platform == "cpu"
+    }
+
+    /// The devices that this process can use, by `device_id`.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// The backend of each device, by `device_id`.
+    pub fn backends(&'static self) -> &'static [Arc<PjrtBackend>] {
+        self.places
+            .get_or_init(|| (0..self.devices.len()).map(|id| Arc::new(PjrtBackend::new(self, id))).collect())
+    }
+
+    /// The backend of the device `id`; `op` is for messages.
+    ///
+    /// # Errors
+    /// There is no such device.
+    pub fn backend(&'static self, op: &'static str, id: i64) -> Result<&'static Arc<PjrtBackend>> {
+        let found = usize::try_from(id).ok().and_then(|id| self.backends().get(id));
+        found.ok_or_else(|| {
+            let (client, count) = (self.name.clone(), self.devices.len());
+            DeviceError::DeviceRange { op, client, id, count }.into()
+        })
+    }
+
+    /// How many tensors are live on the client's devices.
+    pub fn live_buffers(&self) -> usize {
+        self.live.count()
+    }
+
+    /// What the caches of compiled programs did so far.
+    pub fn cache_report(&self) -> CacheReport {
+        self.programs.report()
+    }
+
+    /// Refuses use in a process that was forked from the client's.
+    fn require_process(&self, op: &'static str) -> Result<()> {
+        self.process.require(op, &self.name)
+    }
+
+    fn live(&self) -> &Live {
+        &self.live
+    }
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Runtime({:?} on {}, {} devices)", self.name, self.platform, self.devices.len())
+    }
+}

@@ -1,0 +1,300 @@
+//! A program as parts: what the device runs in one piece, and between the pieces what the host does.
+//!
+//! Without effects in loops and branches there is one piece, and its hooks are called when it was run. Effects inside
+//! are the host's: it runs the loop, choosing by the compiled condition, and the pieces of the body.
+
+use defn_core::graph::{Graph, Node, Value, Values};
+use defn_core::infer::infer;
+use defn_core::op::Op;
+use defn_core::region::Region;
+use defn_core::{DType, Location, Result, TensorType, compose};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::execution::Program;
+
+/// A region, to be run on values for its inputs, which have the slots from 0 on.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub steps: Vec<Step>,
+    /// How many slots there are.
+    pub slots: usize,
+    /// The slots of the results.
+    pub results: Vec<usize>,
+    /// For each input, whether anything uses it.
+    pub used: Vec<bool>,
+}
+
+/// One part of a plan.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub work: Work,
+    /// The slots that it reads.
+    pub inputs: Vec<usize>,
+    /// The slots that it fills, in order.
+    pub outputs: Vec<usize>,
+    /// The slots that nothing reads after it.
+    pub dies: Vec<usize>,
+    pub location: Option<Location>,
+}
+
+/// What a step does.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// Runs a program on the device; hooks are shown what follows the outputs.
+    Device { program: Program, hooks: Vec<(usize, Vec<TensorType>)> },
+    /// Asks the host for values.
+    Call { slot: usize, inputs: Vec<TensorType>, outputs: Vec<TensorType> },
+    /// Runs one of several plans, by the first inputs, which are predicates.
+    Cond { predicates: Vec<DType>, branches: Vec<Plan> },
+    /// Runs a plan over and over, on the first inputs, which are the state, and the others.
+    While { state: usize, predicate: DType, cond: Plan, body: Plan },
+    /// Runs a plan.
+    Inline(Plan),
+}
+
+/// Compiles a piece, given with the slots of its inputs.
+pub(super) type Compile<'a> =
+    &'a mut dyn FnMut(Region, &[usize], &[(usize, Vec<TensorType>)]) -> Result<Program>;
+
+/// Plans a region, whose pieces `compile` compiles; the inputs at `keep` become inputs of every piece even where
+/// nothing uses them.
+pub(super) fn plan(region: &Region, keep: &[usize], compile: Compile<'_>) -> Result<Plan> {
+    Planner::new(region, keep).finish(compile)
+}
+
+/// Whether the host runs a part of the region.
+pub(super) fn is_split(region: &Region) -> bool {
+    region.graph().nodes().iter().any(is_driven)
+}
+
+struct Planner<'a> {
+    region: &'a Region,
+    /// Inputs that a piece takes though nothing uses them.
+    keep: &'a [usize],
+    /// For each node, in which part it is; see `PARAMETER`.
+    parts: Vec<usize>,
+    groups: Vec<Group>,
+    slots: FxHashMap<Value, usize>,
+    count: usize,
+}
+
+/// Nodes that are run together.
+enum Group {
+    Device(Vec<usize>),
+    Host(usize),
+}
+
+const PARAMETER: usize = usize::MAX;
+
+/// Whether the host runs a node.
+fn is_driven(node: &Node) -> bool {
+    if let Op::Hook(_) | Op::CustomGrad(_) = node.op { false } else { node.op.has_effect() }
+}
+
+/// Whether a node is cheaper made again than carried from one piece to another.
+fn is_free(node: &Node) -> bool {
+    if let Op::Constant(_) | Op::Iota { .. } | Op::Eye { .. } = node.op { true } else { false }
+}
+
+impl<'a> Planner<'a> {
+    fn new(region: &'a Region, keep: &'a [usize]) -> Planner<'a> {
+        let nodes = region.graph().nodes();
+        let mut planner = Planner {
+            region,
+            keep,
+            parts: vec![PARAMETER; nodes.len()],
+            groups: Vec::new(),
+            slots: FxHashMap::default(),
+            count: region.inputs().len(),
+        };
+        for (at, node) in nodes.iter().enumerate() {
+            if let Op::Parameter { index, .. } = &node.op {
+                planner.slots.insert(Value { node: at as u32, output: 0 }, *index);
+                continue;
+            }
+            if is_driven(node) {
+                planner.groups.push(Group::Host(at));
+            } else if let Some(Group::Device(piece)) = planner.groups.last_mut() {
+                piece.push(at);
+            } else {
+                planner.groups.push(Group::Device(vec![at]));
+            }
+            planner.parts[at] = planner.groups.len() - 1;
+        }
+        planner
+    }
+
+    /// The values that are needed outside the piece that makes them, in order.
+    fn wanted(&self) -> FxHashSet<Value> {
+        let nodes = self.region.graph().nodes();
+        let mut wanted: FxHashSet<Value> = self.region.results().iter().copied().collect();
+        for (at, node) in nodes.iter().enumerate() {
+            for &input in &node.inputs {
+                let from = input.node as usize;
+                let is_made_again = is_free(&nodes[from]) && !is_driven(node);
+                if self.parts[from] != self.parts[at] && !is_made_again {
+                    wanted.insert(input);
+                }
+            }
+        }
+        wanted
+    }
+
+    fn finish(mut self, compile: Compile<'_>) -> Result<Plan> {
+        let graph = self.region.graph();
+        let wanted = self.wanted();
+        let mut steps = Vec::new();
+        for group in std::mem::take(&mut self.groups) {
+            match group {
+                Group::Device(nodes) => {
+                    let mut outputs: Vec<Value> = nodes.iter().flat_map(|&at| graph.outputs(at)).collect();
+                    outputs.retain(|value| wanted.contains(value));
+                    steps.extend(self.device(&nodes, &outputs, compile)?);
+                }
+                Group::Host(at) => steps.push(self.host(at, compile)?),
+            }
+        }
+        let results: Vec<usize> = self.region.results().iter().map(|value| self.slots[value]).collect();
+        let mut seen: FxHashSet<usize> = results.iter().copied().collect();
+        let mut used = vec![false; self.region.inputs().len()];
+        for &slot in &results {
+            if slot < used.len() {
+                used[slot] = true;
+            }
+        }
+        for step in steps.iter_mut().rev() {
+            for &slot in &step.inputs {
+                if slot < used.len() {
+                    used[slot] = true;
+                }
+                if seen.insert(slot) {
+                    step.dies.push(slot);
+                }
+            }
+        }
+        Ok(Plan { steps, slots: self.count, results, used })
+    }
+
+    /// A piece for the device; none where it would make nothing.
+    fn device(&mut self, nodes: &[usize], outputs: &[Value], compile: Compile<'_>) -> Result<Option<Step>> {
+        let graph = self.region.graph();
+        let mut hooks = Vec::new();
+        for &at in nodes {
+            let node = &graph.nodes()[at];
+            if let Op::Hook(op) = &node.op {
+                hooks.push((op.slot, node.inputs.iter().map(|&input| graph.ty(input).clone()).collect()));
+            }
+        }
+        if outputs.is_empty() && hooks.is_empty() {
+            return Ok(None);
+        }
+        let (region, inputs) = self.piece(nodes, outputs)?;
+        let outputs: Vec<usize> = outputs.iter().map(|&value| self.slot(value)).collect();
+        let program = compile(region, &inputs, &hooks)?;
+        let work = Work::Device { program, hooks };
+        Ok(Some(Step { work, inputs, outputs, dies: Vec::new(), location: None }))
+    }
+
+    /// The region of some nodes, and the slots of its inputs.
+    fn piece(&mut self, nodes: &[usize], outputs: &[Value]) -> Result<(Region, Vec<usize>)> {
+        let from = self.region.graph();
+        let (mut graph, mut types, mut inputs) = (Graph::new(), Vec::new(), Vec::new());
+        let mut places: FxHashMap<Value, Value> = FxHashMap::default();
+        let mut parameters: FxHashMap<usize, Value> = FxHashMap::default();
+        for &index in self.keep {
+            let ty = self.region.inputs()[index].clone();
+            parameters.insert(index, graph.parameter(inputs.len(), ty.clone()));
+            inputs.push(index);
+            types.push(ty);
+        }
+        for &at in nodes {
+            let node = &from.nodes()[at];
+            let mut operands = Values::new();
+            for &input in &node.inputs {
+                let found = places.get(&input).copied();
+                let operand = match found {
+                    Some(place) => place,
+                    None if is_free(from.node(input)) => {
+                        let made = graph.push(from.node(input).op.clone(), &[])?[0];
+                        places.insert(input, made);
+                        made
+                    }
+                    None => {
+                        let slot = self.slots[&input];
+                        *parameters.entry(slot).or_insert_with(|| {
+                            let ty = from.ty(input).clone();
+                            inputs.push(slot);
+                            types.push(ty.clone());
+                            graph.parameter(inputs.len() - 1, ty)
+                        })
+                    }
+                };
+                operands.push(operand);
+            }
+            graph.set_location(node.location.clone());
+            let made = graph.push(node.op.clone(), &operands)?;
+            places.extend(from.outputs(at).into_iter().zip(made));
+        }
+        let results: Values = outputs.iter().map(|value| places[value]).collect();
+        let count = types.len();
+        Ok((Region::new(graph, types, count, results), inputs))
+    }
+
+    /// A node that the host runs.
+    fn host(&mut self, at: usize, compile: Compile<'_>) -> Result<Step> {
+        let graph = self.region.graph();
+        let node = &graph.nodes()[at];
+        let types = |values: &[Value]| -> Vec<TensorType> {
+            values.iter().map(|&value| graph.ty(value).clone()).collect()
+        };
+        let mut inner = |region: &Region| plan(region, &[], &mut *compile);
+        let work = if let Op::RuntimeCall(op) = &node.op {
+            Work::Call { slot: op.slot, inputs: types(&node.inputs), outputs: op.outputs.to_vec() }
+        } else if let Op::Cond(op) = &node.op {
+            let count = op.branches.len() - 1;
+            Work::Cond {
+                predicates: types(&node.inputs[..count]).iter().map(|ty| ty.dtype).collect(),
+                branches: op.branches.iter().map(|branch| inner(branch)).collect::<Result<_>>()?,
+            }
+        } else if let Op::While(op) = &node.op {
+            Work::While {
+                state: op.state,
+                predicate: op.cond.graph().ty(op.cond.results()[0]).dtype,
+                cond: inner(&op.cond)?,
+                body: inner(&op.body)?,
+            }
+        } else if let Op::UserBlock(op) = &node.op {
+            Work::Inline(inner(&op.default)?)
+        } else {
+            Work::Inline(inner(&fold_default(&node.op, &types(&node.inputs))?)?)
+        };
+        let inputs = node.inputs.iter().map(|value| self.slots[value]).collect();
+        let location = node.location.clone();
+        let outputs = graph.outputs(at).iter().map(|&value| self.slot(value)).collect();
+        Ok(Step { work, inputs, outputs, dies: Vec::new(), location })
+    }
+
+    /// A slot for a value.
+    fn slot(&mut self, value: Value) -> usize {
+        let slot = self.count;
+        self.count += 1;
+        self.slots.insert(value, slot);
+        slot
+    }
+}
+
+/// A fold by a function with effects, as the ops that it is in others.
+fn fold_default(op: &Op, types: &[TensorType]) -> Result<Region> {
+    let mut graph = Graph::new();
+    let operands: Vec<Value> =
+        types.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
+    let result = if let Op::Fold(op) = op {
+        compose::fold::fold(&mut graph, op, &operands)?
+    } else if let Op::WindowFold(fold) = op {
+        let shape = infer(op, &types.iter().collect::<Vec<_>>())?.remove(0).shape;
+        compose::fold::window_fold(&mut graph, fold, &operands, &shape)?
+    } else {
+        unreachable!("{op:?} has no effects")
+    };
+    Ok(Region::new(graph, types.to_vec(), types.len(), [result].into_iter().collect()))
+}

@@ -1,0 +1,33 @@
+//! The process that a client belongs to. Threads and devices do not survive a fork, so what was started before one
+//! is refused after it, and left alone when it is dropped.
+
+use defn_core::Result;
+use defn_core::device::DeviceError;
+
+/// The process that something was started in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Process(u32);
+
+impl Process {
+    /// This one.
+    pub fn this() -> Process {
+        Process(std::process::id())
+    }
+
+    /// Whether this process is that one.
+    pub fn is_this(self) -> bool {
+        self.0 == std::process::id()
+    }
+
+    /// Refuses a process that was forked from that one.
+    ///
+    /// # Errors
+    /// This is another process.
+    pub fn require(self, op: &'static str, client: &str) -> Result<()> {
+        if self.is_this() {
+            return Ok(());
+        }
+        let (client, parent, child) = (client.to_owned(), self.0, std::process::id());
+        Err(DeviceError::Forked { op, client, parent, child }.into())
+    }
+}

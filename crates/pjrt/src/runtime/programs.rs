@@ -1,0 +1,202 @@
+//! The compiled programs of a client, by what they were compiled from: in memory, and in a folder where one is named.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use defn_core::Result;
+
+use super::disk::{Folder, Found};
+use super::sha256::{Digest, digest_of};
+use super::{Runtime, failure};
+use crate::api::{Client, LoadedExecutable};
+use crate::options::CompileOptions;
+use crate::plugin::Plugin;
+
+/// How many programs are kept in memory; of more, those that were used longest ago are let go.
+const KEPT: usize = 4096;
+
+/// What the caches of compiled programs did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CacheReport {
+    /// Programs that were in memory.
+    pub memory_hits: u64,
+    /// Programs that were loaded from a folder.
+    pub disk_hits: u64,
+    /// Programs that were looked for in a folder and were not there.
+    pub disk_misses: u64,
+    /// Files that were no whole entry, and were made again.
+    pub corrupt: u64,
+    /// Programs that were compiled.
+    pub compiles: u64,
+    /// How long compiling took, in seconds.
+    pub compile_seconds: f64,
+    /// Programs in memory now.
+    pub entries: usize,
+    /// Files in the folders that were used, now.
+    pub disk_entries: usize,
+    /// Their bytes.
+    pub disk_bytes: u64,
+}
+
+/// The compiled programs of a client.
+pub(super) struct Programs {
+    /// What a program depends on beside its text and options.
+    build: Digest,
+    known: Mutex<Known>,
+    memory_hits: AtomicU64,
+    disk_hits: AtomicU64,
+    disk_misses: AtomicU64,
+    corrupt: AtomicU64,
+    compiles: AtomicU64,
+    compile_nanos: AtomicU64,
+}
+
+#[derive(Default)]
+struct Known {
+    entries: HashMap<Digest, Entry>,
+    folders: Vec<Folder>,
+    clock: u64,
+}
+
+struct Entry {
+    /// Locked while the program is compiled, so that those who need it too wait for it.
+    program: Arc<Mutex<Option<Arc<LoadedExecutable>>>>,
+    used: u64,
+}
+
+impl Programs {
+    pub fn new(plugin: &Plugin, client: &Client, platform: &str) -> crate::Result<Programs> {
+        let bytes = std::fs::metadata(plugin.path()).map_or(0, |file| file.len());
+        let build = format!(
+            "{} {:?} {platform} {} {bytes}",
+            plugin.version(),
+            plugin.attributes()?,
+            client.platform_version()?,
+        );
+        // A program is for the kind of device, not for one of them.
+        let kind = match client.addressable_devices()?.first() {
+            Some(device) => device.description()?.kind,
+            None => String::new(),
+        };
+        Ok(Programs {
+            build: digest_of(&[build.as_bytes(), kind.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes()]),
+            known: Mutex::default(),
+            memory_hits: AtomicU64::new(0),
+            disk_hits: AtomicU64::new(0),
+            disk_misses: AtomicU64::new(0),
+            corrupt: AtomicU64::new(0),
+            compiles: AtomicU64::new(0),
+            compile_nanos: AtomicU64::new(0),
+        })
+    }
+
+    /// The program of a text: known, loaded from the folder, or compiled; `op` is for messages.
+    ///
+    /// # Errors
+    /// What the plugin has against the text.
+    pub fn get(
+        &self,
+        op: &'static str,
+        runtime: &Runtime,
+        text: &str,
+        options: &CompileOptions,
+        folder: Option<&Path>,
+    ) -> Result<Arc<LoadedExecutable>> {
+        runtime.require_process(op)?;
+        let key = digest_of(&[&self.build, text.as_bytes(), &options.to_bytes()]);
+        let place = self.place(key);
+        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = &*place {
+            self.memory_hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(program.clone());
+        }
+        let folder = folder.map(|path| self.folder(path));
+        let loaded = folder.as_ref().and_then(|folder| self.load(runtime, folder, &key));
+        let program = match loaded {
+            Some(program) => Arc::new(program),
+            None => {
+                let start = Instant::now();
+                let compiled = runtime.client().compile(text.as_bytes(), options);
+                let program = Arc::new(compiled.map_err(|error| failure::device(op, runtime, error))?);
+                let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                self.compile_nanos.fetch_add(nanos, Ordering::Relaxed);
+                self.compiles.fetch_add(1, Ordering::Relaxed);
+                if let Some(folder) = &folder {
+                    // A plugin that cannot write programs, or a folder that cannot be written, costs a compile later.
+                    if let Ok(bytes) = program.executable().serialize() {
+                        folder.store(&key, &bytes);
+                    }
+                }
+                program
+            }
+        };
+        *place = Some(program.clone());
+        Ok(program)
+    }
+
+    fn load(&self, runtime: &Runtime, folder: &Folder, key: &Digest) -> Option<LoadedExecutable> {
+        match folder.find(key) {
+            Found::Missing => {}
+            Found::Corrupt => {
+                self.corrupt.fetch_add(1, Ordering::Relaxed);
+            }
+            Found::Whole(bytes) => {
+                if let Ok(program) = runtime.client().load(&bytes) {
+                    self.disk_hits.fetch_add(1, Ordering::Relaxed);
+                    return Some(program);
+                }
+                self.corrupt.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        self.disk_misses.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+
+    /// Where the program of a key is, or will be.
+    fn place(&self, key: Digest) -> Arc<Mutex<Option<Arc<LoadedExecutable>>>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.clock += 1;
+        let used = known.clock;
+        if known.entries.len() >= KEPT && !known.entries.contains_key(&key) {
+            let mut times: Vec<u64> = known.entries.values().map(|entry| entry.used).collect();
+            times.sort_unstable();
+            let middle = times[times.len() / 2];
+            known.entries.retain(|_, entry| entry.used >= middle);
+        }
+        let entry = known.entries.entry(key).or_insert_with(|| Entry { program: Arc::default(), used });
+        entry.used = used;
+        entry.program.clone()
+    }
+
+    fn folder(&self, path: &Path) -> Folder {
+        let folder = Folder::new(path);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.folders.contains(&folder) {
+            known.folders.push(folder.clone());
+        }
+        folder
+    }
+
+    /// What was done so far, and what there is now.
+    pub fn report(&self) -> CacheReport {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (folders, entries) = (known.folders.clone(), known.entries.len());
+        drop(known);
+        let sizes: Vec<(usize, u64)> = folders.iter().map(Folder::size).collect();
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CacheReport {
+            memory_hits: count(&self.memory_hits),
+            disk_hits: count(&self.disk_hits),
+            disk_misses: count(&self.disk_misses),
+            corrupt: count(&self.corrupt),
+            compiles: count(&self.compiles),
+            compile_seconds: count(&self.compile_nanos) as f64 * 1e-9,
+            entries,
+            disk_entries: sizes.iter().map(|(files, _)| files).sum(),
+            disk_bytes: sizes.iter().map(|(_, bytes)| bytes).sum(),
+        }
+    }
+}

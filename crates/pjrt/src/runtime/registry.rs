@@ -1,0 +1,302 @@
+//! The clients of this process, by name. Each is started when it is first needed, once.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use defn_core::Result;
+use defn_core::device::DeviceError;
+
+use super::{PjrtBackend, Runtime, failure};
+use crate::api::{Client, MemoryStats};
+use crate::plugin::{Attribute, Plugin, Version};
+
+/// The variable that names a plugin's file.
+const VARIABLE: &str = "DEFN_PJRT_PLUGIN";
+
+/// What a client is started with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientSpec {
+    /// The plugin's file.
+    pub plugin: PathBuf,
+    /// Options that the plugin knows, such as `cpu_device_count`.
+    pub options: Vec<(String, Attribute)>,
+    /// The bytes of each device that may be used; without a limit, memory is taken as it is needed.
+    pub memory_limit: Option<u64>,
+}
+
+impl ClientSpec {
+    /// A client of a plugin, without options.
+    pub fn new(plugin: impl Into<PathBuf>) -> ClientSpec {
+        ClientSpec { plugin: plugin.into(), options: Vec::new(), memory_limit: None }
+    }
+
+    /// With one more option.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: Attribute) -> ClientSpec {
+        self.options.push((name.to_owned(), value));
+        self
+    }
+}
+
+/// A device as it is listed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceInfo {
+    /// The name of the client.
+    pub client: String,
+    /// The device's number in the client.
+    pub device_id: usize,
+    /// The platform, such as `cpu` or `cuda`.
+    pub platform: String,
+    /// The platform's version, a text for people.
+    pub platform_version: String,
+    /// The vendor's name of the device.
+    pub kind: String,
+    /// The plugin's file.
+    pub plugin: PathBuf,
+    /// The version of the interface that the plugin speaks.
+    pub version: Version,
+    /// How much of its memory is used, where the plugin counts.
+    pub memory: Option<MemoryStats>,
+}
+
+/// A client that may be started.
+struct Known {
+    spec: ClientSpec,
+    /// Locked while the client starts, so that it starts once.
+    running: Arc<Mutex<Option<&'static Runtime>>>,
+}
+
+struct Registry {
+    clients: BTreeMap<String, Known>,
+    /// The names in the order in which they came.
+    order: Vec<String>,
+    default: Option<String>,
+}
+
+static REGISTRY: Mutex<Registry> =
+    Mutex::new(Registry { clients: BTreeMap::new(), order: Vec::new(), default: None });
+
+fn registry() -> MutexGuard<'static, Registry> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Registry {
+    fn add(&mut self, name: &str, spec: ClientSpec) {
+        if !self.order.iter().any(|known| known == name) {
+            self.order.push(name.to_owned());
+        }
+        self.clients.insert(name.to_owned(), Known { spec, running: Arc::default() });
+    }
+
+    /// Adds the client that the environment names, where it does and there is none of that name.
+    fn add_from_environment(&mut self) {
+        if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+            let name = name_of(Path::new(&path));
+            if !self.clients.contains_key(&name) {
+                self.add(&name, ClientSpec::new(path));
+                // Whoever sets the variable means that one.
+                self.default.get_or_insert(name);
+            }
+        }
+    }
+}
+
+/// The name of a plugin's client, as the file's name tells: `host`, `cuda`, `rocm`, `tpu`, or that name.
+fn name_of(plugin: &Path) -> String {
+    let file = plugin.file_stem().map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
+    let known = [("cuda", "cuda"), ("rocm", "rocm"), ("tpu", "tpu"), ("cpu", "host")];
+    known.iter().find(|(part, _)| file.contains(part)).map_or(file.clone(), |(_, name)| (*name).to_owned())
+}
+
+/// Makes a client known under a name; it starts when it is first needed. To say the same again does nothing.
+///
+/// # Errors
+/// The client runs already, with other options.
+pub fn register(name: &str, spec: ClientSpec) -> Result<()> {
+    let mut registry = registry();
+    if let Some(known) = registry.clients.get(name) {
+        if known.spec == spec {
+            return Ok(());
+        }
+        if known.running.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            let required = "the same options are required until the process ends; choose another name";
+            return Err(DeviceError::ClientRuns { op: "client", client: name.to_owned(), required }.into());
+        }
+    }
+    registry.add(name, spec);
+    Ok(())
+}
+
+/// The names of the clients that are known, in the order in which they came.
+pub fn client_names() -> Vec<String> {
+    let mut registry = registry();
+    registry.add_from_environment();
+    registry.order.clone()
+}
+
+/// The client that is meant where none is named: the one that was set, else that of `DEFN_PJRT_PLUGIN`, else the
+/// first.
+pub fn default_client() -> Option<String> {
+    let mut registry = registry();
+    registry.add_from_environment();
+    registry.default.clone().or_else(|| registry.order.first().cloned())
+}
+
+/// Says which client is meant where none is named.
+///
+/// # Errors
+/// There is none of that name.
+pub fn set_default_client(name: &str) -> Result<()> {
+    let mut registry = registry();
+    registry.add_from_environment();
+    if !registry.clients.contains_key(name) {
+        return Err(unknown("client", name, &registry.order));
+    }
+    registry.default = Some(name.to_owned());
+    Ok(())
+}
+
+fn unknown(op: &'static str, name: &str, known: &[String]) -> defn_core::Error {
+    if known.is_empty() {
+        return DeviceError::NoPlugin { op }.into();
+    }
+    let known: Vec<String> = known.iter().map(|name| format!("\"{name}\"")).collect();
+    DeviceError::UnknownClient { op, client: name.to_owned(), known: known.join(", ") }.into()
+}
+
+/// The client of a name, or the default one, started if it does not run yet. `op` is for messages.
+///
+/// # Errors
+/// No such client or no plugin at all, a file that is no plugin, a plugin of another version, a device or driver that
+/// is missing, and a process that was forked from the one that started it.
+pub fn runtime(op: &'static str, name: Option<&str>) -> Result<&'static Runtime> {
+    let chosen = match name {
+        Some(name) => name.to_owned(),
+        None => default_client().ok_or(DeviceError::NoPlugin { op })?,
+    };
+    let (spec, running) = {
+        let mut registry = registry();
+        registry.add_from_environment();
+        match registry.clients.get(&chosen) {
+            Some(known) => (known.spec.clone(), known.running.clone()),
+            None => return Err(unknown(op, &chosen, &registry.order)),
+        }
+    };
+    let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+    let runtime = match *running {
+        Some(runtime) => runtime,
+        None => start(&chosen, &spec)?,
+    };
+    *running = Some(runtime);
+    drop(running);
+    runtime.require_process(op)?;
+    Ok(runtime)
+}
+
+/// The backend of a device: of the client of a name or the default one, and of its device 0 where none is named.
+///
+/// # Errors
+/// As [`runtime`], and a device that the client does not have.
+pub fn backend(op: &'static str, client: Option<&str>, device_id: Option<i64>) -> Result<Arc<PjrtBackend>> {
+    Ok(runtime(op, client)?.backend(op, device_id.unwrap_or(0))?.clone())
+}
+
+/// The devices of every client that is known, or why it cannot start.
+pub fn devices() -> Vec<(String, Result<Vec<DeviceInfo>>)> {
+    let each = |name: String| {
+        let listed = runtime("devices", Some(&name)).and_then(list);
+        (name, listed)
+    };
+    client_names().into_iter().map(each).collect()
+}
+
+fn list(runtime: &'static Runtime) -> Result<Vec<DeviceInfo>> {
+    let failed = |error| failure::device("devices", runtime, error);
+    let platform_version = runtime.client().platform_version().map_err(failed)?;
+    let each = |(device_id, device): (usize, &crate::api::Device)| {
+        Ok(DeviceInfo {
+            client: runtime.name().to_owned(),
+            device_id,
+            platform: runtime.platform().to_owned(),
+            platform_version: platform_version.clone(),
+            kind: device.description().map_err(failed)?.kind,
+            plugin: runtime.plugin().path().to_owned(),
+            version: runtime.plugin().version(),
+            // Not every plugin counts.
+            memory: device.memory_stats().ok(),
+        })
+    };
+    runtime.devices().iter().enumerate().map(each).collect()
+}
+
+fn start(name: &str, spec: &ClientSpec) -> Result<&'static Runtime> {
+    let plugin = load(&spec.plugin)?;
+    let failed = |error: crate::Error| {
+        let why = match error {
+            crate::Error::Plugin { message, .. } => message.trim_end().trim_end_matches('.').to_owned(),
+            other => other.to_string(),
+        };
+        let plugin = spec.plugin.display().to_string();
+        defn_core::Error::from(DeviceError::Start { client: name.to_owned(), plugin, why })
+    };
+    let mut options = spec.options.clone();
+    let takes_all = matches!(name_of(&spec.plugin).as_str(), "cuda" | "rocm");
+    let is_open = !options.iter().any(|(option, _)| option == "preallocate");
+    if takes_all && is_open {
+        // Such a plugin would take three quarters of the memory at once.
+        options.push(("preallocate".to_owned(), Attribute::Bool(false)));
+    }
+    let client = match spec.memory_limit {
+        None => plugin.client(&options).map_err(failed)?,
+        Some(limit) if takes_all => limited(&plugin, options, limit).map_err(failed)?,
+        Some(_) => {
+            let platform = name_of(&spec.plugin);
+            return Err(DeviceError::NoLimit { client: name.to_owned(), platform }.into());
+        }
+    };
+    Runtime::new(name.to_owned(), plugin, client).map_err(failed)
+}
+
+/// A client whose devices give at most `limit` bytes each. The plugin takes a part of the whole, which a first client
+/// is asked for.
+fn limited(plugin: &Plugin, options: Vec<(String, Attribute)>, limit: u64) -> crate::Result<Client> {
+    let with = |part: f32| {
+        let mut options = options.clone();
+        options.push(("memory_fraction".to_owned(), Attribute::Float(part)));
+        plugin.client(&options)
+    };
+    let first = with(1.0)?;
+    let mut whole: Option<i64> = None;
+    for device in first.addressable_devices()? {
+        whole = whole.max(device.memory_stats()?.bytes_limit);
+    }
+    drop(first);
+    let part = limit as f64 / whole.unwrap_or(i64::MAX).max(1) as f64;
+    with(part.min(1.0) as f32)
+}
+
+/// A plugin, loaded once for each file.
+fn load(path: &Path) -> Result<Plugin> {
+    static LOADED: Mutex<BTreeMap<PathBuf, Plugin>> = Mutex::new(BTreeMap::new());
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(plugin) = loaded.get(path) {
+        return Ok(plugin.clone());
+    }
+    let plugin = Plugin::load(path).map_err(failure::plugin)?;
+    loaded.insert(path.to_owned(), plugin.clone());
+    Ok(plugin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_tell_the_names_of_their_clients() {
+        assert_eq!(name_of(Path::new("a/xla_cpu_pjrt.so")), "host");
+        assert_eq!(name_of(Path::new("a/xla_cuda_plugin.so")), "cuda");
+        assert_eq!(name_of(Path::new("libtpu.so")), "tpu");
+        assert_eq!(name_of(Path::new("metal.dylib")), "metal");
+    }
+}

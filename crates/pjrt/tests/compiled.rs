@@ -1,0 +1,311 @@
+//! Compiled programs on devices: results, effects in their order, donation, and the caches.
+
+mod device;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use defn_core::backend::{Backend, BufferState, Checks, Compiler, Executable, Hooks, NoHooks};
+use defn_core::builder::*;
+use defn_core::region::Region;
+use defn_core::trace::Trace;
+use defn_core::{DType, ErrorClass, ErrorKind, Number, Result, Scalar, Tensor, TensorType};
+use defn_cpu::cpu_backend;
+use defn_pjrt::{Attribute, CompilerOptions, PjrtBackend, PjrtCompiler};
+
+use device::{dynamic, floats, own_place, place, read, ty};
+
+fn compiler(place: &Arc<PjrtBackend>) -> PjrtCompiler {
+    PjrtCompiler::new(place.clone(), cpu_backend(), CompilerOptions::default())
+}
+
+/// Traces a function of the given types.
+fn trace(
+    types: &[TensorType],
+    function: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Tensor>>,
+) -> Arc<Region> {
+    let (tracing, parameters) = Trace::begin(types);
+    let results = function(&mut Ops::new(cpu_backend(), Source::Unknown), &parameters).unwrap();
+    Arc::new(tracing.finish("test", &results).unwrap().region)
+}
+
+fn s32(place: &dyn Backend, value: i32) -> Tensor {
+    let ty = TensorType::scalar(DType::S32);
+    let bytes = Scalar::new(DType::S32, Number::Int(value.into())).unwrap().to_bytes().to_vec();
+    let buffer = place.from_host(&ty, bytes.into()).unwrap();
+    Tensor::concrete(ty, buffer)
+}
+
+fn read_s32(tensor: &Tensor) -> i32 {
+    i32::from_ne_bytes(tensor.host_bytes("test").unwrap().bytes().try_into().unwrap())
+}
+
+/// Remembers which slots were called with which integers.
+#[derive(Default)]
+struct Log {
+    seen: RefCell<Vec<(usize, i32)>>,
+    interrupt_after: Option<usize>,
+    polls: RefCell<usize>,
+}
+
+impl Hooks for Log {
+    fn call(&self, slot: usize, values: &[Tensor]) -> Result<()> {
+        self.seen.borrow_mut().push((slot, read_s32(&values[0])));
+        Ok(())
+    }
+
+    fn compute(&self, slot: usize, values: &[Tensor], _: &[TensorType]) -> Result<Vec<Tensor>> {
+        let value = read_s32(&values[0]);
+        self.seen.borrow_mut().push((slot, value));
+        Ok(vec![s32(&*cpu_backend(), 10 * value)])
+    }
+
+    fn poll(&self) -> Result<()> {
+        *self.polls.borrow_mut() += 1;
+        match self.interrupt_after {
+            Some(limit) if *self.polls.borrow() > limit => {
+                Err(ErrorKind::BufferGone { op: "interrupted", state: "interrupted" }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Counts from the argument down to 0, with a hook in slot 7 at each trip.
+fn countdown() -> Arc<Region> {
+    trace(&[TensorType::scalar(DType::S32)], |ops, x| {
+        while_(
+            ops,
+            vec![x[0].clone()],
+            None,
+            |ops, state| Ok(ops.greater(&state[0], 0)?.into()),
+            |ops, state| {
+                let shown = ops.hook(7, None, &[state[0].clone()])?;
+                Ok(vec![ops.subtract(&shown[0], 1)?.into()])
+            },
+        )
+    })
+}
+
+fn run(program: &dyn Executable, place: &Arc<PjrtBackend>, arguments: Vec<Tensor>) -> Result<Vec<Tensor>> {
+    program.run(&dynamic(place), arguments, &NoHooks)
+}
+
+#[test]
+fn a_program_runs_where_its_arguments_are() {
+    let region = trace(&[ty(DType::F32, &[2]), ty(DType::F32, &[2])], |ops, x| {
+        let sum = ops.add(&x[0], &x[1])?;
+        Ok(vec![sum.clone(), x[0].clone(), sum])
+    });
+    let program = compiler(&place(0)).compile(region, Checks::default()).unwrap();
+    for place in [place(0), place(3)] {
+        let x = floats(&*place, &[1.0, 2.0]);
+        let out = run(&*program, &place, vec![x.clone(), x.clone()]).unwrap();
+        assert_eq!(out.iter().map(read).collect::<Vec<_>>(), [[2.0, 4.0], [1.0, 2.0], [2.0, 4.0]]);
+        for tensor in &out {
+            assert_eq!(tensor.backend().unwrap().place(), place.place());
+        }
+        x.buffer().unwrap().deallocate().unwrap();
+        assert_eq!(read(&out[1]), [1.0, 2.0], "a result outlives the argument that it is");
+    }
+    let x = floats(&*cpu_backend(), &[3.0, 4.0]);
+    let out = program.run(&cpu_backend(), vec![x.clone(), x], &NoHooks).unwrap();
+    assert_eq!(
+        (read(&out[0]), out[0].backend().unwrap().place()),
+        (vec![6.0, 8.0], "pjrt<host:0>".to_owned())
+    );
+}
+
+#[test]
+fn arguments_on_two_devices_conflict() {
+    let region =
+        trace(&[ty(DType::F32, &[1]), ty(DType::F32, &[1])], |ops, x| Ok(vec![ops.add(&x[0], &x[1])?]));
+    let program = compiler(&place(0)).compile(region, Checks::default()).unwrap();
+    let arguments = vec![floats(&*place(0), &[1.0]), floats(&*place(1), &[1.0])];
+    let error = run(&*program, &place(0), arguments).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "run: the operands are on pjrt<host:0> and pjrt<host:1>; move one with backend_copy or backend_transfer"
+    );
+}
+
+#[test]
+fn what_nothing_uses_may_be_a_template() {
+    let types = [ty(DType::F32, &[1]), ty(DType::F32, &[1])];
+    let region = trace(&types, |ops, x| Ok(vec![ops.exp(&x[1])?]));
+    let program = compiler(&place(0)).compile(region, Checks::default()).unwrap();
+    assert!(!program.uses(0) && program.uses(1));
+    let arguments = vec![Tensor::template(types[0].clone()), floats(&*place(0), &[0.0])];
+    assert_eq!(read(&run(&*program, &place(0), arguments).unwrap()[0]), [1.0]);
+}
+
+#[test]
+fn a_loop_runs_its_hooks_once_a_trip_and_in_order() {
+    let place = place(0);
+    let program = compiler(&place).compile(countdown(), Checks::default()).unwrap();
+    let log = Log::default();
+    let out = program.run(&dynamic(&place), vec![s32(&*place, 4)], &log).unwrap();
+    assert_eq!(read_s32(&out[0]), 0);
+    assert_eq!(*log.seen.borrow(), [(7, 4), (7, 3), (7, 2), (7, 1)]);
+    let out = run(&*program, &place, vec![s32(&*place, -3)]).unwrap();
+    assert_eq!(read_s32(&out[0]), -3);
+}
+
+#[test]
+fn a_loop_with_effects_can_be_interrupted() {
+    let place = place(0);
+    let program = compiler(&place).compile(countdown(), Checks::default()).unwrap();
+    let log = Log { interrupt_after: Some(100), ..Log::default() };
+    let error = program.run(&dynamic(&place), vec![s32(&*place, i32::MAX)], &log).unwrap_err();
+    assert!(error.to_string().contains("interrupted"), "{error}");
+}
+
+#[test]
+fn effects_keep_their_order_at_every_level() {
+    let place = place(0);
+    let region = trace(&[TensorType::scalar(DType::S32)], |ops, x| {
+        let first = ops.hook(1, None, &[x[0].clone()])?.remove(0);
+        let doubled = ops.multiply(&first, 2)?;
+        let second = ops.hook(2, None, &[doubled])?.remove(0);
+        let looped = while_(
+            ops,
+            vec![second],
+            None,
+            |ops, state| Ok(ops.less(&state[0], 20)?.into()),
+            |ops, state| {
+                let asked =
+                    ops.runtime_call(3, &[TensorType::scalar(DType::S32)], &[state[0].clone()])?.remove(0);
+                let is_large = ops.greater(&asked, 50)?;
+                let (large, small) = (asked.clone(), asked);
+                let branch = move |ops: &mut Ops| -> Result<Vec<Arg<Tensor>>> {
+                    Ok(vec![ops.hook(4, None, &[large])?.remove(0).into()])
+                };
+                let next = cond(
+                    ops,
+                    vec![(is_large, Box::new(branch))],
+                    Box::new(move |ops| Ok(vec![ops.add(&small, 0)?.into()])),
+                )?;
+                let next = ops.subtract(&next[0], 35)?;
+                Ok(vec![next.into()])
+            },
+        )?;
+        let last = ops.hook(5, None, &[looped[0].clone()])?.remove(0);
+        Ok(vec![ops.add(&last, &x[0])?])
+    });
+    let program = compiler(&place).compile(region.clone(), Checks::default()).unwrap();
+    let reference =
+        defn_core::evaluator::Evaluator::new(cpu_backend()).compile(region, Checks::default()).unwrap();
+    for start in [2, 3, 30] {
+        let (log, expected) = (Log::default(), Log::default());
+        let out = program.run(&dynamic(&place), vec![s32(&*place, start)], &log).unwrap();
+        let want = reference.run(&cpu_backend(), vec![s32(&*cpu_backend(), start)], &expected).unwrap();
+        assert_eq!(read_s32(&out[0]), read_s32(&want[0]));
+        assert_eq!(*log.seen.borrow(), *expected.seen.borrow());
+    }
+}
+
+#[test]
+fn a_donated_argument_is_gone_and_its_memory_is_a_result_s() {
+    let place = own_place("donation");
+    let region =
+        trace(&[ty(DType::F32, &[2]), ty(DType::F32, &[2])], |ops, x| Ok(vec![ops.add(&x[0], &x[1])?]));
+    let program = compiler(&place).compile_donating(region, Checks::default(), &[0]).unwrap();
+    let (x, y) = (floats(&*place, &[1.0, 2.0]), floats(&*place, &[3.0, 4.0]));
+    let pointer = |tensor: &Tensor| {
+        let own: &defn_pjrt::PjrtBuffer = tensor.buffer().unwrap().as_any().downcast_ref().unwrap();
+        own.pointer(&|| Ok(())).unwrap()
+    };
+    let before = pointer(&x);
+    let out = run(&*program, &place, vec![x.clone(), y.clone()]).unwrap();
+    assert_eq!(read(&out[0]), [4.0, 6.0]);
+    assert_eq!(pointer(&out[0]), before);
+    assert_eq!(x.buffer().unwrap().state(), BufferState::Donated);
+    assert_eq!(place.runtime().live_buffers(), 2);
+    let error = run(&*program, &place, vec![x, y.clone()]).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Backend);
+    assert_eq!(
+        error.to_string(),
+        "run: argument 0 is f32[2] and its memory was donated, a tensor that is there is required; keep a copy, or do not use it after"
+    );
+    // What another tensor shares is copied.
+    let x = floats(&*place, &[1.0, 2.0]);
+    let copy = x.copy_to("backend_copy", &dynamic(&place)).unwrap();
+    let out = run(&*program, &place, vec![x.clone(), y]).unwrap();
+    assert_eq!((read(&out[0]), read(&copy)), (vec![4.0, 6.0], vec![1.0, 2.0]));
+    assert_eq!(x.buffer().unwrap().state(), BufferState::Donated);
+}
+
+#[test]
+fn a_run_that_does_not_start_uses_nothing_up() {
+    let place = place(0);
+    let region = trace(&[ty(DType::F32, &[2]), ty(DType::F32, &[2])], |ops, x| {
+        let sum = ops.add(&x[0], &x[1])?;
+        Ok(vec![ops.exp(&sum)?, sum])
+    });
+    let program = compiler(&place).compile_donating(region, Checks::default(), &[0, 1]).unwrap();
+    let (x, y) = (floats(&*place, &[1.0, 2.0]), floats(&*place, &[3.0, 4.0]));
+    y.buffer().unwrap().deallocate().unwrap();
+    assert!(run(&*program, &place, vec![x.clone(), y]).is_err());
+    assert_eq!(read(&x), [1.0, 2.0]);
+    // One tensor cannot give its memory twice.
+    assert!(run(&*program, &place, vec![x.clone(), x.clone()]).is_err());
+    assert_eq!(read(&x), [1.0, 2.0]);
+}
+
+#[test]
+fn donation_is_guaranteed_or_refused() {
+    let compiler = compiler(&place(0));
+    let refused = |region: Arc<Region>, donate: &[usize]| {
+        compiler.compile_donating(region, Checks::default(), donate).unwrap_err().to_string()
+    };
+    let sum = |ops: &mut Ops, x: &[Tensor]| Ok(vec![ops.sum(&x[0], defn_core::Axes::All, false)?]);
+    assert_eq!(
+        refused(trace(&[ty(DType::F32, &[2])], sum), &[0]),
+        "donate: argument 0 is f32[2], a result of its dtype and shape that takes no other argument's memory is required; do not donate it"
+    );
+    assert_eq!(
+        refused(trace(&[ty(DType::F32, &[2])], sum), &[1]),
+        "donate: there is no argument 1, it must be one of 1"
+    );
+    assert!(refused(countdown(), &[0]).starts_with("donate: the program has effects inside loops"));
+    let evaluator = defn_core::evaluator::Evaluator::new(cpu_backend());
+    let error = evaluator.compile_donating(countdown(), Checks::default(), &[0]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "donate: the compiler \"evaluator\" reuses no arguments, a compiler that does is required, such as \"pjrt\""
+    );
+}
+
+#[test]
+fn checks_are_made() {
+    let place = place(0);
+    let region = trace(&[ty(DType::F32, &[2]), TensorType::scalar(DType::S32)], |ops, x| {
+        let index = ops.reshape(&x[1], [1_i64], None)?;
+        let taken = ops.take(&x[0], &index, 0)?;
+        Ok(vec![ops.log(&taken)?])
+    });
+    let compiled = |index, nan| compiler(&place).compile(region.clone(), Checks { index, nan }).unwrap();
+    let arguments = |value: f32, at: i32| vec![floats(&*place, &[1.0, value]), s32(&*place, at)];
+    let checked = compiled(true, false);
+    assert_eq!(read(&run(&*checked, &place, arguments(1.0, 1)).unwrap()[0]), [0.0]);
+    let error = run(&*checked, &place, arguments(1.0, 2)).unwrap_err();
+    assert_eq!(error.to_string(), "take: index 2 on axis 0 of f32[2], it must be in 0..2");
+    assert_eq!(read(&run(&*compiled(false, false), &place, arguments(1.0, 2)).unwrap()[0]), [0.0]);
+    let error = run(&*compiled(false, true), &place, arguments(-1.0, 1)).unwrap_err();
+    assert!(error.to_string().starts_with("log: the result f32[1] has a NaN"), "{error}");
+}
+
+#[test]
+fn unknown_options_are_refused_by_name() {
+    let error =
+        CompilerOptions::parse(&[("fusion".to_owned(), Attribute::Bool(true))]).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "compiler \"pjrt\": unknown option \"fusion\", it takes \"cache_dir\" and XLA's flags, which begin with \"xla_\""
+    );
+    let options = CompilerOptions::parse(&[("xla_no_such_flag".to_owned(), Attribute::Bool(true))]).unwrap();
+    let region = trace(&[ty(DType::F32, &[2])], |ops, x| Ok(vec![ops.exp(&x[0])?]));
+    let error =
+        PjrtCompiler::new(place(0), cpu_backend(), options).compile(region, Checks::default()).unwrap_err();
+    assert!(error.to_string().contains("xla_no_such_flag"), "{error}");
+}

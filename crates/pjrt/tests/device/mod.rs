@@ -1,0 +1,57 @@
+//! The devices that tests run on: four of XLA's plugin for the CPU, under the name `host`.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+#[path = "../wheel/mod.rs"]
+pub mod wheel;
+
+use std::sync::Arc;
+
+use defn_core::backend::{Backend, HostMemory};
+use defn_core::builder::{Ops, Source};
+use defn_core::{DType, Shape, Tensor, TensorType};
+use defn_pjrt::{Attribute, ClientSpec, PjrtBackend, backend, register};
+
+/// The plugin's file, as a client with four devices.
+pub fn spec() -> ClientSpec {
+    ClientSpec::new(wheel::file("xla_cpu_pjrt.so")).with("cpu_device_count", Attribute::Int(4))
+}
+
+/// A device of the client `host`.
+pub fn place(id: i64) -> Arc<PjrtBackend> {
+    register("host", spec()).unwrap();
+    backend("test", Some("host"), Some(id)).unwrap()
+}
+
+/// A device of a client of the test's own, so that it can count what lives there.
+pub fn own_place(client: &str) -> Arc<PjrtBackend> {
+    register(client, spec()).unwrap();
+    backend("test", Some(client), None).unwrap()
+}
+
+pub fn dynamic(place: &Arc<PjrtBackend>) -> Arc<dyn Backend> {
+    place.clone()
+}
+
+/// Ops that make tensors on a device.
+pub fn ops(place: &Arc<PjrtBackend>) -> Ops {
+    Ops::new(place.clone(), Source::Unknown)
+}
+
+pub fn ty(dtype: DType, sizes: &[usize]) -> TensorType {
+    TensorType { dtype, shape: Shape::from_axes(sizes.iter().map(|&size| (size, None))) }
+}
+
+/// A tensor of floats on a backend.
+pub fn floats(place: &dyn Backend, values: &[f32]) -> Tensor {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+    let ty = ty(DType::F32, &[values.len()]);
+    let buffer = place.from_host(&ty, HostMemory::from(bytes)).unwrap();
+    Tensor::concrete(ty, buffer)
+}
+
+/// The elements of a tensor of floats.
+pub fn read(tensor: &Tensor) -> Vec<f32> {
+    let bytes = tensor.host_bytes("test").unwrap();
+    bytes.bytes().chunks_exact(4).map(|four| f32::from_ne_bytes(four.try_into().unwrap())).collect()
+}
