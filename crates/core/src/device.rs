@@ -23,6 +23,8 @@ pub enum DeviceError {
     Start { client: String, plugin: String, why: String },
     #[error("{op}: the client \"{client}\" is unknown, it must be one of {known}")]
     UnknownClient { op: &'static str, client: String, known: String },
+    #[error("client \"{client}\": unknown option \"{option}\", it takes {known}")]
+    UnknownOption { client: String, option: String, known: String },
     #[error("{op}: the client \"{client}\" is running with other options, {required}")]
     ClientRuns { op: &'static str, client: String, required: &'static str },
     #[error("{op}: device_id is {id}, the client \"{client}\" has {count} devices; it must be in 0..{count}")]
@@ -71,7 +73,9 @@ impl DeviceError {
             | DeviceError::Forked { .. }
             | DeviceError::ArgumentGone { .. }
             | DeviceError::Failed { .. } => ErrorClass::Backend,
-            DeviceError::DeviceRange { .. } | DeviceError::NoLimit { .. } => ErrorClass::Option,
+            DeviceError::UnknownOption { .. }
+            | DeviceError::DeviceRange { .. }
+            | DeviceError::NoLimit { .. } => ErrorClass::Option,
             DeviceError::Memory { .. } => ErrorClass::OutOfMemory,
             DeviceError::DonateType { .. }
             | DeviceError::DonatePosition { .. }

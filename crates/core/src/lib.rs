@@ -16,6 +16,7 @@ pub mod grad;
 pub mod graph;
 pub mod infer;
 pub mod location;
+pub mod memory;
 pub mod op;
 pub mod origin;
 pub mod pass;

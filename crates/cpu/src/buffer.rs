@@ -7,10 +7,9 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use defn_core::backend::{Backend, Buffer, BufferState, HostMemory};
-use defn_core::{ErrorKind, Result};
+use defn_core::{ErrorKind, Result, memory};
 
 use crate::backend::cpu_backend;
-use crate::memory;
 
 /// Storage begins at a multiple of this: a cache line, and the widest vector register.
 const ALIGN: usize = 64;

@@ -5,10 +5,9 @@
 mod backend;
 mod buffer;
 mod kernels;
-mod memory;
 mod par;
 mod view;
 
 pub use backend::{CpuBackend, cpu_backend};
 pub use buffer::CpuBuffer;
-pub use memory::available as available_memory;
+pub use defn_core::memory::available as available_memory;

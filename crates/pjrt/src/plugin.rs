@@ -50,6 +50,18 @@ pub enum Attribute {
     Bool(bool),
 }
 
+impl fmt::Display for Attribute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Attribute::Text(value) => write!(f, "{value:?}"),
+            Attribute::Int(value) => value.fmt(f),
+            Attribute::Ints(value) => write!(f, "{value:?}"),
+            Attribute::Float(value) => value.fmt(f),
+            Attribute::Bool(value) => value.fmt(f),
+        }
+    }
+}
+
 impl Plugin {
     /// Loads the shared library at `path`, agrees on a version and initialises it.
     ///

@@ -5,29 +5,14 @@ mod device;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, BufferState, Checks, Compiler, Executable, Hooks, NoHooks};
+use defn_core::backend::{Backend, BufferState, Checks, Compiler, Hooks, NoHooks};
 use defn_core::builder::*;
 use defn_core::region::Region;
-use defn_core::trace::Trace;
 use defn_core::{DType, ErrorClass, ErrorKind, Number, Result, Scalar, Tensor, TensorType};
 use defn_cpu::cpu_backend;
-use defn_pjrt::{Attribute, CompilerOptions, PjrtBackend, PjrtCompiler};
+use defn_pjrt::{Attribute, CompilerOptions, PjrtCompiler};
 
-use device::{dynamic, floats, own_place, place, read, ty};
-
-fn compiler(place: &Arc<PjrtBackend>) -> PjrtCompiler {
-    PjrtCompiler::new(place.clone(), cpu_backend(), CompilerOptions::default())
-}
-
-/// Traces a function of the given types.
-fn trace(
-    types: &[TensorType],
-    function: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Tensor>>,
-) -> Arc<Region> {
-    let (tracing, parameters) = Trace::begin(types);
-    let results = function(&mut Ops::new(cpu_backend(), Source::Unknown), &parameters).unwrap();
-    Arc::new(tracing.finish("test", &results).unwrap().region)
-}
+use device::{compiler, dynamic, floats, own_place, place, read, run, trace, ty};
 
 fn s32(place: &dyn Backend, value: i32) -> Tensor {
     let ty = TensorType::scalar(DType::S32);
@@ -85,10 +70,6 @@ fn countdown() -> Arc<Region> {
             },
         )
     })
-}
-
-fn run(program: &dyn Executable, place: &Arc<PjrtBackend>, arguments: Vec<Tensor>) -> Result<Vec<Tensor>> {
-    program.run(&dynamic(place), arguments, &NoHooks)
 }
 
 #[test]

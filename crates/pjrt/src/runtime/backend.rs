@@ -67,6 +67,7 @@ impl PjrtBackend {
     /// Copies bytes of the host to the device.
     pub(super) fn put(&self, op: &'static str, ty: &TensorType, bytes: &[u8]) -> Result<Arc<Elements>> {
         self.runtime.require_process(op)?;
+        self.runtime.require_memory(op, ty.byte_size())?;
         let bytes = whole_elements(ty.dtype, &bytes[..ty.byte_size()]);
         let raw = self
             .runtime

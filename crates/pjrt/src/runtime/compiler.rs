@@ -10,10 +10,13 @@ use defn_core::graph::Value;
 use defn_core::op::Op;
 use defn_core::region::Region;
 use defn_core::{Result, TensorType, pass};
+use smallvec::SmallVec;
 
 use super::execution::{PjrtExecutable, Program, Way};
 use super::live::What;
 use super::plan::{self, Plan};
+use super::programs::Compiled;
+use super::saved::Saved;
 use super::{CompilerOptions, PjrtBackend, failure};
 use crate::lower::{element_type, lower};
 
@@ -62,34 +65,91 @@ impl PjrtCompiler {
         Ok(PjrtExecutable::new(self.place.clone(), program, way, donate))
     }
 
-    fn plan(&self, program: &Region, donate: &[usize]) -> Result<Plan> {
-        let simplified = pass::simplify(program, &self.fold)?;
-        let takes = takes(&simplified, donate)?;
-        let keep: Vec<usize> = takes.iter().map(|(argument, _)| *argument).collect();
-        if !keep.is_empty() && plan::is_split(&simplified) {
-            let problem = "the program has effects inside loops or branches, which the host runs".to_owned();
-            let required = "a program that the device runs in one piece is required; do not donate, or move the effects out";
-            return Err(DeviceError::Donate { problem, required }.into());
-        }
+    fn plan(&self, program: &Region, donate: &[usize]) -> Result<Plan<Program>> {
         let runtime = self.place.runtime();
         let options = self.options.to_compile();
-        plan::plan(&simplified, &keep, &mut |region, inputs, hooks| {
-            let donated: Vec<Option<usize>> =
-                inputs.iter().map(|input| output_of(&simplified, &takes, *input)).collect();
-            let lowered = lower(&region, &donated).map_err(failure::lowering)?;
-            let executable =
-                runtime.programs.get("compile", runtime, &lowered.text, &options, self.folder.as_deref())?;
-            let graph = region.graph();
-            let result = |&value: &Value| What {
-                ty: graph.ty(value).clone(),
-                location: graph.node(value).location.clone(),
-            };
-            let shown = hooks.iter().flat_map(|(_, types)| types);
-            let results = region.results().iter().map(result);
-            let shown = shown.map(|ty| What { ty: ty.clone(), location: None });
-            Ok(Program { executable, results: results.chain(shown).map(Arc::new).collect() })
+        prepare(program, &self.fold, donate, &mut |piece| {
+            let folder = self.folder.as_deref();
+            let compiled = runtime.programs.get("compile", runtime, &piece.text, &options, folder)?;
+            Ok(Program { compiled, results: piece.results })
         })
     }
+
+    /// Compiles, and gives the executable as bytes for [`PjrtCompiler::load`], in this process or in another.
+    ///
+    /// # Errors
+    /// As [`Compiler::compile_donating`], and a plugin that does not write executables.
+    pub fn save(&self, program: &Region, donate: &[usize]) -> Result<Vec<u8>> {
+        let runtime = self.place.runtime();
+        let options = self.options.to_compile();
+        let mut saved = Saved::new(runtime.platform(), program, donate);
+        prepare(program, &self.fold, donate, &mut |piece| {
+            let folder = self.folder.as_deref();
+            let compiled = runtime.programs.get("compile", runtime, &piece.text, &options, folder)?;
+            let bytes = compiled.executable.executable().serialize();
+            saved.add(&piece.text, bytes.map_err(|error| failure::device("save", runtime, error))?);
+            Ok(())
+        })?;
+        Ok(saved.to_bytes())
+    }
+
+    /// What [`PjrtCompiler::save`] or a [`Target`](super::Target) wrote, for the devices of this client.
+    ///
+    /// # Errors
+    /// Bytes that are not whole, of another version, or for other devices.
+    pub fn load(&self, bytes: &[u8]) -> Result<PjrtExecutable> {
+        let runtime = self.place.runtime();
+        runtime.require_process("load")?;
+        let saved = Saved::from_bytes(bytes)?;
+        saved.require_platform(runtime.platform())?;
+        let program = Arc::new(saved.program()?);
+        let mut pieces = saved.pieces();
+        let plan = prepare(&program, &self.fold, saved.donated(), &mut |piece| {
+            let bytes = pieces.next(&piece.text)?;
+            let executable = runtime.client().load(bytes).map_err(|error| saved.refused(runtime, &error))?;
+            Ok(Program { compiled: Arc::new(Compiled::new(executable)), results: piece.results })
+        })?;
+        Ok(PjrtExecutable::new(self.place.clone(), program, Way::Compiled(plan), saved.donated()))
+    }
+}
+
+/// A piece of a program, ready to be compiled.
+pub(super) struct Lowered {
+    pub text: String,
+    /// What its outputs are.
+    pub results: SmallVec<[Arc<What>; 2]>,
+}
+
+/// Simplifies, plans and lowers a program; `compile` compiles its pieces, in the program's order.
+pub(super) fn prepare<P>(
+    program: &Region,
+    fold: &Arc<dyn Backend>,
+    donate: &[usize],
+    compile: &mut dyn FnMut(Lowered) -> Result<P>,
+) -> Result<Plan<P>> {
+    let simplified = pass::simplify(program, fold)?;
+    let takes = takes(&simplified, donate)?;
+    let keep: Vec<usize> = takes.iter().map(|(argument, _)| *argument).collect();
+    if !keep.is_empty() && plan::is_split(&simplified) {
+        let problem = "the program has effects inside loops or branches, which the host runs".to_owned();
+        let required =
+            "a program that the device runs in one piece is required; do not donate, or move the effects out";
+        return Err(DeviceError::Donate { problem, required }.into());
+    }
+    plan::plan(&simplified, &keep, &mut |piece| {
+        let donated: Vec<Option<usize>> =
+            piece.inputs.iter().map(|input| output_of(&simplified, &takes, *input)).collect();
+        let text = lower(&piece.region, &donated).map_err(failure::lowering)?.text;
+        let graph = piece.region.graph();
+        let result = |&value: &Value| What {
+            ty: graph.ty(value).clone(),
+            location: graph.node(value).location.clone(),
+        };
+        let shown = piece.hooks.iter().flat_map(|(_, types)| types);
+        let shown = shown.map(|ty| What { ty: ty.clone(), location: None });
+        let results = piece.region.results().iter().map(result).chain(shown).map(Arc::new).collect();
+        compile(Lowered { text, results })
+    })
 }
 
 /// For each argument that is donated, the result that takes its memory, by its position among the results.

@@ -13,8 +13,9 @@ use smallvec::SmallVec;
 
 use super::buffer::{Elements, PjrtBuffer};
 use super::live::What;
+use super::programs::Compiled;
 use super::{PjrtBackend, Runtime, failure};
-use crate::api::{Buffer, LoadedExecutable};
+use crate::api::Buffer;
 use crate::lower::lower;
 use crate::options::CompileOptions;
 
@@ -31,7 +32,7 @@ pub(super) struct Eager {
 struct OneOp {
     op: Op,
     operands: SmallVec<[TensorType; 3]>,
-    executable: Arc<LoadedExecutable>,
+    compiled: Arc<Compiled>,
     results: SmallVec<[Arc<What>; 1]>,
 }
 
@@ -69,12 +70,8 @@ impl Eager {
         let runtime = place.runtime();
         let program = self.program(runtime, op, &types, outputs)?;
         drop(types);
-        runtime.require_process(name)?;
         let arguments: SmallVec<[&Buffer; 4]> = elements.iter().map(|elements| elements.raw()).collect();
-        let made = program
-            .executable
-            .run(&arguments, &[], Some(place.device()))
-            .map_err(|error| failure::device(name, runtime, error))?;
+        let made = runtime.execute(name, &program.compiled, &arguments, &[], place.device())?;
         let results = made.into_iter().zip(&program.results);
         Ok(results.map(|(raw, what)| place.wrap(Elements::new(runtime, raw, what.clone()))).collect())
     }
@@ -100,12 +97,12 @@ impl Eager {
         }
         let text = lower(&alone(op, operands)?, &[]).map_err(failure::lowering)?.text;
         let options = CompileOptions { portable: true, ..CompileOptions::default() };
-        let executable = runtime.programs.get(form::name(op), runtime, &text, &options, None)?;
+        let compiled = runtime.programs.get(form::name(op), runtime, &text, &options, None)?;
         let what = |ty: &TensorType| Arc::new(What { ty: ty.clone(), location: None });
         let program = Arc::new(OneOp {
             op: op.clone(),
             operands: operands.iter().map(|operand| operand.ty.clone()).collect(),
-            executable,
+            compiled,
             results: outputs.iter().map(what).collect(),
         });
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);

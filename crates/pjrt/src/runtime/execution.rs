@@ -12,12 +12,13 @@ use smallvec::SmallVec;
 use super::buffer::{Elements, PjrtBuffer};
 use super::live::What;
 use super::plan::{Plan, Step, Work};
+use super::programs::Compiled;
 use super::{PjrtBackend, failure};
-use crate::api::{Buffer, LoadedExecutable};
+use crate::api::Buffer;
 
 /// A piece of a program, compiled.
 pub(super) struct Program {
-    pub executable: Arc<LoadedExecutable>,
+    pub compiled: Arc<Compiled>,
     /// What its outputs are, those that hooks are shown at the end.
     pub results: SmallVec<[Arc<What>; 2]>,
 }
@@ -32,7 +33,7 @@ impl fmt::Debug for Program {
 #[derive(Debug)]
 pub(super) enum Way {
     /// As it was compiled.
-    Compiled(Plan),
+    Compiled(Plan<Program>),
     /// Op by op, looking at each result.
     Checked(Arc<dyn Executable>),
 }
@@ -80,7 +81,7 @@ impl PjrtExecutable {
     }
 
     /// The elements of the arguments that are lent, where the program runs.
-    fn bring(&self, plan: &Plan, place: &PjrtBackend, arguments: &[Tensor]) -> Result<Slots> {
+    fn bring(&self, plan: &Plan<Program>, place: &PjrtBackend, arguments: &[Tensor]) -> Result<Slots> {
         let expected = self.program.inputs().len();
         if arguments.len() != expected {
             return Err(ErrorKind::ArgumentCount { op: "run", given: arguments.len(), expected }.into());
@@ -134,7 +135,7 @@ impl PjrtExecutable {
 
     fn run_plan(
         &self,
-        plan: &Plan,
+        plan: &Plan<Program>,
         place: &PjrtBackend,
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
@@ -217,7 +218,18 @@ impl Executable for PjrtExecutable {
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
-        let place = self.place_of(&**backend)?;
+        self.run_at(self.place_of(&**backend)?, arguments, hooks)
+    }
+}
+
+impl PjrtExecutable {
+    /// Runs on a device of the client.
+    pub(super) fn run_at(
+        &self,
+        place: &PjrtBackend,
+        arguments: Vec<Tensor>,
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Tensor>> {
         match &self.way {
             Way::Compiled(plan) => self.run_plan(plan, place, arguments, hooks),
             Way::Checked(checked) => {
@@ -250,7 +262,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Runs a plan on elements for the inputs that it uses. The elements in `shared` slots are not reused.
-    fn plan(&self, plan: &Plan, mut slots: Slots, shared: &[usize]) -> Result<Vec<Arc<Elements>>> {
+    fn plan(&self, plan: &Plan<Program>, mut slots: Slots, shared: &[usize]) -> Result<Vec<Arc<Elements>>> {
         for step in &plan.steps {
             let made = self.step(step, &slots, shared).map_err(|error| error.at(step.location.clone()))?;
             for &slot in &step.dies {
@@ -265,7 +277,7 @@ impl Run<'_> {
         Ok(plan.results.iter().map(result).collect())
     }
 
-    fn inner(&self, plan: &Plan, inputs: &[Arc<Elements>]) -> Result<Vec<Arc<Elements>>> {
+    fn inner(&self, plan: &Plan<Program>, inputs: &[Arc<Elements>]) -> Result<Vec<Arc<Elements>>> {
         let mut slots: Slots = SmallVec::from_elem(None, plan.slots);
         for (position, (slot, input)) in slots.iter_mut().zip(inputs).enumerate() {
             if plan.used[position] {
@@ -275,7 +287,7 @@ impl Run<'_> {
         self.plan(plan, slots, &[])
     }
 
-    fn step(&self, step: &Step, slots: &Slots, shared: &[usize]) -> Result<Vec<Arc<Elements>>> {
+    fn step(&self, step: &Step<Program>, slots: &Slots, shared: &[usize]) -> Result<Vec<Arc<Elements>>> {
         let input = |&slot: &usize| slots[slot].clone().expect("a value lives until its last use");
         let inputs = || -> Vec<Arc<Elements>> { step.inputs.iter().map(input).collect() };
         match &step.work {
@@ -316,14 +328,13 @@ impl Run<'_> {
     /// Starts a piece, and calls its hooks when what they are shown is computed.
     fn device(
         &self,
-        step: &Step,
+        step: &Step<Program>,
         program: &Program,
         hooks: &[(usize, Vec<TensorType>)],
         slots: &Slots,
         shared: &[usize],
     ) -> Result<Vec<Arc<Elements>>> {
         let runtime = self.place.runtime();
-        runtime.require_process("run")?;
         let raw = |&slot: &usize| slots[slot].as_ref().expect("a value lives until its last use").raw();
         let arguments: SmallVec<[&Buffer; 8]> = step.inputs.iter().map(raw).collect();
         let mut keep: SmallVec<[i64; 2]> = SmallVec::new();
@@ -331,10 +342,7 @@ impl Run<'_> {
             let places = step.inputs.iter().zip(0_i64..).filter(|(slot, _)| shared.contains(slot));
             keep.extend(places.map(|(_, place)| place));
         }
-        let made = program
-            .executable
-            .run(&arguments, &keep, Some(self.place.device()))
-            .map_err(|error| failure::device("run", runtime, error))?;
+        let made = runtime.execute("run", &program.compiled, &arguments, &keep, self.place.device())?;
         let results = made.into_iter().zip(&program.results);
         let mut results: Vec<Arc<Elements>> =
             results.map(|(raw, what)| Elements::new(runtime, raw, what.clone())).collect();

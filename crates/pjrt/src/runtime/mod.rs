@@ -9,17 +9,20 @@ mod execution;
 mod failure;
 mod live;
 mod options;
+mod partitions;
 mod plan;
 mod process;
 mod programs;
 mod registry;
+mod saved;
 mod sha256;
+mod target;
 mod wait;
 
 use std::sync::{Arc, OnceLock};
 
-use defn_core::Result;
 use defn_core::device::DeviceError;
+use defn_core::{Result, memory};
 
 pub use backend::PjrtBackend;
 pub use buffer::PjrtBuffer;
@@ -31,13 +34,14 @@ pub use registry::{
     ClientSpec, DeviceInfo, backend, client_names, default_client, devices, register, runtime,
     set_default_client,
 };
+pub use target::Target;
 
-use crate::api::{Client, Device};
+use crate::api::{Buffer, Client, Device};
 use crate::plugin::Plugin;
 use eager::Eager;
 use live::Live;
 use process::Process;
-use programs::Programs;
+use programs::{Compiled, Programs};
 
 /// A client that runs, under its name: its devices, the programs that it has compiled, and the tensors that live on
 /// it. It runs until the process ends.
@@ -130,6 +134,35 @@ impl Runtime {
     /// What the caches of compiled programs did so far.
     pub fn cache_report(&self) -> CacheReport {
         self.programs.report()
+    }
+
+    /// Starts a run of a program on a device; `op` is for messages. The arguments at the positions `keep` are not used
+    /// up.
+    fn execute(
+        &self,
+        op: &'static str,
+        program: &Compiled,
+        arguments: &[&Buffer],
+        keep: &[i64],
+        device: &Device,
+    ) -> Result<Vec<Buffer>> {
+        self.require_process(op)?;
+        self.require_memory(op, program.bytes)?;
+        let started = program.executable.run(arguments, keep, Some(device));
+        started.map_err(|error| failure::device(op, self, error))
+    }
+
+    /// Refuses what the host's memory has no room for, where it is the device's too: to ask for it would end the
+    /// process. Other devices say themselves what they have.
+    fn require_memory(&self, op: &'static str, bytes: usize) -> Result<()> {
+        if !self.is_host() {
+            return Ok(());
+        }
+        memory::reserve(bytes).map_err(|available| {
+            let message = format!("{bytes} bytes are needed and {available} are available");
+            let (client, live) = (self.name.clone(), self.live.text());
+            DeviceError::Memory { op, client, message, live }.into()
+        })
     }
 
     /// Refuses use in a process that was forked from the client's.

@@ -33,7 +33,7 @@ impl CompilerOptions {
             match (name.as_str(), value) {
                 ("cache_dir", Attribute::Text(path)) => parsed.cache_dir = Some(PathBuf::from(path)),
                 ("cache_dir", other) => {
-                    let (given, required) = (format!("{other:?}"), "the path of a folder".to_owned());
+                    let (given, required) = (other.to_string(), "the path of a folder".to_owned());
                     let option = "cache_dir";
                     return Err(
                         ErrorKind::OptionValue { op: "compiler \"pjrt\"", option, given, required }.into()

@@ -10,12 +10,10 @@ use defn_core::region::Region;
 use defn_core::{DType, Location, Result, TensorType, compose};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::execution::Program;
-
 /// A region, to be run on values for its inputs, which have the slots from 0 on.
 #[derive(Debug)]
-pub(super) struct Plan {
-    pub steps: Vec<Step>,
+pub(super) struct Plan<P> {
+    pub steps: Vec<Step<P>>,
     /// How many slots there are.
     pub slots: usize,
     /// The slots of the results.
@@ -26,8 +24,8 @@ pub(super) struct Plan {
 
 /// One part of a plan.
 #[derive(Debug)]
-pub(super) struct Step {
-    pub work: Work,
+pub(super) struct Step<P> {
+    pub work: Work<P>,
     /// The slots that it reads.
     pub inputs: Vec<usize>,
     /// The slots that it fills, in order.
@@ -39,26 +37,32 @@ pub(super) struct Step {
 
 /// What a step does.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum Work<P> {
     /// Runs a program on the device; hooks are shown what follows the outputs.
-    Device { program: Program, hooks: Vec<(usize, Vec<TensorType>)> },
+    Device { program: P, hooks: Vec<(usize, Vec<TensorType>)> },
     /// Asks the host for values.
     Call { slot: usize, inputs: Vec<TensorType>, outputs: Vec<TensorType> },
     /// Runs one of several plans, by the first inputs, which are predicates.
-    Cond { predicates: Vec<DType>, branches: Vec<Plan> },
+    Cond { predicates: Vec<DType>, branches: Vec<Plan<P>> },
     /// Runs a plan over and over, on the first inputs, which are the state, and the others.
-    While { state: usize, predicate: DType, cond: Plan, body: Plan },
+    While { state: usize, predicate: DType, cond: Plan<P>, body: Plan<P> },
     /// Runs a plan.
-    Inline(Plan),
+    Inline(Plan<P>),
 }
 
-/// Compiles a piece, given with the slots of its inputs.
-pub(super) type Compile<'a> =
-    &'a mut dyn FnMut(Region, &[usize], &[(usize, Vec<TensorType>)]) -> Result<Program>;
+/// A piece: its region, the slots of its inputs, and what its hooks are shown.
+pub(super) struct Piece<'a> {
+    pub region: Region,
+    pub inputs: &'a [usize],
+    pub hooks: &'a [(usize, Vec<TensorType>)],
+}
+
+/// Compiles a piece. Pieces come in the order of the program, so that two plans of one program have the same.
+pub(super) type Compile<'a, P> = &'a mut dyn FnMut(Piece<'_>) -> Result<P>;
 
 /// Plans a region, whose pieces `compile` compiles; the inputs at `keep` become inputs of every piece even where
 /// nothing uses them.
-pub(super) fn plan(region: &Region, keep: &[usize], compile: Compile<'_>) -> Result<Plan> {
+pub(super) fn plan<P>(region: &Region, keep: &[usize], compile: Compile<'_, P>) -> Result<Plan<P>> {
     Planner::new(region, keep).finish(compile)
 }
 
@@ -140,7 +144,7 @@ impl<'a> Planner<'a> {
         wanted
     }
 
-    fn finish(mut self, compile: Compile<'_>) -> Result<Plan> {
+    fn finish<P>(mut self, compile: Compile<'_, P>) -> Result<Plan<P>> {
         let graph = self.region.graph();
         let wanted = self.wanted();
         let mut steps = Vec::new();
@@ -176,7 +180,12 @@ impl<'a> Planner<'a> {
     }
 
     /// A piece for the device; none where it would make nothing.
-    fn device(&mut self, nodes: &[usize], outputs: &[Value], compile: Compile<'_>) -> Result<Option<Step>> {
+    fn device<P>(
+        &mut self,
+        nodes: &[usize],
+        outputs: &[Value],
+        compile: Compile<'_, P>,
+    ) -> Result<Option<Step<P>>> {
         let graph = self.region.graph();
         let mut hooks = Vec::new();
         for &at in nodes {
@@ -190,7 +199,7 @@ impl<'a> Planner<'a> {
         }
         let (region, inputs) = self.piece(nodes, outputs)?;
         let outputs: Vec<usize> = outputs.iter().map(|&value| self.slot(value)).collect();
-        let program = compile(region, &inputs, &hooks)?;
+        let program = compile(Piece { region, inputs: &inputs, hooks: &hooks })?;
         let work = Work::Device { program, hooks };
         Ok(Some(Step { work, inputs, outputs, dies: Vec::new(), location: None }))
     }
@@ -241,7 +250,7 @@ impl<'a> Planner<'a> {
     }
 
     /// A node that the host runs.
-    fn host(&mut self, at: usize, compile: Compile<'_>) -> Result<Step> {
+    fn host<P>(&mut self, at: usize, compile: Compile<'_, P>) -> Result<Step<P>> {
         let graph = self.region.graph();
         let node = &graph.nodes()[at];
         let types = |values: &[Value]| -> Vec<TensorType> {

@@ -31,3 +31,22 @@ impl Process {
         Err(DeviceError::Forked { op, client, parent, child }.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_process_is_refused() {
+        let this = Process::this();
+        assert!(this.require("add", "host").is_ok());
+        let parent = Process(this.0 + 1);
+        assert_eq!(
+            parent.require("add", "host").unwrap_err().to_string(),
+            format!(
+                "add: the client \"host\" was started by process {} and this is its fork {}, a client of this process is required; start processes by \"spawn\", or start the client after the fork",
+                parent.0, this.0
+            )
+        );
+    }
+}

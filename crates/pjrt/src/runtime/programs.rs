@@ -12,11 +12,35 @@ use super::disk::{Folder, Found};
 use super::sha256::{Digest, digest_of};
 use super::{Runtime, failure};
 use crate::api::{Client, LoadedExecutable};
+use crate::element::ElementType;
 use crate::options::CompileOptions;
 use crate::plugin::Plugin;
 
 /// How many programs are kept in memory; of more, those that were used longest ago are let go.
 const KEPT: usize = 4096;
+
+/// A compiled program, and the bytes that a run takes beside its arguments.
+pub(super) struct Compiled {
+    pub executable: LoadedExecutable,
+    pub bytes: usize,
+}
+
+impl Compiled {
+    pub fn new(executable: LoadedExecutable) -> Compiled {
+        let inner = executable.executable();
+        let bytes = match inner.memory() {
+            Ok(memory) => memory.outputs + memory.temporaries - memory.aliases,
+            // A plugin that does not say: the results at least.
+            Err(_) => inner.outputs().map_or(0, |outputs| {
+                let bytes =
+                    |(element, sizes): &(ElementType, Vec<i64>)| element.bytes(sizes).unwrap_or(usize::MAX);
+                let sum = outputs.iter().map(bytes).fold(0, usize::saturating_add);
+                i64::try_from(sum).unwrap_or(i64::MAX)
+            }),
+        };
+        Compiled { executable, bytes: usize::try_from(bytes).unwrap_or(0) }
+    }
+}
 
 /// What the caches of compiled programs did.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -61,9 +85,12 @@ struct Known {
     clock: u64,
 }
 
+/// Where one program is, or will be.
+type Place = Arc<Mutex<Option<Arc<Compiled>>>>;
+
 struct Entry {
     /// Locked while the program is compiled, so that those who need it too wait for it.
-    program: Arc<Mutex<Option<Arc<LoadedExecutable>>>>,
+    program: Place,
     used: u64,
 }
 
@@ -104,7 +131,7 @@ impl Programs {
         text: &str,
         options: &CompileOptions,
         folder: Option<&Path>,
-    ) -> Result<Arc<LoadedExecutable>> {
+    ) -> Result<Arc<Compiled>> {
         runtime.require_process(op)?;
         let key = digest_of(&[&self.build, text.as_bytes(), &options.to_bytes()]);
         let place = self.place(key);
@@ -116,17 +143,18 @@ impl Programs {
         let folder = folder.map(|path| self.folder(path));
         let loaded = folder.as_ref().and_then(|folder| self.load(runtime, folder, &key));
         let program = match loaded {
-            Some(program) => Arc::new(program),
+            Some(program) => Arc::new(Compiled::new(program)),
             None => {
                 let start = Instant::now();
                 let compiled = runtime.client().compile(text.as_bytes(), options);
-                let program = Arc::new(compiled.map_err(|error| failure::device(op, runtime, error))?);
+                let compiled = compiled.map_err(|error| failure::device(op, runtime, error))?;
+                let program = Arc::new(Compiled::new(compiled));
                 let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 self.compile_nanos.fetch_add(nanos, Ordering::Relaxed);
                 self.compiles.fetch_add(1, Ordering::Relaxed);
                 if let Some(folder) = &folder {
                     // A plugin that cannot write programs, or a folder that cannot be written, costs a compile later.
-                    if let Ok(bytes) = program.executable().serialize() {
+                    if let Ok(bytes) = program.executable.executable().serialize() {
                         folder.store(&key, &bytes);
                     }
                 }
@@ -156,7 +184,7 @@ impl Programs {
     }
 
     /// Where the program of a key is, or will be.
-    fn place(&self, key: Digest) -> Arc<Mutex<Option<Arc<LoadedExecutable>>>> {
+    fn place(&self, key: Digest) -> Place {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.clock += 1;
         let used = known.clock;

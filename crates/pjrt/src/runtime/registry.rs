@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use defn_core::Result;
 use defn_core::device::DeviceError;
+use defn_core::{ErrorKind, Result};
 
 use super::{PjrtBackend, Runtime, failure};
 use crate::api::{Client, MemoryStats};
@@ -13,6 +13,8 @@ use crate::plugin::{Attribute, Plugin, Version};
 
 /// The variable that names a plugin's file.
 const VARIABLE: &str = "DEFN_PJRT_PLUGIN";
+/// The one option of XLA's plugin for the CPU: how many devices it makes of it.
+const CPU_COUNT: &str = "cpu_device_count";
 
 /// What a client is started with.
 #[derive(Clone, Debug, PartialEq)]
@@ -230,7 +232,30 @@ fn list(runtime: &'static Runtime) -> Result<Vec<DeviceInfo>> {
     runtime.devices().iter().enumerate().map(each).collect()
 }
 
+/// Refuses options of XLA's plugin for the CPU that it would not refuse itself: it ignores a name that it does not
+/// know, and a value of another kind ends the process.
+fn check_options(client: &str, spec: &ClientSpec) -> Result<()> {
+    if name_of(&spec.plugin) != "host" {
+        return Ok(());
+    }
+    for (option, value) in &spec.options {
+        if option != CPU_COUNT {
+            let (client, option) = (client.to_owned(), option.clone());
+            return Err(
+                DeviceError::UnknownOption { client, option, known: format!("\"{CPU_COUNT}\"") }.into()
+            );
+        }
+        let is_count = if let Attribute::Int(count) = value { (1..=1024).contains(count) } else { false };
+        if !is_count {
+            let (given, required) = (value.to_string(), "an integer in 1..=1024".to_owned());
+            return Err(ErrorKind::OptionValue { op: "client", option: CPU_COUNT, given, required }.into());
+        }
+    }
+    Ok(())
+}
+
 fn start(name: &str, spec: &ClientSpec) -> Result<&'static Runtime> {
+    check_options(name, spec)?;
     let plugin = load(&spec.plugin)?;
     let failed = |error: crate::Error| {
         let why = match error {
@@ -277,7 +302,7 @@ fn limited(plugin: &Plugin, options: Vec<(String, Attribute)>, limit: u64) -> cr
 }
 
 /// A plugin, loaded once for each file.
-fn load(path: &Path) -> Result<Plugin> {
+pub(super) fn load(path: &Path) -> Result<Plugin> {
     static LOADED: Mutex<BTreeMap<PathBuf, Plugin>> = Mutex::new(BTreeMap::new());
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(plugin) = loaded.get(path) {

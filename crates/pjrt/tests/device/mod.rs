@@ -7,10 +7,13 @@ pub mod wheel;
 
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, HostMemory};
+use defn_core::backend::{Backend, Executable, HostMemory, NoHooks};
 use defn_core::builder::{Ops, Source};
-use defn_core::{DType, Shape, Tensor, TensorType};
-use defn_pjrt::{Attribute, ClientSpec, PjrtBackend, backend, register};
+use defn_core::region::Region;
+use defn_core::trace::Trace;
+use defn_core::{DType, Result, Shape, Tensor, TensorType};
+use defn_cpu::cpu_backend;
+use defn_pjrt::{Attribute, ClientSpec, CompilerOptions, PjrtBackend, PjrtCompiler, backend, register};
 
 /// The plugin's file, as a client with four devices.
 pub fn spec() -> ClientSpec {
@@ -54,4 +57,26 @@ pub fn floats(place: &dyn Backend, values: &[f32]) -> Tensor {
 pub fn read(tensor: &Tensor) -> Vec<f32> {
     let bytes = tensor.host_bytes("test").unwrap();
     bytes.bytes().chunks_exact(4).map(|four| f32::from_ne_bytes(four.try_into().unwrap())).collect()
+}
+
+pub fn compiler(place: &Arc<PjrtBackend>) -> PjrtCompiler {
+    PjrtCompiler::new(place.clone(), cpu_backend(), CompilerOptions::default())
+}
+
+/// Traces a function of the given types.
+pub fn trace(
+    types: &[TensorType],
+    function: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Tensor>>,
+) -> Arc<Region> {
+    let (tracing, parameters) = Trace::begin(types);
+    let results = function(&mut Ops::new(cpu_backend(), Source::Unknown), &parameters).unwrap();
+    Arc::new(tracing.finish("test", &results).unwrap().region)
+}
+
+pub fn run(
+    program: &dyn Executable,
+    place: &Arc<PjrtBackend>,
+    arguments: Vec<Tensor>,
+) -> Result<Vec<Tensor>> {
+    program.run(&dynamic(place), arguments, &NoHooks)
 }

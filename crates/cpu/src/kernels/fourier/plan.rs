@@ -5,11 +5,9 @@ use std::f64::consts::FRAC_PI_2;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use defn_core::op::FftOp;
-use defn_core::{ErrorKind, Result};
+use defn_core::{ErrorKind, Result, memory};
 use num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
-
-use crate::memory;
 
 /// How many plans are kept.
 const KEPT: usize = 32;

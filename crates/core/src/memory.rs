@@ -1,4 +1,4 @@
-//! How much memory may still be taken, so that asking for too much is an error and not an abort.
+//! How much memory of the host may still be taken, so that asking for too much is an error and not an abort.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ static LEFT: AtomicIsize = AtomicIsize::new(0);
 ///
 /// # Errors
 /// The number of bytes that are available, when there are fewer.
-pub(crate) fn reserve(bytes: usize) -> Result<(), usize> {
+pub fn reserve(bytes: usize) -> Result<(), usize> {
     let wanted = isize::try_from(bytes).map_err(|_| available())?;
     if LEFT.load(Ordering::Relaxed) >= wanted {
         // Two threads may both pass and overdraw by what they ask for: the credit is far below the limit.

@@ -1,0 +1,148 @@
+//! Executables as bytes: with the graph that they came from, so that they are checked and run like any other.
+
+use defn_core::device::DeviceError;
+use defn_core::region::Region;
+use defn_core::{Error, ErrorKind, Result};
+
+use super::Runtime;
+use super::sha256::{Digest, digest_of};
+
+/// What the bytes begin with; another version of the layout has another number.
+const HEAD: &[u8; 16] = b"defn compiled 01";
+
+/// An executable as bytes.
+pub(super) struct Saved {
+    /// The platform that it is for.
+    platform: String,
+    /// The graph, as text.
+    graph: String,
+    donated: Vec<usize>,
+    /// The pieces: of which text each is, and what the plugin wrote.
+    pieces: Vec<(Digest, Vec<u8>)>,
+}
+
+impl Saved {
+    pub fn new(platform: &str, program: &Region, donated: &[usize]) -> Saved {
+        let (platform, graph) = (platform.to_owned(), program.to_text_with_locations());
+        Saved { platform, graph, donated: donated.to_vec(), pieces: Vec::new() }
+    }
+
+    /// Adds the next piece.
+    pub fn add(&mut self, text: &str, bytes: Vec<u8>) {
+        self.pieces.push((digest_of(&[text.as_bytes()]), bytes));
+    }
+
+    pub fn donated(&self) -> &[usize] {
+        &self.donated
+    }
+
+    /// The graph.
+    pub fn program(&self) -> Result<Region> {
+        Region::from_text(&self.graph)
+    }
+
+    /// Refuses another platform.
+    pub fn require_platform(&self, platform: &str) -> Result<()> {
+        if self.platform == platform {
+            return Ok(());
+        }
+        Err(self.other(platform.to_owned(), "an executable for this platform is required; compile it again"))
+    }
+
+    /// Says that a plugin does not take it.
+    #[cold]
+    pub fn refused(&self, runtime: &Runtime, error: &crate::Error) -> Error {
+        let kind = runtime.devices().first().and_then(|device| device.description().ok());
+        let kind = kind.map_or_else(String::new, |description| format!(" {}", description.kind));
+        let here = format!("{}{kind}, whose plugin says: {error}", runtime.platform());
+        self.other(here, "an executable for this device by the same plugin is required; compile it again")
+    }
+
+    #[cold]
+    fn other(&self, here: String, required: &'static str) -> Error {
+        DeviceError::Executable { made_for: self.platform.clone(), here, required }.into()
+    }
+
+    /// The pieces, one after the other.
+    pub fn pieces(&self) -> Pieces<'_> {
+        Pieces { saved: self, next: 0 }
+    }
+
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        put(&mut body, self.platform.as_bytes());
+        put(&mut body, self.graph.as_bytes());
+        let donated: Vec<u8> =
+            self.donated.iter().flat_map(|&position| (position as u64).to_le_bytes()).collect();
+        put(&mut body, &donated);
+        for (digest, piece) in &self.pieces {
+            put(&mut body, digest);
+            put(&mut body, piece);
+        }
+        [&HEAD[..], &digest_of(&[&body]), &body].concat()
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Saved> {
+        let malformed = |problem: &str| -> Error {
+            let (problem, required) = (problem.to_owned(), "the bytes of save or of a target".to_owned());
+            ErrorKind::Malformed { op: "load", problem, required: format!("{required} are required") }.into()
+        };
+        let Some(rest) = bytes.strip_prefix(HEAD) else {
+            return Err(malformed("these bytes are no executable of this version"));
+        };
+        let whole = rest.split_at_checked(32).filter(|(digest, body)| *digest == digest_of(&[body]));
+        let Some((_, mut body)) = whole else {
+            return Err(malformed("the executable is cut short or damaged"));
+        };
+        let mut read = || -> Option<Saved> {
+            let platform = String::from_utf8(take(&mut body)?.to_vec()).ok()?;
+            let graph = String::from_utf8(take(&mut body)?.to_vec()).ok()?;
+            let donated = take(&mut body)?
+                .chunks(8)
+                .map(|eight| Some(usize::try_from(u64::from_le_bytes(eight.try_into().ok()?)).ok()?))
+                .collect::<Option<_>>()?;
+            let mut pieces = Vec::new();
+            while !body.is_empty() {
+                pieces.push((take(&mut body)?.try_into().ok()?, take(&mut body)?.to_vec()));
+            }
+            Some(Saved { platform, graph, donated, pieces })
+        };
+        read().ok_or_else(|| malformed("the executable has parts that are not whole"))
+    }
+}
+
+/// The pieces of an executable that are still to come.
+pub(super) struct Pieces<'a> {
+    saved: &'a Saved,
+    next: usize,
+}
+
+impl<'a> Pieces<'a> {
+    /// The next piece, which was compiled from this text.
+    pub fn next(&mut self, text: &str) -> Result<&'a [u8]> {
+        let piece = self.saved.pieces.get(self.next);
+        self.next += 1;
+        match piece {
+            Some((digest, bytes)) if *digest == digest_of(&[text.as_bytes()]) => Ok(bytes),
+            Some(_) | None => {
+                let here = format!("version {} of this package", env!("CARGO_PKG_VERSION"));
+                let required = "the version that wrote it is required; compile it again";
+                Err(self.saved.other(here, required))
+            }
+        }
+    }
+}
+
+/// Writes a part after its length.
+fn put(out: &mut Vec<u8>, part: &[u8]) {
+    out.extend_from_slice(&(part.len() as u64).to_le_bytes());
+    out.extend_from_slice(part);
+}
+
+/// The next part.
+fn take<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let (length, rest) = bytes.split_first_chunk::<8>()?;
+    let (part, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    *bytes = rest;
+    Some(part)
+}

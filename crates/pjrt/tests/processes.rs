@@ -1,0 +1,124 @@
+//! Several processes: a folder of programs that they share, and the end of one while its devices work.
+
+mod device;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use defn_core::DType;
+use defn_core::backend::{Backend, Checks, Compiler, HostMemory};
+use defn_core::builder::*;
+use defn_core::{Axes, Tensor};
+use defn_cpu::cpu_backend;
+use defn_pjrt::{CompilerOptions, PjrtCompiler};
+
+use device::{floats, place, read, run, trace, ty};
+
+/// The variable that says what this program does as a child of itself.
+const CHILD: &str = "DEFN_TEST_CHILD";
+
+/// Runs this program again, to do one thing.
+fn child(what: &str, variables: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "what_children_do", "--nocapture"]).env(CHILD, what);
+    command.envs(variables.iter().copied());
+    command.output().unwrap()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+#[test]
+fn what_children_do() {
+    match std::env::var(CHILD).as_deref() {
+        Ok("compile") => println!("{}", compile_and_report(CompilerOptions::default())),
+        Ok("leave") => leave_while_working(),
+        Ok(other) => panic!("{other}"),
+        Err(_) => {}
+    }
+}
+
+/// Runs a program, and says what was found and made.
+fn compile_and_report(options: CompilerOptions) -> String {
+    let place = place(0);
+    let region = trace(&[ty(DType::F32, &[4])], |ops, x| {
+        let x = ops.exp(&x[0])?;
+        Ok(vec![ops.sum(&x, Axes::All, false)?])
+    });
+    let compiler = PjrtCompiler::new(place.clone(), cpu_backend(), options);
+    let program = compiler.compile(region, Checks::default()).unwrap();
+    assert_eq!(read(&run(&*program, &place, vec![floats(&*place, &[0.0; 4])]).unwrap()[0]), [4.0]);
+    let report = place.runtime().cache_report();
+    assert!(report.compiles == 0 || report.compile_seconds > 0.0);
+    assert!(report.disk_entries == 0 || report.disk_bytes > 100);
+    format!(
+        "found {} missed {} corrupt {} compiled {} kept {}",
+        report.disk_hits, report.disk_misses, report.corrupt, report.compiles, report.disk_entries
+    )
+}
+
+/// What a child reports that compiles with the folder.
+fn report(folder: &Path) -> String {
+    let output = child("compile", &[("DEFN_CACHE_DIR", folder)]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text.lines().find(|line| line.starts_with("found")).unwrap_or_else(|| panic!("{text}")).to_owned()
+}
+
+#[test]
+fn a_second_process_compiles_nothing() {
+    let folder = folder("second");
+    assert_eq!(report(&folder), "found 0 missed 1 corrupt 0 compiled 1 kept 1");
+    assert_eq!(report(&folder), "found 1 missed 0 corrupt 0 compiled 0 kept 1");
+    let file = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let whole = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    assert_eq!(report(&folder), "found 0 missed 1 corrupt 1 compiled 1 kept 1");
+    assert_eq!(std::fs::read(&file).unwrap().len(), whole.len());
+    assert_eq!(report(&folder), "found 1 missed 0 corrupt 0 compiled 0 kept 1");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_costs_only_the_compile() {
+    let file = folder("file");
+    std::fs::write(&file, "a file, and no folder").unwrap();
+    assert_eq!(report(&file), "found 0 missed 1 corrupt 0 compiled 1 kept 0");
+}
+
+/// Starts products that take long, and ends the process.
+fn leave_while_working() {
+    let place = place(0);
+    let sizes = ty(DType::F32, &[1024, 1024]);
+    let bytes = HostMemory::from(vec![0; sizes.byte_size()]);
+    let x = Tensor::concrete(sizes.clone(), place.from_host(&sizes, bytes).unwrap());
+    let region = trace(&[sizes], |ops, x| {
+        let mut product = x[0].clone();
+        for _ in 0..200 {
+            product = ops.dot(&product, &x[0])?;
+        }
+        Ok(vec![product])
+    });
+    let program = PjrtCompiler::new(place.clone(), cpu_backend(), CompilerOptions::default())
+        .compile(region, Checks::default());
+    let results: Vec<_> =
+        (0..4).map(|_| run(&*program.as_ref().unwrap().clone(), &place, vec![x.clone()]).unwrap()).collect();
+    let buffer = results[3][0].buffer().unwrap().clone();
+    std::mem::forget((results, Arc::clone(&buffer)));
+    println!("leaving");
+    std::process::exit(0);
+}
+
+#[test]
+fn a_process_ends_while_its_devices_work() {
+    let start = Instant::now();
+    let output = child("leave", &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{:?}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("leaving"), "{text}");
+    assert!(start.elapsed() < Duration::from_secs(60));
+}
