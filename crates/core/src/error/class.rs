@@ -1,0 +1,142 @@
+//! The classes of errors, and which each error is of.
+
+use super::ErrorKind;
+
+/// The classes of errors, as the Python package names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorClass {
+    /// Shapes that do not fit.
+    Shape,
+    /// An axis or an axis name.
+    Axis,
+    /// Element types.
+    DType,
+    /// A value or name of an option.
+    Option,
+    /// Containers whose structures differ.
+    Container,
+    /// An index out of range.
+    Bounds,
+    /// Misuse of traced values.
+    Trace,
+    /// A compiler refused.
+    Compile,
+    /// A backend refused, or data is gone.
+    Backend,
+    /// A file or bytes that are not what they should be.
+    Format,
+    /// Memory.
+    OutOfMemory,
+}
+
+impl ErrorKind {
+    /// Whether the text is about several operands and does not say their types.
+    pub(super) fn leaves_out_types(&self) -> bool {
+        use ErrorKind::{Broadcast, NamesConflict, NamesRepeated};
+        matches!(self, Broadcast { .. } | NamesConflict { .. } | NamesRepeated { .. })
+    }
+
+    /// The class that users catch.
+    pub fn class(&self) -> ErrorClass {
+        use ErrorKind::*;
+        match self {
+            UnknownDType { .. }
+            | NumberKind { .. }
+            | IntegerRange { .. }
+            | OperandDType { .. }
+            | OperandsDType { .. }
+            | BitcastWidth { .. }
+            | ConstantDType { .. }
+            | RandomKey { .. }
+            | RandomSeed { .. }
+            | ParameterDType { .. }
+            | IndicesDType { .. }
+            | ForeignElements { .. }
+            | StoredDType { .. } => ErrorClass::DType,
+            Malformed { .. } => ErrorClass::Format,
+            NegativeExponent { .. }
+            | DivisionByZero { .. }
+            | NegativeShift { .. }
+            | FoundNan { .. }
+            | ZeroDiagonal { .. }
+            | OptionValue { .. }
+            | UnknownCompilerOption { .. } => ErrorClass::Option,
+            NegativeSize { .. }
+            | Broadcast { .. }
+            | Rank { .. }
+            | ReshapeSize { .. }
+            | ReshapeAuto { .. }
+            | SqueezeSize { .. }
+            | BroadcastTo { .. }
+            | ConcatenateShapes { .. }
+            | StackShapes { .. }
+            | NoTensors { .. }
+            | SliceLength { .. }
+            | Stride { .. }
+            | StartIndex { .. }
+            | PutSlice { .. }
+            | PadCount { .. }
+            | PadConfig { .. }
+            | NotScalar { .. }
+            | SelectShapes { .. }
+            | EmptyReduction { .. }
+            | DotSizes { .. }
+            | DotAxes { .. }
+            | WindowFit { .. }
+            | WindowEntries { .. }
+            | WindowSource { .. }
+            | FoldResult { .. }
+            | Conv { .. }
+            | DiagonalLength { .. }
+            | ShapesDiffer { .. }
+            | ParameterShape { .. }
+            | MultivariateShapes { .. }
+            | Probabilities { .. }
+            | Indices { .. }
+            | Updates { .. }
+            | VectorizeRank { .. }
+            | VectorizeSize { .. }
+            | VectorizedSizes { .. }
+            | NotVectorizable { .. }
+            | NotSquare { .. }
+            | System { .. }
+            | Predicate { .. }
+            | ArgumentType { .. }
+            | ArgumentCount { .. } => ErrorClass::Shape,
+            IndexRange { .. } | NothingToTake { .. } => ErrorClass::Bounds,
+            NamesLength { .. }
+            | NamesConflict { .. }
+            | NamesRepeated { .. }
+            | AxisRange { .. }
+            | NewAxisRange { .. }
+            | AxisName { .. }
+            | AxisAmbiguous { .. }
+            | AxisRepeated { .. }
+            | AxesCount { .. }
+            | VectorizedName { .. }
+            | Permutation { .. } => ErrorClass::Axis,
+            LoopState { .. }
+            | BranchCount { .. }
+            | RegionResults { .. }
+            | CallResult { .. }
+            | BlockResult { .. }
+            | GradOfMany { .. } => ErrorClass::Container,
+            NoGradient { .. }
+            | TraceEnded { .. }
+            | TraceElsewhere { .. }
+            | NoValues { .. }
+            | IsTemplate { .. }
+            | IrText { .. } => ErrorClass::Trace,
+            UnknownCompiler { .. } => ErrorClass::Compile,
+            UnknownBackend { .. }
+            | BackendConflict { .. }
+            | BackendRefused { .. }
+            | NoHostFunction { .. }
+            | BufferGone { .. }
+            | Host { .. } => ErrorClass::Backend,
+            TooLarge { .. } | OutOfMemory { .. } => ErrorClass::OutOfMemory,
+            Device(error) => error.class(),
+        }
+    }
+}
