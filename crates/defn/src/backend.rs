@@ -24,6 +24,15 @@ pub fn set_default_backend(backend: Arc<dyn Backend>) -> Option<Arc<dyn Backend>
     DEFAULT.write().unwrap_or_else(PoisonError::into_inner).replace(backend)
 }
 
+/// A backend of the host, on which constants are folded.
+///
+/// # Errors
+/// The feature `cpu` is off, and no backend was set.
+#[cfg(feature = "pjrt")]
+pub(crate) fn host() -> Result<Arc<dyn Backend>> {
+    built_in().or_else(|_| default_backend())
+}
+
 #[cfg(feature = "cpu")]
 fn built_in() -> Result<Arc<dyn Backend>> {
     Ok(defn_cpu::cpu_backend())
@@ -35,15 +44,18 @@ fn built_in() -> Result<Arc<dyn Backend>> {
     Err(ErrorKind::UnknownBackend { name, known }.into())
 }
 
-/// The compiler of a name.
+/// The compiler of a name: "evaluator", and with the feature `pjrt` "pjrt", for the default device.
 ///
 /// # Errors
-/// There is none of that name.
+/// There is none of that name, or no device.
 pub fn compiler(name: &str) -> Result<Arc<dyn Compiler>> {
     match name {
         "evaluator" => Ok(Arc::new(Evaluator::new(default_backend()?))),
+        #[cfg(feature = "pjrt")]
+        "pjrt" => crate::pjrt::compiler(&crate::pjrt::default_device()?),
         _ => {
-            let (name, known) = (name.to_owned(), "\"evaluator\"".to_owned());
+            let known = if cfg!(feature = "pjrt") { "\"evaluator\", \"pjrt\"" } else { "\"evaluator\"" };
+            let (name, known) = (name.to_owned(), known.to_owned());
             Err(ErrorKind::UnknownCompiler { name, known }.into())
         }
     }

@@ -40,13 +40,14 @@ pub fn jit<A, R, F>(fun: F) -> Jit<F, A, R>
 where
     F: Fn(A) -> R,
 {
-    Jit { fun, compiler: None, programs: Mutex::default(), types: PhantomData }
+    Jit { fun, compiler: None, donate: Vec::new(), programs: Mutex::default(), types: PhantomData }
 }
 
 /// A compiled function; made by [`jit`].
 pub struct Jit<F, A, R> {
     fun: F,
     compiler: Option<Arc<dyn Compiler>>,
+    donate: Vec<usize>,
     programs: Mutex<HashMap<Key, Arc<Program<R>>>>,
     types: PhantomData<fn(A) -> R>,
 }
@@ -81,6 +82,13 @@ where
     #[must_use]
     pub fn with_compiler(self, compiler: Arc<dyn Compiler>) -> Self {
         Jit { compiler: Some(compiler), programs: Mutex::default(), ..self }
+    }
+
+    /// The same function, which uses up the memory of some tensors of the argument, by their positions among all of
+    /// them: a result takes it, and they are gone after a call. Only for compilers that reuse arguments.
+    #[must_use]
+    pub fn donating(self, positions: &[usize]) -> Self {
+        Jit { donate: positions.to_vec(), programs: Mutex::default(), ..self }
     }
 
     /// How many programs have been compiled, one for each combination of argument types.
@@ -142,7 +150,8 @@ where
             Some(compiler) => compiler.clone(),
             None => backend::compiler("evaluator")?,
         };
-        let executable = compiler.compile(Arc::new(closed.region), Checks::default())?;
+        let region = Arc::new(closed.region);
+        let executable = compiler.compile_donating(region, Checks::default(), &self.donate)?;
         Ok(Program { executable, captures: closed.captures, results, lanes })
     }
 }

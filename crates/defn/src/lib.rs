@@ -30,7 +30,7 @@
 //!
 //! # Features
 //! - `cpu` (default): the CPU backend, which is then the default backend.
-//! - `pjrt`: the module `pjrt`, which loads plugins for devices and says what they are.
+//! - `pjrt`: the module `pjrt`, devices through PJRT plugins, and the compiler "pjrt".
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
@@ -44,13 +44,12 @@ mod index;
 mod jit;
 pub mod linalg;
 mod ops;
+#[cfg(feature = "pjrt")]
+pub mod pjrt;
 pub mod random;
 mod sliding;
 mod tensor;
 mod tree;
-
-#[cfg(feature = "pjrt")]
-pub use defn_pjrt as pjrt;
 
 pub use backend::{compiler, default_backend, set_default_backend};
 pub use control::{Exprs, cond, while_};

@@ -44,7 +44,7 @@ impl Api {
         // SAFETY: loading runs the library's initialisers; the caller names a library that it trusts, as it
         // does when it runs a program.
         let library = unsafe { Library::new(path) }
-            .map_err(|error| Error::Load { path: path.to_owned(), why: error.to_string() })?;
+            .map_err(|error| Error::Load { path: path.to_owned(), why: reason(&error) })?;
         // SAFETY: a symbol of this name has this type by the definition of the interface.
         let entry = unsafe { library.get::<ffi::GetPjrtApi>(b"GetPjrtApi\0") }
             .map_err(|_| Error::NoPlugin { path: path.to_owned() })?;
@@ -169,6 +169,14 @@ impl Api {
             unsafe { destroy(&mut args) };
         }
         Err(Error::Plugin { call, code: Code::from_raw(code.code), message: said })
+    }
+}
+
+/// What the loader says; the library that calls it says only that it failed.
+fn reason(error: &libloading::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(loader) => loader.to_string(),
+        None => error.to_string(),
     }
 }
 

@@ -1,0 +1,67 @@
+//! The same programs on devices.
+
+#[path = "../../pjrt/tests/wheel/mod.rs"]
+mod wheel;
+
+use std::sync::Arc;
+
+use defn::pjrt::{self, Attribute, ClientSpec, PjrtBackend, Plugin};
+use defn::prelude::*;
+use defn::{ErrorClass, compiler};
+
+fn device(id: i64) -> Arc<PjrtBackend> {
+    let spec = ClientSpec::new(wheel::file("xla_cpu_pjrt.so")).with("cpu_device_count", Attribute::Int(2));
+    pjrt::register("host", spec).unwrap();
+    pjrt::device("host", id).unwrap()
+}
+
+#[test]
+fn a_plugin_is_loaded_by_its_path() {
+    let plugin = Plugin::load(wheel::file("xla_cpu_pjrt.so")).unwrap();
+    assert!(plugin.attributes().unwrap().iter().any(|(name, _)| name == "xla_version"));
+}
+
+#[test]
+fn a_training_step_runs_on_a_device_and_donates_its_parameters() {
+    let device = device(1);
+    let place = pjrt::place(&device);
+    let step = jit(|((slope, offset), x, y): ((Expr, Expr), Expr, Expr)| {
+        let at = (slope, offset);
+        let (loss, gradient) =
+            value_and_grad(&at, |(slope, offset)| (slope * &x + offset - &y).pow(2).mean(Axes::All, false));
+        (each([&at, &gradient], |[value, gradient]| value - 0.1 * gradient), loss)
+    })
+    .with_compiler(pjrt::compiler(&device).unwrap())
+    .donating(&[0, 1]);
+    let x = Tensor::from_slice(&[0f32, 1.0, 2.0, 3.0], &[4]).unwrap().backend_transfer(&place).unwrap();
+    let y = Tensor::from_slice(&[1f32, 3.0, 5.0, 7.0], &[4]).unwrap().backend_transfer(&place).unwrap();
+    let zero = || Tensor::scalar(0.0).unwrap().backend_transfer(&place).unwrap();
+    let first = (zero(), zero());
+    let mut line = first.clone();
+    for _ in 0..300 {
+        line = step.call((line, x.clone(), y.clone())).unwrap().0;
+    }
+    assert!((line.0.item::<f32>().unwrap() - 2.0).abs() < 1e-3);
+    assert!((line.1.item::<f32>().unwrap() - 1.0).abs() < 1e-3);
+    assert_eq!(line.0.core().backend().unwrap().place(), "pjrt<host:1>");
+    let error = step.call((first, x, y)).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Backend);
+    assert!(error.to_string().starts_with("run: argument 0 is f32 and its memory was donated"), "{error}");
+}
+
+#[test]
+fn ops_run_where_their_operands_are() {
+    let place = pjrt::place(&device(0));
+    let x = Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap().backend_copy(&place).unwrap();
+    let y = (x.add(1).unwrap()).multiply(&x).unwrap();
+    assert_eq!(y.core().backend().unwrap().place(), "pjrt<host:0>");
+    assert_eq!(y.to_vec::<f32>().unwrap(), [2.0, 6.0]);
+}
+
+#[test]
+fn the_compiler_has_a_name() {
+    device(0);
+    let double = jit(|x: Expr| &x + &x).with_compiler(compiler("pjrt").unwrap());
+    let y = double.call(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap()).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [2.0, 4.0]);
+}
