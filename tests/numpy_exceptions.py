@@ -20,6 +20,9 @@ EXCEPTIONS: dict[str, str] = {
     "test_jit.py::test_default_options": _NAMES,
     "test_jit.py::test_options_context": _NAMES,
     "test_jit.py::test_a_hit_runs_no_python": "its programs are Python",
+    "test_syntax_limits.py::test_control_flow_is_nested_to_a_limit[looping]": (
+        "Python takes no source with more than twenty loops inside one another"
+    ),
     "test_explain.py::test_checks_and_default_options": "it makes no checks, and refuses them",
 }
 """By the test's name, without its parameters where all of them are meant."""

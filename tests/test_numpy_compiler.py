@@ -127,7 +127,8 @@ def test_options_are_refused() -> None:
 
 
 LANGUAGE = (
-    "calls containers control examples explain grad* hooks jit storms streams syntax* versions"
+    "calls containers control examples explain grad* hooks jit storms streams surroundings "
+    "syntax* versions"
 )
 # What takes long.
 LEFT_OUT = "test_complex_gradient or test_deep_chain or interrupted or they_run or 3000 or 10000"

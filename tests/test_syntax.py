@@ -307,10 +307,13 @@ def test_for_over_a_range_with_bounds_and_step() -> None:
 def test_a_range_of_numbers_is_one_loop() -> None:
     traces = []
 
+    def note(i):
+        traces.append(i)
+
     @dn.defn
     def f(x):
         for i in dn.range(1000):
-            traces.append(i)
+            note(i)
             x = x + i
         return x
 

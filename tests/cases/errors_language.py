@@ -62,4 +62,14 @@ try:
 finally:
     stream.close()""",
     ),
+    (
+        "control flow without end",
+        "def deeper(s):\n"
+        "    return dn.if_(s > 0, lambda: deeper(s - 1), lambda: s)\n"
+        "dn.jit(lambda s: deeper(s))(1)",
+    ),
+    (
+        "a list that a branch changes",
+        "seen = []\n@dn.defn\ndef f(s):\n    if s > 0:\n        seen.append(s)\n    return s\nf(1)",
+    ),
 ]

@@ -126,7 +126,7 @@ FLOW = [
             """,
             "ContainerError: if: the variable y is f32[a: 1] in one branch and f32[b: 1] in the "
             "other, dtype, shape and names must be the same; rename the axes of one\n"
-            "  at user.py:5",
+            "  at user.py:3",
         ),
     ),
     Construct(

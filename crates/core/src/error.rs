@@ -413,6 +413,10 @@ pub enum ErrorKind {
         "{op}: the tensor {got} belongs to a definition that is being traced {place}, it can be used only by what that definition calls itself; pass tensors with values instead"
     )]
     TraceElsewhere { op: &'static str, got: TensorType, place: &'static str },
+    #[error(
+        "{op}: functions are traced {depth} deep inside one another, that is the limit; repeat with while_, and choose among many branches with one cond"
+    )]
+    TooNested { op: &'static str, depth: usize },
     #[error("{op}: the tensor {got} is being traced and has no values yet; {hint}")]
     NoValues { op: &'static str, got: TensorType, hint: &'static str },
     #[error("{op}: {got} is a template, it has a type but no values; pass a tensor")]

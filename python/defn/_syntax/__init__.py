@@ -80,8 +80,14 @@ def _inside(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rewritten(fun: types.FunctionType) -> types.CodeType | None:
-    definition = definition_of(fun)
-    return fun.__code__ if definition is None else rewrite(fun, definition)
+    try:
+        definition = definition_of(fun)
+        return fun.__code__ if definition is None else rewrite(fun, definition)
+    except RecursionError:
+        raise TraceError(
+            f"defn: the source of {fun.__qualname__} is nested too deeply to be rewritten; take "
+            f"parts of it out into functions of their own, or decorate with convert=False{caller()}"
+        ) from None
 
 
 def _without_source(fun: types.FunctionType) -> Callable[..., Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["Reads", "always_returns", "jumps", "mutated", "rebound", "stored"]
+__all__ = ["Facts", "Reads", "always_returns", "facts", "is_simple", "jumps", "rebound", "stored"]
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -85,28 +85,107 @@ def rebound(statements: Iterable[ast.stmt]) -> list[str]:
     return list(found)
 
 
-def mutated(nodes: Iterable[ast.AST]) -> list[str]:
-    """The attributes and items, as text, that statements assign to of objects made outside."""
-    nodes = list(nodes)
-    own = set(stored(nodes))
-    found: dict[str, None] = {}
+# Methods that change Python's own containers.
+_MUTATORS = frozenset(
+    {
+        *("add", "append", "appendleft", "clear", "difference_update", "discard", "extend"),
+        *("extendleft", "insert", "intersection_update", "pop", "popitem", "popleft", "remove"),
+        *("reverse", "rotate", "setdefault", "sort", "symmetric_difference_update", "update"),
+    }
+)
 
-    def look(node: ast.AST) -> None:
-        if isinstance(node, _SCOPES):
-            return
-        is_target = isinstance(node, ast.Attribute | ast.Subscript)
-        if is_target and not isinstance(node.ctx, ast.Load):
-            base: ast.expr = node
-            while isinstance(base, ast.Attribute | ast.Subscript):
-                base = base.value
-            if not (isinstance(base, ast.Name) and base.id in own):
-                found[ast.unparse(node)] = None
-        for child in ast.iter_child_nodes(node):
-            look(child)
 
+class Facts:
+    """What statements do: the names that they bind, how they are left, what they change."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, None] = {}
+        self.jumps: set[str] = set()
+        self.has_call = False
+        # Attributes and items that are assigned to: the name that they are of, and their text.
+        self._targets: list[tuple[str | None, str]] = []
+        # Methods of that kind that are called: the name, the text, and what the method is of.
+        self._mutators: list[tuple[str | None, str, ast.expr]] = []
+
+    def _add(self, other: Facts) -> None:
+        self.stored.update(other.stored)
+        self.jumps |= other.jumps
+        self.has_call |= other.has_call
+        self._targets += other._targets
+        self._mutators += other._mutators
+
+    def changes(self) -> list[str]:
+        """The attributes and items, as text, that are assigned to of objects made outside."""
+        texts = (text for name, text in self._targets if name not in self.stored)
+        return list(dict.fromkeys(texts))
+
+    def mutations(self) -> list[tuple[str, ast.expr]]:
+        """Calls, as text, that change a container if what they are a method of is one, and that."""
+        return [(text, of) for name, text, of in self._mutators if name not in self.stored]
+
+
+def facts(nodes: Iterable[ast.AST]) -> Facts:
+    """What nodes do, which is remembered of each, so that long chains take time in proportion."""
+    found = Facts()
     for node in nodes:
-        look(node)
-    return list(found)
+        found._add(_facts_of(node))
+    return found
+
+
+def _facts_of(node: ast.AST) -> Facts:
+    chain = [node]
+    while not hasattr(chain[-1], "_defn_facts"):
+        last = chain[-1]
+        if not (isinstance(last, ast.If) and len(last.orelse) == 1):
+            break
+        chain.append(last.orelse[0])
+    # The last first: each holds those behind it.
+    for link in reversed(chain):
+        if hasattr(link, "_defn_facts"):
+            continue
+        if isinstance(link, ast.If):
+            made = facts([link.test, *link.body, *link.orelse])
+        else:
+            made = Facts()
+            made.stored = dict.fromkeys(stored([link]))
+            made.jumps = jumps([link])
+            made.has_call = any(isinstance(inner, ast.Call) for inner in ast.walk(link))
+            _look_for_changes(link, made)
+        link._defn_facts = made  # type: ignore[attr-defined]
+    known: Facts = node._defn_facts  # type: ignore[attr-defined]
+    return known
+
+
+def _look_for_changes(node: ast.AST, into: Facts) -> None:
+    if isinstance(node, _SCOPES):
+        return
+    if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        into._targets.append((_root(node), ast.unparse(node)))
+    called = node.func if isinstance(node, ast.Call) else None
+    if isinstance(called, ast.Attribute) and called.attr in _MUTATORS:
+        root = _root(called.value)
+        if root is not None:
+            into._mutators.append((root, ast.unparse(node), called.value))
+    for child in ast.iter_child_nodes(node):
+        _look_for_changes(child, into)
+
+
+def _root(node: ast.expr) -> str | None:
+    """The variable at the beginning of attributes and items."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def is_simple(test: ast.expr) -> bool:
+    """Whether a condition may as well be computed where it is not needed: comparisons of variables
+    and constants.
+    """
+    simple = (
+        ast.Compare, ast.Name, ast.Constant, ast.Attribute, ast.UnaryOp, ast.expr_context,
+        ast.unaryop, ast.cmpop,
+    )  # fmt: skip
+    return all(isinstance(node, simple) for node in ast.walk(test))
 
 
 def jumps(nodes: Iterable[ast.AST]) -> set[str]:
@@ -144,12 +223,15 @@ def jumps(nodes: Iterable[ast.AST]) -> set[str]:
 
 def always_returns(statements: Sequence[ast.stmt]) -> bool:
     """Whether the last statement returns a value on every way through it."""
-    if not statements:
-        return False
-    last = statements[-1]
-    if isinstance(last, ast.Return):
-        return True
-    return isinstance(last, ast.If) and always_returns(last.body) and always_returns(last.orelse)
+    while statements:
+        last = statements[-1]
+        if isinstance(last, ast.Return):
+            return True
+        if not (isinstance(last, ast.If) and always_returns(last.body)):
+            return False
+        # Of a chain of conditions the rest stands in the last branch.
+        statements = last.orelse
+    return False
 
 
 Position = tuple[int, int]
@@ -161,25 +243,28 @@ class Reads:
     def __init__(self, function: ast.AST) -> None:
         self._reads: dict[str, list[tuple[Position, bool]]] = {}
         self._writes: dict[str, list[Position]] = {}
-        self._look(function, top=True, nested=False, written=None)
+        self._look(function)
 
-    def _look(self, node: ast.AST, *, top: bool, nested: bool, written: Position | None) -> None:
-        if isinstance(node, ast.Name):
-            where = (node.lineno, node.col_offset)
-            if isinstance(node.ctx, ast.Load):
-                self._reads.setdefault(node.id, []).append((where, nested))
-            else:
-                self._writes.setdefault(node.id, []).append(written or where)
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
-            # The value is read before the name is written, although it stands behind it.
-            written = (node.end_lineno or node.lineno, node.end_col_offset or 0)
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            # `x += y` reads x although its context says that it stores.
-            where = (node.lineno, node.col_offset)
-            self._reads.setdefault(node.target.id, []).append((where, nested))
-        nested = nested or (not top and isinstance(node, _SCOPES))
-        for child in ast.iter_child_nodes(node):
-            self._look(child, top=False, nested=nested, written=written)
+    def _look(self, function: ast.AST) -> None:
+        # By a list of its own, since chains of conditions are nested as deep as they are long.
+        waiting: list[tuple[ast.AST, bool, Position | None]] = [(function, False, None)]
+        while waiting:
+            node, nested, written = waiting.pop()
+            if isinstance(node, ast.Name):
+                where = (node.lineno, node.col_offset)
+                if isinstance(node.ctx, ast.Load):
+                    self._reads.setdefault(node.id, []).append((where, nested))
+                else:
+                    self._writes.setdefault(node.id, []).append(written or where)
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
+                # The value is read before the name is written, although it stands behind it.
+                written = (node.end_lineno or node.lineno, node.end_col_offset or 0)
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                # `x += y` reads x although its context says that it stores.
+                where = (node.lineno, node.col_offset)
+                self._reads.setdefault(node.target.id, []).append((where, nested))
+            nested = nested or (node is not function and isinstance(node, _SCOPES))
+            waiting.extend((child, nested, written) for child in ast.iter_child_nodes(node))
 
     def is_live(self, name: str, statement: ast.stmt, loop: ast.stmt | None) -> bool:
         """Whether what a statement leaves in a name may be read after it.

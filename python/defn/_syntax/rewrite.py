@@ -13,12 +13,13 @@ import ast
 import types
 from typing import TYPE_CHECKING
 
-from defn._syntax.names import Reads, always_returns, jumps, mutated, rebound, stored
+from defn._syntax.names import Reads, always_returns, facts, is_simple, jumps, rebound, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
+    from defn._syntax.names import Facts
     from defn._syntax.source import Definition
 
 __all__ = ["rewrite"]
@@ -50,15 +51,24 @@ def rewrite(fun: types.FunctionType, definition: Definition) -> types.CodeType |
 
 def _copied(node: Any) -> Any:
     """A deep copy of a tree."""
-    fields = {}
-    for name, value in ast.iter_fields(node):
-        if isinstance(value, ast.AST):
-            fields[name] = _copied(value)
-        elif isinstance(value, list):
-            fields[name] = [_copied(item) if isinstance(item, ast.AST) else item for item in value]
-        else:
-            fields[name] = value
-    return ast.copy_location(type(node)(**fields), node)
+
+    def bare(value: Any) -> Any:
+        if isinstance(value, list):
+            return [bare(item) for item in value]
+        if not isinstance(value, ast.AST):
+            return value
+        made = ast.copy_location(type(value)(), value)
+        waiting.append((value, made))
+        return made
+
+    waiting: list[tuple[ast.AST, Any]] = []
+    result = bare(node)
+    # By a list of its own, since chains of conditions are nested as deep as they are long.
+    while waiting:
+        original, made = waiting.pop()
+        for name, value in ast.iter_fields(original):
+            setattr(made, name, bare(value))
+    return result
 
 
 def _has_control_flow(definition: Definition) -> bool:
@@ -137,7 +147,7 @@ class _Rewriter(ast.NodeTransformer):
                 self._globals.update(inner.names)
         declared = _declared(node.body)
         parameters = {arg.arg for arg in _all_arguments(node.args)}
-        own = {*stored(node.body), *declared, *parameters}
+        own = {*facts(node.body).stored, *declared, *parameters}
         self._rebound = [name for name in rebound(node.body) if name in own]
         self._outer = {*declared, *self._rebound}
         node.body = self._statements(node.body)
@@ -187,7 +197,8 @@ class _Rewriter(ast.NodeTransformer):
         return result
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
-        left = jumps([*node.body, *node.orelse])
+        does = facts([*node.body, *node.orelse])
+        left = does.jumps
         both_return = always_returns(node.body) and always_returns(node.orelse)
         refused = left - {"return"} if both_return else left
         if refused:
@@ -196,29 +207,36 @@ class _Rewriter(ast.NodeTransformer):
             node.body = self._statements(node.body)
             node.orelse = self._statements(node.orelse)
             return [node]
-        names = self._bound([*node.body, *node.orelse])
+        tests, branches, rest = [node.test], [node.body], node.orelse
+        # A chain of simple conditions is one choice among many, not one inside the other.
+        while len(rest) == 1 and isinstance(rest[0], ast.If) and is_simple(rest[0].test):
+            tests.append(rest[0].test)
+            branches.append(rest[0].body)
+            rest = rest[0].orelse
+        names = self._bound(does)
         live = tuple(name for name in names if self._is_live(name, node))
-        changes = tuple(mutated([*node.body, *node.orelse]))
         label = self._label()
-        test = self.visit(node.test)
-        bodies = [
-            (f"_defn_then_{label}", self._statements(node.body)),
-            (f"_defn_else_{label}", self._statements(node.orelse)),
+        first, *others = (self.visit(test) for test in tests)
+        made = [
+            self._branch(f"_defn_branch_{label}_{at}", self._statements(body), names, node)
+            for at, body in enumerate([*branches, rest])
         ]
-        made = [self._branch(name, body, names, node) for name, body in bodies]
+        functions: list[ast.expr] = [ast.Name(branch.name, ast.Load()) for branch in made]
         made += self._accessors(label, names, node)
         method = "if_return" if both_return else "if_"
         arguments = [
-            test,
-            *(ast.Name(name, ast.Load()) for name, _ in bodies),
-            *self._shared_arguments(label, names, live, changes),
+            first,
+            ast.Tuple([_thunk(test) for test in others], ast.Load()),
+            ast.Tuple(functions, ast.Load()),
+            *self._shared_arguments(label, names, live, does),
         ]
         call = self._call(method, arguments, node.test)
         made.append(ast.Return(call) if both_return else ast.Expr(call))
         return [ast.copy_location(statement, node) for statement in made]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
-        left = jumps(node.body)
+        does = facts(node.body)
+        left = does.jumps
         if left:
             kind = _first(left)
             node.test = self._call(
@@ -227,11 +245,10 @@ class _Rewriter(ast.NodeTransformer):
             node.body = self._in_loop(node)
             node.orelse = self._statements(node.orelse)
             return [node]
-        names = self._bound([node.test, *node.body])
+        names = self._bound(facts([node.test, *node.body]))
         binds = bool(stored([node.test]))
         live = tuple(name for name in names if self._is_live(name, node))
         carried = tuple(name for name in names if self._reads.is_carried(name, node))
-        changes = tuple(mutated(node.body))
         label = self._label()
         test_body: list[ast.stmt] = [
             ast.copy_location(ast.Return(self.visit(node.test)), node.test)
@@ -244,7 +261,7 @@ class _Rewriter(ast.NodeTransformer):
         arguments = [
             ast.Name(f"_defn_test_{label}", ast.Load()),
             ast.Name(f"_defn_body_{label}", ast.Load()),
-            *self._shared_arguments(label, names, live, changes),
+            *self._shared_arguments(label, names, live, does),
             _constant(carried),
             _constant(binds),
         ]
@@ -253,7 +270,8 @@ class _Rewriter(ast.NodeTransformer):
         return [ast.copy_location(statement, node) for statement in made]
 
     def visit_For(self, node: ast.For) -> list[ast.stmt]:
-        left = jumps(node.body)
+        does = facts([node.target, *node.body])
+        left = does.jumps
         if left:
             kind = _first(left)
             node.iter = self._call(
@@ -262,10 +280,9 @@ class _Rewriter(ast.NodeTransformer):
             node.body = self._in_loop(node)
             node.orelse = self._statements(node.orelse)
             return [node]
-        names = self._bound([node.target, *node.body])
+        names = self._bound(does)
         live = tuple(name for name in names if self._is_live(name, node))
         carried = tuple(name for name in names if self._reads.is_carried(name, node))
-        changes = tuple(mutated([node.target, *node.body]))
         label = self._label()
         item = f"_defn_item_{label}"
         bind = ast.Assign([node.target], ast.Name(item, ast.Load()))
@@ -276,7 +293,7 @@ class _Rewriter(ast.NodeTransformer):
         arguments = [
             self.visit(node.iter),
             ast.Name(f"_defn_body_{label}", ast.Load()),
-            *self._shared_arguments(label, names, live, changes),
+            *self._shared_arguments(label, names, live, does),
             _constant(carried),
         ]
         made = [function, *self._accessors(label, names, node)]
@@ -305,10 +322,10 @@ class _Rewriter(ast.NodeTransformer):
             node.guard = self._call("plain", [guard, ast.Constant("guard")], node.guard)
         return node
 
-    def _bound(self, nodes: Sequence[ast.AST]) -> list[str]:
+    def _bound(self, does: Facts) -> list[str]:
         """The names that statements bind, and those that functions they call may bind."""
-        names = dict.fromkeys(stored(nodes))
-        if any(isinstance(inner, ast.Call) for node in nodes for inner in ast.walk(node)):
+        names = dict(does.stored)
+        if does.has_call:
             names.update(dict.fromkeys(self._rebound))
         return list(names)
 
@@ -425,14 +442,19 @@ class _Rewriter(ast.NodeTransformer):
         return made
 
     def _shared_arguments(
-        self, label: int, names: Sequence[str], live: Sequence[str], changes: Sequence[str]
+        self, label: int, names: Sequence[str], live: Sequence[str], does: Facts
     ) -> list[ast.expr]:
+        mutations: list[ast.expr] = [
+            ast.Tuple([_constant(text), _thunk(_copied(of))], ast.Load())
+            for text, of in does.mutations()
+        ]
         return [
             ast.Name(f"_defn_get_{label}", ast.Load()),
             ast.Name(f"_defn_put_{label}", ast.Load()),
             _constant(tuple(names)),
             _constant(tuple(live)),
-            _constant(tuple(changes)),
+            _constant(tuple(does.changes())),
+            ast.Tuple(mutations, ast.Load()),
         ]
 
 
@@ -513,15 +535,17 @@ def _cannot_move(expressions: Iterable[ast.expr]) -> bool:
 
 def _own_statements(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
     """Statements and those inside them, without those of inner functions and classes."""
-    for statement in statements:
+    waiting = list(statements)
+    while waiting:
+        statement = waiting.pop()
         yield statement
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         for child in ast.iter_child_nodes(statement):
             if isinstance(child, ast.stmt):
-                yield from _own_statements([child])
+                waiting.append(child)
             elif isinstance(child, ast.ExceptHandler | ast.match_case):
-                yield from _own_statements(child.body)
+                waiting.extend(child.body)
 
 
 def _all_arguments(args: ast.arguments) -> list[ast.arg]:

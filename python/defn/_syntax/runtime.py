@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import operator
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     Thunk = Callable[[], Any]
     Values = tuple[Any, ...]
+    Mutation = tuple[str, Thunk]
 
 __all__ = ["RUNTIME"]
 
@@ -43,6 +45,9 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "in": lambda left, right: left in right,
     "not in": lambda left, right: left not in right,
 }
+
+# What methods change where they stand.
+_CONTAINERS = (list, dict, set, bytearray, collections.deque)
 
 # What a condition on a tensor cannot decide, and what does.
 _REFUSED = {
@@ -215,28 +220,52 @@ def _require_one_type(kind: str, name: str, first: Any, second: Any) -> None:
     raise _disagree(kind, name, _describe(first), _describe(second), rule)
 
 
-def _refuse_changes(kind: str, changes: Sequence[str]) -> None:
-    """What is assigned inside an object cannot be taken back, and would be done for every way."""
+def _has_type_of(left: Any, right: Any) -> bool:
+    """Whether comparing with the one is as good as comparing with the other."""
+    if not _is_tensor(right):
+        return True
+    return _is_tensor(left) and (left.dtype, left.shape, left.names) == (
+        right.dtype,
+        right.shape,
+        right.names,
+    )
+
+
+def _refuse_changes(kind: str, changes: Sequence[str], mutations: Sequence[Mutation]) -> None:
+    """What is changed inside an object cannot be taken back, and would be done for every way."""
     if changes:
         raise _refuse(
             f"{kind}: `{changes[0]}` is assigned under a condition on a tensor, only variables can "
             "be; assign a variable there, and the object after it"
         )
+    for text, read in mutations:
+        try:
+            changed = read()
+        except (NameError, AttributeError, LookupError):
+            # What the branch makes itself is not there yet.
+            continue
+        if isinstance(changed, _CONTAINERS):
+            name = type(changed).__name__
+            raise _refuse(
+                f"{kind}: `{text}` changes a {name} under a condition on a tensor, only variables "
+                f"can be changed; bind a variable there, or collect with dn.scan"
+            )
 
 
 def _merged(
     name: str, left: Sequence[dict[str, Any]], merged: dict[str, Any], live: Sequence[str]
 ) -> Any:
     """What a name holds after an if statement."""
-    first, second = left[0][name], left[-1][name]
-    if len(left) == 1:
+    first, *others = (after[name] for after in left)
+    if not others:
         return merged.get(name, first)
-    if _same(first, second):
+    if all(_same(first, other) for other in others):
         return first
-    if name not in live or first is UNDEFINED or second is UNDEFINED:
+    if name not in live or any(value is UNDEFINED for value in (first, *others)):
         return UNDEFINED
-    if not _is_state(first) or not _is_state(second):
-        raise _disagree("if", name, _describe(first), _describe(second))
+    for other in others:
+        if not _same(first, other) and not (_is_state(first) and _is_state(other)):
+            raise _disagree("if", name, _describe(first), _describe(other))
     return merged[name]
 
 
@@ -290,6 +319,29 @@ class _Loop:
 
 def _refuse(message: str) -> TraceError:
     return TraceError(message + caller())
+
+
+def _plain_branch(test: Any, tests: Sequence[Thunk]) -> int | list[Any]:
+    """Which branch plain conditions decide on; where a tensor has to, all conditions from the first
+    on: of those before it none holds.
+    """
+    verdicts = [test]
+    while not _is_tensor(verdicts[-1]):
+        if verdicts[-1]:
+            return len(verdicts) - 1
+        if len(verdicts) > len(tests):
+            return len(verdicts)
+        verdicts.append(tests[len(verdicts) - 1]())
+    verdicts += [read() for read in tests[len(verdicts) - 1 :]]
+    # To cond, only numbers are plain.
+    return [verdict if _is_tensor(verdict) else bool(verdict) for verdict in verdicts]
+
+
+def _chosen(
+    verdicts: Sequence[Any], branches: Sequence[Thunk], traced: Callable[[Thunk], Thunk]
+) -> Any:
+    clauses = [(test, traced(branch)) for test, branch in zip(verdicts, branches, strict=False)]
+    return _core.cond(clauses, traced(branches[-1]))
 
 
 class _Runtime:
@@ -378,22 +430,28 @@ class _Runtime:
     @staticmethod
     def if_(
         test: Any,
-        then: Thunk,
-        otherwise: Thunk,
+        tests: Sequence[Thunk],
+        branches: Sequence[Thunk],
         get: Callable[[], Values],
         put: Callable[[Values], None],
         names: Sequence[str],
         live: Sequence[str],
         changes: Sequence[str],
+        mutations: Sequence[Mutation],
     ) -> None:
-        """An if statement whose branches are functions that share its variables."""
-        if not _is_tensor(test):
-            (then if test else otherwise)()
+        """An if statement, with what follows as elif: its branches are functions that share its
+        variables, and the last is that of else.
+        """
+        position = _plain_branch(test, tests)
+        if not isinstance(position, list):
+            branches[position]()
             return
-        _refuse_changes("if", changes)
+        _refuse_changes("if", changes, mutations)
         before = get()
-        # What each branch leaves in the names: first that of `then`, which is traced first.
+        # What each branch leaves in the names, in the order of the branches.
         left: list[dict[str, Any]] = []
+        # What the names are compared with: what the first branch left, and other types of tensors.
+        first: dict[str, list[Any]] = {}
 
         def branch(body: Thunk) -> Thunk:
             def run() -> dict[str, Any]:
@@ -403,33 +461,38 @@ class _Runtime:
                 left.append(after)
                 kept = {name: _carried(after[name]) for name in live if _is_state(after[name])}
                 if len(left) == 1:
+                    first.update({name: [value] for name, value in kept.items()})
                     return kept
-                # The names that `then` gave are those of the result.
-                first = {n: _carried(left[0][n]) for n in live if _is_state(left[0][n])}
+                # The names that the first branch gave are those of the result.
                 for name in first.keys() & kept.keys():
-                    _require_one_type("if", name, first[name], kept[name])
-                return {name: kept.get(name, _placeholder(first[name])) for name in first}
+                    for known in first[name]:
+                        _require_one_type("if", name, known, kept[name])
+                    if not any(_has_type_of(known, kept[name]) for known in first[name]):
+                        first[name].append(kept[name])
+                return {n: kept[n] if n in kept else _placeholder(first[n][0]) for n in first}
 
             return run
 
-        merged = _core.cond([(test, branch(then))], branch(otherwise))
+        merged = _chosen(position, branches, branch)
         put(tuple(_merged(name, left, merged, live) for name in names))
 
     @staticmethod
     def if_return(
         test: Any,
-        then: Thunk,
-        otherwise: Thunk,
+        tests: Sequence[Thunk],
+        branches: Sequence[Thunk],
         get: Callable[[], Values],
         put: Callable[[Values], None],
         names: Sequence[str],
         live: Sequence[str],
         changes: Sequence[str],
+        mutations: Sequence[Mutation],
     ) -> Any:
-        """An if statement that returns from both branches."""
-        if not _is_tensor(test):
-            return then() if test else otherwise()
-        _refuse_changes("if", changes)
+        """An if statement that returns from all branches."""
+        position = _plain_branch(test, tests)
+        if not isinstance(position, list):
+            return branches[position]()
+        _refuse_changes("if", changes, mutations)
         before = get()
 
         def branch(body: Thunk) -> Thunk:
@@ -439,7 +502,7 @@ class _Runtime:
 
             return run
 
-        return _core.cond([(test, branch(then))], branch(otherwise))
+        return _chosen(position, branches, branch)
 
     @staticmethod
     def while_(
@@ -450,6 +513,7 @@ class _Runtime:
         names: Sequence[str],
         live: Sequence[str],
         changes: Sequence[str],
+        mutations: Sequence[Mutation],
         carried: Sequence[str],
         binds: bool,
     ) -> None:
@@ -461,7 +525,7 @@ class _Runtime:
             if not verdict:
                 return
             body()
-        _refuse_changes("while", changes)
+        _refuse_changes("while", changes, mutations)
         loop = _Loop("while", get, put, names, live, carried)
 
         def condition(state: dict[str, Any]) -> Any:
@@ -488,6 +552,7 @@ class _Runtime:
         names: Sequence[str],
         live: Sequence[str],
         changes: Sequence[str],
+        mutations: Sequence[Mutation],
         carried: Sequence[str],
     ) -> None:
         """A for statement: a loop of the graph over a tensor's first axis or ``dn.range``."""
@@ -495,7 +560,7 @@ class _Runtime:
             for item in items:
                 body(item)
             return
-        _refuse_changes("for", changes)
+        _refuse_changes("for", changes, mutations)
         loop = _Loop("for", get, put, names, live, carried)
 
         def step(state: dict[str, Any], item: Any) -> dict[str, Any]:

@@ -8,8 +8,12 @@ use crate::region::Region;
 use crate::scalar::Number;
 use crate::shape::{Axes, Shape, TensorType};
 use crate::tensor::Tensor;
-use crate::trace::{Closed, Trace, is_same};
+use crate::trace::{Closed, Trace, depth, is_same};
 use crate::vectorize::{self, Lane, Lanes, join_into};
+
+/// Functions that are traced inside one another: passes recurse over the nesting of regions, and a thread's stack
+/// must hold them.
+const DEPTH_LIMIT: usize = 100;
 
 /// The regions under one list of captures, in which no tensor stands twice, and that list.
 ///
@@ -73,6 +77,10 @@ impl Draft {
         parameters: &[TensorType],
         function: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>>,
     ) -> Result<Draft> {
+        let depth = depth();
+        if depth >= DEPTH_LIMIT {
+            return Err(ErrorKind::TooNested { op, depth }.into());
+        }
         let (tracing, parameters) = Trace::begin(parameters);
         let tracing = tracing.at(ops.source.locate());
         let written = function(ops, &parameters)?;

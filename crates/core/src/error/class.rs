@@ -125,6 +125,7 @@ impl ErrorKind {
             NoGradient { .. }
             | TraceEnded { .. }
             | TraceElsewhere { .. }
+            | TooNested { .. }
             | NoValues { .. }
             | IsTemplate { .. }
             | IrText { .. } => ErrorClass::Trace,
