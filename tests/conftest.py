@@ -28,25 +28,36 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--bless", action="store_true", help="write the golden files anew")
-    parser.addoption("--compiler", choices=["numpy"], help="compile definitions by another one")
+    choices = ["numpy", "pjrt"]
+    parser.addoption("--compiler", choices=choices, help="compile definitions by another one")
+    parser.addoption("--backend", choices=["pjrt"], help="make tensors on another one")
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    options: dict[str, object] = {}
     if config.getoption("--compiler") == "numpy":
         from numpy_compiler import NumPyCompiler
 
-        dn.global_default_options(compiler=NumPyCompiler())
+        options["compiler"] = NumPyCompiler()
+    if config.getoption("--compiler") == "pjrt":
+        options["compiler"] = "pjrt"
+    if config.getoption("--backend") == "pjrt":
+        # Printed forms are compared with those of the host's tensors.
+        options.update(backend="pjrt", print_place=False)
+    if options:
+        dn.global_default_options(options)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What the compiler is known not to do fails, or says why it is not asked."""
-    if config.getoption("--compiler") is None:
-        return
-    from numpy_exceptions import EXCEPTIONS
+    """What the compiler or the backend is known not to do fails, or says why it is not asked."""
+    exceptions: dict[str, str] = {}
+    if config.getoption("--compiler") == "numpy":
+        from numpy_exceptions import EXCEPTIONS
 
+        exceptions = EXCEPTIONS
     for item in items:
         name = item.nodeid.removeprefix("tests/")
-        reason = EXCEPTIONS.get(name) or EXCEPTIONS.get(name.split("[")[0])
+        reason = exceptions.get(name) or exceptions.get(name.split("[")[0])
         if reason is not None:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 

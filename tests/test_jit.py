@@ -259,7 +259,7 @@ def test_compile_with_containers_and_statics() -> None:
 
 def test_compilers() -> None:
     assert float(dn.jit(lambda x: x + 1.0, compiler="evaluator")(1.0)) == 2.0
-    for missing in ("cpu", "pjrt", "nonsense"):
+    for missing in ("cpu", "nonsense"):
         with pytest.raises(dn.CompileError, match="evaluator"):
             dn.jit(lambda x: x + 1.0, compiler=missing)(1.0)
     with pytest.raises(dn.OptionError, match='"speed"'):

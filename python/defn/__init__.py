@@ -283,7 +283,8 @@ from defn.vmap import (
 )
 
 if TYPE_CHECKING:
-    from defn import blocks
+    from defn import blocks, pjrt
+    from defn.pjrt import devices
 
 __all__ = [
     "AxisError",
@@ -375,6 +376,7 @@ __all__ = [
     "deftransform",
     "deserialize",
     "devectorize",
+    "devices",
     "diff",
     "divide",
     "dot",
@@ -457,6 +459,7 @@ __all__ = [
     "pad",
     "pad_outer",
     "phase",
+    "pjrt",
     "population_count",
     "pow",
     "print_expr",
@@ -588,10 +591,14 @@ _attach()
 
 def __getattr__(name: str) -> object:
     """Import what is rarely needed; say which name is used here for one used elsewhere."""
-    if name == "blocks":
+    if name in ("blocks", "pjrt"):
         import importlib
 
-        return importlib.import_module("defn.blocks")
+        return importlib.import_module(f"defn.{name}")
+    if name == "devices":
+        from defn.pjrt import devices
+
+        return devices
     from defn._names import unknown_name
 
     raise unknown_name("defn has nothing", name)

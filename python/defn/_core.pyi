@@ -5,6 +5,7 @@ operands are anything that ``to_tensor`` takes, and plain numbers stay weak wher
 """
 
 import builtins
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self, final
 
@@ -1085,6 +1086,7 @@ class Jitted:
         options: dict[str, Any] | None = None,
         convert: bool = False,  # whether the function's control flow is rewritten
         hooks: dict[str, Callable[[Any], Any]] | None = None,
+        donate: int | str | Sequence[int | str] | None = None,
     ) -> Self: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     @property
@@ -1105,6 +1107,7 @@ def compile(
     compiler: CompilerLike | None = None,
     options: dict[str, Any] | None = None,
     hooks: dict[str, Callable[[Any], Any]] | None = None,
+    donate: int | str | Sequence[int | str] | None = None,
 ) -> Compiled: ...
 def check_chunk(chunk: Any, template: Any) -> None: ...  # raises for one of another type
 def debug_expr(
@@ -1179,10 +1182,12 @@ def program(value: Any, fun: Any = None) -> tuple[Region, Any]: ...
 def current_compiler() -> Any: ...
 def find_compiler(
     value: CompilerLike | None = None, options: dict[str, Any] | None = None
-) -> tuple[Any, bool]: ...
+) -> tuple[Any, BackendLike | None]: ...  # of a built-in one its name, and where its results are
 def checks_asked() -> tuple[str, ...]: ...
 def run_hooks() -> Hooks: ...
-def compile_region(name: str, region: Region) -> Callable[[Sequence[Any]], list[Tensor]]: ...
+def compile_region(
+    name: str, region: Region, options: dict[str, Any] | None = None
+) -> Callable[[Sequence[Any]], list[Tensor]]: ...
 def prepare_stream(
     fun: Callable[..., Any],
     args: tuple[Any, ...],
@@ -1192,6 +1197,36 @@ def prepare_stream(
     options: dict[str, Any] | None,
 ) -> tuple[Any, ...]: ...
 def run_stream(fun: Callable[..., Any], run: Callable[..., Any], args_list: list[Any]) -> Any: ...
+
+# Devices.
+class PJRT:
+    """A device of a client as a place for tensors: of the default client, and its first device,
+    unless told otherwise.
+
+    Raises: ``BackendError`` without a plugin or a client of that name, ``OptionError`` for a device
+    that the client does not have, and for an unknown option.
+
+    >>> dn.backends.PJRT(client="host")
+    PJRT(client='host', device_id=0)
+    """
+
+    def __new__(cls, *, client: str | None = None, device_id: int | None = None) -> Self: ...
+    @property
+    def client(self) -> str: ...
+    @property
+    def device_id(self) -> int: ...
+    @property
+    def platform(self) -> str: ...
+
+def pjrt_client(
+    name: str,
+    plugin: str | os.PathLike[str] | None,
+    memory_limit: int | None,
+    options: dict[str, Any],
+) -> None: ...
+def pjrt_devices() -> list[tuple[str, list[dict[str, Any]] | str]]: ...  # the text says why not
+def pjrt_cache_report(client: str | None = None) -> dict[str, Any]: ...
+def pjrt_live_buffers(client: str | None = None) -> int: ...
 
 # Options.
 def compiler_names() -> list[str]: ...

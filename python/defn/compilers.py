@@ -184,7 +184,7 @@ class BuiltIn(Compiler):
         """Compile as a definition is that names this compiler."""
         _core.find_compiler(self.name, options)
         traced = trace(fun, vars)
-        run = _core.compile_region(self.name, traced.region)
+        run = _core.compile_region(self.name, traced.region, options)
         return lambda args_list: [traced.rebuild(run(args)) for args in args_list]
 
 

@@ -69,6 +69,7 @@ def _jitted(
         compiler=options.pop("compiler", None),
         max_compiles=options.pop("max_compiles", None),
         hooks=options.pop("hooks", None),
+        donate=options.pop("donate", None),
         options=options or None,
         convert=convert,
     )
@@ -164,6 +165,7 @@ def jit(
     hooks: dict[str, Callable[[Any], Any]] | None = None,
     on_conflict: Literal["raise", "force", "reuse"] | None = None,
     static: str | Sequence[str] = (),
+    donate: int | str | Sequence[int | str] = (),
     max_compiles: int | None = None,
     **compiler_options: Any,
 ) -> Any:
@@ -172,8 +174,10 @@ def jit(
     ``compiler`` is the default one unless given. ``hooks`` gives functions to named hooks, over
     those that they have. ``on_conflict`` says what a call does while another definition is traced:
     ``"raise"``, which it does unless told otherwise, run apart (``"force"``), or trace into that
-    definition (``"reuse"``). ``static`` names parameters that are kept as they are. A function that
-    compiles more than ``max_compiles`` times raises. Other options go to the compiler. What is not
+    definition (``"reuse"``). ``static`` names parameters that are kept as they are. ``donate``
+    gives names or positions of parameters whose memory a run reuses for its results: their tensors
+    are gone after it, and a compiler that cannot promise it refuses. A function that compiles more
+    than ``max_compiles`` times raises. Other options go to the compiler. What is not
     given is as the default options say.
 
     The result has ``explain()``, which says in one sentence for each version why it was compiled:
@@ -208,6 +212,7 @@ def jit(
         "hooks": hooks,
         "on_conflict": on_conflict,
         "max_compiles": max_compiles,
+        "donate": donate,
         **compiler_options,
     }
     if fun is None:
@@ -250,12 +255,14 @@ def compile(
     *,
     compiler: CompilerLike | None = None,
     hooks: dict[str, Callable[[Any], Any]] | None = None,
+    donate: int | str | Sequence[int | str] = (),
     **compiler_options: Any,
 ) -> Compiled:
     """Compile a function now, for one signature.
 
     ``args`` are templates, or tensors whose types serve as such; static values among them and
     ``kwargs`` are built in. The result takes the inputs alone, and no other types than those.
+    ``donate`` is as in ``jit``.
 
     Raises: ``ShapeError`` when called with other types, ``TraceError`` when called while a
         definition is traced, ``CompileError`` for an unknown compiler.
@@ -265,7 +272,7 @@ def compile(
     [11.0, 12.0]
     """
     given = _listed("compile", args)
-    return _core.compile(fun, given, kwargs, compiler, compiler_options or None, hooks)
+    return _core.compile(fun, given, kwargs, compiler, compiler_options or None, hooks, donate)
 
 
 def debug_expr(fun: Callable[..., Any], /, **jit_options: Any) -> Callable[..., Any]:
@@ -379,8 +386,8 @@ def global_default_options(
 def to_backend(**jit_options: Any) -> BackendLike:
     """Where the results of definitions are that are compiled with these options.
 
-    ``compiler`` is the default one unless given; other options go to it. The built-in compilers
-    run where the arguments are, and on the default backend where there are none.
+    ``compiler`` is the default one unless given; other options go to it. ``"pjrt"`` runs on a
+    device, the evaluator where the arguments are, and on the default backend without any.
 
     Raises: ``OptionError`` for options that the compiler does not take, ``CompileError`` for an
     unknown compiler, or one that does not say.
@@ -388,11 +395,9 @@ def to_backend(**jit_options: Any) -> BackendLike:
     >>> dn.to_backend()
     'cpu'
     """
-    compiler, is_built_in = _core.find_compiler(
-        jit_options.pop("compiler", None), jit_options or None
-    )
-    if is_built_in:
-        return _core.default_backend()
+    compiler, place = _core.find_compiler(jit_options.pop("compiler", None), jit_options or None)
+    if place is not None:
+        return place
     callback = getattr(compiler, "to_backend", None)
     if callback is None:
         from defn.compilers import _missing

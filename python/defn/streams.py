@@ -363,8 +363,8 @@ def _stream_of_compiler(
 ) -> Any:
     """The stream that a compiler with a ``stream`` of its own starts, None for any other."""
     options = {name: value for name, value in jit_options.items() if name != "compiler"}
-    compiler, is_built_in = _core.find_compiler(jit_options.get("compiler"))
-    if is_built_in:
+    compiler, place = _core.find_compiler(jit_options.get("compiler"))
+    if place is not None:
         return None
     from defn.compilers import Compiler
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from defn._core import DType, Tensor
+from defn._core import PJRT, DType, Tensor
 from defn.backends.base import Backend
 
 __all__ = [
@@ -46,8 +46,8 @@ Names: TypeAlias = Sequence[str | None]
 Shape: TypeAlias = Sequence[int]
 """One size per axis."""
 
-BackendLike: TypeAlias = str | Backend
-"""The name of a backend, or a backend that is written in Python."""
+BackendLike: TypeAlias = str | Backend | PJRT
+"""The name of a backend, a device, or a backend that is written in Python."""
 
 CompilerLike: TypeAlias = object
 """The name of a compiler, or an object with the callbacks of ``dn.Compiler``."""

@@ -333,6 +333,13 @@ ROWS: list[tuple[str, str]] = [
         "@dn.defn\ndef f(x, *, table):\n    return x\nf(1.0, table=bytearray(2))",
     ),
     ("a static parameter that is not there", 'dn.jit(lambda x: x, static="n")'),
+    ("a donated parameter that is not there", 'dn.jit(lambda x: x, donate="n")'),
+    ("a donated parameter beyond the last", "dn.jit(lambda x: x, donate=(0, 1))"),
+    ("a donated parameter of no kind", "dn.jit(lambda x: x, donate=1.5)"),
+    (
+        "a donation to a compiler that cannot",
+        'dn.jit(lambda x: x + 1, compiler="evaluator", donate="x")(1.0)',
+    ),
     ("an unknown on_conflict", 'dn.jit(lambda x: x, on_conflict="ignore")'),
     ("an unknown compiler", 'dn.jit(lambda x: x, compiler="fast")(1.0)'),
     ("a compiler that is not there yet", 'dn.jit(lambda x: x, compiler="cpu")(1.0)'),

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, Checks, Executable, Hooks};
+use defn_core::backend::{Backend, Checks, Compiler, Executable, Hooks};
 use defn_core::builder::bring_together;
 use defn_core::op::UserBlockOp;
 use defn_core::{ErrorKind, Tensor, TensorType, trace};
@@ -26,10 +26,44 @@ use crate::place;
 /// The compiler of a call.
 #[derive(Clone)]
 pub(crate) enum Choice {
-    /// One that is part of this build, by its name.
-    BuiltIn(&'static str),
+    /// One that is part of this build.
+    BuiltIn(Arc<BuiltIn>),
     /// One that is written in Python.
     Python(Arc<Custom>),
+}
+
+/// A compiler that is part of this build, with its options.
+pub(crate) struct BuiltIn {
+    name: &'static str,
+    pub(crate) compiler: Arc<dyn Compiler>,
+    /// Where the results of programs are whose arguments do not say it.
+    place: Option<Arc<dyn Backend>>,
+    options: Option<Py<PyDict>>,
+}
+
+impl BuiltIn {
+    pub(crate) fn new(
+        name: &'static str,
+        compiler: Arc<dyn Compiler>,
+        place: Option<Arc<dyn Backend>>,
+    ) -> BuiltIn {
+        BuiltIn { name, compiler, place, options: None }
+    }
+
+    pub(crate) fn with_options(self, options: Py<PyDict>) -> BuiltIn {
+        BuiltIn { options: Some(options), ..self }
+    }
+
+    fn is_same(&self, py: Python<'_>, other: &BuiltIn) -> PyResult<bool> {
+        if std::ptr::eq(self, other) {
+            return Ok(true);
+        }
+        match (&self.options, &other.options) {
+            (None, None) => Ok(self.name == other.name),
+            (Some(a), Some(b)) => Ok(self.name == other.name && a.bind(py).eq(b)?),
+            (Some(_), None) | (None, Some(_)) => Ok(false),
+        }
+    }
 }
 
 /// A compiler that is written in Python, with its options.
@@ -59,9 +93,7 @@ impl Choice {
             Err(_) => built_in_name(value)?,
         };
         if let Some(name) = name {
-            let name = options::known(&name)?;
-            options::check_compiler_options(name, options)?;
-            return Ok(Choice::BuiltIn(name));
+            return Ok(Choice::BuiltIn(options::built_in(py, &name, options)?));
         }
         let has = |callback: &str| value.hasattr(callback);
         if !has("compile")? && !has("jit")? {
@@ -86,7 +118,7 @@ impl Choice {
     /// Whether two calls are compiled by one compiler with equal options.
     pub(crate) fn is_same(&self, py: Python<'_>, other: &Choice) -> PyResult<bool> {
         match (self, other) {
-            (Choice::BuiltIn(a), Choice::BuiltIn(b)) => Ok(a == b),
+            (Choice::BuiltIn(a), Choice::BuiltIn(b)) => a.is_same(py, b),
             (Choice::Python(a), Choice::Python(b)) => Ok(Arc::ptr_eq(a, b)
                 || (a.given.is(&b.given) || a.given.bind(py).eq(&b.given)?)
                     && a.options.bind(py).eq(&b.options)?),
@@ -100,11 +132,13 @@ impl Choice {
         py: Python<'_>,
         other: &Choice,
     ) -> PyResult<(&'static str, String, String)> {
-        if let (Choice::Python(a), Choice::Python(b)) = (self, other)
-            && a.given.bind(py).eq(&b.given)?
-        {
-            let (a, b) =
-                (containers::value_text(a.options.bind(py)), containers::value_text(b.options.bind(py)));
+        let same = match (self, other) {
+            (Choice::Python(a), Choice::Python(b)) => a.given.bind(py).eq(&b.given)?,
+            (Choice::BuiltIn(a), Choice::BuiltIn(b)) => a.name == b.name,
+            (Choice::Python(_) | Choice::BuiltIn(_), _) => false,
+        };
+        if same {
+            let (a, b) = (self.options_text(py), other.options_text(py));
             return Ok(("the options of the compiler", a, b));
         }
         let (a, b) = (format!("\"{}\"", self.name()), format!("\"{}\"", other.name()));
@@ -112,10 +146,20 @@ impl Choice {
         Ok(("the compiler", a, b))
     }
 
+    fn options_text(&self, py: Python<'_>) -> String {
+        match self {
+            Choice::BuiltIn(built_in) => match &built_in.options {
+                Some(options) => containers::value_text(options.bind(py)),
+                None => "{}".to_owned(),
+            },
+            Choice::Python(custom) => containers::value_text(custom.options.bind(py)),
+        }
+    }
+
     /// For messages.
     pub(crate) fn name(&self) -> &str {
         match self {
-            Choice::BuiltIn(name) => name,
+            Choice::BuiltIn(built_in) => built_in.name,
             Choice::Python(custom) => &custom.name,
         }
     }
@@ -123,7 +167,9 @@ impl Choice {
     /// The object that Python has for it.
     fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Choice::BuiltIn(name) => py.import("defn.compilers")?.call_method1(intern!(py, "get"), (name,)),
+            Choice::BuiltIn(built_in) => {
+                py.import("defn.compilers")?.call_method1(intern!(py, "get"), (built_in.name,))
+            }
             Choice::Python(custom) => Ok(custom.object.bind(py).clone()),
         }
     }
@@ -219,22 +265,28 @@ fn current_compiler(py: Python<'_>) -> Fallible<Option<Bound<'_, PyAny>>> {
     Ok(current.map(|choice| choice.object(py)).transpose()?)
 }
 
-/// The name of the built-in compiler that is meant, or the object, and whether it is one of ours.
+/// The name of the built-in compiler that is meant, and the backend of its results; or the object, and None.
 #[pyfunction]
 #[pyo3(signature = (value = None, options = None))]
 fn find_compiler<'py>(
     py: Python<'py>,
     value: Option<&Bound<'py, PyAny>>,
     options: Option<&Bound<'py, PyDict>>,
-) -> Fallible<(Bound<'py, PyAny>, bool)> {
+) -> Fallible<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
     guard(|| {
         let choice = match value.filter(|value| !value.is_none()) {
             Some(value) => Choice::of("compiler", value, options)?,
             None => options::default_compiler(py, options)?,
         };
         match &choice {
-            Choice::BuiltIn(name) => Ok((PyString::new(py, name).into_any(), true)),
-            Choice::Python(custom) => Ok((custom.object.bind(py).clone(), false)),
+            Choice::BuiltIn(built_in) => {
+                let place = match &built_in.place {
+                    Some(place) => place.clone(),
+                    None => place::default()?,
+                };
+                Ok((PyString::new(py, built_in.name).into_any(), Some(place::object(py, &*place)?)))
+            }
+            Choice::Python(custom) => Ok((custom.object.bind(py).clone(), None)),
         }
     })
 }
@@ -317,10 +369,16 @@ impl BuiltInProgram {
 
 /// Compiles a region by a built-in compiler.
 #[pyfunction]
-fn compile_region(name: &str, region: &Bound<'_, Region>) -> Fallible<BuiltInProgram> {
+#[pyo3(signature = (name, region, options = None))]
+fn compile_region(
+    name: &str,
+    region: &Bound<'_, Region>,
+    options: Option<&Bound<'_, PyDict>>,
+) -> Fallible<BuiltInProgram> {
     guard(|| {
         let program = Arc::new(region.get().closed());
-        let executable = options::compiler(name)?.compile(program, checks::current())?;
+        let found = options::built_in(region.py(), name, options)?;
+        let executable = found.compiler.compile(program, checks::current())?;
         Ok(BuiltInProgram { executable })
     })
 }

@@ -30,6 +30,7 @@ mod nodes;
 mod ops;
 mod options;
 mod pickle;
+mod pjrt;
 mod place;
 mod pointer;
 mod pybackend;
@@ -57,6 +58,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     options::add(module)?;
     checks::add(module)?;
     place::add(module)?;
+    pjrt::add(module)?;
     pointer::add(module)?;
     formats::add(module)?;
     batches::add(module)?;

@@ -219,6 +219,8 @@ pub(crate) enum Misuse {
     Call { op: String, what: String, required: String },
     #[error("jit: static names the parameter \"{name}\", the function has {known}")]
     UnknownStatic { name: String, known: String },
+    #[error("jit: donate names the parameter {given}, the function has {known}")]
+    UnknownDonated { given: String, known: String },
     #[error("{op}: {option} is {got}, it must be {required}")]
     OptionValue { op: &'static str, option: String, got: String, required: String },
     #[error("{op}: unknown option \"{option}\", it takes {known}")]
@@ -315,6 +317,7 @@ impl Misuse {
             | Unhashable { .. }
             | Call { .. }
             | UnknownStatic { .. }
+            | UnknownDonated { .. }
             | OptionValue { .. }
             | UnknownOption { .. }
             | CompilerOption { .. }

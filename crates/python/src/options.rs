@@ -4,26 +4,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use defn_core::ErrorKind;
-use defn_core::backend::Compiler;
 use defn_core::evaluator::Evaluator;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyString};
 
-use crate::compilers::Choice;
+use crate::compilers::{BuiltIn, Choice};
 use crate::error::{Fallible, Fault, guard};
 use crate::jit;
 use crate::misuse::Misuse;
+use crate::pjrt;
 use crate::place;
 
 /// Compilers that are part of this build.
-const COMPILERS: &[&str] = &["evaluator"];
+const COMPILERS: &[&str] = &["evaluator", "pjrt"];
 /// Compilers that have a name and are not part of this build.
-const PLANNED: &[&str] = &["cpu", "pjrt"];
+const PLANNED: &[&str] = &["cpu"];
 const DEFAULT: &str = "evaluator";
 /// The options that have defaults.
-const KNOWN: &[&str] = &["compiler", "backend", "max_compiles", "on_conflict", "print_limit", "log_compiles"];
+const KNOWN: &[&str] =
+    &["compiler", "backend", "max_compiles", "on_conflict", "print_limit", "print_place", "log_compiles"];
 
 /// Whether any default was ever set, so that calls need not look before.
 static ANY_SET: AtomicBool = AtomicBool::new(false);
@@ -32,29 +33,47 @@ fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
 }
 
-/// The compiler of a name.
+/// The compiler of a name, with options for it.
 ///
 /// # Errors
-/// A name that is unknown, or that of a compiler which is not part of this build.
-pub(crate) fn compiler(name: &str) -> Fallible<Arc<dyn Compiler>> {
-    static EVALUATOR: OnceLock<Arc<dyn Compiler>> = OnceLock::new();
-    let known = quoted(COMPILERS);
-    match name {
-        "evaluator" => Ok(EVALUATOR.get_or_init(|| Arc::new(Evaluator::new(place::host()))).clone()),
-        name if PLANNED.contains(&name) => {
-            Err(Misuse::CompilerMissing { name: name.to_owned(), known }.into())
+/// A name that is unknown, or that of a compiler which is not part of this build, and options that it does not take.
+pub(crate) fn built_in(
+    py: Python<'_>,
+    name: &str,
+    options: Option<&Bound<'_, PyDict>>,
+) -> Fallible<Arc<BuiltIn>> {
+    static EVALUATOR: OnceLock<Arc<BuiltIn>> = OnceLock::new();
+    static PJRT: OnceLock<Arc<BuiltIn>> = OnceLock::new();
+    let options = options.filter(|options| !options.is_empty());
+    match (name, options) {
+        ("evaluator", None) => {
+            let make = || Arc::new(BuiltIn::new("evaluator", Arc::new(Evaluator::new(place::host())), None));
+            Ok(EVALUATOR.get_or_init(make).clone())
         }
-        name => Err(ErrorKind::UnknownCompiler { name: name.to_owned(), known }.into()),
+        ("evaluator", Some(options)) => {
+            let option = options.keys().get_item(0)?.str()?.to_string();
+            Err(Misuse::CompilerOption { name: name.to_owned(), option }.into())
+        }
+        ("pjrt", None) => {
+            if let Some(known) = PJRT.get() {
+                return Ok(known.clone());
+            }
+            // What cannot start now may later.
+            let (compiler, place) = pjrt::compiler(py, None)?;
+            let made = Arc::new(BuiltIn::new("pjrt", compiler, Some(place)));
+            Ok(PJRT.get_or_init(|| made).clone())
+        }
+        ("pjrt", Some(options)) => {
+            let (compiler, place) = pjrt::compiler(py, Some(options))?;
+            Ok(Arc::new(BuiltIn::new("pjrt", compiler, Some(place)).with_options(options.copy()?.unbind())))
+        }
+        (name, _) if PLANNED.contains(&name) => {
+            Err(Misuse::CompilerMissing { name: name.to_owned(), known: quoted(COMPILERS) }.into())
+        }
+        (name, _) => {
+            Err(ErrorKind::UnknownCompiler { name: name.to_owned(), known: quoted(COMPILERS) }.into())
+        }
     }
-}
-
-/// A compiler's name for keys.
-///
-/// # Errors
-/// As [`compiler`].
-pub(crate) fn known(name: &str) -> Fallible<&'static str> {
-    compiler(name)?;
-    Ok(COMPILERS.iter().find(|known| **known == name).copied().unwrap_or(DEFAULT))
 }
 
 /// The compiler that is used where none is asked for, with the options that a definition has for it.
@@ -67,12 +86,7 @@ pub(crate) fn default_compiler(py: Python<'_>, options: Option<&Bound<'_, PyDict
     {
         return Choice::of("jit", &compiler, options);
     }
-    let name = match from_environment() {
-        DEFAULT => DEFAULT,
-        name => known(name)?,
-    };
-    check_compiler_options(name, options)?;
-    Ok(Choice::BuiltIn(name))
+    Ok(Choice::BuiltIn(built_in(py, from_environment(), options)?))
 }
 
 /// `DEFN_COMPILER`, read once.
@@ -81,17 +95,6 @@ fn from_environment() -> &'static str {
     NAME.get_or_init(|| std::env::var("DEFN_COMPILER").ok().filter(|name| !name.is_empty()))
         .as_deref()
         .unwrap_or(DEFAULT)
-}
-
-/// Refuses options that the compiler does not take; the built-in ones take none yet.
-pub(crate) fn check_compiler_options(name: &str, options: Option<&Bound<'_, PyDict>>) -> Fallible<()> {
-    match options.and_then(|options| options.keys().iter().next()) {
-        Some(option) => {
-            let (name, option) = (name.to_owned(), option.str()?.to_string());
-            Err(Misuse::CompilerOption { name, option }.into())
-        }
-        None => Ok(()),
-    }
 }
 
 /// An environment variable that is there and not empty.
@@ -208,8 +211,8 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>) -> Fallible<()> {
             "backend" => {
                 place::parse(Some(&value))?;
             }
-            "log_compiles" if value.is_instance_of::<PyBool>() => {}
-            "log_compiles" => {
+            "log_compiles" | "print_place" if value.is_instance_of::<PyBool>() => {}
+            "log_compiles" | "print_place" => {
                 let (option, got, required) = (name, value.repr()?.to_string(), "True or False".to_owned());
                 return Err(Misuse::OptionValue { op, option, got, required }.into());
             }

@@ -13,11 +13,12 @@ use crate::containers::{self, Flat, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::options;
+use crate::pjrt;
 use crate::pybackend;
 use crate::tensor::PyTensor;
 
 /// The names that `backend=` takes.
-const KNOWN: &str = "\"cpu\" or a backend object";
+const KNOWN: &str = "\"cpu\", \"pjrt\" or a backend object";
 
 /// The host, which folds constants whatever the default backend is.
 pub(crate) fn host() -> Arc<dyn Backend> {
@@ -25,11 +26,14 @@ pub(crate) fn host() -> Arc<dyn Backend> {
     CPU.get_or_init(defn_cpu::cpu_backend).clone()
 }
 
-/// A backend as Python has it: the object that a backend of Python's is, the name of any other.
-pub(crate) fn object<'py>(py: Python<'py>, backend: &dyn Backend) -> Bound<'py, PyAny> {
-    match pybackend::to_object(py, backend) {
-        Some(object) => object.into_any(),
-        None => PyString::new(py, backend.name()).into_any(),
+/// A backend as Python has it: the object that a backend of Python's or a device is, the name of any other.
+pub(crate) fn object<'py>(py: Python<'py>, backend: &dyn Backend) -> PyResult<Bound<'py, PyAny>> {
+    if let Some(object) = pybackend::to_object(py, backend) {
+        return Ok(object.into_any());
+    }
+    match pjrt::to_object(py, backend) {
+        Some(object) => object,
+        None => Ok(PyString::new(py, backend.name()).into_any()),
     }
 }
 
@@ -59,7 +63,7 @@ pub(crate) fn parse(value: Option<&Bound<'_, PyAny>>) -> Fallible<Arc<dyn Backen
 }
 
 fn find(value: &Bound<'_, PyAny>) -> Fallible<Arc<dyn Backend>> {
-    if let Some(backend) = pybackend::from_object(value) {
+    if let Some(backend) = pybackend::from_object(value).or_else(|| pjrt::from_object(value)) {
         return Ok(backend);
     }
     let Ok(name) = value.cast::<PyString>() else {
@@ -67,6 +71,7 @@ fn find(value: &Bound<'_, PyAny>) -> Fallible<Arc<dyn Backend>> {
     };
     match name.to_str()? {
         "cpu" => Ok(host()),
+        "pjrt" => Ok(pjrt::backend(value.py(), None, None)?),
         other => Err(ErrorKind::UnknownBackend { name: other.to_owned(), known: KNOWN.to_owned() }.into()),
     }
 }

@@ -15,6 +15,7 @@ use crate::error::{Fallible, guard};
 use crate::memory;
 use crate::misuse::Misuse;
 use crate::options;
+use crate::pjrt;
 use crate::pybackend::PythonBuffer;
 use crate::tensor::PyTensor;
 
@@ -30,6 +31,14 @@ fn limit(py: Python<'_>) -> Fallible<usize> {
         Some(value) => parse_limit("print_limit", &value),
         None => Ok(LIMIT),
     }
+}
+
+/// Whether tensors on devices say where they are.
+fn shows_place() -> Fallible<bool> {
+    Python::attach(|py| match options::get(py, intern!(py, "print_place"))? {
+        Some(value) => Ok(value.is_truthy()?),
+        None => Ok(true),
+    })
 }
 
 /// A number of elements, or None for all of them.
@@ -82,7 +91,11 @@ fn written(tensor: &Tensor, limit: usize) -> Fallible<String> {
     if !tensor.vectorized_axes().is_empty() {
         header = format!("{}\n  ", vectorize::lanes_text(tensor.vectorized_axes()));
     }
-    Ok(format!("Tensor<\n  {header}{}{body}\n>", tensor.ty()))
+    let place = match pjrt::signature(tensor) {
+        Some(place) if shows_place()? => format!("\n  {place}"),
+        Some(_) | None => String::new(),
+    };
+    Ok(format!("Tensor<\n  {header}{}{place}{body}\n>", tensor.ty()))
 }
 
 fn elements(tensor: &Tensor, limit: usize) -> Fallible<String> {

@@ -26,6 +26,7 @@ use crate::misuse::Misuse;
 use crate::nodes;
 use crate::ops;
 use crate::pickle;
+use crate::pjrt;
 use crate::place;
 use crate::pybackend::{self, PythonBuffer};
 use crate::read;
@@ -114,8 +115,8 @@ impl PyTensor {
     }
 
     #[getter]
-    fn backend<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self.tensor.backend().map(|backend| place::object(py, &*backend))
+    fn backend<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.tensor.backend().map(|backend| place::object(py, &*backend)).transpose()
     }
 
     /// What the tensor's backend stores; for the CPU a read-only array over its memory.
@@ -289,7 +290,13 @@ impl PyTensor {
 
     /// Waits until the elements are there, and returns the tensor.
     fn block_until_ready(slf: Bound<'_, Self>) -> Fallible<Bound<'_, Self>> {
-        guard(|| slf.get().tensor.host_bytes("block_until_ready").map(drop).map_err(Into::into))?;
+        guard(|| {
+            let tensor = &slf.get().tensor;
+            if pjrt::wait(slf.py(), tensor)? {
+                return Ok(());
+            }
+            tensor.host_bytes("block_until_ready").map(drop).map_err(Into::into)
+        })?;
         Ok(slf)
     }
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from defn._core import PJRT
 from defn.backends.base import Backend
 from defn.backends.inspect import inspect
 
 if TYPE_CHECKING:
     from defn.backends.numpy import NumPyBackend
 
-__all__ = ["Backend", "NumPyBackend", "inspect"]
+__all__ = ["PJRT", "Backend", "NumPyBackend", "inspect"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,5 +1,6 @@
 //! Structures in prefix form.
 
+mod arguments;
 mod changes;
 mod kept;
 mod order;

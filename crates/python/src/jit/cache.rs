@@ -15,6 +15,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::Kind;
+use super::donate::Donated;
 use super::environment::{Outline, Part};
 use super::explain::Storm;
 use super::globals::{self, Guard};
@@ -274,6 +275,7 @@ struct Identity {
     is_method: bool,
     gradient: Option<(Vec<i64>, bool, Derivative, usize)>,
     marked: Vec<String>,
+    donate: Vec<Donated>,
 }
 
 /// What a function is told apart by, held so that its address is known to be its own.
@@ -321,7 +323,12 @@ fn lock() -> MutexGuard<'static, Option<FxHashMap<Identity, Registered>>> {
 
 impl Shared {
     /// The versions that a function shares with all others of its code.
-    pub(super) fn of(fun: &Bound<'_, PyAny>, kind: &Kind, marked: &[String]) -> PyResult<Arc<Shared>> {
+    pub(super) fn of(
+        fun: &Bound<'_, PyAny>,
+        kind: &Kind,
+        marked: &[String],
+        donate: &[Donated],
+    ) -> PyResult<Arc<Shared>> {
         let py = fun.py();
         let is_method = fun.is_instance(super::method_class(py)?.as_any())?;
         let (main, address) =
@@ -341,7 +348,8 @@ impl Shared {
                 Some((spec.argnums.clone(), spec.single, spec.derivative, transform))
             }
         };
-        let identity = Identity { code: address, is_method, gradient, marked: marked.to_vec() };
+        let identity =
+            Identity { code: address, is_method, gradient, marked: marked.to_vec(), donate: donate.to_vec() };
         let found = lock()
             .get_or_insert_default()
             .get(&identity)

@@ -8,7 +8,9 @@ use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
 
+use super::donate;
 use super::leaf::{self, Borrowed};
 use super::program::{self, Program, Source, function_name};
 use super::signature::Signature;
@@ -170,7 +172,7 @@ fn callee<'py>(fun: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// Compiles a function for templates; keyword arguments are part of the program.
 #[pyfunction]
-#[pyo3(signature = (fun, args, kwargs = None, compiler = None, options = None, hooks = None))]
+#[pyo3(signature = (fun, args, kwargs = None, compiler = None, options = None, hooks = None, donate = None))]
 fn compile(
     fun: &Bound<'_, PyAny>,
     args: &Bound<'_, PyAny>,
@@ -178,6 +180,7 @@ fn compile(
     compiler: Option<&Bound<'_, PyAny>>,
     options: Option<&Bound<'_, PyDict>>,
     hooks: Option<&Bound<'_, PyAny>>,
+    donate: Option<&Bound<'_, PyAny>>,
 ) -> Fallible<Compiled> {
     guard(|| {
         let hooks = hooks::named("compile", hooks)?;
@@ -204,7 +207,15 @@ fn compile(
             Ok(called.bind(py).call(args.clone(), baked)?.unbind())
         };
         let source = Source::new("compile", &fun, Arc::new(call));
-        let program = Program::make(py, &source, &flat, &compiler, checks::current())?;
+        let donated = donate::parse("compile", donate)?;
+        let donated = if donated.is_empty() {
+            SmallVec::new()
+        } else {
+            let signature = Signature::new(&fun, &[])?;
+            donate::check(py, &donated, &signature)?;
+            donate::leaves(py, &donated, &signature, &flat.tree)
+        };
+        let program = Program::make(py, &source, &flat, &compiler, checks::current(), &donated)?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
         Ok(Compiled { fun: fun.clone().unbind(), tree: flat.tree, call: call_tree, models, program, hooks })
     })

@@ -5,6 +5,7 @@
 
 mod cache;
 mod compiled;
+mod donate;
 mod environment;
 mod explain;
 mod given;
@@ -43,6 +44,7 @@ use crate::options;
 use crate::recursion;
 use crate::tensor::PyTensor;
 use cache::{Entry, Key, Shared, VERSION_LIMIT};
+use donate::Donated;
 use environment::Part;
 use explain::{Call, Reason};
 pub(crate) use given::check_default;
@@ -88,6 +90,8 @@ pub(crate) struct Jitted {
     /// What is handed to the default compiler.
     options: Option<Py<PyDict>>,
     max_compiles: Option<usize>,
+    /// Parameters whose memory runs reuse.
+    donate: Vec<Donated>,
     /// Functions for hooks by their names.
     hooks: Option<Py<PyDict>>,
     signature: Signature,
@@ -129,7 +133,8 @@ impl Jitted {
         }
         let signature = Signature::new(fun, marked)?;
         Ok(Jitted {
-            shared: Shared::of(fun, &kind, marked)?,
+            shared: Shared::of(fun, &kind, marked, &[])?,
+            donate: Vec::new(),
             closes: closes(fun)? || kind.has_transform(),
             fun: fun.clone().unbind(),
             convert,
@@ -267,9 +272,13 @@ impl Jitted {
         let known = self.shared.count();
         let roots = self.roots(py, &flat, &key)?;
         let guards = globals::guards(py, &roots, &Without::default())?;
+        let donate = donate::leaves(py, &self.donate, &self.signature, &flat.tree);
         let (program, first) = match &key.compiler {
-            Choice::BuiltIn(_) => (Program::make(py, &source, &flat, &key.compiler, key.checks)?, None),
+            Choice::BuiltIn(_) => {
+                (Program::make(py, &source, &flat, &key.compiler, key.checks, &donate)?, None)
+            }
             Choice::Python(_) => {
+                donate::refuse(&key.compiler, &donate)?;
                 let known = self.shared.function_key(py, fun, &flat, &key)?;
                 let hooks = self.hooks.as_ref();
                 Program::make_and_run(py, &source, &flat, &key.compiler, key.checks, known, hooks)?
@@ -391,7 +400,7 @@ impl Jitted {
 impl Jitted {
     #[new]
     #[pyo3(signature = (fun, *, inline = false, r#static = None, on_conflict = None, compiler = None,
-                        max_compiles = None, options = None, convert = false, hooks = None))]
+                        max_compiles = None, options = None, convert = false, hooks = None, donate = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of a definition")]
     fn new(
         fun: &Bound<'_, PyAny>,
@@ -403,6 +412,7 @@ impl Jitted {
         options: Option<&Bound<'_, PyDict>>,
         convert: bool,
         hooks: Option<&Bound<'_, PyAny>>,
+        donate: Option<&Bound<'_, PyAny>>,
     ) -> Fallible<Jitted> {
         guard(|| {
             let conflict = match on_conflict.filter(|given| !inline && !given.is_none()) {
@@ -424,7 +434,13 @@ impl Jitted {
             let jitted =
                 Jitted::build(&fun, convert, Kind::Plain, conflict, &marked, compiler, max_compiles)?;
             let options = options.map(|options| options.clone().unbind());
-            Ok(Jitted { hooks, options, ..jitted })
+            let donate = donate::parse("jit", donate)?;
+            if donate.is_empty() {
+                return Ok(Jitted { hooks, options, ..jitted });
+            }
+            donate::check(fun.py(), &donate, &jitted.signature)?;
+            let shared = Shared::of(&fun, &Kind::Plain, &marked, &donate)?;
+            Ok(Jitted { hooks, options, shared, donate, ..jitted })
         })
     }
 

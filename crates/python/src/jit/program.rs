@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use defn_core::Tensor;
-use defn_core::backend::{Checks, Executable};
+use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together};
 use defn_core::region::Region;
 use defn_core::tensor::Data;
@@ -16,6 +16,7 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use super::donate;
 use super::environment::{self, Place, Wanted};
 use super::globals;
 use super::leaf::{self, Borrowed};
@@ -29,7 +30,6 @@ use crate::hooks::{self, Collecting, Table};
 use crate::location;
 use crate::misuse::Misuse;
 use crate::ops;
-use crate::options;
 use crate::place;
 use crate::recursion;
 use crate::tensor::PyTensor;
@@ -232,10 +232,14 @@ impl Program {
         flat: &Flat<'py>,
         compiler: &Choice,
         checks: Checks,
+        donate: &[usize],
     ) -> Fallible<Program> {
         let made = match compiler {
-            Choice::BuiltIn(name) => Program::built_in(py, source, flat, name, compiler, checks),
+            Choice::BuiltIn(found) => {
+                Program::built_in(py, source, flat, &found.compiler, (compiler, checks), donate)
+            }
             Choice::Python(_) => {
+                donate::refuse(compiler, donate)?;
                 let key = Py::new(py, FunctionKey::new(source.fun.bind(py)))?.into_any();
                 Program::python(py, source, flat, compiler, checks, key, None).map(|(program, _)| program)
             }
@@ -268,15 +272,14 @@ impl Program {
         py: Python<'py>,
         source: &Source,
         flat: &Flat<'py>,
-        name: &str,
-        compiler: &Choice,
-        checks: Checks,
+        found: &Arc<dyn Compiler>,
+        (compiler, checks): (&Choice, Checks),
+        donate: &[usize],
     ) -> Fallible<Program> {
-        let found = options::compiler(name)?;
         let models = source.models(&flat.leaves)?;
         let traced = Traced::of(py, source, &flat.tree, &models, compiler)?;
         let region = traced.region.clone();
-        let executable = py.detach(|| found.compile(region, checks))?;
+        let executable = py.detach(|| found.compile_donating(region, checks, donate))?;
         Ok(Program::new(traced, executable))
     }
 

@@ -101,9 +101,7 @@ impl Signature {
         for name in marked {
             let is_known = found.parameters.iter().any(|known| known.name.bind(py) == name.as_str());
             if !is_known && !found.keywords {
-                let names: Vec<String> =
-                    found.parameters.iter().map(|known| known.name.bind(py).to_string()).collect();
-                let known = if names.is_empty() { "no parameters".to_owned() } else { names.join(", ") };
+                let known = found.names(py);
                 return Err(Misuse::UnknownStatic { name: name.clone(), known }.into());
             }
         }
@@ -113,6 +111,28 @@ impl Signature {
     /// Whether the first parameter is a method's object.
     pub(crate) fn takes_self(&self) -> bool {
         self.parameters.first().is_some_and(|parameter| parameter.mode == Mode::Receiver)
+    }
+
+    /// The names of the parameters, for messages.
+    pub(crate) fn names(&self, py: Python<'_>) -> String {
+        let names: Vec<String> =
+            self.parameters.iter().map(|known| known.name.bind(py).to_string()).collect();
+        if names.is_empty() { "no parameters".to_owned() } else { names.join(", ") }
+    }
+
+    /// Whether there is a positional parameter there.
+    pub(crate) fn has_position(&self, position: usize) -> bool {
+        position < self.positional || self.varargs.is_some()
+    }
+
+    /// Whether an argument may have this name.
+    pub(crate) fn has_name(&self, py: Python<'_>, name: &str) -> bool {
+        self.keywords || self.parameters.iter().any(|known| known.name.bind(py) == name)
+    }
+
+    /// The position of the positional parameter of a name.
+    pub(crate) fn position(&self, py: Python<'_>, name: &str) -> Option<usize> {
+        self.parameters[..self.positional].iter().position(|known| known.name.bind(py) == name)
     }
 
     /// The name of a positional parameter.

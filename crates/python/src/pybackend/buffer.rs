@@ -78,7 +78,7 @@ impl PythonBuffer {
             return Ok(None);
         }
         enter(|py| {
-            let arguments = (self.tensor(py, callback)?, place::object(py, &**target));
+            let arguments = (self.tensor(py, callback)?, place::object(py, &**target)?);
             let result = self.backend.bind(py).call_method1(callback, arguments)?;
             if let Ok(tensor) = result.cast::<PyTensor>() {
                 let tensor = &tensor.get().tensor;

@@ -1,0 +1,133 @@
+//! The clients of this process: which there may be, what devices they have, and what they did.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use defn_pjrt::{ClientSpec, DeviceInfo};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString};
+
+use super::options::attribute;
+use crate::error::{Fallible, guard};
+
+/// Makes the clients of the plugins known that are installed, once.
+///
+/// # Errors
+/// What looking for them raises.
+pub(super) fn announce(py: Python<'_>) -> Fallible<()> {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    for plugin in py.import("defn.pjrt")?.call_method0("plugins")?.try_iter()? {
+        let plugin = plugin?;
+        let client: String = plugin.getattr("client")?.extract()?;
+        // One that was described by the user stays as it is.
+        if !defn_pjrt::client_names().contains(&client) {
+            let path: PathBuf = plugin.getattr("path")?.extract()?;
+            defn_pjrt::register(&client, ClientSpec::new(path))?;
+        }
+    }
+    DONE.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Describes a client, which starts when it is first needed.
+#[pyfunction]
+#[pyo3(signature = (name, plugin, memory_limit, options))]
+fn pjrt_client(
+    py: Python<'_>,
+    name: &str,
+    plugin: Option<PathBuf>,
+    memory_limit: Option<u64>,
+    options: &Bound<'_, PyDict>,
+) -> Fallible<()> {
+    guard(|| {
+        let plugin = match plugin {
+            Some(plugin) => plugin,
+            None => py.import("defn.pjrt")?.call_method1("_path", (name,))?.extract()?,
+        };
+        let mut spec = ClientSpec::new(plugin);
+        spec.memory_limit = memory_limit;
+        for (option, value) in options {
+            let option = option.str()?.to_string();
+            let value = attribute("client", &option, &value)?;
+            spec = spec.with(&option, value);
+        }
+        Ok(defn_pjrt::register(name, spec)?)
+    })
+}
+
+/// The names of the clients that may be started, the default one, and the devices of each, or why it does not start.
+#[pyfunction]
+fn pjrt_devices(py: Python<'_>) -> Fallible<Bound<'_, PyList>> {
+    guard(|| {
+        announce(py)?;
+        let listed = PyList::empty(py);
+        for (client, devices) in py.detach(defn_pjrt::devices) {
+            let devices = match devices {
+                Ok(devices) => {
+                    let devices: Vec<_> =
+                        devices.into_iter().map(|device| entry(py, device)).collect::<PyResult<_>>()?;
+                    PyList::new(py, devices)?.into_any()
+                }
+                Err(error) => PyString::new(py, &error.to_string()).into_any(),
+            };
+            listed.append((client, devices))?;
+        }
+        Ok(listed)
+    })
+}
+
+/// A device, by the names of its attributes in Python.
+fn entry(py: Python<'_>, device: DeviceInfo) -> PyResult<Bound<'_, PyDict>> {
+    let entry = PyDict::new(py);
+    entry.set_item("client", device.client)?;
+    entry.set_item("device_id", device.device_id)?;
+    entry.set_item("platform", device.platform)?;
+    entry.set_item("platform_version", device.platform_version)?;
+    entry.set_item("kind", device.kind)?;
+    entry.set_item("plugin", device.plugin)?;
+    entry.set_item("interface", device.version.to_string())?;
+    entry.set_item("memory_used", device.memory.as_ref().map(|memory| memory.bytes_in_use))?;
+    entry.set_item("memory_limit", device.memory.as_ref().and_then(|memory| memory.bytes_limit))?;
+    Ok(entry)
+}
+
+/// What the cache of compiled programs of a client did.
+#[pyfunction]
+#[pyo3(signature = (client = None))]
+fn pjrt_cache_report<'py>(py: Python<'py>, client: Option<&str>) -> Fallible<Bound<'py, PyDict>> {
+    guard(|| {
+        announce(py)?;
+        let report = py.detach(|| defn_pjrt::runtime("cache_report", client))?.cache_report();
+        let entry = PyDict::new(py);
+        entry.set_item("memory_hits", report.memory_hits)?;
+        entry.set_item("disk_hits", report.disk_hits)?;
+        entry.set_item("disk_misses", report.disk_misses)?;
+        entry.set_item("corrupt", report.corrupt)?;
+        entry.set_item("compiles", report.compiles)?;
+        entry.set_item("compile_seconds", report.compile_seconds)?;
+        entry.set_item("entries", report.entries)?;
+        entry.set_item("disk_entries", report.disk_entries)?;
+        entry.set_item("disk_bytes", report.disk_bytes)?;
+        Ok(entry)
+    })
+}
+
+/// How many tensors are live on the devices of a client.
+#[pyfunction]
+#[pyo3(signature = (client = None))]
+fn pjrt_live_buffers(py: Python<'_>, client: Option<&str>) -> Fallible<usize> {
+    guard(|| {
+        announce(py)?;
+        Ok(py.detach(|| defn_pjrt::runtime("live_buffers", client))?.live_buffers())
+    })
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(pjrt_client, module)?)?;
+    module.add_function(wrap_pyfunction!(pjrt_devices, module)?)?;
+    module.add_function(wrap_pyfunction!(pjrt_cache_report, module)?)?;
+    module.add_function(wrap_pyfunction!(pjrt_live_buffers, module)?)
+}

@@ -1,0 +1,168 @@
+//! Devices as Python has them: `defn.backends.PJRT`, the clients of this process, and the compiler `"pjrt"`.
+
+mod clients;
+mod options;
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use defn_core::Tensor;
+use defn_core::backend::{Backend, Compiler};
+use defn_pjrt::{PjrtBackend, PjrtBuffer, PjrtCompiler};
+use pyo3::IntoPyObjectExt;
+use pyo3::basic::CompareOp;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use rustc_hash::FxHasher;
+
+use crate::error::{Fallible, guard};
+use crate::misuse::Misuse;
+use crate::place;
+use crate::pybackend;
+
+/// A device as a place for tensors: that of a client, whose name is one of those that `dn.devices()` lists.
+#[pyclass(frozen, weakref, name = "PJRT", module = "defn.backends")]
+pub(crate) struct PyPjrt {
+    backend: Arc<PjrtBackend>,
+}
+
+#[pymethods]
+impl PyPjrt {
+    #[new]
+    #[pyo3(signature = (*, client = None, device_id = None, **unknown))]
+    fn new(
+        py: Python<'_>,
+        client: Option<&str>,
+        device_id: Option<i64>,
+        unknown: Option<&Bound<'_, PyDict>>,
+    ) -> Fallible<PyPjrt> {
+        guard(|| {
+            if let Some(option) = unknown.and_then(|unknown| unknown.keys().iter().next()) {
+                let (option, known) = (option.str()?.to_string(), "client, device_id".to_owned());
+                return Err(Misuse::UnknownOption { op: "PJRT", option, known }.into());
+            }
+            Ok(PyPjrt { backend: backend(py, client, device_id)? })
+        })
+    }
+
+    /// The name of the client.
+    #[getter]
+    fn client(&self) -> &str {
+        self.backend.runtime().name()
+    }
+
+    /// The device's number among those of the client.
+    #[getter]
+    fn device_id(&self) -> usize {
+        self.backend.device_id()
+    }
+
+    /// The platform, such as `cpu` or `cuda`.
+    #[getter]
+    fn platform(&self) -> &str {
+        self.backend.runtime().platform()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("PJRT(client='{}', device_id={})", self.client(), self.device_id())
+    }
+
+    fn __richcmp__<'py>(
+        &self,
+        py: Python<'py>,
+        other: &Bound<'py, PyAny>,
+        op: CompareOp,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let Ok(other) = other.cast::<PyPjrt>() else {
+            return Ok(py.NotImplemented().into_bound(py));
+        };
+        let same = self.backend.is_same_place(&*other.get().backend);
+        match op {
+            CompareOp::Eq => same.into_bound_py_any(py),
+            CompareOp::Ne => (!same).into_bound_py_any(py),
+            CompareOp::Lt | CompareOp::Le | CompareOp::Gt | CompareOp::Ge => {
+                Ok(py.NotImplemented().into_bound(py))
+            }
+        }
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        (self.client(), self.device_id()).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let make = py.import("defn.pjrt")?.getattr("_backend")?;
+        PyTuple::new(py, [make, (self.client(), self.device_id()).into_bound_py_any(py)?])
+    }
+}
+
+/// The backend of a device; of the default client, and of its first device, where none is named.
+///
+/// # Errors
+/// No plugin, one that cannot start, an unknown client, and a device that it does not have.
+pub(crate) fn backend(
+    py: Python<'_>,
+    client: Option<&str>,
+    device_id: Option<i64>,
+) -> Fallible<Arc<PjrtBackend>> {
+    static DEFAULT: OnceLock<Arc<PjrtBackend>> = OnceLock::new();
+    let is_default = client.is_none() && device_id.is_none();
+    if let (true, Some(known)) = (is_default, DEFAULT.get()) {
+        return Ok(known.clone());
+    }
+    clients::announce(py)?;
+    let found = py.detach(|| defn_pjrt::backend("backend", client, device_id))?;
+    Ok(if is_default { DEFAULT.get_or_init(|| found).clone() } else { found })
+}
+
+/// The backend that a Python object is, if it is one.
+pub(crate) fn from_object(value: &Bound<'_, PyAny>) -> Option<Arc<dyn Backend>> {
+    let object = value.cast::<PyPjrt>().ok()?;
+    Some(object.get().backend.clone())
+}
+
+/// The Python object that a backend is, if it is a device's.
+pub(crate) fn to_object<'py>(py: Python<'py>, backend: &dyn Backend) -> Option<PyResult<Bound<'py, PyAny>>> {
+    let backend = PjrtBackend::of(backend)?;
+    let shared = backend.runtime().backends()[backend.device_id()].clone();
+    Some(Bound::new(py, PyPjrt { backend: shared }).map(Bound::into_any))
+}
+
+/// The compiler with the options that a definition has for it, and where its programs' results are.
+///
+/// # Errors
+/// As [`backend`], an unknown option, and a value of another kind.
+pub(crate) fn compiler(
+    py: Python<'_>,
+    given: Option<&Bound<'_, PyDict>>,
+) -> Fallible<(Arc<dyn Compiler>, Arc<dyn Backend>)> {
+    let options::Given { client, device_id, compiler } = options::parse(given)?;
+    let place = backend(py, client.as_deref(), device_id)?;
+    let compiler = PjrtCompiler::new(place.clone(), place::host(), compiler);
+    Ok((Arc::new(compiler), place))
+}
+
+/// Waits until a tensor is computed, if it is on a device; whether it is.
+///
+/// # Errors
+/// What computing it failed with, and an interruption.
+pub(crate) fn wait(py: Python<'_>, tensor: &Tensor) -> Fallible<bool> {
+    let own = tensor.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<PjrtBuffer>());
+    let Some(own) = own else { return Ok(false) };
+    let poll = || Python::attach(|py| py.check_signals()).map_err(pybackend::carry);
+    py.detach(|| own.block_until_ready(&poll))?;
+    Ok(true)
+}
+
+/// Where a tensor's elements lie, for its printed form: the device, and a number that tells its memory from others.
+pub(crate) fn signature(tensor: &Tensor) -> Option<String> {
+    let own = tensor.buffer()?.as_any().downcast_ref::<PjrtBuffer>()?;
+    Some(format!("PJRT<{}:{}>", own.place().runtime().name(), own.place().device_id()))
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyPjrt>()?;
+    clients::add(module)
+}

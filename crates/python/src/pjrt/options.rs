@@ -1,0 +1,74 @@
+//! Options as Python gives them.
+
+use defn_pjrt::{Attribute, CompilerOptions};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
+
+use crate::convert;
+use crate::error::Fallible;
+
+/// What a definition says to the compiler.
+#[derive(Default)]
+pub(super) struct Given {
+    pub client: Option<String>,
+    pub device_id: Option<i64>,
+    pub compiler: CompilerOptions,
+}
+
+/// # Errors
+/// An unknown option, and a value of another kind.
+pub(super) fn parse(options: Option<&Bound<'_, PyDict>>) -> Fallible<Given> {
+    let mut given = Given::default();
+    let mut others = Vec::new();
+    for (name, value) in options.into_iter().flatten() {
+        let name = name.str()?.to_string();
+        if value.is_none() {
+            continue;
+        }
+        match &*name {
+            "client" => match value.cast::<PyString>() {
+                Ok(text) => given.client = Some(text.to_string()),
+                Err(_) => return Err(convert::bad("jit", "client", &value, "the name of a client")?),
+            },
+            "device_id" => match convert::index(&value) {
+                Some(id) => given.device_id = Some(id),
+                None => return Err(convert::bad("jit", "device_id", &value, "an int")?),
+            },
+            "cache_dir" => {
+                let path = value.py().import("os")?.call_method1("fspath", (&value,))?;
+                others.push((name, attribute("jit", "cache_dir", &path)?));
+            }
+            _ => {
+                let value = attribute("jit", &name, &value)?;
+                others.push((name, value));
+            }
+        }
+    }
+    given.compiler = CompilerOptions::parse(&others)?;
+    Ok(given)
+}
+
+/// A value as a plugin takes it.
+///
+/// # Errors
+/// A value that is no text, number, truth value or list of ints.
+pub(super) fn attribute(op: &str, name: &str, value: &Bound<'_, PyAny>) -> Fallible<Attribute> {
+    if let Ok(value) = value.cast::<PyBool>() {
+        return Ok(Attribute::Bool(value.is_true()));
+    }
+    if let Ok(value) = value.cast::<PyString>() {
+        return Ok(Attribute::Text(value.to_string()));
+    }
+    if value.is_instance_of::<PyInt>()
+        && let Ok(value) = value.extract()
+    {
+        return Ok(Attribute::Int(value));
+    }
+    if value.is_instance_of::<PyFloat>() {
+        return Ok(Attribute::Float(value.extract()?));
+    }
+    match value.extract() {
+        Ok(values) => Ok(Attribute::Ints(values)),
+        Err(_) => Err(convert::bad(op, name, value, "a text, a number, True, False or a list of ints")?),
+    }
+}

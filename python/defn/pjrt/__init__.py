@@ -1,0 +1,209 @@
+"""Devices: PJRT plugins, the clients that drive them, and programs that XLA compiles for them.
+
+A plugin is a package such as ``xla-cpu-pjrt``, which ``pip install 'defn[xla]'`` installs. Its
+client starts when it is first needed. ``dn.backends.PJRT(client="cuda", device_id=1)`` is a device
+as a place for tensors, ``"pjrt"`` the first device of the default client; ``compiler="pjrt"``
+compiles whole definitions for a device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from defn import _core
+from defn._names import caller
+from defn.errors import BackendError
+from defn.jit import compile as _compile
+from defn.jit import jit as _jit
+from defn.pjrt.discovery import Plugin, plugins
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from defn._core import PJRT, Compiled
+
+__all__ = [
+    "CacheReport",
+    "Device",
+    "Plugin",
+    "cache_report",
+    "client",
+    "compile",
+    "devices",
+    "jit",
+    "live_buffers",
+    "plugins",
+]
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device of a client.
+
+    ``memory_used`` and ``memory_limit`` are in bytes, None where the plugin does not count them;
+    ``interface`` is the version of PJRT's interface that the plugin speaks.
+    """
+
+    client: str
+    device_id: int
+    platform: str
+    platform_version: str
+    kind: str
+    plugin: Path
+    interface: str
+    memory_used: int | None
+    memory_limit: int | None
+
+    @property
+    def backend(self) -> PJRT:
+        """The device as a place for tensors."""
+        return _backend(self.client, self.device_id)
+
+
+@dataclass(frozen=True)
+class CacheReport:
+    """What the cache of compiled programs of a client did so far in this process.
+
+    ``memory_hits`` and ``disk_hits`` were found, ``compiles`` were compiled, which took
+    ``compile_seconds``; ``disk_misses`` were not in the folder, ``corrupt`` files in it were made
+    again. ``entries`` are in memory now, ``disk_entries`` files of ``disk_bytes`` in the folders.
+    """
+
+    memory_hits: int
+    disk_hits: int
+    disk_misses: int
+    corrupt: int
+    compiles: int
+    compile_seconds: float
+    entries: int
+    disk_entries: int
+    disk_bytes: int
+
+
+def _backend(client: str, device_id: int) -> PJRT:
+    return _core.PJRT(client=client, device_id=device_id)
+
+
+def _path(client: str) -> Path:
+    """The library of the plugin that makes a client of this name."""
+    for plugin in plugins():
+        if plugin.client == client:
+            return plugin.path
+    known = ", ".join(f'"{plugin.client}"' for plugin in plugins())
+    raise BackendError(
+        f'client: no plugin for "{client}" is installed, '
+        + (f"there are {known}; " if known else "there is none at all; ")
+        + f"install one, or give plugin= with the path of its library{caller()}"
+    )
+
+
+def jit(fun: Callable[..., Any] | None = None, /, **jit_options: Any) -> Any:
+    """As ``dn.jit``, with ``compiler="pjrt"``.
+
+    Besides the options of ``dn.jit`` it takes ``client`` and ``device_id``, where programs run
+    whose arguments are on no device, ``cache_dir``, a folder in which compiled programs are kept
+    for other processes, and XLA's flags, such as ``xla_cpu_enable_fast_math``. Results stay on the
+    device.
+
+    Raises: as ``dn.jit``, ``BackendError`` without a plugin, client or device of that name.
+
+    >>> double = dn.pjrt.jit(lambda x: x + x)
+    >>> double(dn.tensor([1, 2])).backend
+    PJRT(client='host', device_id=0)
+    """
+    return _jit(fun, compiler="pjrt", **jit_options)
+
+
+def compile(
+    fun: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: dict[str, Any] | None = None,
+    /,
+    **compile_options: Any,
+) -> Compiled:
+    """As ``dn.compile``, with ``compiler="pjrt"`` and the options of ``dn.pjrt.jit``.
+
+    Raises: as ``dn.compile``, ``BackendError`` without a plugin, client or device of that name.
+
+    >>> add = dn.pjrt.compile(dn.add, [dn.template((2,), "f32"), dn.template((), "f32")])
+    >>> add(dn.tensor([1.0, 2.0]), 10.0).to_list()
+    [11.0, 12.0]
+    """
+    return _compile(fun, args, kwargs, compiler="pjrt", **compile_options)
+
+
+def client(
+    name: str,
+    /,
+    *,
+    plugin: str | os.PathLike[str] | None = None,
+    memory_limit: int | None = None,
+    **options: Any,
+) -> None:
+    """Describe a client before it starts: the library of its plugin, and what it is started with.
+
+    Without ``plugin`` it is the installed one of that name. ``memory_limit`` is how many bytes of
+    each device it takes at most, where the platform can be limited; without a limit, memory is
+    taken as it is needed. Other options go to the plugin, such as ``cpu_device_count=8``.
+
+    Raises: ``BackendError`` if the client runs already, with other options, or if there is no
+    plugin of that name.
+
+    >>> dn.pjrt.client("twins", plugin=dn.pjrt.plugins()[0].path, cpu_device_count=2)
+    >>> dn.backends.PJRT(client="twins", device_id=1)
+    PJRT(client='twins', device_id=1)
+    """
+    _core.pjrt_client(name, plugin, memory_limit, options)
+
+
+def devices(client: str | None = None) -> list[Device]:
+    """The devices of a client, or of all clients that start.
+
+    Raises: ``BackendError`` for a client that is unknown or does not start.
+
+    >>> dn.devices("host")[0].platform
+    'cpu'
+    """
+    found = []
+    for name, listed in _core.pjrt_devices():
+        if client is None or name == client:
+            if isinstance(listed, str):
+                if client is not None:
+                    raise BackendError(f"{listed}{caller()}")
+                continue
+            found += [Device(**entry) for entry in listed]
+    if not found and client is not None:
+        _core.PJRT(client=client)
+    return found
+
+
+def cache_report(client: str | None = None) -> CacheReport:
+    """What the cache of compiled programs did: of a client, or of the default one.
+
+    Raises: ``BackendError`` for a client that is unknown or does not start.
+
+    >>> before = dn.pjrt.cache_report().compiles
+    >>> triple = dn.pjrt.jit(lambda x: x * 3)
+    >>> triple(dn.tensor([1, 2])) is triple(dn.tensor([3, 4]))
+    False
+    >>> dn.pjrt.cache_report().compiles - before
+    1
+    """
+    return CacheReport(**_core.pjrt_cache_report(client))
+
+
+def live_buffers(client: str | None = None) -> int:
+    """How many tensors have memory on the devices of a client, or of the default one.
+
+    Raises: ``BackendError`` for a client that is unknown or does not start.
+
+    >>> before = dn.pjrt.live_buffers()
+    >>> x = dn.tensor([1.0], backend="pjrt")
+    >>> dn.pjrt.live_buffers() - before
+    1
+    """
+    return _core.pjrt_live_buffers(client)

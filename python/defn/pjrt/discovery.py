@@ -1,0 +1,95 @@
+"""Which PJRT plugins are installed, and which devices there are through them.
+
+A plugin is a shared library from a wheel. Nothing is loaded to find it: the packages that say
+they have one are asked where they lie.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata, util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["Plugin", "plugins"]
+
+# The entry points by which packages announce a plugin; and packages that announce none.
+_GROUPS = ("xla_plugins", "jax_plugins")
+_SILENT = ("libtpu",)
+# The client that a plugin makes, by a part of its name. The first that is installed is the default.
+_CLIENTS = {"cuda": "cuda", "rocm": "rocm", "tpu": "tpu", "cpu": "host"}
+_VARIABLE = "DEFN_PJRT_PLUGIN"
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """An installed plugin.
+
+    ``client`` is the name under which its devices are known, ``path`` the library, ``found`` what
+    announced it.
+    """
+
+    client: str
+    path: Path
+    found: str
+
+
+def plugins() -> tuple[Plugin, ...]:
+    """The plugins that are installed, the default one first.
+
+    Each of the names ``"cuda"``, ``"rocm"``, ``"tpu"`` and ``"host"``, which is XLA on the CPU,
+    stands for one plugin; any other is known by the name under which it was announced. The
+    environment variable ``DEFN_PJRT_PLUGIN`` is the path of one more, which is the default then.
+
+    Raises: nothing: a package that is broken has no plugin.
+
+    >>> [plugin.client for plugin in dn.pjrt.plugins()]  # doctest: +SKIP
+    ['host']
+    """
+    return _installed(os.environ.get(_VARIABLE, ""))
+
+
+@cache
+def _installed(given: str) -> tuple[Plugin, ...]:
+    first = [Plugin(_client(Path(given).name), Path(given), _VARIABLE)] if given else []
+    known = {plugin.client: plugin for plugin in reversed([*first, *_announced()])}
+    order = [*(plugin.client for plugin in first), *_CLIENTS.values(), *known]
+    return tuple(known[client] for client in dict.fromkeys(order) if client in known)
+
+
+def _announced() -> Iterator[Plugin]:
+    for group in _GROUPS:
+        for point in sorted(metadata.entry_points(group=group)):
+            yield from _of_module(point.module, point.name, f"{group}: {point.name}")
+    for module in _SILENT:
+        yield from _of_module(module, module, module)
+
+
+def _of_module(module: str, name: str, found: str) -> Iterator[Plugin]:
+    """The plugin in the folder of a package, which is not imported."""
+    try:
+        spec = util.find_spec(module)
+    except (ImportError, ValueError, AttributeError):
+        return
+    for folder in (spec and spec.submodule_search_locations) or ():
+        libraries = sorted(
+            path
+            for ending in ("so", "dylib", "dll")
+            for path in Path(folder).glob(f"*.{ending}")
+            if any(word in path.name for word in ("pjrt", "plugin", "tpu"))
+        )
+        if libraries:
+            yield Plugin(_client(name), libraries[0], found)
+            return
+
+
+def _client(name: str) -> str:
+    for part, client in _CLIENTS.items():
+        if part in name.lower():
+            return client
+    return name.partition(".")[0]
