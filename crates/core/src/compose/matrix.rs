@@ -277,6 +277,15 @@ pub fn norm<B: Builder>(
 
 /// The root of the sum of squares along axes.
 fn root_of_squares<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> Result<B::V> {
+    let ty = b.ty(x);
+    let along = ty.shape.resolve_all("norm", axes)?;
+    if !ty.dtype.is_complex() && along.len() == ty.shape.rank() {
+        // All of it is a vector, whose product with itself needs no squares in between.
+        let vector = b.reshape_to(x.clone(), Shape::new(&[ty.shape.size()]))?;
+        let sum = b.dot(vector.clone(), vector)?;
+        let sum = b.reshape_to(sum, ty.shape.reduced(&along, keep_axes))?;
+        return b.sqrt(sum);
+    }
     let squares = square(b, x)?;
     let sum = b.sum(squares, axes.clone(), keep_axes)?;
     b.sqrt(sum)
