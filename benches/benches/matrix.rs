@@ -4,7 +4,7 @@
 //! what is compared is the product of the factors.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use defn::linalg::{self, QrMode};
+use defn::linalg::{self, QrMode, Transform};
 use defn::{Result, Tensor};
 use defn_benches::{Case, compare, uniform};
 use ndarray::{Array2, ArrayD, ArrayView2, Axis, Ix3};
@@ -59,10 +59,17 @@ fn factors(c: &mut Criterion) {
             || each(&array, textbook_cholesky),
         );
         type Factor = fn(&Tensor) -> Result<Tensor>;
-        let back: [(&str, Factor); 4] = [
+        let back: [(&str, Factor); 7] = [
             ("lu/f32", |x| {
                 let (p, l, u) = linalg::lu(x)?;
                 p.matmul(l)?.matmul(u)
+            }),
+            ("solve/f32", |x| x.matmul(linalg::solve(x, x)?)),
+            ("invert/f32", |x| linalg::invert(&linalg::invert(x)?)),
+            ("triangular_solve/f32", |x| {
+                let l = linalg::cholesky(x)?;
+                let y = linalg::triangular_solve(&l, x, true, true, Transform::None)?;
+                l.matmul(y)
             }),
             ("qr/f32", |x| {
                 let (q, r) = linalg::qr(x, QrMode::Reduced, 0.0)?;

@@ -218,9 +218,9 @@ impl Backend for CpuBackend {
             | Block::Phase
             | Block::Logsumexp { .. }
             | Block::AllClose { .. }
-            | Block::Fft2 { .. }
-            | Block::Determinant => false,
+            | Block::Fft2 { .. } => false,
             Block::Cholesky
+            | Block::Determinant
             | Block::Solve
             | Block::Qr { .. }
             | Block::Lu

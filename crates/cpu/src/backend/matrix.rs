@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::structural::Scratch;
 use super::{Run, buffer};
 use crate::buffer::Window;
-use crate::kernels::matrix::{self, Field, Part, Places, Task};
+use crate::kernels::matrix::{self, Field, Matrices, Part, Places, Task};
 use crate::kernels::shape;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -64,8 +64,7 @@ impl Run<'_> {
     }
 
     pub(super) fn factor(self, block: &Block) -> Result<Buffers> {
-        let vector = self.operands.len() > 1 && self.has_vector();
-        match Task::of_block(block, vector) {
+        match Task::of_block(block) {
             Some(task) => self.matrices(task),
             None => self.refuse("it has no native form of it"),
         }
@@ -90,40 +89,48 @@ impl Run<'_> {
         let dtype = working(merged);
 
         let windows = self.windows()?;
-        let mut scratch = self
-            .operands
-            .iter()
-            .zip(&windows)
-            .map(|(operand, window)| {
-                Scratch::converted(op, View::new(&operand.ty, window.bytes()), dtype, par)
-            })
+        let views = || {
+            let pairs = self.operands.iter().zip(&windows);
+            pairs.map(|(operand, window)| View::new(&operand.ty, window.bytes()))
+        };
+        // What is overwritten, or lies otherwise, is copied.
+        let kept = views().next().filter(|view| task.keeps_matrix() && view.ty().dtype == dtype);
+        let mut scratch = views()
+            .skip(usize::from(kept.is_some()))
+            .map(|view| Scratch::converted(op, view, dtype, par))
             .collect::<Result<SmallVec<[Scratch; 2]>>>()?;
+        let mut copied = if kept.is_some() { None } else { Some(scratch.remove(0)) };
         match task {
             Task::Triangular { .. } if self.checked => {
                 // SAFETY: the conversion has written every element.
-                let a = unsafe { scratch[0].view() };
+                let copied = copied.as_ref().map(|copied| unsafe { copied.view() });
+                let a = kept.or(copied).expect("a matrix");
                 if with_field!(dtype, T => has_zero::<T>(a, rows)) {
                     return Err(ErrorKind::ZeroDiagonal { got: self.operands[0].ty.clone() }.into());
                 }
             }
             Task::Triangular { .. }
-            | Task::Solve { .. }
+            | Task::Solve
             | Task::Cholesky
             | Task::Lu
+            | Task::Determinant
             | Task::Qr(_)
             | Task::Svd { .. }
             | Task::Eigh { .. } => {}
         }
         let fresh = match task {
             // The result takes the place of the right-hand side, or of the matrix.
-            Task::Triangular { .. } | Task::Solve { .. } | Task::Cholesky => 0,
-            Task::Lu | Task::Qr(_) | Task::Svd { .. } | Task::Eigh { .. } => self.outputs.len(),
+            Task::Triangular { .. } | Task::Solve | Task::Cholesky => 0,
+            Task::Lu | Task::Determinant | Task::Qr(_) | Task::Svd { .. } | Task::Eigh { .. } => {
+                self.outputs.len()
+            }
         };
         let mut results = self.outputs[..fresh]
             .iter()
             .map(|ty| Scratch::new(op, ty.with_dtype(dtype)?))
             .collect::<Result<SmallVec<[Scratch; 3]>>>()?;
-        let room = task.workspace(rows, columns);
+        let right = scratch.first().map_or(0, |b| b.ty().size().checked_div(batch).unwrap_or(0));
+        let room = with_field!(dtype, T => task.workspace::<T>((rows, columns), right));
         let mut work = Scratch::new(op, TensorType::new(dtype, Shape::new(&[batch, room]))?)?;
 
         with_field!(dtype, T => {
@@ -134,12 +141,21 @@ impl Run<'_> {
                 matrix::clear::<T>(view, par);
             }
             let each = |view: &ViewMut<'_>| view.ty().size().checked_div(batch).unwrap_or(0);
-            let (first, rest) = scratch.split_at_mut(1);
-            let a = first[0].view_mut();
-            let b = rest.first_mut().map(Scratch::view_mut);
+            let lent;
+            let a = match (kept, &mut copied) {
+                (Some(kept), _) => Matrices::Kept(kept),
+                // SAFETY: the conversion has written every element.
+                (None, Some(copied)) if task.keeps_matrix() => Matrices::Kept(unsafe { copied.view() }),
+                (None, Some(copied)) => {
+                    lent = copied.view_mut();
+                    Matrices::Lent(Part::new(&lent, rows * columns))
+                }
+                (None, None) => unreachable!("what is not kept is copied"),
+            };
+            let b = scratch.first_mut().map(Scratch::view_mut);
             let out: SmallVec<[Part<'_>; 3]> = views.iter().map(|view| Part::new(view, each(view))).collect();
             let places = Places {
-                a: Part::new(&a, rows * columns),
+                a,
                 b: b.as_ref().map(|b| Part::new(b, each(b))),
                 out: &out,
                 work: Part::new(&work, room),
@@ -150,7 +166,7 @@ impl Run<'_> {
         });
 
         if fresh == 0 {
-            results.extend(scratch.pop());
+            results.extend(scratch.pop().or(copied));
         }
         let outputs = self.outputs.iter().zip(results);
         outputs.map(|(ty, result)| finished(op, ty, result, par)).collect()

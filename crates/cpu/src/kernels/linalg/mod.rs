@@ -195,7 +195,7 @@ fn panelled<C: Element + gemm::Fused + gemm::Load<C>>(
         // SAFETY: products are disjoint and inside the result, which has `batch * m * n` elements.
         unsafe {
             let to = gemm::Target::new(target.at(index * m * n), n);
-            gemm::multiply(sizes, &a.matrix(index), &b.matrix(index), to, false, space, par);
+            gemm::multiply(sizes, &a.matrix(index), &b.matrix(index), to, gemm::Onto::Nothing, space, par);
         }
     };
     if batch > 1 && space.is_empty() && work < 4 * GRAIN {

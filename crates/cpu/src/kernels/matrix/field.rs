@@ -1,11 +1,15 @@
 //! The numbers that matrices hold.
 
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::mem::MaybeUninit;
+use std::ops::{Add, Div, Mul, Neg, Range, Sub};
 
+use matrixmultiply::CGemmOption;
 use num_complex::Complex;
 
 use super::svd;
 use crate::kernels::Plain;
+use crate::kernels::linalg::gemm::{self, Matrix, Onto, Target};
+use crate::par::Par;
 
 /// Real or complex floats.
 pub(crate) trait Field:
@@ -38,6 +42,27 @@ pub(crate) trait Field:
     /// Whether no part is infinite or NaN.
     fn is_finite(self) -> bool;
 
+    /// A magnitude by which pivots are chosen.
+    fn size(self) -> Self::Real;
+
+    /// Elements of the space that [`subtract_product`](Field::subtract_product) of such sizes, and of smaller ones,
+    /// takes.
+    fn product_space(sizes: [usize; 3]) -> usize;
+
+    /// Subtracts from `m` rows of `n` elements, a stride apart, the product of an `m` by `k` and a `k` by `n`
+    /// matrix; the kept axes are those of the rows, and of the columns.
+    ///
+    /// # Panics
+    /// When an operand, the rows or the space are smaller.
+    fn subtract_product(
+        sizes: [usize; 3],
+        operands: (&Matrix<'_, Self>, &Matrix<'_, Self>),
+        to: &mut [Self],
+        stride: usize,
+        space: &mut [Self],
+        par: Par,
+    );
+
     /// The singular values and vectors of a matrix: real ones only.
     fn svd(
         a: &mut [Self],
@@ -60,6 +85,27 @@ pub(crate) trait RealField: Field<Real = Self> + PartialOrd + Div<Output = Self>
     fn from_f64(x: f64) -> Self;
     /// NaN.
     const NAN: Self;
+}
+
+/// Complex multiplications that a thread takes at a time.
+const GRAIN: usize = 1 << 18;
+
+/// Rows that are multiplied at once: a multiple of those of all tiles.
+const ROWS: usize = 16;
+
+/// Rows to which threads write.
+struct Rows<T>(*mut T);
+
+// SAFETY: threads write disjoint rows behind the pointer, whose exclusive borrow outlives them.
+unsafe impl<T: Send> Sync for Rows<T> {}
+
+impl<T> Rows<T> {
+    /// # Safety
+    /// The place is inside.
+    unsafe fn at(&self, place: usize) -> *mut T {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(place) }
+    }
 }
 
 macro_rules! real {
@@ -96,6 +142,38 @@ macro_rules! real {
                 $ty::is_finite(self)
             }
 
+            fn size(self) -> $ty {
+                $ty::abs(self)
+            }
+
+            fn product_space(sizes: [usize; 3]) -> usize {
+                gemm::scratch::<$ty>(sizes)
+            }
+
+            fn subtract_product(
+                sizes: [usize; 3],
+                (a, b): (&Matrix<'_, $ty>, &Matrix<'_, $ty>),
+                to: &mut [$ty],
+                stride: usize,
+                space: &mut [$ty],
+                par: Par,
+            ) {
+                let [m, n, k] = sizes;
+                if m == 0 || n == 0 || k == 0 {
+                    return;
+                }
+                assert!(n <= stride && (m - 1) * stride + n <= to.len(), "{sizes:?} in less rows");
+                // SAFETY: numbers are laid out there, nothing else is written.
+                let space = unsafe {
+                    std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<$ty>>(), space.len())
+                };
+                // SAFETY: the rows are inside by the assertion, and borrowed here only.
+                unsafe {
+                    let target = Target::new(to.as_mut_ptr(), stride);
+                    gemm::multiply(sizes, a, b, target, Onto::Minus, space, par);
+                }
+            }
+
             fn svd(
                 a: &mut [$ty],
                 sides: (usize, usize),
@@ -127,7 +205,7 @@ real!(f32, 0x7f80_0000);
 real!(f64, 0x7ff0_0000_0000_0000);
 
 macro_rules! complex {
-    ($ty:ident) => {
+    ($ty:ident, $gemm:ident) => {
         impl Field for Complex<$ty> {
             type Real = $ty;
 
@@ -169,6 +247,64 @@ macro_rules! complex {
                 self.re.is_finite() && self.im.is_finite()
             }
 
+            fn size(self) -> $ty {
+                let square = self.square();
+                // A square that neither overflows nor vanishes is faster than a hypotenuse.
+                if ($ty::MIN_POSITIVE / $ty::EPSILON..=$ty::MAX).contains(&square) {
+                    square.sqrt()
+                } else {
+                    self.abs()
+                }
+            }
+
+            fn product_space(_: [usize; 3]) -> usize {
+                0
+            }
+
+            fn subtract_product(
+                sizes: [usize; 3],
+                (a, b): (&Matrix<'_, Self>, &Matrix<'_, Self>),
+                to: &mut [Self],
+                stride: usize,
+                _: &mut [Self],
+                par: Par,
+            ) {
+                let [m, n, k] = sizes;
+                if m == 0 || n == 0 || k == 0 {
+                    return;
+                }
+                let end = |x: &Matrix<'_, Self>, free: usize| (free - 1) * x.free + (k - 1) * x.along;
+                assert!(n <= stride && (m - 1) * stride + n <= to.len(), "{sizes:?} in less rows");
+                assert!(end(a, m) < a.elements.len() && end(b, n) < b.elements.len(), "{sizes:?} of less");
+                let to = Rows(to.as_mut_ptr());
+                let rows = |rows: Range<usize>| {
+                    // SAFETY: all rows are inside by the assertions, and chunks are disjoint; complex numbers lie in
+                    // memory as pairs.
+                    unsafe {
+                        matrixmultiply::$gemm(
+                            CGemmOption::Standard,
+                            CGemmOption::Standard,
+                            rows.len(),
+                            k,
+                            n,
+                            [-1.0, 0.0],
+                            a.elements.as_ptr().add(rows.start * a.free).cast::<[$ty; 2]>(),
+                            a.free as isize,
+                            a.along as isize,
+                            b.elements.as_ptr().cast::<[$ty; 2]>(),
+                            b.along as isize,
+                            b.free as isize,
+                            [1.0, 0.0],
+                            to.at(rows.start * stride).cast::<[$ty; 2]>(),
+                            stride as isize,
+                            1,
+                        );
+                    }
+                };
+                let grain = (GRAIN / (n * k)).next_multiple_of(ROWS);
+                par.for_chunks(m, grain, rows);
+            }
+
             fn svd(
                 _: &mut [Self],
                 _: (usize, usize),
@@ -181,5 +317,5 @@ macro_rules! complex {
         }
     };
 }
-complex!(f32);
-complex!(f64);
+complex!(f32, cgemm);
+complex!(f64, zgemm);

@@ -1,14 +1,17 @@
 //! Systems of equations and factorizations of one matrix after the other, in row-major order.
 //!
-//! All of them work by rows, which lie side by side. The matrices of a batch are the units of parallel work, so
-//! that results do not depend on the threads.
+//! All of them work by rows, which lie side by side. The matrices of a batch are shared among the threads; where
+//! there are fewer, so are the products of matrices in one factorization. No result depends on the threads.
 
 mod cholesky;
 mod eigh;
 mod field;
 mod lu;
 mod qr;
+mod rows;
 mod svd;
+#[cfg(test)]
+mod tests;
 mod triangular;
 
 use std::mem::MaybeUninit;
@@ -20,7 +23,10 @@ pub(crate) use triangular::Triangular;
 
 use crate::kernels::Plain;
 use crate::par::Par;
-use crate::view::ViewMut;
+use crate::view::{View, ViewMut};
+
+/// Multiplications of a factorization below which a thread does several.
+const GRAIN: usize = 1 << 16;
 
 /// What is done to each matrix.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +34,13 @@ pub(crate) enum Task {
     /// `a`, `b`: the solution in the place of `b`.
     Triangular { system: Triangular, vector: bool },
     /// `a`, `b`: the solution in the place of `b`.
-    Solve { vector: bool },
+    Solve,
     /// `a`: the factor in its place.
     Cholesky,
     /// `a`: the permutation, and two factors.
     Lu,
+    /// `a`: the determinant.
+    Determinant,
     /// `a`: the orthogonal factor, and the triangular one.
     Qr(QrMode),
     /// `a`: the vectors on the left, the values, and the vectors on the right.
@@ -43,11 +51,12 @@ pub(crate) enum Task {
 
 impl Task {
     /// The task of a block, where there is a kernel for it.
-    pub(crate) fn of_block(block: &Block, vector: bool) -> Option<Task> {
+    pub(crate) fn of_block(block: &Block) -> Option<Task> {
         match block {
-            Block::Solve => Some(Task::Solve { vector }),
+            Block::Solve => Some(Task::Solve),
             Block::Cholesky => Some(Task::Cholesky),
             Block::Lu => Some(Task::Lu),
+            Block::Determinant => Some(Task::Determinant),
             Block::Qr { mode, eps: _ } => Some(Task::Qr(*mode)),
             Block::Svd { max_iter, full_matrices } => {
                 Some(Task::Svd { sweeps: *max_iter, full: *full_matrices })
@@ -69,8 +78,7 @@ impl Task {
             | Block::Threefry
             | Block::RandomBits { .. }
             | Block::RandomUniform { .. }
-            | Block::RandomBelow { .. }
-            | Block::Determinant => None,
+            | Block::RandomBelow { .. } => None,
         }
     }
 
@@ -79,11 +87,29 @@ impl Task {
         Task::Triangular { system: Triangular { lower, left_side, transform }, vector }
     }
 
-    /// How many elements each matrix of these sizes needs beside its operands and results.
-    pub(crate) fn workspace(self, rows: usize, columns: usize) -> usize {
+    /// Whether the matrices are read only: all other tasks overwrite them.
+    pub(crate) fn keeps_matrix(self) -> bool {
+        match self {
+            Task::Triangular { .. } => true,
+            Task::Solve
+            | Task::Cholesky
+            | Task::Lu
+            | Task::Determinant
+            | Task::Qr(_)
+            | Task::Svd { .. }
+            | Task::Eigh { .. } => false,
+        }
+    }
+
+    /// How many elements each matrix of these sizes needs beside its operands and results; a right-hand side has
+    /// so many elements.
+    pub(crate) fn workspace<T: Field>(self, (rows, columns): (usize, usize), right: usize) -> usize {
         let (long, short) = (rows.max(columns), rows.min(columns));
         match self {
-            Task::Triangular { .. } | Task::Cholesky | Task::Solve { .. } | Task::Lu => 0,
+            Task::Cholesky => 0,
+            Task::Triangular { system, vector } => system.workspace::<T>(rows, right, vector),
+            Task::Solve => lu::solve_workspace::<T>(rows, right),
+            Task::Lu | Task::Determinant => lu::workspace::<T>(rows),
             Task::Qr(_) => qr::workspace(rows, columns),
             Task::Svd { sweeps: _, full } => svd::workspace(long, short, full),
             Task::Eigh { .. } => eigh::workspace(rows),
@@ -121,11 +147,20 @@ pub(crate) fn clear<T: Field>(view: &mut ViewMut<'_>, par: Par) {
     view.fill::<T>(par, 1 << 14, |_, chunk| chunk.fill(MaybeUninit::new(T::ZERO)));
 }
 
-/// The memory that a task works on. The first operand is overwritten.
+/// The matrices of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Matrices<'a> {
+    /// They are read only.
+    Kept(View<'a>),
+    /// They are overwritten.
+    Lent(Part<'a>),
+}
+
+/// The memory that a task works on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places<'a> {
-    /// The matrices.
-    pub a: Part<'a>,
+    /// The matrices, kept where the task keeps them.
+    pub a: Matrices<'a>,
     /// The right-hand sides of systems.
     pub b: Option<Part<'a>>,
     /// Results that have no operand's place.
@@ -145,30 +180,43 @@ pub(crate) unsafe fn run<T: Field>(
     places: Places<'_>,
     par: Par,
 ) {
-    par.for_chunks(batch, 1, |chunk| {
+    let inside = if batch < par.threads() { par } else { Par::Serial };
+    let grain = GRAIN / (rows * columns).saturating_mul(rows.max(columns)).max(1);
+    par.for_chunks(batch, grain, |chunk| {
         for matrix in chunk {
             // SAFETY: as the caller promises; each matrix is in one chunk.
-            let a = unsafe { places.a.of::<T>(matrix) };
-            // SAFETY: as above.
             let work = unsafe { places.work.of::<T>(matrix) };
             // SAFETY: as above.
             let b = places.b.map(|b| unsafe { b.of::<T>(matrix) });
             // SAFETY: as above; the outputs are different memory.
             let mut out = places.out.iter().map(|out| unsafe { out.of::<T>(matrix) });
             let mut next = || out.next().expect("a task has all its results");
-            match task {
-                Task::Triangular { system, vector } => {
+            let count = rows * columns;
+            let lent = match places.a {
+                Matrices::Kept(view) => {
+                    let a = &view.slice::<T>()[matrix * count..(matrix + 1) * count];
+                    let Task::Triangular { system, vector } = task else {
+                        unreachable!("{task:?} overwrites its matrix")
+                    };
                     let b = b.expect("a system has a right-hand side");
-                    system.solve(a, rows, b, vector);
+                    system.solve(a, rows, b, vector, work, inside);
+                    continue;
                 }
-                Task::Solve { vector } => {
-                    lu::solve(a, rows, b.expect("a system has a right-hand side"), vector);
+                Matrices::Lent(part) => part,
+            };
+            // SAFETY: as above.
+            let a = unsafe { lent.of::<T>(matrix) };
+            match task {
+                Task::Triangular { .. } => unreachable!("a triangle is kept"),
+                Task::Solve => {
+                    lu::solve(a, rows, b.expect("a system has a right-hand side"), work, inside);
                 }
                 Task::Cholesky => cholesky::factor(a, rows),
                 Task::Lu => {
-                    let (p, l, u) = (next(), next(), next());
-                    lu::factors(a, rows, p, l, u);
+                    let out = (next(), next(), next());
+                    lu::factors(a, rows, out, work, inside);
                 }
+                Task::Determinant => next()[0] = lu::determinant(a, rows, work, inside),
                 Task::Qr(mode) => {
                     let (q, r) = (next(), next());
                     qr::factors(a, (rows, columns), mode, q, r, work);

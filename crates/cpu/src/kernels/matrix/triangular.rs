@@ -1,8 +1,18 @@
-//! Triangular systems by substitution.
+//! Triangular systems: by substitution in blocks, which are joined by products of matrices.
 
 use defn_core::op::Transform;
 
-use super::{Field, add_scaled, two_rows};
+use super::Field;
+use super::rows::{subtract_rows, subtract_strips, sums, turn};
+use crate::kernels::linalg::gemm::Matrix;
+use crate::kernels::simd::vectorized;
+use crate::par::Par;
+
+/// Unknowns that are solved for one by one.
+const BLOCK: usize = 32;
+
+/// Unknowns of a vector whose sums of products are computed side by side.
+const LINES: usize = 4;
 
 /// Which triangle, on which side, transformed how.
 #[derive(Clone, Copy, Debug)]
@@ -16,86 +26,212 @@ pub(crate) struct Triangular {
 }
 
 impl Triangular {
-    /// An element of the transformed matrix.
-    fn at<T: Field>(self, a: &[T], n: usize, i: usize, j: usize) -> T {
-        match self.transform {
-            Transform::None => a[i * n + j],
-            Transform::Transpose => a[j * n + i],
-            Transform::Conjugate => a[j * n + i].conj(),
-        }
-    }
-
-    /// Whether the transformed matrix is lower triangular.
-    fn forward(self) -> bool {
-        match self.transform {
-            Transform::None => self.lower,
-            Transform::Transpose | Transform::Conjugate => !self.lower,
-        }
+    /// Elements of workspace that [`solve`](Triangular::solve) needs for so many unknowns, and elements of the
+    /// right-hand side.
+    pub(crate) fn workspace<T: Field>(self, n: usize, count: usize, vector: bool) -> usize {
+        let columns = count.checked_div(n).unwrap_or(0);
+        let turned = if self.left_side || vector || columns == 1 { 0 } else { count };
+        turned + space::<T>(n, columns)
     }
 
     /// Solves a system of `n` unknowns in the place of the right-hand side, which is one vector or a matrix.
-    pub(crate) fn solve<T: Field>(self, a: &[T], n: usize, b: &mut [T], vector: bool) {
+    pub(crate) fn solve<T: Field>(
+        self,
+        a: &[T],
+        n: usize,
+        b: &mut [T],
+        vector: bool,
+        work: &mut [T],
+        par: Par,
+    ) {
         if n == 0 || b.is_empty() {
             return;
         }
-        if self.left_side && !vector {
-            self.solve_left(a, n, b);
-        } else {
-            // A vector on the right of the matrix solves the system of its transpose on its left.
-            let turned =
-                if self.left_side { self.mirrored() } else { Mirrored { system: self, swap: false } };
-            for row in b.chunks_exact_mut(n) {
-                turned.solve_row(a, n, row);
-            }
-        }
-    }
-
-    fn mirrored(self) -> Mirrored {
-        Mirrored { system: self, swap: true }
-    }
-
-    /// `t x = b`, all columns of `b` at once.
-    fn solve_left<T: Field>(self, a: &[T], n: usize, b: &mut [T]) {
         let columns = b.len() / n;
-        let forward = self.forward();
-        for step in 0..n {
-            let i = if forward { step } else { n - 1 - step };
-            let pivot = self.at(a, n, i, i);
-            for x in &mut b[i * columns..(i + 1) * columns] {
-                *x = x.over(pivot);
+        let conjugates = T::COMPLEX && self.transform == Transform::Conjugate;
+        let turned = self.transform != Transform::None;
+        // A row of unknowns on the left of a matrix is a column of them on the right of its transpose.
+        let swaps = turned == self.left_side;
+        let (row, column) = if swaps { (1, n) } else { (n, 1) };
+        let system = System { elements: a, row, column, forward: self.lower != swaps, unit: false };
+        if conjugates {
+            b.iter_mut().for_each(|x| *x = x.conj());
+        }
+        if self.left_side || vector || columns == 1 {
+            system.solve(n, b, (columns, columns), work, par);
+        } else {
+            let (across, work) = work.split_at_mut(b.len());
+            turn(b, n, (columns, n), across, columns);
+            system.solve(n, across, (columns, columns), work, par);
+            turn(across, columns, (n, columns), b, n);
+        }
+        if conjugates {
+            b.iter_mut().for_each(|x| *x = x.conj());
+        }
+    }
+}
+
+/// Elements of the space that [`System::solve`] takes.
+pub(super) fn space<T: Field>(n: usize, columns: usize) -> usize {
+    if n <= BLOCK || columns <= 1 { 0 } else { T::product_space([half(n), columns, half(n)]) }
+}
+
+/// Where a system is cut.
+fn half(n: usize) -> usize {
+    (n / 2).next_multiple_of(BLOCK)
+}
+
+/// A triangular matrix on the left of unknowns, as it lies in memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct System<'a, T> {
+    /// From its first element on.
+    pub(super) elements: &'a [T],
+    /// From one row to the next, and from one column; one of both is 1.
+    pub(super) row: usize,
+    pub(super) column: usize,
+    /// Whether the first unknown is known first.
+    pub(super) forward: bool,
+    /// Whether the diagonal is one of ones, which are not read.
+    pub(super) unit: bool,
+}
+
+impl<T: Field> System<'_, T> {
+    fn at(&self, i: usize, j: usize) -> T {
+        self.elements[i * self.row + j * self.column]
+    }
+
+    /// The system from an unknown on.
+    fn from(&self, first: usize) -> Self {
+        System { elements: &self.elements[first * (self.row + self.column)..], ..*self }
+    }
+
+    /// Solves for `n` rows of unknowns in the place of the right-hand sides, rows a stride apart.
+    pub(super) fn solve(
+        &self,
+        n: usize,
+        b: &mut [T],
+        (columns, stride): (usize, usize),
+        space: &mut [T],
+        par: Par,
+    ) {
+        if columns == 1 && stride == 1 {
+            if self.column == 1 {
+                vector_by_rows(*self, n, b);
+            } else {
+                vector_by_columns(*self, n, b);
             }
-            for rest in step + 1..n {
-                let j = if forward { rest } else { n - 1 - rest };
-                let factor = self.at(a, n, j, i);
-                let (first, last) = two_rows(b, columns, i.min(j), i.max(j));
-                let (known, open) = if i < j { (first, last) } else { (last, first) };
-                add_scaled(open, -factor, known);
+            return;
+        }
+        if n <= BLOCK {
+            block(*self, n, b, columns, stride);
+            return;
+        }
+        let middle = half(n);
+        let (first, last) = b.split_at_mut(middle * stride);
+        let rest = n - middle;
+        let place = if self.forward { middle * self.row } else { middle * self.column };
+        let across = Matrix { elements: &self.elements[place..], free: self.row, along: self.column };
+        let known = |elements| Matrix { elements, free: 1, along: stride };
+        if self.forward {
+            self.solve(middle, first, (columns, stride), space, par);
+            let sizes = [rest, columns, middle];
+            T::subtract_product(sizes, (&across, &known(first)), last, stride, space, par);
+            self.from(middle).solve(rest, last, (columns, stride), space, par);
+        } else {
+            self.from(middle).solve(rest, last, (columns, stride), space, par);
+            let sizes = [middle, columns, rest];
+            T::subtract_product(sizes, (&across, &known(last)), first, stride, space, par);
+            self.solve(middle, first, (columns, stride), space, par);
+        }
+    }
+}
+
+vectorized! {
+    /// A few rows of unknowns.
+    fn block[T: Field] of [T] (system: System<'_, T>, n: usize, b: &mut [T], columns: usize, stride: usize) {
+        let mut factors = [T::ZERO; BLOCK];
+        for step in 0..n {
+            let i = if system.forward { step } else { n - 1 - step };
+            let known = if system.forward { 0..i } else { i + 1..n };
+            let factors = &mut factors[..known.len()];
+            for (factor, j) in factors.iter_mut().zip(known) {
+                *factor = system.at(i, j);
+            }
+            let (before, rest) = b.split_at_mut(i * stride);
+            let (open, behind) = rest.split_at_mut(rest.len().min(stride));
+            let (open, known) = (&mut open[..columns], if system.forward { before } else { behind });
+            subtract_strips(open, factors, known, stride);
+            if !system.unit {
+                let pivot = system.at(i, i);
+                open.iter_mut().for_each(|x| *x = x.over(pivot));
             }
         }
     }
 }
 
-/// A system of rows: `x t = b`, where `t` may be transposed once more.
-#[derive(Clone, Copy, Debug)]
-struct Mirrored {
-    system: Triangular,
-    swap: bool,
+vectorized! {
+    /// One vector of unknowns; the elements of a row of the matrix lie side by side.
+    fn vector_by_rows[T: Field] of [T] (system: System<'_, T>, n: usize, x: &mut [T]) {
+        for step in (0..n).step_by(LINES) {
+            let count = LINES.min(n - step);
+            // These are open; what is known lies before or behind them.
+            let first = if system.forward { step } else { n - step - count };
+            let known = if system.forward { 0..first } else { first + count..n };
+            let mut open = [T::ZERO; LINES];
+            open[..count].copy_from_slice(&x[first..first + count]);
+            let rows = &system.elements[first * system.row + known.start.min(n - 1)..];
+            let known = &x[known];
+            let sums = if count == LINES {
+                sums::<T, LINES>(rows, system.row, known)
+            } else {
+                let mut each = [T::ZERO; LINES];
+                for (row, sum) in each.iter_mut().enumerate().take(count) {
+                    *sum = sums::<T, 1>(&rows[row * system.row..], system.row, known)[0];
+                }
+                each
+            };
+            for (open, sum) in open.iter_mut().zip(sums) {
+                *open = *open - sum;
+            }
+            for step in 0..count {
+                let i = if system.forward { step } else { count - 1 - step };
+                let before = if system.forward { 0..i } else { i + 1..count };
+                for j in before {
+                    open[i] = open[i] - system.at(first + i, first + j) * open[j];
+                }
+                if !system.unit {
+                    open[i] = open[i].over(system.at(first + i, first + i));
+                }
+            }
+            x[first..first + count].copy_from_slice(&open[..count]);
+        }
+    }
 }
 
-impl Mirrored {
-    fn solve_row<T: Field>(self, a: &[T], n: usize, row: &mut [T]) {
-        let forward = self.system.forward() == self.swap;
-        let at = |i: usize, j: usize| {
-            if self.swap { self.system.at(a, n, j, i) } else { self.system.at(a, n, i, j) }
-        };
-        for step in 0..n {
-            let i = if forward { step } else { n - 1 - step };
-            let known = row[i].over(at(i, i));
-            row[i] = known;
-            let open = if forward { i + 1..n } else { 0..i };
-            for j in open {
-                row[j] = row[j] - known * at(i, j);
+/// One vector of unknowns; the elements of a column of the matrix lie side by side.
+fn vector_by_columns<T: Field>(system: System<'_, T>, n: usize, x: &mut [T]) {
+    for step in (0..n).step_by(BLOCK) {
+        let count = BLOCK.min(n - step);
+        let first = if system.forward { step } else { n - step - count };
+        let (before, rest) = x.split_at_mut(first);
+        let (open, behind) = rest.split_at_mut(count);
+        for step in 0..count {
+            let i = if system.forward { step } else { count - 1 - step };
+            if !system.unit {
+                open[i] = open[i].over(system.at(first + i, first + i));
             }
+            let rest = if system.forward { i + 1..count } else { 0..i };
+            for j in rest {
+                open[j] = open[j] - system.at(first + j, first + i) * open[i];
+            }
+        }
+        let column = first * system.column;
+        if system.forward {
+            if !behind.is_empty() {
+                subtract_rows(behind, open, &system.elements[column + first + count..], system.column);
+            }
+        } else if first > 0 {
+            subtract_rows(before, open, &system.elements[column..], system.column);
         }
     }
 }

@@ -270,7 +270,8 @@ macro_rules! gemm_by_panels {
                 // SAFETY: the caller's promise.
                 unsafe {
                     let to = gemm::Target::new(out, stride);
-                    gemm::multiply(sizes, &a, &b, to, adds, space, Par::Serial);
+                    let onto = if adds { gemm::Onto::Plus } else { gemm::Onto::Nothing };
+                    gemm::multiply(sizes, &a, &b, to, onto, space, Par::Serial);
                 }
             }
         }

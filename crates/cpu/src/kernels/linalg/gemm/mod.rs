@@ -16,7 +16,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 pub(crate) use pack::{Load, Matrix, Operand};
-pub(crate) use tile::Fused;
+pub(crate) use tile::{Fused, Onto};
 use tile::{Kernels, LINE, Step, UNROLL};
 
 use crate::par::Par;
@@ -42,6 +42,12 @@ const GRAIN: usize = 1 << 19;
 
 /// Elements of the left operand that may be read as they lie once for each panel of the other.
 const STAYS: usize = 1 << 16;
+
+/// Elements of the right operand that are read as they lie by all tiles.
+const STAYS_NEAR: usize = 1 << 11;
+
+/// Summed elements of products that need less room.
+const SHALLOW: usize = 32;
 
 /// The result: rows of which the elements lie side by side.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +109,8 @@ fn scratch_of<C>(kernels: &Kernels<C>, sizes: [usize; 3]) -> usize {
 }
 
 /// Writes the product of an `m` by `k` matrix, whose kept axis is that of the rows, and a `k` by `n` one, whose
-/// kept axis is that of the columns. `adds` adds it to the result instead, which then is initialised.
+/// kept axis is that of the columns. What is put onto something adds to it, or subtracts: then the result is
+/// initialised.
 ///
 /// A block of the result is complete after its last part of the sums: that is where it is still in a cache.
 ///
@@ -117,12 +124,12 @@ pub(crate) unsafe fn multiply<C: Fused>(
     a: &dyn Operand<C>,
     b: &dyn Operand<C>,
     out: Target<C>,
-    adds: bool,
+    onto: Onto,
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { multiply_by(C::kernels()[0], sizes, (a, b), out, adds, space, par) }
+    unsafe { multiply_by(C::kernels()[0], sizes, (a, b), out, onto, space, par) }
 }
 
 /// As [`multiply`], with the loops of one instruction set.
@@ -134,14 +141,14 @@ unsafe fn multiply_by<C: Fused>(
     sizes: [usize; 3],
     (a, b): (&dyn Operand<C>, &dyn Operand<C>),
     out: Target<C>,
-    adds: bool,
+    onto: Onto,
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
     let [m, n, k] = sizes;
     debug_assert!(m > 0 && n > 0 && k > 0);
     assert!(a.holds(m, k) && b.holds(n, k), "{sizes:?} of operands that are smaller");
-    let product = Product { kernels, a, b, out, adds };
+    let product = Product { kernels, a, b, out, onto };
     match Way::of(sizes, product.kernels.most_columns()) {
         // SAFETY: the caller's promise; operands hold the sizes by the assertion.
         Way::Lying => unsafe { product.lying(sizes, par) },
@@ -156,7 +163,7 @@ struct Product<'a, C: Fused> {
     a: &'a dyn Operand<C>,
     b: &'a dyn Operand<C>,
     out: Target<C>,
-    adds: bool,
+    onto: Onto,
 }
 
 /// How many pieces `size` falls into, and how long they are: at most `most`, as equal as can be, and multiples
@@ -245,6 +252,21 @@ impl<C: Fused> Product<'_, C> {
     unsafe fn lying(&self, [m, n, k]: [usize; 3], par: Par) {
         let kernels = self.kernels;
         let work = m * n * k;
+        let block = |rows: Range<usize>, columns: Range<usize>| {
+            // SAFETY: blocks are disjoint and inside the result.
+            unsafe {
+                // Much memory on the stack costs as much as a small product.
+                if k <= SHALLOW {
+                    self.lying_block::<{ SHALLOW * 32 }, { SHALLOW * 12 }>(rows, columns, k);
+                } else {
+                    self.lying_block::<PANEL, { DEPTH * 12 }>(rows, columns, k);
+                }
+            }
+        };
+        if work <= GRAIN {
+            block(0..m, 0..n);
+            return;
+        }
         // What a block costs beside its products is its panels: they are shared if the rows are not cut.
         let most = (work / GRAIN).clamp(1, 4 * par.threads());
         let (most_rows, most_columns) = if n > 2 * kernels.most_columns() {
@@ -256,23 +278,29 @@ impl<C: Fused> Product<'_, C> {
         let (across, width) = pieces(n, most_columns, kernels.most_columns());
         par.for_chunks(down * across, 1, |chunk| {
             for place in chunk {
-                let (rows, columns) = (part(place / across, height, m), part(place % across, width, n));
-                // SAFETY: blocks are disjoint and inside the result.
-                unsafe { self.lying_block(rows, columns, k) };
+                block(part(place / across, height, m), part(place % across, width, n));
             }
         });
     }
 
+    /// A block by way of a panel and of lines for what cannot be read as it lies: both have room for `k`, or for
+    /// [`DEPTH`], if that is less.
+    ///
     /// # Safety
     /// The block is inside, and nobody else uses it.
-    unsafe fn lying_block(&self, rows: Range<usize>, columns: Range<usize>, k: usize) {
+    unsafe fn lying_block<const PANEL: usize, const LINES: usize>(
+        &self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        k: usize,
+    ) {
         let kernels = self.kernels;
         let (high, wide) = (kernels.most_rows(), kernels.most_columns());
         let (a, b) = (self.a.lying(), self.b.lying().filter(|b| b.free == 1));
         let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL];
-        let mut lines = [const { MaybeUninit::<C>::uninit() }; 12 * DEPTH];
-        // A panel that serves several tiles is worth its copy.
-        let reads = b.filter(|_| rows.len() <= high);
+        let mut lines = [const { MaybeUninit::<C>::uninit() }; LINES];
+        // A panel that serves several tiles is worth its copy, if it does not stay in the first cache anyway.
+        let reads = b.filter(|b| rows.len() <= high || k * b.along <= STAYS_NEAR);
         for columns in parts(columns, wide) {
             for along in parts(0..k, DEPTH) {
                 let depth = along.len();
@@ -313,7 +341,7 @@ impl<C: Fused> Product<'_, C> {
                             (lines.as_ptr().cast(), 1, height)
                         }
                     };
-                    let adds = self.adds || along.start > 0;
+                    let onto = if along.start > 0 { self.onto.then() } else { self.onto };
                     let out = self.out.first;
                     let step = Step {
                         depth,
@@ -325,7 +353,7 @@ impl<C: Fused> Product<'_, C> {
                         next: b,
                         out,
                         out_row: self.out.stride,
-                        adds,
+                        onto,
                     };
                     // SAFETY: the tile is inside the block, and all it reads inside the operands or panels.
                     unsafe { self.tile(step, rows, columns.clone()) };
@@ -386,7 +414,8 @@ impl<C: Fused> Product<'_, C> {
         (rows, columns): (Range<usize>, Range<usize>),
     ) {
         for part in 0..a.along.len().div_ceil(DEPTH) {
-            let adds = self.adds || part > 0 || a.along.start > 0;
+            let first = part == 0 && a.along.start == 0;
+            let onto = if first { self.onto } else { self.onto.then() };
             for columns in parts(columns.clone(), b.width) {
                 let (b_start, b_step, _) = b.panel(part, columns.start / b.width);
                 for (index, rows) in parts(rows.clone(), a.width).enumerate() {
@@ -405,7 +434,7 @@ impl<C: Fused> Product<'_, C> {
                             .cast(),
                         out: self.out.first,
                         out_row: self.out.stride,
-                        adds,
+                        onto,
                     };
                     let of = |start: usize, range: Range<usize>| start + range.start..start + range.end;
                     // SAFETY: the tile is inside the block, and the panels are as wide as it.
@@ -431,7 +460,7 @@ impl<C: Fused> Product<'_, C> {
             return;
         }
         let mut held = [const { MaybeUninit::<C>::uninit() }; TILE];
-        let adds = std::mem::replace(&mut step.adds, false);
+        let onto = std::mem::replace(&mut step.onto, Onto::Nothing);
         (step.out, step.out_row) = (held.as_mut_ptr().cast(), width);
         // SAFETY: the buffer has room for the largest tile, and then holds this one.
         unsafe {
@@ -440,7 +469,11 @@ impl<C: Fused> Product<'_, C> {
                 for (column, value) in line.iter().enumerate().take(columns.len()) {
                     let to = corner.add(row * self.out.stride + column);
                     let value = value.assume_init();
-                    to.write(if adds { to.read().sum(value) } else { value });
+                    to.write(match onto {
+                        Onto::Nothing => value,
+                        Onto::Plus => to.read().sum(value),
+                        Onto::Minus => to.read().difference(value),
+                    });
                 }
             }
         }

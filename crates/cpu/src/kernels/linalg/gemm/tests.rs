@@ -33,7 +33,7 @@ struct Case {
     sizes: [usize; 3],
     turned: (bool, bool),
     gaps: (usize, usize, usize),
-    adds: bool,
+    onto: Onto,
 }
 
 impl Case {
@@ -62,7 +62,7 @@ impl Case {
                     &x,
                     &y,
                     Target::new(out.as_mut_ptr(), stride),
-                    self.adds,
+                    self.onto,
                     &mut space,
                     par,
                 );
@@ -77,10 +77,15 @@ impl Case {
                 assert_eq!(got, C::from(2.0), "behind row {i}");
                 continue;
             }
-            let (mut want, mut size) = (if self.adds { 2.0 } else { 0.0 }, 2.0);
+            let (start, sign) = match self.onto {
+                Onto::Nothing => (0.0, 1.0),
+                Onto::Plus => (2.0, 1.0),
+                Onto::Minus => (2.0, -1.0),
+            };
+            let (mut want, mut size) = (start, 2.0);
             for step in 0..k {
                 let product = a[i * k + step].load().into() * b[j * k + step].load().into();
-                want += product;
+                want += sign * product;
                 size += f64::abs(product);
             }
             let error = (got.into() - want).abs();
@@ -98,9 +103,9 @@ proptest! {
         sizes in (1usize..80, 1usize..80, 1usize..300),
         turned in any::<(bool, bool)>(),
         gaps in (0usize..3, 0usize..3, 0usize..3),
-        adds in any::<bool>(),
+        onto in prop::sample::select(vec![Onto::Nothing, Onto::Plus, Onto::Minus]),
     ) {
-        let case = Case { sizes: [sizes.0, sizes.1, sizes.2], turned, gaps, adds };
+        let case = Case { sizes: [sizes.0, sizes.1, sizes.2], turned, gaps, onto };
                     case.check::<f32, f32>(|x| x as f32, f32::EPSILON.into());
             case.check::<f64, f64>(|x| x, f64::EPSILON);
         case.check::<f32, f16>(f16::from_f64, f32::EPSILON.into());
@@ -111,14 +116,15 @@ proptest! {
 #[test]
 fn operands_that_are_laid_out() {
     for turned in [(false, false), (false, true), (true, false), (true, true)] {
-        let case = Case { sizes: [290, 100, 270], turned, gaps: (0, 1, 0), adds: turned.0 };
+        let onto = if turned.0 { Onto::Minus } else { Onto::Nothing };
+        let case = Case { sizes: [290, 100, 270], turned, gaps: (0, 1, 0), onto };
         case.check::<f32, f32>(|x| x as f32, f32::EPSILON.into());
         case.check::<f64, f64>(|x| x, f64::EPSILON);
         case.check::<f32, bf16>(bf16::from_f64, f32::EPSILON.into());
     }
     // More than is laid out at once, along each axis.
     for sizes in [[LAID.0 + 5, 40, 60], [70, LAID.1 + 40, 1000], [70, 40, LAID.2 + DEPTH + 3]] {
-        let case = Case { sizes, turned: (false, false), gaps: (0, 0, 0), adds: false };
+        let case = Case { sizes, turned: (false, false), gaps: (0, 0, 0), onto: Onto::Plus };
         assert_eq!(Way::of(sizes, f32::kernels()[0].most_columns()), Way::Laid);
         case.check::<f32, f32>(|x| x as f32, f32::EPSILON.into());
     }
@@ -134,7 +140,9 @@ fn what_is_not_finite_stays_where_it_is() {
     let x = Matrix { elements: &a[..], free: 30, along: 1 };
     let y = Matrix { elements: &b[..], free: 1, along: 40 };
     // SAFETY: the result has room for the rows.
-    unsafe { multiply([20, 40, 30], &x, &y, Target::new(out.as_mut_ptr(), 40), false, &mut [], Par::Serial) };
+    unsafe {
+        multiply([20, 40, 30], &x, &y, Target::new(out.as_mut_ptr(), 40), Onto::Nothing, &mut [], Par::Serial)
+    };
     for (row, values) in out.chunks(40).enumerate() {
         for &value in values {
             match row {

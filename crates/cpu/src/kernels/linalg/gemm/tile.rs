@@ -43,6 +43,9 @@ pub(super) trait Vector: Copy {
     /// # Safety
     /// The processor has the instructions.
     unsafe fn expect_later(at: *const Self::Element);
+    /// # Safety
+    /// The processor has the instructions.
+    unsafe fn minus(self, other: Self) -> Self;
     /// The lanes of both in turn: from the lower halves, and from the upper ones.
     ///
     /// # Safety
@@ -66,8 +69,28 @@ pub(super) struct Step<C> {
     /// The tile.
     pub(super) out: *mut C,
     pub(super) out_row: usize,
-    /// Whether the sums are added to what the tile holds.
-    pub(super) adds: bool,
+    pub(super) onto: Onto,
+}
+
+/// What is done with the sums of products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Onto {
+    /// They are the result.
+    Nothing,
+    /// They are added to what the result holds.
+    Plus,
+    /// They are subtracted from it.
+    Minus,
+}
+
+impl Onto {
+    /// What is done with the sums that come after the first ones.
+    pub(super) fn then(self) -> Onto {
+        match self {
+            Onto::Nothing | Onto::Plus => Onto::Plus,
+            Onto::Minus => Onto::Minus,
+        }
+    }
 }
 
 /// Computes a tile.
@@ -159,7 +182,7 @@ unsafe fn multiply<V: Vector, const ROWS: usize, const VECTORS: usize>(
 /// As for [`Tile`].
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V::Element>) {
-    let &Step { depth, a, a_row, a_step, b, b_step, next, out, out_row, adds } = step;
+    let &Step { depth, a, a_row, a_step, b, b_step, next, out, out_row, onto } = step;
     // SAFETY: the caller's promise: all places are inside the operands and the tile.
     unsafe {
         // The result is far from the caches, where its rows are: its lines arrive while sums are added up.
@@ -196,7 +219,11 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
         for (i, sums) in sums.iter().enumerate() {
             for (j, &sum) in sums.iter().enumerate() {
                 let to = out.add(i * out_row + j * V::LANES);
-                let sum = if adds { V::load(to).plus(sum) } else { sum };
+                let sum = match onto {
+                    Onto::Nothing => sum,
+                    Onto::Plus => V::load(to).plus(sum),
+                    Onto::Minus => V::load(to).minus(sum),
+                };
                 sum.store(to);
             }
         }
@@ -304,6 +331,8 @@ pub(crate) trait Fused: Copy + Send + Sync + 'static {
     const NOTHING: Self;
     /// The sum.
     fn sum(self, other: Self) -> Self;
+    /// The difference.
+    fn difference(self, other: Self) -> Self;
     /// The loops for the processor, the best first.
     fn kernels() -> &'static [&'static Kernels<Self>];
 }
@@ -315,6 +344,10 @@ macro_rules! fused {
 
             fn sum(self, other: $C) -> $C {
                 self + other
+            }
+
+            fn difference(self, other: $C) -> $C {
+                self - other
             }
 
             fn kernels() -> &'static [&'static Kernels<$C>] {
@@ -382,6 +415,10 @@ macro_rules! portable {
                 Plainly(std::array::from_fn(|i| self.0[i] + other.0[i]))
             }
             #[inline(always)]
+            unsafe fn minus(self, other: Self) -> Self {
+                Plainly(std::array::from_fn(|i| self.0[i] - other.0[i]))
+            }
+            #[inline(always)]
             unsafe fn expect(_: *const $T) {}
             #[inline(always)]
             unsafe fn expect_later(_: *const $T) {}
@@ -413,7 +450,7 @@ mod x86 {
     macro_rules! vector {
         (
             $V:ty, $T:ty, $lanes:literal, $zero:ident, $load:ident, $store:ident, $repeat:ident, $fused:ident,
-            $add:ident, $zip:expr
+            $add:ident, $sub:ident, $zip:expr
         ) => {
             impl Vector for $V {
                 type Element = $T;
@@ -450,6 +487,11 @@ mod x86 {
                     unsafe { $add(self, other) }
                 }
                 #[inline(always)]
+                unsafe fn minus(self, other: $V) -> $V {
+                    // SAFETY: as above.
+                    unsafe { $sub(self, other) }
+                }
+                #[inline(always)]
                 unsafe fn expect(at: *const $T) {
                     // SAFETY: as above.
                     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
@@ -477,6 +519,7 @@ mod x86 {
         _mm512_set1_ps,
         _mm512_fmadd_ps,
         _mm512_add_ps,
+        _mm512_sub_ps,
         |a, b| {
             let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
@@ -493,6 +536,7 @@ mod x86 {
         _mm512_set1_pd,
         _mm512_fmadd_pd,
         _mm512_add_pd,
+        _mm512_sub_pd,
         |a, b| {
             let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
             let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
@@ -509,6 +553,7 @@ mod x86 {
         _mm256_set1_ps,
         _mm256_fmadd_ps,
         _mm256_add_ps,
+        _mm256_sub_ps,
         |a, b| {
             let (low, high) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
             (_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high))
@@ -524,6 +569,7 @@ mod x86 {
         _mm256_set1_pd,
         _mm256_fmadd_pd,
         _mm256_add_pd,
+        _mm256_sub_pd,
         |a, b| {
             let (low, high) = (_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
             (_mm256_permute2f128_pd::<0x20>(low, high), _mm256_permute2f128_pd::<0x31>(low, high))

@@ -1,0 +1,150 @@
+//! Loops over rows whose elements lie side by side.
+
+use super::Field;
+use crate::kernels::simd::vectorized;
+
+/// Elements that are added up side by side.
+const LANES: usize = 16;
+
+vectorized! {
+    /// Subtracts from `y` the rows, a stride apart, each times its factor.
+    pub(super) fn subtract_rows[T: Field] of [T] (y: &mut [T], factors: &[T], rows: &[T], stride: usize) {
+        subtract_strips(y, factors, rows, stride);
+    }
+}
+
+/// See [`subtract_rows`]; compiled in the loop that calls it.
+#[inline(always)]
+pub(super) fn subtract_strips<T: Field>(y: &mut [T], factors: &[T], rows: &[T], stride: usize) {
+    if factors.is_empty() {
+        return;
+    }
+    let mut place = 0;
+    // A strip stays in registers until all rows are subtracted.
+    while y.len() - place >= 4 * LANES {
+        strip::<T, { 4 * LANES }>(&mut y[place..], factors, &rows[place..], stride);
+        place += 4 * LANES;
+    }
+    while y.len() - place >= LANES {
+        strip::<T, LANES>(&mut y[place..], factors, &rows[place..], stride);
+        place += LANES;
+    }
+    while y.len() - place >= LANES / 2 {
+        strip::<T, { LANES / 2 }>(&mut y[place..], factors, &rows[place..], stride);
+        place += LANES / 2;
+    }
+    for (place, y) in y.iter_mut().enumerate().skip(place) {
+        for (index, &factor) in factors.iter().enumerate() {
+            *y = *y - factor * rows[index * stride + place];
+        }
+    }
+}
+
+#[inline(always)]
+fn strip<T: Field, const WIDTH: usize>(y: &mut [T], factors: &[T], rows: &[T], stride: usize) {
+    let y = y.first_chunk_mut::<WIDTH>().expect("a whole strip");
+    let mut held = *y;
+    for (index, &factor) in factors.iter().enumerate() {
+        let row = rows[index * stride..].first_chunk::<WIDTH>().expect("a whole strip");
+        for (held, &x) in held.iter_mut().zip(row) {
+            *held = *held - factor * x;
+        }
+    }
+    *y = held;
+}
+
+/// The sums of products of rows, a stride apart, with as many elements of `x`; compiled in the loop that calls it.
+#[inline(always)]
+pub(super) fn sums<T: Field, const ROWS: usize>(rows: &[T], stride: usize, x: &[T]) -> [T; ROWS] {
+    let mut lanes = [[T::ZERO; LANES]; ROWS];
+    let (lines, rest) = x.as_chunks::<LANES>();
+    let whole = x.len() - rest.len();
+    for (index, x) in lines.iter().enumerate() {
+        for (row, lanes) in lanes.iter_mut().enumerate() {
+            let row = rows[row * stride + index * LANES..].first_chunk::<LANES>().expect("a whole line");
+            for ((lane, &a), &x) in lanes.iter_mut().zip(row).zip(x) {
+                *lane = *lane + a * x;
+            }
+        }
+    }
+    std::array::from_fn(|row| {
+        let lanes = &mut lanes[row];
+        for ((lane, &a), &x) in lanes.iter_mut().zip(&rows[row * stride + whole..]).zip(rest) {
+            *lane = *lane + a * x;
+        }
+        let mut width = LANES;
+        while width > 1 {
+            width /= 2;
+            let (low, high) = lanes.split_at_mut(width);
+            low.iter_mut().zip(high).for_each(|(low, &mut high)| *low = *low + high);
+        }
+        lanes[0]
+    })
+}
+
+/// The place of the element of the greatest size, the first of several: of the first NaN, if there is one.
+#[inline(always)]
+pub(super) fn greatest<T: Field>(x: &[T]) -> usize {
+    let zero = <T::Real as Field>::ZERO;
+    let is_nan = |size: T::Real| size.partial_cmp(&size).is_none();
+    let mut lanes = [zero; LANES];
+    let mut nan = [false; LANES];
+    let (lines, rest) = x.as_chunks::<LANES>();
+    for x in lines {
+        for i in 0..LANES {
+            let size = x[i].size();
+            lanes[i] = if size > lanes[i] { size } else { lanes[i] };
+            nan[i] |= is_nan(size);
+        }
+    }
+    for (i, x) in rest.iter().enumerate() {
+        let size = x.size();
+        lanes[i] = if size > lanes[i] { size } else { lanes[i] };
+        nan[i] |= is_nan(size);
+    }
+    if nan.contains(&true) {
+        return x.iter().position(|x| is_nan(x.size())).unwrap_or(0);
+    }
+    let most = lanes.into_iter().fold(zero, |most, size| if size > most { size } else { most });
+    x.iter().position(|x| x.size() == most).unwrap_or(0)
+}
+
+/// Elements of a square that is turned at once.
+const SQUARE: usize = 8;
+
+vectorized! {
+    /// Writes columns as rows: `to[j, i] = from[i, j]`, of matrices whose rows are a stride apart.
+    pub(super) fn turn[T: Field] of [T] (
+        from: &[T],
+        from_stride: usize,
+        sizes: (usize, usize),
+        to: &mut [T],
+        to_stride: usize,
+    ) {
+        let (rows, columns) = sizes;
+        for row in (0..rows).step_by(SQUARE) {
+            let high = SQUARE.min(rows - row);
+            for column in (0..columns).step_by(SQUARE) {
+                let wide = SQUARE.min(columns - column);
+                let (from, to) =
+                    (&from[row * from_stride + column..], &mut to[column * to_stride + row..]);
+                if (high, wide) != (SQUARE, SQUARE) {
+                    for i in 0..high {
+                        for j in 0..wide {
+                            to[j * to_stride + i] = from[i * from_stride + j];
+                        }
+                    }
+                    continue;
+                }
+                let mut square = [[T::ZERO; SQUARE]; SQUARE];
+                for (i, line) in square.iter_mut().enumerate() {
+                    *line = *from[i * from_stride..].first_chunk().expect("a whole line");
+                }
+                for j in 0..SQUARE {
+                    let line = to[j * to_stride..].first_chunk_mut().expect("a whole line");
+                    *line = std::array::from_fn::<T, SQUARE, _>(|i| square[i][j]);
+                }
+            }
+        }
+    }
+}
