@@ -3,6 +3,10 @@
 
 use crate::plugin::Attribute;
 
+/// Flags that are always passed, before others, which may say otherwise. XLA's compiler for the CPU takes the greater
+/// of a number and NaN for the number, unless it is told not to.
+const FLAGS: &[(&str, Attribute)] = &[("xla_cpu_enable_fast_min_max", Attribute::Bool(false))];
+
 /// How to compile a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompileOptions {
@@ -38,7 +42,8 @@ impl CompileOptions {
         if self.portable {
             options.int(4, 1);
         }
-        for (name, value) in &self.flags {
+        let given = self.flags.iter().map(|(name, value)| (name.as_str(), value));
+        for (name, value) in FLAGS.iter().map(|(name, value)| (*name, value)).chain(given) {
             let mut field = Message::default();
             match value {
                 Attribute::Text(text) => field.bytes(1, text.as_bytes()),
@@ -115,7 +120,10 @@ mod tests {
 
     #[test]
     fn the_least_message_is_the_one_that_plugins_take() {
-        assert_eq!(CompileOptions::default().to_bytes(), [0x1a, 0x04, 0x20, 0x01, 0x28, 0x01]);
+        let name = b"xla_cpu_enable_fast_min_max";
+        let flag = [&[0x3a, 0x21, 0x0a, 0x1b][..], name, &[0x12, 0x02, 0x10, 0x00]].concat();
+        let expected = [&[0x1a, 0x04, 0x20, 0x01, 0x28, 0x01][..], &flag].concat();
+        assert_eq!(CompileOptions::default().to_bytes(), expected);
     }
 
     #[test]

@@ -1,21 +1,21 @@
-//! Lowered operations against the CPU's, one by one, over random graphs.
+//! Lowered operations against the CPU's: every one on every element type, through XLA's plugin for the CPU.
 
-#[path = "../../core/tests/common/mod.rs"]
-mod common;
+mod rows;
 mod wheel;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Checks, Compiler, HostMemory, NoHooks};
 use defn_core::evaluator::Evaluator;
-use defn_core::form::name;
-use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::Op;
+use defn_core::graph::{Graph, Value};
+use defn_core::op::{CondOp, HookOp, Op, RuntimeCallOp};
 use defn_core::region::Region;
-use defn_core::{DType, Number, Scalar, Tensor, TensorType};
+use defn_core::{DType, Location, Number, Scalar, Tensor, TensorType};
 use defn_cpu::cpu_backend;
-use defn_pjrt::{Attribute, Client, CompileOptions, Place, Plugin, element_type, lower};
-use proptest::strategy::{Strategy, ValueTree};
+use defn_pjrt::{Attribute, Client, CompileOptions, LowerError, Place, Plugin, element_type, lower};
+use rows::control::region;
+use rows::{BLOCKS, Close, FAMILIES, Family, OPS, Row, block_name, op_name, program};
 
 fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
@@ -25,58 +25,12 @@ fn client() -> &'static Client {
     })
 }
 
-/// A region in which every node of another stands alone, on parameters of its own; and the nodes' names.
-fn apart(region: &Region) -> (Region, Vec<String>) {
-    let from = region.graph();
-    let (mut graph, mut inputs, mut results, mut names) =
-        (Graph::new(), Vec::new(), Values::new(), Vec::new());
-    for node in from.nodes() {
-        if matches!(node.op, Op::Parameter { .. }) || node.op.has_effect() {
-            continue;
-        }
-        let operands: Vec<Value> = node
-            .inputs
-            .iter()
-            .map(|&input| {
-                let ty = from.ty(input).clone();
-                inputs.push(ty.clone());
-                graph.parameter(inputs.len() - 1, ty)
-            })
-            .collect();
-        let outputs = graph.push(node.op.clone(), &operands).unwrap();
-        names.extend(outputs.iter().map(|_| {
-            let types: Vec<String> = node.inputs.iter().map(|&input| from.ty(input).to_string()).collect();
-            format!("{} of {}: {:?}", name(&node.op), types.join(", "), node.op)
-        }));
-        results.extend(outputs);
-    }
-    let count = inputs.len();
-    (Region::new(graph, inputs, count, results), names)
-}
-
-/// Elements of a type that are small numbers mostly.
-fn elements(ty: &TensorType, seed: &mut u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for _ in 0..ty.size() {
-        *seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        let draw = *seed >> 40;
-        let number = match (ty.dtype.kind(), draw % 8) {
-            (defn_core::Kind::Unsigned | defn_core::Kind::Signed, _) => Number::Int(i128::from(draw / 8 % 5)),
-            (defn_core::Kind::Float | defn_core::Kind::Complex, 0) => Number::Float(0.0),
-            (defn_core::Kind::Float | defn_core::Kind::Complex, _) => {
-                Number::Float((draw / 8 % 4096) as f64 / 1024.0 - 2.0)
-            }
-        };
-        bytes.extend(Scalar::new(ty.dtype, number).unwrap().to_bytes());
-    }
-    bytes
-}
-
-fn on_device(region: &Region, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let program = lower(region, &[]).unwrap();
-    let executable = client()
-        .compile(program.text.as_bytes(), &CompileOptions::default())
-        .unwrap_or_else(|error| panic!("{error}\n{}", program.text));
+/// The results of a program on the device, or what the plugin has against it.
+fn on_device(region: &Region, arguments: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
+    let program = lower(region, &[]).map_err(|error| error.to_string())?;
+    let options = CompileOptions::default();
+    let executable =
+        client().compile(program.text.as_bytes(), &options).map_err(|error| error.to_string())?;
     let device = &client().addressable_devices().unwrap()[0];
     let buffers: Vec<_> = region
         .inputs()
@@ -88,16 +42,13 @@ fn on_device(region: &Region, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
         })
         .collect();
     let buffers: Vec<&_> = buffers.iter().collect();
-    let outputs = executable.run(&buffers, &[], None).unwrap();
-    region
-        .result_types()
-        .zip(outputs)
-        .map(|(ty, buffer)| {
-            let mut bytes = vec![0; ty.byte_size()];
-            buffer.read(&mut bytes).unwrap();
-            bytes
-        })
-        .collect()
+    let outputs = executable.run(&buffers, &[], None).map_err(|error| error.to_string())?;
+    let read = |(ty, buffer): (&TensorType, &defn_pjrt::Buffer)| {
+        let mut bytes = vec![0; ty.byte_size()];
+        buffer.read(&mut bytes).map_err(|error| error.to_string())?;
+        Ok(bytes)
+    };
+    region.result_types().zip(&outputs).map(read).collect()
 }
 
 fn on_cpu(region: &Region, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
@@ -117,58 +68,213 @@ fn on_cpu(region: &Region, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
     results.iter().map(|tensor| tensor.host_bytes("test").unwrap().bytes().to_vec()).collect()
 }
 
-/// Whether two elements are as close as the type allows.
-fn agree(dtype: DType, a: &[u8], b: &[u8]) -> bool {
-    if a == b {
-        return true;
-    }
-    let (a, b) = (Scalar::from_bytes(dtype, a).value(), Scalar::from_bytes(dtype, b).value());
-    let close = |a: f64, b: f64| {
-        let tolerance = match dtype {
-            DType::F8E5M2 | DType::F8E4M3FN => 0.3,
-            DType::F16 => 2e-3,
-            DType::BF16 => 2e-2,
-            DType::F32 | DType::C64 => 1e-4,
-            _ => 1e-9,
-        };
-        a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * (1.0 + a.abs().min(b.abs()))
+/// The distance of a number's neighbours in a float type.
+fn distance(dtype: DType, at: f64) -> f64 {
+    let at = at.abs().max(dtype.smallest_normal().to_f64()).min(dtype.greatest_finite().to_f64());
+    at.log2().floor().exp2() * dtype.epsilon().to_f64()
+}
+
+type Complex = [f64; 2];
+
+fn product(a: Complex, b: Complex) -> Complex {
+    [a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]]
+}
+
+/// Elements as complex numbers.
+fn numbers(dtype: DType, bytes: &[u8]) -> Vec<Complex> {
+    let number = |bytes: &[u8]| match Scalar::from_bytes(dtype, bytes).value() {
+        Number::Complex(z) => [z.re, z.im],
+        Number::Float(x) => [x, 0.0],
+        Number::Int(x) => [x as f64, 0.0],
     };
-    match (a, b) {
-        (Number::Int(a), Number::Int(b)) => a == b,
-        (Number::Complex(a), Number::Complex(b)) => close(a.re, b.re) && close(a.im, b.im),
-        (a, b) => close(a.to_f64(), b.to_f64()),
+    bytes.chunks_exact(dtype.storage_bytes()).map(number).collect()
+}
+
+/// The elements of the last two axes, of which each line in steps of `stride` is turned towards `want`.
+fn turned(got: &[Complex], want: &[Complex], n: usize, stride: usize) -> Vec<Complex> {
+    let mut turned = got.to_vec();
+    for line in 0..got.len() / n {
+        let at = |i: usize| line / stride * stride * n + line % stride + i * stride;
+        let dot = (0..n).fold([0.0, 0.0], |sum: Complex, i| {
+            let [re, im] = product([got[at(i)][0], -got[at(i)][1]], want[at(i)]);
+            [sum[0] + re, sum[1] + im]
+        });
+        let size = dot[0].hypot(dot[1]);
+        if size > 0.0 {
+            (0..n).for_each(|i| turned[at(i)] = product(got[at(i)], [dot[0] / size, dot[1] / size]));
+        }
+    }
+    turned
+}
+
+/// Whether two results agree; where not, the first element of each that differs.
+///
+/// The plugin takes numbers below the least normal one of the type that computes for zero.
+fn compare(ty: &TensorType, got: &[u8], want: &[u8], close: Close) -> Option<(usize, Complex, Complex)> {
+    let dtype = ty.dtype;
+    if got == want {
+        return None;
+    }
+    if dtype.is_integer() {
+        let each = dtype.storage_bytes();
+        let at = got.iter().zip(want).position(|(got, want)| got != want).unwrap_or(0) / each;
+        return Some((at, numbers(dtype, got)[at], numbers(dtype, want)[at]));
+    }
+    let (all_got, all_want) = (numbers(dtype, got), numbers(dtype, want));
+    let real = dtype.to_real();
+    let computed = if real.bits() < 32 { DType::F32 } else { real };
+    let least = computed.smallest_normal().to_f64();
+    let most = all_want.iter().flatten().filter(|x| x.is_finite()).fold(0.0, |a: f64, x| a.max(x.abs()));
+    let steps = |steps: f64| if real.bits() < 32 { 1.0 } else { steps };
+    let agrees = |got: Complex, want: Complex| {
+        let size = want[0].abs().max(want[1].abs());
+        let bound = match close {
+            Close::Exact => 0.0,
+            Close::Whole(many) | Close::Turned(many) => steps(many) * distance(real, most),
+            Close::Each(many) => steps(many) * distance(real, size),
+        };
+        got.iter().zip(want).all(|(&got, want)| {
+            got == want
+                || got.is_nan() && want.is_nan()
+                || (got - want).abs() <= bound
+                || got.abs() <= least && want.abs() <= least
+        })
+    };
+    let find = |got: &[Complex]| {
+        (0..got.len()).find(|&at| !agrees(got[at], all_want[at])).map(|at| (at, got[at], all_want[at]))
+    };
+    let first = find(&all_got);
+    match (close, ty.shape.sizes()) {
+        (Close::Turned(_), &[.., rows, columns]) if first.is_some() => {
+            find(&turned(&all_got, &all_want, rows, columns))
+                .and_then(|_| find(&turned(&all_got, &all_want, columns, 1)))
+        }
+        _ => first,
     }
 }
 
-#[test]
-fn explore() {
-    let mut runner = proptest::test_runner::TestRunner::deterministic();
-    let strategy = common::regions();
-    let mut bad = std::collections::BTreeMap::<String, (usize, String)>::new();
-    for round in 0..std::env::var("ROUNDS").map_or(20, |n| n.parse().unwrap()) {
-        let region = strategy.new_tree(&mut runner).unwrap().current();
-        let (region, names) = apart(&region);
-        let mut seed = round;
-        let arguments: Vec<Vec<u8>> = region.inputs().iter().map(|ty| elements(ty, &mut seed)).collect();
-        let got = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| on_device(&region, &arguments)));
-        let Ok(got) = got else { continue };
+/// Rows whose results differ, with what they are, and rows that the plugin refuses, with what it says.
+#[derive(Default)]
+struct Outcome {
+    rows: usize,
+    differ: Vec<String>,
+    refused: Vec<String>,
+}
+
+impl Outcome {
+    /// Runs rows as one program; if that fails, halves of them.
+    fn run(&mut self, rows: &[Row]) {
+        if rows.is_empty() {
+            return;
+        }
+        let (region, counts) = program(rows);
+        let arguments: Vec<Vec<u8>> =
+            rows.iter().flat_map(|row| row.operands.iter().map(|operand| operand.bytes.clone())).collect();
+        let got = match on_device(&region, &arguments) {
+            Ok(got) => got,
+            Err(error) if rows.len() == 1 => {
+                self.rows += 1;
+                self.refused.push(format!("{}: {error}", rows[0].name()));
+                return;
+            }
+            Err(_) => {
+                let (first, second) = rows.split_at(rows.len() / 2);
+                self.run(first);
+                self.run(second);
+                return;
+            }
+        };
+        self.rows += rows.len();
         let want = on_cpu(&region, &arguments);
-        for (((got, want), ty), name) in got.iter().zip(&want).zip(region.result_types()).zip(&names) {
-            let each = ty.dtype.storage_bytes();
-            let pair = got.chunks(each).zip(want.chunks(each)).find(|(a, b)| !agree(ty.dtype, a, b));
-            if let Some((a, b)) = pair {
-                let short: String = name.split(" of ").next().unwrap().to_owned();
-                let entry = bad.entry(short).or_insert((0, String::new()));
-                entry.0 += 1;
-                entry.1 = format!(
-                    "{name} -> {ty}: {:?} {:?}",
-                    Scalar::from_bytes(ty.dtype, a).value(),
-                    Scalar::from_bytes(ty.dtype, b).value()
-                );
+        let types: Vec<&TensorType> = region.result_types().collect();
+        let mut at = 0;
+        for (row, count) in rows.iter().zip(counts) {
+            let differ = (at..at + count).find_map(|at| {
+                let (place, got, want) = compare(types[at], &got[at], &want[at], row.close)?;
+                Some(format!("{}: element {place} of {} is {got:?}, not {want:?}", row.name(), types[at]))
+            });
+            self.differ.extend(differ);
+            at += count;
+        }
+    }
+}
+
+fn check(name: &str) {
+    let family = FAMILIES.iter().find(|family| family.name == name).unwrap();
+    let mut all = Outcome::default();
+    for &dtype in DType::ALL {
+        all.run(&(family.rows)(dtype).rows);
+    }
+    let bad = [&all.refused[..], &all.differ].concat();
+    assert!(bad.is_empty(), "{} of {} rows of {name}:\n{}", bad.len(), all.rows, bad.join("\n"));
+}
+
+macro_rules! families {
+    ($($name:ident)*) => {
+        const TESTED: &[&str] = &[$(stringify!($name)),*];
+        $(
+            #[test]
+            fn $name() {
+                check(stringify!($name));
+            }
+        )*
+    };
+}
+
+families! {
+    create unary binary mixed convert shape reduce order window index random products factors spectral fourier control
+}
+
+#[test]
+fn every_operation_has_rows_and_every_family_a_test() {
+    assert!(FAMILIES.iter().map(|family| family.name).eq(TESTED.iter().copied()));
+    let (mut ops, mut blocks, mut dtypes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for Family { rows, .. } in FAMILIES {
+        for &dtype in DType::ALL {
+            for row in rows(dtype).rows {
+                ops.insert(op_name(&row.op));
+                if let Op::Block(block) = &row.op {
+                    blocks.insert(block_name(block));
+                }
+                dtypes.insert(dtype);
             }
         }
     }
-    for (name, (count, text)) in &bad {
-        println!("{name} {count}: {}", &text[..text.len().min(600)]);
+    // A function of the host's has no lowering.
+    ops.insert(op_name(&Op::RuntimeCall(RuntimeCallOp { slot: 0, outputs: Default::default() })));
+    assert_eq!(ops, OPS.iter().copied().collect());
+    assert_eq!(blocks, BLOCKS.iter().copied().collect());
+    assert_eq!(dtypes.len(), DType::ALL.len());
+}
+
+/// What only the host can do has no program, and the error says where it is.
+#[test]
+fn what_the_host_has_to_do_is_refused() {
+    let vector = rows::ty(DType::F32, &[3]);
+    let location = Some(Location { file: "program.py".into(), line: 7 });
+    let call = Op::RuntimeCall(RuntimeCallOp { slot: 0, outputs: [vector.clone()].into_iter().collect() });
+    let program = |op: &Op, inside: bool| {
+        let inputs = [vector.clone()];
+        let effect = |graph: &mut Graph, inputs: &[Value]| {
+            graph.set_location(location.clone());
+            graph.push(op.clone(), inputs).expect("it takes anything")
+        };
+        if !inside {
+            return region(&inputs, 1, effect);
+        }
+        region(&inputs, 1, |graph, values| {
+            let branch = region(&inputs, 0, effect);
+            let predicate = graph.push(Op::Constant(Scalar::one(DType::U8)), &[]).expect("a number")[0];
+            let op = CondOp { branches: [branch.clone(), branch].into_iter().collect() };
+            graph.push(Op::Cond(op), &[predicate, values[0]]).expect("the branches agree")
+        })
+    };
+    for inside in [false, true] {
+        let error = lower(&program(&call, inside), &[]).unwrap_err();
+        assert!(matches!(&error, LowerError::RuntimeCall { location: at } if *at == location), "{error}");
     }
+    let hook = Op::Hook(HookOp { slot: 2, name: None });
+    assert_eq!(lower(&program(&hook, false), &[]).unwrap().hooks, [(2, 1)]);
+    let error = lower(&program(&hook, true), &[]).unwrap_err();
+    assert!(matches!(&error, LowerError::InnerHook { location: at } if *at == location), "{error}");
 }

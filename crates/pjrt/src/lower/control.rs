@@ -13,7 +13,7 @@ use crate::element::ElementType as E;
 
 impl Lowering {
     /// Writes a region inside an operation. The writer is lent to whoever writes the region's text.
-    fn inner<'a>(&'a mut self, w: &mut Writer, region: &Region, inputs: &[Ssa]) -> Result<Vec<Ssa>> {
+    fn inner(&mut self, w: &mut Writer, region: &Region, inputs: &[Ssa]) -> Result<Vec<Ssa>> {
         std::mem::swap(&mut self.writer, w);
         self.depth += 1;
         let results = self.region(region, inputs);

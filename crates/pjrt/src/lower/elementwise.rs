@@ -1,8 +1,9 @@
 //! Operations on each element, and tensors made of nothing.
 
 use defn_core::op::{BinaryOp, UnaryOp};
-use defn_core::{Axis, DType, Kind, Shape, TensorType};
+use defn_core::{Axis, DType, Kind, Number, Scalar, Shape, TensorType};
 
+use super::numeric::X;
 use super::text::{Ssa, Ty, Writer};
 use super::value::{computed, half, held, little_endian};
 use super::{Lowering, Operands, tensor};
@@ -53,16 +54,19 @@ impl Lowering {
                 if kind == Kind::Unsigned {
                     return operands.values[0].clone();
                 }
-                let element = if kind == Kind::Complex { half(x.element()) } else { x.element() };
-                let y = w.op("abs", &[&x], "", same.of(element));
-                return w.store(&y, out.dtype);
+                if kind == Kind::Complex {
+                    return w.complex_abs(&x);
+                }
+                return w.stored("abs", &x, out.dtype);
             }
             UnaryOp::Sign => {
-                let y = if kind == Kind::Unsigned {
-                    let truth = w.truth(&x);
-                    w.convert(&truth, x.element())
-                } else {
-                    w.op("sign", &[&x], "", same)
+                let y = match kind {
+                    Kind::Unsigned => {
+                        let truth = w.truth(&x);
+                        w.convert(&truth, x.element())
+                    }
+                    Kind::Signed | Kind::Float => w.op("sign", &[&x], "", same),
+                    Kind::Complex => w.complex_function(op, &x),
                 };
                 return w.store(&y, out.dtype);
             }
@@ -139,7 +143,25 @@ impl Lowering {
             | UnaryOp::ErfInv => {}
         }
         let x = w.load_as(&operands.values[0], from, out.dtype);
-        let y = w.function(op, &x);
+        let y = if out.dtype.is_complex() { w.complex_function(op, &x) } else { w.function(op, &x) };
+        w.store(&y, out.dtype)
+    }
+
+    /// The logarithm to a base whose natural one is given, rounded once.
+    pub(super) fn log_to(&mut self, base: f64, operands: &Operands<'_>, out: &TensorType) -> Ssa {
+        let w = &mut self.writer;
+        let x = w.load_as(&operands.values[0], operands.types[0].dtype, out.dtype);
+        let y = if out.dtype.is_complex() {
+            let log = w.complex_function(UnaryOp::Log, &x);
+            let parts = ["real", "imag"].map(|name| {
+                let part = w.op(name, &[&log], "", x.ty.of(half(x.element())));
+                w.formula(&part, |x| x / base)
+            });
+            w.op("complex", &[&parts[0], &parts[1]], "", x.ty.clone())
+        } else {
+            let log = w.function(UnaryOp::Log, &x);
+            w.formula(&log, |x| x / base)
+        };
         w.store(&y, out.dtype)
     }
 
@@ -165,6 +187,19 @@ impl Lowering {
             BinaryOp::Add => w.arithmetic("add", operands, out),
             BinaryOp::Subtract => w.arithmetic("subtract", operands, out),
             BinaryOp::Multiply => w.arithmetic("multiply", operands, out),
+            BinaryOp::Divide | BinaryOp::Pow if out.dtype.is_complex() => {
+                let [a, b] = w.two(operands, out.dtype, dims);
+                if op == BinaryOp::Pow { w.complex_pow(&a, &b) } else { w.complex_divide(&a, &b) }
+            }
+            BinaryOp::Pow if out.dtype.is_integer() => {
+                let [a, b] = w.two(operands, out.dtype, dims);
+                let bits = match operands.constants[1].map(Scalar::value) {
+                    Some(Number::Int(exponent)) => 128 - exponent.max(0).leading_zeros() as usize,
+                    Some(Number::Float(_) | Number::Complex(_)) | None => out.dtype.bits(),
+                };
+                let power = w.integer_power(&a, &b, bits.min(out.dtype.bits()));
+                w.store(&power, out.dtype)
+            }
             BinaryOp::Divide | BinaryOp::Quotient => w.arithmetic("divide", operands, out),
             BinaryOp::Pow => w.arithmetic("power", operands, out),
             BinaryOp::Atan2 => w.arithmetic("atan2", operands, out),
@@ -265,6 +300,25 @@ impl Writer {
         self.store(&y, out.dtype)
     }
 
+    /// A power of integers by squares, for exponents of so many bits; a negative one counts as 0.
+    fn integer_power(&mut self, base: &Ssa, exponent: &Ssa, bits: usize) -> Ssa {
+        let ty = base.ty.clone();
+        let (one, zero) = (self.number_like(base, 1), self.number_like(base, 0));
+        let mut rest = self.op("maximum", &[exponent, &zero], "", ty.clone());
+        let (mut result, mut square) = (one.clone(), base.clone());
+        for bit in 0..bits {
+            let last = self.op("and", &[&rest, &one], "", ty.clone());
+            let is_odd = self.truth(&last);
+            let product = self.op("multiply", &[&result, &square], "", ty.clone());
+            result = self.choose(&is_odd, &product, &result);
+            if bit + 1 < bits {
+                square = self.op("multiply", &[&square, &square], "", ty.clone());
+                rest = self.op("shift_right_logical", &[&rest, &one], "", ty.clone());
+            }
+        }
+        result
+    }
+
     /// An operation of two truth values.
     fn logical(&mut self, name: &str, operands: &Operands<'_>, dims: &[usize]) -> Ssa {
         let [a, b] = [0, 1].map(|at| {
@@ -334,7 +388,12 @@ impl Writer {
         self.op("and", &[&number, &not_finite], "", finite.ty.clone())
     }
 
-    /// A function of a float or complex number.
+    /// What a formula makes of floats.
+    fn formula(&mut self, x: &Ssa, formula: impl FnOnce(X<'_>) -> X<'_>) -> Ssa {
+        self.formulas(|w| formula(X::new(w, x)).value)
+    }
+
+    /// A function of a float.
     fn function(&mut self, op: UnaryOp, x: &Ssa) -> Ssa {
         let ty = x.ty.clone();
         let stable = |w: &mut Writer, name: &str| w.op(name, &[x], "", ty.clone());
@@ -351,9 +410,9 @@ impl Writer {
             UnaryOp::Tanh => stable(self, "tanh"),
             UnaryOp::Sqrt => stable(self, "sqrt"),
             UnaryOp::Rsqrt => stable(self, "rsqrt"),
-            UnaryOp::Cbrt => stable(self, "cbrt"),
-            UnaryOp::Sinh => library(self, "sinh"),
-            UnaryOp::Cosh => library(self, "cosh"),
+            UnaryOp::Cbrt => self.formula(x, |x| x.cbrt()),
+            UnaryOp::Sinh => self.formula(x, |x| x.sinh()),
+            UnaryOp::Cosh => self.formula(x, |x| x.cosh()),
             UnaryOp::Asin => library(self, "asin"),
             UnaryOp::Acos => library(self, "acos"),
             UnaryOp::Atan => library(self, "atan"),

@@ -12,6 +12,11 @@ impl Lowering {
     /// Positions out of range are moved to the nearest element, as StableHLO prescribes.
     pub(super) fn gather(&mut self, x: &Operands<'_>, axes: &[Axis], out: &TensorType) -> Ssa {
         let value = &x.values[0];
+        if out.shape.size() == 0 {
+            // A slice of an element does not fit where there is none.
+            let zero = self.writer.number(value.element(), 0);
+            return self.writer.splat(&zero, out.shape.sizes());
+        }
         let indices = self.writer.index(&x.values[1], x.types[1].dtype);
         let axes: Vec<usize> = axes.iter().map(|axis| axis.index()).collect();
         let batch = indices.ty.rank() - 1;

@@ -3,22 +3,25 @@
 //! One function for each family of operations, each an exhaustive match. Blocks lower by their default graph, or
 //! natively where StableHLO has the operation; folds by functions of the user's by the loops that they are made of.
 
+mod complex;
 mod control;
 mod elementwise;
 mod index;
 mod linalg;
+mod numeric;
 mod reduce;
 mod shape;
 mod text;
 mod value;
 mod window;
 
+use std::f64::consts::{LN_2, LN_10};
 use std::fmt;
 
-use defn_core::graph::{Node, Value};
-use defn_core::op::Op;
+use defn_core::graph::{Graph, Node, Value};
+use defn_core::op::{Block, Op};
 use defn_core::region::Region;
-use defn_core::{Location, TensorType};
+use defn_core::{Location, Scalar, TensorType};
 
 use text::{Ssa, Ty, Writer};
 use value::held;
@@ -111,6 +114,13 @@ struct Lowering {
 struct Operands<'a> {
     types: Vec<&'a TensorType>,
     values: Vec<Ssa>,
+    /// Those that are numbers written in the program.
+    constants: Vec<Option<Scalar>>,
+}
+
+/// The number that a value is, where the program says it.
+fn constant(graph: &Graph, value: Value) -> Option<Scalar> {
+    if let Op::Constant(scalar) = graph.node(value).op { Some(scalar) } else { None }
 }
 
 impl Lowering {
@@ -124,6 +134,7 @@ impl Lowering {
             let operands = Operands {
                 types: node.inputs.iter().map(|&input| graph.ty(input)).collect(),
                 values: node.inputs.iter().map(|&input| get(&values, input)).collect(),
+                constants: node.inputs.iter().map(|&input| constant(graph, input)).collect(),
             };
             values.push(self.node(node, &operands, inputs)?);
         }
@@ -180,6 +191,8 @@ impl Lowering {
             Op::RuntimeCall(_) => {
                 return Err(LowerError::RuntimeCall { location: node.location.clone() });
             }
+            Op::Block(Block::Log2) => self.log_to(LN_2, x, out),
+            Op::Block(Block::Log10) => self.log_to(LN_10, x, out),
             Op::Block(block) => return self.block(block, x),
             Op::UserBlock(op) => return self.region(&op.default, &x.values),
         };

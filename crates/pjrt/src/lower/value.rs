@@ -226,7 +226,7 @@ impl Writer {
                 let zero = self.number_like(&real, 0);
                 self.op("complex", &[&real, &zero], "", x.ty.of(element))
             }
-            (Kind::Float, Kind::Unsigned | Kind::Signed) => self.to_integer(x, to),
+            (Kind::Float, Kind::Unsigned | Kind::Signed) => self.float_to_integer(x, to),
             (Kind::Float, Kind::Float) => x.clone(),
             (Kind::Unsigned | Kind::Signed, Kind::Float) if to.bits() < 32 => self.convert(x, E::F64),
             (Kind::Unsigned | Kind::Signed, Kind::Unsigned | Kind::Signed | Kind::Float)
@@ -235,7 +235,7 @@ impl Writer {
     }
 
     /// Floats as integers: towards zero, out of range at the limits, NaN as 0.
-    fn to_integer(&mut self, x: &Ssa, to: DType) -> Ssa {
+    fn float_to_integer(&mut self, x: &Ssa, to: DType) -> Ssa {
         let element = computed(to);
         let bound = |scalar| Scalar::new(to, scalar).expect("a limit of the type");
         let (least, most) = (bound(to.lowest()), bound(to.highest()));

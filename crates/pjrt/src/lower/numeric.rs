@@ -1,0 +1,289 @@
+//! Formulas: floats of a program with arithmetic operators, which write what they compute.
+
+use std::cell::RefCell;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+use super::text::{Ssa, Ty, Writer};
+use crate::element::ElementType as E;
+
+/// A tensor of f32 or f64 in a formula.
+#[derive(Clone)]
+pub(super) struct X<'a> {
+    writer: &'a RefCell<Writer>,
+    pub value: Ssa,
+}
+
+/// A truth value in a formula.
+#[derive(Clone)]
+pub(super) struct Truth<'a> {
+    writer: &'a RefCell<Writer>,
+    value: Ssa,
+}
+
+impl Writer {
+    /// Writes formulas, which share the writer.
+    pub fn formulas<R>(&mut self, write: impl FnOnce(&RefCell<Writer>) -> R) -> R {
+        let shared = RefCell::new(std::mem::take(self));
+        let result = write(&shared);
+        *self = shared.into_inner();
+        result
+    }
+}
+
+impl<'a> X<'a> {
+    pub fn new(writer: &'a RefCell<Writer>, value: &Ssa) -> X<'a> {
+        X { writer, value: value.clone() }
+    }
+
+    fn with(&self, value: Ssa) -> X<'a> {
+        X { writer: self.writer, value }
+    }
+
+    fn apply(&self, name: &str, operands: &[&X<'a>]) -> X<'a> {
+        let operands: Vec<&Ssa> = operands.iter().map(|operand| &operand.value).collect();
+        self.with(self.writer.borrow_mut().op(name, &operands, "", self.value.ty.clone()))
+    }
+
+    /// A number, as often as there are elements.
+    pub fn number(&self, number: f64) -> X<'a> {
+        let w = &mut self.writer.borrow_mut();
+        let element = self.value.element();
+        let bytes = if element == E::F64 {
+            number.to_le_bytes().to_vec()
+        } else {
+            #[expect(clippy::cast_possible_truncation, reason = "rounded to the type of the formula")]
+            let narrow = number as f32;
+            narrow.to_le_bytes().to_vec()
+        };
+        let scalar = w.literal(Ty::scalar(element), &bytes);
+        self.with(w.splat(&scalar, self.value.dims()))
+    }
+
+    /// A function that StableHLO has.
+    pub fn call(&self, name: &str) -> X<'a> {
+        self.apply(name, &[self])
+    }
+
+    /// A function of the dialect that is built on it.
+    pub fn library(&self, name: &str) -> X<'a> {
+        let ty = self.value.ty.clone();
+        self.with(self.writer.borrow_mut().dialect_op("chlo", name, &[&self.value], ty))
+    }
+
+    pub fn abs(&self) -> X<'a> {
+        self.call("abs")
+    }
+
+    pub fn exp(&self) -> X<'a> {
+        self.call("exponential")
+    }
+
+    pub fn sin(&self) -> X<'a> {
+        self.call("sine")
+    }
+
+    pub fn cos(&self) -> X<'a> {
+        self.call("cosine")
+    }
+
+    pub fn log(&self) -> X<'a> {
+        self.call("log")
+    }
+
+    pub fn log1p(&self) -> X<'a> {
+        self.call("log_plus_one")
+    }
+
+    pub fn expm1(&self) -> X<'a> {
+        self.call("exponential_minus_one")
+    }
+
+    pub fn sqrt(&self) -> X<'a> {
+        self.call("sqrt")
+    }
+
+    pub fn asinh(&self) -> X<'a> {
+        self.library("asinh")
+    }
+
+    /// The angle of the point (x, self).
+    pub fn atan2(&self, x: &X<'a>) -> X<'a> {
+        self.apply("atan2", &[self, x])
+    }
+
+    pub fn compare(&self, other: &X<'a>, direction: &str) -> Truth<'a> {
+        let value = self.writer.borrow_mut().compare(&self.value, &other.value, direction);
+        Truth { writer: self.writer, value }
+    }
+
+    /// A comparison with a number.
+    pub fn is(&self, direction: &str, number: f64) -> Truth<'a> {
+        self.compare(&self.number(number), direction)
+    }
+
+    pub fn is_nan(&self) -> Truth<'a> {
+        self.compare(self, "NE")
+    }
+
+    pub fn is_infinite(&self) -> Truth<'a> {
+        self.abs().is("EQ", f64::INFINITY)
+    }
+
+    pub fn is_finite(&self) -> Truth<'a> {
+        let truth = self.value.ty.of(E::Pred);
+        let value = self.writer.borrow_mut().op("is_finite", &[&self.value], "", truth);
+        Truth { writer: self.writer, value }
+    }
+
+    /// This magnitude with the sign of another number, zeros and NaN included.
+    pub fn copysign(&self, sign: &X<'a>) -> X<'a> {
+        let w = &mut self.writer.borrow_mut();
+        let (bits, mask) = if self.value.element() == E::F64 {
+            (self.value.ty.of(E::U64), (1_u64 << 63).to_le_bytes().to_vec())
+        } else {
+            (self.value.ty.of(E::U32), (1_u32 << 31).to_le_bytes().to_vec())
+        };
+        let mask = w.literal(Ty::scalar(bits.element), &mask);
+        let mask = w.splat(&mask, &bits.dims);
+        let rest = w.op("not", &[&mask], "", bits.clone());
+        let mut part = |x: &X<'a>, mask: &Ssa| {
+            let x = w.op("bitcast_convert", &[&x.value], "", bits.clone());
+            w.op("and", &[&x, mask], "", bits.clone())
+        };
+        let (magnitude, sign) = (part(self, &rest), part(sign, &mask));
+        let both = w.op("or", &[&magnitude, &sign], "", bits);
+        self.with(w.op("bitcast_convert", &[&both], "", self.value.ty.clone()))
+    }
+
+    /// Hyperbolic sine: by `expm1` near zero, else by the root of the exponential, which does not overflow first.
+    pub fn sinh(&self) -> X<'a> {
+        let size = self.abs();
+        let small = size.expm1();
+        let near = (&small + &small / (&small + 1.0)) * 0.5;
+        let half = (&size * 0.5).exp();
+        let far = &half * 0.5 * &half - 0.5 / &half / &half;
+        size.is("LT", 1.0).choose(&near, &far).copysign(self)
+    }
+
+    /// Hyperbolic cosine.
+    pub fn cosh(&self) -> X<'a> {
+        let half = (self.abs() * 0.5).exp();
+        &half * 0.5 * &half + 0.5 / &half / &half
+    }
+
+    /// The cube root, with a step of Newton's method after the device's; small numbers are scaled up, so that the
+    /// step sees what is left.
+    pub fn cbrt(&self) -> X<'a> {
+        let is_small = self.abs().is("LT", if self.value.element() == E::F64 { 1e-290 } else { 1e-30 });
+        let scaled = is_small.choose(&(self * 2f64.powi(54)), self);
+        let root = scaled.call("cbrt");
+        let square = &root * &root;
+        let next = &root - (&square * &root - &scaled) / (&square * 3.0);
+        let better = next.is_finite().choose(&next, &root);
+        is_small.choose(&(&better * 2f64.powi(-18)), &better)
+    }
+}
+
+impl<'a> Truth<'a> {
+    fn apply(&self, name: &str, operands: &[&Ssa]) -> Truth<'a> {
+        let value = self.writer.borrow_mut().op(name, operands, "", self.value.ty.clone());
+        Truth { writer: self.writer, value }
+    }
+
+    pub fn and(&self, other: &Truth<'a>) -> Truth<'a> {
+        self.apply("and", &[&self.value, &other.value])
+    }
+
+    pub fn or(&self, other: &Truth<'a>) -> Truth<'a> {
+        self.apply("or", &[&self.value, &other.value])
+    }
+
+    pub fn not(&self) -> Truth<'a> {
+        self.apply("not", &[&self.value])
+    }
+
+    pub fn choose(&self, yes: &X<'a>, no: &X<'a>) -> X<'a> {
+        let value = self.writer.borrow_mut().choose(&self.value, &yes.value, &no.value);
+        yes.with(value)
+    }
+}
+
+/// An operator between formulas, and with a number on either side.
+macro_rules! operator {
+    ($trait:ident, $method:ident, $name:literal) => {
+        impl<'a> $trait<&X<'a>> for &X<'a> {
+            type Output = X<'a>;
+            fn $method(self, other: &X<'a>) -> X<'a> {
+                self.apply($name, &[self, other])
+            }
+        }
+
+        impl<'a> $trait<X<'a>> for &X<'a> {
+            type Output = X<'a>;
+            fn $method(self, other: X<'a>) -> X<'a> {
+                self.$method(&other)
+            }
+        }
+
+        impl<'a> $trait<&X<'a>> for X<'a> {
+            type Output = X<'a>;
+            fn $method(self, other: &X<'a>) -> X<'a> {
+                (&self).$method(other)
+            }
+        }
+
+        impl<'a> $trait<X<'a>> for X<'a> {
+            type Output = X<'a>;
+            fn $method(self, other: X<'a>) -> X<'a> {
+                (&self).$method(&other)
+            }
+        }
+
+        impl<'a> $trait<f64> for &X<'a> {
+            type Output = X<'a>;
+            fn $method(self, other: f64) -> X<'a> {
+                self.$method(&self.number(other))
+            }
+        }
+
+        impl<'a> $trait<f64> for X<'a> {
+            type Output = X<'a>;
+            fn $method(self, other: f64) -> X<'a> {
+                (&self).$method(other)
+            }
+        }
+
+        impl<'a> $trait<&X<'a>> for f64 {
+            type Output = X<'a>;
+            fn $method(self, other: &X<'a>) -> X<'a> {
+                (&other.number(self)).$method(other)
+            }
+        }
+
+        impl<'a> $trait<X<'a>> for f64 {
+            type Output = X<'a>;
+            fn $method(self, other: X<'a>) -> X<'a> {
+                self.$method(&other)
+            }
+        }
+    };
+}
+
+operator!(Add, add, "add");
+operator!(Sub, sub, "subtract");
+operator!(Mul, mul, "multiply");
+operator!(Div, div, "divide");
+
+impl<'a> Neg for &X<'a> {
+    type Output = X<'a>;
+    fn neg(self) -> X<'a> {
+        self.call("negate")
+    }
+}
+
+impl<'a> Neg for X<'a> {
+    type Output = X<'a>;
+    fn neg(self) -> X<'a> {
+        -&self
+    }
+}

@@ -1,0 +1,134 @@
+//! Operations that hold regions, and effects.
+
+use std::sync::Arc;
+
+use defn_core::graph::{Graph, Value, Values};
+use defn_core::op::{
+    BinaryOp, CondOp, CustomGradOp, FoldOp, HookOp, Op, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp,
+};
+use defn_core::region::Region;
+use defn_core::{DType, Scalar, TensorType};
+
+use super::numbers::{given, small};
+use super::{Close, Table, axes, folds, ty};
+
+/// A region over inputs of some types, the first of which are parameters.
+pub fn region(
+    inputs: &[TensorType],
+    parameters: usize,
+    make: impl FnOnce(&mut Graph, &[Value]) -> Values,
+) -> Arc<Region> {
+    let mut graph = Graph::new();
+    let values: Vec<Value> =
+        inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
+    let results = make(&mut graph, &values);
+    Arc::new(Region::new(graph, inputs.to_vec(), parameters, results))
+}
+
+fn one(graph: &mut Graph, op: Op, inputs: &[Value]) -> Value {
+    graph.push(op, inputs).expect("the operands fit")[0]
+}
+
+fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Value {
+    one(graph, Op::Binary(op), &[a, b])
+}
+
+pub fn control(dtype: DType) -> Table {
+    let mut table = Table::default();
+    let close = Close::Whole(8.0);
+    let vector = ty(dtype, &[3]);
+    let (x, y) = (small(dtype, &[3], 1), small(dtype, &[3], 2));
+    // Three branches, of which each predicate chooses one; also by a predicate of the type itself.
+    let types = [vector.clone(), vector.clone()];
+    let branch =
+        |op| region(&types, 0, |graph, v| [binary(graph, op, v[0], v[1]), v[1]].into_iter().collect());
+    let branches: Vec<Arc<Region>> =
+        [BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Multiply].map(branch).into_iter().collect();
+    for (first, second) in [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (1.0, 1.0)] {
+        let (first, second) = (given(DType::U8, &[], &[first]), given(dtype, &[], &[second]));
+        let op = CondOp { branches: branches.iter().cloned().collect() };
+        table.must(Op::Cond(op), &[&first, &second, &x, &y], close);
+    }
+    // Four trips, and none.
+    let state = [ty(DType::S32, &[]), vector.clone(), vector.clone()];
+    let cond = region(&state, 2, |graph, v| {
+        let four = one(graph, Op::Constant(Scalar::new(DType::S32, 4).expect("a number")), &[]);
+        [binary(graph, BinaryOp::Less, v[0], four)].into_iter().collect()
+    });
+    let body = region(&state, 2, |graph, v| {
+        let step = one(graph, Op::Constant(Scalar::one(DType::S32)), &[]);
+        [binary(graph, BinaryOp::Add, v[0], step), binary(graph, BinaryOp::Add, v[1], v[2])]
+            .into_iter()
+            .collect()
+    });
+    for from in [0.0, 9.0] {
+        let op = WhileOp { state: 2, trips: None, cond: cond.clone(), body: body.clone() };
+        table.must(Op::While(op), &[&given(DType::S32, &[], &[from]), &x, &y], close);
+    }
+    // A loop whose condition is of the type itself, in a branch.
+    let inner = [vector.clone(), ty(dtype, &[])];
+    let looped = region(&inner, 0, |graph, v| {
+        let cond = region(&inner, 2, |_, v| [v[1]].into_iter().collect());
+        let body = region(&inner, 2, |graph, v| {
+            let less = binary(graph, BinaryOp::Subtract, v[1], v[1]);
+            [binary(graph, BinaryOp::Multiply, v[0], v[1]), less].into_iter().collect()
+        });
+        graph.push(Op::While(WhileOp { state: 2, trips: Some(1), cond, body }), v).expect("the operands fit")
+    });
+    let kept = region(&inner, 0, |_, v| v.iter().copied().collect());
+    for choice in [0.0, 1.0] {
+        let op = CondOp { branches: [looped.clone(), kept.clone()].into_iter().collect() };
+        let scalar = given(dtype, &[], &[1.0]);
+        table.must(Op::Cond(op), &[&given(DType::S8, &[], &[choice]), &x, &scalar], close);
+    }
+    let rule = region(std::slice::from_ref(&vector), 1, |_, v| [v[0]].into_iter().collect());
+    table.must(Op::CustomGrad(CustomGradOp { values: 1, inputs: 1, rule }), &[&x, &y], Close::Exact);
+    table.must(Op::Hook(HookOp { slot: 0, name: None }), &[&x, &y], Close::Exact);
+    let default = region(&types, 2, |graph, v| {
+        let sum = binary(graph, BinaryOp::Add, v[0], v[1]);
+        [sum, one(graph, Op::Unary(UnaryOp::Negate), &[sum])].into_iter().collect()
+    });
+    let block = UserBlockOp { name: "Twice".into(), attributes: "".into(), slot: 0, args: 2, default };
+    table.must(Op::UserBlock(block), &[&x, &y], close);
+    folded(dtype, &mut table);
+    table
+}
+
+/// Folds by functions that are one operation, by others, and by some that have to be applied one by one.
+fn folded(dtype: DType, table: &mut Table) {
+    let close = Close::Whole(16.0);
+    let scalar = ty(dtype, &[]);
+    let two = [scalar.clone(), scalar.clone()];
+    let sum = region(&two, 2, |graph, v| [binary(graph, BinaryOp::Add, v[0], v[1])].into_iter().collect());
+    let weighed = [scalar.clone(), scalar.clone(), scalar.clone()];
+    let weighed = region(&weighed, 2, |graph, v| {
+        let part = binary(graph, BinaryOp::Multiply, v[0], v[2]);
+        [binary(graph, BinaryOp::Subtract, part, v[1])].into_iter().collect()
+    });
+    let chosen = region(&two, 2, |graph, v| {
+        let keep = region(&two, 0, |_, v| [v[1]].into_iter().collect());
+        let add =
+            region(&two, 0, |graph, v| [binary(graph, BinaryOp::Subtract, v[0], v[1])].into_iter().collect());
+        let op = CondOp { branches: [add, keep].into_iter().collect() };
+        graph.push(Op::Cond(op), &[v[0], v[0], v[1]]).expect("the operands fit")
+    });
+    let (x, acc, weight) = (small(dtype, &[3, 4], 1), small(dtype, &[], 2), small(dtype, &[], 4));
+    for list in [&[][..], &[0], &[1], &[0, 1]] {
+        let fold = |fun: &Arc<Region>| {
+            Op::Fold(FoldOp { axes: axes(list), keep_axes: list.len() == 1, fun: fun.clone() })
+        };
+        table.must(fold(&sum), &[&x, &acc], close);
+        table.must(fold(&weighed), &[&x, &acc, &weight], close);
+        table.must(fold(&chosen), &[&x, &acc], close);
+    }
+    let long = small(dtype, &[20, 2], 1);
+    let fold = Op::Fold(FoldOp { axes: axes(&[0]), keep_axes: false, fun: weighed.clone() });
+    table.must(fold, &[&long, &acc, &given(dtype, &[], &[1.0])], close);
+    for window in folds::windows() {
+        let fold =
+            |fun: &Arc<Region>| Op::WindowFold(WindowFoldOp { window: window.clone(), fun: fun.clone() });
+        table.must(fold(&sum), &[&x, &acc], close);
+        table.must(fold(&weighed), &[&x, &acc, &weight], close);
+        table.must(fold(&chosen), &[&x, &acc], close);
+    }
+}

@@ -1,0 +1,201 @@
+//! Operations on each element, and conversions.
+
+use defn_core::DType;
+use defn_core::op::{BinaryOp, Block, Op, UnaryOp};
+
+use super::numbers::{column, given, small, special, specials};
+use super::{Close, Table};
+
+/// How close a function of one operand is.
+fn unary_close(op: UnaryOp, dtype: DType) -> Close {
+    match op {
+        UnaryOp::Negate
+        | UnaryOp::Floor
+        | UnaryOp::Ceil
+        | UnaryOp::Round
+        | UnaryOp::Conjugate
+        | UnaryOp::Real
+        | UnaryOp::Imag
+        | UnaryOp::BitwiseNot
+        | UnaryOp::PopulationCount
+        | UnaryOp::CountLeadingZeros
+        | UnaryOp::IsNan
+        | UnaryOp::IsInfinity => Close::Exact,
+        UnaryOp::Abs | UnaryOp::Sign if !dtype.is_complex() => Close::Exact,
+        UnaryOp::Abs
+        | UnaryOp::Sign
+        | UnaryOp::Exp
+        | UnaryOp::Expm1
+        | UnaryOp::Log
+        | UnaryOp::Log1p
+        | UnaryOp::Sigmoid
+        | UnaryOp::Sin
+        | UnaryOp::Cos
+        | UnaryOp::Tan
+        | UnaryOp::Sinh
+        | UnaryOp::Cosh
+        | UnaryOp::Tanh
+        | UnaryOp::Asin
+        | UnaryOp::Acos
+        | UnaryOp::Atan
+        | UnaryOp::Asinh
+        | UnaryOp::Acosh
+        | UnaryOp::Atanh
+        | UnaryOp::Sqrt
+        | UnaryOp::Rsqrt
+        | UnaryOp::Cbrt
+        | UnaryOp::Erf
+        | UnaryOp::Erfc
+        | UnaryOp::ErfInv => Close::Each(16.0),
+    }
+}
+
+/// How close an operation on two operands is.
+fn binary_close(op: BinaryOp, dtype: DType) -> Close {
+    match op {
+        // The error of the exponent's product grows with it.
+        BinaryOp::Pow if dtype.is_complex() => Close::Each(512.0),
+        BinaryOp::Divide | BinaryOp::Multiply if dtype.is_complex() => Close::Each(16.0),
+        BinaryOp::Pow if dtype.is_integer() => Close::Exact,
+        BinaryOp::Pow | BinaryOp::Atan2 => Close::Each(8.0),
+        BinaryOp::Divide
+        | BinaryOp::Add
+        | BinaryOp::Subtract
+        | BinaryOp::Multiply
+        | BinaryOp::Quotient
+        | BinaryOp::Remainder
+        | BinaryOp::Max
+        | BinaryOp::Min
+        | BinaryOp::BitwiseAnd
+        | BinaryOp::BitwiseOr
+        | BinaryOp::BitwiseXor
+        | BinaryOp::LeftShift
+        | BinaryOp::RightShift
+        | BinaryOp::Equal
+        | BinaryOp::NotEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterEqual
+        | BinaryOp::Less
+        | BinaryOp::LessEqual
+        | BinaryOp::LogicalAnd
+        | BinaryOp::LogicalOr
+        | BinaryOp::LogicalXor
+        | BinaryOp::Complex => Close::Exact,
+    }
+}
+
+/// Every function of one operand at every special number.
+pub fn unary(dtype: DType) -> Table {
+    let mut table = Table::default();
+    for &op in UnaryOp::ALL {
+        table.add(Op::Unary(op), &[&specials(dtype)], unary_close(op, dtype));
+    }
+    for block in [Block::LogicalNot, Block::Phase, Block::Log2, Block::Log10] {
+        table.must(Op::Block(block), &[&specials(dtype)], Close::Each(16.0));
+    }
+    table.must(Op::Unary(UnaryOp::Exp), &[&small(dtype, &[2, 0], 0)], Close::Exact);
+    table
+}
+
+/// Every function of two operands at every pair of special numbers.
+pub fn binary(dtype: DType) -> Table {
+    let mut table = Table::default();
+    for &op in BinaryOp::ALL {
+        let close = binary_close(op, dtype);
+        // A negative exponent of an integer, or shift, has no meaning.
+        let right = match op {
+            BinaryOp::Pow | BinaryOp::LeftShift | BinaryOp::RightShift if dtype.is_integer() => {
+                let numbers: Vec<f64> = special(dtype)
+                    .iter()
+                    .map(|x| x.to_f64())
+                    .filter(|&x| (0.0..200.0).contains(&x))
+                    .collect();
+                given(dtype, &[numbers.len()], &numbers)
+            }
+            BinaryOp::Pow
+            | BinaryOp::LeftShift
+            | BinaryOp::RightShift
+            | BinaryOp::Add
+            | BinaryOp::Subtract
+            | BinaryOp::Multiply
+            | BinaryOp::Divide
+            | BinaryOp::Atan2
+            | BinaryOp::Quotient
+            | BinaryOp::Remainder
+            | BinaryOp::Max
+            | BinaryOp::Min
+            | BinaryOp::BitwiseAnd
+            | BinaryOp::BitwiseOr
+            | BinaryOp::BitwiseXor
+            | BinaryOp::Equal
+            | BinaryOp::NotEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEqual
+            | BinaryOp::Less
+            | BinaryOp::LessEqual
+            | BinaryOp::LogicalAnd
+            | BinaryOp::LogicalOr
+            | BinaryOp::LogicalXor
+            | BinaryOp::Complex => specials(dtype),
+        };
+        table.add(Op::Binary(op), &[&column(dtype), &right], close);
+    }
+    table.must(
+        Op::Binary(BinaryOp::Add),
+        &[&small(dtype, &[], 0), &small(dtype, &[3, 0, 2], 0)],
+        Close::Exact,
+    );
+    table
+}
+
+/// Operands of two types.
+pub fn mixed(dtype: DType) -> Table {
+    let mut table = Table::default();
+    for &other in DType::ALL {
+        if other == dtype {
+            continue;
+        }
+        // The greatest numbers of u64 are in no signed type.
+        let wide = [dtype, other].contains(&DType::U64);
+        let all =
+            [BinaryOp::Less, BinaryOp::Equal, BinaryOp::NotEqual, BinaryOp::GreaterEqual, BinaryOp::Greater];
+        for op in &all[..if wide { 5 } else { 1 }] {
+            table.add(Op::Binary(*op), &[&column(dtype), &specials(other)], Close::Exact);
+        }
+        if dtype < other {
+            table.must(Op::Binary(BinaryOp::Add), &[&specials(dtype), &column(other)], Close::Exact);
+            table.must(Op::Binary(BinaryOp::Equal), &[&specials(dtype), &column(other)], Close::Exact);
+            continue;
+        }
+        let scalar = small(other, &[], 3);
+        table.must(Op::Select, &[&specials(dtype), &scalar, &small(dtype, &[1], 1)], Close::Exact);
+        table.add(Op::Clip, &[&specials(dtype), &scalar, &small(other, &[], 9)], Close::Exact);
+    }
+    table
+}
+
+/// Conversions between any two types.
+pub fn convert(dtype: DType) -> Table {
+    let mut table = Table::default();
+    for &other in DType::ALL {
+        table.must(Op::AsType { dtype: other }, &[&specials(dtype)], Close::Exact);
+        table.add(Op::Bitcast { dtype: other }, &[&specials(dtype)], Close::Exact);
+    }
+    table.must(Op::Select, &[&specials(dtype), &small(dtype, &[], 1), &specials(dtype)], Close::Exact);
+    table.must(
+        Op::Select,
+        &[&given(dtype, &[], &[1.0]), &small(dtype, &[3, 2], 1), &small(dtype, &[2], 2)],
+        Close::Exact,
+    );
+    table.add(
+        Op::Clip,
+        &[&specials(dtype), &given(dtype, &[], &[0.0]), &given(dtype, &[], &[1.0])],
+        Close::Exact,
+    );
+    table.add(
+        Op::Clip,
+        &[&specials(dtype), &given(dtype, &[], &[1.0]), &given(dtype, &[], &[0.0])],
+        Close::Exact,
+    );
+    table
+}

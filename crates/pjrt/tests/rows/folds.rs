@@ -1,0 +1,227 @@
+//! Folds over axes and windows, and elements in order.
+
+use defn_core::DType;
+use defn_core::op::{
+    ArgOp, Block, ConvOp, CumulativeOp, Direction, Op, ReduceOp, TieBreak, Tolerance, Window, WindowOp,
+    WindowScatterOp,
+};
+
+use super::numbers::{given, small, specials};
+use super::{Close, Operand, Table, axes, axis};
+
+/// Elements of which each row has equal ones, and some a NaN.
+fn uneven(dtype: DType) -> Vec<Operand> {
+    let mut all = vec![small(dtype, &[3, 4], 1), small(dtype, &[2, 3, 2], 2), specials(dtype)];
+    if dtype.is_float() {
+        let (nan, inf) = (f64::NAN, if dtype.has_infinity() { f64::INFINITY } else { 448.0 });
+        let rows = [1.0, nan, 2.0, nan, inf, -1.0, inf, -inf, 0.0, -0.0, 0.0, -0.0];
+        all.push(given(dtype, &[3, 4], &rows));
+    }
+    all
+}
+
+pub fn reduce(dtype: DType) -> Table {
+    let mut table = Table::default();
+    for &op in ReduceOp::ALL {
+        let close = match op {
+            ReduceOp::Sum | ReduceOp::Product => Close::Whole(8.0),
+            ReduceOp::ReduceMax | ReduceOp::ReduceMin | ReduceOp::All | ReduceOp::Any => Close::Exact,
+        };
+        for operand in uneven(dtype) {
+            let rank = operand.ty.shape.rank();
+            let lists: &[&[usize]] = match rank {
+                1 => &[&[0]],
+                2 => &[&[], &[0], &[1], &[0, 1]],
+                _ => &[&[1], &[0, 2]],
+            };
+            for list in lists {
+                let keep_axes = list.len() == 1;
+                table.add(Op::Reduce { op, axes: axes(list), keep_axes }, &[&operand], close);
+            }
+        }
+        for list in [&[0][..], &[1], &[0, 1]] {
+            table.add(
+                Op::Reduce { op, axes: axes(list), keep_axes: false },
+                &[&small(dtype, &[0, 3], 0)],
+                close,
+            );
+        }
+        table.add(Op::Reduce { op, axes: axes(&[]), keep_axes: false }, &[&small(dtype, &[], 0)], close);
+    }
+    for operand in uneven(dtype) {
+        let last = operand.ty.shape.rank() - 1;
+        for list in [&[][..], &[last], &[0]] {
+            let block = Block::Logsumexp { axes: axes(list), keep_axes: false };
+            table.add(Op::Block(block), &[&operand], Close::Each(16.0));
+        }
+        for equal_nan in [false, true] {
+            let block = Block::AllClose { equal_nan, rtol: Tolerance(1e-5), atol: Tolerance(1e-8) };
+            table.must(Op::Block(block), &[&operand, &operand], Close::Exact);
+        }
+    }
+    let apart = Block::AllClose { equal_nan: true, rtol: Tolerance(1e-5), atol: Tolerance(1e-8) };
+    table.must(Op::Block(apart), &[&small(dtype, &[5], 1), &small(dtype, &[5], 2)], Close::Exact);
+    table
+}
+
+pub fn order(dtype: DType) -> Table {
+    let mut table = Table::default();
+    let exact = Close::Exact;
+    for operand in uneven(dtype) {
+        let rank = operand.ty.shape.rank();
+        let last = rank - 1;
+        for &op in ArgOp::ALL {
+            for &tie_break in TieBreak::ALL {
+                let choices = [
+                    (None, false, DType::S32),
+                    (None, true, DType::S64),
+                    (Some(axis(last)), false, DType::U8),
+                ];
+                for (axis, keep_axis, dtype) in choices {
+                    let op = Op::ArgReduce { op, axis, keep_axis, tie_break, dtype };
+                    table.add(op, &[&operand], exact);
+                }
+                let op =
+                    Op::ArgReduce { op, axis: Some(axis(0)), keep_axis: true, tie_break, dtype: DType::S32 };
+                table.add(op, &[&operand], exact);
+            }
+        }
+        for &direction in Direction::ALL {
+            table.add(Op::Sort { axis: axis(0), direction }, &[&operand], exact);
+            table.add(Op::Argsort { axis: axis(last), direction, dtype: DType::S32 }, &[&operand], exact);
+        }
+        table.add(Op::Block(Block::TopK { k: 2 }), &[&operand], exact);
+        for &op in CumulativeOp::ALL {
+            let close = match op {
+                CumulativeOp::CumulativeSum | CumulativeOp::CumulativeProduct => Close::Whole(16.0),
+                CumulativeOp::CumulativeMax | CumulativeOp::CumulativeMin => Close::Exact,
+            };
+            // The order of the sums is the device's, and so is which of them overflow.
+            if close == Close::Exact || rank > 1 {
+                let (place, reverse) = if rank == 2 { (0, false) } else { (last, true) };
+                let block = Block::Cumulative { op, axis: axis(place), reverse };
+                table.add(Op::Block(block), &[&operand], close);
+            }
+        }
+    }
+    let none = small(dtype, &[2, 0], 0);
+    table.add(Op::Sort { axis: axis(1), direction: Direction::Asc }, &[&none], exact);
+    table.add(Op::Argsort { axis: axis(0), direction: Direction::Desc, dtype: DType::S64 }, &[&none], exact);
+    table
+}
+
+fn window_of(sizes: &[usize], strides: &[usize], padding: &[(i64, i64)], dilations: &[usize]) -> Window {
+    Window {
+        sizes: sizes.into(),
+        strides: strides.into(),
+        padding: padding.iter().copied().collect(),
+        dilations: dilations.into(),
+    }
+}
+
+/// Windows over a tensor of the sizes 3 and 4.
+pub fn windows() -> [Window; 4] {
+    [
+        window_of(&[2, 2], &[1, 1], &[(0, 0), (0, 0)], &[1, 1]),
+        window_of(&[2, 3], &[2, 1], &[(1, 0), (1, 1)], &[1, 1]),
+        window_of(&[2, 2], &[1, 2], &[(0, 1), (-1, 2)], &[2, 1]),
+        window_of(&[1, 1], &[2, 3], &[(0, 0), (0, -1)], &[1, 1]),
+    ]
+}
+
+pub fn window(dtype: DType) -> Table {
+    let mut table = Table::default();
+    let mut operands = uneven(dtype);
+    operands.retain(|operand| operand.ty.shape.sizes() == [3, 4]);
+    for operand in &operands {
+        for window in windows() {
+            for &op in WindowOp::ALL {
+                let close = match op {
+                    WindowOp::WindowSum | WindowOp::WindowProduct => Close::Whole(8.0),
+                    WindowOp::WindowMax | WindowOp::WindowMin => Close::Exact,
+                };
+                table.add(Op::Window { op, window: window.clone() }, &[operand], close);
+            }
+            let places: Vec<usize> = (0..2)
+                .map(|at| {
+                    let (low, high) = window.padding[at];
+                    let size = operand.ty.shape.sizes()[at] as i64 + low + high;
+                    let span = (window.sizes[at] as i64 - 1) * window.dilations[at] as i64 + 1;
+                    ((size - span) / window.strides[at] as i64 + 1) as usize
+                })
+                .collect();
+            let source = small(dtype, &places, 4);
+            for &op in WindowScatterOp::ALL {
+                // Another type for the start only where the padding, which it stands for, is compared.
+                let other = if window.padding[0] == (1, 0) { DType::S8 } else { dtype };
+                let (init, window) = (small(other, &[], 8), window.clone());
+                table.add(Op::WindowScatter { op, window }, &[operand, &source, &init], Close::Whole(8.0));
+            }
+        }
+    }
+    for &op in WindowOp::ALL {
+        let none = window_of(&[1], &[1], &[(0, 0)], &[1]);
+        table.add(Op::Window { op, window: none }, &[&small(dtype, &[0], 0)], Close::Exact);
+        let scalar = window_of(&[], &[], &[], &[]);
+        table.add(Op::Window { op, window: scalar }, &[&small(dtype, &[], 0)], Close::Exact);
+    }
+    for conv in convolutions() {
+        let (input, kernel) = sides(&conv);
+        let (input, kernel) = (small(dtype, &input, 1), small(dtype, &kernel, 2));
+        table.must(Op::Conv(conv), &[&input, &kernel], Close::Whole(8.0));
+    }
+    table
+}
+
+fn sides(conv: &ConvOp) -> (Vec<usize>, Vec<usize>) {
+    let place = |permutation: &[defn_core::Axis], roles: &[usize]| {
+        let mut sizes = vec![0; roles.len()];
+        permutation.iter().zip(roles).for_each(|(axis, &size)| sizes[axis.index()] = size);
+        sizes
+    };
+    let spatial = [5, 4, 3];
+    let extents = [2, 3, 2];
+    let count = conv.strides.len();
+    let input: Vec<usize> =
+        [2 * conv.batch_groups, 2 * conv.feature_groups].iter().chain(&spatial[..count]).copied().collect();
+    let kernel: Vec<usize> =
+        [2 * conv.feature_groups * conv.batch_groups, 2].iter().chain(&extents[..count]).copied().collect();
+    (place(&conv.input_permutation, &input), place(&conv.kernel_permutation, &kernel))
+}
+
+fn convolutions() -> Vec<ConvOp> {
+    let plain = |rank: usize| ConvOp {
+        strides: std::iter::repeat_n(1, rank - 2).collect(),
+        padding: std::iter::repeat_n((1, 1), rank - 2).collect(),
+        input_dilation: std::iter::repeat_n(1, rank - 2).collect(),
+        kernel_dilation: std::iter::repeat_n(1, rank - 2).collect(),
+        feature_groups: 1,
+        batch_groups: 1,
+        input_permutation: (0..rank).map(axis).collect(),
+        kernel_permutation: (0..rank).map(axis).collect(),
+        output_permutation: (0..rank).map(axis).collect(),
+    };
+    vec![
+        plain(3),
+        plain(4),
+        ConvOp {
+            strides: [2, 1].as_slice().into(),
+            padding: [(0, 2), (-1, 3)].into_iter().collect(),
+            ..plain(4)
+        },
+        ConvOp {
+            input_dilation: [2, 1].as_slice().into(),
+            kernel_dilation: [1, 2].as_slice().into(),
+            ..plain(4)
+        },
+        ConvOp { feature_groups: 2, ..plain(4) },
+        ConvOp { batch_groups: 2, ..plain(3) },
+        ConvOp {
+            input_permutation: axes(&[0, 3, 1, 2]),
+            kernel_permutation: axes(&[3, 2, 0, 1]),
+            output_permutation: axes(&[1, 0, 3, 2]),
+            ..plain(4)
+        },
+        plain(5),
+    ]
+}

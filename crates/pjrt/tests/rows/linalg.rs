@@ -1,0 +1,110 @@
+//! Products and factors of matrices, and transforms.
+
+use defn_core::DType;
+use defn_core::op::{Block, FftOp, Op, QrMode, Tolerance, Transform};
+
+use super::numbers::{definite, general, small};
+use super::{Close, Operand, Table, axes, axis};
+
+fn dot(contract_a: &[usize], batch_a: &[usize], contract_b: &[usize], batch_b: &[usize]) -> Op {
+    Op::Dot {
+        contract_a: axes(contract_a),
+        batch_a: axes(batch_a),
+        contract_b: axes(contract_b),
+        batch_b: axes(batch_b),
+    }
+}
+
+pub fn products(dtype: DType) -> Table {
+    let mut table = Table::default();
+    let close = Close::Whole(8.0);
+    let (a, b, c) = (small(dtype, &[3, 4], 1), small(dtype, &[4, 2], 2), small(dtype, &[3, 5, 4], 3));
+    table.must(dot(&[1], &[], &[0], &[]), &[&a, &b], close);
+    table.must(dot(&[1], &[0], &[2], &[0]), &[&a, &c], close);
+    table.must(dot(&[0, 1], &[], &[0, 2], &[]), &[&a, &c], close);
+    table.must(dot(&[], &[], &[], &[]), &[&b, &b], close);
+    table.must(dot(&[0], &[], &[0], &[]), &[&small(dtype, &[6], 1), &small(dtype, &[6], 2)], close);
+    table.must(dot(&[1], &[], &[0], &[]), &[&small(dtype, &[2, 0], 1), &small(dtype, &[0, 3], 2)], close);
+    table.must(dot(&[1], &[], &[0], &[]), &[&a, &small(DType::S16, &[4, 2], 2)], close);
+    for lower in [true, false] {
+        for left_side in [true, false] {
+            for &transform in Transform::ALL {
+                let op = Op::TriangularSolve { lower, left_side, transform };
+                let close = Close::Whole(32.0);
+                let matrix = definite(dtype, 2, 3);
+                let sides: [&[usize]; 2] = [&[2, 3], if left_side { &[2, 3, 2] } else { &[2, 2, 3] }];
+                for side in sides {
+                    table.must(op.clone(), &[&matrix, &small(dtype, side, 2)], close);
+                }
+            }
+        }
+    }
+    table
+}
+
+pub fn factors(dtype: DType) -> Table {
+    let mut table = Table::default();
+    let close = Close::Whole(64.0);
+    let (definite, general) = (definite(dtype, 2, 3), general(dtype, 4, 4));
+    table.must(Op::Block(Block::Cholesky), &[&definite], close);
+    table.must(Op::Block(Block::Cholesky), &[&small(dtype, &[0, 0], 0)], close);
+    let mut negative = small(dtype, &[2, 2], 0);
+    negative.bytes.copy_from_slice(&super::numbers::given(dtype, &[2, 2], &[1.0, 3.0, 3.0, 1.0]).bytes);
+    if dtype.bits() > 2 {
+        table.must(Op::Block(Block::Cholesky), &[&negative], close);
+    }
+    table.must(Op::Block(Block::Solve), &[&general, &small(dtype, &[4], 1)], close);
+    table.must(Op::Block(Block::Solve), &[&definite, &small(dtype, &[2, 3, 2], 1)], close);
+    table.must(Op::Block(Block::Lu), &[&general], close);
+    table.must(Op::Block(Block::Lu), &[&definite], close);
+    table.must(Op::Block(Block::Determinant), &[&general], close);
+    table.must(Op::Block(Block::Determinant), &[&definite], close);
+    for &mode in QrMode::ALL {
+        for (rows, columns) in [(4, 3), (3, 4)] {
+            let block = Block::Qr { mode, eps: Tolerance(1e-10) };
+            table.must(Op::Block(block), &[&super::numbers::general(dtype, rows, columns)], close);
+        }
+    }
+    table
+}
+
+pub fn spectral(dtype: DType) -> Table {
+    let mut table = Table::default();
+    let close = Close::Turned(256.0);
+    let eigh = Block::Eigh { max_iter: 1000, eps: Tolerance(1e-7) };
+    table.must(Op::Block(eigh), &[&definite(dtype, 1, 3)], close);
+    for full_matrices in [true, false] {
+        let block = Block::Svd { max_iter: 100, full_matrices };
+        table.add(Op::Block(block), &[&general(dtype, 4, 3)], close);
+    }
+    table
+}
+
+pub fn fourier(dtype: DType) -> Table {
+    let mut table = Table::default();
+    let close = Close::Whole(16.0);
+    let eps = Tolerance(1e-10);
+    let operands: [Operand; 2] = [small(dtype, &[3, 4], 1), small(dtype, &[2, 5, 3], 2)];
+    for operand in &operands {
+        for &op in FftOp::ALL {
+            for (place, length) in [(0, 3), (1, 4), (1, 5), (1, 2), (0, 1), (1, 8)] {
+                table.must(Op::Fft { op, axis: axis(place), length, eps }, &[operand], close);
+            }
+            let block = Block::Fft2 { op, axes: [axis(0), axis(1)], lengths: [4, 3], eps };
+            table.must(Op::Block(block), &[operand], close);
+        }
+        for (place, length) in [(0, 4), (1, 5), (1, 4)] {
+            if !dtype.is_complex() {
+                table.must(Op::Block(Block::Rfft { axis: axis(place), length, eps }), &[operand], close);
+            }
+            table.must(Op::Block(Block::Irfft { axis: axis(place), length, eps }), &[operand], close);
+        }
+    }
+    table.must(
+        Op::Fft { op: FftOp::Fft, axis: axis(0), length: 4, eps },
+        &[&small(dtype, &[4, 0], 1)],
+        close,
+    );
+    table.must(Op::Fft { op: FftOp::Ifft, axis: axis(0), length: 2, eps }, &[&small(dtype, &[0], 1)], close);
+    table
+}

@@ -1,0 +1,168 @@
+//! A table with every operation on every element type: what is lowered, compiled and compared.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+pub mod control;
+mod elementwise;
+mod folds;
+mod index;
+mod linalg;
+mod numbers;
+mod shape;
+
+use defn_core::graph::{Graph, Value, Values};
+use defn_core::op::{Block, Op};
+use defn_core::region::Region;
+use defn_core::shape::{Axis, AxisList};
+use defn_core::{DType, Shape, TensorType};
+
+/// Makes the list of an enum's variants, and the function that names one: the compiler asks for what is missing.
+macro_rules! variants {
+    ($of:ident, $all:ident, $name:ident: $($variant:ident)*) => {
+        pub const $all: &[&str] = &[$(stringify!($variant)),*];
+
+        pub fn $name(of: &$of) -> &'static str {
+            match of { $($of::$variant { .. } => stringify!($variant),)* }
+        }
+    };
+}
+
+variants! { Op, OPS, op_name:
+    Parameter Constant Literal Iota Eye Unary Binary AsType Bitcast Select Clip Reshape Squeeze Broadcast Transpose
+    Pad Reverse Concatenate Stack Slice PutSlice Reduce ArgReduce Gather Scatter Sort Argsort Window WindowScatter
+    Conv Fft Dot TriangularSolve Fold WindowFold Cond While CustomGrad StopGrad Mark Hook RuntimeCall Block UserBlock
+}
+
+variants! { Block, BLOCKS, block_name:
+    LogicalNot Phase Log2 Log10 Logsumexp AllClose Cumulative Take TakeAlongAxis TopK Fft2 Rfft Irfft Cholesky Solve
+    Qr Lu Svd Eigh Determinant Threefry RandomBits RandomUniform RandomBelow
+}
+
+/// How close a result has to be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Close {
+    /// The same number; any NaN for a NaN.
+    Exact,
+    /// So many times the distance of neighbours at the greatest element of the result; once for types of 16 bits and
+    /// less, which are computed in wider ones.
+    Whole(f64),
+    /// As `Whole`, at each element.
+    Each(f64),
+    /// As `Whole`, where each column, or each row, of a result with more axes than one may be multiplied by a number
+    /// of the magnitude 1.
+    Turned(f64),
+}
+
+/// An operand: its type and its elements.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    pub ty: TensorType,
+    pub bytes: Vec<u8>,
+}
+
+/// One operation on some operands.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub op: Op,
+    pub operands: Vec<Operand>,
+    pub close: Close,
+}
+
+impl Row {
+    pub fn name(&self) -> String {
+        let types: Vec<String> = self.operands.iter().map(|operand| operand.ty.to_string()).collect();
+        let op: String = format!("{:?}", self.op).chars().take(300).collect();
+        format!("{} of {}: {op}", defn_core::form::name(&self.op), types.join(", "))
+    }
+}
+
+/// The rows of a family that begin with operands of one element type. Those that inference refuses are left out.
+#[derive(Default)]
+pub struct Table {
+    pub rows: Vec<Row>,
+}
+
+impl Table {
+    /// Adds a row if the operation takes the operands, and says whether it does.
+    fn add(&mut self, op: Op, operands: &[&Operand], close: Close) -> bool {
+        let row = Row { op, operands: operands.iter().map(|&operand| operand.clone()).collect(), close };
+        let mut graph = Graph::new();
+        let taken = push(&mut graph, &mut Vec::new(), &row).is_some();
+        if taken {
+            self.rows.push(row);
+        }
+        taken
+    }
+
+    /// Adds a row that is taken whatever the element type.
+    fn must(&mut self, op: Op, operands: &[&Operand], close: Close) {
+        let name = format!("{op:?}");
+        assert!(self.add(op, operands, close), "{name} of {operands:?}");
+    }
+}
+
+/// Adds a row's node, on parameters of its own.
+fn push(graph: &mut Graph, inputs: &mut Vec<TensorType>, row: &Row) -> Option<Values> {
+    let operands: Vec<Value> = row
+        .operands
+        .iter()
+        .map(|operand| {
+            inputs.push(operand.ty.clone());
+            graph.parameter(inputs.len() - 1, operand.ty.clone())
+        })
+        .collect();
+    if let Op::Parameter { .. } = row.op {
+        return Some(operands.into_iter().collect());
+    }
+    graph.push(row.op.clone(), &operands).ok()
+}
+
+/// One program of many rows, and for each row how many results it has.
+pub fn program(rows: &[Row]) -> (Region, Vec<usize>) {
+    let (mut graph, mut inputs, mut results, mut counts) =
+        (Graph::new(), Vec::new(), Values::new(), Vec::new());
+    for row in rows {
+        let outputs = push(&mut graph, &mut inputs, row).expect("it was taken before");
+        counts.push(outputs.len());
+        results.extend(outputs);
+    }
+    let count = inputs.len();
+    (Region::new(graph, inputs, count, results), counts)
+}
+
+/// A family of operations, and its rows for an element type.
+pub struct Family {
+    pub name: &'static str,
+    pub rows: fn(DType) -> Table,
+}
+
+/// Every family.
+pub const FAMILIES: &[Family] = &[
+    Family { name: "create", rows: shape::create },
+    Family { name: "unary", rows: elementwise::unary },
+    Family { name: "binary", rows: elementwise::binary },
+    Family { name: "mixed", rows: elementwise::mixed },
+    Family { name: "convert", rows: elementwise::convert },
+    Family { name: "shape", rows: shape::moves },
+    Family { name: "reduce", rows: folds::reduce },
+    Family { name: "order", rows: folds::order },
+    Family { name: "window", rows: folds::window },
+    Family { name: "index", rows: index::positions },
+    Family { name: "random", rows: index::random },
+    Family { name: "products", rows: linalg::products },
+    Family { name: "factors", rows: linalg::factors },
+    Family { name: "spectral", rows: linalg::spectral },
+    Family { name: "fourier", rows: linalg::fourier },
+    Family { name: "control", rows: control::control },
+];
+
+pub fn ty(dtype: DType, sizes: &[usize]) -> TensorType {
+    TensorType::new(dtype, Shape::new(sizes)).expect("a small type")
+}
+
+pub fn axis(index: usize) -> Axis {
+    Shape::new(&[1; 10]).axis(index).expect("an axis of ten")
+}
+
+pub fn axes(list: &[usize]) -> AxisList {
+    list.iter().map(|&index| axis(index)).collect()
+}
