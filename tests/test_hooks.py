@@ -236,3 +236,29 @@ def test_many_values() -> None:
 
     f(200)
     np.testing.assert_array_equal(seen, np.arange(200)[:, None] + np.arange(3))
+
+
+def test_hooks_that_run_their_program_again_stop_at_a_limit():
+    def again(value):
+        f(value)
+
+    f = dn.jit(lambda x: dn.hook(x + 1, again))
+    for _ in range(2):
+        with pytest.raises(dn.TraceError, match="150 deep"):
+            f(1.0)
+
+    def until_five(value):
+        if float(value) < 5:
+            g(value)
+
+    g = dn.jit(lambda x: dn.hook(x + 1, until_five))
+    assert float(g(1.0)) == 2.0
+
+
+def test_functions_that_a_program_asks_stop_at_a_limit_too():
+    def asked(value):
+        return dn.runtime_call(dn.template((), "f32"), value, asked)
+
+    for call in (asked, dn.jit(lambda x: asked(x))):
+        with pytest.raises(dn.TraceError, match="150 deep"):
+            call(dn.tensor(1.0))

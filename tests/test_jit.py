@@ -515,3 +515,19 @@ def test_max_compiles_is_a_count(limit: Any) -> None:
 def test_arguments_are_given_as_a_list(apply: Any, args: Any) -> None:
     with pytest.raises(dn.OptionError, match="list or tuple of arguments"):
         apply(lambda x: x, args)
+
+
+@dn.defn
+def pickled(x):
+    return x * 2
+
+
+def test_definitions_are_pickled_and_copied_as_functions_are():
+    import copy
+    import pickle
+
+    assert pickle.loads(pickle.dumps(pickled)) is pickled
+    assert copy.copy(pickled) is pickled
+    assert copy.deepcopy({"f": pickled})["f"] is pickled
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(dn.jit(lambda x: x))

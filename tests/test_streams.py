@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import subprocess
+import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -205,3 +208,53 @@ def test_a_chunk_of_another_type_is_refused_where_it_is_sent() -> None:
                 sums.send(chunk)
         sums.send({"a": 2})
         assert [int(sums.recv()), int(sums.recv()), int(sums.done())] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("method", ["recv", "done", "send"])
+def test_a_step_that_waits_for_itself_is_refused(method: str) -> None:
+    def call(_: Any) -> None:
+        stream.send(1.0) if method == "send" else getattr(stream, method)()
+
+    with dn.stream(
+        lambda x, acc: (dn.hook(x, call), acc), [dn.template((), "f32"), 0.0], maxsize=2
+    ) as stream:
+        stream.send(1.0)
+        stream.send(1.0)
+        with pytest.raises(dn.StreamError, match=f"^{method}: a step's own function"):
+            stream.recv(timeout=10)
+
+
+def test_a_traced_tensor_is_no_chunk() -> None:
+    with sums() as stream:
+        with pytest.raises(dn.TraceError, match=r"^send: "):
+            dn.jit(lambda x: (stream.send(x), x)[1])(1)
+        stream.send(1)
+        assert int(stream.recv()) == 0
+
+
+def test_what_is_no_stream() -> None:
+    chunk = dn.template((), "f32")
+    with pytest.raises(dn.OptionError, match=r"^stream: args is of type str"):
+        dn.stream(lambda x, acc: (x, acc), "ab")
+    with pytest.raises(dn.OptionError, match=r"^stream: the step is of type NoneType"):
+        dn.stream(None, [chunk, 0.0])
+    with pytest.raises(dn.ContainerError, match=r"^stream: the next state is f32\[1\]"):
+        dn.stream(lambda x, acc: (x, dn.tensor([1.0])), [chunk, 0.0])
+    with pytest.raises(dn.TraceError, match=r"^stream: a stream is started while"):
+        dn.jit(lambda x: (dn.stream(lambda y, acc: (y, acc), [chunk, 0.0]), x)[1])(1.0)
+
+
+def test_the_process_ends_while_a_step_runs() -> None:
+    program = """
+import time
+import defn as dn
+stream = dn.stream(
+    lambda x, acc: (dn.hook(x, lambda _: time.sleep(60)), acc), [dn.template((), "f32"), 0.0]
+)
+stream.send(1.0)
+time.sleep(0.2)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], timeout=30, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -213,3 +213,22 @@ def test_methods_of_that_name_on_other_objects() -> None:
         return y
 
     assert float(f(2.0)) == 5.0
+
+
+class Base:
+    def value(self, x: Any) -> Any:
+        return x * 2
+
+
+class Derived(Base):
+    @dn.defn
+    def value(self, x: Any) -> Any:
+        if x > 0:
+            y = super().value(x)
+        else:
+            y = super().value(x) * 10 if x > -5 else -super().value(x)
+        return y
+
+
+def test_super_in_branches() -> None:
+    assert [float(Derived().value(x)) for x in (1.0, -1.0, -6.0)] == [2.0, -20.0, 12.0]

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from defn import _core
 from defn._names import caller, option_error
-from defn.errors import CompileError, ContainerError, Error, StreamError
-from defn.jit import compile, jit_apply
+from defn.errors import CompileError, ContainerError, Error, StreamError, TraceError
+from defn.jit import _listed, compile, jit_apply
 from defn.places import to_template
 
 if TYPE_CHECKING:
@@ -130,7 +130,9 @@ class _ThreadStream:
         if self._template is not None:
             _core.check_chunk(chunk, self._template)
         deadline = _deadline(timeout)
-        while not self._places.acquire(timeout=_left(deadline)):
+        if self._is_own_thread() and not self._places.acquire(blocking=False):
+            raise self._own_thread("send", "a step's own function sends more chunks than fit")
+        while not self._is_own_thread() and not self._places.acquire(timeout=_left(deadline)):
             self._check("send")
             if _is_over(deadline):
                 raise StreamError(
@@ -154,6 +156,8 @@ class _ThreadStream:
             within ``timeout`` seconds; and what the step raised.
         """
         deadline = _deadline(timeout)
+        if self._is_own_thread():
+            raise self._own_thread("recv", "a step's own function waits for an output")
         with self._lock:
             if self._under_way == 0:
                 self._check("recv", sending=False)
@@ -192,6 +196,8 @@ class _ThreadStream:
         Raises: ``StreamError`` when the stream was closed; and what a step raised.
         """
         self._check("done", sending=False)
+        if self._is_own_thread():
+            raise self._own_thread("done", "a step's own function waits for its end")
         if not self._ended:
             self._ended = True
             if self._thread is not None:
@@ -210,6 +216,15 @@ class _ThreadStream:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
         self._drain()
+
+    def _is_own_thread(self) -> bool:
+        return self._thread is threading.current_thread()
+
+    @staticmethod
+    def _own_thread(op: str, what: str) -> StreamError:
+        return StreamError(
+            f"{op}: {what}, the step must return first; do it on the thread that receives{caller()}"
+        )
 
     def _drain(self) -> None:
         for box in (self._worker.inbox, self._worker.outbox):
@@ -316,7 +331,15 @@ def stream(
     ...     print(int(sums.done()))
     0 1 3 6 10 15
     """
-    given = list(args)
+    given = list(_listed("stream", args))
+    if not callable(fun):
+        kind = type(fun).__name__
+        raise option_error(f"stream: the step is of type {kind}, a function is required")
+    if _core.is_tracing():
+        raise TraceError(
+            "stream: a stream is started while a definition is traced, its chunks are sent between "
+            f"runs; start it outside{caller()}"
+        )
     if len(given) < 2:
         raise option_error(
             f"stream: {len(given)} arguments, a template of the chunks and a first state are needed"
@@ -335,7 +358,12 @@ def stream(
                 f"it must return a pair of an output and the next state{caller()}"
             )
         # A loop without trips: it says how the next state differs from the first.
-        _core.while_(state, lambda _: False, lambda _: pair[1])
+        try:
+            _core.while_(state, lambda _: False, lambda _: pair[1])
+        except Error as error:
+            text = str(error).replace("while_: the body's value", "stream: the next state", 1)
+            error.args = (text, *error.args[1:])
+            raise
         return pair
 
     # Tensors that the function takes from around it are looked for in functions of the user's only.

@@ -17,6 +17,7 @@ use crate::hooks::{self, Slot};
 use crate::jit::{leaf_model, wrap};
 use crate::misuse::Misuse;
 use crate::ops;
+use crate::recursion;
 
 /// A function that makes values, and the structures of what it takes and gives.
 pub(crate) struct HostCall {
@@ -33,6 +34,8 @@ impl HostCall {
         values: &[Tensor],
         outputs: &[TensorType],
     ) -> Fallible<Vec<Tensor>> {
+        // It may run the program again that asks it.
+        let _call = recursion::enter("runtime_call")?;
         let op = "runtime_call";
         let value = container(py, &self.value, values)?;
         // A definition may be open around a run that is apart from it.

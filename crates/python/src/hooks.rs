@@ -29,6 +29,7 @@ use crate::jit::wrap;
 use crate::misuse::Misuse;
 use crate::ops;
 use crate::pybackend;
+use crate::recursion;
 use crate::tensor::PyTensor;
 
 /// So many polls pass before a run looks at the clock.
@@ -86,6 +87,8 @@ impl Shown {
         let Some(fun) = given.or_else(|| self.fun.as_ref().map(|fun| fun.bind(py).clone())) else {
             return Ok(());
         };
+        // It may run the program again that shows it values.
+        let _call = recursion::enter("hook")?;
         let shown = values.iter().zip(&self.lanes);
         let tensors = shown.map(|(value, lanes)| value.clone().with_vectorized(lanes));
         let mut leaves = wrap(py, tensors)?.into_iter();

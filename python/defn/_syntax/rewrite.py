@@ -122,6 +122,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def __init__(self, function: Definition) -> None:
         self._reads = Reads(function)
+        arguments = function.args
+        # What `super()` is called on.
+        self._first = next((arg.arg for arg in (*arguments.posonlyargs, *arguments.args)), None)
         self._count = 0
         # The loops around the current statement, outermost first.
         self._loops: list[ast.stmt] = []
@@ -341,6 +344,15 @@ class _Rewriter(ast.NodeTransformer):
         return self._reads.is_live(name, node, self._loops[0] if self._loops else None)
 
     # expressions
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        is_super = isinstance(node.func, ast.Name) and node.func.id == "super"
+        if is_super and self._first is not None and not node.args and not node.keywords:
+            # In a branch's function there is nothing that it could find by itself.
+            node.args = [ast.Name("__class__", ast.Load()), ast.Name(self._first, ast.Load())]
+            _relocate(node.args, node)
+        return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         parts = [self.visit(node.test), self.visit(node.body), self.visit(node.orelse)]

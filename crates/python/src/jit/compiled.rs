@@ -140,6 +140,9 @@ fn check_chunk(chunk: &Bound<'_, PyAny>, template: &Bound<'_, PyAny>) -> Fallibl
             return Err(Misuse::Structure { op, what, other, difference }.into());
         }
         for (position, (leaf, expected)) in given.leaves.iter().zip(&expected.leaves).enumerate() {
+            if let Ok(tensor) = leaf.cast::<PyTensor>() {
+                tensor.get().tensor.require_buffer(op, "send it where it has values")?;
+            }
             let (got, expected) = (leaf::model(op, leaf)?, leaf::model(op, expected)?);
             let same_axes = got.vectorized_axes() == expected.vectorized_axes();
             if !same_axes || !takes(expected.ty(), got.ty()) {

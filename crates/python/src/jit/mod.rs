@@ -491,6 +491,11 @@ impl Jitted {
         }
     }
 
+    /// As a function: by its name in its module.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.getattr(intern!(slf.py(), "__qualname__"))
+    }
+
     #[getter(fun)]
     fn function(&self, py: Python<'_>) -> Py<PyAny> {
         self.fun.clone_ref(py)
