@@ -3,7 +3,8 @@
 //! Elements are compared as unsigned [`keys`] of their width, in the order of which NaN is above every number and
 //! -0.0 equals 0.0. Keys of 32 and 64 bits are sorted by the processor's vectors ([`quick`]) where it has them. Else
 //! short rows are sorted by comparing keys, long ones by their digits ([`radix`]), or by comparing again where those
-//! are many ([`merge`]). Equal elements keep their order.
+//! are many ([`merge`]). Vectors find the order of long rows after one pass by digits ([`spread`]). Equal elements keep
+//! their order.
 
 /// Runs the body with `$T` standing for the unsigned integer as wide as the elements of a dtype that has an order.
 macro_rules! with_bits {
@@ -35,6 +36,7 @@ mod network;
 mod quick;
 mod radix;
 mod select;
+mod spread;
 #[cfg(test)]
 mod tests;
 mod vector;
@@ -53,6 +55,7 @@ use crate::view::{View, ViewMut};
 use keys::{Bits, Code, decode, encode, loses};
 use quick::{Functions, Key};
 use radix::{Counts, Item, Plan};
+use spread::Sorts;
 
 /// Rows from this length on are shared among threads, where there are few of them.
 const LONG: usize = 1 << 16;
@@ -82,7 +85,8 @@ impl Rows {
 /// What both kernels count in meanwhile.
 pub(crate) fn counts_scratch(x: &TensorType) -> TensorType {
     let rows = Rows::of(x);
-    let count = if rows.is_long() { radix::counters(rows.len) } else { 0 };
+    let most = radix::counters(rows.len).max(spread::counters(rows.len));
+    let count = if rows.is_long() { most } else { 0 };
     TensorType { dtype: DType::U64, shape: Shape::new(&[count]) }
 }
 
@@ -259,7 +263,15 @@ pub(crate) fn argsort(
     with_bits!(ty.dtype, T => {
         let code = Code::<T>::new(ty.dtype, direction);
         let x: &[T] = x.slice();
-        if is_narrow(ty) {
+        let sorts = Sorts::find().filter(|_| is_narrow(ty) && rows.is_long());
+        let to = out.ty().dtype;
+        if let Some(sorts) = sorts && to == DType::S32 {
+            let pairs = [pairs.slice(), tmp.slice()];
+            sorts.argsort(code, (x, rows.len), out.slice::<i32>(), pairs, counts.slice(), par);
+        } else if let Some(sorts) = sorts && to == DType::S64 {
+            let pairs = [pairs.slice(), tmp.slice()];
+            sorts.argsort(code, (x, rows.len), out.slice::<i64>(), pairs, counts.slice(), par);
+        } else if is_narrow(ty) {
             let pair = |key: T, index: usize| key.wide() << 32 | index as u64;
             argsort_rows::<u64, T>(rows, code, x, pair, 32, pairs, tmp, counts, par);
             write::<u64>(pairs, |pair| pair & u64::from(u32::MAX), out, par);

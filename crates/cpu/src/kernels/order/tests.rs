@@ -60,10 +60,7 @@ fn check(dtype: DType, rows: usize, len: usize, par: Par) {
         let [mut out, mut tmp] = [(); 2].map(|()| Array::unwritten(ty.clone()));
         let mut counts = Array::unwritten(counts_scratch(&ty));
         sort(input.view(), direction, &mut out.view_mut(), &mut tmp.view_mut(), &mut counts.view_mut(), par);
-        let mut places = Array::unwritten(ty.with_dtype(DType::S64).unwrap());
-        let [mut a, mut b] = [(); 2].map(|()| Array::unwritten(pairs_scratch(&ty)));
-        let pairs = [&mut a.view_mut(), &mut b.view_mut()];
-        argsort(input.view(), direction, &mut places.view_mut(), pairs, &mut counts.view_mut(), par);
+        let places = positions(&input, &ty, direction, DType::S64, par);
         for row in 0..rows {
             let bytes = &input.bytes()[row * len * width..][..len * width];
             let want = sorted(dtype, bytes, direction);
@@ -73,6 +70,38 @@ fn check(dtype: DType, rows: usize, len: usize, par: Par) {
             let want: Vec<u8> = want.iter().flat_map(|&at| (at as i64).to_ne_bytes()).collect();
             assert!(places.bytes()[row * len * 8..][..len * 8] == want, "{dtype} {len} {direction:?}");
         }
+    }
+}
+
+/// What `argsort` writes, of a dtype.
+fn positions(input: &Array, ty: &TensorType, direction: Direction, to: DType, par: Par) -> Array {
+    let mut places = Array::unwritten(ty.with_dtype(to).unwrap());
+    let mut counts = Array::unwritten(counts_scratch(ty));
+    let [mut a, mut b] = [(); 2].map(|()| Array::unwritten(pairs_scratch(ty)));
+    let pairs = [&mut a.view_mut(), &mut b.view_mut()];
+    argsort(input.view(), direction, &mut places.view_mut(), pairs, &mut counts.view_mut(), par);
+    places
+}
+
+#[test]
+fn long_rows_of_near_and_of_far_keys_are_sorted_stably() {
+    let len = LONG + 77;
+    let ty = TensorType::new(DType::U32, Shape::new(&[len])).unwrap();
+    // Some that are near to each other beside one that is far from all, and some that parts hold only one of.
+    let outlier = (0..len as u32).map(|index| if index == 9 { u32::MAX } else { index % 1000 });
+    let steps = (0..len as u32).map(|index| index.wrapping_mul(0x9E37_79B9) >> 7 << 7);
+    let near = (0..len as u32).map(|index| (index * 7919) % 100 + 50);
+    let rows: [Vec<u32>; 3] = [outlier.collect(), steps.collect(), near.collect()];
+    for row in rows.into_iter().chain(patterns::<u32>(len, |draw| draw as u32)) {
+        let mut want: Vec<usize> = (0..len).collect();
+        want.sort_by_key(|&at| row[at]);
+        let input =
+            Array::of_bytes(ty.clone(), &row.iter().flat_map(|key| key.to_ne_bytes()).collect::<Vec<u8>>());
+        at_every_level(|| {
+            let places = positions(&input, &ty, Direction::Asc, DType::S32, Par::Pool);
+            let bytes: Vec<u8> = want.iter().flat_map(|&at| (at as i32).to_ne_bytes()).collect();
+            assert!(places.bytes() == bytes, "{:?}", &row[..8]);
+        });
     }
 }
 

@@ -1,0 +1,287 @@
+//! The order of long rows of short keys. One pass by the highest digit, as in [`radix`](super::radix) sort, leaves
+//! parts that the nearest cache holds, and vectors sort those ([`quick`](super::quick)). In a part the highest digit
+//! is the same everywhere: what is left of a key and a place in the part often fit 32 bits, of which vectors sort
+//! twice as many.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::keys::{Bits, Code};
+use super::quick::{Functions, Key};
+use super::radix::Target;
+use crate::kernels::simd::vectorized;
+use crate::kernels::{CastFrom, Plain};
+use crate::par::Par;
+
+/// Keys of the pieces that threads share, and the most pieces.
+const PIECE: usize = 1 << 15;
+const PIECES: usize = 64;
+
+/// Keys that a part has where all parts have as many, and the most bits of the digit that tells parts apart.
+const PART: u32 = 9;
+const BITS: u32 = 11;
+
+/// Keys of the parts that a thread sorts at a time.
+const GRAIN: usize = 1 << 14;
+
+/// How many parts there may be.
+fn parts(len: usize) -> usize {
+    1 << (len | 1).ilog2().saturating_sub(PART).min(BITS)
+}
+
+fn piece(len: usize) -> usize {
+    PIECE.max(len.div_ceil(PIECES))
+}
+
+/// How many counters a row takes.
+pub(super) fn counters(len: usize) -> usize {
+    len.div_ceil(piece(len)) * parts(len)
+}
+
+/// The functions that sort what comes up.
+#[derive(Clone, Copy)]
+pub(super) struct Sorts {
+    pairs: Functions<u64>,
+    ranks: Functions<u32>,
+}
+
+impl Sorts {
+    /// This processor's, if it has them.
+    pub(super) fn find() -> Option<Sorts> {
+        Some(Sorts { pairs: u64::functions()?, ranks: u32::functions()? })
+    }
+
+    /// Writes where the elements of sorted rows come from. `pairs` and `tmp` have room for as many.
+    pub(super) fn argsort<T: Bits, P: Plain + CastFrom<u32>>(
+        self,
+        code: Code<T>,
+        (x, len): (&[T], usize),
+        out: &mut [MaybeUninit<P>],
+        [pairs, tmp]: [&mut [MaybeUninit<u64>]; 2],
+        counts: &mut [MaybeUninit<u64>],
+        par: Par,
+    ) {
+        for start in (0..x.len()).step_by(len) {
+            let row = start..start + len;
+            let buffers = [&mut pairs[row.clone()], &mut tmp[row.clone()]];
+            self.argsort_row(code, &x[row.clone()], &mut out[row], buffers, counts, par);
+        }
+    }
+
+    fn argsort_row<T: Bits, P: Plain + CastFrom<u32>>(
+        self,
+        code: Code<T>,
+        x: &[T],
+        out: &mut [MaybeUninit<P>],
+        [pairs, tmp]: [&mut [MaybeUninit<u64>]; 2],
+        counts: &mut [MaybeUninit<u64>],
+        par: Par,
+    ) {
+        if self.spread(code, x, out, [&mut *pairs, &mut *tmp], counts, par) {
+            return;
+        }
+        let read = |start: usize, pairs: &mut [MaybeUninit<u64>]| {
+            for (index, (pair, &bits)) in pairs.iter_mut().zip(&x[start..]).enumerate() {
+                pair.write(code.key(bits).wide() << 32 | (start + index) as u64);
+            }
+        };
+        self.pairs.sort_shared(par, read, |_| {}, pairs, tmp);
+        // SAFETY: all were read and sorted.
+        let pairs: &[u64] = unsafe { pairs.assume_init_ref() };
+        let out = Target::of(out);
+        par.for_chunks(pairs.len(), GRAIN, |chunk| {
+            // SAFETY: chunks are disjoint and inside.
+            let out = unsafe { std::slice::from_raw_parts_mut(out.at(chunk.start), chunk.len()) };
+            positions(&pairs[chunk], out);
+        });
+    }
+
+    /// As `argsort`, unless so many keys are near to each other that one part would be a large one.
+    fn spread<T: Bits, P: Plain + CastFrom<u32>>(
+        self,
+        code: Code<T>,
+        x: &[T],
+        out: &mut [MaybeUninit<P>],
+        [pairs, tmp]: [&mut [MaybeUninit<u64>]; 2],
+        counts: &mut [MaybeUninit<u64>],
+        par: Par,
+    ) -> bool {
+        let len = x.len();
+        assert!([out.len(), pairs.len(), tmp.len()] == [len; 3], "buffers as long as the row");
+        let piece = piece(len);
+        let (least, greatest) = ends_shared(code, x, piece, par);
+        let shift = (64 - (greatest - least).leading_zeros()).saturating_sub(parts(len).ilog2());
+        let parts = ((greatest - least) >> shift) as usize + 1;
+        let counts = &mut counts[..len.div_ceil(piece) * parts];
+        let counters = Target::of(counts);
+        // SAFETY: each piece has its own counters.
+        let own = |start: usize| unsafe {
+            std::slice::from_raw_parts_mut(counters.at(start / piece * parts), parts)
+        };
+        par.for_chunks(len, piece, |chunk| {
+            let counts = own(chunk.start);
+            counts.fill(MaybeUninit::new(0));
+            // SAFETY: just written.
+            count(code, &x[chunk], least, shift, unsafe { counts.assume_init_mut() });
+        });
+        // SAFETY: every piece has written its counters.
+        let counts: &mut [u64] = unsafe { counts.assume_init_mut() };
+        if !place(counts, parts, len) && shift > 0 {
+            return false;
+        }
+
+        let places = Target::of(tmp);
+        par.for_chunks(len, piece, |chunk| {
+            // SAFETY: the counters are as above, and were written. The places of a piece's digits are as many as it has
+            // keys of them, one after the other in a permutation of the row, so that each is inside and is written once.
+            unsafe {
+                scatter(code, &x[chunk.clone()], chunk.start, least, shift, own(chunk.start), places.at(0))
+            };
+        });
+
+        // The last piece's places have come to where the parts end.
+        // SAFETY: as above.
+        let ends: &[u64] = unsafe { own(len - 1).assume_init_ref() };
+        let (out, spare) = (Target::of(out), Target::of(pairs));
+        par.for_chunks(parts, (parts * GRAIN / len).max(1), |chunk| {
+            for part in chunk {
+                let start = if part == 0 { 0 } else { ends[part - 1] as usize };
+                let len = ends[part] as usize - start;
+                // SAFETY: parts are disjoint and inside, and all pairs were written.
+                let (pairs, spare, out) = unsafe {
+                    (
+                        std::slice::from_raw_parts_mut(places.at(start).cast::<u64>(), len),
+                        std::slice::from_raw_parts_mut(spare.at(start), len),
+                        std::slice::from_raw_parts_mut(out.at(start), len),
+                    )
+                };
+                self.sort_part(pairs, shift, spare, out);
+            }
+        });
+        true
+    }
+
+    /// Writes the positions of pairs that are in order but for `bits` bits of their keys, and of equal keys in any
+    /// case. The pairs are for meanwhile, too.
+    fn sort_part<P: Plain + CastFrom<u32>>(
+        self,
+        pairs: &mut [u64],
+        bits: u32,
+        spare: &mut [MaybeUninit<u64>],
+        out: &mut [MaybeUninit<P>],
+    ) {
+        let len = pairs.len();
+        // What counts the part's places.
+        let low = usize::BITS - len.saturating_sub(1).leading_zeros();
+        if bits == 0 || len < 2 {
+            positions(pairs, out);
+        } else if bits + low <= u32::BITS {
+            // SAFETY: one 64-bit number has room for two of 32 bits, and any bits are a number.
+            let spare = unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), 2 * len) };
+            let (ranks, spare) = spare.split_at_mut(len);
+            rank(pairs, low, ranks);
+            // SAFETY: all were just written.
+            let ranks: &mut [u32] = unsafe { ranks.assume_init_mut() };
+            self.ranks.sort(ranks, spare);
+            let mask = (1 << low) - 1;
+            for (out, &rank) in out.iter_mut().zip(&*ranks) {
+                out.write(P::cast_from(pairs[rank as usize & mask] as u32));
+            }
+        } else {
+            self.pairs.sort(pairs, spare);
+            positions(pairs, out);
+        }
+    }
+}
+
+/// Counts the digits of keys: what is above the least key, without `shift` low bits. Everything is taken by value: what
+/// is read again after each count is mistaken for the count where their addresses end alike.
+fn count<T: Bits>(code: Code<T>, x: &[T], least: u64, shift: u32, counts: &mut [u64]) {
+    for &bits in x {
+        counts[((code.key(bits).wide() - least) >> shift) as usize] += 1;
+    }
+}
+
+/// Writes pairs of keys and positions, from `start` on, to where the counters of their digits say.
+///
+/// # Safety
+/// The counters are initialised, and stay below the length of `to`, which nobody else writes or reads there meanwhile.
+unsafe fn scatter<T: Bits>(
+    code: Code<T>,
+    x: &[T],
+    start: usize,
+    least: u64,
+    shift: u32,
+    next: &mut [MaybeUninit<u64>],
+    to: *mut MaybeUninit<u64>,
+) {
+    for (index, &bits) in x.iter().enumerate() {
+        let key = code.key(bits).wide() - least;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let next = next[(key >> shift) as usize].assume_init_mut();
+            to.add(*next as usize).write(MaybeUninit::new(key << 32 | (start + index) as u64));
+            *next += 1;
+        }
+    }
+}
+
+/// Turns how often each piece has each digit into where those keys begin. Says whether no digit has many of the keys.
+fn place(counts: &mut [u64], parts: usize, len: usize) -> bool {
+    let mut next = [0; 1 << BITS];
+    let next = &mut next[..parts];
+    for counts in counts.chunks_exact(parts) {
+        next.iter_mut().zip(counts).for_each(|(next, &count)| *next += count);
+    }
+    let most = next.iter().copied().max();
+    let mut start = 0;
+    next.iter_mut().for_each(|next| start += std::mem::replace(next, start));
+    for counts in counts.chunks_exact_mut(parts) {
+        for (next, count) in next.iter_mut().zip(counts) {
+            let start = *next;
+            *next += std::mem::replace(count, start);
+        }
+    }
+    most.is_none_or(|most| most <= len as u64 / 16)
+}
+
+/// The least and the greatest key.
+fn ends_shared<T: Bits>(code: Code<T>, x: &[T], piece: usize, par: Par) -> (u64, u64) {
+    let (least, greatest) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+    par.for_chunks(x.len(), piece, |chunk| {
+        let (low, high) = ends(code, &x[chunk]);
+        least.fetch_min(low.wide(), Ordering::Relaxed);
+        greatest.fetch_max(high.wide(), Ordering::Relaxed);
+    });
+    (least.into_inner(), greatest.into_inner())
+}
+
+vectorized! {
+    /// The least and the greatest key of some elements.
+    fn ends[T: Bits] of [T] (code: Code<T>, x: &[T]) -> (T, T) {
+        let first = code.key(x[0]);
+        x.iter().fold((first, first), |(least, greatest), &bits| {
+            let key = code.key(bits);
+            (if key < least { key } else { least }, if key > greatest { key } else { greatest })
+        })
+    }
+}
+
+vectorized! {
+    /// Writes the low bits of keys, and below them `low` bits of places. What the pairs of a part have in common may
+    /// be lost above.
+    fn rank[] of [] (pairs: &[u64], low: u32, ranks: &mut [MaybeUninit<u32>]) {
+        for (place, (rank, &pair)) in ranks.iter_mut().zip(pairs).enumerate() {
+            rank.write(((pair >> 32) as u32) << low | place as u32);
+        }
+    }
+}
+
+vectorized! {
+    /// Writes the positions of pairs.
+    fn positions[P: CastFrom<u32>] of [P] (pairs: &[u64], out: &mut [MaybeUninit<P>]) {
+        for (out, &pair) in out.iter_mut().zip(pairs) {
+            out.write(P::cast_from(pair as u32));
+        }
+    }
+}
