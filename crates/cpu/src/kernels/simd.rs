@@ -151,10 +151,12 @@ vectorized! {
     }
 }
 
-/// Runs `f` with each of the instruction sets that the processor has, the best last. Other threads may get
-/// the same ones meanwhile, which compute the same.
+/// Runs `f` with each of the instruction sets that the processor has, the best last. One thread at a time does so;
+/// others may get the same ones meanwhile, which compute the same within their bounds.
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) fn at_every_level(mut f: impl FnMut()) {
+    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let best = detect();
     for level in [Level::Portable, Level::Avx2, Level::Avx512] {
         if level as u8 <= best as u8 {
