@@ -57,8 +57,8 @@ fn kernels_draw_what_the_definition_does() {
 #[test]
 fn integers_stay_below_a_bound() {
     let key = words(&[2], &[5, 6]);
-    let bounds =
-        [1, 2, 3, 100, 255, 256, (1 << 26) - 1, 1 << 26, (1 << 26) + 1, 1 << 32, u64::MAX / 2, u64::MAX];
+    let ends = [1 << 19, 1 << 26].map(|end: u64| [end - 1, end, end + 1]);
+    let bounds = [1, 2, 3, 100, 255, 256, 1 << 32, u64::MAX / 2, u64::MAX].into_iter().chain(ends.concat());
     for bound in bounds {
         let ty = TensorType::scalar(DType::U64);
         let bound = place(ty, bound.to_ne_bytes().to_vec());

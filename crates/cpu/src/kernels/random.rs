@@ -14,7 +14,7 @@ use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Pairs that go through the rounds together.
-const LANES: usize = 16;
+const LANES: usize = 32;
 
 /// Pairs whose words wait in the first cache until they are made numbers.
 const TILE: usize = 512;
@@ -237,18 +237,30 @@ struct Modulus {
     share: u64,
     /// `1 / number`.
     inverse: f64,
+    /// `2^96`, `2^64` and `2^32` modulo a number that is tiny.
+    powers: [u32; 3],
 }
 
 impl Modulus {
     /// Up to this, products of two remainders and a word are exact in f64.
     const SMALL: u64 = 1 << 26;
 
+    /// Up to this, so are the products of three words with remainders and another word, added up.
+    const TINY: u64 = 1 << 19;
+
     fn new(number: u64) -> Modulus {
         let modulo = |x: u64| x.checked_rem(number).unwrap_or(x);
         let half = modulo(1 << 32);
         let share = u64::MAX.checked_div(number).unwrap_or(0);
         let whole = modulo(half.wrapping_mul(half));
-        Modulus { number, half, whole, share, inverse: 1.0 / number as f64 }
+        let powers = if number <= Modulus::TINY { [modulo(half * whole), whole, half] } else { [0; 3] };
+        let inverse = 1.0 / number as f64;
+        Modulus { number, half, whole, share, inverse, powers: powers.map(|power| power as u32) }
+    }
+
+    /// Whether words of 32 bits need one division together.
+    fn is_tiny(self) -> bool {
+        (1..=Modulus::TINY).contains(&self.number)
     }
 
     /// Whether f64 holds what comes up.
@@ -256,16 +268,16 @@ impl Modulus {
         (1..=Modulus::SMALL).contains(&self.number)
     }
 
-    /// `x` modulo a small number, for `x` below 2^53. A processor's lanes divide floats only.
+    /// `x` modulo a small number, for `x` below 2^53 less that number. A processor's lanes divide floats only.
     #[inline(always)]
     fn reduce_small(self, x: u64) -> u64 {
-        // SAFETY: the product is a number from 0 up to 2^53.
-        let quotient = unsafe { (x as f64 * self.inverse).to_int_unchecked::<i64>() };
-        let number = self.number as i64;
-        // The quotient may be one off.
-        let rest = x as i64 - quotient * number;
-        let rest = if rest < 0 { rest + number } else { rest };
-        (if rest >= number { rest - number } else { rest }) as u64
+        let (x, number) = (x as f64, self.number as f64);
+        // Both are integers below 2^53, and so exact. The quotient may be one off.
+        let rest = x - (x * self.inverse).trunc() * number;
+        let rest = if rest < 0.0 { rest + number } else { rest };
+        let rest = if rest >= number { rest - number } else { rest };
+        // SAFETY: a number from 0 up to 2^26.
+        unsafe { rest.to_int_unchecked::<i64>() as u64 }
     }
 
     /// `2^32 high + low` modulo a small number.
@@ -295,7 +307,12 @@ impl Modulus {
         out: &mut [MaybeUninit<T>],
         finish: impl Fn(u64) -> T,
     ) {
-        if self.is_small() && bits == 32 {
+        if self.is_tiny() && bits == 32 {
+            let [.., power] = self.powers.map(u64::from);
+            words(left, right, out, |left, right| {
+                finish(self.reduce_small(u64::from(left) * power + u64::from(right)))
+            });
+        } else if self.is_small() && bits == 32 {
             words(left, right, out, |left, right| finish(self.reduce_pair(left, right)));
         } else if self.is_small() {
             words(left, right, out, |left, right| {
@@ -315,7 +332,14 @@ impl Modulus {
         out: &mut [MaybeUninit<T>],
         finish: impl Fn(u64) -> T,
     ) {
-        if self.is_small() {
+        if self.is_tiny() {
+            let powers = self.powers.map(u64::from);
+            quads([left, right, low_left, low_right], out, |left, right, low_left, low_right| {
+                let products = [left, right, low_left].map(u64::from);
+                let products = [0, 1, 2].map(|word| products[word] * powers[word]);
+                finish(self.reduce_small(products[0] + products[1] + products[2] + u64::from(low_right)))
+            });
+        } else if self.is_small() {
             quads([left, right, low_left, low_right], out, |left, right, low_left, low_right| {
                 let (high, low) = (self.reduce_pair(left, right), self.reduce_pair(low_left, low_right));
                 finish(self.reduce_small(high * self.whole + low))
