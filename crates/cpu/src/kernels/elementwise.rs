@@ -204,6 +204,13 @@ fn truths(
     (par, grain): (Par, usize),
     f: impl Fn(u8, u8) -> u8 + Sync,
 ) {
+    let u8s = (a.ty().dtype, b.ty().dtype) == (DType::U8, DType::U8);
+    if u8s && out.ty().dtype == DType::U8 {
+        zip((a, DType::U8), (b, DType::U8), out, (par, grain), |a: &[u8], b: &[u8], out| {
+            each_pair(a, b, out, |a, b| f(u8::from(a != 0), u8::from(b != 0)));
+        });
+        return;
+    }
     let (a, b) = (Source::broadcast(a, sizes(out)), Source::broadcast(b, sizes(out)));
     fill_tiles(
         out,
@@ -381,6 +388,13 @@ fn map<X: Element, C: Element>(
     compute: impl Fn(&[X], &mut [MaybeUninit<C>]) + Sync,
 ) {
     let x = Source::broadcast(x, sizes(out));
+    if size_of::<C>() == 1
+        && out.ty().dtype == C::DTYPE
+        && let Some(x) = x.bytes::<X>(dtype, out.ty().size())
+    {
+        out.fill(par, grain, |start, out| compute(&x[start..][..out.len()], out));
+        return;
+    }
     fill_tiles(
         out,
         par,
@@ -400,6 +414,17 @@ fn zip<A: Element, B: Element, C: Element>(
     compute: impl Fn(&[A], &[B], &mut [MaybeUninit<C>]) + Sync,
 ) {
     let (a, b) = (Source::broadcast(a, sizes(out)), Source::broadcast(b, sizes(out)));
+    let size = out.ty().size();
+    if size_of::<C>() == 1
+        && out.ty().dtype == C::DTYPE
+        && let (Some(a), Some(b)) = (a.bytes::<A>(a_dtype, size), b.bytes::<B>(b_dtype, size))
+    {
+        out.fill(par, grain, |start, out| {
+            let len = out.len();
+            compute(&a[start..][..len], &b[start..][..len], out);
+        });
+        return;
+    }
     fill_tiles(
         out,
         par,

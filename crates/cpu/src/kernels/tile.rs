@@ -91,6 +91,12 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// All `size` elements as they lie, where they are bytes that are computed in `C` without conversion: a tile holds
+    /// so few bytes that one is computed about as fast as it is looked up.
+    pub(crate) fn bytes<C: Element>(&self, dtype: DType, size: usize) -> Option<&[C]> {
+        if size_of::<C>() == 1 { Loader::<C>::new(self, dtype).lend(0, size) } else { None }
+    }
+
     /// Calls `run(element, stride, range)` for pieces of the result that are walked by one stride: where the
     /// piece starts in the operand, and which part of `start..start + len` it is, counted from 0.
     fn walk(&self, start: usize, len: usize, mut run: impl FnMut(usize, isize, std::ops::Range<usize>)) {
