@@ -1,7 +1,7 @@
 //! Triangles, ranges and diagonals.
 
 use super::working_dtype;
-use crate::builder::{Arg, BuildCreate, BuildElementwise, BuildShape, Builder, Start};
+use crate::builder::{Arg, BuildCreate, BuildElementwise, BuildIndex, BuildShape, Builder};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::scalar::Number;
@@ -224,17 +224,15 @@ pub fn make_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::
 pub fn take_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::V> {
     let ty = matrix("take_diagonal", b.ty(x))?;
     let Diagonal { row, column, length } = Diagonal::find("take_diagonal", &ty, offset)?;
-    let rank = ty.shape.rank();
-    let mut starts = vec![Start::Index(0); rank];
-    (starts[rank - 2], starts[rank - 1]) = (Start::Index(row as i64), Start::Index(column as i64));
-    let mut lengths: Vec<i64> = ty.shape.sizes().iter().map(|&size| size as i64).collect();
-    (lengths[rank - 2], lengths[rank - 1]) = (length as i64, length as i64);
-    // In a square, in row-major order, every (side + 1)-th element is on the diagonal.
-    let square = b.slice(x, &starts, &lengths, None)?;
-    let mut sizes: Vec<usize> = ty.shape.sizes()[..rank - 2].to_vec();
-    sizes.push(length * length);
-    let flat = b.reshape_to(square, Shape::new(&sizes))?;
-    b.slice_along_axis(flat, 0, (length * length) as i64, -1, length as i64 + 1)
+    let &[ref outer @ .., rows, columns] = ty.shape.sizes() else {
+        unreachable!("{ty} is a matrix or several")
+    };
+    let flat: Vec<usize> = outer.iter().copied().chain([rows * columns]).collect();
+    let flat = b.reshape_to(x, Shape::new(&flat))?;
+    // In row-major order, every (columns + 1)-th element is on the diagonal.
+    let (first, step) = (row * columns + column, columns + 1);
+    let (first, reach) = if length == 0 { (0, 0) } else { (first, (length - 1) * step + 1) };
+    b.slice_along_axis(flat, first as i64, reach as i64, -1, step as i64)
 }
 
 /// See [`BuildCreate::put_diagonal`].
@@ -252,12 +250,16 @@ pub fn put_diagonal<B: Builder>(b: &mut B, x: &B::V, diagonal: &B::V, offset: i6
         let expected = place.length;
         return Err(ErrorKind::DiagonalLength { got, matrix: ty, offset, expected }.into());
     }
-    let (row, column) = row_and_column(b, &ty.shape, offset)?;
-    let on_diagonal = b.equal(row, column)?;
-    // Each column has at most one element of the diagonal: the elements lie in a row as they do in the columns.
-    let zero = b.constant(got.dtype, 0)?;
-    let after = columns - place.column - place.length;
-    let nameless = b.reshape_to(diagonal, got.shape.without_names())?;
-    let spread = b.pad(nameless, zero, &[(place.column as i64, after as i64, 0)])?;
-    b.select(on_diagonal, spread, x)
+    // In row-major order, every (columns + 1)-th element is on the diagonal.
+    let flat = Shape::new(&[ty.size()]);
+    let dtype = if i32::try_from(ty.size()).is_ok() { DType::S32 } else { DType::S64 };
+    let mut places = b.iota(Shape::new(&[place.length, 1]), dtype, Some(AxisRef::Index(0)))?;
+    places = b.multiply(places, Number::from(columns + 1))?;
+    if (place.row, place.column) != (0, 0) {
+        places = b.add(places, Number::from(place.row * columns + place.column))?;
+    }
+    let flat = b.reshape_to(x, flat)?;
+    let diagonal = b.reshape_to(diagonal, got.shape.without_names())?;
+    let put = b.indexed_put(flat, places, diagonal, Axes::All)?;
+    b.reshape_to(put, ty.shape)
 }
