@@ -159,11 +159,16 @@ impl Run<'_> {
     pub(super) fn pad(self, config: &[Padding]) -> Result<Buffers> {
         let op = self.op;
         let plan = scatter::pad(self.sizes(), config, self.result());
+        let border = scatter::border(self.sizes(), config, self.result());
         self.fresh(|views, out, par| {
             if plan.len() < out.ty().size() {
                 let value = Scratch::converted(op, views[1], out.ty().dtype, par)?;
                 // SAFETY: the conversion writes every element.
-                shape::fill(unsafe { value.view() }, out, par);
+                let value = unsafe { value.view() };
+                match border {
+                    Some(plans) => plans.iter().for_each(|plan| shape::copy(plan, value, out, par)),
+                    None => shape::fill(value, out, par),
+                }
             }
             put(op, &plan, views[0], out, par)
         })
@@ -171,7 +176,13 @@ impl Run<'_> {
 
     pub(super) fn concatenate(self, axis: Axis) -> Result<Buffers> {
         let op = self.op;
+        let (outer, inner) = self.result().split_at(axis.index());
+        let rows = shape::Joined { count: outer.iter().product(), len: inner.iter().product() };
         self.fresh(|views, out, par| {
+            if rows.are_long(out.ty().dtype) && views.iter().all(|x| x.ty().dtype == out.ty().dtype) {
+                shape::join(rows, views, out, par);
+                return Ok(());
+            }
             let mut start = 0;
             for x in views {
                 let shape = &x.ty().shape;

@@ -10,6 +10,7 @@ mod strided;
 pub(crate) use strided::{Layout, StridedCopy};
 
 use defn_core::DType;
+use smallvec::SmallVec;
 
 use crate::kernels::{Loader, Source, TILE, fill_tiles, with_compute, with_width};
 use crate::par::Par;
@@ -27,6 +28,49 @@ pub(crate) fn fill(value: View<'_>, out: &mut ViewMut<'_>, par: Par) {
     let sizes = [out.ty().size()];
     let from = Layout { offset: 0, strides: smallvec::smallvec![0] };
     copy(&StridedCopy::new(&sizes, &from, &Layout::contiguous(&sizes)), value, out, par);
+}
+
+/// The rows of a result each of which is put together of one row of every operand.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joined {
+    /// How many there are.
+    pub(crate) count: usize,
+    /// The length of the result's.
+    pub(crate) len: usize,
+}
+
+impl Joined {
+    /// Whether a row is worth the look at every operand, and threads can share the rows.
+    pub(crate) fn are_long(self, dtype: DType) -> bool {
+        self.count >= 32 && self.len * dtype.storage_bytes() >= 512
+    }
+}
+
+/// Puts rows together one after the other, so that where they meet is in the nearest cache.
+pub(crate) fn join(rows: Joined, operands: &[View<'_>], out: &mut ViewMut<'_>, par: Par) {
+    with_width!(out.ty().dtype, T => {
+        let parts = operands.iter().map(|x| x.slice()).filter(|x| !x.is_empty()).collect::<SmallVec<[&[T]; 8]>>();
+        let grain = (strided::GRAIN_BYTES / size_of::<T>()).div_ceil(rows.len) * rows.len;
+        out.fill(par, grain, |start, out| {
+            for (row, mut out) in out.chunks_exact_mut(rows.len).enumerate() {
+                let row = start / rows.len + row;
+                for part in &parts {
+                    let len = part.len() / rows.count;
+                    let (now, later) = out.split_at_mut(len);
+                    let part = &part[row * len..][..len];
+                    if len < 16 {
+                        // A call of memcpy costs more than a few elements.
+                        now.iter_mut().zip(part).for_each(|(to, &from)| {
+                            to.write(from);
+                        });
+                    } else {
+                        now.write_copy_of_slice(part);
+                    }
+                    out = later;
+                }
+            }
+        });
+    });
 }
 
 /// Elements that one thread converts at a time.

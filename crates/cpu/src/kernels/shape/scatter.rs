@@ -27,6 +27,32 @@ pub(crate) fn pad(operand: &[usize], config: &[Padding], result: &[usize]) -> St
     StridedCopy::new(&sizes, &from, &to)
 }
 
+/// One element to all that `pad` does not write in `result`: the places before and behind the operand along each axis,
+/// inside those of the axes before. Nothing where the operand's elements come apart, or some are left out.
+pub(crate) fn border(operand: &[usize], config: &[Padding], result: &[usize]) -> Option<Vec<StridedCopy>> {
+    if config.iter().any(|padding| padding.low < 0 || padding.high < 0 || padding.interior > 0) {
+        return None;
+    }
+    let mut sizes: SmallVec<[usize; 6]> = result.into();
+    let mut to = Layout::contiguous(result);
+    let still = Layout { offset: 0, strides: SmallVec::from_elem(0, result.len()) };
+    let mut plans = Vec::new();
+    for (axis, padding) in config.iter().enumerate() {
+        let step = to.strides[axis].unsigned_abs();
+        let (low, high) = (padding.low as usize, padding.high as usize);
+        for (length, start) in [(low, 0), (high, low + operand[axis])] {
+            sizes[axis] = length;
+            let place = Layout { offset: to.offset + start * step, strides: to.strides.clone() };
+            if !sizes.contains(&0) {
+                plans.push(StridedCopy::new(&sizes, &still, &place));
+            }
+        }
+        sizes[axis] = operand[axis];
+        to.offset += low * step;
+    }
+    Some(plans)
+}
+
 /// The whole operand to where its first element has the index `starts`. All of it is inside.
 pub(crate) fn put_slice(operand: &[usize], starts: &[usize], result: &[usize]) -> StridedCopy {
     let mut to = Layout::contiguous(result);
@@ -89,7 +115,19 @@ mod tests {
                     want[flat_of(&result, &place)] = flat;
                 }
             }
-            prop_assert_eq!(got, want);
+            prop_assert_eq!(&got, &want);
+            if let Some(plans) = border(&sizes, &config, &result) {
+                for plan in plans {
+                    let around = run(&plan, &[1], &result);
+                    for (want, around) in want.iter_mut().zip(around) {
+                        if around != UNTOUCHED {
+                            prop_assert_eq!(*want, UNTOUCHED, "written once");
+                            *want = around;
+                        }
+                    }
+                }
+                prop_assert!(!want.contains(&UNTOUCHED));
+            }
         }
 
         #[test]

@@ -8,7 +8,7 @@ use crate::kernels::Plain;
 use crate::par::Par;
 
 /// A chunk of a parallel copy moves about this many bytes.
-const GRAIN_BYTES: usize = 128 << 10;
+pub(super) const GRAIN_BYTES: usize = 128 << 10;
 
 /// The side of the square blocks in which transposed elements move: read by rows, written by columns.
 const BLOCK_BYTES: usize = 128;
