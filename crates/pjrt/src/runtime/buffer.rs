@@ -40,9 +40,10 @@ impl Elements {
 
 impl Drop for Elements {
     fn drop(&mut self) {
-        self.runtime.live().leave(self.place);
-        // A fork has none of the threads that freeing may wait for; the memory is its parent's anyway.
-        if !self.runtime.process.is_this() {
+        if self.runtime.process.is_this() {
+            self.runtime.live().leave(self.place);
+        } else {
+            // A fork has none of the threads that freeing may wait for; the memory is its parent's anyway.
             std::mem::forget(self.raw.take());
         }
     }

@@ -82,7 +82,7 @@ impl PjrtCompiler {
     pub fn save(&self, program: &Region, donate: &[usize]) -> Result<Vec<u8>> {
         let runtime = self.place.runtime();
         let options = self.options.to_compile();
-        let mut saved = Saved::new(runtime.platform(), program, donate);
+        let mut saved = Saved::new(runtime.machine(), program, donate);
         prepare(program, &self.fold, donate, &mut |piece| {
             let folder = self.folder.as_deref();
             let compiled = runtime.programs.get("compile", runtime, &piece.text, &options, folder)?;
@@ -101,7 +101,7 @@ impl PjrtCompiler {
         let runtime = self.place.runtime();
         runtime.require_process("load")?;
         let saved = Saved::from_bytes(bytes)?;
-        saved.require_platform(runtime.platform())?;
+        saved.require_machine(runtime.machine())?;
         let program = Arc::new(saved.program()?);
         let mut pieces = saved.pieces();
         let plan = prepare(&program, &self.fold, saved.donated(), &mut |piece| {
@@ -152,6 +152,11 @@ pub(super) fn prepare<P>(
     })
 }
 
+/// The input that a value is, if it is one.
+fn input_of(program: &Region, value: Value) -> Option<usize> {
+    if let Op::Parameter { index, .. } = &program.graph().node(value).op { Some(*index) } else { None }
+}
+
 /// For each argument that is donated, the result that takes its memory, by its position among the results.
 fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> {
     let mut takes: Vec<(usize, usize)> = Vec::new();
@@ -164,19 +169,12 @@ fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> {
             return Err(DeviceError::DonatePosition { position: argument, count }.into());
         };
         let results = program.results();
-        let passed = |value: &Value| {
-            if let Op::Parameter { index, .. } = &program.graph().node(*value).op {
-                Some(*index)
-            } else {
-                None
-            }
-        };
         // What is given back as it is needs no memory; nor can such a result take any.
-        if results.iter().any(|value| passed(value) == Some(argument)) {
+        if results.iter().any(|&value| input_of(program, value) == Some(argument)) {
             continue;
         }
         let free = results.iter().enumerate().position(|(at, value)| {
-            passed(value).is_none()
+            input_of(program, *value).is_none()
                 && is_alike(program.graph().ty(*value), ty)
                 && !takes.iter().any(|&(_, taken)| results[taken] == results[at])
         });
@@ -193,11 +191,7 @@ fn output_of(program: &Region, takes: &[(usize, usize)], input: usize) -> Option
     let (_, result) = takes.iter().find(|(argument, _)| *argument == input)?;
     // The outputs of a piece are the values that are wanted, each once, in the order of the nodes.
     let mut wanted: Vec<Value> = program.results().to_vec();
-    wanted.retain(
-        |value| {
-            if let Op::Parameter { .. } = &program.graph().node(*value).op { false } else { true }
-        },
-    );
+    wanted.retain(|&value| input_of(program, value).is_none());
     wanted.sort_unstable();
     wanted.dedup();
     wanted.iter().position(|value| *value == program.results()[*result])

@@ -169,7 +169,7 @@ impl PjrtExecutable {
 /// The buffer of an argument that is in the place already.
 fn own<'a>(argument: &'a Tensor, place: &PjrtBackend) -> Option<&'a PjrtBuffer> {
     let own: &PjrtBuffer = argument.buffer()?.as_any().downcast_ref()?;
-    own.place().is_same_place(&*place).then_some(own)
+    own.place().is_same_place(place).then_some(own)
 }
 
 /// An argument's elements in the place. What is on another device of the same client is not moved: its owner said

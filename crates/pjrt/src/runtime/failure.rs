@@ -13,17 +13,15 @@ use crate::lower::LowerError;
 #[cold]
 pub(crate) fn device(op: &'static str, runtime: &Runtime, error: PluginError) -> Error {
     let client = runtime.name().to_owned();
-    match error {
-        PluginError::Plugin { code: Code::ResourceExhausted, message, call: _ } => {
-            let live = runtime.live().text();
-            DeviceError::Memory { op, client, message: first_line(&message), live }.into()
-        }
-        PluginError::Plugin { code, message, call } => {
-            let why = format!("{call} answered {code:?}: {}", message.trim_end());
-            DeviceError::Failed { op, client, why }.into()
-        }
-        other => DeviceError::Failed { op, client, why: other.to_string() }.into(),
+    let PluginError::Plugin { code, message, call } = error else {
+        return DeviceError::Failed { op, client, why: error.to_string() }.into();
+    };
+    if code == Code::ResourceExhausted {
+        let live = runtime.live().text();
+        return DeviceError::Memory { op, client, message: first_line(&message), live }.into();
     }
+    let why = format!("{call} answered {code:?}: {}", message.trim_end());
+    DeviceError::Failed { op, client, why }.into()
 }
 
 /// What is wrong with a plugin, before there is a client.

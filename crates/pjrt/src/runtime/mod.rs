@@ -8,6 +8,7 @@ mod eager;
 mod execution;
 mod failure;
 mod live;
+mod machine;
 mod options;
 mod partitions;
 mod plan;
@@ -43,6 +44,9 @@ use live::Live;
 use process::Process;
 use programs::{Compiled, Programs};
 
+/// The platform whose devices are the host's own processors.
+const HOST: &str = "cpu";
+
 /// A client that runs, under its name: its devices, the programs that it has compiled, and the tensors that live on
 /// it. It runs until the process ends.
 pub struct Runtime {
@@ -50,6 +54,7 @@ pub struct Runtime {
     plugin: Plugin,
     client: Client,
     platform: String,
+    machine: String,
     devices: Vec<Device>,
     process: Process,
     places: OnceLock<Vec<Arc<PjrtBackend>>>,
@@ -62,12 +67,18 @@ impl Runtime {
     /// Takes a client that was just made.
     fn new(name: String, plugin: Plugin, client: Client) -> crate::Result<&'static Runtime> {
         let (platform, devices) = (client.platform_name()?, client.addressable_devices()?);
-        let programs = Programs::new(&plugin, &client, &platform)?;
+        let machine = if platform == HOST {
+            format!("{platform} ({})", machine::processor())
+        } else {
+            platform.clone()
+        };
+        let programs = Programs::new(&plugin, &client, &machine)?;
         Ok(Box::leak(Box::new(Runtime {
             name,
             plugin,
             client,
             platform,
+            machine,
             devices,
             process: Process::this(),
             places: OnceLock::new(),
@@ -97,10 +108,15 @@ impl Runtime {
         &self.platform
     }
 
+    /// What executables as bytes are for: the platform, and on the host its processor too.
+    fn machine(&self) -> &str {
+        &self.machine
+    }
+
     /// Whether the devices are the host's own processors; such a client's tensors go to other clients' devices where
     /// both meet.
     pub fn is_host(&self) -> bool {
-        self.platform == "cpu"
+        self.platform == HOST
     }
 
     /// The devices that this process can use, by `device_id`.

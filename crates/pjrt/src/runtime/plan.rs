@@ -97,7 +97,8 @@ fn is_driven(node: &Node) -> bool {
 
 /// Whether a node is cheaper made again than carried from one piece to another.
 fn is_free(node: &Node) -> bool {
-    if let Op::Constant(_) | Op::Iota { .. } | Op::Eye { .. } = node.op { true } else { false }
+    let (Op::Constant(_) | Op::Iota { .. } | Op::Eye { .. }) = node.op else { return false };
+    true
 }
 
 impl<'a> Planner<'a> {

@@ -95,13 +95,14 @@ struct Entry {
 }
 
 impl Programs {
-    pub fn new(plugin: &Plugin, client: &Client, platform: &str) -> crate::Result<Programs> {
+    pub fn new(plugin: &Plugin, client: &Client, machine: &str) -> crate::Result<Programs> {
         let bytes = std::fs::metadata(plugin.path()).map_or(0, |file| file.len());
         let build = format!(
-            "{} {:?} {platform} {} {bytes}",
+            "{} {:?} {machine} {} {bytes} {:?}",
             plugin.version(),
             plugin.attributes()?,
             client.platform_version()?,
+            std::env::var_os("XLA_FLAGS"),
         );
         // A program is for the kind of device, not for one of them.
         let kind = match client.addressable_devices()?.first() {

@@ -258,9 +258,10 @@ fn start(name: &str, spec: &ClientSpec) -> Result<&'static Runtime> {
     check_options(name, spec)?;
     let plugin = load(&spec.plugin)?;
     let failed = |error: crate::Error| {
-        let why = match error {
-            crate::Error::Plugin { message, .. } => message.trim_end().trim_end_matches('.').to_owned(),
-            other => other.to_string(),
+        let why = if let crate::Error::Plugin { message, .. } = &error {
+            message.trim_end().trim_end_matches('.').to_owned()
+        } else {
+            error.to_string()
         };
         let plugin = spec.plugin.display().to_string();
         defn_core::Error::from(DeviceError::Start { client: name.to_owned(), plugin, why })

@@ -12,8 +12,8 @@ const HEAD: &[u8; 16] = b"defn compiled 01";
 
 /// An executable as bytes.
 pub(super) struct Saved {
-    /// The platform that it is for.
-    platform: String,
+    /// What it is for: a platform, or a processor.
+    machine: String,
     /// The graph, as text.
     graph: String,
     donated: Vec<usize>,
@@ -22,9 +22,9 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    pub fn new(platform: &str, program: &Region, donated: &[usize]) -> Saved {
-        let (platform, graph) = (platform.to_owned(), program.to_text_with_locations());
-        Saved { platform, graph, donated: donated.to_vec(), pieces: Vec::new() }
+    pub fn new(machine: &str, program: &Region, donated: &[usize]) -> Saved {
+        let (machine, graph) = (machine.to_owned(), program.to_text_with_locations());
+        Saved { machine, graph, donated: donated.to_vec(), pieces: Vec::new() }
     }
 
     /// Adds the next piece.
@@ -41,12 +41,12 @@ impl Saved {
         Region::from_text(&self.graph)
     }
 
-    /// Refuses another platform.
-    pub fn require_platform(&self, platform: &str) -> Result<()> {
-        if self.platform == platform {
+    /// Refuses another platform or processor.
+    pub fn require_machine(&self, machine: &str) -> Result<()> {
+        if self.machine.eq_ignore_ascii_case(machine) {
             return Ok(());
         }
-        Err(self.other(platform.to_owned(), "an executable for this platform is required; compile it again"))
+        Err(self.other(machine.to_owned(), "an executable for this machine is required; compile it again"))
     }
 
     /// Says that a plugin does not take it.
@@ -60,7 +60,7 @@ impl Saved {
 
     #[cold]
     fn other(&self, here: String, required: &'static str) -> Error {
-        DeviceError::Executable { made_for: self.platform.clone(), here, required }.into()
+        DeviceError::Executable { made_for: self.machine.clone(), here, required }.into()
     }
 
     /// The pieces, one after the other.
@@ -70,7 +70,7 @@ impl Saved {
 
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut body = Vec::new();
-        put(&mut body, self.platform.as_bytes());
+        put(&mut body, self.machine.as_bytes());
         put(&mut body, self.graph.as_bytes());
         let donated: Vec<u8> =
             self.donated.iter().flat_map(|&position| (position as u64).to_le_bytes()).collect();
@@ -95,17 +95,17 @@ impl Saved {
             return Err(malformed("the executable is cut short or damaged"));
         };
         let mut read = || -> Option<Saved> {
-            let platform = String::from_utf8(take(&mut body)?.to_vec()).ok()?;
+            let machine = String::from_utf8(take(&mut body)?.to_vec()).ok()?;
             let graph = String::from_utf8(take(&mut body)?.to_vec()).ok()?;
             let donated = take(&mut body)?
                 .chunks(8)
-                .map(|eight| Some(usize::try_from(u64::from_le_bytes(eight.try_into().ok()?)).ok()?))
+                .map(|eight| usize::try_from(u64::from_le_bytes(eight.try_into().ok()?)).ok())
                 .collect::<Option<_>>()?;
             let mut pieces = Vec::new();
             while !body.is_empty() {
                 pieces.push((take(&mut body)?.try_into().ok()?, take(&mut body)?.to_vec()));
             }
-            Some(Saved { platform, graph, donated, pieces })
+            Some(Saved { machine, graph, donated, pieces })
         };
         read().ok_or_else(|| malformed("the executable has parts that are not whole"))
     }
