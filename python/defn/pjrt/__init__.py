@@ -9,10 +9,10 @@ compiles whole definitions for a device.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never
 
 from defn import _core
-from defn._names import caller
+from defn._names import caller, refuse_options
 from defn.errors import BackendError
 from defn.jit import compile as _compile
 from defn.jit import jit as _jit
@@ -160,7 +160,7 @@ def client(
     _core.pjrt_client(name, plugin, memory_limit, options)
 
 
-def devices(client: str | None = None) -> list[Device]:
+def devices(client: str | None = None, **unknown: Never) -> list[Device]:
     """The devices of a client, or of all clients that start.
 
     Raises: ``BackendError`` for a client that is unknown or does not start.
@@ -168,6 +168,8 @@ def devices(client: str | None = None) -> list[Device]:
     >>> dn.devices("host")[0].platform
     'cpu'
     """
+    if unknown:
+        refuse_options("devices", unknown)
     found = []
     for name, listed in _core.pjrt_devices():
         if client is None or name == client:
