@@ -1,14 +1,14 @@
 //! The numbers that matrices hold.
 
 use std::mem::MaybeUninit;
-use std::ops::{Add, Div, Mul, Neg, Range, Sub};
+use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use matrixmultiply::CGemmOption;
 use num_complex::Complex;
 
+use super::rows::turn;
 use super::svd;
 use crate::kernels::Plain;
-use crate::kernels::linalg::gemm::{self, Matrix, Onto, Target};
+use crate::kernels::linalg::gemm::{self, Fused, Matrix, Onto, Operand, Target, complex};
 use crate::par::Par;
 
 /// Real or complex floats.
@@ -87,25 +87,25 @@ pub(crate) trait RealField: Field<Real = Self> + PartialOrd + Div<Output = Self>
     const NAN: Self;
 }
 
-/// Complex multiplications that a thread takes at a time.
-const GRAIN: usize = 1 << 18;
-
-/// Rows that are multiplied at once: a multiple of those of all tiles.
-const ROWS: usize = 16;
-
-/// Rows to which threads write.
-struct Rows<T>(*mut T);
-
-// SAFETY: threads write disjoint rows behind the pointer, whose exclusive borrow outlives them.
-unsafe impl<T: Send> Sync for Rows<T> {}
-
-impl<T> Rows<T> {
-    /// # Safety
-    /// The place is inside.
-    unsafe fn at(&self, place: usize) -> *mut T {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.add(place) }
+/// Subtracts a product of real matrices.
+fn subtract<C: Fused>(
+    sizes: [usize; 3],
+    (a, b): (&dyn Operand<C>, &dyn Operand<C>),
+    to: &mut [C],
+    stride: usize,
+    space: &mut [C],
+    par: Par,
+) {
+    let [m, n, k] = sizes;
+    if m == 0 || n == 0 || k == 0 {
+        return;
     }
+    assert!(n <= stride && (m - 1) * stride + n <= to.len(), "{sizes:?} in less rows");
+    // SAFETY: numbers are laid out there, nothing else is written.
+    let space =
+        unsafe { std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<C>>(), space.len()) };
+    // SAFETY: the rows are inside by the assertion, and borrowed here only.
+    unsafe { gemm::multiply(sizes, a, b, Target::new(to.as_mut_ptr(), stride), Onto::Minus, space, par) };
 }
 
 macro_rules! real {
@@ -158,20 +158,7 @@ macro_rules! real {
                 space: &mut [$ty],
                 par: Par,
             ) {
-                let [m, n, k] = sizes;
-                if m == 0 || n == 0 || k == 0 {
-                    return;
-                }
-                assert!(n <= stride && (m - 1) * stride + n <= to.len(), "{sizes:?} in less rows");
-                // SAFETY: numbers are laid out there, nothing else is written.
-                let space = unsafe {
-                    std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<$ty>>(), space.len())
-                };
-                // SAFETY: the rows are inside by the assertion, and borrowed here only.
-                unsafe {
-                    let target = Target::new(to.as_mut_ptr(), stride);
-                    gemm::multiply(sizes, a, b, target, Onto::Minus, space, par);
-                }
+                subtract(sizes, (a, b), to, stride, space, par);
             }
 
             fn svd(
@@ -205,7 +192,7 @@ real!(f32, 0x7f80_0000);
 real!(f64, 0x7ff0_0000_0000_0000);
 
 macro_rules! complex {
-    ($ty:ident, $gemm:ident) => {
+    ($ty:ident) => {
         impl Field for Complex<$ty> {
             type Real = $ty;
 
@@ -257,52 +244,39 @@ macro_rules! complex {
                 }
             }
 
-            fn product_space(_: [usize; 3]) -> usize {
-                0
+            fn product_space([m, n, k]: [usize; 3]) -> usize {
+                // Room for the left operand as rows, and for its parts.
+                m * k + gemm::scratch::<$ty>([m, 2 * n, 2 * k]).div_ceil(2)
             }
 
             fn subtract_product(
-                sizes: [usize; 3],
+                [m, n, k]: [usize; 3],
                 (a, b): (&Matrix<'_, Self>, &Matrix<'_, Self>),
                 to: &mut [Self],
                 stride: usize,
-                _: &mut [Self],
+                space: &mut [Self],
                 par: Par,
             ) {
-                let [m, n, k] = sizes;
-                if m == 0 || n == 0 || k == 0 {
-                    return;
-                }
-                let end = |x: &Matrix<'_, Self>, free: usize| (free - 1) * x.free + (k - 1) * x.along;
-                assert!(n <= stride && (m - 1) * stride + n <= to.len(), "{sizes:?} in less rows");
-                assert!(end(a, m) < a.elements.len() && end(b, n) < b.elements.len(), "{sizes:?} of less");
-                let to = Rows(to.as_mut_ptr());
-                let rows = |rows: Range<usize>| {
-                    // SAFETY: all rows are inside by the assertions, and chunks are disjoint; complex numbers lie in
-                    // memory as pairs.
-                    unsafe {
-                        matrixmultiply::$gemm(
-                            CGemmOption::Standard,
-                            CGemmOption::Standard,
-                            rows.len(),
-                            k,
-                            n,
-                            [-1.0, 0.0],
-                            a.elements.as_ptr().add(rows.start * a.free).cast::<[$ty; 2]>(),
-                            a.free as isize,
-                            a.along as isize,
-                            b.elements.as_ptr().cast::<[$ty; 2]>(),
-                            b.along as isize,
-                            b.free as isize,
-                            [1.0, 0.0],
-                            to.at(rows.start * stride).cast::<[$ty; 2]>(),
-                            stride as isize,
-                            1,
-                        );
-                    }
+                let (rows, space) = space.split_at_mut(if a.along == 1 { 0 } else { m * k });
+                let a = if a.along == 1 {
+                    *a
+                } else {
+                    assert_eq!(a.free, 1, "rows or columns");
+                    turn(a.elements, a.along, (k, m), rows, k);
+                    Matrix { elements: &*rows, free: k, along: 1 }
                 };
-                let grain = (GRAIN / (n * k)).next_multiple_of(ROWS);
-                par.for_chunks(m, grain, rows);
+                // SAFETY: complex numbers lie in memory as pairs of real ones, of which any are good.
+                let parts = |x: &mut [Self]| unsafe {
+                    &mut *std::ptr::slice_from_raw_parts_mut(x.as_mut_ptr().cast::<$ty>(), 2 * x.len())
+                };
+                subtract(
+                    [m, 2 * n, 2 * k],
+                    (&complex::left(&a), &complex::Right(*b)),
+                    parts(to),
+                    2 * stride,
+                    parts(space),
+                    par,
+                );
             }
 
             fn svd(
@@ -317,5 +291,5 @@ macro_rules! complex {
         }
     };
 }
-complex!(f32, cgemm);
-complex!(f64, zgemm);
+complex!(f32);
+complex!(f64);

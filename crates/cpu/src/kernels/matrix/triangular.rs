@@ -78,7 +78,7 @@ pub(super) fn space<T: Field>(n: usize, columns: usize) -> usize {
 
 /// Where a system is cut.
 fn half(n: usize) -> usize {
-    (n / 2).next_multiple_of(BLOCK)
+    n.div_ceil(2).next_multiple_of(BLOCK)
 }
 
 /// A triangular matrix on the left of unknowns, as it lies in memory.

@@ -6,6 +6,7 @@
 //! other, and the sums of the parts are added to the result in their order. So no element depends on how the
 //! result is cut into blocks and shared among threads.
 
+pub(crate) mod complex;
 mod pack;
 #[cfg(test)]
 mod tests;

@@ -132,11 +132,16 @@ impl<C: Fused, S: Load<C>> Operand<C> for Matrix<'_, S> {
     }
 
     fn holds(&self, free: usize, along: usize) -> bool {
-        free == 0 || along == 0 || (free - 1) * self.free + (along - 1) * self.along < self.elements.len()
+        Matrix::holds(self, free, along)
     }
 }
 
 impl<S> Matrix<'_, S> {
+    /// Whether an operand of these sizes lies inside.
+    pub(super) fn holds(&self, free: usize, along: usize) -> bool {
+        free == 0 || along == 0 || (free - 1) * self.free + (along - 1) * self.along < self.elements.len()
+    }
+
     /// Rows of another type: some of them are converted, then turned.
     fn pack_converted<C: Fused>(
         &self,

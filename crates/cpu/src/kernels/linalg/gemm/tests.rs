@@ -1,4 +1,5 @@
 use half::{bf16, f16};
+use num_complex::Complex;
 use proptest::prelude::*;
 
 use super::*;
@@ -150,6 +151,35 @@ fn what_is_not_finite_stays_where_it_is() {
                 9 => assert!(value.is_nan()),
                 _ => assert_eq!(value, 30.0),
             }
+        }
+    }
+}
+
+#[test]
+fn complex_products_are_real_ones() {
+    for [m, n, k] in [[1, 1, 1], [3, 5, 2], [20, 17, 30], [30, 40, 33], [260, 70, 150]] {
+        let numbers = |seed, count: usize| -> Vec<Complex<f64>> {
+            let parts = numbers(seed, 2 * count);
+            parts.as_chunks().0.iter().map(|&[re, im]| Complex::new(re, im)).collect()
+        };
+        let gap = 3;
+        let (a, b) = (numbers(1, m * (k + gap)), numbers(2, k * (n + gap)));
+        let x = Matrix { elements: &a[..], free: k + gap, along: 1 };
+        let y = Matrix { elements: &b[..], free: 1, along: n + gap };
+        let sizes = [m, 2 * n, 2 * k];
+        let mut out = vec![f64::NAN; 2 * m * n];
+        let mut space = vec![MaybeUninit::uninit(); scratch::<f64>(sizes)];
+        let target = |out: &mut Vec<f64>| {
+            // SAFETY: it has room for the rows.
+            unsafe { Target::new(out.as_mut_ptr(), 2 * n) }
+        };
+        let (left, right) = (complex::left(&x), complex::Right(y));
+        // SAFETY: the result has room for the rows.
+        unsafe { multiply(sizes, &left, &right, target(&mut out), Onto::Nothing, &mut space, Par::Pool) };
+        for (place, &[re, im]) in out.as_chunks().0.iter().enumerate() {
+            let (i, j) = (place / n, place % n);
+            let want: Complex<f64> = (0..k).map(|p| a[i * (k + gap) + p] * b[p * (n + gap) + j]).sum();
+            assert!((want - Complex::new(re, im)).norm() < 1e-13, "{m}x{n}x{k} at {i}, {j}");
         }
     }
 }
