@@ -3,30 +3,45 @@
 //! `./dev test gpu-compile` installs what this needs and runs it; `cargo test` alone leaves it out, since the
 //! packages are large.
 
+mod device;
 mod rows;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use defn_core::backend::Backend;
+use defn_core::graph::Graph;
+use defn_core::op::{BinaryOp, Op};
+use defn_core::region::Region;
 use defn_core::{DType, form};
-use defn_pjrt::{Attribute, CompileOptions, Plugin, Topology, lower};
+use defn_core::{Shape, TensorType};
+use defn_cpu::cpu_backend;
+use defn_pjrt::{CompileOptions, CompilerOptions, PjrtCompiler, Target, Topology, lower};
 use rows::{FAMILIES, Row, program};
-
-/// What XLA has to know of an H200, as its text of a `GpuTargetConfigProto`.
-const H200: &str = r#"gpu_device_info {
-  threads_per_block_limit: 1024 threads_per_warp: 32 shared_memory_per_block: 49152
-  shared_memory_per_core: 233472 threads_per_core_limit: 2048 core_count: 132 fpus_per_core: 128
-  block_dim_limit_x: 2147483647 block_dim_limit_y: 65535 block_dim_limit_z: 65535
-  memory_bandwidth: 4800000000000 l2_cache_size: 52428800 clock_rate_ghz: 1.98 device_memory_size: 150000000000
-  shared_memory_per_block_optin: 232448 cuda_compute_capability { major: 9 minor: 0 }
-  registers_per_core_limit: 65536 registers_per_block_limit: 65536
-}
-platform_name: "CUDA" dnn_version_info { major: 9 minor: 12 } device_description_str: "H200""#;
 
 /// The folder of the packages `jax-cuda13-pjrt`, `nvidia-cuda-nvcc` and `nvidia-nvvm`.
 fn packages() -> PathBuf {
     let folder = std::env::var_os("DEFN_CUDA_PACKAGES");
     folder.map(PathBuf::from).expect("`./dev test gpu-compile` sets DEFN_CUDA_PACKAGES")
+}
+
+fn target() -> Target {
+    Target::new("h200", packages().join("jax_plugins/xla_cuda13/xla_cuda_plugin.so")).unwrap()
+}
+
+#[test]
+fn a_program_is_compiled_for_an_h200_and_for_nothing_else() {
+    let ty = TensorType { dtype: DType::F32, shape: Shape::new(&[8]) };
+    let mut graph = Graph::new();
+    let x: Vec<_> = (0..2).map(|index| graph.parameter(index, ty.clone())).collect();
+    let sum = graph.push(Op::Binary(BinaryOp::Add), &x).unwrap();
+    let program = Region::new(graph, vec![ty.clone(), ty], 2, sum);
+    let fold: std::sync::Arc<dyn Backend> = cpu_backend();
+    let bytes = target().compile(&program, &fold, &CompilerOptions::default(), &[0]).unwrap();
+    assert!(bytes.windows(5).any(|part| part == b"sm_90"));
+    let compiler = PjrtCompiler::new(device::place(0), fold, CompilerOptions::default());
+    let error = compiler.load(&bytes).unwrap_err().to_string();
+    assert!(error.starts_with("load: the executable is for cuda and this is cpu ("), "{error}");
 }
 
 fn compile(topology: &Topology, rows: &[Row], refused: &mut Vec<String>) -> usize {
@@ -50,10 +65,8 @@ fn compile(topology: &Topology, rows: &[Row], refused: &mut Vec<String>) -> usiz
 
 #[test]
 fn every_operation_compiles_for_an_h200() {
-    let plugin = Plugin::load(packages().join("jax_plugins/xla_cuda13/xla_cuda_plugin.so")).unwrap();
-    let options = [("target_config", H200), ("topology", "1x1x1")]
-        .map(|(name, value)| (name.to_owned(), Attribute::Text(value.to_owned())));
-    let topology = plugin.topology("", &options).unwrap();
+    let target = target();
+    let topology = target.topology();
     let (mut refused, mut count) = (Vec::new(), 0);
     for family in FAMILIES {
         let start = std::time::Instant::now();
@@ -64,7 +77,7 @@ fn every_operation_compiles_for_an_h200() {
             let mut rows = (family.rows)(dtype).rows;
             rows.retain(|row| names.insert(form::name(&row.op)));
             if !rows.is_empty() {
-                bytes += compile(&topology, &rows, &mut refused);
+                bytes += compile(topology, &rows, &mut refused);
             }
             count += rows.len();
             println!("{} {dtype}: {:.1} s", family.name, start.elapsed().as_secs_f64());

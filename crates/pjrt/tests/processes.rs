@@ -12,7 +12,7 @@ use defn_core::backend::{Backend, Checks, Compiler, HostMemory};
 use defn_core::builder::*;
 use defn_core::{Axes, Tensor};
 use defn_cpu::cpu_backend;
-use defn_pjrt::{CompilerOptions, PjrtCompiler};
+use defn_pjrt::{CompilerOptions, PjrtCompiler, backend};
 
 use device::{floats, place, read, run, trace, ty};
 
@@ -38,6 +38,10 @@ fn what_children_do() {
     match std::env::var(CHILD).as_deref() {
         Ok("compile") => println!("{}", compile_and_report(CompilerOptions::default())),
         Ok("leave") => leave_while_working(),
+        Ok("default") => match backend("backend", None, None) {
+            Ok(place) => println!("{}", place.place()),
+            Err(error) => println!("{error}"),
+        },
         Ok(other) => panic!("{other}"),
         Err(_) => {}
     }
@@ -88,6 +92,18 @@ fn a_folder_that_cannot_be_written_costs_only_the_compile() {
     let file = folder("file");
     std::fs::write(&file, "a file, and no folder").unwrap();
     assert_eq!(report(&file), "found 0 missed 1 corrupt 0 compiled 1 kept 0");
+}
+
+#[test]
+fn the_environment_names_a_plugin() {
+    let plugin = device::wheel::file("xla_cpu_pjrt.so");
+    let text = |variables: &[(&str, &Path)]| {
+        String::from_utf8_lossy(&child("default", variables).stdout).into_owned()
+    };
+    assert!(text(&[("DEFN_PJRT_PLUGIN", &plugin)]).contains("pjrt<host:0>\n"));
+    let none = text(&[("DEFN_PJRT_PLUGIN", Path::new(""))]);
+    assert!(none.contains("backend: no PJRT plugin is installed, one is required; install "), "{none}");
+    assert!(none.contains("pip install 'defn[xla]'"), "{none}");
 }
 
 /// Starts products that take long, and ends the process.

@@ -3,6 +3,8 @@
 use std::ffi::{c_char, c_int};
 use std::ptr;
 
+use smallvec::SmallVec;
+
 use super::{Api, Buffer, Client, Device, list, text};
 use crate::element::ElementType;
 use crate::error::{Error, Result};
@@ -240,8 +242,14 @@ impl LoadedExecutable {
     /// # Errors
     /// The plugin's own: arguments of other types, of other devices, or already used up; no memory.
     pub fn run(&self, arguments: &[&Buffer], keep: &[i64], device: Option<&Device>) -> Result<Vec<Buffer>> {
-        let mut lists = self.run_lists(&[arguments], keep, device)?;
-        Ok(lists.pop().unwrap_or_default())
+        // Most runs are of this kind, and short: what they need lies on the stack.
+        let raw: SmallVec<[*mut ffi::Buffer; 16]> = arguments.iter().map(|buffer| buffer.raw()).collect();
+        let mut outputs: SmallVec<[*mut ffi::Buffer; 16]> =
+            SmallVec::from_elem(ptr::null_mut(), self.outputs);
+        // SAFETY: one list, of as many arguments, and places for as many results as the program has.
+        unsafe { self.start(&[raw.as_ptr()], raw.len(), &[outputs.as_mut_ptr()], keep, device) }?;
+        // SAFETY: the run was started, and filled every place with a buffer that is ours.
+        Ok(outputs.iter().map(|&raw| unsafe { Buffer::own(&self.client, raw) }).collect())
     }
 
     /// Starts a run on several devices at once, one for each list of arguments.
@@ -249,15 +257,7 @@ impl LoadedExecutable {
     /// # Errors
     /// Lists of different lengths, or the plugin's own, as for [`LoadedExecutable::run`].
     pub fn run_all(&self, arguments: &[&[&Buffer]], keep: &[i64]) -> Result<Vec<Vec<Buffer>>> {
-        self.run_lists(arguments, keep, None)
-    }
-
-    fn run_lists(
-        &self,
-        lists: &[&[&Buffer]],
-        keep: &[i64],
-        device: Option<&Device>,
-    ) -> Result<Vec<Vec<Buffer>>> {
+        let lists = arguments;
         let count = lists.first().map_or(0, |list| list.len());
         if let Some(other) = lists.iter().find(|list| list.len() != count) {
             return Err(Error::Arguments { one: count, other: other.len() });
@@ -267,20 +267,36 @@ impl LoadedExecutable {
         let arguments: Vec<*const *mut ffi::Buffer> = arguments.iter().map(Vec::as_ptr).collect();
         let mut outputs = vec![vec![ptr::null_mut::<ffi::Buffer>(); self.outputs]; lists.len()];
         let output_lists: Vec<*mut *mut ffi::Buffer> = outputs.iter_mut().map(Vec::as_mut_ptr).collect();
+        // SAFETY: lists of as many arguments, and for each as many places as the program has results.
+        unsafe { self.start(&arguments, count, &output_lists, keep, None) }?;
+        // SAFETY: the run was started, and filled every place with a buffer that is ours.
+        let own = |raw: &*mut ffi::Buffer| unsafe { Buffer::own(&self.client, *raw) };
+        Ok(outputs.iter().map(|list| list.iter().map(own).collect()).collect())
+    }
+
+    /// Starts a run.
+    ///
+    /// # Safety
+    /// As many lists of live buffers as of places, of `count` buffers each, and of as many places as the program has
+    /// results.
+    unsafe fn start(
+        &self,
+        arguments: &[*const *mut ffi::Buffer],
+        count: usize,
+        outputs: &[*mut *mut ffi::Buffer],
+        keep: &[i64],
+        device: Option<&Device>,
+    ) -> Result<()> {
         let mut options = ffi::ExecuteOptions::new();
         (options.non_donatable_input_indices, options.num_non_donatable_input_indices) =
             (keep.as_ptr(), keep.len());
         let mut args = ffi::LoadedExecutableExecuteArgs::new();
         (args.executable, args.options) = (self.raw, &raw mut options);
-        (args.argument_lists, args.num_devices, args.num_args) = (arguments.as_ptr(), lists.len(), count);
-        args.output_lists = output_lists.as_ptr();
+        (args.argument_lists, args.num_devices, args.num_args) = (arguments.as_ptr(), arguments.len(), count);
+        args.output_lists = outputs.as_ptr();
         args.execute_device = device.map_or(ptr::null_mut(), Device::raw);
-        // SAFETY: the executable and the buffers are live; there are as many lists as `num_devices` says, each with
-        // as many arguments, and places for as many results as the program has; no events are asked for.
-        unsafe { self.client.api().call(&mut args) }?;
-        // SAFETY: a successful call fills every place with a buffer that is ours.
-        let own = |raw: &*mut ffi::Buffer| unsafe { Buffer::own(&self.client, *raw) };
-        Ok(outputs.iter().map(|list| list.iter().map(own).collect()).collect())
+        // SAFETY: the executable is live; lists and places are as the caller promises; no events are asked for.
+        unsafe { self.client.api().call(&mut args) }
     }
 }
 

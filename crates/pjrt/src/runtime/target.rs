@@ -66,6 +66,11 @@ impl Target {
         self.name
     }
 
+    /// The device as the plugin describes it.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
     /// Compiles, folding scalar constants on `fold`, and gives the executable as bytes, which
     /// [`PjrtCompiler::load`](super::PjrtCompiler::load) takes where the device is. The arguments at the positions
     /// `donate` are used up by runs.
