@@ -321,7 +321,7 @@ def svd(
     """The singular values and vectors of ``tensor = u @ diag(s) @ vh``: ``(u, s, vh)``.
 
     ``s`` descends; the columns of ``u`` and the rows of ``vh`` are orthonormal, up to signs.
-    ``max_iter`` bounds the sweeps of the iteration, which takes about ten.
+    ``max_iter`` bounds the sweeps of backends that rotate.
 
     Shapes: ``{..., m, m}``, ``{..., k}`` and ``{..., n, n}`` with the smaller side k;
         ``{..., m, k}``, ``{..., k}`` and ``{..., k, n}`` without ``full_matrices``; without names.

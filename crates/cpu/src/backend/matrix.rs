@@ -131,7 +131,8 @@ impl Run<'_> {
             .collect::<Result<SmallVec<[Scratch; 3]>>>()?;
         let right = scratch.first().map_or(0, |b| b.ty().size().checked_div(batch).unwrap_or(0));
         let room = with_field!(dtype, T => task.workspace::<T>((rows, columns), right));
-        let mut work = Scratch::new(op, TensorType::new(dtype, Shape::new(&[batch, room]))?)?;
+        let parts = batch.div_ceil(matrix::grain(batch, (rows, columns), par));
+        let mut work = Scratch::new(op, TensorType::new(dtype, Shape::new(&[parts, room]))?)?;
 
         with_field!(dtype, T => {
             let mut work = work.view_mut();

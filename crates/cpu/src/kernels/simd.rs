@@ -151,12 +151,22 @@ vectorized! {
     }
 }
 
-/// Runs `f` with each of the instruction sets that the processor has, the best last. One thread at a time does so;
-/// others may get the same ones meanwhile, which compute the same within their bounds.
+/// Held by tests that compare bits of sums whose products may be fused, and by those that change the level.
+#[cfg(test)]
+static LEVELS: std::sync::RwLock<()> = std::sync::RwLock::new(());
+
+/// Runs `f` with the best of the instruction sets, which no test changes meanwhile.
+#[cfg(test)]
+pub(crate) fn at_one_level(f: impl FnOnce()) {
+    let _held = LEVELS.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+    f();
+}
+
+/// Runs `f` with each of the instruction sets that the processor has, the best last. Other threads may get
+/// the same ones meanwhile, unless they are in [`at_one_level`].
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) fn at_every_level(mut f: impl FnMut()) {
-    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _held = LEVELS.write().unwrap_or_else(std::sync::PoisonError::into_inner);
     let best = detect();
     for level in [Level::Portable, Level::Avx2, Level::Avx512] {
         if level as u8 <= best as u8 {

@@ -1,21 +1,44 @@
-//! Eigenvalues of Hermitian matrices: Householder's reflections to a tridiagonal matrix, then implicit QL steps
-//! (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 8.3; Bowdler, Martin, Reinsch & Wilkinson, "The QR and
-//! QL algorithms for symmetric matrices", Numer. Math. 11, 1968).
+//! Eigenvalues of Hermitian matrices: Householder's reflections to a tridiagonal matrix (Golub & Van Loan, "Matrix
+//! Computations", 4th ed. 2013, 8.3), then implicit QR or QL steps, whichever way its elements become smaller
+//! (Bowdler, Martin, Reinsch & Wilkinson, "The QR and QL algorithms for symmetric matrices", Numer. Math. 11, 1968).
 
-use super::{Field, RealField, dot, qr, two_rows};
+use smallvec::SmallVec;
 
-/// Steps for one eigenvalue after which the iteration gives up; it needs two or three.
-const MOST_STEPS: usize = 60;
+use super::passes::{Term, accumulate, inner, lane, reflector, stride, update};
+use super::rotations::{self, Turned, rotation};
+use super::{Field, RealField, room};
+use crate::par::Par;
 
-/// The elements that the factors of a matrix need beside their own: the reflections, the vectors, the diagonals,
-/// and two rows.
-pub(super) fn workspace(n: usize) -> usize {
-    2 * n * n + 4 * n
+/// Sweeps for one eigenvalue after which the iteration gives up; it needs two or three.
+const MOST_SWEEPS: usize = 60;
+
+/// Rows of elements that [`tridiagonal`] needs beside its own.
+const ROWS: usize = 6;
+
+/// The elements that the factors of a matrix need beside their own: the matrix, the reflections, their product and
+/// its panels, the diagonals and the notes about rotations.
+pub(super) fn workspace<T: Field>(n: usize) -> usize {
+    let square = n * stride(n);
+    // Numbers, of which a complex element has two.
+    let numbers = rotations::panels::<T::Real>(n, n * parts::<T>()) + rotations::notes(n);
+    3 * square + (ROWS + 2) * stride(n) + numbers
+}
+
+/// The numbers of an element.
+fn parts<T: Field>() -> usize {
+    if T::COMPLEX { 2 } else { 1 }
 }
 
 /// The values by descending magnitude, and the vectors in columns. Magnitudes of at most `eps` become 0. NaN where
 /// an element is not finite, or where the iteration does not end.
-pub(super) fn factors<T: Field>(a: &mut [T], n: usize, eps: f64, w: &mut [T], v: &mut [T], work: &mut [T]) {
+pub(super) fn factors<T: Field>(
+    a: &mut [T],
+    n: usize,
+    eps: f64,
+    (w, v): (&mut [T], &mut [T]),
+    mut work: &mut [T],
+    par: Par,
+) {
     let zero = <T::Real as Field>::ZERO;
     let nan = T::from_real(T::Real::NAN);
     if n == 0 {
@@ -38,193 +61,212 @@ pub(super) fn factors<T: Field>(a: &mut [T], n: usize, eps: f64, w: &mut [T], v:
     } else {
         <T::Real as Field>::ONE
     };
-    let half = T::Real::from_f64(0.5);
-    for x in a.iter_mut() {
-        *x = x.over(T::from_real(scale));
-    }
-    for i in 0..n {
-        a[i * n + i] = T::from_real(a[i * n + i].re());
-        for j in 0..i {
-            let mean = (a[i * n + j] + a[j * n + i].conj()).scaled(half);
-            a[i * n + j] = mean;
-            a[j * n + i] = mean.conj();
+    let step = stride(n);
+    let matrix = room(&mut work, n * step);
+    let vectors = room(&mut work, n * step);
+    let rows = room(&mut work, n * step);
+    symmetric(a, n, scale, matrix, step);
+    let (diagonal, beside) = (room(&mut work, step), room(&mut work, step));
+    tridiagonal(matrix, (n, step), vectors, (diagonal, beside), &mut work[..ROWS * step]);
+    accumulate(vectors, (n.saturating_sub(2), 1), step, rows, par);
+    // The elements beside the diagonal become positive.
+    let mut phase = T::ONE;
+    for (row, beside) in rows.chunks_exact_mut(step).zip(&mut *beside) {
+        if T::COMPLEX || phase.re() < zero {
+            row.iter_mut().for_each(|x| *x = *x * phase);
         }
+        let size = beside.abs();
+        phase = if size > zero { phase * beside.over(T::from_real(size)) } else { T::ONE };
+        *beside = T::from_real(size);
     }
-    let (vectors, work) = work.split_at_mut(n * n);
-    let (rows, work) = work.split_at_mut(n * n);
-    let (diagonal, work) = work.split_at_mut(n);
-    let (beside, work) = work.split_at_mut(n);
-    tridiagonal(a, n, vectors, work);
-    for i in 0..n {
-        diagonal[i] = a[i * n + i];
-        beside[i] = if i + 1 < n { a[(i + 1) * n + i] } else { T::ZERO };
-    }
-    accumulate(vectors, n, beside, rows, &mut v[..n * n], work);
-    if !steps(diagonal, beside, rows, n) {
+    let (diagonal, beside) = (real_parts(diagonal, n), real_parts(beside, n));
+
+    let (panels, notes) = T::parts(work).split_at_mut(rotations::panels::<T::Real>(n, n * parts::<T>()));
+    let notes = &mut notes[..rotations::notes(n)];
+    let (numbers, line) = (T::parts(rows), step * parts::<T>());
+    let mut turned = Turned::new([&*numbers], (n, line), [panels], [notes], par);
+    if !steps(diagonal, beside, &mut turned) {
         w.fill(nan);
         v.fill(nan);
         return;
     }
-    let eps = T::Real::from_f64(eps);
-    let cut = |x: T| if x.abs() <= eps { T::ZERO } else { x };
-    for place in 0..n {
-        let best =
-            (place..n).fold(place, |best, i| if diagonal[i].abs() > diagonal[best].abs() { i } else { best });
-        if best != place {
-            diagonal.swap(place, best);
-            let (x, y) = two_rows(rows, n, place, best);
-            x.swap_with_slice(y);
-        }
-        w[place] = cut(diagonal[place].scaled(scale));
-        for i in 0..n {
-            v[i * n + place] = cut(rows[place * n + i]);
-        }
+    turned.apply();
+    let mut order: SmallVec<[usize; 64]> = (0..n).collect();
+    order.sort_by(|&i, &j| {
+        diagonal[j].abs().partial_cmp(&diagonal[i].abs()).unwrap_or(std::cmp::Ordering::Equal)
+    });
+    turned.write_columns(0, &order, parts::<T>(), T::parts(v), n);
+    for (w, &place) in w.iter_mut().zip(&order) {
+        *w = T::from_real(diagonal[place] * scale);
     }
-}
-
-/// Reflects a Hermitian matrix from both sides until only its diagonal and the elements beside it are left. Row k
-/// of `vectors` holds the reflection that cleared column k.
-fn tridiagonal<T: Field>(a: &mut [T], n: usize, vectors: &mut [T], work: &mut [T]) {
-    vectors.fill(T::ZERO);
-    let two = T::ONE + T::ONE;
-    for k in 0..n.saturating_sub(2) {
-        let vector = &mut vectors[k * n..(k + 1) * n];
-        for i in k + 1..n {
-            vector[i] = a[i * n + k];
-        }
-        let head = vector[k + 1];
-        let norm = qr::reflector(&mut vector[k + 1..]);
-        let size = head.abs();
-        let sign = if size == <T::Real as Field>::ZERO { T::ONE } else { head.over(T::from_real(size)) };
-        a[(k + 1) * n + k] = -sign.scaled(norm);
-        let vector = &vectors[k * n..(k + 1) * n];
-        // a - v p^H - p v^H with p = 2 (a v - (v^H a v) v).
-        let share = &mut work[..n];
-        let mut along = T::ZERO;
-        for i in k + 1..n {
-            let value = dot(&a[i * n + k + 1..(i + 1) * n], &vector[k + 1..]);
-            share[i] = value;
-            along = along + vector[i].conj() * value;
-        }
-        for i in k + 1..n {
-            share[i] = two * (share[i] - along * vector[i]);
-        }
-        for i in k + 1..n {
-            let (v, p) = (vector[i], share[i]);
-            let row = &mut a[i * n + k + 1..(i + 1) * n];
-            for (x, (&other_v, &other_p)) in row.iter_mut().zip(vector[k + 1..].iter().zip(&share[k + 1..])) {
-                *x = *x - v * other_p.conj() - p * other_v.conj();
+    if eps > 0.0 {
+        let eps = T::Real::from_f64(eps);
+        for x in w.iter_mut().chain(v) {
+            if x.abs() <= eps {
+                *x = T::ZERO;
             }
         }
     }
 }
 
-/// Turns the elements beside the diagonal to positive ones, and writes the columns of the product of all
-/// reflections to `rows`, one in each.
-fn accumulate<T: Field>(
-    vectors: &[T],
-    n: usize,
-    beside: &mut [T],
-    rows: &mut [T],
-    product: &mut [T],
+/// The real parts of elements, side by side.
+fn real_parts<T: Field>(x: &mut [T], n: usize) -> &mut [T::Real] {
+    for i in 0..n {
+        let re = x[i].re();
+        T::parts(x)[i] = re;
+    }
+    &mut T::parts(x)[..n]
+}
+
+/// Writes the Hermitian part of a matrix, scaled down, in rows that are filled up with zeros.
+fn symmetric<T: Field>(a: &[T], n: usize, scale: T::Real, matrix: &mut [T], step: usize) {
+    let half = T::Real::from_f64(0.5);
+    let over = T::from_real(scale);
+    for i in 0..n {
+        matrix[i * step + i] = T::from_real(a[i * n + i].over(over).re());
+        for j in 0..i {
+            let mean = (a[i * n + j].over(over) + a[j * n + i].over(over).conj()).scaled(half);
+            matrix[i * step + j] = mean;
+            matrix[j * step + i] = mean.conj();
+        }
+        matrix[i * step + n..(i + 1) * step].fill(T::ZERO);
+    }
+}
+
+/// Reflects a Hermitian matrix from both sides until only its diagonal and the elements left of it are there. Row k
+/// of `vectors` becomes the unit vector of the reflection that clears column k, which is zero up to there.
+///
+/// The matrix is passed over once for each reflection: its rows get the one before, and are multiplied by the next.
+fn tridiagonal<T: Field>(
+    a: &mut [T],
+    (n, step): (usize, usize),
+    vectors: &mut [T],
+    (diagonal, beside): (&mut [T], &mut [T]),
     work: &mut [T],
 ) {
-    product.fill(T::ZERO);
-    for i in 0..n {
-        product[i * n + i] = T::ONE;
-    }
-    for k in (0..n.saturating_sub(2)).rev() {
-        qr::reflect(
-            &vectors[k * n + k + 1..(k + 1) * n],
-            &mut product[(k + 1) * n..],
-            n,
-            k + 1,
-            &mut work[..n],
-        );
-    }
-    let mut phase = T::ONE;
-    for j in 0..n {
-        for i in 0..n {
-            rows[j * n + i] = product[i * n + j] * phase;
+    vectors.fill(T::ZERO);
+    work.fill(T::ZERO);
+    beside.fill(T::ZERO);
+    let mut lines = work.chunks_exact_mut(step);
+    let mut next = || lines.next().expect("there is room for all rows");
+    // The reflection before, by which no row has changed yet: a - v p^H - p v^H with p = 2 (a v - (v^H a v) v).
+    let (mut of_v, of_p) = (next(), next());
+    let (minus_v, minus_p) = (next(), next());
+    let (mut conjugates, products) = (next(), next());
+    let two = T::ONE + T::ONE;
+    for k in 0..n {
+        let from = lane(k);
+        let (own, rest) = a[k * step..].split_at_mut(step);
+        let terms = |row: usize| {
+            [
+                Term { factors: &minus_v[row..], vector: &*of_p },
+                Term { factors: &minus_p[row..], vector: &*of_v },
+            ]
+        };
+        update(own, step, from, terms(k), of_v, &mut products[..1]);
+        diagonal[k] = own[k];
+        if k + 1 == n {
+            return;
         }
-        let size = beside[j].abs();
-        if size > <T::Real as Field>::ZERO {
-            phase = phase * beside[j].over(T::from_real(size));
+        let vector = &mut vectors[k * step..(k + 1) * step];
+        for (x, own) in vector[k + 1..n].iter_mut().zip(&own[k + 1..n]) {
+            *x = own.conj();
+        }
+        if k + 2 == n {
+            beside[k] = vector[k + 1];
+            vector.fill(T::ZERO);
+            // The last row only gets what is left to do.
         } else {
-            phase = T::ONE;
+            beside[k] = reflector(&mut vector[k + 1..]).head;
         }
-        beside[j] = T::from_real(size);
+        for (conjugate, x) in conjugates.iter_mut().zip(&*vector) {
+            *conjugate = x.conj();
+        }
+        update(rest, step, from, terms(k + 1), conjugates, &mut products[k + 1..n]);
+        products[..k + 1].fill(T::ZERO);
+        let along = inner(products, vector);
+        for i in 0..step {
+            let p = two * (products[i] - along * vector[i]);
+            (minus_v[i], minus_p[i], of_p[i]) = (-vector[i], -p, p.conj());
+        }
+        std::mem::swap(&mut of_v, &mut conjugates);
     }
 }
 
-/// Implicit QL steps on a real tridiagonal matrix, with Wilkinson's shifts; the rotations turn the rows. Says
-/// whether all elements beside the diagonal became negligible.
-fn steps<T: Field>(diagonal: &mut [T], beside: &mut [T], rows: &mut [T], n: usize) -> bool {
-    let one = <T::Real as Field>::ONE;
-    let zero = <T::Real as Field>::ZERO;
-    let two = one + one;
-    for first in 0..n {
-        for step in 0.. {
-            // The end of the block that begins here.
-            let mut last = first;
-            while last + 1 < n {
-                let around = diagonal[last].abs() + diagonal[last + 1].abs();
-                if beside[last].abs() <= T::Real::EPSILON * around {
-                    break;
-                }
-                last += 1;
-            }
-            if last == first {
+/// Implicit steps on a real tridiagonal matrix, with Wilkinson's shifts; the rotations of the vectors are noted
+/// down. Says whether all elements beside the diagonal became negligible.
+fn steps<R: RealField>(diagonal: &mut [R], beside: &mut [R], notes: &mut Turned<'_, R, 1>) -> bool {
+    let n = diagonal.len();
+    let mut last = n - 1;
+    let mut ascends = true;
+    let mut seen = (n, n);
+    let mut sweeps = 0;
+    while last > 0 {
+        let mut first = last;
+        while first > 0 {
+            let around = diagonal[first - 1].abs() + diagonal[first].abs();
+            let off = beside[first - 1].abs();
+            // Elements are of size 1 at most by far: the least of them are nothing beside others.
+            if off <= R::EPSILON * around || off <= R::LEAST {
+                beside[first - 1] = R::ZERO;
                 break;
             }
-            if step == MOST_STEPS {
-                return false;
-            }
-            let off = beside[first].re();
-            let tau = (diagonal[first + 1].re() - diagonal[first].re()) / (two * off);
-            let root = hypot(tau, one);
-            let signed = if tau < zero { -root } else { root };
-            let mut g = diagonal[last].re() - diagonal[first].re() + off / (tau + signed);
-            let (mut sine, mut cosine, mut p) = (one, one, zero);
-            let mut vanished = false;
-            for i in (first..last).rev() {
-                let f = sine * beside[i].re();
-                let b = cosine * beside[i].re();
-                let r = hypot(f, g);
-                beside[i + 1] = T::from_real(r);
-                if r == zero {
-                    diagonal[i + 1] = T::from_real(diagonal[i + 1].re() - p);
-                    // The rotations so far may have turned the sign of what is beside the rest.
-                    beside[i] = T::from_real(b);
-                    beside[last] = T::ZERO;
-                    vanished = true;
-                    break;
-                }
-                (sine, cosine) = (f / r, g / r);
-                g = diagonal[i + 1].re() - p;
-                let turned = (diagonal[i].re() - g) * sine + two * cosine * b;
-                p = sine * turned;
-                diagonal[i + 1] = T::from_real(g + p);
-                g = cosine * turned - b;
-                let (x, y) = two_rows(rows, n, i, i + 1);
-                for (x, y) in x.iter_mut().zip(y) {
-                    let (before, after) = (*x, *y);
-                    *y = before.scaled(sine) + after.scaled(cosine);
-                    *x = before.scaled(cosine) - after.scaled(sine);
-                }
-            }
-            if vanished {
-                continue;
-            }
-            diagonal[first] = T::from_real(diagonal[first].re() - p);
-            beside[first] = T::from_real(g);
-            beside[last] = T::ZERO;
+            first -= 1;
         }
+        if first == last {
+            last -= 1;
+            continue;
+        }
+        if sweeps == MOST_SWEEPS * n {
+            return false;
+        }
+        sweeps += 1;
+        // Towards the small values, which a sweep makes converge; a block keeps its direction while it shrinks.
+        if first > seen.1 || last < seen.0 {
+            ascends = diagonal[first].abs() >= diagonal[last].abs();
+        }
+        seen = (first, last);
+        notes.begin(if ascends { first } else { last }, ascends, last - first);
+        sweep(&mut diagonal[first..=last], &mut beside[first..last], ascends, notes);
     }
     true
 }
 
-/// `sqrt(x^2 + y^2)` of numbers whose squares do not overflow.
-fn hypot<R: RealField>(x: R, y: R) -> R {
-    (x * x + y * y).sqrt()
+/// One sweep along a block, from its first row to its last or back.
+fn sweep<R: RealField>(diagonal: &mut [R], beside: &mut [R], ascends: bool, notes: &mut Turned<'_, R, 1>) {
+    let end = beside.len();
+    // The places of a row, and of the element between it and the next, counted from where the sweep begins.
+    let row = |i: usize| if ascends { i } else { end - i };
+    let between = |i: usize| if ascends { i } else { end - 1 - i };
+    let two = R::ONE + R::ONE;
+    let goal = diagonal[row(end)];
+    let off = beside[between(end - 1)];
+    let tau = (diagonal[row(end - 1)] - goal) / (two * off);
+    let root = (tau * tau + R::ONE).sqrt();
+    let signed = if tau < R::ZERO { -root } else { root };
+    let mut g = diagonal[row(0)] - goal + off / (tau + signed);
+    let (mut cosine, mut sine, mut p) = (R::ONE, R::ONE, R::ZERO);
+    for i in 0..end {
+        let f = sine * beside[between(i)];
+        let b = cosine * beside[between(i)];
+        let r;
+        (cosine, sine, r) = rotation(g, f);
+        if i > 0 {
+            beside[between(i - 1)] = r;
+        }
+        let own = diagonal[row(i)] - p;
+        if r == R::ZERO {
+            // The block falls apart here; the rotations so far may have turned the sign of what is beside the rest.
+            diagonal[row(i)] = own;
+            beside[between(i)] = b;
+            return;
+        }
+        let turned = (diagonal[row(i + 1)] - own) * sine + two * cosine * b;
+        p = sine * turned;
+        diagonal[row(i)] = own + p;
+        g = cosine * turned - b;
+        notes.turn([[cosine, sine]]);
+    }
+    diagonal[row(end)] = diagonal[row(end)] - p;
+    beside[between(end - 1)] = g;
 }

@@ -8,8 +8,52 @@ use num_complex::Complex;
 use super::rows::turn;
 use super::svd;
 use crate::kernels::Plain;
-use crate::kernels::linalg::gemm::{self, Fused, Matrix, Onto, Operand, Target, complex};
+use crate::kernels::linalg::gemm::{self, Fused, Load, Matrix, Onto, Operand, Target, complex};
 use crate::par::Par;
+
+/// How products are added up.
+pub(crate) trait Products {
+    /// Whether a product and its sum are rounded once.
+    const FUSED: bool;
+}
+
+/// In one rounding.
+pub(crate) struct Together;
+
+impl Products for Together {
+    const FUSED: bool = true;
+}
+
+/// In two roundings: without an instruction of its own, one would take a call.
+pub(crate) struct Apart;
+
+impl Products for Apart {
+    const FUSED: bool = false;
+}
+
+/// Defines a function over rows whose loops are compiled for several instruction sets, with `$P` standing for how
+/// products are added up on each. What it calls must be marked `#[inline(always)]`.
+macro_rules! multiplying {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident[$P:ident; $($generics:tt)*] of [$($param:ident),*] (
+        $($arg:ident: $ty:ty),* $(,)?
+    ) $(-> $result:ty)? $body:block) => {
+        $(#[$meta])*
+        $vis fn $name<$($generics)*>($($arg: $ty),*) $(-> $result)? {
+            #[inline(always)]
+            fn body<$P: $crate::kernels::matrix::field::Products, $($generics)*>($($arg: $ty),*) $(-> $result)? $body
+
+            $crate::kernels::simd::at_level!(
+                [$($generics)*],
+                [$($param),*],
+                ($($arg: $ty),*),
+                ($($result)?),
+                body::<$crate::kernels::matrix::field::Apart, $($param),*>,
+                body::<$crate::kernels::matrix::field::Together, $($param),*>
+            )
+        }
+    };
+}
+pub(super) use multiplying;
 
 /// Real or complex floats.
 pub(crate) trait Field:
@@ -41,6 +85,10 @@ pub(crate) trait Field:
     fn scaled(self, f: Self::Real) -> Self;
     /// Whether no part is infinite or NaN.
     fn is_finite(self) -> bool;
+    /// `self + a b`.
+    fn plus_product<P: Products>(self, a: Self, b: Self) -> Self;
+    /// The numbers with the parts of each side by side.
+    fn parts(x: &mut [Self]) -> &mut [Self::Real];
 
     /// A magnitude by which pivots are chosen.
     fn size(self) -> Self::Real;
@@ -67,14 +115,17 @@ pub(crate) trait Field:
     fn svd(
         a: &mut [Self],
         sides: (usize, usize),
-        options: (usize, bool),
+        full: bool,
         out: (&mut [Self], &mut [Self], &mut [Self]),
         work: &mut [Self],
+        par: Par,
     );
 }
 
 /// Real floats.
-pub(crate) trait RealField: Field<Real = Self> + PartialOrd + Div<Output = Self> {
+pub(crate) trait RealField:
+    Field<Real = Self> + PartialOrd + Div<Output = Self> + Fused + Load<Self>
+{
     /// The distance from 1 to the next number.
     const EPSILON: Self;
     /// The largest power of two that is at most `x`, a positive number.
@@ -85,6 +136,8 @@ pub(crate) trait RealField: Field<Real = Self> + PartialOrd + Div<Output = Self>
     fn from_f64(x: f64) -> Self;
     /// NaN.
     const NAN: Self;
+    /// The least positive number whose quotients are as exact as those of others.
+    const LEAST: Self;
 }
 
 /// Subtracts a product of real matrices.
@@ -117,29 +170,44 @@ macro_rules! real {
             const ZERO: $ty = 0.0;
             const ONE: $ty = 1.0;
 
+            #[inline(always)]
             fn from_real(x: $ty) -> $ty {
                 x
             }
+            #[inline(always)]
             fn re(self) -> $ty {
                 self
             }
+            #[inline(always)]
             fn conj(self) -> $ty {
                 self
             }
+            #[inline(always)]
             fn abs(self) -> $ty {
                 $ty::abs(self)
             }
+            #[inline(always)]
             fn square(self) -> $ty {
                 self * self
             }
+            #[inline(always)]
             fn over(self, other: $ty) -> $ty {
                 self / other
             }
+            #[inline(always)]
             fn scaled(self, f: $ty) -> $ty {
                 self * f
             }
+            #[inline(always)]
             fn is_finite(self) -> bool {
                 $ty::is_finite(self)
+            }
+            #[inline(always)]
+            fn plus_product<P: Products>(self, a: $ty, b: $ty) -> $ty {
+                if P::FUSED { a.mul_add(b, self) } else { self + a * b }
+            }
+            fn parts(x: &mut [$ty]) -> &mut [$ty] {
+                x
             }
 
             fn size(self) -> $ty {
@@ -164,24 +232,29 @@ macro_rules! real {
             fn svd(
                 a: &mut [$ty],
                 sides: (usize, usize),
-                options: (usize, bool),
+                full: bool,
                 out: (&mut [$ty], &mut [$ty], &mut [$ty]),
                 work: &mut [$ty],
+                par: Par,
             ) {
-                svd::factors(a, sides, options, out, work);
+                svd::factors(a, sides, full, out, work, par);
             }
         }
 
         impl RealField for $ty {
             const EPSILON: $ty = $ty::EPSILON;
             const NAN: $ty = $ty::NAN;
+            const LEAST: $ty = $ty::MIN_POSITIVE;
 
+            #[inline(always)]
             fn power_of_two(self) -> $ty {
                 $ty::from_bits(self.max($ty::MIN_POSITIVE).to_bits() & $mask)
             }
+            #[inline(always)]
             fn sqrt(self) -> $ty {
                 $ty::sqrt(self)
             }
+            #[inline(always)]
             fn from_f64(x: f64) -> $ty {
                 x as $ty
             }
@@ -200,21 +273,27 @@ macro_rules! complex {
             const ZERO: Self = Complex::new(0.0, 0.0);
             const ONE: Self = Complex::new(1.0, 0.0);
 
+            #[inline(always)]
             fn from_real(x: $ty) -> Self {
                 Complex::new(x, 0.0)
             }
+            #[inline(always)]
             fn re(self) -> $ty {
                 self.re
             }
+            #[inline(always)]
             fn conj(self) -> Self {
                 Complex::new(self.re, -self.im)
             }
+            #[inline(always)]
             fn abs(self) -> $ty {
                 self.re.hypot(self.im)
             }
+            #[inline(always)]
             fn square(self) -> $ty {
                 self.re * self.re + self.im * self.im
             }
+            #[inline(always)]
             fn over(self, other: Self) -> Self {
                 // Scaled by the larger part, so that its square neither overflows nor vanishes (Smith, 1962).
                 if other.re.abs() >= other.im.abs() {
@@ -227,11 +306,23 @@ macro_rules! complex {
                     Complex::new((self.re * ratio + self.im) / whole, (self.im * ratio - self.re) / whole)
                 }
             }
+            #[inline(always)]
             fn scaled(self, f: $ty) -> Self {
                 Complex::new(self.re * f, self.im * f)
             }
+            #[inline(always)]
             fn is_finite(self) -> bool {
                 self.re.is_finite() && self.im.is_finite()
+            }
+            #[inline(always)]
+            fn plus_product<P: Products>(self, a: Self, b: Self) -> Self {
+                let re = self.re.plus_product::<P>(a.re, b.re).plus_product::<P>(-a.im, b.im);
+                let im = self.im.plus_product::<P>(a.re, b.im).plus_product::<P>(a.im, b.re);
+                Complex::new(re, im)
+            }
+            fn parts(x: &mut [Self]) -> &mut [$ty] {
+                // SAFETY: complex numbers lie in memory as pairs of their parts.
+                unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast::<$ty>(), 2 * x.len()) }
             }
 
             fn size(self) -> $ty {
@@ -282,9 +373,10 @@ macro_rules! complex {
             fn svd(
                 _: &mut [Self],
                 _: (usize, usize),
-                _: (usize, bool),
+                _: bool,
                 _: (&mut [Self], &mut [Self], &mut [Self]),
                 _: &mut [Self],
+                _: Par,
             ) {
                 unreachable!("infer refuses singular values of complex matrices")
             }

@@ -3,12 +3,18 @@
 //! All of them work by rows, which lie side by side. The matrices of a batch are shared among the threads; where
 //! there are fewer, so are the products of matrices in one factorization. No result depends on the threads.
 
+mod bidiagonal;
 mod cholesky;
 mod eigh;
 mod field;
+mod golub_kahan;
 mod lu;
+mod passes;
 mod qr;
+mod rotations;
 mod rows;
+#[cfg(test)]
+mod spectra;
 mod svd;
 #[cfg(test)]
 mod tests;
@@ -18,7 +24,7 @@ use std::mem::MaybeUninit;
 
 use defn_core::op::{Block, QrMode, Transform};
 
-pub(crate) use field::{Field, RealField};
+pub(crate) use field::{Field, Products, RealField};
 pub(crate) use triangular::Triangular;
 
 use crate::kernels::Plain;
@@ -44,7 +50,7 @@ pub(crate) enum Task {
     /// `a`: the orthogonal factor, and the triangular one.
     Qr(QrMode),
     /// `a`: the vectors on the left, the values, and the vectors on the right.
-    Svd { sweeps: usize, full: bool },
+    Svd { full: bool },
     /// `a`: the values, and the vectors.
     Eigh { eps: f64 },
 }
@@ -58,9 +64,7 @@ impl Task {
             Block::Lu => Some(Task::Lu),
             Block::Determinant => Some(Task::Determinant),
             Block::Qr { mode, eps: _ } => Some(Task::Qr(*mode)),
-            Block::Svd { max_iter, full_matrices } => {
-                Some(Task::Svd { sweeps: *max_iter, full: *full_matrices })
-            }
+            Block::Svd { max_iter: _, full_matrices } => Some(Task::Svd { full: *full_matrices }),
             Block::Eigh { max_iter: _, eps } => Some(Task::Eigh { eps: eps.0 }),
             Block::LogicalNot
             | Block::Phase
@@ -101,20 +105,36 @@ impl Task {
         }
     }
 
-    /// How many elements each matrix of these sizes needs beside its operands and results; a right-hand side has
-    /// so many elements.
+    /// How many elements a matrix of these sizes needs beside its operands and results, whole lines of a cache; a
+    /// right-hand side has so many elements.
     pub(crate) fn workspace<T: Field>(self, (rows, columns): (usize, usize), right: usize) -> usize {
         let (long, short) = (rows.max(columns), rows.min(columns));
-        match self {
+        let count = match self {
             Task::Cholesky => 0,
             Task::Triangular { system, vector } => system.workspace::<T>(rows, right, vector),
             Task::Solve => lu::solve_workspace::<T>(rows, right),
             Task::Lu | Task::Determinant => lu::workspace::<T>(rows),
-            Task::Qr(_) => qr::workspace(rows, columns),
-            Task::Svd { sweeps: _, full } => svd::workspace(long, short, full),
-            Task::Eigh { .. } => eigh::workspace(rows),
-        }
+            Task::Qr(mode) => qr::workspace((rows, columns), width(mode, rows, columns)),
+            Task::Svd { full } => svd::workspace::<T::Real>(long, short, full),
+            Task::Eigh { .. } => eigh::workspace::<T>(rows),
+        };
+        count.next_multiple_of(passes::LANES)
     }
+}
+
+/// The columns of the orthogonal factor.
+fn width(mode: QrMode, rows: usize, columns: usize) -> usize {
+    match mode {
+        QrMode::Reduced => rows.min(columns),
+        QrMode::Complete => rows,
+    }
+}
+
+/// How many matrices of a batch follow each other on a thread, which uses the same workspace for them: as many as are
+/// worth its waking, and few enough that threads which are free sooner than others find more.
+pub(crate) fn grain(batch: usize, (rows, columns): (usize, usize), par: Par) -> usize {
+    let worth = GRAIN / (rows * columns).saturating_mul(rows.max(columns)).max(1);
+    worth.max(batch.div_ceil(8 * par.threads())).max(1)
 }
 
 /// Memory of a batch: `count` elements for each matrix, all written before.
@@ -165,7 +185,7 @@ pub(crate) struct Places<'a> {
     pub b: Option<Part<'a>>,
     /// Results that have no operand's place.
     pub out: &'a [Part<'a>],
-    /// The workspace.
+    /// The workspace: a part for every so many matrices as [`grain`] says.
     pub work: Part<'a>,
 }
 
@@ -181,12 +201,12 @@ pub(crate) unsafe fn run<T: Field>(
     par: Par,
 ) {
     let inside = if batch < par.threads() { par } else { Par::Serial };
-    let grain = GRAIN / (rows * columns).saturating_mul(rows.max(columns)).max(1);
+    let grain = grain(batch, (rows, columns), par);
     par.for_chunks(batch, grain, |chunk| {
+        // SAFETY: as the caller promises; each part is used by one chunk.
+        let work = unsafe { places.work.of::<T>(chunk.start / grain) };
         for matrix in chunk {
             // SAFETY: as the caller promises; each matrix is in one chunk.
-            let work = unsafe { places.work.of::<T>(matrix) };
-            // SAFETY: as above.
             let b = places.b.map(|b| unsafe { b.of::<T>(matrix) });
             // SAFETY: as above; the outputs are different memory.
             let mut out = places.out.iter().map(|out| unsafe { out.of::<T>(matrix) });
@@ -219,19 +239,27 @@ pub(crate) unsafe fn run<T: Field>(
                 Task::Determinant => next()[0] = lu::determinant(a, rows, work, inside),
                 Task::Qr(mode) => {
                     let (q, r) = (next(), next());
-                    qr::factors(a, (rows, columns), mode, q, r, work);
+                    let q = (q, width(mode, rows, columns));
+                    qr::factors(a, (rows, columns), q, r, work, inside);
                 }
-                Task::Svd { sweeps, full } => {
+                Task::Svd { full } => {
                     let (u, s, vh) = (next(), next(), next());
-                    T::svd(a, (rows, columns), (sweeps, full), (u, s, vh), work);
+                    T::svd(a, (rows, columns), full, (u, s, vh), work, inside);
                 }
                 Task::Eigh { eps } => {
                     let (w, v) = (next(), next());
-                    eigh::factors(a, rows, eps, w, v, work);
+                    eigh::factors(a, rows, eps, (w, v), work, inside);
                 }
             }
         }
     });
+}
+
+/// Splits room for so many elements off the front.
+fn room<'a, T>(work: &mut &'a mut [T], count: usize) -> &'a mut [T] {
+    let (part, rest) = std::mem::take(work).split_at_mut(count);
+    *work = rest;
+    part
 }
 
 /// The sum of products `x y`, in several strands that run side by side.
@@ -262,13 +290,6 @@ fn inner<T: Field>(x: &[T], y: &[T]) -> T {
         total = total + x * y.conj();
     }
     total
-}
-
-/// `y += f x`.
-fn add_scaled<T: Field>(y: &mut [T], f: T, x: &[T]) {
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y = *y + f * x;
-    }
 }
 
 /// Two different rows of a matrix of so many columns.

@@ -1,97 +1,85 @@
-//! Householder's QR by rows (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 5.2).
+//! Householder's QR (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 5.2), of matrices whose columns lie in
+//! rows: each reflection passes over them once, with the products of the next.
 
-use defn_core::op::QrMode;
+use super::passes::{Term, accumulate, lane, reflector, stride, transpose, update};
+use super::{Field, room};
+use crate::par::Par;
 
-use super::{Field, RealField, add_scaled};
-
-/// The elements that the factors of a matrix need beside their own: the reflections, and a row.
-pub(super) fn workspace(rows: usize, columns: usize) -> usize {
-    rows.min(columns) * rows + rows.max(columns)
+/// The elements that the factors of a matrix need beside their own: its columns, the reflections, the columns of the
+/// orthogonal factor, and what [`reduce`] needs.
+pub(super) fn workspace((m, n): (usize, usize), width: usize) -> usize {
+    (n + m.min(n) + width) * stride(m) + beside(n)
 }
 
-/// The orthogonal factor, and the triangular one. Both hold zeros before; the matrix is overwritten.
+/// The elements that [`reduce`] needs beside its own.
+pub(super) fn beside(n: usize) -> usize {
+    2 * n
+}
+
+/// The orthogonal factor with so many columns, and the triangular one, which holds zeros before.
 pub(super) fn factors<T: Field>(
-    a: &mut [T],
+    a: &[T],
     (m, n): (usize, usize),
-    mode: QrMode,
-    q: &mut [T],
+    (q, width): (&mut [T], usize),
     r: &mut [T],
+    mut work: &mut [T],
+    par: Par,
+) {
+    let (k, step) = (m.min(n), stride(m));
+    let columns = room(&mut work, n * step);
+    let vectors = room(&mut work, k * step);
+    transpose(a, n, columns, step, (m, n));
+    reduce(columns, (m, n), step, vectors, work);
+    for i in 0..width.min(m) {
+        for j in i..n {
+            r[i * n + j] = columns[j * step + i];
+        }
+    }
+    let rows = room(&mut work, width * step);
+    accumulate(vectors, (k, 0), step, rows, par);
+    transpose(rows, step, q, width, (width, m));
+}
+
+/// Reflects a matrix, whose columns are rows of so many elements that end with zeros, until it is triangular. Row k
+/// of `vectors` becomes the unit vector of a reflection, which is zero before column k.
+pub(super) fn reduce<T: Field>(
+    columns: &mut [T],
+    (m, n): (usize, usize),
+    step: usize,
+    vectors: &mut [T],
     work: &mut [T],
 ) {
-    let k = m.min(n);
-    let width = match mode {
-        QrMode::Reduced => k,
-        QrMode::Complete => m,
-    };
-    let (vectors, row) = work.split_at_mut(k * m);
-    for j in 0..k {
-        let vector = &mut vectors[j * m..(j + 1) * m];
-        for (i, x) in vector.iter_mut().enumerate() {
-            *x = if i < j { T::ZERO } else { a[i * n + j] };
+    let (factors, products) = work[..2 * n].split_at_mut(n);
+    let minus_two = -(T::ONE + T::ONE);
+    vectors.fill(T::ZERO);
+    factors.fill(T::ZERO);
+    for k in 0..m.min(n) {
+        let (before, rest) =
+            vectors[k.saturating_sub(1) * step..].split_at_mut(if k == 0 { 0 } else { step });
+        let (own, _) = rest.split_at_mut(step);
+        let (column, after) = columns[k * step..].split_at_mut(step);
+        // The first reflection has none before: its factors are zero.
+        if k > 0 {
+            let terms = [Term { factors: &factors[k..], vector: before }];
+            update(column, step, lane(k - 1), terms, before, &mut products[..1]);
         }
-        reflector(&mut vector[j..]);
-        reflect(&vector[j..], &mut a[j * n..], n, j, &mut row[..n]);
-    }
-    for i in 0..width.min(m) {
-        if i < n {
-            r[i * n + i..(i + 1) * n].copy_from_slice(&a[i * n + i..(i + 1) * n]);
+        own[k..].copy_from_slice(&column[k..]);
+        column[k] = reflector(&mut own[k..]).head;
+        let products = &mut products[k + 1..];
+        if k == 0 {
+            update(after, step, 0, [], own, products);
+        } else {
+            let terms = [Term { factors: &factors[k + 1..], vector: before }];
+            update(after, step, lane(k - 1), terms, own, products);
         }
-    }
-    if width == 0 {
-        return;
-    }
-    for i in 0..width {
-        q[i * width + i] = T::ONE;
-    }
-    for j in (0..k).rev() {
-        let vector = &vectors[j * m + j..(j + 1) * m];
-        // Columns before j are still those of the identity, which this reflection does not reach.
-        reflect(vector, &mut q[j * width..], width, j, &mut row[..width]);
-    }
-}
-
-/// Makes a column the unit vector whose reflection leaves only its first element; zero where there is none.
-pub(super) fn reflector<T: Field>(x: &mut [T]) -> T::Real {
-    let zero = <T::Real as Field>::ZERO;
-    let mut greatest = zero;
-    for x in x.iter() {
-        let size = x.abs();
-        if size > greatest || size.partial_cmp(&size).is_none() {
-            greatest = size;
+        for (factor, &product) in factors[k + 1..].iter_mut().zip(&*products) {
+            *factor = minus_two * product;
         }
     }
-    if greatest == zero {
-        return zero;
-    }
-    // Scaled by the largest element, so that squares neither overflow nor vanish.
-    for x in x.iter_mut() {
-        *x = x.over(T::from_real(greatest));
-    }
-    let norm = length(x);
-    let head = x[0];
-    let size = head.abs();
-    let sign = if size == zero { T::ONE } else { head.over(T::from_real(size)) };
-    x[0] = head + sign.scaled(norm);
-    let own = length(x);
-    for x in x.iter_mut() {
-        *x = x.over(T::from_real(own));
-    }
-    norm * greatest
-}
-
-fn length<T: Field>(x: &[T]) -> T::Real {
-    x.iter().fold(<T::Real as Field>::ZERO, |sum, x| sum + x.square()).sqrt()
-}
-
-/// Reflects the rows of a matrix of so many columns along a unit vector, from a column on.
-pub(super) fn reflect<T: Field>(vector: &[T], rows: &mut [T], columns: usize, from: usize, along: &mut [T]) {
-    let along = &mut along[from..];
-    along.fill(T::ZERO);
-    for (row, v) in rows.chunks_exact(columns).zip(vector) {
-        add_scaled(along, v.conj(), &row[from..]);
-    }
-    let two = T::ONE + T::ONE;
-    for (row, &v) in rows.chunks_exact_mut(columns).zip(vector) {
-        add_scaled(&mut row[from..], -(two * v), along);
+    // What lies behind the last reflection's column.
+    if n > m && m > 0 {
+        let last = &vectors[(m - 1) * step..m * step];
+        let terms = [Term { factors: &factors[m..], vector: last }];
+        update(&mut columns[m * step..], step, lane(m - 1), terms, last, &mut products[m..]);
     }
 }

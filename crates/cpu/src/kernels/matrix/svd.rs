@@ -1,175 +1,185 @@
-//! Singular values by rotations of columns (Hestenes, "Inversion of matrices by biorthogonalization", J. SIAM 6,
-//! 1958) after a QR factorization, which makes the columns few and short (Drmac & Veselic, "New fast and accurate
-//! Jacobi SVD algorithm", SIAM J. Matrix Anal. Appl. 29, 2008).
+//! Singular values: a QR factorization where there are more rows than columns or the other way round (Chan, "An
+//! improved algorithm for computing the singular value decomposition", ACM Trans. Math. Softw. 8, 1982), reflections
+//! to a bidiagonal matrix, and QR steps on that one.
 
-use std::cmp::Ordering;
+use smallvec::SmallVec;
 
-use defn_core::op::QrMode;
-
-use super::{RealField, dot, qr, two_rows};
-
-/// More sweeps than any matrix needs.
-const MOST_SWEEPS: usize = 60;
+use super::passes::{LANES, accumulate, stride, transpose};
+use super::rotations::{self, Turned};
+use super::{RealField, bidiagonal, golub_kahan, qr, room};
+use crate::kernels::linalg::gemm::{self, Onto};
+use crate::par::Par;
 
 /// The elements that the factors of a matrix need beside their own.
-pub(super) fn workspace(long: usize, short: usize, full: bool) -> usize {
-    // The matrix, its orthogonal factor, five squares, the values, and what the factorizations need.
+pub(super) fn workspace<R: RealField>(long: usize, short: usize, full: bool) -> usize {
+    let (square, line) = (room_for(short), stride(short));
+    let count = 4 * square + (bidiagonal::ROWS + 2) * line + 2 * rotations::notes(short);
+    if long == short {
+        return count;
+    }
     let width = if full { long } else { short };
-    long * short + long * width + 5 * short * short + short + qr::workspace(long, short)
+    let laid = gemm::scratch::<R>([long, short, short]).max(gemm::scratch::<R>([short, long, short]));
+    count + (2 * short + width) * stride(long) + qr::beside(short) + short * short + laid
 }
 
-/// Splits room for so many elements off the front.
-fn room<'a, T>(work: &mut &'a mut [T], count: usize) -> &'a mut [T] {
-    let (part, rest) = std::mem::take(work).split_at_mut(count);
-    *work = rest;
-    part
+/// The elements of a square in any of the forms that it takes.
+fn room_for(n: usize) -> usize {
+    n * n.next_multiple_of(2 * LANES)
 }
 
-/// The vectors on the left in columns, the values, descending, and the vectors on the right in rows. NaN where an
-/// element of the matrix is not finite.
-pub(super) fn factors<T: RealField>(
-    a: &mut [T],
+/// The values, descending, and the vectors, so many on the long side. NaN where an element of the matrix is not
+/// finite, or where the iteration does not end.
+pub(super) fn factors<R: RealField>(
+    a: &mut [R],
     (m, n): (usize, usize),
-    (sweeps, full): (usize, bool),
-    (u, s, vh): (&mut [T], &mut [T], &mut [T]),
-    mut work: &mut [T],
+    full: bool,
+    (u, s, vh): (&mut [R], &mut [R], &mut [R]),
+    mut work: &mut [R],
+    par: Par,
 ) {
-    if !a.iter().all(|x| x.is_finite()) {
-        for out in [u, s, vh] {
-            out.fill(T::NAN);
+    let (long, short) = (m.max(n), m.min(n));
+    if short == 0 {
+        for (side, count) in [(u, m), (vh, n)] {
+            side.iter_mut().step_by(count + 1).for_each(|x| *x = R::ONE);
         }
         return;
     }
-    let (long, short) = (m.max(n), m.min(n));
-    let wide = m < n;
-    let mode = if full { QrMode::Complete } else { QrMode::Reduced };
-    let width = if full { long } else { short };
-    let tall = room(&mut work, long * short);
-    let outer = room(&mut work, long * width);
-    outer.fill(T::ZERO);
-    let greatest = a.iter().fold(T::ZERO, |most, x| if x.abs() > most { x.abs() } else { most });
+    if !a.iter().all(|x| x.is_finite()) {
+        return spoil([u, s, vh]);
+    }
+    let greatest = a.iter().fold(R::ZERO, |most, x| if x.abs() > most { x.abs() } else { most });
     // A power of two changes no digit.
-    let scale = if greatest > T::ZERO { greatest.power_of_two() } else { T::ONE };
-    for i in 0..long {
-        for j in 0..short {
-            tall[i * short + j] = if wide { a[j * n + i] } else { a[i * n + j] } / scale;
-        }
+    let scale = if greatest > R::ZERO { greatest.power_of_two() } else { R::ONE };
+    for x in a.iter_mut() {
+        *x = *x / scale;
     }
-    let mut squares = [(); 5].map(|()| room(&mut work, short * short));
-    for square in &mut squares {
-        square.fill(T::ZERO);
-    }
-    let [rows, turns, columns, inner, triangle] = squares;
-    let values = room(&mut work, short);
-    // `a` is free by now, and as large as the factor that a complete factorization gives.
-    let upper = &mut a[..width.min(long) * short];
-    upper.fill(T::ZERO);
-    qr::factors(tall, (long, short), mode, outer, upper, work);
-    rows.copy_from_slice(&upper[..short * short]);
-    for i in 0..short {
-        turns[i * short + i] = T::ONE;
-    }
-    rotate(rows, turns, short, sweeps.min(MOST_SWEEPS));
 
-    // Rows are the columns of the triangle's transpose: their lengths are the values.
-    for (row, value) in rows.chunks_exact(short.max(1)).zip(values.iter_mut()) {
-        *value = dot(row, row).sqrt();
-    }
-    sort(rows, turns, values, short);
-    for i in 0..short {
-        s[i] = values[i] * scale;
+    let (square, step, far) = (room_for(short), stride(short), stride(long));
+    let rows = room(&mut work, 2 * square);
+    let vectors = room(&mut work, 2 * square);
+    let diagonal = &mut room(&mut work, step)[..short];
+    let beside = &mut room(&mut work, step)[..short];
+    let notes = [(); 2].map(|()| room(&mut work, rotations::notes(short)));
+    let wide = m < n;
+    // The columns of the matrix that is not wide, in rows.
+    let mut outer = None;
+    if long > short {
+        let columns = room(&mut work, short * far);
+        let reflections = room(&mut work, short * far);
+        if wide {
+            copy_rows(a, columns, (short, long, far));
+        } else {
+            transpose(a, n, columns, far, (m, n));
+        }
+        qr::reduce(columns, (long, short), far, reflections, work);
         for j in 0..short {
-            columns[j * short + i] = rows[i * short + j];
+            let row = &mut rows[j * step..(j + 1) * step];
+            row.fill(R::ZERO);
+            row[..j + 1].copy_from_slice(&columns[j * far..j * far + j + 1]);
+        }
+        outer = Some(reflections);
+    } else {
+        transpose(a, n, rows, step, (m, n));
+    }
+    let (left, right) = vectors.split_at_mut(square);
+    let reduced = bidiagonal::ROWS * step;
+    bidiagonal::reduce(
+        &mut rows[..short * step],
+        (short, step),
+        [&mut left[..short * step], &mut right[..short * step]],
+        diagonal,
+        beside,
+        &mut work[..reduced],
+    );
+
+    let (of_left, of_right) = rows.split_at_mut(square);
+    let (of_left, of_right) = (&mut of_left[..short * step], &mut of_right[..short * step]);
+    accumulate(&left[..short * step], (short - 1, 0), step, of_left, par);
+    accumulate(&right[..short * step], (short.saturating_sub(2), 1), step, of_right, par);
+    let size = rotations::panels::<R>(short, short);
+    let panels = [&mut left[..size], &mut right[..size]];
+    let mut turned = Turned::new([of_left, of_right], (short, step), panels, notes, par);
+    if !golub_kahan::iterate(diagonal, beside, &mut turned) {
+        return spoil([u, s, vh]);
+    }
+    turned.apply();
+    let order = descending(diagonal);
+    for (i, &place) in order.iter().enumerate() {
+        s[i] = diagonal[place].abs() * scale;
+        if diagonal[place] < R::ZERO {
+            turned.negate(1, place);
         }
     }
-    // Dividing by the lengths would leave rows of length zero without a direction; the orthogonal factor has one
-    // for each, up to a sign.
-    qr::factors(columns, (short, short), QrMode::Reduced, inner, triangle, work);
-    for i in 0..short {
-        if triangle[i * short + i] < T::ZERO {
-            for j in 0..short {
-                inner[j * short + i] = -inner[j * short + i];
-            }
+
+    // The vectors of the matrix that is not wide: those on its long side, in columns, and those on the short one.
+    let (near, far_side) = if wide { (u, vh) } else { (vh, u) };
+    let Some(reflections) = outer else {
+        turned.write_columns(0, &order, 1, far_side, n);
+        for (&place, row) in order.iter().zip(near.chunks_exact_mut(n)) {
+            turned.read(1, place, row);
+        }
+        return;
+    };
+    if wide {
+        turned.write_columns(1, &order, 1, near, short);
+    } else {
+        for (&place, row) in order.iter().zip(near.chunks_exact_mut(short)) {
+            turned.read(1, place, row);
         }
     }
-    // The long side's vectors are those of the outer factor, turned; the short side's are the inner ones.
-    let side = if full { long } else { short };
-    for i in 0..long {
-        for j in 0..side {
-            let value = if j < short {
-                dot(&outer[i * width..i * width + short], &turns[j * short..(j + 1) * short])
-            } else {
-                outer[i * width + j]
-            };
-            if wide {
-                vh[j * n + i] = value;
-            } else {
-                u[i * side + j] = value;
-            }
-        }
+    let width = if full { long } else { short };
+    let q = room(&mut work, width * far);
+    let inner = room(&mut work, short * short);
+    accumulate(reflections, (short, 0), far, q, par);
+    for (&place, row) in order.iter().zip(inner.chunks_exact_mut(short)) {
+        turned.read(0, place, row);
     }
-    for i in 0..short {
-        for j in 0..short {
-            if wide {
-                u[i * short + j] = inner[i * short + j];
-            } else {
-                vh[j * n + i] = inner[i * short + j];
+    let outer = gemm::Matrix { elements: &*q, free: 1, along: far };
+    let inner = gemm::Matrix { elements: &*inner, free: short, along: 1 };
+    // SAFETY: numbers that were written are numbers that may not have been.
+    let space = unsafe { &mut *(std::ptr::from_mut(work) as *mut [std::mem::MaybeUninit<R>]) };
+    if wide {
+        assert!(far_side.len() >= width * long, "room for the vectors");
+        // SAFETY: there are `width` rows of `long` elements.
+        let to = unsafe { gemm::Target::new(far_side.as_mut_ptr(), long) };
+        // SAFETY: as above; the first `short` of them are written.
+        unsafe { gemm::multiply([short, long, short], &inner, &outer, to, Onto::Nothing, space, par) };
+        for (row, q) in far_side.chunks_exact_mut(long).zip(q.chunks_exact(far)).skip(short) {
+            row.copy_from_slice(&q[..long]);
+        }
+    } else {
+        assert!(far_side.len() >= long * width, "room for the vectors");
+        // SAFETY: there are `long` rows of `width` elements.
+        let to = unsafe { gemm::Target::new(far_side.as_mut_ptr(), width) };
+        // SAFETY: as above; the first `short` elements of each are written.
+        unsafe { gemm::multiply([long, short, short], &outer, &inner, to, Onto::Nothing, space, par) };
+        for (j, q) in q.chunks_exact(far).enumerate().skip(short) {
+            for i in 0..long {
+                far_side[i * width + j] = q[i];
             }
         }
     }
 }
 
-/// Rotates rows until all are orthogonal, and the rows of `turns` with them.
-fn rotate<T: RealField>(rows: &mut [T], turns: &mut [T], n: usize, sweeps: usize) {
-    let small = T::EPSILON * T::from_f64((n as f64).sqrt().max(4.0));
-    let two = T::ONE + T::ONE;
-    for _ in 0..sweeps {
-        let mut turned = false;
-        for i in 0..n {
-            for j in i + 1..n {
-                let (x, y) = two_rows(rows, n, i, j);
-                let (first, last, off) = (dot(x, x), dot(y, y), dot(x, y));
-                let bound = first.sqrt() * last.sqrt();
-                // Rows of nothing are orthogonal to all.
-                if off.abs() <= small * bound || bound == T::ZERO {
-                    continue;
-                }
-                turned = true;
-                let tau = (last - first) / (two * off);
-                let size = T::ONE / (tau.abs() + (T::ONE + tau * tau).sqrt());
-                let tangent = if tau < T::ZERO { -size } else { size };
-                let cosine = T::ONE / (T::ONE + tangent * tangent).sqrt();
-                let sine = tangent * cosine;
-                turn(x, y, cosine, sine);
-                let (x, y) = two_rows(turns, n, i, j);
-                turn(x, y, cosine, sine);
-            }
-        }
-        if !turned {
-            return;
-        }
+/// Fills all results with NaN.
+fn spoil<R: RealField>(out: [&mut [R]; 3]) {
+    for out in out {
+        out.fill(R::NAN);
     }
 }
 
-/// `(x c - y s, x s + y c)`.
-fn turn<T: RealField>(x: &mut [T], y: &mut [T], cosine: T, sine: T) {
-    for (x, y) in x.iter_mut().zip(y) {
-        (*x, *y) = (*x * cosine - *y * sine, *x * sine + *y * cosine);
+/// Copies `short` rows of `long` elements, which lie `step` apart then, with zeros between.
+fn copy_rows<R: RealField>(from: &[R], to: &mut [R], (short, long, step): (usize, usize, usize)) {
+    for (from, to) in from.chunks_exact(long).zip(to.chunks_exact_mut(step)).take(short) {
+        to[..long].copy_from_slice(from);
+        to[long..].fill(R::ZERO);
     }
 }
 
-/// Brings values into descending order, and the rows of two matrices with them.
-fn sort<T: RealField>(rows: &mut [T], turns: &mut [T], values: &mut [T], n: usize) {
-    for i in 0..n {
-        let best = (i..n).fold(i, |best, j| {
-            if values[j].partial_cmp(&values[best]) == Some(Ordering::Greater) { j } else { best }
-        });
-        if best != i {
-            values.swap(i, best);
-            for matrix in [&mut *rows, &mut *turns] {
-                let (x, y) = two_rows(matrix, n, i, best);
-                x.swap_with_slice(y);
-            }
-        }
-    }
+/// The places of values by their size, the greatest first.
+fn descending<R: RealField>(values: &[R]) -> SmallVec<[usize; 64]> {
+    let mut order: SmallVec<[usize; 64]> = (0..values.len()).collect();
+    order
+        .sort_by(|&i, &j| values[j].abs().partial_cmp(&values[i].abs()).unwrap_or(std::cmp::Ordering::Equal));
+    order
 }

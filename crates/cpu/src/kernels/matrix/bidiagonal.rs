@@ -1,0 +1,118 @@
+//! Square real matrices made bidiagonal by reflections from both sides (Golub & Kahan, "Calculating the singular
+//! values and pseudo-inverse of a matrix", J. SIAM Numer. Anal. 2, 1965).
+//!
+//! Each pair of reflections passes over the matrix once: while a few of its rows are in the first cache they get the
+//! pair before, their products with the vector on the left, and are added up to what the vector on the right will
+//! need, which is known but for its first element (Howell, Demmel, Fulton, Hammarling & Marmol, "Cache efficient
+//! bidiagonalization using BLAS 2.5 operators", ACM Trans. Math. Softw. 34, 2008).
+
+use super::RealField;
+use super::passes::{Ahead, Term, combine, inner, lane, reflector, update, update_ahead};
+
+/// Rows of numbers that [`reduce`] needs beside its own.
+pub(super) const ROWS: usize = 7;
+
+/// Reflects a matrix, whose columns are the rows of `a`, until only its diagonal and the elements right of it are
+/// left. Elements are of size 1 at most by far, so that those as small as [`negligible`] can be left out.
+///
+/// The unit vectors of the reflections become the rows of `left` and `right`; row k is zero before column k, and
+/// before column k + 1.
+pub(super) fn reduce<R: RealField>(
+    a: &mut [R],
+    (n, stride): (usize, usize),
+    [left, right]: [&mut [R]; 2],
+    diagonal: &mut [R],
+    beside: &mut [R],
+    work: &mut [R],
+) {
+    left.fill(R::ZERO);
+    right.fill(R::ZERO);
+    work.fill(R::ZERO);
+    let mut rows = work.chunks_exact_mut(stride);
+    let mut next = || rows.next().expect("there is room for all rows");
+    // The vectors and factors of the pair before, by which no row has changed yet.
+    let (before, across) = (next(), next());
+    let (of_before, of_across) = (next(), next());
+    let (products, sum, head) = (next(), next(), next());
+    let (two, small) = (R::ONE + R::ONE, negligible::<R>());
+    for k in 0..n {
+        let from = lane(k);
+        let (own, rest) = a[k * stride..].split_at_mut(stride);
+        let terms = [
+            Term { factors: &of_before[k..], vector: before },
+            Term { factors: &of_across[k..], vector: across },
+        ];
+        update(own, stride, from, terms, before, &mut products[..1]);
+        let vector = &mut left[k * stride..(k + 1) * stride];
+        vector[k..].copy_from_slice(&own[k..]);
+        if k + 1 == n {
+            diagonal[k] = own[k];
+            vector.fill(R::ZERO);
+            break;
+        }
+        diagonal[k] = reflect_or_keep(&mut vector[k..n.next_multiple_of(super::passes::LANES)], small);
+        let vector = &left[k * stride..(k + 1) * stride];
+
+        let other = &mut right[k * stride..(k + 1) * stride];
+        sum[from..].fill(R::ZERO);
+        let terms = [
+            Term { factors: &of_before[k + 1..], vector: before },
+            Term { factors: &of_across[k + 1..], vector: across },
+        ];
+        let ahead = Ahead { column: k, factor: -(two * vector[k]), elements: &mut other[k + 1..n], sum };
+        update_ahead(rest, stride, from, terms, vector, &mut products[k + 1..n], ahead);
+
+        // The row of the matrix is reflected to its head, which only now is known.
+        let whole =
+            other[k + 1..n].iter().fold(R::ZERO, |most, x| if x.abs() > most { x.abs() } else { most });
+        head.copy_from_slice(&rest[..stride]);
+        let reflected = if k + 2 == n || whole <= small {
+            beside[k] = other[k + 1];
+            other.fill(R::ZERO);
+            None
+        } else {
+            let reflected = reflector(&mut other[k + 1..]);
+            beside[k] = reflected.head;
+            Some(reflected)
+        };
+        // before and across: the pair of reflections as a - u w' - x v'.
+        for j in k + 1..n {
+            of_before[j] = -(two * products[j]);
+        }
+        before.copy_from_slice(vector);
+        match reflected {
+            None => {
+                across.fill(R::ZERO);
+                of_across.fill(R::ZERO);
+            }
+            Some(reflected) => {
+                products[..k + 1].fill(R::ZERO);
+                products[n..].fill(R::ZERO);
+                let share = two * inner(products, other);
+                // a v = (a r - head a e) factor, and then the reflection on the left.
+                across.copy_from_slice(sum);
+                combine(across, head, vector, [reflected.factor, reflected.head, share]);
+                across[..k + 1].fill(R::ZERO);
+                for j in k + 1..n {
+                    of_across[j] = -(two * other[j]);
+                }
+            }
+        }
+    }
+}
+
+/// Elements of this size are nothing beside others of size 1, and their squares and quotients may not be exact.
+fn negligible<R: RealField>() -> R {
+    R::LEAST / (R::EPSILON * R::EPSILON)
+}
+
+/// Makes a vector that of a reflection, and gives what is left of it: its first element, where all others are
+/// negligible.
+fn reflect_or_keep<R: RealField>(vector: &mut [R], small: R) -> R {
+    if vector[1..].iter().all(|x| x.abs() <= small) {
+        let head = vector[0];
+        vector.fill(R::ZERO);
+        return head;
+    }
+    reflector(vector).head
+}

@@ -1,0 +1,385 @@
+//! Loops over rows whose elements lie side by side, several rows and whole vectors of lanes at a time.
+//!
+//! Rows are filled up with zeros to a multiple of [`LANES`], and a vector that concerns only the end of the rows is
+//! zero before: so no loop has an end of its own, and all of them read from where a line of the cache begins.
+
+use super::field::multiplying;
+use super::rows::turn;
+use super::{Field, Products, RealField};
+use crate::par::Par;
+
+/// Rows are filled up to a multiple of so many elements.
+pub(super) const LANES: usize = 16;
+
+/// Rows that are touched at a time: their sums stay in registers.
+const HEIGHT: usize = 4;
+
+/// Multiplications below which a thread is not worth its waking.
+const GRAIN: usize = 1 << 16;
+
+/// Lanes of a row.
+type Lanes<T> = [T; LANES];
+
+/// Elements from one row of so many to the next.
+pub(super) fn stride(columns: usize) -> usize {
+    columns.next_multiple_of(LANES)
+}
+
+/// Where the lanes begin that hold a column.
+pub(super) fn lane(column: usize) -> usize {
+    column / LANES * LANES
+}
+
+/// Calls `work` with the number of every piece of so many elements, and the piece.
+pub(super) fn pieces<T: Send>(x: &mut [T], size: usize, par: Par, work: impl Fn(usize, &mut [T]) + Sync) {
+    struct Start<T>(*mut T);
+    // SAFETY: threads use disjoint pieces behind the pointer, which the slice's exclusive borrow outlives.
+    unsafe impl<T: Send> Sync for Start<T> {}
+    impl<T> Start<T> {
+        fn at(&self, place: usize) -> *mut T {
+            self.0.wrapping_add(place)
+        }
+    }
+
+    let len = x.len();
+    let start = Start(x.as_mut_ptr());
+    par.for_chunks(len, size, |chunk| {
+        // SAFETY: chunks are inside the slice and disjoint.
+        let piece = unsafe { std::slice::from_raw_parts_mut(start.at(chunk.start), chunk.len()) };
+        work(chunk.start / size, piece);
+    });
+}
+
+/// Writes the transpose of a matrix, both with so many elements from one row to the next, and zeros where the rows
+/// of the result go on.
+pub(super) fn transpose<T: Field>(
+    from: &[T],
+    step: usize,
+    to: &mut [T],
+    to_step: usize,
+    (rows, columns): (usize, usize),
+) {
+    turn(from, step, (rows, columns), to, to_step);
+    if to_step > rows {
+        for line in to.chunks_exact_mut(to_step).take(columns) {
+            line[rows..].fill(T::ZERO);
+        }
+    }
+}
+
+/// The threads for so many multiplications.
+pub(super) fn threads(par: Par, multiplications: usize) -> Par {
+    if multiplications < 4 * GRAIN { Par::Serial } else { par }
+}
+
+/// The sum of lanes, in pairs.
+#[inline(always)]
+fn total<T: Field>(mut lanes: Lanes<T>) -> T {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = lanes[i] + lanes[i + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// Adds multiples of vectors to rows, and gives the products of the rows with the conjugate of another vector.
+#[inline(always)]
+fn touch<P: Products, T: Field, const ROWS: usize, const TERMS: usize>(
+    rows: &mut [T],
+    step: usize,
+    factors: [[T; TERMS]; ROWS],
+    vectors: [&[T]; TERMS],
+    against: &[T],
+) -> [T; ROWS] {
+    let against = against.as_chunks::<LANES>().0;
+    let vectors = vectors.map(|vector| &vector.as_chunks::<LANES>().0[..against.len()]);
+    let mut rest = rows;
+    let rows: [&mut [Lanes<T>]; ROWS] = std::array::from_fn(|row| {
+        let whole = std::mem::take(&mut rest);
+        let (own, after) = whole.split_at_mut(if row + 1 < ROWS { step } else { whole.len() });
+        rest = after;
+        &mut own.as_chunks_mut::<LANES>().0[..against.len()]
+    });
+    let mut sums = [[T::ZERO; LANES]; ROWS];
+    for place in 0..against.len() {
+        for row in 0..ROWS {
+            let mut lanes = rows[row][place];
+            for term in 0..TERMS {
+                let (factor, vector) = (factors[row][term], &vectors[term][place]);
+                for i in 0..LANES {
+                    lanes[i] = lanes[i].plus_product::<P>(factor, vector[i]);
+                }
+            }
+            if TERMS > 0 {
+                rows[row][place] = lanes;
+            }
+            for i in 0..LANES {
+                sums[row][i] = sums[row][i].plus_product::<P>(lanes[i], against[place][i].conj());
+            }
+        }
+    }
+    sums.map(total)
+}
+
+/// Adds multiples of rows to a vector.
+#[inline(always)]
+fn gather<P: Products, T: Field, const ROWS: usize>(
+    rows: &[T],
+    step: usize,
+    factors: [T; ROWS],
+    vector: &mut [T],
+) {
+    let vector = vector.as_chunks_mut::<LANES>().0;
+    let rows: [&[Lanes<T>]; ROWS] =
+        std::array::from_fn(|row| &rows[row * step..].as_chunks::<LANES>().0[..vector.len()]);
+    for place in 0..vector.len() {
+        let mut lanes = vector[place];
+        for row in 0..ROWS {
+            for i in 0..LANES {
+                lanes[i] = lanes[i].plus_product::<P>(factors[row], rows[row][place][i]);
+            }
+        }
+        vector[place] = lanes;
+    }
+}
+
+/// A vector of which each row gets its multiple.
+#[derive(Clone, Copy)]
+pub(super) struct Term<'a, T> {
+    /// The factors of the rows.
+    pub factors: &'a [T],
+    /// What is added.
+    pub vector: &'a [T],
+}
+
+multiplying! {
+    /// Adds multiples of vectors to rows of so many elements, from a place on, and writes their products with the
+    /// conjugate of another vector.
+    pub(super) fn update[P; T: Field, const TERMS: usize] of [T, TERMS] (
+        rows: &mut [T],
+        step: usize,
+        from: usize,
+        terms: [Term<'_, T>; TERMS],
+        against: &[T],
+        products: &mut [T],
+    ) {
+        let vectors = terms.map(|term| &term.vector[from..]);
+        let against = &against[from..];
+        let count = products.len();
+        let mut row = 0;
+        while row + HEIGHT <= count {
+            let factors = std::array::from_fn(|i| terms.map(|term| term.factors[row + i]));
+            let block = &mut rows[row * step + from..];
+            let sums = touch::<P, T, HEIGHT, TERMS>(block, step, factors, vectors, against);
+            products[row..row + HEIGHT].copy_from_slice(&sums);
+            row += HEIGHT;
+        }
+        for row in row..count {
+            let factors = [terms.map(|term| term.factors[row])];
+            let block = &mut rows[row * step + from..];
+            products[row] = touch::<P, T, 1, TERMS>(block, step, factors, vectors, against)[0];
+        }
+    }
+}
+
+/// What the row that is reflected from the other side will be.
+pub(super) struct Ahead<'a, T> {
+    /// Where in each row its element is.
+    pub column: usize,
+    /// The factor of a row's product that its element gets.
+    pub factor: T,
+    /// The elements.
+    pub elements: &'a mut [T],
+    /// The sum of the rows, each times its element.
+    pub sum: &'a mut [T],
+}
+
+multiplying! {
+    /// As [`update`]; each product also makes one element of a vector, and the rows are added up, each times its
+    /// element, while they are in the first cache.
+    pub(super) fn update_ahead[P; T: Field] of [T] (
+        rows: &mut [T],
+        step: usize,
+        from: usize,
+        terms: [Term<'_, T>; 2],
+        against: &[T],
+        products: &mut [T],
+        ahead: Ahead<'_, T>,
+    ) {
+        let vectors = terms.map(|term| &term.vector[from..]);
+        let against = &against[from..];
+        let Ahead { column, factor, elements, sum } = ahead;
+        let sum = &mut sum[from..];
+        let count = products.len();
+        let mut row = 0;
+        while row + HEIGHT <= count {
+            let factors = std::array::from_fn(|i| terms.map(|term| term.factors[row + i]));
+            let block = &mut rows[row * step..];
+            let products = &mut products[row..row + HEIGHT];
+            products.copy_from_slice(&touch::<P, T, HEIGHT, 2>(&mut block[from..], step, factors, vectors, against));
+            let next = std::array::from_fn(|i| block[i * step + column].plus_product::<P>(factor, products[i]));
+            elements[row..row + HEIGHT].copy_from_slice(&next);
+            gather::<P, T, HEIGHT>(&block[from..], step, next, sum);
+            row += HEIGHT;
+        }
+        for row in row..count {
+            let factors = [terms.map(|term| term.factors[row])];
+            let block = &mut rows[row * step..];
+            products[row] = touch::<P, T, 1, 2>(&mut block[from..], step, factors, vectors, against)[0];
+            elements[row] = block[column].plus_product::<P>(factor, products[row]);
+            gather::<P, T, 1>(&block[from..], step, [elements[row]], sum);
+        }
+    }
+}
+
+multiplying! {
+    /// Reflects a block of rows along unit vectors, the last first. Each vector is zero before its column, which is
+    /// its number and `first`.
+    fn reflect_block[P; T: Field] of [T] (
+        rows: &mut [T],
+        step: usize,
+        vectors: &[T],
+        count: usize,
+        first: usize,
+    ) {
+        let minus_two = -(T::ONE + T::ONE);
+        let vector = |k: usize, from: usize| &vectors[k * step + from..(k + 1) * step];
+        let mut rest = rows;
+        while !rest.is_empty() && count > 0 {
+            let height = rest.len() / step;
+            let (block, after) = rest.split_at_mut(HEIGHT.min(height) * step);
+            rest = after;
+            let mut from = lane(count - 1 + first);
+            if height >= HEIGHT {
+                let against = vector(count - 1, from);
+                let mut products = touch::<P, T, HEIGHT, 0>(&mut block[from..], step, [[]; HEIGHT], [], against);
+                for k in (0..count).rev() {
+                    from = lane(k.saturating_sub(1) + first);
+                    let factors = products.map(|product| [minus_two * product]);
+                    let (vector, against) = (vector(k, from), vector(k.saturating_sub(1), from));
+                    products = touch::<P, T, HEIGHT, 1>(&mut block[from..], step, factors, [vector], against);
+                }
+            } else {
+                for row in block.chunks_exact_mut(step) {
+                    from = lane(count - 1 + first);
+                    let against = vector(count - 1, from);
+                    let mut products = touch::<P, T, 1, 0>(&mut row[from..], step, [[]], [], against);
+                    for k in (0..count).rev() {
+                        from = lane(k.saturating_sub(1) + first);
+                        let factors = products.map(|product| [minus_two * product]);
+                        let (vector, against) = (vector(k, from), vector(k.saturating_sub(1), from));
+                        products = touch::<P, T, 1, 1>(&mut row[from..], step, factors, [vector], against);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Writes the columns of the product of `count` reflections, one in each row of so many elements. The vectors are
+/// unit vectors, and zero before their column, which is their number and `first`.
+pub(super) fn accumulate<T: Field>(
+    vectors: &[T],
+    (count, first): (usize, usize),
+    step: usize,
+    rows: &mut [T],
+    par: Par,
+) {
+    let height = 2 * HEIGHT;
+    let par = threads(par, rows.len() * count);
+    pieces(rows, height * step, par, |piece, rows| {
+        rows.fill(T::ZERO);
+        let start = piece * height;
+        let held = rows.len() / step;
+        for (i, row) in rows.chunks_exact_mut(step).enumerate() {
+            row[start + i] = T::ONE;
+        }
+        // Reflections whose vectors begin behind the last of these columns leave them as they are.
+        let reaching = count.min((start + held).saturating_sub(first));
+        reflect_block(rows, step, vectors, reaching, first);
+    });
+}
+
+multiplying! {
+    /// Writes `f (x - g y) - h z`.
+    pub(super) fn combine[P; T: Field] of [T] (x: &mut [T], y: &[T], z: &[T], factors: [T; 3]) {
+        let [f, g, h] = factors;
+        for ((x, &y), &z) in x.iter_mut().zip(y).zip(z) {
+            *x = (f * (*x - g * y)).plus_product::<P>(-h, z);
+        }
+    }
+}
+
+multiplying! {
+    /// The sum of the products of one vector with the conjugates of another; both are whole lanes.
+    pub(super) fn inner[P; T: Field] of [T] (x: &[T], y: &[T]) -> T {
+        let (x, y) = (x.as_chunks::<LANES>().0, y.as_chunks::<LANES>().0);
+        let mut sums = [T::ZERO; LANES];
+        for (x, y) in x.iter().zip(y) {
+            for i in 0..LANES {
+                sums[i] = sums[i].plus_product::<P>(x[i], y[i].conj());
+            }
+        }
+        total(sums)
+    }
+}
+
+/// What a reflection leaves of a vector.
+pub(super) struct Reflected<T: Field> {
+    /// Its first element, the only one.
+    pub head: T,
+    /// What the difference of the vector and the head was multiplied with to be a unit vector; zero where all is 0.
+    pub factor: T::Real,
+}
+
+multiplying! {
+    /// Makes a vector, which ends with whole lanes, the unit vector whose reflection leaves only its first element;
+    /// zero where all of it is.
+    pub(super) fn reflector[P; T: Field] of [T] (x: &mut [T]) -> Reflected<T> {
+        let zero = <T::Real as Field>::ZERO;
+        let mut most = [zero; LANES];
+        let (chunks, rest) = x.as_chunks::<LANES>();
+        for chunk in chunks {
+            for i in 0..LANES {
+                let size = chunk[i].abs();
+                // NaN is not less.
+                most[i] = if size <= most[i] { most[i] } else { size };
+            }
+        }
+        let mut greatest = zero;
+        for size in most.into_iter().chain(rest.iter().map(|x| x.abs())) {
+            greatest = if size <= greatest { greatest } else { size };
+        }
+        if greatest == zero {
+            return Reflected { head: T::ZERO, factor: zero };
+        }
+        // Scaled, so that squares neither overflow nor vanish.
+        let scale = greatest.power_of_two();
+        let over = T::from_real(scale);
+        for x in x.iter_mut() {
+            *x = x.over(over);
+        }
+        let (chunks, rest) = x.as_chunks::<LANES>();
+        let mut sums = [zero; LANES];
+        for chunk in chunks {
+            for i in 0..LANES {
+                sums[i] = sums[i] + chunk[i].square();
+            }
+        }
+        let norm = rest.iter().fold(total(sums), |sum, x| sum + x.square()).sqrt();
+        let head = x[0];
+        let size = head.abs();
+        let sign = if size == zero { T::ONE } else { head.over(T::from_real(size)) };
+        let one = <T::Real as Field>::ONE;
+        // The square of |x + sign norm e| is 2 norm (norm + |head|).
+        let factor = one / ((norm + norm) * (norm + size)).sqrt();
+        x[0] = head + sign.scaled(norm);
+        for x in x.iter_mut() {
+            *x = x.scaled(factor);
+        }
+        Reflected { head: -sign.scaled(norm * scale), factor: factor / scale }
+    }
+}

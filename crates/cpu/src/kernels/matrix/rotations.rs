@@ -1,0 +1,296 @@
+//! Rotations of neighbouring rows that are noted down first and applied later, many to rows that stay in a cache.
+//!
+//! A sweep along a bidiagonal or tridiagonal matrix makes a rotation for every pair of neighbours, and the vectors
+//! take part in all of them. So they are cut into panels as wide as a few registers, which the first cache holds;
+//! a panel takes all the rotations that were noted down, two sweeps at a time, of which the second follows the
+//! first by one row: what both rotate stays in registers, and each row is read and written once for the two (Van
+//! Zee, van de Geijn & Quintana-Orti, "Restructuring the tridiagonal and bidiagonal QR algorithms for performance",
+//! ACM Trans. Math. Softw. 40, 2014). No element depends on how the rows are cut or shared among threads.
+
+use smallvec::SmallVec;
+
+use super::field::multiplying;
+use super::passes::{LANES, pieces, threads};
+use super::{Products, RealField};
+use crate::par::Par;
+
+/// Sweeps that are noted down before they are applied.
+const SWEEPS: usize = 64;
+
+/// A row of a panel.
+type Row<R, const VECTORS: usize> = [[R; LANES]; VECTORS];
+
+/// Rotations of neighbouring rows, one after the other.
+#[derive(Clone, Copy, Debug)]
+struct Sweep {
+    /// The row that all of them carry on.
+    start: usize,
+    count: usize,
+    /// Whether the rows follow each other downwards.
+    ascends: bool,
+    /// The first rotation of all that were noted down.
+    first: usize,
+}
+
+/// The cosine and sine of the rotation that makes `(r, 0)` of `(f, g)`, and `r`.
+#[inline(always)]
+pub(super) fn rotation<R: RealField>(f: R, g: R) -> (R, R, R) {
+    let squares = f * f + g * g;
+    // Squares below the least number would be inexact.
+    if squares >= R::LEAST / R::EPSILON {
+        let r = squares.sqrt();
+        return (f / r, g / r, r);
+    }
+    careful_rotation(f, g)
+}
+
+/// As [`rotation`], of small numbers.
+#[cold]
+fn careful_rotation<R: RealField>(f: R, g: R) -> (R, R, R) {
+    let greatest = if f.abs() > g.abs() { f.abs() } else { g.abs() };
+    if greatest == R::ZERO {
+        return (R::ONE, R::ZERO, R::ZERO);
+    }
+    let (f, g) = (f / greatest, g / greatest);
+    let r = (f * f + g * g).sqrt();
+    (f / r, g / r, r * greatest)
+}
+
+/// The vectors of each side, and the rotations that they have not got yet.
+pub(super) struct Turned<'a, R, const SIDES: usize> {
+    panels: [&'a mut [R]; SIDES],
+    turns: [&'a mut [[R; 2]]; SIDES],
+    used: usize,
+    sweeps: SmallVec<[Sweep; SWEEPS]>,
+    rows: usize,
+    par: Par,
+}
+
+/// Numbers in a row of a panel: as many as a cache line or two hold.
+fn width<R>() -> usize {
+    (LANES * 8 / size_of::<R>()).max(LANES)
+}
+
+/// Numbers in the panels of so many rows of so many numbers.
+pub(super) fn panels<R>(rows: usize, columns: usize) -> usize {
+    rows * columns.next_multiple_of(width::<R>())
+}
+
+/// Numbers in the notes about so many rows, for each side.
+pub(super) fn notes(rows: usize) -> usize {
+    2 * SWEEPS * rows
+}
+
+impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
+    /// Copies rows, a stride apart, to panels; the notes have as much room as [`notes`] says for each side.
+    pub(super) fn new(
+        sides: [&[R]; SIDES],
+        (rows, stride): (usize, usize),
+        mut panels: [&'a mut [R]; SIDES],
+        notes: [&'a mut [R]; SIDES],
+        par: Par,
+    ) -> Self {
+        let width = width::<R>();
+        for (from, to) in sides.into_iter().zip(&mut panels) {
+            pieces(to, rows * width, threads(par, rows * stride), |panel, to| {
+                for (to, from) in to.chunks_exact_mut(width).zip(from.chunks_exact(stride)) {
+                    let from = &from[panel * width..];
+                    let (own, rest) = to.split_at_mut(width.min(from.len()));
+                    own.copy_from_slice(&from[..own.len()]);
+                    rest.fill(R::ZERO);
+                }
+            });
+        }
+        let turns = notes.map(|notes| notes.as_chunks_mut().0);
+        Turned { panels, turns, used: 0, sweeps: SmallVec::new(), rows, par }
+    }
+
+    /// A sweep of at most so many rotations begins, at a row.
+    pub(super) fn begin(&mut self, start: usize, ascends: bool, most: usize) {
+        if self.sweeps.len() == SWEEPS || self.used + most > self.turns[0].len() {
+            self.apply();
+        }
+        self.sweeps.push(Sweep { start, count: 0, ascends, first: self.used });
+    }
+
+    /// The next rotation on each side, by its cosine `c` and sine `s`: with `x` the row that the sweep carries on
+    /// and `y` the next, `c x + s y` stays, and `c y - s x` is carried on.
+    #[inline(always)]
+    pub(super) fn turn(&mut self, turns: [[R; 2]; SIDES]) {
+        for (notes, turn) in self.turns.iter_mut().zip(turns) {
+            notes[self.used] = turn;
+        }
+        self.used += 1;
+        if let Some(sweep) = self.sweeps.last_mut() {
+            sweep.count += 1;
+        }
+    }
+
+    /// Applies all that was noted down.
+    pub(super) fn apply(&mut self) {
+        let (used, width, rows) = (self.used, width::<R>(), self.rows);
+        let (sweeps, par) = (&self.sweeps, threads(self.par, used * rows));
+        for (panels, turns) in self.panels.iter_mut().zip(&self.turns) {
+            let turns = &turns[..used];
+            pieces(panels, rows * width, par, |_, panel| {
+                if width == LANES {
+                    turn_panel::<R, 1>(panel, sweeps, turns);
+                } else {
+                    turn_panel::<R, 2>(panel, sweeps, turns);
+                }
+            });
+        }
+        self.used = 0;
+        self.sweeps.clear();
+    }
+
+    /// Writes a side's rows, in some order, as columns of a matrix with so many elements in a row. An element is
+    /// of one number, or of two for its parts.
+    pub(super) fn write_columns(
+        &self,
+        side: usize,
+        order: &[usize],
+        parts: usize,
+        to: &mut [R],
+        columns: usize,
+    ) {
+        let width = width::<R>();
+        let high = width / parts;
+        for (panel, lines) in to.chunks_mut(high * columns * parts).enumerate() {
+            let panel = &self.panels[side][panel * self.rows * width..][..self.rows * width];
+            for (i, line) in lines.chunks_exact_mut(columns * parts).enumerate() {
+                for (to, &row) in line.chunks_exact_mut(parts).zip(order) {
+                    to.copy_from_slice(&panel[row * width + i * parts..][..parts]);
+                }
+            }
+        }
+    }
+
+    /// Turns the signs of a row of a side.
+    pub(super) fn negate(&mut self, side: usize, row: usize) {
+        let width = width::<R>();
+        for panel in self.panels[side].chunks_exact_mut(self.rows * width) {
+            for x in &mut panel[row * width..(row + 1) * width] {
+                *x = -*x;
+            }
+        }
+    }
+
+    /// Copies a row of a side.
+    pub(super) fn read(&self, side: usize, row: usize, to: &mut [R]) {
+        let width = width::<R>();
+        for (panel, to) in to.chunks_mut(width).enumerate() {
+            let start = (panel * self.rows + row) * width;
+            to.copy_from_slice(&self.panels[side][start..start + to.len()]);
+        }
+    }
+}
+
+/// The row that stays, and the one that is carried on.
+#[inline(always)]
+fn turned<P: Products, R: RealField, const VECTORS: usize>(
+    x: &Row<R, VECTORS>,
+    y: &Row<R, VECTORS>,
+    [c, s]: [R; 2],
+) -> (Row<R, VECTORS>, Row<R, VECTORS>) {
+    let (mut stays, mut goes) = (*x, *y);
+    for vector in 0..VECTORS {
+        for i in 0..LANES {
+            let (x, y) = (x[vector][i], y[vector][i]);
+            stays[vector][i] = (x * c).plus_product::<P>(y, s);
+            goes[vector][i] = (y * c).plus_product::<P>(x, -s);
+        }
+    }
+    (stays, goes)
+}
+
+/// The row after `row` along a sweep.
+#[inline(always)]
+fn next(row: usize, ascends: bool) -> usize {
+    if ascends { row + 1 } else { row.wrapping_sub(1) }
+}
+
+/// Rotations that carry `row` on.
+#[inline(always)]
+fn one<P: Products, R: RealField, const VECTORS: usize>(
+    panel: &mut [Row<R, VECTORS>],
+    mut row: usize,
+    ascends: bool,
+    turns: &[[R; 2]],
+) {
+    if turns.is_empty() {
+        return;
+    }
+    let mut carried = panel[row];
+    for &turn in turns {
+        let after = next(row, ascends);
+        let (stays, goes) = turned::<P, R, VECTORS>(&carried, &panel[after], turn);
+        panel[row] = stays;
+        (row, carried) = (after, goes);
+    }
+    panel[row] = carried;
+}
+
+/// As many rotations of two sweeps: those of the first carry `row` on, those of the second the row before.
+#[inline(always)]
+fn two<P: Products, R: RealField, const VECTORS: usize>(
+    panel: &mut [Row<R, VECTORS>],
+    mut row: usize,
+    ascends: bool,
+    first: &[[R; 2]],
+    second: &[[R; 2]],
+) {
+    let mut before = next(row, !ascends);
+    let (mut carried, mut follows) = (panel[row], panel[before]);
+    for (&turn, &other) in first.iter().zip(second) {
+        let after = next(row, ascends);
+        let (stays, goes) = turned::<P, R, VECTORS>(&carried, &panel[after], turn);
+        let (ends, moves) = turned::<P, R, VECTORS>(&follows, &stays, other);
+        panel[before] = ends;
+        (before, row) = (row, after);
+        (carried, follows) = (goes, moves);
+    }
+    panel[before] = follows;
+    panel[row] = carried;
+}
+
+multiplying! {
+    /// Applies sweeps to a panel.
+    fn turn_panel[P; R: RealField, const VECTORS: usize] of [R, VECTORS] (
+        panel: &mut [R],
+        sweeps: &[Sweep],
+        turns: &[[R; 2]],
+    ) {
+        let panel = panel.as_chunks_mut::<LANES>().0.as_chunks_mut::<VECTORS>().0;
+        let own = |sweep: Sweep| &turns[sweep.first..sweep.first + sweep.count];
+        let mut rest = sweeps;
+        while let [sweep, after @ ..] = rest {
+            let (start, ascends) = (sweep.start, sweep.ascends);
+            let place = |row: usize| if ascends { row } else { usize::MAX - row };
+            let turns = own(*sweep);
+            let follower = after.first().filter(|other| {
+                // It begins on rows that the first sweep rotates, so that it can follow right behind.
+                let begins = place(other.start).wrapping_sub(place(start));
+                other.ascends == ascends && place(other.start) >= place(start) && begins < turns.len()
+            });
+            let Some(other) = follower else {
+                one::<P, R, VECTORS>(panel, start, ascends, turns);
+                rest = after;
+                continue;
+            };
+            let begins = place(other.start) - place(start);
+            let (alone, shared) = turns.split_at(begins + 1);
+            one::<P, R, VECTORS>(panel, start, ascends, alone);
+            let followers = own(*other);
+            let both = shared.len().min(followers.len());
+            let ahead = next(other.start, ascends);
+            if both > 0 {
+                two::<P, R, VECTORS>(panel, ahead, ascends, &shared[..both], &followers[..both]);
+            }
+            let moved = |row: usize| if ascends { row + both } else { row - both };
+            one::<P, R, VECTORS>(panel, moved(ahead), ascends, &shared[both..]);
+            one::<P, R, VECTORS>(panel, moved(other.start), ascends, &followers[both..]);
+            rest = &after[1..];
+        }
+    }
+}
