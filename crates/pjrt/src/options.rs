@@ -3,9 +3,12 @@
 
 use crate::plugin::Attribute;
 
-/// Flags that are always passed, before others, which may say otherwise. XLA's compiler for the CPU takes the greater
-/// of a number and NaN for the number, unless it is told not to.
-const FLAGS: &[(&str, Attribute)] = &[("xla_cpu_enable_fast_min_max", Attribute::Bool(false))];
+/// Flags that are always passed, before others, which may say otherwise. Without them XLA leaves out roundings to
+/// narrower types between operations, and on the CPU takes the greater of a number and NaN for the number.
+const FLAGS: &[(&str, Attribute)] = &[
+    ("xla_allow_excess_precision", Attribute::Bool(false)),
+    ("xla_cpu_enable_fast_min_max", Attribute::Bool(false)),
+];
 
 /// How to compile a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,9 +123,12 @@ mod tests {
 
     #[test]
     fn the_least_message_is_the_one_that_plugins_take() {
-        let name = b"xla_cpu_enable_fast_min_max";
-        let flag = [&[0x3a, 0x21, 0x0a, 0x1b][..], name, &[0x12, 0x02, 0x10, 0x00]].concat();
-        let expected = [&[0x1a, 0x04, 0x20, 0x01, 0x28, 0x01][..], &flag].concat();
+        let flag = |head: &[u8], name: &str| [head, name.as_bytes(), &[0x12, 0x02, 0x10, 0x00]].concat();
+        let flags = [
+            flag(&[0x3a, 0x20, 0x0a, 0x1a], "xla_allow_excess_precision"),
+            flag(&[0x3a, 0x21, 0x0a, 0x1b], "xla_cpu_enable_fast_min_max"),
+        ];
+        let expected = [vec![0x1a, 0x04, 0x20, 0x01, 0x28, 0x01], flags.concat()].concat();
         assert_eq!(CompileOptions::default().to_bytes(), expected);
     }
 

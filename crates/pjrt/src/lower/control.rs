@@ -1,5 +1,6 @@
 //! Operations that hold regions, and composites.
 
+use std::f64::consts::{LN_2, LN_10};
 use std::sync::Arc;
 
 use defn_core::graph::{Graph, Value};
@@ -116,6 +117,36 @@ impl Lowering {
             Ok(vec![compose::fold::window_fold(graph, op, operands, &out.shape)?])
         })?;
         Ok(results[0].clone())
+    }
+
+    /// A block that StableHLO has an operation for, or that rounds less than its default graph.
+    pub(super) fn native(&mut self, block: &Block, x: &Operands<'_>, out: &TensorType) -> Option<Ssa> {
+        match block {
+            Block::Log2 => Some(self.log_to(LN_2, x, out)),
+            Block::Log10 => Some(self.log_to(LN_10, x, out)),
+            Block::Fft2 { op, axes, lengths, eps } => Some(self.fft_along(*op, x, axes, lengths, *eps, out)),
+            Block::Rfft { axis, length, eps } => Some(self.rfft(x, *axis, *length, *eps, out)),
+            Block::Irfft { axis, length, eps } => Some(self.irfft(x, *axis, *length, *eps, out)),
+            Block::Cholesky => Some(self.cholesky(x, out)),
+            Block::LogicalNot
+            | Block::Phase
+            | Block::Logsumexp { .. }
+            | Block::AllClose { .. }
+            | Block::Cumulative { .. }
+            | Block::Take { .. }
+            | Block::TakeAlongAxis { .. }
+            | Block::TopK { .. }
+            | Block::Solve
+            | Block::Qr { .. }
+            | Block::Lu
+            | Block::Svd { .. }
+            | Block::Eigh { .. }
+            | Block::Determinant
+            | Block::Threefry
+            | Block::RandomBits { .. }
+            | Block::RandomUniform { .. }
+            | Block::RandomBelow { .. } => None,
+        }
     }
 
     /// A block by its default graph.

@@ -6,7 +6,8 @@ use defn_core::{Axis, TensorType};
 use super::reduce::combine;
 use super::text::{List, RegionText, Ssa, Ty, Writer, array};
 use super::value::{computed, held};
-use super::{Lowering, Operands};
+use super::{LowerError, Lowering, Operands};
+use crate::element::ElementType as E;
 
 impl Lowering {
     /// Positions out of range are moved to the nearest element, as StableHLO prescribes.
@@ -44,38 +45,81 @@ impl Lowering {
         let w = &mut self.writer;
         let indices = w.index(&x.values[1], x.types[1].dtype);
         let axes: Vec<usize> = axes.iter().map(|axis| axis.index()).collect();
-        // Sums are rounded once, at the end.
-        let element = match op {
-            ScatterOp::IndexedAdd => computed(out.dtype),
-            ScatterOp::IndexedPut => held(out.dtype),
-        };
-        let part = |w: &mut Writer, at: usize| {
+        let part = |w: &mut Writer, at: usize, element: E| {
             let value = w.cast(&x.values[at], x.types[at].dtype, out.dtype);
             w.convert(&value, element)
         };
-        let (into, updates) = (part(w, 0), part(w, 2));
-        let region = match op {
-            ScatterOp::IndexedAdd => combine(element, "add"),
-            ScatterOp::IndexedPut => RegionText {
-                arguments: vec![Ty::scalar(element), Ty::scalar(element)],
-                write: Box::new(|_: &mut Writer, arguments: &[Ssa]| Ok(vec![arguments[1].clone()])),
-            },
-        };
+        match op {
+            ScatterOp::IndexedAdd => {
+                // Sums are rounded once, at the end.
+                let element = computed(out.dtype);
+                let (into, updates) = (part(w, 0, element), part(w, 2, element));
+                let sums = w.write_at(&into, &indices, &updates, &axes, combine(element, "add"));
+                w.store(&sums, out.dtype)
+            }
+            ScatterOp::IndexedPut => {
+                let element = held(out.dtype);
+                let (into, updates) = (part(w, 0, element), part(w, 2, element));
+                let indices = w.last_of_each(&indices, &axes, into.dims());
+                let put = RegionText {
+                    arguments: vec![Ty::scalar(element), Ty::scalar(element)],
+                    write: Box::new(|_: &mut Writer, arguments: &[Ssa]| Ok(vec![arguments[1].clone()])),
+                };
+                w.write_at(&into, &indices, &updates, &axes, put)
+            }
+        }
+    }
+}
+
+impl Writer {
+    /// Combines updates with the elements at the positions that the rows of `indices` hold along some axes.
+    fn write_at(
+        &mut self,
+        into: &Ssa,
+        indices: &Ssa,
+        updates: &Ssa,
+        axes: &[usize],
+        region: RegionText<'_, LowerError>,
+    ) -> Ssa {
         let first = updates.ty.rank() - (into.ty.rank() - axes.len());
         let attributes = format!(
             "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [{}], inserted_window_dims = [{}], \
              scatter_dims_to_operand_dims = [{}], index_vector_dim = {}>, indices_are_sorted = false, \
              unique_indices = false",
             List(first..updates.ty.rank()),
-            List(&axes),
-            List(&axes),
+            List(axes),
+            List(axes),
             indices.ty.rank() - 1,
         );
         let ty = into.ty.clone();
-        let written = w
-            .op_with("scatter", &[&into, &indices, &updates], &attributes, vec![region], &[ty])
+        self.op_with("scatter", &[into, indices, updates], &attributes, vec![region], &[ty])
             .expect("an update is always written")
-            .remove(0);
-        w.store(&written, out.dtype)
+            .remove(0)
+    }
+
+    /// Rows of indices, of which those that a later one equals point nowhere: devices write in any order.
+    fn last_of_each(&mut self, indices: &Ssa, axes: &[usize], sizes: &[usize]) -> Ssa {
+        let count = indices.dims()[0];
+        let sizes: Vec<usize> = axes.iter().map(|&axis| sizes[axis]).collect();
+        if count < 2 || sizes.contains(&0) {
+            return indices.clone();
+        }
+        let numbers = self.iota(Ty::new(E::S64, &[count]), 0);
+        let nowhere = self.number(E::S64, -1);
+        let none = self.splat(&nowhere, &sizes);
+        let all: Vec<usize> = (0..sizes.len()).collect();
+        let last = self.write_at(&none, indices, &numbers, &all, combine(E::S64, "maximum"));
+        let attributes = format!(
+            "dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [{}], start_index_map = [{}], \
+             index_vector_dim = 1>, slice_sizes = {}, indices_are_sorted = false",
+            List(&all),
+            List(&all),
+            array(sizes.iter().map(|_| 1)),
+        );
+        let last = self.op("gather", &[&last, indices], &attributes, numbers.ty.clone());
+        let is_last = self.compare(&last, &numbers, "EQ");
+        let is_last = self.broadcast_along(&is_last, &[0], indices.dims());
+        let nowhere = self.splat(&nowhere, indices.dims());
+        self.choose(&is_last, indices, &nowhere)
     }
 }

@@ -15,11 +15,10 @@ mod text;
 mod value;
 mod window;
 
-use std::f64::consts::{LN_2, LN_10};
 use std::fmt;
 
 use defn_core::graph::{Graph, Node, Value};
-use defn_core::op::{Block, Op};
+use defn_core::op::Op;
 use defn_core::region::Region;
 use defn_core::{Location, Scalar, TensorType};
 
@@ -191,9 +190,10 @@ impl Lowering {
             Op::RuntimeCall(_) => {
                 return Err(LowerError::RuntimeCall { location: node.location.clone() });
             }
-            Op::Block(Block::Log2) => self.log_to(LN_2, x, out),
-            Op::Block(Block::Log10) => self.log_to(LN_10, x, out),
-            Op::Block(block) => return self.block(block, x),
+            Op::Block(block) => match self.native(block, x, out) {
+                Some(native) => native,
+                None => return self.block(block, x),
+            },
             Op::UserBlock(op) => return self.region(&op.default, &x.values),
         };
         debug_assert_eq!(one.ty, tensor(out), "{:?}", node.op);

@@ -1,11 +1,11 @@
 //! Windows that slide over a tensor, and convolutions.
 
 use defn_core::op::{ConvOp, Window, WindowOp, WindowScatterOp};
-use defn_core::{Kind, TensorType};
+use defn_core::{DType, Kind, TensorType};
 
 use super::reduce::{Sure, combine};
 use super::text::{List, RegionText, Ssa, Ty, Writer, array};
-use super::value::{computed, half};
+use super::value::{computed, half, held};
 use super::{Lowering, Operands};
 use crate::element::ElementType as E;
 
@@ -152,9 +152,34 @@ impl Lowering {
 
     pub(super) fn conv(&mut self, x: &Operands<'_>, conv: &ConvOp, out: &TensorType) -> Ssa {
         let w = &mut self.writer;
-        let operand = |w: &mut Writer, at: usize| w.load_as(&x.values[at], x.types[at].dtype, out.dtype);
+        // Halves stay what they are: devices add them up in f32, and round once.
+        let element = match out.dtype {
+            DType::F16 | DType::BF16 => held(out.dtype),
+            DType::U2
+            | DType::U4
+            | DType::U8
+            | DType::U16
+            | DType::U32
+            | DType::U64
+            | DType::S2
+            | DType::S4
+            | DType::S8
+            | DType::S16
+            | DType::S32
+            | DType::S64
+            | DType::F8E5M2
+            | DType::F8E4M3FN
+            | DType::F32
+            | DType::F64
+            | DType::C64
+            | DType::C128 => computed(out.dtype),
+        };
+        let operand = |w: &mut Writer, at: usize| {
+            let x = w.cast(&x.values[at], x.types[at].dtype, out.dtype);
+            w.convert(&x, element)
+        };
         let (input, kernel) = (operand(w, 0), operand(w, 1));
-        let ty = Ty::new(computed(out.dtype), out.shape.sizes());
+        let ty = Ty::new(element, out.shape.sizes());
         let attributes = conv_attributes(conv);
         let y = if out.dtype.is_complex() {
             // The product of (a + bi) and (c + di) by four real ones.
@@ -172,7 +197,7 @@ impl Lowering {
         } else {
             w.op("convolution", &[&input, &kernel], &attributes, ty)
         };
-        w.store(&y, out.dtype)
+        if y.element() == held(out.dtype) { y } else { w.store(&y, out.dtype) }
     }
 }
 

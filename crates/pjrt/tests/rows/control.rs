@@ -9,7 +9,7 @@ use defn_core::op::{
 use defn_core::region::Region;
 use defn_core::{DType, Scalar, TensorType};
 
-use super::numbers::{given, small};
+use super::numbers::{given, small, specials};
 use super::{Close, Table, axes, folds, ty};
 
 /// A region over inputs of some types, the first of which are parameters.
@@ -90,8 +90,39 @@ pub fn control(dtype: DType) -> Table {
     });
     let block = UserBlockOp { name: "Twice".into(), attributes: "".into(), slot: 0, args: 2, default };
     table.must(Op::UserBlock(block), &[&x, &y], close);
+    rounded(dtype, &mut table);
     folded(dtype, &mut table);
     table
+}
+
+/// What is rounded between operations stays rounded.
+fn rounded(dtype: DType, table: &mut Table) {
+    let given = specials(dtype);
+    let default = region(std::slice::from_ref(&given.ty), 1, |graph, v| {
+        let narrow = [DType::BF16, DType::F8E4M3FN, DType::F8E5M2, DType::F16];
+        narrow
+            .into_iter()
+            .map(|narrow| {
+                let narrow = one(graph, Op::AsType { dtype: narrow }, &[v[0]]);
+                one(graph, Op::AsType { dtype: DType::F64 }, &[narrow])
+            })
+            .collect()
+    });
+    let block =
+        |default| UserBlockOp { name: "Chain".into(), attributes: "".into(), slot: 0, args: 1, default };
+    table.must(Op::UserBlock(block(default)), &[&given], Close::Exact);
+    // Devices fuse products and sums of wider floats.
+    if !dtype.is_float() || dtype.bits() > 16 {
+        return;
+    }
+    let default = region(std::slice::from_ref(&given.ty), 1, |graph, v| {
+        let third = one(graph, Op::Constant(Scalar::new(dtype, 3).unwrap_or(Scalar::one(dtype))), &[]);
+        let part = binary(graph, BinaryOp::Divide, v[0], third);
+        let square = binary(graph, BinaryOp::Multiply, part, part);
+        let root = one(graph, Op::Unary(UnaryOp::Sqrt), &[square]);
+        [binary(graph, BinaryOp::Subtract, square, root)].into_iter().collect()
+    });
+    table.must(Op::UserBlock(block(default)), &[&given], Close::Exact);
 }
 
 /// Folds by functions that are one operation, by others, and by some that have to be applied one by one.

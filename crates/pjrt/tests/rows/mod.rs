@@ -9,6 +9,8 @@ mod linalg;
 mod numbers;
 mod shape;
 
+use std::collections::BTreeSet;
+
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{Block, Op};
 use defn_core::region::Region;
@@ -91,6 +93,12 @@ impl Table {
             self.rows.push(row);
         }
         taken
+    }
+
+    /// Leaves the first row of each operation: integers are computed in f32 here, whatever their width.
+    fn first_of_each(&mut self) {
+        let mut names = BTreeSet::new();
+        self.rows.retain(|row| names.insert(defn_core::form::name(&row.op)));
     }
 
     /// Adds a row that is taken whatever the element type.
