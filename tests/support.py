@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+import defn as dn
+
+# How many times as far off XLA's results may be as ours: it adds up in another order, and its
+# functions are its own.
+XLA_ULPS = 8
+
+
+def on_xla() -> bool:
+    """Whether XLA computes, so that results are ours within a tolerance only."""
+    options = dn.global_default_options()
+    return "pjrt" in (options.get("compiler"), options.get("backend"))
+
 
 class Log:
     """A list that no container is: a definition that closes over it sees the same static value."""
