@@ -158,8 +158,8 @@ fn positions_out_of_range_are_errors() {
         Tensor::concrete(ty(DType::S64, &[1]), place.from_host(&ty(DType::S64, &[1]), bytes).unwrap())
     };
     let mut ops = ops(&place);
-    assert_eq!(read(&ops.take(&x, &at(1), 0).unwrap()), [2.0]);
-    let error = ops.take(&x, &at(2), 0).unwrap_err();
+    assert_eq!(read(&ops.take(&x, at(1), 0).unwrap()), [2.0]);
+    let error = ops.take(&x, at(2), 0).unwrap_err();
     assert_eq!(error.to_string(), "take: index 2 on axis 0 of f32[2], it must be in 0..2");
 }
 

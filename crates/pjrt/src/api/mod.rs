@@ -6,6 +6,7 @@ mod client;
 mod device;
 mod event;
 mod executable;
+mod fork;
 mod named;
 mod topology;
 
@@ -20,6 +21,7 @@ pub use client::{Client, Place};
 pub use device::{Device, DeviceDescription, Memory, MemoryStats};
 pub use event::Event;
 pub use executable::{Executable, ExecutableMemory, LoadedExecutable};
+pub(crate) use fork::forks;
 pub use topology::Topology;
 
 use crate::error::{Code, Error, Result};

@@ -50,6 +50,9 @@ pub struct PjrtExecutable {
 /// Elements by slot.
 type Slots = SmallVec<[Option<Arc<Elements>>; 8]>;
 
+/// What a part of a program gives.
+type Made = SmallVec<[Arc<Elements>; 4]>;
+
 impl PjrtExecutable {
     pub(super) fn new(
         place: Arc<PjrtBackend>,
@@ -175,6 +178,9 @@ fn own<'a>(argument: &'a Tensor, place: &PjrtBackend) -> Option<&'a PjrtBuffer> 
 /// An argument's elements in the place. What is on another device of the same client is not moved: its owner said
 /// where it is.
 fn adopt(place: &PjrtBackend, position: usize, argument: &Tensor) -> Result<Arc<Elements>> {
+    if let Some(own) = own(argument, place) {
+        return own.elements("run").map_err(|error| named(error, position, argument));
+    }
     if let Some(other) = argument.backend()
         && let Some(other) = PjrtBackend::of(&*other)
         && !place.is_same_place(other)
@@ -262,7 +268,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Runs a plan on elements for the inputs that it uses. The elements in `shared` slots are not reused.
-    fn plan(&self, plan: &Plan<Program>, mut slots: Slots, shared: &[usize]) -> Result<Vec<Arc<Elements>>> {
+    fn plan(&self, plan: &Plan<Program>, mut slots: Slots, shared: &[usize]) -> Result<Made> {
         for step in &plan.steps {
             let made = self.step(step, &slots, shared).map_err(|error| error.at(step.location.clone()))?;
             for &slot in &step.dies {
@@ -277,7 +283,7 @@ impl Run<'_> {
         Ok(plan.results.iter().map(result).collect())
     }
 
-    fn inner(&self, plan: &Plan<Program>, inputs: &[Arc<Elements>]) -> Result<Vec<Arc<Elements>>> {
+    fn inner(&self, plan: &Plan<Program>, inputs: &[Arc<Elements>]) -> Result<Made> {
         let mut slots: Slots = SmallVec::from_elem(None, plan.slots);
         for (position, (slot, input)) in slots.iter_mut().zip(inputs).enumerate() {
             if plan.used[position] {
@@ -287,9 +293,9 @@ impl Run<'_> {
         self.plan(plan, slots, &[])
     }
 
-    fn step(&self, step: &Step<Program>, slots: &Slots, shared: &[usize]) -> Result<Vec<Arc<Elements>>> {
+    fn step(&self, step: &Step<Program>, slots: &Slots, shared: &[usize]) -> Result<Made> {
         let input = |&slot: &usize| slots[slot].clone().expect("a value lives until its last use");
-        let inputs = || -> Vec<Arc<Elements>> { step.inputs.iter().map(input).collect() };
+        let inputs = || -> Made { step.inputs.iter().map(input).collect() };
         match &step.work {
             Work::Device { program, hooks } => self.device(step, program, hooks, slots, shared),
             Work::Call { slot, inputs: types, outputs } => {
@@ -318,7 +324,9 @@ impl Run<'_> {
                         return Ok(inputs);
                     }
                     let next = self.inner(body, &inputs)?;
-                    inputs.splice(..*state, next);
+                    for (value, next) in inputs.iter_mut().zip(next) {
+                        *value = next;
+                    }
                 }
             }
             Work::Inline(plan) => self.inner(plan, &inputs()),
@@ -333,7 +341,7 @@ impl Run<'_> {
         hooks: &[(usize, Vec<TensorType>)],
         slots: &Slots,
         shared: &[usize],
-    ) -> Result<Vec<Arc<Elements>>> {
+    ) -> Result<Made> {
         let runtime = self.place.runtime();
         let raw = |&slot: &usize| slots[slot].as_ref().expect("a value lives until its last use").raw();
         let arguments: SmallVec<[&Buffer; 8]> = step.inputs.iter().map(raw).collect();
@@ -344,13 +352,14 @@ impl Run<'_> {
         }
         let made = runtime.execute("run", &program.compiled, &arguments, &keep, self.place.device())?;
         let results = made.into_iter().zip(&program.results);
-        let mut results: Vec<Arc<Elements>> =
+        let mut results: Made =
             results.map(|(raw, what)| Elements::new(runtime, raw, what.clone())).collect();
-        let mut shown = results.split_off(step.outputs.len()).into_iter();
+        let mut shown = results.drain(step.outputs.len()..);
         for (slot, types) in hooks {
-            let values: Vec<Arc<Elements>> = shown.by_ref().take(types.len()).collect();
+            let values: Made = shown.by_ref().take(types.len()).collect();
             self.hooks.call(*slot, &self.values(types, &values)?)?;
         }
+        drop(shown);
         Ok(results)
     }
 
@@ -364,7 +373,7 @@ impl Run<'_> {
     }
 
     /// What the host has made, checked and brought to the device.
-    fn adopt(&self, results: Vec<Tensor>, outputs: &[TensorType]) -> Result<Vec<Arc<Elements>>> {
+    fn adopt(&self, results: Vec<Tensor>, outputs: &[TensorType]) -> Result<Made> {
         let op = "runtime_call";
         if results.len() != outputs.len() {
             let (got, expected) = (results.len(), outputs.len());

@@ -4,19 +4,24 @@
 use defn_core::Result;
 use defn_core::device::DeviceError;
 
+use crate::api::forks;
+
 /// The process that something was started in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Process(u32);
+pub(crate) struct Process {
+    id: u32,
+    forks: u32,
+}
 
 impl Process {
     /// This one.
     pub fn this() -> Process {
-        Process(std::process::id())
+        Process { id: std::process::id(), forks: forks() }
     }
 
     /// Whether this process is that one.
     pub fn is_this(self) -> bool {
-        self.0 == std::process::id()
+        self.forks == forks()
     }
 
     /// Refuses a process that was forked from that one.
@@ -27,7 +32,7 @@ impl Process {
         if self.is_this() {
             return Ok(());
         }
-        let (client, parent, child) = (client.to_owned(), self.0, std::process::id());
+        let (client, parent, child) = (client.to_owned(), self.id, std::process::id());
         Err(DeviceError::Forked { op, client, parent, child }.into())
     }
 }
@@ -40,12 +45,12 @@ mod tests {
     fn another_process_is_refused() {
         let this = Process::this();
         assert!(this.require("add", "host").is_ok());
-        let parent = Process(this.0 + 1);
+        let parent = Process { id: this.id + 1, forks: this.forks + 1 };
         assert_eq!(
             parent.require("add", "host").unwrap_err().to_string(),
             format!(
                 "add: the client \"host\" was started by process {} and this is its fork {}, a client of this process is required; start processes by \"spawn\", or start the client after the fork",
-                parent.0, this.0
+                parent.id, this.id
             )
         );
     }
