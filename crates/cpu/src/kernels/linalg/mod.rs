@@ -1,5 +1,5 @@
-//! Sums of products: vectors as fast as memory, matrices of floats by panels and tiles, of complex numbers by
-//! matrixmultiply, of integers by a blocked loop.
+//! Sums of products: vectors as fast as memory, matrices of floats by panels and tiles, those of complex numbers as
+//! matrices of their parts, of integers by a blocked loop.
 
 pub(crate) mod gemm;
 mod plan;
@@ -10,7 +10,6 @@ mod vector;
 use std::mem::MaybeUninit;
 
 use defn_core::{DType, Shape, TensorType};
-use matrixmultiply::CGemmOption;
 use num_complex::Complex;
 pub(crate) use plan::{Dot, DotAxes, Side};
 
@@ -34,6 +33,8 @@ pub(crate) fn dot_scratch(plan: &Dot, dtype: DType) -> TensorType {
         Form::Empty => 0,
         Form::Matrices if dtype == DType::F32 => gemm::scratch::<f32>([m, n, k]),
         Form::Matrices if dtype == DType::F64 => gemm::scratch::<f64>([m, n, k]),
+        Form::Matrices if dtype == DType::C64 => gemm::complex::scratch::<f32>([m, n, k]),
+        Form::Matrices if dtype == DType::C128 => gemm::complex::scratch::<f64>([m, n, k]),
         Form::Matrices => 0,
         Form::Rows { .. } => vector::scratch(batch, m.max(n), k, false),
         Form::Columns { .. } => vector::scratch(batch, m.max(n), k, true),
@@ -74,8 +75,7 @@ impl Form {
 
 /// The sums of products of two operands that lie as `plan` says, in one of the dtypes of [`compute_dtype`].
 ///
-/// Complex matrices are multiplied by matrixmultiply, which takes memory for packed panels of its own: its need is
-/// bounded by the crate's block sizes, a few hundred KiB a thread. All other memory is the caller's.
+/// All memory is the caller's.
 pub(crate) fn dot(
     plan: &Dot,
     a: View<'_>,
@@ -178,10 +178,67 @@ unsafe fn partials<'a, C: Element>(scratch: &'a ViewMut<'_>, start: usize, len: 
     unsafe { scratch.part::<C>(start, len).assume_init_ref() }
 }
 
+/// Elements whose matrices are multiplied by panels.
+pub(crate) trait Panels: Element {
+    /// The elements that [`multiply`](Panels::multiply) needs.
+    fn scratch(sizes: [usize; 3]) -> usize;
+
+    /// Multiplies as [`gemm::multiply`] does, into rows that begin at a place and are a stride apart.
+    ///
+    /// # Safety
+    /// The rows are there, and nobody else uses them. They are initialised where the product is put onto them.
+    unsafe fn multiply(
+        sizes: [usize; 3],
+        operands: (&gemm::Matrix<'_, Self>, &gemm::Matrix<'_, Self>),
+        rows: (*mut Self, usize),
+        onto: gemm::Onto,
+        space: &mut [MaybeUninit<Self>],
+        par: Par,
+    );
+}
+
+macro_rules! panels {
+    ($($ty:ident),*) => {$(
+        impl Panels for $ty {
+            fn scratch(sizes: [usize; 3]) -> usize {
+                gemm::scratch::<$ty>(sizes)
+            }
+            unsafe fn multiply(
+                sizes: [usize; 3],
+                (a, b): (&gemm::Matrix<'_, $ty>, &gemm::Matrix<'_, $ty>),
+                (first, stride): (*mut $ty, usize),
+                onto: gemm::Onto,
+                space: &mut [MaybeUninit<$ty>],
+                par: Par,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { gemm::multiply(sizes, a, b, gemm::Target::new(first, stride), onto, space, par) }
+            }
+        }
+        impl Panels for Complex<$ty> {
+            fn scratch(sizes: [usize; 3]) -> usize {
+                gemm::complex::scratch::<$ty>(sizes)
+            }
+            unsafe fn multiply(
+                sizes: [usize; 3],
+                operands: (&gemm::Matrix<'_, Self>, &gemm::Matrix<'_, Self>),
+                rows: (*mut Self, usize),
+                onto: gemm::Onto,
+                space: &mut [MaybeUninit<Self>],
+                par: Par,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { gemm::complex::multiply(sizes, operands, rows, onto, space, par) }
+            }
+        }
+    )*};
+}
+panels!(f32, f64);
+
 /// Products of matrices of floats: small ones one by one on several threads, large ones with all threads each.
 ///
 /// `space` is as much as [`dot_scratch`] says.
-fn panelled<C: Element + gemm::Fused + gemm::Load<C>>(
+fn panelled<C: Panels>(
     plan: &Dot,
     (a, b): (Matrices<'_, C>, Matrices<'_, C>),
     out: &mut [MaybeUninit<C>],
@@ -194,8 +251,9 @@ fn panelled<C: Element + gemm::Fused + gemm::Load<C>>(
     let multiply = |index: usize, space: &mut [MaybeUninit<C>], par: Par| {
         // SAFETY: products are disjoint and inside the result, which has `batch * m * n` elements.
         unsafe {
-            let to = gemm::Target::new(target.at(index * m * n), n);
-            gemm::multiply(sizes, &a.matrix(index), &b.matrix(index), to, gemm::Onto::Nothing, space, par);
+            let rows = (target.at(index * m * n), n);
+            let operands = (&a.matrix(index), &b.matrix(index));
+            C::multiply(sizes, operands, rows, gemm::Onto::Nothing, space, par);
         }
     };
     if batch > 1 && space.is_empty() && work < 4 * GRAIN {
@@ -290,7 +348,7 @@ macro_rules! product_by_panels {
         }
     )*};
 }
-product_by_panels!(f32, f64);
+product_by_panels!(f32, f64, Complex<f32>, Complex<f64>);
 
 /// Elements whose matrices are multiplied block by block.
 trait Blocks: Element {
@@ -317,41 +375,7 @@ macro_rules! product_by_blocks {
         }
     )*};
 }
-product_by_blocks!(Complex<f32>, Complex<f64>, u8, u16, u32, u64, i8, i16, i32, i64);
-
-macro_rules! blocks_of_complex {
-    ($($ty:ty, $part:ty, $gemm:ident;)*) => {$(
-        impl Blocks for $ty {
-            unsafe fn multiply(a: Matrices<'_, $ty>, b: Matrices<'_, $ty>, block: &Block, out: *mut $ty) {
-                let Block { batch, rows, columns, k, stride } = block;
-                let end = |x: &Matrices<'_, $ty>, free: usize| {
-                    x.place(*batch, free) + (k - 1) * x.side.along as usize
-                };
-                // The last elements that are read are there, and so are all others.
-                assert!(end(&a, rows.end - 1) < a.elements.len() && end(&b, columns.end - 1) < b.elements.len());
-                // SAFETY: reads are inside by the assertion, writes by the caller's promise; complex numbers lie
-                // in memory as pairs.
-                unsafe {
-                    matrixmultiply::$gemm(
-                        CGemmOption::Standard, CGemmOption::Standard,
-                        rows.len(), *k, columns.len(),
-                        [1.0, 0.0],
-                        a.elements.as_ptr().add(a.place(*batch, rows.start)).cast::<$part>(),
-                        a.side.free, a.side.along,
-                        b.elements.as_ptr().add(b.place(*batch, columns.start)).cast::<$part>(),
-                        b.side.along, b.side.free,
-                        [0.0, 0.0],
-                        out.cast::<$part>(), *stride as isize, 1,
-                    );
-                }
-            }
-        }
-    )*};
-}
-blocks_of_complex! {
-    Complex<f32>, [f32; 2], cgemm;
-    Complex<f64>, [f64; 2], zgemm;
-}
+product_by_blocks!(u8, u16, u32, u64, i8, i16, i32, i64);
 
 macro_rules! blocks_of_integers {
     ($($ty:ty),*) => {$(

@@ -8,7 +8,7 @@ use num_complex::Complex;
 use super::rows::turn;
 use super::svd;
 use crate::kernels::Plain;
-use crate::kernels::linalg::gemm::{self, Fused, Load, Matrix, Onto, Operand, Target, complex};
+use crate::kernels::linalg::gemm::{self, Fused, Load, Matrix, Onto, Target, complex};
 use crate::par::Par;
 
 /// How products are added up.
@@ -140,25 +140,22 @@ pub(crate) trait RealField:
     const LEAST: Self;
 }
 
-/// Subtracts a product of real matrices.
-fn subtract<C: Fused>(
-    sizes: [usize; 3],
-    (a, b): (&dyn Operand<C>, &dyn Operand<C>),
-    to: &mut [C],
+/// Calls `multiply` with the rows of a product and the space for it, if there is something to multiply.
+fn subtract<T: Field>(
+    [m, n, k]: [usize; 3],
+    to: &mut [T],
     stride: usize,
-    space: &mut [C],
-    par: Par,
+    space: &mut [T],
+    multiply: impl FnOnce(*mut T, &mut [MaybeUninit<T>]),
 ) {
-    let [m, n, k] = sizes;
     if m == 0 || n == 0 || k == 0 {
         return;
     }
-    assert!(n <= stride && (m - 1) * stride + n <= to.len(), "{sizes:?} in less rows");
+    assert!(n <= stride && (m - 1) * stride + n <= to.len(), "{m} by {n} in less rows");
     // SAFETY: numbers are laid out there, nothing else is written.
     let space =
-        unsafe { std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<C>>(), space.len()) };
-    // SAFETY: the rows are inside by the assertion, and borrowed here only.
-    unsafe { gemm::multiply(sizes, a, b, Target::new(to.as_mut_ptr(), stride), Onto::Minus, space, par) };
+        unsafe { std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<T>>(), space.len()) };
+    multiply(to.as_mut_ptr(), space);
 }
 
 macro_rules! real {
@@ -226,7 +223,12 @@ macro_rules! real {
                 space: &mut [$ty],
                 par: Par,
             ) {
-                subtract(sizes, (a, b), to, stride, space, par);
+                subtract(sizes, to, stride, space, |to, space| {
+                    // SAFETY: the rows are there, and borrowed here only.
+                    unsafe {
+                        gemm::multiply(sizes, a, b, Target::new(to, stride), Onto::Minus, space, par);
+                    }
+                });
             }
 
             fn svd(
@@ -336,18 +338,19 @@ macro_rules! complex {
             }
 
             fn product_space([m, n, k]: [usize; 3]) -> usize {
-                // Room for the left operand as rows, and for its parts.
-                m * k + gemm::scratch::<$ty>([m, 2 * n, 2 * k]).div_ceil(2)
+                // Room for the left operand as rows, too.
+                m * k + complex::scratch::<$ty>([m, n, k])
             }
 
             fn subtract_product(
-                [m, n, k]: [usize; 3],
+                sizes: [usize; 3],
                 (a, b): (&Matrix<'_, Self>, &Matrix<'_, Self>),
                 to: &mut [Self],
                 stride: usize,
                 space: &mut [Self],
                 par: Par,
             ) {
+                let [m, _, k] = sizes;
                 let (rows, space) = space.split_at_mut(if a.along == 1 { 0 } else { m * k });
                 let a = if a.along == 1 {
                     *a
@@ -356,18 +359,10 @@ macro_rules! complex {
                     turn(a.elements, a.along, (k, m), rows, k);
                     Matrix { elements: &*rows, free: k, along: 1 }
                 };
-                // SAFETY: complex numbers lie in memory as pairs of real ones, of which any are good.
-                let parts = |x: &mut [Self]| unsafe {
-                    &mut *std::ptr::slice_from_raw_parts_mut(x.as_mut_ptr().cast::<$ty>(), 2 * x.len())
-                };
-                subtract(
-                    [m, 2 * n, 2 * k],
-                    (&complex::left(&a), &complex::Right(*b)),
-                    parts(to),
-                    2 * stride,
-                    parts(space),
-                    par,
-                );
+                subtract(sizes, to, stride, space, |to, space| {
+                    // SAFETY: the rows are there, and borrowed here only.
+                    unsafe { complex::multiply(sizes, (&a, b), (to, stride), Onto::Minus, space, par) };
+                });
             }
 
             fn svd(

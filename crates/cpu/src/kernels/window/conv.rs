@@ -6,14 +6,13 @@ use std::mem::MaybeUninit;
 
 use defn_core::DType;
 use defn_core::op::ConvOp;
-use matrixmultiply::CGemmOption;
 use num_complex::Complex;
 use smallvec::SmallVec;
 
 use super::FAR;
 use super::columns::{add_row, fill_row};
 use crate::kernels::Element;
-use crate::kernels::linalg::gemm;
+use crate::kernels::linalg::{Panels, gemm};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -266,49 +265,12 @@ macro_rules! gemm_by_panels {
                 let sizes = [m, n, k];
                 let a = gemm::Matrix { elements: a, free: a_stride, along: 1 };
                 let b = gemm::Matrix { elements: b, free: 1, along: b_stride };
-                space.resize(gemm::scratch::<$ty>(sizes), MaybeUninit::uninit());
+                space.resize(<$ty as Panels>::scratch(sizes), MaybeUninit::uninit());
+                let onto = if adds { gemm::Onto::Plus } else { gemm::Onto::Nothing };
                 // SAFETY: the caller's promise.
-                unsafe {
-                    let to = gemm::Target::new(out, stride);
-                    let onto = if adds { gemm::Onto::Plus } else { gemm::Onto::Nothing };
-                    gemm::multiply(sizes, &a, &b, to, onto, space, Par::Serial);
-                }
+                unsafe { Panels::multiply(sizes, (&a, &b), (out, stride), onto, space, Par::Serial) };
             }
         }
     )*};
 }
-gemm_by_panels!(f32, f64);
-
-macro_rules! gemm_of_complex {
-    ($($ty:ty, $part:ty, $gemm:ident;)*) => {$(
-        impl Gemm for $ty {
-            unsafe fn multiply(
-                product: &Product<'_, $ty>,
-                out: *mut $ty,
-                stride: usize,
-                _: &mut Vec<MaybeUninit<$ty>>,
-            ) {
-                let &Product { sizes: [m, k, n], weights: (a, a_stride), columns: (b, b_stride), adds } = product;
-                // The last elements that are read are there, and so are all others.
-                assert!((m - 1) * a_stride + k <= a.len() && (k - 1) * b_stride + n <= b.len());
-                // SAFETY: reads are inside by the assertion, writes by the caller's promise; complex numbers lie
-                // in memory as pairs.
-                unsafe {
-                    matrixmultiply::$gemm(
-                        CGemmOption::Standard, CGemmOption::Standard,
-                        m, k, n,
-                        [1.0, 0.0],
-                        a.as_ptr().cast::<$part>(), a_stride as isize, 1,
-                        b.as_ptr().cast::<$part>(), b_stride as isize, 1,
-                        [if adds { 1.0 } else { 0.0 }, 0.0],
-                        out.cast::<$part>(), stride as isize, 1,
-                    );
-                }
-            }
-        }
-    )*};
-}
-gemm_of_complex! {
-    Complex<f32>, [f32; 2], cgemm;
-    Complex<f64>, [f64; 2], zgemm;
-}
+gemm_by_panels!(f32, f64, Complex<f32>, Complex<f64>);

@@ -8,8 +8,10 @@ use std::ops::{Neg, Range};
 
 use num_complex::Complex;
 
+use super::Target;
 use super::pack::{Load, Matrix, Operand};
-use super::tile::{Fused, Kernels};
+use super::tile::{Fused, Kernels, Onto};
+use crate::par::Par;
 
 /// Complex numbers as their parts.
 fn parts<C>(x: &[Complex<C>]) -> &[C] {
@@ -17,18 +19,84 @@ fn parts<C>(x: &[Complex<C>]) -> &[C] {
     unsafe { std::slice::from_raw_parts(x.as_ptr().cast::<C>(), 2 * x.len()) }
 }
 
-/// The left operand, whose summed elements lie side by side, as a real one.
-///
-/// # Panics
-/// When they do not.
-pub(crate) fn left<'a, C>(x: &Matrix<'a, Complex<C>>) -> Matrix<'a, C> {
-    assert_eq!(x.along, 1, "rows of complex numbers");
-    Matrix { elements: parts(x.elements), free: 2 * x.free, along: 1 }
+/// The elements that [`multiply`] of these sizes needs to lay its operands out.
+pub(crate) fn scratch<C: Fused>([m, n, k]: [usize; 3]) -> usize {
+    super::scratch::<C>([m, 2 * n, 2 * k]).div_ceil(2)
 }
 
-/// The right operand, whose kept elements lie side by side, as a real one.
+/// As [`multiply`](super::multiply), of complex matrices.
+///
+/// # Safety
+/// The result, whose rows begin a stride apart, holds `m` rows of `n` elements, which can be written, and nobody
+/// else uses them. They are initialised where the product is put onto them.
+///
+/// # Panics
+/// When an operand is smaller, or `space` is less than [`scratch`] says.
+pub(crate) unsafe fn multiply<C: Fused + Load<C> + Neg<Output = C>>(
+    [m, n, k]: [usize; 3],
+    (a, b): (&Matrix<'_, Complex<C>>, &Matrix<'_, Complex<C>>),
+    (out, stride): (*mut Complex<C>, usize),
+    onto: Onto,
+    space: &mut [MaybeUninit<Complex<C>>],
+    par: Par,
+) {
+    let room = 2 * space.len();
+    // SAFETY: a complex number that may not be initialised is two real ones that may not be.
+    let space = unsafe { std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<C>>(), room) };
+    // SAFETY: the caller's promise; rows of complex numbers are rows of their parts.
+    unsafe {
+        let out = Target::new(out.cast::<C>(), 2 * stride);
+        super::multiply([m, 2 * n, 2 * k], &Left(*a), &Right(*b), out, onto, space, par);
+    }
+}
+
+/// The left operand as a real one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Right<'a, C>(pub(crate) Matrix<'a, Complex<C>>);
+struct Left<'a, C>(Matrix<'a, Complex<C>>);
+
+impl<'a, C> Left<'a, C> {
+    /// Rows whose elements lie side by side, as rows of their parts.
+    fn rows(&self) -> Option<Matrix<'a, C>> {
+        let Matrix { elements, free, along } = self.0;
+        (along == 1).then(|| Matrix { elements: parts(elements), free: 2 * free, along: 1 })
+    }
+}
+
+impl<C: Fused + Load<C>> Operand<C> for Left<'_, C> {
+    fn pack(
+        &self,
+        kernels: &Kernels<C>,
+        free: Range<usize>,
+        along: Range<usize>,
+        width: usize,
+        to: &mut [MaybeUninit<C>],
+    ) {
+        if let Some(rows) = self.rows() {
+            rows.pack(kernels, free, along, width, to);
+            return;
+        }
+        let elements = parts(self.0.elements);
+        for (k, to) in along.zip(to.chunks_exact_mut(width)) {
+            let (to, rest) = to.split_at_mut(free.len());
+            for (to, i) in to.iter_mut().zip(free.clone()) {
+                to.write(elements[2 * (i * self.0.free + k / 2 * self.0.along) + k % 2]);
+            }
+            rest.fill(MaybeUninit::new(C::NOTHING));
+        }
+    }
+
+    fn lying(&self) -> Option<Matrix<'_, C>> {
+        self.rows()
+    }
+
+    fn holds(&self, free: usize, along: usize) -> bool {
+        self.0.holds(free, along.div_ceil(2))
+    }
+}
+
+/// The right operand as a real one.
+#[derive(Clone, Copy, Debug)]
+struct Right<'a, C>(Matrix<'a, Complex<C>>);
 
 impl<C: Fused + Load<C> + Neg<Output = C>> Operand<C> for Right<'_, C> {
     fn pack(
@@ -39,18 +107,21 @@ impl<C: Fused + Load<C> + Neg<Output = C>> Operand<C> for Right<'_, C> {
         width: usize,
         to: &mut [MaybeUninit<C>],
     ) {
-        let (elements, rows) = (parts(self.0.elements), free.len());
-        assert!(self.0.free == 1 && free.start % 2 == 0 && rows % 2 == 0 && rows <= width);
+        let rows = free.len();
+        let whole = free.start.is_multiple_of(2) && rows.is_multiple_of(2);
+        assert!(whole && rows <= width, "whole complex numbers");
         for (k, to) in along.zip(to.chunks_exact_mut(width)) {
-            let from = &elements[2 * (k / 2) * self.0.along + free.start..][..rows];
+            let from = &self.0.elements[k / 2 * self.0.along + free.start / 2 * self.0.free..];
             let (to, rest) = to.split_at_mut(rows);
-            if k % 2 == 0 {
+            let to = to.as_chunks_mut::<2>().0;
+            let turned = |x: Complex<C>| if k % 2 == 0 { [x.re, x.im] } else { [-x.im, x.re] };
+            if self.0.free == 1 {
                 for (to, &from) in to.iter_mut().zip(from) {
-                    to.write(from);
+                    *to = turned(from).map(MaybeUninit::new);
                 }
             } else {
-                for (to, &[re, im]) in to.as_chunks_mut::<2>().0.iter_mut().zip(from.as_chunks::<2>().0) {
-                    *to = [MaybeUninit::new(-im), MaybeUninit::new(re)];
+                for (to, &from) in to.iter_mut().zip(from.iter().step_by(self.0.free)) {
+                    *to = turned(from).map(MaybeUninit::new);
                 }
             }
             rest.fill(MaybeUninit::new(C::NOTHING));

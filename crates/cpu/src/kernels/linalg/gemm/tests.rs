@@ -158,28 +158,29 @@ fn what_is_not_finite_stays_where_it_is() {
 #[test]
 fn complex_products_are_real_ones() {
     for [m, n, k] in [[1, 1, 1], [3, 5, 2], [20, 17, 30], [30, 40, 33], [260, 70, 150]] {
-        let numbers = |seed, count: usize| -> Vec<Complex<f64>> {
-            let parts = numbers(seed, 2 * count);
-            parts.as_chunks().0.iter().map(|&[re, im]| Complex::new(re, im)).collect()
-        };
-        let gap = 3;
-        let (a, b) = (numbers(1, m * (k + gap)), numbers(2, k * (n + gap)));
-        let x = Matrix { elements: &a[..], free: k + gap, along: 1 };
-        let y = Matrix { elements: &b[..], free: 1, along: n + gap };
-        let sizes = [m, 2 * n, 2 * k];
-        let mut out = vec![f64::NAN; 2 * m * n];
-        let mut space = vec![MaybeUninit::uninit(); scratch::<f64>(sizes)];
-        let target = |out: &mut Vec<f64>| {
-            // SAFETY: it has room for the rows.
-            unsafe { Target::new(out.as_mut_ptr(), 2 * n) }
-        };
-        let (left, right) = (complex::left(&x), complex::Right(y));
-        // SAFETY: the result has room for the rows.
-        unsafe { multiply(sizes, &left, &right, target(&mut out), Onto::Nothing, &mut space, Par::Pool) };
-        for (place, &[re, im]) in out.as_chunks().0.iter().enumerate() {
-            let (i, j) = (place / n, place % n);
-            let want: Complex<f64> = (0..k).map(|p| a[i * (k + gap) + p] * b[p * (n + gap) + j]).sum();
-            assert!((want - Complex::new(re, im)).norm() < 1e-13, "{m}x{n}x{k} at {i}, {j}");
+        for (left, right) in [(false, false), (false, true), (true, false), (true, true)] {
+            let numbers = |seed, count: usize| -> Vec<Complex<f64>> {
+                let parts = numbers(seed, 2 * count);
+                parts.as_chunks().0.iter().map(|&[re, im]| Complex::new(re, im)).collect()
+            };
+            let (a, b) = (numbers(1, m * k), numbers(2, n * k));
+            let nan = Complex::new(f64::NAN, 0.0);
+            let (x, a_free, a_along) = stored(&a, (m, k), left, 1, nan);
+            let (y, b_free, b_along) = stored(&b, (n, k), right, 2, nan);
+            let x = Matrix { elements: &x[..], free: a_free, along: a_along };
+            let y = Matrix { elements: &y[..], free: b_free, along: b_along };
+            let sizes = [m, n, k];
+            let mut out = vec![Complex::new(2.0, 1.0); m * n];
+            let mut space = vec![MaybeUninit::uninit(); complex::scratch::<f64>(sizes)];
+            let to = (out.as_mut_ptr(), n);
+            // SAFETY: the result has room for the rows.
+            unsafe { complex::multiply(sizes, (&x, &y), to, Onto::Minus, &mut space, Par::Pool) };
+            for (place, got) in out.iter().enumerate() {
+                let (i, j) = (place / n, place % n);
+                let sum: Complex<f64> = (0..k).map(|p| a[i * k + p] * b[j * k + p]).sum();
+                let error = (Complex::new(2.0, 1.0) - sum - got).norm();
+                assert!(error < 1e-13, "{m}x{n}x{k} at {i}, {j}");
+            }
         }
     }
 }
