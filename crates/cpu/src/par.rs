@@ -73,7 +73,7 @@ impl Par {
 }
 
 /// How long a thread looks out for work before it sleeps.
-const AWAKE: Duration = Duration::from_micros(50);
+const AWAKE: Duration = Duration::from_micros(200);
 
 /// How long a caller looks out for the threads that are still at its work.
 const PATIENCE: Duration = Duration::from_micros(20);
@@ -121,7 +121,7 @@ struct Pool {
     left: Condvar,
 }
 
-/// Waits until something holds, or for so long; says whether it does.
+/// Waits until something holds, or for so long; says whether it does. Threads that have work go first.
 fn look_out(time: Duration, holds: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {
@@ -134,6 +134,7 @@ fn look_out(time: Duration, holds: impl Fn() -> bool) -> bool {
         if start.elapsed() >= time {
             return false;
         }
+        std::thread::yield_now();
     }
 }
 
@@ -341,7 +342,7 @@ mod tests {
         assert!(seen.into_inner().unwrap().len() < 4 + Par::Pool.threads());
     }
 
-    /// Calls `work` on a thread of the pool, while the caller waits in its own chunk.
+    /// Calls `work` once on a thread of the pool, while the caller waits in its own chunk.
     fn on_another_thread(work: impl Fn() + Sync) {
         let come = AtomicUsize::new(0);
         let caller = std::thread::current().id();
@@ -350,8 +351,8 @@ mod tests {
                 while come.load(Ordering::Relaxed) == 0 {
                     std::thread::yield_now();
                 }
-            } else {
-                come.fetch_add(1, Ordering::Relaxed);
+            } else if come.fetch_add(1, Ordering::Relaxed) == 0 {
+                // It may take both chunks, if it is faster than the caller.
                 work();
             }
         });
