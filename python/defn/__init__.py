@@ -12,7 +12,7 @@ A function is traced once into a typed graph, checked, differentiated, compiled 
 
 from typing import TYPE_CHECKING
 
-from defn import _core, backends, compilers, constants, linalg, random
+from defn import _core, backends, compilers, constants, linalg, pjrt, random
 from defn._core import DType, Tensor
 from defn.about import axes, axis_index, axis_size, bit_size, compatible
 from defn.backends import Backend
@@ -255,6 +255,7 @@ from defn.ops.window import (
     window_scatter_min,
     window_sum,
 )
+from defn.pjrt import devices
 from defn.places import (
     Pointer,
     backend_copy,
@@ -283,8 +284,7 @@ from defn.vmap import (
 )
 
 if TYPE_CHECKING:
-    from defn import blocks, pjrt
-    from defn.pjrt import devices
+    from defn import blocks
 
 __all__ = [
     "AxisError",
@@ -591,14 +591,10 @@ _attach()
 
 def __getattr__(name: str) -> object:
     """Import what is rarely needed; say which name is used here for one used elsewhere."""
-    if name in ("blocks", "pjrt"):
+    if name == "blocks":
         import importlib
 
-        return importlib.import_module(f"defn.{name}")
-    if name == "devices":
-        from defn.pjrt import devices
-
-        return devices
+        return importlib.import_module("defn.blocks")
     from defn._names import unknown_name
 
     raise unknown_name("defn has nothing", name)

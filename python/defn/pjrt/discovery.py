@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cache
-from importlib import metadata, util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +62,8 @@ def _installed(given: str) -> tuple[Plugin, ...]:
 
 
 def _announced() -> Iterator[Plugin]:
+    from importlib import metadata
+
     for group in _GROUPS:
         for point in sorted(metadata.entry_points(group=group)):
             yield from _of_module(point.module, point.name, f"{group}: {point.name}")
@@ -72,6 +73,8 @@ def _announced() -> Iterator[Plugin]:
 
 def _of_module(module: str, name: str, found: str) -> Iterator[Plugin]:
     """The plugin in the folder of a package, which is not imported."""
+    from importlib import util
+
     try:
         spec = util.find_spec(module)
     except (ImportError, ValueError, AttributeError):

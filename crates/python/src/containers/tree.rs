@@ -485,20 +485,13 @@ impl Tree {
         if tag != other_tag || count != other_count {
             return differ();
         }
-        let holds = match tag {
-            Tag::Leaf | Tag::Tuple | Tag::List => 0,
-            Tag::Static | Tag::Named | Tag::Ordered | Tag::Object => 1,
-            Tag::Dict => count,
-            Tag::Registered => 2,
-        };
         let first = a.held;
-        for _ in 0..holds {
+        for _ in 0..tag.held(count) {
             if !self.take(a).same(py, other.take(b))? {
                 return differ();
             }
         }
-        let children = if tag == Tag::Ordered { 1 } else { count };
-        for child in 0..children {
+        for child in 0..tag.children(count) {
             let step = match tag {
                 Tag::Dict => format!("[{}]", value_text(self.held[first + child].object().bind(py))),
                 Tag::Ordered => String::new(),
@@ -538,12 +531,7 @@ impl Tree {
     ) -> PyResult<()> {
         let (tag, count) = self.read(cursor);
         let first = cursor.held;
-        cursor.held += match tag {
-            Tag::Leaf | Tag::Tuple | Tag::List => 0,
-            Tag::Static | Tag::Named | Tag::Ordered | Tag::Object => 1,
-            Tag::Dict => count,
-            Tag::Registered => 2,
-        };
+        cursor.held += tag.held(count);
         if tag == Tag::Leaf {
             places.push(place);
             return Ok(());

@@ -507,3 +507,17 @@ pub(super) fn code_names<'py>(code: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'p
     }
     Ok(names)
 }
+
+/// Whether a callable has anything besides its code that its calls depend on.
+pub(super) fn closes(fun: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if !fun.is_exact_instance_of::<PyFunction>() {
+        return Ok(true);
+    }
+    let py = fun.py();
+    for name in [intern!(py, "__closure__"), intern!(py, "__defaults__"), intern!(py, "__kwdefaults__")] {
+        if !fun.getattr(name)?.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

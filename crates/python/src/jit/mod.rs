@@ -135,7 +135,7 @@ impl Jitted {
         Ok(Jitted {
             shared: Shared::of(fun, &kind, marked, &[])?,
             donate: Vec::new(),
-            closes: closes(fun)? || kind.has_transform(),
+            closes: environment::closes(fun)? || kind.has_transform(),
             fun: fun.clone().unbind(),
             convert,
             converted: OnceLock::new(),
@@ -576,20 +576,6 @@ impl Jitted {
 fn method_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     Ok(CLASS.import(py, "types", "MethodType")?.clone())
-}
-
-/// Whether a callable has anything besides its code that its calls depend on.
-fn closes(fun: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if !fun.is_exact_instance_of::<PyFunction>() {
-        return Ok(true);
-    }
-    let py = fun.py();
-    for name in [intern!(py, "__closure__"), intern!(py, "__defaults__"), intern!(py, "__kwdefaults__")] {
-        if !fun.getattr(name)?.is_none() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// Whether a definition is traced on this thread.

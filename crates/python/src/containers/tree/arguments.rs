@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pyo3::prelude::*;
 
-use super::{Cursor, Tag, Tree};
+use super::{Cursor, Tree};
 
 /// The leaves of each positional argument, and of each keyword by its name.
 pub(crate) struct Arguments {
@@ -18,7 +18,7 @@ impl Tree {
         let (mut cursor, mut leaves) = (Cursor::default(), 0);
         let mut next = |cursor: &mut Cursor| {
             let first = leaves;
-            leaves += self.count_leaves(cursor);
+            self.skip(cursor, &mut leaves);
             first..leaves
         };
         let (_, count) = self.read(&mut cursor);
@@ -33,21 +33,5 @@ impl Tree {
             }
         }
         Arguments { positional, named }
-    }
-
-    /// The leaves of the structure at a place, which the cursor passes.
-    fn count_leaves(&self, cursor: &mut Cursor) -> usize {
-        let (tag, count) = self.read(cursor);
-        let (held, children) = match tag {
-            Tag::Leaf => return 1,
-            Tag::Static => (1, 0),
-            Tag::Tuple | Tag::List => (0, count),
-            Tag::Dict => (count, count),
-            Tag::Named | Tag::Object => (1, count),
-            Tag::Ordered => (1, 1),
-            Tag::Registered => (2, count),
-        };
-        cursor.held += held;
-        (0..children).map(|_| self.count_leaves(cursor)).sum()
     }
 }

@@ -246,7 +246,6 @@ impl Sides<'_, '_> {
         let (start, other_start) = (*a, *b);
         let ((tag, count), (other_tag, other_count)) =
             (self.old.read(&mut a.cursor), self.new.read(&mut b.cursor));
-        let held = |tag: Tag, count: usize| if tag == Tag::Dict { count } else { tag.held() };
         let found = if tag != other_tag {
             let is_value = |tag: Tag| tag == Tag::Leaf || tag == Tag::Static;
             Some(if is_value(tag) || is_value(other_tag) { Aspect::Kind } else { Aspect::Class })
@@ -312,8 +311,8 @@ impl Sides<'_, '_> {
             return Ok(());
         }
         let first = b.cursor.held;
-        a.cursor.held += held(tag, count);
-        b.cursor.held += held(tag, count);
+        a.cursor.held += tag.held(count);
+        b.cursor.held += tag.held(count);
         if tag == Tag::Ordered {
             return self.walk(place, a, b, to);
         }

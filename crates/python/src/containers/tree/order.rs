@@ -5,17 +5,18 @@ use pyo3::prelude::*;
 use super::{Cursor, Tag, Tree};
 
 impl Tag {
-    /// How many objects a node carries; the keys of a dict are as many as its children.
-    pub(super) fn held(self) -> usize {
+    /// How many objects a node of this count carries.
+    pub(super) fn held(self, count: usize) -> usize {
         match self {
-            Tag::Leaf | Tag::Tuple | Tag::List | Tag::Dict => 0,
+            Tag::Leaf | Tag::Tuple | Tag::List => 0,
             Tag::Static | Tag::Named | Tag::Ordered | Tag::Object => 1,
+            Tag::Dict => count,
             Tag::Registered => 2,
         }
     }
 
     /// How many structures follow a node of this count.
-    fn children(self, count: usize) -> usize {
+    pub(super) fn children(self, count: usize) -> usize {
         match self {
             Tag::Ordered => 1,
             Tag::Leaf
@@ -82,7 +83,7 @@ impl Tree {
             places.push(*leaf);
             *leaf += 1;
         }
-        for _ in 0..tag.held() {
+        for _ in 0..tag.held(count) {
             if !self.take(here).same(py, other.take(there))? {
                 return Ok(false);
             }
@@ -98,16 +99,9 @@ impl Tree {
     /// Moves a place past the structure that begins there, and counts its leaves.
     pub(super) fn skip(&self, cursor: &mut Cursor, leaves: &mut usize) {
         let (tag, count) = self.read(cursor);
-        match tag {
-            Tag::Leaf => *leaves += 1,
-            Tag::Dict => cursor.held += count,
-            Tag::Static
-            | Tag::Tuple
-            | Tag::List
-            | Tag::Named
-            | Tag::Ordered
-            | Tag::Object
-            | Tag::Registered => cursor.held += tag.held(),
+        cursor.held += tag.held(count);
+        if tag == Tag::Leaf {
+            *leaves += 1;
         }
         for _ in 0..tag.children(count) {
             self.skip(cursor, leaves);
