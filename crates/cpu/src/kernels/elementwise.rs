@@ -425,6 +425,19 @@ fn zip<A: Element, B: Element, C: Element>(
         });
         return;
     }
+    if size_of::<C>() == 1
+        && out.ty().dtype == C::DTYPE
+        && let (Some(a), Some(b)) = (a.bytes::<A>(a_dtype, size), b.only::<B>(b_dtype))
+    {
+        let many = [b; 8 * TILE];
+        out.fill(par, grain, |start, out| {
+            for (place, out) in out.chunks_mut(many.len()).enumerate() {
+                let len = out.len();
+                compute(&a[start + place * many.len()..][..len], &many[..len], out);
+            }
+        });
+        return;
+    }
     fill_tiles(
         out,
         par,

@@ -97,6 +97,17 @@ impl<'a> Source<'a> {
         if size_of::<C>() == 1 { Loader::<C>::new(self, dtype).lend(0, size) } else { None }
     }
 
+    /// The element of an operand that has one alone.
+    pub(crate) fn only<C: Element>(&self, dtype: DType) -> Option<C> {
+        if self.view.ty().size() != 1 {
+            return None;
+        }
+        let mut only = [MaybeUninit::uninit()];
+        self.read(dtype, 0, &mut only);
+        // SAFETY: `read` has written it.
+        Some(unsafe { only[0].assume_init() })
+    }
+
     /// Calls `run(element, stride, range)` for pieces of the result that are walked by one stride: where the
     /// piece starts in the operand, and which part of `start..start + len` it is, counted from 0.
     fn walk(&self, start: usize, len: usize, mut run: impl FnMut(usize, isize, std::ops::Range<usize>)) {

@@ -18,34 +18,51 @@ const WIDTH: usize = 256;
 /// Rows of a matrix whose products are added up before their sum is joined with others.
 const BLOCK: usize = 64;
 
-/// The sum of products of at most a few tiles.
+/// The sums of products of rows of at most a few tiles, each with `b`: each is the same whatever the other rows are.
+#[inline(always)]
+fn dot_slices<C: Element, const ROWS: usize>(rows: [&[C]; ROWS], b: &[C]) -> [C; ROWS] {
+    if b.len() < 2 * LANES {
+        return rows.map(|a| a.iter().zip(b).fold(C::ZERO, |sum, (&a, &b)| sum.plus(a.times(b))));
+    }
+    let (b_lines, b_rest) = b.as_chunks::<LANES>();
+    let lines = rows.map(|a| &a.as_chunks::<LANES>().0[..b_lines.len()]);
+    let mut total = [[C::ZERO; LANES]; ROWS];
+    for first in (0..b_lines.len()).step_by(RUN) {
+        let mut lanes = [[C::ZERO; LANES]; ROWS];
+        for at in first..b_lines.len().min(first + RUN) {
+            let b = &b_lines[at];
+            for (lanes, a) in lanes.iter_mut().zip(lines) {
+                for i in 0..LANES {
+                    lanes[i] = lanes[i].plus(a[at][i].times(b[i]));
+                }
+            }
+        }
+        for (total, lanes) in total.iter_mut().zip(lanes) {
+            total.iter_mut().zip(lanes).for_each(|(total, lane)| *total = total.plus(lane));
+        }
+    }
+    for (total, a) in total.iter_mut().zip(rows) {
+        for ((total, &a), &b) in total.iter_mut().zip(&a[b_lines.len() * LANES..]).zip(b_rest) {
+            *total = total.plus(a.times(b));
+        }
+    }
+    total.map(|mut total| {
+        let mut width = LANES;
+        while width > 1 {
+            width /= 2;
+            let (low, high) = total.split_at_mut(width);
+            low.iter_mut().zip(high).for_each(|(low, &mut high)| *low = low.plus(high));
+        }
+        total[0]
+    })
+}
+
+/// The same of one row.
 #[inline(always)]
 fn dot_slice<C: Element>(a: &[C], b: &[C]) -> C {
     debug_assert_eq!(a.len(), b.len());
-    if a.len() < 2 * LANES {
-        return a.iter().zip(b).fold(C::ZERO, |sum, (&a, &b)| sum.plus(a.times(b)));
-    }
-    let ((a_lines, a_rest), (b_lines, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let mut total = [C::ZERO; LANES];
-    for (a, b) in a_lines.chunks(RUN).zip(b_lines.chunks(RUN)) {
-        let mut lanes = [C::ZERO; LANES];
-        for (a, b) in a.iter().zip(b) {
-            for i in 0..LANES {
-                lanes[i] = lanes[i].plus(a[i].times(b[i]));
-            }
-        }
-        total.iter_mut().zip(lanes).for_each(|(total, lane)| *total = total.plus(lane));
-    }
-    for ((total, &a), &b) in total.iter_mut().zip(a_rest).zip(b_rest) {
-        *total = total.plus(a.times(b));
-    }
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        let (low, high) = total.split_at_mut(width);
-        low.iter_mut().zip(high).for_each(|(low, &mut high)| *low = low.plus(high));
-    }
-    total[0]
+    let [sum] = dot_slices([a], b);
+    sum
 }
 
 vectorized! {
@@ -67,8 +84,17 @@ pub(super) fn dot_long<C: Element>(a: &[C], b: &[C]) -> C {
 vectorized! {
     /// Writes the sums of products of short rows, a stride apart, with `b`.
     fn dot_rows[C: Element] of [C] (a: &[C], stride: usize, b: &[C], out: &mut [MaybeUninit<C>]) {
-        for (row, out) in out.iter_mut().enumerate() {
-            out.write(dot_slice(&a[row * stride..][..b.len()], b));
+        let row = |place: usize| &a[place * stride..][..b.len()];
+        // The sums of one row of words fill too few registers to hide what an addition takes.
+        let count = if size_of::<C>() <= 4 { out.len() / 2 * 2 } else { 0 };
+        let (pairs, rest) = out.split_at_mut(count);
+        for (pair, out) in pairs.chunks_exact_mut(2).enumerate() {
+            let [first, second] = dot_slices([row(2 * pair), row(2 * pair + 1)], b);
+            out[0].write(first);
+            out[1].write(second);
+        }
+        for (place, out) in (count..).zip(rest) {
+            out.write(dot_slice(row(place), b));
         }
     }
 }
