@@ -17,10 +17,10 @@ use crate::view::{View, ViewMut};
 /// Elements for one thread where each costs about a nanosecond or less.
 const CHEAP: usize = 64 * TILE;
 
-/// As [`CHEAP`], where all operands and the result have elements of as many bytes: a million bytes are done before
+/// As [`CHEAP`], where all operands and the result have elements of as many bytes: half a million bytes are done before
 /// another thread is awake.
 fn cheap(bytes: usize) -> usize {
-    if bytes == 1 { 16 * CHEAP } else { CHEAP }
+    if bytes == 1 { 8 * CHEAP } else { CHEAP }
 }
 
 /// Elements for one thread where each costs tens of nanoseconds.

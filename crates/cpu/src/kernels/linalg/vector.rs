@@ -10,7 +10,7 @@ use crate::par::Par;
 use crate::view::ViewMut;
 
 /// Products that are added up side by side.
-const LANES: usize = 32;
+const LANES: usize = 64;
 
 /// Results of [`columns`] that are added up side by side.
 const WIDTH: usize = 256;
@@ -18,51 +18,79 @@ const WIDTH: usize = 256;
 /// Rows of a matrix whose products are added up before their sum is joined with others.
 const BLOCK: usize = 64;
 
-/// The sums of products of rows of at most a few tiles, each with `b`: each is the same whatever the other rows are.
-#[inline(always)]
-fn dot_slices<C: Element, const ROWS: usize>(rows: [&[C]; ROWS], b: &[C]) -> [C; ROWS] {
-    if b.len() < 2 * LANES {
-        return rows.map(|a| a.iter().zip(b).fold(C::ZERO, |sum, (&a, &b)| sum.plus(a.times(b))));
-    }
-    let (b_lines, b_rest) = b.as_chunks::<LANES>();
-    let lines = rows.map(|a| &a.as_chunks::<LANES>().0[..b_lines.len()]);
-    let mut total = [[C::ZERO; LANES]; ROWS];
-    for first in (0..b_lines.len()).step_by(RUN) {
-        let mut lanes = [[C::ZERO; LANES]; ROWS];
-        for at in first..b_lines.len().min(first + RUN) {
-            let b = &b_lines[at];
-            for (lanes, a) in lanes.iter_mut().zip(lines) {
-                for i in 0..LANES {
-                    lanes[i] = lanes[i].plus(a[at][i].times(b[i]));
-                }
-            }
-        }
-        for (total, lanes) in total.iter_mut().zip(lanes) {
-            total.iter_mut().zip(lanes).for_each(|(total, lane)| *total = total.plus(lane));
-        }
-    }
-    for (total, a) in total.iter_mut().zip(rows) {
-        for ((total, &a), &b) in total.iter_mut().zip(&a[b_lines.len() * LANES..]).zip(b_rest) {
-            *total = total.plus(a.times(b));
-        }
-    }
-    total.map(|mut total| {
-        let mut width = LANES;
-        while width > 1 {
-            width /= 2;
-            let (low, high) = total.split_at_mut(width);
-            low.iter_mut().zip(high).for_each(|(low, &mut high)| *low = low.plus(high));
-        }
-        total[0]
-    })
-}
-
-/// The same of one row.
+/// The sum of products of at most a few tiles.
 #[inline(always)]
 fn dot_slice<C: Element>(a: &[C], b: &[C]) -> C {
     debug_assert_eq!(a.len(), b.len());
-    let [sum] = dot_slices([a], b);
-    sum
+    if a.len() < 2 * LANES {
+        return dot_short(a, b);
+    }
+    let ((a_lines, a_rest), (b_lines, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut total = [C::ZERO; LANES];
+    for (a, b) in a_lines.chunks(RUN).zip(b_lines.chunks(RUN)) {
+        let mut lanes = [C::ZERO; LANES];
+        for (a, b) in a.iter().zip(b) {
+            add_products(&mut lanes, a, b);
+        }
+        add_lanes(&mut total, &lanes);
+    }
+    finish(total, a_rest, b_rest)
+}
+
+/// The sums of two rows, each as [`dot_slice`] has it: two streams are read faster than one.
+#[inline(always)]
+fn dot_pair<C: Element>(first: &[C], second: &[C], b: &[C]) -> [C; 2] {
+    if b.len() < 2 * LANES {
+        return [dot_short(first, b), dot_short(second, b)];
+    }
+    let (b_lines, b_rest) = b.as_chunks::<LANES>();
+    let ((lines, rest), (other_lines, other_rest)) =
+        (first.as_chunks::<LANES>(), second.as_chunks::<LANES>());
+    let (lines, other_lines) = (&lines[..b_lines.len()], &other_lines[..b_lines.len()]);
+    let (mut total, mut other_total) = ([C::ZERO; LANES], [C::ZERO; LANES]);
+    for from in (0..b_lines.len()).step_by(RUN) {
+        let (mut lanes, mut other_lanes) = ([C::ZERO; LANES], [C::ZERO; LANES]);
+        for at in from..b_lines.len().min(from + RUN) {
+            add_products(&mut lanes, &lines[at], &b_lines[at]);
+            add_products(&mut other_lanes, &other_lines[at], &b_lines[at]);
+        }
+        add_lanes(&mut total, &lanes);
+        add_lanes(&mut other_total, &other_lanes);
+    }
+    [finish(total, rest, b_rest), finish(other_total, other_rest, b_rest)]
+}
+
+/// The sum of products of few elements.
+#[inline(always)]
+fn dot_short<C: Element>(a: &[C], b: &[C]) -> C {
+    a.iter().zip(b).fold(C::ZERO, |sum, (&a, &b)| sum.plus(a.times(b)))
+}
+
+#[inline(always)]
+fn add_products<C: Element>(lanes: &mut [C; LANES], a: &[C; LANES], b: &[C; LANES]) {
+    for i in 0..LANES {
+        lanes[i] = lanes[i].plus(a[i].times(b[i]));
+    }
+}
+
+#[inline(always)]
+fn add_lanes<C: Element>(total: &mut [C; LANES], lanes: &[C; LANES]) {
+    total.iter_mut().zip(lanes).for_each(|(total, &lane)| *total = total.plus(lane));
+}
+
+/// The sum of the lanes, and of the products of what no line was full of.
+#[inline(always)]
+fn finish<C: Element>(mut total: [C; LANES], a_rest: &[C], b_rest: &[C]) -> C {
+    for ((total, &a), &b) in total.iter_mut().zip(a_rest).zip(b_rest) {
+        *total = total.plus(a.times(b));
+    }
+    let mut width = LANES;
+    while width > 1 {
+        width /= 2;
+        let (low, high) = total.split_at_mut(width);
+        low.iter_mut().zip(high).for_each(|(low, &mut high)| *low = low.plus(high));
+    }
+    total[0]
 }
 
 vectorized! {
@@ -85,15 +113,12 @@ vectorized! {
     /// Writes the sums of products of short rows, a stride apart, with `b`.
     fn dot_rows[C: Element] of [C] (a: &[C], stride: usize, b: &[C], out: &mut [MaybeUninit<C>]) {
         let row = |place: usize| &a[place * stride..][..b.len()];
-        // The sums of one row of words fill too few registers to hide what an addition takes.
-        let count = if size_of::<C>() <= 4 { out.len() / 2 * 2 } else { 0 };
-        let (pairs, rest) = out.split_at_mut(count);
-        for (pair, out) in pairs.chunks_exact_mut(2).enumerate() {
-            let [first, second] = dot_slices([row(2 * pair), row(2 * pair + 1)], b);
-            out[0].write(first);
-            out[1].write(second);
+        let (pairs, rest) = out.as_chunks_mut::<2>();
+        for (pair, out) in pairs.iter_mut().enumerate() {
+            let sums = dot_pair(row(2 * pair), row(2 * pair + 1), b);
+            *out = sums.map(MaybeUninit::new);
         }
-        for (place, out) in (count..).zip(rest) {
+        for (place, out) in (2 * pairs.len()..).zip(rest) {
             out.write(dot_slice(row(place), b));
         }
     }
