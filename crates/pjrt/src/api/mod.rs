@@ -6,6 +6,7 @@ mod client;
 mod device;
 mod event;
 mod executable;
+mod exit;
 mod fork;
 mod named;
 mod topology;
@@ -21,6 +22,7 @@ pub use client::{Client, Place};
 pub use device::{Device, DeviceDescription, Memory, MemoryStats};
 pub use event::Event;
 pub use executable::{Executable, ExecutableMemory, LoadedExecutable};
+pub(crate) use exit::at_exit;
 pub(crate) use fork::forks;
 pub use topology::Topology;
 

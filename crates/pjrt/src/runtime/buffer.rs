@@ -22,8 +22,10 @@ pub(super) struct Elements {
 
 impl Elements {
     pub fn new(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>) -> Arc<Elements> {
-        let place = runtime.live().enter(what.clone());
-        Arc::new(Elements { runtime, raw: Some(raw), what, place })
+        Arc::new_cyclic(|elements| {
+            let place = runtime.live().enter(what.clone(), elements.clone());
+            Elements { runtime, raw: Some(raw), what, place }
+        })
     }
 
     pub fn raw(&self) -> &api::Buffer {
@@ -41,7 +43,11 @@ impl Elements {
 impl Drop for Elements {
     fn drop(&mut self) {
         if self.runtime.process.is_this() {
-            self.runtime.live().leave(self.place);
+            let live = self.runtime.live();
+            live.leave(self.place);
+            if let Ok(ready) = self.raw().ready() {
+                live.leave_behind(ready);
+            }
         } else {
             // A fork has none of the threads that freeing may wait for; the memory is its parent's anyway.
             std::mem::forget(self.raw.take());

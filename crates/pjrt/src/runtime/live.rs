@@ -1,9 +1,13 @@
 //! The tensors of a client that are live: how many there are, and which are the largest.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use defn_core::{Location, TensorType};
+
+use super::buffer::Elements;
+use crate::api::Event;
 
 /// What lies in a device's memory, and who made it.
 #[derive(Clone, Debug)]
@@ -13,30 +17,32 @@ pub(crate) struct What {
 }
 
 /// The live tensors of a client.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Live {
     places: Mutex<Places>,
     count: AtomicUsize,
+    /// When what is not live any more and was not computed yet will be.
+    left_behind: Mutex<Vec<Event>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Places {
-    entries: Vec<Option<Arc<What>>>,
+    entries: Vec<Option<(Arc<What>, Weak<Elements>)>>,
     free: Vec<usize>,
 }
 
 impl Live {
     /// Counts a tensor, until [`Live::leave`] with what this gives.
-    pub fn enter(&self, what: Arc<What>) -> usize {
+    pub fn enter(&self, what: Arc<What>, elements: Weak<Elements>) -> usize {
         self.count.fetch_add(1, Ordering::Relaxed);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         match places.free.pop() {
             Some(place) => {
-                places.entries[place] = Some(what);
+                places.entries[place] = Some((what, elements));
                 place
             }
             None => {
-                places.entries.push(Some(what));
+                places.entries.push(Some((what, elements)));
                 places.entries.len() - 1
             }
         }
@@ -52,6 +58,31 @@ impl Live {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Remembers when a tensor that leaves will be computed, if it is not.
+    pub fn leave_behind(&self, ready: Event) {
+        if ready.is_ready() != Ok(false) {
+            return;
+        }
+        let mut left = self.left_behind.lock().unwrap_or_else(PoisonError::into_inner);
+        left.retain(|event| event.is_ready() == Ok(false));
+        left.push(ready);
+    }
+
+    /// Waits until everything is computed, or until `end`.
+    pub fn settle(&self, end: Instant) {
+        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let live: Vec<Weak<Elements>> =
+            places.entries.iter().flatten().map(|(_, elements)| elements.clone()).collect();
+        drop(places);
+        let left = std::mem::take(&mut *self.left_behind.lock().unwrap_or_else(PoisonError::into_inner));
+        let live = live.iter().filter_map(|elements| elements.upgrade()?.raw().ready().ok());
+        for event in left.into_iter().chain(live) {
+            while event.is_ready() == Ok(false) && Instant::now() < end {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
+    }
+
     /// How many there are.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
@@ -60,7 +91,7 @@ impl Live {
     /// The largest, the largest first: what they are, with the line that made them where it is known.
     pub fn largest(&self, count: usize) -> Vec<Arc<What>> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<Arc<What>> = places.entries.iter().flatten().cloned().collect();
+        let mut all: Vec<Arc<What>> = places.entries.iter().flatten().map(|(what, _)| what.clone()).collect();
         drop(places);
         all.sort_by_key(|what| std::cmp::Reverse(what.ty.byte_size()));
         all.truncate(count);

@@ -5,6 +5,7 @@ mod buffer;
 mod compiler;
 mod disk;
 mod eager;
+mod ending;
 mod execution;
 mod failure;
 mod live;
@@ -73,7 +74,7 @@ impl Runtime {
             platform.clone()
         };
         let programs = Programs::new(&plugin, &client, &machine)?;
-        Ok(Box::leak(Box::new(Runtime {
+        let runtime: &'static Runtime = Box::leak(Box::new(Runtime {
             name,
             plugin,
             client,
@@ -85,7 +86,9 @@ impl Runtime {
             programs,
             eager: Eager::default(),
             live: Live::default(),
-        })))
+        }));
+        ending::settle_at_exit(runtime);
+        Ok(runtime)
     }
 
     /// The name by which users choose the client.
@@ -165,6 +168,7 @@ impl Runtime {
         self.require_process(op)?;
         self.require_memory(op, program.bytes)?;
         let started = program.executable.run(arguments, keep, Some(device));
+        ending::settle_before_later_parts();
         started.map_err(|error| failure::device(op, self, error))
     }
 
