@@ -55,6 +55,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         from numpy_exceptions import EXCEPTIONS
 
         exceptions = EXCEPTIONS
+    elif config.getoption("--compiler") == "pjrt":
+        from pjrt_exceptions import EXCEPTIONS
+
+        exceptions = EXCEPTIONS
     for item in items:
         name = item.nodeid.removeprefix("tests/")
         reason = exceptions.get(name) or exceptions.get(name.split("[")[0])
