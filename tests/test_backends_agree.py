@@ -32,6 +32,7 @@ from cases.dtypes import (
     wide,
 )
 from defn import _core
+from support import HERE, XLA_ULPS, on_xla
 
 ORACLE = dn.backends.NumPyBackend()
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
@@ -65,8 +66,9 @@ def agree(
     function: Callable[..., Any], arrays: list[np.ndarray], ulps: float = 0, scale: float = 0.0
 ) -> None:
     """The function gives the same on both backends, or raises the same kind of error on both."""
+    ulps *= XLA_ULPS if on_xla() else 1
     outcomes = []
-    for backend in ("cpu", ORACLE):
+    for backend in (HERE, ORACLE):
         try:
             outcomes.append(function(*[dn.tensor(array, backend=backend) for array in arrays]))
         except dn.Error as error:

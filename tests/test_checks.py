@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import defn as dn
+from support import HERE
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=np.float32)
 
@@ -53,7 +54,7 @@ WRITES = [
         "indexed_put: index -1 on axis 0 of f32[2][3], it must be in 0..2",
     ),
 ]
-BACKENDS = ["cpu", dn.backends.NumPyBackend()]
+BACKENDS = [HERE, dn.backends.NumPyBackend()]
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=str)
@@ -159,6 +160,31 @@ def test_the_first_nan_is_named(backend) -> None:
         assert f(dn.abs(x)).item() == 4.0
         assert dn.log(dn.tensor(0.0)).item() == -np.inf
     assert np.isnan(f(x).item())
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=str)
+def test_what_integers_are_not_defined_for(backend) -> None:
+    x = dn.tensor([3, 4, 5], backend=backend)
+    for function, wrong, want, message in (
+        (dn.quotient, [1, 0, 2], [3, -1, 2], "the divisor of an integer division is zero"),
+        (dn.remainder, [1, 0, 2], [0, 4, 1], "the divisor of an integer division is zero"),
+        # By more bits than there are.
+        (dn.left_shift, [1, -1, 2], [6, 0, 20], "the number of bits to shift by is -1"),
+        (dn.right_shift, [1, -2, 2], [1, 0, 1], "the number of bits to shift by is -2"),
+        # 4 to the power of 2**32 - 1 is 0 modulo 2**32.
+        (dn.pow, [1, -1, 2], [3, 0, 25], "the exponent of an integer base is -1"),
+    ):
+        message = f"{function.__name__}: {message}"
+        y = dn.tensor(wrong, backend=backend)
+        with pytest.raises(dn.OptionError, match=message):
+            function(x, y)
+        with dn.checks("index"), pytest.raises(dn.OptionError, match=message):
+            dn.jit(function)(x, y)
+        assert dn.jit(function)(x, y).to_list() == want
+        # Elements of an operand count only if the result has any.
+        nothing = dn.broadcast(dn.tensor(1, backend=backend), (0, 3))
+        assert function(nothing, y).shape == (0, 3)
+        assert function(nothing, dn.tensor(0, backend=backend)).shape == (0, 3)
 
 
 def test_integers_by_zero() -> None:

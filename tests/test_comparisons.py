@@ -11,6 +11,7 @@ import pytest
 
 import defn as dn
 from cases.dtypes import ALL, NUMPY, REAL, is_complex, is_integer, limits, narrow, widen
+from support import HERE
 
 EQUALITIES: dict[str, Callable[[Any, Any], bool]] = {
     "equal": operator.eq,
@@ -64,7 +65,7 @@ def numbers(array: np.ndarray, dtype: str, other: str) -> list[Any]:
     return [kind(element) for element in array]
 
 
-@pytest.mark.parametrize("backend", ["cpu", dn.backends.NumPyBackend()], ids=["cpu", "numpy"])
+@pytest.mark.parametrize("backend", [HERE, dn.backends.NumPyBackend()], ids=["cpu", "numpy"])
 @pytest.mark.parametrize("left", ALL)
 def test_values_are_compared(left: str, backend: Any) -> None:
     for right in ALL:

@@ -163,9 +163,10 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// What can only be known from the elements, and memory.
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers>;
 
-    /// Whether [`Backend::run`] refuses positions out of range. For a backend that does not, they are read and looked
-    /// at before the op runs, where that is asked for.
-    fn checks_positions(&self) -> bool {
+    /// Whether [`Backend::run`] refuses what only the elements of operands tell: positions out of range, integer
+    /// divisors of zero, negative shifts and exponents of integers, zeros on the diagonal of a triangular system. For
+    /// a backend that does not, they are read and looked at before the op runs, where that is asked for.
+    fn checks_operands(&self) -> bool {
         false
     }
 
@@ -175,7 +176,7 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// in both cases need not say so.
     ///
     /// # Errors
-    /// As [`Backend::run`], but for positions.
+    /// As [`Backend::run`], but for those.
     fn run_unchecked(
         &self,
         op: &Op,

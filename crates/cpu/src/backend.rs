@@ -184,7 +184,7 @@ impl Backend for CpuBackend {
         self.dispatch(op, operands, outputs, true, &|| Ok(()))
     }
 
-    fn checks_positions(&self) -> bool {
+    fn checks_operands(&self) -> bool {
         true
     }
 

@@ -3,8 +3,8 @@
 //! It is the reference for every other compiler, and best for debugging. Values are dropped after their last
 //! use, and handed over rather than lent there, so that a backend may reuse their memory.
 
+mod elements;
 mod plan;
-mod positions;
 
 use std::sync::Arc;
 
@@ -135,8 +135,8 @@ struct Run<'a> {
 impl Run<'_> {
     /// Runs one op of the backend.
     fn one(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
-        if self.checks.index && !self.backend.checks_positions() {
-            positions::check(op, &operands)?;
+        if self.checks.index && !self.backend.checks_operands() {
+            elements::check(op, &operands, &outputs[0])?;
         }
         let buffers = if let Op::Fold(_) | Op::WindowFold(_) = op {
             self.backend.run_fold(op, operands, outputs, self.checks.index, &|| self.hooks.poll())?

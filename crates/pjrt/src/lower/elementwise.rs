@@ -194,8 +194,8 @@ impl Lowering {
             BinaryOp::Pow if out.dtype.is_integer() => {
                 let [a, b] = w.two(operands, out.dtype, dims);
                 let bits = match operands.constants[1].map(Scalar::value) {
-                    Some(Number::Int(exponent)) => 128 - exponent.max(0).leading_zeros() as usize,
-                    Some(Number::Float(_) | Number::Complex(_)) | None => out.dtype.bits(),
+                    Some(Number::Int(exponent)) if exponent >= 0 => 128 - exponent.leading_zeros() as usize,
+                    Some(Number::Int(_) | Number::Float(_) | Number::Complex(_)) | None => out.dtype.bits(),
                 };
                 let power = w.integer_power(&a, &b, bits.min(out.dtype.bits()));
                 w.store(&power, out.dtype)
@@ -300,11 +300,11 @@ impl Writer {
         self.store(&y, out.dtype)
     }
 
-    /// A power of integers by squares, for exponents of so many bits; a negative one counts as 0.
+    /// A power of integers by squares, for exponents of so many bits; a negative one is the number of its bits.
     fn integer_power(&mut self, base: &Ssa, exponent: &Ssa, bits: usize) -> Ssa {
         let ty = base.ty.clone();
-        let (one, zero) = (self.number_like(base, 1), self.number_like(base, 0));
-        let mut rest = self.op("maximum", &[exponent, &zero], "", ty.clone());
+        let one = self.number_like(base, 1);
+        let mut rest = exponent.clone();
         let (mut result, mut square) = (one.clone(), base.clone());
         for bit in 0..bits {
             let last = self.op("and", &[&rest, &one], "", ty.clone());

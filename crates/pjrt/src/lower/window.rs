@@ -26,6 +26,33 @@ fn attributes(window: &Window) -> String {
     )
 }
 
+/// The same windows without the elements at their ends that lie in padding wherever the window is, but for `kept` of
+/// them on each side: what a window costs is then what it covers, however wide it is.
+fn trimmed(window: &Window, dims: &[usize], out: &[usize], kept: i128) -> Window {
+    let mut trimmed = window.clone();
+    if out.contains(&0) {
+        return trimmed;
+    }
+    let wide = |size: usize| size as i128;
+    for axis in 0..dims.len() {
+        let (size, stride, dilation) =
+            (wide(window.sizes[axis]), wide(window.strides[axis]), wide(window.dilations[axis]));
+        let (low, high) = window.padding[axis];
+        let (low, high) = (i128::from(low), i128::from(high));
+        // Element `j` of window `k` is at `k * stride - low + j * dilation`: the first `j` that is not before the
+        // input in the last window, and the last that is not behind it in the first window.
+        let before = low - (wide(out[axis]) - 1) * stride;
+        let first = before.max(0).div_euclid(dilation) + i128::from(before.max(0).rem_euclid(dilation) > 0);
+        let last = (low + wide(dims[axis]) - 1).div_euclid(dilation);
+        let first = (first - kept).clamp(0, size - 1);
+        let last = (last + kept).clamp(first, size - 1);
+        let narrow = |value: i128| i64::try_from(value).expect("between two numbers of this width");
+        trimmed.sizes[axis] = usize::try_from(last - first + 1).expect("at most what it was");
+        trimmed.padding[axis] = (narrow(low - first * dilation), narrow(high - (size - 1 - last) * dilation));
+    }
+    trimmed
+}
+
 impl Writer {
     /// What negative padding leaves.
     fn crop(&mut self, x: &Ssa, filler: &Ssa, padding: &[(i64, i64)]) -> Ssa {
@@ -54,6 +81,7 @@ impl Lowering {
         if window.sizes.is_empty() {
             return w.store(&value, out.dtype);
         }
+        let window = &trimmed(window, value.dims(), out.shape.sizes(), 0);
         let value = w.crop(&value, &start, &window.padding);
         let ty = Ty::new(element, out.shape.sizes());
         let region = combine(element, name);
@@ -75,6 +103,8 @@ impl Lowering {
         let compared = x.types[0].dtype.merge(x.types[2].dtype);
         let value = w.load_as(&x.values[0], x.types[0].dtype, compared);
         let start = w.load_as(&x.values[2], x.types[2].dtype, compared);
+        // One element of padding on each side stands for all of it: the start may win, and wins once.
+        let window = &trimmed(window, value.dims(), x.types[1].shape.sizes(), 1);
         let count: usize = value.dims().iter().product();
         let (flat, places) = (Ty::new(E::S64, &[count]), value.ty.of(E::S64));
         let numbers = w.iota(flat, 0);

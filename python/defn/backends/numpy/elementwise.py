@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from defn._names import option_error
 from defn.backends.numpy.values import cast, quiet, store, wide, wide_type, widen
 
 if TYPE_CHECKING:
@@ -112,29 +111,25 @@ def _each(function: Callable[[float], float]) -> Callable[[Any], Any]:
     return np.vectorize(function, otypes=[np.float64])
 
 
-def _quotient(x: Any, y: Any, op: str = "quotient") -> Any:
-    if (y == 0).any():
-        raise option_error(f"{op}: the divisor of an integer division is zero, it must not be zero")
-    floor = x // y
-    return np.where((floor * y != x) & ((x < 0) != (y < 0)), floor + x.dtype.type(1), floor)
+def _quotient(x: Any, y: Any) -> Any:
+    floor = x // np.where(y == 0, y.dtype.type(1), y)
+    truncated = np.where((floor * y != x) & ((x < 0) != (y < 0)), floor + x.dtype.type(1), floor)
+    return np.where(y == 0, ~x.dtype.type(0), truncated)
 
 
 def _remainder(x: Any, y: Any) -> Any:
     if x.dtype.kind == "f":
         return np.fmod(x, y)
-    return x - _quotient(x, y, "remainder") * y
+    return x - _quotient(x, y) * y
 
 
-def _shift(op: str, function: Callable[[Any, Any, int], Any]) -> Any:
-    """A callback whose second operand counts bits."""
+def _shift(function: Callable[[Any, Any, int], Any]) -> Any:
+    """A callback whose second operand counts bits; negative numbers are more than there are."""
 
     @quiet
     def callback(self: Any, out: Tensor, a: Tensor, b: Tensor) -> Any:
         count = widen(b)
-        if (count < 0).any():
-            raise option_error(
-                f"{op}: the number of bits to shift by is {count.min()}, it must not be negative"
-            )
+        count = np.where(count < 0, count.dtype.type(out.dtype.bits), count)
         return store(function(wide(a, out.dtype), count, out.dtype.bits), out)
 
     return callback
@@ -207,8 +202,8 @@ class Elementwise:
     bitwise_and = _binary(np.bitwise_and)
     bitwise_or = _binary(np.bitwise_or)
     bitwise_xor = _binary(np.bitwise_xor)
-    left_shift = _shift("left_shift", _left)
-    right_shift = _shift("right_shift", _right)
+    left_shift = _shift(_left)
+    right_shift = _shift(_right)
     equal = _comparison(np.equal)
     not_equal = _comparison(np.not_equal)
     less = _comparison(np.less)
@@ -221,17 +216,12 @@ class Elementwise:
 
     @quiet
     def pow(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """``a**b``; of integers modulo 2**64, which wraps to any of them."""
+        """``a**b``; of integers by the exponent's bits, modulo 2**64, which wraps to any."""
         base = wide(a, out.dtype)
         if base.dtype.kind not in "iu":
             return store(np.power(base, wide(b, out.dtype)), out)
-        exponent = widen(b)
-        if (exponent < 0).any():
-            raise option_error(
-                f"pow: the exponent of an integer base is {exponent.min()}, it must not be "
-                "negative; convert the base to a float"
-            )
-        power = np.power(base.astype(np.uint64), exponent.astype(np.uint64))
+        exponent = widen(b).astype(np.uint64) & np.uint64(2**out.dtype.bits - 1)
+        power = np.power(base.astype(np.uint64), exponent)
         return store(power.astype(base.dtype), out)
 
     def population_count(self, out: Tensor, x: Tensor) -> Any:
