@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import sys
 from collections.abc import Iterator
@@ -24,6 +25,10 @@ _core.verify_graphs(True)
 
 # The compilers that the tests can be run with, besides the default one.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
+
+
+# It needs packages of a gigabyte, which `./dev test gpu-compile` installs before it runs it.
+collect_ignore = [] if "DEFN_CUDA_PACKAGES" in os.environ else ["test_pjrt_target.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,8 +6,8 @@ operands are anything that ``to_tensor`` takes, and plain numbers stay weak wher
 
 import builtins
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, Self, final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Literal, Self, final
 
 import numpy as np
 
@@ -1099,6 +1099,21 @@ class Compiled:
     """A function for arguments of one structure and type."""
 
     def __call__(self, *args: Any) -> Any: ...
+    def run_each(self, args_list: Iterable[Sequence[Any]]) -> list[Any]:
+        """What a call with each of several argument lists returns.
+
+        By ``"pjrt"`` the runs go on side by side, each where its tensors are, and those of the
+        host's tensors on one device of the client after the other.
+        """
+
+    def save(self, target: str | os.PathLike[str] | BinaryIO) -> None:
+        """Write the file of which ``dn.pjrt.load`` makes the function again.
+
+        Tensors that the function closes over are saved as they are now. Programs with hooks,
+        ``print_value`` or ``runtime_call`` are not saved, nor those of compilers that write none.
+        """
+
+    def serialize(self) -> bytes: ...  # what save writes; dn.pjrt.deserialize takes it
 
 def compile(
     fun: Callable[..., Any],
@@ -1185,9 +1200,16 @@ def find_compiler(
 ) -> tuple[Any, BackendLike | None]: ...  # of a built-in one its name, and where its results are
 def checks_asked() -> tuple[str, ...]: ...
 def run_hooks() -> Hooks: ...
+
+class BuiltInProgram:
+    """A program of a built-in compiler, which gives the values of one region."""
+
+    def __call__(self, args: Sequence[Any]) -> list[Tensor]: ...
+    def run_each(self, args_list: Iterable[Sequence[Any]]) -> list[list[Tensor]]: ...
+
 def compile_region(
     name: str, region: Region, options: dict[str, Any] | None = None
-) -> Callable[[Sequence[Any]], list[Tensor]]: ...
+) -> BuiltInProgram: ...
 def prepare_stream(
     fun: Callable[..., Any],
     args: tuple[Any, ...],
@@ -1227,6 +1249,8 @@ def pjrt_client(
 def pjrt_devices() -> list[tuple[str, list[dict[str, Any]] | str]]: ...  # the text says why not
 def pjrt_cache_report(client: str | None = None) -> dict[str, Any]: ...
 def pjrt_live_buffers(client: str | None = None) -> int: ...
+def pjrt_partitions(options: dict[str, Any] | None = None) -> list[dict[str, Any]]: ...
+def pjrt_load(data: Any, client: str | None = None, device_id: int | None = None) -> Compiled: ...
 
 # Options.
 def compiler_names() -> list[str]: ...

@@ -185,7 +185,13 @@ class BuiltIn(Compiler):
         _core.find_compiler(self.name, options)
         traced = trace(fun, vars)
         run = _core.compile_region(self.name, traced.region, options)
-        return lambda args_list: [traced.rebuild(run(args)) for args in args_list]
+        return lambda args_list: [traced.rebuild(values) for values in run.run_each(args_list)]
+
+    def partitions_options(self, options: dict[str, Any]) -> list[dict[str, Any]]:
+        """For ``"pjrt"`` the options for each device of the client."""
+        if self.name == "pjrt":
+            return _core.pjrt_partitions(options)
+        return super().partitions_options(options)
 
 
 @dataclass(frozen=True)

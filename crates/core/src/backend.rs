@@ -344,4 +344,28 @@ pub trait Executable: fmt::Debug + Send + Sync {
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>>;
+
+    /// Runs on several lists of arguments, each with the backend that its tensors are on; a list of results for each.
+    /// Where the compiler drives several devices, lists that are on none of them are dealt to them in turn, and the
+    /// runs go on side by side.
+    ///
+    /// # Errors
+    /// As [`Executable::run`]; the other lists may have been run.
+    fn run_each(
+        &self,
+        lists: Vec<(Arc<dyn Backend>, Vec<Tensor>)>,
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Vec<Tensor>>> {
+        lists.into_iter().map(|(backend, list)| self.run(&backend, list, hooks)).collect()
+    }
+
+    /// The compiled program as bytes, from which its compiler makes it again where the device is, in this process or
+    /// another. The `note` is kept with it.
+    ///
+    /// # Errors
+    /// A compiler that does not write programs.
+    fn to_bytes(&self, _note: &[u8]) -> Result<Vec<u8>> {
+        let required = "that of a compiler which writes them is required, such as \"pjrt\"";
+        Err(DeviceError::NotWritten { problem: "the compiler writes no executables", required }.into())
+    }
 }

@@ -55,8 +55,10 @@ pub enum DeviceError {
         "{op}: argument {position} is {got} and its memory was {state}, a tensor that is there is required; keep a copy, or do not use it after"
     )]
     ArgumentGone { op: &'static str, position: usize, got: TensorType, state: &'static str },
-    #[error("load: the executable is for {made_for} and this is {here}, {required}")]
-    Executable { made_for: String, here: String, required: &'static str },
+    #[error("{op}: the executable is for {made_for} and this is {here}, {required}")]
+    Executable { op: &'static str, made_for: String, here: String, required: &'static str },
+    #[error("save: {problem}, {required}")]
+    NotWritten { problem: &'static str, required: &'static str },
     #[error("compile: the target \"{target}\" is unknown, it must be one of {known}")]
     UnknownTarget { target: String, known: String },
 }
@@ -81,6 +83,7 @@ impl DeviceError {
             | DeviceError::DonatePosition { .. }
             | DeviceError::Donate { .. }
             | DeviceError::UnknownTarget { .. }
+            | DeviceError::NotWritten { .. }
             | DeviceError::Executable { .. } => ErrorClass::Compile,
         }
     }

@@ -27,6 +27,6 @@ pub use options::CompileOptions;
 pub use plugin::{Attribute, Plugin, Version};
 pub use runtime::{
     CacheReport, ClientSpec, CompilerOptions, DeviceInfo, PjrtBackend, PjrtBuffer, PjrtCompiler,
-    PjrtExecutable, Runtime, Target, backend, client_names, default_client, devices, register, runtime,
-    set_default_client,
+    PjrtExecutable, Runtime, Target, TargetCompiler, TargetExecutable, backend, client_names, default_client,
+    devices, register, runtime, set_default_client,
 };

@@ -8,16 +8,16 @@ mod rows;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use defn_core::backend::Backend;
+use defn_core::backend::{Backend, Checks, Executable, NoHooks};
 use defn_core::graph::Graph;
 use defn_core::op::{BinaryOp, Op};
 use defn_core::region::Region;
 use defn_core::{DType, form};
 use defn_core::{Shape, TensorType};
 use defn_cpu::cpu_backend;
-use defn_pjrt::{CompileOptions, CompilerOptions, PjrtCompiler, Target, lower};
+use defn_pjrt::{CompilerOptions, PjrtCompiler, Target, TargetCompiler, lower};
 use rows::{FAMILIES, Row, program};
 
 /// The folder of the packages `jax-cuda13-pjrt`, `nvidia-cuda-nvcc` and `nvidia-nvvm`.
@@ -26,10 +26,11 @@ fn packages() -> PathBuf {
     folder.map(PathBuf::from).expect("`./dev test gpu-compile` sets DEFN_CUDA_PACKAGES")
 }
 
-fn target() -> &'static Target {
-    static TARGET: OnceLock<Target> = OnceLock::new();
+fn target() -> &'static Arc<Target> {
+    static TARGET: OnceLock<Arc<Target>> = OnceLock::new();
     TARGET.get_or_init(|| {
-        Target::new("h200", packages().join("jax_plugins/xla_cuda13/xla_cuda_plugin.so")).unwrap()
+        let plugin = packages().join("jax_plugins/xla_cuda13/xla_cuda_plugin.so");
+        Arc::new(Target::new("h200", "cuda", plugin).unwrap())
     })
 }
 
@@ -40,18 +41,25 @@ fn a_program_is_compiled_for_an_h200_and_for_nothing_else() {
     let x: Vec<_> = (0..2).map(|index| graph.parameter(index, ty.clone())).collect();
     let sum = graph.push(Op::Binary(BinaryOp::Add), &x).unwrap();
     let program = Region::new(graph, vec![ty.clone(), ty], 2, sum);
-    let fold: std::sync::Arc<dyn Backend> = cpu_backend();
-    let bytes = target().compile(&program, &fold, &CompilerOptions::default(), &[0]).unwrap();
+    let fold: Arc<dyn Backend> = cpu_backend();
+    let compiler = TargetCompiler::new(target().clone(), fold.clone(), CompilerOptions::default());
+    let compiled = compiler.executable(Arc::new(program), Checks::default(), &[0]).unwrap();
+    let bytes = compiled.to_bytes(&[]).unwrap();
     assert!(bytes.windows(5).any(|part| part == b"sm_90"));
     let compiler = PjrtCompiler::new(device::place(0), fold, CompilerOptions::default());
     let error = compiler.load(&bytes).unwrap_err().to_string();
-    assert!(error.starts_with("load: the executable is for cuda and this is cpu ("), "{error}");
+    assert!(error.starts_with("load: the executable is for h200 on cuda and this is cpu ("), "{error}");
+    let x = device::floats(&*cpu_backend(), &[0.0; 8]);
+    let backend: Arc<dyn Backend> = cpu_backend();
+    let error = compiled.run(&backend, vec![x.clone(), x], &NoHooks).unwrap_err().to_string();
+    assert!(error.starts_with("run: the executable is for h200 on cuda and this is cpu ("), "{error}");
 }
 
 /// Compiles rows as one program; if that fails, halves of them.
 fn compile(rows: &[Row], refused: &mut Vec<String>) {
     let text = lower(&program(rows).0, &[]).expect("every row has a lowering").text;
-    match target().topology().compile(text.as_bytes(), &CompileOptions::default()) {
+    let options = target().options(&CompilerOptions::default());
+    match target().topology().compile(text.as_bytes(), &options) {
         Ok(executable) => {
             let bytes = executable.serialize().expect("an executable is written");
             assert!(bytes.windows(5).any(|part| part == b"sm_90"), "an executable for an H200 names it");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use defn_core::DType;
-use defn_core::backend::{Checks, Compiler, NoHooks};
+use defn_core::backend::{Backend, Checks, Compiler, Executable, NoHooks};
 use defn_core::builder::*;
 use defn_cpu::cpu_backend;
 
@@ -23,30 +23,33 @@ fn sums() -> Arc<defn_core::region::Region> {
 #[test]
 fn four_devices_give_the_results_of_one() {
     let program = compiler(&place(0)).executable(sums(), Checks::default(), &[]).unwrap();
-    let list = |n: u8| [floats(&*cpu_backend(), &[f32::from(n); 3]), floats(&*cpu_backend(), &[1.0; 3])];
-    let lists = (0..4).map(|n| list(n).to_vec()).collect();
-    let results = program.run_partitions(&[], lists, &NoHooks).unwrap();
+    let list = |place: Arc<dyn Backend>, n: u8| {
+        let list = vec![floats(&*place, &[f32::from(n); 3]), floats(&*place, &[1.0; 3])];
+        (place, list)
+    };
+    let host: Arc<dyn Backend> = cpu_backend();
+    let results = program.run_each((0..6).map(|n| list(host.clone(), n)).collect(), &NoHooks).unwrap();
     for (n, results) in (0_u8..).zip(&results) {
-        assert_eq!(results[0].backend().unwrap().place(), format!("pjrt<host:{n}>"));
+        assert_eq!(results[0].backend().unwrap().place(), format!("pjrt<host:{}>", n % 4));
         assert_eq!(read(&results[0]), [2.0 * (f32::from(n) + 1.0); 3]);
     }
-    let some = [place(2), place(1)];
-    let results = program.run_partitions(&some, vec![list(1).to_vec(), list(2).to_vec()], &NoHooks).unwrap();
+    let there = vec![list(dynamic(&place(2)), 1), list(dynamic(&place(1)), 2)];
+    let results = program.run_each(there, &NoHooks).unwrap();
     assert_eq!(results[0][0].backend().unwrap().place(), "pjrt<host:2>");
+    assert_eq!(results[1][0].backend().unwrap().place(), "pjrt<host:1>");
     assert_eq!((read(&results[0][0]), read(&results[1][0])), (vec![4.0; 3], vec![6.0; 3]));
+    assert!(program.run_each(Vec::new(), &NoHooks).unwrap().is_empty());
 }
 
 #[test]
-fn partitions_need_a_device_each() {
+fn a_list_runs_where_all_of_it_is() {
     let program = compiler(&place(0)).executable(sums(), Checks::default(), &[]).unwrap();
-    let lists = |count: usize| vec![vec![floats(&*cpu_backend(), &[1.0; 3]); 2]; count];
-    let error = program.run_partitions(&[], lists(5), &NoHooks).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "run: partitions is 4 devices for 5 lists of arguments, it must be one for each"
+    let list = vec![floats(&*place(1), &[1.0; 3]), floats(&*place(2), &[1.0; 3])];
+    let error = program.run_each(vec![(dynamic(&place(1)), list)], &NoHooks).unwrap_err();
+    assert!(
+        error.to_string().starts_with("run: the operands are on pjrt<host:1> and pjrt<host:2>"),
+        "{error}"
     );
-    assert!(program.run_partitions(&[place(1)], lists(2), &NoHooks).is_err());
-    assert!(program.run_partitions(&[own_place("elsewhere")], lists(1), &NoHooks).is_err());
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod device;
 
 use std::path::Path;
 
-use defn_core::backend::{Checks, Compiler};
+use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::builder::*;
 use defn_core::{DType, ErrorClass, Shape};
 use defn_cpu::cpu_backend;
@@ -112,9 +112,12 @@ fn an_executable_is_saved_and_loaded() {
     let place = place(0);
     let region =
         trace(&[ty(DType::F32, &[2]), ty(DType::F32, &[2])], |ops, x| Ok(vec![ops.add(&x[0], &x[1])?]));
-    let bytes = compiler(&place).save(&region, &[1]).unwrap();
+    let compiled = compiler(&place).executable(region, Checks::default(), &[1]).unwrap();
+    let bytes = compiled.to_bytes(b"a note").unwrap();
     let own = own_place("loading");
-    let program = compiler(&own).load(&bytes).unwrap();
+    let (program, note) = compiler(&own).load(&bytes).unwrap();
+    assert_eq!(note, b"a note");
+    assert_eq!(program.to_bytes(b"a note").unwrap(), bytes, "what was loaded is saved as it was");
     assert_eq!(own.runtime().cache_report().compiles, 0);
     let (x, y) = (floats(&*own, &[1.0, 2.0]), floats(&*own, &[3.0, 4.0]));
     assert_eq!(read(&run(&program, &own, vec![x.clone(), y.clone()]).unwrap()[0]), [4.0, 6.0]);
@@ -122,6 +125,12 @@ fn an_executable_is_saved_and_loaded() {
     for length in [0, 10, 40, bytes.len() / 2, bytes.len() - 1] {
         let error = compiler(&own).load(&bytes[..length]).unwrap_err();
         assert_eq!(error.class(), ErrorClass::Format, "{error}");
+    }
+    for at in (0..bytes.len()).step_by(bytes.len() / 64) {
+        let mut other = bytes.clone();
+        other[at] ^= 4;
+        let error = compiler(&own).load(&other).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Format, "byte {at}: {error}");
     }
 }
 
@@ -140,8 +149,8 @@ fn a_program_that_the_host_drives_is_saved_too() {
             },
         )
     });
-    let bytes = compiler(&place).save(&region, &[]).unwrap();
-    let program = compiler(&place).load(&bytes).unwrap();
+    let compiled = compiler(&place).executable(region, Checks::default(), &[]).unwrap();
+    let (program, _) = compiler(&place).load(&compiled.to_bytes(&[]).unwrap()).unwrap();
     let one = ops(&place).constant(DType::F32, 1.5).unwrap();
     assert_eq!(read(&run(&program, &place, vec![one]).unwrap()[0]), [12.0]);
 }
@@ -149,11 +158,11 @@ fn a_program_that_the_host_drives_is_saved_too() {
 #[test]
 fn targets_have_names_and_plugins() {
     let plugin = spec().plugin;
-    let error = Target::new("abacus", &plugin).unwrap_err();
+    let error = Target::new("abacus", "host", &plugin).unwrap_err();
     assert_eq!(error.to_string(), "compile: the target \"abacus\" is unknown, it must be one of \"h200\"");
-    let error = Target::new("h200", &plugin).unwrap_err();
+    let error = Target::new("h200", "host", &plugin).unwrap_err();
     assert!(error.to_string().contains("Topology not supported for CPU"), "{error}");
-    assert!(Target::new("h200", "no/such/plugin.so").is_err());
+    assert!(Target::new("h200", "cuda", "no/such/plugin.so").is_err());
 }
 
 #[test]

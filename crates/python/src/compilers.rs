@@ -365,6 +365,28 @@ impl BuiltInProgram {
             Ok(PyList::new(py, wrap(py, results.into_iter())?)?)
         })
     }
+
+    /// The values of the region for each of several lists of arguments.
+    fn run_each<'py>(
+        &self,
+        py: Python<'py>,
+        args_list: &Bound<'py, PyAny>,
+    ) -> Fallible<Vec<Bound<'py, PyList>>> {
+        guard(|| {
+            let mut lists = Vec::new();
+            for args in args_list.try_iter()? {
+                let mut tensors = Vec::new();
+                for arg in args?.try_iter()? {
+                    tensors.push(convert::tensor("compile", &arg?)?.flat());
+                }
+                lists.push((bring_together("run", &mut tensors, &place::default()?)?, tensors));
+            }
+            let hooks = RunHooks(hooks::current_run(py)?);
+            let results = self.executable.run_each(lists, &hooks)?;
+            let each = results.into_iter().map(|list| Ok(PyList::new(py, wrap(py, list.into_iter())?)?));
+            each.collect()
+        })
+    }
 }
 
 /// Compiles a region by a built-in compiler.

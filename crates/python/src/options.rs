@@ -60,12 +60,12 @@ pub(crate) fn built_in(
             }
             // What cannot start now may later.
             let (compiler, place) = pjrt::compiler(py, None)?;
-            let made = Arc::new(BuiltIn::new("pjrt", compiler, Some(place)));
+            let made = Arc::new(BuiltIn::new("pjrt", compiler, place));
             Ok(PJRT.get_or_init(|| made).clone())
         }
         ("pjrt", Some(options)) => {
             let (compiler, place) = pjrt::compiler(py, Some(options))?;
-            Ok(Arc::new(BuiltIn::new("pjrt", compiler, Some(place)).with_options(options.copy()?.unbind())))
+            Ok(Arc::new(BuiltIn::new("pjrt", compiler, place).with_options(options.copy()?.unbind())))
         }
         (name, _) if PLANNED.contains(&name) => {
             Err(Misuse::CompilerMissing { name: name.to_owned(), known: quoted(COMPILERS) }.into())

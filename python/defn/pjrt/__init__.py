@@ -8,6 +8,7 @@ compiles whole definitions for a device.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Never
 
@@ -19,10 +20,9 @@ from defn.jit import jit as _jit
 from defn.pjrt.discovery import Plugin, plugins
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Sequence
     from pathlib import Path
-    from typing import Any
+    from typing import Any, BinaryIO
 
     from defn._core import PJRT, Compiled
 
@@ -33,9 +33,11 @@ __all__ = [
     "cache_report",
     "client",
     "compile",
+    "deserialize",
     "devices",
     "jit",
     "live_buffers",
+    "load",
     "plugins",
 ]
 
@@ -127,6 +129,11 @@ def compile(
 ) -> Compiled:
     """As ``dn.compile``, with ``compiler="pjrt"`` and the options of ``dn.pjrt.jit``.
 
+    With ``target="h200"`` it compiles for that device, which need not be there: the plugin of
+    ``client``, by default ``"cuda"``, has to be installed, but no device. The result can be saved
+    here, loaded where the device is, and run there. ``run_each`` of the result runs it on several
+    devices at once.
+
     Raises: as ``dn.compile``, ``BackendError`` without a plugin, client or device of that name.
 
     >>> add = dn.pjrt.compile(dn.add, [dn.template((2,), "f32"), dn.template((), "f32")])
@@ -134,6 +141,71 @@ def compile(
     [11.0, 12.0]
     """
     return _compile(fun, args, kwargs, compiler="pjrt", **compile_options)
+
+
+def load(
+    source: str | os.PathLike[str] | BinaryIO,
+    *,
+    client: str | None = None,
+    device_id: int | None = None,
+    **unknown: Never,
+) -> Compiled:
+    """Read a compiled function from a file that its ``save`` wrote, in this process or another.
+
+    ``source`` is a path or a file that is open for reading bytes. The function takes and returns
+    what it did, and computes it on a device of ``client``, by default the first of the default one:
+    on the host it has to be a processor of the same kind, on others the platform that it was
+    compiled for. Nothing is traced or compiled. Tensors that the function closed over have the
+    values that they had when it was saved, and are on the device ``device_id``. The file is code:
+    load none that you would not run.
+
+    Raises: ``FormatError`` for a file that is cut short, damaged or another, ``CompileError`` for
+    an executable for another device, ``ContainerError`` where a class of its containers is not
+    there, ``BackendError`` without that client or device, and what opening the file raises.
+
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "add.executable")
+    >>> dn.pjrt.compile(dn.add, [dn.template((2,), "f32"), dn.template((), "f32")]).save(path)
+    >>> dn.pjrt.load(path)(dn.tensor([1.0, 2.0]), 10.0).to_list()
+    [11.0, 12.0]
+    """
+    if unknown:
+        refuse_options("load", unknown)
+    if isinstance(source, (str, os.PathLike)):
+        with open(source, "rb") as file:
+            data = file.read()
+    else:
+        data = source.read()
+    return _core.pjrt_load(data, client, device_id)
+
+
+def deserialize(
+    data: bytes | bytearray | memoryview,
+    *,
+    client: str | None = None,
+    device_id: int | None = None,
+    **unknown: Never,
+) -> Compiled:
+    """The compiled function of the bytes that its ``serialize`` gave, as ``load`` reads it.
+
+    Raises: as ``load``.
+
+    >>> double = dn.pjrt.compile(lambda x: x + x, [dn.template((), "s32")]).serialize()
+    >>> int(dn.pjrt.deserialize(double)(21))
+    42
+    """
+    if unknown:
+        refuse_options("deserialize", unknown)
+    return _core.pjrt_load(data, client, device_id)
+
+
+def _write(target: str | os.PathLike[str] | BinaryIO, data: bytes) -> None:
+    """What a compiled function saves, in a file."""
+    if isinstance(target, (str, os.PathLike)):
+        with open(target, "wb") as file:
+            file.write(data)
+    else:
+        target.write(data)
 
 
 def client(

@@ -15,8 +15,9 @@ use smallvec::SmallVec;
 use super::execution::{PjrtExecutable, Program, Way};
 use super::live::What;
 use super::plan::{self, Plan};
-use super::programs::Compiled;
+use super::programs::{Compiled, Origin};
 use super::saved::Saved;
+use super::sha256::digest_of;
 use super::{CompilerOptions, PjrtBackend, failure};
 use crate::lower::{element_type, lower};
 
@@ -71,43 +72,33 @@ impl PjrtCompiler {
         prepare(program, &self.fold, donate, &mut |piece| {
             let folder = self.folder.as_deref();
             let compiled = runtime.programs.get("compile", runtime, &piece.text, &options, folder)?;
-            Ok(Program { compiled, results: piece.results })
+            Ok(Program { compiled, text: digest_of(&[piece.text.as_bytes()]), results: piece.results })
         })
     }
 
-    /// Compiles, and gives the executable as bytes for [`PjrtCompiler::load`], in this process or in another.
-    ///
-    /// # Errors
-    /// As [`Compiler::compile_donating`], and a plugin that does not write executables.
-    pub fn save(&self, program: &Region, donate: &[usize]) -> Result<Vec<u8>> {
-        let runtime = self.place.runtime();
-        let options = self.options.to_compile();
-        let mut saved = Saved::new(runtime.machine(), program, donate);
-        prepare(program, &self.fold, donate, &mut |piece| {
-            let folder = self.folder.as_deref();
-            let compiled = runtime.programs.get("compile", runtime, &piece.text, &options, folder)?;
-            let bytes = compiled.executable.executable().serialize();
-            saved.add(&piece.text, bytes.map_err(|error| failure::device("save", runtime, error))?);
-            Ok(())
-        })?;
-        Ok(saved.to_bytes())
-    }
-
-    /// What [`PjrtCompiler::save`] or a [`Target`](super::Target) wrote, for the devices of this client.
+    /// What [`Executable::to_bytes`] wrote, here or for a [`Target`](super::Target), for the devices of this client;
+    /// and what was kept with it.
     ///
     /// # Errors
     /// Bytes that are not whole, of another version, or for other devices.
-    pub fn load(&self, bytes: &[u8]) -> Result<PjrtExecutable> {
+    pub fn load(&self, bytes: &[u8]) -> Result<(PjrtExecutable, Vec<u8>)> {
+        let saved = Saved::from_bytes(bytes)?;
+        Ok((self.take(&saved)?, saved.into_note()))
+    }
+
+    /// An executable of bytes.
+    pub(super) fn take(&self, saved: &Saved) -> Result<PjrtExecutable> {
         let runtime = self.place.runtime();
         runtime.require_process("load")?;
-        let saved = Saved::from_bytes(bytes)?;
         saved.require_machine(runtime.machine())?;
         let program = Arc::new(saved.program()?);
         let mut pieces = saved.pieces();
         let plan = prepare(&program, &self.fold, saved.donated(), &mut |piece| {
-            let bytes = pieces.next(&piece.text)?;
+            let text = digest_of(&[piece.text.as_bytes()]);
+            let bytes = pieces.next(text)?;
             let executable = runtime.client().load(bytes).map_err(|error| saved.refused(runtime, &error))?;
-            Ok(Program { compiled: Arc::new(Compiled::new(executable)), results: piece.results })
+            let compiled = Arc::new(Compiled::new(executable, Origin::Bytes(bytes.into())));
+            Ok(Program { compiled, text, results: piece.results })
         })?;
         Ok(PjrtExecutable::new(self.place.clone(), program, Way::Compiled(plan), saved.donated()))
     }

@@ -13,12 +13,16 @@ use super::buffer::{Elements, PjrtBuffer};
 use super::live::What;
 use super::plan::{Plan, Step, Work};
 use super::programs::Compiled;
+use super::saved::Saved;
+use super::sha256::Digest;
 use super::{PjrtBackend, failure};
 use crate::api::Buffer;
 
 /// A piece of a program, compiled.
 pub(super) struct Program {
     pub compiled: Arc<Compiled>,
+    /// The digest of the text that it was compiled from.
+    pub text: Digest,
     /// What its outputs are, those that hooks are shown at the end.
     pub results: SmallVec<[Arc<What>; 2]>,
 }
@@ -225,6 +229,47 @@ impl Executable for PjrtExecutable {
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
         self.run_at(self.place_of(&**backend)?, arguments, hooks)
+    }
+
+    fn run_each(
+        &self,
+        lists: Vec<(Arc<dyn Backend>, Vec<Tensor>)>,
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Vec<Tensor>>> {
+        let places = self.place.runtime().backends();
+        let mut others = places.iter().cycle();
+        let mut results = Vec::with_capacity(lists.len());
+        for (backend, list) in lists {
+            let own = PjrtBackend::of(&*backend)
+                .filter(|place| std::ptr::eq(place.runtime(), self.place.runtime()));
+            let place = match own {
+                Some(place) => place,
+                None => {
+                    self.place_of(&*backend)?;
+                    others.next().expect("a client has devices")
+                }
+            };
+            results.push(self.run_at(place, list, hooks)?);
+        }
+        Ok(results)
+    }
+
+    fn to_bytes(&self, note: &[u8]) -> Result<Vec<u8>> {
+        let plan = match &self.way {
+            Way::Compiled(plan) => plan,
+            Way::Checked(_) => {
+                let problem = "the program is run with checks, op by op";
+                return Err(DeviceError::NotWritten { problem, required: "one without is required" }.into());
+            }
+        };
+        let runtime = self.place.runtime();
+        runtime.require_process("save")?;
+        let mut saved = Saved::new(runtime.machine(), &runtime.kind(), &self.program, &self.donate);
+        plan.each(&mut |program| {
+            saved.add(program.text, program.compiled.to_bytes(runtime)?);
+            Ok(())
+        })?;
+        Ok(saved.to_bytes(note))
     }
 }
 

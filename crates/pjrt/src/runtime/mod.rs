@@ -11,7 +11,6 @@ mod failure;
 mod live;
 mod machine;
 mod options;
-mod partitions;
 mod plan;
 mod process;
 mod programs;
@@ -36,7 +35,7 @@ pub use registry::{
     ClientSpec, DeviceInfo, backend, client_names, default_client, devices, register, runtime,
     set_default_client,
 };
-pub use target::Target;
+pub use target::{Target, TargetCompiler, TargetExecutable};
 
 use crate::api::{Buffer, Client, Device};
 use crate::plugin::Plugin;
@@ -114,6 +113,12 @@ impl Runtime {
     /// What executables as bytes are for: the platform, and on the host its processor too.
     fn machine(&self) -> &str {
         &self.machine
+    }
+
+    /// What the devices are where they are not the host's, for messages.
+    fn kind(&self) -> String {
+        let device = self.devices.first().filter(|_| !self.is_host());
+        device.and_then(|device| device.description().ok()).map_or_else(String::new, |about| about.kind)
     }
 
     /// Whether the devices are the host's own processors; such a client's tensors go to other clients' devices where

@@ -71,6 +71,29 @@ pub(super) fn is_split(region: &Region) -> bool {
     region.graph().nodes().iter().any(is_driven)
 }
 
+impl<P> Plan<P> {
+    /// Shows the pieces' programs, in the order in which they were compiled.
+    pub fn each(&self, see: &mut dyn FnMut(&P) -> Result<()>) -> Result<()> {
+        for step in &self.steps {
+            match &step.work {
+                Work::Device { program, .. } => see(program)?,
+                Work::Call { .. } => {}
+                Work::Cond { branches, .. } => {
+                    for branch in branches {
+                        branch.each(see)?;
+                    }
+                }
+                Work::While { cond, body, .. } => {
+                    cond.each(see)?;
+                    body.each(see)?;
+                }
+                Work::Inline(inner) => inner.each(see)?,
+            }
+        }
+        Ok(())
+    }
+}
+
 struct Planner<'a> {
     region: &'a Region,
     /// Inputs that a piece takes though nothing uses them.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use defn_core::Result;
+use defn_core::device::DeviceError;
 
 use super::disk::{Folder, Found};
 use super::sha256::{Digest, digest_of};
@@ -19,14 +20,25 @@ use crate::plugin::Plugin;
 /// How many programs are kept in memory; of more, those that were used longest ago are let go.
 const KEPT: usize = 4096;
 
+/// Where a program came from. XLA writes what it compiled; of what it read it writes a part, which does not run.
+pub(super) enum Origin {
+    /// The plugin compiled it here.
+    Compiled,
+    /// These bytes.
+    Bytes(Box<[u8]>),
+    /// A file of a folder.
+    File(Folder, Digest),
+}
+
 /// A compiled program, and the bytes that a run takes beside its arguments.
 pub(super) struct Compiled {
     pub executable: LoadedExecutable,
     pub bytes: usize,
+    origin: Origin,
 }
 
 impl Compiled {
-    pub fn new(executable: LoadedExecutable) -> Compiled {
+    pub fn new(executable: LoadedExecutable, origin: Origin) -> Compiled {
         let inner = executable.executable();
         let bytes = match inner.memory() {
             Ok(memory) => memory.outputs + memory.temporaries - memory.aliases,
@@ -38,7 +50,29 @@ impl Compiled {
                 i64::try_from(sum).unwrap_or(i64::MAX)
             }),
         };
-        Compiled { executable, bytes: usize::try_from(bytes).unwrap_or(0) }
+        Compiled { executable, bytes: usize::try_from(bytes).unwrap_or(0), origin }
+    }
+
+    /// The program as bytes.
+    ///
+    /// # Errors
+    /// A plugin that does not write programs, and a file that is gone.
+    pub fn to_bytes(&self, runtime: &Runtime) -> Result<Vec<u8>> {
+        match &self.origin {
+            Origin::Compiled => {
+                let written = self.executable.executable().serialize();
+                written.map_err(|error| failure::device("save", runtime, error))
+            }
+            Origin::Bytes(bytes) => Ok(bytes.to_vec()),
+            Origin::File(folder, key) => match folder.find(key) {
+                Found::Whole(bytes) => Ok(bytes),
+                Found::Missing | Found::Corrupt => {
+                    let problem = "the program came from a folder whose file is gone";
+                    let required = "the file is required; compile it again in a new process";
+                    Err(DeviceError::NotWritten { problem, required }.into())
+                }
+            },
+        }
     }
 }
 
@@ -142,14 +176,16 @@ impl Programs {
             return Ok(program.clone());
         }
         let folder = folder.map(|path| self.folder(path));
-        let loaded = folder.as_ref().and_then(|folder| self.load(runtime, folder, &key));
+        let loaded = folder.as_ref().and_then(|folder| {
+            Some(Compiled::new(self.load(runtime, folder, &key)?, Origin::File(folder.clone(), key)))
+        });
         let program = match loaded {
-            Some(program) => Arc::new(Compiled::new(program)),
+            Some(program) => Arc::new(program),
             None => {
                 let start = Instant::now();
                 let compiled = runtime.client().compile(text.as_bytes(), options);
                 let compiled = compiled.map_err(|error| failure::device(op, runtime, error))?;
-                let program = Arc::new(Compiled::new(compiled));
+                let program = Arc::new(Compiled::new(compiled, Origin::Compiled));
                 let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 self.compile_nanos.fetch_add(nanos, Ordering::Relaxed);
                 self.compiles.fetch_add(1, Ordering::Relaxed);

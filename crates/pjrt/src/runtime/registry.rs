@@ -196,6 +196,17 @@ pub fn runtime(op: &'static str, name: Option<&str>) -> Result<&'static Runtime>
     Ok(runtime)
 }
 
+/// The file of the plugin that drives a client, which is not started.
+///
+/// # Errors
+/// No such client or no plugin at all.
+pub(super) fn plugin_file(op: &'static str, name: &str) -> Result<PathBuf> {
+    let mut registry = registry();
+    registry.add_from_environment();
+    let known = registry.clients.get(name);
+    known.map(|known| known.spec.plugin.clone()).ok_or_else(|| unknown(op, name, &registry.order))
+}
+
 /// The backend of a device: of the client of a name or the default one, and of its device 0 where none is named.
 ///
 /// # Errors

@@ -1,5 +1,7 @@
 //! Executables as bytes: with the graph that they came from, so that they are checked and run like any other.
 
+use std::fmt;
+
 use defn_core::device::DeviceError;
 use defn_core::region::Region;
 use defn_core::{Error, ErrorKind, Result};
@@ -8,28 +10,33 @@ use super::Runtime;
 use super::sha256::{Digest, digest_of};
 
 /// What the bytes begin with; another version of the layout has another number.
-const HEAD: &[u8; 16] = b"defn compiled 01";
+const HEAD: &[u8; 16] = b"defn compiled 02";
 
 /// An executable as bytes.
 pub(super) struct Saved {
     /// What it is for: a platform, or a processor.
     machine: String,
+    /// The device that it was compiled for, for people.
+    device: String,
     /// The graph, as text.
     graph: String,
     donated: Vec<usize>,
+    /// What its writer keeps with it.
+    note: Vec<u8>,
     /// The pieces: of which text each is, and what the plugin wrote.
     pieces: Vec<(Digest, Vec<u8>)>,
 }
 
 impl Saved {
-    pub fn new(machine: &str, program: &Region, donated: &[usize]) -> Saved {
-        let (machine, graph) = (machine.to_owned(), program.to_text_with_locations());
-        Saved { machine, graph, donated: donated.to_vec(), pieces: Vec::new() }
+    pub fn new(machine: &str, device: &str, program: &Region, donated: &[usize]) -> Saved {
+        let (machine, device) = (machine.to_owned(), device.to_owned());
+        let (graph, donated) = (program.to_text(), donated.to_vec());
+        Saved { machine, device, graph, donated, note: Vec::new(), pieces: Vec::new() }
     }
 
-    /// Adds the next piece.
-    pub fn add(&mut self, text: &str, bytes: Vec<u8>) {
-        self.pieces.push((digest_of(&[text.as_bytes()]), bytes));
+    /// Adds the next piece, which was compiled from the text of this digest.
+    pub fn add(&mut self, text: Digest, bytes: Vec<u8>) {
+        self.pieces.push((text, bytes));
     }
 
     pub fn donated(&self) -> &[usize] {
@@ -46,7 +53,8 @@ impl Saved {
         if self.machine.eq_ignore_ascii_case(machine) {
             return Ok(());
         }
-        Err(self.other(machine.to_owned(), "an executable for this machine is required; compile it again"))
+        let required = "an executable for this machine is required; compile it again";
+        Err(self.other("load", machine.to_owned(), required))
     }
 
     /// Says that a plugin does not take it.
@@ -55,12 +63,23 @@ impl Saved {
         let kind = runtime.devices().first().and_then(|device| device.description().ok());
         let kind = kind.map_or_else(String::new, |description| format!(" {}", description.kind));
         let here = format!("{}{kind}, whose plugin says: {error}", runtime.platform());
-        self.other(here, "an executable for this device by the same plugin is required; compile it again")
+        let required = "an executable for this device by the same plugin is required; compile it again";
+        self.other("load", here, required)
     }
 
+    /// Says that a device is not here; `op` is for messages.
     #[cold]
-    fn other(&self, here: String, required: &'static str) -> Error {
-        DeviceError::Executable { made_for: self.machine.clone(), here, required }.into()
+    pub fn other(&self, op: &'static str, here: String, required: &'static str) -> Error {
+        let made_for = match &*self.device {
+            "" => self.machine.clone(),
+            device => format!("{device} on {}", self.machine),
+        };
+        DeviceError::Executable { op, made_for, here, required }.into()
+    }
+
+    /// What the writer kept with it.
+    pub fn into_note(self) -> Vec<u8> {
+        self.note
     }
 
     /// The pieces, one after the other.
@@ -68,13 +87,15 @@ impl Saved {
         Pieces { saved: self, next: 0 }
     }
 
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&self, note: &[u8]) -> Vec<u8> {
         let mut body = Vec::new();
         put(&mut body, self.machine.as_bytes());
+        put(&mut body, self.device.as_bytes());
         put(&mut body, self.graph.as_bytes());
         let donated: Vec<u8> =
             self.donated.iter().flat_map(|&position| (position as u64).to_le_bytes()).collect();
         put(&mut body, &donated);
+        put(&mut body, note);
         for (digest, piece) in &self.pieces {
             put(&mut body, digest);
             put(&mut body, piece);
@@ -84,8 +105,8 @@ impl Saved {
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Saved> {
         let malformed = |problem: &str| -> Error {
-            let (problem, required) = (problem.to_owned(), "the bytes of save or of a target".to_owned());
-            ErrorKind::Malformed { op: "load", problem, required: format!("{required} are required") }.into()
+            let (problem, required) = (problem.to_owned(), "it must be as it was saved".to_owned());
+            ErrorKind::Malformed { op: "load", problem, required }.into()
         };
         let Some(rest) = bytes.strip_prefix(HEAD) else {
             return Err(malformed("these bytes are no executable of this version"));
@@ -95,19 +116,26 @@ impl Saved {
             return Err(malformed("the executable is cut short or damaged"));
         };
         let mut read = || -> Option<Saved> {
-            let machine = String::from_utf8(take(&mut body)?.to_vec()).ok()?;
-            let graph = String::from_utf8(take(&mut body)?.to_vec()).ok()?;
+            let mut text = || String::from_utf8(take(&mut body)?.to_vec()).ok();
+            let (machine, device, graph) = (text()?, text()?, text()?);
             let donated = take(&mut body)?
                 .chunks(8)
                 .map(|eight| usize::try_from(u64::from_le_bytes(eight.try_into().ok()?)).ok())
                 .collect::<Option<_>>()?;
+            let note = take(&mut body)?.to_vec();
             let mut pieces = Vec::new();
             while !body.is_empty() {
                 pieces.push((take(&mut body)?.try_into().ok()?, take(&mut body)?.to_vec()));
             }
-            Some(Saved { machine, graph, donated, pieces })
+            Some(Saved { machine, device, graph, donated, note, pieces })
         };
         read().ok_or_else(|| malformed("the executable has parts that are not whole"))
+    }
+}
+
+impl fmt::Debug for Saved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.device, self.machine)
     }
 }
 
@@ -118,16 +146,16 @@ pub(super) struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// The next piece, which was compiled from this text.
-    pub fn next(&mut self, text: &str) -> Result<&'a [u8]> {
+    /// The next piece, which was compiled from the text of this digest.
+    pub fn next(&mut self, text: Digest) -> Result<&'a [u8]> {
         let piece = self.saved.pieces.get(self.next);
         self.next += 1;
         match piece {
-            Some((digest, bytes)) if *digest == digest_of(&[text.as_bytes()]) => Ok(bytes),
+            Some((digest, bytes)) if *digest == text => Ok(bytes),
             Some(_) | None => {
                 let here = format!("version {} of this package", env!("CARGO_PKG_VERSION"));
                 let required = "the version that wrote it is required; compile it again";
-                Err(self.saved.other(here, required))
+                Err(self.saved.other("load", here, required))
             }
         }
     }

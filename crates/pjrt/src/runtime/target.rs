@@ -1,17 +1,21 @@
 //! Devices that need not be there: programs are compiled for them here and run where they are.
 
+use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use defn_core::Result;
-use defn_core::backend::Backend;
+use defn_core::backend::{Backend, Checks, Compiler, Executable, Hooks};
 use defn_core::device::DeviceError;
 use defn_core::region::Region;
+use defn_core::{Result, Tensor};
 
-use super::compiler::prepare;
+use super::compiler::{PjrtCompiler, prepare};
+use super::execution::PjrtExecutable;
 use super::saved::Saved;
-use super::{CompilerOptions, failure, registry};
+use super::sha256::digest_of;
+use super::{CompilerOptions, HOST, failure, machine, registry};
 use crate::api::Topology;
+use crate::options::CompileOptions;
 use crate::plugin::Attribute;
 
 /// What XLA asks of a GPU that is not there, in the words of its `GpuTargetConfigProto`: NVIDIA's figures for it.
@@ -30,23 +34,30 @@ dnn_version_info { major: 9 minor: 12 }
 device_description_str: "NVIDIA H200"
 "#;
 
+/// XLA's flag for the folder of NVIDIA's tools.
+const TOOLS: &str = "xla_gpu_cuda_data_dir";
+
 /// The targets: their names, and what their plugins are told.
 const TARGETS: &[(&str, &str)] = &[("h200", H200)];
 
 /// A device to compile for.
 pub struct Target {
     name: &'static str,
+    /// The name of the client that drives such a device where it is.
+    client: String,
     topology: Topology,
+    flags: Vec<(String, Attribute)>,
 }
 
 impl Target {
-    /// The target of a name, by a plugin for its platform, from the plugin's file. XLA's CUDA plugin calls NVIDIA's
-    /// tools: `ptxas` is looked for on `PATH`, and the folder that holds `nvvm/libdevice` is named in `XLA_FLAGS` by
-    /// `--xla_gpu_cuda_data_dir=`.
+    /// The target of a name, by a plugin for its platform, from the plugin's file; `client` names the client that
+    /// drives such a device, where programs are run. XLA's CUDA plugin calls NVIDIA's tools: `ptxas` and
+    /// `nvvm/libdevice` are looked for in the folder that `--xla_gpu_cuda_data_dir=` names in `XLA_FLAGS`, in that of
+    /// NVIDIA's packages beside the plugin's, and where else the plugin looks.
     ///
     /// # Errors
     /// A name that is unknown, a file that is no plugin, and a plugin that knows no such device.
-    pub fn new(name: &str, plugin: impl AsRef<Path>) -> Result<Target> {
+    pub fn new(name: &str, client: &str, plugin: impl AsRef<Path>) -> Result<Target> {
         let Some((name, config)) = TARGETS.iter().find(|(known, _)| *known == name) else {
             let known: Vec<String> = TARGETS.iter().map(|(name, _)| format!("\"{name}\"")).collect();
             let (target, known) = (name.to_owned(), known.join(", "));
@@ -56,9 +67,18 @@ impl Target {
             ("target_config".to_owned(), Attribute::Text((*config).to_owned())),
             ("topology".to_owned(), Attribute::Text("1x1x1".to_owned())),
         ];
+        let flags = tools(plugin.as_ref()).into_iter().collect();
         let plugin = registry::load(plugin.as_ref())?;
         let topology = plugin.topology("", &options).map_err(failure::plugin)?;
-        Ok(Target { name, topology })
+        Ok(Target { name, client: client.to_owned(), topology, flags })
+    }
+
+    /// The target of a name, by the plugin of a client, which is not started.
+    ///
+    /// # Errors
+    /// As [`Target::new`], and a client that is unknown.
+    pub fn of_client(name: &str, client: &str) -> Result<Target> {
+        Target::new(name, client, registry::plugin_file("compile", client)?)
     }
 
     /// The name.
@@ -71,33 +91,156 @@ impl Target {
         &self.topology
     }
 
-    /// Compiles, folding scalar constants on `fold`, and gives the executable as bytes, which
-    /// [`PjrtCompiler::load`](super::PjrtCompiler::load) takes where the device is. The arguments at the positions
-    /// `donate` are used up by runs.
-    ///
-    /// # Errors
-    /// What the graph or the plugin has against it, and an argument whose memory no result can take.
-    pub fn compile(
-        &self,
-        program: &Region,
-        fold: &Arc<dyn Backend>,
-        options: &CompilerOptions,
-        donate: &[usize],
-    ) -> Result<Vec<u8>> {
-        let options = options.to_compile();
-        let platform = self.topology.platform_name().map_err(failure::plugin)?;
-        let mut saved = Saved::new(&platform, program, donate);
-        prepare(program, fold, donate, &mut |piece| {
-            let made = self.topology.compile(piece.text.as_bytes(), &options).map_err(failure::plugin)?;
-            saved.add(&piece.text, made.serialize().map_err(failure::plugin)?);
-            Ok(())
-        })?;
-        Ok(saved.to_bytes())
+    /// What a program is compiled with.
+    pub fn options(&self, options: &CompilerOptions) -> CompileOptions {
+        let mut compile = options.to_compile();
+        compile.flags.splice(0..0, self.flags.iter().cloned());
+        compile
     }
 }
 
-impl std::fmt::Debug for Target {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// The flag for the folder of NVIDIA's tools, where packages put it beside the package of a plugin and nothing else is
+/// said.
+fn tools(plugin: &Path) -> Option<(String, Attribute)> {
+    let is_said = std::env::var("XLA_FLAGS").is_ok_and(|flags| flags.contains(TOOLS));
+    let packages = plugin.parent()?.parent()?.parent()?;
+    let folder = ["cu13", "cuda_nvcc"].map(|name| packages.join("nvidia").join(name));
+    let found = folder.into_iter().find(|folder| folder.join("nvvm/libdevice").is_dir())?;
+    (!is_said).then(|| (TOOLS.to_owned(), Attribute::Text(found.display().to_string())))
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Target({:?})", self.name)
+    }
+}
+
+/// Compiles for a device that need not be there.
+#[derive(Debug)]
+pub struct TargetCompiler {
+    target: Arc<Target>,
+    fold: Arc<dyn Backend>,
+    options: CompilerOptions,
+}
+
+impl TargetCompiler {
+    /// A compiler for a target, which folds scalar constants on `fold`, a backend of the host. It keeps nothing in
+    /// folders.
+    pub fn new(target: Arc<Target>, fold: Arc<dyn Backend>, options: CompilerOptions) -> TargetCompiler {
+        TargetCompiler { target, fold, options }
+    }
+
+    /// Compiles, as [`Compiler::compile_donating`] does.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn executable(
+        &self,
+        program: Arc<Region>,
+        checks: Checks,
+        donate: &[usize],
+    ) -> Result<TargetExecutable> {
+        if checks != Checks::default() {
+            let problem = "the program is run with checks, op by op";
+            return Err(DeviceError::NotWritten { problem, required: "one without is required" }.into());
+        }
+        let options = self.target.options(&self.options);
+        let topology = &self.target.topology;
+        let platform = topology.platform_name().map_err(failure::plugin)?.to_lowercase();
+        let mut saved = Saved::new(&platform, self.target.name, &program, donate);
+        let plan = prepare(&program, &self.fold, donate, &mut |piece| {
+            let made = topology.compile(piece.text.as_bytes(), &options).map_err(failure::plugin)?;
+            let bytes = made.serialize().map_err(failure::plugin)?;
+            saved.add(digest_of(&[piece.text.as_bytes()]), bytes);
+            Ok(())
+        })?;
+        let (fold, options, client) = (self.fold.clone(), self.options.clone(), self.target.client.clone());
+        let used = (0..plan.used.len()).map(|input| plan.used[input] || donate.contains(&input)).collect();
+        Ok(TargetExecutable { program, saved, used, client, fold, options, loaded: OnceLock::new() })
+    }
+}
+
+impl Compiler for TargetCompiler {
+    fn name(&self) -> &str {
+        "pjrt"
+    }
+
+    fn compile(&self, program: Arc<Region>, checks: Checks) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(self.executable(program, checks, &[])?))
+    }
+
+    fn compile_donating(
+        &self,
+        program: Arc<Region>,
+        checks: Checks,
+        donate: &[usize],
+    ) -> Result<Arc<dyn Executable>> {
+        Ok(Arc::new(self.executable(program, checks, donate)?))
+    }
+}
+
+/// A program that was compiled for a target. It runs where a client of the target's platform starts.
+pub struct TargetExecutable {
+    program: Arc<Region>,
+    saved: Saved,
+    /// For each input, whether a run takes it.
+    used: Vec<bool>,
+    client: String,
+    fold: Arc<dyn Backend>,
+    options: CompilerOptions,
+    loaded: OnceLock<PjrtExecutable>,
+}
+
+impl TargetExecutable {
+    /// The program on the device, which has to be here.
+    fn loaded(&self) -> Result<&PjrtExecutable> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let place = registry::backend("run", Some(&self.client), None).map_err(|error| {
+            let here = format!("{HOST} ({}), and {}", machine::processor(), error.kind());
+            let required = "that device is required; save the executable, and load it where the device is";
+            self.saved.other("run", here, required)
+        })?;
+        let compiler = PjrtCompiler::new(place, self.fold.clone(), self.options.clone());
+        let loaded = compiler.take(&self.saved)?;
+        Ok(self.loaded.get_or_init(|| loaded))
+    }
+}
+
+impl Executable for TargetExecutable {
+    fn program(&self) -> &Arc<Region> {
+        &self.program
+    }
+
+    fn uses(&self, input: usize) -> bool {
+        self.used[input]
+    }
+
+    fn run(
+        &self,
+        backend: &Arc<dyn Backend>,
+        arguments: Vec<Tensor>,
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Tensor>> {
+        self.loaded()?.run(backend, arguments, hooks)
+    }
+
+    fn run_each(
+        &self,
+        lists: Vec<(Arc<dyn Backend>, Vec<Tensor>)>,
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Vec<Tensor>>> {
+        self.loaded()?.run_each(lists, hooks)
+    }
+
+    fn to_bytes(&self, note: &[u8]) -> Result<Vec<u8>> {
+        Ok(self.saved.to_bytes(note))
+    }
+}
+
+impl fmt::Debug for TargetExecutable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TargetExecutable({:?} for {:?})", self.program, self.saved)
     }
 }

@@ -7,7 +7,7 @@ use defn_core::{ErrorKind, Shape, Tensor, TensorType};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use super::donate;
@@ -18,7 +18,8 @@ use super::{Jitted, marked_names, wrap};
 use crate::born;
 use crate::checks;
 use crate::compilers::{self, Choice};
-use crate::containers::{self, Flat, Mode, Tree};
+use crate::containers::{self, Flat, Leaves, Mode, Tree};
+use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::hooks::{self, Collecting, Known};
 use crate::location;
@@ -29,13 +30,52 @@ use crate::tensor::PyTensor;
 /// A function for arguments of one structure and type.
 #[pyclass(frozen, dict, weakref, module = "defn._core")]
 pub(crate) struct Compiled {
-    fun: Py<PyAny>,
-    tree: Tree,
+    /// The function that captures are found by; None where there are none to find.
+    pub(super) fun: Py<PyAny>,
+    /// The function's name, for messages.
+    pub(super) name: String,
+    pub(super) tree: Tree,
     /// The structure of a call's arguments, which lack those that are static as a whole.
-    call: Tree,
-    models: Vec<Tensor>,
-    program: Program,
-    hooks: Option<Py<PyDict>>,
+    pub(super) call: Tree,
+    pub(super) models: Vec<Tensor>,
+    pub(super) program: Program,
+    pub(super) hooks: Option<Py<PyDict>>,
+}
+
+impl Compiled {
+    /// The leaves of a call's arguments, which have to be of the types that were compiled.
+    fn leaves<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Leaves<'py>> {
+        let py = args.py();
+        let flat = flatten_arguments(args)?;
+        if !self.call.equals(py, &flat.tree)? {
+            let (what, other) = ("the arguments".to_owned(), "those it was compiled for".to_owned());
+            let difference = flat.tree.difference_of_calls(py, &self.call)?;
+            return Err(Misuse::Structure { op: "compile", what, other, difference }.into());
+        }
+        for (position, (leaf, expected)) in flat.leaves.iter().zip(&self.models).enumerate() {
+            let got = leaf::model("compile", leaf)?;
+            let same_axes = got.vectorized_axes() == expected.vectorized_axes();
+            if !same_axes || !takes(expected.ty(), got.ty()) {
+                let (got, expected) = (named_type(&got), named_type(expected));
+                return Err(ErrorKind::ArgumentType { op: "compile", position, got, expected }.into());
+            }
+        }
+        Ok(flat.leaves)
+    }
+
+    /// The values of what the function captured.
+    pub(super) fn captures(&self, py: Python<'_>, borrowed: &mut Borrowed) -> Fallible<Vec<Tensor>> {
+        if let Some(captures) = self.program.read_captures(self.fun.bind(py), &self.tree, borrowed)? {
+            return Ok(captures);
+        }
+        Err(Misuse::BadArgument {
+            op: "compile".to_owned(),
+            what: "the environment".to_owned(),
+            got: format!("a tensor that {} closes over has another type now", self.name),
+            required: "of the types it was compiled for".to_owned(),
+        }
+        .into())
+    }
 }
 
 #[pymethods]
@@ -47,36 +87,53 @@ impl Compiled {
             if trace::depth() > 0 {
                 return Err(Misuse::CompiledInTrace.into());
             }
-            let flat = flatten_arguments(args)?;
-            if !self.call.equals(py, &flat.tree)? {
-                let (what, other) = ("the arguments".to_owned(), "those it was compiled for".to_owned());
-                let difference = flat.tree.difference_of_calls(py, &self.call)?;
-                return Err(Misuse::Structure { op: "compile", what, other, difference }.into());
-            }
-            for (position, (leaf, expected)) in flat.leaves.iter().zip(&self.models).enumerate() {
-                let got = leaf::model("compile", leaf)?;
-                let same_axes = got.vectorized_axes() == expected.vectorized_axes();
-                if !same_axes || !takes(expected.ty(), got.ty()) {
-                    let (got, expected) = (named_type(&got), named_type(expected));
-                    return Err(ErrorKind::ArgumentType { op: "compile", position, got, expected }.into());
-                }
-            }
+            let leaves = self.leaves(args)?;
             let mut borrowed = Borrowed::default();
-            let fun = self.fun.bind(py);
-            match self.program.read_captures(fun, &self.tree, &mut borrowed)? {
-                Some(captures) => self.program.run(py, &flat.leaves, captures, borrowed, self.hooks.as_ref()),
-                None => {
-                    let fun = function_name(fun);
-                    let text = format!("a tensor that {fun} closes over has another type now");
-                    Err(Misuse::BadArgument {
-                        op: "compile".to_owned(),
-                        what: "the environment".to_owned(),
-                        got: text,
-                        required: "of the types it was compiled for".to_owned(),
-                    }
-                    .into())
-                }
+            let captures = self.captures(py, &mut borrowed)?;
+            self.program.run(py, &leaves, captures, borrowed, self.hooks.as_ref())
+        })
+    }
+
+    /// Runs on several lists of arguments, and gives a list of what a call with each returns. By `"pjrt"` the runs go
+    /// on side by side, each where its tensors are, and those of the host's tensors on one device after the other.
+    fn run_each<'py>(&self, args_list: &Bound<'py, PyAny>) -> Fallible<Vec<Bound<'py, PyAny>>> {
+        guard(|| {
+            let py = args_list.py();
+            if trace::depth() > 0 {
+                return Err(Misuse::CompiledInTrace.into());
             }
+            let mut calls = Vec::new();
+            for args in args_list.try_iter()? {
+                let args = args?;
+                let Ok(args) = args
+                    .cast::<PyTuple>()
+                    .cloned()
+                    .or_else(|_| args.cast::<PyList>().map_err(PyErr::from).map(|list| list.to_tuple()))
+                else {
+                    return Err(convert::bad("run_each", "an entry of args_list", &args, "a list or tuple")?);
+                };
+                let leaves = self.leaves(&args)?;
+                let mut borrowed = Borrowed::default();
+                let captures = self.captures(py, &mut borrowed)?;
+                calls.push((leaves, captures, borrowed));
+            }
+            self.program.run_each(py, calls, self.hooks.as_ref())
+        })
+    }
+
+    /// The bytes from which `dn.pjrt.deserialize` makes the function again.
+    fn serialize<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyBytes>> {
+        guard(|| Ok(PyBytes::new(py, &self.write(py)?)))
+    }
+
+    /// Writes the file of which `dn.pjrt.load` makes the function again: to a path, or to a file that is open for
+    /// writing bytes.
+    fn save(&self, target: &Bound<'_, PyAny>) -> Fallible<()> {
+        guard(|| {
+            let py = target.py();
+            let bytes = PyBytes::new(py, &self.write(py)?);
+            py.import("defn.pjrt")?.call_method1("_write", (target, bytes))?;
+            Ok(())
         })
     }
 
@@ -88,9 +145,9 @@ impl Compiled {
         self.program.traverse(&visit)
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
+    fn __repr__(&self) -> String {
         let nodes = self.program.executable().program().total_nodes();
-        format!("<compiled {} of {nodes} nodes>", function_name(self.fun.bind(py)))
+        format!("<compiled {} of {nodes} nodes>", self.name)
     }
 }
 
@@ -220,7 +277,8 @@ fn compile(
         };
         let program = Program::make(py, &source, &flat, &compiler, checks::current(), &donated)?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
-        Ok(Compiled { fun: fun.clone().unbind(), tree: flat.tree, call: call_tree, models, program, hooks })
+        let (name, fun) = (function_name(&fun), fun.clone().unbind());
+        Ok(Compiled { fun, name, tree: flat.tree, call: call_tree, models, program, hooks })
     })
 }
 

@@ -10,10 +10,10 @@ use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::cache::{Bond, Entry, Key, Known};
+use super::captures::Capture;
 use super::environment::{Label, Part};
 use super::globals::{self, Change};
 use super::leaf;
-use super::program::Capture;
 use crate::containers::{Aspect, Compare, Flat, Held, Place, value_text};
 use crate::error::Fallible;
 

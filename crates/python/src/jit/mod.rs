@@ -4,6 +4,7 @@
 //! up, the program runs, and the results are put together.
 
 mod cache;
+mod captures;
 mod compiled;
 mod donate;
 mod environment;
@@ -15,6 +16,7 @@ mod log;
 mod program;
 mod python;
 mod reads;
+mod saved;
 mod signature;
 mod turns;
 
@@ -588,5 +590,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Jitted>()?;
     module.add_function(wrap_pyfunction!(is_tracing, module)?)?;
     python::add(module)?;
+    saved::add(module)?;
     compiled::add(module)
 }

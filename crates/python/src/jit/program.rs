@@ -16,8 +16,8 @@ use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
+use super::captures::{Capture, locate, read_captures};
 use super::donate;
-use super::environment::{self, Place, Wanted};
 use super::globals;
 use super::leaf::{self, Borrowed};
 use super::python::{Compiling, FunctionKey};
@@ -40,14 +40,6 @@ const RELEASE_NANOS: u64 = 30_000;
 /// The first runs are timed, and then one of so many.
 const TIMED_RUNS: u64 = 16;
 
-/// Where a captured value comes from at each call.
-pub(super) enum Capture {
-    /// Made while tracing: a constant of the program.
-    Bound(Tensor),
-    /// Found again where the function found it.
-    Found { place: Place, model: Tensor },
-}
-
 /// A leaf of the result.
 #[derive(Clone)]
 pub(super) enum Output {
@@ -65,6 +57,9 @@ impl Output {
         }
     }
 }
+
+/// For each output, the argument that it is, if it is one.
+type Kept<'py> = Vec<Option<Bound<'py, PyAny>>>;
 
 /// A traced and compiled program.
 pub(super) struct Program {
@@ -284,14 +279,26 @@ impl Program {
     }
 
     fn new(traced: Traced, executable: Arc<dyn Executable>) -> Program {
-        let has_results = traced.outputs.iter().any(Output::is_result);
+        let Traced { region, captures, outputs, tree, slots, .. } = traced;
+        Program { slots, ..Program::of_parts(&region, executable, captures, outputs, tree) }
+    }
+
+    /// A program that shows values to nobody.
+    pub(super) fn of_parts(
+        region: &Region,
+        executable: Arc<dyn Executable>,
+        captures: Arc<[Capture]>,
+        outputs: Vec<Output>,
+        tree: Tree,
+    ) -> Program {
+        let has_results = outputs.iter().any(Output::is_result);
         Program {
+            is_trivial: !has_results && !region.has_effects(),
             executable,
-            is_trivial: !has_results && !traced.region.has_effects(),
-            captures: traced.captures,
-            outputs: traced.outputs,
-            tree: traced.tree,
-            slots: traced.slots,
+            captures,
+            outputs,
+            tree,
+            slots: Table::new(),
             function_key: None,
             runs: AtomicU64::new(0),
             nanos: AtomicU64::new(u64::MAX),
@@ -349,6 +356,47 @@ impl Program {
         hooks: Option<&Py<PyDict>>,
         known: Option<Vec<Tensor>>,
     ) -> Fallible<Bound<'py, PyAny>> {
+        let (tensors, kept) = self.gather(py, leaves, captures, &mut borrowed)?;
+        let results = match known {
+            Some(results) => results,
+            None => self.execute(py, tensors, hooks)?,
+        };
+        self.hand_out(py, results, kept, &mut borrowed)
+    }
+
+    /// Runs on the leaves of several calls, side by side where the compiler can.
+    pub(super) fn run_each<'py>(
+        &self,
+        py: Python<'py>,
+        calls: Vec<(Leaves<'py>, Vec<Tensor>, Borrowed)>,
+        hooks: Option<&Py<PyDict>>,
+    ) -> Fallible<Vec<Bound<'py, PyAny>>> {
+        let (mut lists, mut rests) = (Vec::with_capacity(calls.len()), Vec::with_capacity(calls.len()));
+        let default = place::default()?;
+        for (leaves, captures, mut borrowed) in calls {
+            let (mut tensors, kept) = self.gather(py, &leaves, captures, &mut borrowed)?;
+            lists.push((bring_together("run", &mut tensors, &default)?, tensors));
+            rests.push((kept, borrowed));
+        }
+        let results = match self.is_trivial {
+            true => vec![Vec::new(); rests.len()],
+            false => {
+                let _showing = self.showing(py, hooks)?;
+                self.with_hooks(py, hooks, true, |hooks| self.executable.run_each(lists, hooks))?
+            }
+        };
+        let each = results.into_iter().zip(rests);
+        each.map(|(results, (kept, mut borrowed))| self.hand_out(py, results, kept, &mut borrowed)).collect()
+    }
+
+    /// The tensors of a run, and the outputs that are arguments.
+    fn gather<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &Leaves<'py>,
+        captures: Vec<Tensor>,
+        borrowed: &mut Borrowed,
+    ) -> Fallible<(Vec<Tensor>, Kept<'py>)> {
         let mut tensors = Vec::with_capacity(leaves.len() + captures.len());
         for (position, leaf) in leaves.iter().enumerate() {
             let is_used = self.executable.uses(position);
@@ -360,7 +408,7 @@ impl Program {
             tensors.push(if is_used { tensor } else { Tensor::template(tensor.whole().clone()) });
         }
         // An argument that is returned as it is keeps its buffer; a number or an array becomes a tensor.
-        let mut kept: Vec<Option<Bound<'py, PyAny>>> = Vec::with_capacity(self.outputs.len());
+        let mut kept = Kept::with_capacity(self.outputs.len());
         for output in &self.outputs {
             kept.push(match output {
                 Output::Argument(position) if leaves[*position].is_exact_instance_of::<PyTensor>() => {
@@ -375,10 +423,17 @@ impl Program {
             });
         }
         tensors.extend(captures);
-        let results = match known {
-            Some(results) => results,
-            None => self.execute(py, tensors, hooks)?,
-        };
+        Ok((tensors, kept))
+    }
+
+    /// The container of the results.
+    fn hand_out<'py>(
+        &self,
+        py: Python<'py>,
+        results: Vec<Tensor>,
+        kept: Kept<'py>,
+        borrowed: &mut Borrowed,
+    ) -> Fallible<Bound<'py, PyAny>> {
         let mut owned = Vec::with_capacity(results.len());
         for result in results {
             owned.push(Some(born::note(borrowed.own(result)?)));
@@ -407,29 +462,44 @@ impl Program {
             return Ok(Vec::new());
         }
         let backend = bring_together("run", &mut tensors, &place::default()?)?;
-        let _showing = match &self.function_key {
-            // Programs of a compiler of Python's call the host functions themselves.
-            Some(_) => Some(hooks::Showing::begin(py, Arc::new(Mutex::new(self.slots.clone())), hooks)?),
-            None => None,
-        };
+        let _showing = self.showing(py, hooks)?;
         // Reading the clock costs as much as a small op, so that only some runs are timed.
         let runs = self.runs.fetch_add(1, Ordering::Relaxed);
         let start = (runs < TIMED_RUNS || runs.is_multiple_of(TIMED_RUNS)).then(Instant::now);
-        let run = || {
-            let hooks = hooks::Run::new(&self.slots, hooks);
-            let results = self.executable.run(&backend, tensors, &hooks);
-            (results, hooks.into_fault())
-        };
         let long = self.nanos.load(Ordering::Relaxed) > RELEASE_NANOS;
-        let (results, fault) = if long { py.detach(run) } else { run() };
-        if let Some(fault) = fault {
-            return Err(fault);
-        }
+        let results =
+            self.with_hooks(py, hooks, long, |hooks| self.executable.run(&backend, tensors, hooks))?;
         if let Some(start) = start {
             let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.nanos.store(nanos, Ordering::Relaxed);
         }
-        Ok(results?)
+        Ok(results)
+    }
+
+    /// Programs of a compiler of Python's call the host functions themselves.
+    fn showing(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<Option<hooks::Showing>> {
+        let begin = || hooks::Showing::begin(py, Arc::new(Mutex::new(self.slots.clone())), hooks);
+        Ok(self.function_key.as_ref().map(|_| begin()).transpose()?)
+    }
+
+    /// Runs with the host functions; a run that is `long` gives up the interpreter lock.
+    fn with_hooks<T: Send>(
+        &self,
+        py: Python<'_>,
+        named: Option<&Py<PyDict>>,
+        long: bool,
+        run: impl FnOnce(&hooks::Run<'_>) -> defn_core::Result<T> + Send,
+    ) -> Fallible<T> {
+        let run = || {
+            let hooks = hooks::Run::new(&self.slots, named);
+            let results = run(&hooks);
+            (results, hooks.into_fault())
+        };
+        let (results, fault) = if long { py.detach(run) } else { run() };
+        match fault {
+            Some(fault) => Err(fault),
+            None => Ok(results?),
+        }
     }
 
     /// What is to say where a captured tensor is gone right after tracing: the function replaced it.
@@ -450,6 +520,16 @@ impl Program {
             }
         }
         Misuse::Internal { text: "a captured tensor cannot be read".to_owned() }.into()
+    }
+
+    /// What the leaves of the result are, and their structure.
+    pub(super) fn results(&self) -> (&[Output], &Tree) {
+        (&self.outputs, &self.tree)
+    }
+
+    /// Whether the host is shown values, or asked for some.
+    pub(super) fn has_slots(&self) -> bool {
+        !self.slots.is_empty()
     }
 
     /// Shows the garbage collector what is held.
@@ -490,58 +570,6 @@ fn is_same_value(a: &Tensor, b: &Tensor) -> bool {
             Arc::ptr_eq(left, right) && x == y
         }
         (Data::Buffer(_) | Data::Template | Data::Traced { .. }, _) => false,
-    }
-}
-
-/// The values of captures, where they are there and of the types that were compiled.
-fn read_captures(
-    captures: &[Capture],
-    fun: &Bound<'_, PyAny>,
-    arguments: &Tree,
-    borrowed: &mut Borrowed,
-) -> Fallible<Option<Vec<Tensor>>> {
-    let mut tensors = Vec::with_capacity(captures.len());
-    for capture in captures {
-        match capture {
-            Capture::Bound(tensor) => tensors.push(tensor.clone()),
-            Capture::Found { place, model } => {
-                let Ok(value) = place.read(fun, arguments) else {
-                    return Ok(None);
-                };
-                match leaf::captured_model(&value) {
-                    Ok(Some(found)) if leaf::same_model(&found, model) => {
-                        tensors.push(borrowed.tensor(&value)?)
-                    }
-                    Ok(_) | Err(_) => return Ok(None),
-                }
-            }
-        }
-    }
-    Ok(Some(tensors))
-}
-
-fn locate(op: &'static str, fun: &Bound<'_, PyAny>, arguments: &Tree, capture: &Tensor) -> Fallible<Capture> {
-    let Some(buffer) = capture.buffer() else {
-        let fun = function_name(fun);
-        return Err(Misuse::ForcedTraced { op, fun }.into());
-    };
-    let found = match born::origin(fun.py(), capture) {
-        Some(born::Origin::Constant) => return Ok(Capture::Bound(capture.clone())),
-        Some(born::Origin::Array(array)) => environment::find(fun, arguments, Wanted::Object(&array))?,
-        None => environment::find(fun, arguments, Wanted::Buffer(buffer))?,
-    };
-    match found {
-        Some(place) => {
-            // The same elements may be vectorized where they were found; what counts is how they are there.
-            let model = leaf::model(op, &place.read(fun, arguments)?)?;
-            Ok(Capture::Found { place, model })
-        }
-        // An array that the function made itself is a constant.
-        None if born::is_new(capture) => Ok(Capture::Bound(capture.clone())),
-        None => {
-            let fun = function_name(fun);
-            Err(Misuse::UnknownCapture { fun, got: capture.ty().clone() }.into())
-        }
     }
 }
 

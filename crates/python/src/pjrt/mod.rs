@@ -3,12 +3,13 @@
 mod clients;
 mod options;
 
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use defn_core::Tensor;
 use defn_core::backend::{Backend, Compiler};
-use defn_pjrt::{PjrtBackend, PjrtBuffer, PjrtCompiler};
+use defn_pjrt::{CompilerOptions, PjrtBackend, PjrtBuffer, PjrtCompiler, Target, TargetCompiler};
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
@@ -130,18 +131,72 @@ pub(crate) fn to_object<'py>(py: Python<'py>, backend: &dyn Backend) -> Option<P
     Some(Bound::new(py, PyPjrt { backend: shared }).map(Bound::into_any))
 }
 
-/// The compiler with the options that a definition has for it, and where its programs' results are.
+/// The compiler with the options that a definition has for it, and where its programs' results are, if that is here.
 ///
 /// # Errors
-/// As [`backend`], an unknown option, and a value of another kind.
+/// As [`backend`], an unknown option or target, and a value of another kind.
 pub(crate) fn compiler(
     py: Python<'_>,
     given: Option<&Bound<'_, PyDict>>,
-) -> Fallible<(Arc<dyn Compiler>, Arc<dyn Backend>)> {
-    let options::Given { client, device_id, compiler } = options::parse(given)?;
+) -> Fallible<(Arc<dyn Compiler>, Option<Arc<dyn Backend>>)> {
+    let options::Given { client, device_id, target, compiler } = options::parse(given)?;
+    if let Some(target) = target {
+        let target = find_target(py, &target, client.as_deref().unwrap_or(TARGET_CLIENT))?;
+        return Ok((Arc::new(TargetCompiler::new(target, place::host(), compiler)), None));
+    }
     let place = backend(py, client.as_deref(), device_id)?;
     let compiler = PjrtCompiler::new(place.clone(), place::host(), compiler);
-    Ok((Arc::new(compiler), place))
+    Ok((Arc::new(compiler), Some(place)))
+}
+
+/// The client that drives targets, unless another is named.
+const TARGET_CLIENT: &str = "cuda";
+
+/// A target by the plugin of a client, made once for each.
+fn find_target(py: Python<'_>, name: &str, client: &str) -> Fallible<Arc<Target>> {
+    type Known = BTreeMap<(String, String), Arc<Target>>;
+    static KNOWN: Mutex<Known> = Mutex::new(Known::new());
+    let key = (name.to_owned(), client.to_owned());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(target) = known().get(&key).cloned() {
+        return Ok(target);
+    }
+    clients::announce(py)?;
+    let target = Arc::new(py.detach(|| Target::of_client(name, client))?);
+    known().insert(key, target.clone());
+    Ok(target)
+}
+
+/// What loads executables for the devices of a client, and the device on which what it needs beside them is kept.
+///
+/// # Errors
+/// As [`backend`].
+pub(crate) fn loader(
+    py: Python<'_>,
+    client: Option<&str>,
+    device_id: Option<i64>,
+) -> Fallible<(PjrtCompiler, Arc<dyn Backend>)> {
+    let place = backend(py, client, device_id)?;
+    Ok((PjrtCompiler::new(place.clone(), place::host(), CompilerOptions::default()), place))
+}
+
+/// The options of each part that programs are divided into: those that are given, for each device of the client.
+#[pyfunction]
+#[pyo3(signature = (options = None))]
+fn pjrt_partitions<'py>(
+    py: Python<'py>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> Fallible<Vec<Bound<'py, PyDict>>> {
+    guard(|| {
+        let given = options::parse(options)?;
+        let count = backend(py, given.client.as_deref(), None)?.runtime().devices().len();
+        let part = |id: usize| -> PyResult<Bound<'py, PyDict>> {
+            let part = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
+            part.set_item("device_id", id)?;
+            Ok(part)
+        };
+        Ok((0..count).map(part).collect::<PyResult<_>>()?)
+    })
 }
 
 /// Waits until a tensor is computed, if it is on a device; whether it is.
@@ -164,5 +219,6 @@ pub(crate) fn signature(tensor: &Tensor) -> Option<String> {
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyPjrt>()?;
+    module.add_function(wrap_pyfunction!(pjrt_partitions, module)?)?;
     clients::add(module)
 }

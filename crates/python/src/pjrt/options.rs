@@ -6,12 +6,15 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::convert;
 use crate::error::Fallible;
+use crate::misuse::Misuse;
 
 /// What a definition says to the compiler.
 #[derive(Default)]
 pub(super) struct Given {
     pub client: Option<String>,
     pub device_id: Option<i64>,
+    /// The device to compile for, which need not be there.
+    pub target: Option<String>,
     pub compiler: CompilerOptions,
 }
 
@@ -30,6 +33,10 @@ pub(super) fn parse(options: Option<&Bound<'_, PyDict>>) -> Fallible<Given> {
                 Ok(text) => given.client = Some(text.to_string()),
                 Err(_) => return Err(convert::bad("jit", "client", &value, "the name of a client")?),
             },
+            "target" => match value.cast::<PyString>() {
+                Ok(text) => given.target = Some(text.to_string()),
+                Err(_) => return Err(convert::bad("compile", "target", &value, "the name of a device")?),
+            },
             "device_id" => match convert::index(&value) {
                 Some(id) => given.device_id = Some(id),
                 None => return Err(convert::bad("jit", "device_id", &value, "an int")?),
@@ -45,6 +52,14 @@ pub(super) fn parse(options: Option<&Bound<'_, PyDict>>) -> Fallible<Given> {
         }
     }
     given.compiler = CompilerOptions::parse(&others)?;
+    let is_here =
+        [("device_id", given.device_id.is_some()), ("cache_dir", given.compiler.cache_dir.is_some())];
+    if let (Some(target), Some((option, _))) = (&given.target, is_here.iter().find(|(_, is_given)| *is_given))
+    {
+        let (option, got) = ((*option).to_owned(), format!("given for the target \"{target}\""));
+        let required = "left out: a target has neither a device nor a folder here".to_owned();
+        return Err(Misuse::OptionValue { op: "compile", option, got, required }.into());
+    }
     Ok(given)
 }
 

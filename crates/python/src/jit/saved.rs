@@ -1,0 +1,235 @@
+//! Compiled functions as bytes: the executable, and beside it what a call takes and what it gives.
+
+use std::sync::Arc;
+
+use defn_core::backend::{Backend, Executable, HostMemory};
+use defn_core::device::DeviceError;
+use defn_core::format::{Array, native, native::Value};
+use defn_core::vectorize::Lanes;
+use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::captures::Capture;
+use super::compiled::{Compiled, flatten_arguments};
+use super::leaf::Borrowed;
+use super::program::{Output, Program};
+use crate::born;
+use crate::build;
+use crate::containers::{self, Leaves, Mode, Tree};
+use crate::error::{Fallible, Fault, guard};
+use crate::memory;
+use crate::pjrt;
+use crate::place;
+use crate::tensor::PyTensor;
+
+const WRITE: &str = "save";
+const READ: &str = "load";
+
+impl Compiled {
+    /// The bytes that [`pjrt_load`] takes.
+    ///
+    /// # Errors
+    /// A program that asks the host for something, a compiler that writes none, a captured tensor that is gone, and
+    /// containers that cannot be stored.
+    pub(super) fn write(&self, py: Python<'_>) -> Fallible<Vec<u8>> {
+        if self.program.has_slots() {
+            let problem = "the program shows values to the host, or asks it for some";
+            let required = "one that the device runs alone is required; take hooks and runtime_call out";
+            return Err(defn_core::Error::from(DeviceError::NotWritten { problem, required }).into());
+        }
+        let mut borrowed = Borrowed::default();
+        let captures = self.captures(py, &mut borrowed)?;
+        let captures = captures.iter().map(|tensor| Ok(Value::Tensor(Box::new(Array::of(WRITE, tensor)?))));
+        let captures = captures.collect::<Fallible<_>>()?;
+        let (outputs, tree) = self.program.results();
+        let arguments = self.call.unflatten_pair(py, &mut blanks(py, self.models.len())?.into_iter())?.0;
+        let results = tree.unflatten(py, &mut blanks(py, outputs.len())?.into_iter())?;
+        let note = Value::Tuple(vec![
+            Value::Text(self.name.clone()),
+            containers::to_value(&arguments)?,
+            Value::List(self.models.iter().map(model_value).collect()),
+            containers::to_value(&results)?,
+            Value::List(outputs.iter().map(output_value).collect()),
+            Value::List(captures),
+        ]);
+        let executable = self.program.executable();
+        Ok(py.detach(|| executable.to_bytes(&native::write(WRITE, &note)?))?)
+    }
+
+    /// The function of an executable, with what was kept beside it.
+    fn read(
+        py: Python<'_>,
+        executable: Arc<dyn Executable>,
+        place: &Arc<dyn Backend>,
+        note: Vec<u8>,
+    ) -> Fallible<Compiled> {
+        let note = native::parse(READ, &HostMemory::from(note))?;
+        let parts = tuple(note).ok_or_else(foreign)?;
+        let [name, arguments, models, results, outputs, captures] = parts;
+        let blank = |_: Array| blank();
+        let arguments = containers::from_value(py, arguments, &blank)?;
+        let call = flatten_arguments(arguments.cast::<PyTuple>().map_err(|_| foreign())?)?;
+        let results = containers::from_value(py, results, &blank)?;
+        let results = containers::flatten(READ, Mode::State, &results)?;
+        let models = list(models).and_then(|models| models.into_iter().map(to_model).collect());
+        let outputs = list(outputs).and_then(|outputs| outputs.into_iter().map(to_output).collect());
+        let captures = list(captures).and_then(|captures| captures.into_iter().map(to_array).collect());
+        let (Some(name), Some(models), Some(outputs), Some(captures)) =
+            (text(name), models, outputs, captures)
+        else {
+            return Err(foreign());
+        };
+        let (models, outputs, captures): (Vec<Tensor>, Vec<Output>, Vec<Array>) = (models, outputs, captures);
+        let mut bound = Vec::with_capacity(captures.len());
+        for Array { ty, vectorized, memory } in captures {
+            let buffer = place.from_host(&ty, memory)?;
+            bound.push(Tensor::concrete(ty, buffer).with_vectorized(&vectorized));
+        }
+        let program = executable.program();
+        let inputs = models.iter().chain(&bound).map(Tensor::whole);
+        let fits = models.len() + bound.len() == program.inputs().len()
+            && inputs.zip(program.inputs()).all(|(given, taken)| taken.is_compatible(given))
+            && call.leaves.len() == models.len()
+            && results.leaves.len() == outputs.len()
+            && are_outputs(&outputs, models.len(), program.results().len());
+        if !fits {
+            return Err(foreign());
+        }
+        let captures = bound.into_iter().map(Capture::Bound).collect();
+        let region = program.clone();
+        let program = Program::of_parts(&region, executable, captures, outputs, results.tree);
+        let (fun, hooks) = (py.None(), None);
+        Ok(Compiled { fun, name, tree: Tree::default(), call: call.tree, models, program, hooks })
+    }
+}
+
+/// Bytes that are an executable, but not of a function of Python's.
+#[cold]
+fn foreign() -> Fault {
+    let problem = "the executable is not that of a function".to_owned();
+    let required = "one that was saved by this package in Python is required".to_owned();
+    ErrorKind::Malformed { op: READ, problem, required }.into()
+}
+
+/// A tensor that stands for any.
+fn blank() -> Fallible<PyTensor> {
+    let ty = TensorType::scalar(DType::U8);
+    Ok(PyTensor::new(born::note(build::place(&place::host(), ty, vec![0])?)))
+}
+
+fn blanks(py: Python<'_>, count: usize) -> Fallible<Leaves<'_>> {
+    (0..count).map(|_| Ok(Bound::new(py, blank()?)?.into_any())).collect()
+}
+
+fn number(value: usize) -> Value {
+    Value::Integer(format!("{value:x}"))
+}
+
+fn lanes_value(lanes: &[(Name, usize)]) -> Value {
+    let lane =
+        |(name, size): &(Name, usize)| Value::Tuple(vec![Value::Text(name.to_string()), number(*size)]);
+    Value::List(lanes.iter().map(lane).collect())
+}
+
+/// The type of an argument, and its vectorized axes.
+fn model_value(model: &Tensor) -> Value {
+    let ty = model.ty();
+    let name = |name: Option<&Name>| name.map_or(Value::None, |name| Value::Text(name.to_string()));
+    Value::Tuple(vec![
+        Value::Text(ty.dtype.name().to_owned()),
+        Value::List(ty.shape.sizes().iter().map(|&size| number(size)).collect()),
+        Value::List(ty.shape.names().map(name).collect()),
+        lanes_value(model.vectorized_axes()),
+    ])
+}
+
+fn output_value(output: &Output) -> Value {
+    match output {
+        Output::Argument(position) => Value::Tuple(vec![number(*position)]),
+        Output::Result(position, lanes) => Value::Tuple(vec![number(*position), lanes_value(lanes)]),
+    }
+}
+
+/// Whether outputs are arguments that there are, and each result once.
+fn are_outputs(outputs: &[Output], arguments: usize, results: usize) -> bool {
+    let mut next = 0;
+    let all = outputs.iter().all(|output| match output {
+        Output::Argument(position) => *position < arguments,
+        Output::Result(position, _) => {
+            next += 1;
+            *position + 1 == next
+        }
+    });
+    all && next == results
+}
+
+fn tuple<const N: usize>(value: Value) -> Option<[Value; N]> {
+    if let Value::Tuple(parts) = value { parts.try_into().ok() } else { None }
+}
+
+fn list(value: Value) -> Option<Vec<Value>> {
+    if let Value::List(items) = value { Some(items) } else { None }
+}
+
+fn text(value: Value) -> Option<String> {
+    if let Value::Text(text) = value { Some(text) } else { None }
+}
+
+fn to_array(value: Value) -> Option<Array> {
+    if let Value::Tensor(array) = value { Some(*array) } else { None }
+}
+
+fn to_number(value: Value) -> Option<usize> {
+    if let Value::Integer(digits) = value { usize::from_str_radix(&digits, 16).ok() } else { None }
+}
+
+fn to_lanes(value: Value) -> Option<Lanes> {
+    let lane = |value: Value| {
+        let [name, size] = tuple(value)?;
+        Some((Name::from(text(name)?), to_number(size)?))
+    };
+    list(value)?.into_iter().map(lane).collect()
+}
+
+fn to_model(value: Value) -> Option<Tensor> {
+    let [dtype, sizes, names, lanes] = tuple(value)?;
+    let sizes = list(sizes)?.into_iter().map(to_number).collect::<Option<Vec<_>>>()?;
+    let name = |value: Value| {
+        if let Value::None = value { Some(None) } else { text(value).map(|name| Some(Name::from(name))) }
+    };
+    let names = list(names)?.into_iter().map(name).collect::<Option<Vec<_>>>()?;
+    let lanes = to_lanes(lanes)?;
+    let inner = Shape::new(&sizes).with_names(names).ok()?;
+    let lead = lanes.iter().map(|&(_, size)| (size, None));
+    let ty =
+        TensorType::new(text(dtype)?.parse().ok()?, Shape::from_axes(lead.chain(inner.entries()))).ok()?;
+    Some(Tensor::template(ty).with_vectorized(&lanes))
+}
+
+fn to_output(value: Value) -> Option<Output> {
+    let Value::Tuple(parts) = value else { return None };
+    let mut parts = parts.into_iter();
+    let position = to_number(parts.next()?)?;
+    Some(match parts.next() {
+        None => Output::Argument(position),
+        Some(lanes) => Output::Result(position, to_lanes(lanes)?),
+    })
+}
+
+/// The compiled function of bytes that one was saved as, for the devices of a client.
+#[pyfunction]
+#[pyo3(signature = (data, client = None, device_id = None))]
+fn pjrt_load(data: &Bound<'_, PyAny>, client: Option<&str>, device_id: Option<i64>) -> Fallible<Compiled> {
+    guard(|| {
+        let py = data.py();
+        let data = memory::bytes(READ, "data", data)?;
+        let (compiler, place) = pjrt::loader(py, client, device_id)?;
+        let (executable, note) = py.detach(|| compiler.load(data.bytes()))?;
+        Compiled::read(py, Arc::new(executable), &place, note)
+    })
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(pjrt_load, module)?)
+}
