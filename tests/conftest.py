@@ -83,3 +83,10 @@ def options_as_before() -> Iterator[None]:
     yield
     dn.default_options(here)
     dn.global_default_options(everywhere)
+
+
+@pytest.fixture
+def no_options(options_as_before: None) -> None:
+    """For tests of the defaults and of the host: no options, whatever they are run with."""
+    dn.global_default_options({})
+    dn.default_options({})

@@ -73,6 +73,7 @@ def test_data_is_what_the_callback_returned() -> None:
     assert x.to_list() == [[1.0, 2.0]]
 
 
+@pytest.mark.usefixtures("no_options")
 def test_data_of_the_cpu_is_a_view_that_is_read_only() -> None:
     x = dn.tensor([1.0, 2.0])
     assert x.backend == "cpu"
@@ -135,6 +136,7 @@ def test_defaults_of_callbacks() -> None:
     assert dn.logical_not(x).backend == Few()
 
 
+@pytest.mark.usefixtures("no_options")
 def test_definitions_run_on_the_arguments_backend() -> None:
     backend = Few()
     x = dn.tensor([1.0, 2.0], backend=backend)
@@ -147,6 +149,7 @@ def test_definitions_run_on_the_arguments_backend() -> None:
     assert captured(1.0).backend == backend
 
 
+@pytest.mark.usefixtures("no_options")
 def test_gradients_loops_and_branches() -> None:
     x = dn.tensor([1.0, 2.0], backend=Few())
     g = dn.grad(lambda x: dn.sum(x * x))(x)
@@ -160,6 +163,7 @@ def test_gradients_loops_and_branches() -> None:
     assert chosen.backend == Few()
 
 
+@pytest.mark.usefixtures("no_options")
 def test_exceptions_pass_through_unchanged() -> None:
     raised = KeyError("mine")
 
@@ -175,6 +179,7 @@ def test_exceptions_pass_through_unchanged() -> None:
     assert x.to_list() == [1.0]
 
 
+@pytest.mark.usefixtures("no_options")
 def test_callbacks_may_compute_with_tensors() -> None:
     class Doubles(Few):
         def multiply(self, out, a, b):
@@ -200,6 +205,7 @@ def test_values_are_placed_while_a_definition_is_traced() -> None:
     assert f(dn.tensor([1.0])).to_list() == [2.0]
 
 
+@pytest.mark.usefixtures("no_options")
 def test_blocks_are_run_natively_or_by_their_default() -> None:
     seen = []
 
@@ -373,6 +379,7 @@ def test_batches(leftover: str) -> None:
         assert ("to_batched" in backend.calls) == isinstance(backend, Batches)
 
 
+@pytest.mark.usefixtures("no_options")
 def test_the_default_backend_may_be_a_users() -> None:
     def work():
         x = dn.tensor([1.0, 2.0])

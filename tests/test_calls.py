@@ -83,6 +83,7 @@ def test_print_expr_shows_blocks_and_calls(capsys: pytest.CaptureFixture[str]) -
     assert "b = block Softmax a, axis=-1, scale=1.0" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("no_options")
 def test_a_backend_that_knows_the_tag_runs_its_kernel() -> None:
     backend = Knows()
     x = dn.backend_copy(X, backend)
@@ -92,6 +93,7 @@ def test_a_backend_that_knows_the_tag_runs_its_kernel() -> None:
         assert backend.asked == [Softmax(1)]
 
 
+@pytest.mark.usefixtures("no_options")
 def test_one_program_runs_everywhere() -> None:
     backend = Knows()
     f = dn.jit(lambda x: softmax_block(x) + 1)
@@ -114,6 +116,7 @@ def test_any_hashable_is_a_tag(tag: Any) -> None:
     assert backend.asked == [tag]
 
 
+@pytest.mark.usefixtures("no_options")
 def test_the_default_gets_the_tag_and_captures_tensors() -> None:
     backend = Knows()
     weight, seen = dn.tensor([1.0, 2.0, 3.0]), Log()
@@ -212,6 +215,7 @@ def test_vectorized_axes_go_through_the_default() -> None:
     np.testing.assert_allclose(mapped(X), expected_softmax(1), rtol=1e-6)
 
 
+@pytest.mark.usefixtures("no_options")
 def test_blocks_in_loops_branches_and_blocks() -> None:
     def outer(tag, x):
         return softmax_block(x) * 2
@@ -250,6 +254,7 @@ def test_tags_are_part_of_the_key() -> None:
     assert f.cache_info()["misses"] == 2
 
 
+@pytest.mark.usefixtures("no_options")
 def test_what_a_kernel_raises_stops_the_run() -> None:
     class Fails(NumPyBackend):
         count = 0
@@ -267,6 +272,7 @@ def test_what_a_kernel_raises_stops_the_run() -> None:
     np.testing.assert_array_equal(f(x).to_numpy(), X.to_numpy() + 1)
 
 
+@pytest.mark.usefixtures("no_options")
 def test_optional_runs_the_callback_of_its_name() -> None:
     backend = Knows()
 
@@ -365,6 +371,7 @@ def test_a_call_may_compute_and_define() -> None:
     assert float(f(X)) == 2 * float(np.sum(X.to_numpy() + 1))
 
 
+@pytest.mark.usefixtures("no_options")
 def test_a_calls_result_is_where_its_value_is() -> None:
     backend = Knows()
     x = dn.backend_copy(X, backend)

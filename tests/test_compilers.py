@@ -190,6 +190,7 @@ def test_while_another_definition_is_traced() -> None:
     assert float(dn.jit(lambda x: reused(x))(1.0)) == 2.0
 
 
+@pytest.mark.usefixtures("no_options")
 def test_the_current_compiler() -> None:
     compiler = Noting()
     seen = Log()
@@ -362,6 +363,7 @@ class Default(Noting):
         return super().stream(*args)
 
 
+@pytest.mark.usefixtures("no_options")
 def test_where_results_are() -> None:
     oracle = dn.backends.NumPyBackend()
 

@@ -242,6 +242,7 @@ def test_a_compiler_for_all_calls_of_a_block() -> None:
         dn.jit(dn.sin)(0.0)
 
 
+@pytest.mark.usefixtures("no_options")
 def test_options_are_a_contexts_own() -> None:
     """Over those of the process; tasks begin with those that held where they were made."""
 

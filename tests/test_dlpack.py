@@ -44,6 +44,7 @@ def address(x: dn.Tensor) -> int:
 # Lending.
 
 
+@pytest.mark.usefixtures("no_options")
 @pytest.mark.parametrize("dtype", NUMPYS)
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 1, 3), (2, 0)])
 def test_numpy_takes_tensors(dtype: str, shape: tuple[int, ...]) -> None:
@@ -68,6 +69,7 @@ def test_what_was_lent_stays() -> None:
     assert array.tolist() == list(range(1000))
 
 
+@pytest.mark.usefixtures("no_options")
 def test_consumers_without_versions_get_a_copy() -> None:
     """They cannot be told that the elements are read-only."""
     x = dn.iota((4,))
@@ -102,6 +104,7 @@ def test_requests_that_cannot_be_met() -> None:
         np.from_dlpack(x)
 
 
+@pytest.mark.usefixtures("no_options")
 @pytest.mark.parametrize("dtype", ALL)
 def test_tensors_take_tensors(dtype: str) -> None:
     x = dn.tensor(np.resize(store([1, 0, 1, 1], dtype), (2, 3)))
@@ -132,6 +135,7 @@ def test_jax_takes_tensors_and_gives_them() -> None:
 # Taking.
 
 
+@pytest.mark.usefixtures("no_options")
 def test_writable_memory_is_copied_unless_promised() -> None:
     array = np.arange(4)
     x, y = dn.tensor(Only(array)), dn.tensor(Only(array), copy=False)
@@ -145,6 +149,7 @@ def test_writable_memory_is_copied_unless_promised() -> None:
     assert address(dn.tensor(Only(frozen), copy=True)) != frozen.ctypes.data
 
 
+@pytest.mark.usefixtures("no_options")
 def test_the_producers_memory_is_kept_and_given_back() -> None:
     array = np.arange(1000.0)
     gone = weakref.ref(array)
@@ -303,6 +308,7 @@ class Lie(Given):
         self.deleted += 1
 
 
+@pytest.mark.usefixtures("no_options")
 @pytest.mark.parametrize("versioned", [True, False])
 def test_an_honest_capsule(versioned: bool) -> None:
     honest = Lie(versioned)
@@ -403,6 +409,7 @@ def test_misaligned_memory_is_copied() -> None:
 # The buffer protocol.
 
 
+@pytest.mark.usefixtures("no_options")
 @pytest.mark.parametrize("dtype", ALL)
 def test_buffers(dtype: str) -> None:
     x = dn.tensor(np.resize(store([1, 0, 1], dtype), (2, 3)))

@@ -266,6 +266,7 @@ def test_compilers() -> None:
         dn.jit(lambda x: x + 1.0, speed=11)(1.0)
 
 
+@pytest.mark.usefixtures("no_options")
 def test_default_options() -> None:
     assert dn.default_options() == {}
     before = dn.default_options(compiler="evaluator")
@@ -321,6 +322,7 @@ def test_global_default_options() -> None:
         dn.global_default_options(before)
 
 
+@pytest.mark.usefixtures("no_options")
 def test_options_context() -> None:
     with dn.options(compiler="evaluator"):
         assert dn.default_options() == {"compiler": "evaluator"}

@@ -55,6 +55,7 @@ def test_copies_are_equal(dtype: str) -> None:
         assert dn.backend_copy(y).backend == "cpu", "the host unless told otherwise"
 
 
+@pytest.mark.usefixtures("no_options")
 def test_a_copy_is_one() -> None:
     x = dn.iota((3,))
     y = dn.backend_copy(x)
@@ -75,6 +76,7 @@ def test_moving_frees_the_source() -> None:
         y.to_list()
 
 
+@pytest.mark.usefixtures("no_options")
 def test_moving_to_the_same_place_does_nothing() -> None:
     x = dn.iota((3,))
     y = dn.backend_transfer(x, "cpu")
@@ -124,6 +126,7 @@ def test_vectorized_axes_are_kept() -> None:
         x.to_list()
 
 
+@pytest.mark.usefixtures("no_options")
 def test_views_outlive_what_is_freed() -> None:
     x = dn.iota((4,))
     array, buffer, reshaped = x.to_numpy(), memoryview(x), x.reshape(2, 2)
@@ -164,6 +167,7 @@ def test_freeing_one_while_others_compute() -> None:
 # Default backends.
 
 
+@pytest.mark.usefixtures("no_options")
 def test_the_default_backend() -> None:
     there = NumPyBackend()
     assert dn.default_backend() == "cpu"
@@ -182,6 +186,7 @@ def test_the_default_backend() -> None:
     assert dn.iota((2,)).backend == "cpu"
 
 
+@pytest.mark.usefixtures("no_options")
 def test_the_default_backend_runs_definitions() -> None:
     there = NumPyBackend()
     double = dn.jit(lambda x: x + x)
@@ -189,6 +194,7 @@ def test_the_default_backend_runs_definitions() -> None:
     assert double(2.0).backend == "cpu"
 
 
+@pytest.mark.usefixtures("no_options")
 def test_the_default_backend_is_the_contexts() -> None:
     there = NumPyBackend()
     with dn.options(backend=there):
@@ -200,6 +206,7 @@ def test_the_default_backend_is_the_contexts() -> None:
     assert dn.default_backend() == "cpu"
 
 
+@pytest.mark.usefixtures("no_options")
 def test_the_contexts_default_comes_before_the_processes() -> None:
     there, other = NumPyBackend(), Bytes()
 
@@ -216,6 +223,7 @@ def test_the_contexts_default_comes_before_the_processes() -> None:
     assert dn.default_backend() == "cpu"
 
 
+@pytest.mark.usefixtures("no_options")
 def test_the_default_backend_comes_back_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError):
         dn.with_default_backend(NumPyBackend(), lambda: 1 // 0)
@@ -280,6 +288,7 @@ def test_every_operation_on_a_template_raises() -> None:
 # Pointers.
 
 
+@pytest.mark.usefixtures("no_options")
 @pytest.mark.parametrize("dtype", ALL)
 def test_pointers(dtype: str) -> None:
     x = dn.tensor(store([1, 0, 1], dtype))

@@ -20,10 +20,14 @@ pub(super) fn check(op: &Op, operands: &[Operand], out: &TensorType) -> Result<(
     if let Op::TriangularSolve { .. } = op {
         return if out.size() == 0 { Ok(()) } else { diagonal(op, &operands[0]) };
     }
-    let Op::Binary(binary) = op else { return Ok(()) };
     if !out.dtype.is_integer() || out.size() == 0 {
         return Ok(());
     }
+    if let Op::Block(Block::RandomBelow { .. }) = op {
+        let zero = |_| ErrorKind::DivisionByZero { op: "remainder" };
+        return refuse(op, &operands[1], |bound| bound == 0, zero);
+    }
+    let Op::Binary(binary) = op else { return Ok(()) };
     match binary {
         BinaryOp::Quotient | BinaryOp::Remainder => refuse(
             op,

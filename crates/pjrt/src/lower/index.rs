@@ -43,8 +43,17 @@ impl Lowering {
         out: &TensorType,
     ) -> Ssa {
         let w = &mut self.writer;
-        let indices = w.index(&x.values[1], x.types[1].dtype);
-        let axes: Vec<usize> = axes.iter().map(|axis| axis.index()).collect();
+        let mut indices = w.index(&x.values[1], x.types[1].dtype);
+        let mut axes: Vec<usize> = axes.iter().map(|axis| axis.index()).collect();
+        let mut sizes = out.shape.sizes().to_vec();
+        if axes.is_empty() {
+            // XLA writes but one of several updates at positions that have no entries: they get one, which is 0.
+            let zero = w.number(indices.element(), 0);
+            indices = w.splat(&zero, &[indices.dims()[0], 1]);
+            axes.push(0);
+            sizes.insert(0, 1);
+        }
+        let into = |w: &mut Writer, into: &Ssa| w.reshape(into, &sizes);
         let part = |w: &mut Writer, at: usize, element: E| {
             let value = w.cast(&x.values[at], x.types[at].dtype, out.dtype);
             w.convert(&value, element)
@@ -53,19 +62,23 @@ impl Lowering {
             ScatterOp::IndexedAdd => {
                 // Sums are rounded once, at the end.
                 let element = computed(out.dtype);
-                let (into, updates) = (part(w, 0, element), part(w, 2, element));
+                let (value, updates) = (part(w, 0, element), part(w, 2, element));
+                let into = into(w, &value);
                 let sums = w.write_at(&into, &indices, &updates, &axes, combine(element, "add"));
-                w.store(&sums, out.dtype)
+                let stored = w.store(&sums, out.dtype);
+                w.reshape(&stored, out.shape.sizes())
             }
             ScatterOp::IndexedPut => {
                 let element = held(out.dtype);
-                let (into, updates) = (part(w, 0, element), part(w, 2, element));
+                let (value, updates) = (part(w, 0, element), part(w, 2, element));
+                let into = into(w, &value);
                 let indices = w.last_of_each(&indices, &axes, into.dims());
                 let put = RegionText {
                     arguments: vec![Ty::scalar(element), Ty::scalar(element)],
                     write: Box::new(|_: &mut Writer, arguments: &[Ssa]| Ok(vec![arguments[1].clone()])),
                 };
-                w.write_at(&into, &indices, &updates, &axes, put)
+                let put = w.write_at(&into, &indices, &updates, &axes, put);
+                w.reshape(&put, out.shape.sizes())
             }
         }
     }
