@@ -26,7 +26,7 @@ pub use lower::{LowerError, Program, element_type, lower};
 pub use options::CompileOptions;
 pub use plugin::{Attribute, Plugin, Version};
 pub use runtime::{
-    CacheReport, ClientSpec, CompilerOptions, DeviceInfo, PjrtBackend, PjrtBuffer, PjrtCompiler,
+    CacheReport, Caller, ClientSpec, CompilerOptions, DeviceInfo, PjrtBackend, PjrtBuffer, PjrtCompiler,
     PjrtExecutable, Runtime, Target, TargetCompiler, TargetExecutable, backend, client_names, default_client,
-    devices, register, runtime, set_default_client,
+    devices, register, runtime, set_caller, set_default_client, settle,
 };

@@ -20,6 +20,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
+use crate::away;
 use crate::calls::{BlockTag, HostCall};
 use crate::containers::Tree;
 use crate::control::{container, tensors};
@@ -280,7 +281,7 @@ impl<'a> Run<'a> {
 impl Hooks for Run<'_> {
     fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
         let Some(Slot::Hook(shown)) = self.slots.get(slot).map(|slot| &**slot) else { return Ok(()) };
-        Python::attach(|py| shown.call(py, self.named, values)).map_err(|fault| self.stop(fault))
+        away::attach(|py| shown.call(py, self.named, values)).map_err(|fault| self.stop(fault))
     }
 
     fn compute(
@@ -292,7 +293,7 @@ impl Hooks for Run<'_> {
         let Some(Slot::Call(call)) = self.slots.get(slot).map(|slot| &**slot) else {
             return Err(ErrorKind::NoHostFunction { slot }.into());
         };
-        Python::attach(|py| call.compute(py, values, outputs)).map_err(|fault| self.stop(fault))
+        away::attach(|py| call.compute(py, values, outputs)).map_err(|fault| self.stop(fault))
     }
 
     fn native(
@@ -302,7 +303,7 @@ impl Hooks for Run<'_> {
         values: &[Tensor],
         outputs: &[TensorType],
     ) -> defn_core::Result<Option<Vec<Tensor>>> {
-        Python::attach(|py| {
+        away::attach(|py| {
             let named = self.named.map(|named| named.clone_ref(py));
             pybackend::native(py, backend, block, self.slots, named, values, outputs)
         })
@@ -313,7 +314,7 @@ impl Hooks for Run<'_> {
         if !self.pulse.is_due() {
             return Ok(());
         }
-        Python::attach(|py| py.check_signals()).map_err(|error| self.stop(Fault::Python(error)))
+        away::attach(|py| py.check_signals()).map_err(|error| self.stop(Fault::Python(error)))
     }
 }
 
@@ -476,7 +477,7 @@ impl Hooks for AtOnce {
     fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
         let slot = at_once_slot(slot);
         let Some(Slot::Hook(shown)) = slot.as_deref() else { return Ok(()) };
-        Python::attach(|py| shown.call(py, None, values)).map_err(stop_at_once)
+        away::attach(|py| shown.call(py, None, values)).map_err(stop_at_once)
     }
 
     fn compute(
@@ -489,7 +490,7 @@ impl Hooks for AtOnce {
         let Some(Slot::Call(call)) = found.as_deref() else {
             return Err(ErrorKind::NoHostFunction { slot }.into());
         };
-        Python::attach(|py| call.compute(py, values, outputs)).map_err(stop_at_once)
+        away::attach(|py| call.compute(py, values, outputs)).map_err(stop_at_once)
     }
 
     fn native(
@@ -500,7 +501,7 @@ impl Hooks for AtOnce {
         outputs: &[TensorType],
     ) -> defn_core::Result<Option<Vec<Tensor>>> {
         let table = TABLES.with_borrow(|tables| tables.last().cloned().unwrap_or_default());
-        Python::attach(|py| pybackend::native(py, backend, block, &table, None, values, outputs))
+        away::attach(|py| pybackend::native(py, backend, block, &table, None, values, outputs))
             .map_err(stop_at_once)
     }
 
@@ -508,7 +509,7 @@ impl Hooks for AtOnce {
         if !EAGER_PULSE.with(Pulse::is_due) {
             return Ok(());
         }
-        Python::attach(|py| {
+        away::attach(|py| {
             py.check_signals()?;
             // Other threads have their turn.
             py.detach(|| ());

@@ -3,6 +3,7 @@
 mod about;
 mod annotations;
 mod array;
+mod away;
 mod batches;
 mod born;
 mod buffer;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use smallvec::SmallVec;
 
+use crate::away;
 use crate::containers::{self, Flat, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
@@ -116,7 +117,7 @@ fn each<'py>(
                 None => there.clone(),
             },
             None => {
-                let there = py.detach(|| place(&tensor))?;
+                let there = away::detach(py, || place(&tensor))?;
                 known.push((buffer.clone(), there.clone()));
                 there
             }

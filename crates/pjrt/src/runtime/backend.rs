@@ -12,9 +12,12 @@ use smallvec::{SmallVec, smallvec};
 
 use super::buffer::{Elements, PjrtBuffer};
 use super::live::What;
-use super::{Runtime, failure};
+use super::{Runtime, caller, failure};
 use crate::api::{Device, Place};
 use crate::lower::element_type;
+
+/// From how many bytes on a copy to the device is worth giving up the interpreter's lock for.
+const RELEASE_BYTES: usize = 64 << 10;
 
 /// A device of a client, as a place for tensors that runs ops: each op is compiled once for each list of operand
 /// types.
@@ -69,11 +72,10 @@ impl PjrtBackend {
         self.runtime.require_process(op)?;
         self.runtime.require_memory(op, ty.byte_size())?;
         let bytes = whole_elements(ty.dtype, &bytes[..ty.byte_size()]);
-        let raw = self
-            .runtime
-            .client()
-            .buffer(&bytes, element_type(ty), &dims(ty), Place::Device(self.device()))
-            .map_err(|error| failure::device(op, self.runtime, error))?;
+        let (client, place) = (self.runtime.client(), Place::Device(self.device()));
+        let put = || client.buffer(&bytes, element_type(ty), &dims(ty), place);
+        let put = if bytes.len() < RELEASE_BYTES { put() } else { caller::away(put) };
+        let raw = put.map_err(|error| failure::device(op, self.runtime, error))?;
         Ok(Elements::new(self.runtime, raw, Arc::new(What { ty: ty.clone(), location: None })))
     }
 

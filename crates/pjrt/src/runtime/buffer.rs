@@ -8,7 +8,7 @@ use defn_core::backend::{Backend, Buffer, BufferState, HostMemory, Poll};
 use defn_core::{ErrorKind, Result, TensorType};
 
 use super::live::What;
-use super::{PjrtBackend, Runtime, failure, wait};
+use super::{PjrtBackend, Runtime, caller, failure, wait};
 use crate::api;
 
 /// Memory of a device, counted as long as anything holds it.
@@ -144,9 +144,10 @@ impl Buffer for PjrtBuffer {
         if out.is_empty() {
             return Ok(());
         }
+        elements.wait("read", &caller::poll)?;
         let raw = elements.raw();
-        let whole = elements.what.ty.byte_size();
-        let done = if out.len() == whole { raw.read(out) } else { raw.read_start(out) };
+        let is_whole = out.len() == elements.what.ty.byte_size();
+        let done = caller::away(|| if is_whole { raw.read(out) } else { raw.read_start(out) });
         done.map_err(|error| failure::device("read", runtime, error))
     }
 

@@ -97,7 +97,7 @@ impl PjrtCompiler {
             let text = digest_of(&[piece.text.as_bytes()]);
             let bytes = pieces.next(text)?;
             let executable = runtime.client().load(bytes).map_err(|error| saved.refused(runtime, &error))?;
-            let compiled = Arc::new(Compiled::new(executable, Origin::Bytes(bytes.into())));
+            let compiled = Arc::new(Compiled::new(executable, &piece.text, Origin::Bytes(bytes.into())));
             Ok(Program { compiled, text, results: piece.results })
         })?;
         Ok(PjrtExecutable::new(self.place.clone(), program, Way::Compiled(plan), saved.donated()))

@@ -15,7 +15,6 @@ use super::buffer::{Elements, PjrtBuffer};
 use super::live::What;
 use super::programs::Compiled;
 use super::{PjrtBackend, Runtime, failure};
-use crate::api::Buffer;
 use crate::lower::lower;
 use crate::options::CompileOptions;
 
@@ -70,8 +69,8 @@ impl Eager {
         let runtime = place.runtime();
         let program = self.program(runtime, op, &types, outputs)?;
         drop(types);
-        let arguments: SmallVec<[&Buffer; 4]> = elements.iter().map(|elements| elements.raw()).collect();
-        let made = runtime.execute(name, &program.compiled, &arguments, &[], place.device())?;
+        let arguments: SmallVec<[&Arc<Elements>; 4]> = elements.iter().collect();
+        let made = runtime.execute(name, &program.compiled, &arguments, &[], place.device_id())?;
         let results = made.into_iter().zip(&program.results);
         Ok(results.map(|(raw, what)| place.wrap(Elements::new(runtime, raw, what.clone()))).collect())
     }

@@ -1,13 +1,14 @@
 //! The end of the process: a plugin that is taken down while its devices work would crash, so they are waited for.
 
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::Runtime;
+use super::{Runtime, helpers};
 use crate::api::at_exit;
 
 /// For how long the end of the process waits; what takes longer may be work without an end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 static RUNNING: Mutex<Vec<&'static Runtime>> = Mutex::new(Vec::new());
 
@@ -17,19 +18,24 @@ pub(super) fn settle_at_exit(runtime: &'static Runtime) {
     at_exit(settle);
 }
 
-/// The same again when a first program was started: what a plugin made only then is taken down before what was there
-/// earlier.
+/// The same again now and then when a program was started: what a plugin makes only later is taken down before what
+/// was there earlier.
 pub(super) fn settle_before_later_parts() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| at_exit(settle));
+    static STARTED: AtomicU64 = AtomicU64::new(0);
+    if STARTED.fetch_add(1, Ordering::Relaxed).wrapping_add(1).is_power_of_two() {
+        at_exit(settle);
+    }
 }
 
-extern "C" fn settle() {
-    let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let end = Instant::now() + PATIENCE;
-    for runtime in running {
-        if runtime.process.is_this() {
-            runtime.live().settle(end);
-        }
-    }
+/// Waits until the devices of all clients are idle, for some seconds at most; whether they are. To be called when the
+/// process is about to end, where that is known before its libraries are taken down; further calls have what is left
+/// of the time.
+pub fn settle() -> bool {
+    static END: OnceLock<Instant> = OnceLock::new();
+    let end = *END.get_or_init(|| Instant::now() + PATIENCE);
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    running.retain(|runtime| runtime.process.is_this());
+    // A fork that started no client has none of the helpers either.
+    let is_idle = running.is_empty() || helpers::settle(end);
+    running.iter().fold(is_idle, |is_idle, runtime| runtime.live().settle(end) && is_idle)
 }

@@ -16,7 +16,6 @@ use super::programs::Compiled;
 use super::saved::Saved;
 use super::sha256::Digest;
 use super::{PjrtBackend, failure};
-use crate::api::Buffer;
 
 /// A piece of a program, compiled.
 pub(super) struct Program {
@@ -159,9 +158,15 @@ impl PjrtExecutable {
             match run.plan(plan, slots, &shared) {
                 Ok(results) => results,
                 Err(error) => {
-                    // A run that did not start has used nothing up.
+                    // A run that did not start has used nothing up. One that is still being started, because the wait
+                    // for it was interrupted, holds what it will.
                     for (&position, elements) in self.donate.iter().zip(taken) {
-                        let live = elements.filter(|elements| elements.raw().is_deleted() == Ok(false));
+                        let is_held = |elements: &Arc<Elements>| {
+                            !shared.contains(&position) && Arc::strong_count(elements) > 1
+                        };
+                        let live = elements.filter(|elements| {
+                            !is_held(elements) && elements.raw().is_deleted() == Ok(false)
+                        });
                         restore(&arguments[position], place, live);
                     }
                     return Err(error);
@@ -388,14 +393,14 @@ impl Run<'_> {
         shared: &[usize],
     ) -> Result<Made> {
         let runtime = self.place.runtime();
-        let raw = |&slot: &usize| slots[slot].as_ref().expect("a value lives until its last use").raw();
-        let arguments: SmallVec<[&Buffer; 8]> = step.inputs.iter().map(raw).collect();
+        let input = |&slot: &usize| slots[slot].as_ref().expect("a value lives until its last use");
+        let arguments: SmallVec<[&Arc<Elements>; 8]> = step.inputs.iter().map(input).collect();
         let mut keep: SmallVec<[i64; 2]> = SmallVec::new();
         if !shared.is_empty() {
             let places = step.inputs.iter().zip(0_i64..).filter(|(slot, _)| shared.contains(slot));
             keep.extend(places.map(|(_, place)| place));
         }
-        let made = runtime.execute("run", &program.compiled, &arguments, &keep, self.place.device())?;
+        let made = runtime.execute("run", &program.compiled, &arguments, &keep, self.place.device_id())?;
         let results = made.into_iter().zip(&program.results);
         let mut results: Made =
             results.map(|(raw, what)| Elements::new(runtime, raw, what.clone())).collect();

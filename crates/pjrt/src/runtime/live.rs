@@ -64,23 +64,31 @@ impl Live {
             return;
         }
         let mut left = self.left_behind.lock().unwrap_or_else(PoisonError::into_inner);
-        left.retain(|event| event.is_ready() == Ok(false));
+        // Looked through when it is full, which leaves as many places as are taken: each event is asked a few times.
+        if left.len() == left.capacity() {
+            left.retain(|event| event.is_ready() == Ok(false));
+            let room = left.len().max(16);
+            left.reserve(room);
+        }
         left.push(ready);
     }
 
-    /// Waits until everything is computed, or until `end`.
-    pub fn settle(&self, end: Instant) {
+    /// Waits until everything is computed, or until `end`; whether it is.
+    pub fn settle(&self, end: Instant) -> bool {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let live: Vec<Weak<Elements>> =
             places.entries.iter().flatten().map(|(_, elements)| elements.clone()).collect();
         drop(places);
         let left = std::mem::take(&mut *self.left_behind.lock().unwrap_or_else(PoisonError::into_inner));
         let live = live.iter().filter_map(|elements| elements.upgrade()?.raw().ready().ok());
-        for event in left.into_iter().chain(live) {
-            while event.is_ready() == Ok(false) && Instant::now() < end {
-                std::thread::sleep(Duration::from_micros(100));
+        let is_done = |event: Event| loop {
+            match event.is_ready() {
+                Ok(false) if Instant::now() < end => std::thread::sleep(Duration::from_micros(100)),
+                Ok(false) => return false,
+                Ok(true) | Err(_) => return true,
             }
-        }
+        };
+        left.into_iter().chain(live).fold(true, |all, event| is_done(event) && all)
     }
 
     /// How many there are.

@@ -2,12 +2,14 @@
 
 mod backend;
 mod buffer;
+mod caller;
 mod compiler;
 mod disk;
 mod eager;
 mod ending;
 mod execution;
 mod failure;
+mod helpers;
 mod live;
 mod machine;
 mod options;
@@ -20,14 +22,19 @@ mod sha256;
 mod target;
 mod wait;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use defn_core::device::DeviceError;
 use defn_core::{Result, memory};
+use smallvec::SmallVec;
 
 pub use backend::PjrtBackend;
 pub use buffer::PjrtBuffer;
+pub use caller::{Caller, set_caller};
 pub use compiler::PjrtCompiler;
+pub use ending::settle;
 pub use execution::PjrtExecutable;
 pub use options::CompilerOptions;
 pub use programs::CacheReport;
@@ -39,6 +46,7 @@ pub use target::{Target, TargetCompiler, TargetExecutable};
 
 use crate::api::{Buffer, Client, Device};
 use crate::plugin::Plugin;
+use buffer::Elements;
 use eager::Eager;
 use live::Live;
 use process::Process;
@@ -46,6 +54,9 @@ use programs::{Compiled, Programs};
 
 /// The platform whose devices are the host's own processors.
 const HOST: &str = "cpu";
+
+/// What a run may take to start before others of the program are started so that they can be interrupted.
+const LONG: Duration = Duration::from_millis(5);
 
 /// A client that runs, under its name: its devices, the programs that it has compiled, and the tensors that live on
 /// it. It runs until the process ends.
@@ -160,19 +171,38 @@ impl Runtime {
         self.programs.report()
     }
 
-    /// Starts a run of a program on a device; `op` is for messages. The arguments at the positions `keep` are not used
-    /// up.
+    /// Starts a run of a program on the device `place`; `op` is for messages. The arguments at the positions `keep`
+    /// are not used up. A plugin may compute before it returns, or wait until there is room for one more run.
+    ///
+    /// # Errors
+    /// What the plugin has against it, and an interruption, after which the run goes on and uses up what it was to.
     fn execute(
-        &self,
+        &'static self,
         op: &'static str,
-        program: &Compiled,
-        arguments: &[&Buffer],
+        program: &Arc<Compiled>,
+        arguments: &[&Arc<Elements>],
         keep: &[i64],
-        device: &Device,
+        place: usize,
     ) -> Result<Vec<Buffer>> {
         self.require_process(op)?;
         self.require_memory(op, program.bytes)?;
-        let started = program.executable.run(arguments, keep, Some(device));
+        let device = &self.devices[place];
+        let started = if program.is_long.load(Ordering::Relaxed) {
+            let (program, keep) = (program.clone(), keep.to_vec());
+            let arguments: Vec<Arc<Elements>> = arguments.iter().copied().cloned().collect();
+            caller::interruptible(move || {
+                let arguments: Vec<&Buffer> = arguments.iter().map(|elements| elements.raw()).collect();
+                program.executable.run(&arguments, &keep, Some(device))
+            })?
+        } else {
+            let arguments: SmallVec<[&Buffer; 8]> = arguments.iter().map(|elements| elements.raw()).collect();
+            let start = Instant::now();
+            let started = caller::away(|| program.executable.run(&arguments, keep, Some(device)));
+            if start.elapsed() > LONG {
+                program.is_long.store(true, Ordering::Relaxed);
+            }
+            started
+        };
         ending::settle_before_later_parts();
         started.map_err(|error| failure::device(op, self, error))
     }

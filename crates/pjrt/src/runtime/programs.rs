@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use defn_core::device::DeviceError;
 
 use super::disk::{Folder, Found};
 use super::sha256::{Digest, digest_of};
-use super::{Runtime, failure};
+use super::{Runtime, caller, failure};
 use crate::api::{Client, LoadedExecutable};
 use crate::element::ElementType;
 use crate::options::CompileOptions;
@@ -30,15 +30,22 @@ pub(super) enum Origin {
     File(Folder, Digest),
 }
 
-/// A compiled program, and the bytes that a run takes beside its arguments.
+/// A compiled program.
 pub(super) struct Compiled {
     pub executable: LoadedExecutable,
+    /// What a run takes beside its arguments.
     pub bytes: usize,
+    /// Whether starting a run may take long, as where the program has a loop or a run did.
+    pub is_long: AtomicBool,
     origin: Origin,
 }
 
+/// What a program with a loop has in its text. XLA on the CPU runs what it takes for short before it returns, and
+/// counts one trip of a loop.
+const LOOP: &str = "stablehlo.while";
+
 impl Compiled {
-    pub fn new(executable: LoadedExecutable, origin: Origin) -> Compiled {
+    pub fn new(executable: LoadedExecutable, text: &str, origin: Origin) -> Compiled {
         let inner = executable.executable();
         let bytes = match inner.memory() {
             Ok(memory) => memory.outputs + memory.temporaries - memory.aliases,
@@ -50,7 +57,8 @@ impl Compiled {
                 i64::try_from(sum).unwrap_or(i64::MAX)
             }),
         };
-        Compiled { executable, bytes: usize::try_from(bytes).unwrap_or(0), origin }
+        let is_long = AtomicBool::new(text.contains(LOOP));
+        Compiled { executable, bytes: usize::try_from(bytes).unwrap_or(0), is_long, origin }
     }
 
     /// The program as bytes.
@@ -162,7 +170,7 @@ impl Programs {
     pub fn get(
         &self,
         op: &'static str,
-        runtime: &Runtime,
+        runtime: &'static Runtime,
         text: &str,
         options: &CompileOptions,
         folder: Option<&Path>,
@@ -170,14 +178,38 @@ impl Programs {
         runtime.require_process(op)?;
         let key = digest_of(&[&self.build, text.as_bytes(), &options.to_bytes()]);
         let place = self.place(key);
+        if let Ok(known) = place.try_lock()
+            && let Some(program) = &*known
+        {
+            self.memory_hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(program.clone());
+        }
+        let (text, options) = (text.to_owned(), options.clone());
+        let folder = folder.map(|path| self.folder(path));
+        // Whoever is interrupted leaves the program to those who come later.
+        let make =
+            move || runtime.programs.make(op, runtime, key, &place, (&text, &options), folder.as_ref());
+        caller::interruptible(make)?
+    }
+
+    /// The program of a key that is not known, unless another thread has made it by now.
+    fn make(
+        &self,
+        op: &'static str,
+        runtime: &Runtime,
+        key: Digest,
+        place: &Place,
+        (text, options): (&str, &CompileOptions),
+        folder: Option<&Folder>,
+    ) -> Result<Arc<Compiled>> {
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = &*place {
             self.memory_hits.fetch_add(1, Ordering::Relaxed);
             return Ok(program.clone());
         }
-        let folder = folder.map(|path| self.folder(path));
-        let loaded = folder.as_ref().and_then(|folder| {
-            Some(Compiled::new(self.load(runtime, folder, &key)?, Origin::File(folder.clone(), key)))
+        let loaded = folder.and_then(|folder| {
+            let origin = Origin::File(folder.clone(), key);
+            Some(Compiled::new(self.load(runtime, folder, &key)?, text, origin))
         });
         let program = match loaded {
             Some(program) => Arc::new(program),
@@ -185,11 +217,11 @@ impl Programs {
                 let start = Instant::now();
                 let compiled = runtime.client().compile(text.as_bytes(), options);
                 let compiled = compiled.map_err(|error| failure::device(op, runtime, error))?;
-                let program = Arc::new(Compiled::new(compiled, Origin::Compiled));
+                let program = Arc::new(Compiled::new(compiled, text, Origin::Compiled));
                 let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 self.compile_nanos.fetch_add(nanos, Ordering::Relaxed);
                 self.compiles.fetch_add(1, Ordering::Relaxed);
-                if let Some(folder) = &folder {
+                if let Some(folder) = folder {
                     // A plugin that cannot write programs, or a folder that cannot be written, costs a compile later.
                     if let Ok(bytes) = program.executable.executable().serialize() {
                         folder.store(&key, &bytes);

@@ -21,6 +21,7 @@ use super::donate;
 use super::globals;
 use super::leaf::{self, Borrowed};
 use super::python::{Compiling, FunctionKey};
+use crate::away;
 use crate::born;
 use crate::compilers::{self, Choice};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
@@ -274,7 +275,7 @@ impl Program {
         let models = source.models(&flat.leaves)?;
         let traced = Traced::of(py, source, &flat.tree, &models, compiler)?;
         let region = traced.region.clone();
-        let executable = py.detach(|| found.compile_donating(region, checks, donate))?;
+        let executable = away::detach(py, || found.compile_donating(region, checks, donate))?;
         Ok(Program::new(traced, executable))
     }
 
@@ -495,7 +496,7 @@ impl Program {
             let results = run(&hooks);
             (results, hooks.into_fault())
         };
-        let (results, fault) = if long { py.detach(run) } else { run() };
+        let (results, fault) = if long { away::detach(py, run) } else { run() };
         match fault {
             Some(fault) => Err(fault),
             None => Ok(results?),

@@ -25,6 +25,7 @@ use smallvec::SmallVec;
 
 pub(crate) use parse::Parse;
 
+use crate::away;
 use crate::checks;
 use crate::convert;
 use crate::error::{Fallible, Fault, guard};
@@ -67,7 +68,7 @@ struct Detached;
 
 impl Host for Detached {
     fn run(&self, body: &mut (dyn FnMut() + Send)) {
-        Python::attach(|py| py.detach(body));
+        away::leave(body);
     }
 }
 
@@ -81,7 +82,7 @@ fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T
     if bytes < RELEASE_BYTES || trace::depth() > 0 {
         return with(body);
     }
-    Python::attach(|py| py.detach(|| with(body)))
+    away::leave(|| with(body))
 }
 
 /// The tensors that a function was given, for what is said where it refuses them. While nothing is traced none

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use super::options::attribute;
+use crate::away;
 use crate::error::{Fallible, guard};
 
 /// Makes the clients of the plugins known that are installed, once.
@@ -54,7 +55,8 @@ fn pjrt_client(
             let value = attribute("client", &option, &value)?;
             spec = spec.with(&option, value);
         }
-        Ok(defn_pjrt::register(name, spec)?)
+        // A client of the name may be starting.
+        Ok(away::detach(py, || defn_pjrt::register(name, spec))?)
     })
 }
 
@@ -64,7 +66,7 @@ fn pjrt_devices(py: Python<'_>) -> Fallible<Bound<'_, PyList>> {
     guard(|| {
         announce(py)?;
         let listed = PyList::empty(py);
-        for (client, devices) in py.detach(defn_pjrt::devices) {
+        for (client, devices) in away::detach(py, defn_pjrt::devices) {
             let devices = match devices {
                 Ok(devices) => {
                     let devices: Vec<_> =
@@ -100,7 +102,7 @@ fn entry(py: Python<'_>, device: DeviceInfo) -> PyResult<Bound<'_, PyDict>> {
 fn pjrt_cache_report<'py>(py: Python<'py>, client: Option<&str>) -> Fallible<Bound<'py, PyDict>> {
     guard(|| {
         announce(py)?;
-        let report = py.detach(|| defn_pjrt::runtime("cache_report", client))?.cache_report();
+        let report = away::detach(py, || defn_pjrt::runtime("cache_report", client))?.cache_report();
         let entry = PyDict::new(py);
         entry.set_item("memory_hits", report.memory_hits)?;
         entry.set_item("disk_hits", report.disk_hits)?;
@@ -121,13 +123,22 @@ fn pjrt_cache_report<'py>(py: Python<'py>, client: Option<&str>) -> Fallible<Bou
 fn pjrt_live_buffers(py: Python<'_>, client: Option<&str>) -> Fallible<usize> {
     guard(|| {
         announce(py)?;
-        Ok(py.detach(|| defn_pjrt::runtime("live_buffers", client))?.live_buffers())
+        Ok(away::detach(py, || defn_pjrt::runtime("live_buffers", client))?.live_buffers())
     })
+}
+
+/// Waits until devices are idle, for some seconds at most: the process is about to end.
+#[pyfunction]
+fn pjrt_settle(py: Python<'_>) {
+    away::detach(py, defn_pjrt::settle);
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pjrt_client, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_devices, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_cache_report, module)?)?;
-    module.add_function(wrap_pyfunction!(pjrt_live_buffers, module)?)
+    module.add_function(wrap_pyfunction!(pjrt_live_buffers, module)?)?;
+    let settle = wrap_pyfunction!(pjrt_settle, module)?;
+    module.py().import("atexit")?.call_method1("register", (&settle,))?;
+    Ok(())
 }

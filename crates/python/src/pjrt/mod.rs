@@ -1,5 +1,6 @@
 //! Devices as Python has them: `defn.backends.PJRT`, the clients of this process, and the compiler `"pjrt"`.
 
+mod caller;
 mod clients;
 mod options;
 
@@ -16,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use rustc_hash::FxHasher;
 
+use crate::away;
 use crate::error::{Fallible, guard};
 use crate::misuse::Misuse;
 use crate::place;
@@ -114,7 +116,7 @@ pub(crate) fn backend(
         return Ok(known.clone());
     }
     clients::announce(py)?;
-    let found = py.detach(|| defn_pjrt::backend("backend", client, device_id))?;
+    let found = away::detach(py, || defn_pjrt::backend("backend", client, device_id))?;
     Ok(if is_default { DEFAULT.get_or_init(|| found).clone() } else { found })
 }
 
@@ -206,8 +208,8 @@ fn pjrt_partitions<'py>(
 pub(crate) fn wait(py: Python<'_>, tensor: &Tensor) -> Fallible<bool> {
     let own = tensor.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<PjrtBuffer>());
     let Some(own) = own else { return Ok(false) };
-    let poll = || Python::attach(|py| py.check_signals()).map_err(pybackend::carry);
-    py.detach(|| own.block_until_ready(&poll))?;
+    let poll = || away::attach(|py| py.check_signals()).map_err(pybackend::carry);
+    away::detach(py, || own.block_until_ready(&poll))?;
     Ok(true)
 }
 
@@ -218,6 +220,7 @@ pub(crate) fn signature(tensor: &Tensor) -> Option<String> {
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    defn_pjrt::set_caller(&caller::Interpreter);
     module.add_class::<PyPjrt>()?;
     module.add_function(wrap_pyfunction!(pjrt_partitions, module)?)?;
     clients::add(module)

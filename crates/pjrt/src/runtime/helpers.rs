@@ -1,0 +1,100 @@
+//! Threads that run for another what it may stop waiting for.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use defn_core::Result;
+
+use super::caller::{SLICE, away, poll};
+use crate::api::forks;
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The helpers that wait for a job, each with the process that it is a thread of.
+static IDLE: Mutex<Vec<(u32, Sender<Job>)>> = Mutex::new(Vec::new());
+
+/// How many jobs are not done.
+static BUSY: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs a job on a helper and waits for it.
+///
+/// # Errors
+/// The wait was interrupted; the job goes on, and what it makes is let go.
+pub(super) fn run<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let (sender, mut receiver) = channel();
+    BUSY.fetch_add(1, Ordering::Relaxed);
+    give(Box::new(move || {
+        let made = body();
+        BUSY.fetch_sub(1, Ordering::Relaxed);
+        // Nobody waits where the wait was interrupted.
+        let _ = sender.send(made);
+    }));
+    loop {
+        let receiver = &mut receiver;
+        match away(move || receiver.recv_timeout(SLICE)) {
+            Ok(made) => return Ok(made),
+            Err(RecvTimeoutError::Timeout) => poll()?,
+            Err(RecvTimeoutError::Disconnected) => unreachable!("a job sends what it made"),
+        }
+    }
+}
+
+/// Gives a job to an idle helper, else to a new one; where the system has no more threads this one does it.
+fn give(mut job: Job) {
+    let this = forks();
+    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    // Threads do not survive a fork.
+    idle.retain(|(process, _)| *process == this);
+    while let Some((_, helper)) = idle.pop() {
+        match helper.send(job) {
+            Ok(()) => return,
+            Err(unsent) => job = unsent.0,
+        }
+    }
+    drop(idle);
+    let (sender, receiver) = channel::<Job>();
+    let own = sender.clone();
+    let helper = move || {
+        while let Ok(job) = receiver.recv() {
+            job();
+            IDLE.lock().unwrap_or_else(PoisonError::into_inner).push((this, own.clone()));
+        }
+    };
+    match std::thread::Builder::new().name("defn-helper".to_owned()).spawn(helper) {
+        Ok(_) => sender.send(job).unwrap_or_else(|unsent| (unsent.0)()),
+        Err(_) => away(job),
+    }
+}
+
+/// Waits until every job is done, or until `end`; whether they are.
+pub(super) fn settle(end: Instant) -> bool {
+    while BUSY.load(Ordering::Relaxed) > 0 {
+        if Instant::now() >= end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_are_used_again() {
+        let first = run(|| std::thread::current().id()).unwrap();
+        assert_ne!(first, std::thread::current().id());
+        let start = Instant::now();
+        // A helper is idle only after its answer came.
+        while run(|| std::thread::current().id()).unwrap() != first {
+            assert!(start.elapsed().as_secs() < 10);
+        }
+        let many: Vec<_> = (0..8).map(|n| std::thread::spawn(move || run(move || n * n).unwrap())).collect();
+        let squares: Vec<i32> = many.into_iter().map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(squares, [0, 1, 4, 9, 16, 25, 36, 49]);
+        assert!(settle(Instant::now() + Duration::from_secs(10)));
+    }
+}
