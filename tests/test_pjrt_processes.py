@@ -95,7 +95,7 @@ def test_compiling_is_interrupted_and_made_later() -> None:
     done = run("""
         def deep(x):
             for n in range(200):
-                x = dn.sin(dn.dot(x, x) + n) if n % 2 else dn.cumulative_sum(dn.sort(x, axis=0), axis=0)
+                x = dn.sin(dn.dot(x, x) + n) if n % 2 else dn.cumulative_sum(dn.sort(x, axis=0))
             return x
 
         compiled = dn.pjrt.jit(deep)

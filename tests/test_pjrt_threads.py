@@ -1,6 +1,7 @@
-"""Many threads on one client: right results, nothing left on the device, and memory that does not grow.
+"""Many threads on one client: right results, nothing left on the device, memory that does not grow.
 
-The run takes `DEFN_TEST_THREAD_SECONDS` (5 unless given); a minute was asked for and is run before a release.
+The run takes `DEFN_TEST_THREAD_SECONDS` (5 unless given) and half of that before, to warm up; a
+minute is run before a release.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ use defn_core::DType;
 use defn_core::backend::{Backend, Checks, Compiler, Executable, NoHooks};
 use defn_core::builder::*;
 use defn_cpu::cpu_backend;
+use defn_pjrt::PjrtBackend;
 
 use device::{compiler, dynamic, floats, ops, own_place, place, read, run, trace, ty};
 
@@ -52,15 +53,45 @@ fn a_list_runs_where_all_of_it_is() {
     );
 }
 
+/// For how long threads run: 3 seconds, or what `DEFN_TEST_THREAD_SECONDS` says.
+fn seconds() -> Duration {
+    let given = std::env::var("DEFN_TEST_THREAD_SECONDS").ok();
+    Duration::from_secs_f64(given.map_or(3.0, |text| text.parse().unwrap()))
+}
+
+/// The bytes of this process that are in memory, where the system tells.
+fn resident() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
 #[test]
 fn threads_share_a_client() {
     let place = own_place("threads");
     let program = compiler(&place).compile(sums(), Checks::default()).unwrap();
-    let until = Instant::now() + Duration::from_secs(3);
+    work(&place, &*program, seconds() / 2);
+    let before = resident();
+    work(&place, &*program, seconds());
+    let after = resident();
+    assert_eq!(place.runtime().live_buffers(), 0);
+    assert_eq!(
+        place.runtime().cache_report().compiles,
+        2,
+        "a program is compiled by one of those who need it"
+    );
+    if let (Some(before), Some(after)) = (before, after) {
+        println!("{before} KiB before, {after} KiB after");
+        assert!(after < 1.05 * before, "{before} KiB before, {after} KiB after");
+    }
+}
+
+fn work(place: &Arc<PjrtBackend>, program: &dyn Executable, time: Duration) {
+    let until = Instant::now() + time;
     let done = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for thread in 0..16_u8 {
-            let (place, program, done) = (&place, &program, &done);
+            let done = &done;
             scope.spawn(move || {
                 let mut ops = ops(place);
                 let mut count = 0_u8;
@@ -68,7 +99,7 @@ fn threads_share_a_client() {
                     let there = place.runtime().backend("test", i64::from(count % 4)).unwrap();
                     let x = floats(&**there, &[f32::from(thread), f32::from(count), 0.0]);
                     let sum = ops.add(&x, &x).unwrap();
-                    let result = run(&**program, there, vec![sum, x.clone()]).unwrap();
+                    let result = run(program, there, vec![sum, x.clone()]).unwrap();
                     assert_eq!(read(&result[0]), [6.0 * f32::from(thread), 6.0 * f32::from(count), 0.0]);
                     let moved = result[0].transfer_to("test", &dynamic(place)).unwrap();
                     assert_eq!(read(&moved)[1], 6.0 * f32::from(count));
@@ -80,10 +111,4 @@ fn threads_share_a_client() {
         }
     });
     assert!(done.load(Ordering::Relaxed) >= 16);
-    assert_eq!(place.runtime().live_buffers(), 0);
-    assert_eq!(
-        place.runtime().cache_report().compiles,
-        2,
-        "a program is compiled by one of those who need it"
-    );
 }

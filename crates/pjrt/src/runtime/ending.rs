@@ -36,6 +36,5 @@ pub fn settle() -> bool {
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
     running.retain(|runtime| runtime.process.is_this());
     // A fork that started no client has none of the helpers either.
-    let is_idle = running.is_empty() || helpers::settle(end);
-    running.iter().fold(is_idle, |is_idle, runtime| runtime.live().settle(end) && is_idle)
+    (running.is_empty() || helpers::settle(end)) && running.iter().all(|runtime| runtime.live().settle(end))
 }

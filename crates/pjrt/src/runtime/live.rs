@@ -88,7 +88,7 @@ impl Live {
                 Ok(true) | Err(_) => return true,
             }
         };
-        left.into_iter().chain(live).fold(true, |all, event| is_done(event) && all)
+        left.into_iter().chain(live).all(is_done)
     }
 
     /// How many there are.
