@@ -17,7 +17,7 @@ use defn_core::region::Region;
 use defn_core::{DType, form};
 use defn_core::{Shape, TensorType};
 use defn_cpu::cpu_backend;
-use defn_pjrt::{CompilerOptions, PjrtCompiler, Target, TargetCompiler, lower};
+use defn_pjrt::{CompileOptions, CompilerOptions, PjrtCompiler, Target, TargetCompiler, lower};
 use rows::{FAMILIES, Row, program};
 
 /// The folder of the packages `jax-cuda13-pjrt`, `nvidia-cuda-nvcc` and `nvidia-nvvm`.
@@ -58,8 +58,7 @@ fn a_program_is_compiled_for_an_h200_and_for_nothing_else() {
 /// Compiles rows as one program; if that fails, halves of them.
 fn compile(rows: &[Row], refused: &mut Vec<String>) {
     let text = lower(&program(rows).0, &[]).expect("every row has a lowering").text;
-    let options = target().options(&CompilerOptions::default());
-    match target().topology().compile(text.as_bytes(), &options) {
+    match target().topology().compile(text.as_bytes(), &CompileOptions::default()) {
         Ok(executable) => {
             let bytes = executable.serialize().expect("an executable is written");
             assert!(bytes.windows(5).any(|part| part == b"sm_90"), "an executable for an H200 names it");

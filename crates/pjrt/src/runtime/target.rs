@@ -15,7 +15,6 @@ use super::saved::Saved;
 use super::sha256::digest_of;
 use super::{CompilerOptions, HOST, failure, machine, registry};
 use crate::api::Topology;
-use crate::options::CompileOptions;
 use crate::plugin::Attribute;
 
 /// What XLA asks of a GPU that is not there, in the words of its `GpuTargetConfigProto`: NVIDIA's figures for it.
@@ -34,9 +33,6 @@ dnn_version_info { major: 9 minor: 12 }
 device_description_str: "NVIDIA H200"
 "#;
 
-/// XLA's flag for the folder of NVIDIA's tools.
-const TOOLS: &str = "xla_gpu_cuda_data_dir";
-
 /// The targets: their names, and what their plugins are told.
 const TARGETS: &[(&str, &str)] = &[("h200", H200)];
 
@@ -46,14 +42,13 @@ pub struct Target {
     /// The name of the client that drives such a device where it is.
     client: String,
     topology: Topology,
-    flags: Vec<(String, Attribute)>,
 }
 
 impl Target {
     /// The target of a name, by a plugin for its platform, from the plugin's file; `client` names the client that
-    /// drives such a device, where programs are run. XLA's CUDA plugin calls NVIDIA's tools: `ptxas` and
-    /// `nvvm/libdevice` are looked for in the folder that `--xla_gpu_cuda_data_dir=` names in `XLA_FLAGS`, in that of
-    /// NVIDIA's packages beside the plugin's, and where else the plugin looks.
+    /// drives such a device, where programs are run. XLA's CUDA plugin calls NVIDIA's tools, `ptxas` and
+    /// `nvvm/libdevice`: it finds them in NVIDIA's packages that are installed beside its own, on `PATH`, and in the
+    /// folder that `--xla_gpu_cuda_data_dir=` names in `XLA_FLAGS`.
     ///
     /// # Errors
     /// A name that is unknown, a file that is no plugin, and a plugin that knows no such device.
@@ -67,10 +62,9 @@ impl Target {
             ("target_config".to_owned(), Attribute::Text((*config).to_owned())),
             ("topology".to_owned(), Attribute::Text("1x1x1".to_owned())),
         ];
-        let flags = tools(plugin.as_ref()).into_iter().collect();
         let plugin = registry::load(plugin.as_ref())?;
         let topology = plugin.topology("", &options).map_err(failure::plugin)?;
-        Ok(Target { name, client: client.to_owned(), topology, flags })
+        Ok(Target { name, client: client.to_owned(), topology })
     }
 
     /// The target of a name, by the plugin of a client, which is not started.
@@ -90,23 +84,6 @@ impl Target {
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
-
-    /// What a program is compiled with.
-    pub fn options(&self, options: &CompilerOptions) -> CompileOptions {
-        let mut compile = options.to_compile();
-        compile.flags.splice(0..0, self.flags.iter().cloned());
-        compile
-    }
-}
-
-/// The flag for the folder of NVIDIA's tools, where packages put it beside the package of a plugin and nothing else is
-/// said.
-fn tools(plugin: &Path) -> Option<(String, Attribute)> {
-    let is_said = std::env::var("XLA_FLAGS").is_ok_and(|flags| flags.contains(TOOLS));
-    let packages = plugin.parent()?.parent()?.parent()?;
-    let folder = ["cu13", "cuda_nvcc"].map(|name| packages.join("nvidia").join(name));
-    let found = folder.into_iter().find(|folder| folder.join("nvvm/libdevice").is_dir())?;
-    (!is_said).then(|| (TOOLS.to_owned(), Attribute::Text(found.display().to_string())))
 }
 
 impl fmt::Debug for Target {
@@ -144,7 +121,7 @@ impl TargetCompiler {
             let problem = "the program is run with checks, op by op";
             return Err(DeviceError::NotWritten { problem, required: "one without is required" }.into());
         }
-        let options = self.target.options(&self.options);
+        let options = self.options.to_compile();
         let topology = &self.target.topology;
         let platform = topology.platform_name().map_err(failure::plugin)?.to_lowercase();
         let mut saved = Saved::new(&platform, self.target.name, &program, donate);
