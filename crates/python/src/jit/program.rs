@@ -15,6 +15,7 @@ use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
 
 use super::captures::{Capture, locate, read_captures};
 use super::donate;
@@ -55,6 +56,13 @@ impl Output {
         match self {
             Output::Argument(_) => false,
             Output::Result(..) => true,
+        }
+    }
+
+    fn is_argument(&self, position: usize) -> bool {
+        match self {
+            Output::Argument(at) => *at == position,
+            Output::Result(..) => false,
         }
     }
 }
@@ -275,7 +283,11 @@ impl Program {
         let models = source.models(&flat.leaves)?;
         let traced = Traced::of(py, source, &flat.tree, &models, compiler)?;
         let region = traced.region.clone();
-        let executable = away::detach(py, || found.compile_donating(region, checks, donate))?;
+        // What is given back as it was given goes on: nothing may reuse its memory.
+        let is_kept = |position: usize| traced.outputs.iter().any(|output| output.is_argument(position));
+        let donate: SmallVec<[usize; 8]> =
+            donate.iter().copied().filter(|&position| !is_kept(position)).collect();
+        let executable = away::detach(py, || found.compile_donating(region, checks, &donate))?;
         Ok(Program::new(traced, executable))
     }
 
