@@ -105,6 +105,11 @@ def test_pages(name: str) -> None:
     assert found.attempted > 3
 
 
+@pytest.mark.skipif(not dn.pjrt.plugins(), reason="no PJRT plugin is installed")
+def test_the_page_on_devices() -> None:
+    test_pages("devices.md")
+
+
 def test_links_lead_somewhere() -> None:
     """Every page is in the index, and every link between pages has its target."""
     pages = sorted((ROOT / "docs").glob("*.md"))

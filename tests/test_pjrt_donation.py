@@ -1,4 +1,4 @@
-"""Donated arguments: their memory is a result's, they are gone after, and what cannot be is refused."""
+"""Donated arguments: their memory is a result's, they are gone after; what cannot be is refused."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_no_result_can_take_is_refused_before_it_runs(place, fun, donate) -
     run = jit(fun, donate=donate)
     m, x = model(place), dn.tensor(np.float32(1.0), backend=place)
     with pytest.raises(
-        dn.CompileError, match=r"donate: argument \d is f32(\[1000\])?, a result of its"
+        dn.CompileError, match=r"donate: argument \d is f32.*, a result of"
     ):
         run(m, x)
     assert float(m.weight[1]) == float(m.bias) == float(x) == 1.0
