@@ -72,8 +72,8 @@ def backend_deallocate(value: Any, **unknown: Never) -> Any:
     """Free the elements of a tensor now, rather than when nobody holds it any more.
 
     Returns ``"ok"``, or ``"already_deallocated"``; for a container, a container of these. Using
-    the tensor afterwards raises. Tensors that share its memory, such as its reshaped self, keep
-    it, and so do NumPy arrays made of it.
+    the tensor afterwards raises an error that names the line which freed it. Tensors that share its
+    memory, such as its reshaped self, keep it, and so do NumPy arrays made of it.
 
     Raises: ``TraceError`` for a traced tensor or a template.
 
@@ -82,7 +82,7 @@ def backend_deallocate(value: Any, **unknown: Never) -> Any:
     ('ok', 'already_deallocated')
     >>> x + 1
     Traceback (most recent call last):
-    defn.BackendError: add: the tensor's memory was freed; keep a copy, or do not use it after...
+    defn.BackendError: add: the tensor's memory was freed at ...; keep a copy, or do not...
     """
     if unknown:
         refuse_options("backend_deallocate", unknown)
@@ -195,6 +195,9 @@ def from_pointer(
     **unknown: Never,
 ) -> Tensor:
     """A tensor of the elements at an address of this process's memory, which is not copied.
+
+    A device that does not read the host's memory gets a copy, and so does XLA on the CPU of memory
+    that is not aligned to 64 bytes.
 
     **This cannot be made safe.** The memory must hold that many elements, in row-major order and
     native byte order, and must stay there unwritten as long as the tensor or anything that shares

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::device::DeviceError;
 use crate::error::{ErrorKind, Result};
+use crate::location::Location;
 use crate::op::{Block, Op, UserBlockOp};
 use crate::region::Region;
 use crate::shape::TensorType;
@@ -66,14 +67,43 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
 }
 
 /// Whether a buffer's elements are there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BufferState {
     /// They are.
     Live,
-    /// The user freed them.
-    Freed,
-    /// They were given to a run that reused their memory.
-    Donated,
+    /// They are not any more.
+    Gone(Gone),
+}
+
+/// How elements went, and by which line of the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// In a word: `freed` by the user, or `donated` to a run that reused their memory.
+    pub how: &'static str,
+    /// The line, where it is known.
+    pub by: Option<Location>,
+}
+
+impl Gone {
+    /// Freed by the line that this thread is called from.
+    pub fn freed() -> Gone {
+        Gone { how: "freed", by: Location::of_user() }
+    }
+
+    /// Donated by the line that this thread is called from.
+    pub fn donated() -> Gone {
+        Gone { how: "donated", by: Location::of_user() }
+    }
+}
+
+impl fmt::Display for Gone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.how)?;
+        match &self.by {
+            Some(location) => write!(f, " at {location}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Host memory with its owner.

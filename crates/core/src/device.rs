@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::backend::Gone;
 use crate::error::{Error, ErrorClass, ErrorKind};
 use crate::shape::TensorType;
 
@@ -52,9 +53,9 @@ pub enum DeviceError {
     #[error("donate: {problem}, {required}")]
     Donate { problem: String, required: &'static str },
     #[error(
-        "{op}: argument {position} is {got} and its memory was {state}, a tensor that is there is required; keep a copy, or do not use it after"
+        "{op}: argument {position} is {got} and its memory was {gone}, a tensor that is there is required; keep a copy, or do not use it after"
     )]
-    ArgumentGone { op: &'static str, position: usize, got: TensorType, state: &'static str },
+    ArgumentGone { op: &'static str, position: usize, got: TensorType, gone: Gone },
     #[error("{op}: the executable is for {made_for} and this is {here}, {required}")]
     Executable { op: &'static str, made_for: String, here: String, required: &'static str },
     #[error("save: {problem}, {required}")]

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 pub use class::ErrorClass;
 
+use crate::backend::Gone;
 use crate::device::DeviceError;
 use crate::dtype::DType;
 use crate::location::Location;
@@ -437,8 +438,8 @@ pub enum ErrorKind {
     BackendConflict { op: &'static str, left: String, right: String },
     #[error("{op}: the backend {backend} cannot do this: {why}")]
     BackendRefused { op: &'static str, backend: String, why: String },
-    #[error("{op}: the tensor's memory was {state}; keep a copy, or do not use it after")]
-    BufferGone { op: &'static str, state: &'static str },
+    #[error("{op}: the tensor's memory was {gone}; keep a copy, or do not use it after")]
+    BufferGone { op: &'static str, gone: Gone },
     #[error(
         "{op}: {requested} bytes are needed and {available} are available; use smaller shapes or free tensors"
     )]

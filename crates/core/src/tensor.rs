@@ -226,12 +226,10 @@ impl Tensor {
     /// The buffer, whose elements are there.
     fn live_buffer(&self, op: &'static str) -> Result<&Arc<dyn Buffer>> {
         let buffer = self.require_buffer(op, "return it from the definition, and read it there")?;
-        let state = match buffer.state() {
-            BufferState::Live => return Ok(buffer),
-            BufferState::Freed => "freed",
-            BufferState::Donated => "donated",
-        };
-        Err(ErrorKind::BufferGone { op, state }.into())
+        match buffer.state() {
+            BufferState::Live => Ok(buffer),
+            BufferState::Gone(gone) => Err(ErrorKind::BufferGone { op, gone }.into()),
+        }
     }
 }
 

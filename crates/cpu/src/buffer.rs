@@ -6,7 +6,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use defn_core::backend::{Backend, Buffer, BufferState, HostMemory};
+use defn_core::backend::{Backend, Buffer, BufferState, Gone, HostMemory};
 use defn_core::{ErrorKind, Result, memory};
 
 use crate::backend::cpu_backend;
@@ -180,16 +180,14 @@ pub struct CpuBuffer {
 #[derive(Debug)]
 enum Slot {
     Live(Window),
-    Freed,
-    Donated,
+    Gone(Gone),
 }
 
 impl Slot {
     fn window(&self, op: &'static str) -> Result<Window> {
         match self {
             Slot::Live(window) => Ok(window.clone()),
-            Slot::Freed => Err(ErrorKind::BufferGone { op, state: "freed" }.into()),
-            Slot::Donated => Err(ErrorKind::BufferGone { op, state: "donated" }.into()),
+            Slot::Gone(gone) => Err(ErrorKind::BufferGone { op, gone: gone.clone() }.into()),
         }
     }
 }
@@ -215,7 +213,8 @@ impl CpuBuffer {
     /// When the bytes are gone.
     pub(crate) fn take_unique(&mut self, op: &'static str) -> Result<Option<(Storage, usize)>> {
         let slot = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(slot, Slot::Donated) {
+        // Nobody else has the buffer, so that nobody asks by which line.
+        match std::mem::replace(slot, Slot::Gone(Gone { how: "donated", by: None })) {
             Slot::Live(window) => {
                 let offset = window.offset();
                 match window.into_unique() {
@@ -226,7 +225,7 @@ impl CpuBuffer {
                     }
                 }
             }
-            gone @ (Slot::Freed | Slot::Donated) => {
+            gone @ Slot::Gone(_) => {
                 *slot = gone;
                 slot.window(op).map(|_| None)
             }
@@ -238,9 +237,10 @@ impl CpuBuffer {
     /// # Errors
     /// When they are gone already.
     pub fn donate(&self) -> Result<CpuBuffer> {
+        let gone = Gone::donated();
         let mut slot = self.lock();
         let window = slot.window("donate")?;
-        *slot = Slot::Donated;
+        *slot = Slot::Gone(gone);
         Ok(CpuBuffer::new(window))
     }
 
@@ -268,22 +268,23 @@ impl Buffer for CpuBuffer {
     fn state(&self) -> BufferState {
         match &*self.lock() {
             Slot::Live(_) => BufferState::Live,
-            Slot::Freed => BufferState::Freed,
-            Slot::Donated => BufferState::Donated,
+            Slot::Gone(gone) => BufferState::Gone(gone.clone()),
         }
     }
 
     fn deallocate(&self) -> Result<bool> {
+        // Asked before the lock is held: the answer takes the host language's own.
+        let gone = Gone::freed();
         let mut slot = self.lock();
         match &*slot {
             Slot::Live(_) => {
-                let freed = std::mem::replace(&mut *slot, Slot::Freed);
+                let freed = std::mem::replace(&mut *slot, Slot::Gone(gone));
                 // Whoever lent the memory may run code of its own now, which must not find the lock held.
                 drop(slot);
                 drop(freed);
                 Ok(true)
             }
-            Slot::Freed | Slot::Donated => Ok(false),
+            Slot::Gone(_) => Ok(false),
         }
     }
 

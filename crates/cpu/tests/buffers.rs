@@ -5,7 +5,7 @@ mod common;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use common::*;
-use defn_core::backend::{Buffer, BufferState, HostMemory, Operand};
+use defn_core::backend::{Buffer, BufferState, Gone, HostMemory, Operand};
 use defn_core::op::{BinaryOp, Literal, Op, UnaryOp};
 use defn_core::{DType, ErrorClass, ErrorKind, Scalar, Shape, TensorType};
 use defn_cpu::{CpuBuffer, cpu_backend};
@@ -90,7 +90,7 @@ fn freed_elements_are_gone_but_for_those_who_hold_them() {
     let held = x.buffer.host().unwrap().unwrap();
     assert!(x.buffer.deallocate().unwrap());
     assert!(!x.buffer.deallocate().unwrap());
-    assert_eq!(x.buffer.state(), BufferState::Freed);
+    assert_eq!(x.buffer.state(), BufferState::Gone(Gone { how: "freed", by: None }));
     assert_eq!(held.bytes().len(), 16);
     assert_eq!(held.bytes()[4], 1);
     let error = run(&Op::Unary(UnaryOp::Negate), &[&x]).unwrap_err();
@@ -126,7 +126,7 @@ fn an_owner_may_look_at_the_buffer_while_its_memory_is_freed() {
     let buffer = cpu_backend().from_host(&ty, HostMemory::new(Arc::new(owner))).unwrap();
     assert!(cell.set(Arc::downgrade(&buffer)).is_ok());
     assert!(buffer.deallocate().unwrap());
-    assert_eq!(*seen.lock().unwrap(), Some(BufferState::Freed));
+    assert_eq!(*seen.lock().unwrap(), Some(BufferState::Gone(Gone { how: "freed", by: None })));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn donated_elements_move() {
     let buffer = x.buffer.as_any().downcast_ref::<CpuBuffer>().unwrap();
     let moved = Operand { ty: x.ty.clone(), buffer: Arc::new(buffer.donate().unwrap()) };
     assert_eq!(integers(&moved), [0, 1, 2, 3]);
-    assert_eq!(x.buffer.state(), BufferState::Donated);
+    assert_eq!(x.buffer.state(), BufferState::Gone(Gone { how: "donated", by: None }));
     assert!(!x.buffer.deallocate().unwrap());
     assert!(run(&Op::Unary(UnaryOp::Negate), &[&x]).is_err());
 }

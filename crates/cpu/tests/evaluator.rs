@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use defn_core::backend::{
-    Backend, Buffer, BufferState, Buffers, Checks, Compiler, Executable, Hooks, HostMemory, NoHooks, Operand,
+    Backend, Buffer, BufferState, Buffers, Checks, Compiler, Executable, Gone, Hooks, HostMemory, NoHooks,
+    Operand,
 };
 use defn_core::builder::{
     Arg, BuildControl, BuildCreate, BuildElementwise, BuildReduce, BuildShape, Ops, Source, Start, cond,
@@ -80,7 +81,8 @@ impl Hooks for Log {
         *self.polls.borrow_mut() += 1;
         match self.interrupt_after {
             Some(limit) if *self.polls.borrow() > limit => {
-                Err(ErrorKind::BufferGone { op: "interrupted", state: "interrupted" }.into())
+                Err(ErrorKind::BufferGone { op: "interrupted", gone: Gone { how: "interrupted", by: None } }
+                    .into())
             }
             _ => Ok(()),
         }

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use defn_core as core;
 use defn_core::backend::{Checks, Compiler, Executable, NoHooks};
+use defn_core::location::during;
 use defn_core::trace::Trace;
 use defn_core::vectorize::Lanes;
-use defn_core::{Result, TensorType};
+use defn_core::{Location, Result, TensorType};
 
 use crate::tree::{flatten, map};
 use crate::{Expr, Tensor, Tree, backend};
@@ -101,7 +102,9 @@ where
     /// # Errors
     /// The first error on expressions, with the line of the program that made it; what the compiler has
     /// against the function; and what can only be known from the elements, and memory.
+    #[track_caller]
     pub fn call(&self, arguments: A::Of<Tensor>) -> Result<R::Of<Tensor>> {
+        let location = Location::caller();
         let (leaves, lengths) = flatten(&arguments);
         let types =
             leaves.iter().map(|leaf| (leaf.0.ty().clone(), leaf.0.vectorized_axes().into())).collect();
@@ -123,7 +126,10 @@ where
             Some(place) => place,
             None => backend::default_backend()?,
         };
-        let mut outputs = program.executable.run(&place, inputs, &NoHooks)?.into_iter();
+        let run = || program.executable.run(&place, inputs, &NoHooks);
+        // Whoever uses a donated argument after is told which call took it.
+        let outputs = if self.donate.is_empty() { run()? } else { during(location, run)? };
+        let mut outputs = outputs.into_iter();
         let mut lanes = program.lanes.iter();
         Ok(map(&program.results, |_| {
             let output = outputs.next().expect("a tensor for each result");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use defn_core as core;
 use defn_core::backend::{Backend, HostMemory};
 use defn_core::builder::Arg;
+use defn_core::location::during;
 use defn_core::{DType, ErrorKind, Location, Name, Number, Result, Shape, TensorType};
 
 use crate::backend;
@@ -147,7 +148,8 @@ impl Tensor {
     #[track_caller]
     pub fn backend_transfer(&self, backend: &Arc<dyn Backend>) -> Result<Tensor> {
         let location = Location::caller();
-        self.0.transfer_to("backend_transfer", backend).map(Tensor).map_err(|error| error.at(Some(location)))
+        let moved = during(location.clone(), || self.0.transfer_to("backend_transfer", backend));
+        moved.map(Tensor).map_err(|error| error.at(Some(location)))
     }
 
     /// Frees the elements now, for every clone of the tensor too; false if they were gone before.
@@ -159,7 +161,7 @@ impl Tensor {
         let location = Location::caller();
         let free =
             || self.0.require_buffer("backend_deallocate", "free it outside the definition")?.deallocate();
-        free().map_err(|error: core::Error| error.at(Some(location)))
+        during(location.clone(), free).map_err(|error: core::Error| error.at(Some(location)))
     }
 
     /// The tensor of the core, for what the facade has no name for.

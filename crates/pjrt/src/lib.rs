@@ -27,6 +27,7 @@ pub use options::CompileOptions;
 pub use plugin::{Attribute, Plugin, Version};
 pub use runtime::{
     CacheReport, Caller, ClientSpec, CompilerOptions, DeviceInfo, PjrtBackend, PjrtBuffer, PjrtCompiler,
-    PjrtExecutable, Runtime, Target, TargetCompiler, TargetExecutable, backend, client_names, default_client,
-    devices, register, runtime, set_caller, set_default_client, settle,
+    PjrtExecutable, Runtime, Target, TargetCompiler, TargetExecutable, backend, client_name, client_names,
+    default_client, devices, named_plugin, preferred_clients, register, runtime, set_caller,
+    set_default_client, settle,
 };

@@ -5,10 +5,11 @@ mod device;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, BufferState, Checks, Compiler, Hooks, NoHooks};
+use defn_core::backend::{Backend, BufferState, Checks, Compiler, Gone, Hooks, NoHooks};
 use defn_core::builder::*;
+use defn_core::location::during;
 use defn_core::region::Region;
-use defn_core::{DType, ErrorClass, ErrorKind, Number, Result, Scalar, Tensor, TensorType};
+use defn_core::{DType, ErrorClass, ErrorKind, Location, Number, Result, Scalar, Tensor, TensorType};
 use defn_cpu::cpu_backend;
 use defn_pjrt::{Attribute, CompilerOptions, PjrtCompiler};
 
@@ -49,7 +50,8 @@ impl Hooks for Log {
         *self.polls.borrow_mut() += 1;
         match self.interrupt_after {
             Some(limit) if *self.polls.borrow() > limit => {
-                Err(ErrorKind::BufferGone { op: "interrupted", state: "interrupted" }.into())
+                Err(ErrorKind::BufferGone { op: "interrupted", gone: Gone { how: "interrupted", by: None } }
+                    .into())
             }
             _ => Ok(()),
         }
@@ -197,23 +199,23 @@ fn a_donated_argument_is_gone_and_its_memory_is_a_result_s() {
         own.pointer(&|| Ok(())).unwrap()
     };
     let before = pointer(&x);
-    let out = run(&*program, &place, vec![x.clone(), y.clone()]).unwrap();
-    assert_eq!(read(&out[0]), [4.0, 6.0]);
+    let at = Location { file: "user.rs".into(), line: 5 };
+    let out = during(at, || run(&*program, &place, vec![x.clone(), y.clone()])).unwrap();
     assert_eq!(pointer(&out[0]), before);
-    assert_eq!(x.buffer().unwrap().state(), BufferState::Donated);
+    assert_eq!(read(&out[0]), [4.0, 6.0]);
     assert_eq!(place.runtime().live_buffers(), 2);
     let error = run(&*program, &place, vec![x, y.clone()]).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Backend);
     assert_eq!(
         error.to_string(),
-        "run: argument 0 is f32[2] and its memory was donated, a tensor that is there is required; keep a copy, or do not use it after"
+        "run: argument 0 is f32[2] and its memory was donated at user.rs:5, a tensor that is there is required; keep a copy, or do not use it after"
     );
-    // What another tensor shares is copied.
+    // What the host reads is copied.
     let x = floats(&*place, &[1.0, 2.0]);
-    let copy = x.copy_to("backend_copy", &dynamic(&place)).unwrap();
+    let view = x.host_bytes("test").unwrap();
     let out = run(&*program, &place, vec![x.clone(), y]).unwrap();
-    assert_eq!((read(&out[0]), read(&copy)), (vec![4.0, 6.0], vec![1.0, 2.0]));
-    assert_eq!(x.buffer().unwrap().state(), BufferState::Donated);
+    assert_eq!((read(&out[0]), &view.bytes()[4..]), (vec![4.0, 6.0], &2f32.to_ne_bytes()[..]));
+    assert_eq!(x.buffer().unwrap().state(), BufferState::Gone(Gone { how: "donated", by: None }));
 }
 
 #[test]

@@ -2,15 +2,25 @@
 
 mod device;
 
+use std::any::Any;
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, BufferState, HostMemory};
+use defn_core::backend::{
+    Backend, Buffer, BufferState, Buffers, Checks, Compiler, Gone, HostMemory, Operand,
+};
 use defn_core::builder::*;
-use defn_core::{DType, ErrorClass, Number, Scalar, Tensor};
+use defn_core::location::during;
+use defn_core::op::{Block, Op};
+use defn_core::{DType, ErrorClass, ErrorKind, Location, Number, Result, Scalar, Tensor, TensorType};
 use defn_cpu::cpu_backend;
 use defn_pjrt::{PjrtBuffer, backend};
+use smallvec::SmallVec;
 
-use device::{dynamic, floats, ops, own_place, place, read, ty};
+use device::{compiler, dynamic, floats, ops, own_place, place, read, run, trace, ty};
+
+fn own(tensor: &Tensor) -> &PjrtBuffer {
+    tensor.buffer().unwrap().as_any().downcast_ref().unwrap()
+}
 
 #[test]
 fn a_thousand_sums_of_one_signature_compile_once() {
@@ -73,19 +83,138 @@ fn unused_bits_of_small_integers_are_of_no_account() {
 }
 
 #[test]
-fn a_copy_at_the_same_place_outlives_its_source() {
-    let place = place(0);
+fn a_copy_at_the_same_place_has_memory_of_its_own() {
+    let place = own_place("copies");
     let x = floats(&*place, &[1.0, 2.0]);
     let copy = x.copy_to("backend_copy", &dynamic(&place)).unwrap();
-    assert!(x.buffer().unwrap().deallocate().unwrap());
+    assert_eq!(place.runtime().live_buffers(), 2);
+    assert_ne!(own(&x).pointer(&|| Ok(())).unwrap(), own(&copy).pointer(&|| Ok(())).unwrap());
+    assert_ne!(own(&x).number(), own(&copy).number());
+    let at = Location { file: "user.rs".into(), line: 3 };
+    assert!(during(at.clone(), || x.buffer().unwrap().deallocate()).unwrap());
     assert!(!x.buffer().unwrap().deallocate().unwrap());
-    assert_eq!(x.buffer().unwrap().state(), BufferState::Freed);
+    assert_eq!(x.buffer().unwrap().state(), BufferState::Gone(Gone { how: "freed", by: Some(at) }));
+    assert_eq!((place.runtime().live_buffers(), own(&x).number()), (1, None));
     assert_eq!(read(&copy), [1.0, 2.0]);
     let error = x.host_bytes("to_binary").unwrap_err();
     assert_eq!(
         error.to_string(),
-        "to_binary: the tensor's memory was freed; keep a copy, or do not use it after"
+        "to_binary: the tensor's memory was freed at user.rs:3; keep a copy, or do not use it after"
     );
+}
+
+/// A backend that takes nothing.
+#[derive(Debug)]
+struct Full;
+
+impl Backend for Full {
+    fn name(&self) -> &str {
+        "full"
+    }
+
+    fn place(&self) -> String {
+        "full".to_owned()
+    }
+
+    fn from_host(&self, ty: &TensorType, _: HostMemory) -> Result<Arc<dyn Buffer>> {
+        Err(ErrorKind::OutOfMemory { op: "full", requested: ty.byte_size(), available: 0 }.into())
+    }
+
+    fn run(&self, _: &Op, _: SmallVec<[Operand; 3]>, _: &[TensorType]) -> Result<Buffers> {
+        unreachable!("nothing is there to run on")
+    }
+
+    fn has_native(&self, _: &Block) -> bool {
+        false
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+#[test]
+fn moving_frees_the_source_also_when_it_fails() {
+    let (place, full): (_, Arc<dyn Backend>) = (own_place("failing"), Arc::new(Full));
+    let x = floats(&*place, &[1.0, 2.0]);
+    assert_eq!(x.copy_to("backend_copy", &full).unwrap_err().class(), ErrorClass::OutOfMemory);
+    assert_eq!(x.buffer().unwrap().state(), BufferState::Live);
+    assert_eq!(x.transfer_to("backend_transfer", &full).unwrap_err().class(), ErrorClass::OutOfMemory);
+    assert_eq!(x.buffer().unwrap().state(), BufferState::Gone(Gone { how: "freed", by: None }));
+    assert_eq!(place.runtime().live_buffers(), 0);
+}
+
+#[test]
+fn the_host_reads_a_tensor_where_it_lies() {
+    let place = own_place("views");
+    let x = floats(&*place, &[1.0, 2.0, 3.0]);
+    let address = own(&x).pointer(&|| Ok(())).unwrap();
+    let views: Vec<HostMemory> = (0..3).map(|_| x.buffer().unwrap().host().unwrap().unwrap()).collect();
+    for view in &views {
+        assert_eq!((view.bytes().as_ptr().addr(), view.bytes().len()), (address, 12));
+    }
+    x.buffer().unwrap().deallocate().unwrap();
+    assert_eq!(place.runtime().live_buffers(), 1, "who reads it holds it");
+    assert_eq!(views[2].bytes()[4..8], 2f32.to_ne_bytes());
+    drop(views);
+    assert_eq!(place.runtime().live_buffers(), 0);
+    // Less than a byte for each element is laid out as the plugin likes.
+    let small = place.from_host(&ty(DType::S4, &[2]), HostMemory::from(vec![1, 2])).unwrap();
+    assert!(small.host().unwrap().is_none());
+    let none = place.from_host(&ty(DType::F32, &[0]), HostMemory::from(Vec::new())).unwrap();
+    assert!(none.host().unwrap().unwrap().bytes().is_empty());
+}
+
+#[test]
+fn memory_of_the_host_is_read_where_it_lies() {
+    /// One, two, three and four, on a boundary as programs need.
+    #[repr(align(64))]
+    struct Constant([u8; 16]);
+    static CONSTANT: Constant = Constant([0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 0, 0, 128, 64]);
+    /// Says when it is let go.
+    struct Lent(Arc<()>);
+    impl AsRef<[u8]> for Lent {
+        fn as_ref(&self) -> &[u8] {
+            assert!(Arc::strong_count(&self.0) > 1);
+            &CONSTANT.0
+        }
+    }
+    let place = own_place("borrowed");
+    let held = Arc::new(());
+    let memory = HostMemory::new(Arc::new(Lent(held.clone())));
+    let address = memory.bytes().as_ptr().addr();
+    let sizes = ty(DType::F32, &[4]);
+    let x = Tensor::concrete(sizes.clone(), place.borrow(&sizes, memory.clone()).unwrap());
+    assert_eq!(own(&x).pointer(&|| Ok(())).unwrap(), address);
+    assert_eq!(read(&ops(&place).add(&x, &x).unwrap()), [2.0, 4.0, 6.0, 8.0]);
+    // A program that uses its argument up gets a copy of what is not ours.
+    let region = trace(&[sizes], |ops, x| Ok(vec![ops.add(&x[0], &x[0])?]));
+    let program = compiler(&place).compile_donating(region, Checks::default(), &[0]).unwrap();
+    let out = run(&*program, &place, vec![x.clone()]).unwrap();
+    assert_eq!(read(&out[0]), [2.0, 4.0, 6.0, 8.0]);
+    assert_ne!(own(&out[0]).pointer(&|| Ok(())).unwrap(), address);
+    assert_eq!(memory.bytes()[4..8], 2f32.to_ne_bytes());
+    drop((x, memory));
+    for _ in 0..1000 {
+        if Arc::strong_count(&held) == 1 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(Arc::strong_count(&held), 1, "it is let go with the last tensor");
+    let odd = HostMemory::from(vec![0; 17]).part(1..17);
+    let x = place.borrow(&ty(DType::F32, &[4]), odd.clone()).unwrap();
+    assert_ne!(x.host().unwrap().unwrap().bytes().as_ptr(), odd.bytes().as_ptr(), "it is not aligned");
+}
+
+#[test]
+fn of_two_clients_of_the_host_the_first_operands_is_picked() {
+    let (first, second) = (own_place("one"), own_place("two"));
+    let (a, b) = (floats(&*first, &[1.0]), floats(&*second, &[2.0]));
+    for (left, right, there) in [(&a, &b, "pjrt<one:0>"), (&b, &a, "pjrt<two:0>")] {
+        let sum = ops(&first).add(left, right).unwrap();
+        assert_eq!((read(&sum), sum.backend().unwrap().place()), (vec![3.0], there.to_owned()));
+    }
 }
 
 #[test]
@@ -96,7 +225,7 @@ fn tensors_go_to_other_devices_other_clients_and_back() {
     assert_eq!(there.backend().unwrap().place(), "pjrt<host:3>");
     let elsewhere = there.transfer_to("backend_transfer", &dynamic(&other)).unwrap();
     assert_eq!(elsewhere.backend().unwrap().place(), "pjrt<other:0>");
-    assert_eq!(there.buffer().unwrap().state(), BufferState::Freed);
+    assert_eq!(there.buffer().unwrap().state(), BufferState::Gone(Gone { how: "freed", by: None }));
     let host = elsewhere.transfer_to("backend_transfer", &(cpu_backend())).unwrap();
     assert_eq!(host.backend().unwrap().place(), "cpu");
     assert_eq!((read(&host), read(&x)), (vec![1.0, 2.0], vec![1.0, 2.0]));

@@ -11,6 +11,7 @@ use crate::dtype;
 use crate::error::{Fallible, guard};
 use crate::memory;
 use crate::misuse::Misuse;
+use crate::pjrt;
 use crate::place;
 use crate::pybackend::{self, PythonBuffer};
 use crate::tensor::PyTensor;
@@ -82,7 +83,11 @@ fn from_pointer(
             let tensor = pybackend::from_pointer(&own, address, &ty)?;
             return Ok(PyTensor::new(born::note(tensor)));
         }
-        let buffer = backend.from_host(&ty, memory::foreign(start, len))?;
+        let memory = memory::foreign(start, len);
+        let buffer = match pjrt::borrow(&*backend, &ty, &memory) {
+            Some(buffer) => buffer?,
+            None => backend.from_host(&ty, memory)?,
+        };
         Ok(PyTensor::new(born::note(Tensor::concrete(ty, buffer))))
     })
 }

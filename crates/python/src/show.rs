@@ -72,8 +72,7 @@ fn written(tensor: &Tensor, limit: usize) -> Fallible<String> {
         Data::Buffer(buffer) => match buffer.state() {
             BufferState::Live => format!("\n  {}", elements(tensor, limit)?),
             // The type is known still, and printing a tensor must not raise while an error is looked into.
-            BufferState::Freed => "\n  (freed)".to_owned(),
-            BufferState::Donated => "\n  (donated)".to_owned(),
+            BufferState::Gone(gone) => format!("\n  ({})", gone.how),
         },
         Data::Traced { trace, value } => {
             let is_gone = trace.with_graph(|graph| graph.len() <= value.node as usize);

@@ -248,16 +248,25 @@ impl PyTensor {
         copy: Option<bool>,
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
-            if stream.is_some_and(|stream| !stream.is_none()) {
+            // What is lent is computed: a device's streams have nothing to wait for.
+            let is_on_host = pjrt::dlpack_device(&self.tensor)?.is_none();
+            if is_on_host && stream.is_some_and(|stream| !stream.is_none()) {
                 return Err(PyBufferError::new_err("__dlpack__: the host has no streams").into());
             }
             dlpack::lend(py, &self.tensor, &dlpack::Request { max_version, device: dl_device, copy })
         })
     }
 
-    /// The host, as DLPack numbers devices.
-    fn __dlpack_device__(&self) -> (i32, i32) {
-        (1, 0)
+    /// Where the elements are, as DLPack numbers devices.
+    fn __dlpack_device__(&self) -> Fallible<(i32, i32)> {
+        guard(|| match pjrt::dlpack_device(&self.tensor)? {
+            None => Ok(dlpack::HOST),
+            Some(Some(device)) => Ok(device),
+            Some(None) => {
+                let text = "__dlpack_device__: DLPack has no number for the device";
+                Err(PyBufferError::new_err(text).into())
+            }
+        })
     }
 
     /// The elements as nested lists.

@@ -6,11 +6,12 @@ they have one are asked where they lie.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from defn import _core
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,9 +21,6 @@ __all__ = ["Plugin", "plugins"]
 # The entry points by which packages announce a plugin; and packages that announce none.
 _GROUPS = ("xla_plugins", "jax_plugins")
 _SILENT = ("libtpu",)
-# The client that a plugin makes, by a part of its name. The first that is installed is the default.
-_CLIENTS = {"cuda": "cuda", "rocm": "rocm", "tpu": "tpu", "cpu": "host"}
-_VARIABLE = "DEFN_PJRT_PLUGIN"
 
 
 @dataclass(frozen=True)
@@ -50,14 +48,14 @@ def plugins() -> tuple[Plugin, ...]:
     >>> [plugin.client for plugin in dn.pjrt.plugins()]  # doctest: +SKIP
     ['host']
     """
-    return _installed(os.environ.get(_VARIABLE, ""))
+    return _installed(_core.pjrt_named_plugin())
 
 
 @cache
-def _installed(given: str) -> tuple[Plugin, ...]:
-    first = [Plugin(_client(Path(given).name), Path(given), _VARIABLE)] if given else []
+def _installed(named: tuple[str, Path] | None) -> tuple[Plugin, ...]:
+    first = [Plugin(*named, "DEFN_PJRT_PLUGIN")] if named else []
     known = {plugin.client: plugin for plugin in reversed([*first, *_announced()])}
-    order = [*(plugin.client for plugin in first), *_CLIENTS.values(), *known]
+    order = [*(plugin.client for plugin in first), *_core.pjrt_preferred_clients(), *known]
     return tuple(known[client] for client in dict.fromkeys(order) if client in known)
 
 
@@ -87,12 +85,5 @@ def _of_module(module: str, name: str, found: str) -> Iterator[Plugin]:
             if any(word in path.name for word in ("pjrt", "plugin", "tpu"))
         )
         if libraries:
-            yield Plugin(_client(name), libraries[0], found)
+            yield Plugin(_core.pjrt_client_name(name), libraries[0], found)
             return
-
-
-def _client(name: str) -> str:
-    for part, client in _CLIENTS.items():
-        if part in name.lower():
-            return client
-    return name.partition(".")[0]

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::evaluator;
 use crate::form;
 use crate::infer;
-use crate::location::Location;
+use crate::location::{Location, during};
 use crate::op::Op;
 use crate::shape::TensorType;
 use crate::tensor::{Data, Tensor};
@@ -124,7 +124,14 @@ impl Builder for Ops {
         let name = form::name(&op);
         match trace::current() {
             Some(trace) => Ok(trace.emit(op, name, operands, self.source.locate())?.into()),
-            None => self.eager(op, name, operands).map_err(|error: Error| error.at(self.source.locate())),
+            None => {
+                let run = || self.eager(op, name, operands);
+                let made = match &self.source {
+                    Source::At(location) => during(location.clone(), run),
+                    Source::Unknown | Source::Ask(_) => run(),
+                };
+                made.map_err(|error: Error| error.at(self.source.locate()))
+            }
         }
     }
 

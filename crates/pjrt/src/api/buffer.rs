@@ -1,8 +1,9 @@
 //! Buffers: tensors on a device.
 
 use std::ffi::c_void;
+use std::sync::{Mutex, PoisonError};
 
-use super::{Client, Device, Event, Memory, list};
+use super::{Client, Device, Event, Memory, forks, list};
 use crate::element::ElementType;
 use crate::error::{Error, Result};
 use crate::ffi::{self, Struct};
@@ -11,6 +12,8 @@ use crate::ffi::{self, Struct};
 pub struct Buffer {
     client: Client,
     raw: *mut ffi::Buffer,
+    /// Held while views are counted, which plugins do without a lock of their own.
+    views: Mutex<()>,
 }
 
 // SAFETY: the interface lets any thread use a buffer.
@@ -33,7 +36,7 @@ impl Buffer {
     /// # Safety
     /// The buffer is live, belongs to this client, and is the caller's, who gives it away.
     pub(super) unsafe fn own(client: &Client, raw: *mut ffi::Buffer) -> Buffer {
-        Buffer { client: client.clone(), raw }
+        Buffer { client: client.clone(), raw, views: Mutex::new(()) }
     }
 
     pub(super) fn raw(&self) -> *mut ffi::Buffer {
@@ -204,6 +207,18 @@ impl Buffer {
         }
     }
 
+    /// Whether the elements are in memory that the host's processors read, as they read it.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn is_on_host(&self) -> Result<bool> {
+        let mut args = ffi::BufferIsOnCpuArgs::new();
+        args.buffer = self.raw;
+        // SAFETY: the buffer is live.
+        unsafe { self.client.api().call(&mut args) }?;
+        Ok(args.is_on_cpu)
+    }
+
     /// Where the elements lie in the device's memory, for whom another library reads them.
     ///
     /// # Errors
@@ -214,5 +229,67 @@ impl Buffer {
         // SAFETY: the buffer is live. The address alone does nothing; whoever follows it answers for that.
         unsafe { self.client.api().call(&mut args) }?;
         Ok(args.buffer_pointer)
+    }
+}
+
+/// The elements of a buffer in memory of the host, read where they lie for as long as this is there.
+pub(crate) struct HostView<H: AsRef<Buffer>> {
+    holder: H,
+    start: *const u8,
+    len: usize,
+    /// Of the process that counts the view.
+    forks: u32,
+}
+
+// SAFETY: the memory is only read, and stays as it is; the interface lets any thread use a buffer.
+unsafe impl<H: AsRef<Buffer> + Send> Send for HostView<H> {}
+// SAFETY: as above.
+unsafe impl<H: AsRef<Buffer> + Sync> Sync for HostView<H> {}
+
+impl<H: AsRef<Buffer>> HostView<H> {
+    /// Waits for the first `len` bytes of a buffer's elements; nothing where the host does not read its memory.
+    ///
+    /// # Errors
+    /// What the computation failed with, or the plugin's own.
+    pub fn of(holder: H, len: usize) -> Result<Option<HostView<H>>> {
+        let buffer = holder.as_ref();
+        if !buffer.is_on_host()? || buffer.device_bytes()? < len {
+            return Ok(None);
+        }
+        let mut args = ffi::BufferIncreaseExternalReferenceCountArgs::new();
+        args.buffer = buffer.raw;
+        let counting = buffer.views.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the buffer is live. From here on the plugin neither frees nor moves the memory, nor gives it to a
+        // program; the view takes that back when it is dropped.
+        unsafe { buffer.client.api().call(&mut args) }?;
+        drop(counting);
+        let mut view = HostView { holder, start: std::ptr::null(), len, forks: forks() };
+        let buffer = view.holder.as_ref();
+        buffer.ready()?.wait()?;
+        view.start = std::ptr::with_exposed_provenance(buffer.pointer()?);
+        Ok((!view.start.is_null()).then_some(view))
+    }
+}
+
+impl<H: AsRef<Buffer>> AsRef<[u8]> for HostView<H> {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the elements are computed, in memory of the host that is as long, is not null, and stays unwritten
+        // and where it is while the view holds the buffer by its count.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+}
+
+impl<H: AsRef<Buffer>> Drop for HostView<H> {
+    fn drop(&mut self) {
+        if self.forks != forks() {
+            // A fork has none of the plugin's threads, one of which may hold a lock for ever.
+            return;
+        }
+        let buffer = self.holder.as_ref();
+        let mut args = ffi::BufferDecreaseExternalReferenceCountArgs::new();
+        args.buffer = buffer.raw;
+        let _counting = buffer.views.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the buffer is live, and the view has counted itself once.
+        unsafe { buffer.client.api().free(&mut args) };
     }
 }

@@ -3,6 +3,8 @@
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
+use defn_core::backend::HostMemory;
+
 use super::{Api, Buffer, Device, Event, LoadedExecutable, Memory, list, named, text};
 use crate::element::ElementType;
 use crate::error::{Error, Result};
@@ -176,6 +178,50 @@ impl Client {
             Ok(Buffer::own(self, args.buffer))
         }
     }
+
+    /// A buffer of elements that lie in memory of the host in row-major order already, on a device that reads it. The
+    /// plugin reads the memory and does not write it, unless a program is given the buffer to use up.
+    ///
+    /// # Errors
+    /// Bytes that are too few or too many for the shape, or the plugin's own: memory that it does not read, or that is
+    /// not aligned as it needs.
+    pub(crate) fn view(
+        &self,
+        memory: HostMemory,
+        element: ElementType,
+        dims: &[i64],
+        device: &Device,
+    ) -> Result<Buffer> {
+        let given = memory.bytes().len();
+        if element.bytes(dims) != Some(given) {
+            return Err(Error::Size { given, element, dims: dims.to_vec() });
+        }
+        let mut args = ffi::ClientCreateViewOfDeviceBufferArgs::new();
+        args.client = self.raw();
+        args.device_buffer_ptr = memory.bytes().as_ptr().cast_mut().cast::<c_void>();
+        (args.dims, args.num_dims) = (dims.as_ptr(), dims.len());
+        args.element_type = element.to_raw();
+        args.device = device.raw();
+        let held = Box::into_raw(Box::new(memory));
+        args.on_delete_callback = Some(let_go);
+        args.on_delete_callback_arg = held.cast::<c_void>();
+        // SAFETY: client and device are live; dims live across the call; the memory, which is as long as the shape
+        // needs, is held until the plugin calls back. The buffer is ours.
+        // Whether a plugin that refuses calls back is not said: at worst the memory is held for ever.
+        unsafe {
+            self.api().call(&mut args)?;
+            Ok(Buffer::own(self, args.buffer))
+        }
+    }
+}
+
+/// Lets go of memory that a plugin has read so far.
+///
+/// # Safety
+/// The argument is what [`Client::view`] gave to the plugin, which calls this once.
+unsafe extern "C" fn let_go(_: *mut c_void, memory: *mut c_void) {
+    // SAFETY: the caller's promise; the box was leaked for this.
+    drop(unsafe { Box::from_raw(memory.cast::<HostMemory>()) });
 }
 
 impl PartialEq for Client {

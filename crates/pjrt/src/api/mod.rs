@@ -18,6 +18,7 @@ use std::path::Path;
 use libloading::Library;
 
 pub use buffer::Buffer;
+pub(crate) use buffer::HostView;
 pub use client::{Client, Place};
 pub use device::{Device, DeviceDescription, Memory, MemoryStats};
 pub use event::Event;

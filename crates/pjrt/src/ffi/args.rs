@@ -362,6 +362,10 @@ structs! {
         buffer: *mut Buffer,
         event: *mut Event,
     }
+    BufferIsOnCpuArgs = "PJRT_Buffer_IsOnCpu_Args" {
+        buffer: *mut Buffer,
+        is_on_cpu: bool,
+    }
     BufferUnsafePointerArgs = "PJRT_Buffer_UnsafePointer_Args" {
         buffer: *mut Buffer,
         buffer_pointer: usize,

@@ -134,7 +134,7 @@ table! {
     buffer_is_deleted = "PJRT_Buffer_IsDeleted": BufferIsDeletedArgs;
     buffer_copy_to_device = "PJRT_Buffer_CopyToDevice": BufferCopyToDeviceArgs;
     buffer_to_host_buffer = "PJRT_Buffer_ToHostBuffer": BufferToHostBufferArgs;
-    buffer_is_on_cpu = "PJRT_Buffer_IsOnCpu";
+    buffer_is_on_cpu = "PJRT_Buffer_IsOnCpu": BufferIsOnCpuArgs;
     buffer_ready_event = "PJRT_Buffer_ReadyEvent": BufferReadyEventArgs;
     buffer_unsafe_pointer = "PJRT_Buffer_UnsafePointer": BufferUnsafePointerArgs;
     buffer_increase_external_reference_count = "PJRT_Buffer_IncreaseExternalReferenceCount": BufferIncreaseExternalReferenceCountArgs;

@@ -19,6 +19,9 @@ use crate::lower::element_type;
 /// From how many bytes on a copy to the device is worth giving up the interpreter's lock for.
 const RELEASE_BYTES: usize = 64 << 10;
 
+/// How XLA's programs for the CPU count on their arguments to be aligned.
+const VIEW_ALIGNMENT: usize = 64;
+
 /// A device of a client, as a place for tensors that runs ops: each op is compiled once for each list of operand
 /// types.
 pub struct PjrtBackend {
@@ -76,7 +79,24 @@ impl PjrtBackend {
         let put = || client.buffer(&bytes, element_type(ty), &dims(ty), place);
         let put = if bytes.len() < RELEASE_BYTES { put() } else { caller::away(put) };
         let raw = put.map_err(|error| failure::device(op, self.runtime, error))?;
-        Ok(Elements::new(self.runtime, raw, Arc::new(What { ty: ty.clone(), location: None })))
+        Ok(Elements::new(self.runtime, raw, What::made_here(ty)))
+    }
+
+    /// A tensor of memory of the host as it lies there, where the device reads that and has its elements in the same
+    /// form, else a copy of it. The memory must not be written while the tensor or another of its elements is there.
+    ///
+    /// # Errors
+    /// As [`Backend::from_host`].
+    pub fn borrow(&self, ty: &TensorType, memory: HostMemory) -> Result<Arc<dyn Buffer>> {
+        self.runtime.require_process("from_pointer")?;
+        let is_same = self.runtime.is_host() && ty.dtype.bits() >= 8 && ty.byte_size() > 0;
+        let is_aligned = memory.bytes().as_ptr().addr().is_multiple_of(VIEW_ALIGNMENT);
+        if !is_same || !is_aligned {
+            return self.from_host(ty, memory);
+        }
+        let raw = self.runtime.client().view(memory, element_type(ty), &dims(ty), self.device());
+        let raw = raw.map_err(|error| failure::device("from_pointer", self.runtime, error))?;
+        Ok(self.wrap(Elements::lent(self.runtime, raw, What::made_here(ty))))
     }
 
     pub(super) fn wrap(&self, elements: Arc<Elements>) -> Arc<dyn Buffer> {
@@ -165,7 +185,8 @@ impl Backend for PjrtBackend {
 
     fn takes_over(&self, other: &dyn Backend) -> bool {
         match PjrtBackend::of(other) {
-            Some(other) => other.runtime.is_host() && !self.runtime.is_host(),
+            // Of two clients of the host's processors the one that comes first is asked first.
+            Some(other) => other.runtime.is_host() && !std::ptr::eq(other.runtime, self.runtime),
             None => other.name() == "cpu",
         }
     }

@@ -2,9 +2,10 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use defn_core::backend::{Backend, Buffer, BufferState, HostMemory, Poll};
+use defn_core::backend::{Backend, Buffer, BufferState, Gone, HostMemory, Poll};
 use defn_core::{ErrorKind, Result, TensorType};
 
 use super::live::What;
@@ -18,14 +19,51 @@ pub(super) struct Elements {
     raw: Option<api::Buffer>,
     what: Arc<What>,
     place: usize,
+    /// Tells this memory from any other of the process.
+    number: u64,
+    /// The memory is someone else's, and is not to be written.
+    is_lent: bool,
 }
 
 impl Elements {
     pub fn new(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>) -> Arc<Elements> {
+        Elements::make(runtime, raw, what, false)
+    }
+
+    /// Elements in memory that is read but not written here.
+    pub fn lent(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>) -> Arc<Elements> {
+        Elements::make(runtime, raw, what, true)
+    }
+
+    fn make(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>, is_lent: bool) -> Arc<Elements> {
+        static COUNT: AtomicU64 = AtomicU64::new(1);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
         Arc::new_cyclic(|elements| {
             let place = runtime.live().enter(what.clone(), elements.clone());
-            Elements { runtime, raw: Some(raw), what, place }
+            Elements { runtime, raw: Some(raw), what, place, number, is_lent }
         })
+    }
+
+    /// Whether a run may not reuse the memory: others read it, or it is someone else's.
+    pub fn is_shared(self: &Arc<Elements>) -> bool {
+        self.is_lent || Arc::strong_count(self) > 1
+    }
+
+    /// The elements as memory of the host, without a copy, where they lie there as the host has them: computed, and
+    /// a byte or more for each.
+    fn host(self: &Arc<Elements>) -> Result<Option<HostMemory>> {
+        self.runtime.require_process("read")?;
+        let ty = &self.what.ty;
+        if ty.dtype.bits() < 8 || !self.runtime.is_host() {
+            return Ok(None);
+        }
+        if ty.byte_size() == 0 {
+            return Ok(Some(HostMemory::from(Vec::new())));
+        }
+        self.wait("read", &caller::poll)?;
+        let held = api::HostView::of(Held(self.clone()), ty.byte_size());
+        let held = held.map_err(|error| failure::device("read", self.runtime, error))?;
+        Ok(held.map(|view| HostMemory::new(Arc::new(view))))
     }
 
     pub fn raw(&self) -> &api::Buffer {
@@ -37,6 +75,15 @@ impl Elements {
         self.runtime.require_process(op)?;
         let event = self.raw().ready().map_err(|error| failure::device(op, self.runtime, error))?;
         wait::until_ready(op, self.runtime, &event, poll)
+    }
+}
+
+/// A hold on elements, for who reads them where they lie.
+struct Held(Arc<Elements>);
+
+impl AsRef<api::Buffer> for Held {
+    fn as_ref(&self) -> &api::Buffer {
+        self.0.raw()
     }
 }
 
@@ -63,8 +110,7 @@ pub struct PjrtBuffer {
 
 enum State {
     Live(Arc<Elements>),
-    Freed,
-    Donated,
+    Gone(Gone),
 }
 
 impl PjrtBuffer {
@@ -103,26 +149,50 @@ impl PjrtBuffer {
         elements.raw().pointer().map_err(|error| failure::device("to_pointer", self.place.runtime(), error))
     }
 
+    /// The device's number among those of the machine that are alike, by which its vendor's libraries know it.
+    ///
+    /// # Errors
+    /// The plugin's own.
+    pub fn hardware_id(&self) -> Result<i32> {
+        let id = self.place.device().local_id();
+        id.map_err(|error| failure::device("device", self.place.runtime(), error))
+    }
+
+    /// A number that tells the memory from any other of the process; none when it is gone.
+    pub fn number(&self) -> Option<u64> {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Live(elements) => Some(elements.number),
+            State::Gone(_) => None,
+        }
+    }
+
+    /// Holds the elements, so that neither freeing nor donating the tensor takes their memory away.
+    ///
+    /// # Errors
+    /// They were freed or donated.
+    pub fn hold(&self) -> Result<Box<dyn Any + Send + Sync>> {
+        Ok(Box::new(self.elements("hold")?))
+    }
+
     /// The elements, held.
     pub(super) fn elements(&self, op: &'static str) -> Result<Arc<Elements>> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         match &*state {
             State::Live(elements) => Ok(elements.clone()),
-            State::Freed => Err(ErrorKind::BufferGone { op, state: "freed" }.into()),
-            State::Donated => Err(ErrorKind::BufferGone { op, state: "donated" }.into()),
+            State::Gone(gone) => Err(ErrorKind::BufferGone { op, gone: gone.clone() }.into()),
         }
     }
 
-    /// Gives the elements away: from now on they count as donated here.
-    pub(super) fn donate(&self, op: &'static str) -> Result<Arc<Elements>> {
+    /// Gives the elements away: from now on they count as donated here, by that line.
+    pub(super) fn donate(&self, op: &'static str, gone: Gone) -> Result<Arc<Elements>> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *state, State::Donated) {
-            State::Live(elements) => Ok(elements),
-            State::Freed => {
-                *state = State::Freed;
-                Err(ErrorKind::BufferGone { op, state: "freed" }.into())
+        match &*state {
+            State::Live(elements) => {
+                let elements = elements.clone();
+                *state = State::Gone(gone);
+                Ok(elements)
             }
-            State::Donated => Err(ErrorKind::BufferGone { op, state: "donated" }.into()),
+            State::Gone(before) => Err(ErrorKind::BufferGone { op, gone: before.clone() }.into()),
         }
     }
 
@@ -152,7 +222,7 @@ impl Buffer for PjrtBuffer {
     }
 
     fn host(&self) -> Result<Option<HostMemory>> {
-        self.elements("read").map(|_| None)
+        self.elements("read")?.host()
     }
 
     fn copy_to(&self, backend: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Buffer>>> {
@@ -160,10 +230,8 @@ impl Buffer for PjrtBuffer {
         let runtime = self.place.runtime();
         runtime.require_process("backend_copy")?;
         let Some(place) = PjrtBackend::of(&**backend) else { return Ok(None) };
-        if place.is_same_place(&*self.place) {
-            return Ok(Some(Arc::new(PjrtBuffer::new(&self.place, elements))));
-        }
-        if !std::ptr::eq(place.runtime(), runtime) {
+        // A copy in the same place has memory of its own, which no plugin makes at a device's wish.
+        if place.is_same_place(&*self.place) || !std::ptr::eq(place.runtime(), runtime) {
             return Ok(None);
         }
         let copy = elements
@@ -177,26 +245,22 @@ impl Buffer for PjrtBuffer {
     fn state(&self) -> BufferState {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             State::Live(_) => BufferState::Live,
-            State::Freed => BufferState::Freed,
-            State::Donated => BufferState::Donated,
+            State::Gone(gone) => BufferState::Gone(gone.clone()),
         }
     }
 
     fn deallocate(&self) -> Result<bool> {
+        // Asked before the lock is held: the answer takes the host language's own.
+        let gone = Gone::freed();
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *state, State::Freed) {
-            State::Live(elements) => {
-                drop(state);
-                // Runs that were started, and other tensors of the same elements, keep their own hold.
-                drop(elements);
-                Ok(true)
-            }
-            State::Freed => Ok(false),
-            State::Donated => {
-                *state = State::Donated;
-                Ok(false)
-            }
+        if let State::Gone(_) = &*state {
+            return Ok(false);
         }
+        let live = std::mem::replace(&mut *state, State::Gone(gone));
+        drop(state);
+        // Runs that were started, and other tensors of the same elements, keep their own hold.
+        drop(live);
+        Ok(true)
     }
 
     fn as_any(&self) -> &dyn Any {

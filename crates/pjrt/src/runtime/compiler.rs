@@ -12,12 +12,12 @@ use defn_core::region::Region;
 use defn_core::{Result, TensorType, pass};
 use smallvec::SmallVec;
 
+use super::digest::digest_of;
 use super::execution::{PjrtExecutable, Program, Way};
 use super::live::What;
 use super::plan::{self, Plan};
 use super::programs::{Compiled, Origin};
 use super::saved::Saved;
-use super::sha256::digest_of;
 use super::{CompilerOptions, PjrtBackend, failure};
 use crate::lower::{element_type, lower};
 

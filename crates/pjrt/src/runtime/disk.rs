@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::sha256::{Digest, digest_of, hex};
+use super::digest::{Digest, digest_of, hex};
 
 /// What a file begins with; another version of the layout has another number.
 const HEAD: &[u8; 16] = b"defn program 001";

@@ -72,7 +72,7 @@ impl Eager {
         let arguments: SmallVec<[&Arc<Elements>; 4]> = elements.iter().collect();
         let made = runtime.execute(name, &program.compiled, &arguments, &[], place.device_id())?;
         let results = made.into_iter().zip(&program.results);
-        Ok(results.map(|(raw, what)| place.wrap(Elements::new(runtime, raw, what.clone()))).collect())
+        Ok(results.map(|(raw, what)| place.wrap(Elements::new(runtime, raw, what.made_again()))).collect())
     }
 
     fn program(

@@ -3,18 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, Executable, Hooks};
+use defn_core::backend::{Backend, Executable, Gone, Hooks};
 use defn_core::device::DeviceError;
 use defn_core::region::Region;
 use defn_core::{DType, Error, ErrorKind, Number, Result, Scalar, Tensor, TensorType};
 use smallvec::SmallVec;
 
 use super::buffer::{Elements, PjrtBuffer};
+use super::digest::Digest;
 use super::live::What;
 use super::plan::{Plan, Step, Work};
 use super::programs::Compiled;
 use super::saved::Saved;
-use super::sha256::Digest;
 use super::{PjrtBackend, failure};
 
 /// A piece of a program, compiled.
@@ -114,16 +114,19 @@ impl PjrtExecutable {
         slots: &mut Slots,
     ) -> Result<SmallVec<[usize; 2]>> {
         let mut shared = SmallVec::new();
+        let gone = Gone::donated();
         for (count, &position) in self.donate.iter().enumerate() {
             let argument = &arguments[position];
             let taken = match own(argument, place) {
-                Some(own) => own.donate("run").map_err(|error| named(error, position, argument)),
+                Some(own) => {
+                    own.donate("run", gone.clone()).map_err(|error| named(error, position, argument))
+                }
                 // The copy on the device is the run's own, and what it was copied from stays.
                 None => adopt(place, position, argument),
             };
             match taken {
                 Ok(elements) => {
-                    if Arc::strong_count(&elements) > 1 {
+                    if elements.is_shared() {
                         shared.push(position);
                     }
                     slots[position] = Some(elements);
@@ -210,9 +213,9 @@ fn restore(argument: &Tensor, place: &PjrtBackend, elements: Option<Arc<Elements
 /// Says which argument is gone.
 #[cold]
 fn named(error: Error, position: usize, argument: &Tensor) -> Error {
-    let ErrorKind::BufferGone { op, state } = *error.kind() else { return error };
-    let got = argument.whole().clone();
-    Error::from(DeviceError::ArgumentGone { op, position, got, state }).at(error.location().cloned())
+    let ErrorKind::BufferGone { op, gone } = error.kind() else { return error };
+    let (got, gone) = (argument.whole().clone(), gone.clone());
+    Error::from(DeviceError::ArgumentGone { op, position, got, gone }).at(error.location().cloned())
 }
 
 impl Executable for PjrtExecutable {

@@ -16,6 +16,23 @@ pub(crate) struct What {
     pub location: Option<Location>,
 }
 
+impl What {
+    /// From how many bytes on it is known which line made a tensor: what fills a device's memory is large, and a small
+    /// tensor is made in less time than the line is found.
+    const LARGE: usize = 64 << 10;
+
+    /// What the line made that this thread is called from.
+    pub fn made_here(ty: &TensorType) -> Arc<What> {
+        let location = if ty.byte_size() < What::LARGE { None } else { Location::of_user() };
+        Arc::new(What { ty: ty.clone(), location })
+    }
+
+    /// The same in another place or at another time: small ones are all alike.
+    pub fn made_again(self: &Arc<What>) -> Arc<What> {
+        if self.ty.byte_size() < What::LARGE { self.clone() } else { What::made_here(&self.ty) }
+    }
+}
+
 /// The live tensors of a client.
 #[derive(Default)]
 pub(crate) struct Live {

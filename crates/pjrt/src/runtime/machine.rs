@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::sha256::{digest_of, hex};
+use super::digest::{digest_of, hex};
 
 /// The processor as a text: its name where the system tells it, and a digest of what it can do.
 pub(super) fn processor() -> String {

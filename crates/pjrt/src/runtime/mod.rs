@@ -4,6 +4,7 @@ mod backend;
 mod buffer;
 mod caller;
 mod compiler;
+mod digest;
 mod disk;
 mod eager;
 mod ending;
@@ -18,7 +19,6 @@ mod process;
 mod programs;
 mod registry;
 mod saved;
-mod sha256;
 mod target;
 mod wait;
 
@@ -39,8 +39,8 @@ pub use execution::PjrtExecutable;
 pub use options::CompilerOptions;
 pub use programs::CacheReport;
 pub use registry::{
-    ClientSpec, DeviceInfo, backend, client_names, default_client, devices, register, runtime,
-    set_default_client,
+    ClientSpec, DeviceInfo, backend, client_name, client_names, default_client, devices, named_plugin,
+    preferred_clients, register, runtime, set_default_client,
 };
 pub use target::{Target, TargetCompiler, TargetExecutable};
 

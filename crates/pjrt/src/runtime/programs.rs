@@ -9,8 +9,8 @@ use std::time::Instant;
 use defn_core::Result;
 use defn_core::device::DeviceError;
 
+use super::digest::{Digest, digest_of};
 use super::disk::{Folder, Found};
-use super::sha256::{Digest, digest_of};
 use super::{Runtime, caller, failure};
 use crate::api::{Client, LoadedExecutable};
 use crate::element::ElementType;

@@ -93,8 +93,7 @@ impl Registry {
 
     /// Adds the client that the environment names, where it does and there is none of that name.
     fn add_from_environment(&mut self) {
-        if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-            let name = name_of(Path::new(&path));
+        if let Some((name, path)) = named_plugin() {
             if !self.clients.contains_key(&name) {
                 self.add(&name, ClientSpec::new(path));
                 // Whoever sets the variable means that one.
@@ -104,11 +103,25 @@ impl Registry {
     }
 }
 
-/// The name of a plugin's client, as the file's name tells: `host`, `cuda`, `rocm`, `tpu`, or that name.
-fn name_of(plugin: &Path) -> String {
+/// The client that a plugin makes, by a part of its name; the first that there is, is the default one.
+const CLIENTS: [(&str, &str); 4] = [("cuda", "cuda"), ("rocm", "rocm"), ("tpu", "tpu"), ("cpu", "host")];
+
+/// The names of the clients that stand for one plugin each, the one that is preferred first.
+pub fn preferred_clients() -> [&'static str; 4] {
+    CLIENTS.map(|(_, name)| name)
+}
+
+/// The name of a plugin's client, as the name of its file or of what announces it tells: `cuda`, `rocm`, `tpu`, `host`
+/// for the CPU, or that name.
+pub fn client_name(plugin: &Path) -> String {
     let file = plugin.file_stem().map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
-    let known = [("cuda", "cuda"), ("rocm", "rocm"), ("tpu", "tpu"), ("cpu", "host")];
-    known.iter().find(|(part, _)| file.contains(part)).map_or(file.clone(), |(_, name)| (*name).to_owned())
+    CLIENTS.iter().find(|(part, _)| file.contains(part)).map_or(file.clone(), |(_, name)| (*name).to_owned())
+}
+
+/// The plugin that `DEFN_PJRT_PLUGIN` names, and its client's name.
+pub fn named_plugin() -> Option<(String, PathBuf)> {
+    let path = PathBuf::from(std::env::var_os(VARIABLE).filter(|path| !path.is_empty())?);
+    Some((client_name(&path), path))
 }
 
 /// Makes a client known under a name; it starts when it is first needed. To say the same again does nothing.
@@ -246,7 +259,7 @@ fn list(runtime: &'static Runtime) -> Result<Vec<DeviceInfo>> {
 /// Refuses options of XLA's plugin for the CPU that it would not refuse itself: it ignores a name that it does not
 /// know, and a value of another kind ends the process.
 fn check_options(client: &str, spec: &ClientSpec) -> Result<()> {
-    if name_of(&spec.plugin) != "host" {
+    if client_name(&spec.plugin) != "host" {
         return Ok(());
     }
     for (option, value) in &spec.options {
@@ -278,7 +291,7 @@ fn start(name: &str, spec: &ClientSpec) -> Result<&'static Runtime> {
         defn_core::Error::from(DeviceError::Start { client: name.to_owned(), plugin, why })
     };
     let mut options = spec.options.clone();
-    let takes_all = matches!(name_of(&spec.plugin).as_str(), "cuda" | "rocm");
+    let takes_all = matches!(client_name(&spec.plugin).as_str(), "cuda" | "rocm");
     let is_open = !options.iter().any(|(option, _)| option == "preallocate");
     if takes_all && is_open {
         // Such a plugin would take three quarters of the memory at once.
@@ -288,7 +301,7 @@ fn start(name: &str, spec: &ClientSpec) -> Result<&'static Runtime> {
         None => plugin.client(&options).map_err(failed)?,
         Some(limit) if takes_all => limited(&plugin, options, limit).map_err(failed)?,
         Some(_) => {
-            let platform = name_of(&spec.plugin);
+            let platform = client_name(&spec.plugin);
             return Err(DeviceError::NoLimit { client: name.to_owned(), platform }.into());
         }
     };
@@ -331,9 +344,9 @@ mod tests {
 
     #[test]
     fn files_tell_the_names_of_their_clients() {
-        assert_eq!(name_of(Path::new("a/xla_cpu_pjrt.so")), "host");
-        assert_eq!(name_of(Path::new("a/xla_cuda_plugin.so")), "cuda");
-        assert_eq!(name_of(Path::new("libtpu.so")), "tpu");
-        assert_eq!(name_of(Path::new("metal.dylib")), "metal");
+        assert_eq!(client_name(Path::new("a/xla_cpu_pjrt.so")), "host");
+        assert_eq!(client_name(Path::new("a/xla_cuda_plugin.so")), "cuda");
+        assert_eq!(client_name(Path::new("libtpu.so")), "tpu");
+        assert_eq!(client_name(Path::new("metal.dylib")), "metal");
     }
 }

@@ -7,7 +7,7 @@ use defn_core::region::Region;
 use defn_core::{Error, ErrorKind, Result};
 
 use super::Runtime;
-use super::sha256::{Digest, digest_of};
+use super::digest::{Digest, digest_of};
 
 /// What the bytes begin with; another version of the layout has another number.
 const HEAD: &[u8; 16] = b"defn compiled 02";

@@ -10,9 +10,9 @@ use defn_core::region::Region;
 use defn_core::{Result, Tensor};
 
 use super::compiler::{PjrtCompiler, prepare};
+use super::digest::digest_of;
 use super::execution::PjrtExecutable;
 use super::saved::Saved;
-use super::sha256::digest_of;
 use super::{CompilerOptions, HOST, failure, machine, registry};
 use crate::api::Topology;
 use crate::plugin::Attribute;

@@ -1,9 +1,9 @@
 //! Tensors as capsules for other libraries.
 
-use std::ffi::CStr;
+use std::any::Any;
+use std::ffi::{CStr, c_void};
 
 use defn_core::Tensor;
-use defn_core::backend::HostMemory;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -14,6 +14,10 @@ use super::{
 };
 use crate::error::Fallible;
 use crate::memory;
+use crate::pjrt;
+
+/// The host, as DLPack numbers devices.
+pub(crate) const HOST: (i32, i32) = (CPU, 0);
 
 /// What a consumer asks for, as `__dlpack__` takes it.
 pub(crate) struct Request {
@@ -30,7 +34,58 @@ struct Lent<M> {
     managed: M,
     sizes: Vec<i64>,
     strides: Vec<i64>,
-    _memory: HostMemory,
+    _keeper: Box<dyn Any + Send + Sync>,
+}
+
+/// The elements that are lent: where they are, and what keeps them there.
+struct Loan {
+    data: *mut c_void,
+    device: (i32, i32),
+    is_copied: bool,
+    keeper: Box<dyn Any + Send + Sync>,
+}
+
+/// The elements as they lie, or a copy on the host.
+///
+/// # Errors
+/// A `BufferError`, where the consumer cannot be given what it wants.
+fn loan(py: Python<'_>, tensor: &Tensor, request: &Request, is_versioned: bool) -> Fallible<Loan> {
+    let refuse = |text: &str| Err(PyBufferError::new_err(format!("__dlpack__: {text}")).into());
+    if !is_versioned && request.copy == Some(false) {
+        return refuse("the elements are read-only, which a consumer of DLPack 1.0 can be told; copy them");
+    }
+    let to_host = request.device == Some(HOST);
+    if let Some(device) = pjrt::dlpack_device(tensor)?
+        && !to_host
+    {
+        let Some(device) = device else {
+            return refuse(
+                "the elements are on a device that DLPack has no number for; copy them to the host",
+            );
+        };
+        if request.device.is_some_and(|wanted| wanted != device) {
+            return refuse("the elements cannot be lent on another device; move them with backend_copy");
+        }
+        if !is_versioned || request.copy == Some(true) {
+            return refuse(
+                "the elements are on a device, where a consumer of DLPack 1.0 reads them as they lie",
+            );
+        }
+        if let Some(there) = pjrt::on_device(py, tensor)? {
+            let data = std::ptr::with_exposed_provenance_mut(there.address);
+            return Ok(Loan { data, device: there.device, is_copied: false, keeper: there.keeper });
+        }
+    }
+    let memory = tensor.host_bytes("__dlpack__")?;
+    if request.device.is_some() && !to_host {
+        return refuse("the elements are on the host, they cannot be lent on another device");
+    }
+    // A consumer without versions may write what it gets.
+    let is_copied = request.copy == Some(true) || !is_versioned;
+    let len = tensor.whole().byte_size();
+    let memory = if is_copied { memory::copy("__dlpack__", &memory.bytes()[..len])? } else { memory };
+    let data = memory.bytes().as_ptr().cast_mut().cast();
+    Ok(Loan { data, device: HOST, is_copied, keeper: Box::new(memory) })
 }
 
 /// A capsule of a tensor's elements.
@@ -38,12 +93,8 @@ struct Lent<M> {
 /// # Errors
 /// A `BufferError`, as the protocol asks for, where the consumer cannot be given what it wants.
 pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> Fallible<Bound<'py, PyAny>> {
-    let refuse = |text: &str| Err(PyBufferError::new_err(format!("__dlpack__: {text}")).into());
-    let memory = tensor.host_bytes("__dlpack__")?;
+    tensor.require_buffer("__dlpack__", "return it from the definition, and read it there")?;
     let ty = tensor.whole();
-    if request.device.is_some_and(|device| device != (CPU, 0)) {
-        return refuse("the elements are on the host, they cannot be lent on another device");
-    }
     let version = match request.max_version {
         Some((major, minor)) if major >= VERSION.major => {
             Some(if major > VERSION.major { VERSION } else { VERSION.min(Version { major, minor }) })
@@ -53,21 +104,13 @@ pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> 
     let is_padded = ty.dtype.bits() < 8;
     let element = element_type(ty.dtype);
     if (is_padded || element.code > super::code::BOOL) && version.is_none_or(|version| version < VERSION) {
-        return refuse(&format!(
-            "the elements are {}, for which a consumer of DLPack 1.1 is required",
-            ty.dtype
-        ));
+        let text = format!("the elements are {}, for which a consumer of DLPack 1.1 is required", ty.dtype);
+        return Err(PyBufferError::new_err(format!("__dlpack__: {text}")).into());
     }
-    if version.is_none() && request.copy == Some(false) {
-        return refuse("the elements are read-only, which a consumer of DLPack 1.0 can be told; copy them");
-    }
-    // A consumer without versions may write what it gets.
-    let is_copied = request.copy == Some(true) || version.is_none();
-    let memory =
-        if is_copied { memory::copy("__dlpack__", &memory.bytes()[..ty.byte_size()])? } else { memory };
+    let Loan { data, device: (kind, id), is_copied, keeper } = loan(py, tensor, request, version.is_some())?;
     let array = Array {
-        data: memory.bytes().as_ptr().cast_mut().cast(),
-        device: Device { kind: CPU, id: 0 },
+        data,
+        device: Device { kind, id },
         rank: ty.shape.rank() as i32,
         dtype: element,
         sizes: std::ptr::null_mut(),
@@ -81,7 +124,7 @@ pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> 
             let flags = if is_copied { IS_COPIED } else { READ_ONLY } | if is_padded { IS_PADDED } else { 0 };
             let deleter = Some(delete_versioned as unsafe extern "C" fn(*mut ManagedVersioned));
             let managed = ManagedVersioned { version, context: std::ptr::null_mut(), deleter, flags, array };
-            let mut lent = Box::new(Lent { managed, sizes, strides, _memory: memory });
+            let mut lent = Box::new(Lent { managed, sizes, strides, _keeper: keeper });
             lent.managed.array.sizes = lent.sizes.as_mut_ptr();
             lent.managed.array.strides = lent.strides.as_mut_ptr();
             let lent = Box::into_raw(lent);
@@ -95,7 +138,7 @@ pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> 
         None => {
             let deleter = Some(delete as unsafe extern "C" fn(*mut Managed));
             let managed = Managed { array, context: std::ptr::null_mut(), deleter };
-            let mut lent = Box::new(Lent { managed, sizes, strides, _memory: memory });
+            let mut lent = Box::new(Lent { managed, sizes, strides, _keeper: keeper });
             lent.managed.array.sizes = lent.sizes.as_mut_ptr();
             lent.managed.array.strides = lent.strides.as_mut_ptr();
             let lent = Box::into_raw(lent);

@@ -10,7 +10,7 @@ use std::ffi::{CStr, c_void};
 
 use defn_core::DType;
 
-pub(crate) use lend::{Request, lend};
+pub(crate) use lend::{HOST, Request, lend};
 pub(crate) use take::{is_offered, take};
 
 /// The newest version of the protocol that is spoken here.

@@ -33,6 +33,24 @@ pub(super) fn announce(py: Python<'_>) -> Fallible<()> {
     Ok(())
 }
 
+/// The name of the client that a plugin makes which is announced under this name.
+#[pyfunction]
+fn pjrt_client_name(name: PathBuf) -> String {
+    defn_pjrt::client_name(&name)
+}
+
+/// The names of the clients that stand for one plugin each, the one that is preferred first.
+#[pyfunction]
+fn pjrt_preferred_clients() -> [&'static str; 4] {
+    defn_pjrt::preferred_clients()
+}
+
+/// The client and the file of the plugin that the environment names.
+#[pyfunction]
+fn pjrt_named_plugin() -> Option<(String, PathBuf)> {
+    defn_pjrt::named_plugin()
+}
+
 /// Describes a client, which starts when it is first needed.
 #[pyfunction]
 #[pyo3(signature = (name, plugin, memory_limit, options))]
@@ -44,6 +62,8 @@ fn pjrt_client(
     options: &Bound<'_, PyDict>,
 ) -> Fallible<()> {
     guard(|| {
+        // Those that are installed come first, so that none that is described becomes the default one.
+        announce(py)?;
         let plugin = match plugin {
             Some(plugin) => plugin,
             None => py.import("defn.pjrt")?.call_method1("_path", (name,))?.extract()?,
@@ -135,6 +155,9 @@ fn pjrt_settle(py: Python<'_>) {
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pjrt_client, module)?)?;
+    module.add_function(wrap_pyfunction!(pjrt_client_name, module)?)?;
+    module.add_function(wrap_pyfunction!(pjrt_preferred_clients, module)?)?;
+    module.add_function(wrap_pyfunction!(pjrt_named_plugin, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_devices, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_cache_report, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_live_buffers, module)?)?;

@@ -4,12 +4,13 @@ mod caller;
 mod clients;
 mod options;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use defn_core::Tensor;
-use defn_core::backend::{Backend, Compiler};
+use defn_core::backend::{Backend, Buffer, Compiler, HostMemory};
+use defn_core::{Tensor, TensorType};
 use defn_pjrt::{CompilerOptions, PjrtBackend, PjrtBuffer, PjrtCompiler, Target, TargetCompiler};
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
@@ -206,8 +207,7 @@ fn pjrt_partitions<'py>(
 /// # Errors
 /// What computing it failed with, and an interruption.
 pub(crate) fn wait(py: Python<'_>, tensor: &Tensor) -> Fallible<bool> {
-    let own = tensor.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<PjrtBuffer>());
-    let Some(own) = own else { return Ok(false) };
+    let Some(own) = of(tensor) else { return Ok(false) };
     let poll = || away::attach(|py| py.check_signals()).map_err(pybackend::carry);
     away::detach(py, || own.block_until_ready(&poll))?;
     Ok(true)
@@ -215,8 +215,64 @@ pub(crate) fn wait(py: Python<'_>, tensor: &Tensor) -> Fallible<bool> {
 
 /// Where a tensor's elements lie, for its printed form: the device, and a number that tells its memory from others.
 pub(crate) fn signature(tensor: &Tensor) -> Option<String> {
-    let own = tensor.buffer()?.as_any().downcast_ref::<PjrtBuffer>()?;
-    Some(format!("PJRT<{}:{}>", own.place().runtime().name(), own.place().device_id()))
+    let own = of(tensor)?;
+    let (client, device) = (own.place().runtime().name(), own.place().device_id());
+    Some(match own.number() {
+        Some(number) => format!("PJRT<{client}:{device}, {number}>"),
+        None => format!("PJRT<{client}:{device}>"),
+    })
+}
+
+/// The buffer of a tensor that is on a device.
+pub(crate) fn of(tensor: &Tensor) -> Option<&PjrtBuffer> {
+    tensor.buffer()?.as_any().downcast_ref()
+}
+
+/// A tensor's elements in the memory of a device that the host does not read, for another library there.
+pub(crate) struct OnDevice {
+    /// The kind of the device and its number, as DLPack has them.
+    pub device: (i32, i32),
+    pub address: usize,
+    pub keeper: Box<dyn Any + Send + Sync>,
+}
+
+/// Where DLPack says that a tensor is, if that is a device that the host does not read the memory of; none there for
+/// devices that DLPack does not know.
+///
+/// # Errors
+/// What the plugin fails with.
+pub(crate) fn dlpack_device(tensor: &Tensor) -> Fallible<Option<Option<(i32, i32)>>> {
+    let Some(own) = of(tensor).filter(|own| !own.place().runtime().is_host()) else { return Ok(None) };
+    let id = own.hardware_id()?;
+    Ok(Some(match own.place().runtime().platform() {
+        "cuda" => Some((2, id)),
+        "rocm" => Some((10, id)),
+        _ => None,
+    }))
+}
+
+/// A tensor's elements where they lie on a device, computed.
+///
+/// # Errors
+/// They were freed or donated, what computing them failed with, and an interruption.
+pub(crate) fn on_device(py: Python<'_>, tensor: &Tensor) -> Fallible<Option<OnDevice>> {
+    let (Some(own), Some(Some(device))) = (of(tensor), dlpack_device(tensor)?) else { return Ok(None) };
+    let poll = || away::attach(|py| py.check_signals()).map_err(pybackend::carry);
+    let keeper = own.hold()?;
+    let address = away::detach(py, || own.pointer(&poll))?;
+    Ok(Some(OnDevice { device, address, keeper }))
+}
+
+/// A tensor of memory at an address, which the device reads as it lies where it can.
+///
+/// # Errors
+/// What the plugin has against it.
+pub(crate) fn borrow(
+    backend: &dyn Backend,
+    ty: &TensorType,
+    memory: &HostMemory,
+) -> Option<defn_core::Result<Arc<dyn Buffer>>> {
+    Some(PjrtBackend::of(backend)?.borrow(ty, memory.clone()))
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

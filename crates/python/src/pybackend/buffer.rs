@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use defn_core::backend::{Backend, Buffer, BufferState, HostMemory};
+use defn_core::backend::{Backend, Buffer, BufferState, Gone, HostMemory};
 use defn_core::format::packed;
 use defn_core::{ErrorKind, Result, Tensor, TensorType, trace};
 use pyo3::PyTraverseError;
@@ -33,7 +33,7 @@ pub(crate) struct PythonBuffer {
 #[derive(Debug)]
 enum State {
     Live(Py<PyAny>),
-    Freed,
+    Gone(Gone),
 }
 
 impl PythonBuffer {
@@ -48,7 +48,7 @@ impl PythonBuffer {
     pub(super) fn data(&self, op: &'static str) -> Result<Py<PyAny>> {
         Python::attach(|py| match &*self.lock() {
             State::Live(data) => Ok(data.clone_ref(py)),
-            State::Freed => Err(ErrorKind::BufferGone { op, state: "freed" }.into()),
+            State::Gone(gone) => Err(ErrorKind::BufferGone { op, gone: gone.clone() }.into()),
         })
     }
 
@@ -58,7 +58,7 @@ impl PythonBuffer {
         // The collector runs on the thread that may hold the lock: what it is not shown, it keeps.
         match self.state.try_lock().as_deref() {
             Ok(State::Live(data)) => visit.call(data),
-            Ok(State::Freed) | Err(_) => Ok(()),
+            Ok(State::Gone(_)) | Err(_) => Ok(()),
         }
     }
 
@@ -225,14 +225,19 @@ impl Buffer for PythonBuffer {
     fn state(&self) -> BufferState {
         match &*self.lock() {
             State::Live(_) => BufferState::Live,
-            State::Freed => BufferState::Freed,
+            State::Gone(gone) => BufferState::Gone(gone.clone()),
         }
     }
 
     fn deallocate(&self) -> Result<bool> {
         // Taken before the backend hears of it, so that of two threads that free only one does.
-        let State::Live(data) = std::mem::replace(&mut *self.lock(), State::Freed) else {
-            return Ok(false);
+        let gone = Gone::freed();
+        let data = match &mut *self.lock() {
+            State::Gone(_) => return Ok(false),
+            state @ State::Live(_) => match std::mem::replace(state, State::Gone(gone)) {
+                State::Live(data) => data,
+                State::Gone(_) => unreachable!("it was live"),
+            },
         };
         let told = enter(|py| {
             let tensor = self.wrap(py, data.clone_ref(py))?;
