@@ -121,7 +121,7 @@ def test_the_line_that_freed_a_tensor_is_named(device: PJRT) -> None:
         x = dn.tensor([1.0, 2.0], backend=place)
         dn.backend_deallocate(x), (freed := line())
         at = re.escape(f"the tensor's memory was freed at {__file__}:{freed}; keep a copy")
-        for use in (x.to_list, lambda x=x: x + 1.0, lambda x=x: dn.jit(dn.sin)(x)):
+        for use in (x.to_list, lambda x=x: x + 1.0, lambda x=x: dn.jit(lambda a: dn.sin(a))(x)):
             with pytest.raises(dn.BackendError, match=f"{at}|freed at {__file__}:{freed}, "):
                 use()
     y = dn.tensor([1.0, 2.0], backend=device)
