@@ -82,9 +82,7 @@ def test_without_donation_memory_is_taken(place) -> None:
 def test_what_no_result_can_take_is_refused_before_it_runs(place, fun, donate) -> None:
     run = jit(fun, donate=donate)
     m, x = model(place), dn.tensor(np.float32(1.0), backend=place)
-    with pytest.raises(
-        dn.CompileError, match=r"donate: argument \d is f32.*, a result of"
-    ):
+    with pytest.raises(dn.CompileError, match=r"donate: argument \d is f32.*, a result of"):
         run(m, x)
     assert float(m.weight[1]) == float(m.bias) == float(x) == 1.0
 
