@@ -7,8 +7,9 @@ use defn_pjrt::{ClientSpec, DeviceInfo};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use super::options::attribute;
+use super::options::{attribute, client_name};
 use crate::away;
+use crate::convert;
 use crate::error::{Fallible, guard};
 
 /// Makes the clients of the plugins known that are installed, once.
@@ -56,12 +57,15 @@ fn pjrt_named_plugin() -> Option<(String, PathBuf)> {
 #[pyo3(signature = (name, plugin, memory_limit, options))]
 fn pjrt_client(
     py: Python<'_>,
-    name: &str,
+    name: &Bound<'_, PyAny>,
     plugin: Option<PathBuf>,
-    memory_limit: Option<u64>,
+    memory_limit: Option<&Bound<'_, PyAny>>,
     options: &Bound<'_, PyDict>,
 ) -> Fallible<()> {
     guard(|| {
+        let name = &client_name("client", name)?;
+        // Those that are installed come first, so that another name is not the default one.
+        announce(py)?;
         // Those that are installed come first, so that none that is described becomes the default one.
         announce(py)?;
         let plugin = match plugin {
@@ -69,7 +73,15 @@ fn pjrt_client(
             None => py.import("defn.pjrt")?.call_method1("_path", (name,))?.extract()?,
         };
         let mut spec = ClientSpec::new(plugin);
-        spec.memory_limit = memory_limit;
+        spec.memory_limit = match memory_limit {
+            None => None,
+            Some(limit) => match convert::index(limit).and_then(|limit| u64::try_from(limit).ok()) {
+                Some(bytes) if bytes > 0 => Some(bytes),
+                Some(_) | None => {
+                    return Err(convert::bad("client", "memory_limit", limit, "a number of bytes")?);
+                }
+            },
+        };
         for (option, value) in options {
             let option = option.str()?.to_string();
             let value = attribute("client", &option, &value)?;

@@ -36,16 +36,18 @@ impl PyPjrt {
     #[pyo3(signature = (*, client = None, device_id = None, **unknown))]
     fn new(
         py: Python<'_>,
-        client: Option<&str>,
-        device_id: Option<i64>,
+        client: Option<&Bound<'_, PyAny>>,
+        device_id: Option<&Bound<'_, PyAny>>,
         unknown: Option<&Bound<'_, PyDict>>,
     ) -> Fallible<PyPjrt> {
         guard(|| {
+            let client = client.map(|client| options::client_name("PJRT", client)).transpose()?;
+            let device_id = device_id.map(|id| options::device_id("PJRT", id)).transpose()?;
             if let Some(option) = unknown.and_then(|unknown| unknown.keys().iter().next()) {
                 let (option, known) = (option.str()?.to_string(), "client, device_id".to_owned());
                 return Err(Misuse::UnknownOption { op: "PJRT", option, known }.into());
             }
-            Ok(PyPjrt { backend: backend(py, client, device_id)? })
+            Ok(PyPjrt { backend: backend(py, client.as_deref(), device_id)? })
         })
     }
 

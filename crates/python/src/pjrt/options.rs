@@ -63,6 +63,28 @@ pub(super) fn parse(options: Option<&Bound<'_, PyDict>>) -> Fallible<Given> {
     Ok(given)
 }
 
+/// The name of a client.
+///
+/// # Errors
+/// A value that is no text.
+pub(super) fn client_name(op: &str, value: &Bound<'_, PyAny>) -> Fallible<String> {
+    match value.cast::<PyString>() {
+        Ok(text) => Ok(text.to_string()),
+        Err(_) => Err(convert::bad(op, "client", value, "the name of a client")?),
+    }
+}
+
+/// The number of a device.
+///
+/// # Errors
+/// A value that is no int.
+pub(super) fn device_id(op: &str, value: &Bound<'_, PyAny>) -> Fallible<i64> {
+    match convert::index(value) {
+        Some(id) => Ok(id),
+        None => Err(convert::bad(op, "device_id", value, "an int")?),
+    }
+}
+
 /// A value as a plugin takes it.
 ///
 /// # Errors
