@@ -3,6 +3,7 @@
 
 pub(crate) mod gemm;
 mod plan;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod vector;
@@ -320,7 +321,7 @@ struct Block {
 }
 
 /// Elements whose matrices can be multiplied.
-trait Product: Element {
+trait Product: rows::Rows {
     /// Writes the products of stacks of matrices; `scratch` is as [`dot_scratch`] says.
     fn matrices(
         plan: &Dot,
@@ -351,7 +352,7 @@ macro_rules! product_by_panels {
 product_by_panels!(f32, f64, Complex<f32>, Complex<f64>);
 
 /// Elements whose matrices are multiplied block by block.
-trait Blocks: Element {
+trait Blocks: rows::Rows {
     /// Writes one block of a product.
     ///
     /// # Safety
@@ -396,7 +397,12 @@ const STAY: usize = 16;
 ///
 /// # Safety
 /// As for [`Blocks::multiply`].
-unsafe fn multiply_integers<C: Element>(a: Matrices<'_, C>, b: Matrices<'_, C>, block: &Block, out: *mut C) {
+unsafe fn multiply_integers<C: rows::Rows>(
+    a: Matrices<'_, C>,
+    b: Matrices<'_, C>,
+    block: &Block,
+    out: *mut C,
+) {
     let Block { batch, rows, columns, k, stride } = block;
     for first in columns.clone().step_by(STAY) {
         for row in rows.clone() {

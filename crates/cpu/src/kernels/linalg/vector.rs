@@ -2,15 +2,13 @@
 
 use std::mem::MaybeUninit;
 
+use super::rows::Rows;
 use super::{Matrices, partials};
-use crate::kernels::reduce::{CHUNK, Cascade, RUN, Sum};
+use crate::kernels::reduce::{CHUNK, Cascade, Sum};
 use crate::kernels::simd::vectorized;
 use crate::kernels::{Element, TILE};
 use crate::par::Par;
 use crate::view::ViewMut;
-
-/// Products that are added up side by side.
-const LANES: usize = 64;
 
 /// Results of [`columns`] that are added up side by side.
 const WIDTH: usize = 256;
@@ -18,114 +16,47 @@ const WIDTH: usize = 256;
 /// Rows of a matrix whose products are added up before their sum is joined with others.
 const BLOCK: usize = 64;
 
-/// The sum of products of at most a few tiles.
-#[inline(always)]
-fn dot_slice<C: Element>(a: &[C], b: &[C]) -> C {
-    debug_assert_eq!(a.len(), b.len());
-    if a.len() < 2 * LANES {
-        return dot_short(a, b);
-    }
-    let ((a_lines, a_rest), (b_lines, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    let mut total = [C::ZERO; LANES];
-    for (a, b) in a_lines.chunks(RUN).zip(b_lines.chunks(RUN)) {
-        let mut lanes = [C::ZERO; LANES];
-        for (a, b) in a.iter().zip(b) {
-            add_products(&mut lanes, a, b);
-        }
-        add_lanes(&mut total, &lanes);
-    }
-    finish(total, a_rest, b_rest)
-}
+/// Rows that are added up side by side.
+const GROUP: usize = 4;
 
-/// The sums of two rows, each as [`dot_slice`] has it: two streams are read faster than one.
-#[inline(always)]
-fn dot_pair<C: Element>(first: &[C], second: &[C], b: &[C]) -> [C; 2] {
-    if b.len() < 2 * LANES {
-        return [dot_short(first, b), dot_short(second, b)];
-    }
-    let (b_lines, b_rest) = b.as_chunks::<LANES>();
-    let ((lines, rest), (other_lines, other_rest)) =
-        (first.as_chunks::<LANES>(), second.as_chunks::<LANES>());
-    let (lines, other_lines) = (&lines[..b_lines.len()], &other_lines[..b_lines.len()]);
-    let (mut total, mut other_total) = ([C::ZERO; LANES], [C::ZERO; LANES]);
-    for from in (0..b_lines.len()).step_by(RUN) {
-        let (mut lanes, mut other_lanes) = ([C::ZERO; LANES], [C::ZERO; LANES]);
-        for at in from..b_lines.len().min(from + RUN) {
-            add_products(&mut lanes, &lines[at], &b_lines[at]);
-            add_products(&mut other_lanes, &other_lines[at], &b_lines[at]);
-        }
-        add_lanes(&mut total, &lanes);
-        add_lanes(&mut other_total, &other_lanes);
-    }
-    [finish(total, rest, b_rest), finish(other_total, other_rest, b_rest)]
-}
-
-/// The sum of products of few elements.
-#[inline(always)]
-fn dot_short<C: Element>(a: &[C], b: &[C]) -> C {
-    a.iter().zip(b).fold(C::ZERO, |sum, (&a, &b)| sum.plus(a.times(b)))
-}
-
-#[inline(always)]
-fn add_products<C: Element>(lanes: &mut [C; LANES], a: &[C; LANES], b: &[C; LANES]) {
-    for i in 0..LANES {
-        lanes[i] = lanes[i].plus(a[i].times(b[i]));
-    }
-}
-
-#[inline(always)]
-fn add_lanes<C: Element>(total: &mut [C; LANES], lanes: &[C; LANES]) {
-    total.iter_mut().zip(lanes).for_each(|(total, &lane)| *total = total.plus(lane));
-}
-
-/// The sum of the lanes, and of the products of what no line was full of.
-#[inline(always)]
-fn finish<C: Element>(mut total: [C; LANES], a_rest: &[C], b_rest: &[C]) -> C {
-    for ((total, &a), &b) in total.iter_mut().zip(a_rest).zip(b_rest) {
-        *total = total.plus(a.times(b));
-    }
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        let (low, high) = total.split_at_mut(width);
-        low.iter_mut().zip(high).for_each(|(low, &mut high)| *low = low.plus(high));
-    }
-    total[0]
-}
-
-vectorized! {
-    /// Adds to the cascade the sums of products of tiles.
-    fn dot_tiles[C: Element] of [C] (a: &[C], b: &[C], cascade: &mut Cascade<C>) {
-        for (a, b) in a.chunks(TILE).zip(b.chunks(TILE)) {
-            cascade.push::<Sum<C>>(dot_slice(a, b));
+/// The sums of products of so many rows, a stride apart, with `b`.
+fn group<C: Rows, const N: usize>(a: &[C], stride: usize, b: &[C]) -> [MaybeUninit<C>; N] {
+    let mut sums = [MaybeUninit::uninit(); N];
+    let mut cascades: [Cascade<C>; N] = std::array::from_fn(|_| Cascade::new());
+    for (tile, b) in b.chunks(TILE).enumerate() {
+        C::dots(&a[tile * TILE..], stride, b, &mut sums);
+        for (cascade, sum) in cascades.iter_mut().zip(sums) {
+            // SAFETY: all were written.
+            cascade.push::<Sum<C>>(unsafe { sum.assume_init() });
         }
     }
+    cascades.map(|cascade| MaybeUninit::new(cascade.finish::<Sum<C>>()))
 }
 
 /// The sum of products of any number of elements.
-pub(super) fn dot_long<C: Element>(a: &[C], b: &[C]) -> C {
-    let mut cascade = Cascade::new();
-    dot_tiles(a, b, &mut cascade);
-    cascade.finish::<Sum<C>>()
+pub(super) fn dot_long<C: Rows>(a: &[C], b: &[C]) -> C {
+    let [sum] = group::<C, 1>(a, a.len(), b);
+    // SAFETY: it was written.
+    unsafe { sum.assume_init() }
 }
 
-vectorized! {
-    /// Writes the sums of products of short rows, a stride apart, with `b`.
-    fn dot_rows[C: Element] of [C] (a: &[C], stride: usize, b: &[C], out: &mut [MaybeUninit<C>]) {
-        let row = |place: usize| &a[place * stride..][..b.len()];
-        let (pairs, rest) = out.as_chunks_mut::<2>();
-        for (pair, out) in pairs.iter_mut().enumerate() {
-            let sums = dot_pair(row(2 * pair), row(2 * pair + 1), b);
-            *out = sums.map(MaybeUninit::new);
-        }
-        for (place, out) in (2 * pairs.len()..).zip(rest) {
-            out.write(dot_slice(row(place), b));
-        }
+/// Writes the sums of products of rows, a stride apart, with `b`.
+fn dot_rows<C: Rows>(a: &[C], stride: usize, b: &[C], out: &mut [MaybeUninit<C>]) {
+    if b.len() <= TILE {
+        return C::dots(a, stride, b, out);
+    }
+    let (groups, rest) = out.as_chunks_mut::<GROUP>();
+    let left = GROUP * groups.len();
+    for (place, out) in groups.iter_mut().enumerate() {
+        *out = group(&a[place * GROUP * stride..], stride, b);
+    }
+    for (row, out) in (left..).zip(rest) {
+        [*out] = group(&a[row * stride..], stride, b);
     }
 }
 
 /// Each row of `matrix` with the vector of its batch; the elements of both lie side by side.
-pub(super) fn rows<C: Element>(
+pub(super) fn rows<C: Rows>(
     matrix: Matrices<'_, C>,
     vector: Matrices<'_, C>,
     (batch, count, k): (usize, usize, usize),
@@ -144,8 +75,8 @@ pub(super) fn rows<C: Element>(
     par.for_chunks(batch * count * pieces, (CHUNK / k).max(1), |chunk| {
         // SAFETY: each chunk writes its own part.
         let mut part = unsafe { to.part::<C>(chunk.start, chunk.len()) };
-        if k <= TILE {
-            // Rows of one matrix at a time; each is one piece.
+        if pieces == 1 {
+            // Rows of one matrix at a time.
             let mut place = chunk.start;
             while !part.is_empty() {
                 let (batch, row) = (place / count, place % count);

@@ -217,11 +217,17 @@ accurate! {
 accurate! {
     /// Writes `x^y` of every pair.
     fn pow[T, P](x: &[T], y: &[T], out: &mut [MaybeUninit<T>]) {
+        // The special values take a third of the time, and are rare.
+        let (most, infinite) = (T::nearest(power::LARGE), T::nearest(f64::INFINITY));
+        let special = x.iter().zip(y).fold(0u32, |any, (&x, &y)| {
+            any | u32::from(!((x > T::ZERO) & (x < infinite) & (y.magnitude() <= most)))
+        });
         for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
-            out.write(if P::DOUBLE {
-                T::nearest(power::pow::<P>(x.wide(), y.wide()))
-            } else {
-                T::of_narrow(narrow::power::pow::<P>(x.narrow(), y.narrow()))
+            out.write(match (P::DOUBLE, special != 0) {
+                (true, true) => T::nearest(power::pow::<P>(x.wide(), y.wide())),
+                (true, false) => T::nearest(power::power::<P>(x.wide(), y.wide())),
+                (false, true) => T::of_narrow(narrow::power::pow::<P>(x.narrow(), y.narrow())),
+                (false, false) => T::nearest(power::power_single::<P>(x.wide(), y.wide())),
             });
         }
     }

@@ -13,7 +13,7 @@ mod scan;
 mod tests;
 
 pub(crate) use arg::{arg_reduce, arg_scratch};
-pub(crate) use fold::{Cascade, RUN, Sum};
+pub(crate) use fold::{Cascade, Sum};
 pub(crate) use layout::CHUNK;
 pub(crate) use scan::scan;
 

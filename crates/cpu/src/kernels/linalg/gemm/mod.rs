@@ -19,6 +19,7 @@ use std::ops::Range;
 pub(crate) use pack::{Load, Matrix, Operand};
 pub(crate) use tile::{Fused, Onto};
 use tile::{Kernels, LINE, Step, UNROLL};
+pub(super) use tile::{Plainly, Vector};
 
 use crate::par::Par;
 

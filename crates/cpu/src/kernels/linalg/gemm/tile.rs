@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 ///
 /// # Safety
 /// A value exists only where the processor has the instructions; so the methods may use them.
-pub(super) trait Vector: Copy {
+pub(in super::super) trait Vector: Copy {
     type Element: Copy;
     const LANES: usize;
 
@@ -372,7 +372,7 @@ fused!(f64, PORTABLE_F64, AVX2_F64, AVX512_F64);
 
 /// Lanes without instructions of their own; the compiler finds some.
 #[derive(Clone, Copy)]
-pub(super) struct Plainly<T, const LANES: usize>([T; LANES]);
+pub(in super::super) struct Plainly<T, const LANES: usize>([T; LANES]);
 
 macro_rules! portable {
     ($T:ty, $lanes:literal) => {

@@ -1,7 +1,7 @@
 //! Cube roots and powers.
 
 use super::super::bits::pick;
-use super::super::power::power_single;
+use super::super::power::{LARGE, power_single};
 use super::super::tables::{Precision, narrow};
 use super::{SIGN, flipped, mac, poly, sign_of};
 
@@ -34,9 +34,8 @@ pub(in super::super) fn cbrt<P: Precision>(x: f32) -> f32 {
 #[inline(always)]
 pub(in super::super) fn pow<P: Precision>(x: f32, y: f32) -> f32 {
     let magnitude = x.abs();
-    // Beyond 2^64, any x but 1 under- or overflows.
-    let bounded = pick(y > 1.8e19, 1.8e19, y);
-    let bounded = pick(bounded < -1.8e19, -1.8e19, bounded);
+    let bounded = pick(y > LARGE as f32, LARGE as f32, y);
+    let bounded = pick(bounded < -LARGE as f32, -LARGE as f32, bounded);
     let power = power_single::<P>(f64::from(magnitude), f64::from(bounded)) as f32;
 
     let upwards = y > 0.0;
