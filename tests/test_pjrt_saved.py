@@ -166,15 +166,20 @@ def test_foreign_bytes_are_an_error():
             dn.pjrt.deserialize(sealed(data, other))
 
 
-def test_another_processor_is_named():
+def of_another_processor() -> bytes:
+    """A saved executable that says that it was made elsewhere."""
     data = dn.pjrt.compile(dn.add, [dn.template((2,), "f32")] * 2).serialize()
     body = data[HEAD + 32 :]
     length = int.from_bytes(body[:8], "little")
     assert body[8 : 8 + length].startswith(b"cpu (")
     other = b"cpu (abacus)"
     moved = len(other).to_bytes(8, "little") + other + body[8 + length :]
+    return sealed(data, moved)
+
+
+def test_another_processor_is_named():
     with pytest.raises(dn.CompileError, match=r"is for cpu \(abacus\) and this is cpu \("):
-        dn.pjrt.deserialize(sealed(data, moved))
+        dn.pjrt.deserialize(of_another_processor())
 
 
 @pytest.mark.parametrize(

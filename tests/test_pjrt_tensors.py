@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import defn as dn
+import fake_plugin
 from cases import store
 from cases.dtypes import ALL
 from defn.backends import PJRT, Backend, NumPyBackend
@@ -251,6 +253,51 @@ def test_borrowed_memory_is_not_written(device: PJRT) -> None:
     array = x.to_numpy()
     assert double(x).to_list() == [2.0, 4.0]
     assert array.tolist() == [1.0, 2.0]
+
+
+class Lent(ctypes.Structure):
+    """`DLManagedTensorVersioned` of dlpack.h."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint32 * 2),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32 * 2),
+        ("rank", ctypes.c_int32),
+    )
+
+
+def test_memory_of_an_accelerator_is_lent_where_it_lies() -> None:
+    plugin = fake_plugin.fake("pjrt_lending_cuda.so", platform="cuda")
+    dn.pjrt.client("lending", plugin=plugin)
+    x = dn.tensor(np.float32([1.5, 2.5]), backend=PJRT(client="lending"))
+    # Kind 2 is CUDA's; the plugin says that its device is the third of the machine.
+    assert x.__dlpack_device__() == (2, 3)
+    capsule = x.__dlpack__(max_version=(1, 1), stream=1)
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    lent = Lent.from_address(get(capsule, b"dltensor_versioned"))
+    assert (tuple(lent.version), lent.flags, tuple(lent.device), lent.rank) == (
+        (1, 1),
+        1,
+        (2, 3),
+        1,
+    )
+    assert tuple((ctypes.c_float * 2).from_address(lent.data)) == (1.5, 2.5)
+    # Who was lent it holds it.
+    assert dn.backend_deallocate(x) == "ok"
+    assert dn.pjrt.live_buffers("lending") == 1
+    assert tuple((ctypes.c_float * 2).from_address(lent.data)) == (1.5, 2.5)
+    del lent, capsule
+    assert dn.pjrt.live_buffers("lending") == 0
+    y = dn.tensor(np.float32([1.5, 2.5]), backend=PJRT(client="lending"))
+    for asked in ({}, {"max_version": (1, 1), "copy": True}):
+        with pytest.raises(BufferError, match=r"a consumer of DLPack 1\.0 reads them as they lie"):
+            y.__dlpack__(**asked)
+    with pytest.raises(BufferError, match="cannot be lent on another device"):
+        y.__dlpack__(max_version=(1, 1), dl_device=(2, 0))
 
 
 def test_pointers_of_what_is_gone(device: PJRT) -> None:

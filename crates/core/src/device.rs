@@ -22,8 +22,9 @@ pub enum DeviceError {
         "client \"{client}\": {plugin} cannot start: {why}, the device with its driver and the options that the plugin knows are required"
     )]
     Start { client: String, plugin: String, why: String },
-    #[error("{op}: the client \"{client}\" is unknown, it must be one of {known}")]
-    UnknownClient { op: &'static str, client: String, known: String },
+    /// The hint says how a plugin for the client is installed, where that is known.
+    #[error("{op}: the client \"{client}\" is unknown, it must be one of {known}{hint}")]
+    UnknownClient { op: &'static str, client: String, known: String, hint: &'static str },
     #[error("client \"{client}\": unknown option \"{option}\", it takes {known}")]
     UnknownOption { client: String, option: String, known: String },
     #[error("{op}: the client \"{client}\" is running with other options, {required}")]

@@ -99,7 +99,8 @@ def _path(client: str) -> Path:
     raise BackendError(
         f'client: no plugin for "{client}" is installed, '
         + (f"there are {known}; " if known else "there is none at all; ")
-        + f"install one, or give plugin= with the path of its library{caller()}"
+        + "install one, such as by pip install 'defn[xla]' or 'defn[cuda13]', "
+        + f"or give plugin= with the path of its library{caller()}"
     )
 
 
@@ -223,7 +224,7 @@ def client(
     taken as it is needed. Other options go to the plugin, such as ``cpu_device_count=8``.
 
     Raises: ``BackendError`` if the client runs already, with other options, or if there is no
-    plugin of that name.
+    plugin of that name; ``OptionError`` for a limit that is no number of bytes.
 
     >>> dn.pjrt.client("twins", plugin=dn.pjrt.plugins()[0].path, cpu_device_count=2)
     >>> dn.backends.PJRT(client="twins", device_id=1)

@@ -177,7 +177,13 @@ fn unknown(op: &'static str, name: &str, known: &[String]) -> defn_core::Error {
         return DeviceError::NoPlugin { op }.into();
     }
     let known: Vec<String> = known.iter().map(|name| format!("\"{name}\"")).collect();
-    DeviceError::UnknownClient { op, client: name.to_owned(), known: known.join(", ") }.into()
+    let hint = match name {
+        "host" => "; install XLA's plugin for the CPU by pip install 'defn[xla]'",
+        "cuda" => "; install a plugin for it by pip install 'defn[cuda13]' or 'defn[cuda12]'",
+        "tpu" => "; install a plugin for it by pip install libtpu",
+        _ => "",
+    };
+    DeviceError::UnknownClient { op, client: name.to_owned(), known: known.join(", "), hint }.into()
 }
 
 /// The client of a name, or the default one, started if it does not run yet. `op` is for messages.

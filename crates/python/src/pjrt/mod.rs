@@ -245,12 +245,12 @@ pub(crate) struct OnDevice {
 /// What the plugin fails with.
 pub(crate) fn dlpack_device(tensor: &Tensor) -> Fallible<Option<Option<(i32, i32)>>> {
     let Some(own) = of(tensor).filter(|own| !own.place().runtime().is_host()) else { return Ok(None) };
-    let id = own.hardware_id()?;
-    Ok(Some(match own.place().runtime().platform() {
-        "cuda" => Some((2, id)),
-        "rocm" => Some((10, id)),
-        _ => None,
-    }))
+    let kind = match own.place().runtime().platform() {
+        "cuda" => 2,
+        "rocm" => 10,
+        _ => return Ok(Some(None)),
+    };
+    Ok(Some(Some((kind, own.hardware_id()?))))
 }
 
 /// A tensor's elements where they lie on a device, computed.

@@ -1,0 +1,51 @@
+"""Plugins for tests: libraries of `fake_plugin.c`, XLA on the CPU, and what is no plugin."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import defn as dn
+
+
+@functools.cache
+def _folder() -> Path:
+    folder = tempfile.mkdtemp(prefix="defn-plugins-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def host() -> Path:
+    """XLA's plugin for the CPU, as it is installed."""
+    return next(plugin.path for plugin in dn.pjrt.plugins() if plugin.client == "host")
+
+
+@functools.cache
+def _compiled(name: str, source: str, *options: str) -> Path:
+    library = _folder() / name
+    command = ["cc", "-shared", "-fPIC", "-o", str(library), *options, "-x", "c", "-"]
+    subprocess.run(command, input=source, text=True, check=True)
+    return library
+
+
+def fake(name: str = "pjrt_fake_cuda.so", *, major: int = 0, platform: str = "fake") -> Path:
+    """A plugin with one device of a mebibyte; `name` tells what kind of device it is taken for."""
+    source = Path(__file__).with_name("fake_plugin.c").read_text()
+    options = (f"-I{host().parent / 'include'}", f"-DMAJOR={major}", f'-DPLATFORM="{platform}"')
+    return _compiled(name, source, *options)
+
+
+def library() -> Path:
+    """A library that is no plugin."""
+    return _compiled("pjrt_library.so", "int nothing;\n")
+
+
+def text() -> Path:
+    """A file that is no library."""
+    file = _folder() / "pjrt_text.so"
+    file.write_text("no library")
+    return file
