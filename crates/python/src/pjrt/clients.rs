@@ -66,8 +66,6 @@ fn pjrt_client(
         let name = &client_name("client", name)?;
         // Those that are installed come first, so that another name is not the default one.
         announce(py)?;
-        // Those that are installed come first, so that none that is described becomes the default one.
-        announce(py)?;
         let plugin = match plugin {
             Some(plugin) => plugin,
             None => py.import("defn.pjrt")?.call_method1("_path", (name,))?.extract()?,
