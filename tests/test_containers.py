@@ -155,7 +155,6 @@ def test_an_unknown_class_is_refused() -> None:
         dn.jit(lambda v: v.value)(Unregistered())
 
 
-@pytest.mark.usefixtures("no_options")
 def test_an_input_returned_as_it_is_is_the_same_memory() -> None:
     x = dn.tensor([1.0, 2.0, 3.0])
     out = dn.jit(lambda v: (v, v + 1.0))(x)[0]

@@ -44,7 +44,6 @@ def address(x: dn.Tensor) -> int:
 # Lending.
 
 
-@pytest.mark.usefixtures("no_options")
 @pytest.mark.parametrize("dtype", NUMPYS)
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 1, 3), (2, 0)])
 def test_numpy_takes_tensors(dtype: str, shape: tuple[int, ...]) -> None:
@@ -69,13 +68,12 @@ def test_what_was_lent_stays() -> None:
     assert array.tolist() == list(range(1000))
 
 
-@pytest.mark.usefixtures("no_options")
 def test_consumers_without_versions_get_a_copy() -> None:
     """They cannot be told that the elements are read-only."""
     x = dn.iota((4,))
     capsule = x.__dlpack__()
     assert '"dltensor"' in repr(capsule)
-    taken = dn.tensor(Given(capsule), copy=False)
+    taken = dn.tensor(Given(capsule), copy=False, backend="cpu")
     assert taken.to_list() == x.to_list()
     assert address(taken) != address(x)
     with pytest.raises(BufferError, match="read-only"):
@@ -104,18 +102,17 @@ def test_requests_that_cannot_be_met() -> None:
         np.from_dlpack(x)
 
 
-@pytest.mark.usefixtures("no_options")
 @pytest.mark.parametrize("dtype", ALL)
 def test_tensors_take_tensors(dtype: str) -> None:
     x = dn.tensor(np.resize(store([1, 0, 1, 1], dtype), (2, 3)))
-    y = dn.tensor(Only(x), names=["a", None])
+    y = dn.tensor(Only(x), names=["a", None], backend="cpu")
     assert (y.dtype, y.names, y.to_list()) == (x.dtype, ("a", None), x.to_list())
     if dn.dtype(dtype).bits >= 8:
         assert address(y) == address(x), "nobody can write it"
-        assert address(dn.tensor(Only(x), copy=True)) != address(x)
+        assert address(dn.tensor(Only(x), copy=True, backend="cpu")) != address(x)
     else:
         with pytest.raises(dn.OptionError, match="unused bits"):
-            dn.tensor(Only(x), copy=False)
+            dn.tensor(Only(x), copy=False, backend="cpu")
 
 
 def test_jax_takes_tensors_and_gives_them() -> None:
@@ -126,7 +123,7 @@ def test_jax_takes_tensors_and_gives_them() -> None:
         array = jax.numpy.arange(6).reshape(2, 3).astype(dtype)
         y = dn.tensor(array)
         assert y.to_list() == np.asarray(array).astype(np.float64).tolist()
-    kept = dn.tensor(jax.numpy.arange(100_000), copy=False)
+    kept = dn.tensor(jax.numpy.arange(100_000), copy=False, backend="cpu")
     gc.collect()
     assert kept.sum().item() == 4_999_950_000 % 2**32
     assert (x + jax.numpy.ones((3,))).to_list() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
@@ -135,25 +132,23 @@ def test_jax_takes_tensors_and_gives_them() -> None:
 # Taking.
 
 
-@pytest.mark.usefixtures("no_options")
 def test_writable_memory_is_copied_unless_promised() -> None:
     array = np.arange(4)
-    x, y = dn.tensor(Only(array)), dn.tensor(Only(array), copy=False)
+    x, y = (dn.tensor(Only(array), copy=copy, backend="cpu") for copy in (None, False))
     array[0] = 7
     assert x.to_list() == [0, 1, 2, 3]
     assert y.to_list() == [7, 1, 2, 3]
     assert address(y) == array.ctypes.data
     frozen = np.arange(4)
     frozen.flags.writeable = False
-    assert address(dn.tensor(Only(frozen))) == frozen.ctypes.data
+    assert address(dn.tensor(Only(frozen), backend="cpu")) == frozen.ctypes.data
     assert address(dn.tensor(Only(frozen), copy=True)) != frozen.ctypes.data
 
 
-@pytest.mark.usefixtures("no_options")
 def test_the_producers_memory_is_kept_and_given_back() -> None:
     array = np.arange(1000.0)
     gone = weakref.ref(array)
-    x = dn.tensor(Only(array), copy=False)
+    x = dn.tensor(Only(array), copy=False, backend="cpu")
     y = x.reshape(10, 100)
     del array, x
     gc.collect()
@@ -184,9 +179,9 @@ def test_any_layout_is_taken(array: np.ndarray, data: st.DataObject) -> None:
 
 def test_gaps_cannot_be_shared() -> None:
     with pytest.raises(dn.OptionError, match="one after the other"):
-        dn.tensor(Only(np.arange(6)[::2]), copy=False)
+        dn.tensor(Only(np.arange(6)[::2]), copy=False, backend="cpu")
     with pytest.raises(dn.OptionError, match="converted"):
-        dn.tensor(Only(np.arange(6)), dtype="f32", copy=False)
+        dn.tensor(Only(np.arange(6)), dtype="f32", copy=False, backend="cpu")
     assert dn.tensor(Only(np.arange(6)), dtype="f32").dtype == "f32"
 
 
@@ -308,11 +303,10 @@ class Lie(Given):
         self.deleted += 1
 
 
-@pytest.mark.usefixtures("no_options")
 @pytest.mark.parametrize("versioned", [True, False])
 def test_an_honest_capsule(versioned: bool) -> None:
     honest = Lie(versioned)
-    x = dn.tensor(honest)
+    x = dn.tensor(honest, backend="cpu")
     assert x.to_list() == [1.0, 2.0]
     assert honest.deleted == (0 if versioned else 1), "a copy needs the memory no more"
     del x
@@ -409,7 +403,6 @@ def test_misaligned_memory_is_copied() -> None:
 # The buffer protocol.
 
 
-@pytest.mark.usefixtures("no_options")
 @pytest.mark.parametrize("dtype", ALL)
 def test_buffers(dtype: str) -> None:
     x = dn.tensor(np.resize(store([1, 0, 1], dtype), (2, 3)))
@@ -429,7 +422,9 @@ def test_buffers(dtype: str) -> None:
     with contextlib.suppress(ValueError):
         array.flags.writeable = True
         raise AssertionError("the tensor's memory could be written")
-    assert address(dn.tensor(array)) == address(x), "an array of a tensor's memory never changes"
+    assert address(dn.tensor(array, backend="cpu")) == address(x), (
+        "an array of a tensor's memory never changes"
+    )
     assert hashlib.sha256(x).digest() == hashlib.sha256(x.to_binary()).digest()
 
 
