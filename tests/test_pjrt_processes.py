@@ -191,6 +191,34 @@ def test_a_fork_is_refused_and_its_parent_goes_on() -> None:
     assert done.stdout.splitlines() == [*expected, "6.0", "child 7", "(1200, 1200) True"]
 
 
+def test_a_fork_while_a_client_starts_does_not_wait_for_it() -> None:
+    code = """
+import os, sys, threading
+import defn as dn
+
+# What is imported is imported: a fork in the middle of that would wait for Python's own locks.
+dn.pjrt.plugins()
+dn.pjrt.client("small", plugin=dn.pjrt.plugins()[0].path, cpu_device_count=2)
+threading.Thread(target=dn.devices, args=("host",)).start()
+children = []
+for delay in range(20):
+    child = os.fork()
+    if child == 0:
+        try:
+            dn.backends.PJRT(client="host")
+        except dn.BackendError as error:
+            assert "fork" in str(error)
+        os._exit(5)
+    children.append(child)
+    threading.Event().wait(0.002)
+print({os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children})
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "{5}\n"), done.stderr
+
+
 @pytest.mark.parametrize(
     ("leave", "status"),
     [

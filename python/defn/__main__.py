@@ -34,6 +34,9 @@ def main(arguments: list[str]) -> int:
             continue
         devices = [Device(**entry) for entry in listed]
         count += len(devices)
+        if not devices:
+            print(f"{client}: no device")
+            continue
         first = devices[0]
         print(f"{client}: {first.platform} {first.platform_version}, PJRT {first.interface}")
         for device in devices:

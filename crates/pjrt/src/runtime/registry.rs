@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use defn_core::device::DeviceError;
 use defn_core::{ErrorKind, Result};
 
+use super::process::Process;
 use super::{PjrtBackend, Runtime, failure};
 use crate::api::{Client, MemoryStats};
 use crate::plugin::{Attribute, Plugin, Version};
@@ -67,6 +68,34 @@ struct Known {
     spec: ClientSpec,
     /// Locked while the client starts, so that it starts once.
     running: Arc<Mutex<Option<&'static Runtime>>>,
+    /// The process in which this became known.
+    process: Process,
+}
+
+impl Known {
+    fn new(spec: ClientSpec) -> Known {
+        Known { spec, running: Arc::default(), process: Process::this() }
+    }
+
+    /// Makes it this process's own, if it came from before a fork and was not started there.
+    ///
+    /// # Errors
+    /// A thread of the other process was starting it.
+    fn adopt(&mut self, op: &'static str, client: &str) -> Result<()> {
+        if self.process.is_this() {
+            return Ok(());
+        }
+        let is_started = match self.running.try_lock() {
+            Ok(running) => running.is_some(),
+            Err(TryLockError::Poisoned(running)) => running.into_inner().is_some(),
+            // The thread that would give it back is not in this process.
+            Err(TryLockError::WouldBlock) => return self.process.require(op, client),
+        };
+        if !is_started {
+            *self = Known::new(self.spec.clone());
+        }
+        Ok(())
+    }
 }
 
 struct Registry {
@@ -88,17 +117,17 @@ impl Registry {
         if !self.order.iter().any(|known| known == name) {
             self.order.push(name.to_owned());
         }
-        self.clients.insert(name.to_owned(), Known { spec, running: Arc::default() });
+        self.clients.insert(name.to_owned(), Known::new(spec));
     }
 
     /// Adds the client that the environment names, where it does and there is none of that name.
     fn add_from_environment(&mut self) {
-        if let Some((name, path)) = named_plugin() {
-            if !self.clients.contains_key(&name) {
-                self.add(&name, ClientSpec::new(path));
-                // Whoever sets the variable means that one.
-                self.default.get_or_insert(name);
-            }
+        if let Some((name, path)) = named_plugin()
+            && !self.clients.contains_key(&name)
+        {
+            self.add(&name, ClientSpec::new(path));
+            // Whoever sets the variable means that one.
+            self.default.get_or_insert(name);
         }
     }
 }
@@ -130,7 +159,8 @@ pub fn named_plugin() -> Option<(String, PathBuf)> {
 /// The client runs already, with other options.
 pub fn register(name: &str, spec: ClientSpec) -> Result<()> {
     let mut registry = registry();
-    if let Some(known) = registry.clients.get(name) {
+    if let Some(known) = registry.clients.get_mut(name) {
+        known.adopt("client", name)?;
         if known.spec == spec {
             return Ok(());
         }
@@ -199,8 +229,11 @@ pub fn runtime(op: &'static str, name: Option<&str>) -> Result<&'static Runtime>
     let (spec, running) = {
         let mut registry = registry();
         registry.add_from_environment();
-        match registry.clients.get(&chosen) {
-            Some(known) => (known.spec.clone(), known.running.clone()),
+        match registry.clients.get_mut(&chosen) {
+            Some(known) => {
+                known.adopt(op, &chosen)?;
+                (known.spec.clone(), known.running.clone())
+            }
             None => return Err(unknown(op, &chosen, &registry.order)),
         }
     };
