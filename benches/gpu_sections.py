@@ -217,7 +217,9 @@ def operations(place: Place) -> Found:
         ("at once", at_once(eager, place)),
     ):
         for row, result in results:
-            found.counts[kind] = found.counts.get(kind, 0) + 1
+            done = found.counts[kind] = found.counts.get(kind, 0) + 1
+            if done % 240 == 0:
+                print(f"{done} rows {kind}", flush=True)
             if isinstance(result, Exception):
                 first = str(result).splitlines()[0]
                 found.refused.append(f"{row}, {kind}: {type(result).__name__}: {first}")

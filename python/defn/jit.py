@@ -262,7 +262,10 @@ def compile(
 
     ``args`` are templates, or tensors whose types serve as such; static values among them and
     ``kwargs`` are built in. The result takes the inputs alone, and no other types than those.
-    ``donate`` is as in ``jit``.
+    ``donate`` is as in ``jit``. ``run_each`` of the result takes a list of argument lists and gives
+    a list of results: ``"pjrt"`` runs them side by side on the devices of a client. What ``"pjrt"``
+    compiled has ``save`` and ``serialize`` too, for ``dn.pjrt.load`` in another process; with
+    ``target="h200"`` it is compiled for that device, which need not be there.
 
     Raises: ``ShapeError`` when called with other types, ``TraceError`` when called while a
         definition is traced, ``CompileError`` for an unknown compiler.
@@ -270,6 +273,9 @@ def compile(
     >>> add = dn.compile(dn.add, [dn.template((2,), "f32"), dn.template((), "f32")])
     >>> add(dn.tensor([1.0, 2.0]), 10.0).to_list()
     [11.0, 12.0]
+    >>> sums = add.run_each([(dn.tensor([1.0, 2.0]), n) for n in (1.0, 2.0)])
+    >>> [sum.to_list() for sum in sums]
+    [[2.0, 3.0], [3.0, 4.0]]
     """
     given = _listed("compile", args)
     return _core.compile(fun, given, kwargs, compiler, compiler_options or None, hooks, donate)
