@@ -23,6 +23,9 @@ hypothesis.settings.load_profile("fast")
 _core.verify_graphs(True)
 
 
+# What halves the time that XLA compiles for: programs of tests are small, and run once or twice.
+XLA_FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+
 # The compilers that the tests can be run with, besides the default one.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
 
@@ -40,6 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     options: dict[str, object] = {}
+    if "pjrt" in (config.getoption("--compiler"), config.getoption("--backend")):
+        # The plugin reads them when it is loaded. Set but empty, it compiles as it does for users.
+        os.environ.setdefault("XLA_FLAGS", XLA_FLAGS)
     if config.getoption("--compiler") == "numpy":
         from numpy_compiler import NumPyCompiler
 

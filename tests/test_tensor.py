@@ -96,17 +96,20 @@ def test_arrays_are_copied_unless_nothing_can_write() -> None:
     array[0] = 7.0
     assert from_view.to_list() == [9.0, 2.0], "a read-only view of writable memory is copied"
 
-    aliased = dn.tensor(array, copy=False)
+    aliased = dn.tensor(array, copy=False, backend="cpu")
     assert address(aliased.to_numpy()) == address(array)
     with pytest.raises(dn.Error, match="copy=False"):
         dn.tensor([1.0], copy=False)
     assert address(dn.tensor(fixed, copy=True).to_numpy()) != address(fixed)
+    with pytest.raises(dn.OptionError, match="are copied to there"):
+        dn.tensor(array, copy=False, backend=dn.backends.NumPyBackend())
 
 
 def test_to_numpy_is_a_read_only_view() -> None:
-    x = dn.tensor([1.0, 2.0])
+    x = dn.tensor([1.0, 2.0], backend="cpu")
     array = x.to_numpy()
     assert not array.flags.writeable
+    assert not dn.tensor([1.0, 2.0]).to_numpy().flags.writeable
     assert address(array) == address(x.to_numpy())
     with pytest.raises(ValueError, match="read-only"):
         array[0] = 1.0

@@ -156,6 +156,10 @@ pub(crate) fn place(backend: &Arc<dyn Backend>, ty: TensorType, bytes: Vec<u8>) 
 /// A tensor of an array's elements. They are copied unless nothing can write them, or `copy` is false.
 pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>, backend: &Arc<dyn Backend>) -> Fallible<Tensor> {
     let obstacle = view.obstacle();
+    if copy == Some(false) && backend.name() != "cpu" {
+        let why = format!("the elements of a tensor on {} are copied to there", backend.place());
+        return Err(Misuse::MustCopy { why }.into());
+    }
     if let (Some(false), Some(why)) = (copy, obstacle) {
         return Err(Misuse::MustCopy { why: why.to_owned() }.into());
     }

@@ -9,41 +9,45 @@ use crate::scalar::{Number, Scalar};
 use crate::shape::{Axis, TensorType};
 use crate::tensor::Tensor;
 
-/// Refuses operands with elements that the op is not defined for. Elements count only if the result has any.
-pub(super) fn check(op: &Op, operands: &[Operand], out: &TensorType) -> Result<()> {
+/// What an op is not defined for, in the elements of one operand.
+enum Wrong<'a> {
+    /// Positions on these axes of the first operand that it does not have.
+    Positions(&'a [Axis]),
+    /// Zeros on the diagonal.
+    Diagonal,
+    /// Integers that are zero, divisors of the operation of this name.
+    Zero(&'static str),
+    /// Integers below zero, and the error for one.
+    Negative(fn(&'static str, i128) -> ErrorKind),
+}
+
+/// What an op with this result is not defined for, and in which operand; elements count only if the result has any.
+fn wrong<'a>(op: &'a Op, out: &TensorType) -> Option<(usize, Wrong<'a>)> {
     if let Op::Gather { axes } | Op::Scatter { op: _, axes } = op {
-        return positions(op, operands, axes);
+        return Some((1, Wrong::Positions(axes)));
     }
     if let Op::Block(Block::Take { axis } | Block::TakeAlongAxis { axis }) = op {
-        return positions(op, operands, std::slice::from_ref(axis));
+        return Some((1, Wrong::Positions(std::slice::from_ref(axis))));
+    }
+    if out.size() == 0 {
+        return None;
     }
     if let Op::TriangularSolve { .. } = op {
-        return if out.size() == 0 { Ok(()) } else { diagonal(op, &operands[0]) };
+        return Some((0, Wrong::Diagonal));
     }
-    if !out.dtype.is_integer() || out.size() == 0 {
-        return Ok(());
+    if !out.dtype.is_integer() {
+        return None;
     }
     if let Op::Block(Block::RandomBelow { .. }) = op {
-        let zero = |_| ErrorKind::DivisionByZero { op: "remainder" };
-        return refuse(op, &operands[1], |bound| bound == 0, zero);
+        return Some((1, Wrong::Zero("remainder")));
     }
-    let Op::Binary(binary) = op else { return Ok(()) };
-    match binary {
-        BinaryOp::Quotient | BinaryOp::Remainder => refuse(
-            op,
-            &operands[1],
-            |number| number == 0,
-            |_| ErrorKind::DivisionByZero { op: binary.name() },
-        ),
-        BinaryOp::LeftShift | BinaryOp::RightShift => refuse(
-            op,
-            &operands[1],
-            |number| number < 0,
-            |value| ErrorKind::NegativeShift { op: binary.name(), value },
-        ),
-        BinaryOp::Pow => {
-            refuse(op, &operands[1], |number| number < 0, |value| ErrorKind::NegativeExponent { value })
+    let Op::Binary(binary) = op else { return None };
+    let wrong = match binary {
+        BinaryOp::Quotient | BinaryOp::Remainder => Wrong::Zero(binary.name()),
+        BinaryOp::LeftShift | BinaryOp::RightShift => {
+            Wrong::Negative(|op, value| ErrorKind::NegativeShift { op, value })
         }
+        BinaryOp::Pow => Wrong::Negative(|_, value| ErrorKind::NegativeExponent { value }),
         BinaryOp::Add
         | BinaryOp::Subtract
         | BinaryOp::Multiply
@@ -63,8 +67,50 @@ pub(super) fn check(op: &Op, operands: &[Operand], out: &TensorType) -> Result<(
         | BinaryOp::LogicalAnd
         | BinaryOp::LogicalOr
         | BinaryOp::LogicalXor
-        | BinaryOp::Complex => Ok(()),
+        | BinaryOp::Complex => return None,
+    };
+    Some((1, wrong))
+}
+
+/// Refuses operands with elements that the op is not defined for.
+pub(super) fn check(op: &Op, operands: &[Operand], out: &TensorType) -> Result<()> {
+    let Some((at, wrong)) = wrong(op, out) else { return Ok(()) };
+    let operand = &operands[at];
+    let name = form::name(op);
+    match wrong {
+        Wrong::Positions(axes) => positions(op, operands, axes),
+        Wrong::Diagonal => diagonal(op, operand),
+        Wrong::Zero(name) => each(op, operand, |_, number| match number {
+            Number::Int(0) => Err(ErrorKind::DivisionByZero { op: name }.into()),
+            Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
+        }),
+        Wrong::Negative(error) => each(op, operand, |_, number| match number {
+            Number::Int(value) if value < 0 => Err(error(name, value).into()),
+            Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
+        }),
     }
+}
+
+/// Whether the functions inside an op have any whose operands have to be looked at while they run.
+pub(super) fn counts_inside(op: &Op) -> bool {
+    op.regions().iter().any(|region| {
+        let graph = region.graph();
+        graph.nodes().iter().any(|node| {
+            let looks = wrong(&node.op, &node.outputs[0]).is_some_and(|(at, wrong)| {
+                // Numbers that the program says are right or not, whatever it is run on.
+                let Op::Constant(scalar) = &graph.node(node.inputs[at]).op else { return true };
+                match (wrong, scalar.value()) {
+                    (Wrong::Zero(_), Number::Int(number)) => number == 0,
+                    (Wrong::Negative(_), Number::Int(number)) => number < 0,
+                    (
+                        Wrong::Positions(_) | Wrong::Diagonal | Wrong::Zero(_) | Wrong::Negative(_),
+                        Number::Int(_) | Number::Float(_) | Number::Complex(_),
+                    ) => true,
+                }
+            });
+            looks || counts_inside(&node.op)
+        })
+    })
 }
 
 /// The elements of an operand as numbers, in order, until `look` fails.
@@ -77,30 +123,11 @@ fn each(op: &Op, operand: &Operand, mut look: impl FnMut(usize, Number) -> Resul
     Ok(())
 }
 
-/// The number that an element of integers is.
-fn integer(number: Number, operand: &Operand) -> i128 {
-    let Number::Int(number) = number else { unreachable!("integers, and not {}", operand.ty) };
-    number
-}
-
-/// Refuses the first integer of an operand that is wrong.
-fn refuse(
-    op: &Op,
-    operand: &Operand,
-    is_wrong: impl Fn(i128) -> bool,
-    error: impl Fn(i128) -> ErrorKind,
-) -> Result<()> {
-    each(op, operand, |_, number| {
-        let number = integer(number, operand);
-        if is_wrong(number) { Err(error(number).into()) } else { Ok(()) }
-    })
-}
-
 /// Refuses a position out of range among the operands of an op that reads or writes at positions.
 fn positions(op: &Op, operands: &[Operand], axes: &[Axis]) -> Result<()> {
     let (x, indices) = (&operands[0].ty, &operands[1]);
     each(op, indices, |entry, number| {
-        let index = integer(number, indices);
+        let Number::Int(index) = number else { unreachable!("indices are integers, and not {}", indices.ty) };
         // The entries of a position lie side by side.
         let axis = axes[entry % axes.len()];
         if usize::try_from(index).is_ok_and(|index| index < x.shape[axis]) {

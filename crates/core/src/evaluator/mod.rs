@@ -208,7 +208,13 @@ impl Run<'_> {
         match step {
             Step::Backend => true,
             Step::Block(default) => self.backend.has_native(&default.block),
-            Step::Default(_) => self.backend.has_native_fold(op) && !op.has_effect(),
+            // What is looked at before an op runs is looked at before each step of a fold.
+            Step::Default(_) => {
+                let looks = self.checks.index && !self.backend.checks_operands();
+                self.backend.has_native_fold(op)
+                    && !op.has_effect()
+                    && !(looks && elements::counts_inside(op))
+            }
             Step::Parameter { .. }
             | Step::Kept(_)
             | Step::Pass { .. }

@@ -54,31 +54,49 @@ pub(super) fn combine<'a>(element: E, name: &'static str) -> RegionText<'a, Lowe
     }
 }
 
+/// Axes side by side that are all folded, or all kept, as one axis each, those of size 1 left out, and which of them
+/// are folded. Plugins take time that grows with the third power of the number of axes.
+fn runs(sizes: &[usize], folded: &[Axis]) -> (Vec<usize>, Vec<usize>) {
+    let mut is_folded = vec![false; sizes.len()];
+    folded.iter().for_each(|axis| is_folded[axis.index()] = true);
+    let mut runs: Vec<(usize, bool)> = Vec::new();
+    for (&size, is_folded) in sizes.iter().zip(is_folded).filter(|&(&size, _)| size != 1) {
+        match runs.last_mut() {
+            // The product of some axes is too large where another has no elements.
+            Some((run, of)) if *of == is_folded && run.checked_mul(size).is_some() => *run *= size,
+            Some(_) | None => runs.push((size, is_folded)),
+        }
+    }
+    let axes = (0..runs.len()).filter(|&run| runs[run].1).collect();
+    (runs.into_iter().map(|(size, _)| size).collect(), axes)
+}
+
 impl Lowering {
     pub(super) fn reduce(&mut self, op: ReduceOp, x: &Operands<'_>, axes: &[Axis], out: &TensorType) -> Ssa {
-        let axes: Vec<usize> = axes.iter().map(|axis| axis.index()).collect();
         let w = &mut self.writer;
         let from = x.types[0].dtype;
         let element = computed(out.dtype);
+        let (dims, axes) = runs(x.types[0].shape.sizes(), axes);
+        let value = w.reshape(&x.values[0], &dims);
         let folded = match op {
             ReduceOp::Sum => {
-                let (x, zero) = (w.load_as(&x.values[0], from, out.dtype), w.number(element, 0));
+                let (x, zero) = (w.load_as(&value, from, out.dtype), w.number(element, 0));
                 w.fold(&x, &zero, &axes, "add")
             }
             ReduceOp::Product => {
-                let (x, one) = (w.load_as(&x.values[0], from, out.dtype), w.number(element, 1));
+                let (x, one) = (w.load_as(&value, from, out.dtype), w.number(element, 1));
                 w.fold(&x, &one, &axes, "multiply")
             }
             ReduceOp::ReduceMax => {
-                let (x, least) = (w.load(&x.values[0], from), w.limit(from, true));
+                let (x, least) = (w.load(&value, from), w.limit(from, true));
                 w.fold(&x, &least, &axes, "maximum")
             }
             ReduceOp::ReduceMin => {
-                let (x, most) = (w.load(&x.values[0], from), w.limit(from, false));
+                let (x, most) = (w.load(&value, from), w.limit(from, false));
                 w.fold(&x, &most, &axes, "minimum")
             }
-            ReduceOp::All => w.fold_truth(&x.values[0], from, &axes, (1, "and")),
-            ReduceOp::Any => w.fold_truth(&x.values[0], from, &axes, (0, "or")),
+            ReduceOp::All => w.fold_truth(&value, from, &axes, (1, "and")),
+            ReduceOp::Any => w.fold_truth(&value, from, &axes, (0, "or")),
         };
         let stored = w.store(&folded, out.dtype);
         w.reshape(&stored, out.shape.sizes())

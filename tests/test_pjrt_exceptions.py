@@ -1,0 +1,46 @@
+"""What is not asked where XLA computes is little, and the plugin refuses it."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import pytest
+
+from cases.dtypes import ALL
+from pjrt_exceptions import EXCEPTIONS, FILES
+
+# The greatest part of the rows that may be excepted.
+SHARE = 0.03
+CODES = "CANCELLED UNKNOWN INVALID_ARGUMENT NOT_FOUND UNIMPLEMENTED INTERNAL FAILED_PRECONDITION"
+
+
+def name(item: pytest.Item) -> str:
+    return item.nodeid.removeprefix("tests/")
+
+
+@pytest.mark.parametrize("row", EXCEPTIONS)
+def test_reasons_quote_the_plugin(row: str) -> None:
+    reason = EXCEPTIONS[row]
+    assert re.search(rf"\b({CODES.replace(' ', '|')}): \S", reason), reason
+    assert any(dtype in row or dtype in reason for dtype in ALL), "no type is refused"
+
+
+def test_exceptions_are_few(request: pytest.FixtureRequest) -> None:
+    rows = request.session.items
+    files = {name(row).split("::")[0] for row in rows}
+    if request.config.getoption("--compiler") != "pjrt" or not files.issuperset(FILES):
+        pytest.skip("what counts are the rows of all files, where XLA computes")
+    excepted = [
+        row for row in rows if name(row) in EXCEPTIONS or name(row).split("[")[0] in EXCEPTIONS
+    ]
+    named = {key for row in excepted for key in (name(row), name(row).split("[")[0])}
+    assert named.issuperset(EXCEPTIONS), "names of no row"
+    assert len(excepted) <= SHARE * len(rows), f"{len(excepted)} of {len(rows)} rows"
+    # Nothing else is left out: a row that skips itself here would not be counted.
+    assert len(rows) > 7_000
+
+
+def test_files_are_there() -> None:
+    here = pathlib.Path(__file__).parent
+    assert [file for file in FILES if not (here / file).is_file()] == []
