@@ -33,6 +33,11 @@ pub fn set_caller(caller: &'static dyn Caller) {
     CALLER.get_or_init(|| caller);
 }
 
+/// Whether anyone said so.
+pub(super) fn is_there() -> bool {
+    CALLER.get().is_some()
+}
+
 /// Runs what may wait for a device or for another thread, without the interpreter's lock.
 pub(super) fn away<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     let Some(caller) = CALLER.get() else { return body() };

@@ -1,11 +1,10 @@
 //! The end of the process: a plugin that is taken down while its devices work would crash, so they are waited for.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Runtime, helpers};
-use crate::api::at_exit;
+use crate::api::{Buffer, at_exit};
 
 /// For how long the end of the process waits; what takes longer may be work without an end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -18,13 +17,15 @@ pub(super) fn settle_at_exit(runtime: &'static Runtime) {
     at_exit(settle);
 }
 
-/// The same again now and then when a program was started: what a plugin makes only later is taken down before what
-/// was there earlier.
-pub(super) fn settle_before_later_parts() {
-    static STARTED: AtomicU64 = AtomicU64::new(0);
-    if STARTED.fetch_add(1, Ordering::Relaxed).wrapping_add(1).is_power_of_two() {
-        at_exit(settle);
+/// The same again after the first run of a program, which is waited for: what a plugin makes for a kernel when that is
+/// first used is taken down before what was there earlier. An interpreter that calls needs none of this, as it says
+/// when it ends.
+pub(super) fn settle_before_parts_of(started: &crate::Result<Vec<Buffer>>) {
+    for buffer in started.iter().flatten() {
+        // Who reads the buffer is told what it failed with.
+        let _ = buffer.ready().and_then(|event| event.wait());
     }
+    at_exit(settle);
 }
 
 /// Waits until the devices of all clients are idle, for some seconds at most; whether they are. To be called when the

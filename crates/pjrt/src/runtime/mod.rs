@@ -172,7 +172,8 @@ impl Runtime {
     }
 
     /// Starts a run of a program on the device `place`; `op` is for messages. The arguments at the positions `keep`
-    /// are not used up. A plugin may compute before it returns, or wait until there is room for one more run.
+    /// are not used up. A plugin may compute before it returns, or wait until there is room for one more run. Without an
+    /// interpreter the first run of a program on the host is waited for; see [`ending`].
     ///
     /// # Errors
     /// What the plugin has against it, and an interruption, after which the run goes on and uses up what it was to.
@@ -203,7 +204,9 @@ impl Runtime {
             }
             started
         };
-        ending::settle_before_later_parts();
+        if self.is_host() && !caller::is_there() && !program.was_run.swap(true, Ordering::Relaxed) {
+            ending::settle_before_parts_of(&started);
+        }
         started.map_err(|error| failure::device(op, self, error))
     }
 

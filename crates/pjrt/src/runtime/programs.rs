@@ -37,6 +37,8 @@ pub(super) struct Compiled {
     pub bytes: usize,
     /// Whether starting a run may take long, as where the program has a loop or a run did.
     pub is_long: AtomicBool,
+    /// Whether a run was started.
+    pub was_run: AtomicBool,
     origin: Origin,
 }
 
@@ -58,7 +60,8 @@ impl Compiled {
             }),
         };
         let is_long = AtomicBool::new(text.contains(LOOP));
-        Compiled { executable, bytes: usize::try_from(bytes).unwrap_or(0), is_long, origin }
+        let (bytes, was_run) = (usize::try_from(bytes).unwrap_or(0), AtomicBool::new(false));
+        Compiled { executable, bytes, is_long, was_run, origin }
     }
 
     /// The program as bytes.
