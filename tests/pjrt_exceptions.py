@@ -37,7 +37,41 @@ FILES_OF_OPERATIONS = (
     "test_vmap.py",
 )
 
-FILES_OF_THE_LANGUAGE: tuple[str, ...] = ()
+FILES_OF_THE_LANGUAGE = (
+    "test_jit.py",
+    "test_calls.py",
+    "test_definitions.py",
+    "test_containers.py",
+    "test_control.py",
+    "test_syntax.py",
+    "test_syntax_functions.py",
+    "test_syntax_limits.py",
+    "test_syntax_refused.py",
+    "test_syntax_table.py",
+    "test_hooks.py",
+    "test_hook_order.py",
+    "test_streams.py",
+    "test_grad.py",
+    "test_grad_control.py",
+    "test_explain.py",
+    "test_surroundings.py",
+    "test_storms.py",
+    "test_nodes.py",
+    "test_compilers.py",
+    "test_docs.py",
+    "test_examples.py",
+    "test_errors.py",
+    "test_places.py",
+    "test_formats.py",
+    "test_dlpack.py",
+    "test_backends.py",
+    "test_threads.py",
+    "test_limits.py",
+    "test_versions.py",
+    "test_about.py",
+    "test_from_nx.py",
+    "test_pjrt.py",
+)
 
 FILES = FILES_OF_OPERATIONS + FILES_OF_THE_LANGUAGE
 """The files that ``./dev test`` runs with "pjrt" as the compiler and as the backend."""

@@ -105,6 +105,7 @@ def test_pages(name: str) -> None:
     assert found.attempted > 3
 
 
+@pytest.mark.usefixtures("no_options")
 @pytest.mark.skipif(not dn.pjrt.plugins(), reason="no PJRT plugin is installed")
 def test_the_page_on_devices() -> None:
     test_pages("devices.md")

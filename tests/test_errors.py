@@ -16,6 +16,15 @@ from defn import errors
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "errors.txt"
 SOURCES = pathlib.Path(__file__).parents[1] / "crates"
+# Their texts name the place, the compiler or what is live, and are those of the defaults.
+OF_DEFAULTS = (
+    "more bytes than there are",
+    "an unknown compiler option",
+    "freed elements in a definition",
+    "freed elements as an argument",
+    "a tensor of another backend",
+    "copy=False of an array with gaps",
+)
 
 
 def provoke(program: str) -> BaseException:
@@ -64,7 +73,11 @@ def texts(bless: bool) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("title", "program"), ROWS, ids=[title for title, _ in ROWS])
-def test_text(title: str, program: str, texts: dict[str, str]) -> None:
+def test_text(
+    title: str, program: str, texts: dict[str, str], request: pytest.FixtureRequest
+) -> None:
+    if title in OF_DEFAULTS:
+        request.getfixturevalue("no_options")
     error = provoke(program)
     assert written(title, program, error) == texts[title]
     # What Python itself has against a call or an import, in its own words.
