@@ -66,7 +66,6 @@ FILES_OF_THE_LANGUAGE = (
     "test_dlpack.py",
     "test_backends.py",
     "test_threads.py",
-    "test_limits.py",
     "test_versions.py",
     "test_about.py",
     "test_from_nx.py",

@@ -209,7 +209,7 @@ def test_other_ways_are_taken_where_dlpack_fails() -> None:
     with pytest.raises(BufferError, match="not this one"):
         dn.tensor(Failing())
     with pytest.raises(BufferError, match="not this one"):
-        dn.tensor(Both(), copy=False)
+        dn.tensor(Both(), copy=False, backend="cpu")
 
 
 # Capsules that lie.
@@ -397,7 +397,7 @@ def test_misaligned_memory_is_copied() -> None:
     assert x.to_list() == [1.0, 2.0]
     assert lie.deleted == 1
     with pytest.raises(dn.OptionError, match="aligned"):
-        dn.tensor(Lie(data=memory.ctypes.data + 1), copy=False)
+        dn.tensor(Lie(data=memory.ctypes.data + 1), copy=False, backend="cpu")
 
 
 # The buffer protocol.

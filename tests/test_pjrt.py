@@ -11,8 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import defn as dn
+
+
+class Lent:
+    """An array that offers nothing but DLPack."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
 
 HOST = dn.backends.PJRT(client="host")
 
@@ -80,6 +95,14 @@ def test_hooks_in_loops_keep_their_order() -> None:
             ("row", [5.0, 6.0]), ("more", 21.0), ("total", 21.0),
             ("end", 21.0), ("after", 42.0),
         ]  # fmt: skip
+
+
+def test_devices_do_not_share_the_memory_of_arrays() -> None:
+    array = np.arange(4.0)
+    for given in (array, Lent(array), memoryview(array)):
+        assert dn.tensor(given, backend=HOST).to_list() == [0.0, 1.0, 2.0, 3.0]
+        with pytest.raises(dn.OptionError, match="copy=False was given, but the elements"):
+            dn.tensor(given, backend=HOST, copy=False)
 
 
 def test_updates_at_positions_without_entries_add_up() -> None:

@@ -86,12 +86,12 @@ pub(crate) fn from_array(
     }
     // NumPy's own arrays say more than a capsule does: whether their memory can be written, and byte order.
     let is_numpys = array::is_array(value) || array::is_scalar(value);
-    if !is_numpys
-        && dlpack::is_offered(value)?
-        && let Some((ty, memory)) = dlpack::take(value, copy)?
-    {
-        let buffer = backend.from_host(&ty, memory)?;
-        return Ok(Some(born::note(Tensor::concrete(ty, buffer))));
+    if !is_numpys && dlpack::is_offered(value)? {
+        require_shared_memory(copy, backend)?;
+        if let Some((ty, memory)) = dlpack::take(value, copy)? {
+            let buffer = backend.from_host(&ty, memory)?;
+            return Ok(Some(born::note(Tensor::concrete(ty, buffer))));
+        }
     }
     match array::find(value)? {
         Some(array) => from_view(&View::new(array)?, copy, backend).map(Some),
@@ -155,11 +155,8 @@ pub(crate) fn place(backend: &Arc<dyn Backend>, ty: TensorType, bytes: Vec<u8>) 
 
 /// A tensor of an array's elements. They are copied unless nothing can write them, or `copy` is false.
 pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>, backend: &Arc<dyn Backend>) -> Fallible<Tensor> {
+    require_shared_memory(copy, backend)?;
     let obstacle = view.obstacle();
-    if copy == Some(false) && backend.name() != "cpu" {
-        let why = format!("the elements of a tensor on {} are copied to there", backend.place());
-        return Err(Misuse::MustCopy { why }.into());
-    }
     if let (Some(false), Some(why)) = (copy, obstacle) {
         return Err(Misuse::MustCopy { why: why.to_owned() }.into());
     }
@@ -169,6 +166,15 @@ pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>, backend: &Arc<dyn B
     };
     let tensor = if alias { lend(view, backend)? } else { place(backend, view.ty()?, view.copy()?)? };
     Ok(born::note_array(tensor, view.array()))
+}
+
+/// Refuses to share memory with a backend that has its own.
+fn require_shared_memory(copy: Option<bool>, backend: &Arc<dyn Backend>) -> Fallible<()> {
+    if copy == Some(false) && backend.name() != "cpu" {
+        let why = format!("the elements of a tensor on {} are copied to there", backend.place());
+        return Err(Misuse::MustCopy { why }.into());
+    }
+    Ok(())
 }
 
 /// A tensor over an array's own memory.
