@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use defn_core::Result;
 
-use super::helpers;
+use super::{ending, helpers};
 
 /// How long a thread waits before it asks whether it was interrupted.
 pub(super) const SLICE: Duration = Duration::from_millis(20);
@@ -42,7 +42,11 @@ pub(super) fn is_there() -> bool {
 pub(super) fn away<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     let Some(caller) = CALLER.get() else { return body() };
     let (mut body, mut made) = (Some(body), None);
-    caller.away(&mut || made = body.take().map(|body| body()));
+    caller.away(&mut || {
+        ending::stop_others();
+        made = body.take().map(|body| body());
+        ending::stop_others();
+    });
     made.expect("a caller runs what it is given")
 }
 

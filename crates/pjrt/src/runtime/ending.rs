@@ -1,6 +1,7 @@
 //! The end of the process: a plugin that is taken down while its devices work would crash, so they are waited for.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use super::{Runtime, helpers};
@@ -28,10 +29,33 @@ pub(super) fn settle_before_parts_of(started: &crate::Result<Vec<Buffer>>) {
     at_exit(settle);
 }
 
-/// Waits until the devices of all clients are idle, for some seconds at most; whether they are. To be called when the
-/// process is about to end, where that is known before its libraries are taken down; further calls have what is left
-/// of the time.
-pub fn settle() -> bool {
+/// The thread that ends the process, once it is known.
+static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
+
+/// Waits until the devices of all clients are idle, for some seconds at most. To be called by an interpreter that is
+/// about to end, before libraries are taken down. From then on other threads that use devices stop where they are:
+/// what they would come back to is being taken down too.
+pub fn end() {
+    ENDED_BY.get_or_init(|| std::thread::current().id());
+    settle();
+    // Before all that the plugin has made by now.
+    at_exit(settle);
+}
+
+/// Keeps a thread for good that is not the one which ends the process, when that ends.
+pub(super) fn stop_others() {
+    if let Some(&by) = ENDED_BY.get()
+        && by != std::thread::current().id()
+    {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Waits until the devices of all clients are idle, for some seconds at most; whether they are. Further calls have what
+/// is left of the time.
+fn settle() -> bool {
     static END: OnceLock<Instant> = OnceLock::new();
     let end = *END.get_or_init(|| Instant::now() + PATIENCE);
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -34,7 +34,7 @@ pub use backend::PjrtBackend;
 pub use buffer::PjrtBuffer;
 pub use caller::{Caller, set_caller};
 pub use compiler::PjrtCompiler;
-pub use ending::settle;
+pub use ending::end;
 pub use execution::PjrtExecutable;
 pub use options::CompilerOptions;
 pub use programs::CacheReport;

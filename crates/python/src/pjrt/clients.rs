@@ -160,7 +160,7 @@ fn pjrt_live_buffers(py: Python<'_>, client: Option<&str>) -> Fallible<usize> {
 /// Waits until devices are idle, for some seconds at most: the process is about to end.
 #[pyfunction]
 fn pjrt_settle(py: Python<'_>) {
-    away::detach(py, defn_pjrt::settle);
+    away::detach(py, defn_pjrt::end);
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
