@@ -46,7 +46,12 @@ fn a_training_step_runs_on_a_device_and_donates_its_parameters() {
     assert_eq!(line.0.core().backend().unwrap().place(), "pjrt<host:1>");
     let error = step.call((first, x, y)).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Backend);
-    assert!(error.to_string().starts_with("run: argument 0 is f32 and its memory was donated"), "{error}");
+    assert!(
+        error.to_string().starts_with(
+            "run: argument 0 is f32 and its memory was donated at crates/defn/tests/devices.rs:"
+        ),
+        "{error}"
+    );
 }
 
 #[test]
