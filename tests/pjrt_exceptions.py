@@ -30,7 +30,6 @@ FILES_OF_OPERATIONS = (
     "test_constants.py",
     "test_checks.py",
     "test_positions.py",
-    "test_properties.py",
     "test_tensor.py",
     "test_vectorize.py",
     "test_vectorized_axes.py",
