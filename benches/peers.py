@@ -6,7 +6,9 @@ threads. What is not equal work is said in the row.
 
     python benches/peers.py [--compiler NAME] [--rounds N] [name ...]
 
-With ``--compiler pjrt`` the runs are XLA's in both, so that what differs is ours.
+JAX comes with an XLA of its own. With ``--compiler pjrt`` it runs twice: on that one, and on the
+plugin that defn uses, which is the same XLA, so that what differs is ours. The budgets are those of
+the same XLA, but for a small call, which is compared with JAX's own.
 """
 
 from __future__ import annotations
@@ -24,15 +26,21 @@ from typing import Any
 # OpenBLAS reads this when it is loaded: its threads spin after a call, by default for so long that
 # they slow down what is measured next.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
-os.environ.setdefault("JAX_PLATFORMS", "cpu")
-
-import jax
-import jax.numpy as jnp
-import numpy as np
-from models import digits
-from workloads import FAMILIES, Workload
 
 import defn as dn
+
+# What JAX calls the plugin that defn uses. It reads these when it is imported.
+SAME = "same"
+if "pjrt" in sys.argv:
+    plugin = next(plugin for plugin in dn.pjrt.plugins() if plugin.client == "host")
+    os.environ["PJRT_NAMES_AND_LIBRARY_PATHS"] = f"{SAME}:{plugin.path}"
+    os.environ["JAX_PLATFORMS"] = f"cpu,{SAME}"
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import jax  # noqa: E402 - it reads the variables.
+import numpy as np  # noqa: E402
+from models import digits  # noqa: E402
+from workloads import FAMILIES, Workload  # noqa: E402
 
 # Seconds for the turns of one row, and the fewest and the most turns.
 BUDGET, LEAST, MOST = 1.0, 5, 400
@@ -90,26 +98,42 @@ def turns(calls: list[Callable[[], object]], budget: float = BUDGET) -> list[lis
     return taken
 
 
+def devices(options: dict[str, Any]) -> list[Any]:
+    """JAX's devices: its own CPU, and that of the same XLA where there is one."""
+    own = jax.devices("cpu")[0]
+    return [own, jax.devices(SAME)[0]] if options["backend"] == "pjrt" else [own]
+
+
+def on(device: Any, tree: Any) -> Any:
+    """Arrays on a device of JAX's."""
+    return each(tree, lambda array: jax.device_put(array, device))
+
+
 def time_workload(workload: Workload, options: dict[str, Any]) -> list[list[float]]:
-    """Seconds of both libraries' steady runs."""
+    """Seconds of steady runs: ours, and JAX's on each of its devices."""
     with dn.options(backend=options["backend"]):
         ours = each(workload.arguments, dn.tensor)
-    theirs = each(workload.arguments, jnp.asarray)
     mine = dn.jit(workload.ours, compiler=options["compiler"])
     other = jax.jit(workload.theirs)
-    check(workload.name, finish(mine(*ours)), jax.block_until_ready(other(*theirs)))
-    return turns([lambda: finish(mine(*ours)), lambda: jax.block_until_ready(other(*theirs))])
+    result = finish(mine(*ours))
+    calls: list[Callable[[], object]] = [lambda: finish(mine(*ours))]
+    for device in devices(options):
+        theirs = on(device, workload.arguments)
+        check(workload.name, result, jax.block_until_ready(other(*theirs)))
+        calls.append(lambda theirs=theirs: jax.block_until_ready(other(*theirs)))
+    return turns(calls)
 
 
-def time_calls(options: dict[str, Any]) -> list[float]:
-    """The least seconds of a call with two arrays of 8 elements: with the wait, and without."""
+def time_calls(options: dict[str, Any]) -> list[list[float]]:
+    """The least seconds of a call with two arrays of 8 elements, without the wait and with it.
+
+    Of each, ours and JAX's on each of its devices.
+    """
     a, b = np.arange(8, dtype=np.float32), np.ones(8, dtype=np.float32)
     with dn.options(backend=options["backend"]):
         ours = dn.tensor(a), dn.tensor(b)
-    theirs = jnp.asarray(a), jnp.asarray(b)
     mine = dn.jit(lambda a, b: a * 2.0 + b, compiler=options["compiler"])
     other = jax.jit(lambda a, b: a * 2.0 + b)
-    check("call", mine(*ours), other(*theirs))
 
     def many(call: Callable[[], object]) -> Callable[[], object]:
         def run() -> None:
@@ -118,13 +142,15 @@ def time_calls(options: dict[str, Any]) -> list[float]:
 
         return run
 
-    calls = [
-        many(lambda: mine(*ours).block_until_ready()),
-        many(lambda: other(*theirs).block_until_ready()),
-        many(lambda: mine(*ours)),
-        many(lambda: other(*theirs)),
-    ]
-    return [min(taken) / 1000 for taken in turns(calls)]
+    alone = [many(lambda: mine(*ours))]
+    waited = [many(lambda: mine(*ours).block_until_ready())]
+    for device in devices(options):
+        theirs = on(device, (a, b))
+        check("call", mine(*ours), other(*theirs))
+        alone.append(many(lambda theirs=theirs: other(*theirs)))
+        waited.append(many(lambda theirs=theirs: other(*theirs).block_until_ready()))
+    least = [min(taken) / 1000 for taken in turns([*alone, *waited])]
+    return [least[: len(alone)], least[len(alone) :]]
 
 
 def time_compiling(options: dict[str, Any], rounds: int) -> list[list[float]]:
@@ -132,8 +158,8 @@ def time_compiling(options: dict[str, Any], rounds: int) -> list[list[float]]:
     model = digits()
     with dn.options(backend=options["backend"]):
         ours = model.arguments(dn.tensor)
-    theirs = model.arguments(jnp.asarray)
-    taken: list[list[float]] = [[], []]
+    all_theirs = [on(device, model.arguments(np.asarray)) for device in devices(options)]
+    taken: list[list[float]] = [[], *([] for _ in all_theirs)]
     for turn in range(rounds):
         # Constants that differ, so that nothing is found again.
         shift = 1e-9 * (turn + 1)
@@ -142,17 +168,20 @@ def time_compiling(options: dict[str, Any], rounds: int) -> list[list[float]]:
             params, momentum, loss = model.ours(params, momentum, batch)
             return params, momentum, loss + shift
 
-        def other(params, momentum, batch, shift=shift):
-            params, momentum, loss = model.theirs(params, momentum, batch)
-            return params, momentum, loss + shift
-
         gc.collect()
         start = time.perf_counter()
         dn.compile(mine, ours, compiler=options["compiler"])
-        middle = time.perf_counter()
-        jax.jit(other).lower(*theirs).compile()
-        taken[0].append(middle - start)
-        taken[1].append(time.perf_counter() - middle)
+        taken[0].append(time.perf_counter() - start)
+        for place, theirs in enumerate(all_theirs, 1):
+
+            def other(params, momentum, batch, shift=shift):
+                params, momentum, loss = model.theirs(params, momentum, batch)
+                return params, momentum, loss + shift
+
+            gc.collect()
+            start = time.perf_counter()
+            jax.jit(other).lower(*theirs).compile()
+            taken[place].append(time.perf_counter() - start)
     return taken
 
 
@@ -164,13 +193,13 @@ def text(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} us"
 
 
-def line(name: str, taken: list[list[float]]) -> float:
-    """Prints a row, and gives how many times ours JAX's least time is."""
-    (mine, other), (middle, their_middle) = map(min, taken), map(statistics.median, taken)
-    ratio = other / mine
-    cells = [text(x) for x in (mine, other, middle, their_middle)]
-    print(f"{name:24}" + "".join(f"{cell:>11}" for cell in cells) + f"{ratio:9.2f}", flush=True)
-    return ratio
+def line(name: str, taken: list[list[float]]) -> list[float]:
+    """Prints a row, and gives how many times ours each of JAX's least times is."""
+    least, middle = [min(times) for times in taken], [statistics.median(times) for times in taken]
+    ratios = [other / least[0] for other in least[1:]]
+    cells = "".join(f"{text(seconds):>11}" for seconds in [*least, *middle])
+    print(f"{name:24}{cells}" + "".join(f"{ratio:9.2f}" for ratio in ratios), flush=True)
+    return ratios
 
 
 def main() -> int:
@@ -189,28 +218,40 @@ def main() -> int:
     print(f'defn {dn.__version__} with "{given.compiler}", JAX {jax.__version__} on its CPU')
     slow = []
     if wanted("call"):
-        waited, their_waited, mine, other = time_calls(options)
-        print(f"call of two 8-element arrays: {text(mine)}, JAX {text(other)}: {mine / other:.2f}")
-        print(
-            f"and the result: {text(waited)}, JAX {text(their_waited)}: {waited / their_waited:.2f}"
-        )
-        if mine > CALL * other:
-            slow.append("call")
-    head = ("defn", "JAX", "median", "JAX's", "JAX/defn")
-    print(f"{'':24}" + "".join(f"{cell:>11}" for cell in head[:-1]) + f"{head[-1]:>9}")
-    if wanted("compile") and line("compile digits", time_compiling(options, given.rounds)) < 1:
+        for what, least in zip(
+            ("call of two 8-element arrays", "and the result"), time_calls(options), strict=True
+        ):
+            mine, *others = least
+            theirs = ", ".join(f"JAX {text(other)}: {mine / other:.2f}" for other in others)
+            print(f"{what}: {text(mine)}, {theirs}")
+            if what.startswith("call") and mine > CALL * others[0]:
+                slow.append("call")
+    names = ["JAX", f"JAX, {SAME}"][: len(devices(options))]
+    head = ["defn", *names, *("median" for _ in ["defn", *names])]
+    ratios_head = [f"{name[5:] or 'JAX'}/defn" for name in names]
+    print(
+        f"{'':24}"
+        + "".join(f"{cell:>11}" for cell in head)
+        + "".join(map("{:>9}".format, ratios_head))
+    )
+    if wanted("compile") and line("compile digits", time_compiling(options, given.rounds))[-1] < 1:
         slow.append("compile digits")
-    ratios = {}
+    table = []
     for family in FAMILIES:
         for workload in family():
             if not wanted(workload.name) and not wanted(workload.family):
                 continue
-            ratio = ratios[workload.name] = line(workload.name, time_workload(workload, options))
-            if ratio < 1 / MARGIN:
+            ratios = line(workload.name, time_workload(workload, options))
+            table.append(ratios)
+            if ratios[-1] < 1 / MARGIN:
                 slow.append(workload.name)
-    if ratios:
-        mean = math.exp(statistics.fmean(map(math.log, ratios.values())))
-        print(f"{len(ratios)} workloads, geometric mean {mean:.2f}")
+    if table:
+        means = [
+            math.exp(statistics.fmean(map(math.log, column))) for column in zip(*table, strict=True)
+        ]
+        print(
+            f"{len(table)} workloads, geometric mean {', '.join(f'{mean:.2f}' for mean in means)}"
+        )
     print(f"slower than budgeted: {', '.join(slow) if slow else 'none'}")
     return 1 if slow else 0
 

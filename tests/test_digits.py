@@ -41,6 +41,20 @@ def test_it_learns_to_read(digits: ModuleType, tmp_path: Path, capsys: pytest.Ca
     assert np.mean(losses[-44:]) < 0.05 * np.mean(losses[:10])
 
 
+def test_xla_trains_to_the_same_losses(digits: ModuleType, tmp_path: Path):
+    losses, accuracies = [], []
+    for compiler in ("evaluator", "pjrt"):
+        log, picture = tmp_path / f"{compiler}.json", tmp_path / f"{compiler}.png"
+        options = ["--epochs", "3", "--compiler", compiler, "--log", str(log)]
+        accuracies.append(digits.main([*options, "--picture", str(picture)]))
+        losses.append(json.loads(log.read_text()))
+    assert len(losses[0]) == len(losses[1]) == 3 * 44
+    np.testing.assert_allclose(*losses, rtol=0, atol=1e-3)
+    # One of the 360 digits may lie between two guesses.
+    assert min(accuracies) > 0.9
+    assert abs(accuracies[0] - accuracies[1]) < 1.5 / 360
+
+
 def test_rust_trains_to_the_same_losses(digits: ModuleType, tmp_path: Path):
     cargo = shutil.which("cargo") or str(Path.home() / ".cargo" / "bin" / "cargo")
     command = [cargo, "run", "--release", "--locked", "--package", "defn", "--example", "digits"]

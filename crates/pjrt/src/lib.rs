@@ -17,8 +17,8 @@ mod plugin;
 mod runtime;
 
 pub use api::{
-    Buffer, Client, Device, DeviceDescription, Event, Executable, ExecutableMemory, LoadedExecutable, Memory,
-    MemoryStats, Place, Topology,
+    Buffer, Buffers, Client, Device, DeviceDescription, Event, Executable, ExecutableMemory,
+    LoadedExecutable, Memory, MemoryStats, Place, Topology,
 };
 pub use element::ElementType;
 pub use error::{Code, Error, Result};

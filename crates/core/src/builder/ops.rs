@@ -144,6 +144,14 @@ impl Builder for Ops {
     }
 }
 
+/// The backend that all of a run's arguments are on, where it is one object: then nothing is brought anywhere, and no
+/// default need be asked for.
+pub fn common_backend(tensors: &[Tensor]) -> Option<Arc<dyn Backend>> {
+    let mut backends = tensors.iter().filter_map(Tensor::backend);
+    let first = backends.next()?;
+    backends.all(|backend| Arc::ptr_eq(&backend, &first)).then_some(first)
+}
+
 /// Brings the arguments of a run together in one place, and says where: the default backend gives way to any
 /// other, and any to one that takes over its tensors. What lies elsewhere is copied there.
 ///

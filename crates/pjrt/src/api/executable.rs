@@ -193,6 +193,9 @@ impl Drop for LoadedExecutable {
     }
 }
 
+/// The results of a run.
+pub type Buffers = SmallVec<[Buffer; 2]>;
+
 impl LoadedExecutable {
     /// Takes over a loaded executable.
     ///
@@ -241,11 +244,10 @@ impl LoadedExecutable {
     ///
     /// # Errors
     /// The plugin's own: arguments of other types, of other devices, or already used up; no memory.
-    pub fn run(&self, arguments: &[&Buffer], keep: &[i64], device: Option<&Device>) -> Result<Vec<Buffer>> {
+    pub fn run(&self, arguments: &[&Buffer], keep: &[i64], device: Option<&Device>) -> Result<Buffers> {
         // Most runs are of this kind, and short: what they need lies on the stack.
-        let raw: SmallVec<[*mut ffi::Buffer; 16]> = arguments.iter().map(|buffer| buffer.raw()).collect();
-        let mut outputs: SmallVec<[*mut ffi::Buffer; 16]> =
-            SmallVec::from_elem(ptr::null_mut(), self.outputs);
+        let raw: SmallVec<[*mut ffi::Buffer; 8]> = arguments.iter().map(|buffer| buffer.raw()).collect();
+        let mut outputs: SmallVec<[*mut ffi::Buffer; 8]> = SmallVec::from_elem(ptr::null_mut(), self.outputs);
         // SAFETY: one list, of as many arguments, and places for as many results as the program has.
         unsafe { self.start(&[raw.as_ptr()], raw.len(), &[outputs.as_mut_ptr()], keep, device) }?;
         // SAFETY: the run was started, and filled every place with a buffer that is ours.

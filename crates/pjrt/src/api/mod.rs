@@ -22,7 +22,7 @@ pub(crate) use buffer::HostView;
 pub use client::{Client, Place};
 pub use device::{Device, DeviceDescription, Memory, MemoryStats};
 pub use event::Event;
-pub use executable::{Executable, ExecutableMemory, LoadedExecutable};
+pub use executable::{Buffers, Executable, ExecutableMemory, LoadedExecutable};
 pub(crate) use exit::at_exit;
 pub(crate) use fork::forks;
 pub use topology::Topology;

@@ -382,10 +382,9 @@ impl Writer {
     }
 
     fn is_infinite(&mut self, x: &Ssa) -> Ssa {
-        let finite = self.op("is_finite", &[x], "", x.ty.of(E::Pred));
-        let number = self.compare(x, x, "EQ");
-        let not_finite = self.op("not", &[&finite], "", finite.ty.clone());
-        self.op("and", &[&number, &not_finite], "", finite.ty.clone())
+        let size = self.op("abs", &[x], "", x.ty.clone());
+        let limit = self.float_like(x, f64::INFINITY);
+        self.compare(&size, &limit, "EQ")
     }
 
     /// What a formula makes of floats.

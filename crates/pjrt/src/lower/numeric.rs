@@ -28,6 +28,20 @@ impl Writer {
         *self = shared.into_inner();
         result
     }
+
+    /// A number in the type of another value of f32 or f64, as often as that has elements.
+    pub fn float_like(&mut self, like: &Ssa, number: f64) -> Ssa {
+        let element = like.element();
+        let bytes = if element == E::F64 {
+            number.to_le_bytes().to_vec()
+        } else {
+            #[expect(clippy::cast_possible_truncation, reason = "rounded to the type of the value")]
+            let narrow = number as f32;
+            narrow.to_le_bytes().to_vec()
+        };
+        let scalar = self.literal(Ty::scalar(element), &bytes);
+        self.splat(&scalar, like.dims())
+    }
 }
 
 impl<'a> X<'a> {
@@ -46,17 +60,7 @@ impl<'a> X<'a> {
 
     /// A number, as often as there are elements.
     pub fn number(&self, number: f64) -> X<'a> {
-        let w = &mut self.writer.borrow_mut();
-        let element = self.value.element();
-        let bytes = if element == E::F64 {
-            number.to_le_bytes().to_vec()
-        } else {
-            #[expect(clippy::cast_possible_truncation, reason = "rounded to the type of the formula")]
-            let narrow = number as f32;
-            narrow.to_le_bytes().to_vec()
-        };
-        let scalar = w.literal(Ty::scalar(element), &bytes);
-        self.with(w.splat(&scalar, self.value.dims()))
+        self.with(self.writer.borrow_mut().float_like(&self.value, number))
     }
 
     /// A function that StableHLO has.

@@ -23,6 +23,73 @@ impl Writer {
         folded.expect("an operation of two operands is always written").remove(0)
     }
 
+    /// The greatest or the least; a NaN, which is given as what lies beyond all numbers, is either. Floats are ordered
+    /// as integers, whose extremes devices find fast, while some lose a NaN where they are fast on floats.
+    fn fold_extreme(
+        &mut self,
+        x: &Ssa,
+        start: &Ssa,
+        axes: &[usize],
+        (name, nan): (&'static str, f64),
+    ) -> Ssa {
+        let float = x.element();
+        let integer = match float {
+            E::F32 => E::S32,
+            E::F64 => E::S64,
+            E::Pred
+            | E::S2
+            | E::S4
+            | E::S8
+            | E::S16
+            | E::S32
+            | E::S64
+            | E::U2
+            | E::U4
+            | E::U8
+            | E::U16
+            | E::U32
+            | E::U64
+            | E::F16
+            | E::Bf16
+            | E::C64
+            | E::C128
+            | E::F8E5M2
+            | E::F8E4M3Fn
+            | E::F8E4M3B11Fnuz
+            | E::F8E5M2Fnuz
+            | E::F8E4M3Fnuz
+            | E::F8E4M3
+            | E::F8E3M4
+            | E::F8E8M0Fnu
+            | E::F4E2M1Fn => return self.fold(x, start, axes, name),
+        };
+        let is_nan = self.compare(x, x, "NE");
+        let beyond = self.float_like(x, nan);
+        let x = self.choose(&is_nan, &beyond, x);
+        let bits = |w: &mut Writer, x: &Ssa| {
+            let bits = w.op("bitcast_convert", &[x], "", x.ty.of(integer));
+            w.in_order(&bits)
+        };
+        let (keys, first) = (bits(self, &x), bits(self, start));
+        let folded = self.fold(&keys, &first, axes, name);
+        let folded = self.in_order(&folded);
+        self.op("bitcast_convert", &[&folded], "", folded.ty.of(float))
+    }
+
+    /// The bits of floats as integers of the same order, and those as the bits again: of a negative number all bits
+    /// but the sign are turned.
+    fn in_order(&mut self, bits: &Ssa) -> Ssa {
+        let is_wide = bits.element() == E::S64;
+        let mask = if is_wide { i64::MAX.to_le_bytes().to_vec() } else { i32::MAX.to_le_bytes().to_vec() };
+        let width = if is_wide { 63 } else { 31 };
+        let width = self.number_like(bits, width);
+        let mask = self.literal(Ty::scalar(bits.element()), &mask);
+        let mask = self.splat(&mask, bits.dims());
+        let sign = self.op("shift_right_arithmetic", &[bits, &width], "", bits.ty.clone());
+        let turned = self.op("and", &[&sign, &mask], "", bits.ty.clone());
+        self.op("xor", &[bits, &turned], "", bits.ty.clone())
+    }
+
     /// The number from which no element of a type is further in a direction, in the type that computes it.
     pub fn limit(&mut self, dtype: DType, is_lowest: bool) -> Ssa {
         let number: Number = if is_lowest { dtype.lowest() } else { dtype.highest() };
@@ -89,11 +156,11 @@ impl Lowering {
             }
             ReduceOp::ReduceMax => {
                 let (x, least) = (w.load(&value, from), w.limit(from, true));
-                w.fold(&x, &least, &axes, "maximum")
+                w.fold_extreme(&x, &least, &axes, ("maximum", f64::NAN.copysign(1.0)))
             }
             ReduceOp::ReduceMin => {
                 let (x, most) = (w.load(&value, from), w.limit(from, false));
-                w.fold(&x, &most, &axes, "minimum")
+                w.fold_extreme(&x, &most, &axes, ("minimum", f64::NAN.copysign(-1.0)))
             }
             ReduceOp::All => w.fold_truth(&value, from, &axes, (1, "and")),
             ReduceOp::Any => w.fold_truth(&value, from, &axes, (0, "or")),
@@ -120,13 +187,15 @@ impl Lowering {
                 0
             }
         };
-        let places = w.iota(x.ty.of(E::S64), axis);
+        // A place that loses every tie; narrow ones are faster.
         let start = w.limit(from, op == ArgOp::Argmax);
-        // A place that loses every tie.
-        let nowhere = match tie_break {
-            TieBreak::Low => w.position(x.dims()[axis]),
-            TieBreak::High => w.number(E::S64, -1),
+        let (counted, nowhere) = match (i32::try_from(x.dims()[axis]), tie_break) {
+            (Ok(size), TieBreak::Low) => (DType::S32, w.number(E::S32, size)),
+            (Ok(_), TieBreak::High) => (DType::S32, w.number(E::S32, -1)),
+            (Err(_), TieBreak::Low) => (DType::S64, w.position(x.dims()[axis])),
+            (Err(_), TieBreak::High) => (DType::S64, w.number(E::S64, -1)),
         };
+        let places = w.iota(x.ty.of(held(counted)), axis);
         let direction = match op {
             ArgOp::Argmax => "GT",
             ArgOp::Argmin => "LT",
@@ -138,7 +207,7 @@ impl Lowering {
         let dims = x.dims().iter().enumerate().filter(|&(at, _)| at != axis).map(|(_, &size)| size);
         let value = Ty { element: x.element(), dims: dims.collect() };
         let is_float = from.is_float();
-        let (scalar, place) = (Ty::scalar(x.element()), Ty::scalar(E::S64));
+        let (scalar, place) = (Ty::scalar(x.element()), Ty::scalar(held(counted)));
         let region = RegionText {
             arguments: vec![scalar.clone(), place.clone(), scalar, place],
             write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> Sure<Vec<Ssa>> {
@@ -161,11 +230,11 @@ impl Lowering {
             }),
         };
         let attributes = format!("dimensions = {}", array([axis]));
-        let results = [value.clone(), value.of(E::S64)];
+        let results = [value.clone(), value.of(held(counted))];
         let folded = w
             .op_with("reduce", &[&x, &places, &start, &nowhere], &attributes, vec![region], &results)
             .expect("comparisons are always written");
-        let place = w.cast(&folded[1], DType::S64, out.dtype);
+        let place = w.cast(&folded[1], counted, out.dtype);
         w.reshape(&place, out.shape.sizes())
     }
 

@@ -98,12 +98,26 @@ impl Writer {
 
 impl Lowering {
     pub(super) fn reshape(&mut self, x: &Ssa, dims: &[usize]) -> Ssa {
-        self.writer.reshape(x, dims)
+        let w = &mut self.writer;
+        match w.known_truth(x) {
+            Some(truth) => {
+                let truth = w.reshape(&truth, dims);
+                w.predicate(&truth)
+            }
+            None => w.reshape(x, dims),
+        }
     }
 
     pub(super) fn broadcast(&mut self, x: &Ssa, axes: &[Axis], out: &TensorType) -> Ssa {
         let axes: Vec<usize> = axes.iter().map(|axis| axis.index()).collect();
-        self.writer.broadcast_along(x, &axes, out.shape.sizes())
+        let w = &mut self.writer;
+        match w.known_truth(x) {
+            Some(truth) => {
+                let truth = w.broadcast_along(&truth, &axes, out.shape.sizes());
+                w.predicate(&truth)
+            }
+            None => w.broadcast_along(x, &axes, out.shape.sizes()),
+        }
     }
 
     pub(super) fn transpose(&mut self, x: &Ssa, axes: &[Axis]) -> Ssa {

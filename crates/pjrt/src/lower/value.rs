@@ -202,7 +202,14 @@ impl Writer {
         if from == to {
             return x.clone();
         }
-        let x = self.load(x, from);
+        let x = match self.known_truth(x) {
+            // 0 and 1 are exact in every type.
+            Some(truth) if !to.is_complex() => {
+                let y = self.convert(&truth, computed(to));
+                return self.store(&y, to);
+            }
+            Some(_) | None => self.load(x, from),
+        };
         let y = self.cast_computed(&x, from.kind(), to);
         self.store(&y, to)
     }
@@ -271,12 +278,17 @@ impl Writer {
 
     /// Whether computed elements are not zero. NaN is not.
     pub fn truth(&mut self, x: &Ssa) -> Ssa {
+        if let Some(known) = self.known_truth(x) {
+            return known;
+        }
         let zero = self.number_like(x, 0);
         self.compare(x, &zero, "NE")
     }
 
     /// Truth values as the type that predicates have.
     pub fn predicate(&mut self, truth: &Ssa) -> Ssa {
-        self.convert(truth, E::U8)
+        let bytes = self.convert(truth, E::U8);
+        self.remember_truth(&bytes, truth);
+        bytes
     }
 }

@@ -79,7 +79,8 @@ impl PjrtBackend {
         let put = || client.buffer(&bytes, element_type(ty), &dims(ty), place);
         let put = if bytes.len() < RELEASE_BYTES { put() } else { caller::away(put) };
         let raw = put.map_err(|error| failure::device(op, self.runtime, error))?;
-        Ok(Elements::new(self.runtime, raw, What::made_here(ty)))
+        // The host copies before the call returns; what goes to another device may be on its way.
+        Ok(Elements::new(self.runtime, raw, What::made_here(ty), self.runtime.is_host()))
     }
 
     /// A tensor of memory of the host as it lies there, where the device reads that and has its elements in the same

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use defn_core::backend::{Backend, Buffer, BufferState, Gone, HostMemory, Poll};
@@ -23,24 +23,38 @@ pub(super) struct Elements {
     number: u64,
     /// The memory is someone else's, and is not to be written.
     is_lent: bool,
+    /// Whether they are known to be computed; they may be when they are not known to.
+    settled: AtomicBool,
 }
 
 impl Elements {
-    pub fn new(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>) -> Arc<Elements> {
-        Elements::make(runtime, raw, what, false)
+    /// Elements that are `settled` are known to be computed.
+    pub fn new(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>, settled: bool) -> Arc<Elements> {
+        Elements::make(runtime, raw, what, (false, settled))
+    }
+
+    /// Whether they are known to be computed.
+    pub fn is_settled(&self) -> bool {
+        self.settled.load(Ordering::Relaxed)
     }
 
     /// Elements in memory that is read but not written here.
     pub fn lent(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>) -> Arc<Elements> {
-        Elements::make(runtime, raw, what, true)
+        Elements::make(runtime, raw, what, (true, false))
     }
 
-    fn make(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>, is_lent: bool) -> Arc<Elements> {
+    fn make(
+        runtime: &'static Runtime,
+        raw: api::Buffer,
+        what: Arc<What>,
+        (is_lent, settled): (bool, bool),
+    ) -> Arc<Elements> {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         Arc::new_cyclic(|elements| {
             let place = runtime.live().enter(what.clone(), elements.clone());
-            Elements { runtime, raw: Some(raw), what, place, number, is_lent }
+            let settled = AtomicBool::new(settled);
+            Elements { runtime, raw: Some(raw), what, place, number, is_lent, settled }
         })
     }
 
@@ -74,7 +88,9 @@ impl Elements {
     pub fn wait(&self, op: &'static str, poll: Poll<'_>) -> Result<()> {
         self.runtime.require_process(op)?;
         let event = self.raw().ready().map_err(|error| failure::device(op, self.runtime, error))?;
-        wait::until_ready(op, self.runtime, &event, poll)
+        wait::until_ready(op, self.runtime, &event, poll)?;
+        self.settled.store(true, Ordering::Relaxed);
+        Ok(())
     }
 }
 
@@ -92,7 +108,9 @@ impl Drop for Elements {
         if self.runtime.process.is_this() {
             let live = self.runtime.live();
             live.leave(self.place);
-            if let Ok(ready) = self.raw().ready() {
+            if !self.is_settled()
+                && let Ok(ready) = self.raw().ready()
+            {
                 live.leave_behind(ready);
             }
         } else {
@@ -238,7 +256,7 @@ impl Buffer for PjrtBuffer {
             .raw()
             .copy_to(place.device())
             .map_err(|error| failure::device("backend_copy", runtime, error))?;
-        let copy = Elements::new(runtime, copy, elements.what.clone());
+        let copy = Elements::new(runtime, copy, elements.what.clone(), false);
         Ok(Some(Arc::new(PjrtBuffer::new(&runtime.backends()[place.device_id()], copy))))
     }
 

@@ -15,6 +15,7 @@ use super::buffer::{Elements, PjrtBuffer};
 use super::live::What;
 use super::programs::Compiled;
 use super::{PjrtBackend, Runtime, failure};
+use crate::api::Buffer;
 use crate::lower::lower;
 use crate::options::CompileOptions;
 
@@ -71,8 +72,12 @@ impl Eager {
         drop(types);
         let arguments: SmallVec<[&Arc<Elements>; 4]> = elements.iter().collect();
         let made = runtime.execute(name, &program.compiled, &arguments, &[], place.device_id())?;
+        let settled =
+            elements.iter().all(|elements| elements.is_settled()) && program.compiled.is_prompt(&made);
         let results = made.into_iter().zip(&program.results);
-        Ok(results.map(|(raw, what)| place.wrap(Elements::new(runtime, raw, what.made_again()))).collect())
+        let result =
+            |(raw, what): (Buffer, &Arc<What>)| Elements::new(runtime, raw, what.made_again(), settled);
+        Ok(results.map(result).map(|elements| place.wrap(elements)).collect())
     }
 
     fn program(

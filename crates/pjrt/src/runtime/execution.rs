@@ -48,6 +48,8 @@ pub struct PjrtExecutable {
     way: Way,
     /// The positions of the arguments whose memory runs take, ascending.
     donate: Vec<usize>,
+    /// Where the program is one piece and nothing else: for each result, which output of the piece it is.
+    whole: Option<SmallVec<[usize; 4]>>,
 }
 
 /// Elements by slot.
@@ -66,7 +68,11 @@ impl PjrtExecutable {
         let mut donate = donate.to_vec();
         donate.sort_unstable();
         donate.dedup();
-        PjrtExecutable { place, program, way, donate }
+        let whole = match &way {
+            Way::Compiled(plan) if donate.is_empty() => whole(plan),
+            Way::Compiled(_) | Way::Checked(_) => None,
+        };
+        PjrtExecutable { place, program, way, donate, whole }
     }
 
     /// The device that runs programs whose arguments are on none of the client.
@@ -86,18 +92,25 @@ impl PjrtExecutable {
         }
     }
 
-    /// The elements of the arguments that are lent, where the program runs.
-    fn bring(&self, plan: &Plan<Program>, place: &PjrtBackend, arguments: &[Tensor]) -> Result<Slots> {
+    /// Refuses arguments that are not those of the program.
+    fn check(&self, arguments: &[Tensor]) -> Result<()> {
         let expected = self.program.inputs().len();
         if arguments.len() != expected {
             return Err(ErrorKind::ArgumentCount { op: "run", given: arguments.len(), expected }.into());
         }
-        let mut slots: Slots = SmallVec::from_elem(None, plan.slots);
         for (position, (argument, ty)) in arguments.iter().zip(self.program.inputs()).enumerate() {
             if !ty.is_compatible(argument.whole()) {
                 let (got, expected) = (argument.whole().clone(), ty.clone());
                 return Err(ErrorKind::ArgumentType { op: "run", position, got, expected }.into());
             }
+        }
+        Ok(())
+    }
+
+    /// The elements of the arguments that are lent, where the program runs.
+    fn bring(&self, plan: &Plan<Program>, place: &PjrtBackend, arguments: &[Tensor]) -> Result<Slots> {
+        let mut slots: Slots = SmallVec::from_elem(None, plan.slots);
+        for (position, argument) in arguments.iter().enumerate() {
             if plan.used[position] && !self.donate.contains(&position) {
                 slots[position] = Some(adopt(place, position, argument)?);
             }
@@ -149,6 +162,19 @@ impl PjrtExecutable {
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
+        self.check(&arguments)?;
+        let types = self.program.result_types().cloned();
+        if let (Some(whole), [step]) = (&self.whole, &plan.steps[..])
+            && let Work::Device { program, .. } = &step.work
+        {
+            // The slots of the inputs are their positions.
+            let elements = |&input: &usize| adopt(place, input, &arguments[input]);
+            let elements = step.inputs.iter().map(elements).collect::<Result<Made>>()?;
+            let made = start(place, program, elements.iter().collect(), &[]);
+            let made = made.map_err(|error| error.at(step.location.clone()))?;
+            let result = |(ty, &at): (TensorType, &usize)| Tensor::concrete(ty, place.wrap(made[at].clone()));
+            return Ok(types.zip(whole).map(result).collect());
+        }
         let mut slots = self.bring(plan, place, &arguments)?;
         let run = Run { place, hooks };
         let results = if self.donate.is_empty() {
@@ -176,9 +202,39 @@ impl PjrtExecutable {
                 }
             }
         };
-        let types = self.program.result_types().cloned();
         Ok(types.zip(results).map(|(ty, elements)| Tensor::concrete(ty, place.wrap(elements))).collect())
     }
+}
+
+/// Which output of the only piece each result is, where the host has nothing to do.
+fn whole(plan: &Plan<Program>) -> Option<SmallVec<[usize; 4]>> {
+    let [step] = &plan.steps[..] else { return None };
+    match &step.work {
+        Work::Device { hooks, .. } if hooks.is_empty() => {}
+        Work::Device { .. }
+        | Work::Call { .. }
+        | Work::Cond { .. }
+        | Work::While { .. }
+        | Work::Inline(_) => {
+            return None;
+        }
+    }
+    let output = |slot: &usize| step.outputs.iter().position(|output| output == slot);
+    plan.results.iter().map(output).collect()
+}
+
+/// Starts a piece, and gives its results. The arguments at the positions `keep` are not used up.
+fn start(
+    place: &PjrtBackend,
+    program: &Program,
+    arguments: SmallVec<[&Arc<Elements>; 4]>,
+    keep: &[i64],
+) -> Result<Made> {
+    let runtime = place.runtime();
+    let made = runtime.execute("run", &program.compiled, &arguments, keep, place.device_id())?;
+    let settled = arguments.iter().all(|elements| elements.is_settled()) && program.compiled.is_prompt(&made);
+    let results = made.into_iter().zip(&program.results);
+    Ok(results.map(|(raw, what)| Elements::new(runtime, raw, what.clone(), settled)).collect())
 }
 
 /// The buffer of an argument that is in the place already.
@@ -395,18 +451,14 @@ impl Run<'_> {
         slots: &Slots,
         shared: &[usize],
     ) -> Result<Made> {
-        let runtime = self.place.runtime();
         let input = |&slot: &usize| slots[slot].as_ref().expect("a value lives until its last use");
-        let arguments: SmallVec<[&Arc<Elements>; 8]> = step.inputs.iter().map(input).collect();
+        let arguments = step.inputs.iter().map(input).collect();
         let mut keep: SmallVec<[i64; 2]> = SmallVec::new();
         if !shared.is_empty() {
             let places = step.inputs.iter().zip(0_i64..).filter(|(slot, _)| shared.contains(slot));
             keep.extend(places.map(|(_, place)| place));
         }
-        let made = runtime.execute("run", &program.compiled, &arguments, &keep, self.place.device_id())?;
-        let results = made.into_iter().zip(&program.results);
-        let mut results: Made =
-            results.map(|(raw, what)| Elements::new(runtime, raw, what.clone())).collect();
+        let mut results = start(self.place, program, arguments, &keep)?;
         let mut shown = results.drain(step.outputs.len()..);
         for (slot, types) in hooks {
             let values: Made = shown.by_ref().take(types.len()).collect();

@@ -44,7 +44,7 @@ pub use registry::{
 };
 pub use target::{Target, TargetCompiler, TargetExecutable};
 
-use crate::api::{Buffer, Client, Device};
+use crate::api::{Buffer, Buffers, Client, Device};
 use crate::plugin::Plugin;
 use buffer::Elements;
 use eager::Eager;
@@ -184,7 +184,7 @@ impl Runtime {
         arguments: &[&Arc<Elements>],
         keep: &[i64],
         place: usize,
-    ) -> Result<Vec<Buffer>> {
+    ) -> Result<Buffers> {
         self.require_process(op)?;
         self.require_memory(op, program.bytes)?;
         let device = &self.devices[place];
@@ -196,7 +196,14 @@ impl Runtime {
                 program.executable.run(&arguments, &keep, Some(device))
             })?
         } else {
-            let arguments: SmallVec<[&Buffer; 8]> = arguments.iter().map(|elements| elements.raw()).collect();
+            let arguments: SmallVec<[&Buffer; 4]> = arguments.iter().map(|elements| elements.raw()).collect();
+            if program.is_always_prompt() {
+                // To give up the interpreter's lock would take a part of the time.
+                return program
+                    .executable
+                    .run(&arguments, keep, Some(device))
+                    .map_err(|error| failure::device(op, self, error));
+            }
             let start = Instant::now();
             let started = caller::away(|| program.executable.run(&arguments, keep, Some(device)));
             if start.elapsed() > LONG {

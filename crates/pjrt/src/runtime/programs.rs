@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -12,9 +12,9 @@ use defn_core::device::DeviceError;
 use super::digest::{Digest, digest_of};
 use super::disk::{Folder, Found};
 use super::{Runtime, caller, failure};
-use crate::api::{Client, LoadedExecutable};
+use crate::api::{Buffer, Client, LoadedExecutable};
 use crate::element::ElementType;
-use crate::options::CompileOptions;
+use crate::options::{CompileOptions, LIBRARY};
 use crate::plugin::Plugin;
 
 /// How many programs are kept in memory; of more, those that were used longest ago are let go.
@@ -40,11 +40,18 @@ pub(super) struct Compiled {
     /// Whether a run was started.
     pub was_run: AtomicBool,
     origin: Origin,
+    /// How many of the first runs were looked at, and had computed everything when they returned.
+    prompt_runs: AtomicU8,
 }
 
 /// What a program with a loop has in its text. XLA on the CPU runs what it takes for short before it returns, and
 /// counts one trip of a loop.
 const LOOP: &str = "stablehlo.while";
+
+/// So many runs show that a program computes within the call that starts it, as a plugin's smallest do.
+const PROMPT: u8 = 8;
+/// In place of a number of runs: one of them returned before it had computed.
+const LATE: u8 = u8::MAX;
 
 impl Compiled {
     pub fn new(executable: LoadedExecutable, text: &str, origin: Origin) -> Compiled {
@@ -61,7 +68,28 @@ impl Compiled {
         };
         let is_long = AtomicBool::new(text.contains(LOOP));
         let (bytes, was_run) = (usize::try_from(bytes).unwrap_or(0), AtomicBool::new(false));
-        Compiled { executable, bytes, is_long, was_run, origin }
+        Compiled { executable, bytes, is_long, was_run, origin, prompt_runs: AtomicU8::new(0) }
+    }
+
+    /// Whether a run of arguments that are computed is known to compute within the call that starts it.
+    pub fn is_always_prompt(&self) -> bool {
+        self.prompt_runs.load(Ordering::Relaxed) == PROMPT
+    }
+
+    /// Whether the results of a run, which was just started on arguments that are computed, are computed too. To ask
+    /// for each would take as long as a small program, so that the first runs answer for those that follow.
+    pub fn is_prompt(&self, results: &[Buffer]) -> bool {
+        match self.prompt_runs.load(Ordering::Relaxed) {
+            PROMPT => true,
+            LATE => false,
+            runs => {
+                let is_there =
+                    |result: &Buffer| result.ready().and_then(|event| event.is_ready()) == Ok(true);
+                let are_there = results.iter().all(is_there);
+                self.prompt_runs.store(if are_there { runs + 1 } else { LATE }, Ordering::Relaxed);
+                are_there
+            }
+        }
     }
 
     /// The program as bytes.
@@ -115,6 +143,8 @@ pub(super) struct Programs {
     /// What a program depends on beside its text and options.
     build: Digest,
     known: Mutex<Known>,
+    /// Whether the plugin refused the flag of XLA's library of kernels.
+    has_no_library: AtomicBool,
     memory_hits: AtomicU64,
     disk_hits: AtomicU64,
     disk_misses: AtomicU64,
@@ -157,6 +187,7 @@ impl Programs {
         Ok(Programs {
             build: digest_of(&[build.as_bytes(), kind.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes()]),
             known: Mutex::default(),
+            has_no_library: AtomicBool::new(false),
             memory_hits: AtomicU64::new(0),
             disk_hits: AtomicU64::new(0),
             disk_misses: AtomicU64::new(0),
@@ -179,6 +210,31 @@ impl Programs {
         folder: Option<&Path>,
     ) -> Result<Arc<Compiled>> {
         runtime.require_process(op)?;
+        // Only where it helps: XLA copies a program's options at each run.
+        let uses = text.contains("\"stablehlo.reduce\"") || text.contains("\"stablehlo.dot_general\"");
+        let may = uses && runtime.is_host() && !self.has_no_library.load(Ordering::Relaxed);
+        let with_library = may.then(|| options.with_library());
+        if let Some(options) = &with_library {
+            let made = self.find(op, runtime, text, options, folder);
+            let refused = made.as_ref().is_err_and(|error| error.to_string().contains(LIBRARY));
+            if !refused || options.flags.iter().filter(|(flag, _)| flag == LIBRARY).count() > 1 {
+                return made;
+            }
+            // A plugin of another version, which has no such flag.
+            self.has_no_library.store(true, Ordering::Relaxed);
+        }
+        self.find(op, runtime, text, options, folder)
+    }
+
+    /// The program of a text, compiled with these options and no others.
+    fn find(
+        &self,
+        op: &'static str,
+        runtime: &'static Runtime,
+        text: &str,
+        options: &CompileOptions,
+        folder: Option<&Path>,
+    ) -> Result<Arc<Compiled>> {
         let key = digest_of(&[&self.build, text.as_bytes(), &options.to_bytes()]);
         let place = self.place(key);
         if let Ok(known) = place.try_lock()

@@ -1,5 +1,6 @@
 //! Waiting for a device, without the interpreter's lock and so that the wait can be interrupted.
 
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use defn_core::Result;
@@ -9,8 +10,29 @@ use super::caller::{SLICE, away};
 use super::{Runtime, failure};
 use crate::api::Event;
 
-/// For how long the thread keeps asking before it sleeps between questions.
-const EAGER: Duration = Duration::from_micros(50);
+/// For how long the thread keeps asking before it sleeps. A device that is the host has use for its processor.
+const EAGER: Duration = Duration::from_micros(10);
+
+/// What a thread that sleeps is woken by.
+#[derive(Default)]
+struct Bell {
+    rung: Mutex<bool>,
+    heard: Condvar,
+}
+
+impl Bell {
+    fn ring(&self) {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.heard.notify_all();
+    }
+
+    /// Sleeps for a while; whether it was rung.
+    fn sleep(&self, slice: Duration) -> bool {
+        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        let woken = self.heard.wait_timeout_while(rung, slice, |rung| !*rung);
+        *woken.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
 
 /// Waits until an event is ready, calling `poll` now and then. What the device does goes on when `poll` fails.
 ///
@@ -20,30 +42,17 @@ pub(super) fn until_ready(op: &'static str, runtime: &Runtime, event: &Event, po
     let failed = |error| failure::device(op, runtime, error);
     let start = Instant::now();
     while !event.is_ready().map_err(failed)? {
-        if !away(|| is_ready_within(event, start, SLICE)).map_err(failed)? {
+        if start.elapsed() < EAGER {
+            std::hint::spin_loop();
+            continue;
+        }
+        let bell = Arc::new(Bell::default());
+        let ringing = bell.clone();
+        event.on_ready(move || ringing.ring()).map_err(failed)?;
+        while !away(|| bell.sleep(SLICE)) {
             poll()?;
         }
+        break;
     }
     event.wait().map_err(failed)
-}
-
-/// Waits for a while, as part of a wait that began at `start`; whether the event is ready.
-fn is_ready_within(event: &Event, start: Instant, slice: Duration) -> crate::Result<bool> {
-    let end = Instant::now() + slice;
-    loop {
-        let now = Instant::now();
-        let passed = now.duration_since(start);
-        if event.is_ready()? {
-            return Ok(true);
-        }
-        if now >= end {
-            return Ok(false);
-        }
-        if passed < EAGER {
-            std::hint::spin_loop();
-        } else {
-            // A sixteenth of what has passed: what is waited for too long is a small part of the whole.
-            std::thread::sleep((passed / 16).clamp(Duration::from_micros(20), slice));
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use defn_core::Tensor;
 use defn_core::backend::{Checks, Compiler, Executable};
-use defn_core::builder::{Arg, Builder, bring_together};
+use defn_core::builder::{Arg, Builder, bring_together, common_backend};
 use defn_core::region::Region;
 use defn_core::tensor::Data;
 use defn_core::trace::Trace;
@@ -67,7 +67,7 @@ impl Output {
     }
 }
 
-/// For each output, the argument that it is, if it is one.
+/// For each output, the argument that it is, if it is one; nothing at all where none is.
 type Kept<'py> = Vec<Option<Bound<'py, PyAny>>>;
 
 /// A traced and compiled program.
@@ -420,6 +420,10 @@ impl Program {
             };
             tensors.push(if is_used { tensor } else { Tensor::template(tensor.whole().clone()) });
         }
+        tensors.extend(captures);
+        if self.outputs.iter().all(Output::is_result) {
+            return Ok((tensors, Kept::new()));
+        }
         // An argument that is returned as it is keeps its buffer; a number or an array becomes a tensor.
         let mut kept = Kept::with_capacity(self.outputs.len());
         for output in &self.outputs {
@@ -435,7 +439,6 @@ impl Program {
                 Output::Result(..) => None,
             });
         }
-        tensors.extend(captures);
         Ok((tensors, kept))
     }
 
@@ -447,16 +450,15 @@ impl Program {
         kept: Kept<'py>,
         borrowed: &mut Borrowed,
     ) -> Fallible<Bound<'py, PyAny>> {
-        let mut owned = Vec::with_capacity(results.len());
-        for result in results {
-            owned.push(Some(born::note(borrowed.own(result)?)));
-        }
+        let mut results: Vec<Option<Tensor>> = results.into_iter().map(Some).collect();
         let mut wrapped = Leaves::with_capacity(self.outputs.len());
-        for (output, kept) in self.outputs.iter().zip(kept) {
-            wrapped.push(match (output, kept) {
+        let mut kept = kept.into_iter();
+        for output in &self.outputs {
+            wrapped.push(match (output, kept.next().flatten()) {
                 (_, Some(kept)) => kept,
                 (Output::Result(position, lanes), None) => {
-                    let tensor = owned[*position].take().expect("each result is one leaf");
+                    let tensor = results[*position].take().expect("each result is one leaf");
+                    let tensor = born::note(borrowed.own(tensor)?);
                     Bound::new(py, PyTensor::new(tensor.with_vectorized(lanes)))?.into_any()
                 }
                 (Output::Argument(_), None) => unreachable!("an argument is kept"),
@@ -474,7 +476,10 @@ impl Program {
         if self.is_trivial {
             return Ok(Vec::new());
         }
-        let backend = bring_together("run", &mut tensors, &place::default()?)?;
+        let backend = match common_backend(&tensors) {
+            Some(backend) => backend,
+            None => bring_together("run", &mut tensors, &place::default()?)?,
+        };
         let _showing = self.showing(py, hooks)?;
         // Reading the clock costs as much as a small op, so that only some runs are timed.
         let runs = self.runs.fetch_add(1, Ordering::Relaxed);
