@@ -451,8 +451,7 @@ impl Program {
         borrowed: &mut Borrowed,
     ) -> Fallible<Bound<'py, PyAny>> {
         let mut results: Vec<Option<Tensor>> = results.into_iter().map(Some).collect();
-        let mut wrapped = Leaves::with_capacity(self.outputs.len());
-        let mut kept = kept.into_iter();
+        let (mut kept, mut wrapped) = (kept.into_iter(), Leaves::with_capacity(self.outputs.len()));
         for output in &self.outputs {
             wrapped.push(match (output, kept.next().flatten()) {
                 (_, Some(kept)) => kept,
