@@ -170,10 +170,12 @@ class Row:
 
 def together(rows: list[Row], place: Place) -> Iterator[tuple[Row, dn.Tensor | Exception]]:
     """The results of rows that are compiled as one program; of halves of them where that fails."""
+    # An argument without any tensor would be no argument: the last one is nobody's.
     arguments = [[place.tensor(array) for array in row.arrays()] for row in rows]
+    arguments.append([place.tensor(np.zeros((), np.float32))])
 
     def program(arguments: list[list[dn.Tensor]]) -> list[dn.Tensor]:
-        return [row.call(tensors) for row, tensors in zip(rows, arguments, strict=True)]
+        return [row.call(tensors) for row, tensors in zip(rows, arguments[:-1], strict=True)]
 
     try:
         results = dn.pjrt.compile(program, [arguments], client=place.client)(arguments)
