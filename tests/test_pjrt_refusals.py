@@ -160,7 +160,8 @@ def test_a_limit_is_a_part_of_the_memory(limit: int, part: str) -> None:
 
 def test_a_limit_is_a_number_of_bytes() -> None:
     for wrong in ("1 GiB", 1.5, -1, 0, 2**70):
-        with pytest.raises(dn.OptionError, match="memory_limit is .*, it must be a number of bytes"):
+        said = r"memory_limit is .*, it must be a number of bytes"
+        with pytest.raises(dn.OptionError, match=said):
             dn.pjrt.client("wrong", plugin=fake_plugin.fake(), memory_limit=wrong)  # type: ignore[arg-type]
 
 
