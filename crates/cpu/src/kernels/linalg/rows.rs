@@ -16,9 +16,6 @@ const LANES: usize = 64;
 /// The bytes of the lanes of a float: two vectors of 512 bits, or four of 256, or eight of 128.
 const BYTES: usize = 128;
 
-/// How many bytes ahead a row is asked for: it takes so long to come from the second cache.
-const AHEAD: usize = 1024;
-
 /// Elements whose rows can be multiplied with a vector.
 pub(super) trait Rows: Element {
     /// Writes the sums of products of `b`, which is at most a tile, with rows that begin a stride apart.
@@ -127,7 +124,8 @@ unsafe fn group_sums<
             for (lanes, row) in lanes.iter_mut().zip(rows) {
                 for (i, lane) in lanes.iter_mut().enumerate() {
                     let place = row.as_ptr().add(at + i * V::LANES);
-                    V::expect(place.wrapping_byte_add(AHEAD));
+                    // The rows that come next: the processor itself looks ahead within a page, which is a row.
+                    V::expect(place.wrapping_add(ROWS * stride));
                     *lane = lane.plus_product(V::load(place), factors[i]);
                 }
             }
@@ -148,7 +146,7 @@ unsafe fn group_sums<
                 }
             }
         }
-        lanes.map(|mut lanes| {
+        let halved = |mut lanes: [V; VECTORS]| {
             let mut vectors = VECTORS;
             while vectors > 1 {
                 vectors /= 2;
@@ -156,10 +154,27 @@ unsafe fn group_sums<
                     lanes[i] = lanes[i].plus(lanes[i + vectors]);
                 }
             }
-            let mut sum = [C::ZERO; LANES];
-            lanes[0].store(sum.as_mut_ptr());
-            MaybeUninit::new(joined(&mut sum[..V::LANES]))
-        })
+            lanes[0]
+        };
+        // The halves of two vectors are added up at once, where their lanes are in turn.
+        let mut sums = lanes.map(halved);
+        let mut vectors = ROWS;
+        while vectors > 1 {
+            vectors /= 2;
+            for i in 0..vectors {
+                let (low, high) = sums[i].zip(sums[i + vectors]);
+                sums[i] = low.plus(high);
+            }
+        }
+        let mut partials = V::LANES / ROWS;
+        while partials > 1 {
+            partials /= 2;
+            let (low, high) = sums[0].zip(sums[0]);
+            sums[0] = low.plus(high);
+        }
+        let mut sum = [C::ZERO; LANES];
+        sums[0].store(sum.as_mut_ptr());
+        std::array::from_fn(|row| MaybeUninit::new(sum[row * (V::LANES / ROWS)]))
     }
 }
 
