@@ -14,6 +14,9 @@ use crate::backend::cpu_backend;
 /// Storage begins at a multiple of this: a cache line, and the widest vector register.
 const ALIGN: usize = 64;
 
+/// From how many bytes on memory is asked for in large pages: some fit in wherever it begins.
+const LARGE: usize = 4 << 20;
+
 /// Memory of our own, or that somebody lends.
 pub(crate) struct Storage {
     owner: Owner,
@@ -48,6 +51,9 @@ impl Storage {
         memory::reserve(bytes).map_err(refused)?;
         // SAFETY: the layout is not empty.
         let start = NonNull::new(unsafe { alloc(layout) }).ok_or_else(|| refused(0))?;
+        if bytes >= LARGE {
+            prefer_large_pages(start, bytes);
+        }
         Ok(Storage { owner: Owner::Ours { start, layout } })
     }
 
@@ -95,6 +101,24 @@ impl Drop for Storage {
         }
     }
 }
+
+/// Tells the system that all of the memory will be used: it then maps hundreds of pages at once, where one after
+/// the other takes longer than most operations take to write them.
+#[cfg(target_os = "linux")]
+fn prefer_large_pages(start: NonNull<u8>, bytes: usize) {
+    /// The least of any processor's; the system rounds the end up itself.
+    const PAGE: usize = 64 << 10;
+    let skipped = start.align_offset(PAGE);
+    if skipped < bytes {
+        // SAFETY: the range is inside memory that was just allocated, and the advice changes none of it. Systems
+        // without large pages refuse it, which does no harm.
+        unsafe { libc::madvise(start.as_ptr().add(skipped).cast(), bytes - skipped, libc::MADV_HUGEPAGE) };
+    }
+}
+
+/// Other systems choose themselves.
+#[cfg(not(target_os = "linux"))]
+fn prefer_large_pages(_: NonNull<u8>, _: usize) {}
 
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

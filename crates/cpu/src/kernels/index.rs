@@ -9,6 +9,7 @@ use defn_core::{ErrorKind, Result, TensorType};
 use smallvec::SmallVec;
 
 use super::shape::Layout;
+use super::simd::vectorized;
 use super::{Element, Integer, Plain, TILE, with_compute, with_integer, with_width};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -29,10 +30,9 @@ pub(crate) fn check(op: &'static str, x: &TensorType, axes: &[usize], indices: V
     with_integer!(indices.ty().dtype, I => {
         let indices: &[I] = indices.slice();
         let bad = match sizes[..] {
-            // A sum instead of a search vectorises, and says in nearly every case that there is none.
+            // A sum instead of a search is vectorized, and says in nearly every case that there is none.
             [size] => indices.chunks(TILE).enumerate().find_map(|(tile, part)| {
-                let count: usize = part.iter().map(|index| usize::from(index.extended() >= size)).sum();
-                (count > 0).then(|| {
+                (count_beyond(part, size) > 0).then(|| {
                     let first = part.iter().position(|index| index.extended() >= size);
                     tile * TILE + first.expect("there is one")
                 })
@@ -52,6 +52,13 @@ pub(crate) fn check(op: &'static str, x: &TensorType, axes: &[usize], indices: V
             }
         }
     })
+}
+
+vectorized! {
+    /// How many indices are not below `size`.
+    fn count_beyond[I: Integer] of [I] (indices: &[I], size: u64) -> u64 {
+        indices.iter().map(|index| u64::from(index.extended() >= size)).sum()
+    }
 }
 
 /// The element nearest to an index along an axis of `size`, which is not 0.
@@ -146,13 +153,21 @@ fn pick<T: Plain, I: Integer>(
     out: &mut [MaybeUninit<T>],
 ) {
     if inner == 1 {
-        for (out, &index) in out.iter_mut().zip(indices) {
-            out.write(from[clamped(index, size)]);
-        }
-        return;
+        return pick_each(&from[..size], indices, out);
     }
     for (out, &index) in out.chunks_exact_mut(inner).zip(indices) {
         out.write_copy_of_slice(&from[clamped(index, size) * inner..][..inner]);
+    }
+}
+
+vectorized! {
+    /// The elements that indices name.
+    fn pick_each[T: Plain, I: Integer] of [T, I] (from: &[T], indices: &[I], out: &mut [MaybeUninit<T>]) {
+        assert!(!from.is_empty());
+        for (out, &index) in out.iter_mut().zip(indices) {
+            // SAFETY: a clamped index is inside what is not empty. A check would keep the loop from being vectorized.
+            out.write(unsafe { *from.get_unchecked(clamped(index, from.len())) });
+        }
     }
 }
 
