@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::kernels::shape;
+use crate::kernels::simd::{at_every_level, at_one_level};
 use crate::kernels::testing::{Array, flat_of, index_of, noise};
 
 /// The dtypes that are computed as they are.
@@ -179,17 +180,38 @@ fn matrices_and_vectors_of_every_size_and_order() {
     }
 }
 
+/// A product of matrices of fractions, whose sums are rounded.
+fn rounded(sizes: (usize, usize, usize), turns: (bool, bool)) -> Case {
+    let mut case = product(DType::F32, sizes, turns);
+    let random = |bits: u64| Number::Float((bits >> 11) as f64 / (1u64 << 53) as f64 - 0.3);
+    for x in [&mut case.a, &mut case.b] {
+        let sizes = x.ty.shape.sizes().to_vec();
+        *x = Array::new(DType::F32, &sizes, noise(9).map(random).take(x.ty.size()));
+    }
+    case
+}
+
 #[test]
 fn results_do_not_depend_on_the_threads() {
-    for sizes in [(300, 200, 100), (100, 200, 900), (1, 200_000, 1), (1, 3000, 400), (400, 3000, 1)] {
-        for turns in [(false, false), (true, true)] {
-            let mut case = product(DType::F32, sizes, turns);
-            let random = |bits: u64| Number::Float((bits >> 11) as f64 / (1u64 << 53) as f64 - 0.3);
-            for x in [&mut case.a, &mut case.b] {
-                let sizes = x.ty.shape.sizes().to_vec();
-                *x = Array::new(DType::F32, &sizes, noise(9).map(random).take(x.ty.size()));
+    at_one_level(|| {
+        for sizes in [(300, 200, 100), (100, 200, 900), (1, 200_000, 1), (1, 3000, 400), (400, 3000, 1)] {
+            for turns in [(false, false), (true, true)] {
+                let case = rounded(sizes, turns);
+                assert_eq!(case.run(Par::Serial).bytes(), case.run(Par::Pool).bytes(), "{sizes:?} {turns:?}");
             }
-            assert_eq!(case.run(Par::Serial).bytes(), case.run(Par::Pool).bytes(), "{sizes:?} {turns:?}");
+        }
+    });
+}
+
+#[test]
+fn sums_of_rows_do_not_depend_on_the_width_of_vectors() {
+    for k in [33, 64, 1100] {
+        let case = rounded((39, k, 1), (false, false));
+        let mut all = Vec::new();
+        at_every_level(|| all.push(case.run(Par::Serial)));
+        // The first are portable: products are rounded before they are added up.
+        for pair in all[1..].windows(2) {
+            assert_eq!(pair[0].bytes(), pair[1].bytes(), "{k}");
         }
     }
 }
