@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -42,6 +43,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Shells start what runs in the background without it, and children inherit that.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     options: dict[str, object] = {}
     if "pjrt" in (config.getoption("--compiler"), config.getoption("--backend")):
         # The plugin reads them when it is loaded. Set but empty, it compiles as it does for users.
