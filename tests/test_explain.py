@@ -256,7 +256,6 @@ def closed_over(n: Any) -> Any:
         (relu, double, "the closure's n changed from the function relu to the function double"),
         (Held(1), Held(1), "the closure's n changed from a Held to another Held"),
     ],
-    ids=str,
 )
 def test_values_of_closures(old: Any, new: Any, sentence: str) -> None:
     closed_over(old).cache_clear()

@@ -94,13 +94,13 @@ os._exit(0)
 def test_compiling_is_interrupted_and_made_later() -> None:
     done = run("""
         def deep(x):
-            for n in range(200):
+            for n in range(600):
                 x = dn.sin(dn.dot(x, x) + n) if n % 2 else dn.cumulative_sum(dn.sort(x, axis=0))
             return x
 
         compiled = dn.pjrt.jit(deep)
         y = dn.tensor(np.ones((8, 8), np.float32), backend="pjrt")
-        threading.Timer(1.5, signal.raise_signal, [signal.SIGINT]).start()
+        threading.Timer(0.5, signal.raise_signal, [signal.SIGINT]).start()
         start = time.monotonic()
         try:
             compiled(y)
