@@ -37,6 +37,7 @@ FILES_OF_OPERATIONS = (
 )
 
 FILES_OF_THE_LANGUAGE = (
+    "test_pjrt_exceptions.py",
     "test_jit.py",
     "test_calls.py",
     "test_definitions.py",
@@ -70,6 +71,9 @@ FILES_OF_THE_LANGUAGE = (
     "test_from_nx.py",
     "test_pjrt.py",
 )
+
+PARTS = {"operations": FILES_OF_OPERATIONS, "language": FILES_OF_THE_LANGUAGE}
+"""What ``./dev test`` runs in processes of its own."""
 
 FILES = FILES_OF_OPERATIONS + FILES_OF_THE_LANGUAGE
 """The files that ``./dev test`` runs with "pjrt" as the compiler and as the backend."""
