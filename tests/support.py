@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import collections
+import faulthandler
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+
 import defn as dn
 from cases.dtypes import close
 
@@ -53,3 +61,47 @@ class Held:
 
     def __init__(self, value: object) -> None:
         self.value = value
+
+
+Job = Callable[[random.Random], None]
+# Seconds that a thread may take beyond its time before the run counts as stuck.
+PATIENCE = 60.0
+
+
+def work_at_once(
+    threads: int, seconds: float, todo: Sequence[Job], seed: int = 0
+) -> collections.Counter[str]:
+    """Has threads do the jobs at random for some time; how often each was done, by its name."""
+    start, failures, done = threading.Barrier(threads), [], collections.Counter[str]()
+    lock = threading.Lock()
+
+    def run(seed: int) -> None:
+        rng = random.Random(seed)
+        mine = collections.Counter[str]()
+        try:
+            start.wait()
+            end = time.monotonic() + seconds
+            while time.monotonic() < end and not failures:
+                job = rng.choice(todo)
+                job(rng)
+                mine[job.__name__] += 1
+        except BaseException as error:  # every failure of a thread is the test's
+            failures.append(error)
+        with lock:
+            done.update(mine)
+
+    started = [
+        threading.Thread(target=run, args=(seed + number,), daemon=True)
+        for number in range(threads)
+    ]
+    for thread in started:
+        thread.start()
+    deadline = time.monotonic() + seconds + PATIENCE
+    for thread in started:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    if any(thread.is_alive() for thread in started):
+        faulthandler.dump_traceback(sys.stderr, all_threads=True)
+        raise AssertionError("threads are stuck; where each stands is on standard error")
+    if failures:
+        raise failures[0]
+    return done

@@ -6,15 +6,9 @@ minute is run before a release.
 
 from __future__ import annotations
 
-import collections
-import faulthandler
 import gc
 import os
 import random
-import sys
-import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,18 +16,15 @@ import numpy as np
 import pytest
 
 import defn as dn
+from support import Job, work_at_once
 
 pytestmark = pytest.mark.skipif(not dn.pjrt.plugins(), reason="no PJRT plugin is installed")
 
 THREADS = 16
 SECONDS = float(os.environ.get("DEFN_TEST_THREAD_SECONDS", "5"))
-# What a thread may take beyond its time before the run counts as stuck.
-PATIENCE = 60.0
 # A client of the test's own: nothing else lives there.
 CLIENT = "threads"
 DEVICES = 4
-
-Job = Callable[[random.Random], None]
 
 
 @dataclass(frozen=True)
@@ -187,43 +178,6 @@ def jobs() -> list[Job]:
     ]
 
 
-def work(seconds: float, todo: list[Job], seed: int) -> collections.Counter[str]:
-    """Has all threads do the jobs for some time; how often each was done."""
-    start, failures, done = threading.Barrier(THREADS), [], collections.Counter[str]()
-    lock = threading.Lock()
-
-    def run(number: int) -> None:
-        rng = random.Random(number)
-        mine = collections.Counter[str]()
-        try:
-            start.wait()
-            end = time.monotonic() + seconds
-            while time.monotonic() < end and not failures:
-                job = rng.choice(todo)
-                job(rng)
-                mine[job.__name__] += 1
-        except BaseException as error:  # every failure of a thread is the test's
-            failures.append(error)
-        with lock:
-            done.update(mine)
-
-    threads = [
-        threading.Thread(target=run, args=(seed + number,), daemon=True)
-        for number in range(THREADS)
-    ]
-    for thread in threads:
-        thread.start()
-    deadline = time.monotonic() + seconds + PATIENCE
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    if any(thread.is_alive() for thread in threads):
-        faulthandler.dump_traceback(sys.stderr, all_threads=True)
-        raise AssertionError("threads are stuck; where each stands is on standard error")
-    if failures:
-        raise failures[0]
-    return done
-
-
 def test_threads_share_a_client() -> None:
     """Nothing is lost, no result is wrong, nothing stays, and memory does not grow.
 
@@ -232,11 +186,11 @@ def test_threads_share_a_client() -> None:
     """
     dn.pjrt.client(CLIENT, cpu_device_count=DEVICES, plugin=host_plugin())
     todo = jobs()
-    work(SECONDS / 2, todo, seed=100)
+    work_at_once(THREADS, SECONDS / 2, todo, seed=100)
     gc.collect()
     assert dn.pjrt.live_buffers(CLIENT) == 0
     before = resident()
-    done = work(SECONDS, todo, seed=0)
+    done = work_at_once(THREADS, SECONDS, todo)
     gc.collect()
     after = resident()
     print(f"{sum(done.values())} jobs, {before / 2**20:.1f} MiB before, {after / 2**20:.1f} after")

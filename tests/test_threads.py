@@ -7,11 +7,9 @@ a release.
 from __future__ import annotations
 
 import collections
-import faulthandler
 import gc
 import os
 import random
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,13 +17,10 @@ from collections.abc import Callable
 import numpy as np
 
 import defn as dn
+from support import Job, work_at_once
 
 THREADS = 32
 SECONDS = float(os.environ.get("DEFN_TEST_THREAD_SECONDS", "5"))
-# What a thread may take beyond its time before the run counts as stuck.
-PATIENCE = 60.0
-
-Job = Callable[[random.Random], None]
 
 
 class Traces:
@@ -185,35 +180,7 @@ def jobs(traces: Traces) -> list[Job]:
 def test_threads_trace_compile_and_call_at_once() -> None:
     traces = Traces()
     work = jobs(traces)
-    start, failures, done = threading.Barrier(THREADS), [], collections.Counter[str]()
-    lock = threading.Lock()
-
-    def run(seed: int) -> None:
-        rng = random.Random(seed)
-        mine = collections.Counter[str]()
-        try:
-            start.wait()
-            end = time.monotonic() + SECONDS
-            while time.monotonic() < end and not failures:
-                job = rng.choice(work)
-                job(rng)
-                mine[job.__name__] += 1
-        except BaseException as error:  # every failure of a thread is the test's
-            failures.append(error)
-        with lock:
-            done.update(mine)
-
-    threads = [threading.Thread(target=run, args=(seed,), daemon=True) for seed in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    deadline = time.monotonic() + SECONDS + PATIENCE
-    for thread in threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    if any(thread.is_alive() for thread in threads):
-        faulthandler.dump_traceback(sys.stderr, all_threads=True)
-        raise AssertionError("threads are stuck; where each stands is on standard error")
-    if failures:
-        raise failures[0]
+    done = work_at_once(THREADS, SECONDS, work)
     assert set(done) == {job.__name__ for job in work}, "each kind of work was done"
     compiled = {key: n for key, n in traces.counts.items() if key[0] != "inner"}
     assert set(compiled.values()) == {1}, compiled

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Never
 
-from defn import _core
+from defn import _core, _files
 from defn._names import option_error, refuse_options
 
 if TYPE_CHECKING:
@@ -67,12 +67,7 @@ def load(
         refuse_options("load", unknown)
     # The content tells better than a suffix does; a suffix may be anything.
     chosen = None if format is None else _format("load", source, format)
-    if isinstance(source, (str, os.PathLike)):
-        with open(source, "rb") as file:
-            data = file.read()
-    else:
-        data = source.read()
-    return _core.load("load", data, chosen, dtype, backend)
+    return _core.load("load", _files.read(source), chosen, dtype, backend)
 
 
 def save(
@@ -111,12 +106,7 @@ def save(
         )
     if compressed and chosen != "npz":
         raise option_error(f"save: compressed is True for the format {chosen}, only npz takes it")
-    data = _core.save(value, chosen, compressed)
-    if isinstance(target, (str, os.PathLike)):
-        with open(target, "wb") as file:
-            file.write(data)
-    else:
-        target.write(data)
+    _files.write(target, _core.save(value, chosen, compressed))
 
 
 def load_numpy(

@@ -12,7 +12,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Never
 
-from defn import _core
+from defn import _core, _files
 from defn._names import caller, refuse_options
 from defn.errors import BackendError
 from defn.jit import compile as _compile
@@ -172,12 +172,7 @@ def load(
     """
     if unknown:
         refuse_options("load", unknown)
-    if isinstance(source, (str, os.PathLike)):
-        with open(source, "rb") as file:
-            data = file.read()
-    else:
-        data = source.read()
-    return _core.pjrt_load(data, client, device_id)
+    return _core.pjrt_load(_files.read(source), client, device_id)
 
 
 def deserialize(
@@ -198,15 +193,6 @@ def deserialize(
     if unknown:
         refuse_options("deserialize", unknown)
     return _core.pjrt_load(data, client, device_id)
-
-
-def _write(target: str | os.PathLike[str] | BinaryIO, data: bytes) -> None:
-    """What a compiled function saves, in a file."""
-    if isinstance(target, (str, os.PathLike)):
-        with open(target, "wb") as file:
-            file.write(data)
-    else:
-        target.write(data)
 
 
 def client(

@@ -12,7 +12,7 @@ use defn_core::region::Region;
 use defn_core::{Result, TensorType, pass};
 use smallvec::SmallVec;
 
-use super::digest::digest_of;
+use super::digest::{Digest, digest_of};
 use super::execution::{PjrtExecutable, Program, Way};
 use super::live::What;
 use super::plan::{self, Plan};
@@ -72,7 +72,7 @@ impl PjrtCompiler {
         prepare(program, &self.fold, donate, &mut |piece| {
             let folder = self.folder.as_deref();
             let compiled = runtime.programs.get("compile", runtime, &piece.text, &options, folder)?;
-            Ok(Program { compiled, text: digest_of(&[piece.text.as_bytes()]), results: piece.results })
+            Ok(Program { compiled, text: piece.digest(), results: piece.results })
         })
     }
 
@@ -94,7 +94,7 @@ impl PjrtCompiler {
         let program = Arc::new(saved.program()?);
         let mut pieces = saved.pieces();
         let plan = prepare(&program, &self.fold, saved.donated(), &mut |piece| {
-            let text = digest_of(&[piece.text.as_bytes()]);
+            let text = piece.digest();
             let bytes = pieces.next(text)?;
             let executable = runtime.client().load(bytes).map_err(|error| saved.refused(runtime, &error))?;
             let compiled = Arc::new(Compiled::new(executable, &piece.text, Origin::Bytes(bytes.into())));
@@ -109,6 +109,13 @@ pub(super) struct Lowered {
     pub text: String,
     /// What its outputs are.
     pub results: SmallVec<[Arc<What>; 2]>,
+}
+
+impl Lowered {
+    /// By which the piece is known among the saved ones.
+    pub fn digest(&self) -> Digest {
+        digest_of(&[self.text.as_bytes()])
+    }
 }
 
 /// Simplifies, plans and lowers a program; `compile` compiles its pieces, in the program's order.

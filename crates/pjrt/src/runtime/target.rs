@@ -10,7 +10,6 @@ use defn_core::region::Region;
 use defn_core::{Result, Tensor};
 
 use super::compiler::{PjrtCompiler, prepare};
-use super::digest::digest_of;
 use super::execution::PjrtExecutable;
 use super::saved::Saved;
 use super::{CompilerOptions, HOST, failure, machine, registry};
@@ -128,7 +127,7 @@ impl TargetCompiler {
         let plan = prepare(&program, &self.fold, donate, &mut |piece| {
             let made = topology.compile(piece.text.as_bytes(), &options).map_err(failure::plugin)?;
             let bytes = made.serialize().map_err(failure::plugin)?;
-            saved.add(digest_of(&[piece.text.as_bytes()]), bytes);
+            saved.add(piece.digest(), bytes);
             Ok(())
         })?;
         let (fold, options, client) = (self.fold.clone(), self.options.clone(), self.target.client.clone());

@@ -132,7 +132,7 @@ impl Compiled {
         guard(|| {
             let py = target.py();
             let bytes = PyBytes::new(py, &self.write(py)?);
-            py.import("defn.pjrt")?.call_method1("_write", (target, bytes))?;
+            py.import("defn._files")?.call_method1("write", (target, bytes))?;
             Ok(())
         })
     }
