@@ -12,6 +12,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::buffer::{Elements, PjrtBuffer};
+use super::kept::KEPT;
 use super::live::What;
 use super::programs::Compiled;
 use super::{PjrtBackend, Runtime, failure};
@@ -19,10 +20,8 @@ use crate::api::Buffer;
 use crate::lower::lower;
 use crate::options::CompileOptions;
 
-/// How many programs are kept; when there are more all are let go, which costs a look at the cache of texts.
-const KEPT: usize = 8192;
-
-/// The programs of one client.
+/// The programs of one client by their ops: so many at most as the cache of texts has, which has them too. When there
+/// are more, as where axes have ever other names, all are let go, which costs a look at that cache.
 #[derive(Default)]
 pub(super) struct Eager {
     known: RwLock<FxHashMap<u64, Vec<Arc<OneOp>>>>,
@@ -78,6 +77,17 @@ impl Eager {
         let result =
             |(raw, what): (Buffer, &Arc<What>)| Elements::new(runtime, raw, what.made_again(), settled);
         Ok(results.map(result).map(|elements| place.wrap(elements)).collect())
+    }
+
+    /// Lets go of programs that nothing else holds.
+    pub fn sweep(&self) {
+        let mut let_go = Vec::new();
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, programs| {
+            let_go.extend(programs.extract_if(.., |program| Arc::strong_count(&program.compiled) == 1));
+            !programs.is_empty()
+        });
+        drop(known);
     }
 
     fn program(

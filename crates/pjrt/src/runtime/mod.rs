@@ -11,6 +11,7 @@ mod ending;
 mod execution;
 mod failure;
 mod helpers;
+mod kept;
 mod live;
 mod machine;
 mod options;
@@ -187,6 +188,7 @@ impl Runtime {
     ) -> Result<Buffers> {
         self.require_process(op)?;
         self.require_memory(op, program.bytes)?;
+        program.touch(self.programs.now());
         let device = &self.devices[place];
         let started = if program.is_long.load(Ordering::Relaxed) {
             let (program, keep) = (program.clone(), keep.to_vec());

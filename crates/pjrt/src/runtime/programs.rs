@@ -1,6 +1,5 @@
 //! The compiled programs of a client, by what they were compiled from: in memory, and in a folder where one is named.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,14 +10,12 @@ use defn_core::device::DeviceError;
 
 use super::digest::{Digest, digest_of};
 use super::disk::{Folder, Found};
+use super::kept::{Kept, Place};
 use super::{Runtime, caller, failure};
 use crate::api::{Buffer, Client, LoadedExecutable};
 use crate::element::ElementType;
 use crate::options::{CompileOptions, LIBRARY};
 use crate::plugin::Plugin;
-
-/// How many programs are kept in memory; of more, those that were used longest ago are let go.
-const KEPT: usize = 4096;
 
 /// Where a program came from. XLA writes what it compiled; of what it read it writes a part, which does not run.
 pub(super) enum Origin {
@@ -39,6 +36,8 @@ pub(super) struct Compiled {
     pub is_long: AtomicBool,
     /// Whether a run was started.
     pub was_run: AtomicBool,
+    /// When it was used last, as [`Kept::now`] tells the time.
+    used: AtomicU64,
     origin: Origin,
     /// How many of the first runs were looked at, and had computed everything when they returned.
     prompt_runs: AtomicU8,
@@ -68,7 +67,21 @@ impl Compiled {
         };
         let is_long = AtomicBool::new(text.contains(LOOP));
         let (bytes, was_run) = (usize::try_from(bytes).unwrap_or(0), AtomicBool::new(false));
-        Compiled { executable, bytes, is_long, was_run, origin, prompt_runs: AtomicU8::new(0) }
+        let (used, prompt_runs) = (AtomicU64::new(0), AtomicU8::new(0));
+        Compiled { executable, bytes, is_long, was_run, used, origin, prompt_runs }
+    }
+
+    /// Notes that the program is used now, so that it is kept rather than others.
+    pub fn touch(&self, now: u64) {
+        // Threads that run one program would take its memory from each other by writing.
+        if self.used.load(Ordering::Relaxed) != now {
+            self.used.store(now, Ordering::Relaxed);
+        }
+    }
+
+    /// When it was used last.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
     }
 
     /// Whether a run of arguments that are computed is known to compute within the call that starts it.
@@ -142,7 +155,8 @@ pub struct CacheReport {
 pub(super) struct Programs {
     /// What a program depends on beside its text and options.
     build: Digest,
-    known: Mutex<Known>,
+    kept: Kept,
+    folders: Mutex<Vec<Folder>>,
     /// Whether the plugin refused the flag of XLA's library of kernels.
     has_no_library: AtomicBool,
     memory_hits: AtomicU64,
@@ -151,22 +165,6 @@ pub(super) struct Programs {
     corrupt: AtomicU64,
     compiles: AtomicU64,
     compile_nanos: AtomicU64,
-}
-
-#[derive(Default)]
-struct Known {
-    entries: HashMap<Digest, Entry>,
-    folders: Vec<Folder>,
-    clock: u64,
-}
-
-/// Where one program is, or will be.
-type Place = Arc<Mutex<Option<Arc<Compiled>>>>;
-
-struct Entry {
-    /// Locked while the program is compiled, so that those who need it too wait for it.
-    program: Place,
-    used: u64,
 }
 
 impl Programs {
@@ -186,7 +184,8 @@ impl Programs {
         };
         Ok(Programs {
             build: digest_of(&[build.as_bytes(), kind.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes()]),
-            known: Mutex::default(),
+            kept: Kept::default(),
+            folders: Mutex::default(),
             has_no_library: AtomicBool::new(false),
             memory_hits: AtomicU64::new(0),
             disk_hits: AtomicU64::new(0),
@@ -195,6 +194,11 @@ impl Programs {
             compiles: AtomicU64::new(0),
             compile_nanos: AtomicU64::new(0),
         })
+    }
+
+    /// The time, for [`Compiled::touch`].
+    pub fn now(&self) -> u64 {
+        self.kept.now()
     }
 
     /// The program of a text: known, loaded from the folder, or compiled; `op` is for messages.
@@ -236,11 +240,12 @@ impl Programs {
         folder: Option<&Path>,
     ) -> Result<Arc<Compiled>> {
         let key = digest_of(&[&self.build, text.as_bytes(), &options.to_bytes()]);
-        let place = self.place(key);
+        let place = self.kept.place(key, &runtime.eager);
         if let Ok(known) = place.try_lock()
             && let Some(program) = &*known
         {
             self.memory_hits.fetch_add(1, Ordering::Relaxed);
+            program.touch(self.now());
             return Ok(program.clone());
         }
         let (text, options) = (text.to_owned(), options.clone());
@@ -264,6 +269,7 @@ impl Programs {
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = &*place {
             self.memory_hits.fetch_add(1, Ordering::Relaxed);
+            program.touch(self.now());
             return Ok(program.clone());
         }
         let loaded = folder.and_then(|folder| {
@@ -289,6 +295,7 @@ impl Programs {
                 program
             }
         };
+        program.touch(self.now());
         *place = Some(program.clone());
         Ok(program)
     }
@@ -311,36 +318,18 @@ impl Programs {
         None
     }
 
-    /// Where the program of a key is, or will be.
-    fn place(&self, key: Digest) -> Place {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clock += 1;
-        let used = known.clock;
-        if known.entries.len() >= KEPT && !known.entries.contains_key(&key) {
-            let mut times: Vec<u64> = known.entries.values().map(|entry| entry.used).collect();
-            times.sort_unstable();
-            let middle = times[times.len() / 2];
-            known.entries.retain(|_, entry| entry.used >= middle);
-        }
-        let entry = known.entries.entry(key).or_insert_with(|| Entry { program: Arc::default(), used });
-        entry.used = used;
-        entry.program.clone()
-    }
-
     fn folder(&self, path: &Path) -> Folder {
         let folder = Folder::new(path);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.folders.contains(&folder) {
-            known.folders.push(folder.clone());
+        let mut folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner);
+        if !folders.contains(&folder) {
+            folders.push(folder.clone());
         }
         folder
     }
 
     /// What was done so far, and what there is now.
     pub fn report(&self) -> CacheReport {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (folders, entries) = (known.folders.clone(), known.entries.len());
-        drop(known);
+        let folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let sizes: Vec<(usize, u64)> = folders.iter().map(Folder::size).collect();
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         CacheReport {
@@ -350,7 +339,7 @@ impl Programs {
             corrupt: count(&self.corrupt),
             compiles: count(&self.compiles),
             compile_seconds: count(&self.compile_nanos) as f64 * 1e-9,
-            entries,
+            entries: self.kept.count(),
             disk_entries: sizes.iter().map(|(files, _)| files).sum(),
             disk_bytes: sizes.iter().map(|(_, bytes)| bytes).sum(),
         }

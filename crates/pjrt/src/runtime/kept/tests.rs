@@ -1,0 +1,47 @@
+//! The bound, lowered, with programs that XLA compiles.
+
+use defn_core::builder::*;
+use defn_core::{DType, Shape};
+
+use super::*;
+use crate::runtime::{ClientSpec, backend, register};
+
+#[path = "../../../tests/wheel/mod.rs"]
+mod wheel;
+
+/// How many regions of memory this process maps, where the system tells.
+fn regions() -> Option<usize> {
+    Some(std::fs::read_to_string("/proc/self/maps").ok()?.lines().count())
+}
+
+#[test]
+fn programs_are_let_go_by_age_and_give_back_their_memory() {
+    let clients = ["kept", "kept too"].map(|client| {
+        register(client, ClientSpec::new(wheel::file("xla_cpu_pjrt.so"))).unwrap();
+        let place = backend("test", Some(client), None).unwrap();
+        (place.runtime(), Ops::new(place, Source::Unknown))
+    });
+    let [(first, mut ops), (second, mut others)] = clients;
+    let make = |ops: &mut Ops, size: usize| ops.iota(Shape::new(&[size]), DType::F32, None).unwrap();
+    let mut before = None;
+    for size in 2..=3 * KEPT {
+        make(&mut ops, size);
+        // One that is in use all the time, as an op at once.
+        make(&mut ops, 1);
+        assert!(first.cache_report().entries <= KEPT);
+        if size == KEPT {
+            before = regions();
+        }
+    }
+    assert_eq!(first.cache_report().compiles, 3 * KEPT as u64, "what is in use is compiled once");
+    // Of the others' places none are left for a second client, which has a few all the same.
+    for size in 1..=2 * KEPT {
+        make(&mut others, size);
+        let (first, second) = (first.cache_report().entries, second.cache_report().entries);
+        assert!(first + second <= KEPT + FEW, "{first} and {second} programs");
+    }
+    // Threads and tests beside this one take some.
+    if let (Some(before), Some(after)) = (before, regions()) {
+        assert!(after < before + KEPT, "{before} regions with {KEPT} programs, {after} at the end");
+    }
+}
