@@ -61,7 +61,7 @@ def test_it_runs_where_the_device_is():
 
 def test_flags_reach_the_compiler():
     add = [dn.template((8,), "f32")] * 2
-    with pytest.raises(dn.Error, match="no_such_flag"):
+    with pytest.raises(dn.OptionError, match="no_such_flag"):
         dn.compile(dn.add, add, compiler="pjrt", target="h200", xla_gpu_no_such_flag=True)
     made = dn.pjrt.compile(dn.add, add, target="h200", xla_gpu_autotune_level=0)
     assert b"sm_90" in made.serialize()

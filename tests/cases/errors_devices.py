@@ -45,6 +45,14 @@ ROWS: list[tuple[str, str]] = [
         'dn.backends.PJRT(client="odd")',
     ),
     (
+        "a flag that XLA does not have",
+        'dn.jit(dn.sin, compiler="pjrt", xla_no_such_flag=True)(v)',
+    ),
+    (
+        "a flag of another kind",
+        'dn.pjrt.compile(dn.sin, [v], xla_cpu_prefer_vector_width="wide")',
+    ),
+    (
         "another description of a client that runs",
         RUNNING + 'dn.backends.PJRT(client="golden")\n'
         'dn.pjrt.client("golden", plugin=fake_plugin.host(), cpu_device_count=2)',

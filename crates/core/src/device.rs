@@ -27,6 +27,11 @@ pub enum DeviceError {
     UnknownClient { op: &'static str, client: String, known: String, hint: &'static str },
     #[error("client \"{client}\": unknown option \"{option}\", it takes {known}")]
     UnknownOption { client: String, option: String, known: String },
+    /// Why, in the words of the plugin.
+    #[error(
+        "compiler \"pjrt\": the plugin of client \"{client}\" refuses the option \"{flag}\" ({why}), a flag that its version of XLA has and a value of the flag's kind are required; correct it or leave it out, XLA lists its flags in xla.proto as DebugOptions"
+    )]
+    RefusedFlag { client: String, flag: String, why: String },
     #[error("{op}: the client \"{client}\" is running with other options, {required}")]
     ClientRuns { op: &'static str, client: String, required: &'static str },
     #[error("{op}: device_id is {id}, the client \"{client}\" has {count} devices; it must be in 0..{count}")]
@@ -78,6 +83,7 @@ impl DeviceError {
             | DeviceError::ArgumentGone { .. }
             | DeviceError::Failed { .. } => ErrorClass::Backend,
             DeviceError::UnknownOption { .. }
+            | DeviceError::RefusedFlag { .. }
             | DeviceError::DeviceRange { .. }
             | DeviceError::NoLimit { .. } => ErrorClass::Option,
             DeviceError::Memory { .. } => ErrorClass::OutOfMemory,

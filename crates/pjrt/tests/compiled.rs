@@ -286,9 +286,26 @@ fn unknown_options_are_refused_by_name() {
         error,
         "compiler \"pjrt\": unknown option \"fusion\", it takes \"cache_dir\" and XLA's flags, which begin with \"xla_\""
     );
-    let options = CompilerOptions::parse(&[("xla_no_such_flag".to_owned(), Attribute::Bool(true))]).unwrap();
-    let region = trace(&[ty(DType::F32, &[2])], |ops, x| Ok(vec![ops.exp(&x[0])?]));
-    let error =
-        PjrtCompiler::new(place(0), cpu_backend(), options).compile(region, Checks::default()).unwrap_err();
-    assert!(error.to_string().contains("xla_no_such_flag"), "{error}");
+    let place = own_place("refusing");
+    for (flag, value, why) in [
+        ("xla_no_such_flag", Attribute::Bool(true), "No such compile option: 'xla_no_such_flag'"),
+        (
+            "xla_cpu_prefer_vector_width",
+            Attribute::Text("wide".to_owned()),
+            "While setting option xla_cpu_prefer_vector_width, 'wide' is not a valid int32 value",
+        ),
+    ] {
+        let flags =
+            [("xla_cpu_enable_fast_math".to_owned(), Attribute::Bool(false)), (flag.to_owned(), value)];
+        let options = CompilerOptions::parse(&flags).unwrap();
+        let region = trace(&[ty(DType::F32, &[2])], |ops, x| Ok(vec![ops.exp(&x[0])?]));
+        let compiler = PjrtCompiler::new(place.clone(), cpu_backend(), options);
+        let error = compiler.compile(region, Checks::default()).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Option);
+        let start = format!(
+            "compiler \"pjrt\": the plugin of client \"refusing\" refuses the option \"{flag}\" ({why}), a flag that"
+        );
+        assert!(error.to_string().starts_with(&start), "{error}");
+    }
+    assert_eq!(place.runtime().cache_report().entries, 0, "what was refused is no program");
 }

@@ -8,6 +8,7 @@ use defn_core::device::DeviceError;
 use super::Runtime;
 use crate::error::{Code, Error as PluginError};
 use crate::lower::LowerError;
+use crate::options::CompileOptions;
 
 /// An answer of a plugin on behalf of an operation.
 #[cold]
@@ -22,6 +23,20 @@ pub(crate) fn device(op: &'static str, runtime: &Runtime, error: PluginError) ->
     }
     let why = format!("{call} answered {code:?}: {}", message.trim_end());
     DeviceError::Failed { op, client, why }.into()
+}
+
+/// The flag that a plugin refuses when it compiles for a client, if that is what it answers: it says which, and codes
+/// only that something was wrong.
+#[cold]
+pub(crate) fn refused_flag(client: &str, options: &CompileOptions, error: &PluginError) -> Option<Error> {
+    let PluginError::Plugin { code: Code::InvalidArgument | Code::NotFound, message, call: _ } = error else {
+        return None;
+    };
+    let named = options.flags.iter().filter(|(flag, _)| message.contains(flag.as_str()));
+    // The name of one may begin that of another.
+    let (flag, _) = named.max_by_key(|(flag, _)| flag.len())?;
+    let (client, flag, why) = (client.to_owned(), flag.clone(), first_line(message));
+    Some(DeviceError::RefusedFlag { client, flag, why }.into())
 }
 
 /// What is wrong with a plugin, before there is a client.

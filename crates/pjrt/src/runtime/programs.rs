@@ -281,7 +281,10 @@ impl Programs {
             None => {
                 let start = Instant::now();
                 let compiled = runtime.client().compile(text.as_bytes(), options);
-                let compiled = compiled.map_err(|error| failure::device(op, runtime, error))?;
+                let compiled = compiled.map_err(|error| {
+                    let refused = failure::refused_flag(runtime.name(), options, &error);
+                    refused.unwrap_or_else(|| failure::device(op, runtime, error))
+                })?;
                 let program = Arc::new(Compiled::new(compiled, text, Origin::Compiled));
                 let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 self.compile_nanos.fetch_add(nanos, Ordering::Relaxed);
