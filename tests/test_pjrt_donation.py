@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,19 +72,23 @@ def test_without_donation_memory_is_taken(place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fun", "donate"),
+    ("fun", "donate", "which"),
     [
-        (lambda m, x: dn.sum(m.weight) + m.bias, "m"),
-        (lambda m, x: Model(m.weight[:10], m.bias + x), "m"),
-        (lambda m, x: Model(dn.as_type(m.weight, "f64"), m.bias + x), "m"),
-        (lambda m, x: {"one": m.weight + x, "loss": dn.cos(m.bias)}, ("m", "x")),
+        (lambda m, x: dn.sum(m.weight) + m.bias, "m", "m.weight is f32[1000]"),
+        (lambda m, x: Model(m.weight[:10], m.bias + x), "m", "m.weight is f32[1000]"),
+        (lambda m, x: Model(dn.as_type(m.weight, "f64"), m.bias + x), "m", "m.weight is f32[1000]"),
+        (lambda m, x: {"a": m.weight + x, "b": dn.cos(m.bias)}, ("m", "x"), "x is f32"),
+        (lambda m, *x: Model(m.weight + x[0], m.bias), ("m", 1), "x[0] is f32"),
     ],
 )
-def test_what_no_result_can_take_is_refused_before_it_runs(place, fun, donate) -> None:
+def test_what_no_result_can_take_is_refused_before_it_runs(place, fun, donate, which) -> None:
     run = jit(fun, donate=donate)
     m, x = model(place), dn.tensor(np.float32(1.0), backend=place)
-    with pytest.raises(dn.CompileError, match=r"donate: argument \d is f32.*, a result of"):
+    said = re.escape(f"donate: argument {which}, a result of")
+    with pytest.raises(dn.CompileError, match=said):
         run(m, x)
+    with pytest.raises(dn.CompileError, match=said):
+        dn.pjrt.compile(fun, [m, x], donate=donate, client=CLIENT)
     assert float(m.weight[1]) == float(m.bias) == float(x) == 1.0
 
 
@@ -119,7 +124,7 @@ def test_one_tensor_twice(place) -> None:
     assert lent(x, x).to_list() == [2.0, 4.0]
     y = dn.tensor([1.0, 2.0], backend=place)
     both = jit(lambda x, y: (x + y, x - y), donate=("x", "y"))
-    with pytest.raises(dn.BackendError, match="argument 1"):
+    with pytest.raises(dn.BackendError, match="run: argument y is f32"):
         both(y, y)
     assert y.to_list() == [1.0, 2.0], "a call that did not run has used nothing up"
 
@@ -141,6 +146,31 @@ def test_a_call_that_fails_uses_nothing_up(place) -> None:
     with pytest.raises(dn.BackendError, match="freed"):
         step(m, x)
     assert float(m.bias) == 1.0
+
+
+def test_what_is_gone_is_named_as_it_is_written(place) -> None:
+    gone = dn.tensor([1.0, 2.0], backend=place)
+    dn.backend_deallocate(gone)
+    x = dn.tensor([1.0, 2.0], backend=place)
+    add = jit(lambda first, *, state: first + state["parts"][1])
+    compiled = dn.pjrt.compile(
+        lambda mode, pair: pair[0] * pair[1], ["fast", (x, x)], client=CLIENT
+    )
+    for use, which in [
+        (lambda: add(x, state={"parts": [x, gone]}), r'argument state["parts"][1]'),
+        (lambda: add(gone, state={"parts": [x, x]}), "argument first"),
+        (lambda: jit(lambda x: x * gone)(x), "the closure's gone"),
+        (lambda: compiled((x, gone)), "argument pair[1]"),
+    ]:
+        for _ in range(2):
+            with pytest.raises(dn.BackendError, match=re.escape(f"run: {which} is f32[2] and its")):
+                use()
+    # Where it is called again, what was compiled is named alike.
+    assert add(x, state={"parts": [x, x]}).to_list() == [2.0, 4.0]
+    with pytest.raises(dn.BackendError, match=re.escape('argument state["parts"][1] is')):
+        add(x, state={"parts": [x, gone]})
+    with pytest.raises(dn.ShapeError, match=re.escape("compile: argument pair[1] is f32[1], the")):
+        compiled((x, dn.tensor([1.0])))
 
 
 def test_compilers_and_effects_that_reuse_nothing_say_so(place) -> None:

@@ -1,10 +1,35 @@
 //! Errors about devices: plugins, clients, what runs on them and what does not.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::backend::Gone;
 use crate::error::{Error, ErrorClass, ErrorKind};
 use crate::shape::TensorType;
+
+/// An argument of a compiled program, for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// Its position among the tensors that the program takes.
+    Position(usize),
+    /// What it is called where the function is written, such as `argument model.weight` or `the global scale`.
+    Written(String),
+}
+
+impl fmt::Display for Argument {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Argument::Position(position) => write!(f, "argument {position}"),
+            Argument::Written(text) => f.write_str(text),
+        }
+    }
+}
+
+impl From<usize> for Argument {
+    fn from(position: usize) -> Argument {
+        Argument::Position(position)
+    }
+}
 
 /// What can go wrong with devices. `op` is the public name of the function that was called.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -51,17 +76,17 @@ pub enum DeviceError {
     )]
     NoLimit { client: String, platform: String },
     #[error(
-        "donate: argument {position} is {got}, a result of its dtype and shape that takes no other argument's memory is required; do not donate it"
+        "donate: {argument} is {got}, a result of its dtype and shape that takes no other argument's memory is required; do not donate it"
     )]
-    DonateType { position: usize, got: TensorType },
+    DonateType { argument: Argument, got: TensorType },
     #[error("donate: there is no argument {position}, it must be one of {count}")]
     DonatePosition { position: usize, count: usize },
     #[error("donate: {problem}, {required}")]
     Donate { problem: String, required: &'static str },
     #[error(
-        "{op}: argument {position} is {got} and its memory was {gone}, a tensor that is there is required; keep a copy, or do not use it after"
+        "{op}: {argument} is {got} and its memory was {gone}, a tensor that is there is required; keep a copy, or do not use it after"
     )]
-    ArgumentGone { op: &'static str, position: usize, got: TensorType, gone: Gone },
+    ArgumentGone { op: &'static str, argument: Argument, got: TensorType, gone: Gone },
     #[error("{op}: the executable is for {made_for} and this is {here}, {required}")]
     Executable { op: &'static str, made_for: String, here: String, required: &'static str },
     #[error("save: {problem}, {required}")]

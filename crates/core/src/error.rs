@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub use class::ErrorClass;
 
 use crate::backend::Gone;
-use crate::device::DeviceError;
+use crate::device::{Argument, DeviceError};
 use crate::dtype::DType;
 use crate::location::Location;
 use crate::origin::{self, Given, Origin};
@@ -78,6 +78,22 @@ impl Error {
     pub fn given(mut self, operands: Vec<Given>) -> Error {
         if !operands.is_empty() {
             self.inner.operands = operands;
+        }
+        self
+    }
+
+    /// Says what the argument is called that the error is about, where that has only its position among the tensors
+    /// that a program takes.
+    #[must_use]
+    pub fn with_argument(mut self, written: impl FnOnce(usize) -> Option<String>) -> Error {
+        if let ErrorKind::ArgumentType { argument, .. }
+        | ErrorKind::Device(
+            DeviceError::DonateType { argument, .. } | DeviceError::ArgumentGone { argument, .. },
+        ) = &mut self.inner.kind
+            && let Argument::Position(position) = *argument
+            && let Some(text) = written(position)
+        {
+            *argument = Argument::Written(text);
         }
         self
     }
@@ -423,9 +439,9 @@ pub enum ErrorKind {
     #[error("{op}: {got} is a template, it has a type but no values; pass a tensor")]
     IsTemplate { op: &'static str, got: TensorType },
     #[error(
-        "{op}: argument {position} is {got}, the compiled function takes {expected}; compile it again for other types"
+        "{op}: {argument} is {got}, the compiled function takes {expected}; compile it again for other types"
     )]
-    ArgumentType { op: &'static str, position: usize, got: TensorType, expected: TensorType },
+    ArgumentType { op: &'static str, argument: Argument, got: TensorType, expected: TensorType },
     #[error("{op}: {given} arguments, the compiled function takes {expected}")]
     ArgumentCount { op: &'static str, given: usize, expected: usize },
     #[error("compiler: \"{name}\" is unknown, it must be one of {known}")]

@@ -78,7 +78,9 @@ impl Executable for Evaluation {
         for (position, (argument, ty)) in arguments.into_iter().zip(self.program.inputs()).enumerate() {
             if !ty.is_compatible(argument.whole()) {
                 let (got, expected) = (argument.whole().clone(), ty.clone());
-                return Err(ErrorKind::ArgumentType { op: "run", position, got, expected }.into());
+                return Err(
+                    ErrorKind::ArgumentType { op: "run", argument: position.into(), got, expected }.into()
+                );
             }
             if !self.plan.used_inputs[position] {
                 buffers.push(None);

@@ -177,7 +177,7 @@ fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> {
                 && !takes.iter().any(|&(_, taken)| results[taken] == results[at])
         });
         let Some(result) = free else {
-            return Err(DeviceError::DonateType { position: argument, got: ty.clone() }.into());
+            return Err(DeviceError::DonateType { argument: argument.into(), got: ty.clone() }.into());
         };
         takes.push((argument, result));
     }

@@ -101,7 +101,9 @@ impl PjrtExecutable {
         for (position, (argument, ty)) in arguments.iter().zip(self.program.inputs()).enumerate() {
             if !ty.is_compatible(argument.whole()) {
                 let (got, expected) = (argument.whole().clone(), ty.clone());
-                return Err(ErrorKind::ArgumentType { op: "run", position, got, expected }.into());
+                return Err(
+                    ErrorKind::ArgumentType { op: "run", argument: position.into(), got, expected }.into()
+                );
             }
         }
         Ok(())
@@ -271,7 +273,8 @@ fn restore(argument: &Tensor, place: &PjrtBackend, elements: Option<Arc<Elements
 fn named(error: Error, position: usize, argument: &Tensor) -> Error {
     let ErrorKind::BufferGone { op, gone } = error.kind() else { return error };
     let (got, gone) = (argument.whole().clone(), gone.clone());
-    Error::from(DeviceError::ArgumentGone { op, position, got, gone }).at(error.location().cloned())
+    Error::from(DeviceError::ArgumentGone { op, argument: position.into(), got, gone })
+        .at(error.location().cloned())
 }
 
 impl Executable for PjrtExecutable {

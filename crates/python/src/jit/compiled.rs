@@ -14,13 +14,14 @@ use super::donate;
 use super::leaf::{self, Borrowed};
 use super::program::{self, Program, Source, function_name};
 use super::signature::Signature;
+use super::written::written_by;
 use super::{Jitted, marked_names, wrap};
 use crate::born;
 use crate::checks;
 use crate::compilers::{self, Choice};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, Fault, guard};
 use crate::hooks::{self, Collecting, Known};
 use crate::location;
 use crate::misuse::Misuse;
@@ -57,10 +58,18 @@ impl Compiled {
             let same_axes = got.vectorized_axes() == expected.vectorized_axes();
             if !same_axes || !takes(expected.ty(), got.ty()) {
                 let (got, expected) = (named_type(&got), named_type(expected));
-                return Err(ErrorKind::ArgumentType { op: "compile", position, got, expected }.into());
+                let error =
+                    ErrorKind::ArgumentType { op: "compile", argument: position.into(), got, expected };
+                return Err(self.written(py, error.into()));
             }
         }
         Ok(flat.leaves)
+    }
+
+    /// An error with the name of the argument that it is about.
+    #[cold]
+    fn written(&self, py: Python<'_>, fault: Fault) -> Fault {
+        written_by(self.fun.bind(py), fault, &self.tree, &self.program.captures)
     }
 
     /// The values of what the function captured.
@@ -90,7 +99,8 @@ impl Compiled {
             let leaves = self.leaves(args)?;
             let mut borrowed = Borrowed::default();
             let captures = self.captures(py, &mut borrowed)?;
-            self.program.run(py, &leaves, captures, borrowed, self.hooks.as_ref())
+            let result = self.program.run(py, &leaves, captures, borrowed, self.hooks.as_ref());
+            result.map_err(|fault| self.written(py, fault))
         })
     }
 
@@ -117,7 +127,8 @@ impl Compiled {
                 let captures = self.captures(py, &mut borrowed)?;
                 calls.push((leaves, captures, borrowed));
             }
-            self.program.run_each(py, calls, self.hooks.as_ref())
+            let results = self.program.run_each(py, calls, self.hooks.as_ref());
+            results.map_err(|fault| self.written(py, fault))
         })
     }
 
@@ -275,7 +286,8 @@ fn compile(
             donate::check(py, &donated, &signature)?;
             donate::leaves(py, &donated, &signature, &flat.tree)
         };
-        let program = Program::make(py, &source, &flat, &compiler, checks::current(), &donated)?;
+        let program = Program::make(py, &source, &flat, &compiler, checks::current(), &donated);
+        let program = program.map_err(|fault| written_by(&fun, fault, &flat.tree, &[]))?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
         let (name, fun) = (function_name(&fun), fun.clone().unbind());
         Ok(Compiled { fun, name, tree: flat.tree, call: call_tree, models, program, hooks })

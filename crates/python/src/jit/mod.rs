@@ -19,6 +19,7 @@ mod reads;
 mod saved;
 mod signature;
 mod turns;
+mod written;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +60,7 @@ pub(crate) use python::traced_by;
 use reads::Without;
 use signature::Signature;
 use turns::{Asked, Taken};
+use written::{written, written_of};
 
 /// What a definition does with its function.
 pub(crate) enum Kind {
@@ -217,7 +219,8 @@ impl Jitted {
                 self.shared.touch(&entry);
                 self.hits.fetch_add(1, Ordering::Relaxed);
                 let hooks = self.hooks.as_ref();
-                return entry.program.run(py, &flat.leaves, captures, borrowed, hooks).map(Some);
+                let result = entry.program.run(py, &flat.leaves, captures, borrowed, hooks);
+                return result.map(Some).map_err(|fault| written_of(py, fault, &entry, &self.signature));
             }
         }
         Ok(None)
@@ -277,7 +280,8 @@ impl Jitted {
         let donate = donate::leaves(py, &self.donate, &self.signature, &flat.tree);
         let (program, first) = match &key.compiler {
             Choice::BuiltIn(_) => {
-                (Program::make(py, &source, &flat, &key.compiler, key.checks, &donate)?, None)
+                let made = Program::make(py, &source, &flat, &key.compiler, key.checks, &donate);
+                (made.map_err(|fault| written(py, fault, &flat.tree, &[], &self.signature))?, None)
             }
             Choice::Python(_) => {
                 donate::refuse(&key.compiler, &donate)?;
@@ -318,7 +322,7 @@ impl Jitted {
         if has_hosts {
             globals::settle(py, &entry.known.guards)?;
         }
-        result
+        result.map_err(|fault| written_of(py, fault, &entry, &self.signature))
     }
 
     /// Why a call compiles.

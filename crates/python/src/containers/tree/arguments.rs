@@ -34,4 +34,27 @@ impl Tree {
         }
         Arguments { positional, named }
     }
+
+    /// The place of every leaf of such a call, such as `model.weights`, for messages; `name` names the positional
+    /// arguments.
+    pub(crate) fn argument_places(
+        &self,
+        py: Python<'_>,
+        name: impl Fn(usize) -> String,
+    ) -> PyResult<Vec<String>> {
+        let (mut cursor, mut places) = (Cursor::default(), Vec::new());
+        let (_, count) = self.read(&mut cursor);
+        for position in 0..count {
+            self.locate(py, &mut cursor, name(position), &mut places)?;
+        }
+        if cursor.word < self.words.len() {
+            let (_, count) = self.read(&mut cursor);
+            let first = cursor.held;
+            cursor.held += count;
+            for key in &self.held[first..first + count] {
+                self.locate(py, &mut cursor, key.object().bind(py).to_string(), &mut places)?;
+            }
+        }
+        Ok(places)
+    }
 }

@@ -1,0 +1,53 @@
+//! What arguments are called in errors: as the author of the function writes them.
+
+use pyo3::prelude::*;
+
+use super::cache::Entry;
+use super::captures::Capture;
+use super::signature::Signature;
+use crate::containers::Tree;
+use crate::error::Fault;
+
+/// Names the argument that an error is about, where it has only the position of a leaf, or of a capture after them.
+#[cold]
+pub(super) fn written(
+    py: Python<'_>,
+    fault: Fault,
+    arguments: &Tree,
+    captures: &[Capture],
+    signature: &Signature,
+) -> Fault {
+    let Fault::Core(error) = fault else { return fault };
+    let text = |position: usize| {
+        // A class that has lost its fields since is not what went wrong.
+        let places = arguments.argument_places(py, |position| signature.name(py, position)).ok()?;
+        if let Some(place) = places.get(position) {
+            return Some(format!("argument {place}"));
+        }
+        match captures.get(position - places.len())? {
+            Capture::Found { place, .. } => Some(place.text(py)),
+            Capture::Bound(_) => None,
+        }
+    };
+    error.with_argument(text).into()
+}
+
+/// As [`written`] for a call of a compiled version.
+#[cold]
+pub(super) fn written_of(py: Python<'_>, fault: Fault, entry: &Entry, signature: &Signature) -> Fault {
+    written(py, fault, &entry.known.arguments, &entry.program.captures, signature)
+}
+
+/// As [`written`] by the names of a function's parameters, where it tells them.
+#[cold]
+pub(super) fn written_by(
+    fun: &Bound<'_, PyAny>,
+    fault: Fault,
+    arguments: &Tree,
+    captures: &[Capture],
+) -> Fault {
+    match Signature::new(fun, &[]) {
+        Ok(signature) => written(fun.py(), fault, arguments, captures, &signature),
+        Err(_) => fault,
+    }
+}
