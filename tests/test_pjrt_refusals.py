@@ -17,12 +17,12 @@ import fake_plugin
 from defn.backends import PJRT
 
 
-def run(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(code: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Runs a program in a process of its own, without any plugin but the one that is named."""
     environment = {name: value for name, value in os.environ.items() if "PJRT" not in name}
     hide = "import importlib.metadata, sys\nimportlib.metadata.entry_points = lambda **_: ()\n"
     return subprocess.run(
-        [sys.executable, "-c", hide + textwrap.dedent(code)],
+        [sys.executable, "-c", hide + textwrap.dedent(code), *arguments],
         env=environment | variables,
         capture_output=True,
         text=True,
@@ -107,6 +107,32 @@ def test_one_broken_plugin_does_not_hide_the_others() -> None:
     # It may be described again, as it never ran.
     dn.pjrt.client("broken", plugin=fake_plugin.host())
     assert dn.devices("broken")[0].platform == "cpu"
+
+
+def test_to_list_one_client_starts_no_other() -> None:
+    code = """
+        import sys
+        import defn as dn
+        plugin = sys.argv[1]
+        dn.pjrt.client("idle", plugin=plugin, cpu_device_count=1)
+        dn.pjrt.client("asked", plugin=plugin, cpu_device_count=3)
+        print(len(dn.devices("asked")))
+        # Only what does not run can be described otherwise.
+        dn.pjrt.client("idle", plugin=plugin, cpu_device_count=2)
+        print(len(dn.devices("idle")), len(dn.devices()))
+        for wrong in ("abacus", 3):
+            try:
+                dn.devices(wrong)
+            except dn.Error as error:
+                print(type(error).__name__, str(error).splitlines()[0])
+        """
+    done = run(code, str(fake_plugin.host()))
+    assert done.stdout.splitlines() == [
+        "3",
+        "2 5",
+        'BackendError devices: the client "abacus" is unknown, it must be one of "idle", "asked"',
+        "OptionError devices: client is 3, it must be the name of a client",
+    ], done.stderr
 
 
 def test_a_broken_plugin_is_listed_with_its_error() -> None:

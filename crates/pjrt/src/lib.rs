@@ -28,6 +28,6 @@ pub use plugin::{Attribute, Plugin, Version};
 pub use runtime::{
     CacheReport, Caller, ClientSpec, CompilerOptions, DeviceInfo, PjrtBackend, PjrtBuffer, PjrtCompiler,
     PjrtExecutable, Runtime, Target, TargetCompiler, TargetExecutable, backend, client_name, client_names,
-    default_client, devices, end, named_plugin, preferred_clients, register, runtime, set_caller,
+    default_client, devices, devices_of, end, named_plugin, preferred_clients, register, runtime, set_caller,
     set_default_client,
 };

@@ -10,7 +10,7 @@ use defn_core::{DType, ErrorClass, Shape};
 use defn_cpu::cpu_backend;
 use defn_pjrt::{
     Attribute, ClientSpec, CompilerOptions, PjrtCompiler, Target, backend, client_names, default_client,
-    devices, register, set_default_client,
+    devices, devices_of, register, set_default_client,
 };
 
 use device::{compiler, floats, ops, own_place, place, read, run, spec, trace, ty};
@@ -84,6 +84,18 @@ fn clients_and_devices_are_listed() {
     );
     assert_eq!(listed[0].version, place.runtime().plugin().version());
     assert_eq!(listed[0].plugin, spec().plugin);
+}
+
+#[test]
+fn to_list_one_client_starts_no_other() {
+    register("idle", spec()).unwrap();
+    register("asked", spec()).unwrap();
+    assert_eq!(devices_of("asked").unwrap().len(), 4);
+    // Only what does not run can be described otherwise.
+    register("idle", ClientSpec::new(spec().plugin)).unwrap();
+    assert!(register("asked", ClientSpec::new(spec().plugin)).is_err());
+    let error = devices_of("unheard of").unwrap_err().to_string();
+    assert!(error.starts_with("devices: the client \"unheard of\" is unknown"), "{error}");
 }
 
 #[test]

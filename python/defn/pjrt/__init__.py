@@ -222,24 +222,20 @@ def client(
 def devices(client: str | None = None, **unknown: Never) -> list[Device]:
     """The devices of a client, or of all clients that start.
 
-    Raises: ``BackendError`` for a client that is unknown or does not start.
+    A client that is named starts, and no other one.
+
+    Raises: ``BackendError`` for a client that is unknown or does not start; ``OptionError`` for a
+    name that is no text.
 
     >>> dn.devices("host")[0].platform
     'cpu'
     """
     if unknown:
         refuse_options("devices", unknown)
-    found = []
-    for name, listed in _core.pjrt_devices():
-        if client is None or name == client:
-            if isinstance(listed, str):
-                if client is not None:
-                    raise BackendError(f"{listed}{caller()}")
-                continue
-            found += [Device(**entry) for entry in listed]
-    if not found and client is not None:
-        _core.PJRT(client=client)
-    return found
+    if client is not None:
+        return [Device(**entry) for entry in _core.pjrt_devices_of(client)]
+    clients = [listed for _, listed in _core.pjrt_devices() if not isinstance(listed, str)]
+    return [Device(**entry) for listed in clients for entry in listed]
 
 
 def cache_report(client: str | None = None) -> CacheReport:

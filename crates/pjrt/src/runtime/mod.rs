@@ -40,8 +40,8 @@ pub use execution::PjrtExecutable;
 pub use options::CompilerOptions;
 pub use programs::CacheReport;
 pub use registry::{
-    ClientSpec, DeviceInfo, backend, client_name, client_names, default_client, devices, named_plugin,
-    preferred_clients, register, runtime, set_default_client,
+    ClientSpec, DeviceInfo, backend, client_name, client_names, default_client, devices, devices_of,
+    named_plugin, preferred_clients, register, runtime, set_default_client,
 };
 pub use target::{Target, TargetCompiler, TargetExecutable};
 

@@ -270,13 +270,18 @@ pub fn backend(op: &'static str, client: Option<&str>, device_id: Option<i64>) -
 /// The devices of every client that is known, or why it cannot start.
 pub fn devices() -> Vec<(String, Result<Vec<DeviceInfo>>)> {
     let each = |name: String| {
-        let listed = runtime("devices", Some(&name)).and_then(list);
+        let listed = devices_of(&name);
         (name, listed)
     };
     client_names().into_iter().map(each).collect()
 }
 
-fn list(runtime: &'static Runtime) -> Result<Vec<DeviceInfo>> {
+/// The devices of one client; no other one starts.
+///
+/// # Errors
+/// As [`runtime`].
+pub fn devices_of(client: &str) -> Result<Vec<DeviceInfo>> {
+    let runtime = runtime("devices", Some(client))?;
     let failed = |error| failure::device("devices", runtime, error);
     let platform_version = runtime.client().platform_version().map_err(failed)?;
     let each = |(device_id, device): (usize, &crate::api::Device)| {

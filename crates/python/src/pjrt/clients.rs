@@ -98,17 +98,28 @@ fn pjrt_devices(py: Python<'_>) -> Fallible<Bound<'_, PyList>> {
         let listed = PyList::empty(py);
         for (client, devices) in away::detach(py, defn_pjrt::devices) {
             let devices = match devices {
-                Ok(devices) => {
-                    let devices: Vec<_> =
-                        devices.into_iter().map(|device| entry(py, device)).collect::<PyResult<_>>()?;
-                    PyList::new(py, devices)?.into_any()
-                }
+                Ok(devices) => entries(py, devices)?.into_any(),
                 Err(error) => PyString::new(py, &error.to_string()).into_any(),
             };
             listed.append((client, devices))?;
         }
         Ok(listed)
     })
+}
+
+/// The devices of one client, which starts, and no other.
+#[pyfunction]
+fn pjrt_devices_of<'py>(py: Python<'py>, client: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyList>> {
+    guard(|| {
+        let client = client_name("devices", client)?;
+        announce(py)?;
+        Ok(entries(py, away::detach(py, || defn_pjrt::devices_of(&client))?)?)
+    })
+}
+
+fn entries(py: Python<'_>, devices: Vec<DeviceInfo>) -> PyResult<Bound<'_, PyList>> {
+    let devices: Vec<_> = devices.into_iter().map(|device| entry(py, device)).collect::<PyResult<_>>()?;
+    PyList::new(py, devices)
 }
 
 /// A device, by the names of its attributes in Python.
@@ -169,6 +180,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pjrt_preferred_clients, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_named_plugin, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_devices, module)?)?;
+    module.add_function(wrap_pyfunction!(pjrt_devices_of, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_cache_report, module)?)?;
     module.add_function(wrap_pyfunction!(pjrt_live_buffers, module)?)?;
     let settle = wrap_pyfunction!(pjrt_settle, module)?;
