@@ -110,7 +110,7 @@ def test_types_names_and_vectorized_axes_are_kept():
     for got, want in zip(again(x, named), compiled(x, named), strict=True):
         assert (got.vectorized_axes, got.names) == (want.vectorized_axes, want.names)
         assert dn.devectorize(got).to_list() == dn.devectorize(want).to_list()
-    with pytest.raises(dn.ShapeError, match=r"argument 1 is f32\[3\].*f32\[x: 2\]"):
+    with pytest.raises(dn.ShapeError, match=r"argument args\[1\] is f32\[3\].*f32\[x: 2\]"):
         again(x, dn.tensor([1.0, 2.0, 3.0]))
     with pytest.raises(dn.ContainerError):
         again(x, [named])

@@ -14,7 +14,7 @@ use super::donate;
 use super::leaf::{self, Borrowed};
 use super::program::{self, Program, Source, function_name};
 use super::signature::Signature;
-use super::written::written_by;
+use super::written::{written, written_by};
 use super::{Jitted, marked_names, wrap};
 use crate::born;
 use crate::checks;
@@ -69,7 +69,12 @@ impl Compiled {
     /// An error with the name of the argument that it is about.
     #[cold]
     fn written(&self, py: Python<'_>, fault: Fault) -> Fault {
-        written_by(self.fun.bind(py), fault, &self.tree, &self.program.captures)
+        let (fun, captures) = (self.fun.bind(py), &self.program.captures);
+        if fun.is_none() {
+            // It was read from a file, which has no names.
+            return written(py, fault, &self.call, captures, &|position| format!("args[{position}]"));
+        }
+        written_by(fun, fault, &self.tree, captures)
     }
 
     /// The values of what the function captured.

@@ -281,7 +281,8 @@ impl Jitted {
         let (program, first) = match &key.compiler {
             Choice::BuiltIn(_) => {
                 let made = Program::make(py, &source, &flat, &key.compiler, key.checks, &donate);
-                (made.map_err(|fault| written(py, fault, &flat.tree, &[], &self.signature))?, None)
+                let name = |position: usize| self.signature.name(py, position);
+                (made.map_err(|fault| written(py, fault, &flat.tree, &[], &name))?, None)
             }
             Choice::Python(_) => {
                 donate::refuse(&key.compiler, &donate)?;

@@ -8,19 +8,20 @@ use super::signature::Signature;
 use crate::containers::Tree;
 use crate::error::Fault;
 
-/// Names the argument that an error is about, where it has only the position of a leaf, or of a capture after them.
+/// Names the argument that an error is about, where it has only the position of a leaf, or of a capture after them;
+/// `name` names the positional arguments.
 #[cold]
 pub(super) fn written(
     py: Python<'_>,
     fault: Fault,
     arguments: &Tree,
     captures: &[Capture],
-    signature: &Signature,
+    name: &dyn Fn(usize) -> String,
 ) -> Fault {
     let Fault::Core(error) = fault else { return fault };
     let text = |position: usize| {
         // A class that has lost its fields since is not what went wrong.
-        let places = arguments.argument_places(py, |position| signature.name(py, position)).ok()?;
+        let places = arguments.argument_places(py, name).ok()?;
         if let Some(place) = places.get(position) {
             return Some(format!("argument {place}"));
         }
@@ -35,10 +36,11 @@ pub(super) fn written(
 /// As [`written`] for a call of a compiled version.
 #[cold]
 pub(super) fn written_of(py: Python<'_>, fault: Fault, entry: &Entry, signature: &Signature) -> Fault {
-    written(py, fault, &entry.known.arguments, &entry.program.captures, signature)
+    let name = |position| signature.name(py, position);
+    written(py, fault, &entry.known.arguments, &entry.program.captures, &name)
 }
 
-/// As [`written`] by the names of a function's parameters, where it tells them.
+/// As [`written`] by the names of a function's parameters.
 #[cold]
 pub(super) fn written_by(
     fun: &Bound<'_, PyAny>,
@@ -47,7 +49,10 @@ pub(super) fn written_by(
     captures: &[Capture],
 ) -> Fault {
     match Signature::new(fun, &[]) {
-        Ok(signature) => written(fun.py(), fault, arguments, captures, &signature),
+        Ok(signature) => {
+            let name = |position| signature.name(fun.py(), position);
+            written(fun.py(), fault, arguments, captures, &name)
+        }
         Err(_) => fault,
     }
 }
