@@ -10,8 +10,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+import pytest
+
 import defn as dn
 from cases.dtypes import close
+
+# For what runs on devices, whatever they are.
+needs_plugin = pytest.mark.skipif(not dn.pjrt.plugins(), reason="no PJRT plugin is installed")
 
 # How many times as far off XLA's results may be as ours: it adds up in another order, and its
 # functions are its own.

@@ -16,6 +16,7 @@ import pytest
 
 import defn as dn
 from defn.tensors import METHOD_MODULES
+from support import needs_plugin
 
 ROOT = pathlib.Path(__file__).parents[1]
 FUNCTIONS = sorted(name for module in METHOD_MODULES for name in module.__all__)
@@ -106,7 +107,7 @@ def test_pages(name: str) -> None:
 
 
 @pytest.mark.usefixtures("no_options")
-@pytest.mark.skipif(not dn.pjrt.plugins(), reason="no PJRT plugin is installed")
+@needs_plugin
 def test_the_page_on_devices() -> None:
     test_pages("devices.md")
 

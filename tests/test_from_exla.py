@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import defn as dn
+from support import needs_plugin
 
-pytestmark = pytest.mark.skipif(not dn.pjrt.plugins(), reason="no PJRT plugin is installed")
+pytestmark = needs_plugin
 
 VALUES = np.float32([1.0, 2.0, 3.0])
 

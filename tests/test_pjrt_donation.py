@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import defn as dn
+from support import needs_plugin
 
-pytestmark = pytest.mark.skipif(not dn.pjrt.plugins(), reason="no PJRT plugin is installed")
+pytestmark = needs_plugin
 
 CLIENT = "donation"
 

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import defn as dn
+from support import needs_plugin
 
-pytestmark = pytest.mark.skipif(not dn.pjrt.plugins(), reason="no PJRT plugin is installed")
+pytestmark = needs_plugin
 
 # A product that takes a second or so, in one program; `long` starts it.
 LONG = """

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import defn as dn
-from support import Job, work_at_once
+from support import Job, needs_plugin, work_at_once
 
-pytestmark = pytest.mark.skipif(not dn.pjrt.plugins(), reason="no PJRT plugin is installed")
+pytestmark = needs_plugin
 
 THREADS = 16
 SECONDS = float(os.environ.get("DEFN_TEST_THREAD_SECONDS", "5"))

@@ -280,9 +280,12 @@ pub trait Compiler: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// What the compiler cannot do.
-    fn compile(&self, program: Arc<Region>, checks: Checks) -> Result<Arc<dyn Executable>>;
+    fn compile(&self, program: Arc<Region>, checks: Checks) -> Result<Arc<dyn Executable>> {
+        self.compile_donating(program, checks, &[])
+    }
 
-    /// Compiles, so that a run reuses the memory of the arguments at these positions: they are gone after it.
+    /// Compiles, so that a run reuses the memory of the arguments at these positions: they are gone after it. A
+    /// compiler that reuses none refuses them by [`DeviceError::no_donation`].
     ///
     /// # Errors
     /// What the compiler cannot do, and an argument whose memory no result can take.
@@ -291,14 +294,7 @@ pub trait Compiler: Any + fmt::Debug + Send + Sync {
         program: Arc<Region>,
         checks: Checks,
         donate: &[usize],
-    ) -> Result<Arc<dyn Executable>> {
-        if donate.is_empty() {
-            return self.compile(program, checks);
-        }
-        let problem = format!("the compiler \"{}\" reuses no arguments", self.name());
-        Err(DeviceError::Donate { problem, required: "a compiler that does is required, such as \"pjrt\"" }
-            .into())
-    }
+    ) -> Result<Arc<dyn Executable>>;
 }
 
 /// The host functions of one run, by the slots that hook nodes name.

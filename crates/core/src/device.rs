@@ -96,6 +96,13 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
+    /// What a compiler of this name has against donated arguments, where it reuses none.
+    #[cold]
+    pub fn no_donation(compiler: &str) -> DeviceError {
+        let problem = format!("the compiler \"{compiler}\" reuses no arguments");
+        DeviceError::Donate { problem, required: "a compiler that does is required, such as \"pjrt\"" }
+    }
+
     /// The class that users catch.
     pub fn class(&self) -> ErrorClass {
         match self {

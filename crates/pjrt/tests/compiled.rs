@@ -276,6 +276,11 @@ fn checks_are_made() {
     assert_eq!(read(&run(&*compiled(false, false), &place, arguments(1.0, 2)).unwrap()[0]), [0.0]);
     let error = run(&*compiled(false, true), &place, arguments(-1.0, 1)).unwrap_err();
     assert!(error.to_string().starts_with("log: the result f32[1] has a NaN"), "{error}");
+    let error = checked.to_bytes(&[]).unwrap_err().to_string();
+    assert_eq!(error, "save: the program is run with checks, op by op, one without is required");
+    let checks = Checks { index: true, nan: false };
+    let error = compiler(&place).compile_donating(region, checks, &[0]).unwrap_err().to_string();
+    assert_eq!(error, "donate: the program is run with checks, op by op, one without checks is required");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::backend::{Backend, Buffer, Buffers, Checks, Compiler, Executable, Hooks, Operand};
+use crate::device::DeviceError;
 use crate::error::{Error, ErrorKind, Result};
 use crate::form;
 use crate::graph::Node;
@@ -41,7 +42,15 @@ impl Compiler for Evaluator {
         "evaluator"
     }
 
-    fn compile(&self, program: Arc<Region>, checks: Checks) -> Result<Arc<dyn Executable>> {
+    fn compile_donating(
+        &self,
+        program: Arc<Region>,
+        checks: Checks,
+        donate: &[usize],
+    ) -> Result<Arc<dyn Executable>> {
+        if !donate.is_empty() {
+            return Err(DeviceError::no_donation(self.name()).into());
+        }
         let simplified = Arc::new(pass::simplify(&program, &self.fold)?);
         Ok(Arc::new(Evaluation { plan: Plan::new(simplified)?, program, checks }))
     }

@@ -60,7 +60,7 @@ impl PjrtCompiler {
             // What is looked for is looked for after each op.
             Way::Checked(Evaluator::new(self.fold.clone()).compile(program.clone(), checks)?)
         } else {
-            let problem = "the program is run with checks, op by op".to_owned();
+            let problem = failure::CHECKED.to_owned();
             return Err(DeviceError::Donate { problem, required: "one without checks is required" }.into());
         };
         Ok(PjrtExecutable::new(self.place.clone(), program, way, donate))
@@ -198,10 +198,6 @@ fn output_of(program: &Region, takes: &[(usize, usize)], input: usize) -> Option
 impl Compiler for PjrtCompiler {
     fn name(&self) -> &str {
         "pjrt"
-    }
-
-    fn compile(&self, program: Arc<Region>, checks: Checks) -> Result<Arc<dyn Executable>> {
-        Ok(Arc::new(self.executable(program, checks, &[])?))
     }
 
     fn compile_donating(

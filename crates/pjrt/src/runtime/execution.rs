@@ -324,10 +324,7 @@ impl Executable for PjrtExecutable {
     fn to_bytes(&self, note: &[u8]) -> Result<Vec<u8>> {
         let plan = match &self.way {
             Way::Compiled(plan) => plan,
-            Way::Checked(_) => {
-                let problem = "the program is run with checks, op by op";
-                return Err(DeviceError::NotWritten { problem, required: "one without is required" }.into());
-            }
+            Way::Checked(_) => return Err(failure::not_written()),
         };
         let runtime = self.place.runtime();
         runtime.require_process("save")?;

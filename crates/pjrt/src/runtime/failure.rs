@@ -10,6 +10,15 @@ use crate::error::{Code, Error as PluginError};
 use crate::lower::LowerError;
 use crate::options::CompileOptions;
 
+/// What is wrong with a program that looks for errors after each op, for what only one of a piece can do.
+pub(crate) const CHECKED: &str = "the program is run with checks, op by op";
+
+/// Such a program has no bytes.
+#[cold]
+pub(crate) fn not_written() -> Error {
+    DeviceError::NotWritten { problem: CHECKED, required: "one without is required" }.into()
+}
+
 /// An answer of a plugin on behalf of an operation.
 #[cold]
 pub(crate) fn device(op: &'static str, runtime: &Runtime, error: PluginError) -> Error {

@@ -117,8 +117,7 @@ impl TargetCompiler {
         donate: &[usize],
     ) -> Result<TargetExecutable> {
         if checks != Checks::default() {
-            let problem = "the program is run with checks, op by op";
-            return Err(DeviceError::NotWritten { problem, required: "one without is required" }.into());
+            return Err(failure::not_written());
         }
         let options = self.options.to_compile();
         let topology = &self.target.topology;
@@ -142,10 +141,6 @@ impl TargetCompiler {
 impl Compiler for TargetCompiler {
     fn name(&self) -> &str {
         "pjrt"
-    }
-
-    fn compile(&self, program: Arc<Region>, checks: Checks) -> Result<Arc<dyn Executable>> {
-        Ok(Arc::new(self.executable(program, checks, &[])?))
     }
 
     fn compile_donating(

@@ -105,7 +105,5 @@ pub(super) fn refuse(compiler: &Choice, donated: &[usize]) -> Fallible<()> {
     if donated.is_empty() {
         return Ok(());
     }
-    let problem = format!("the compiler \"{}\" reuses no arguments", compiler.name());
-    let required = "a compiler that does is required, such as \"pjrt\"";
-    Err(defn_core::Error::from(DeviceError::Donate { problem, required }).into())
+    Err(defn_core::Error::from(DeviceError::no_donation(compiler.name())).into())
 }
