@@ -2,12 +2,16 @@
 //!
 //! `./dev test gpu-compile` installs what this needs and runs it; `cargo test` alone leaves it out, since the
 //! packages are large.
+//!
+//! Most of the time goes into `ptxas`, which XLA starts once for each kernel. With the programs of a family it shares
+//! the kernels that it has made, since one family's programs for many element types compute in a few types.
 
 mod device;
 mod rows;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Checks, Executable, NoHooks};
@@ -17,7 +21,7 @@ use defn_core::region::Region;
 use defn_core::{DType, form};
 use defn_core::{Shape, TensorType};
 use defn_cpu::cpu_backend;
-use defn_pjrt::{CompileOptions, CompilerOptions, PjrtCompiler, Target, TargetCompiler, lower};
+use defn_pjrt::{Attribute, CompileOptions, CompilerOptions, PjrtCompiler, Target, TargetCompiler, lower};
 use rows::{FAMILIES, Row, program};
 
 /// The folder of the packages `jax-cuda13-pjrt`, `nvidia-cuda-nvcc` and `nvidia-nvvm`.
@@ -55,25 +59,57 @@ fn a_program_is_compiled_for_an_h200_and_for_nothing_else() {
     assert!(error.starts_with("run: the executable is for h200 on cuda and this is cpu ("), "{error}");
 }
 
+/// What the programs of a family are compiled with, which keep their kernels in a file of the family: XLA reads and
+/// writes the whole file, so that no two programs may be compiled with one at once.
+struct Options {
+    kernels: PathBuf,
+    options: CompileOptions,
+}
+
+impl Options {
+    fn new(family: &str) -> Options {
+        let name = format!("kernels-{}-{family}", std::process::id());
+        let kernels = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let path = kernels.to_str().expect("the folder's name is text").to_owned();
+        let flags = [
+            ("xla_gpu_kernel_cache_file", Attribute::Text(path)),
+            // XLA would compile several candidates for a kernel, which without a device it cannot compare.
+            ("xla_gpu_autotune_level", Attribute::Int(0)),
+        ];
+        let flags = flags.map(|(flag, value)| (flag.to_owned(), value)).to_vec();
+        Options { kernels, options: CompileOptions { flags, ..CompileOptions::default() } }
+    }
+}
+
+impl Drop for Options {
+    fn drop(&mut self) {
+        // It is not there where no program has been compiled.
+        let _ = fs::remove_file(&self.kernels);
+    }
+}
+
 /// Compiles rows as one program; if that fails, halves of them.
-fn compile(rows: &[Row], refused: &mut Vec<String>) {
+fn compile(rows: &[Row], options: &CompileOptions, refused: &mut Vec<String>) {
     let text = lower(&program(rows).0, &[]).expect("every row has a lowering").text;
-    match target().topology().compile(text.as_bytes(), &CompileOptions::default()) {
+    match target().topology().compile(text.as_bytes(), options) {
         Ok(executable) => {
             let bytes = executable.serialize().expect("an executable is written");
-            assert!(bytes.windows(5).any(|part| part == b"sm_90"), "an executable for an H200 names it");
+            let holds = |text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
+            assert!(holds(b"sm_90"), "an executable for an H200 names it");
+            assert!(holds(b"\x7fELF"), "an executable holds kernels");
         }
         Err(error) if rows.len() == 1 => refused.push(format!("{}: {error}", rows[0].name())),
         Err(_) => {
             let (first, second) = rows.split_at(rows.len() / 2);
-            compile(first, refused);
-            compile(second, refused);
+            compile(first, options, refused);
+            compile(second, options, refused);
         }
     }
 }
 
 fn check(name: &str) {
     let family = FAMILIES.iter().find(|family| family.name == name).unwrap();
+    let options = Options::new(name);
     let (mut refused, mut count) = (Vec::new(), 0);
     for &dtype in DType::ALL {
         // One row of each operation: the device's compiler does not look at the elements.
@@ -81,7 +117,7 @@ fn check(name: &str) {
         let mut rows = (family.rows)(dtype).rows;
         rows.retain(|row| names.insert(form::name(&row.op)));
         if !rows.is_empty() {
-            compile(&rows, &mut refused);
+            compile(&rows, &options.options, &mut refused);
         }
         count += rows.len();
     }
