@@ -15,6 +15,9 @@ mod lower;
 mod options;
 mod plugin;
 mod runtime;
+#[cfg(test)]
+#[path = "../tests/wheel/mod.rs"]
+mod wheel;
 
 pub use api::{
     Buffer, Buffers, Client, Device, DeviceDescription, Event, Executable, ExecutableMemory,

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::layouts;
-
-#[path = "../../tests/wheel/mod.rs"]
-mod wheel;
+use crate::wheel;
 
 /// The compiler's own figures: a program that prints the size of every struct and the offset of every field.
 fn measured(header: &Path) -> BTreeMap<String, usize> {

@@ -13,7 +13,7 @@ use super::programs::Compiled;
 /// XLA on the CPU maps three to six regions of memory for a program, and Linux lets a process have 65,530 of them: with
 /// more it fails to place the code. So many programs take 24,576 at most, and leave room for those that definitions
 /// hold, which are theirs, and for the libraries and arrays of the process.
-pub(super) const KEPT: usize = if cfg!(test) { 64 } else { 4096 };
+pub(super) const KEPT: usize = if cfg!(test) { 32 } else { 4096 };
 
 /// A client with fewer lets none go for those of other clients.
 const FEW: usize = KEPT / 16;

@@ -5,9 +5,7 @@ use defn_core::{DType, Shape};
 
 use super::*;
 use crate::runtime::{ClientSpec, backend, register};
-
-#[path = "../../../tests/wheel/mod.rs"]
-mod wheel;
+use crate::wheel;
 
 /// How many regions of memory this process maps, where the system tells.
 fn regions() -> Option<usize> {
