@@ -72,8 +72,19 @@ FILES_OF_THE_LANGUAGE = (
     "test_pjrt.py",
 )
 
-PARTS = {"operations": FILES_OF_OPERATIONS, "language": FILES_OF_THE_LANGUAGE}
+FILES_OF_GENERATED_CALLS = (
+    "test_pjrt_exceptions.py",
+    "test_catalogue.py",
+    "test_backends_agree.py",
+    "test_properties.py",
+)
+
+PARTS = {
+    "operations": FILES_OF_OPERATIONS,
+    "language": FILES_OF_THE_LANGUAGE,
+    "generated calls": FILES_OF_GENERATED_CALLS,
+}
 """What ``./dev test`` runs in processes of its own."""
 
-FILES = FILES_OF_OPERATIONS + FILES_OF_THE_LANGUAGE
+FILES = FILES_OF_OPERATIONS + FILES_OF_THE_LANGUAGE + FILES_OF_GENERATED_CALLS
 """The files that ``./dev test`` runs with "pjrt" as the compiler and as the backend."""

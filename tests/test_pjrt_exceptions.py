@@ -44,7 +44,7 @@ def test_exceptions_are_few(part: str, request: pytest.FixtureRequest) -> None:
     assert named.issuperset(exceptions), "names of no row"
     assert len(excepted) <= SHARE * len(rows), f"{len(excepted)} of {len(rows)} rows"
     # Nothing else is left out: a row that skips itself here would not be counted.
-    assert len(rows) > 3_000
+    assert len(rows) > (500 if part == "generated calls" else 3_000)
 
 
 def test_files_are_there() -> None:
