@@ -25,7 +25,7 @@ pub use api::{
 };
 pub use element::ElementType;
 pub use error::{Code, Error, Result};
-pub use lower::{LowerError, Program, element_type, lower};
+pub use lower::{Hardware, LowerError, Program, element_type, lower};
 pub use options::CompileOptions;
 pub use plugin::{Attribute, Plugin, Version};
 pub use runtime::{

@@ -21,7 +21,7 @@ use defn_core::region::Region;
 use defn_core::{DType, form};
 use defn_core::{Shape, TensorType};
 use defn_cpu::cpu_backend;
-use defn_pjrt::{Attribute, CompileOptions, CompilerOptions, PjrtCompiler, Target, TargetCompiler, lower};
+use defn_pjrt::{Attribute, CompileOptions, CompilerOptions, Hardware, PjrtCompiler, Target, TargetCompiler, lower};
 use rows::{FAMILIES, Row, program};
 
 /// The folder of the packages `jax-cuda13-pjrt`, `nvidia-cuda-nvcc` and `nvidia-nvvm`.
@@ -90,7 +90,7 @@ impl Drop for Options {
 
 /// Compiles rows as one program; if that fails, halves of them.
 fn compile(rows: &[Row], options: &CompileOptions, refused: &mut Vec<String>) {
-    let text = lower(&program(rows).0, &[]).expect("every row has a lowering").text;
+    let text = lower(&program(rows).0, &[], Hardware::Device).expect("every row has a lowering").text;
     match target().topology().compile(text.as_bytes(), options) {
         Ok(executable) => {
             let bytes = executable.serialize().expect("an executable is written");

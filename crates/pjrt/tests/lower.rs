@@ -13,9 +13,11 @@ use defn_core::op::{CondOp, HookOp, Op, RuntimeCallOp};
 use defn_core::region::Region;
 use defn_core::{DType, Location, Number, Scalar, Tensor, TensorType};
 use defn_cpu::cpu_backend;
-use defn_pjrt::{Attribute, Client, CompileOptions, LowerError, Place, Plugin, element_type, lower};
+use defn_pjrt::{
+    Attribute, Client, CompileOptions, Hardware, LowerError, Place, Plugin, element_type, lower,
+};
 use rows::control::region;
-use rows::{BLOCKS, Close, FAMILIES, Family, OPS, Row, block_name, op_name, program};
+use rows::{BLOCKS, Close, FAMILIES, Family, OPS, Row, Table, block_name, folds, op_name, program};
 
 fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
@@ -25,12 +27,19 @@ fn client() -> &'static Client {
     })
 }
 
+/// A program as text: as it is for the host and, where that is another text, for devices of their own.
+fn texts(region: &Region) -> Result<Vec<String>, String> {
+    let text = |hardware| lower(region, &[], hardware).map(|program| program.text);
+    let texts: Result<Vec<String>, _> = [Hardware::Host, Hardware::Device].into_iter().map(text).collect();
+    let mut texts = texts.map_err(|error| error.to_string())?;
+    texts.dedup();
+    Ok(texts)
+}
+
 /// The results of a program on the device, or what the plugin has against it.
-fn on_device(region: &Region, arguments: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
-    let program = lower(region, &[]).map_err(|error| error.to_string())?;
+fn on_device(region: &Region, text: &str, arguments: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
     let options = CompileOptions::default();
-    let executable =
-        client().compile(program.text.as_bytes(), &options).map_err(|error| error.to_string())?;
+    let executable = client().compile(text.as_bytes(), &options).map_err(|error| error.to_string())?;
     let device = &client().addressable_devices().unwrap()[0];
     let buffers: Vec<_> = region
         .inputs()
@@ -170,7 +179,10 @@ impl Outcome {
         let (region, counts) = program(rows);
         let arguments: Vec<Vec<u8>> =
             rows.iter().flat_map(|row| row.operands.iter().map(|operand| operand.bytes.clone())).collect();
-        let got = match on_device(&region, &arguments) {
+        let got = texts(&region).and_then(|texts| {
+            texts.iter().map(|text| on_device(&region, text, &arguments)).collect::<Result<Vec<_>, _>>()
+        });
+        let got = match got {
             Ok(got) => got,
             Err(error) if rows.len() == 1 => {
                 self.rows += 1;
@@ -189,8 +201,9 @@ impl Outcome {
         let types: Vec<&TensorType> = region.result_types().collect();
         let mut at = 0;
         for (row, count) in rows.iter().zip(counts) {
-            let differ = (at..at + count).find_map(|at| {
-                let (place, got, want) = compare(types[at], &got[at], &want[at], row.close)?;
+            let pairs = got.iter().flat_map(|got| (at..at + count).map(move |at| (at, &got[at])));
+            let differ = pairs.into_iter().find_map(|(at, got)| {
+                let (place, got, want) = compare(types[at], got, &want[at], row.close)?;
                 Some(format!("{}: element {place} of {} is {got:?}, not {want:?}", row.name(), types[at]))
             });
             self.differ.extend(differ);
@@ -200,10 +213,13 @@ impl Outcome {
 }
 
 fn check(name: &str) {
-    let family = FAMILIES.iter().find(|family| family.name == name).unwrap();
+    check_rows(name, FAMILIES.iter().find(|family| family.name == name).unwrap().rows, DType::ALL);
+}
+
+fn check_rows(name: &str, rows: fn(DType) -> Table, dtypes: &[DType]) {
     let mut all = Outcome::default();
-    for &dtype in DType::ALL {
-        all.run(&(family.rows)(dtype).rows);
+    for &dtype in dtypes {
+        all.run(&rows(dtype).rows);
     }
     let bad = [&all.refused[..], &all.differ].concat();
     assert!(bad.is_empty(), "{} of {} rows of {name}:\n{}", bad.len(), all.rows, bad.join("\n"));
@@ -223,6 +239,13 @@ macro_rules! families {
 
 families! {
     create unary binary mixed convert shape reduce order window index random products factors spectral fourier control
+}
+
+/// Programs for the host and for other devices find them by other ways: in floats that have integers of their size,
+/// in those that are computed as others, and in integers.
+#[test]
+fn extremes_along_long_axes() {
+    check_rows("extremes", folds::extremes, &[DType::F32, DType::F64, DType::BF16, DType::S32]);
 }
 
 #[test]
@@ -270,11 +293,11 @@ fn what_the_host_has_to_do_is_refused() {
         })
     };
     for inside in [false, true] {
-        let error = lower(&program(&call, inside), &[]).unwrap_err();
+        let error = lower(&program(&call, inside), &[], Hardware::Host).unwrap_err();
         assert!(matches!(&error, LowerError::RuntimeCall { location: at } if *at == location), "{error}");
     }
     let hook = Op::Hook(HookOp { slot: 2, name: None });
-    assert_eq!(lower(&program(&hook, false), &[]).unwrap().hooks, [(2, 1)]);
-    let error = lower(&program(&hook, true), &[]).unwrap_err();
+    assert_eq!(lower(&program(&hook, false), &[], Hardware::Host).unwrap().hooks, [(2, 1)]);
+    let error = lower(&program(&hook, true), &[], Hardware::Host).unwrap_err();
     assert!(matches!(&error, LowerError::InnerHook { location: at } if *at == location), "{error}");
 }

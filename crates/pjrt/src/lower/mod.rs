@@ -6,6 +6,7 @@
 mod complex;
 mod control;
 mod elementwise;
+mod extreme;
 mod index;
 mod linalg;
 mod numeric;
@@ -67,13 +68,23 @@ pub fn element_type(ty: &TensorType) -> ElementType {
     held(ty.dtype)
 }
 
+/// What a program is compiled for. It has the same results on both, by the ways that are fast there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hardware {
+    /// The host's processors, by XLA.
+    Host,
+    /// A device of its own.
+    Device,
+}
+
 /// Lowers a region to a module whose function `main` takes the region's inputs and gives its results.
 /// `donated[i]` names the result whose memory input `i` may become.
 ///
 /// # Errors
 /// [`LowerError`].
-pub fn lower(region: &Region, donated: &[Option<usize>]) -> Result<Program> {
-    let mut lowering = Lowering { writer: Writer::default(), hooks: Vec::new(), depth: 0 };
+pub fn lower(region: &Region, donated: &[Option<usize>], hardware: Hardware) -> Result<Program> {
+    let writer = Writer::new(hardware == Hardware::Host);
+    let mut lowering = Lowering { writer, hooks: Vec::new(), depth: 0 };
     let arguments: Vec<Ssa> =
         region.inputs().iter().enumerate().map(|(index, ty)| Writer::argument(index, tensor(ty))).collect();
     let mut outputs = lowering.region(region, &arguments)?;

@@ -110,6 +110,8 @@ where
 /// A function that is being written, and the blocks inside it.
 #[derive(Default)]
 pub(super) struct Writer {
+    /// Whether the program is for the host's processors.
+    pub on_host: bool,
     text: String,
     values: usize,
     depth: usize,
@@ -118,6 +120,10 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    pub fn new(on_host: bool) -> Writer {
+        Writer { on_host, ..Writer::default() }
+    }
+
     /// An argument of the function.
     pub fn argument(index: usize, ty: Ty) -> Ssa {
         Ssa { name: Name::Argument(index), ty }

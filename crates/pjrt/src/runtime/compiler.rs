@@ -19,7 +19,7 @@ use super::plan::{self, Plan};
 use super::programs::{Compiled, Origin};
 use super::saved::Saved;
 use super::{CompilerOptions, PjrtBackend, failure};
-use crate::lower::{element_type, lower};
+use crate::lower::{Hardware, element_type, lower};
 
 /// Compiles for the devices of a client. A program runs where its arguments are, if that is a device of the client,
 /// else on the device that the compiler was made for.
@@ -69,7 +69,7 @@ impl PjrtCompiler {
     fn plan(&self, program: &Region, donate: &[usize]) -> Result<Plan<Program>> {
         let runtime = self.place.runtime();
         let options = self.options.to_compile();
-        prepare(program, &self.fold, donate, &mut |piece| {
+        prepare(program, &self.fold, (donate, runtime.hardware()), &mut |piece| {
             let folder = self.folder.as_deref();
             let compiled = runtime.programs.get("compile", runtime, &piece.text, &options, folder)?;
             Ok(Program { compiled, text: piece.digest(), results: piece.results })
@@ -93,7 +93,7 @@ impl PjrtCompiler {
         saved.require_machine(runtime.machine())?;
         let program = Arc::new(saved.program()?);
         let mut pieces = saved.pieces();
-        let plan = prepare(&program, &self.fold, saved.donated(), &mut |piece| {
+        let plan = prepare(&program, &self.fold, (saved.donated(), runtime.hardware()), &mut |piece| {
             let text = piece.digest();
             let bytes = pieces.next(text)?;
             let executable = runtime.client().load(bytes).map_err(|error| saved.refused(runtime, &error))?;
@@ -122,7 +122,7 @@ impl Lowered {
 pub(super) fn prepare<P>(
     program: &Region,
     fold: &Arc<dyn Backend>,
-    donate: &[usize],
+    (donate, hardware): (&[usize], Hardware),
     compile: &mut dyn FnMut(Lowered) -> Result<P>,
 ) -> Result<Plan<P>> {
     let simplified = pass::simplify(program, fold)?;
@@ -137,7 +137,7 @@ pub(super) fn prepare<P>(
     plan::plan(&simplified, &keep, &mut |piece| {
         let donated: Vec<Option<usize>> =
             piece.inputs.iter().map(|input| output_of(&simplified, &takes, *input)).collect();
-        let text = lower(&piece.region, &donated).map_err(failure::lowering)?.text;
+        let text = lower(&piece.region, &donated, hardware).map_err(failure::lowering)?.text;
         let graph = piece.region.graph();
         let result = |&value: &Value| What {
             ty: graph.ty(value).clone(),

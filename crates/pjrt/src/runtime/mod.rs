@@ -46,6 +46,7 @@ pub use registry::{
 pub use target::{Target, TargetCompiler, TargetExecutable};
 
 use crate::api::{Buffer, Buffers, Client, Device};
+use crate::lower::Hardware;
 use crate::plugin::Plugin;
 use buffer::Elements;
 use eager::Eager;
@@ -137,6 +138,11 @@ impl Runtime {
     /// both meet.
     pub fn is_host(&self) -> bool {
         self.platform == HOST
+    }
+
+    /// What programs for the client are written for.
+    fn hardware(&self) -> Hardware {
+        if self.is_host() { Hardware::Host } else { Hardware::Device }
     }
 
     /// The devices that this process can use, by `device_id`.

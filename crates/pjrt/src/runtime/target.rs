@@ -14,6 +14,7 @@ use super::execution::PjrtExecutable;
 use super::saved::Saved;
 use super::{CompilerOptions, HOST, failure, machine, registry};
 use crate::api::Topology;
+use crate::lower::Hardware;
 use crate::plugin::Attribute;
 
 /// What XLA asks of a GPU that is not there, in the words of its `GpuTargetConfigProto`: NVIDIA's figures for it.
@@ -123,7 +124,7 @@ impl TargetCompiler {
         let topology = &self.target.topology;
         let platform = topology.platform_name().map_err(failure::plugin)?.to_lowercase();
         let mut saved = Saved::new(&platform, self.target.name, &program, donate);
-        let plan = prepare(&program, &self.fold, donate, &mut |piece| {
+        let plan = prepare(&program, &self.fold, (donate, Hardware::Device), &mut |piece| {
             let made = topology.compile(piece.text.as_bytes(), &options).map_err(|error| {
                 let refused = failure::refused_flag(&self.target.client, &options, &error);
                 refused.unwrap_or_else(|| failure::plugin(error))

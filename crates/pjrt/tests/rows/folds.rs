@@ -20,6 +20,31 @@ fn uneven(dtype: DType) -> Vec<Operand> {
     all
 }
 
+/// Elements along axes that are not folded by one loop, among them rows of nothing but the least number, of zeros of
+/// both signs, and with two NaN.
+fn long(dtype: DType) -> Vec<Operand> {
+    let mut all = vec![
+        small(dtype, &[4, 70], 1),
+        small(dtype, &[1009], 2),
+        small(dtype, &[17_000], 3),
+        small(dtype, &[2, 41, 3], 4),
+        small(dtype, &[3, 2, 40], 5),
+    ];
+    if dtype.is_float() {
+        let (columns, inf) = (37, if dtype.has_infinity() { f64::INFINITY } else { 448.0 });
+        let row = |of: &dyn Fn(usize) -> f64| (0..columns).map(of).collect::<Vec<_>>();
+        let rows = [
+            row(&|_| -inf),
+            row(&|_| inf),
+            row(&|at| if at % 2 == 0 { -0.0 } else { 0.0 }),
+            row(&|at| if at % 17 == 5 { f64::NAN } else { inf }),
+            row(&|at| if at == columns - 1 { f64::NAN.copysign(-1.0) } else { at as f64 }),
+        ];
+        all.push(given(dtype, &[rows.len(), columns], &rows.concat()));
+    }
+    all
+}
+
 pub fn reduce(dtype: DType) -> Table {
     let mut table = Table::default();
     for &op in ReduceOp::ALL {
@@ -61,6 +86,28 @@ pub fn reduce(dtype: DType) -> Table {
     }
     let apart = Block::AllClose { equal_nan: true, rtol: Tolerance(1e-5), atol: Tolerance(1e-8) };
     table.must(Op::Block(apart), &[&small(dtype, &[5], 1), &small(dtype, &[5], 2)], Close::Exact);
+    table
+}
+
+/// Extremes along axes that are long.
+pub fn extremes(dtype: DType) -> Table {
+    let mut table = Table::default();
+    let exact = Close::Exact;
+    for operand in long(dtype) {
+        let last = operand.ty.shape.rank() - 1;
+        for op in [ReduceOp::ReduceMax, ReduceOp::ReduceMin] {
+            table.add(Op::Reduce { op, axes: axes(&[last]), keep_axes: false }, &[&operand], exact);
+            if last > 0 {
+                table.add(Op::Reduce { op, axes: axes(&[0, last]), keep_axes: false }, &[&operand], exact);
+            }
+        }
+        for (op, tie_break) in [(ArgOp::Argmax, TieBreak::High), (ArgOp::Argmin, TieBreak::Low)] {
+            for axis in [None, Some(axis(last)), Some(axis(last / 2))] {
+                let op = Op::ArgReduce { op, axis, keep_axis: false, tie_break, dtype: DType::S32 };
+                table.add(op, &[&operand], exact);
+            }
+        }
+    }
     table
 }
 

@@ -3,7 +3,7 @@
 
 pub mod control;
 mod elementwise;
-mod folds;
+pub mod folds;
 mod index;
 mod linalg;
 mod numbers;

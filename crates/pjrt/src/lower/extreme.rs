@@ -1,0 +1,377 @@
+//! Extremes, and where they are.
+//!
+//! XLA on the host folds a long axis in several passes over memory, and a pair of a value and its place without vector
+//! instructions; its library of kernels is fast on floats but loses a NaN. Programs for the host go round that, with
+//! the same results: a long axis is written as several short ones, which XLA folds by loops in loops, in the same loop
+//! as what is done to the elements before; and a place is looked for once the extreme is known.
+
+use defn_core::op::{ArgOp, TieBreak};
+use defn_core::{Axis, DType, Number, Scalar, TensorType};
+use smallvec::{SmallVec, smallvec};
+
+use super::reduce::Sure;
+use super::text::{Dims, RegionText, Ssa, Ty, Writer, array};
+use super::value::held;
+use super::{Lowering, Operands};
+use crate::element::ElementType as E;
+
+/// The most elements of an axis that XLA on the host folds by a loop.
+const SHORT: usize = 32;
+/// From how many elements on a fold whose result is one element is done in two steps, the first by all threads.
+const SHARED: usize = 1 << 14;
+
+/// The sizes of short axes whose product is `size`, or a little more: the most elements of the last ones.
+fn short_axes(size: usize) -> SmallVec<[usize; 6]> {
+    // Steps by which the size grows at most by an eighth until it has such factors.
+    let mut step = 1;
+    while size / step > 8 * SHORT {
+        step *= SHORT;
+    }
+    let mut padded = size;
+    loop {
+        let (mut axes, mut rest): (SmallVec<[usize; 6]>, usize) = (SmallVec::new(), padded);
+        while rest > SHORT {
+            let Some(factor) = (8..=SHORT).rev().find(|&factor| rest.is_multiple_of(factor)) else { break };
+            axes.insert(0, factor);
+            rest /= factor;
+        }
+        if rest <= SHORT {
+            axes.insert(0, rest);
+            return axes;
+        }
+        padded = (padded / step + 1) * step;
+    }
+}
+
+/// What is looked for.
+#[derive(Clone, Copy)]
+struct Extreme {
+    /// StableHLO's operation.
+    name: &'static str,
+    /// How a number further in its direction compares.
+    beyond: &'static str,
+    /// A NaN, which is given as what lies beyond all numbers, is either extreme.
+    nan: f64,
+}
+
+const GREATEST: Extreme = Extreme { name: "maximum", beyond: "GT", nan: f64::NAN.copysign(1.0) };
+const LEAST: Extreme = Extreme { name: "minimum", beyond: "LT", nan: f64::NAN.copysign(-1.0) };
+
+impl Extreme {
+    fn of(op: ArgOp) -> Extreme {
+        match op {
+            ArgOp::Argmax => GREATEST,
+            ArgOp::Argmin => LEAST,
+        }
+    }
+}
+
+/// The integers that hold a float's bits, where floats are ordered by them.
+fn bits_of(float: E) -> Option<E> {
+    match float {
+        E::F32 => Some(E::S32),
+        E::F64 => Some(E::S64),
+        E::Pred
+        | E::S2
+        | E::S4
+        | E::S8
+        | E::S16
+        | E::S32
+        | E::S64
+        | E::U2
+        | E::U4
+        | E::U8
+        | E::U16
+        | E::U32
+        | E::U64
+        | E::F16
+        | E::Bf16
+        | E::C64
+        | E::C128
+        | E::F8E5M2
+        | E::F8E4M3Fn
+        | E::F8E4M3B11Fnuz
+        | E::F8E5M2Fnuz
+        | E::F8E4M3Fnuz
+        | E::F8E4M3
+        | E::F8E3M4
+        | E::F8E8M0Fnu
+        | E::F4E2M1Fn => None,
+    }
+}
+
+/// A value whose last axis is written as several, at the end of which there may be elements that are not of it.
+struct Short {
+    x: Ssa,
+    axes: SmallVec<[usize; 6]>,
+    is_padded: bool,
+}
+
+impl Writer {
+    /// The greatest along axes, or by [`Writer::fold_least`] the least; a NaN is either.
+    pub fn fold_greatest(&mut self, x: &Ssa, dtype: DType, axes: &[usize]) -> Ssa {
+        let start = self.limit(dtype, true);
+        self.fold_extreme(x, &start, axes, GREATEST)
+    }
+
+    pub fn fold_least(&mut self, x: &Ssa, dtype: DType, axes: &[usize]) -> Ssa {
+        let start = self.limit(dtype, false);
+        self.fold_extreme(x, &start, axes, LEAST)
+    }
+
+    /// Floats are ordered as integers, whose extremes devices find fast, while some lose a NaN where they are fast on
+    /// floats.
+    fn fold_extreme(&mut self, x: &Ssa, start: &Ssa, axes: &[usize], extreme: Extreme) -> Ssa {
+        let float = x.element();
+        let Some(integer) = bits_of(float) else { return self.fold(x, start, axes, extreme.name) };
+        let last = x.dims().len().wrapping_sub(1);
+        let is_long = self.on_host && axes.contains(&last) && x.dims()[last] > SHORT;
+        // Before anything is done to the elements: what XLA sees of the axis later it would take for one.
+        let (x, first, rest) = if is_long {
+            let short = self.short(x, start);
+            (short.x, short.axes, axes.iter().copied().filter(|&axis| axis != last).collect())
+        } else {
+            (x.clone(), SmallVec::from_slice(axes), SmallVec::<[usize; 6]>::new())
+        };
+        let is_nan = self.compare(&x, &x, "NE");
+        let beyond = self.float_like(&x, extreme.nan);
+        let x = self.choose(&is_nan, &beyond, &x);
+        let bits = |w: &mut Writer, x: &Ssa| {
+            let bits = w.op("bitcast_convert", &[x], "", x.ty.of(integer));
+            w.in_order(&bits)
+        };
+        let (mut keys, start) = (bits(self, &x), bits(self, start));
+        let mut axes = first;
+        let shared = axes.first().copied().filter(|_| {
+            let size = |axes: &[usize]| axes.iter().map(|&axis| keys.dims()[axis]).product::<usize>();
+            axes.len() > 1 && size(&axes) == keys.dims().iter().product() && size(&axes) >= SHARED
+        });
+        if let Some(shared) = shared {
+            keys = self.fold(&keys, &start, &axes[1..], extreme.name);
+            // Or XLA would make one fold of both.
+            keys = self.op("optimization_barrier", &[&keys], "", keys.ty.clone());
+            axes = smallvec![shared];
+        }
+        let mut folded = self.fold(&keys, &start, &axes, extreme.name);
+        if !rest.is_empty() {
+            folded = self.fold(&folded, &start, &rest, extreme.name);
+        }
+        let folded = self.in_order(&folded);
+        self.op("bitcast_convert", &[&folded], "", folded.ty.of(float))
+    }
+
+    /// The bits of floats as integers of the same order, and those as the bits again: of a negative number all bits
+    /// but the sign are turned.
+    fn in_order(&mut self, bits: &Ssa) -> Ssa {
+        let is_wide = bits.element() == E::S64;
+        let mask = if is_wide { i64::MAX.to_le_bytes().to_vec() } else { i32::MAX.to_le_bytes().to_vec() };
+        let width = if is_wide { 63 } else { 31 };
+        let width = self.number_like(bits, width);
+        let mask = self.literal(Ty::scalar(bits.element()), &mask);
+        let mask = self.splat(&mask, bits.dims());
+        let sign = self.op("shift_right_arithmetic", &[bits, &width], "", bits.ty.clone());
+        let turned = self.op("and", &[&sign, &mask], "", bits.ty.clone());
+        self.op("xor", &[bits, &turned], "", bits.ty.clone())
+    }
+
+    /// The number from which no element of a type is further in a direction, in the type that computes it.
+    pub fn limit(&mut self, dtype: DType, is_lowest: bool) -> Ssa {
+        let number: Number = if is_lowest { dtype.lowest() } else { dtype.highest() };
+        self.scalar(Scalar::new(dtype, number).expect("a limit of the type"))
+    }
+
+    /// The last axis as several short ones, with `filling` at the end.
+    fn short(&mut self, x: &Ssa, filling: &Ssa) -> Short {
+        let (&size, before) = x.dims().split_last().expect("an axis");
+        let sizes = short_axes(size);
+        let padded: usize = sizes.iter().product();
+        let mut config: SmallVec<[(i64, i64, usize); 6]> = smallvec![(0, 0, 0); before.len()];
+        config.push((0, i64::try_from(padded - size).expect("less than the size"), 0));
+        let full = self.pad(x, filling, &config);
+        let dims: Dims = before.iter().chain(&sizes).copied().collect();
+        let axes = (before.len()..dims.len()).collect();
+        Short { x: self.reshape(&full, &dims), axes, is_padded: padded != size }
+    }
+
+    /// The place along the axis that was cut into short ones, of each element.
+    fn places(&mut self, short: &Short, element: E) -> Ssa {
+        let ty = short.x.ty.of(element);
+        let mut stride = 1;
+        let mut sum: Option<Ssa> = None;
+        for &axis in short.axes.iter().rev() {
+            let count = self.iota(ty.clone(), axis);
+            let step = i32::try_from(stride).ok();
+            let place = match step {
+                Some(1) => count,
+                Some(step) => {
+                    let step = self.number_like(&count, step);
+                    self.op("multiply", &[&count, &step], "", ty.clone())
+                }
+                None => {
+                    let step = self.position(stride);
+                    let step = self.splat(&step, count.dims());
+                    self.op("multiply", &[&count, &step], "", ty.clone())
+                }
+            };
+            stride *= short.x.dims()[axis];
+            sum = Some(match sum {
+                Some(sum) => self.op("add", &[&sum, &place], "", ty.clone()),
+                None => place,
+            });
+        }
+        sum.expect("an axis")
+    }
+}
+
+/// How places are counted, and what stands for none: it loses every tie.
+struct Counting {
+    dtype: DType,
+    nowhere: Ssa,
+    tie_break: TieBreak,
+}
+
+impl Counting {
+    /// Narrow numbers are faster.
+    fn along(w: &mut Writer, size: usize, tie_break: TieBreak) -> Counting {
+        let (dtype, nowhere) = match (i32::try_from(size), tie_break) {
+            (Ok(size), TieBreak::Low) => (DType::S32, w.number(E::S32, size)),
+            (Ok(_), TieBreak::High) => (DType::S32, w.number(E::S32, -1)),
+            (Err(_), TieBreak::Low) => (DType::S64, w.position(size)),
+            (Err(_), TieBreak::High) => (DType::S64, w.number(E::S64, -1)),
+        };
+        Counting { dtype, nowhere, tie_break }
+    }
+}
+
+impl Lowering {
+    pub(super) fn arg_reduce(
+        &mut self,
+        op: ArgOp,
+        operands: &Operands<'_>,
+        axis: Option<Axis>,
+        tie_break: TieBreak,
+        out: &TensorType,
+    ) -> Ssa {
+        let w = &mut self.writer;
+        let from = operands.types[0].dtype;
+        let mut x = w.load(&operands.values[0], from);
+        let axis = match axis {
+            Some(axis) => axis.index(),
+            None => {
+                x = w.reshape(&x, &[x.dims().iter().product()]);
+                0
+            }
+        };
+        let size = x.dims()[axis];
+        let counting = Counting::along(w, size, tie_break);
+        let place = if w.on_host && size > SHORT {
+            w.look_for(op, &x, from, axis, &counting)
+        } else {
+            w.carry(op, &x, from, axis, &counting)
+        };
+        let place = w.cast(&place, counting.dtype, out.dtype);
+        w.reshape(&place, out.shape.sizes())
+    }
+}
+
+impl Writer {
+    /// The place of an extreme along an axis, where the elements are compared with it.
+    fn look_for(&mut self, op: ArgOp, x: &Ssa, dtype: DType, axis: usize, counting: &Counting) -> Ssa {
+        let extreme = Extreme::of(op);
+        let start = self.limit(dtype, op == ArgOp::Argmax);
+        let found = self.fold_extreme(x, &start, &[axis], extreme);
+        let size = x.dims()[axis];
+        let short = if axis + 1 == x.dims().len() {
+            self.short(x, &start)
+        } else {
+            Short { x: x.clone(), axes: smallvec![axis], is_padded: false }
+        };
+        let x = &short.x;
+        let kept: SmallVec<[usize; 6]> =
+            (0..x.dims().len()).filter(|axis| !short.axes.contains(axis)).collect();
+        let found = self.broadcast_along(&found, &kept, x.dims());
+        let mut hit = self.compare(x, &found, "EQ");
+        if dtype.is_float() {
+            let (nan, sought) = (self.compare(x, x, "NE"), self.compare(&found, &found, "NE"));
+            let both = self.op("and", &[&nan, &sought], "", nan.ty.clone());
+            hit = self.op("or", &[&hit, &both], "", both.ty.clone());
+        }
+        let element = held(counting.dtype);
+        let places = self.places(&short, element);
+        if short.is_padded {
+            let end = self.position(size);
+            let end = self.convert(&end, element);
+            let end = self.splat(&end, places.dims());
+            let is_inside = self.compare(&places, &end, "LT");
+            hit = self.op("and", &[&hit, &is_inside], "", is_inside.ty.clone());
+        }
+        let nowhere = self.splat(&counting.nowhere, places.dims());
+        let places = self.choose(&hit, &places, &nowhere);
+        let earlier = match counting.tie_break {
+            TieBreak::Low => "minimum",
+            TieBreak::High => "maximum",
+        };
+        self.fold(&places, &counting.nowhere, &short.axes, earlier)
+    }
+
+    /// The place of an extreme along an axis, carried with it.
+    fn carry(&mut self, op: ArgOp, x: &Ssa, dtype: DType, axis: usize, counting: &Counting) -> Ssa {
+        let start = self.limit(dtype, op == ArgOp::Argmax);
+        let direction = Extreme::of(op).beyond;
+        let place = held(counting.dtype);
+        let places = self.iota(x.ty.of(place), axis);
+        let earlier = match counting.tie_break {
+            TieBreak::Low => "LT",
+            TieBreak::High => "GT",
+        };
+        let dims = x.dims().iter().enumerate().filter(|&(at, _)| at != axis).map(|(_, &size)| size);
+        let value = Ty { element: x.element(), dims: dims.collect() };
+        let is_float = dtype.is_float();
+        let (scalar, one) = (Ty::scalar(x.element()), Ty::scalar(place));
+        let region = RegionText {
+            arguments: vec![scalar.clone(), one.clone(), scalar, one],
+            write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> Sure<Vec<Ssa>> {
+                let [a, a_place, b, b_place] = arguments else { unreachable!("two values and two places") };
+                let mut better = w.compare(a, b, direction);
+                let mut same = w.compare(a, b, "EQ");
+                if is_float {
+                    // A NaN is the extreme, and one is as good as another.
+                    let (a_nan, b_nan) = (w.compare(a, a, "NE"), w.compare(b, b, "NE"));
+                    let (ty, not_b) = (a_nan.ty.clone(), w.op("not", &[&b_nan], "", b_nan.ty.clone()));
+                    let only_a = w.op("and", &[&a_nan, &not_b], "", ty.clone());
+                    let both = w.op("and", &[&a_nan, &b_nan], "", ty.clone());
+                    better = w.op("or", &[&better, &only_a], "", ty.clone());
+                    same = w.op("or", &[&same, &both], "", ty);
+                }
+                let first = w.compare(a_place, b_place, earlier);
+                let tie = w.op("and", &[&same, &first], "", same.ty.clone());
+                let wins = w.op("or", &[&better, &tie], "", same.ty.clone());
+                Ok(vec![w.choose(&wins, a, b), w.choose(&wins, a_place, b_place)])
+            }),
+        };
+        let attributes = format!("dimensions = {}", array([axis]));
+        let results = [value.clone(), value.of(place)];
+        let mut folded = self
+            .op_with("reduce", &[x, &places, &start, &counting.nowhere], &attributes, vec![region], &results)
+            .expect("comparisons are always written");
+        folded.remove(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_axes_hold_an_axis_and_little_more() {
+        let sizes = (33..5000).chain([50_257, 65_537, 1 << 20, 16_777_213, (1 << 40) + 1, 1 << 62]);
+        for size in sizes {
+            let axes = short_axes(size);
+            let held: usize = axes.iter().product();
+            assert!(axes.iter().all(|&axis| axis <= SHORT), "{size}: {axes:?}");
+            assert!(held >= size && held - size <= size / 4, "{size}: {axes:?}");
+        }
+        assert_eq!(short_axes(1024)[..], [32, 32]);
+        assert_eq!(short_axes(40)[..], [2, 20]);
+    }
+}
