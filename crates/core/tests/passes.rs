@@ -208,6 +208,69 @@ fn known_branches_are_inlined_and_loops_without_a_trip_vanish() {
     ");
 }
 
+/// The text of a loop over a counter and a float: the counter's type and start, the condition and the step.
+fn counting(dtype: &str, start: &str, compare: &str, limit: &str, step: (&str, &str)) -> String {
+    let (op, by) = step;
+    format!(
+        "(f32, {dtype}) {{
+        %0 = parameter {{index: 0}} : f32
+        %1 = constant {{value: {start}}} : {dtype}
+        %2 = parameter {{index: 1}} : {dtype}
+        %3 = while %1 %0 %2 {{state: 2, trips: none}} : {dtype}, f32
+          cond ({dtype}, f32; {dtype}) {{
+            %0 = parameter {{index: 0}} : {dtype}
+            %1 = constant {{value: {limit}}} : {dtype}
+            %2 = {compare} : u8
+            return %2
+          }}
+          body ({dtype}, f32; {dtype}) {{
+            %0 = parameter {{index: 0}} : {dtype}
+            %1 = constant {{value: {by}}} : {dtype}
+            %2 = {op} %0 %1 : {dtype}
+            %3 = parameter {{index: 1}} : f32
+            %4 = sin %3 : f32
+            return %2 %4
+          }}
+        return %3.1
+    }}"
+    )
+}
+
+#[test]
+fn trips_of_loops_that_count_are_counted() {
+    let trips = |dtype, start, compare, limit, step| {
+        let text = simplify(&counting(dtype, start, compare, limit, step));
+        let found = text.split("trips: ").nth(1).map(|rest| rest.split('}').next().unwrap().to_owned());
+        found.unwrap_or_else(|| "0".to_owned())
+    };
+    let (up, down) = (("add", "1"), ("subtract", "1"));
+    assert_eq!(trips("s32", "0", "less %0 %1", "10", up), "10");
+    assert_eq!(trips("s32", "0", "less_equal %0 %1", "10", up), "11");
+    assert_eq!(trips("s32", "0", "greater %1 %0", "10", ("add", "3")), "4");
+    assert_eq!(trips("s32", "0", "greater_equal %1 %0", "9", ("add", "3")), "4");
+    assert_eq!(trips("s32", "10", "greater %0 %1", "0", down), "10");
+    assert_eq!(trips("s64", "10", "greater_equal %0 %1", "-1", ("add", "-2")), "6");
+    assert_eq!(trips("u8", "0", "less %0 %1", "250", ("add", "5")), "50");
+    assert_eq!(trips("s32", "10", "less %0 %1", "10", up), "0");
+    // It wraps, or goes away from the limit, or is compared otherwise, or is no integer.
+    for (dtype, start, compare, limit, step) in [
+        ("u8", "0", "less %0 %1", "255", ("add", "2")),
+        ("u8", "0", "less_equal %0 %1", "255", up),
+        ("s32", "0", "less %0 %1", "10", down),
+        ("s32", "0", "less %0 %1", "10", ("add", "0")),
+        ("s32", "0", "not_equal %0 %1", "10", up),
+        ("s32", "0", "less %0 %0", "10", up),
+        ("f32", "0.0", "less %0 %1", "10.0", ("add", "1.0")),
+        ("s32", "1", "less %0 %1", "10", ("multiply", "2")),
+    ] {
+        assert_eq!(
+            trips(dtype, start, compare, limit, step),
+            "none",
+            "{dtype} {start} {compare} {limit} {step:?}"
+        );
+    }
+}
+
 #[test]
 fn a_condition_with_an_effect_is_seen_once() {
     let text = "(f32) {

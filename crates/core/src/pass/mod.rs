@@ -8,6 +8,7 @@ mod dce;
 mod fold;
 mod simplifier;
 pub mod simplify;
+mod trips;
 
 pub use cse::cse;
 pub use dce::dce;

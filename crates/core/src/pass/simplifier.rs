@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::fold::fold_node;
 use super::simplify::{at_construction, constant};
-use super::{check, cse, dce, finish, rebuild};
+use super::{check, cse, dce, finish, rebuild, trips};
 use crate::backend::Backend;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
@@ -16,8 +16,8 @@ use crate::region::Region;
 use crate::scalar::{Number, Scalar};
 
 /// Makes a region smaller, and the regions inside it first: constants are folded on `backend`, what
-/// [`at_construction`] knows is applied again, known branches of a `cond` are inlined, a `while` that makes no
-/// trip vanishes, common subexpressions are computed once, and dead code goes.
+/// [`at_construction`] knows is applied again, known branches of a `cond` are inlined, the trips of a `while` that
+/// counts are counted, and one that makes none vanishes, common subexpressions are computed once, and dead code goes.
 ///
 /// # Errors
 /// None is known; ops that the backend refuses to fold stay.
@@ -62,16 +62,17 @@ impl Simplifier<'_> {
         inputs: Values,
         outputs: &crate::op::Outputs,
     ) -> Result<Values> {
-        let op = op.map_regions(|region| self.inner(region))?;
+        let mut op = op.map_regions(|region| self.inner(region))?;
         if let Op::Cond(cond) = &op
             && let Some(values) = self.cond(graph, cond, &inputs, outputs)?
         {
             return Ok(values);
         }
-        if let Op::While(loop_) = &op
-            && makes_no_trip(loop_)
-        {
-            return Ok(inputs[..loop_.state].into());
+        if let Op::While(loop_) = &mut op {
+            loop_.trips = loop_.trips.or_else(|| trips::counted(graph, loop_, &inputs));
+            if makes_no_trip(loop_) {
+                return Ok(inputs[..loop_.state].into());
+            }
         }
         if let Some(value) = fold_node(graph, &op, &inputs, outputs, self.backend)? {
             return Ok(SmallVec::from_elem(value, 1));

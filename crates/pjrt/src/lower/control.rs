@@ -61,6 +61,7 @@ impl Lowering {
 
     /// Repeats the body while the condition gives a value that is not zero.
     pub(super) fn while_(&mut self, op: &WhileOp, x: &Operands<'_>, outputs: &Outputs) -> Result<Vec<Ssa>> {
+        self.is_open |= op.trips.is_none();
         let (state, captures) = x.values.split_at(op.state);
         let results: Vec<Ty> = outputs.iter().map(tensor).collect();
         let predicate = op.cond.graph().ty(op.cond.results()[0]).dtype;

@@ -36,6 +36,8 @@ pub struct Program {
     /// For each hook at the top level, in order, its slot and how many values it is shown; they follow the results
     /// among the program's outputs.
     pub hooks: Vec<(usize, usize)>,
+    /// Whether it has a loop that only its elements end, which may take for ever.
+    pub is_open: bool,
 }
 
 /// Why a graph has no program.
@@ -84,7 +86,7 @@ pub enum Hardware {
 /// [`LowerError`].
 pub fn lower(region: &Region, donated: &[Option<usize>], hardware: Hardware) -> Result<Program> {
     let writer = Writer::new(hardware == Hardware::Host);
-    let mut lowering = Lowering { writer, hooks: Vec::new(), depth: 0 };
+    let mut lowering = Lowering { writer, hooks: Vec::new(), depth: 0, is_open: false };
     let arguments: Vec<Ssa> =
         region.inputs().iter().enumerate().map(|(index, ty)| Writer::argument(index, tensor(ty))).collect();
     let mut outputs = lowering.region(region, &arguments)?;
@@ -98,12 +100,13 @@ pub fn lower(region: &Region, donated: &[Option<usize>], hardware: Hardware) -> 
     };
     let parameters: Vec<String> = arguments.iter().enumerate().map(parameter).collect();
     let results = text::List(outputs.iter().map(|value| &value.ty)).to_string();
+    let is_open = lowering.is_open;
     let body = lowering.writer.finish(&outputs);
     let text = format!(
         "module @defn {{\n  func.func public @main({}) -> ({results}) {{\n{body}  }}\n}}\n",
         text::List(&parameters)
     );
-    Ok(Program { text, hooks })
+    Ok(Program { text, hooks, is_open })
 }
 
 /// A tensor as it is held on the device.
@@ -118,6 +121,8 @@ struct Lowering {
     hooks: Vec<(usize, Vec<Ssa>)>,
     /// How many loops and branches are around what is being written.
     depth: usize,
+    /// Whether a loop was written of which nothing says how often it runs.
+    is_open: bool,
 }
 
 /// A node's operands, with their types in the graph and their values in the program.

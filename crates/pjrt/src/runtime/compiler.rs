@@ -19,7 +19,7 @@ use super::plan::{self, Plan};
 use super::programs::{Compiled, Origin};
 use super::saved::Saved;
 use super::{CompilerOptions, PjrtBackend, failure};
-use crate::lower::{Hardware, element_type, lower};
+use crate::lower::{self, Hardware, element_type, lower};
 
 /// Compiles for the devices of a client. A program runs where its arguments are, if that is a device of the client,
 /// else on the device that the compiler was made for.
@@ -71,7 +71,7 @@ impl PjrtCompiler {
         let options = self.options.to_compile();
         prepare(program, &self.fold, (donate, runtime.hardware()), &mut |piece| {
             let folder = self.folder.as_deref();
-            let compiled = runtime.programs.get("compile", runtime, &piece.text, &options, folder)?;
+            let compiled = runtime.programs.get("compile", runtime, &piece.program, &options, folder)?;
             Ok(Program { compiled, text: piece.digest(), results: piece.results })
         })
     }
@@ -97,7 +97,7 @@ impl PjrtCompiler {
             let text = piece.digest();
             let bytes = pieces.next(text)?;
             let executable = runtime.client().load(bytes).map_err(|error| saved.refused(runtime, &error))?;
-            let compiled = Arc::new(Compiled::new(executable, &piece.text, Origin::Bytes(bytes.into())));
+            let compiled = Arc::new(Compiled::new(executable, &piece.program, Origin::Bytes(bytes.into())));
             Ok(Program { compiled, text, results: piece.results })
         })?;
         Ok(PjrtExecutable::new(self.place.clone(), program, Way::Compiled(plan), saved.donated()))
@@ -106,7 +106,7 @@ impl PjrtCompiler {
 
 /// A piece of a program, ready to be compiled.
 pub(super) struct Lowered {
-    pub text: String,
+    pub program: lower::Program,
     /// What its outputs are.
     pub results: SmallVec<[Arc<What>; 2]>,
 }
@@ -114,7 +114,7 @@ pub(super) struct Lowered {
 impl Lowered {
     /// By which the piece is known among the saved ones.
     pub fn digest(&self) -> Digest {
-        digest_of(&[self.text.as_bytes()])
+        digest_of(&[self.program.text.as_bytes()])
     }
 }
 
@@ -137,7 +137,7 @@ pub(super) fn prepare<P>(
     plan::plan(&simplified, &keep, &mut |piece| {
         let donated: Vec<Option<usize>> =
             piece.inputs.iter().map(|input| output_of(&simplified, &takes, *input)).collect();
-        let text = lower(&piece.region, &donated, hardware).map_err(failure::lowering)?.text;
+        let program = lower(&piece.region, &donated, hardware).map_err(failure::lowering)?;
         let graph = piece.region.graph();
         let result = |&value: &Value| What {
             ty: graph.ty(value).clone(),
@@ -146,7 +146,7 @@ pub(super) fn prepare<P>(
         let shown = piece.hooks.iter().flat_map(|(_, types)| types);
         let shown = shown.map(|ty| What { ty: ty.clone(), location: None });
         let results = piece.region.results().iter().map(result).chain(shown).map(Arc::new).collect();
-        compile(Lowered { text, results })
+        compile(Lowered { program, results })
     })
 }
 

@@ -109,9 +109,9 @@ impl Eager {
         if let Some(program) = find(&self.known.read().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(program);
         }
-        let text = lower(&alone(op, operands)?, &[], runtime.hardware()).map_err(failure::lowering)?.text;
+        let program = lower(&alone(op, operands)?, &[], runtime.hardware()).map_err(failure::lowering)?;
         let options = CompileOptions { portable: true, ..CompileOptions::default() };
-        let compiled = runtime.programs.get(form::name(op), runtime, &text, &options, None)?;
+        let compiled = runtime.programs.get(form::name(op), runtime, &program, &options, None)?;
         let what = |ty: &TensorType| Arc::new(What { ty: ty.clone(), location: None });
         let program = Arc::new(OneOp {
             op: op.clone(),

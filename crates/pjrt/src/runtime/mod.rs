@@ -179,7 +179,8 @@ impl Runtime {
     }
 
     /// Starts a run of a program on the device `place`; `op` is for messages. The arguments at the positions `keep`
-    /// are not used up. A plugin may compute before it returns, or wait until there is room for one more run. Without an
+    /// are not used up. A plugin may compute before it returns, or wait until there is room for one more run: what may
+    /// take long is started so that a user can interrupt the wait, which costs two switches of threads. Without an
     /// interpreter the first run of a program on the host is waited for; see [`ending`].
     ///
     /// # Errors
@@ -201,7 +202,12 @@ impl Runtime {
             let arguments: Vec<Arc<Elements>> = arguments.iter().copied().cloned().collect();
             caller::interruptible(move || {
                 let arguments: Vec<&Buffer> = arguments.iter().map(|elements| elements.raw()).collect();
-                program.executable.run(&arguments, &keep, Some(device))
+                let start = Instant::now();
+                let started = program.executable.run(&arguments, &keep, Some(device));
+                if !program.is_open && start.elapsed() <= LONG {
+                    program.is_long.store(false, Ordering::Relaxed);
+                }
+                started
             })?
         } else {
             let arguments: SmallVec<[&Buffer; 4]> = arguments.iter().map(|elements| elements.raw()).collect();

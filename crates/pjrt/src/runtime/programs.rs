@@ -14,6 +14,7 @@ use super::kept::{Kept, Place};
 use super::{Runtime, caller, failure};
 use crate::api::{Buffer, Client, LoadedExecutable};
 use crate::element::ElementType;
+use crate::lower::Program;
 use crate::options::{CompileOptions, LIBRARY};
 use crate::plugin::Plugin;
 
@@ -34,6 +35,8 @@ pub(super) struct Compiled {
     pub bytes: usize,
     /// Whether starting a run may take long, as where the program has a loop or a run did.
     pub is_long: AtomicBool,
+    /// Whether a run may take long though others did not.
+    pub is_open: bool,
     /// Whether a run was started.
     pub was_run: AtomicBool,
     /// When it was used last, as [`Kept::now`] tells the time.
@@ -53,7 +56,7 @@ const PROMPT: u8 = 8;
 const LATE: u8 = u8::MAX;
 
 impl Compiled {
-    pub fn new(executable: LoadedExecutable, text: &str, origin: Origin) -> Compiled {
+    pub fn new(executable: LoadedExecutable, program: &Program, origin: Origin) -> Compiled {
         let inner = executable.executable();
         let bytes = match inner.memory() {
             Ok(memory) => memory.outputs + memory.temporaries - memory.aliases,
@@ -65,10 +68,11 @@ impl Compiled {
                 i64::try_from(sum).unwrap_or(i64::MAX)
             }),
         };
-        let is_long = AtomicBool::new(text.contains(LOOP));
+        let is_long = AtomicBool::new(program.text.contains(LOOP));
         let (bytes, was_run) = (usize::try_from(bytes).unwrap_or(0), AtomicBool::new(false));
         let (used, prompt_runs) = (AtomicU64::new(0), AtomicU8::new(0));
-        Compiled { executable, bytes, is_long, was_run, used, origin, prompt_runs }
+        let is_open = program.is_open;
+        Compiled { executable, bytes, is_long, is_open, was_run, used, origin, prompt_runs }
     }
 
     /// Notes that the program is used now, so that it is kept rather than others.
@@ -209,17 +213,18 @@ impl Programs {
         &self,
         op: &'static str,
         runtime: &'static Runtime,
-        text: &str,
+        program: &Program,
         options: &CompileOptions,
         folder: Option<&Path>,
     ) -> Result<Arc<Compiled>> {
         runtime.require_process(op)?;
         // Only where it helps: XLA copies a program's options at each run.
+        let text = &program.text;
         let uses = text.contains("\"stablehlo.reduce\"") || text.contains("\"stablehlo.dot_general\"");
         let may = uses && runtime.is_host() && !self.has_no_library.load(Ordering::Relaxed);
         let with_library = may.then(|| options.with_library());
         if let Some(options) = &with_library {
-            let made = self.find(op, runtime, text, options, folder);
+            let made = self.find(op, runtime, program, options, folder);
             let refused = made.as_ref().is_err_and(|error| error.to_string().contains(LIBRARY));
             if !refused || options.flags.iter().filter(|(flag, _)| flag == LIBRARY).count() > 1 {
                 return made;
@@ -227,7 +232,7 @@ impl Programs {
             // A plugin of another version, which has no such flag.
             self.has_no_library.store(true, Ordering::Relaxed);
         }
-        self.find(op, runtime, text, options, folder)
+        self.find(op, runtime, program, options, folder)
     }
 
     /// The program of a text, compiled with these options and no others.
@@ -235,24 +240,24 @@ impl Programs {
         &self,
         op: &'static str,
         runtime: &'static Runtime,
-        text: &str,
+        program: &Program,
         options: &CompileOptions,
         folder: Option<&Path>,
     ) -> Result<Arc<Compiled>> {
-        let key = digest_of(&[&self.build, text.as_bytes(), &options.to_bytes()]);
+        let key = digest_of(&[&self.build, program.text.as_bytes(), &options.to_bytes()]);
         let place = self.kept.place(key, &runtime.eager);
         if let Ok(known) = place.try_lock()
-            && let Some(program) = &*known
+            && let Some(known) = &*known
         {
             self.memory_hits.fetch_add(1, Ordering::Relaxed);
-            program.touch(self.now());
-            return Ok(program.clone());
+            known.touch(self.now());
+            return Ok(known.clone());
         }
-        let (text, options) = (text.to_owned(), options.clone());
+        let (program, options) = (program.clone(), options.clone());
         let folder = folder.map(|path| self.folder(path));
         // Whoever is interrupted leaves the program to those who come later.
         let make =
-            move || runtime.programs.make(op, runtime, key, &place, (&text, &options), folder.as_ref());
+            move || runtime.programs.make(op, runtime, key, &place, (&program, &options), folder.as_ref());
         caller::interruptible(make)?
     }
 
@@ -263,44 +268,44 @@ impl Programs {
         runtime: &Runtime,
         key: Digest,
         place: &Place,
-        (text, options): (&str, &CompileOptions),
+        (program, options): (&Program, &CompileOptions),
         folder: Option<&Folder>,
     ) -> Result<Arc<Compiled>> {
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(program) = &*place {
+        if let Some(known) = &*place {
             self.memory_hits.fetch_add(1, Ordering::Relaxed);
-            program.touch(self.now());
-            return Ok(program.clone());
+            known.touch(self.now());
+            return Ok(known.clone());
         }
         let loaded = folder.and_then(|folder| {
             let origin = Origin::File(folder.clone(), key);
-            Some(Compiled::new(self.load(runtime, folder, &key)?, text, origin))
+            Some(Compiled::new(self.load(runtime, folder, &key)?, program, origin))
         });
-        let program = match loaded {
-            Some(program) => Arc::new(program),
+        let made = match loaded {
+            Some(loaded) => Arc::new(loaded),
             None => {
                 let start = Instant::now();
-                let compiled = runtime.client().compile(text.as_bytes(), options);
+                let compiled = runtime.client().compile(program.text.as_bytes(), options);
                 let compiled = compiled.map_err(|error| {
                     let refused = failure::refused_flag(runtime.name(), options, &error);
                     refused.unwrap_or_else(|| failure::device(op, runtime, error))
                 })?;
-                let program = Arc::new(Compiled::new(compiled, text, Origin::Compiled));
+                let compiled = Arc::new(Compiled::new(compiled, program, Origin::Compiled));
                 let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 self.compile_nanos.fetch_add(nanos, Ordering::Relaxed);
                 self.compiles.fetch_add(1, Ordering::Relaxed);
                 if let Some(folder) = folder {
                     // A plugin that cannot write programs, or a folder that cannot be written, costs a compile later.
-                    if let Ok(bytes) = program.executable.executable().serialize() {
+                    if let Ok(bytes) = compiled.executable.executable().serialize() {
                         folder.store(&key, &bytes);
                     }
                 }
-                program
+                compiled
             }
         };
-        program.touch(self.now());
-        *place = Some(program.clone());
-        Ok(program)
+        made.touch(self.now());
+        *place = Some(made.clone());
+        Ok(made)
     }
 
     fn load(&self, runtime: &Runtime, folder: &Folder, key: &Digest) -> Option<LoadedExecutable> {

@@ -1,0 +1,100 @@
+//! How often a loop runs, where its text says so.
+
+use super::simplify::constant;
+use crate::graph::{Graph, Value};
+use crate::op::{BinaryOp, Op, WhileOp};
+use crate::region::Region;
+use crate::scalar::Number;
+
+/// The number of trips of a loop that counts: an integer of the state starts at a constant, the body adds a constant to
+/// it, and the condition compares it with a constant. `inputs` are the loop's operands in `graph`.
+pub(super) fn counted(graph: &Graph, op: &WhileOp, inputs: &[Value]) -> Option<u64> {
+    let holds = op.cond.graph().node(op.cond.results()[0]);
+    let Op::Binary(compare) = holds.op else { return None };
+    let around = Around { graph, inputs };
+    // With the counter on the left of the comparison.
+    let (a, b) = (holds.inputs[0], holds.inputs[1]);
+    let (counter, limit, (goes_up, includes)) =
+        match (parameter(&op.cond, a, op.state), parameter(&op.cond, b, op.state)) {
+            (Some(counter), None) => (counter, b, order(compare)?),
+            (None, Some(counter)) => {
+                let (goes_up, includes) = order(compare)?;
+                (counter, a, (!goes_up, includes))
+            }
+            (Some(_), Some(_)) | (None, None) => return None,
+        };
+    let start = integer(graph, inputs[counter])?;
+    let limit = around.integer(&op.cond, limit)?;
+    let step = around.step(&op.body, op.body.results()[counter], counter)?;
+    if step == 0 || (step > 0) != goes_up {
+        return None;
+    }
+    let distance = if goes_up { limit - start } else { start - limit } + i128::from(includes);
+    let trips = if distance <= 0 { 0 } else { (distance + step.abs() - 1) / step.abs() };
+    // A counter that wraps goes on.
+    let dtype = graph.ty(inputs[counter]).dtype;
+    let (Number::Int(lowest), Number::Int(highest)) = (dtype.lowest(), dtype.highest()) else { return None };
+    let end = start.checked_add(step.checked_mul(trips)?)?;
+    if (lowest..=highest).contains(&end) { u64::try_from(trips).ok() } else { None }
+}
+
+/// Whether a loop whose condition is that comparison of its counter with a limit counts up, and whether it makes a trip
+/// at the limit too.
+fn order(compare: BinaryOp) -> Option<(bool, bool)> {
+    let orders = [
+        (BinaryOp::Less, (true, false)),
+        (BinaryOp::LessEqual, (true, true)),
+        (BinaryOp::Greater, (false, false)),
+        (BinaryOp::GreaterEqual, (false, true)),
+    ];
+    orders.iter().find(|(op, _)| *op == compare).map(|(_, order)| *order)
+}
+
+/// Which of a region's first `count` inputs a value is.
+fn parameter(region: &Region, value: Value, count: usize) -> Option<usize> {
+    let Op::Parameter { index, .. } = region.graph().node(value).op else { return None };
+    (index < count).then_some(index)
+}
+
+fn integer(graph: &Graph, value: Value) -> Option<i128> {
+    if graph.ty(value).shape.rank() > 0 {
+        return None;
+    }
+    match constant(graph, value)?.value() {
+        Number::Int(value) => Some(value),
+        Number::Float(_) | Number::Complex(_) => None,
+    }
+}
+
+/// What is around a loop.
+struct Around<'a> {
+    graph: &'a Graph,
+    inputs: &'a [Value],
+}
+
+impl Around<'_> {
+    /// The integer that a value in a region of the loop is, also where it comes from around the loop.
+    fn integer(&self, region: &Region, value: Value) -> Option<i128> {
+        if let Op::Parameter { index, .. } = region.graph().node(value).op {
+            return integer(self.graph, self.inputs[index]);
+        }
+        integer(region.graph(), value)
+    }
+
+    /// What the body adds to the counter.
+    fn step(&self, body: &Region, next: Value, counter: usize) -> Option<i128> {
+        let node = body.graph().node(next);
+        let Op::Binary(op) = node.op else { return None };
+        let (a, b) = (node.inputs[0], node.inputs[1]);
+        let is_counter = |value| parameter(body, value, counter + 1) == Some(counter);
+        if op == BinaryOp::Add && is_counter(a) {
+            self.integer(body, b)
+        } else if op == BinaryOp::Add && is_counter(b) {
+            self.integer(body, a)
+        } else if op == BinaryOp::Subtract && is_counter(a) {
+            self.integer(body, b).map(|step| -step)
+        } else {
+            None
+        }
+    }
+}
