@@ -3,12 +3,36 @@
 
 use crate::plugin::Attribute;
 
-/// Flags that are always passed, before others, which may say otherwise. Without them XLA leaves out roundings to
-/// narrower types between operations, and on the CPU takes the greater of a number and NaN for the number.
-const FLAGS: &[(&str, Attribute)] = &[
-    ("xla_allow_excess_precision", Attribute::Bool(false)),
-    ("xla_cpu_enable_fast_min_max", Attribute::Bool(false)),
+/// A flag for the programs that have one of some words, and no other: XLA copies a program's flags at each run, which
+/// takes a tenth of what a small program takes.
+struct Needed {
+    flag: &'static str,
+    value: Attribute,
+    words: &'static [&'static str],
+}
+
+/// Passed before other flags, which may say otherwise. Without them XLA leaves out roundings to narrower types between
+/// operations, and on the CPU, in some versions, takes the greater of a number and NaN for the number.
+const NEEDED: &[Needed] = &[
+    Needed {
+        flag: "xla_allow_excess_precision",
+        value: Attribute::Bool(false),
+        words: &["convert", "f16", "f8E", "f4E", "chlo."],
+    },
+    Needed {
+        flag: "xla_cpu_enable_fast_min_max",
+        value: Attribute::Bool(false),
+        words: &["maximum", "minimum", "clamp", "chlo."],
+    },
 ];
+
+impl Needed {
+    fn is_for(&self, program: &[u8]) -> bool {
+        // What is not the text of a module may have any operation.
+        let Ok(text) = std::str::from_utf8(program) else { return true };
+        self.words.iter().any(|word| text.contains(word))
+    }
+}
 
 /// The flag by which XLA on the CPU leaves sums and products to a library of kernels, which is several times as fast
 /// as its own loops.
@@ -44,8 +68,8 @@ impl CompileOptions {
         options
     }
 
-    /// The message.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    /// The message, for a program.
+    pub fn to_bytes(&self, program: &[u8]) -> Vec<u8> {
         let mut build = Message::default();
         build.int(4, self.replicas);
         build.int(5, self.partitions);
@@ -58,7 +82,8 @@ impl CompileOptions {
             options.int(4, 1);
         }
         let given = self.flags.iter().map(|(name, value)| (name.as_str(), value));
-        for (name, value) in FLAGS.iter().map(|(name, value)| (*name, value)).chain(given) {
+        let needed = NEEDED.iter().filter(|needed| needed.is_for(program));
+        for (name, value) in needed.map(|needed| (needed.flag, &needed.value)).chain(given) {
             let mut field = Message::default();
             match value {
                 Attribute::Text(text) => field.bytes(1, text.as_bytes()),
@@ -140,8 +165,12 @@ mod tests {
             flag(&[0x3a, 0x20, 0x0a, 0x1a], "xla_allow_excess_precision"),
             flag(&[0x3a, 0x21, 0x0a, 0x1b], "xla_cpu_enable_fast_min_max"),
         ];
-        let expected = [vec![0x1a, 0x04, 0x20, 0x01, 0x28, 0x01], flags.concat()].concat();
-        assert_eq!(CompileOptions::default().to_bytes(), expected);
+        let least = vec![0x1a, 0x04, 0x20, 0x01, 0x28, 0x01];
+        let bytes = |program: &[u8]| CompileOptions::default().to_bytes(program);
+        assert_eq!(bytes(b"stablehlo.add f32"), least);
+        assert_eq!(bytes(b"stablehlo.add bf16"), [&least[..], &flags[0]].concat());
+        assert_eq!(bytes(b"stablehlo.maximum"), [&least[..], &flags[1]].concat());
+        assert_eq!(bytes(&[0xff]), [&least[..], &flags.concat()].concat(), "what is no text may be anything");
     }
 
     #[test]
@@ -161,7 +190,7 @@ mod tests {
             devices: Some(vec![0, 1, 2, 3]),
             ..Default::default()
         };
-        let bytes = options.to_bytes();
+        let bytes = options.to_bytes(b"");
         let columns = [[0x1a, 0x04, 0x08, 0x00, 0x08, 0x02], [0x1a, 0x04, 0x08, 0x01, 0x08, 0x03]].concat();
         assert!(bytes.windows(columns.len()).any(|part| part == columns), "{bytes:?}");
     }

@@ -116,7 +116,7 @@ impl Client {
     /// # Errors
     /// The plugin's own: a program that it cannot parse or compile.
     pub fn compile(&self, program: &[u8], options: &CompileOptions) -> Result<LoadedExecutable> {
-        let options = options.to_bytes();
+        let options = options.to_bytes(program);
         let program = mlir(program);
         let mut args = ffi::ClientCompileArgs::new();
         (args.client, args.program) = (self.raw(), &raw const program);

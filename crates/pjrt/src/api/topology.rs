@@ -74,7 +74,7 @@ impl Topology {
     /// # Errors
     /// The plugin's own: a program that it cannot parse or compile, tools that it needs and does not find.
     pub fn compile(&self, program: &[u8], options: &CompileOptions) -> Result<Executable> {
-        let options = options.to_bytes();
+        let options = options.to_bytes(program);
         let program = mlir(program);
         let mut args = ffi::CompileArgs::new();
         (args.topology, args.program) = (self.raw, &raw const program);

@@ -18,7 +18,8 @@ pub(super) struct Elements {
     /// There until the end.
     raw: Option<api::Buffer>,
     what: Arc<What>,
-    place: usize,
+    /// Its place among the live ones that are listed.
+    place: Option<usize>,
     /// Tells this memory from any other of the process.
     number: u64,
     /// The memory is someone else's, and is not to be written.
@@ -51,9 +52,23 @@ impl Elements {
     ) -> Arc<Elements> {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let live = runtime.live();
+        live.enter();
+        let is_listed = !settled || what.is_large();
+        let settled = AtomicBool::new(settled);
+        if !is_listed {
+            return Arc::new(Elements {
+                runtime,
+                raw: Some(raw),
+                what,
+                place: None,
+                number,
+                is_lent,
+                settled,
+            });
+        }
         Arc::new_cyclic(|elements| {
-            let place = runtime.live().enter(what.clone(), elements.clone());
-            let settled = AtomicBool::new(settled);
+            let place = Some(live.list(what.clone(), elements.clone()));
             Elements { runtime, raw: Some(raw), what, place, number, is_lent, settled }
         })
     }

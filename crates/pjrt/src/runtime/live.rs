@@ -21,6 +21,11 @@ impl What {
     /// tensor is made in less time than the line is found.
     const LARGE: usize = 64 << 10;
 
+    /// Whether it counts where a device's memory is full.
+    pub fn is_large(&self) -> bool {
+        self.ty.byte_size() >= What::LARGE
+    }
+
     /// What the line made that this thread is called from.
     pub fn made_here(ty: &TensorType) -> Arc<What> {
         let location = if ty.byte_size() < What::LARGE { None } else { Location::of_user() };
@@ -29,11 +34,12 @@ impl What {
 
     /// The same in another place or at another time: small ones are all alike.
     pub fn made_again(self: &Arc<What>) -> Arc<What> {
-        if self.ty.byte_size() < What::LARGE { self.clone() } else { What::made_here(&self.ty) }
+        if self.is_large() { What::made_here(&self.ty) } else { self.clone() }
     }
 }
 
-/// The live tensors of a client.
+/// The live tensors of a client. All are counted; those are listed that are large, and those that may not be computed
+/// yet: most are small, and made and dropped in less time than a list is kept.
 #[derive(Default)]
 pub(crate) struct Live {
     places: Mutex<Places>,
@@ -49,9 +55,13 @@ struct Places {
 }
 
 impl Live {
-    /// Counts a tensor, until [`Live::leave`] with what this gives.
-    pub fn enter(&self, what: Arc<What>, elements: Weak<Elements>) -> usize {
+    /// Counts a tensor, until [`Live::leave`].
+    pub fn enter(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Lists a tensor that is counted; it leaves with what this gives.
+    pub fn list(&self, what: Arc<What>, elements: Weak<Elements>) -> usize {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         match places.free.pop() {
             Some(place) => {
@@ -65,13 +75,15 @@ impl Live {
         }
     }
 
-    /// Ends the counting of a tensor.
-    pub fn leave(&self, place: usize) {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone = places.entries[place].take();
-        places.free.push(place);
-        drop(places);
-        drop(gone);
+    /// Ends the counting of a tensor, and its place in the list.
+    pub fn leave(&self, place: Option<usize>) {
+        if let Some(place) = place {
+            let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+            let gone = places.entries[place].take();
+            places.free.push(place);
+            drop(places);
+            drop(gone);
+        }
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -127,7 +139,11 @@ impl Live {
     pub fn text(&self) -> String {
         let largest = self.largest(5);
         if largest.is_empty() {
-            return "no tensor is live".to_owned();
+            let count = self.count();
+            return match count {
+                0 => "no tensor is live".to_owned(),
+                _ => format!("each of {count} live tensors has less than {} bytes", What::LARGE),
+            };
         }
         let one = |what: &Arc<What>| {
             let at =

@@ -244,7 +244,8 @@ impl Programs {
         options: &CompileOptions,
         folder: Option<&Path>,
     ) -> Result<Arc<Compiled>> {
-        let key = digest_of(&[&self.build, program.text.as_bytes(), &options.to_bytes()]);
+        let key =
+            digest_of(&[&self.build, program.text.as_bytes(), &options.to_bytes(program.text.as_bytes())]);
         let place = self.kept.place(key, &runtime.eager);
         if let Ok(known) = place.try_lock()
             && let Some(known) = &*known
