@@ -371,6 +371,19 @@ pub trait Executable: fmt::Debug + Send + Sync {
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>>;
 
+    /// As [`Executable::run`], on arguments that the caller keeps: a short run takes no hold of them.
+    ///
+    /// # Errors
+    /// As [`Executable::run`].
+    fn run_lent(
+        &self,
+        backend: &Arc<dyn Backend>,
+        arguments: &[&Tensor],
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Tensor>> {
+        self.run(backend, arguments.iter().map(|&argument| argument.clone()).collect(), hooks)
+    }
+
     /// Runs on several lists of arguments, each with the backend that its tensors are on; a list of results for each.
     /// Where the compiler drives several devices, lists that are on none of them are dealt to them in turn, and the
     /// runs go on side by side.

@@ -4,7 +4,7 @@
 use crate::plugin::Attribute;
 
 /// A flag for the programs that have one of some words, and no other: XLA copies a program's flags at each run, which
-/// takes a tenth of what a small program takes.
+/// takes 0.07 us.
 struct Needed {
     flag: &'static str,
     value: Attribute,

@@ -21,7 +21,9 @@ use defn_core::region::Region;
 use defn_core::{DType, form};
 use defn_core::{Shape, TensorType};
 use defn_cpu::cpu_backend;
-use defn_pjrt::{Attribute, CompileOptions, CompilerOptions, Hardware, PjrtCompiler, Target, TargetCompiler, lower};
+use defn_pjrt::{
+    Attribute, CompileOptions, CompilerOptions, Hardware, PjrtCompiler, Target, TargetCompiler, lower,
+};
 use rows::{FAMILIES, Row, program};
 
 /// The folder of the packages `jax-cuda13-pjrt`, `nvidia-cuda-nvcc` and `nvidia-nvvm`.

@@ -146,8 +146,8 @@ impl Builder for Ops {
 
 /// The backend that all of a run's arguments are on, where it is one object: then nothing is brought anywhere, and no
 /// default need be asked for.
-pub fn common_backend(tensors: &[Tensor]) -> Option<Arc<dyn Backend>> {
-    let mut backends = tensors.iter().filter_map(Tensor::backend);
+pub fn common_backend<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Option<Arc<dyn Backend>> {
+    let mut backends = tensors.into_iter().filter_map(Tensor::backend);
     let first = backends.next()?;
     backends.all(|backend| Arc::ptr_eq(&backend, &first)).then_some(first)
 }

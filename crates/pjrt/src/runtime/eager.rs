@@ -110,7 +110,7 @@ impl Eager {
             return Ok(program);
         }
         let program = lower(&alone(op, operands)?, &[], runtime.hardware()).map_err(failure::lowering)?;
-        let options = CompileOptions { portable: true, ..CompileOptions::default() };
+        let options = CompileOptions { portable: !runtime.is_single(), ..CompileOptions::default() };
         let compiled = runtime.programs.get(form::name(op), runtime, &program, &options, None)?;
         let what = |ty: &TensorType| Arc::new(What { ty: ty.clone(), location: None });
         let program = Arc::new(OneOp {

@@ -10,6 +10,7 @@ use defn_core::{DType, Error, ErrorKind, Number, Result, Scalar, Tensor, TensorT
 use smallvec::SmallVec;
 
 use super::buffer::{Elements, PjrtBuffer};
+use super::compiler::PjrtCompiler;
 use super::digest::Digest;
 use super::live::What;
 use super::plan::{Plan, Step, Work};
@@ -43,7 +44,7 @@ pub(super) enum Way {
 
 /// A compiled program.
 pub struct PjrtExecutable {
-    place: Arc<PjrtBackend>,
+    compiler: PjrtCompiler,
     program: Arc<Region>,
     way: Way,
     /// The positions of the arguments whose memory runs take, ascending.
@@ -60,7 +61,7 @@ type Made = SmallVec<[Arc<Elements>; 4]>;
 
 impl PjrtExecutable {
     pub(super) fn new(
-        place: Arc<PjrtBackend>,
+        compiler: PjrtCompiler,
         program: Arc<Region>,
         way: Way,
         donate: &[usize],
@@ -72,33 +73,33 @@ impl PjrtExecutable {
             Way::Compiled(plan) if donate.is_empty() => whole(plan),
             Way::Compiled(_) | Way::Checked(_) => None,
         };
-        PjrtExecutable { place, program, way, donate, whole }
+        PjrtExecutable { compiler, program, way, donate, whole }
     }
 
     /// The device that runs programs whose arguments are on none of the client.
     pub fn place(&self) -> &Arc<PjrtBackend> {
-        &self.place
+        self.compiler.place()
     }
 
     /// Where a run takes place whose arguments are on `backend`.
     fn place_of<'a>(&'a self, backend: &'a dyn Backend) -> Result<&'a PjrtBackend> {
         match PjrtBackend::of(backend) {
-            Some(place) if std::ptr::eq(place.runtime(), self.place.runtime()) => Ok(place),
-            Some(place) if !self.place.takes_over(place) => {
-                let (left, right) = (self.place.place(), place.place());
+            Some(place) if std::ptr::eq(place.runtime(), self.place().runtime()) => Ok(place),
+            Some(place) if !self.place().takes_over(place) => {
+                let (left, right) = (self.place().place(), place.place());
                 Err(ErrorKind::BackendConflict { op: "run", left, right }.into())
             }
-            Some(_) | None => Ok(&self.place),
+            Some(_) | None => Ok(self.place()),
         }
     }
 
     /// Refuses arguments that are not those of the program.
-    fn check(&self, arguments: &[Tensor]) -> Result<()> {
+    fn check<'a>(&self, arguments: impl ExactSizeIterator<Item = &'a Tensor>) -> Result<()> {
         let expected = self.program.inputs().len();
         if arguments.len() != expected {
             return Err(ErrorKind::ArgumentCount { op: "run", given: arguments.len(), expected }.into());
         }
-        for (position, (argument, ty)) in arguments.iter().zip(self.program.inputs()).enumerate() {
+        for (position, (argument, ty)) in arguments.zip(self.program.inputs()).enumerate() {
             if !ty.is_compatible(argument.whole()) {
                 let (got, expected) = (argument.whole().clone(), ty.clone());
                 return Err(
@@ -157,6 +158,36 @@ impl PjrtExecutable {
         Ok(shared)
     }
 
+    /// Runs a program that is one piece, on arguments that the caller keeps.
+    fn run_whole(
+        &self,
+        plan: &Plan<Program>,
+        whole: &[usize],
+        place: &PjrtBackend,
+        arguments: &[&Tensor],
+    ) -> Result<Vec<Tensor>> {
+        self.check(arguments.iter().copied())?;
+        let [Step { work: Work::Device { program, .. }, inputs, location, .. }] = &plan.steps[..] else {
+            unreachable!("a plan of one piece has one step, for the device");
+        };
+        // The slots of the inputs are their positions.
+        let elements = |&input: &usize| adopt(place, input, arguments[input]);
+        let elements = inputs.iter().map(elements).collect::<Result<Made>>()?;
+        let made = start(place, program, elements.iter().collect(), &[]);
+        let mut made: SmallVec<[Option<Arc<Elements>>; 4]> =
+            made.map_err(|error| error.at(location.clone()))?.into_iter().map(Some).collect();
+        let is_again = |count: usize| whole[count + 1..].contains(&whole[count]);
+        let result = |(count, ty): (usize, &TensorType)| {
+            let at = whole[count];
+            let elements = if is_again(count) { made[at].clone() } else { made[at].take() };
+            Tensor::concrete(
+                ty.clone(),
+                place.wrap(elements.expect("each output is there for its last result")),
+            )
+        };
+        Ok(self.program.result_types().enumerate().map(result).collect())
+    }
+
     fn run_plan(
         &self,
         plan: &Plan<Program>,
@@ -164,19 +195,12 @@ impl PjrtExecutable {
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
-        self.check(&arguments)?;
-        let types = self.program.result_types().cloned();
-        if let (Some(whole), [step]) = (&self.whole, &plan.steps[..])
-            && let Work::Device { program, .. } = &step.work
-        {
-            // The slots of the inputs are their positions.
-            let elements = |&input: &usize| adopt(place, input, &arguments[input]);
-            let elements = step.inputs.iter().map(elements).collect::<Result<Made>>()?;
-            let made = start(place, program, elements.iter().collect(), &[]);
-            let made = made.map_err(|error| error.at(step.location.clone()))?;
-            let result = |(ty, &at): (TensorType, &usize)| Tensor::concrete(ty, place.wrap(made[at].clone()));
-            return Ok(types.zip(whole).map(result).collect());
+        if let Some(whole) = &self.whole {
+            let lent: SmallVec<[&Tensor; 8]> = arguments.iter().collect();
+            return self.run_whole(plan, whole, place, &lent);
         }
+        self.check(arguments.iter())?;
+        let types = self.program.result_types().cloned();
         let mut slots = self.bring(plan, place, &arguments)?;
         let run = Run { place, hooks };
         let results = if self.donate.is_empty() {
@@ -298,17 +322,29 @@ impl Executable for PjrtExecutable {
         self.run_at(self.place_of(&**backend)?, arguments, hooks)
     }
 
+    fn run_lent(
+        &self,
+        backend: &Arc<dyn Backend>,
+        arguments: &[&Tensor],
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Tensor>> {
+        if let (Way::Compiled(plan), Some(whole)) = (&self.way, &self.whole) {
+            return self.run_whole(plan, whole, self.place_of(&**backend)?, arguments);
+        }
+        self.run(backend, arguments.iter().map(|&argument| argument.clone()).collect(), hooks)
+    }
+
     fn run_each(
         &self,
         lists: Vec<(Arc<dyn Backend>, Vec<Tensor>)>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Vec<Tensor>>> {
-        let places = self.place.runtime().backends();
+        let places = self.place().runtime().backends();
         let mut others = places.iter().cycle();
         let mut results = Vec::with_capacity(lists.len());
         for (backend, list) in lists {
             let own = PjrtBackend::of(&*backend)
-                .filter(|place| std::ptr::eq(place.runtime(), self.place.runtime()));
+                .filter(|place| std::ptr::eq(place.runtime(), self.place().runtime()));
             let place = match own {
                 Some(place) => place,
                 None => {
@@ -326,10 +362,17 @@ impl Executable for PjrtExecutable {
             Way::Compiled(plan) => plan,
             Way::Checked(_) => return Err(failure::not_written()),
         };
-        let runtime = self.place.runtime();
+        let runtime = self.place().runtime();
         runtime.require_process("save")?;
         let mut saved = Saved::new(runtime.machine(), &runtime.kind(), &self.program, &self.donate);
+        let mut is_portable = true;
         plan.each(&mut |program| {
+            is_portable &= program.compiled.is_portable;
+            Ok(())
+        })?;
+        let portable =
+            (!is_portable).then(|| self.compiler.portable(&self.program, &self.donate)).transpose()?;
+        portable.as_ref().unwrap_or(plan).each(&mut |program| {
             saved.add(program.text, program.compiled.to_bytes(runtime)?);
             Ok(())
         })?;
@@ -365,7 +408,7 @@ impl PjrtExecutable {
 
 impl fmt::Debug for PjrtExecutable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PjrtExecutable({:?} for {})", self.program, self.place.place())
+        write!(f, "PjrtExecutable({:?} for {})", self.program, self.place().place())
     }
 }
 

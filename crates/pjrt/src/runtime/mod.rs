@@ -140,6 +140,11 @@ impl Runtime {
         self.platform == HOST
     }
 
+    /// Whether there is one device, so that no program need run on another.
+    fn is_single(&self) -> bool {
+        self.devices.len() == 1
+    }
+
     /// What programs for the client are written for.
     fn hardware(&self) -> Hardware {
         if self.is_host() { Hardware::Host } else { Hardware::Device }

@@ -35,6 +35,8 @@ pub(super) struct Compiled {
     pub bytes: usize,
     /// Whether starting a run may take long, as where the program has a loop or a run did.
     pub is_long: AtomicBool,
+    /// Whether any device of a client runs it, not only the first one.
+    pub is_portable: bool,
     /// Whether a run may take long though others did not.
     pub is_open: bool,
     /// Whether a run was started.
@@ -56,7 +58,12 @@ const PROMPT: u8 = 8;
 const LATE: u8 = u8::MAX;
 
 impl Compiled {
-    pub fn new(executable: LoadedExecutable, program: &Program, origin: Origin) -> Compiled {
+    pub fn new(
+        executable: LoadedExecutable,
+        program: &Program,
+        is_portable: bool,
+        origin: Origin,
+    ) -> Compiled {
         let inner = executable.executable();
         let bytes = match inner.memory() {
             Ok(memory) => memory.outputs + memory.temporaries - memory.aliases,
@@ -72,7 +79,7 @@ impl Compiled {
         let (bytes, was_run) = (usize::try_from(bytes).unwrap_or(0), AtomicBool::new(false));
         let (used, prompt_runs) = (AtomicU64::new(0), AtomicU8::new(0));
         let is_open = program.is_open;
-        Compiled { executable, bytes, is_long, is_open, was_run, used, origin, prompt_runs }
+        Compiled { executable, bytes, is_long, is_open, is_portable, was_run, used, origin, prompt_runs }
     }
 
     /// Notes that the program is used now, so that it is kept rather than others.
@@ -280,7 +287,7 @@ impl Programs {
         }
         let loaded = folder.and_then(|folder| {
             let origin = Origin::File(folder.clone(), key);
-            Some(Compiled::new(self.load(runtime, folder, &key)?, program, origin))
+            Some(Compiled::new(self.load(runtime, folder, &key)?, program, options.portable, origin))
         });
         let made = match loaded {
             Some(loaded) => Arc::new(loaded),
@@ -291,7 +298,7 @@ impl Programs {
                     let refused = failure::refused_flag(runtime.name(), options, &error);
                     refused.unwrap_or_else(|| failure::device(op, runtime, error))
                 })?;
-                let compiled = Arc::new(Compiled::new(compiled, program, Origin::Compiled));
+                let compiled = Arc::new(Compiled::new(compiled, program, options.portable, Origin::Compiled));
                 let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 self.compile_nanos.fetch_add(nanos, Ordering::Relaxed);
                 self.compiles.fetch_add(1, Ordering::Relaxed);

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::environment::{self, Place, Wanted};
 use super::leaf::{self, Borrowed};
-use super::program::function_name;
+use super::signature::function_name;
 use crate::born;
 use crate::containers::Tree;
 use crate::error::Fallible;

@@ -12,8 +12,8 @@ use smallvec::SmallVec;
 
 use super::donate;
 use super::leaf::{self, Borrowed};
-use super::program::{self, Program, Source, function_name};
-use super::signature::Signature;
+use super::program::{self, Program, Source};
+use super::signature::{Signature, function_name};
 use super::written::{written, written_by};
 use super::{Jitted, marked_names, wrap};
 use crate::born;

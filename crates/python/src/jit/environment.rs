@@ -16,7 +16,7 @@ use rustc_hash::FxHashSet;
 use super::Jitted;
 use super::globals;
 use super::leaf;
-use super::program::function_name;
+use super::signature::function_name;
 use crate::containers::{self, Mode, Tree};
 use crate::error::Fallible;
 use crate::tensor::PyTensor;

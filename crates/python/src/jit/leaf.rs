@@ -1,6 +1,7 @@
 //! The leaves of a call: their types, for keys and traces, and the tensors that a run takes.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use defn_core::backend::HostMemory;
 use defn_core::scalar::Scalar;
@@ -14,6 +15,7 @@ use smallvec::SmallVec;
 
 use crate::array::{self, View};
 use crate::build;
+use crate::containers::Leaves;
 use crate::convert;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
@@ -151,7 +153,7 @@ impl Borrowed {
         if memory.bytes().is_empty() || !self.ranges.iter().any(lent) {
             return Ok(result);
         }
-        let bytes = HostMemory::new(std::sync::Arc::new(memory.bytes().to_vec()));
+        let bytes = HostMemory::new(Arc::new(memory.bytes().to_vec()));
         let buffer = buffer.backend().from_host(result.whole(), bytes)?;
         let owned = Tensor::concrete(result.whole().clone(), buffer);
         Ok(owned.with_vectorized(result.vectorized_axes()))
@@ -168,4 +170,31 @@ fn not_a_leaf(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault
     let got = leaf.get_type().name()?.to_string();
     let place = "a value".to_owned();
     Ok(Misuse::NotAContainer { op: op.to_owned(), place, got }.into())
+}
+
+/// The tensors that leaves are, where all are tensors with elements.
+pub(super) fn lent<'a>(leaves: &'a Leaves<'_>) -> Option<SmallVec<[&'a Tensor; 8]>> {
+    let tensor = |leaf: &'a Bound<'_, PyAny>| {
+        let tensor = &leaf.cast_exact::<PyTensor>().ok()?.get().tensor;
+        matches!(tensor.data(), Data::Buffer(_)).then_some(tensor)
+    };
+    leaves.iter().map(tensor).collect()
+}
+
+/// Tensors as Python objects.
+pub(crate) fn wrap<'py>(py: Python<'py>, tensors: impl Iterator<Item = Tensor>) -> PyResult<Leaves<'py>> {
+    tensors.map(|tensor| Ok(Bound::new(py, PyTensor::new(tensor))?.into_any())).collect()
+}
+
+/// Whether two traced tensors are one value under one type.
+pub(super) fn is_same_value(a: &Tensor, b: &Tensor) -> bool {
+    if !same_model(a, b) {
+        return false;
+    }
+    match (a.data(), b.data()) {
+        (Data::Traced { trace: left, value: x }, Data::Traced { trace: right, value: y }) => {
+            Arc::ptr_eq(left, right) && x == y
+        }
+        (Data::Buffer(_) | Data::Template | Data::Traced { .. }, _) => false,
+    }
 }

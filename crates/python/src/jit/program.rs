@@ -8,7 +8,6 @@ use defn_core::Tensor;
 use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together, common_backend};
 use defn_core::region::Region;
-use defn_core::tensor::Data;
 use defn_core::trace::Trace;
 use defn_core::vectorize::{Lanes, type_text};
 use pyo3::PyTraverseError;
@@ -22,6 +21,7 @@ use super::donate;
 use super::globals;
 use super::leaf::{self, Borrowed};
 use super::python::{Compiling, FunctionKey};
+use super::signature::function_name;
 use crate::away;
 use crate::born;
 use crate::compilers::{self, Choice};
@@ -80,6 +80,8 @@ pub(super) struct Program {
     slots: Table,
     /// Whether nothing is computed: the results are arguments, and there are no effects.
     is_trivial: bool,
+    /// Whether all it takes are the leaves of a call, and all it gives is computed.
+    is_plain: bool,
     /// What a compiler of Python's knows the function by.
     pub(super) function_key: Option<Py<PyAny>>,
     runs: AtomicU64,
@@ -163,7 +165,7 @@ impl Traced {
         let table = Collecting::begin();
         let (tracing, parameters) = Trace::begin_like(models);
         let tracing = tracing.at(location::of_function(source.fun.bind(py)));
-        let wrapped = wrap(py, parameters.iter().cloned())?;
+        let wrapped = leaf::wrap(py, parameters.iter().cloned())?;
         let (args, kwargs) = arguments(py, tree, wrapped.into_iter())?;
         let result = (source.call)(&args, &kwargs)?.into_bound(py);
         let flat = containers::flatten(source.op, Mode::State, &result)?;
@@ -171,7 +173,7 @@ impl Traced {
         let mut leaves = Vec::with_capacity(flat.leaves.len());
         for leaf in &flat.leaves {
             let tensor = result_tensor(source.op, leaf)?;
-            match parameters.iter().position(|parameter| is_same_value(parameter, &tensor)) {
+            match parameters.iter().position(|parameter| leaf::is_same_value(parameter, &tensor)) {
                 Some(position) => {
                     outputs.push(Output::Argument(position));
                     leaves.push(parameters[position].clone());
@@ -305,8 +307,11 @@ impl Program {
         tree: Tree,
     ) -> Program {
         let has_results = outputs.iter().any(Output::is_result);
+        let is_trivial = !has_results && !region.has_effects();
+        let uses_all = (0..region.inputs().len()).all(|input| executable.uses(input));
         Program {
-            is_trivial: !has_results && !region.has_effects(),
+            is_trivial,
+            is_plain: !is_trivial && uses_all && captures.is_empty() && outputs.iter().all(Output::is_result),
             executable,
             captures,
             outputs,
@@ -369,6 +374,15 @@ impl Program {
         hooks: Option<&Py<PyDict>>,
         known: Option<Vec<Tensor>>,
     ) -> Fallible<Bound<'py, PyAny>> {
+        if self.is_plain
+            && known.is_none()
+            && let Some(lent) = leaf::lent(leaves)
+            && let Some(backend) = common_backend(lent.iter().copied())
+        {
+            let run = |hooks: &hooks::Run<'_>| self.executable.run_lent(&backend, &lent, hooks);
+            let results = self.timed(py, hooks, run)?;
+            return self.hand_out(py, results, Kept::new(), &mut borrowed);
+        }
         let (tensors, kept) = self.gather(py, leaves, captures, &mut borrowed)?;
         let results = match known {
             Some(results) => results,
@@ -479,13 +493,22 @@ impl Program {
             Some(backend) => backend,
             None => bring_together("run", &mut tensors, &place::default()?)?,
         };
+        self.timed(py, hooks, |hooks| self.executable.run(&backend, tensors, hooks))
+    }
+
+    /// Runs, and notes how long it takes.
+    fn timed(
+        &self,
+        py: Python<'_>,
+        hooks: Option<&Py<PyDict>>,
+        run: impl FnOnce(&hooks::Run<'_>) -> defn_core::Result<Vec<Tensor>> + Send,
+    ) -> Fallible<Vec<Tensor>> {
         let _showing = self.showing(py, hooks)?;
         // Reading the clock costs as much as a small op, so that only some runs are timed.
         let runs = self.runs.fetch_add(1, Ordering::Relaxed);
         let start = (runs < TIMED_RUNS || runs.is_multiple_of(TIMED_RUNS)).then(Instant::now);
         let long = self.nanos.load(Ordering::Relaxed) > RELEASE_NANOS;
-        let results =
-            self.with_hooks(py, hooks, long, |hooks| self.executable.run(&backend, tensors, hooks))?;
+        let results = self.with_hooks(py, hooks, long, run)?;
         if let Some(start) = start {
             let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.nanos.store(nanos, Ordering::Relaxed);
@@ -569,32 +592,5 @@ impl Program {
     /// The program's graph, for inspection.
     pub(super) fn executable(&self) -> &Arc<dyn Executable> {
         &self.executable
-    }
-}
-
-/// Tensors as Python objects.
-pub(crate) fn wrap<'py>(py: Python<'py>, tensors: impl Iterator<Item = Tensor>) -> PyResult<Leaves<'py>> {
-    tensors.map(|tensor| Ok(Bound::new(py, PyTensor::new(tensor))?.into_any())).collect()
-}
-
-/// Whether two traced tensors are one value under one type.
-fn is_same_value(a: &Tensor, b: &Tensor) -> bool {
-    if !leaf::same_model(a, b) {
-        return false;
-    }
-    match (a.data(), b.data()) {
-        (Data::Traced { trace: left, value: x }, Data::Traced { trace: right, value: y }) => {
-            Arc::ptr_eq(left, right) && x == y
-        }
-        (Data::Buffer(_) | Data::Template | Data::Traced { .. }, _) => false,
-    }
-}
-
-/// A function's name, for messages.
-pub(crate) fn function_name(fun: &Bound<'_, PyAny>) -> String {
-    let name = fun.getattr("__qualname__").or_else(|_| fun.getattr("__name__"));
-    match name.and_then(|name| name.extract::<String>()) {
-        Ok(name) => name,
-        Err(_) => "the function".to_owned(),
     }
 }

@@ -14,7 +14,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::leaf::Borrowed;
-use super::program::{Output, Source, Traced, function_name, wrap};
+use super::leaf::wrap;
+use super::program::{Output, Source, Traced};
+use super::signature::function_name;
 use crate::build;
 use crate::compilers::{Choice, Custom};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};

@@ -262,3 +262,12 @@ fn refuse(
         Err(error) => error.into(),
     }
 }
+
+/// A function's name, for messages.
+pub(crate) fn function_name(fun: &Bound<'_, PyAny>) -> String {
+    let name = fun.getattr("__qualname__").or_else(|_| fun.getattr("__name__"));
+    match name.and_then(|name| name.extract::<String>()) {
+        Ok(name) => name,
+        Err(_) => "the function".to_owned(),
+    }
+}
