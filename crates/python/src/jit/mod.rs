@@ -52,17 +52,15 @@ use environment::Part;
 use explain::{Call, Reason};
 pub(crate) use given::check_default;
 use given::{Conflict, compile_limit, marked_names};
-pub(crate) use leaf::wrap;
 use leaf::{Borrowed, Words};
 pub(crate) use leaf::{model as leaf_model, ty as leaf_type};
-pub(crate) use program::result_tensor;
 use program::{Program, Source};
 pub(crate) use python::traced_by;
 use reads::Without;
 use signature::Signature;
-pub(crate) use signature::function_name;
 use turns::{Asked, Taken};
 use written::{written, written_of};
+pub(crate) use {leaf::wrap, program::result_tensor, signature::function_name};
 
 /// What a definition does with its function.
 pub(crate) enum Kind {
