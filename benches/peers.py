@@ -44,6 +44,8 @@ from workloads import FAMILIES, Workload  # noqa: E402
 
 # Seconds for the turns of one row, and the fewest and the most turns.
 BUDGET, LEAST, MOST = 1.0, 5, 400
+# How often a row that seems slow is timed again.
+AGAIN = 4
 # What JAX's time may be exceeded by, and how much of it a small call may take.
 MARGIN, CALL = 1.05, 0.5
 
@@ -110,7 +112,10 @@ def on(device: Any, tree: Any) -> Any:
 
 
 def time_workload(workload: Workload, options: dict[str, Any]) -> list[list[float]]:
-    """Seconds of steady runs: ours, and JAX's on each of its devices."""
+    """Seconds of steady runs: ours, and JAX's on each of its devices.
+
+    What seems slow is timed again, a few times: other work on the machine falls on one or another.
+    """
     with dn.options(backend=options["backend"]):
         ours = each(workload.arguments, dn.tensor)
     mine = dn.jit(workload.ours, compiler=options["compiler"])
@@ -121,7 +126,13 @@ def time_workload(workload: Workload, options: dict[str, Any]) -> list[list[floa
         theirs = on(device, workload.arguments)
         check(workload.name, result, jax.block_until_ready(other(*theirs)))
         calls.append(lambda theirs=theirs: jax.block_until_ready(other(*theirs)))
-    return turns(calls)
+    taken = turns(calls)
+    for _ in range(AGAIN):
+        if min(taken[0]) <= MARGIN * min(taken[-1]):
+            break
+        for times, more in zip(taken, turns(calls), strict=True):
+            times += more
+    return taken
 
 
 def time_calls(options: dict[str, Any]) -> list[list[float]]:
