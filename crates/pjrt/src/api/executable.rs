@@ -245,8 +245,18 @@ impl LoadedExecutable {
     /// # Errors
     /// The plugin's own: arguments of other types, of other devices, or already used up; no memory.
     pub fn run(&self, arguments: &[&Buffer], keep: &[i64], device: Option<&Device>) -> Result<Buffers> {
+        self.run_on(arguments.iter().copied(), keep, device)
+    }
+
+    /// As [`LoadedExecutable::run`], on arguments that lie somewhere.
+    pub(crate) fn run_on<'a>(
+        &self,
+        arguments: impl Iterator<Item = &'a Buffer>,
+        keep: &[i64],
+        device: Option<&Device>,
+    ) -> Result<Buffers> {
         // Most runs are of this kind, and short: what they need lies on the stack.
-        let raw: SmallVec<[*mut ffi::Buffer; 8]> = arguments.iter().map(|buffer| buffer.raw()).collect();
+        let raw: SmallVec<[*mut ffi::Buffer; 8]> = arguments.map(Buffer::raw).collect();
         let mut outputs: SmallVec<[*mut ffi::Buffer; 8]> = SmallVec::from_elem(ptr::null_mut(), self.outputs);
         // SAFETY: one list, of as many arguments, and places for as many results as the program has.
         unsafe { self.start(&[raw.as_ptr()], raw.len(), &[outputs.as_mut_ptr()], keep, device) }?;

@@ -100,6 +100,11 @@ impl PjrtBackend {
         Ok(self.wrap(Elements::lent(self.runtime, raw, What::made_here(ty))))
     }
 
+    /// Whether that is the same device of the same client.
+    pub(super) fn is(&self, other: &PjrtBackend) -> bool {
+        std::ptr::eq(other.runtime, self.runtime) && other.id == self.id
+    }
+
     pub(super) fn wrap(&self, elements: Arc<Elements>) -> Arc<dyn Buffer> {
         Arc::new(PjrtBuffer::new(self.shared(), elements))
     }
@@ -180,8 +185,7 @@ impl Backend for PjrtBackend {
     }
 
     fn is_same_place(&self, other: &dyn Backend) -> bool {
-        PjrtBackend::of(other)
-            .is_some_and(|other| std::ptr::eq(other.runtime, self.runtime) && other.id == self.id)
+        PjrtBackend::of(other).is_some_and(|other| self.is(other))
     }
 
     fn takes_over(&self, other: &dyn Backend) -> bool {

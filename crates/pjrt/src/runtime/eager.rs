@@ -69,8 +69,7 @@ impl Eager {
         let runtime = place.runtime();
         let program = self.program(runtime, op, &types, outputs)?;
         drop(types);
-        let arguments: SmallVec<[&Arc<Elements>; 4]> = elements.iter().collect();
-        let made = runtime.execute(name, &program.compiled, &arguments, &[], place.device_id())?;
+        let made = runtime.execute(name, &program.compiled, &elements, &[], place.device_id())?;
         let settled =
             elements.iter().all(|elements| elements.is_settled()) && program.compiled.is_prompt(&made);
         let results = made.into_iter().zip(&program.results);

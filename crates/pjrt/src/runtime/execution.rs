@@ -1,5 +1,6 @@
 //! Running compiled programs.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use super::plan::{Plan, Step, Work};
 use super::programs::Compiled;
 use super::saved::Saved;
 use super::{PjrtBackend, failure};
+use crate::api::Buffers;
 
 /// A piece of a program, compiled.
 pub(super) struct Program {
@@ -171,21 +173,25 @@ impl PjrtExecutable {
             unreachable!("a plan of one piece has one step, for the device");
         };
         // The slots of the inputs are their positions.
-        let elements = |&input: &usize| adopt(place, input, arguments[input]);
-        let elements = inputs.iter().map(elements).collect::<Result<Made>>()?;
-        let made = start(place, program, elements.iter().collect(), &[]);
-        let mut made: SmallVec<[Option<Arc<Elements>>; 4]> =
-            made.map_err(|error| error.at(location.clone()))?.into_iter().map(Some).collect();
-        let is_again = |count: usize| whole[count + 1..].contains(&whole[count]);
-        let result = |(count, ty): (usize, &TensorType)| {
-            let at = whole[count];
-            let elements = if is_again(count) { made[at].clone() } else { made[at].take() };
-            Tensor::concrete(
-                ty.clone(),
-                place.wrap(elements.expect("each output is there for its last result")),
-            )
-        };
-        Ok(self.program.result_types().enumerate().map(result).collect())
+        let mut elements = Made::new();
+        for &input in inputs {
+            elements.push(adopt(place, input, arguments[input])?);
+        }
+        let started = launch(place, program, &elements, &[]).map_err(|error| error.at(location.clone()))?;
+        let (raw, settled) = started;
+        let types = self.program.result_types();
+        let make = |raw, what: &Arc<What>| Elements::new(place.runtime(), raw, what.clone(), settled);
+        if raw.len() == whole.len() && whole.iter().copied().eq(0..whole.len()) {
+            let mut results = Vec::with_capacity(whole.len());
+            for ((raw, what), ty) in raw.into_iter().zip(&program.results).zip(types) {
+                results.push(Tensor::concrete(ty.clone(), place.wrap(make(raw, what))));
+            }
+            return Ok(results);
+        }
+        let made: Made = raw.into_iter().zip(&program.results).map(|(raw, what)| make(raw, what)).collect();
+        let result =
+            |(ty, &at): (&TensorType, &usize)| Tensor::concrete(ty.clone(), place.wrap(made[at].clone()));
+        Ok(types.zip(whole).map(result).collect())
     }
 
     fn run_plan(
@@ -256,17 +262,28 @@ fn start(
     arguments: SmallVec<[&Arc<Elements>; 4]>,
     keep: &[i64],
 ) -> Result<Made> {
-    let runtime = place.runtime();
-    let made = runtime.execute("run", &program.compiled, &arguments, keep, place.device_id())?;
-    let settled = arguments.iter().all(|elements| elements.is_settled()) && program.compiled.is_prompt(&made);
-    let results = made.into_iter().zip(&program.results);
-    Ok(results.map(|(raw, what)| Elements::new(runtime, raw, what.clone(), settled)).collect())
+    let (raw, settled) = launch(place, program, &arguments, keep)?;
+    let make = |(raw, what): (_, &Arc<What>)| Elements::new(place.runtime(), raw, what.clone(), settled);
+    Ok(raw.into_iter().zip(&program.results).map(make).collect())
+}
+
+/// Starts a piece, and gives its results as the plugin does, and whether they are known to be computed.
+fn launch(
+    place: &PjrtBackend,
+    program: &Program,
+    arguments: &[impl Borrow<Arc<Elements>> + Sync],
+    keep: &[i64],
+) -> Result<(Buffers, bool)> {
+    let raw = place.runtime().execute("run", &program.compiled, arguments, keep, place.device_id())?;
+    let are_settled = arguments.iter().all(|elements| elements.borrow().is_settled());
+    let settled = are_settled && program.compiled.is_prompt(&raw);
+    Ok((raw, settled))
 }
 
 /// The buffer of an argument that is in the place already.
 fn own<'a>(argument: &'a Tensor, place: &PjrtBackend) -> Option<&'a PjrtBuffer> {
     let own: &PjrtBuffer = argument.buffer()?.as_any().downcast_ref()?;
-    own.place().is_same_place(place).then_some(own)
+    own.place().is(place).then_some(own)
 }
 
 /// An argument's elements in the place. What is on another device of the same client is not moved: its owner said

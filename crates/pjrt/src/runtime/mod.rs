@@ -23,13 +23,13 @@ mod saved;
 mod target;
 mod wait;
 
+use std::borrow::Borrow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use defn_core::device::DeviceError;
 use defn_core::{Result, memory};
-use smallvec::SmallVec;
 
 pub use backend::PjrtBackend;
 pub use buffer::PjrtBuffer;
@@ -45,7 +45,7 @@ pub use registry::{
 };
 pub use target::{Target, TargetCompiler, TargetExecutable};
 
-use crate::api::{Buffer, Buffers, Client, Device};
+use crate::api::{Buffers, Client, Device};
 use crate::lower::Hardware;
 use crate::plugin::Plugin;
 use buffer::Elements;
@@ -194,7 +194,7 @@ impl Runtime {
         &'static self,
         op: &'static str,
         program: &Arc<Compiled>,
-        arguments: &[&Arc<Elements>],
+        arguments: &[impl Borrow<Arc<Elements>> + Sync],
         keep: &[i64],
         place: usize,
     ) -> Result<Buffers> {
@@ -204,27 +204,28 @@ impl Runtime {
         let device = &self.devices[place];
         let started = if program.is_long.load(Ordering::Relaxed) {
             let (program, keep) = (program.clone(), keep.to_vec());
-            let arguments: Vec<Arc<Elements>> = arguments.iter().copied().cloned().collect();
+            let arguments: Vec<Arc<Elements>> =
+                arguments.iter().map(|elements| elements.borrow().clone()).collect();
             caller::interruptible(move || {
-                let arguments: Vec<&Buffer> = arguments.iter().map(|elements| elements.raw()).collect();
+                let arguments = arguments.iter().map(|elements| elements.raw());
                 let start = Instant::now();
-                let started = program.executable.run(&arguments, &keep, Some(device));
+                let started = program.executable.run_on(arguments, &keep, Some(device));
                 if !program.is_open && start.elapsed() <= LONG {
                     program.is_long.store(false, Ordering::Relaxed);
                 }
                 started
             })?
         } else {
-            let arguments: SmallVec<[&Buffer; 4]> = arguments.iter().map(|elements| elements.raw()).collect();
+            let run = || {
+                let raw = arguments.iter().map(|elements| elements.borrow().raw());
+                program.executable.run_on(raw, keep, Some(device))
+            };
             if program.is_always_prompt() {
                 // To give up the interpreter's lock would take a part of the time.
-                return program
-                    .executable
-                    .run(&arguments, keep, Some(device))
-                    .map_err(|error| failure::device(op, self, error));
+                return run().map_err(|error| failure::device(op, self, error));
             }
             let start = Instant::now();
-            let started = caller::away(|| program.executable.run(&arguments, keep, Some(device)));
+            let started = caller::away(run);
             if start.elapsed() > LONG {
                 program.is_long.store(true, Ordering::Relaxed);
             }

@@ -159,6 +159,11 @@ impl<'py> Flat<'py> {
         self.tree.node(Tag::Tuple, length);
     }
 
+    /// Whether this is a call with leaves at its positions and nothing else.
+    pub(crate) fn is_leaves(&self) -> bool {
+        self.tree.is_call_of(self.leaves.len())
+    }
+
     /// Begins a dict of values that are pushed next.
     pub(crate) fn begin_dict(&mut self, keys: impl ExactSizeIterator<Item = Bound<'py, PyAny>>) {
         self.tree.node(Tag::Dict, keys.len());

@@ -209,6 +209,12 @@ impl Tree {
         &self.held
     }
 
+    /// Whether this is a tuple of so many leaves, and a dict of nothing.
+    pub(crate) fn is_call_of(&self, leaves: usize) -> bool {
+        // Each has a word of its own, and no other structure has as few.
+        self.words.len() == leaves + 2 && self.held.is_empty()
+    }
+
     /// The structure of one leaf by itself.
     pub(crate) fn leaf() -> Tree {
         let mut tree = Tree::default();

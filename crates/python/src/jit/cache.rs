@@ -105,6 +105,11 @@ impl Known {
                 return Ok(false);
             }
         }
+        self.holds(py)
+    }
+
+    /// Whether the globals that the function read mean what they did.
+    pub(super) fn holds(&self, py: Python<'_>) -> Fallible<bool> {
         globals::hold(py, &self.guards)
     }
 

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::donate;
 use super::leaf::{self, Borrowed};
-use super::program::{self, Program, Source};
+use super::program::{Program, Source};
 use super::signature::{Signature, function_name};
 use super::written::{written, written_by};
 use super::{Jitted, marked_names, wrap};
@@ -348,7 +348,7 @@ fn debug_expr<'py>(
         let (tracing, parameters) = Trace::begin_like(&models);
         let tracing = tracing.at(location::of_function(fun));
         let wrapped = wrap(py, parameters.into_iter())?;
-        let (args, kwargs) = program::arguments(py, &flat.tree, wrapped.into_iter())?;
+        let (args, kwargs) = leaf::arguments(py, &flat.tree, wrapped.into_iter())?;
         let result = callee(fun).and_then(|fun| fun.call(args, Some(&kwargs)));
         tracing.trace().set_host(Arc::new(Known::keeping(table.finish())));
         drop(tracing);

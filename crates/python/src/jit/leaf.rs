@@ -10,12 +10,13 @@ use defn_core::vectorize::Lane;
 use defn_core::{DType, Number, Tensor, TensorType};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use crate::array::{self, View};
 use crate::build;
-use crate::containers::Leaves;
+use crate::containers::{Leaves, Tree};
 use crate::convert;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
@@ -197,4 +198,18 @@ pub(super) fn is_same_value(a: &Tensor, b: &Tensor) -> bool {
         }
         (Data::Buffer(_) | Data::Template | Data::Traced { .. }, _) => false,
     }
+}
+
+/// The positional arguments and keywords of a call, from its leaves.
+pub(super) fn arguments<'py>(
+    py: Python<'py>,
+    tree: &Tree,
+    leaves: impl Iterator<Item = Bound<'py, PyAny>>,
+) -> Fallible<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+    let mut leaves = leaves;
+    let (args, kwargs) = tree.unflatten_pair(py, &mut leaves)?;
+    Ok((
+        args.cast_into::<PyTuple>().map_err(PyErr::from)?,
+        kwargs.cast_into::<PyDict>().map_err(PyErr::from)?,
+    ))
 }

@@ -19,6 +19,7 @@ mod reads;
 mod saved;
 mod signature;
 mod turns;
+mod versions;
 mod written;
 
 use std::collections::VecDeque;
@@ -59,6 +60,7 @@ pub(crate) use python::traced_by;
 use reads::Without;
 use signature::Signature;
 use turns::{Asked, Taken};
+use versions::Last;
 use written::{written, written_of};
 pub(crate) use {leaf::wrap, program::result_tensor, signature::function_name};
 
@@ -100,6 +102,7 @@ pub(crate) struct Jitted {
     hooks: Option<Py<PyDict>>,
     signature: Signature,
     shared: Arc<Shared>,
+    last: Last,
     /// Whether the function has cells or defaults, which are part of each call's key.
     closes: bool,
     /// Versions whose programs hold objects of this definition's function; others are shared.
@@ -139,6 +142,7 @@ impl Jitted {
         Ok(Jitted {
             shared: Shared::of(fun, &kind, marked, &[])?,
             donate: Vec::new(),
+            last: Last::default(),
             closes: environment::closes(fun)? || kind.has_transform(),
             fun: fun.clone().unbind(),
             convert,
@@ -199,31 +203,17 @@ impl Jitted {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         let (py, this) = (args.py(), slf.get());
+        if kwargs.is_none()
+            && let Some(result) = this.again(args)?
+        {
+            return Ok(result);
+        }
         let flat = this.signature.flatten(this.fun.bind(py), args, kwargs)?;
         let key = this.key(py, &flat)?;
         match this.find(py, &flat, &key)? {
             Some(result) => Ok(result),
             None => this.miss(slf, flat, key),
         }
-    }
-
-    /// The result of the version that a call's signature has, if it was compiled before.
-    fn find<'py>(&self, py: Python<'py>, flat: &Flat<'py>, key: &Key) -> Fallible<Option<Bound<'py, PyAny>>> {
-        let fun = self.fun.bind(py);
-        for entry in self.shared.candidates(key.hash) {
-            if !entry.serves(fun, flat, key)? {
-                continue;
-            }
-            let mut borrowed = Borrowed::default();
-            if let Some(captures) = entry.program.read_captures(fun, &flat.tree, &mut borrowed)? {
-                self.shared.touch(&entry);
-                self.hits.fetch_add(1, Ordering::Relaxed);
-                let hooks = self.hooks.as_ref();
-                let result = entry.program.run(py, &flat.leaves, captures, borrowed, hooks);
-                return result.map(Some).map_err(|fault| written_of(py, fault, &entry, &self.signature));
-            }
-        }
-        Ok(None)
     }
 
     /// Compiles a version, unless another thread does so meanwhile.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use defn_core::Tensor;
-use defn_core::backend::{Checks, Compiler, Executable};
+use defn_core::backend::{Backend, Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together, common_backend};
 use defn_core::region::Region;
 use defn_core::trace::Trace;
@@ -128,20 +128,6 @@ pub(super) struct Traced {
     pub(super) slots: Table,
 }
 
-/// The positional arguments and keywords of a call, from its leaves.
-pub(super) fn arguments<'py>(
-    py: Python<'py>,
-    tree: &Tree,
-    leaves: impl Iterator<Item = Bound<'py, PyAny>>,
-) -> Fallible<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-    let mut leaves = leaves;
-    let (args, kwargs) = tree.unflatten_pair(py, &mut leaves)?;
-    Ok((
-        args.cast_into::<PyTuple>().map_err(PyErr::from)?,
-        kwargs.cast_into::<PyDict>().map_err(PyErr::from)?,
-    ))
-}
-
 /// A traced leaf of Python's: a tensor as it is, a number as a tensor of its own.
 pub(crate) fn result_tensor(op: &'static str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     let arg = convert::arg(op, leaf)?;
@@ -166,7 +152,7 @@ impl Traced {
         let (tracing, parameters) = Trace::begin_like(models);
         let tracing = tracing.at(location::of_function(source.fun.bind(py)));
         let wrapped = leaf::wrap(py, parameters.iter().cloned())?;
-        let (args, kwargs) = arguments(py, tree, wrapped.into_iter())?;
+        let (args, kwargs) = leaf::arguments(py, tree, wrapped.into_iter())?;
         let result = (source.call)(&args, &kwargs)?.into_bound(py);
         let flat = containers::flatten(source.op, Mode::State, &result)?;
         let (mut outputs, mut results) = (Vec::with_capacity(flat.leaves.len()), Vec::new());
@@ -379,9 +365,7 @@ impl Program {
             && let Some(lent) = leaf::lent(leaves)
             && let Some(backend) = common_backend(lent.iter().copied())
         {
-            let run = |hooks: &hooks::Run<'_>| self.executable.run_lent(&backend, &lent, hooks);
-            let results = self.timed(py, hooks, run)?;
-            return self.hand_out(py, results, Kept::new(), &mut borrowed);
+            return self.run_lent(py, &backend, &lent, hooks);
         }
         let (tensors, kept) = self.gather(py, leaves, captures, &mut borrowed)?;
         let results = match known {
@@ -389,6 +373,24 @@ impl Program {
             None => self.execute(py, tensors, hooks)?,
         };
         self.hand_out(py, results, kept, &mut borrowed)
+    }
+
+    /// Whether it runs on the tensors of a call as they are; see [`Program::run_lent`].
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Runs on tensors that are all on one backend.
+    pub(super) fn run_lent<'py>(
+        &self,
+        py: Python<'py>,
+        backend: &Arc<dyn Backend>,
+        tensors: &[&Tensor],
+        hooks: Option<&Py<PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let run = |hooks: &hooks::Run<'_>| self.executable.run_lent(backend, tensors, hooks);
+        let results = self.timed(py, hooks, run)?;
+        self.hand_out(py, results, Kept::new(), &mut Borrowed::default())
     }
 
     /// Runs on the leaves of several calls, side by side where the compiler can.

@@ -1,0 +1,90 @@
+//! Calls of versions that were compiled before: found by all that they depend on, and the version of the last call by
+//! the types of its arguments alone, where it depends on nothing else.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use defn_core::builder::common_backend;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+use super::Jitted;
+use super::cache::{Entry, Key};
+use super::leaf::{self, Borrowed};
+use crate::checks;
+use crate::containers::{Flat, Leaves};
+use crate::error::Fallible;
+use crate::options;
+
+/// The version of the last call whose arguments were tensors.
+#[derive(Default)]
+pub(super) struct Last(Mutex<Weak<Entry>>);
+
+impl Last {
+    fn get(&self) -> Option<Arc<Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
+    }
+
+    fn set(&self, entry: &Arc<Entry>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(entry);
+    }
+}
+
+impl Jitted {
+    /// The result of the version that a call's signature has, if it was compiled before.
+    pub(super) fn find<'py>(
+        &self,
+        py: Python<'py>,
+        flat: &Flat<'py>,
+        key: &Key,
+    ) -> Fallible<Option<Bound<'py, PyAny>>> {
+        let fun = self.fun.bind(py);
+        for entry in self.shared.candidates(key.hash) {
+            if !entry.serves(fun, flat, key)? {
+                continue;
+            }
+            let mut borrowed = Borrowed::default();
+            if let Some(captures) = entry.program.read_captures(fun, &flat.tree, &mut borrowed)? {
+                self.shared.touch(&entry);
+                self.hits.fetch_add(1, Ordering::Relaxed);
+                if !self.closes && flat.is_leaves() && entry.program.is_plain() {
+                    self.last.set(&entry);
+                }
+                let hooks = self.hooks.as_ref();
+                return entry.program.run(py, &flat.leaves, captures, borrowed, hooks).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The result of the version that the last call had, if this one has tensors of the same types and nothing else
+    /// that a version depends on has changed.
+    pub(super) fn again<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Option<Bound<'py, PyAny>>> {
+        let py = args.py();
+        let Some(entry) = self.last.get() else { return Ok(None) };
+        let (known, program) = (&entry.known, &entry.program);
+        if args.len() != known.models.len() || checks::current() != known.checks {
+            return Ok(None);
+        }
+        let leaves: Leaves<'py> = args.iter().collect();
+        let Some(lent) = leaf::lent(&leaves) else { return Ok(None) };
+        let mut pairs = lent.iter().zip(&known.models);
+        if !pairs.all(|(tensor, model)| !tensor.is_vectorized() && tensor.whole() == model.whole()) {
+            return Ok(None);
+        }
+        let is_same = match &self.compiler {
+            Some(compiler) => compiler.is_same(py, &known.compiler)?,
+            None => {
+                let options = self.options.as_ref().map(|options| options.bind(py));
+                options::default_compiler(py, options)?.is_same(py, &known.compiler)?
+            }
+        };
+        if !is_same || !known.holds(py)? {
+            return Ok(None);
+        }
+        let Some(backend) = common_backend(lent.iter().copied()) else { return Ok(None) };
+        self.shared.touch(&entry);
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        program.run_lent(py, &backend, &lent, self.hooks.as_ref()).map(Some)
+    }
+}
