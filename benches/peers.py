@@ -4,7 +4,10 @@ Results are checked to be equal before anything is timed. Ours and JAX's runs ta
 each the least and the median count: XLA's short runs take up to twice their least, by waking its
 threads. What is not equal work is said in the row.
 
-    python benches/peers.py [--compiler NAME] [--rounds N] [name ...]
+    python benches/peers.py [--compiler NAME] [--rounds N] [--processes N] [name ...]
+
+With ``--processes`` several processes measure, one after the other, and their times are put
+together: where a process's memory lies makes a difference of a tenth that stays until it ends.
 
 JAX comes with an XLA of its own. With ``--compiler pjrt`` it runs twice: on that one, and on the
 plugin that defn uses, which is the same XLA, so that what differs is ours. The budgets are those of
@@ -15,12 +18,15 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import math
 import os
+import random
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 # OpenBLAS reads this when it is loaded: its threads spin after a call, by default for so long that
@@ -48,6 +54,12 @@ BUDGET, LEAST, MOST = 1.0, 5, 400
 AGAIN = 4
 # What JAX's time may be exceeded by, and how much of it a small call may take.
 MARGIN, CALL = 1.05, 0.5
+# The rows that are no workloads.
+CALLS = ("call of two 8-element arrays", "and its result")
+COMPILE = "compile digits"
+
+# Seconds of ours, and of JAX's on each of its devices.
+Times = list[list[float]]
 
 
 def each(tree: Any, fun: Callable[[np.ndarray], Any]) -> Any:
@@ -85,18 +97,25 @@ def check(name: str, ours: Any, theirs: Any) -> None:
         np.testing.assert_allclose(one.to_numpy(), two, rtol=2e-4, atol=2e-5 * scale, err_msg=name)
 
 
-def turns(calls: list[Callable[[], object]], budget: float = BUDGET) -> list[list[float]]:
-    """Seconds of each call, in turns."""
-    taken: list[list[float]] = [[] for _ in calls]
-    spent = 0.0
+def turns(calls: list[Callable[[], object]], budget: float = BUDGET) -> Times:
+    """Seconds of each call, in turns.
+
+    Each follows each of the others, and is called once before it is timed: what the one before has
+    left in caches and in the memory that the process keeps, and its threads that have not gone to
+    sleep, are not its own.
+    """
+    taken: Times = [[] for _ in calls]
+    spent, order = 0.0, random.Random(0)
     while (spent < budget and len(taken[0]) < MOST) or len(taken[0]) < LEAST:
-        for place, call in enumerate(calls):
+        for place in order.sample(range(len(calls)), len(calls)):
+            begin = time.perf_counter()
+            calls[place]()
             start = time.perf_counter()
-            result = call()
-            seconds = time.perf_counter() - start
+            result = calls[place]()
+            end = time.perf_counter()
             del result
-            taken[place].append(seconds)
-            spent += seconds
+            taken[place].append(end - start)
+            spent += end - begin
     return taken
 
 
@@ -111,7 +130,7 @@ def on(device: Any, tree: Any) -> Any:
     return each(tree, lambda array: jax.device_put(array, device))
 
 
-def time_workload(workload: Workload, options: dict[str, Any]) -> list[list[float]]:
+def time_workload(workload: Workload, options: dict[str, Any]) -> Times:
     """Seconds of steady runs: ours, and JAX's on each of its devices.
 
     What seems slow is timed again, a few times: other work on the machine falls on one or another.
@@ -135,10 +154,10 @@ def time_workload(workload: Workload, options: dict[str, Any]) -> list[list[floa
     return taken
 
 
-def time_calls(options: dict[str, Any]) -> list[list[float]]:
-    """The least seconds of a call with two arrays of 8 elements, without the wait and with it.
+def time_calls(options: dict[str, Any]) -> list[Times]:
+    """Seconds of a call with two arrays of 8 elements, without the wait and with it.
 
-    Of each, ours and JAX's on each of its devices.
+    Each time is the mean of a thousand calls.
     """
     a, b = np.arange(8, dtype=np.float32), np.ones(8, dtype=np.float32)
     with dn.options(backend=options["backend"]):
@@ -160,17 +179,17 @@ def time_calls(options: dict[str, Any]) -> list[list[float]]:
         check("call", mine(*ours), other(*theirs))
         alone.append(many(lambda theirs=theirs: other(*theirs)))
         waited.append(many(lambda theirs=theirs: other(*theirs).block_until_ready()))
-    least = [min(taken) / 1000 for taken in turns([*alone, *waited])]
-    return [least[: len(alone)], least[len(alone) :]]
+    taken = [[seconds / 1000 for seconds in times] for times in turns([*alone, *waited])]
+    return [taken[: len(alone)], taken[len(alone) :]]
 
 
-def time_compiling(options: dict[str, Any], rounds: int) -> list[list[float]]:
+def time_compiling(options: dict[str, Any], rounds: int) -> Times:
     """Seconds of tracing, lowering and compiling the digits' training step, anew each time."""
     model = digits()
     with dn.options(backend=options["backend"]):
         ours = model.arguments(dn.tensor)
     all_theirs = [on(device, model.arguments(np.asarray)) for device in devices(options)]
-    taken: list[list[float]] = [[], *([] for _ in all_theirs)]
+    taken: Times = [[], *([] for _ in all_theirs)]
     for turn in range(rounds):
         # Constants that differ, so that nothing is found again.
         shift = 1e-9 * (turn + 1)
@@ -204,58 +223,80 @@ def text(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} us"
 
 
-def line(name: str, taken: list[list[float]]) -> list[float]:
+def line(name: str, taken: Times) -> list[float]:
     """Prints a row, and gives how many times ours each of JAX's least times is."""
     least, middle = [min(times) for times in taken], [statistics.median(times) for times in taken]
     ratios = [other / least[0] for other in least[1:]]
     cells = "".join(f"{text(seconds):>11}" for seconds in [*least, *middle])
-    print(f"{name:24}{cells}" + "".join(f"{ratio:9.2f}" for ratio in ratios), flush=True)
+    print(f"{name:30}{cells}" + "".join(f"{ratio:10.2f}" for ratio in ratios), flush=True)
     return ratios
 
 
-def main() -> int:
-    """Prints the tables; the status says whether the budgets of a compiler that is XLA hold."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", help="words in the names of rows; all without")
-    parser.add_argument("--compiler", default="evaluator")
-    parser.add_argument("--rounds", type=int, default=7, help="of compiling")
-    given = parser.parse_args()
-    backend = "pjrt" if given.compiler == "pjrt" else "cpu"
-    options = {"compiler": given.compiler, "backend": backend}
+def measured(given: argparse.Namespace, options: dict[str, Any]) -> Iterator[tuple[str, Times]]:
+    """The rows that are wanted: their names, and the seconds of ours and of JAX's."""
 
     def wanted(name: str) -> bool:
         return not given.names or any(word in name for word in given.names)
 
-    print(f'defn {dn.__version__} with "{given.compiler}", JAX {jax.__version__} on its CPU')
-    slow = []
     if wanted("call"):
-        for what, least in zip(
-            ("call of two 8-element arrays", "and the result"), time_calls(options), strict=True
-        ):
-            mine, *others = least
-            theirs = ", ".join(f"JAX {text(other)}: {mine / other:.2f}" for other in others)
-            print(f"{what}: {text(mine)}, {theirs}")
-            if what.startswith("call") and mine > CALL * others[0]:
-                slow.append("call")
-    names = ["JAX", f"JAX, {SAME}"][: len(devices(options))]
-    head = ["defn", *names, *("median" for _ in ["defn", *names])]
-    ratios_head = [f"{name[5:] or 'JAX'}/defn" for name in names]
-    print(
-        f"{'':24}"
-        + "".join(f"{cell:>11}" for cell in head)
-        + "".join(map("{:>9}".format, ratios_head))
-    )
-    if wanted("compile") and line("compile digits", time_compiling(options, given.rounds))[-1] < 1:
-        slow.append("compile digits")
-    table = []
+        yield from zip(CALLS, time_calls(options), strict=True)
+    if wanted("compile"):
+        yield COMPILE, time_compiling(options, given.rounds)
     for family in FAMILIES:
         for workload in family():
-            if not wanted(workload.name) and not wanted(workload.family):
-                continue
-            ratios = line(workload.name, time_workload(workload, options))
+            if wanted(workload.name) or wanted(workload.family):
+                yield workload.name, time_workload(workload, options)
+
+
+def in_processes(count: int) -> Iterator[tuple[str, Times]]:
+    """The same rows by several processes: the times of all."""
+    command = [sys.executable, __file__, *sys.argv[1:], "--processes", "1", "--raw"]
+    runs = []
+    for _ in range(count):
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+        runs.append([json.loads(row) for row in done.stdout.splitlines()])
+    for rows in zip(*runs, strict=True):
+        columns = zip(*(times for _, times in rows), strict=True)
+        yield rows[0][0], [[seconds for times in column for seconds in times] for column in columns]
+
+
+def is_slow(name: str, taken: Times) -> bool:
+    """Whether a row is over its budget."""
+    least = [min(times) for times in taken]
+    if name == CALLS[0]:
+        return least[0] > CALL * least[1]
+    # Waiting for a small result is the same wait for both.
+    return name != CALLS[1] and least[0] > (1 if name == COMPILE else MARGIN) * least[-1]
+
+
+def main() -> int:
+    """Prints the table; the status says whether the budgets of a compiler that is XLA hold."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="words in the names of rows; all without")
+    parser.add_argument("--compiler", default="evaluator")
+    parser.add_argument("--rounds", type=int, default=7, help="of compiling")
+    parser.add_argument("--processes", type=int, default=1, help="how many measure all")
+    parser.add_argument("--raw", action="store_true", help="print the times of each row as JSON")
+    given = parser.parse_args()
+    backend = "pjrt" if given.compiler == "pjrt" else "cpu"
+    options = {"compiler": given.compiler, "backend": backend}
+    if given.raw:
+        for row in measured(given, options):
+            print(json.dumps(row), flush=True)
+        return 0
+    print(f'defn {dn.__version__} with "{given.compiler}", JAX {jax.__version__} on its CPU')
+    names = ["JAX", f"JAX, {SAME}"][: len(devices(options))]
+    head = ["defn", *names, *("median" for _ in ["defn", *names])]
+    heads = [f"{name[5:] or 'JAX'}/defn" for name in names]
+    print(f"{'':30}" + "".join(map("{:>11}".format, head)) + "".join(map("{:>10}".format, heads)))
+    rows = measured(given, options) if given.processes == 1 else in_processes(given.processes)
+    table, slow = [], []
+    for name, taken in rows:
+        ratios = line(name, taken)
+        if name not in (*CALLS, COMPILE):
             table.append(ratios)
-            if ratios[-1] < 1 / MARGIN:
-                slow.append(workload.name)
+        if is_slow(name, taken):
+            slow.append(name)
     if table:
         means = [
             math.exp(statistics.fmean(map(math.log, column))) for column in zip(*table, strict=True)
