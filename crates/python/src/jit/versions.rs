@@ -11,6 +11,7 @@ use pyo3::types::PyTuple;
 use super::Jitted;
 use super::cache::{Entry, Key};
 use super::leaf::{self, Borrowed};
+use super::written::written_of;
 use crate::checks;
 use crate::containers::{Flat, Leaves};
 use crate::error::Fallible;
@@ -51,7 +52,8 @@ impl Jitted {
                     self.last.set(&entry);
                 }
                 let hooks = self.hooks.as_ref();
-                return entry.program.run(py, &flat.leaves, captures, borrowed, hooks).map(Some);
+                let result = entry.program.run(py, &flat.leaves, captures, borrowed, hooks);
+                return result.map(Some).map_err(|fault| written_of(py, fault, &entry, &self.signature));
             }
         }
         Ok(None)
@@ -85,6 +87,7 @@ impl Jitted {
         let Some(backend) = common_backend(lent.iter().copied()) else { return Ok(None) };
         self.shared.touch(&entry);
         self.hits.fetch_add(1, Ordering::Relaxed);
-        program.run_lent(py, &backend, &lent, self.hooks.as_ref()).map(Some)
+        let result = program.run_lent(py, &backend, &lent, self.hooks.as_ref());
+        result.map(Some).map_err(|fault| written_of(py, fault, &entry, &self.signature))
     }
 }
