@@ -18,7 +18,7 @@ impl Lowering {
             let zero = self.writer.number(value.element(), 0);
             return self.writer.splat(&zero, out.shape.sizes());
         }
-        let indices = self.writer.index(&x.values[1], x.types[1].dtype, value.dims());
+        let indices = self.writer.narrow_index(&x.values[1], x.types[1].dtype, value.dims());
         let axes: Vec<usize> = axes.iter().map(|axis| axis.index()).collect();
         let batch = indices.ty.rank() - 1;
         let sizes =
@@ -43,7 +43,7 @@ impl Lowering {
         out: &TensorType,
     ) -> Ssa {
         let w = &mut self.writer;
-        let mut indices = w.index(&x.values[1], x.types[1].dtype, out.shape.sizes());
+        let mut indices = w.narrow_index(&x.values[1], x.types[1].dtype, out.shape.sizes());
         let mut axes: Vec<usize> = axes.iter().map(|axis| axis.index()).collect();
         let mut sizes = out.shape.sizes().to_vec();
         if axes.is_empty() {

@@ -79,17 +79,20 @@ impl Writer {
         self.op("concatenate", &parts, &format!("dimension = {axis} : i64"), ty)
     }
 
-    /// Integers as indices along axes of some sizes, signed: of 32 bits where these hold all of them, which are faster,
-    /// else of 64; what is beyond them is the last one.
-    pub fn index(&mut self, x: &Ssa, dtype: DType, sizes: &[usize]) -> Ssa {
+    /// Integers as indices along axes of some sizes: of 32 bits where these hold all of both, else as those of
+    /// [`Writer::index`].
+    pub fn narrow_index(&mut self, x: &Ssa, dtype: DType, sizes: &[usize]) -> Ssa {
         let is_narrow = match dtype.kind() {
             Kind::Signed => dtype.bits() <= 32,
             Kind::Unsigned => dtype.bits() < 32,
             Kind::Float | Kind::Complex => false,
         };
-        if is_narrow && sizes.iter().all(|&size| i32::try_from(size).is_ok()) {
-            return self.convert(x, E::S32);
-        }
+        let are_short = sizes.iter().all(|&size| i32::try_from(size).is_ok());
+        if is_narrow && are_short { self.convert(x, E::S32) } else { self.index(x, dtype) }
+    }
+
+    /// Integers as indices: 64 bits, signed; what is beyond them is the last one.
+    pub fn index(&mut self, x: &Ssa, dtype: DType) -> Ssa {
         if dtype == DType::U64 {
             let most = self.op(
                 "constant",
