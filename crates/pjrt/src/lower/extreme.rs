@@ -108,12 +108,13 @@ struct Short {
 }
 
 impl Writer {
-    /// The greatest along axes, or by [`Writer::fold_least`] the least; a NaN is either.
+    /// The greatest along axes; a NaN is.
     pub fn fold_greatest(&mut self, x: &Ssa, dtype: DType, axes: &[usize]) -> Ssa {
         let start = self.limit(dtype, true);
         self.fold_extreme(x, &start, axes, GREATEST)
     }
 
+    /// The least along axes; a NaN is.
     pub fn fold_least(&mut self, x: &Ssa, dtype: DType, axes: &[usize]) -> Ssa {
         let start = self.limit(dtype, false);
         self.fold_extreme(x, &start, axes, LEAST)
