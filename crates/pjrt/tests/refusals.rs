@@ -103,11 +103,19 @@ fn more_than_the_memory_is_refused_and_the_largest_tensors_named() {
     let place = own_place("memory");
     let held = floats(&*place, &[0.0; 4096]);
     let mut ops = ops(&place);
-    let error = ops.iota(Shape::new(&[1 << 44]), DType::F32, None).unwrap_err();
-    assert_eq!(error.class(), ErrorClass::OutOfMemory);
-    let text = error.to_string();
-    assert!(text.starts_with("iota: the device of client \"memory\" has no memory left ("), "{text}");
-    assert!(text.contains("the largest of 1 live tensors are f32[4096] of 16384 bytes"), "{text}");
+    let mut refused = || {
+        let error = ops.iota(Shape::new(&[1 << 44]), DType::F32, None).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::OutOfMemory);
+        let text = error.to_string();
+        assert!(text.starts_with("iota: the device of client \"memory\" has no memory left ("), "{text}");
+        text
+    };
+    let text = refused();
+    assert!(text.contains("each of 1 live tensors has less than 65536 bytes"), "{text}");
+    let large = floats(&*place, &[0.0; 1 << 14]);
+    let text = refused();
+    assert!(text.contains("the largest of 2 live tensors are f32[16384] of 65536 bytes"), "{text}");
+    drop(large);
     let region = trace(&[ty(DType::F32, &[1 << 20])], |ops, x| {
         let row = ops.reshape(&x[0], [1_i64, 1 << 20], None)?;
         let column = ops.reshape(&x[0], [1_i64 << 20, 1], None)?;
