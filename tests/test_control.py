@@ -330,3 +330,14 @@ def test_progress_prints(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == "\rfor_: 1 of 2\rfor_: 2 of 2\n"
     dn.for_(0, rows, lambda s, row: s + row, progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_a_fold_may_go_through_complex_numbers() -> None:
+    """What a fold computes on the way to its next value may be of any type."""
+    x = dn.tensor([1.0, 2.0, 3.0])
+
+    def add(element: dn.Tensor, total: dn.Tensor) -> dn.Tensor:
+        return dn.real(dn.as_type(element, "c64") + total)
+
+    assert dn.reduce(x, 0.0, add).to_list() == 6.0
+    assert dn.jit(lambda x: dn.reduce(x, 0.0, add))(x).to_list() == 6.0

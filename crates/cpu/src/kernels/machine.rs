@@ -318,9 +318,10 @@ impl Machine {
         if x.dtype == dtype {
             return Some(x);
         }
+        // No register holds a complex number.
         let action = with_real!(x.dtype, S => with_real!(dtype, C => {
             (|i, words| i.one(words, |x: S| <C as CastFrom<S>>::cast_from(x))) as Action
-        }));
+        }, else _complex => return None));
         self.push(action, &[x], dtype)
     }
 
@@ -331,7 +332,7 @@ impl Machine {
                 words[i.out as usize] = C::from_word(words[i.a as usize]).word();
                 true
             }) as Action
-        });
+        }, else _complex => return None);
         self.push(action, &[x], dtype)
     }
 
