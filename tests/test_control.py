@@ -339,5 +339,5 @@ def test_a_fold_may_go_through_complex_numbers() -> None:
     def add(element: dn.Tensor, total: dn.Tensor) -> dn.Tensor:
         return dn.real(dn.as_type(element, "c64") + total)
 
-    assert dn.reduce(x, 0.0, add).to_list() == 6.0
-    assert dn.jit(lambda x: dn.reduce(x, 0.0, add))(x).to_list() == 6.0
+    assert dn.reduce(x, 0.0, add).item() == 6.0
+    assert dn.jit(lambda x: dn.reduce(x, 0.0, add))(x).item() == 6.0
