@@ -17,6 +17,7 @@ use crate::location::Location;
 use crate::origin::{self, Given, Origin};
 use crate::scalar::Number;
 use crate::shape::{AxisRef, Name, Shape, TensorType};
+use crate::stage::StageError;
 
 /// The result of everything that can be asked for wrongly.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -467,6 +468,9 @@ pub enum ErrorKind {
 
     #[error(transparent)]
     Device(DeviceError),
+
+    #[error(transparent)]
+    Stage(StageError),
 
     // files
     #[error("{op}: {problem}, {required}")]

@@ -138,6 +138,7 @@ impl ErrorKind {
             | Host { .. } => ErrorClass::Backend,
             TooLarge { .. } | OutOfMemory { .. } => ErrorClass::OutOfMemory,
             Device(error) => error.class(),
+            Stage(error) => error.class(),
         }
     }
 }

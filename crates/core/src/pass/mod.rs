@@ -67,7 +67,7 @@ fn finish(pass: &str, old: &Region, new: Region) -> Region {
 ///
 /// # Panics
 /// When the region is not legal.
-fn check(origin: &str, region: &Region) {
+pub(crate) fn check(origin: &str, region: &Region) {
     if !verify::is_on() {
         return;
     }

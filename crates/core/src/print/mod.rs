@@ -1,7 +1,13 @@
-//! The two text forms of a graph: Nx's display form, for reading, and the IR text, which parses back.
+//! The two text forms of a graph, Nx's display form for reading and the IR text, which parses back; and pictures.
 
 mod display;
+mod dot;
+mod mermaid;
 mod parse;
+mod picture;
 mod text;
 
 pub use display::display;
+pub use dot::{dot, dot_of_stages};
+pub use mermaid::{mermaid, mermaid_of_stages};
+pub(crate) use text::{line, type_text, value_text};

@@ -16,8 +16,11 @@
 //! are quoted. The rest of a line after `//` is a comment.
 
 use std::fmt::Write as _;
+use std::hash::{Hash, Hasher};
 
-use crate::form::{form, quoted};
+use rustc_hash::FxHasher;
+
+use crate::form::{Attr, Form, form, quoted};
 use crate::graph::{Node, Value};
 use crate::region::Region;
 use crate::shape::TensorType;
@@ -57,6 +60,40 @@ impl Region {
     }
 }
 
+/// A value as the text names it.
+pub(crate) fn value_text(value: Value) -> String {
+    let Value { node, output } = value;
+    if output == 0 { format!("%{node}") } else { format!("%{node}.{output}") }
+}
+
+/// A type as the text has it.
+pub(crate) fn type_text(ty: &TensorType) -> String {
+    let mut writer = Writer { out: String::new(), indent: 0, locations: false };
+    writer.types(std::slice::from_ref(ty));
+    writer.out
+}
+
+/// A node on one line, for reading: without its regions, and with a digest of what a tensor holds.
+pub(crate) fn line(position: usize, node: &Node) -> String {
+    let mut writer = Writer { out: String::new(), indent: 0, locations: false };
+    writer.head(position, node, &form(&node.op), short);
+    writer.out
+}
+
+/// An attribute on a line for reading: elements that may be many are told by their number and a digest.
+pub(crate) fn short(value: &Attr) -> String {
+    match value {
+        Attr::Bytes(bytes) => {
+            let mut hasher = FxHasher::default();
+            bytes.hash(&mut hasher);
+            format!("{} bytes #{:016x}", bytes.len(), hasher.finish())
+        }
+        Attr::None | Attr::Bool(_) | Attr::Number(_) | Attr::Ints(_) | Attr::Padding(_) | Attr::Text(_) => {
+            value.to_string()
+        }
+    }
+}
+
 struct Writer {
     out: String,
     indent: usize,
@@ -90,20 +127,7 @@ impl Writer {
 
     fn node(&mut self, position: usize, node: &Node) {
         let form = form(&node.op);
-        self.push(format_args!("%{position} = {}", form.name));
-        for &input in &node.inputs {
-            self.value(input);
-        }
-        let attributes: Vec<String> =
-            form.attributes().map(|(name, value)| format!("{name}: {value}")).collect();
-        if !attributes.is_empty() {
-            self.push(format_args!(" {{{}}}", attributes.join(", ")));
-        }
-        self.out.push_str(" : ");
-        if node.outputs.is_empty() {
-            self.out.push_str("()");
-        }
-        self.types(&node.outputs);
+        self.head(position, node, &form, |value| value.to_string());
         if self.locations
             && let Some(location) = &node.location
         {
@@ -121,11 +145,26 @@ impl Writer {
         self.indent -= 1;
     }
 
-    fn value(&mut self, value: Value) {
-        self.push(format_args!(" %{}", value.node));
-        if value.output != 0 {
-            self.push(format_args!(".{}", value.output));
+    /// A node but for its regions.
+    fn head(&mut self, position: usize, node: &Node, form: &Form, attribute: impl Fn(&Attr) -> String) {
+        self.push(format_args!("%{position} = {}", form.name));
+        for &input in &node.inputs {
+            self.value(input);
         }
+        let attributes: Vec<String> =
+            form.attributes().map(|(name, value)| format!("{name}: {}", attribute(value))).collect();
+        if !attributes.is_empty() {
+            self.push(format_args!(" {{{}}}", attributes.join(", ")));
+        }
+        self.out.push_str(" : ");
+        if node.outputs.is_empty() {
+            self.out.push_str("()");
+        }
+        self.types(&node.outputs);
+    }
+
+    fn value(&mut self, value: Value) {
+        self.push(format_args!(" {}", value_text(value)));
     }
 
     fn types(&mut self, types: &[TensorType]) {

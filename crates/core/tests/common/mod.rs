@@ -1,6 +1,8 @@
 //! Random regions over every form of op, and a small backend for constants.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod bounded;
+pub mod digest;
 mod drawing;
 mod factor;
 mod index;
@@ -453,7 +455,7 @@ impl Random {
     }
 }
 
-/// Runs what the tests fold: conversions, and sums, products and comparisons of f64 and s32 scalars.
+/// Runs what the tests fold: constants, conversions, and sums, products and comparisons of f64 and s32 scalars.
 #[derive(Debug)]
 pub struct Scalars;
 
@@ -512,6 +514,7 @@ impl Backend for Scalars {
             Scalar::from_bytes(operand.ty.dtype, &bytes).value()
         };
         let number = match (op, &operands[..]) {
+            (Op::Constant(scalar), []) => Some(scalar.value()),
             (Op::AsType { .. }, [x]) => Some(value(x)),
             (Op::Binary(op), [a, b]) => binary(*op, value(a), value(b)),
             (_, _) => None,

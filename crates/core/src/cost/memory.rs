@@ -1,0 +1,73 @@
+//! How many bytes are there at one time.
+
+use super::op::Count;
+use crate::graph::Value;
+use crate::region::Region;
+
+/// The bytes of one value, or whose bytes it shares.
+#[derive(Clone, Copy)]
+enum Place {
+    /// An input of the region: the caller holds it.
+    Input,
+    /// Its own.
+    Own,
+    /// Those of another value, which is no alias itself.
+    Of(Value),
+}
+
+/// The most bytes that are there at one time while a region runs, besides its inputs.
+pub(super) fn extra(region: &Region, counts: &[Count]) -> u64 {
+    let graph = region.graph();
+    // Where each value's bytes are.
+    let mut places: Vec<Vec<Place>> = Vec::with_capacity(graph.len());
+    for (node, count) in graph.nodes().iter().zip(counts) {
+        let place = |output: usize| {
+            if count.is_input {
+                return Place::Input;
+            }
+            if output >= count.passes {
+                return Place::Own;
+            }
+            let operand = node.inputs[output];
+            match places[operand.node as usize][operand.output as usize] {
+                Place::Own => Place::Of(operand),
+                place @ (Place::Input | Place::Of(_)) => place,
+            }
+        };
+        places.push((0..node.outputs.len()).map(place).collect());
+    }
+    let owner = |value: Value| match places[value.node as usize][value.output as usize] {
+        Place::Input => None,
+        Place::Own => Some(value),
+        Place::Of(owner) => Some(owner),
+    };
+    // The last node that uses each value's bytes; results are used after all nodes.
+    let mut last: Vec<Vec<usize>> =
+        graph.nodes().iter().enumerate().map(|(at, node)| vec![at; node.outputs.len()]).collect();
+    let mut used = |value: Value, by: usize| {
+        if let Some(owner) = owner(value) {
+            let last: &mut usize = &mut last[owner.node as usize][owner.output as usize];
+            *last = by.max(*last);
+        }
+    };
+    for (position, node) in graph.nodes().iter().enumerate() {
+        node.inputs.iter().for_each(|&input| used(input, position));
+    }
+    region.results().iter().for_each(|&result| used(result, graph.len()));
+
+    let mut freed = vec![0u64; graph.len() + 1];
+    let (mut here, mut most) = (0u64, 0u64);
+    for (position, (node, count)) in graph.nodes().iter().zip(counts).enumerate() {
+        for (output, ty) in node.outputs.iter().enumerate() {
+            if let Place::Own = places[position][output] {
+                let bytes = ty.byte_size() as u64;
+                here = here.saturating_add(bytes);
+                let end = &mut freed[last[position][output]];
+                *end = end.saturating_add(bytes);
+            }
+        }
+        most = most.max(here.saturating_add(count.cost.inside));
+        here = here.saturating_sub(freed[position]);
+    }
+    most
+}

@@ -1,0 +1,249 @@
+//! What each op costs.
+
+use super::block;
+use super::{Costs, Inner, NodeCost};
+use crate::dtype::DType;
+use crate::graph::{Graph, Node};
+use crate::op::{BinaryOp, Op, ScatterOp};
+use crate::shape::{Axis, Shape, TensorType};
+
+/// The cost of one node, and what becomes of its operands' memory.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Count {
+    pub cost: NodeCost,
+    /// Whether the node is an input of its region.
+    pub is_input: bool,
+    /// How many of the first outputs are the operands of the same position, in the same memory.
+    pub passes: usize,
+}
+
+/// Counts a node. Whatever an op does, reading its operands whole and writing its outputs is what it costs unless
+/// something else is said.
+pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
+    let operands: Vec<&TensorType> = node.inputs.iter().map(|&input| graph.ty(input)).collect();
+    let outputs = &node.outputs;
+    let (read, written) = (distinct_bytes(graph, node), sum(outputs.iter().map(bytes)));
+    let whole = |flops: u64| Count {
+        cost: NodeCost { flops, read, written, ..NodeCost::default() },
+        ..Count::default()
+    };
+    // One operation for each element of the result, or two for a complex one.
+    let each =
+        |factor: u64| whole(size(&outputs[0]).saturating_mul(factor).saturating_mul(parts(outputs[0].dtype)));
+    let passes = |passes: usize| Count { passes, ..Count::default() };
+    let first = || operands[0];
+    match &node.op {
+        Op::Parameter { .. } => Count { is_input: true, ..Count::default() },
+        Op::Constant(_) | Op::Literal(_) => Count::default(),
+        Op::Reshape { .. } | Op::Squeeze { .. } | Op::Bitcast { .. } | Op::StopGrad | Op::Mark { .. } => {
+            passes(1)
+        }
+        // The rule runs where a gradient is taken, as nodes of its own.
+        Op::CustomGrad(op) => passes(op.values),
+        Op::Hook(_) => {
+            let cost = NodeCost { read, ..NodeCost::default() };
+            Count { cost, passes: outputs.len(), ..Count::default() }
+        }
+        // What the host does is not known.
+        Op::RuntimeCall(_) => whole(0),
+        Op::Iota { .. }
+        | Op::Eye { .. }
+        | Op::AsType { .. }
+        | Op::Broadcast { .. }
+        | Op::Transpose { .. }
+        | Op::Pad { .. }
+        | Op::Reverse { .. }
+        | Op::Concatenate { .. }
+        | Op::Stack { .. }
+        | Op::PutSlice { .. } => whole(0),
+        Op::Unary(_) | Op::Select => each(1),
+        Op::Binary(op) => each(1).with_flops(size(&outputs[0]).saturating_mul(binary(*op, outputs[0].dtype))),
+        Op::Clip => each(2),
+        Op::Slice { .. } => {
+            let starts = operands[1..].iter().copied().map(bytes);
+            whole(0).with_read(written.saturating_add(sum(starts)))
+        }
+        Op::Gather { .. } => whole(0).with_read(written.saturating_add(bytes(operands[1]))),
+        Op::Scatter { op: ScatterOp::IndexedAdd, axes: _ } => {
+            whole(size(operands[2]).saturating_mul(parts(outputs[0].dtype)))
+        }
+        Op::Scatter { op: ScatterOp::IndexedPut, axes: _ } => whole(0),
+        Op::Reduce { .. } | Op::ArgReduce { .. } => {
+            whole(size(first()).saturating_mul(parts(outputs[0].dtype)))
+        }
+        Op::Dot { contract_a, .. } => {
+            let depth = product(contract_a.iter().map(|&axis| first().shape[axis]));
+            each(1).with_flops(
+                size(&outputs[0]).saturating_mul(depth).saturating_mul(multiply_add(outputs[0].dtype)),
+            )
+        }
+        Op::Conv(op) => {
+            // Every element of the result is a sum over one kernel.
+            let kernel = operands[1];
+            let kernels = kernel.shape[op.kernel_permutation[0]];
+            let depth = size(kernel).checked_div(kernels as u64).unwrap_or(0);
+            whole(size(&outputs[0]).saturating_mul(depth).saturating_mul(multiply_add(outputs[0].dtype)))
+        }
+        Op::Sort { axis, .. } | Op::Argsort { axis, .. } => whole(sorting(first(), *axis)),
+        Op::Window { window, .. } => each(product(window.sizes.iter().copied())),
+        // Each window is looked through for its extreme, to which one element is added.
+        Op::WindowScatter { window, .. } => {
+            let looks = product(window.sizes.iter().copied()).saturating_add(parts(outputs[0].dtype));
+            whole(size(operands[1]).saturating_mul(looks))
+        }
+        Op::Fft { axis, length, .. } => whole(fft(&first().shape, *axis, *length)),
+        // Half of a square, a multiplication and an addition for each entry.
+        Op::TriangularSolve { .. } => {
+            let rows = first().shape.sizes().last().copied().unwrap_or(0) as u64;
+            whole(size(&outputs[0]).saturating_mul(rows).saturating_mul(multiply_add(outputs[0].dtype) / 2))
+        }
+        Op::Fold(op) => {
+            let each = costs.inner(&op.fun);
+            whole(0).with_region(each, size(first()), written)
+        }
+        Op::WindowFold(op) => {
+            let each = costs.inner(&op.fun);
+            let elements = size(&outputs[0]).saturating_mul(product(op.window.sizes.iter().copied()));
+            whole(0).with_region(each, elements, written)
+        }
+        Op::Cond(op) => {
+            let branches: Vec<Inner> = op.branches.iter().map(|branch| costs.inner(branch)).collect();
+            let extra = branches.iter().map(|branch| branch.extra).max().unwrap_or(0);
+            let cost =
+                branches.iter().map(|branch| branch.cost).max_by_key(NodeCost::work).unwrap_or_default();
+            let assumed_loops = sum(branches.iter().map(|branch| branch.cost.assumed_loops));
+            let inside = extra.saturating_sub(written);
+            Count { cost: NodeCost { inside, assumed_loops, ..cost }, ..Count::default() }
+        }
+        Op::While(op) => {
+            let (cond, body) = (costs.inner(&op.cond), costs.inner(&op.body));
+            let trip = cond.cost.then(body.cost);
+            // The condition is asked once more than the body runs.
+            let cost = trip.times(op.trips.unwrap_or(1)).then(NodeCost { assumed_loops: 0, ..cond.cost });
+            let assumed_loops = trip.assumed_loops.saturating_add(u64::from(op.trips.is_none()));
+            // The state is where the outputs will be while the body makes the next.
+            let inside = cond.extra.max(body.extra);
+            Count { cost: NodeCost { inside, assumed_loops, ..cost }, ..Count::default() }
+        }
+        Op::UserBlock(op) => {
+            let default = costs.inner(&op.default);
+            let inside = default.extra.saturating_sub(written);
+            Count { cost: NodeCost { inside, ..default.cost }, ..Count::default() }
+        }
+        Op::Block(op) => {
+            let mut count = whole(block::flops(op, &operands, outputs));
+            if let Some(read) = block::read(op, &operands, outputs) {
+                count = count.with_read(read);
+            }
+            count
+        }
+    }
+}
+
+impl Count {
+    fn with_flops(mut self, flops: u64) -> Count {
+        self.cost.flops = flops;
+        self
+    }
+
+    fn with_read(mut self, read: u64) -> Count {
+        self.cost.read = read;
+        self
+    }
+
+    /// A region that runs on elements, one after the other: what it moves are a few numbers near the processor.
+    fn with_region(mut self, each: Inner, times: u64, written: u64) -> Count {
+        self.cost.flops = each.cost.times(times).flops;
+        self.cost.assumed_loops = each.cost.assumed_loops;
+        self.cost.inside = each.extra.saturating_sub(written);
+        self
+    }
+}
+
+/// The bytes of a node's inputs, each value once.
+fn distinct_bytes(graph: &Graph, node: &Node) -> u64 {
+    let inputs = &node.inputs;
+    let distinct = inputs.iter().enumerate().filter(|&(at, input)| !inputs[..at].contains(input));
+    sum(distinct.map(|(_, &input)| bytes(graph.ty(input))))
+}
+
+/// Operations of a binary op for each element.
+fn binary(op: BinaryOp, dtype: DType) -> u64 {
+    if !dtype.is_complex() {
+        return 1;
+    }
+    match op {
+        // Four products and two sums.
+        BinaryOp::Multiply => 6,
+        // Six products, three sums and two quotients.
+        BinaryOp::Divide => 11,
+        BinaryOp::Add
+        | BinaryOp::Subtract
+        | BinaryOp::Pow
+        | BinaryOp::Atan2
+        | BinaryOp::Quotient
+        | BinaryOp::Remainder
+        | BinaryOp::Max
+        | BinaryOp::Min
+        | BinaryOp::BitwiseAnd
+        | BinaryOp::BitwiseOr
+        | BinaryOp::BitwiseXor
+        | BinaryOp::LeftShift
+        | BinaryOp::RightShift
+        | BinaryOp::Equal
+        | BinaryOp::NotEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterEqual
+        | BinaryOp::Less
+        | BinaryOp::LessEqual
+        | BinaryOp::LogicalAnd
+        | BinaryOp::LogicalOr
+        | BinaryOp::LogicalXor
+        | BinaryOp::Complex => 2,
+    }
+}
+
+/// Comparisons that sorting along an axis takes.
+pub(super) fn sorting(ty: &TensorType, axis: Axis) -> u64 {
+    size(ty).saturating_mul(log2(ty.shape[axis]))
+}
+
+/// Operations of transforms along an axis: 5 n log2(n) each, as is usual for complex ones of every length (Frigo and
+/// Johnson, The Design and Implementation of FFTW3, 2005).
+pub(super) fn fft(shape: &Shape, axis: Axis, length: usize) -> u64 {
+    let lines = product(shape.axes().filter(|&other| other != axis).map(|other| shape[other]));
+    lines.saturating_mul(5).saturating_mul(length as u64).saturating_mul(log2(length))
+}
+
+/// The logarithm to base 2, rounded up.
+fn log2(count: usize) -> u64 {
+    count
+        .checked_next_power_of_two()
+        .map_or(u64::from(usize::BITS), |power| u64::from(power.trailing_zeros()))
+}
+
+/// Operations of a multiplication and an addition.
+pub(super) fn multiply_add(dtype: DType) -> u64 {
+    if dtype.is_complex() { 8 } else { 2 }
+}
+
+/// The numbers that an element is made of.
+pub(super) fn parts(dtype: DType) -> u64 {
+    if dtype.is_complex() { 2 } else { 1 }
+}
+
+pub(super) fn size(ty: &TensorType) -> u64 {
+    ty.size() as u64
+}
+
+pub(super) fn bytes(ty: &TensorType) -> u64 {
+    ty.byte_size() as u64
+}
+
+fn sum(counts: impl Iterator<Item = u64>) -> u64 {
+    counts.fold(0, u64::saturating_add)
+}
+
+pub(super) fn product(sizes: impl Iterator<Item = usize>) -> u64 {
+    sizes.fold(1, |product, size| product.saturating_mul(size as u64))
+}

@@ -1,0 +1,138 @@
+//! The regions of stages, from which node is in which.
+
+use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+
+use super::cut::{Deal, is_written};
+use super::{Source, Stage, Whole};
+use crate::graph::{Graph, Value, Values};
+use crate::op::Op;
+use crate::pass;
+use crate::region::Region;
+
+/// What one stage takes, computes and gives, in values of the whole.
+#[derive(Default)]
+struct Part {
+    sources: BTreeSet<Source>,
+    /// The nodes that the stage has: its own, and what is written in the program.
+    nodes: BTreeSet<usize>,
+    outputs: Vec<Value>,
+}
+
+/// Makes the stages of a region.
+pub(super) fn build(region: &Region, deal: Deal) -> Vec<Stage> {
+    let mut parts: Vec<Part> = Vec::new();
+    parts.resize_with(deal.targets.len(), Part::default);
+    let places = outputs(region, &deal, &mut parts);
+    let graph = region.graph();
+    let last = parts.len() - 1;
+    let take = |part: &mut Part, stage: usize, value: Value| {
+        let node = graph.node(value);
+        if let Op::Parameter { index, ty: _ } = &node.op {
+            part.sources.insert(Source::Argument(*index));
+        } else if is_written(&node.op) {
+            part.nodes.insert(value.node as usize);
+        } else if deal.stage_of[value.node as usize] != Some(stage) {
+            part.sources.insert(places[&value]);
+        }
+    };
+    for (position, stage) in deal.stage_of.iter().enumerate() {
+        let Some(stage) = *stage else { continue };
+        parts[stage].nodes.insert(position);
+        for &input in &graph.nodes()[position].inputs {
+            take(&mut parts[stage], stage, input);
+        }
+    }
+    for &result in region.results() {
+        take(&mut parts[last], last, result);
+    }
+    parts[last].outputs = region.results().to_vec();
+
+    let mut hasher = FxHasher::default();
+    (region.structural_hash(), &deal.stage_of).hash(&mut hasher);
+    let whole =
+        Arc::new(Whole { split: hasher.finish(), inputs: region.inputs().to_vec(), stages: parts.len() });
+    let mut given: FxHashMap<Source, Value> =
+        places.into_iter().map(|(value, source)| (source, value)).collect();
+    for (position, node) in graph.nodes().iter().enumerate() {
+        if let Op::Parameter { index, ty: _ } = &node.op {
+            given.entry(Source::Argument(*index)).or_insert(Value { node: position as u32, output: 0 });
+        }
+    }
+    let stages = parts.into_iter().enumerate().map(|(position, part)| {
+        let made = part_region(region, &part, &given);
+        pass::check("split", &made);
+        let sources = part.sources.into_iter().collect();
+        Stage { position, region: Arc::new(made), sources, whole: whole.clone() }
+    });
+    stages.collect()
+}
+
+/// Finds the values that are used by another stage than the one that makes them, or given by the whole and not made
+/// by the last stage. They are outputs: those that a cut was made for first, the others in order.
+fn outputs(region: &Region, deal: &Deal, parts: &mut [Part]) -> FxHashMap<Value, Source> {
+    let graph = region.graph();
+    let mut crossing: BTreeSet<Value> = BTreeSet::new();
+    let mut used = |value: Value, by: usize| {
+        let made = deal.stage_of[value.node as usize];
+        if made.is_some_and(|made| made != by) {
+            crossing.insert(value);
+        }
+    };
+    for (node, stage) in graph.nodes().iter().zip(&deal.stage_of) {
+        if let Some(stage) = *stage {
+            node.inputs.iter().for_each(|&input| used(input, stage));
+        }
+    }
+    for &result in region.results() {
+        used(result, parts.len() - 1);
+    }
+    let mut places: FxHashMap<Value, Source> = FxHashMap::default();
+    let targets = deal.targets.iter().flatten().copied().filter(|value| crossing.contains(value));
+    let in_order: Vec<Value> = targets.chain(crossing.iter().copied()).collect();
+    let mut seen: FxHashSet<Value> = FxHashSet::default();
+    for value in in_order {
+        if seen.insert(value) {
+            let stage = deal.stage_of[value.node as usize].expect("what crosses is made in a stage");
+            places.insert(value, Source::Output { stage, output: parts[stage].outputs.len() });
+            parts[stage].outputs.push(value);
+        }
+    }
+    places
+}
+
+/// The region of one stage. `given` says which value of the whole each source is.
+fn part_region(region: &Region, part: &Part, given: &FxHashMap<Source, Value>) -> Region {
+    let old = region.graph();
+    let mut graph = Graph::new();
+    let mut inputs = Vec::with_capacity(part.sources.len());
+    // Where each value of the whole is here. An argument may have several nodes there, of which the first counts.
+    let mut moved: FxHashMap<Value, Value> = FxHashMap::default();
+    for (index, source) in part.sources.iter().enumerate() {
+        let value = given[source];
+        graph.set_location(old.node(value).location.clone());
+        inputs.push(old.ty(value).clone());
+        moved.insert(value, graph.parameter(index, old.ty(value).clone()));
+    }
+    let here = |moved: &FxHashMap<Value, Value>, value: Value| {
+        if let Op::Parameter { index, ty: _ } = &old.node(value).op {
+            moved[&given[&Source::Argument(*index)]]
+        } else {
+            moved[&value]
+        }
+    };
+    for &position in &part.nodes {
+        let node = &old.nodes()[position];
+        let operands: Values = node.inputs.iter().map(|&input| here(&moved, input)).collect();
+        graph.set_location(node.location.clone());
+        let made = graph.push_typed(node.op.clone(), operands, node.outputs.clone());
+        moved.extend(old.outputs(position).into_iter().zip(made));
+    }
+    graph.set_location(None);
+    let results: Values = part.outputs.iter().map(|&value| here(&moved, value)).collect();
+    let count = inputs.len();
+    Region::new(graph, inputs, count, results)
+}

@@ -1,0 +1,66 @@
+//! Errors about stages: decisions, cuts that are impossible, and lists of stages that do not run.
+
+use crate::error::{Error, ErrorClass, ErrorKind};
+
+/// What can go wrong with stages. `op` is the public name of the function that was called.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each message says what its fields are")]
+pub enum StageError {
+    #[error(
+        "split: the decision is {given}, it must be \"before\", \"after\", \"both\" or \"none\"; with an accumulator the decider gives a decision and the next accumulator"
+    )]
+    Decision { given: String },
+    #[error("split: the op \"{name}\" is unknown, {required}")]
+    UnknownOp { name: String, required: &'static str },
+    #[error("split: the graph has no mark \"{name}\", it must be one of {known}; set marks with mark")]
+    UnknownMark { name: String, known: String },
+    #[error("split: the graph has no mark, one to cut at is required; set marks with mark")]
+    NoMark,
+    #[error("split: {what} is {given}, it must be {required}")]
+    Count { what: &'static str, given: usize, required: String },
+    #[error(
+        "{op}: stage {position} of {stages} stands at place {place}, stages are required in the order in which split gave them"
+    )]
+    Order { op: &'static str, position: usize, stages: usize, place: usize },
+    #[error(
+        "{op}: the stage at place {place} is of another graph or another split than the first, all stages of one split are required"
+    )]
+    Foreign { op: &'static str, place: usize },
+    #[error("{op}: {given} stages, the graph was split into {expected}; pass all that split gave")]
+    Missing { op: &'static str, given: usize, expected: usize },
+    #[error("{op}: no stage is given, those that split gave are required")]
+    Empty { op: &'static str },
+    #[error("{op}: {given} executables for {expected} stages, one for each is required")]
+    Executables { op: &'static str, given: usize, expected: usize },
+    #[error(
+        "{op}: the executable for stage {position} runs another program, one compiled from the stage's region is required"
+    )]
+    Program { op: &'static str, position: usize },
+}
+
+impl StageError {
+    /// The class that users catch.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            StageError::Decision { .. }
+            | StageError::UnknownOp { .. }
+            | StageError::UnknownMark { .. }
+            | StageError::NoMark
+            | StageError::Count { .. } => ErrorClass::Option,
+            StageError::Order { .. }
+            | StageError::Foreign { .. }
+            | StageError::Missing { .. }
+            | StageError::Empty { .. }
+            | StageError::Executables { .. } => ErrorClass::Container,
+            StageError::Program { .. } => ErrorClass::Compile,
+        }
+    }
+}
+
+impl From<StageError> for Error {
+    #[cold]
+    fn from(error: StageError) -> Error {
+        ErrorKind::Stage(error).into()
+    }
+}

@@ -1,0 +1,141 @@
+//! Deciders ready made.
+
+use super::balance;
+use super::build::build;
+use super::cut::{Cuts, is_leaf};
+use super::{Decision, Stage, StageError, split};
+use crate::error::Result;
+use crate::form::all_names;
+use crate::op::Op;
+use crate::region::Region;
+use crate::shape::Name;
+
+/// Where to cut, without a decider of one's own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// After so many ops, and again and again, in the order in which a decider would see them. Every stage but the
+    /// last has exactly so many.
+    Every(usize),
+    /// At the ops of some names.
+    Ops {
+        /// The public names.
+        names: Vec<String>,
+        /// On which side.
+        decision: Decision,
+    },
+    /// After marks.
+    Marks(Marks),
+    /// Into so many stages that the one with the most work has little more than it must, where the least has to
+    /// travel. Work is [`NodeCost::work`](crate::cost::NodeCost::work).
+    Balanced(usize),
+}
+
+/// Which marks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Marks {
+    /// All.
+    All,
+    /// Those of some names.
+    Named(Vec<Name>),
+}
+
+/// Splits a region by a rule. What is written in the program is no op here.
+///
+/// # Errors
+/// A count of zero, more stages than there are ops, an unknown op, and a mark that the graph does not have.
+pub fn split_by(region: &Region, rule: &Rule) -> Result<Vec<Stage>> {
+    match rule {
+        Rule::Every(0) => {
+            let required = "1 or more".to_owned();
+            Err(StageError::Count { what: "the number of ops in a stage", given: 0, required }.into())
+        }
+        Rule::Every(count) => Ok(cut_after(region, |ops| (*count..ops.len()).step_by(*count).collect())),
+        Rule::Ops { names, decision } => {
+            check_names(names)?;
+            split(region, |visit| {
+                let is_named = names.iter().any(|name| name == visit.name());
+                Ok(if is_named { *decision } else { Decision::None })
+            })
+        }
+        Rule::Marks(marks) => {
+            check_marks(region, marks)?;
+            split(region, |visit| {
+                let Op::Mark { name } = &visit.node().op else { return Ok(Decision::None) };
+                Ok(if marks.have(name) { Decision::After } else { Decision::None })
+            })
+        }
+        Rule::Balanced(stages) => {
+            let cuts = Cuts::new(region);
+            let ops =
+                cuts.order(region).into_iter().filter(|&at| !is_leaf(&region.graph().nodes()[at].op)).count();
+            let most = ops.max(1);
+            if !(1..=most).contains(stages) {
+                let required = format!("in 1..{}, the graph has {ops} ops", most + 1);
+                let what = "the number of stages";
+                return Err(StageError::Count { what, given: *stages, required }.into());
+            }
+            Ok(cut_after(region, |ops| balance::balanced(region, ops, *stages)))
+        }
+    }
+}
+
+impl Marks {
+    fn have(&self, mark: &Name) -> bool {
+        match self {
+            Marks::All => true,
+            Marks::Named(names) => names.contains(mark),
+        }
+    }
+}
+
+/// Cuts a region where so many of its ops have been seen, ascending.
+fn cut_after(region: &Region, places: impl FnOnce(&[usize]) -> Vec<usize>) -> Vec<Stage> {
+    let mut cuts = Cuts::new(region);
+    let order = cuts.order(region);
+    let is_op = |position: &usize| !is_leaf(&region.graph().nodes()[*position].op);
+    let ops: Vec<usize> = order.iter().copied().filter(is_op).collect();
+    let mut start = 0;
+    for place in places(&ops) {
+        cuts.end_stage(ops[start..place].to_vec(), &[]);
+        start = place;
+    }
+    build(region, cuts.finish(&order))
+}
+
+fn check_names(names: &[String]) -> Result<()> {
+    let known = all_names();
+    for name in names {
+        // Where nothing is computed there is nothing to cut.
+        let required = if !known.contains(&name.as_str()) {
+            "the public name of an op is required, such as \"dot\""
+        } else if ["parameter", "constant", "tensor"].contains(&name.as_str()) {
+            "an op that computes is required, such as \"dot\""
+        } else {
+            continue;
+        };
+        return Err(StageError::UnknownOp { name: name.clone(), required }.into());
+    }
+    Ok(())
+}
+
+fn check_marks(region: &Region, marks: &Marks) -> Result<()> {
+    let mut there: Vec<&Name> = Vec::new();
+    for node in region.graph().nodes() {
+        if let Op::Mark { name } = &node.op
+            && !there.contains(&name)
+        {
+            there.push(name);
+        }
+    }
+    if there.is_empty() {
+        return Err(StageError::NoMark.into());
+    }
+    if let Marks::Named(names) = marks
+        && let Some(unknown) = names.iter().find(|name| !there.contains(name))
+    {
+        let known: Vec<String> = there.iter().map(|name| format!("{name:?}")).collect();
+        let (name, known) = (unknown.to_string(), known.join(", "));
+        return Err(StageError::UnknownMark { name, known }.into());
+    }
+    Ok(())
+}

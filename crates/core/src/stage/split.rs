@@ -1,0 +1,116 @@
+//! Cuts where a decider says so.
+
+use super::build::build;
+use super::cut::{Cuts, is_input};
+use super::{Decision, Stage};
+use crate::error::Result;
+use crate::form;
+use crate::graph::{Graph, Node};
+use crate::op::Op;
+use crate::region::Region;
+
+/// A node that a decider is asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct Visit<'r> {
+    /// The graph that is split.
+    pub graph: &'r Graph,
+    /// The position of the node in it.
+    pub position: usize,
+}
+
+impl<'r> Visit<'r> {
+    /// The node.
+    pub fn node(&self) -> &'r Node {
+        &self.graph.nodes()[self.position]
+    }
+
+    /// The public name of the node's op.
+    pub fn name(&self) -> &'static str {
+        form::name(&self.node().op)
+    }
+}
+
+/// Splits a region where `decide` says so.
+///
+/// It is asked once about every node that the results need or that has an effect, but for parameters: operands first,
+/// in the order in which a walk from the first result meets them. It is asked about what is written in the program
+/// too, where no cut is possible, and it does not see what is inside of loops and branches.
+///
+/// - [`Decision::Before`] ends a stage that computes the node's operands; for a node with an effect, what has one
+///   before it is computed then too.
+/// - [`Decision::After`] ends a stage that computes the node.
+/// - [`Decision::Both`] does one after the other.
+///
+/// A stage has what it was made for and what that needs, as far as no earlier stage has it; the last has all that is
+/// left. A cut that leaves nothing to compute on one side is none. A loop or a branch is never cut inside: every cut
+/// there is on both sides, so that the node is by itself. Effects stay in order.
+///
+/// ```
+/// use defn_core::region::Region;
+/// use defn_core::stage::{self, Decision, Source};
+/// let region = Region::from_text("defn-ir 1
+///     (f32, f32) {
+///       %0 = parameter {index: 0} : f32
+///       %1 = sin %0 : f32
+///       %2 = cos %1 : f32
+///       %3 = parameter {index: 1} : f32
+///       %4 = add %2 %3 : f32
+///       return %4
+///     }")?;
+/// let before_cos = |visit: &stage::Visit<'_>| {
+///     Ok(if visit.name() == "cos" { Decision::Before } else { Decision::None })
+/// };
+/// let stages = stage::split(&region, before_cos)?;
+/// assert_eq!(stages.len(), 2);
+/// assert_eq!(stages[0].sources(), [Source::Argument(0)]);
+/// assert_eq!(stages[1].sources(), [Source::Argument(1), Source::Output { stage: 0, output: 0 }]);
+/// # Ok::<(), defn_core::Error>(())
+/// ```
+///
+/// # Errors
+/// The decider's.
+pub fn split(region: &Region, mut decide: impl FnMut(&Visit<'_>) -> Result<Decision>) -> Result<Vec<Stage>> {
+    split_with(region, (), |visit, ()| Ok((decide(visit)?, ())))
+}
+
+/// As [`split`], with a decider that gets an accumulator and gives the next.
+///
+/// # Errors
+/// The decider's.
+pub fn split_with<A>(
+    region: &Region,
+    mut acc: A,
+    mut decide: impl FnMut(&Visit<'_>, A) -> Result<(Decision, A)>,
+) -> Result<Vec<Stage>> {
+    let mut cuts = Cuts::new(region);
+    let order = cuts.order(region);
+    let graph = region.graph();
+    for &position in &order {
+        let node = &graph.nodes()[position];
+        if is_input(&node.op) {
+            continue;
+        }
+        let (decision, next) = decide(&Visit { graph, position }, acc)?;
+        acc = next;
+        let (before, after) = sides(decision, &node.op);
+        if before {
+            cuts.end_before(position);
+        }
+        if after {
+            cuts.end_after(position);
+        }
+    }
+    Ok(build(region, cuts.finish(&order)))
+}
+
+/// On which sides of a node a decision cuts.
+fn sides(decision: Decision, op: &Op) -> (bool, bool) {
+    let (before, after) = match decision {
+        Decision::None => (false, false),
+        Decision::Before => (true, false),
+        Decision::After => (false, true),
+        Decision::Both => (true, true),
+    };
+    let is_whole = if let Op::While(_) | Op::Cond(_) = op { true } else { false };
+    if is_whole && (before || after) { (true, true) } else { (before, after) }
+}
