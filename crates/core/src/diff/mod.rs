@@ -75,6 +75,8 @@ pub struct Line {
 /// In what a node differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Aspect {
+    /// Its op: another one stands in its place, on the same operands.
+    Op,
     /// Its attributes.
     Attributes,
     /// The types of its outputs.
@@ -96,7 +98,8 @@ impl Difference {
 /// Says how a region differs from another.
 ///
 /// Nodes stand for each other where a longest common list of computations has them; between such neighbours where one
-/// of ops has them, and then where they have the same name. Nodes without effects may also have moved. Each is then compared: its attributes, its types, and
+/// of ops has them, then where they have the same name, and then where they have the same operands and types. Nodes
+/// without effects may also have moved. Each is then compared: its attributes, its types, and
 /// whether its operands stand for each other, so that a change is told once and not again for all that uses it.
 /// Locations do not count.
 ///
@@ -218,21 +221,39 @@ impl<'g> Pairing<'g> {
         self.old_of[new] = Some(old);
     }
 
-    /// Pairs nodes of one name in order, so that none crosses another.
+    /// Pairs nodes of one name in order, so that none crosses another, and what stands between them by operands.
     fn pair_by_name(&mut self, old: &[usize], new: &[usize]) {
         let mut by_name: FxHashMap<&str, VecDeque<usize>> = FxHashMap::default();
         for (place, &position) in new.iter().enumerate() {
             by_name.entry(form::name(&self.new.nodes()[position].op)).or_default().push_back(place);
         }
-        let mut from = 0;
-        for &position in old {
+        let (mut old_from, mut new_from) = (0, 0);
+        for (old_at, &position) in old.iter().enumerate() {
             let Some(places) = by_name.get_mut(form::name(&self.old.nodes()[position].op)) else { continue };
-            while places.front().is_some_and(|&place| place < from) {
+            while places.front().is_some_and(|&place| place < new_from) {
                 places.pop_front();
             }
-            if let Some(place) = places.pop_front() {
-                self.pair(position, new[place]);
-                from = place + 1;
+            if let Some(new_at) = places.pop_front() {
+                self.pair_by_operands(&old[old_from..old_at], &new[new_from..new_at]);
+                self.pair(position, new[new_at]);
+                (old_from, new_from) = (old_at + 1, new_at + 1);
+            }
+        }
+        self.pair_by_operands(&old[old_from..], &new[new_from..]);
+    }
+
+    /// Pairs nodes that compute something else of the same type from the same values. Both lists are passed once: of
+    /// nodes that do not fit each other the old one is passed, unless there are more new ones.
+    fn pair_by_operands(&mut self, mut old: &[usize], mut new: &[usize]) {
+        while let ([old_first, old_rest @ ..], [new_first, new_rest @ ..]) = (old, new) {
+            let (before, after) = (&self.old.nodes()[*old_first], &self.new.nodes()[*new_first]);
+            if before.outputs == after.outputs && self.same_values(&before.inputs, &after.inputs) {
+                self.pair(*old_first, *new_first);
+                (old, new) = (old_rest, new_rest);
+            } else if new.len() > old.len() {
+                new = new_rest;
+            } else {
+                old = old_rest;
             }
         }
     }
@@ -275,6 +296,11 @@ impl<'g> Pairing<'g> {
     /// What differs, and how many nodes do not.
     fn changes(&self) -> (Vec<Change>, usize) {
         let (mut changes, mut equal) = (Vec::new(), 0);
+        // For each new node, where the next one that was there before stood.
+        let mut follower = vec![self.old.len(); self.new.len() + 1];
+        for position in (0..self.new.len()).rev() {
+            follower[position] = self.old_of[position].unwrap_or(follower[position + 1]);
+        }
         let mut next_old = 0;
         let removed_until = |changes: &mut Vec<Change>, next: &mut usize, end: usize| {
             for position in std::mem::replace(next, end.max(*next))..end {
@@ -288,11 +314,12 @@ impl<'g> Pairing<'g> {
             if is_input(node) {
                 continue;
             }
+            // What was removed from a place is told before what was put there.
+            removed_until(&mut changes, &mut next_old, follower[position]);
             let Some(old) = self.old_of[position] else {
                 changes.push(Change::Added(line(position, node)));
                 continue;
             };
-            removed_until(&mut changes, &mut next_old, old);
             let before = &self.old.nodes()[old];
             let (aspects, inside) = self.compare(before, node);
             if aspects.is_empty() {
@@ -314,7 +341,9 @@ impl<'g> Pairing<'g> {
         let (mut aspects, mut inside) = (Vec::new(), Vec::new());
         let (old_form, new_form) = (form::form(&old.op), form::form(&new.op));
         let (old_regions, new_regions) = (old.op.regions(), new.op.regions());
-        if old.op != new.op {
+        if form::name(&old.op) != form::name(&new.op) {
+            aspects.push(Aspect::Op);
+        } else if old.op != new.op {
             let without = |form: &form::Form| -> Vec<(&'static str, String)> {
                 form.attributes().map(|(name, value)| (name, value.to_string())).collect()
             };

@@ -7,12 +7,10 @@ use crate::error::{Error, ErrorClass, ErrorKind};
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what its fields are")]
 pub enum StageError {
-    #[error(
-        "split: the decision is {given}, it must be \"before\", \"after\", \"both\" or \"none\"; with an accumulator the decider gives a decision and the next accumulator"
-    )]
+    #[error("split: the decision is {given}, it must be \"before\", \"after\", \"both\" or \"none\"")]
     Decision { given: String },
-    #[error("split: the op \"{name}\" is unknown, {required}")]
-    UnknownOp { name: String, required: &'static str },
+    #[error("split: the op \"{name}\" {problem}, {required} is required, such as \"dot\"")]
+    Op { name: String, problem: &'static str, required: &'static str },
     #[error("split: the graph has no mark \"{name}\", it must be one of {known}; set marks with mark")]
     UnknownMark { name: String, known: String },
     #[error("split: the graph has no mark, one to cut at is required; set marks with mark")]
@@ -44,7 +42,7 @@ impl StageError {
     pub fn class(&self) -> ErrorClass {
         match self {
             StageError::Decision { .. }
-            | StageError::UnknownOp { .. }
+            | StageError::Op { .. }
             | StageError::UnknownMark { .. }
             | StageError::NoMark
             | StageError::Count { .. } => ErrorClass::Option,

@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 pub use error::StageError;
 pub use rule::{Marks, Rule, split_by};
-pub use run::{Placed, check, last_uses, run};
+pub use run::{Placed, check, last_uses, run, waits};
 pub use split::{Visit, split, split_with};
 
 use crate::error::Result;
@@ -125,8 +125,7 @@ impl Stage {
         &self.sources
     }
 
-    /// The stages whose outputs this one uses, ascending. Stages that do not need each other may run side by side,
-    /// unless both have effects.
+    /// The stages whose outputs this one uses, ascending.
     pub fn needs(&self) -> SmallVec<[usize; 4]> {
         let mut needs: SmallVec<[usize; 4]> = SmallVec::new();
         for source in &self.sources {

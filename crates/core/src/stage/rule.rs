@@ -70,7 +70,7 @@ pub fn split_by(region: &Region, rule: &Rule) -> Result<Vec<Stage>> {
                 cuts.order(region).into_iter().filter(|&at| !is_leaf(&region.graph().nodes()[at].op)).count();
             let most = ops.max(1);
             if !(1..=most).contains(stages) {
-                let required = format!("in 1..{}, the graph has {ops} ops", most + 1);
+                let required = format!("1 to {most}, as the graph has {ops} ops");
                 let what = "the number of stages";
                 return Err(StageError::Count { what, given: *stages, required }.into());
             }
@@ -106,14 +106,14 @@ fn check_names(names: &[String]) -> Result<()> {
     let known = all_names();
     for name in names {
         // Where nothing is computed there is nothing to cut.
-        let required = if !known.contains(&name.as_str()) {
-            "the public name of an op is required, such as \"dot\""
+        let (problem, required) = if !known.contains(&name.as_str()) {
+            ("is unknown", "the public name of an op")
         } else if ["parameter", "constant", "tensor"].contains(&name.as_str()) {
-            "an op that computes is required, such as \"dot\""
+            ("computes nothing", "one that does")
         } else {
             continue;
         };
-        return Err(StageError::UnknownOp { name: name.clone(), required }.into());
+        return Err(StageError::Op { name: name.clone(), problem, required }.into());
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 use super::{Source, Stage, StageError};
 use crate::backend::{Backend, Executable, Hooks};
@@ -48,6 +49,24 @@ pub fn last_uses(stages: &[Stage]) -> Vec<Vec<bool>> {
     }
     let of_stage =
         |stage: &Stage| stage.sources.iter().map(|source| last[source] == stage.position).collect();
+    stages.iter().map(of_stage).collect()
+}
+
+/// For each stage, the stages that must have run before it, ascending: those whose outputs it takes, and where it has
+/// effects the one before that has. Stages that do not wait for each other, by themselves or by others, may run side by
+/// side or in any order.
+pub fn waits(stages: &[Stage]) -> Vec<SmallVec<[usize; 4]>> {
+    let mut effect = None;
+    let of_stage = |stage: &Stage| {
+        let mut waits = stage.needs();
+        if stage.region.has_effects() {
+            let before: Option<usize> = effect.replace(stage.position);
+            waits.extend(before);
+            waits.sort_unstable();
+            waits.dedup();
+        }
+        waits
+    };
     stages.iter().map(of_stage).collect()
 }
 
