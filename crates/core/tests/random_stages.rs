@@ -11,6 +11,7 @@ use common::digest::{Literally, Notes, bytes, digests, seeded};
 use common::{regions, scalars};
 use defn_core::backend::{Checks, Compiler};
 use defn_core::evaluator::Evaluator;
+use defn_core::form::name;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{BinaryOp, CondOp, HookOp, Op, WhileOp};
 use defn_core::region::Region;
@@ -42,12 +43,12 @@ fn split(region: &Region, decisions: &[Decision]) -> Vec<Stage> {
 }
 
 fn is_input(op: &Op) -> bool {
-    if let Op::Parameter { .. } = op { true } else { false }
+    name(op) == "parameter"
 }
 
 /// Whether a node computes nothing, so that several stages may have it.
 fn is_leaf(op: &Op) -> bool {
-    if let Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) = op { true } else { false }
+    ["parameter", "constant", "tensor"].contains(&name(op))
 }
 
 fn computed(region: &Region) -> usize {
@@ -113,7 +114,7 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
 /// Whether no function that folds holds others, which the evaluator's form of a fold does not always take.
 fn is_runnable(region: &Region) -> bool {
     region.graph().nodes().iter().all(|node| {
-        let is_fold = if let Op::Fold(_) | Op::WindowFold(_) = &node.op { true } else { false };
+        let is_fold = ["reduce", "window_reduce"].contains(&name(&node.op));
         let holds = |inner: &Region| inner.graph().nodes().iter().any(|node| !node.op.regions().is_empty());
         node.op.regions().iter().all(|inner| !(is_fold && holds(inner)) && is_runnable(inner))
     })
@@ -205,7 +206,7 @@ proptest! {
 
     #[test]
     fn loops_and_branches_are_cut_out_whole(region in programs(), side in 1usize..4) {
-        let is_control = |op: &Op| if let Op::While(_) | Op::Cond(_) = op { true } else { false };
+        let is_control = |op: &Op| ["while", "cond"].contains(&name(op));
         let decide = |visit: &stage::Visit<'_>| {
             Ok(if is_control(&visit.node().op) { Decision::ALL[side] } else { Decision::None })
         };

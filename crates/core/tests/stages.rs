@@ -124,7 +124,7 @@ fn an_accumulator_cuts_every_third_op() {
     });
     let every_third = |_: &Visit<'_>, count: usize| {
         let new_count = count + 1;
-        let is_third = count > 0 && new_count % 3 == 0;
+        let is_third = count > 0 && new_count.is_multiple_of(3);
         Ok((if is_third { Decision::Before } else { Decision::None }, new_count))
     };
     let stages = stage::split_with(&region, 0, every_third).unwrap();

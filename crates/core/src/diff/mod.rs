@@ -15,6 +15,7 @@ use crate::op::{Op, Outputs};
 use crate::print;
 use crate::region::Region;
 use crate::shape::TensorType;
+use crate::stage::role::{Role, role};
 
 /// How one region differs from another. Its text has a line with `-` for what only the old one has, and one with `+`
 /// for what only the new one has, each as in the IR text of its graph; what differs inside of a node follows it.
@@ -146,7 +147,7 @@ pub fn diff(old: &Region, new: &Region) -> Difference {
 }
 
 fn is_input(node: &Node) -> bool {
-    if let Op::Parameter { .. } = &node.op { true } else { false }
+    role(&node.op) == Role::Input
 }
 
 /// Numbers for what nodes are, the same for equal ones of all graphs.

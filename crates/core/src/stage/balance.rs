@@ -104,3 +104,57 @@ fn crossing(region: &Region, ops: &[usize]) -> Vec<u128> {
     };
     (0..=ops.len()).map(cross).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The least work of the heaviest of some stages from a place on, by trying every cut.
+    fn tried(done: &[u128], start: usize, stages: usize) -> u128 {
+        let end = done.len() - 1;
+        if stages == 1 {
+            return done[end] - done[start];
+        }
+        let heaviest = |place: usize| (done[place] - done[start]).max(tried(done, place, stages - 1));
+        (start + 1..=end - (stages - 1)).map(heaviest).min().expect("there is a place for each cut")
+    }
+
+    #[test]
+    fn the_least_limit_is_found() {
+        let mut state = 7u128;
+        for _ in 0..300 {
+            let mut done = vec![0];
+            for _ in 0..8 {
+                state = (state * 48_271) % 0x7fff_ffff;
+                done.push(done[done.len() - 1] + 1 + state % 50);
+            }
+            for stages in 1..=8 {
+                assert_eq!(least_limit(&done, stages), tried(&done, 0, stages), "{done:?} {stages}");
+            }
+        }
+    }
+
+    /// A chain of sines whose values are large, but after the first op and in the middle.
+    #[test]
+    fn little_travels_where_work_allows_it() {
+        let mut text = "defn-ir 1 (f32[64]) { %0 = parameter {index: 0} : f32[64]".to_owned();
+        let mut at = 0;
+        for _ in 0..2 {
+            text += &format!(" %{} = sum %{at} {{axes: [0], keep_axes: true}} : f32[1]", at + 1);
+            text += &format!(" %{} = broadcast %{} {{shape: [64], axes: [0]}} : f32[64]", at + 2, at + 1);
+            for sine in at + 3..at + 9 {
+                text += &format!(" %{sine} = sin %{} : f32[64]", sine - 1);
+            }
+            at += 8;
+        }
+        let region = Region::from_text(&format!("{text} return %{at} }}")).unwrap();
+        let ops: Vec<usize> = (1..=at).collect();
+        let bytes = [0, 4, 256, 256, 256, 256, 256, 256, 256, 4, 256, 256, 256, 256, 256, 256, 256];
+        assert_eq!(crossing(&region, &ops), bytes);
+        // Half of the work is done after 8 ops; one more is no tenth of it, and less travels. After the first op as
+        // little would, but the second stage would have all of the work.
+        assert_eq!(balanced(&region, &ops, 2), [9]);
+        assert_eq!(balanced(&region, &ops, 1), []);
+        assert_eq!(balanced(&region, &ops, at), (1..at).collect::<Vec<_>>());
+    }
+}

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
-use super::cut::{Deal, is_written};
+use super::cut::Deal;
+use super::role::{Role, role};
 use super::{Source, Stage, Whole};
 use crate::graph::{Graph, Value, Values};
 use crate::op::Op;
@@ -33,7 +34,7 @@ pub(super) fn build(region: &Region, deal: Deal) -> Vec<Stage> {
         let node = graph.node(value);
         if let Op::Parameter { index, ty: _ } = &node.op {
             part.sources.insert(Source::Argument(*index));
-        } else if is_written(&node.op) {
+        } else if role(&node.op) == Role::Written {
             part.nodes.insert(value.node as usize);
         } else if deal.stage_of[value.node as usize] != Some(stage) {
             part.sources.insert(places[&value]);

@@ -1,7 +1,7 @@
 //! Which node is in which stage.
 
-use crate::graph::{Graph, Value, Values};
-use crate::op::Op;
+use super::role::{Role, role};
+use crate::graph::{Graph, Node, Value, Values};
 use crate::region::Region;
 
 /// The nodes of a region dealt to stages, one stage after the other.
@@ -28,7 +28,7 @@ impl<'r> Cuts<'r> {
         let mut last = None;
         for (position, node) in graph.nodes().iter().enumerate() {
             if node.op.has_effect() {
-                before[position] = std::mem::replace(&mut last, Some(position));
+                before[position] = last.replace(position);
             }
         }
         Cuts { graph, stage_of: vec![None; graph.len()], before, targets: Vec::new() }
@@ -87,7 +87,7 @@ impl<'r> Cuts<'r> {
         let mut is_empty = true;
         while let Some(position) = stack.pop() {
             let node = &self.graph.nodes()[position];
-            if self.stage_of[position].is_some() || is_leaf(&node.op) {
+            if self.stage_of[position].is_some() || !is_op(node) {
                 continue;
             }
             self.stage_of[position] = Some(stage);
@@ -111,17 +111,10 @@ impl<'r> Cuts<'r> {
     }
 }
 
-/// Whether a node computes nothing: an input, or what is written in the program.
-pub(super) fn is_leaf(op: &Op) -> bool {
-    is_input(op) || is_written(op)
-}
-
-/// Whether a node is an input.
-pub(super) fn is_input(op: &Op) -> bool {
-    if let Op::Parameter { .. } = op { true } else { false }
-}
-
-/// Whether a node is written in the program: a stage that uses it has its own.
-pub(super) fn is_written(op: &Op) -> bool {
-    if let Op::Constant(_) | Op::Literal(_) = op { true } else { false }
+/// Whether a node is an op that a stage computes.
+pub(super) fn is_op(node: &Node) -> bool {
+    match role(&node.op) {
+        Role::Computes | Role::Whole => true,
+        Role::Input | Role::Written => false,
+    }
 }

@@ -12,6 +12,7 @@ mod balance;
 mod build;
 mod cut;
 mod error;
+pub(crate) mod role;
 mod rule;
 mod run;
 mod split;

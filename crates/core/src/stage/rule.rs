@@ -2,7 +2,7 @@
 
 use super::balance;
 use super::build::build;
-use super::cut::{Cuts, is_leaf};
+use super::cut::{Cuts, is_op};
 use super::{Decision, Stage, StageError, split};
 use crate::error::Result;
 use crate::form::all_names;
@@ -66,8 +66,8 @@ pub fn split_by(region: &Region, rule: &Rule) -> Result<Vec<Stage>> {
         }
         Rule::Balanced(stages) => {
             let cuts = Cuts::new(region);
-            let ops =
-                cuts.order(region).into_iter().filter(|&at| !is_leaf(&region.graph().nodes()[at].op)).count();
+            let nodes = region.graph().nodes();
+            let ops = cuts.order(region).into_iter().filter(|&at| is_op(&nodes[at])).count();
             let most = ops.max(1);
             if !(1..=most).contains(stages) {
                 let required = format!("1 to {most}, as the graph has {ops} ops");
@@ -92,8 +92,8 @@ impl Marks {
 fn cut_after(region: &Region, places: impl FnOnce(&[usize]) -> Vec<usize>) -> Vec<Stage> {
     let mut cuts = Cuts::new(region);
     let order = cuts.order(region);
-    let is_op = |position: &usize| !is_leaf(&region.graph().nodes()[*position].op);
-    let ops: Vec<usize> = order.iter().copied().filter(is_op).collect();
+    let nodes = region.graph().nodes();
+    let ops: Vec<usize> = order.iter().copied().filter(|&at| is_op(&nodes[at])).collect();
     let mut start = 0;
     for place in places(&ops) {
         cuts.end_stage(ops[start..place].to_vec(), &[]);

@@ -1,12 +1,12 @@
 //! Cuts where a decider says so.
 
 use super::build::build;
-use super::cut::{Cuts, is_input};
+use super::cut::Cuts;
+use super::role::{Role, role};
 use super::{Decision, Stage};
 use crate::error::Result;
 use crate::form;
 use crate::graph::{Graph, Node};
-use crate::op::Op;
 use crate::region::Region;
 
 /// A node that a decider is asked about.
@@ -87,12 +87,13 @@ pub fn split_with<A>(
     let graph = region.graph();
     for &position in &order {
         let node = &graph.nodes()[position];
-        if is_input(&node.op) {
+        let role = role(&node.op);
+        if role == Role::Input {
             continue;
         }
         let (decision, next) = decide(&Visit { graph, position }, acc)?;
         acc = next;
-        let (before, after) = sides(decision, &node.op);
+        let (before, after) = sides(decision, role);
         if before {
             cuts.end_before(position);
         }
@@ -104,13 +105,15 @@ pub fn split_with<A>(
 }
 
 /// On which sides of a node a decision cuts.
-fn sides(decision: Decision, op: &Op) -> (bool, bool) {
+fn sides(decision: Decision, role: Role) -> (bool, bool) {
     let (before, after) = match decision {
         Decision::None => (false, false),
         Decision::Before => (true, false),
         Decision::After => (false, true),
         Decision::Both => (true, true),
     };
-    let is_whole = if let Op::While(_) | Op::Cond(_) = op { true } else { false };
-    if is_whole && (before || after) { (true, true) } else { (before, after) }
+    match role {
+        Role::Whole => (before || after, before || after),
+        Role::Input | Role::Written | Role::Computes => (before, after),
+    }
 }
