@@ -18,20 +18,25 @@ pub(super) fn balanced(region: &Region, ops: &[usize], stages: usize) -> Vec<usi
     for &op in ops {
         done.push(done[done.len() - 1] + u128::from(cost.nodes[op].work()) + 1);
     }
-    let limit = least_limit(&done, stages);
-    let limit = limit + limit / SLACK;
-    let rest = stages_from(&done, limit);
-    let bytes = crossing(region, ops);
+    choose(&done, &crossing(region, ops), stages)
+}
 
+/// Where to cut, from the work of the first ops and the bytes that cross a cut after them, by their number.
+fn choose(done: &[u128], bytes: &[u128], stages: usize) -> Vec<usize> {
+    let ops = done.len() - 1;
+    let least = least_limit(done, stages);
+    let limit = least + least / SLACK;
+    let rest = stages_from(done, limit);
     let mut cuts = Vec::with_capacity(stages - 1);
     let mut start = 0;
     for cut in 1..stages {
         let left = stages - cut;
-        let target = done[ops.len()] * cut as u128 / stages as u128;
+        let target = done[ops] * cut as u128 / stages as u128;
         // What is left must fit into the stages that are left, with an op for each.
-        let fits = |place: &usize| done[*place] - done[start] <= limit && rest[*place] <= left;
-        let places = (start + 1..=ops.len() - left).filter(fits);
-        let best = places.min_by_key(|&place| (bytes[place], done[place].abs_diff(target)));
+        let places = (start + 1..=ops - left).take_while(|&place| done[place] - done[start] <= limit);
+        let best = places
+            .filter(|&place| rest[place] <= left)
+            .min_by_key(|&place| (bytes[place], done[place].abs_diff(target)));
         start = best.expect("a walk with this limit has a place here");
         cuts.push(start);
     }
@@ -120,16 +125,28 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_is_found() {
+    fn the_least_limit_is_found_and_kept() {
         let mut state = 7u128;
+        let mut next = || {
+            state = (state * 48_271) % 0x7fff_ffff;
+            state
+        };
         for _ in 0..300 {
             let mut done = vec![0];
             for _ in 0..8 {
-                state = (state * 48_271) % 0x7fff_ffff;
-                done.push(done[done.len() - 1] + 1 + state % 50);
+                done.push(done[done.len() - 1] + 1 + next() % 50);
             }
+            let bytes: Vec<u128> = done.iter().map(|_| next() % 4).collect();
             for stages in 1..=8 {
-                assert_eq!(least_limit(&done, stages), tried(&done, 0, stages), "{done:?} {stages}");
+                let least = tried(&done, 0, stages);
+                assert_eq!(least_limit(&done, stages), least, "{done:?} {stages}");
+                let cuts = choose(&done, &bytes, stages);
+                assert_eq!(cuts.len(), stages - 1);
+                let bounds: Vec<usize> = [0].into_iter().chain(cuts).chain([8]).collect();
+                for pair in bounds.windows(2) {
+                    assert!(pair[0] < pair[1], "{bounds:?}");
+                    assert!(done[pair[1]] - done[pair[0]] <= least + least / SLACK, "{done:?} {bounds:?}");
+                }
             }
         }
     }
@@ -151,8 +168,7 @@ mod tests {
         let ops: Vec<usize> = (1..=at).collect();
         let bytes = [0, 4, 256, 256, 256, 256, 256, 256, 256, 4, 256, 256, 256, 256, 256, 256, 256];
         assert_eq!(crossing(&region, &ops), bytes);
-        // Half of the work is done after 8 ops; one more is no tenth of it, and less travels. After the first op as
-        // little would, but the second stage would have all of the work.
+        // Half of the work is done after 8 ops; one more is no tenth of it, and less travels.
         assert_eq!(balanced(&region, &ops, 2), [9]);
         assert_eq!(balanced(&region, &ops, 1), []);
         assert_eq!(balanced(&region, &ops, at), (1..at).collect::<Vec<_>>());
