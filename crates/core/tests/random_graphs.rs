@@ -3,8 +3,11 @@
 mod common;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use common::{regions, scalars, smooth_regions};
+use defn_core::backend::{Checks, Compiler};
+use defn_core::evaluator::Evaluator;
 use defn_core::form::{all_names, name};
 use defn_core::print::display;
 use defn_core::region::Region;
@@ -52,6 +55,13 @@ proptest! {
         }
         same_signature(&region, &pass::fold(&region, &scalars()).unwrap())?;
         same_signature(&region, &pass::simplify(&region, &scalars()).unwrap())?;
+    }
+
+    /// Folds among them, whatever their functions are.
+    #[test]
+    fn every_region_compiles(region in regions()) {
+        let compiled = Evaluator::new(scalars()).compile(Arc::new(region.clone()), Checks::default());
+        prop_assert!(compiled.is_ok(), "{:?} in {}", compiled, region.to_text());
     }
 
     #[test]
@@ -120,4 +130,37 @@ proptest! {
             );
         }
     }
+}
+
+/// Where a window has one place there is still an axis, which a function that is no element-wise one does not take; and
+/// what stands around the elements has their type.
+#[test]
+fn a_window_of_one_place_is_folded_by_any_function() {
+    let region = Region::from_text(
+        "defn-ir 1
+        (u8[2], s32) {
+          %0 = parameter {index: 0} : u8[2]
+          %1 = parameter {index: 1} : s32
+          %2 = window_reduce %0 %1 {window: [3], strides: [1], padding: [(0, 1, 0)], window_dilations: [1]} : s32[1]
+            fun (u8, s32) {
+              %0 = parameter {index: 0} : u8
+              %1 = parameter {index: 1} : s32
+              %2 = cond %0 %0 %1 : s32
+                branch (; u8, s32) {
+                  %0 = parameter {index: 0} : u8
+                  %1 = parameter {index: 1} : s32
+                  %2 = add %0 %1 : s32
+                  return %2
+                }
+                branch (; u8, s32) {
+                  %0 = parameter {index: 1} : s32
+                  return %0
+                }
+              return %2
+            }
+          return %2
+        }",
+    );
+    let compiled = Evaluator::new(scalars()).compile(Arc::new(region.unwrap()), Checks::default());
+    assert!(compiled.is_ok(), "{compiled:?}");
 }

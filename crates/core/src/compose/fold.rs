@@ -77,12 +77,14 @@ pub fn window_fold(
     }
     let x = region::nameless(graph, *x)?;
     let config = op.window.padding.iter().map(|&(low, high)| Padding { low, high, interior: 0 }).collect();
-    let x = graph.emit_one(Op::Pad { config }, &[x, *acc])?;
+    // The function takes elements of the type of `x`, whatever the start's is.
+    let around = region::convert(graph, *acc, graph.ty(x).dtype)?;
+    let x = graph.emit_one(Op::Pad { config }, &[x, around])?;
     let window = Window { padding: SmallVec::from_elem((0, 0), places.rank()), ..op.window.clone() };
     let folded = if let Some(known) = Known::of(&op.fun) {
         let folded = graph.emit_one(Op::Window { op: known.window, window }, &[x])?;
         graph.emit_one(Op::Binary(known.binary), &[*acc, folded])?
-    } else if places.size() > 1 && !is_elementwise(&op.fun) {
+    } else if !is_elementwise(&op.fun) {
         let cells: usize = window.sizes.iter().product();
         let width = places.size();
         one_by_one(graph, &op.fun, cells * width, width, *acc, x, captures, |graph, at, x| {
