@@ -11,7 +11,7 @@ use defn_core::graph::{Graph, Value};
 use defn_core::op::{Block, Op};
 use defn_core::print::display;
 use defn_core::region::Region;
-use defn_core::stage::{self, Decision, Marks, Placed, Rule, Source, Stage, Visit};
+use defn_core::stage::{self, Chain, Decision, Marks, Placed, Rule, Source, Stage, Visit};
 use defn_core::{Axes, DType, ErrorClass, Result, Shape, Tensor, TensorType};
 use insta::assert_snapshot;
 use smallvec::SmallVec;
@@ -446,8 +446,12 @@ fn stages_on_several_backends_get_copies() {
     let all: Vec<Placed> = stages.iter().zip(names).map(|(stage, name)| placed(stage, name, &seen)).collect();
     let arguments: Vec<Tensor> = region.inputs().iter().map(tensor).collect();
     // The probe asserts that what it gets is where it runs.
-    let results = stage::run(&stages, &all, arguments.clone(), &NoHooks).unwrap();
-    assert_eq!(results[0].buffer().unwrap().backend().name(), "here");
+    let chain = Chain::new(&stages, all).unwrap();
+    for _ in 0..2 {
+        let results = chain.run(arguments.clone(), &NoHooks).unwrap();
+        assert_eq!(results[0].buffer().unwrap().backend().name(), "here");
+    }
+    assert_eq!(seen.lock().unwrap().iter().map(|(stage, _)| *stage).collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2]);
     assert!(arguments.iter().all(|argument| Arc::strong_count(argument.buffer().unwrap()) == 1));
 }
 

@@ -3,7 +3,7 @@
 //! [`split`] shows every node to a decider and cuts where it says so, as Nx.Defn.Graph does. Where that computes a
 //! value on both sides of a cut once for each side, here nothing is computed twice: each node is in the first stage
 //! that needs it, and what later stages use of it is among that stage's outputs. A stage takes only what it uses, each
-//! value once. [`split_by`] has deciders ready made, [`run`] runs stages one after the other.
+//! value once. [`split_by`] has deciders ready made, [`Chain`] runs stages one after the other.
 //!
 //! What is written in the program, a constant or a tensor, is no computation: it stands in every stage that uses it
 //! and does not travel, so that a compiler knows as much of a stage as of the whole.
@@ -25,7 +25,7 @@ use smallvec::SmallVec;
 
 pub use error::StageError;
 pub use rule::{Marks, Rule, split_by};
-pub use run::{Placed, check, last_uses, run, waits};
+pub use run::{Chain, Placed, check, last_uses, run, waits};
 pub use split::{Visit, split, split_with};
 
 use crate::error::Result;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::{Source, Stage, StageError};
 use crate::backend::{Backend, Executable, Hooks};
 use crate::error::{ErrorKind, Result};
+use crate::shape::TensorType;
 use crate::tensor::Tensor;
 
 /// How one stage is run: what was compiled from its region, and where.
@@ -70,69 +71,114 @@ pub fn waits(stages: &[Stage]) -> Vec<SmallVec<[usize; 4]>> {
     stages.iter().map(of_stage).collect()
 }
 
-/// Runs stages one after the other on arguments of the whole: its parameters, then its captures. Gives what the whole
-/// gives. A value is dropped after its last use, and handed over there, so that its memory may be reused; an
-/// argument that no stage takes is dropped at once.
-///
-/// Hooks are called as a run of the whole calls them.
+/// Stages with their executables, looked at once and run as often as wanted, by several threads too.
+#[derive(Debug)]
+pub struct Chain {
+    arguments: Vec<TensorType>,
+    /// For each argument, whether a stage takes it.
+    taken: Vec<bool>,
+    steps: Vec<Step>,
+    /// How many values there are: the arguments, then the outputs of each stage.
+    values: usize,
+}
+
+/// One stage, with its values by their numbers.
+#[derive(Debug)]
+struct Step {
+    placed: Placed,
+    /// What it takes, and whether it is the last to do so.
+    inputs: Vec<(usize, bool)>,
+    /// The number of the first output of the stage before.
+    before: usize,
+}
+
+impl Chain {
+    /// Brings stages and executables together, one for each stage.
+    ///
+    /// # Errors
+    /// What [`check`] has against the stages, and executables of other programs.
+    pub fn new(stages: &[Stage], placed: Vec<Placed>) -> Result<Chain> {
+        let op = "run";
+        check(op, stages)?;
+        if placed.len() != stages.len() {
+            let (given, expected) = (placed.len(), stages.len());
+            return Err(StageError::Executables { op, given, expected }.into());
+        }
+        let arguments = stages[0].arguments().to_vec();
+        let mut taken = vec![false; arguments.len()];
+        let mut values = arguments.len();
+        let mut first_outputs = Vec::with_capacity(stages.len());
+        let mut steps = Vec::with_capacity(stages.len());
+        for ((stage, placed), last) in stages.iter().zip(placed).zip(last_uses(stages)) {
+            let program = placed.executable.program();
+            if !Arc::ptr_eq(program, &stage.region) && *program != stage.region {
+                return Err(StageError::Program { op, position: stage.position }.into());
+            }
+            let number = |source: &Source| match source {
+                Source::Argument(index) => {
+                    taken[*index] = true;
+                    *index
+                }
+                Source::Output { stage, output } => first_outputs[*stage] + output,
+            };
+            let inputs = stage.sources.iter().map(number).zip(last).collect();
+            steps.push(Step { placed, inputs, before: first_outputs.last().copied().unwrap_or(values) });
+            first_outputs.push(values);
+            values += stage.region.results().len();
+        }
+        Ok(Chain { arguments, taken, steps, values })
+    }
+
+    /// Runs the stages one after the other on arguments of the whole: its parameters, then its captures. Gives what
+    /// the whole gives. A value is dropped after its last use, and handed over there, so that its memory may be
+    /// reused; an argument that no stage takes is dropped at once. Hooks are called as a run of the whole calls them.
+    ///
+    /// # Errors
+    /// Arguments of other types, and what the runs fail with; what is held elsewhere stays as it is.
+    pub fn run(&self, arguments: Vec<Tensor>, hooks: &dyn Hooks) -> Result<Vec<Tensor>> {
+        let op = "run";
+        if arguments.len() != self.arguments.len() {
+            let (given, expected) = (arguments.len(), self.arguments.len());
+            return Err(ErrorKind::ArgumentCount { op, given, expected }.into());
+        }
+        for (position, (argument, ty)) in arguments.iter().zip(&self.arguments).enumerate() {
+            if !ty.is_compatible(argument.whole()) {
+                let (got, expected) = (argument.whole().clone(), ty.clone());
+                return Err(ErrorKind::ArgumentType { op, argument: position.into(), got, expected }.into());
+            }
+        }
+        let given = arguments.into_iter().zip(&self.taken);
+        let mut values: Vec<Option<Tensor>> =
+            given.map(|(argument, taken)| taken.then_some(argument)).collect();
+        values.resize(self.values, None);
+        let mut made = Vec::new();
+        for Step { placed: Placed { executable, backend }, inputs, before } in &self.steps {
+            for (place, tensor) in values[*before..].iter_mut().zip(made) {
+                *place = Some(tensor);
+            }
+            let mut given = Vec::with_capacity(inputs.len());
+            for (input, &(value, last)) in inputs.iter().enumerate() {
+                let value = if last { values[value].take() } else { values[value].clone() };
+                let value = value.expect("a value lives until its last use");
+                given.push(if executable.uses(input) { bring(op, value, backend)? } else { value });
+            }
+            made = executable.run(backend, given, hooks)?;
+        }
+        Ok(made)
+    }
+}
+
+/// Runs stages once; see [`Chain::run`].
 ///
 /// # Errors
-/// What [`check`] has against the stages, executables of other programs, arguments of other types, and what the runs
-/// fail with; what was given and is held elsewhere stays as it is.
+/// As [`Chain::new`] and [`Chain::run`].
 pub fn run(
     stages: &[Stage],
     placed: &[Placed],
     arguments: Vec<Tensor>,
     hooks: &dyn Hooks,
 ) -> Result<Vec<Tensor>> {
-    let op = "run";
-    check(op, stages)?;
-    if placed.len() != stages.len() {
-        let (given, expected) = (placed.len(), stages.len());
-        return Err(StageError::Executables { op, given, expected }.into());
-    }
-    for (stage, placed) in stages.iter().zip(placed) {
-        if placed.executable.program() != &stage.region {
-            return Err(StageError::Program { op, position: stage.position }.into());
-        }
-    }
-    let types = stages[0].arguments();
-    if arguments.len() != types.len() {
-        let (given, expected) = (arguments.len(), types.len());
-        return Err(ErrorKind::ArgumentCount { op, given, expected }.into());
-    }
-    for (position, (argument, ty)) in arguments.iter().zip(types).enumerate() {
-        if !ty.is_compatible(argument.whole()) {
-            let (got, expected) = (argument.whole().clone(), ty.clone());
-            return Err(ErrorKind::ArgumentType { op, argument: position.into(), got, expected }.into());
-        }
-    }
-    let last = last_uses(stages);
-    let taken: FxHashSet<Source> = stages.iter().flat_map(|stage| stage.sources.iter().copied()).collect();
-    let given = arguments.into_iter().enumerate().map(|(at, argument)| (Source::Argument(at), argument));
-    let mut values: FxHashMap<Source, Tensor> = given.filter(|(source, _)| taken.contains(source)).collect();
-    let mut results = Vec::new();
-    for ((stage, placed), last) in stages.iter().zip(placed).zip(last) {
-        let mut given = Vec::with_capacity(stage.sources.len());
-        for (input, (source, last)) in stage.sources.iter().zip(last).enumerate() {
-            let value = if last { values.remove(source) } else { values.get(source).cloned() };
-            let value = value.expect("a value lives until its last use");
-            given.push(if placed.executable.uses(input) {
-                bring(op, value, &placed.backend)?
-            } else {
-                value
-            });
-        }
-        let made = placed.executable.run(&placed.backend, given, hooks)?;
-        if stage.position + 1 == stages.len() {
-            results = made;
-        } else {
-            let outputs = made.into_iter().enumerate();
-            let source = |output| Source::Output { stage: stage.position, output };
-            values.extend(outputs.map(|(output, tensor)| (source(output), tensor)));
-        }
-    }
-    Ok(results)
+    Chain::new(stages, placed.to_vec())?.run(arguments, hooks)
 }
 
 /// A tensor where a stage runs.
