@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import gc
 import linecache
 import sys
 import threading
@@ -139,6 +140,41 @@ def test_source_that_is_nested_too_deeply() -> None:
         f(1.0)
     # Without conditions nothing is rewritten.
     assert float(dn.defn(made("def f(x):\n    return x" + " + 1" * 900 + "\n"))(1.0)) == 901.0
+
+
+def test_files_are_parsed_by_several_threads() -> None:
+    """Python's own parser counts the depth of a tree for all threads together, and may be left for
+    another thread where it collects garbage.
+    """
+    source = "\n".join(f"def f{i}(x):\n    return [x, {i}, (x, [{i}])][0]" for i in range(200))
+    functions = [made(f"{source}\n# {i}\ndef f(x):\n    return x + {i}\n") for i in range(24)]
+    failures: list[BaseException] = []
+
+    def leave(_phase: str, _info: dict[str, int]) -> None:
+        time.sleep(0)
+
+    def convert(mine: list[Any]) -> None:
+        try:
+            for function in mine:
+                assert float(dn.defn(function)(1.0)) >= 1.0
+        except BaseException as error:  # every failure of a thread is the test's
+            failures.append(error)
+
+    threads = [threading.Thread(target=convert, args=(functions[i::8],)) for i in range(8)]
+    before, interval = gc.get_threshold(), sys.getswitchinterval()
+    gc.callbacks.append(leave)
+    gc.set_threshold(20)
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        gc.callbacks.remove(leave)
+        gc.set_threshold(*before)
+        sys.setswitchinterval(interval)
+    assert not failures
 
 
 MUTATIONS = {

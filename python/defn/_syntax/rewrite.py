@@ -14,6 +14,7 @@ import types
 from typing import TYPE_CHECKING
 
 from defn._syntax.names import Reads, always_returns, facts, is_simple, jumps, rebound, stored
+from defn._syntax.source import parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -92,11 +93,11 @@ def _wrapped(body: Definition, original: types.CodeType, qualname: str) -> ast.M
     owner = qualname.split(".")[-2:-1]
     if owner and owner != ["<locals>"]:
         # Names that begin with two underscores mean what they mean in the class.
-        cls: Any = ast.parse(f"class {owner[0]}:\n    pass").body[0]
+        cls: Any = parse(f"class {owner[0]}:\n    pass").body[0]
         cls.body = [statement]
         statement, bound = cls, owner
     parameters = ", ".join(names)
-    outer: Any = ast.parse(f"def {_OUTER}({parameters}):\n    pass").body[0]
+    outer: Any = parse(f"def {_OUTER}({parameters}):\n    pass").body[0]
     # A function of the module, or its class, that is named inside is the module's, not this one.
     module_names = [name for name in bound if name not in names]
     outer.body = [*([ast.Global(module_names)] if module_names else []), statement]
@@ -424,7 +425,7 @@ class _Rewriter(ast.NodeTransformer):
         self, name: str, body: list[ast.stmt], names: Sequence[str], at: ast.stmt
     ) -> ast.FunctionDef:
         """A function of statements that shares the names that they bind."""
-        function = ast.parse(f"def {name}():\n    pass").body[0]
+        function = parse(f"def {name}():\n    pass").body[0]
         assert isinstance(function, ast.FunctionDef)
         declared = _declared(body)
         names = [name for name in names if name not in declared]
@@ -447,7 +448,7 @@ class _Rewriter(ast.NodeTransformer):
                 f"    if {name} is __defn__.undefined:",
                 f"        del {name}",
             ]
-        made = ast.parse("\n".join(lines)).body
+        made = parse("\n".join(lines)).body
         put: Any = made[1]
         put.body[:1] = self._declaration(names) or [ast.Pass()]
         _relocate(made, at)
@@ -579,7 +580,7 @@ def _is_transform(decorator: ast.expr) -> bool:
 
 
 def _parsed(text: str, at: ast.AST) -> list[ast.stmt]:
-    statements = ast.parse(text).body
+    statements = parse(text).body
     _relocate(statements, at)
     return statements
 

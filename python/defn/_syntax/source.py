@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import ast
 import linecache
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import types
     from collections.abc import Iterator
 
-__all__ = ["Definition", "definition_of"]
+__all__ = ["Definition", "definition_of", "parse"]
 
 Definition = ast.FunctionDef | ast.Lambda
 """What makes a function. Coroutines and generators are never rewritten."""
 
 # The trees of files by name, with the text that they were parsed from.
 _TREES: dict[str, tuple[str, ast.Module]] = {}
+
+# Python up to 3.12 counts how deep it is in a tree for all threads together, and raises SystemError
+# where another thread came between. Collecting garbage in a parse may lead to another of the same
+# thread, which is no harm.
+_PARSING = threading.RLock()
 
 # Code objects of generators and coroutines of all kinds.
 _NOT_PLAIN = 0x20 | 0x80 | 0x200
@@ -39,6 +45,15 @@ def definition_of(fun: types.FunctionType) -> Definition | None:
     return found[0] if len(found) == 1 else None
 
 
+def parse(text: str, filename: str = "<unknown>") -> ast.Module:
+    """The tree of a text; ``ast.parse`` for several threads.
+
+    Raises: as ``ast.parse``.
+    """
+    with _PARSING:
+        return ast.parse(text, filename)
+
+
 def _parsed(filename: str, text: str) -> ast.Module | None:
     known = _TREES.get(filename)
     if known is not None and known[0] == text:
@@ -46,7 +61,7 @@ def _parsed(filename: str, text: str) -> ast.Module | None:
     if not text:
         return None
     try:
-        tree = ast.parse(text, filename)
+        tree = parse(text, filename)
     except (SyntaxError, ValueError, RecursionError):
         return None
     _TREES[filename] = (text, tree)
