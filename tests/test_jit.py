@@ -462,6 +462,16 @@ def test_a_compiled_version_does_not_keep_captured_tensors() -> None:
     assert known() is None
 
 
+def test_a_plain_tensor_after_a_vectorized_one_of_the_same_elements() -> None:
+    total = dn.jit(lambda x: dn.sum(x))
+    plain = dn.iota((2, 3), dtype="f32")
+    rows = dn.vectorize(plain, "row")
+    for _ in range(2):
+        assert total(rows).vectorized_axes == (("row", 2),)
+        assert (total(plain).vectorized_axes, float(total(plain))) == ((), 15.0)
+    assert total.cache_info()["misses"] == 2
+
+
 @pytest.mark.parametrize("make", [lambda: float("nan"), lambda: complex(0.0, float("nan"))])
 def test_nan_is_the_same_static_value_again(make) -> None:
     jitted = dn.jit(lambda x, *, shift: x + shift)

@@ -374,15 +374,19 @@ impl Jitted {
     }
 
     fn key(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Key> {
-        let compiler = match &self.compiler {
-            Some(choice) => choice.clone(),
-            None => options::default_compiler(py, self.options.as_ref().map(|options| options.bind(py)))?,
-        };
         let mut words = Words::new();
         for leaf in &flat.leaves {
             leaf::push_words(leaf, &mut words)?;
         }
-        Key::new(py, compiler, checks::current(), words, flat, self.environment(py, flat)?)
+        Key::new(py, self.chosen(py)?, checks::current(), words, flat, self.environment(py, flat)?)
+    }
+
+    /// The compiler of a call: the definition's own, or the one that holds where it is called.
+    fn chosen(&self, py: Python<'_>) -> Fallible<Choice> {
+        match &self.compiler {
+            Some(choice) => Ok(choice.clone()),
+            None => options::default_compiler(py, self.options.as_ref().map(|options| options.bind(py))),
+        }
     }
 
     fn environment(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<Part>> {

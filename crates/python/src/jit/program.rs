@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use defn_core::Tensor;
-use defn_core::backend::{Backend, Checks, Compiler, Executable};
+use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together, common_backend};
 use defn_core::region::Region;
 use defn_core::trace::Trace;
@@ -365,7 +365,9 @@ impl Program {
             && let Some(lent) = leaf::lent(leaves)
             && let Some(backend) = common_backend(lent.iter().copied())
         {
-            return self.run_lent(py, &backend, &lent, hooks);
+            let run = |hooks: &hooks::Run<'_>| self.executable.run_lent(&backend, &lent, hooks);
+            let results = self.timed(py, hooks, run)?;
+            return self.hand_out(py, results, Kept::new(), &mut borrowed);
         }
         let (tensors, kept) = self.gather(py, leaves, captures, &mut borrowed)?;
         let results = match known {
@@ -373,24 +375,6 @@ impl Program {
             None => self.execute(py, tensors, hooks)?,
         };
         self.hand_out(py, results, kept, &mut borrowed)
-    }
-
-    /// Whether it runs on the tensors of a call as they are; see [`Program::run_lent`].
-    pub(super) fn is_plain(&self) -> bool {
-        self.is_plain
-    }
-
-    /// Runs on tensors that are all on one backend.
-    pub(super) fn run_lent<'py>(
-        &self,
-        py: Python<'py>,
-        backend: &Arc<dyn Backend>,
-        tensors: &[&Tensor],
-        hooks: Option<&Py<PyDict>>,
-    ) -> Fallible<Bound<'py, PyAny>> {
-        let run = |hooks: &hooks::Run<'_>| self.executable.run_lent(backend, tensors, hooks);
-        let results = self.timed(py, hooks, run)?;
-        self.hand_out(py, results, Kept::new(), &mut Borrowed::default())
     }
 
     /// Runs on the leaves of several calls, side by side where the compiler can.

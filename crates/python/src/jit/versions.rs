@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use defn_core::builder::common_backend;
+use defn_core::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -15,7 +15,6 @@ use super::written::written_of;
 use crate::checks;
 use crate::containers::{Flat, Leaves};
 use crate::error::Fallible;
-use crate::options;
 
 /// The version of the last call whose arguments were tensors.
 #[derive(Default)]
@@ -46,17 +45,28 @@ impl Jitted {
             }
             let mut borrowed = Borrowed::default();
             if let Some(captures) = entry.program.read_captures(fun, &flat.tree, &mut borrowed)? {
-                self.shared.touch(&entry);
-                self.hits.fetch_add(1, Ordering::Relaxed);
-                if !self.closes && flat.is_leaves() && entry.program.is_plain() {
+                if !self.closes && flat.is_leaves() && captures.is_empty() {
                     self.last.set(&entry);
                 }
-                let hooks = self.hooks.as_ref();
-                let result = entry.program.run(py, &flat.leaves, captures, borrowed, hooks);
-                return result.map(Some).map_err(|fault| written_of(py, fault, &entry, &self.signature));
+                return self.call(py, &entry, &flat.leaves, captures, borrowed).map(Some);
             }
         }
         Ok(None)
+    }
+
+    /// The result of a version that was found.
+    fn call<'py>(
+        &self,
+        py: Python<'py>,
+        entry: &Arc<Entry>,
+        leaves: &Leaves<'py>,
+        captures: Vec<Tensor>,
+        borrowed: Borrowed,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        self.shared.touch(entry);
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        let result = entry.program.run(py, leaves, captures, borrowed, self.hooks.as_ref());
+        result.map_err(|fault| written_of(py, fault, entry, &self.signature))
     }
 
     /// The result of the version that the last call had, if this one has tensors of the same types and nothing else
@@ -64,30 +74,16 @@ impl Jitted {
     pub(super) fn again<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Option<Bound<'py, PyAny>>> {
         let py = args.py();
         let Some(entry) = self.last.get() else { return Ok(None) };
-        let (known, program) = (&entry.known, &entry.program);
+        let known = &entry.known;
         if args.len() != known.models.len() || checks::current() != known.checks {
             return Ok(None);
         }
         let leaves: Leaves<'py> = args.iter().collect();
         let Some(lent) = leaf::lent(&leaves) else { return Ok(None) };
-        let mut pairs = lent.iter().zip(&known.models);
-        if !pairs.all(|(tensor, model)| !tensor.is_vectorized() && tensor.whole() == model.whole()) {
+        let is_known = lent.iter().zip(&known.models).all(|(tensor, model)| leaf::same_model(tensor, model));
+        if !is_known || !self.chosen(py)?.is_same(py, &known.compiler)? || !known.holds(py)? {
             return Ok(None);
         }
-        let is_same = match &self.compiler {
-            Some(compiler) => compiler.is_same(py, &known.compiler)?,
-            None => {
-                let options = self.options.as_ref().map(|options| options.bind(py));
-                options::default_compiler(py, options)?.is_same(py, &known.compiler)?
-            }
-        };
-        if !is_same || !known.holds(py)? {
-            return Ok(None);
-        }
-        let Some(backend) = common_backend(lent.iter().copied()) else { return Ok(None) };
-        self.shared.touch(&entry);
-        self.hits.fetch_add(1, Ordering::Relaxed);
-        let result = program.run_lent(py, &backend, &lent, self.hooks.as_ref());
-        result.map(Some).map_err(|fault| written_of(py, fault, &entry, &self.signature))
+        self.call(py, &entry, &leaves, Vec::new(), Borrowed::default()).map(Some)
     }
 }
