@@ -27,10 +27,9 @@ const NEEDED: &[Needed] = &[
 ];
 
 impl Needed {
-    fn is_for(&self, program: &[u8]) -> bool {
-        // What is not the text of a module may have any operation.
-        let Ok(text) = std::str::from_utf8(program) else { return true };
-        self.words.iter().any(|word| text.contains(word))
+    /// What is not the text of a module may have any operation.
+    fn is_for(&self, text: Option<&str>) -> bool {
+        text.is_none_or(|text| self.words.iter().any(|word| text.contains(word)))
     }
 }
 
@@ -82,7 +81,8 @@ impl CompileOptions {
             options.int(4, 1);
         }
         let given = self.flags.iter().map(|(name, value)| (name.as_str(), value));
-        let needed = NEEDED.iter().filter(|needed| needed.is_for(program));
+        let text = std::str::from_utf8(program).ok();
+        let needed = NEEDED.iter().filter(|needed| needed.is_for(text));
         for (name, value) in needed.map(|needed| (needed.flag, &needed.value)).chain(given) {
             let mut field = Message::default();
             match value {

@@ -29,7 +29,8 @@ pub(super) fn counted(graph: &Graph, op: &WhileOp, inputs: &[Value]) -> Option<u
     if step == 0 || (step > 0) != goes_up {
         return None;
     }
-    let distance = if goes_up { limit - start } else { start - limit } + i128::from(includes);
+    let between = if goes_up { limit - start } else { start - limit };
+    let distance = between + i128::from(includes);
     let trips = if distance <= 0 { 0 } else { (distance + step.abs() - 1) / step.abs() };
     // A counter that wraps goes on.
     let dtype = graph.ty(inputs[counter]).dtype;

@@ -143,15 +143,13 @@ impl Writer {
         };
         let (mut keys, start) = (bits(self, &x), bits(self, start));
         let mut axes = first;
-        let shared = axes.first().copied().filter(|_| {
-            let size = |axes: &[usize]| axes.iter().map(|&axis| keys.dims()[axis]).product::<usize>();
-            axes.len() > 1 && size(&axes) == keys.dims().iter().product() && size(&axes) >= SHARED
-        });
-        if let Some(shared) = shared {
+        let all: usize = keys.dims().iter().product();
+        let folded: usize = axes.iter().map(|&axis| keys.dims()[axis]).product();
+        if self.on_host && axes.len() > 1 && folded == all && all >= SHARED {
             keys = self.fold(&keys, &start, &axes[1..], extreme.name);
             // Or XLA would make one fold of both.
             keys = self.op("optimization_barrier", &[&keys], "", keys.ty.clone());
-            axes = smallvec![shared];
+            axes.truncate(1);
         }
         let mut folded = self.fold(&keys, &start, &axes, extreme.name);
         if !rest.is_empty() {
@@ -315,6 +313,21 @@ impl Writer {
         self.fold(&places, &counting.nowhere, &short.axes, earlier)
     }
 
+    /// Whether `a` lies beyond `b` in a direction, and whether neither does of the other. Beyond all numbers lies a NaN,
+    /// and one is as good as another.
+    pub(super) fn beyond(&mut self, a: &Ssa, b: &Ssa, direction: &str, is_float: bool) -> (Ssa, Ssa) {
+        let (better, same) = (self.compare(a, b, direction), self.compare(a, b, "EQ"));
+        if !is_float {
+            return (better, same);
+        }
+        let (a_nan, b_nan) = (self.compare(a, a, "NE"), self.compare(b, b, "NE"));
+        let (ty, not_b) = (a_nan.ty.clone(), self.op("not", &[&b_nan], "", b_nan.ty.clone()));
+        let only_a = self.op("and", &[&a_nan, &not_b], "", ty.clone());
+        let both = self.op("and", &[&a_nan, &b_nan], "", ty.clone());
+        let better = self.op("or", &[&better, &only_a], "", ty.clone());
+        (better, self.op("or", &[&same, &both], "", ty))
+    }
+
     /// The place of an extreme along an axis, carried with it.
     fn carry(&mut self, op: ArgOp, x: &Ssa, dtype: DType, axis: usize, counting: &Counting) -> Ssa {
         let start = self.limit(dtype, op == ArgOp::Argmax);
@@ -333,17 +346,7 @@ impl Writer {
             arguments: vec![scalar.clone(), one.clone(), scalar, one],
             write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> Sure<Vec<Ssa>> {
                 let [a, a_place, b, b_place] = arguments else { unreachable!("two values and two places") };
-                let mut better = w.compare(a, b, direction);
-                let mut same = w.compare(a, b, "EQ");
-                if is_float {
-                    // A NaN is the extreme, and one is as good as another.
-                    let (a_nan, b_nan) = (w.compare(a, a, "NE"), w.compare(b, b, "NE"));
-                    let (ty, not_b) = (a_nan.ty.clone(), w.op("not", &[&b_nan], "", b_nan.ty.clone()));
-                    let only_a = w.op("and", &[&a_nan, &not_b], "", ty.clone());
-                    let both = w.op("and", &[&a_nan, &b_nan], "", ty.clone());
-                    better = w.op("or", &[&better, &only_a], "", ty.clone());
-                    same = w.op("or", &[&same, &both], "", ty);
-                }
+                let (better, same) = w.beyond(a, b, direction, is_float);
                 let first = w.compare(a_place, b_place, earlier);
                 let tie = w.op("and", &[&same, &first], "", same.ty.clone());
                 let wins = w.op("or", &[&better, &tie], "", same.ty.clone());

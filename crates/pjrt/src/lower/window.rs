@@ -1,7 +1,7 @@
 //! Windows that slide over a tensor, and convolutions.
 
 use defn_core::op::{ConvOp, Window, WindowOp, WindowScatterOp};
-use defn_core::{DType, Kind, TensorType};
+use defn_core::{DType, TensorType};
 
 use super::reduce::{Sure, combine};
 use super::text::{List, RegionText, Ssa, Ty, Writer, array};
@@ -124,7 +124,7 @@ impl Lowering {
             WindowScatterOp::WindowScatterMin => "LT",
         };
         let worst = w.limit(compared, op == WindowScatterOp::WindowScatterMax);
-        let kind = compared.kind();
+        let is_float = compared.is_float();
         let (scalar, place) = (Ty::scalar(value.element()), Ty::scalar(E::S64));
         let region = RegionText {
             arguments: [&scalar, &place, &place, &scalar, &place, &place].map(Clone::clone).to_vec(),
@@ -132,16 +132,7 @@ impl Lowering {
                 let [a, a_place, a_order, b, b_place, b_order] = arguments else {
                     unreachable!("two triples")
                 };
-                let mut better = w.compare(a, b, direction);
-                let mut same = w.compare(a, b, "EQ");
-                if kind == Kind::Float {
-                    let (a_nan, b_nan) = (w.compare(a, a, "NE"), w.compare(b, b, "NE"));
-                    let (ty, not_b) = (a_nan.ty.clone(), w.op("not", &[&b_nan], "", b_nan.ty.clone()));
-                    let only_a = w.op("and", &[&a_nan, &not_b], "", ty.clone());
-                    let both = w.op("and", &[&a_nan, &b_nan], "", ty.clone());
-                    better = w.op("or", &[&better, &only_a], "", ty.clone());
-                    same = w.op("or", &[&same, &both], "", ty);
-                }
+                let (better, same) = w.beyond(a, b, direction, is_float);
                 let later = w.compare(a_order, b_order, "GT");
                 let tie = w.op("and", &[&same, &later], "", same.ty.clone());
                 let wins = w.op("or", &[&better, &tie], "", same.ty.clone());

@@ -54,23 +54,13 @@ impl Elements {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let live = runtime.live();
         live.enter();
-        let is_listed = !settled || what.is_large();
+        let listed = (!settled || what.is_large()).then(|| what.clone());
         let settled = AtomicBool::new(settled);
-        if !is_listed {
-            return Arc::new(Elements {
-                runtime,
-                raw: Some(raw),
-                what,
-                place: None,
-                number,
-                is_lent,
-                settled,
-            });
+        let at = |place| Elements { runtime, raw: Some(raw), what, place, number, is_lent, settled };
+        match listed {
+            Some(what) => Arc::new_cyclic(|elements| at(Some(live.list(what, elements.clone())))),
+            None => Arc::new(at(None)),
         }
-        Arc::new_cyclic(|elements| {
-            let place = Some(live.list(what.clone(), elements.clone()));
-            Elements { runtime, raw: Some(raw), what, place, number, is_lent, settled }
-        })
     }
 
     /// Whether a run may not reuse the memory: others read it, or it is someone else's.

@@ -18,7 +18,6 @@ use super::plan::{Plan, Step, Work};
 use super::programs::Compiled;
 use super::saved::Saved;
 use super::{PjrtBackend, failure};
-use crate::api::Buffers;
 
 /// A piece of a program, compiled.
 pub(super) struct Program {
@@ -177,21 +176,10 @@ impl PjrtExecutable {
         for &input in inputs {
             elements.push(adopt(place, input, arguments[input])?);
         }
-        let started = launch(place, program, &elements, &[]).map_err(|error| error.at(location.clone()))?;
-        let (raw, settled) = started;
-        let types = self.program.result_types();
-        let make = |raw, what: &Arc<What>| Elements::new(place.runtime(), raw, what.clone(), settled);
-        if raw.len() == whole.len() && whole.iter().copied().eq(0..whole.len()) {
-            let mut results = Vec::with_capacity(whole.len());
-            for ((raw, what), ty) in raw.into_iter().zip(&program.results).zip(types) {
-                results.push(Tensor::concrete(ty.clone(), place.wrap(make(raw, what))));
-            }
-            return Ok(results);
-        }
-        let made: Made = raw.into_iter().zip(&program.results).map(|(raw, what)| make(raw, what)).collect();
+        let made = start(place, program, &elements, &[]).map_err(|error| error.at(location.clone()))?;
         let result =
             |(ty, &at): (&TensorType, &usize)| Tensor::concrete(ty.clone(), place.wrap(made[at].clone()));
-        Ok(types.zip(whole).map(result).collect())
+        Ok(self.program.result_types().zip(whole).map(result).collect())
     }
 
     fn run_plan(
@@ -259,25 +247,14 @@ fn whole(plan: &Plan<Program>) -> Option<SmallVec<[usize; 4]>> {
 fn start(
     place: &PjrtBackend,
     program: &Program,
-    arguments: SmallVec<[&Arc<Elements>; 4]>,
-    keep: &[i64],
-) -> Result<Made> {
-    let (raw, settled) = launch(place, program, &arguments, keep)?;
-    let make = |(raw, what): (_, &Arc<What>)| Elements::new(place.runtime(), raw, what.clone(), settled);
-    Ok(raw.into_iter().zip(&program.results).map(make).collect())
-}
-
-/// Starts a piece, and gives its results as the plugin does, and whether they are known to be computed.
-fn launch(
-    place: &PjrtBackend,
-    program: &Program,
     arguments: &[impl Borrow<Arc<Elements>> + Sync],
     keep: &[i64],
-) -> Result<(Buffers, bool)> {
+) -> Result<Made> {
     let raw = place.runtime().execute("run", &program.compiled, arguments, keep, place.device_id())?;
     let are_settled = arguments.iter().all(|elements| elements.borrow().is_settled());
     let settled = are_settled && program.compiled.is_prompt(&raw);
-    Ok((raw, settled))
+    let make = |(raw, what): (_, &Arc<What>)| Elements::new(place.runtime(), raw, what.clone(), settled);
+    Ok(raw.into_iter().zip(&program.results).map(make).collect())
 }
 
 /// The buffer of an argument that is in the place already.
@@ -388,7 +365,7 @@ impl Executable for PjrtExecutable {
             Ok(())
         })?;
         let portable =
-            (!is_portable).then(|| self.compiler.portable(&self.program, &self.donate)).transpose()?;
+            (!is_portable).then(|| self.compiler.plan(&self.program, &self.donate, true)).transpose()?;
         portable.as_ref().unwrap_or(plan).each(&mut |program| {
             saved.add(program.text, program.compiled.to_bytes(runtime)?);
             Ok(())
@@ -512,13 +489,13 @@ impl Run<'_> {
         shared: &[usize],
     ) -> Result<Made> {
         let input = |&slot: &usize| slots[slot].as_ref().expect("a value lives until its last use");
-        let arguments = step.inputs.iter().map(input).collect();
+        let arguments: SmallVec<[&Arc<Elements>; 4]> = step.inputs.iter().map(input).collect();
         let mut keep: SmallVec<[i64; 2]> = SmallVec::new();
         if !shared.is_empty() {
             let places = step.inputs.iter().zip(0_i64..).filter(|(slot, _)| shared.contains(slot));
             keep.extend(places.map(|(_, place)| place));
         }
-        let mut results = start(self.place, program, arguments, &keep)?;
+        let mut results = start(self.place, program, &arguments, &keep)?;
         let mut shown = results.drain(step.outputs.len()..);
         for (slot, types) in hooks {
             let values: Made = shown.by_ref().take(types.len()).collect();

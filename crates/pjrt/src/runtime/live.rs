@@ -28,8 +28,11 @@ impl What {
 
     /// What the line made that this thread is called from.
     pub fn made_here(ty: &TensorType) -> Arc<What> {
-        let location = if ty.byte_size() < What::LARGE { None } else { Location::of_user() };
-        Arc::new(What { ty: ty.clone(), location })
+        let mut what = What { ty: ty.clone(), location: None };
+        if what.is_large() {
+            what.location = Location::of_user();
+        }
+        Arc::new(what)
     }
 
     /// The same in another place or at another time: small ones are all alike.

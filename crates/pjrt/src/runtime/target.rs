@@ -124,7 +124,7 @@ impl TargetCompiler {
         let topology = &self.target.topology;
         let platform = topology.platform_name().map_err(failure::plugin)?.to_lowercase();
         let mut saved = Saved::new(&platform, self.target.name, &program, donate);
-        let plan = prepare(&program, &self.fold, (donate, Hardware::Device), &mut |piece| {
+        let plan = prepare(&program, &self.fold, donate, Hardware::Device, &mut |piece| {
             let made = topology.compile(piece.program.text.as_bytes(), &options).map_err(|error| {
                 let refused = failure::refused_flag(&self.target.client, &options, &error);
                 refused.unwrap_or_else(|| failure::plugin(error))
