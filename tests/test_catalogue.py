@@ -25,6 +25,12 @@ STRUCTURAL = {
     "hook",
     "runtime_call",
     "block",
+    # Exchanges between devices, which a part of a program does not make alone: tests of their own.
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "collective_permute",
+    "axis_index",
     # The generator behind `dn.random`.
     "threefry",
     "random_bits",

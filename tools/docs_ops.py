@@ -35,6 +35,11 @@ RENAMED = {"init": "__init__"}
 STRUCTURE = {
     "parameter": ("as declared", "flows to the caller", "yes", "no code"),
     "constant": ("as written", "none", "nothing to vectorize", "native"),
+    "all_reduce": ("same", "rule", "yes", "refused"),
+    "all_gather": ("same", "rule", "yes", "refused"),
+    "reduce_scatter": ("same", "rule", "yes", "refused"),
+    "collective_permute": ("same", "rule", "yes", "refused"),
+    "axis_index": ("`s32`", "none", "nothing to vectorize", "refused"),
     "cond": ("merge of the branches", "rule", "yes", "the evaluator"),
     "while": ("as the state", "rule", "yes, position by position", "the evaluator"),
     "custom_grad": ("as the values", "the user's rule", "yes", "no code"),

@@ -14,6 +14,7 @@ use crate::backend::Gone;
 use crate::device::{Argument, DeviceError};
 use crate::dtype::DType;
 use crate::location::Location;
+use crate::mesh::MeshError;
 use crate::origin::{self, Given, Origin};
 use crate::scalar::Number;
 use crate::shape::{AxisRef, Name, Shape, TensorType};
@@ -471,6 +472,9 @@ pub enum ErrorKind {
 
     #[error(transparent)]
     Stage(StageError),
+
+    #[error(transparent)]
+    Mesh(MeshError),
 
     // files
     #[error("{op}: {problem}, {required}")]

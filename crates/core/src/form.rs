@@ -14,8 +14,8 @@ use smallvec::{SmallVec, smallvec};
 pub use build::build;
 
 use crate::op::{
-    ArgOp, BinaryOp, Block, ConvOp, CumulativeOp, FftOp, Op, Padding, ReduceOp, ScatterOp, Starts, Tolerance,
-    UnaryOp, Window, WindowOp, WindowScatterOp,
+    ArgOp, BinaryOp, Block, Collective, CollectiveOp, ConvOp, CumulativeOp, FftOp, Op, Padding, ReduceOp,
+    ScatterOp, Starts, Tolerance, UnaryOp, Window, WindowOp, WindowScatterOp,
 };
 use crate::scalar::Number;
 use crate::shape::{Axis, Name};
@@ -205,6 +205,7 @@ pub fn form(op: &Op) -> Form {
             option("left_side", Attr::Bool(*left_side)),
             option("transform_a", Attr::Text(transform.name().into()))
         ],
+        Op::Collective(op) => collective_arguments(op),
         Op::Fold(op) => {
             regions.push("fun");
             smallvec![
@@ -310,6 +311,28 @@ pub fn form(op: &Op) -> Form {
     Form { name: name(op), arguments, regions }
 }
 
+/// What is done, then the groups: their devices one after the other, and how many are in each.
+fn collective_arguments(op: &CollectiveOp) -> SmallVec<[Argument; 4]> {
+    let mut arguments: SmallVec<[Argument; 4]> = match &op.kind {
+        Collective::AllReduce { op } => {
+            smallvec![operand("x", 0), option("op", Attr::Text(op.name().into()))]
+        }
+        Collective::AllGather { axis } | Collective::ReduceScatter { axis } => {
+            smallvec![operand("x", 0), option("axis", axis.index())]
+        }
+        Collective::CollectivePermute { pairs } => {
+            let flat = pairs.iter().flat_map(|&(from, to)| [from, to]).map(i128::from);
+            smallvec![operand("x", 0), option("pairs", Attr::Ints(flat.collect()))]
+        }
+        Collective::AxisIndex => smallvec![],
+    };
+    let devices = Attr::Ints(op.over.devices().iter().copied().map(i128::from).collect());
+    arguments.push(option("over", Attr::Text(op.over.axes().clone())));
+    arguments.push(option("groups", devices));
+    arguments.push(option("size", op.over.size()));
+    arguments
+}
+
 /// The shape of a window, then its options.
 fn window_arguments(window: &Window) -> [Argument; 4] {
     [
@@ -370,6 +393,7 @@ pub fn name(op: &Op) -> &'static str {
         Op::ArgReduce { op, .. } => op.name(),
         Op::Gather { .. } => "gather",
         Op::Scatter { op, .. } => op.name(),
+        Op::Collective(op) => op.kind.name(),
         Op::Sort { .. } => "sort",
         Op::Argsort { .. } => "argsort",
         Op::Window { op, .. } => op.name(),
@@ -441,6 +465,7 @@ pub fn all_names() -> Vec<&'static str> {
     names.push("conv");
     names.extend(FftOp::ALL.iter().map(|op| op.name()));
     names.extend(["dot", "triangular_solve", "reduce", "window_reduce"]);
+    names.extend(Collective::NAMES);
     names.extend(["cond", "while", "custom_grad", "stop_grad", "mark", "hook", "runtime_call", "block"]);
     names.extend(["logical_not", "phase", "log2", "log10", "logsumexp", "all_close"]);
     names.extend(CumulativeOp::ALL.iter().map(|op| op.name()));

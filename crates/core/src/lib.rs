@@ -19,6 +19,7 @@ pub mod graph;
 pub mod infer;
 pub mod location;
 pub mod memory;
+pub mod mesh;
 pub mod op;
 pub mod origin;
 pub mod pass;

@@ -10,7 +10,9 @@ use smallvec::SmallVec;
 use crate::form;
 use crate::graph::{Graph, Node};
 use crate::infer;
-use crate::op::{Block, CondOp, ConvOp, CustomGradOp, Op, Starts, UserBlockOp, WhileOp, Window};
+use crate::op::{
+    Block, Collective, CollectiveOp, CondOp, ConvOp, CustomGradOp, Op, Starts, UserBlockOp, WhileOp, Window,
+};
 use crate::region::Region;
 use crate::shape::{Axis, TensorType};
 
@@ -202,6 +204,7 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
             conv(op, rank(0), rank(1))
         }
         Op::TriangularSolve { lower: _, left_side: _, transform: _ } => exactly(2),
+        Op::Collective(op) => collective(op, types),
         Op::Fold(op) => {
             fold(&op.fun, types)?;
             ascending(&op.axes, rank(0))
@@ -278,6 +281,26 @@ fn conv(op: &ConvOp, rank: usize, kernel_rank: usize) -> Result<(), String> {
         return Err("strides, dilations and groups must be positive".to_owned());
     }
     Ok(())
+}
+
+/// A collective has one operand, `axis_index` none, and a block goes from and to each device at most once.
+fn collective(op: &CollectiveOp, types: &[&TensorType]) -> Result<(), String> {
+    let axis = match &op.kind {
+        Collective::AllReduce { op: _ } | Collective::CollectivePermute { pairs: _ } => None,
+        Collective::AllGather { axis } | Collective::ReduceScatter { axis } => Some(*axis),
+        Collective::AxisIndex => {
+            return if types.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("the operands are {}, none must be given", list(types.iter().copied())))
+            };
+        }
+    };
+    let &[x] = types else {
+        return Err(format!("the operands are {}, 1 must be given", list(types.iter().copied())));
+    };
+    in_range(axis.as_slice(), x.shape.rank())?;
+    op.check_pairs()
 }
 
 /// The function of a fold takes an element, what was folded so far, and the captures.

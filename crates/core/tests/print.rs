@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use defn_core::builder::{
-    BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape, Builder,
+    BuildCollective, BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape,
+    Builder,
 };
 use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::{BinaryOp, CondOp, CustomGradOp, HookOp, Literal, Op, Starts, UserBlockOp, WhileOp};
+use defn_core::mesh::Mesh;
+use defn_core::op::{
+    AllReduceOp, BinaryOp, CondOp, CustomGradOp, HookOp, Literal, Op, Starts, UserBlockOp, WhileOp,
+};
 use defn_core::print::display;
 use defn_core::region::Region;
 use defn_core::{DType, Location, Number, Result, Scalar, Shape, TensorType};
@@ -304,6 +308,42 @@ fn blocks_of_the_users_and_calls() {
         }
       %3 = runtime_call %2 {slot: 0} : s32, f32[2]
       return %3 %3.1
+    }
+    "#);
+}
+
+#[test]
+fn exchanges() {
+    let mesh = Mesh::new(vec![("data".into(), 2), ("model".into(), 2)]).unwrap();
+    let region = region(&[ty(DType::F32, &[4])], 0, |g, v| {
+        let (data, all) = (mesh.over("test", &["data".into()])?, mesh.over("test", &[])?);
+        let a = g.all_reduce(v[0], AllReduceOp::Sum, &all)?;
+        let b = g.all_gather(a, 0, &data)?;
+        let c = g.reduce_scatter(b, 0, &all)?;
+        let d = g.collective_permute(c, &[(0, 1)], &data)?;
+        let at = g.axis_index(&data)?;
+        Ok(vec![g.add(d, at)?])
+    });
+    assert_snapshot!(shown(&region), @r#"
+    parameter a:0                                                                                f32[4]
+    b = all_reduce a, op: "sum", over: "data, model", groups: [0, 1, 2, 3], size: 4              f32[4]
+    c = all_gather b, axis: 0, over: "data", groups: [0, 2, 1, 3], size: 2                       f32[8]
+    d = reduce_scatter c, axis: 0, over: "data, model", groups: [0, 1, 2, 3], size: 4            f32[2]
+    e = collective_permute d, pairs: [0, 2, 1, 3], over: "data", groups: [0, 2, 1, 3], size: 2   f32[2]
+    f = axis_index over: "data", groups: [0, 2, 1, 3], size: 2                                   s32
+    g = add e, f                                                                                 f32[2]
+    "#);
+    assert_snapshot!(text(&region), @r#"
+    defn-ir 1
+    (f32[4]) {
+      %0 = parameter {index: 0} : f32[4]
+      %1 = all_reduce %0 {op: "sum", over: "data, model", groups: [0, 1, 2, 3], size: 4} : f32[4]
+      %2 = all_gather %1 {axis: 0, over: "data", groups: [0, 2, 1, 3], size: 2} : f32[8]
+      %3 = reduce_scatter %2 {axis: 0, over: "data, model", groups: [0, 1, 2, 3], size: 4} : f32[2]
+      %4 = collective_permute %3 {pairs: [0, 2, 1, 3], over: "data", groups: [0, 2, 1, 3], size: 2} : f32[2]
+      %5 = axis_index {over: "data", groups: [0, 2, 1, 3], size: 2} : s32
+      %6 = add %4 %5 : f32[2]
+      return %6
     }
     "#);
 }

@@ -5,7 +5,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use common::{regions, scalars, smooth_regions};
+use common::{regions, regions_of_devices, scalars, smooth_regions};
 use defn_core::backend::{Checks, Compiler};
 use defn_core::evaluator::Evaluator;
 use defn_core::form::{all_names, name};
@@ -33,7 +33,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
     #[test]
-    fn text_parses_back_to_an_equal_region(region in regions()) {
+    fn text_parses_back_to_an_equal_region(region in regions_of_devices()) {
         is_legal(&region)?;
         let text = region.to_text();
         let back = Region::from_text(&text).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
@@ -45,7 +45,7 @@ proptest! {
     }
 
     #[test]
-    fn passes_keep_the_signature(region in regions()) {
+    fn passes_keep_the_signature(region in regions_of_devices()) {
         verify::set_always(true);
         for pass in [pass::dce, pass::cse] {
             let new = pass(&region).unwrap();
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn every_region_prints(region in regions()) {
+    fn every_region_prints(region in regions_of_devices()) {
         let lines = display(&region, region.results());
         // The types begin in one column, after at least three spaces.
         let columns: BTreeSet<usize> =
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_text_is_refused_or_legal(region in regions(), cut in 0usize..4000, put in "[ -~\n]{0,4}") {
+    fn a_damaged_text_is_refused_or_legal(region in regions_of_devices(), cut in 0usize..4000, put in "[ -~\n]{0,4}") {
         let mut text: Vec<char> = region.to_text().chars().collect();
         let cut = cut % text.len();
         let end = (cut + 2).min(text.len());
@@ -98,7 +98,7 @@ fn random_graphs_reach_every_op() {
     let mut runner = TestRunner::deterministic();
     let mut names = BTreeSet::new();
     for _ in 0..4000 {
-        collect(&regions().new_tree(&mut runner).unwrap().current(), &mut names);
+        collect(&regions_of_devices().new_tree(&mut runner).unwrap().current(), &mut names);
     }
     assert_eq!(names, all_names().into_iter().collect());
 }

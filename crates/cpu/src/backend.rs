@@ -116,6 +116,11 @@ impl CpuBackend {
                 run.triangular_solve(*lower, *left_side, *transform)
             }
 
+            // collective
+            Op::Collective(_) => {
+                run.refuse("it is one device; run the whole program by dn.shard on \"pjrt\"")
+            }
+
             // control
             Op::StopGrad | Op::Mark { .. } => run.share(),
             Op::Parameter { .. }

@@ -25,12 +25,12 @@ pub use api::{
 };
 pub use element::ElementType;
 pub use error::{Code, Error, Result};
-pub use lower::{Hardware, LowerError, Program, element_type, lower};
+pub use lower::{Hardware, LowerError, Program, element_type, lower, lower_over};
 pub use options::CompileOptions;
 pub use plugin::{Attribute, Plugin, Version};
 pub use runtime::{
-    CacheReport, Caller, ClientSpec, CompilerOptions, DeviceInfo, PjrtBackend, PjrtBuffer, PjrtCompiler,
-    PjrtExecutable, Runtime, Target, TargetCompiler, TargetExecutable, backend, client_name, client_names,
-    default_client, devices, devices_of, end, named_plugin, preferred_clients, register, runtime, set_caller,
-    set_default_client,
+    CacheReport, Caller, ClientSpec, CompilerOptions, DeviceInfo, MeshBackend, MeshCompiler, PjrtBackend,
+    PjrtBuffer, PjrtCompiler, PjrtExecutable, Runtime, Target, TargetCompiler, TargetExecutable, backend,
+    client_name, client_names, default_client, devices, devices_of, end, named_plugin, preferred_clients,
+    register, runtime, set_caller, set_default_client,
 };

@@ -7,6 +7,7 @@
 //! - [`Ops`] works on tensors: it adds to the open trace, or runs the op at once on the operands' backend.
 
 mod block;
+mod collective;
 mod control;
 mod create;
 mod draft;
@@ -27,6 +28,7 @@ mod window;
 use smallvec::SmallVec;
 
 pub use block::{Tag, block};
+pub use collective::BuildCollective;
 pub use control::{BuildControl, Clause, Thunk, cond, custom_grad, merge_results};
 pub use create::BuildCreate;
 pub use elementwise::BuildElementwise;

@@ -388,6 +388,7 @@ fn is_elementwise(fun: &Region) -> bool {
             | Op::Fft { .. }
             | Op::Dot { .. }
             | Op::TriangularSolve { .. }
+            | Op::Collective(_)
             | Op::Fold(_)
             | Op::WindowFold(_)
             | Op::Cond(_)

@@ -4,7 +4,7 @@ use super::block;
 use super::{Costs, Inner, NodeCost};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node};
-use crate::op::{BinaryOp, Op, ScatterOp};
+use crate::op::{BinaryOp, Collective, Op, ScatterOp};
 use crate::shape::{Axis, Shape, TensorType};
 
 /// The cost of one node, and what becomes of its operands' memory.
@@ -97,6 +97,15 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
             let rows = first().shape.sizes().last().copied().unwrap_or(0) as u64;
             whole(size(&outputs[0]).saturating_mul(rows).saturating_mul(multiply_add(outputs[0].dtype) / 2))
         }
+        Op::Collective(op) => match &op.kind {
+            // Each device folds its part of what all have.
+            Collective::AllReduce { .. } | Collective::ReduceScatter { .. } => {
+                whole(size(first()).saturating_mul(parts(outputs[0].dtype)))
+            }
+            Collective::AllGather { .. } | Collective::CollectivePermute { .. } | Collective::AxisIndex => {
+                whole(0)
+            }
+        },
         Op::Fold(op) => {
             let each = costs.inner(&op.fun);
             whole(0).with_region(each, size(first()), written)

@@ -139,6 +139,7 @@ impl ErrorKind {
             TooLarge { .. } | OutOfMemory { .. } => ErrorClass::OutOfMemory,
             Device(error) => error.class(),
             Stage(error) => error.class(),
+            Mesh(error) => error.class(),
         }
     }
 }

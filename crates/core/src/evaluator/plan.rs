@@ -9,6 +9,7 @@ use crate::compose;
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::infer::infer;
+use crate::mesh::MeshError;
 use crate::op::{Block, Op, UserBlockOp};
 use crate::region::Region;
 use crate::shape::TensorType;
@@ -217,6 +218,10 @@ impl Step {
                     compose::fold::window_fold(graph, fold, operands, &result)
                 };
                 Step::Default(plan(&Arc::new(default_of(types, default)?))?)
+            }
+            Op::Collective(op) => {
+                let (place, count) = ("the evaluator".to_owned(), op.over.devices().len());
+                return Err(MeshError::Alone { op: op.kind.name(), place, count }.into());
             }
             Op::Iota { .. }
             | Op::Eye { .. }

@@ -7,9 +7,10 @@ use smallvec::SmallVec;
 use super::{Attr, form, quoted};
 use crate::dtype::{DType, Kind};
 use crate::op::{
-    ArgOp, BinaryOp, Block, CondOp, ConvOp, CumulativeOp, CustomGradOp, Direction, FftOp, FoldOp, HookOp,
-    Literal, Op, Padding, QrMode, ReduceOp, RuntimeCallOp, ScatterOp, Starts, TieBreak, Tolerance, Transform,
-    UnaryOp, UserBlockOp, WhileOp, Window, WindowFoldOp, WindowOp, WindowScatterOp,
+    AllReduceOp, ArgOp, BinaryOp, Block, Collective, CollectiveOp, CondOp, ConvOp, CumulativeOp,
+    CustomGradOp, Direction, FftOp, FoldOp, HookOp, Literal, Op, Over, Padding, QrMode, ReduceOp,
+    RuntimeCallOp, ScatterOp, Starts, TieBreak, Tolerance, Transform, UnaryOp, UserBlockOp, WhileOp, Window,
+    WindowFoldOp, WindowOp, WindowScatterOp,
 };
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
@@ -145,6 +146,22 @@ impl Given<'_> {
                 left_side: self.bool("left_side")?,
                 transform: self.leaf("transform_a", Transform::ALL, Transform::name)?,
             },
+            "all_reduce" => self.collective(Collective::AllReduce {
+                op: self.leaf("op", AllReduceOp::ALL, AllReduceOp::name)?,
+            })?,
+            "all_gather" => self.collective(Collective::AllGather { axis: Axis(self.usize("axis")?) })?,
+            "reduce_scatter" => {
+                self.collective(Collective::ReduceScatter { axis: Axis(self.usize("axis")?) })?
+            }
+            "collective_permute" => {
+                let flat = self.devices("pairs")?;
+                let (pairs, []) = flat.as_chunks::<2>() else {
+                    return Err(format!("pairs has {} entries, an even number is required", flat.len()));
+                };
+                let pairs = pairs.iter().map(|&[from, to]| (from, to)).collect();
+                self.collective(Collective::CollectivePermute { pairs })?
+            }
+            "axis_index" => self.collective(Collective::AxisIndex)?,
             "reduce" => {
                 let [fun] = regions else { return Err(region_count(name, regions, 1)) };
                 let (axes, keep_axes) = (self.axes("axes")?, self.bool("keep_axes")?);
@@ -270,6 +287,20 @@ impl Given<'_> {
             }
             _ => return Ok(None),
         }))
+    }
+
+    /// A collective of a kind over the groups that were read.
+    fn collective(&self, kind: Collective) -> Result<Op, String> {
+        let Some(axes) = self.name("over")? else {
+            return Err("over is none, the axes of a mesh are required".to_owned());
+        };
+        let over = Over::new(axes, self.devices("groups")?, self.usize("size")?)?;
+        Ok(Op::Collective(CollectiveOp { kind, over }))
+    }
+
+    fn devices(&self, name: &str) -> Result<Vec<u32>, String> {
+        let devices: Result<Vec<u32>, _> = self.usizes(name)?.into_iter().map(u32::try_from).collect();
+        devices.map_err(|_| format!("a device in {name} is out of range"))
     }
 
     fn window(&self) -> Result<Window, String> {

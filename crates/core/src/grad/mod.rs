@@ -13,6 +13,7 @@
 
 mod block;
 mod checkpoint;
+mod collective;
 mod control;
 mod elementwise;
 mod factor;
@@ -440,6 +441,7 @@ fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::
         Op::TriangularSolve { lower, left_side, transform } => {
             linalg::triangular_solve(site, *lower, *left_side, *transform, first())
         }
+        Op::Collective(op) => collective::collective(site, op, first()),
         Op::Fold(_) | Op::WindowFold(_) => Ok(Vjp::Refused {
             hint: "use sum, product, reduce_max or another named reduction, stop_grad, or custom_grad",
         }),

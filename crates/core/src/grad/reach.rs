@@ -102,6 +102,7 @@ fn flow(op: &Op, inputs: usize) -> Flow<'_> {
         | Op::Conv(_)
         | Op::Fft { .. }
         | Op::TriangularSolve { .. }
+        | Op::Collective(_)
         | Op::Fold(_)
         | Op::WindowFold(_)
         | Op::Mark { .. }

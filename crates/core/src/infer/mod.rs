@@ -1,5 +1,6 @@
 //! The type of a result, computed once for eager calls, tracing, templates and every language.
 
+mod collective;
 mod control;
 mod create;
 mod elementwise;
@@ -92,6 +93,8 @@ pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
         Op::TriangularSolve { lower: _, left_side, transform: _ } => {
             one(linalg::triangular_solve(x(), operands[1], *left_side)?)
         }
+
+        Op::Collective(op) => one(collective::collective(op, operands)?),
 
         Op::Fold(op) => one(control::fold(op, operands)?),
         Op::WindowFold(op) => one(control::window_fold(op, operands)?),

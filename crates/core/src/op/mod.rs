@@ -5,6 +5,7 @@
 //! match, so that the compiler lists what a new op lacks.
 
 mod block;
+mod collective;
 mod control;
 mod create;
 mod elementwise;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub use block::{Block, UserBlockOp};
+pub use collective::{AllReduceOp, Collective, CollectiveOp, Over};
 pub use control::{CondOp, CustomGradOp, FoldOp, HookOp, RuntimeCallOp, WhileOp, WindowFoldOp};
 pub use create::Literal;
 pub use elementwise::{BinaryOp, BinaryRule, Domain, UnaryOp, UnaryRule};
@@ -302,6 +304,10 @@ pub enum Op {
         transform: Transform,
     },
 
+    // collective
+    /// What the devices of a mesh make of their blocks together.
+    Collective(CollectiveOp),
+
     // control
     /// A fold by a function of two scalars.
     Fold(FoldOp),
@@ -373,6 +379,7 @@ impl Op {
             | Op::Conv(_)
             | Op::Fft { .. }
             | Op::TriangularSolve { .. }
+            | Op::Collective(_)
             | Op::Fold(_)
             | Op::WindowFold(_)
             | Op::Cond(_)
@@ -435,6 +442,7 @@ impl Op {
             | Op::Conv(_)
             | Op::Fft { .. }
             | Op::TriangularSolve { .. }
+            | Op::Collective(_)
             | Op::StopGrad
             | Op::Mark { .. }
             | Op::Hook(_)
@@ -485,6 +493,7 @@ impl Op {
             | Op::Conv(_)
             | Op::Fft { .. }
             | Op::TriangularSolve { .. }
+            | Op::Collective(_)
             | Op::StopGrad
             | Op::Mark { .. }
             | Op::Hook(_)

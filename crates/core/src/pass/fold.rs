@@ -113,6 +113,7 @@ fn is_elementwise(op: &Op) -> bool {
         | Op::Conv(_)
         | Op::Fft { .. }
         | Op::TriangularSolve { .. }
+        | Op::Collective(_)
         | Op::Fold(_)
         | Op::WindowFold(_)
         | Op::Cond(_)

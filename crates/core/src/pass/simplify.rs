@@ -61,6 +61,7 @@ pub fn at_construction(graph: &mut Graph, op: &Op, operands: &[Value]) -> Result
         | Op::Conv(_)
         | Op::Fft { .. }
         | Op::TriangularSolve { .. }
+        | Op::Collective(_)
         | Op::Fold(_)
         | Op::WindowFold(_)
         | Op::Cond(_)
@@ -262,6 +263,7 @@ fn identity(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Value> {
         | Op::Conv(_)
         | Op::Fft { .. }
         | Op::TriangularSolve { .. }
+        | Op::Collective(_)
         | Op::Fold(_)
         | Op::WindowFold(_)
         | Op::Cond(_)

@@ -166,6 +166,7 @@ impl Printer {
             | Op::Conv(_)
             | Op::Fft { .. }
             | Op::TriangularSolve { .. }
+            | Op::Collective(_)
             | Op::Fold(_)
             | Op::WindowFold(_)
             | Op::Mark { .. }

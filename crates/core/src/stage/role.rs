@@ -51,6 +51,7 @@ pub(crate) fn role(op: &Op) -> Role {
         | Op::Conv(_)
         | Op::Fft { .. }
         | Op::TriangularSolve { .. }
+        | Op::Collective(_)
         | Op::Fold(_)
         | Op::WindowFold(_)
         | Op::CustomGrad(_)

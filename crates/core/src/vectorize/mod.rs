@@ -8,6 +8,7 @@
 mod align;
 mod axes;
 mod block;
+mod collective;
 pub(crate) mod control;
 mod elementwise;
 mod index;
@@ -165,6 +166,7 @@ impl Rewrite<'_> {
                 self.emit(op.clone(), &operands)?
             }
 
+            Op::Collective(op) => self.collective(op, x())?,
             Op::Fold(op) => self.fold(op, operands)?,
             Op::WindowFold(op) => self.window_fold(op, operands)?,
             Op::Cond(op) => return control::cond(self.ops, op, operands),

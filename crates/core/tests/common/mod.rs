@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod bounded;
+mod collective;
 pub mod digest;
 mod drawing;
 mod factor;
@@ -27,8 +28,17 @@ use smallvec::SmallVec;
 
 /// Regions of up to about 60 nodes, three levels deep.
 pub fn regions() -> impl Strategy<Value = Region> {
-    prop::collection::vec(any::<u32>(), 8..1000).prop_map(|choices| {
-        let mut random = Random { choices, next: 0, smooth: false };
+    regions_of(false)
+}
+
+/// The same with exchanges between devices, which no device runs alone.
+pub fn regions_of_devices() -> impl Strategy<Value = Region> {
+    regions_of(true)
+}
+
+fn regions_of(exchanges: bool) -> impl Strategy<Value = Region> {
+    prop::collection::vec(any::<u32>(), 8..1000).prop_map(move |choices| {
+        let mut random = Random { choices, next: 0, smooth: false, exchanges };
         let parameters = random.types(3);
         let captures = random.types(2);
         random.region(parameters, captures, 3, None)
@@ -38,7 +48,7 @@ pub fn regions() -> impl Strategy<Value = Region> {
 /// Regions of f32 parameters and ops that mostly have a gradient.
 pub fn smooth_regions() -> impl Strategy<Value = Region> {
     prop::collection::vec(any::<u32>(), 100..2000).prop_map(|choices| {
-        let mut random = Random { choices, next: 0, smooth: true };
+        let mut random = Random { choices, next: 0, smooth: true, exchanges: true };
         let parameters = (0..2).map(|_| TensorType::new(DType::F32, random.shape()).unwrap()).collect();
         random.region(parameters, Vec::new(), 3, None)
     })
@@ -114,6 +124,10 @@ const SMOOTH: &[&str] = &[
     "svd",
     "eigh",
     "determinant",
+    "all_reduce",
+    "all_gather",
+    "reduce_scatter",
+    "collective_permute",
 ];
 
 /// Takes decisions from a list, so that proptest can shrink them.
@@ -121,6 +135,8 @@ pub struct Random {
     choices: Vec<u32>,
     next: usize,
     smooth: bool,
+    /// Whether there are exchanges between devices.
+    exchanges: bool,
 }
 
 impl Random {
@@ -270,6 +286,9 @@ impl Random {
         let one: Values = [x].into_iter().collect();
         let two: Values = [x, y].into_iter().collect();
         let three: Values = [x, y, z].into_iter().collect();
+        if self.exchanges && self.below(16) == 0 {
+            return self.exchange(&shape, one);
+        }
         match self.below(40) {
             0 => (Op::Constant(self.scalar()), Values::new()),
             1 => (Op::Literal(self.literal()), Values::new()),

@@ -94,6 +94,7 @@ impl Role {
             | Op::Fft { .. }
             | Op::Dot { .. }
             | Op::TriangularSolve { .. }
+            | Op::Collective(_)
             | Op::Fold(_)
             | Op::WindowFold(_)
             | Op::Cond(_)

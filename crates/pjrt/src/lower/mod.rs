@@ -3,6 +3,7 @@
 //! One function for each family of operations, each an exhaustive match. Blocks lower by their default graph, or
 //! natively where StableHLO has the operation; folds by functions of the user's by the loops that they are made of.
 
+mod collective;
 mod complex;
 mod control;
 mod elementwise;
@@ -58,6 +59,16 @@ pub enum LowerError {
         /// Where it was made.
         location: Option<Location>,
     },
+    /// An exchange between devices, in a program for one.
+    #[error("{op}: between {count} devices, and this program is for one; run the whole by dn.shard")]
+    Alone {
+        /// The exchange.
+        op: &'static str,
+        /// Between how many devices it is.
+        count: usize,
+        /// Where it was made.
+        location: Option<Location>,
+    },
     /// What the core says of a default graph.
     #[error(transparent)]
     Core(#[from] defn_core::Error),
@@ -85,8 +96,32 @@ pub enum Hardware {
 /// # Errors
 /// [`LowerError`].
 pub fn lower(region: &Region, donated: &[Option<usize>], hardware: Hardware) -> Result<Program> {
+    write(region, donated, hardware, None)
+}
+
+/// As [`lower`], a program that each of `count` devices runs on its own blocks, with the exchanges between them. The
+/// devices are its replicas.
+///
+/// # Errors
+/// [`LowerError`].
+pub fn lower_over(
+    region: &Region,
+    donated: &[Option<usize>],
+    hardware: Hardware,
+    count: usize,
+) -> Result<Program> {
+    write(region, donated, hardware, Some(count))
+}
+
+fn write(
+    region: &Region,
+    donated: &[Option<usize>],
+    hardware: Hardware,
+    count: Option<usize>,
+) -> Result<Program> {
     let writer = Writer::new(hardware == Hardware::Host);
-    let mut lowering = Lowering { writer, hooks: Vec::new(), depth: 0, is_open: false };
+    let is_over_devices = count.is_some();
+    let mut lowering = Lowering { writer, hooks: Vec::new(), depth: 0, is_open: false, is_over_devices };
     let arguments: Vec<Ssa> =
         region.inputs().iter().enumerate().map(|(index, ty)| Writer::argument(index, tensor(ty))).collect();
     let mut outputs = lowering.region(region, &arguments)?;
@@ -102,8 +137,11 @@ pub fn lower(region: &Region, donated: &[Option<usize>], hardware: Hardware) -> 
     let results = text::List(outputs.iter().map(|value| &value.ty)).to_string();
     let is_open = lowering.is_open;
     let body = lowering.writer.finish(&outputs);
+    let attributes = count.map_or_else(String::new, |count| {
+        format!(" attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = {count} : i32}}")
+    });
     let text = format!(
-        "module @defn {{\n  func.func public @main({}) -> ({results}) {{\n{body}  }}\n}}\n",
+        "module @defn{attributes} {{\n  func.func public @main({}) -> ({results}) {{\n{body}  }}\n}}\n",
         text::List(&parameters)
     );
     Ok(Program { text, hooks, is_open })
@@ -123,6 +161,8 @@ struct Lowering {
     depth: usize,
     /// Whether a loop was written of which nothing says how often it runs.
     is_open: bool,
+    /// Whether the program is run by several devices together.
+    is_over_devices: bool,
 }
 
 /// A node's operands, with their types in the graph and their values in the program.
@@ -198,6 +238,11 @@ impl Lowering {
             }
             Op::StopGrad | Op::Mark { .. } => x.values[0].clone(),
             Op::CustomGrad(op) => return Ok(x.values[..op.values].to_vec()),
+            Op::Collective(op) if !self.is_over_devices => {
+                let (op, count, location) = (op.kind.name(), op.over.devices().len(), node.location.clone());
+                return Err(LowerError::Alone { op, count, location });
+            }
+            Op::Collective(op) => self.collective(op, x, out),
             Op::Fold(op) => self.fold(op, x)?,
             Op::WindowFold(op) => self.window_fold(op, x, out)?,
             Op::Cond(op) => return self.cond(op, x, &node.outputs),

@@ -85,6 +85,11 @@ impl Elements {
         Ok(held.map(|view| HostMemory::new(Arc::new(view))))
     }
 
+    /// The type that they were made with.
+    pub fn ty(&self) -> &TensorType {
+        &self.what.ty
+    }
+
     pub fn raw(&self) -> &api::Buffer {
         self.raw.as_ref().expect("there until the end")
     }

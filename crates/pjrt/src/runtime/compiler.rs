@@ -161,7 +161,7 @@ fn input_of(program: &Region, value: Value) -> Option<usize> {
 }
 
 /// For each argument that is donated, the result that takes its memory, by its position among the results.
-fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> {
+pub(super) fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> {
     let mut takes: Vec<(usize, usize)> = Vec::new();
     let is_alike = |a: &TensorType, b: &TensorType| {
         element_type(a) == element_type(b) && a.shape.sizes() == b.shape.sizes()

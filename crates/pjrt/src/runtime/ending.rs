@@ -5,7 +5,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use super::{Runtime, helpers};
-use crate::api::{Buffers, at_exit};
+use crate::api::{Buffer, at_exit};
 
 /// For how long the end of the process waits; what takes longer may be work without an end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -21,8 +21,8 @@ pub(super) fn settle_at_exit(runtime: &'static Runtime) {
 /// The same again after the first run of a program, which is waited for: what a plugin makes for a kernel when that is
 /// first used is taken down before what was there earlier. An interpreter that calls needs none of this, as it says
 /// when it ends.
-pub(super) fn settle_before_parts_of(started: &crate::Result<Buffers>) {
-    for buffer in started.iter().flatten() {
+pub(super) fn settle_before_parts_of<'a>(results: impl Iterator<Item = &'a Buffer>) {
+    for buffer in results {
         // Who reads the buffer is told what it failed with.
         let _ = buffer.ready().and_then(|event| event.wait());
     }

@@ -288,7 +288,7 @@ fn restore(argument: &Tensor, place: &PjrtBackend, elements: Option<Arc<Elements
 
 /// Says which argument is gone.
 #[cold]
-fn named(error: Error, position: usize, argument: &Tensor) -> Error {
+pub(super) fn named(error: Error, position: usize, argument: &Tensor) -> Error {
     let ErrorKind::BufferGone { op, gone } = error.kind() else { return error };
     let (got, gone) = (argument.whole().clone(), gone.clone());
     Error::from(DeviceError::ArgumentGone { op, argument: position.into(), got, gone })

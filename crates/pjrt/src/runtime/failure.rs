@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use defn_core::Error;
 use defn_core::device::DeviceError;
+use defn_core::mesh::MeshError;
 
 use super::Runtime;
 use crate::error::{Code, Error as PluginError};
@@ -59,6 +60,10 @@ pub(crate) fn plugin(error: PluginError) -> Error {
 pub(crate) fn lowering(error: LowerError) -> Error {
     match error {
         LowerError::Core(error) => error,
+        LowerError::Alone { op, count, location } => {
+            let place = "a compiler of \"pjrt\"".to_owned();
+            Error::from(MeshError::Alone { op, place, count }).at(location)
+        }
         LowerError::InnerHook { ref location } | LowerError::RuntimeCall { ref location } => {
             let location = location.clone();
             Error::from(DeviceError::Plugin { error: Arc::new(error) }).at(location)

@@ -14,6 +14,7 @@ mod helpers;
 mod kept;
 mod live;
 mod machine;
+mod mesh;
 mod options;
 mod plan;
 mod process;
@@ -21,11 +22,12 @@ mod programs;
 mod registry;
 mod saved;
 mod target;
+mod together;
 mod wait;
 
 use std::borrow::Borrow;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use defn_core::device::DeviceError;
@@ -37,6 +39,7 @@ pub use caller::{Caller, set_caller};
 pub use compiler::PjrtCompiler;
 pub use ending::end;
 pub use execution::PjrtExecutable;
+pub use mesh::MeshBackend;
 pub use options::CompilerOptions;
 pub use programs::CacheReport;
 pub use registry::{
@@ -44,8 +47,9 @@ pub use registry::{
     named_plugin, preferred_clients, register, runtime, set_default_client,
 };
 pub use target::{Target, TargetCompiler, TargetExecutable};
+pub use together::MeshCompiler;
 
-use crate::api::{Buffers, Client, Device};
+use crate::api::{Buffer, Buffers, Client, Device};
 use crate::lower::Hardware;
 use crate::plugin::Plugin;
 use buffer::Elements;
@@ -74,6 +78,9 @@ pub struct Runtime {
     programs: Programs,
     eager: Eager,
     live: Live,
+    /// Held while a run on several devices is started. Two such runs that came to the devices in different orders would
+    /// wait for each other.
+    together: Mutex<()>,
 }
 
 impl Runtime {
@@ -98,6 +105,7 @@ impl Runtime {
             programs,
             eager: Eager::default(),
             live: Live::default(),
+            together: Mutex::new(()),
         }));
         ending::settle_at_exit(runtime);
         Ok(runtime)
@@ -232,9 +240,44 @@ impl Runtime {
             started
         };
         if self.is_host() && !caller::is_there() && !program.was_run.swap(true, Ordering::Relaxed) {
-            ending::settle_before_parts_of(&started);
+            ending::settle_before_parts_of(started.iter().flatten());
         }
         started.map_err(|error| failure::device(op, self, error))
+    }
+
+    /// Starts a run of a program on all the devices that it was compiled for, one list of arguments for each, as
+    /// [`Runtime::execute`] does on one; the results of each device.
+    ///
+    /// # Errors
+    /// As [`Runtime::execute`].
+    fn execute_together(
+        &'static self,
+        op: &'static str,
+        program: &Arc<Compiled>,
+        lists: Vec<Vec<Arc<Elements>>>,
+        keep: &[i64],
+    ) -> Result<Vec<Vec<Buffer>>> {
+        self.require_process(op)?;
+        self.require_memory(op, program.bytes.saturating_mul(lists.len()))?;
+        program.touch(self.programs.now());
+        let is_long = program.is_long.load(Ordering::Relaxed);
+        let (started, keep) = (program.clone(), keep.to_vec());
+        let run = move || {
+            let turn = self.together.lock().unwrap_or_else(PoisonError::into_inner);
+            let raw: Vec<Vec<&Buffer>> =
+                lists.iter().map(|list| list.iter().map(|elements| elements.raw()).collect()).collect();
+            let raw: Vec<&[&Buffer]> = raw.iter().map(Vec::as_slice).collect();
+            let start = Instant::now();
+            let made = started.executable.run_all(&raw, &keep);
+            drop(turn);
+            started.is_long.store(start.elapsed() > LONG || started.is_open, Ordering::Relaxed);
+            made
+        };
+        let made = if is_long { caller::interruptible(run)? } else { caller::away(run) };
+        if self.is_host() && !caller::is_there() && !program.was_run.swap(true, Ordering::Relaxed) {
+            ending::settle_before_parts_of(made.iter().flatten().flatten());
+        }
+        made.map_err(|error| failure::device(op, self, error))
     }
 
     /// Refuses what the host's memory has no room for, where it is the device's too: to ask for it would end the

@@ -1,0 +1,112 @@
+//! What the devices of a mesh make of their blocks together.
+
+use std::sync::Arc;
+
+use super::{Arg, Builder};
+use crate::error::Result;
+use crate::mesh::MeshError;
+use crate::op::{AllReduceOp, Collective, CollectiveOp, Op, Over};
+use crate::shape::AxisRef;
+
+/// Ops of one program that every device of a mesh runs on its own block. Which devices work together is said by an
+/// [`Over`], which [`mesh::over`](crate::mesh::over) gives for axes of the mesh.
+pub trait BuildCollective: Builder + Sized {
+    /// The fold of what the devices have in the same place, on each of them.
+    ///
+    /// ```
+    /// use defn_core::builder::{BuildCollective, BuildCreate, Builder};
+    /// use defn_core::graph::Graph;
+    /// use defn_core::mesh::Mesh;
+    /// use defn_core::op::AllReduceOp;
+    /// use defn_core::{DType, Shape};
+    /// let mesh = Mesh::new(vec![("data".into(), 4)])?;
+    /// let mut graph = Graph::new();
+    /// let x = graph.iota(Shape::new(&[3]), DType::F32, None)?;
+    /// let over = mesh.over("all_reduce", &["data".into()])?;
+    /// let y = graph.all_reduce(x, AllReduceOp::Sum, &over)?;
+    /// assert_eq!(Builder::ty(&graph, &y).to_string(), "f32[3]");
+    /// # Ok::<(), defn_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The greatest or least of complex elements.
+    fn all_reduce(&mut self, x: impl Into<Arg<Self::V>>, op: AllReduceOp, over: &Over) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        self.emit_one(collective(Collective::AllReduce { op }, over), &[x])
+    }
+
+    /// The blocks of all devices of the group, one after the other along an axis.
+    ///
+    /// # Errors
+    /// An axis that `x` does not have, and a result that is too large.
+    fn all_gather(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+        over: &Over,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let axis = self.ty(&x).shape.resolve("all_gather", &axis.into())?;
+        self.emit_one(collective(Collective::AllGather { axis }, over), &[x])
+    }
+
+    /// The device's part along an axis of the sum of the group's blocks.
+    ///
+    /// # Errors
+    /// An axis that `x` does not have, or whose size the devices do not divide.
+    fn reduce_scatter(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        axis: impl Into<AxisRef>,
+        over: &Over,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let axis = self.ty(&x).shape.resolve("reduce_scatter", &axis.into())?;
+        self.emit_one(collective(Collective::ReduceScatter { axis }, over), &[x])
+    }
+
+    /// The block of another device of the group: for each pair that of the first on the second, both by their positions
+    /// in the group. Zeros on a device that no pair names second.
+    ///
+    /// # Errors
+    /// A position that no device has, and two pairs from one device or to one.
+    fn collective_permute(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        pairs: &[(usize, usize)],
+        over: &Over,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        let size = over.size();
+        if let Some(&(from, to)) = pairs.iter().find(|(from, to)| *from >= size || *to >= size) {
+            let problem = format!("the pair ({from}, {to})");
+            let required = format!("positions in 0..{size} along \"{}\" are required", over.axes());
+            return Err(MeshError::Pairs { problem, required }.into());
+        }
+        let of_group = |group: &[u32]| -> Vec<(u32, u32)> {
+            pairs.iter().map(|&(from, to)| (group[from], group[to])).collect()
+        };
+        let devices: Arc<[(u32, u32)]> = over.groups().flat_map(of_group).collect();
+        let op = CollectiveOp { kind: Collective::CollectivePermute { pairs: devices }, over: over.clone() };
+        if op.check_pairs().is_err() {
+            let problem = format!("the pairs are {pairs:?}");
+            let required = "at most one from each position and one to each is required".to_owned();
+            return Err(MeshError::Pairs { problem, required }.into());
+        }
+        self.emit_one(Op::Collective(op), &[x])
+    }
+
+    /// The device's position in its group, an s32.
+    ///
+    /// # Errors
+    /// None of its own.
+    fn axis_index(&mut self, over: &Over) -> Result<Self::V> {
+        self.emit_one(collective(Collective::AxisIndex, over), &[])
+    }
+}
+
+fn collective(kind: Collective, over: &Over) -> Op {
+    Op::Collective(CollectiveOp { kind, over: over.clone() })
+}
+
+impl<B: Builder> BuildCollective for B {}

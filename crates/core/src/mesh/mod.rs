@@ -1,0 +1,190 @@
+//! Meshes: devices in a grid with named axes, how a tensor is laid over them, and which mesh a program is for.
+//!
+//! A program for a mesh is one that every device runs on its own blocks. The devices are numbers from 0 on, in
+//! row-major order of their coordinates, the last axis fastest.
+
+mod divergent;
+mod error;
+mod spec;
+
+use std::cell::RefCell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+pub use divergent::check;
+pub use error::MeshError;
+pub use spec::Spec;
+
+use crate::error::Result;
+use crate::op::Over;
+use crate::shape::Name;
+
+/// The most devices that a mesh may have.
+const MOST: usize = 1 << 16;
+
+/// Devices in a grid with named axes.
+///
+/// ```
+/// use defn_core::mesh::Mesh;
+/// let mesh = Mesh::new(vec![("data".into(), 2), ("model".into(), 3)])?;
+/// assert_eq!(mesh.count(), 6);
+/// assert_eq!(mesh.coordinate(4, 1), 1);
+/// assert_eq!(mesh.over("all_reduce", &["data".into()])?.devices(), [0, 3, 1, 4, 2, 5]);
+/// assert_eq!(mesh.to_string(), "{data: 2, model: 3}");
+/// # Ok::<(), defn_core::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Mesh {
+    axes: Arc<[(Name, usize)]>,
+}
+
+impl Mesh {
+    /// A mesh of axes with their sizes.
+    ///
+    /// # Errors
+    /// No axis, a name given twice, a size of 0, and more devices than any machine has.
+    pub fn new(axes: Vec<(Name, usize)>) -> Result<Mesh> {
+        let wrong = |problem: String, required| Err(MeshError::Axes { problem, required }.into());
+        if axes.is_empty() {
+            return wrong("there is no axis".to_owned(), "at least one is required");
+        }
+        for (at, (name, size)) in axes.iter().enumerate() {
+            if axes[..at].iter().any(|(other, _)| other == name) {
+                return wrong(format!("two axes are named \"{name}\""), "names must differ");
+            }
+            if *size == 0 {
+                return wrong(format!("the axis \"{name}\" has size 0"), "a size of at least 1 is required");
+            }
+        }
+        let count = axes.iter().try_fold(1_usize, |count, (_, size)| count.checked_mul(*size));
+        match count {
+            Some(count) if count <= MOST => Ok(Mesh { axes: axes.into() }),
+            Some(_) | None => {
+                let sizes: Vec<String> = axes.iter().map(|(_, size)| size.to_string()).collect();
+                wrong(format!("{} devices", sizes.join(" x ")), "at most 65536 are possible")
+            }
+        }
+    }
+
+    /// The axes with their sizes.
+    pub fn axes(&self) -> &[(Name, usize)] {
+        &self.axes
+    }
+
+    /// How many devices there are.
+    pub fn count(&self) -> usize {
+        self.axes.iter().map(|(_, size)| size).product()
+    }
+
+    /// Where a device stands along the axis at a position.
+    pub fn coordinate(&self, device: usize, axis: usize) -> usize {
+        let after: usize = self.axes[axis + 1..].iter().map(|(_, size)| size).product();
+        device / after % self.axes[axis].1
+    }
+
+    /// Where a device stands along several axes together, the last fastest.
+    pub(crate) fn coordinate_along(&self, device: usize, axes: &[usize]) -> usize {
+        axes.iter().fold(0, |at, &axis| at * self.axes[axis].1 + self.coordinate(device, axis))
+    }
+
+    /// The position of an axis.
+    ///
+    /// # Errors
+    /// There is none of that name.
+    pub(crate) fn axis(&self, op: &'static str, name: &Name) -> Result<usize> {
+        let found = self.axes.iter().position(|(known, _)| known == name);
+        found.ok_or_else(|| {
+            let known: Vec<String> = self.axes.iter().map(|(known, _)| format!("\"{known}\"")).collect();
+            MeshError::UnknownAxis { op, axis: name.clone(), known: known.join(", ") }.into()
+        })
+    }
+
+    /// The positions of axes that are named, each once.
+    pub(crate) fn positions(&self, op: &'static str, names: &[Name]) -> Result<Vec<usize>> {
+        let mut positions = Vec::with_capacity(names.len());
+        for name in names {
+            let axis = self.axis(op, name)?;
+            if positions.contains(&axis) {
+                return Err(MeshError::AxisRepeated { op, axis: name.clone() }.into());
+            }
+            positions.push(axis);
+        }
+        Ok(positions)
+    }
+
+    /// How many devices there are along several axes together.
+    pub(crate) fn size_along(&self, axes: &[usize]) -> usize {
+        axes.iter().map(|&axis| self.axes[axis].1).product()
+    }
+
+    /// The groups of devices that differ only along the axes of these names, or all devices where none is named; in a
+    /// group the last axis that is named is the fastest.
+    ///
+    /// # Errors
+    /// An axis that the mesh does not have, and one that is named twice.
+    pub fn over(&self, op: &'static str, names: &[Name]) -> Result<Over> {
+        let along =
+            if names.is_empty() { (0..self.axes.len()).collect() } else { self.positions(op, names)? };
+        let rest: Vec<usize> = (0..self.axes.len()).filter(|axis| !along.contains(axis)).collect();
+        let mut devices: Vec<usize> = (0..self.count()).collect();
+        devices.sort_by_key(|&device| {
+            (self.coordinate_along(device, &rest), self.coordinate_along(device, &along))
+        });
+        let named: Vec<&str> = along.iter().map(|&axis| &*self.axes[axis].0).collect();
+        let devices: Vec<u32> = devices.into_iter().map(|device| device as u32).collect();
+        let over = Over::new(named.join(", ").into(), devices, self.size_along(&along));
+        Ok(over.expect("every device is in one group"))
+    }
+}
+
+impl fmt::Display for Mesh {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{")?;
+        for (at, (name, size)) in self.axes.iter().enumerate() {
+            let comma = if at == 0 { "" } else { ", " };
+            write!(f, "{comma}{name}: {size}")?;
+        }
+        f.write_str("}")
+    }
+}
+
+thread_local! {
+    static MESHES: RefCell<Vec<Mesh>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps a mesh the one that programs are traced for on this thread.
+#[derive(Debug)]
+pub struct Entered {
+    /// The stack is a thread's own.
+    not_send: PhantomData<*const ()>,
+}
+
+/// Says for which mesh programs are traced on this thread, until the result is dropped.
+pub fn enter(mesh: Mesh) -> Entered {
+    MESHES.with_borrow_mut(|stack| stack.push(mesh));
+    Entered { not_send: PhantomData }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        MESHES.with_borrow_mut(Vec::pop);
+    }
+}
+
+/// The mesh that programs are traced for on this thread; `op` is for messages.
+///
+/// # Errors
+/// There is none.
+pub fn current(op: &'static str) -> Result<Mesh> {
+    let current = MESHES.with_borrow(|stack| stack.last().cloned());
+    current.ok_or_else(|| MeshError::NoMesh { op }.into())
+}
+
+/// The groups of devices along axes of the mesh that is traced for, as [`Mesh::over`] gives them.
+///
+/// # Errors
+/// There is no mesh, and as [`Mesh::over`].
+pub fn over(op: &'static str, names: &[Name]) -> Result<Over> {
+    current(op)?.over(op, names)
+}

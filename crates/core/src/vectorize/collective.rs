@@ -1,0 +1,22 @@
+//! What devices make together: axes are shifted behind the vectorized ones.
+
+use smallvec::SmallVec;
+
+use super::Rewrite;
+use crate::error::Result;
+use crate::op::{Collective, CollectiveOp, Op};
+use crate::tensor::Tensor;
+
+impl Rewrite<'_> {
+    /// Every position of the vectorized axes is exchanged alike.
+    pub(super) fn collective(&mut self, op: &CollectiveOp, x: &Tensor) -> Result<SmallVec<[Tensor; 1]>> {
+        let kind = match &op.kind {
+            Collective::AllGather { axis } => Collective::AllGather { axis: self.shift(*axis) },
+            Collective::ReduceScatter { axis } => Collective::ReduceScatter { axis: self.shift(*axis) },
+            Collective::AllReduce { .. } | Collective::CollectivePermute { .. } | Collective::AxisIndex => {
+                op.kind.clone()
+            }
+        };
+        self.emit(Op::Collective(CollectiveOp { kind, over: op.over.clone() }), &[x.flat()])
+    }
+}

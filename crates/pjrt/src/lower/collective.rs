@@ -1,0 +1,213 @@
+//! Exchanges between the devices of a mesh: each is a replica, and groups are lists of replicas.
+
+use defn_core::op::{AllReduceOp, Collective, CollectiveOp, Over};
+use defn_core::{DType, TensorType};
+
+use super::reduce::{Sure, combine};
+use super::text::{Dims, Ssa, Ty, Writer};
+use super::value::{computed, held};
+use super::{Lowering, Operands, tensor};
+use crate::element::ElementType as E;
+
+/// Rows of integers as the attribute that is a matrix of them.
+fn matrix(rows: &[Vec<u32>], width: usize) -> String {
+    let ty = format!("tensor<{}x{width}xi64>", rows.len());
+    if rows.is_empty() {
+        return format!("dense<> : {ty}");
+    }
+    let row = |row: &Vec<u32>| {
+        let entries: Vec<String> = row.iter().map(u32::to_string).collect();
+        format!("[{}]", entries.join(", "))
+    };
+    let rows: Vec<String> = rows.iter().map(row).collect();
+    format!("dense<[{}]> : {ty}", rows.join(", "))
+}
+
+fn groups(over: &Over) -> String {
+    let rows: Vec<Vec<u32>> = over.groups().map(<[u32]>::to_vec).collect();
+    format!("replica_groups = {}", matrix(&rows, over.size()))
+}
+
+/// What elements are added and compared in between devices: libraries of exchanges have no integers of 16 bits.
+fn exchanged(dtype: DType) -> E {
+    match dtype {
+        DType::U16 => E::U32,
+        DType::S16 => E::S32,
+        DType::U2
+        | DType::U4
+        | DType::U8
+        | DType::U32
+        | DType::U64
+        | DType::S2
+        | DType::S4
+        | DType::S8
+        | DType::S32
+        | DType::S64
+        | DType::F8E5M2
+        | DType::F8E4M3FN
+        | DType::F16
+        | DType::BF16
+        | DType::F32
+        | DType::F64
+        | DType::C64
+        | DType::C128 => computed(dtype),
+    }
+}
+
+/// What elements are moved as: their bits, where an exchange might not know the type.
+fn moved(dtype: DType) -> Option<E> {
+    match dtype {
+        DType::F8E5M2 | DType::F8E4M3FN => Some(E::U8),
+        DType::U2
+        | DType::U4
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64
+        | DType::S2
+        | DType::S4
+        | DType::S8
+        | DType::S16
+        | DType::S32
+        | DType::S64
+        | DType::F16
+        | DType::BF16
+        | DType::F32
+        | DType::F64
+        | DType::C64
+        | DType::C128 => None,
+    }
+}
+
+/// The integers that have a computed float's bits, and their greatest number.
+fn keys(element: E) -> Option<(E, Vec<u8>)> {
+    if element == E::F32 {
+        Some((E::S32, i32::MAX.to_le_bytes().to_vec()))
+    } else if element == E::F64 {
+        Some((E::S64, i64::MAX.to_le_bytes().to_vec()))
+    } else {
+        None
+    }
+}
+
+impl Writer {
+    /// An exchange whose result may have another type.
+    fn exchange(&mut self, name: &str, x: &Ssa, attributes: &str, ty: Ty) -> Ssa {
+        self.op(name, &[x], attributes, ty)
+    }
+
+    /// An exchange that folds.
+    fn folding(&mut self, name: &str, fold: &'static str, x: &Ssa, attributes: &str, ty: Ty) -> Ssa {
+        let region = combine(x.element(), fold);
+        let folded: Sure<Vec<Ssa>> = self.op_with(name, &[x], attributes, vec![region], &[ty]);
+        folded.expect("an operation of two operands is always written").remove(0)
+    }
+
+    /// Bits of floats as integers in the same order, or back again: those below zero turned round.
+    fn turn(&mut self, bits: &Ssa, greatest: &Ssa) -> Ssa {
+        let zero = self.number_like(bits, 0);
+        let below = self.compare(bits, &zero, "LT");
+        let turned = self.op("xor", &[bits, greatest], "", bits.ty.clone());
+        self.choose(&below, &turned, bits)
+    }
+}
+
+impl Lowering {
+    pub(super) fn collective(&mut self, op: &CollectiveOp, x: &Operands<'_>, out: &TensorType) -> Ssa {
+        let w = &mut self.writer;
+        if out.size() == 0 {
+            return w.literal(tensor(out), &[]);
+        }
+        let groups = groups(&op.over);
+        match &op.kind {
+            Collective::AllReduce { op: AllReduceOp::Sum } => {
+                let loaded = w.load(&x.values[0], out.dtype);
+                let wide = w.convert(&loaded, exchanged(out.dtype));
+                let sum = w.folding("all_reduce", "add", &wide, &groups, wide.ty.clone());
+                let sum = w.convert(&sum, computed(out.dtype));
+                w.store(&sum, out.dtype)
+            }
+            Collective::AllReduce { op: AllReduceOp::Max } => self.extreme(x, out, "maximum", &groups),
+            Collective::AllReduce { op: AllReduceOp::Min } => self.extreme(x, out, "minimum", &groups),
+            Collective::AllGather { axis } => {
+                let attributes = format!("all_gather_dim = {} : i64, {groups}", axis.index());
+                self.moving("all_gather", x, out, &attributes)
+            }
+            Collective::ReduceScatter { axis } => {
+                let loaded = w.load(&x.values[0], out.dtype);
+                let wide = w.convert(&loaded, exchanged(out.dtype));
+                let attributes = format!("scatter_dimension = {} : i64, {groups}", axis.index());
+                let ty = Ty::new(wide.element(), out.shape.sizes());
+                let sum = w.folding("reduce_scatter", "add", &wide, &attributes, ty);
+                let sum = w.convert(&sum, computed(out.dtype));
+                w.store(&sum, out.dtype)
+            }
+            Collective::CollectivePermute { pairs } => {
+                let rows: Vec<Vec<u32>> = pairs.iter().map(|&(from, to)| vec![from, to]).collect();
+                if rows.is_empty() {
+                    let zero = w.literal(Ty::scalar(held(out.dtype)), &vec![0; out.dtype.storage_bytes()]);
+                    return w.splat(&zero, out.shape.sizes());
+                }
+                let attributes = format!("source_target_pairs = {}", matrix(&rows, 2));
+                self.moving("collective_permute", x, out, &attributes)
+            }
+            Collective::AxisIndex => self.place_in_group(&op.over),
+        }
+    }
+
+    /// An exchange that moves elements as they are held.
+    fn moving(&mut self, name: &str, x: &Operands<'_>, out: &TensorType, attributes: &str) -> Ssa {
+        let (w, value) = (&mut self.writer, &x.values[0]);
+        let Some(bits) = moved(out.dtype) else {
+            return w.exchange(name, value, attributes, tensor(out));
+        };
+        let plain = w.op("bitcast_convert", &[value], "", value.ty.of(bits));
+        let there = w.exchange(name, &plain, attributes, tensor(out).of(bits));
+        w.op("bitcast_convert", &[&there], "", tensor(out))
+    }
+
+    /// The greatest or the least of all devices. Floats are compared by their bits, a NaN beyond every number: what an
+    /// exchange makes of a NaN is its own affair.
+    fn extreme(&mut self, x: &Operands<'_>, out: &TensorType, fold: &'static str, groups: &str) -> Ssa {
+        let w = &mut self.writer;
+        let loaded = w.load(&x.values[0], out.dtype);
+        let Some((key, bytes)) = keys(loaded.element()) else {
+            let wide = w.convert(&loaded, exchanged(out.dtype));
+            let found = w.folding("all_reduce", fold, &wide, groups, wide.ty.clone());
+            let found = w.convert(&found, computed(out.dtype));
+            return w.store(&found, out.dtype);
+        };
+        let ty = loaded.ty.of(key);
+        let greatest = w.literal(Ty::scalar(key), &bytes);
+        let greatest = w.splat(&greatest, loaded.dims());
+        let bits = w.op("bitcast_convert", &[&loaded], "", ty.clone());
+        let ordered = w.turn(&bits, &greatest);
+        // Both read back as a NaN.
+        let beyond =
+            if fold == "maximum" { greatest.clone() } else { w.op("not", &[&greatest], "", ty.clone()) };
+        let nan = w.compare(&loaded, &loaded, "NE");
+        let ordered = w.choose(&nan, &beyond, &ordered);
+        let found = w.folding("all_reduce", fold, &ordered, groups, ty);
+        let bits = w.turn(&found, &greatest);
+        let number = w.op("bitcast_convert", &[&bits], "", loaded.ty.clone());
+        w.store(&number, out.dtype)
+    }
+
+    /// A device's position in its group, out of a table.
+    fn place_in_group(&mut self, over: &Over) -> Ssa {
+        let w = &mut self.writer;
+        let mut places = vec![0_i32; over.devices().len()];
+        for group in over.groups() {
+            for (&device, place) in group.iter().zip(0_i32..) {
+                places[device as usize] = place;
+            }
+        }
+        let bytes: Vec<u8> = places.iter().flat_map(|place| place.to_le_bytes()).collect();
+        let table = w.literal(Ty::new(E::S32, &[places.len()]), &bytes);
+        let id = w.op("replica_id", &[], "", Ty::scalar(E::U32));
+        let id = w.convert(&id, E::S32);
+        let one = Ty { element: E::S32, dims: Dims::from_slice(&[1]) };
+        let found = w.op("dynamic_slice", &[&table, &id], "slice_sizes = array<i64: 1>", one);
+        w.reshape(&found, &[])
+    }
+}

@@ -1,0 +1,282 @@
+//! Meshes of devices: tensors that have a block on each, and programs that all devices run together.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use defn_core::backend::{Backend, Buffer, BufferState, Buffers, Gone, HostMemory, Operand};
+use defn_core::mesh::{Mesh, MeshError};
+use defn_core::op::{Block, Op};
+use defn_core::{Error, ErrorKind, Result, Tensor, TensorType, form};
+use smallvec::SmallVec;
+
+use super::buffer::{Elements, PjrtBuffer};
+use super::{PjrtBackend, Runtime};
+
+/// Devices of one client in a mesh, as a place for tensors: such a tensor has a block of its type on each device.
+pub struct MeshBackend {
+    mesh: Mesh,
+    places: Vec<Arc<PjrtBackend>>,
+    place: String,
+}
+
+impl MeshBackend {
+    /// A mesh of these devices, in row-major order.
+    ///
+    /// # Errors
+    /// Too few devices or too many, one that is given twice, and devices of two clients.
+    pub fn new(mesh: Mesh, places: Vec<Arc<PjrtBackend>>) -> Result<Arc<MeshBackend>> {
+        let (count, there) = (mesh.count(), places.len());
+        if count != there {
+            return Err(MeshError::Devices { mesh: mesh.to_string(), count, there }.into());
+        }
+        for (at, place) in places.iter().enumerate() {
+            if !std::ptr::eq(place.runtime(), places[0].runtime()) {
+                let (left, right) = (places[0].place(), place.place());
+                return Err(MeshError::Clients { left, right }.into());
+            }
+            if places[..at].iter().any(|other| other.is(place)) {
+                return Err(MeshError::DeviceRepeated { device: place.place() }.into());
+            }
+        }
+        let ids: Vec<String> = places.iter().map(|place| place.device_id().to_string()).collect();
+        let place = format!("pjrt<{}:{} as {mesh}>", places[0].runtime().name(), ids.join(","));
+        Ok(Arc::new(MeshBackend { mesh, places, place }))
+    }
+
+    /// A backend as this one, where it is one.
+    pub fn of(backend: &dyn Backend) -> Option<&MeshBackend> {
+        backend.as_any().downcast_ref()
+    }
+
+    /// The axes.
+    pub fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
+    /// The devices, in row-major order.
+    pub fn places(&self) -> &[Arc<PjrtBackend>] {
+        &self.places
+    }
+
+    /// The client of the devices.
+    pub fn runtime(&self) -> &'static Runtime {
+        self.places[0].runtime()
+    }
+
+    /// One tensor of blocks of one type, one for each device, to which those go that are elsewhere.
+    ///
+    /// # Errors
+    /// What a device or the host fails with.
+    ///
+    /// # Panics
+    /// When there are not as many blocks as devices, or of other types.
+    pub fn gather_blocks(self: &Arc<MeshBackend>, ty: &TensorType, blocks: &[Tensor]) -> Result<Tensor> {
+        assert_eq!(blocks.len(), self.places.len(), "one block for each device");
+        let mut elements = Vec::with_capacity(blocks.len());
+        for (place, block) in self.places.iter().zip(blocks) {
+            assert_eq!(block.whole().shape.sizes(), ty.shape.sizes(), "blocks of one type");
+            elements.push(self.bring(place, block)?);
+        }
+        Ok(Tensor::concrete(ty.clone(), Arc::new(MeshBuffer::new(self, elements))))
+    }
+
+    /// A block's elements on a device: as they are there, copied from another device, or from the host.
+    fn bring(&self, place: &PjrtBackend, block: &Tensor) -> Result<Arc<Elements>> {
+        let shared: Arc<dyn Backend> = place.shared().clone();
+        if let Some(own) = block.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<PjrtBuffer>())
+            && !place.is(own.place())
+            && let Some(copy) = own.copy_to(&shared)?
+            && let Some(copy) = copy.as_any().downcast_ref::<PjrtBuffer>()
+        {
+            return copy.elements("shard");
+        }
+        place.adopt("shard", block)
+    }
+
+    /// The blocks of a tensor of a mesh, each on its device.
+    ///
+    /// # Errors
+    /// The tensor was freed or donated.
+    ///
+    /// # Panics
+    /// When the tensor is on no mesh.
+    pub fn blocks(tensor: &Tensor) -> Result<Vec<Tensor>> {
+        let buffer = tensor.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<MeshBuffer>());
+        let buffer = buffer.expect("a tensor of a mesh");
+        let elements = buffer.elements("shard")?;
+        let block = |(place, elements): (&Arc<PjrtBackend>, Arc<Elements>)| {
+            Tensor::concrete(tensor.whole().clone(), place.wrap(elements))
+        };
+        Ok(buffer.place.places.iter().zip(elements).map(block).collect())
+    }
+
+    /// The elements of an argument of a program, on each device: where it is on no mesh each device has all of it.
+    pub(super) fn adopt(self: &Arc<MeshBackend>, argument: &Tensor) -> Result<Vec<Arc<Elements>>> {
+        let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
+        match buffer.as_any().downcast_ref::<MeshBuffer>() {
+            Some(own) if own.place.is_same_place(&**self) => own.elements("run"),
+            Some(other) => {
+                let (left, right) = (self.place(), other.place.place());
+                Err(ErrorKind::BackendConflict { op: "run", left, right }.into())
+            }
+            None => self.places.iter().map(|place| self.bring(place, argument)).collect(),
+        }
+    }
+
+    fn refused(op: &'static str, got: &TensorType) -> Error {
+        MeshError::Blocks { op, got: got.clone() }.into()
+    }
+}
+
+impl Backend for MeshBackend {
+    fn name(&self) -> &str {
+        "pjrt"
+    }
+
+    fn place(&self) -> String {
+        self.place.clone()
+    }
+
+    fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
+        let put = |place: &Arc<PjrtBackend>| place.put("shard", ty, bytes.bytes());
+        let elements = self.places.iter().map(put).collect::<Result<_>>()?;
+        let place =
+            MeshBackend { mesh: self.mesh.clone(), places: self.places.clone(), place: self.place.clone() };
+        Ok(Arc::new(MeshBuffer::new(&Arc::new(place), elements)))
+    }
+
+    fn run(&self, op: &Op, _operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
+        Err(MeshBackend::refused(form::name(op), &outputs[0]))
+    }
+
+    fn has_native(&self, _block: &Block) -> bool {
+        true
+    }
+
+    fn has_native_fold(&self, _fold: &Op) -> bool {
+        true
+    }
+
+    fn is_same_place(&self, other: &dyn Backend) -> bool {
+        MeshBackend::of(other).is_some_and(|other| {
+            other.mesh == self.mesh && other.places.iter().zip(&self.places).all(|(other, own)| own.is(other))
+        })
+    }
+
+    fn takes_over(&self, other: &dyn Backend) -> bool {
+        MeshBackend::of(other).is_none()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl fmt::Debug for MeshBackend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place)
+    }
+}
+
+/// A block on each device of a mesh.
+pub(super) struct MeshBuffer {
+    place: Arc<MeshBackend>,
+    state: RwLock<State>,
+}
+
+enum State {
+    Live(Vec<Arc<Elements>>),
+    Gone(Gone),
+}
+
+impl MeshBuffer {
+    pub fn new(place: &Arc<MeshBackend>, elements: Vec<Arc<Elements>>) -> MeshBuffer {
+        MeshBuffer { place: place.clone(), state: RwLock::new(State::Live(elements)) }
+    }
+
+    /// The elements of each device, held.
+    pub fn elements(&self, op: &'static str) -> Result<Vec<Arc<Elements>>> {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Live(elements) => Ok(elements.clone()),
+            State::Gone(gone) => Err(ErrorKind::BufferGone { op, gone: gone.clone() }.into()),
+        }
+    }
+
+    /// Gives the elements away, as [`PjrtBuffer::donate`] does.
+    pub fn donate(&self, gone: Gone) -> Result<Vec<Arc<Elements>>> {
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, State::Gone(gone)) {
+            State::Live(elements) => Ok(elements),
+            State::Gone(before) => {
+                *state = State::Gone(before.clone());
+                Err(ErrorKind::BufferGone { op: "run", gone: before }.into())
+            }
+        }
+    }
+
+    /// Whether that is the mesh of the elements.
+    pub fn backend_is(&self, place: &MeshBackend) -> bool {
+        self.place.is_same_place(place)
+    }
+
+    /// Takes back what was given away, when the run that it was for did not start.
+    pub fn restore(&self, elements: Vec<Arc<Elements>>) {
+        *self.state.write().unwrap_or_else(PoisonError::into_inner) = State::Live(elements);
+    }
+
+    fn refused(&self) -> Error {
+        match self.elements("read") {
+            Ok(elements) => MeshBackend::refused("read", elements[0].ty()),
+            Err(gone) => gone,
+        }
+    }
+}
+
+impl Buffer for MeshBuffer {
+    fn backend(&self) -> Arc<dyn Backend> {
+        self.place.clone()
+    }
+
+    fn read(&self, _out: &mut [u8]) -> Result<()> {
+        Err(self.refused())
+    }
+
+    fn host(&self) -> Result<Option<HostMemory>> {
+        Err(self.refused())
+    }
+
+    fn state(&self) -> BufferState {
+        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Live(_) => BufferState::Live,
+            State::Gone(gone) => BufferState::Gone(gone.clone()),
+        }
+    }
+
+    fn deallocate(&self) -> Result<bool> {
+        // Asked before the lock is held: the answer takes the host language's own.
+        let gone = Gone::freed();
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        if let State::Gone(_) = &*state {
+            return Ok(false);
+        }
+        let live = std::mem::replace(&mut *state, State::Gone(gone));
+        drop(state);
+        drop(live);
+        Ok(true)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
+impl fmt::Debug for MeshBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MeshBuffer").field("place", &self.place).field("state", &self.state()).finish()
+    }
+}
