@@ -142,8 +142,9 @@ UNREACHED = {
     "Internal": "a bug of ours, which no test knows of",
     "NoHostFunction": "a program runs by the definition that it was traced in",
     "CaptureGone": "the environment would have to change between a trace and its first run",
-    "IrText": "text is parsed by Rust programs only",
     "DonatePosition": "donated parameters are those of the function",
+    "Executables": "stages are compiled by the run, one program for each",
+    "Program": "stages are compiled by the run, each from its own graph",
     # These need a process of their own.
     "NoPlugin": "test_pjrt_refusals.py runs without plugins",
     "Forked": "test_pjrt_processes.py forks",
@@ -163,7 +164,12 @@ def kinds(path: str) -> dict[str, re.Pattern[str]]:
 
 @pytest.mark.parametrize(
     ("path", "least"),
-    [("core/src/error.rs", 40), ("core/src/device.rs", 15), ("python/src/misuse.rs", 40)],
+    [
+        ("core/src/error.rs", 40),
+        ("core/src/device.rs", 15),
+        ("core/src/stage/error.rs", 11),
+        ("python/src/misuse.rs", 40),
+    ],
 )
 def test_every_kind_is_reached(path: str, least: int, texts: dict[str, str]) -> None:
     messages = [text.split("\n\n", 2)[2].split(": ", 1)[-1] for text in texts.values()]

@@ -22,7 +22,7 @@ Every public name of `import defn as dn`, from its docstring. Written by `./dev 
 
 
 # Modules whose functions are public beside those of the package itself.
-MODULES = ("compilers", "constants", "linalg", "random")
+MODULES = ("compilers", "constants", "engines", "graph", "linalg", "random")
 
 
 def public(module: ModuleType) -> list[str]:

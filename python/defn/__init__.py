@@ -12,7 +12,7 @@ A function is traced once into a typed graph, checked, differentiated, compiled 
 
 from typing import TYPE_CHECKING
 
-from defn import _core, backends, compilers, constants, linalg, pjrt, random
+from defn import _core, backends, compilers, constants, engines, graph, linalg, pjrt, random
 from defn._core import DType, Tensor
 from defn.about import axes, axis_index, axis_size, bit_size, compatible
 from defn.backends import Backend
@@ -48,13 +48,7 @@ from defn.errors import (
     TraceError,
     UnknownNameError,
 )
-from defn.formats import (
-    deserialize,
-    load,
-    load_numpy,
-    save,
-    serialize,
-)
+from defn.formats import deserialize, load, load_numpy, save, serialize
 from defn.grad import (
     custom_grad,
     grad,
@@ -381,6 +375,7 @@ __all__ = [
     "divide",
     "dot",
     "dtype",
+    "engines",
     "equal",
     "erf",
     "erf_inv",
@@ -405,6 +400,7 @@ __all__ = [
     "gather",
     "global_default_options",
     "grad",
+    "graph",
     "greater",
     "greater_equal",
     "hessian",

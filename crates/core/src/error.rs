@@ -34,6 +34,8 @@ struct Inner {
     kind: ErrorKind,
     location: Option<Location>,
     operands: Vec<Given>,
+    /// The part of a program that was run by itself.
+    within: Option<String>,
 }
 
 impl Error {
@@ -63,6 +65,13 @@ impl Error {
         if self.inner.location.is_none() {
             self.inner.location = location;
         }
+        self
+    }
+
+    /// Says in which part of a program it went wrong that was run by itself, unless the error says so.
+    #[must_use]
+    pub fn within(mut self, part: impl FnOnce() -> String) -> Error {
+        self.inner.within.get_or_insert_with(part);
         self
     }
 
@@ -130,7 +139,7 @@ impl Error {
 impl From<ErrorKind> for Error {
     #[cold]
     fn from(kind: ErrorKind) -> Error {
-        Error { inner: Box::new(Inner { kind, location: None, operands: Vec::new() }) }
+        Error { inner: Box::new(Inner { kind, location: None, operands: Vec::new(), within: None }) }
     }
 }
 
@@ -141,6 +150,9 @@ impl fmt::Display for Error {
         self.inner.kind.fmt(f)?;
         if self.shows_operands() {
             origin::write_all(f, &self.inner.operands)?;
+        }
+        if let Some(part) = &self.inner.within {
+            write!(f, "\n  in {part}")?;
         }
         if let Some(location) = &self.inner.location {
             write!(f, "\n  at {location}")?;

@@ -159,6 +159,24 @@ impl Trace {
         (tracing, wrapped)
     }
 
+    /// A trace that has ended, of a region that is kept for a look at it and tensors for its captures.
+    pub fn ended(region: Arc<Region>, captures: Vec<Tensor>) -> Arc<Trace> {
+        let (tracing, _) = Trace::begin(&[]);
+        let trace = tracing.trace.clone();
+        drop(tracing);
+        {
+            let mut state = trace.lock();
+            state.captures = captures;
+            state.kept = Some(region);
+        }
+        trace
+    }
+
+    /// The tensors from outside, in the order of the captures; none where they were handed on when it was finished.
+    pub fn captures(&self) -> Vec<Tensor> {
+        self.lock().captures.clone()
+    }
+
     /// A number that no other trace of this process has.
     pub fn id(&self) -> u64 {
         self.id

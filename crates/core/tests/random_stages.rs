@@ -75,7 +75,11 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
         prop_assert!(stages.len() == 1 || computed(region) > 0);
         // Inputs are dense: one for each source, no source twice, each used by a node or a result.
         prop_assert_eq!(region.inputs().len(), stage.sources().len());
-        prop_assert_eq!(region.parameter_count(), region.inputs().len());
+        let captures = stage.sources().iter().filter(|source| source.capture().is_some()).count();
+        prop_assert_eq!(region.capture_count(), captures);
+        let again = Stage::from_text(&stage.to_text()).unwrap();
+        prop_assert_eq!(again.to_text(), stage.to_text());
+        prop_assert_eq!((again.id(), again.sources()), (stage.id(), stage.sources()));
         prop_assert!(stage.sources().windows(2).all(|pair| pair[0] < pair[1]));
         let mut used = vec![0; region.inputs().len()];
         for node in region.graph().nodes() {
@@ -88,6 +92,9 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
             taken.insert(*source);
             match source {
                 Source::Argument(index) => prop_assert_eq!(&whole.inputs()[*index], ty),
+                Source::Capture(index) => {
+                    prop_assert_eq!(&whole.inputs()[whole.parameter_count() + index], ty)
+                }
                 Source::Output { stage: from, output } => {
                     prop_assert!(*from < position);
                     let given = stages[*from].region().result_types().nth(*output);
@@ -121,6 +128,7 @@ fn run_late_first(stages: &[Stage], placed: &[Placed], arguments: &[Tensor], not
         let next = (0..stages.len()).rev().find(is_ready).expect("a stage that is left waits for none");
         let value = |source: &Source| match source {
             Source::Argument(index) => arguments[*index].clone(),
+            Source::Capture(index) => arguments[stages[next].arguments().len() + index].clone(),
             Source::Output { stage, output } => made[*stage].as_ref().unwrap()[*output].clone(),
         };
         let given = stages[next].sources().iter().map(value).collect();

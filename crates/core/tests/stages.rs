@@ -44,6 +44,7 @@ fn shown(stages: &[Stage]) -> String {
         let source = |source: &Source| match source {
             Source::Argument(index) => format!("argument {index}"),
             Source::Output { stage, output } => format!("stage {stage}, output {output}"),
+            Source::Capture(index) => format!("capture {index}"),
         };
         let sources: Vec<String> = stage.sources().iter().map(source).collect();
         out += &format!("stage {}: {}\n", stage.position(), sources.join("; "));
@@ -223,8 +224,8 @@ fn loops_are_cut_out_and_never_inside() {
         let stages = stage::split(&region, at("while", decision)).unwrap();
         let texts: Vec<usize> = stages.iter().map(|stage| stage.region().graph().len()).collect();
         assert_eq!(texts, [2, 3, 2]);
-        let captured = Source::Argument(1);
-        assert_eq!(stages[1].sources(), [captured, Source::Output { stage: 0, output: 0 }]);
+        assert_eq!(stages[1].sources(), [Source::Output { stage: 0, output: 0 }, Source::Capture(0)]);
+        assert_eq!((stages[1].region().parameter_count(), stages[1].region().capture_count()), (1, 1));
     }
     // The sines inside of the loop are not asked about.
     let stages = stage::split(&region, at("sin", Decision::After)).unwrap();
@@ -486,8 +487,8 @@ fn lists_that_do_not_run_are_refused() {
     Container: run: 2 stages, the graph was split into 3; pass all that split gave
     Container: run: 2 executables for 3 stages, one for each is required
     Compile: run: the executable for stage 0 runs another program, one compiled from the stage's region is required
-    Shape: run: 2 arguments, the compiled function takes 3
-    Shape: run: argument 0 is f32[3], the compiled function takes f32[2]; compile it again for other types
+    Shape: run: 2 arguments, the graph was traced with 3
+    Shape: run: argument 0 is f32[3], the graph was traced with f32[2]; trace and split it again for other types
     ");
     // Nothing has run.
     assert!(seen.lock().unwrap().is_empty());

@@ -156,6 +156,14 @@ impl Choice {
         }
     }
 
+    /// The device of a built-in compiler whose options say on which one it runs.
+    pub(crate) fn chosen_place(&self) -> Option<Arc<dyn Backend>> {
+        match self {
+            Choice::BuiltIn(found) => found.options.as_ref().and(found.place.clone()),
+            Choice::Python(_) => None,
+        }
+    }
+
     /// For messages.
     pub(crate) fn name(&self) -> &str {
         match self {

@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use defn_core::stage::StageError;
 use defn_core::{Error, ErrorClass, ErrorKind};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
@@ -37,6 +38,12 @@ impl From<Error> for Fault {
 impl From<ErrorKind> for Fault {
     fn from(kind: ErrorKind) -> Fault {
         Fault::Core(kind.into())
+    }
+}
+
+impl From<StageError> for Fault {
+    fn from(error: StageError) -> Fault {
+        Fault::Core(error.into())
     }
 }
 

@@ -5,8 +5,10 @@
 //! program keeps; control flow that runs at once has a table of its own while it runs. A hook's function is the
 //! one that the caller gives for its name, else the one it was made with, else none.
 
+mod known;
+
 use std::cell::{Cell, RefCell};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use defn_core::backend::{Backend, Hooks};
@@ -32,6 +34,7 @@ use crate::ops;
 use crate::pybackend;
 use crate::recursion;
 use crate::tensor::PyTensor;
+pub(crate) use known::Known;
 
 /// So many polls pass before a run looks at the clock.
 const FIRST_POLLS: u32 = 16;
@@ -117,28 +120,16 @@ pub(crate) fn push(slot: Slot) -> Option<usize> {
     })
 }
 
-/// A table for those who look at a graph, and keep nothing of it alive but what `kept` says.
-#[derive(Default)]
-pub(crate) struct Known {
-    slots: Vec<Weak<Slot>>,
-    _kept: Table,
-}
-
-impl Known {
-    /// A table that somebody else keeps.
-    pub(crate) fn of(table: &Table) -> Known {
-        Known { slots: table.iter().map(Arc::downgrade).collect(), _kept: Table::new() }
-    }
-
-    /// A table that is kept with this.
-    pub(crate) fn keeping(table: Table) -> Known {
-        Known { _kept: table.clone(), ..Known::of(&table) }
-    }
-
-    /// An entry, if it is there still.
-    pub(crate) fn get(&self, slot: usize) -> Option<Arc<Slot>> {
-        self.slots.get(slot).and_then(Weak::upgrade)
-    }
+/// Adds the entries of a graph's table to the one that collects on this thread, which must be new: the graph's nodes
+/// have their numbers.
+pub(crate) fn adopt(table: &Table) -> bool {
+    TABLES.with_borrow_mut(|tables| match tables.last_mut() {
+        Some(new) if new.is_empty() => {
+            new.extend(table.iter().cloned());
+            true
+        }
+        Some(_) | None => table.is_empty(),
+    })
 }
 
 /// The table that collects on this thread.

@@ -21,6 +21,7 @@ mod error;
 mod formats;
 mod generators;
 mod grad;
+mod graph;
 mod hooks;
 mod index;
 mod jit;
@@ -73,5 +74,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     hooks::add(module)?;
     calls::add(module)?;
     generators::add(module)?;
+    graph::add(module)?;
     catalogue::add(module)
 }

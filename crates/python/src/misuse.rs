@@ -171,10 +171,18 @@ pub(crate) enum Misuse {
         "node: the definition that node {node} is of has ended, its graph is gone; look at it while it is traced, or use debug_expr"
     )]
     GraphGone { node: u32 },
-    #[error("program: the tensor {got} is of another definition, all must be of one")]
-    OtherGraph { got: TensorType },
-    #[error("program: the value is {got}, it must hold a traced tensor; return one from the definition")]
-    NoGraph { got: String },
+    #[error("{op}: the tensor {got} is of another definition, all must be of one")]
+    OtherGraph { op: &'static str, got: TensorType },
+    #[error("{op}: the value is {got}, it must hold a traced tensor; {hint}")]
+    NoGraph { op: &'static str, got: String, hint: &'static str },
+    #[error(
+        "pickle: {place} shows values to the host or asks it for some, one that computes alone is required; take hooks and runtime_call out of it"
+    )]
+    HostStage { place: String },
+    #[error("from_text: {given} captured tensors, the graph of the text takes {expected}; give captures=")]
+    CaptureCount { given: usize, expected: usize },
+    #[error("run: stages cannot run inside a definition; call them outside")]
+    StageInTrace,
 
     // other libraries' arrays
     #[error(
@@ -300,6 +308,8 @@ impl Misuse {
             | HostResult { .. }
             | KnownContainer { .. }
             | LeafCount { .. }
+            | HostStage { .. }
+            | CaptureCount { .. }
             | TooDeep { .. }
             | TooManyValues { .. }
             | ClassPlace { .. }
@@ -329,7 +339,9 @@ impl Misuse {
             | OtherVars { .. }
             | OverForGood { .. }
             | CompilerChecks { .. } => "CompileError",
-            NoRun | NoNode { .. } | GraphGone { .. } | OtherGraph { .. } | NoGraph { .. } => "TraceError",
+            NoRun | NoNode { .. } | GraphGone { .. } | OtherGraph { .. } | NoGraph { .. } | StageInTrace => {
+                "TraceError"
+            }
             CallbackResult { .. }
             | CallbackMissing { .. }
             | TensorBackend { .. }

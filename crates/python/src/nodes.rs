@@ -464,6 +464,11 @@ impl Region {
     }
 }
 
+/// The node of a value of a trace.
+pub(crate) fn of_value(trace: &Arc<Trace>, value: Value) -> Node {
+    Node { view: View::of_trace(trace.clone()), value }
+}
+
 /// The node of a traced tensor.
 pub(crate) fn of_tensor(tensor: &Tensor) -> Fallible<Node> {
     match tensor.data() {
@@ -494,13 +499,14 @@ fn program(value: &Bound<'_, PyAny>, fun: Option<&Bound<'_, PyAny>>) -> Fallible
                 unreachable!("a tensor is a value of a trace")
             };
             if found.as_ref().is_some_and(|known| !Arc::ptr_eq(known, &trace)) {
-                return Err(Misuse::OtherGraph { got: tensor.ty().clone() }.into());
+                return Err(Misuse::OtherGraph { op: "program", got: tensor.ty().clone() }.into());
             }
             found = Some(trace);
             results.push(node.value);
         }
         let Some(trace) = found else {
-            return Err(Misuse::NoGraph { got: tree.text(value.py())? }.into());
+            let (got, hint) = (tree.text(value.py())?, "return one from the definition");
+            return Err(Misuse::NoGraph { op: "program", got, hint }.into());
         };
         let (inputs, parameters) = trace.inputs();
         let (name, view, outside) = ("program", View::of_trace(trace), Vec::new());

@@ -5,6 +5,7 @@ mod dot;
 mod mermaid;
 mod parse;
 mod picture;
+mod stage;
 mod text;
 
 pub use display::display;

@@ -26,21 +26,11 @@ impl Region {
     /// `IrText` with the line: text of another form or version, unknown ops, attributes that an op does not
     /// have, values that are not computed yet, and types that differ from what the op gives.
     pub fn from_text(text: &str) -> Result<Region> {
-        let mut parser = Parser { text, at: 0, line: 1, depth: 0 };
-        parser.word("defn-ir")?;
-        let version = parser.int()?;
-        if version != i128::from(VERSION) {
-            return Err(parser.error(format!("version {version}, this build reads version {VERSION}")));
-        }
-        let region = parser.region()?;
-        match parser.peek() {
-            None => Ok(region),
-            Some(c) => Err(parser.error(format!("\"{c}\" after the end of the region"))),
-        }
+        Parser::new(text).program()
     }
 }
 
-struct Parser<'t> {
+pub(super) struct Parser<'t> {
     text: &'t str,
     at: usize,
     line: usize,
@@ -48,8 +38,32 @@ struct Parser<'t> {
 }
 
 impl<'t> Parser<'t> {
+    pub(super) fn new(text: &'t str) -> Parser<'t> {
+        Parser { text, at: 0, line: 1, depth: 0 }
+    }
+
+    /// The text of a region, to the end.
+    pub(super) fn program(&mut self) -> Result<Region> {
+        self.word("defn-ir")?;
+        self.version(VERSION)?;
+        let region = self.region()?;
+        match self.peek() {
+            None => Ok(region),
+            Some(c) => Err(self.error(format!("\"{c}\" after the end of the region"))),
+        }
+    }
+
+    /// The version of a text, which must be this one.
+    pub(super) fn version(&mut self, known: u32) -> Result<()> {
+        let version = self.int()?;
+        if version == i128::from(known) {
+            return Ok(());
+        }
+        Err(self.error(format!("version {version}, this build reads version {known}")))
+    }
+
     #[cold]
-    fn error(&self, problem: String) -> Error {
+    pub(super) fn error(&self, problem: String) -> Error {
         ErrorKind::IrText { line: self.line, problem }.into()
     }
 
@@ -76,7 +90,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Takes a punctuation mark if it is next.
-    fn take(&mut self, mark: char) -> bool {
+    pub(super) fn take(&mut self, mark: char) -> bool {
         let found = self.peek() == Some(mark);
         if found {
             self.at += mark.len_utf8();
@@ -98,7 +112,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A word: letters, digits, `_` and `-`.
-    fn name(&mut self) -> Result<&'t str> {
+    pub(super) fn name(&mut self) -> Result<&'t str> {
         let start = self.peek().is_some_and(|c| c.is_ascii_alphabetic());
         if !start {
             return Err(self.expected("a word"));
@@ -106,7 +120,7 @@ impl<'t> Parser<'t> {
         Ok(self.run(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-'))
     }
 
-    fn word(&mut self, word: &str) -> Result<()> {
+    pub(super) fn word(&mut self, word: &str) -> Result<()> {
         let got = self.name()?;
         if got == word { Ok(()) } else { Err(self.error(format!("\"{got}\", \"{word}\" is required"))) }
     }
@@ -116,7 +130,7 @@ impl<'t> Parser<'t> {
         digits.parse().map_err(|_| self.error(format!("\"{digits}\", an integer is required")))
     }
 
-    fn index<T: TryFrom<i128>>(&mut self) -> Result<T> {
+    pub(super) fn index<T: TryFrom<i128>>(&mut self) -> Result<T> {
         let value = self.int()?;
         T::try_from(value).map_err(|_| self.error(format!("{value} is out of range")))
     }
@@ -184,11 +198,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn region(&mut self) -> Result<Region> {
-        if self.depth == MAX_DEPTH {
-            return Err(self.error(format!("regions nest deeper than {MAX_DEPTH}")));
-        }
-        self.depth += 1;
+    /// The types of parameters and captures, and how many are parameters.
+    pub(super) fn inputs(&mut self) -> Result<(Vec<TensorType>, usize)> {
         self.require('(')?;
         let mut inputs: Vec<TensorType> = Vec::new();
         if self.peek().is_some_and(|c| c.is_ascii_alphabetic()) {
@@ -199,6 +210,15 @@ impl<'t> Parser<'t> {
             inputs.extend(self.types()?);
         }
         self.require(')')?;
+        Ok((inputs, parameters))
+    }
+
+    fn region(&mut self) -> Result<Region> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.error(format!("regions nest deeper than {MAX_DEPTH}")));
+        }
+        self.depth += 1;
+        let (inputs, parameters) = self.inputs()?;
         self.require('{')?;
         let mut graph = Graph::new();
         while self.peek() == Some('%') {

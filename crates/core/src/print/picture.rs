@@ -84,6 +84,7 @@ pub(super) fn of_stages(stages: &[Stage]) -> Picture {
     let mut picture = Picture::default();
     let mut root = Group::default();
     let mut arguments: FxHashMap<usize, Tail> = FxHashMap::default();
+    let mut captures: FxHashMap<usize, Tail> = FxHashMap::default();
     let mut outputs: Vec<Vec<Option<Tail>>> = Vec::new();
     for stage in stages {
         let region = stage.region();
@@ -97,6 +98,14 @@ pub(super) fn of_stages(stages: &[Stage]) -> Picture {
                         .entry(*index)
                         .or_insert_with(|| {
                             end(&mut root, format!("argument{index}"), format!("argument {index}"), ty)
+                        })
+                        .clone(),
+                ),
+                Source::Capture(index) => Some(
+                    captures
+                        .entry(*index)
+                        .or_insert_with(|| {
+                            end(&mut root, format!("capture{index}"), format!("capture {index}"), ty)
                         })
                         .clone(),
                 ),

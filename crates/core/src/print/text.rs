@@ -73,6 +73,13 @@ pub(crate) fn type_text(ty: &TensorType) -> String {
     writer.out
 }
 
+/// The types of parameters and captures as the text has them.
+pub(super) fn types_text(inputs: &[TensorType], parameters: usize) -> String {
+    let mut writer = Writer { out: String::new(), indent: 0, locations: false };
+    writer.inputs(inputs, parameters);
+    writer.out
+}
+
 /// A node on one line, for reading: without its regions, and with a digest of what a tensor holds.
 pub(crate) fn line(position: usize, node: &Node) -> String {
     let mut writer = Writer { out: String::new(), indent: 0, locations: false };
@@ -102,14 +109,8 @@ struct Writer {
 
 impl Writer {
     fn region(&mut self, region: &Region) {
-        let (parameters, captures) = region.inputs().split_at(region.parameter_count());
-        self.out.push('(');
-        self.types(parameters);
-        if !captures.is_empty() {
-            self.out.push_str("; ");
-            self.types(captures);
-        }
-        self.out.push_str(") {");
+        self.inputs(region.inputs(), region.parameter_count());
+        self.out.push_str(" {");
         self.indent += 1;
         for (position, node) in region.graph().nodes().iter().enumerate() {
             self.new_line();
@@ -123,6 +124,17 @@ impl Writer {
         self.indent -= 1;
         self.new_line();
         self.out.push('}');
+    }
+
+    fn inputs(&mut self, inputs: &[TensorType], parameters: usize) {
+        let (parameters, captures) = inputs.split_at(parameters);
+        self.out.push('(');
+        self.types(parameters);
+        if !captures.is_empty() {
+            self.out.push_str("; ");
+            self.types(captures);
+        }
+        self.out.push(')');
     }
 
     fn node(&mut self, position: usize, node: &Node) {

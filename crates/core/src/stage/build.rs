@@ -33,7 +33,7 @@ pub(super) fn build(region: &Region, deal: Deal) -> Vec<Stage> {
     let take = |part: &mut Part, stage: usize, value: Value| {
         let node = graph.node(value);
         if let Op::Parameter { index, ty: _ } = &node.op {
-            part.sources.insert(Source::Argument(*index));
+            part.sources.insert(Source::input(*index, region.parameter_count()));
         } else if role(&node.op) == Role::Written {
             part.nodes.insert(value.node as usize);
         } else if deal.stage_of[value.node as usize] != Some(stage) {
@@ -54,13 +54,19 @@ pub(super) fn build(region: &Region, deal: Deal) -> Vec<Stage> {
 
     let mut hasher = FxHasher::default();
     (region.structural_hash(), &deal.stage_of).hash(&mut hasher);
-    let whole =
-        Arc::new(Whole { split: hasher.finish(), inputs: region.inputs().to_vec(), stages: parts.len() });
+    let whole = Arc::new(Whole {
+        split: hasher.finish(),
+        inputs: region.inputs().to_vec(),
+        parameters: region.parameter_count(),
+        stages: parts.len(),
+    });
     let mut given: FxHashMap<Source, Value> =
         places.into_iter().map(|(value, source)| (source, value)).collect();
     for (position, node) in graph.nodes().iter().enumerate() {
         if let Op::Parameter { index, ty: _ } = &node.op {
-            given.entry(Source::Argument(*index)).or_insert(Value { node: position as u32, output: 0 });
+            given
+                .entry(Source::input(*index, region.parameter_count()))
+                .or_insert(Value { node: position as u32, output: 0 });
         }
     }
     let stages = parts.into_iter().enumerate().map(|(position, part)| {
@@ -120,7 +126,7 @@ fn part_region(region: &Region, part: &Part, given: &FxHashMap<Source, Value>) -
     }
     let here = |moved: &FxHashMap<Value, Value>, value: Value| {
         if let Op::Parameter { index, ty: _ } = &old.node(value).op {
-            moved[&given[&Source::Argument(*index)]]
+            moved[&given[&Source::input(*index, region.parameter_count())]]
         } else {
             moved[&value]
         }
@@ -134,6 +140,6 @@ fn part_region(region: &Region, part: &Part, given: &FxHashMap<Source, Value>) -
     }
     graph.set_location(None);
     let results: Values = part.outputs.iter().map(|&value| here(&moved, value)).collect();
-    let count = inputs.len();
-    Region::new(graph, inputs, count, results)
+    let parameters = part.sources.iter().filter(|source| source.capture().is_none()).count();
+    Region::new(graph, inputs, parameters, results)
 }

@@ -1,6 +1,7 @@
 //! Errors about stages: decisions, cuts that are impossible, and lists of stages that do not run.
 
 use crate::error::{Error, ErrorClass, ErrorKind};
+use crate::shape::TensorType;
 
 /// What can go wrong with stages. `op` is the public name of the function that was called.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -29,6 +30,12 @@ pub enum StageError {
     Missing { op: &'static str, given: usize, expected: usize },
     #[error("{op}: no stage is given, those that split gave are required")]
     Empty { op: &'static str },
+    #[error("{op}: {given} arguments, the graph was traced with {expected}")]
+    InputCount { op: &'static str, given: usize, expected: usize },
+    #[error(
+        "{op}: {argument} is {got}, the graph was traced with {expected}; trace and split it again for other types"
+    )]
+    InputType { op: &'static str, argument: String, got: TensorType, expected: TensorType },
     #[error("{op}: {given} executables for {expected} stages, one for each is required")]
     Executables { op: &'static str, given: usize, expected: usize },
     #[error(
@@ -52,6 +59,7 @@ impl StageError {
             | StageError::Empty { .. }
             | StageError::Executables { .. } => ErrorClass::Container,
             StageError::Program { .. } => ErrorClass::Compile,
+            StageError::InputCount { .. } | StageError::InputType { .. } => ErrorClass::Shape,
         }
     }
 }

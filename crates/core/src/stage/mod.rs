@@ -17,6 +17,7 @@ mod rule;
 mod run;
 mod split;
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -29,6 +30,7 @@ pub use run::{Chain, Placed, check, last_uses, run, waits};
 pub use split::{Visit, split, split_with};
 
 use crate::error::Result;
+use crate::op::Op;
 use crate::region::Region;
 use crate::shape::TensorType;
 
@@ -69,10 +71,10 @@ impl Decision {
     }
 }
 
-/// Where an input of a stage comes from. Arguments of the whole come before outputs of stages.
+/// Where an input of a stage comes from. Arguments of the whole come first, then outputs of stages, then captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// An input of the whole: its parameters, then its captures.
+    /// A parameter of the whole.
     Argument(usize),
     /// An output of an earlier stage.
     Output {
@@ -81,6 +83,36 @@ pub enum Source {
         /// Which of its outputs.
         output: usize,
     },
+    /// A capture of the whole, by its number among them. It is a capture of the stage too.
+    Capture(usize),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Argument(index) => write!(f, "argument {index}"),
+            Source::Output { stage, output } => write!(f, "output {output} of stage {stage}"),
+            Source::Capture(index) => write!(f, "capture {index}"),
+        }
+    }
+}
+
+impl Source {
+    /// An input of a whole that has so many parameters.
+    fn input(index: usize, parameters: usize) -> Source {
+        match index.checked_sub(parameters) {
+            Some(capture) => Source::Capture(capture),
+            None => Source::Argument(index),
+        }
+    }
+
+    /// The number of the capture that it is, if it is one.
+    pub fn capture(&self) -> Option<usize> {
+        match self {
+            Source::Capture(index) => Some(*index),
+            Source::Argument(_) | Source::Output { .. } => None,
+        }
+    }
 }
 
 /// One part of a graph that was split. Its region gives what later stages use; that of the last stage gives what the
@@ -98,11 +130,96 @@ pub struct Stage {
 struct Whole {
     /// The graph and how it was cut, as one number.
     split: u64,
+    /// The types of the parameters, then of the captures.
     inputs: Vec<TensorType>,
+    parameters: usize,
     stages: usize,
 }
 
+/// What a stage is made of again that was taken apart; see [`Stage::from_parts`].
+#[derive(Clone, Debug)]
+pub struct Parts {
+    /// See [`Stage::split`].
+    pub split: u64,
+    /// See [`Stage::position`].
+    pub position: usize,
+    /// See [`Stage::count`].
+    pub stages: usize,
+    /// The types of the parameters of the whole, then of its captures.
+    pub inputs: Vec<TensorType>,
+    /// How many of them are parameters.
+    pub parameters: usize,
+    /// See [`Stage::sources`].
+    pub sources: Vec<Source>,
+    /// See [`Stage::region`].
+    pub region: Arc<Region>,
+}
+
 impl Stage {
+    /// A stage of its parts.
+    ///
+    /// # Errors
+    /// What is wrong with parts that no stage has, as a sentence.
+    pub fn from_parts(parts: Parts) -> std::result::Result<Stage, String> {
+        let Parts { split, position, stages, inputs, parameters, sources, region } = parts;
+        if position >= stages {
+            return Err(format!("stage {position} of {stages}"));
+        }
+        if parameters > inputs.len() {
+            return Err(format!("{parameters} parameters of {} inputs", inputs.len()));
+        }
+        if let Some(pair) = sources.windows(2).find(|pair| pair[0] >= pair[1]) {
+            return Err(format!("{} comes before {}", pair[0], pair[1]));
+        }
+        let taken = sources.iter().filter(|source| source.capture().is_none()).count();
+        if sources.len() != region.inputs().len() || taken != region.parameter_count() {
+            let (own, all) = (region.parameter_count(), region.inputs().len());
+            return Err(format!(
+                "{taken} of {} sources travel, where {own} of {all} inputs are parameters",
+                sources.len()
+            ));
+        }
+        for (source, ty) in sources.iter().zip(region.inputs()) {
+            let (known, given) = match source {
+                Source::Argument(index) => (*index < parameters, inputs.get(*index)),
+                Source::Output { stage, output: _ } => (*stage < position, Some(ty)),
+                Source::Capture(index) => (true, inputs[parameters..].get(*index)),
+            };
+            if !known || given != Some(ty) {
+                return Err(format!("{source} of the type {ty} is not there"));
+            }
+        }
+        let mut nodes = vec![0usize; region.inputs().len()];
+        for node in region.graph().nodes() {
+            if let Op::Parameter { index, ty: _ } = &node.op {
+                nodes[*index] += 1;
+            }
+        }
+        if let Some(input) = nodes.iter().position(|&count| count != 1) {
+            return Err(format!("input {input} has {} nodes", nodes[input]));
+        }
+        let whole = Arc::new(Whole { split, inputs, parameters, stages });
+        Ok(Stage { position, region, sources, whole })
+    }
+
+    /// What it is made of.
+    pub fn parts(&self) -> Parts {
+        Parts {
+            split: self.whole.split,
+            position: self.position,
+            stages: self.whole.stages,
+            inputs: self.whole.inputs.clone(),
+            parameters: self.whole.parameters,
+            sources: self.sources.clone(),
+            region: self.region.clone(),
+        }
+    }
+
+    /// A number that all stages of one split share, and those of other graphs and other splits do not.
+    pub fn split(&self) -> u64 {
+        self.whole.split
+    }
+
     /// Where the stage stands among those of its split.
     pub fn position(&self) -> usize {
         self.position
@@ -111,12 +228,18 @@ impl Stage {
     /// A number that stages of one split do not share, nor those of other graphs and other splits; the same in every
     /// process of one build.
     pub fn id(&self) -> u64 {
+        self.id_at(self.position)
+    }
+
+    /// The number of the stage at a position of the same split.
+    pub fn id_at(&self, position: usize) -> u64 {
         let mut hasher = FxHasher::default();
-        (self.whole.split, self.position).hash(&mut hasher);
+        (self.whole.split, position).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// What the stage computes. All of its inputs are parameters, and each is used.
+    /// What the stage computes. Each of its inputs is used. What travels are its parameters; tensors that the whole
+    /// captured are captures here too.
     pub fn region(&self) -> &Arc<Region> {
         &self.region
     }
@@ -139,9 +262,14 @@ impl Stage {
         needs
     }
 
-    /// The types of the inputs of the whole.
+    /// The types of the parameters of the whole.
     pub fn arguments(&self) -> &[TensorType] {
-        &self.whole.inputs
+        &self.whole.inputs[..self.whole.parameters]
+    }
+
+    /// The types of the captures of the whole.
+    pub fn captures(&self) -> &[TensorType] {
+        &self.whole.inputs[self.whole.parameters..]
     }
 
     /// How many stages the split has.

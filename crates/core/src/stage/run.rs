@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::{Source, Stage, StageError};
 use crate::backend::{Backend, Executable, Hooks};
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
 
@@ -104,7 +104,7 @@ impl Chain {
             let (given, expected) = (placed.len(), stages.len());
             return Err(StageError::Executables { op, given, expected }.into());
         }
-        let arguments = stages[0].arguments().to_vec();
+        let (arguments, parameters) = (stages[0].whole.inputs.clone(), stages[0].whole.parameters);
         let mut taken = vec![false; arguments.len()];
         let mut values = arguments.len();
         let mut first_outputs = Vec::with_capacity(stages.len());
@@ -120,6 +120,10 @@ impl Chain {
                     *index
                 }
                 Source::Output { stage, output } => first_outputs[*stage] + output,
+                Source::Capture(index) => {
+                    taken[parameters + index] = true;
+                    parameters + index
+                }
             };
             let inputs = stage.sources.iter().map(number).zip(last).collect();
             steps.push(Step { placed, inputs, before: first_outputs.last().copied().unwrap_or(values) });
@@ -139,12 +143,13 @@ impl Chain {
         let op = "run";
         if arguments.len() != self.arguments.len() {
             let (given, expected) = (arguments.len(), self.arguments.len());
-            return Err(ErrorKind::ArgumentCount { op, given, expected }.into());
+            return Err(StageError::InputCount { op, given, expected }.into());
         }
         for (position, (argument, ty)) in arguments.iter().zip(&self.arguments).enumerate() {
             if !ty.is_compatible(argument.whole()) {
                 let (got, expected) = (argument.whole().clone(), ty.clone());
-                return Err(ErrorKind::ArgumentType { op, argument: position.into(), got, expected }.into());
+                let argument = format!("argument {position}");
+                return Err(StageError::InputType { op, argument, got, expected }.into());
             }
         }
         let given = arguments.into_iter().zip(&self.taken);

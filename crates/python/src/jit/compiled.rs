@@ -192,7 +192,8 @@ fn takes(expected: &TensorType, got: &TensorType) -> bool {
             .all(|(expected, got)| got.is_none() || got == expected)
 }
 
-pub(super) fn flatten_arguments<'py>(args: &Bound<'py, PyTuple>) -> Fallible<Flat<'py>> {
+/// The leaves and the structure of a call without keywords.
+pub(crate) fn flatten_arguments<'py>(args: &Bound<'py, PyTuple>) -> Fallible<Flat<'py>> {
     let mut flat = Flat::default();
     flat.push("compile", Mode::Inputs, args.as_any())?;
     flat.begin_dict(std::iter::empty());

@@ -281,14 +281,14 @@ impl Program {
 
     fn new(traced: Traced, executable: Arc<dyn Executable>) -> Program {
         let Traced { region, captures, outputs, tree, slots, .. } = traced;
-        Program { slots, ..Program::of_parts(&region, executable, captures, outputs, tree) }
+        Program::of_parts(&region, executable, (captures, slots), outputs, tree)
     }
 
-    /// A program that shows values to nobody.
+    /// A program of what was made before.
     pub(super) fn of_parts(
         region: &Region,
         executable: Arc<dyn Executable>,
-        captures: Arc<[Capture]>,
+        (captures, slots): (Arc<[Capture]>, Table),
         outputs: Vec<Output>,
         tree: Tree,
     ) -> Program {
@@ -302,7 +302,7 @@ impl Program {
             captures,
             outputs,
             tree,
-            slots: Table::new(),
+            slots,
             function_key: None,
             runs: AtomicU64::new(0),
             nanos: AtomicU64::new(u64::MAX),

@@ -18,6 +18,7 @@ use crate::born;
 use crate::build;
 use crate::containers::{self, Leaves, Mode, Tree};
 use crate::error::{Fallible, Fault, guard};
+use crate::hooks::Table;
 use crate::memory;
 use crate::pjrt;
 use crate::place;
@@ -98,7 +99,7 @@ impl Compiled {
         }
         let captures = bound.into_iter().map(Capture::Bound).collect();
         let region = program.clone();
-        let program = Program::of_parts(&region, executable, captures, outputs, results.tree);
+        let program = Program::of_parts(&region, executable, (captures, Table::new()), outputs, results.tree);
         let (fun, hooks) = (py.None(), None);
         Ok(Compiled { fun, name, tree: Tree::default(), call: call.tree, models, program, hooks })
     }

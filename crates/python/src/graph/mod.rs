@@ -1,0 +1,207 @@
+//! Graphs in stages: `split` with a decider of the user's or a rule, what runs need to know of a list of stages, and
+//! looks at graphs.
+
+mod looks;
+mod program;
+mod rule;
+mod stage;
+mod whole;
+
+use std::sync::Arc;
+
+use defn_core::Tensor;
+use defn_core::graph::Value;
+use defn_core::stage::{self as cut, Decision, Source, Stage, StageError, Visit};
+use defn_core::trace::Trace;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+
+use crate::containers::Flat;
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::jit::{self, wrap};
+use crate::misuse::Misuse;
+use crate::nodes;
+use crate::pybackend::carry;
+use rule::PyRule;
+use stage::PyStage;
+use whole::Whole;
+
+/// Stages of the graph of a container. `decide` is a rule, or a function of a node; with an accumulator, of a node and
+/// that, and it gives the next one too.
+#[pyfunction]
+#[pyo3(signature = (expr, decide, acc = None))]
+fn graph_split<'py>(
+    expr: &Bound<'py, PyAny>,
+    decide: &Bound<'py, PyAny>,
+    acc: Option<(Bound<'py, PyAny>,)>,
+) -> Fallible<Vec<PyStage>> {
+    guard(|| {
+        let whole = Whole::of("split", expr)?;
+        let trace = whole.trace.clone();
+        let stages = match (decide.cast::<PyRule>(), acc) {
+            (Ok(rule), None) => cut::split_by(&whole.region, &rule.get().rule)?,
+            (Ok(_), Some(_)) => {
+                return Err(convert::bad(
+                    "split",
+                    "decide",
+                    decide,
+                    "a function where an accumulator is given",
+                )?);
+            }
+            (Err(_), _) if !decide.is_callable() => {
+                return Err(convert::bad(
+                    "split",
+                    "decide",
+                    decide,
+                    "a function of a node, or a rule such as dn.graph.every(3)",
+                )?);
+            }
+            (Err(_), None) => cut::split(&whole.region, |visit| {
+                let ask = || decision(&decide.call1((node(decide.py(), &trace, visit)?,))?);
+                ask().map_err(carry)
+            })?,
+            (Err(_), Some((acc,))) => cut::split_with(&whole.region, acc, |visit, acc| {
+                let ask = || -> Fallible<(Decision, Bound<'py, PyAny>)> {
+                    let given = decide.call1((node(decide.py(), &trace, visit)?, acc))?;
+                    let pair = given.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
+                    let Some(pair) = pair else {
+                        let (op, what, got) = ("split", "decide", given.repr()?.to_string());
+                        let required = "a tuple of a decision and the next accumulator";
+                        return Err(Misuse::BadResult { op, what, got, required }.into());
+                    };
+                    Ok((decision(&pair.get_item(0)?)?, pair.get_item(1)?))
+                };
+                ask().map_err(carry)
+            })?,
+        };
+        Ok(of_whole(whole, stages))
+    })
+}
+
+/// The stages of a graph with what goes with each.
+fn of_whole(whole: Whole, stages: Vec<Stage>) -> Vec<PyStage> {
+    let Whole { captures, table, tree, lanes, .. } = whole;
+    let last = stages.len() - 1;
+    let mut results = Some((tree, lanes));
+    let of_stage = |stage: Stage| {
+        let own = stage.sources().iter().filter_map(Source::capture);
+        let own: Vec<Tensor> = own.map(|index| captures[index].clone()).collect();
+        let results = if stage.position() == last { results.take() } else { None };
+        PyStage::new(stage, own, table.clone(), results)
+    };
+    stages.into_iter().map(of_stage).collect()
+}
+
+/// What a decider sees.
+fn node<'py>(py: Python<'py>, trace: &Arc<Trace>, visit: &Visit<'_>) -> Fallible<Bound<'py, PyAny>> {
+    let value = Value { node: visit.position as u32, output: 0 };
+    Ok(Bound::new(py, nodes::of_value(trace, value))?.into_any())
+}
+
+/// What a decider says.
+fn decision(given: &Bound<'_, PyAny>) -> Fallible<Decision> {
+    match given.cast::<PyString>() {
+        Ok(name) => Ok(Decision::parse(name.to_str()?)?),
+        Err(_) => {
+            let given = given.repr()?.to_string();
+            Err(StageError::Decision { given }.into())
+        }
+    }
+}
+
+/// The stages of a list.
+fn stages(list: &Bound<'_, PyAny>) -> Fallible<Vec<Stage>> {
+    let mut stages = Vec::new();
+    for (place, entry) in list.try_iter()?.enumerate() {
+        let entry = entry?;
+        match entry.cast::<PyStage>() {
+            Ok(stage) => stages.push(stage.get().stage.clone()),
+            Err(_) => {
+                let what = format!("stages[{place}]");
+                return Err(convert::bad("run", &what, &entry, "a stage that split gave")?);
+            }
+        }
+    }
+    Ok(stages)
+}
+
+/// For each stage, whether an input is used last there, and the stages that it waits for.
+type Order = (Vec<Vec<bool>>, Vec<Vec<usize>>);
+
+/// Looks at a list of stages, and says what a run has to know.
+#[pyfunction]
+fn graph_order(list: &Bound<'_, PyAny>) -> Fallible<Order> {
+    guard(|| {
+        let stages = stages(list)?;
+        cut::check("run", &stages)?;
+        let waits = cut::waits(&stages).into_iter().map(|waits| waits.to_vec()).collect();
+        let travels = |(last, stage): (Vec<bool>, &Stage)| {
+            let both = last.into_iter().zip(stage.sources());
+            both.filter(|(_, source)| source.capture().is_none()).map(|(last, _)| last).collect()
+        };
+        let last_uses = cut::last_uses(&stages).into_iter().zip(&stages).map(travels).collect();
+        Ok((last_uses, waits))
+    })
+}
+
+/// The tensors of a run's arguments, which have to be of the types that the stage's whole was traced with.
+#[pyfunction]
+fn graph_inputs<'py>(stage: &Bound<'py, PyStage>, args: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyList>> {
+    guard(|| {
+        let (py, op) = (stage.py(), "run");
+        let args = match (args.cast::<PyTuple>(), args.cast::<PyList>()) {
+            (Ok(args), _) => args.clone(),
+            (Err(_), Ok(args)) => args.to_tuple(),
+            (Err(_), Err(_)) => {
+                return Err(convert::bad(op, "args", args, "a list or tuple of the function's arguments")?);
+            }
+        };
+        let Flat { leaves, tree, .. } = jit::flatten_arguments(&args)?;
+        let types = stage.get().stage.arguments();
+        if leaves.len() != types.len() {
+            let (given, expected) = (leaves.len(), types.len());
+            return Err(StageError::InputCount { op, given, expected }.into());
+        }
+        let mut tensors = Vec::with_capacity(leaves.len());
+        for (position, (leaf, ty)) in leaves.iter().zip(types).enumerate() {
+            let tensor = convert::tensor(op, leaf)?;
+            let places = || tree.argument_places(py, |at| format!("args[{at}]"));
+            tensor.require_buffer(op, "run stages outside of definitions")?;
+            if !ty.is_compatible(tensor.whole()) {
+                let argument = format!("argument {}", places()?[position]);
+                let (got, expected) = (tensor.whole().clone(), ty.clone());
+                return Err(StageError::InputType { op, argument, got, expected }.into());
+            }
+            tensors.push(tensor.flat());
+        }
+        Ok(PyList::new(py, wrap(py, tensors.into_iter())?)?)
+    })
+}
+
+/// The container of the whole's results, from the tensors that the last stage gives.
+#[pyfunction]
+fn graph_results<'py>(
+    stage: &Bound<'py, PyStage>,
+    values: Vec<Bound<'py, PyAny>>,
+) -> Fallible<Bound<'py, PyAny>> {
+    guard(|| {
+        let mut tensors = Vec::with_capacity(values.len());
+        for value in &values {
+            tensors.push(convert::tensor("run", value)?.flat());
+        }
+        stage.get().rebuild(stage.py(), tensors)
+    })
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyStage>()?;
+    module.add_function(wrap_pyfunction!(graph_split, module)?)?;
+    module.add_function(wrap_pyfunction!(graph_order, module)?)?;
+    module.add_function(wrap_pyfunction!(graph_inputs, module)?)?;
+    module.add_function(wrap_pyfunction!(graph_results, module)?)?;
+    module.add_function(wrap_pyfunction!(stage::unpickled, module)?)?;
+    program::add(module)?;
+    rule::add(module)?;
+    looks::add(module)
+}

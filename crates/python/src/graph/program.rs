@@ -1,0 +1,184 @@
+//! Stages that run: tensors in, tensors out.
+
+use std::sync::Arc;
+
+use defn_core::backend::Backend;
+use defn_core::stage::StageError;
+use defn_core::{ErrorKind, Tensor, trace};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::stage::PyStage;
+use crate::away;
+use crate::checks;
+use crate::compilers::Choice;
+use crate::containers::Leaves;
+use crate::convert;
+use crate::error::{Fallible, Fault, guard};
+use crate::hooks;
+use crate::jit::staged::Staged;
+use crate::jit::wrap;
+use crate::misuse::Misuse;
+use crate::options;
+use crate::place;
+
+/// A stage that is compiled: called with a tensor for each of its parameters, it returns a tuple of what it gives.
+///
+/// What went wrong in it says which stage it is. It may be called by several threads.
+#[pyclass(frozen, weakref, name = "StageProgram", module = "defn.graph")]
+pub(crate) struct StageProgram {
+    stage: Py<PyStage>,
+    staged: Arc<Staged>,
+    /// Where it runs, where the options say so.
+    place: Option<Arc<dyn Backend>>,
+    hooks: Option<Py<PyDict>>,
+}
+
+impl StageProgram {
+    /// Compiles a stage.
+    ///
+    /// # Errors
+    /// Options that the compiler does not take, and what it has against the stage.
+    pub(super) fn make(
+        stage: &Bound<'_, PyStage>,
+        given: Option<&Bound<'_, PyDict>>,
+    ) -> Fallible<StageProgram> {
+        let py = stage.py();
+        if trace::depth() > 0 {
+            return Err(Misuse::StageInTrace.into());
+        }
+        let rest = match given {
+            Some(given) => given.copy()?,
+            None => PyDict::new(py),
+        };
+        let take = |name| -> PyResult<Option<Bound<'_, PyAny>>> {
+            let value = rest.get_item(name)?;
+            if value.is_some() {
+                rest.del_item(name)?;
+            }
+            Ok(value.filter(|value| !value.is_none()))
+        };
+        let compiler = take(intern!(py, "compiler"))?;
+        let hooks = take(intern!(py, "hooks"))?;
+        let backend = take(intern!(py, "backend"))?;
+        let hooks = hooks::named("run", hooks.as_ref())?;
+        let choice = match compiler {
+            Some(compiler) => Choice::of("run", &compiler, Some(&rest))?,
+            None => options::default_compiler(py, Some(&rest))?,
+        };
+        let place = match backend {
+            Some(backend) => Some(place::parse(Some(&backend))?),
+            None => choice.chosen_place(),
+        };
+        let this = stage.get();
+        let staged = this.staged(py, &choice, checks::current()).map_err(|fault| within(py, fault, this))?;
+        Ok(StageProgram { stage: stage.clone().unbind(), staged, place, hooks })
+    }
+
+    /// The tensors of a run, where it runs.
+    fn gather<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Leaves<'py>> {
+        let (py, op, stage) = (args.py(), "run", self.stage.get());
+        let types = stage.parameters();
+        if args.len() != types.len() {
+            let (given, expected) = (args.len(), types.len());
+            return Err(StageError::InputCount { op, given, expected }.into());
+        }
+        let mut tensors = Vec::with_capacity(types.len() + stage.captures.len());
+        for (position, (arg, ty)) in args.iter().zip(types).enumerate() {
+            let tensor = convert::tensor(op, &arg)?;
+            tensor.require_buffer(op, "run stages outside of definitions")?;
+            if !ty.is_compatible(tensor.whole()) {
+                let argument = format!("argument {position}");
+                let (got, expected) = (tensor.whole().clone(), ty.clone());
+                return Err(StageError::InputType { op, argument, got, expected }.into());
+            }
+            tensors.push(tensor.flat());
+        }
+        tensors.extend(stage.captures.iter().cloned());
+        if let Some(place) = &self.place {
+            let bring = |tensor: Tensor| match tensor.backend() {
+                Some(there) if !there.is_same_place(&**place) => tensor.copy_to(op, place),
+                Some(_) | None => Ok(tensor),
+            };
+            let is_elsewhere =
+                |tensor: &Tensor| tensor.backend().is_some_and(|there| !there.is_same_place(&**place));
+            if tensors.iter().any(is_elsewhere) {
+                tensors = away::detach(py, || {
+                    tensors.into_iter().map(bring).collect::<defn_core::Result<Vec<_>>>()
+                })?;
+            }
+        }
+        Ok(wrap(py, tensors.into_iter())?)
+    }
+}
+
+#[pymethods]
+impl StageProgram {
+    /// The stage that it runs.
+    #[getter]
+    fn stage(&self, py: Python<'_>) -> Py<PyStage> {
+        self.stage.clone_ref(py)
+    }
+
+    #[pyo3(signature = (*args))]
+    fn __call__<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Bound<'py, PyTuple>> {
+        guard(|| {
+            let py = args.py();
+            if trace::depth() > 0 {
+                return Err(Misuse::StageInTrace.into());
+            }
+            let run = || {
+                let leaves = self.gather(args)?;
+                self.staged.run(py, &leaves, self.hooks.as_ref())
+            };
+            run().map_err(|fault| within(py, fault, self.stage.get()))
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<program of {}>", self.stage.get().place())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.stage)?;
+        visit.call(&self.hooks)
+    }
+}
+
+/// An error that says in which stage it is.
+#[cold]
+fn within(py: Python<'_>, fault: Fault, stage: &PyStage) -> Fault {
+    match fault {
+        Fault::Core(error) => {
+            if let ErrorKind::Host { error: raised } = error.kind()
+                && let Some(raised) = raised.downcast_ref::<PyErr>()
+            {
+                return within(py, Fault::Python(raised.clone_ref(py)), stage);
+            }
+            error.within(|| stage.place()).into()
+        }
+        Fault::Python(error) => {
+            // An exception that takes no notes says what it says.
+            let noted =
+                error.value(py).call_method1(intern!(py, "add_note"), (format!("in {}", stage.place()),));
+            drop(noted);
+            Fault::Python(error)
+        }
+        fault @ Fault::Misuse(_) => fault,
+    }
+}
+
+/// Compiles a stage with the options of a run.
+#[pyfunction]
+#[pyo3(signature = (stage, options = None))]
+fn graph_compile(stage: &Bound<'_, PyStage>, options: Option<&Bound<'_, PyDict>>) -> Fallible<StageProgram> {
+    guard(|| StageProgram::make(stage, options))
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<StageProgram>()?;
+    module.add_function(wrap_pyfunction!(graph_compile, module)?)
+}

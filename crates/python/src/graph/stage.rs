@@ -1,0 +1,360 @@
+//! Stages as Python has them: what the core cut out, with the tensors and functions that go with it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use defn_core::backend::Checks;
+use defn_core::op::Op;
+use defn_core::region::Region;
+use defn_core::stage::{Source, Stage, StageError};
+use defn_core::trace::Trace;
+use defn_core::vectorize::Lanes;
+use defn_core::{Tensor, TensorType, print};
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+
+use crate::compilers::Choice;
+use crate::containers::{self, Flat, Mode, Tree};
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::hooks::{self, Known, Table};
+use crate::jit::staged::Staged;
+use crate::jit::wrap;
+use crate::misuse::Misuse;
+use crate::tensor::PyTensor;
+
+/// How many programs a stage keeps.
+const KEPT: usize = 16;
+
+/// What was compiled of a stage, and how.
+type Made = (Choice, Checks, Arc<Staged>);
+
+/// One part of a graph that was split.
+///
+/// ``expr`` holds traced tensors: a tuple of what later stages use, and for the last stage the
+/// container that was split. Its parameters come from ``arguments``, one each, in order: the input
+/// ``index`` of the whole where the stage id is ``None``, else the output ``index`` of that stage.
+/// Tensors that the function found around it are in the stages that use them, as ``captures``.
+///
+/// A stage can be pickled; whoever reads it with the same version of the package gets one with the
+/// same ``id``, and can compile and run it.
+#[pyclass(frozen, weakref, name = "Stage", module = "defn.graph")]
+pub(crate) struct PyStage {
+    pub(super) stage: Stage,
+    /// A tensor for each capture.
+    pub(super) captures: Vec<Tensor>,
+    table: Table,
+    /// For the last stage: the container of the results, and the vectorized axes of each.
+    results: Option<(Tree, Vec<Lanes>)>,
+    expr: PyOnceLock<Py<PyAny>>,
+    made: Mutex<Vec<Made>>,
+}
+
+impl PyStage {
+    pub(super) fn new(
+        stage: Stage,
+        captures: Vec<Tensor>,
+        table: Table,
+        results: Option<(Tree, Vec<Lanes>)>,
+    ) -> PyStage {
+        PyStage { stage, captures, table, results, expr: PyOnceLock::new(), made: Mutex::default() }
+    }
+
+    /// Where the stage stands, for messages.
+    pub(super) fn place(&self) -> String {
+        format!("stage {} of {}", self.stage.position(), self.stage.count())
+    }
+
+    /// The types of what travels to it.
+    pub(super) fn parameters(&self) -> &[TensorType] {
+        let region = self.stage.region();
+        &region.inputs()[..region.parameter_count()]
+    }
+
+    /// The container of the whole's results.
+    ///
+    /// # Errors
+    /// Another number of tensors, and a stage that is not the last.
+    pub(super) fn rebuild<'py>(&self, py: Python<'py>, tensors: Vec<Tensor>) -> Fallible<Bound<'py, PyAny>> {
+        let Some((tree, lanes)) = &self.results else {
+            return Ok(PyTuple::new(py, wrap(py, tensors.into_iter())?)?.into_any());
+        };
+        if tensors.len() != lanes.len() {
+            let (given, expected) = (tensors.len(), lanes.len());
+            return Err(Misuse::LeafCount { op: "run", given, expected }.into());
+        }
+        let tensors = tensors.into_iter().zip(lanes);
+        let tensors = tensors.map(|(tensor, lanes)| tensor.with_vectorized(lanes));
+        tree.unflatten(py, &mut wrap(py, tensors)?.into_iter())
+    }
+
+    /// The program of a compiler: one that was made before, or a new one.
+    pub(super) fn staged(&self, py: Python<'_>, choice: &Choice, checks: Checks) -> Fallible<Arc<Staged>> {
+        // Comparing options may run Python code, which must not meet the lock.
+        let made: Vec<Made> = self.lock(|made| made.clone());
+        for (other, with, staged) in &made {
+            if *with == checks && choice.is_same(py, other)? {
+                return Ok(staged.clone());
+            }
+        }
+        let region = self.stage.region();
+        let staged = Arc::new(Staged::compile(py, self.place(), region, &self.table, choice, checks)?);
+        let entry = (choice.clone(), checks, staged.clone());
+        let oldest = self.lock(|made| {
+            made.push(entry);
+            (made.len() > KEPT).then(|| made.remove(0))
+        });
+        drop(oldest);
+        Ok(staged)
+    }
+
+    fn lock<T>(&self, body: impl FnOnce(&mut Vec<Made>) -> T) -> T {
+        body(&mut self.made.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the host is shown values, or asked for some.
+    fn asks_host(&self) -> bool {
+        fn asks(region: &Region) -> bool {
+            region.graph().nodes().iter().any(|node| {
+                if let Op::Hook(_) | Op::RuntimeCall(_) = &node.op {
+                    return true;
+                }
+                node.op.regions().iter().any(|inner| asks(inner))
+            })
+        }
+        asks(self.stage.region())
+    }
+}
+
+/// The tensors of a container, for the type of each.
+fn templates<'py>(py: Python<'py>, types: impl Iterator<Item = TensorType>) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, wrap(py, types.map(Tensor::template))?)
+}
+
+#[pymethods]
+impl PyStage {
+    /// A text that no other stage has: not of the same split, nor of other splits and other graphs.
+    #[getter]
+    fn id(&self) -> String {
+        id_text(self.stage.id())
+    }
+
+    /// Where the stage stands among those of its split.
+    #[getter]
+    fn position(&self) -> usize {
+        self.stage.position()
+    }
+
+    /// How many stages the split has.
+    #[getter]
+    fn count(&self) -> usize {
+        self.stage.count()
+    }
+
+    /// What the stage computes: traced tensors.
+    #[getter]
+    fn expr<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            if let Some(made) = self.expr.get(py) {
+                return Ok(made.bind(py).clone());
+            }
+            let region = self.stage.region();
+            let trace = Trace::ended(region.clone(), self.captures.clone());
+            trace.set_host(Arc::new(Known::keeping(self.table.clone())));
+            let tensors = region
+                .results()
+                .iter()
+                .map(|&value| Tensor::traced(region.graph().ty(value).clone(), trace.clone(), value));
+            let made = self.rebuild(py, tensors.collect())?.unbind();
+            Ok(self.expr.get_or_init(py, || made).bind(py).clone())
+        })
+    }
+
+    /// For each parameter, where it comes from.
+    #[getter]
+    fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let arguments = PyList::empty(py);
+        for source in self.stage.sources() {
+            let from = match source {
+                Source::Argument(index) => (None, *index),
+                Source::Output { stage, output } => (Some(id_text(self.stage.id_at(*stage))), *output),
+                Source::Capture(_) => continue,
+            };
+            let entry = PyDict::new(py);
+            entry.set_item("source", from)?;
+            arguments.append(entry)?;
+        }
+        Ok(arguments)
+    }
+
+    /// For each parameter, the position of the stage that it is an output of, or ``None``, and the index.
+    #[getter]
+    fn sources(&self) -> Vec<(Option<usize>, usize)> {
+        let sources = self.stage.sources().iter().filter_map(|source| match source {
+            Source::Argument(index) => Some((None, *index)),
+            Source::Output { stage, output } => Some((Some(*stage), *output)),
+            Source::Capture(_) => None,
+        });
+        sources.collect()
+    }
+
+    /// The tensors that the stage uses of those that the function found around it.
+    #[getter]
+    fn captures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, wrap(py, self.captures.iter().cloned())?)
+    }
+
+    /// Whether running the stage can be seen otherwise than by what it gives: it shows values on the way.
+    #[getter]
+    fn has_effects(&self) -> bool {
+        self.stage.region().has_effects()
+    }
+
+    /// The types of the parameters, as templates.
+    #[getter]
+    fn inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        templates(py, self.parameters().iter().cloned())
+    }
+
+    /// The types of what the stage gives, as templates.
+    #[getter]
+    fn outputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        templates(py, self.stage.region().result_types().cloned())
+    }
+
+    /// The stage as text: where it belongs, and the graph, exact to the bit. The elements of ``captures`` are left
+    /// out.
+    fn to_text(&self) -> String {
+        self.stage.to_text()
+    }
+
+    /// The stage of a text, with the tensors that it captured. The last one gives a tuple.
+    #[classmethod]
+    #[pyo3(signature = (text, captures = None))]
+    fn from_text(
+        _class: &Bound<'_, PyType>,
+        text: &str,
+        captures: Option<&Bound<'_, PyAny>>,
+    ) -> Fallible<PyStage> {
+        guard(|| read(text, captures, None))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
+        guard(|| {
+            if self.asks_host() {
+                return Err(Misuse::HostStage { place: self.place() }.into());
+            }
+            let container = match &self.results {
+                Some(_) => {
+                    let types = self.stage.region().result_types().cloned();
+                    self.rebuild(py, types.map(Tensor::template).collect())?
+                }
+                None => py.None().into_bound(py),
+            };
+            let again = py.import("defn._core")?.getattr("_stage")?;
+            let parts = (self.stage.to_text(), self.captures(py)?, container);
+            Ok((again, parts).into_pyobject(py)?)
+        })
+    }
+
+    fn __repr__(&self) -> String {
+        let region = self.stage.region();
+        let takes: Vec<String> = self.stage.sources().iter().map(Source::to_string).collect();
+        let takes = if takes.is_empty() { "nothing".to_owned() } else { takes.join(", ") };
+        let text = print::display(region, region.results());
+        let lines: Vec<String> = text.lines().map(|line| format!("\n  {line}")).collect();
+        format!("Stage<\n  {}, takes {takes}\n{}\n>", self.place(), lines.concat())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        hooks::traverse(&self.table, &visit)?;
+        if let Some((tree, _)) = &self.results {
+            tree.traverse(&visit)?;
+        }
+        // Where another thread holds the lock, this stage is in use.
+        match self.made.try_lock() {
+            Ok(made) => made.iter().try_for_each(|(_, _, staged)| match Arc::strong_count(staged) {
+                1 => staged.traverse(&visit),
+                _ => Ok(()),
+            }),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// The tensors that a text leaves out.
+///
+/// # Errors
+/// Another number of them, and tensors of other types.
+pub(super) fn captured(region: &Region, captures: Option<&Bound<'_, PyAny>>) -> Fallible<Vec<Tensor>> {
+    let op = "from_text";
+    let mut tensors = Vec::with_capacity(region.capture_count());
+    if let Some(captures) = captures.filter(|captures| !captures.is_none()) {
+        for capture in captures.try_iter()? {
+            let tensor = convert::tensor(op, &capture?)?;
+            tensor.require_buffer(op, "give a tensor with elements")?;
+            tensors.push(tensor.flat());
+        }
+    }
+    let expected = &region.inputs()[region.parameter_count()..];
+    if tensors.len() != expected.len() {
+        let (given, expected) = (tensors.len(), expected.len());
+        return Err(Misuse::CaptureCount { given, expected }.into());
+    }
+    for (position, (tensor, ty)) in tensors.iter().zip(expected).enumerate() {
+        if !ty.is_compatible(tensor.whole()) {
+            let argument = format!("captures[{position}]");
+            let (got, expected) = (tensor.whole().clone(), ty.clone());
+            return Err(StageError::InputType { op, argument, got, expected }.into());
+        }
+    }
+    Ok(tensors)
+}
+
+/// The stage that was pickled, or written as text.
+fn read(
+    text: &str,
+    captures: Option<&Bound<'_, PyAny>>,
+    container: Option<&Bound<'_, PyAny>>,
+) -> Fallible<PyStage> {
+    let op = "from_text";
+    let stage = Stage::from_text(text)?;
+    let region = stage.region();
+    let tensors = captured(region, captures)?;
+    let is_last = stage.position() + 1 == stage.count();
+    let results = match container.filter(|container| !container.is_none()) {
+        Some(container) => {
+            let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, container)?;
+            let lanes = leaves.iter().map(|leaf| {
+                Ok(match leaf.cast::<PyTensor>() {
+                    Ok(tensor) => Lanes::from(tensor.get().tensor.vectorized_axes()),
+                    Err(_) => Lanes::new(),
+                })
+            });
+            Some((tree, lanes.collect::<Fallible<Vec<_>>>()?))
+        }
+        None => None,
+    };
+    if results.as_ref().is_some_and(|(_, lanes)| !is_last || lanes.len() != region.results().len()) {
+        let (given, expected) = (results.map_or(0, |(_, lanes)| lanes.len()), region.results().len());
+        return Err(Misuse::LeafCount { op, given, expected }.into());
+    }
+    Ok(PyStage::new(stage, tensors, Table::new(), results))
+}
+
+/// What pickled stages are made of again.
+#[pyfunction]
+#[pyo3(name = "_stage")]
+pub(super) fn unpickled(
+    text: &str,
+    captures: &Bound<'_, PyAny>,
+    container: &Bound<'_, PyAny>,
+) -> Fallible<PyStage> {
+    guard(|| read(text, Some(captures), Some(container)))
+}
+
+fn id_text(id: u64) -> String {
+    format!("{id:016x}")
+}

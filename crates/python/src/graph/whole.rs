@@ -1,0 +1,108 @@
+//! Graphs as users hand them in: what `debug_expr` gave, or one stage.
+
+use std::sync::Arc;
+
+use defn_core::graph::Value;
+use defn_core::region::Region;
+use defn_core::tensor::Data;
+use defn_core::trace::Trace;
+use defn_core::vectorize::Lanes;
+use defn_core::{Tensor, pass};
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+use super::stage::PyStage;
+use crate::containers::{self, Flat, Mode, Tree};
+use crate::error::Fallible;
+use crate::hooks::{Known, Table};
+use crate::jit::result_tensor;
+use crate::misuse::Misuse;
+
+/// A graph with what Python knows of it.
+pub(super) struct Whole {
+    pub region: Arc<Region>,
+    /// Where its values live; the region's nodes have the same places there.
+    pub trace: Arc<Trace>,
+    /// A tensor for each capture.
+    pub captures: Vec<Tensor>,
+    pub table: Table,
+    /// The container of the results, and the vectorized axes of each.
+    pub tree: Tree,
+    pub lanes: Vec<Lanes>,
+}
+
+impl Whole {
+    /// The graph of a container of traced tensors. A tensor with elements among them is a captured one, and so is a
+    /// number.
+    ///
+    /// # Errors
+    /// A container without traced tensors, tensors of several graphs, of one that is gone, and templates.
+    pub fn of(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Whole> {
+        let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, value)?;
+        let mut found: Option<Arc<Trace>> = None;
+        let mut tensors = Vec::with_capacity(leaves.len());
+        for leaf in &leaves {
+            let tensor = result_tensor(op, leaf)?;
+            match tensor.data() {
+                Data::Traced { trace, value } => {
+                    if trace.with_graph(|graph| graph.len() <= value.node as usize) {
+                        return Err(Misuse::GraphGone { node: value.node }.into());
+                    }
+                    if found.as_ref().is_some_and(|known| !Arc::ptr_eq(known, trace)) {
+                        return Err(Misuse::OtherGraph { op, got: tensor.ty().clone() }.into());
+                    }
+                    found = Some(trace.clone());
+                }
+                Data::Buffer(_) => {}
+                Data::Template => {
+                    return Err(Misuse::NoNode { got: tensor.ty().clone(), what: "is a template" }.into());
+                }
+            }
+            tensors.push(tensor);
+        }
+        let Some(trace) = found else {
+            let (got, hint) = (tree.text(value.py())?, "give what dn.debug_expr gives");
+            return Err(Misuse::NoGraph { op, got, hint }.into());
+        };
+        let (mut graph, mut inputs, mut parameters, _) = trace.snapshot(SmallVec::new()).into_parts();
+        let mut captures = trace.captures();
+        if inputs.len() != parameters + captures.len() {
+            // Compilers are handed what a definition captured after its arguments.
+            parameters = inputs.len();
+            captures.clear();
+        }
+        for capture in &captures {
+            capture.require_buffer(op, "trace the function where no other is traced")?;
+        }
+        let mut results: SmallVec<[Value; 3]> = SmallVec::with_capacity(tensors.len());
+        for tensor in &tensors {
+            results.push(match tensor.data() {
+                Data::Traced { value, .. } => *value,
+                Data::Buffer(_) | Data::Template => {
+                    captures.push(tensor.flat());
+                    inputs.push(tensor.whole().clone());
+                    graph.parameter(inputs.len() - 1, tensor.whole().clone())
+                }
+            });
+        }
+        let lanes = tensors.iter().map(|tensor| Lanes::from(tensor.vectorized_axes())).collect();
+        let host = trace.host().and_then(|host| host.downcast::<Known>().ok());
+        let table = match host {
+            Some(known) => known.table().ok_or(Misuse::GraphGone { node: 0 })?,
+            None => Table::new(),
+        };
+        let region = Arc::new(Region::new(graph, inputs, parameters, results));
+        Ok(Whole { region, trace, captures, table, tree, lanes })
+    }
+}
+
+/// What a graph or a stage computes, without what nobody needs.
+///
+/// # Errors
+/// As [`Whole::of`].
+pub(super) fn needed(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Arc<Region>> {
+    if let Ok(stage) = value.cast::<PyStage>() {
+        return Ok(stage.get().stage.region().clone());
+    }
+    Ok(Arc::new(pass::dce(&Whole::of(op, value)?.region)?))
+}

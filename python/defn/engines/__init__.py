@@ -1,0 +1,79 @@
+"""Engines: who runs the stages of a graph, one after the other, in threads or elsewhere.
+
+An engine is an object with ``run_each(plan, sets)``; ``dn.graph.run`` calls it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from defn._core import Tensor
+    from defn.graph import Plan
+
+__all__ = ["Engine", "Sequential"]
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """What runs stages.
+
+    >>> class Printing:
+    ...     def run_each(self, plan, sets):
+    ...         print(len(plan.stages), "stages")
+    ...         return dn.engines.Sequential().run_each(plan, sets)
+    >>> expr = dn.debug_expr(lambda x: dn.cos(dn.sin(x)))(1.0)
+    >>> stages = dn.graph.split(expr, dn.graph.every(1))
+    >>> dn.graph.run(stages, [0.0], engine=Printing()).item()
+    2 stages
+    1.0
+    """
+
+    def run_each(self, plan: Plan, sets: Iterable[Sequence[Tensor]]) -> Iterator[Sequence[Tensor]]:
+        """Run the stages of a plan on sets of tensors, each the arguments of the whole in order.
+
+        Gives for each set, in order, what the last stage gives. Tensors that functions captured
+        are with the stages and in none of the sets.
+        """
+        ...
+
+
+class Sequential:
+    """The engine that runs one stage after the other, and one set of arguments after the other.
+
+    >>> dn.engines.Sequential()
+    Sequential()
+    """
+
+    def __repr__(self) -> str:
+        return "Sequential()"
+
+    def run_each(self, plan: Plan, sets: Iterable[Sequence[Tensor]]) -> Iterator[Sequence[Tensor]]:
+        """The results of each set, in order."""
+        programs = [plan.compile(position) for position in range(len(plan.stages))]
+        for tensors in sets:
+            values = {(None, index): tensor for index, tensor in enumerate(tensors)}
+            del tensors
+            yield _run(plan, programs, values)
+
+
+def _run(
+    plan: Plan, programs: Sequence[Callable[..., Any]], values: dict[tuple[Any, int], Tensor]
+) -> Sequence[Tensor]:
+    """What the last stage gives. A value is let go when its last user takes it."""
+    taken = {source for sources in plan.sources for source in sources}
+    for source in [source for source in values if source not in taken]:
+        del values[source]
+    outputs: Sequence[Tensor] = ()
+    for position, program in enumerate(programs):
+        # What the stage before gave is among the values.
+        outputs = ()
+        uses = zip(plan.sources[position], plan.last_uses[position], strict=True)
+        given = [values.pop(source) if last else values[source] for source, last in uses]
+        outputs = program(*given)
+        del given
+        values.update({(position, index): value for index, value in enumerate(outputs)})
+    return outputs
