@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from defn.engines.ray import Ray, StageReport
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from defn._core import Tensor
     from defn.graph import Plan
 
-__all__ = ["Engine", "Sequential"]
+__all__ = ["Engine", "Ray", "Sequential", "StageReport"]
 
 
 @runtime_checkable

@@ -1,0 +1,193 @@
+"""The cluster that a process is connected to, and what its machines have."""
+
+from __future__ import annotations
+
+import collections
+import importlib
+import logging
+import os
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+from defn._names import caller, option_error
+from defn.errors import BackendError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+__all__ = ["CLUSTER", "Cluster", "demand", "listed", "package", "reason", "resources"]
+
+# While a connection of ours lasts: a cluster that is started reports to nobody, and errors that are
+# raised by us anyway are not logged for each value that is missing because of them.
+_ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
+
+
+def package() -> Any:
+    """The package ray, or an error that says how to get it."""
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise BackendError(
+            f"Ray: the package ray cannot be imported ({error}), it is required to run stages by "
+            f"Ray's workers; pip install 'defn[ray]'{caller()}"
+        ) from None
+
+
+class Cluster:
+    """The one cluster that a process is connected to, shared by its engines.
+
+    What an engine connected is disconnected when the last engine leaves; a cluster that was started
+    for it ends then. A connection that was there before stays.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        # Whether engines made the connection, and whether they started what it is to.
+        self._ours = self._private = False
+        self._environment: dict[str, str | None] = {}
+
+    def join(self, ray: Any, address: str | None, init: Mapping[str, Any]) -> None:
+        """Counts one more engine, after connecting the process if it is not."""
+        with self._lock:
+            if not ray.is_initialized():
+                self._connect(ray, address, init)
+                self._users, self._ours, self._private = 0, True, address is None
+            self._users += 1
+
+    def leave(self, ray: Any) -> bool:
+        """Counts one engine less. Whether that ended the connection, and every worker with it."""
+        with self._lock:
+            self._users -= 1
+            if not ray.is_initialized():
+                return True
+            if not self._ours or self._users > 0:
+                return False
+            self._ours = self._private = False
+            ray.shutdown()
+            self._restore()
+            return True
+
+    def _connect(self, ray: Any, address: str | None, init: Mapping[str, Any]) -> None:
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+        if address is None:
+            options["include_dashboard"] = False
+        else:
+            _probe(address)
+        self._environment = {name: os.environ.get(name) for name in _ENVIRONMENT}
+        for name, value in _ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+        try:
+            ray.init(address=address or "local", **{**options, **init})
+        except Exception as error:
+            self._restore()
+            if isinstance(error, TypeError | ValueError) or "keyword argument" in str(error):
+                raise option_error(
+                    f"Ray: the options {listed(init)} of ray.init are refused ({reason(error)}), "
+                    "those that it has are required"
+                ) from error
+            raise _no_cluster(address, error) from error
+        except BaseException:
+            self._restore()
+            raise
+
+    def _restore(self) -> None:
+        for name, value in self._environment.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+    def check(self, ray: Any, demands: Mapping[int, Mapping[str, float]]) -> None:
+        """Refuses at once what the machine of a cluster of our own does not have.
+
+        Other clusters may grow, so that only waiting tells.
+        """
+        if not self._private:
+            return
+        there = ray.cluster_resources()
+        total: dict[str, float] = collections.defaultdict(float)
+        for number, wanted in demands.items():
+            for name, amount in wanted.items():
+                total[name] += amount
+                if total[name] > there.get(name, 0):
+                    others = f" ({total[name]:g} with those before)" if total[name] > amount else ""
+                    raise BackendError(
+                        f"run: worker {number} asks for {amount:g} {name}{others}, this machine "
+                        f"has {there.get(name, 0):g}; ask for less, or join a cluster with "
+                        f"address{caller()}"
+                    )
+
+
+CLUSTER = Cluster()
+
+
+def _probe(address: str) -> None:
+    """Refuses an address where nobody listens; Ray would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not port.isdigit():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except OSError as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str | None, error: Exception) -> BackendError:
+    where = "on this machine" if address is None else f"at {address}"
+    what = "start it with ray start, or leave address out" if address else "try ray start --head"
+    return BackendError(
+        f"Ray: no cluster {where} ({reason(error)}), one that runs is required; {what}{caller()}"
+    )
+
+
+def resources(ray: Any) -> tuple[str, str]:
+    """What the cluster has, and what of it is free."""
+    return listed(_named(ray.cluster_resources())), listed(_named(ray.available_resources()))
+
+
+def _named(amounts: Mapping[str, float]) -> dict[str, float]:
+    """Without the memory, and without what stands for single machines."""
+    hidden = ("memory", "object_store_memory")
+    return {k: v for k, v in amounts.items() if k not in hidden and not k.startswith("node:")}
+
+
+def listed(amounts: Mapping[str, Any]) -> str:
+    """Names with their amounts, as they are read best."""
+    parts = [
+        f"{amount:g} {name}" if isinstance(amount, int | float) else f"{name}={amount!r}"
+        for name, amount in amounts.items()
+    ]
+    return ", ".join(parts) or "nothing"
+
+
+def reason(error: BaseException) -> str:
+    """What an error of Ray's says, without the processes and addresses around it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+def demand(what: str, options: Mapping[str, Any]) -> dict[str, float]:
+    """What a worker asks for, by the names of Ray; ``what`` is for the message."""
+    own = {"num_cpus": "CPU", "num_gpus": "GPU"}
+    unknown = [name for name in options if name not in own and name != "resources"]
+    if unknown:
+        raise option_error(
+            f'Ray: {what} asks for "{unknown[0]}", it must be num_cpus, num_gpus or resources'
+        )
+    amounts = {own[name]: value for name, value in options.items() if name in own}
+    for name, value in dict(options.get("resources") or {}).items():
+        if name in own.values() or not isinstance(name, str):
+            raise option_error(
+                f"Ray: {what} asks for the resource {name!r}, num_cpus and num_gpus are required "
+                "for those that Ray knows, and names for others"
+            )
+        amounts[name] = value
+    for name, value in amounts.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**31:
+            raise option_error(
+                f"Ray: {what} asks for {value!r} {name}, a number that is not negative is required"
+            )
+    return {name: value for name, value in amounts.items() if value}

@@ -1,0 +1,235 @@
+"""Argument sets on their way through the stages, by the workers of an engine of Ray."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+from defn._names import caller
+from defn.engines._ray_cluster import reason
+from defn.engines._ray_worker import pack, unpack
+from defn.errors import BackendError, Error, OutOfMemoryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from defn._core import Tensor
+
+__all__ = ["Pipeline"]
+
+
+class _Set:
+    """One argument set: references to the values that are still needed, and what went wrong."""
+
+    def __init__(self, values: dict[Any, Any]):
+        self.values = values
+        self.results: list[Any] = []
+        # The calls that are under way, by the position of their stage; those that failed.
+        self.calls: dict[int, Any] = {}
+        self.errors: dict[int, BaseException] = {}
+
+
+class Pipeline:
+    """One run of many argument sets.
+
+    A call is sent to its worker with references to its inputs, which may still be computed: Ray
+    hands it over when they are there, and keeps them until the call has ended, so that it can be
+    repeated. The references here are dropped as soon as the last call that takes them is sent.
+    """
+
+    def __init__(
+        self,
+        ray: Any,
+        plan: Any,
+        methods: Sequence[Callable[..., Sequence[Any]]],
+        maxsize: int,
+        restarts: int,
+        heard: Callable[[int, dict[str, Any]], None],
+        lost: Callable[[int], None],
+    ):
+        self._ray, self._plan, self._methods = ray, plan, methods
+        self._maxsize, self._restarts = maxsize, restarts
+        self._heard, self._lost = heard, lost
+        count = len(plan.stages)
+        # Whom a stage must not be too far ahead of: itself, and who takes its results.
+        self._ahead_of = [{position} for position in range(count)]
+        for position, sources in enumerate(plan.sources):
+            for source, _ in sources:
+                if source is not None:
+                    self._ahead_of[source].add(position)
+        self._used = sorted(
+            {index for sources in plan.sources for source, index in sources if source is None}
+        )
+        # For each stage, how many sets were sent, and how many have ended, without a gap.
+        self._sent = [0] * count
+        self._ended = [0] * count
+        self._early: list[set[int]] = [set() for _ in range(count)]
+        self._sets: dict[int, _Set] = {}
+        self._taken = self._given = 0
+        self._more = True
+        self._waiting: dict[Any, tuple[int, int]] = {}
+        # Arguments that the set before had too are not sent again.
+        self._sent_arguments: dict[int, tuple[Tensor, Any]] = {}
+
+    def results(self, sets: Iterator[Sequence[Tensor]]) -> Iterator[list[Tensor]]:
+        """The results of each set, in order; what a set raises ends the run."""
+        try:
+            while True:
+                self._advance(sets)
+                current = self._sets.get(self._given)
+                if current is None:
+                    return
+                while not current.errors and (current.calls or min(self._sent) <= self._given):
+                    self._listen()
+                    self._advance(sets)
+                if current.errors:
+                    self._fail(current)
+                references = current.results
+                del self._sets[self._given], current
+                results = [unpack(value, copy=True) for value in self._get(references)]
+                del references
+                self._given += 1
+                yield results
+        finally:
+            # Calls under way are not cancelled: Ray's workers wait long for one that does not come.
+            self._waiting.clear()
+            self._sets.clear()
+
+    def _advance(self, sets: Iterator[Sequence[Tensor]]) -> None:
+        """Sends every call that the queues have room for."""
+        moved = True
+        while moved:
+            moved = False
+            for position, number in enumerate(self._sent):
+                if self._has_room(position, number) and (
+                    number < self._taken or self._take(number, sets)
+                ):
+                    self._send(position, number)
+                    moved = True
+
+    def _take(self, number: int, sets: Iterator[Sequence[Tensor]]) -> bool:
+        """Takes the next set; whether there is one."""
+        if not self._more:
+            return False
+        try:
+            current = _Set(self._put(next(sets)))
+            self._taken += 1
+        except StopIteration:
+            self._more = False
+            return False
+        except Exception as error:
+            # It is raised in its turn, after the results of the sets before.
+            self._more = False
+            current = _Set({})
+            current.errors[-1] = error
+        self._sets[number] = current
+        return self._more
+
+    def _has_room(self, position: int, number: int) -> bool:
+        """Whether the stage may go on to a set: after its inputs' stages, and not too far ahead."""
+        if any(self._sent[before] <= number for before in self._plan.waits[position]):
+            return False
+        if number - self._given > self._maxsize * len(self._sent):
+            return False
+        if len(self._ahead_of[position]) == 1 and number - self._given > self._maxsize:
+            return False
+        return all(
+            number - self._ended[stage] <= self._maxsize for stage in self._ahead_of[position]
+        )
+
+    def _put(self, arguments: Sequence[Tensor]) -> dict[Any, Any]:
+        """References to the arguments that a stage takes."""
+        sent: dict[int, tuple[Tensor, Any]] = {}
+        values: dict[Any, Any] = {}
+        for index in self._used:
+            tensor = arguments[index]
+            found = sent.get(id(tensor)) or self._sent_arguments.get(id(tensor))
+            if found is None:
+                try:
+                    found = (tensor, self._ray.put(pack(tensor)))
+                except self._ray.exceptions.RayError as error:
+                    raise self._as_ours(error, f"argument {index}") from error
+            sent[id(tensor)] = found
+            values[None, index] = found[1]
+        self._sent_arguments = sent
+        return values
+
+    def _send(self, position: int, number: int) -> None:
+        current = self._sets[number]
+        inputs = []
+        uses = zip(self._plan.sources[position], self._plan.last_uses[position], strict=True)
+        for source, is_last in uses:
+            take = current.values.pop if is_last else current.values.__getitem__
+            inputs.append(take(tuple(source)))
+        *results, call = self._methods[position](*inputs)
+        if position == len(self._methods) - 1:
+            current.results = results
+        else:
+            current.values.update(((position, i), result) for i, result in enumerate(results))
+        current.calls[position] = call
+        self._waiting[call] = (position, number)
+        self._sent[position] += 1
+
+    def _listen(self) -> None:
+        """Waits for a call to end, and notes it and all others that have ended too."""
+        # Reports are small and come with the answer: nothing is fetched that is not here.
+        waiting = list(self._waiting)
+        self._ray.wait(waiting, num_returns=1)
+        ended, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
+        for call in ended:
+            position, number = self._waiting.pop(call)
+            current = self._sets[number]
+            del current.calls[position]
+            try:
+                report, raised = self._ray.get(call)
+            except self._ray.exceptions.RayError as error:
+                current.errors[position] = error
+            else:
+                if report is not None:
+                    self._heard(position, report)
+                if raised is not None:
+                    current.errors[position] = pickle.loads(raised)
+            self._early[position].add(number)
+            while self._ended[position] in self._early[position]:
+                self._early[position].remove(self._ended[position])
+                self._ended[position] += 1
+
+    def _get(self, references: list[Any]) -> list[Any]:
+        try:
+            return self._ray.get(references)
+        except self._ray.exceptions.RayError as error:
+            raise self._as_ours(error, "the results") from error
+
+    def _fail(self, current: _Set) -> None:
+        """Raises what the first stage that failed did; the others had no inputs because of it."""
+        position = min(current.errors)
+        error = current.errors[position]
+        exceptions = self._ray.exceptions
+        if not isinstance(error, exceptions.RayError):
+            raise _at_home(error)
+        if isinstance(error, exceptions.RayActorError):
+            self._lost(position)
+            raise BackendError(
+                f"run: the worker of stage {position} was lost {self._restarts + 1} times, "
+                f"at most {self._restarts} restarts are allowed; look for what ends its process, "
+                f"such as too little memory{caller()}"
+            ) from error
+        raise self._as_ours(error, f"stage {position}") from error
+
+    def _as_ours(self, error: BaseException, what: str) -> BaseException:
+        """An error of Ray's own, as one of ours."""
+        exceptions = self._ray.exceptions
+        if isinstance(error, exceptions.ObjectStoreFullError | exceptions.OutOfMemoryError):
+            return OutOfMemoryError(
+                f"run: no memory for {what} ({reason(error)}); give the object store more, or let "
+                f"fewer sets be under way with maxsize{caller()}"
+            )
+        return BackendError(f"run: {what}: {reason(error)}{caller()}")
+
+
+def _at_home(error: BaseException) -> BaseException:
+    """An error of ours with the line that asked for the run, in place of one of the worker's."""
+    if isinstance(error, Error) and error.args and "\n  at " not in str(error.args[0]):
+        error.args = (f"{error.args[0]}{caller()}", *error.args[1:])
+    return error

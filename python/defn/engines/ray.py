@@ -1,0 +1,329 @@
+"""Stages by workers of Ray, on one machine or on many.
+
+Each stage has a worker: a process that gets the stage's text, constants and options, compiles it
+once, and keeps the executable. What a stage gives stays in Ray's object store, and goes from there
+to the workers that take it; the process that calls holds references only, until it reads results.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import threading
+from typing import TYPE_CHECKING
+
+from defn import _core
+from defn._names import caller, option_error, unknown_options
+from defn.engines._ray_cluster import CLUSTER, demand, listed, package, reason, resources
+from defn.engines._ray_pipeline import Pipeline
+from defn.engines._ray_worker import Worker
+from defn.errors import BackendError, Error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
+    from typing import Any, Never, Self
+
+    from defn._core import Tensor
+
+__all__ = ["Ray", "StageReport"]
+
+
+@dataclasses.dataclass(frozen=True)
+class StageReport:
+    """What an engine's workers say of one stage, over all runs of the engine so far."""
+
+    stage: str
+    """The stage's ``id``."""
+    position: int
+    """Where it stands among those of its split."""
+    calls: int
+    """How often it was begun, as the processes that gave a result of it count."""
+    compiles: int
+    """How often it was compiled: once for each process that ran it."""
+    restarts: int
+    """How many processes ran it beyond the first."""
+    seconds: float
+    """How long it was computed, without waiting and compiling."""
+    compile_seconds: float
+    """How long it was compiled."""
+    bytes_in: int
+    """The bytes of what it took."""
+    bytes_out: int
+    """The bytes of what it gave."""
+    pid: int
+    """The process that ran it last."""
+    node: str
+    """The machine of that process, as Ray names it."""
+
+
+class Ray:
+    """Stages by workers of Ray, side by side and on as many machines as there are.
+
+    Each stage has a worker, or with ``workers`` so many workers share the stages, neighbours
+    together. A worker gets a stage's text, constants and options, compiles it once, and keeps the
+    executable until the engine is closed. Of many argument sets as many are under way as the
+    bounded queues let in: a stage is at most ``maxsize`` sets ahead of those that take its results,
+    and the last one of whoever reads them.
+
+    The process of a worker that is lost is started again, up to ``restarts`` times, compiles its
+    stages again, and repeats what it had not finished. What other workers had given is in the
+    object store and is not computed again, unless the machine that held it is lost.
+
+    A worker asks for ``num_cpus``, ``num_gpus`` and ``resources`` of its machine, nothing by
+    default; ``placement`` says otherwise for single workers by their number, as in ``{3:
+    {"num_gpus": 1}}``. Workers are spread over the machines.
+
+    Without ``address`` the engine joins the cluster that the process is connected to, or else
+    starts one on this machine, which ends with the engine; ``init`` has options of ``ray.init`` for
+    that. With one, such as ``"auto"``, it joins the cluster there. Every machine needs this version
+    of ``defn``. An engine is a context manager, which closes it.
+
+    Raises: ``OptionError`` for a number of workers, a bound or a demand that is none, and for
+        options of a stage that cannot be sent; ``BackendError`` where Ray is not installed, no
+        machine has what a worker asks for within ``start_timeout`` seconds, or a worker is lost
+        more often than ``restarts``.
+
+    >>> dn.engines.Ray(workers=2, num_cpus=1, placement={1: {"num_gpus": 1}})
+    <Ray, no worker yet>
+    """
+
+    def __init__(
+        self,
+        *,
+        workers: int | None = None,
+        num_cpus: float = 0,
+        num_gpus: float = 0,
+        resources: Mapping[str, float] | None = None,
+        placement: Mapping[int, Mapping[str, Any]] | None = None,
+        maxsize: int = 2,
+        restarts: int = 3,
+        start_timeout: float = 60.0,
+        address: str | None = None,
+        init: Mapping[str, Any] | None = None,
+        **unknown: Never,
+    ):
+        if unknown:
+            known = [
+                *("workers", "num_cpus", "num_gpus", "resources", "placement", "maxsize"),
+                *("restarts", "start_timeout", "address", "init"),
+            ]
+            raise unknown_options("Ray", unknown, known)
+        if workers is not None:
+            _whole("workers", workers, 1)
+        self._workers_wanted = workers
+        self._maxsize = _whole("maxsize", maxsize, 1)
+        self._restarts = _whole("restarts", restarts, 0)
+        self._start_timeout = _amount("start_timeout", start_timeout)
+        base = {"num_cpus": num_cpus, "num_gpus": num_gpus, "resources": resources or {}}
+        self._demand = demand("a worker", base)
+        self._placement: dict[int, dict[str, float]] = {}
+        for number, wanted in (placement or {}).items():
+            _whole("a worker in placement", number, 0)
+            self._placement[number] = demand(f"worker {number}", {**base, **wanted})
+        self._address = address
+        self._init = dict(init or {})
+        self._lock = threading.RLock()
+        self._joined = False
+        self._workers: list[Any] = []
+        self._programs: dict[Any, Any] = {}
+        self._reports: dict[Any, tuple[str, int, dict[str, dict[str, Any]]]] = {}
+
+    def __repr__(self) -> str:
+        count = len([worker for worker in self._workers if worker is not None])
+        return f"<Ray, {count or 'no'} worker{'s' if count > 1 else ''}{'' if count else ' yet'}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers, and the cluster where the engine started it. It may be used again."""
+        with self._lock:
+            workers, self._workers = self._workers, []
+            self._programs.clear()
+            if not self._joined:
+                return
+            self._joined = False
+            ray = package()
+            if not CLUSTER.leave(ray):
+                for worker in workers:
+                    if worker is not None:
+                        ray.kill(worker)
+
+    def report(self) -> list[StageReport]:
+        """What the workers say of each stage that gave a result, over all runs so far."""
+        with self._lock:
+            return [
+                _summary(stage, position, list(reports.values()))
+                for stage, position, reports in self._reports.values()
+            ]
+
+    def run_each(self, plan: Any, sets: Iterable[Sequence[Tensor]]) -> Iterator[list[Tensor]]:
+        """The last stage's results for each argument set, in order."""
+        ray = package()
+        with self._lock:
+            if self._joined and not ray.is_initialized():
+                self.close()
+            if not self._joined:
+                CLUSTER.join(ray, self._address, self._init)
+                self._joined = True
+            count = len(plan.stages)
+            programs = [self._program(ray, plan, position) for position in range(count)]
+            workers = min(self._workers_wanted or count, count)
+            numbers = [position * workers // count for position in range(count)]
+            self._start(ray, workers)
+            handles = [self._workers[number] for number in numbers]
+
+        def method(position: int) -> Callable[..., Sequence[Any]]:
+            key, program = programs[position]
+            outputs = len(plan.stages[position].outputs)
+            run = handles[position].run.options(num_returns=outputs + 1)
+            return lambda *inputs: run.remote(key, program, outputs, *inputs)
+
+        pipeline = Pipeline(
+            ray,
+            plan,
+            [method(position) for position in range(count)],
+            self._maxsize,
+            self._restarts,
+            lambda position, report: self._heard(programs[position][0], report),
+            lambda position: self._lost(handles[position]),
+        )
+        return pipeline.results(iter(sets))
+
+    def _program(self, ray: Any, plan: Any, position: int) -> tuple[Any, Any]:
+        """A stage with its options where workers read it, and the key by which they know it."""
+        stage, options = plan.stages[position], plan.options[position]
+        try:
+            # What is looked for in this context is looked for there.
+            how = pickle.dumps((options, _core.checks_asked()), protocol=5)
+            key = (stage.id, how)
+            if key not in self._programs:
+                self._programs[key] = [ray.put((pickle.dumps(stage, protocol=5), how))]
+                self._reports.setdefault(key, (stage.id, position, {}))
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            # What the stage itself has against it is an error of ours.
+            if isinstance(error, Error):
+                raise
+            raise option_error(
+                f"run: the options of stage {position} cannot be sent to a worker ({error}), "
+                "names and numbers are required, and objects that can be pickled"
+            ) from error
+        return key, self._programs[key]
+
+    def _start(self, ray: Any, count: int) -> None:
+        """Starts the workers that there are not yet, and waits until each has its place."""
+        self._workers += [None] * (count - len(self._workers))
+        demands = {
+            number: self._placement.get(number, self._demand)
+            for number in range(count)
+            if self._workers[number] is None
+        }
+        if not demands:
+            return
+        CLUSTER.check(ray, demands)
+        actor = ray.remote(Worker)
+        started = {
+            number: actor.options(
+                num_cpus=demand.get("CPU", 0),
+                num_gpus=demand.get("GPU", 0),
+                resources={name: n for name, n in demand.items() if name not in ("CPU", "GPU")},
+                max_restarts=self._restarts,
+                # As often as the worker is started again.
+                max_task_retries=-1,
+                scheduling_strategy="SPREAD",
+            ).remote()
+            for number, demand in demands.items()
+        }
+        try:
+            waiting = {worker.ready.remote(): number for number, worker in started.items()}
+            ready, missing = ray.wait(
+                list(waiting), num_returns=len(waiting), timeout=self._start_timeout
+            )
+            for reference in ready:
+                self._began(ray, reference, waiting[reference])
+            if missing:
+                number = waiting[missing[0]]
+                total, free = resources(ray)
+                raise BackendError(
+                    f"run: worker {number} asks for {listed(demands[number])} and has no place "
+                    f"after {self._start_timeout:g} s, the cluster has {total}, of which {free} is "
+                    f"free; ask for less, or add machines{caller()}"
+                )
+        except BaseException:
+            for worker in started.values():
+                ray.kill(worker)
+            raise
+        for number, worker in started.items():
+            self._workers[number] = worker
+
+    @staticmethod
+    def _began(ray: Any, reference: Any, number: int) -> None:
+        import defn
+
+        try:
+            version = ray.get(reference)
+        except ray.exceptions.RayError as error:
+            raise BackendError(
+                f"run: worker {number} did not start, every machine needs this version of defn: "
+                f"{reason(error)}{caller()}"
+            ) from error
+        if version != defn.__version__:
+            raise BackendError(
+                f"run: worker {number} has defn {version}, every machine needs this version, "
+                f"{defn.__version__}{caller()}"
+            )
+
+    def _lost(self, handle: Any) -> None:
+        """Forgets a worker that is not started again, so that the next run makes another."""
+        with self._lock:
+            self._workers = [None if worker is handle else worker for worker in self._workers]
+
+    def _heard(self, key: Any, report: dict[str, Any]) -> None:
+        """Keeps what a worker says; calls that were repeated may be heard of in any order."""
+        with self._lock:
+            reports = self._reports[key][2]
+            known = reports.get(report["incarnation"])
+            if known is None or known["calls"] < report["calls"]:
+                reports[report["incarnation"]] = report
+
+
+def _summary(stage: str, position: int, reports: Sequence[Mapping[str, Any]]) -> StageReport:
+    """What all processes that ran a stage say of it together."""
+
+    def total(name: str) -> Any:
+        return sum(report[name] for report in reports)
+
+    return StageReport(
+        stage=stage,
+        position=position,
+        calls=total("calls"),
+        compiles=len(reports),
+        restarts=max(len(reports) - 1, 0),
+        seconds=total("seconds"),
+        compile_seconds=total("compile_seconds"),
+        bytes_in=total("bytes_in"),
+        bytes_out=total("bytes_out"),
+        pid=reports[-1]["pid"] if reports else 0,
+        node=reports[-1]["node"] if reports else "",
+    )
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise option_error(f"Ray: {name} is {value!r}, a whole number from {least} on is required")
+    return value
+
+
+def _amount(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise option_error(f"Ray: {name} is {value!r}, a positive number is required")
+    return value
