@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from defn import _core, backends, compilers, constants, engines, graph, linalg, pjrt, random
 from defn._core import DType, Tensor
+from defn._notebook import attach as _attach_notebook
 from defn.about import axes, axis_index, axis_size, bit_size, compatible
 from defn.backends import Backend
 from defn.calls import block, optional, runtime_call
@@ -583,6 +584,7 @@ dtype = _core.dtype
 f8 = f8_e5m2
 
 _attach()
+_attach_notebook()
 
 
 def __getattr__(name: str) -> object:

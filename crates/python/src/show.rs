@@ -143,8 +143,43 @@ fn inspect_binary(
     })
 }
 
+/// The elements of a small tensor of at most two axes, row by row, as they print; None for any other.
+#[pyfunction]
+fn table_cells(tensor: &Bound<'_, PyTensor>) -> Fallible<Option<Vec<Vec<String>>>> {
+    guard(|| {
+        let py = tensor.py();
+        let tensor = &tensor.get().tensor;
+        let (ty, sizes) = (tensor.whole(), tensor.ty().shape.sizes());
+        let is_live = tensor.buffer().is_some_and(|buffer| match buffer.state() {
+            BufferState::Live => true,
+            BufferState::Gone(_) => false,
+        });
+        let is_small = sizes.len() <= 2 && (1..=limit(py)?).contains(&ty.size());
+        if !is_live || !is_small || !tensor.vectorized_axes().is_empty() {
+            return Ok(None);
+        }
+        let memory = tensor.host_prefix("repr", ty.size())?;
+        let elements = memory.bytes().chunks_exact(ty.dtype.storage_bytes());
+        let texts: Vec<String> =
+            elements.map(|element| Scalar::from_bytes(ty.dtype, element).to_string()).collect();
+        let width = sizes.last().copied().unwrap_or(1);
+        Ok(Some(texts.chunks(width).map(<[String]>::to_vec).collect()))
+    })
+}
+
+/// Whether a tensor is a value of a graph that is there to be looked at.
+#[pyfunction]
+fn has_graph(tensor: &Bound<'_, PyTensor>) -> bool {
+    match tensor.get().tensor.data() {
+        Data::Traced { trace, value } => trace.with_graph(|graph| graph.len() > value.node as usize),
+        Data::Buffer(_) | Data::Template => false,
+    }
+}
+
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
+    module.add_function(wrap_pyfunction!(table_cells, module)?)?;
+    module.add_function(wrap_pyfunction!(has_graph, module)?)?;
     module.add_function(wrap_pyfunction!(inspect_binary, module)?)
 }
 

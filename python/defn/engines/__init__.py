@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from defn.engines.ray import Ray, StageReport
+from defn.engines.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from defn._core import Tensor
     from defn.graph import Plan
 
-__all__ = ["Engine", "Ray", "Sequential", "StageReport"]
+__all__ = ["Engine", "Ray", "Sequential", "StageReport", "Threads"]
 
 
 @runtime_checkable

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use defn_core::backend::Checks;
-use defn_core::op::Op;
 use defn_core::region::Region;
 use defn_core::stage::{Source, Stage, StageError};
 use defn_core::trace::Trace;
@@ -112,19 +111,6 @@ impl PyStage {
 
     fn lock<T>(&self, body: impl FnOnce(&mut Vec<Made>) -> T) -> T {
         body(&mut self.made.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Whether the host is shown values, or asked for some.
-    fn asks_host(&self) -> bool {
-        fn asks(region: &Region) -> bool {
-            region.graph().nodes().iter().any(|node| {
-                if let Op::Hook(_) | Op::RuntimeCall(_) = &node.op {
-                    return true;
-                }
-                node.op.regions().iter().any(|inner| asks(inner))
-            })
-        }
-        asks(self.stage.region())
     }
 }
 
@@ -243,7 +229,7 @@ impl PyStage {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
         guard(|| {
-            if self.asks_host() {
+            if self.stage.region().has_effects() {
                 return Err(Misuse::HostStage { place: self.place() }.into());
             }
             let container = match &self.results {

@@ -1,0 +1,258 @@
+"""The engine that runs stages on threads.
+
+A stage of a set of arguments is ready when those that it waits for have run. Threads take what is
+ready, the oldest set first, so that results come in order and few values are alive.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import heapq
+import os
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from defn._names import caller, option_error
+from defn.errors import Error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any
+
+    from defn._core import Tensor
+    from defn.graph import Plan
+
+
+# How often a thread without work looks whether the process ends, in seconds.
+_PERIOD = 0.2
+
+
+class Threads:
+    """The engine that runs stages on threads: those that do not wait for one another side by side,
+    and several sets of arguments at a time, as in a pipeline.
+
+    ``workers`` is how many threads there are, by default one for each processor. ``maxsize`` is how
+    many sets are under way at a time, by default as many as there are threads: arguments of the
+    next are asked for when the result of the oldest was taken. Results are those of
+    ``Sequential``, and so is the order of effects.
+
+    An error is raised in the caller, where the result of its set would be; sets before it have
+    their results. Ctrl-C ends the wait; stages that run then go on to their end, for
+    which a process that ends waits.
+
+    Raises: ``OptionError`` for numbers below 1.
+
+    >>> expr = dn.debug_expr(lambda x: dn.cos(dn.sin(x)) + dn.cos(dn.exp(x)))(1.0)
+    >>> stages = dn.graph.split(expr, dn.graph.ops("cos", decision="after"))
+    >>> engine = dn.engines.Threads(2)
+    >>> [y.item() == dn.graph.run(stages, [0.0]).item()
+    ...  for y in dn.graph.run_each(stages, [[0.0]] * 3, engine=engine)]
+    [True, True, True]
+    """
+
+    def __init__(self, workers: int | None = None, maxsize: int | None = None) -> None:
+        for name, value in (("workers", workers), ("maxsize", maxsize)):
+            is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            if value is not None and not is_count:
+                raise option_error(f"Threads: {name} is {value!r}, an int from 1 on is required")
+        self.workers = os.cpu_count() or 1 if workers is None else workers
+        self.maxsize = self.workers if maxsize is None else maxsize
+
+    def __repr__(self) -> str:
+        return f"Threads({self.workers}, maxsize={self.maxsize})"
+
+    def run_each(self, plan: Plan, sets: Iterable[Sequence[Tensor]]) -> Iterator[Sequence[Tensor]]:
+        """The results of each set, in order."""
+        job = _Job(plan, self.workers)
+        pending: Exception | None = None
+        given, begun, is_over = 0, 0, False
+        iterator = iter(sets)
+        try:
+            while True:
+                while not is_over and begun - given < self.maxsize:
+                    try:
+                        tensors = next(iterator)
+                    except StopIteration:
+                        is_over = True
+                    except Exception as error:
+                        # It is raised where the result of this set would be.
+                        pending, is_over = error, True
+                    else:
+                        job.begin(begun, tensors)
+                        del tensors
+                        begun += 1
+                if given == begun:
+                    if pending is not None:
+                        raise pending
+                    return
+                yield job.result(given)
+                given += 1
+        except KeyboardInterrupt:
+            job.stop(wait=False)
+            raise
+        finally:
+            job.stop(wait=True)
+
+
+class _Set:
+    """One set of arguments on its way."""
+
+    def __init__(self, plan: Plan, tensors: Sequence[Tensor]) -> None:
+        # How often each value will be taken. What is taken no more is let go.
+        self.uses = Counter(source for sources in plan.sources for source in sources)
+        self.values: dict[tuple[int | None, int], Tensor] = {}
+        self.put(None, tensors)
+        self.waits = [len(waits) for waits in plan.waits]
+        self.left = len(plan.stages)
+        self.results: Sequence[Tensor] = ()
+
+    def take(self, sources: Sequence[tuple[int | None, int]]) -> list[Tensor]:
+        given = []
+        for source in sources:
+            self.uses[source] -= 1
+            last = self.uses[source] == 0
+            given.append(self.values.pop(source) if last else self.values[source])
+        return given
+
+    def put(self, position: int | None, tensors: Sequence[Tensor]) -> None:
+        for index, value in enumerate(tensors):
+            if (position, index) in self.uses:
+                self.values[position, index] = value
+
+
+class _Job:
+    """One call of an engine: sets, threads, and what is ready."""
+
+    def __init__(self, plan: Plan, workers: int) -> None:
+        self.plan, self.workers = plan, workers
+        self.programs: list[Callable[..., Any]] = [
+            plan.compile(position) for position in range(len(plan.stages))
+        ]
+        self.followers: list[list[int]] = [[] for _ in plan.stages]
+        for position, waits in enumerate(plan.waits):
+            for other in waits:
+                self.followers[other].append(position)
+        effects = [position for position, has in enumerate(plan.has_effects) if has]
+        # Of several sets the effects of one come before those of the next.
+        self.first_effect, self.last_effect = (effects[0], effects[-1]) if effects else (None, None)
+        self.effects_done = 0
+        self.changed = threading.Condition()
+        self.ready: list[tuple[int, int]] = []
+        self.sets: dict[int, _Set] = {}
+        self.failed: tuple[int, BaseException] | None = None
+        self.stopped = False
+        self.idle = 0
+        self.threads: list[threading.Thread] = []
+
+    # the caller's side
+
+    def begin(self, number: int, tensors: Sequence[Tensor]) -> None:
+        """Put a set on its way."""
+        one = _Set(self.plan, tensors)
+        with self.changed:
+            if self.failed is not None:
+                # Nobody asks for the result: that of an earlier set is an error.
+                return
+            self.sets[number] = one
+            if self.first_effect is not None and self.effects_done < number:
+                one.waits[self.first_effect] += 1
+            self._push(number, [position for position, waits in enumerate(one.waits) if waits == 0])
+
+    def result(self, number: int) -> Sequence[Tensor]:
+        """What the last stage gives of a set, waited for."""
+        with self.changed:
+            while True:
+                if self.failed is not None and self.failed[0] <= number:
+                    error = self.failed[1]
+                    break
+                if self.sets[number].left == 0:
+                    return self.sets.pop(number).results
+                self.changed.wait()
+        if isinstance(error, Error) and "\n  at " not in str(error):
+            error.args = (str(error) + caller(), *error.args[1:])
+        raise error
+
+    def stop(self, *, wait: bool) -> None:
+        """End the threads. What runs is not interrupted."""
+        with self.changed:
+            self.stopped = True
+            self.sets.clear()
+            self.ready.clear()
+            self.changed.notify_all()
+            threads, self.threads = self.threads, []
+        if wait:
+            for thread in threads:
+                thread.join()
+
+    # with the lock held
+
+    def _push(self, number: int, positions: Iterable[int]) -> None:
+        for position in positions:
+            heapq.heappush(self.ready, (number, position))
+        missing = min(len(self.ready) - self.idle, self.workers - len(self.threads))
+        for _ in range(missing):
+            # Options and checks of the caller's context hold here too.
+            run = contextvars.copy_context().run
+            thread = threading.Thread(target=run, args=(self._work,), name="defn-stages")
+            self.threads.append(thread)
+            thread.start()
+        self.changed.notify_all()
+
+    def _done(self, number: int, position: int, outputs: Sequence[Tensor]) -> None:
+        one = self.sets.get(number)
+        if one is None:
+            return
+        one.put(position, outputs)
+        if position == len(self.programs) - 1:
+            one.results = outputs
+        one.left -= 1
+        free = []
+        for follower in self.followers[position]:
+            one.waits[follower] -= 1
+            if one.waits[follower] == 0:
+                free.append(follower)
+        self._push(number, free)
+        if position == self.last_effect:
+            self.effects_done = number + 1
+            after = self.sets.get(number + 1)
+            if after is not None and self.first_effect is not None:
+                after.waits[self.first_effect] -= 1
+                if after.waits[self.first_effect] == 0:
+                    self._push(number + 1, [self.first_effect])
+
+    def _fail(self, number: int, error: BaseException) -> None:
+        if self.failed is None or number < self.failed[0]:
+            self.failed = (number, error)
+        # Sets before it go on; nobody will ask for the others.
+        self.ready = [entry for entry in self.ready if entry[0] < number]
+        heapq.heapify(self.ready)
+        for other in [other for other in self.sets if other >= number]:
+            del self.sets[other]
+        self.changed.notify_all()
+
+    # a thread
+
+    def _work(self) -> None:
+        while True:
+            with self.changed:
+                while not self.ready and not self.stopped:
+                    self.idle += 1
+                    self.changed.wait(_PERIOD)
+                    self.idle -= 1
+                    # A process that ends waits for what runs, and for no thread without work.
+                    self.stopped |= not threading.main_thread().is_alive()
+                if self.stopped:
+                    return
+                number, position = heapq.heappop(self.ready)
+                given = self.sets[number].take(self.plan.sources[position])
+            try:
+                outputs = self.programs[position](*given)
+            except BaseException as error:
+                with self.changed:
+                    self._fail(number, error)
+            else:
+                with self.changed:
+                    self._done(number, position, outputs)
+                del outputs
+            del given
