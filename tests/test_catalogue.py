@@ -30,7 +30,7 @@ STRUCTURAL = {
     "all_gather",
     "reduce_scatter",
     "collective_permute",
-    "axis_index",
+    "mesh_index",
     # The generator behind `dn.random`.
     "threefry",
     "random_bits",
@@ -97,7 +97,7 @@ PUBLIC = {
 HANDING_ON = {
     "checks", "compile", "debug_expr", "debug_expr_apply", "default_options", "defn",
     "deftransform", "dtype", "global_default_options", "jit", "jit_apply", "keyword", "options",
-    "stream", "to_backend",
+    "shard", "stream", "to_backend",
 }  # fmt: skip
 
 

@@ -21,6 +21,8 @@ from support import needs_plugin
 ROOT = pathlib.Path(__file__).parents[1]
 FUNCTIONS = sorted(name for module in METHOD_MODULES for name in module.__all__)
 FUNCTIONS += ["cond", "custom_grad", "for_", "grad", "if_", "mark", "print_expr", "scan"]
+FUNCTIONS += ["all_gather", "all_reduce", "collective_permute", "mesh_index", "mesh_size"]
+FUNCTIONS += ["reduce_scatter"]
 FUNCTIONS += ["hessian", "jacobian", "map", "stop_grad", "value_and_grad", "vjp", "vmap", "while_"]
 PUBLIC = [name for name in dn.__all__ if inspect.isfunction(getattr(dn, name))]
 MODULES = ["constants", "linalg", "random"]
@@ -110,6 +112,11 @@ def test_pages(name: str) -> None:
 @needs_plugin
 def test_the_page_on_devices() -> None:
     test_pages("devices.md")
+
+
+@needs_plugin
+def test_the_examples_on_several_devices() -> None:
+    test_examples("defn.mesh")
 
 
 def test_links_lead_somewhere() -> None:

@@ -145,6 +145,7 @@ UNREACHED = {
     "DonatePosition": "donated parameters are those of the function",
     "Executables": "stages are compiled by the run, one program for each",
     "Program": "stages are compiled by the run, each from its own graph",
+    "OtherMesh": "a sharded function is traced for its own mesh",
     # These need a process of their own.
     "NoPlugin": "test_pjrt_refusals.py runs without plugins",
     "Forked": "test_pjrt_processes.py forks",
@@ -167,6 +168,7 @@ def kinds(path: str) -> dict[str, re.Pattern[str]]:
     [
         ("core/src/error.rs", 40),
         ("core/src/device.rs", 15),
+        ("core/src/mesh/error.rs", 15),
         ("core/src/stage/error.rs", 11),
         ("python/src/misuse.rs", 40),
     ],

@@ -39,7 +39,7 @@ STRUCTURE = {
     "all_gather": ("same", "rule", "yes", "refused"),
     "reduce_scatter": ("same", "rule", "yes", "refused"),
     "collective_permute": ("same", "rule", "yes", "refused"),
-    "axis_index": ("`s32`", "none", "nothing to vectorize", "refused"),
+    "mesh_index": ("`s32`", "none", "nothing to vectorize", "refused"),
     "cond": ("merge of the branches", "rule", "yes", "the evaluator"),
     "while": ("as the state", "rule", "yes, position by position", "the evaluator"),
     "custom_grad": ("as the values", "the user's rule", "yes", "no code"),

@@ -20,18 +20,7 @@ from defn.backends import Backend
 from defn.calls import block, optional, runtime_call
 from defn.compilers import Compiler
 from defn.containers import register_container
-from defn.control import (
-    cond,
-    for_,
-    hook,
-    if_,
-    mark,
-    print_expr,
-    print_value,
-    range,
-    scan,
-    while_,
-)
+from defn.control import cond, for_, hook, if_, mark, print_expr, print_value, range, scan, while_
 from defn.errors import (
     AxisError,
     BackendError,
@@ -50,15 +39,7 @@ from defn.errors import (
     UnknownNameError,
 )
 from defn.formats import deserialize, load, load_numpy, save, serialize
-from defn.grad import (
-    custom_grad,
-    grad,
-    hessian,
-    jacobian,
-    stop_grad,
-    value_and_grad,
-    vjp,
-)
+from defn.grad import custom_grad, grad, hessian, jacobian, stop_grad, value_and_grad, vjp
 from defn.jit import (
     Static,
     checks,
@@ -74,6 +55,17 @@ from defn.jit import (
     keyword,
     options,
     to_backend,
+)
+from defn.mesh import (
+    Mesh,
+    Sharded,
+    all_gather,
+    all_reduce,
+    collective_permute,
+    mesh_index,
+    mesh_size,
+    reduce_scatter,
+    shard,
 )
 from defn.ops.create import (
     as_type,
@@ -293,11 +285,13 @@ __all__ = [
     "DTypeError",
     "Error",
     "FormatError",
+    "Mesh",
     "OptionError",
     "OutOfMemoryError",
     "Pointer",
     "RecompileWarning",
     "ShapeError",
+    "Sharded",
     "Static",
     "Stream",
     "StreamError",
@@ -311,6 +305,8 @@ __all__ = [
     "add",
     "all",
     "all_close",
+    "all_gather",
+    "all_reduce",
     "any",
     "argmax",
     "argmin",
@@ -345,6 +341,7 @@ __all__ = [
     "ceil",
     "checks",
     "clip",
+    "collective_permute",
     "compatible",
     "compile",
     "compilers",
@@ -444,6 +441,8 @@ __all__ = [
     "max",
     "mean",
     "median",
+    "mesh_index",
+    "mesh_size",
     "min",
     "mode",
     "multiply",
@@ -471,6 +470,7 @@ __all__ = [
     "reduce",
     "reduce_max",
     "reduce_min",
+    "reduce_scatter",
     "register_container",
     "remainder",
     "rename",
@@ -493,6 +493,7 @@ __all__ = [
     "scan",
     "select",
     "serialize",
+    "shard",
     "sigmoid",
     "sign",
     "sin",

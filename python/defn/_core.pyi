@@ -1330,6 +1330,102 @@ def pjrt_live_buffers(client: str | None = None) -> int: ...
 def pjrt_partitions(options: dict[str, Any] | None = None) -> list[dict[str, Any]]: ...
 def pjrt_load(data: Any, client: str | None = None, device_id: int | None = None) -> Compiled: ...
 
+# Several devices.
+class Mesh:
+    """Devices of one client in a grid with named axes: ``Mesh({"data": 2, "model": 2})``.
+
+    Those along the last axis stand next to each other. ``devices`` are backends, what
+    ``dn.devices()`` lists, or numbers of devices of ``client``; by default they are the first ones
+    of the default client. ``axes`` is the dict again, ``size`` how many devices there are.
+
+    Raises: ``OptionError`` for axes that are no dict from names to sizes of at least 1, for more
+    devices than the client has, one that is given twice, and devices of two clients;
+    ``BackendError`` without a plugin or a client of that name.
+
+    >>> dn.Mesh({"data": 2, "model": 2}, client="host")
+    Mesh({'data': 2, 'model': 2}, devices=[0, 1, 2, 3], client='host')
+    """
+
+    def __new__(
+        cls,
+        axes: dict[str, int],
+        devices: Sequence[PJRT | int | Any] | None = None,
+        *,
+        client: str | None = None,
+    ) -> Self: ...
+    @property
+    def axes(self) -> dict[str, int]: ...
+    @property
+    def devices(self) -> tuple[PJRT, ...]: ...
+    @property
+    def size(self) -> int: ...
+
+class Sharded:
+    """A tensor in blocks on the devices of a mesh, as functions made by ``dn.shard`` return it.
+
+    ``shape``, ``dtype``, ``names`` and ``rank`` are those of the whole. Only sharded functions
+    compute with it; every other function says to put it together by ``to_tensor()`` first.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def names(self) -> tuple[str | None, ...]: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def mesh(self) -> Mesh: ...
+    @property
+    def spec(self) -> tuple[str | tuple[str, ...] | None, ...]: ...
+    @property
+    def blocks(self) -> tuple[Tensor, ...]:
+        """The block of each device, where it is."""
+
+    def to_tensor(self) -> Tensor:
+        """The whole, on the host."""
+
+    def to_numpy(self) -> np.ndarray[Any, Any]:
+        """The whole as a NumPy array."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]: ...
+    def block_until_ready(self) -> Self:
+        """Wait until every block is computed."""
+
+class ShardedFunction:
+    """A function that the devices of a mesh run together; ``options`` are those of ``Jitted``."""
+
+    def __new__(
+        cls,
+        fun: Callable[..., Any],
+        mesh: Mesh,
+        in_specs: Sequence[Any],
+        out_specs: Any,
+        **options: Any,
+    ) -> Self: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def text(self, *args: Any, **kwargs: Any) -> str:
+        """The graph of a call, which each device runs on its blocks."""
+
+    def stablehlo(self, *args: Any, **kwargs: Any) -> str:
+        """The program of a call, as XLA compiles it."""
+
+    @property
+    def mesh(self) -> Mesh: ...
+    def cache_info(self) -> dict[str, Any]: ...
+    def cache_clear(self) -> None: ...
+    def explain(self) -> list[str]: ...
+
+def all_reduce(tensor: Any, over: str | Sequence[str] | None = None, op: str = "sum") -> Tensor: ...
+def all_gather(tensor: Any, over: str | Sequence[str] | None, axis: Axis) -> Tensor: ...
+def reduce_scatter(tensor: Any, over: str | Sequence[str] | None, axis: Axis) -> Tensor: ...
+def collective_permute(
+    tensor: Any, over: str | Sequence[str] | None, pairs: Sequence[tuple[int, int]]
+) -> Tensor: ...
+def mesh_index(over: str | Sequence[str] | None = None) -> Tensor: ...
+def mesh_size(over: str | Sequence[str] | None = None) -> int: ...
+
 # Options.
 def compiler_names() -> list[str]: ...
 def add_checks(kinds: list[str]) -> tuple[bool, bool]: ...

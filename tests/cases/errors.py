@@ -17,6 +17,7 @@ from cases import (
     errors_matrix,
     errors_origins,
     errors_places,
+    errors_shard,
     errors_vectorize,
 )
 
@@ -456,6 +457,7 @@ ROWS: list[tuple[str, str]] = [
     *errors_compilers.ROWS,
     *errors_devices.ROWS,
     *errors_graph.ROWS,
+    *errors_shard.ROWS,
     *errors_language.ROWS,
     *errors_matrix.ROWS,
     *errors_places.ROWS,

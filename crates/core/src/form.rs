@@ -324,7 +324,7 @@ fn collective_arguments(op: &CollectiveOp) -> SmallVec<[Argument; 4]> {
             let flat = pairs.iter().flat_map(|&(from, to)| [from, to]).map(i128::from);
             smallvec![operand("x", 0), option("pairs", Attr::Ints(flat.collect()))]
         }
-        Collective::AxisIndex => smallvec![],
+        Collective::MeshIndex => smallvec![],
     };
     let devices = Attr::Ints(op.over.devices().iter().copied().map(i128::from).collect());
     arguments.push(option("over", Attr::Text(op.over.axes().clone())));

@@ -283,12 +283,12 @@ fn conv(op: &ConvOp, rank: usize, kernel_rank: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// A collective has one operand, `axis_index` none, and a block goes from and to each device at most once.
+/// A collective has one operand, `mesh_index` none, and a block goes from and to each device at most once.
 fn collective(op: &CollectiveOp, types: &[&TensorType]) -> Result<(), String> {
     let axis = match &op.kind {
         Collective::AllReduce { op: _ } | Collective::CollectivePermute { pairs: _ } => None,
         Collective::AllGather { axis } | Collective::ReduceScatter { axis } => Some(*axis),
-        Collective::AxisIndex => {
+        Collective::MeshIndex => {
             return if types.is_empty() {
                 Ok(())
             } else {

@@ -321,7 +321,7 @@ fn exchanges() {
         let b = g.all_gather(a, 0, &data)?;
         let c = g.reduce_scatter(b, 0, &all)?;
         let d = g.collective_permute(c, &[(0, 1)], &data)?;
-        let at = g.axis_index(&data)?;
+        let at = g.mesh_index(&data)?;
         Ok(vec![g.add(d, at)?])
     });
     assert_snapshot!(shown(&region), @r#"
@@ -330,7 +330,7 @@ fn exchanges() {
     c = all_gather b, axis: 0, over: "data", groups: [0, 2, 1, 3], size: 2                       f32[8]
     d = reduce_scatter c, axis: 0, over: "data, model", groups: [0, 1, 2, 3], size: 4            f32[2]
     e = collective_permute d, pairs: [0, 2, 1, 3], over: "data", groups: [0, 2, 1, 3], size: 2   f32[2]
-    f = axis_index over: "data", groups: [0, 2, 1, 3], size: 2                                   s32
+    f = mesh_index over: "data", groups: [0, 2, 1, 3], size: 2                                   s32
     g = add e, f                                                                                 f32[2]
     "#);
     assert_snapshot!(text(&region), @r#"
@@ -341,7 +341,7 @@ fn exchanges() {
       %2 = all_gather %1 {axis: 0, over: "data", groups: [0, 2, 1, 3], size: 2} : f32[8]
       %3 = reduce_scatter %2 {axis: 0, over: "data, model", groups: [0, 1, 2, 3], size: 4} : f32[2]
       %4 = collective_permute %3 {pairs: [0, 2, 1, 3], over: "data", groups: [0, 2, 1, 3], size: 2} : f32[2]
-      %5 = axis_index {over: "data", groups: [0, 2, 1, 3], size: 2} : s32
+      %5 = mesh_index {over: "data", groups: [0, 2, 1, 3], size: 2} : s32
       %6 = add %4 %5 : f32[2]
       return %6
     }

@@ -135,7 +135,7 @@ fn a_nan_is_the_greatest_and_the_least() {
     let program = trace_over(&place, &[ty(DType::F32, &[4])], |ops, x| {
         let max = ops.all_reduce(&x[0], AllReduceOp::Max, &over(&["data"]))?;
         let min = ops.all_reduce(&x[0], AllReduceOp::Min, &over(&["data"]))?;
-        Ok(vec![max, min, ops.axis_index(&over(&["data"]))?])
+        Ok(vec![max, min, ops.mesh_index(&over(&["data"]))?])
     });
     let cpu = cpu_backend();
     let rows = [

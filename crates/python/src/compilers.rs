@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, Hooks};
 use defn_core::builder::bring_together;
+use defn_core::mesh::{self, Mesh};
 use defn_core::op::UserBlockOp;
 use defn_core::{ErrorKind, Tensor, TensorType, trace};
 use pyo3::intern;
@@ -21,7 +22,9 @@ use crate::jit::wrap;
 use crate::misuse::Misuse;
 use crate::nodes::Region;
 use crate::options;
+use crate::pjrt;
 use crate::place;
+use crate::shard::PyMesh;
 
 /// The compiler of a call.
 #[derive(Clone)]
@@ -39,6 +42,8 @@ pub(crate) struct BuiltIn {
     /// Where the results of programs are whose arguments do not say it.
     place: Option<Arc<dyn Backend>>,
     options: Option<Py<PyDict>>,
+    /// The mesh that it compiles for, where it is one.
+    mesh: Option<Mesh>,
 }
 
 impl BuiltIn {
@@ -47,7 +52,17 @@ impl BuiltIn {
         compiler: Arc<dyn Compiler>,
         place: Option<Arc<dyn Backend>>,
     ) -> BuiltIn {
-        BuiltIn { name, compiler, place, options: None }
+        BuiltIn { name, compiler, place, options: None, mesh: None }
+    }
+
+    /// The compiler for a mesh, with further options.
+    fn over(mesh: &Bound<'_, PyMesh>, options: Option<&Bound<'_, PyDict>>) -> Fallible<BuiltIn> {
+        let place = &mesh.get().place;
+        let compiler = pjrt::mesh_compiler(place, options)?;
+        let known = options.map_or_else(|| Ok(PyDict::new(mesh.py())), |options| options.copy())?;
+        known.set_item("mesh", mesh)?;
+        let built_in = BuiltIn::new("pjrt", compiler, Some(place.clone())).with_options(known.unbind());
+        Ok(BuiltIn { mesh: Some(place.mesh().clone()), ..built_in })
     }
 
     pub(crate) fn with_options(self, options: Py<PyDict>) -> BuiltIn {
@@ -94,6 +109,9 @@ impl Choice {
         };
         if let Some(name) = name {
             return Ok(Choice::BuiltIn(options::built_in(py, &name, options)?));
+        }
+        if let Ok(mesh) = value.cast::<PyMesh>() {
+            return Ok(Choice::BuiltIn(Arc::new(BuiltIn::over(mesh, options)?)));
         }
         let has = |callback: &str| value.hasattr(callback);
         if !has("compile")? && !has("jit")? {
@@ -247,12 +265,16 @@ thread_local! {
 }
 
 /// Keeps a compiler the current one.
-pub(crate) struct Current(());
+pub(crate) struct Current(#[expect(dead_code, reason = "it is held")] Option<mesh::Entered>);
 
 /// Says which compiler traces on this thread from now on, until the result is dropped.
 pub(crate) fn enter(choice: Choice) -> Current {
+    let entered = match &choice {
+        Choice::BuiltIn(built_in) => built_in.mesh.clone().map(mesh::enter),
+        Choice::Python(_) => None,
+    };
     TRACING.with_borrow_mut(|stack| stack.push(choice));
-    Current(())
+    Current(entered)
 }
 
 impl Drop for Current {

@@ -13,6 +13,7 @@ use crate::build;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
 use crate::place;
+use crate::shard::{self, PySharded};
 use crate::tensor::PyTensor;
 
 /// The number that a Python object is, bools being 0 and 1. NumPy's scalars are no numbers but tensors.
@@ -70,6 +71,9 @@ pub(crate) fn try_arg(value: &Bound<'_, PyAny>) -> Fallible<Option<Arg<Tensor>>>
     if value.is_instance_of::<PyString>() || value.is_instance_of::<PyList>() {
         return Ok(None);
     }
+    if let Ok(sharded) = value.cast::<PySharded>() {
+        return Err(shard::refuse("tensor", sharded.get()));
+    }
     Ok(build::from_array(value, None, &place::default()?)?.map(Arg::Value))
 }
 
@@ -78,6 +82,9 @@ pub(crate) fn try_arg(value: &Bound<'_, PyAny>) -> Fallible<Option<Arg<Tensor>>>
 /// # Errors
 /// An object that is neither a tensor nor a number nor an array.
 pub(crate) fn arg(op: &str, value: &Bound<'_, PyAny>) -> Fallible<Arg<Tensor>> {
+    if let Ok(sharded) = value.cast_exact::<PySharded>() {
+        return Err(shard::refuse(op, sharded.get()));
+    }
     match try_arg(value)? {
         Some(arg) => Ok(arg),
         None => Err(not_a_tensor(op, value)?),

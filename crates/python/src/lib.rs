@@ -39,6 +39,7 @@ mod pybackend;
 mod read;
 mod recursion;
 mod rows;
+mod shard;
 mod show;
 mod tensor;
 
@@ -62,6 +63,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     checks::add(module)?;
     place::add(module)?;
     pjrt::add(module)?;
+    shard::add(module)?;
     pointer::add(module)?;
     formats::add(module)?;
     batches::add(module)?;

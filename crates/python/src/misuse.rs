@@ -271,6 +271,16 @@ pub(crate) enum Misuse {
         "grad: the function's value is {what}, gradients are of one tensor; choose it with value_and_grad's transform"
     )]
     GradValue { what: String },
+    #[error(
+        "shard: {given} specs for {what}, {expected} are required; one spec may stand for a whole container"
+    )]
+    SpecCount { what: String, given: usize, expected: usize },
+    #[error("shard: no spec for {key} of {what}, one for each of its keys is required")]
+    SpecKey { what: String, key: String },
+    #[error(
+        "shard: {fun} is called while another definition is traced, it runs on the devices of its mesh only by itself; call it outside"
+    )]
+    ShardTraced { fun: String },
     #[error("{op}: a template stands at {place}, a value is required; templates are for compile")]
     TemplateArgument { op: &'static str, place: String },
 }
@@ -317,6 +327,8 @@ impl Misuse {
             | ClassMissing { .. }
             | ClassChanged { .. }
             | NotSaved { .. }
+            | SpecCount { .. }
+            | SpecKey { .. }
             | GradValue { .. } => "ContainerError",
             IndexRange { .. } | ZeroStep { .. } | MaskIndex { .. } | ArrayIndex { .. } | BadIndex { .. } => {
                 "BoundsError"
@@ -350,7 +362,8 @@ impl Misuse {
             BadCapsule { .. } => "FormatError",
             MaskedArray => "OptionError",
             CompilerMissing { .. } | TooManyCompiles { .. } => "CompileError",
-            TracedBool { .. }
+            ShardTraced { .. }
+            | TracedBool { .. }
             | Conflict { .. }
             | ForcedTraced { .. }
             | CompiledInTrace

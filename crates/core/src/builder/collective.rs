@@ -100,8 +100,8 @@ pub trait BuildCollective: Builder + Sized {
     ///
     /// # Errors
     /// None of its own.
-    fn axis_index(&mut self, over: &Over) -> Result<Self::V> {
-        self.emit_one(collective(Collective::AxisIndex, over), &[])
+    fn mesh_index(&mut self, over: &Over) -> Result<Self::V> {
+        self.emit_one(collective(Collective::MeshIndex, over), &[])
     }
 }
 

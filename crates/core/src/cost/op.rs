@@ -102,7 +102,7 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
             Collective::AllReduce { .. } | Collective::ReduceScatter { .. } => {
                 whole(size(first()).saturating_mul(parts(outputs[0].dtype)))
             }
-            Collective::AllGather { .. } | Collective::CollectivePermute { .. } | Collective::AxisIndex => {
+            Collective::AllGather { .. } | Collective::CollectivePermute { .. } | Collective::MeshIndex => {
                 whole(0)
             }
         },

@@ -161,7 +161,7 @@ impl Given<'_> {
                 let pairs = pairs.iter().map(|&[from, to]| (from, to)).collect();
                 self.collective(Collective::CollectivePermute { pairs })?
             }
-            "axis_index" => self.collective(Collective::AxisIndex)?,
+            "mesh_index" => self.collective(Collective::MeshIndex)?,
             "reduce" => {
                 let [fun] = regions else { return Err(region_count(name, regions, 1)) };
                 let (axes, keep_axes) = (self.axes("axes")?, self.bool("keep_axes")?);

@@ -26,7 +26,7 @@ pub(super) fn collective(site: &mut Site<'_>, op: &CollectiveOp, g: Value) -> Re
             let pairs: Arc<[(u32, u32)]> = pairs.iter().map(|&(from, to)| (to, from)).collect();
             Collective::CollectivePermute { pairs }
         }
-        Collective::AxisIndex => return Ok(Vjp::Zero),
+        Collective::MeshIndex => return Ok(Vjp::Zero),
     };
     Ok(Vjp::one(site.graph.emit_one(as_kind(transposed), &[g])?))
 }

@@ -33,7 +33,7 @@ pub(super) fn collective(op: &CollectiveOp, operands: &[&TensorType]) -> Result<
             }
             TensorType::new(x.dtype, with_size(&x.shape, *axis, size / count))
         }
-        Collective::AxisIndex => Ok(TensorType::scalar(DType::S32)),
+        Collective::MeshIndex => Ok(TensorType::scalar(DType::S32)),
     }
 }
 

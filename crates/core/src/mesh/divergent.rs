@@ -30,7 +30,7 @@ fn visit(region: &Region, count: usize, inside: Option<&'static str>) -> Result<
                 }
                 let given = op.over.devices().len();
                 if given != count {
-                    return at(MeshError::Count { op: name, given, count });
+                    return at(MeshError::OtherMesh { op: name, given, count });
                 }
                 continue;
             }

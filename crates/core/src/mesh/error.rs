@@ -33,7 +33,7 @@ pub enum MeshError {
     #[error(
         "{op}: the program is for {given} devices, a mesh of as many is required and this one has {count}"
     )]
-    Count { op: &'static str, given: usize, count: usize },
+    OtherMesh { op: &'static str, given: usize, count: usize },
     #[error(
         "{op}: an exchange between devices inside {inside}, which each device may run another number of times; every device must come to it equally often, so move it out, or count the loop's trips by for_ or scan"
     )]
@@ -59,7 +59,7 @@ pub enum MeshError {
     #[error(
         "{op}: the tensor {got} lies in blocks on the devices of a mesh, a tensor in one place is required; call its to_tensor()"
     )]
-    Blocks { op: &'static str, got: TensorType },
+    Blocks { op: String, got: TensorType },
 }
 
 impl MeshError {
@@ -75,7 +75,7 @@ impl MeshError {
             MeshError::NoMesh { .. } => ErrorClass::Trace,
             MeshError::UnknownAxis { .. } | MeshError::AxisRepeated { .. } => ErrorClass::Axis,
             MeshError::Alone { .. }
-            | MeshError::Count { .. }
+            | MeshError::OtherMesh { .. }
             | MeshError::Divergent { .. }
             | MeshError::Effect { .. } => ErrorClass::Compile,
             MeshError::Scatter { .. } | MeshError::SpecRank { .. } | MeshError::SpecSize { .. } => {

@@ -94,7 +94,7 @@ pub enum Collective {
         pairs: Arc<[(u32, u32)]>,
     },
     /// Which of its group a device is.
-    AxisIndex,
+    MeshIndex,
 }
 
 impl Collective {
@@ -105,16 +105,16 @@ impl Collective {
             Collective::AllGather { .. } => "all_gather",
             Collective::ReduceScatter { .. } => "reduce_scatter",
             Collective::CollectivePermute { .. } => "collective_permute",
-            Collective::AxisIndex => "axis_index",
+            Collective::MeshIndex => "mesh_index",
         }
     }
 
     /// The names of all, in the order of the catalogue.
     pub const NAMES: &'static [&'static str] =
-        &["all_reduce", "all_gather", "reduce_scatter", "collective_permute", "axis_index"];
+        &["all_reduce", "all_gather", "reduce_scatter", "collective_permute", "mesh_index"];
 }
 
-/// Operands: the device's block; none for `axis_index`. Each device of a mesh runs the same program, and comes to each
+/// Operands: the device's block; none for `mesh_index`. Each device of a mesh runs the same program, and comes to each
 /// collective as often as the others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CollectiveOp {

@@ -13,7 +13,7 @@ impl Rewrite<'_> {
         let kind = match &op.kind {
             Collective::AllGather { axis } => Collective::AllGather { axis: self.shift(*axis) },
             Collective::ReduceScatter { axis } => Collective::ReduceScatter { axis: self.shift(*axis) },
-            Collective::AllReduce { .. } | Collective::CollectivePermute { .. } | Collective::AxisIndex => {
+            Collective::AllReduce { .. } | Collective::CollectivePermute { .. } | Collective::MeshIndex => {
                 op.kind.clone()
             }
         };

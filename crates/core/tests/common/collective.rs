@@ -22,7 +22,7 @@ impl Random {
                 Collective::CollectivePermute { pairs: pairs.into() }
             }
             (4, _) => {
-                let op = CollectiveOp { kind: Collective::AxisIndex, over: over.unwrap() };
+                let op = CollectiveOp { kind: Collective::MeshIndex, over: over.unwrap() };
                 return (Op::Collective(op), Values::new());
             }
             _ => Collective::AllReduce { op: self.one(AllReduceOp::ALL) },

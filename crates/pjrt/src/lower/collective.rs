@@ -151,7 +151,7 @@ impl Lowering {
                 let attributes = format!("source_target_pairs = {}", matrix(&rows, 2));
                 self.moving("collective_permute", x, out, &attributes)
             }
-            Collective::AxisIndex => self.place_in_group(&op.over),
+            Collective::MeshIndex => self.place_in_group(&op.over),
         }
     }
 

@@ -125,7 +125,7 @@ impl MeshBackend {
     }
 
     fn refused(op: &'static str, got: &TensorType) -> Error {
-        MeshError::Blocks { op, got: got.clone() }.into()
+        MeshError::Blocks { op: op.to_owned(), got: got.clone() }.into()
     }
 }
 

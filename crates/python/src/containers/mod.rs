@@ -21,6 +21,7 @@ use crate::array;
 use crate::dtype::PyDType;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
+use crate::shard::PySharded;
 use crate::tensor::PyTensor;
 use class::Class;
 pub(crate) use class::{Structure, add, is_marked};
@@ -326,7 +327,10 @@ fn classify(class: &Bound<'_, pyo3::types::PyType>) -> Fallible<Class> {
     if class.is_subclass_of::<PyBool>()? || class.is_subclass_of::<PyString>()? {
         return Ok(Class::Plain);
     }
-    if array::is_scalar_class(class) || class.is_subclass_of::<numpy::PyUntypedArray>()? {
+    if array::is_scalar_class(class)
+        || class.is_subclass_of::<numpy::PyUntypedArray>()?
+        || class.is_subclass_of::<PySharded>()?
+    {
         return Ok(Class::Array);
     }
     let is_plain = class.is_subclass_of::<PyBytes>()?

@@ -22,6 +22,7 @@ use crate::error::Fallible;
 use crate::misuse::Misuse;
 use crate::pjrt;
 use crate::place;
+use crate::shard::{PySharded, refuse};
 use crate::tensor::PyTensor;
 
 /// The types of leaves, word by word.
@@ -42,6 +43,10 @@ pub(super) fn captured_model(value: &Bound<'_, PyAny>) -> Fallible<Option<Tensor
     if !value.is_instance_of::<PyTensor>() && convert::number(value)?.is_some() {
         return Ok(None);
     }
+    // Whatever is done with it is refused.
+    if value.is_instance_of::<PySharded>() {
+        return Ok(None);
+    }
     model("jit", value).map(Some)
 }
 
@@ -59,6 +64,9 @@ pub(crate) fn ty(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<TensorType> {
         let dtype = number.dtype();
         build::check_range(number, dtype)?;
         return Ok(TensorType::scalar(dtype));
+    }
+    if let Ok(sharded) = leaf.cast::<PySharded>() {
+        return Err(refuse(op, sharded.get()));
     }
     match array::find(leaf)? {
         Some(array) => View::new(array)?.ty(),
@@ -201,7 +209,7 @@ pub(super) fn is_same_value(a: &Tensor, b: &Tensor) -> bool {
 }
 
 /// The positional arguments and keywords of a call, from its leaves.
-pub(super) fn arguments<'py>(
+pub(crate) fn arguments<'py>(
     py: Python<'py>,
     tree: &Tree,
     leaves: impl Iterator<Item = Bound<'py, PyAny>>,

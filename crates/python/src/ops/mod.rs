@@ -2,6 +2,7 @@
 //!
 //! A function parses its arguments, which come by position, and calls the builder's method of the same name.
 
+mod collective;
 mod create;
 mod elementwise;
 mod fold;
@@ -39,6 +40,7 @@ const RELEASE_BYTES: usize = 256 << 10;
 
 /// Adds every function to the module.
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    collective::add(module)?;
     create::add(module)?;
     elementwise::add(module)?;
     index::add(module)?;

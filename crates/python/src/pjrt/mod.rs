@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use defn_core::backend::{Backend, Buffer, Compiler, HostMemory};
 use defn_core::{Tensor, TensorType};
-use defn_pjrt::{CompilerOptions, PjrtBackend, PjrtBuffer, PjrtCompiler, Target, TargetCompiler};
+use defn_pjrt::{
+    CompilerOptions, MeshBackend, MeshCompiler, PjrtBackend, PjrtBuffer, PjrtCompiler, Target, TargetCompiler,
+};
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
@@ -22,6 +24,8 @@ use crate::away;
 use crate::error::{Fallible, guard};
 use crate::misuse::Misuse;
 use crate::place;
+pub(crate) use options::client_name;
+
 use crate::pybackend;
 
 /// A device as a place for tensors: that of a client, whose name is one of those that `dn.devices()` lists.
@@ -127,6 +131,29 @@ pub(crate) fn backend(
 pub(crate) fn from_object(value: &Bound<'_, PyAny>) -> Option<Arc<dyn Backend>> {
     let object = value.cast::<PyPjrt>().ok()?;
     Some(object.get().backend.clone())
+}
+
+/// The device that a Python object is, if it is one.
+pub(crate) fn device_of(value: &Bound<'_, PyAny>) -> Option<Arc<PjrtBackend>> {
+    Some(value.cast::<PyPjrt>().ok()?.get().backend.clone())
+}
+
+/// The compiler for a mesh, with the options that a sharded function has for it.
+///
+/// # Errors
+/// An unknown option, a device besides those of the mesh, and a value of another kind.
+pub(crate) fn mesh_compiler(
+    place: &Arc<MeshBackend>,
+    given: Option<&Bound<'_, PyDict>>,
+) -> Fallible<Arc<dyn Compiler>> {
+    let options::Given { client, device_id, target, compiler } = options::parse(given)?;
+    let others =
+        [("client", client.is_some()), ("device_id", device_id.is_some()), ("target", target.is_some())];
+    if let Some((option, _)) = others.iter().find(|(_, is_given)| *is_given) {
+        let (option, known) = ((*option).to_owned(), CompilerOptions::KNOWN.to_owned());
+        return Err(Misuse::UnknownOption { op: "shard", option, known }.into());
+    }
+    Ok(Arc::new(MeshCompiler::new(place.clone(), place::host(), compiler)))
 }
 
 /// The Python object that a backend is, if it is a device's.

@@ -67,7 +67,7 @@ pub(super) fn parse(options: Option<&Bound<'_, PyDict>>) -> Fallible<Given> {
 ///
 /// # Errors
 /// A value that is no text.
-pub(super) fn client_name(op: &str, value: &Bound<'_, PyAny>) -> Fallible<String> {
+pub(crate) fn client_name(op: &str, value: &Bound<'_, PyAny>) -> Fallible<String> {
     match value.cast::<PyString>() {
         Ok(text) => Ok(text.to_string()),
         Err(_) => Err(convert::bad(op, "client", value, "the name of a client")?),

@@ -1,0 +1,101 @@
+//! Exchanges between the devices of a mesh.
+
+use defn_core::builder::{Arg, BuildCollective};
+use defn_core::mesh;
+use defn_core::op::AllReduceOp;
+use defn_core::{AxisRef, Name, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use super::{Parse, functions};
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::tensor::PyTensor;
+
+/// Axes of the mesh; all of them where none is named.
+struct Along(Vec<Name>);
+
+impl Parse for Along {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(value) = value else { return Ok(Along(Vec::new())) };
+        if let Ok(name) = value.cast::<PyString>() {
+            return Ok(Along(vec![name.to_str()?.into()]));
+        }
+        match value.extract::<Vec<String>>() {
+            Ok(names) if !names.is_empty() => Ok(Along(names.into_iter().map(Name::from).collect())),
+            Ok(_) | Err(_) => {
+                let required = "the name of an axis of the mesh, a sequence of them, or None for all";
+                Err(convert::bad(op, what, value, required)?)
+            }
+        }
+    }
+}
+
+impl Parse for AllReduceOp {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let Some(value) = value else { return Ok(AllReduceOp::Sum) };
+        let name = value.cast::<PyString>().ok().map(|name| name.to_string());
+        let found = AllReduceOp::ALL.iter().find(|known| name.as_deref() == Some(known.name()));
+        match found {
+            Some(&found) => Ok(found),
+            None => Err(convert::bad(op, what, value, "\"sum\", \"max\" or \"min\"")?),
+        }
+    }
+}
+
+/// From which device to which, by their positions.
+struct Pairs(Vec<(usize, usize)>);
+
+impl Parse for Pairs {
+    fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
+        let required = "a sequence of pairs of positions, from which device and to which";
+        let Some(value) = value else {
+            let (op, what, got) = (op.to_owned(), what.to_owned(), "None".to_owned());
+            return Err(
+                crate::misuse::Misuse::BadArgument { op, what, got, required: required.to_owned() }.into()
+            );
+        };
+        match value.try_iter().and_then(|pairs| pairs.map(|pair| pair?.extract()).collect::<PyResult<_>>()) {
+            Ok(pairs) => Ok(Pairs(pairs)),
+            Err(_) => Err(convert::bad(op, what, value, required)?),
+        }
+    }
+}
+
+functions! {
+    all_reduce(tensor: Arg<Tensor>, over: Along = None, op: AllReduceOp = None) => |ops| {
+        let over = mesh::over("all_reduce", &over.0)?;
+        ops.all_reduce(tensor, op, &over)
+    };
+    all_gather(tensor: Arg<Tensor>, over: Along, axis: AxisRef) => |ops| {
+        let over = mesh::over("all_gather", &over.0)?;
+        ops.all_gather(tensor, axis, &over)
+    };
+    reduce_scatter(tensor: Arg<Tensor>, over: Along, axis: AxisRef) => |ops| {
+        let over = mesh::over("reduce_scatter", &over.0)?;
+        ops.reduce_scatter(tensor, axis, &over)
+    };
+    collective_permute(tensor: Arg<Tensor>, over: Along, pairs: Pairs) => |ops| {
+        let over = mesh::over("collective_permute", &over.0)?;
+        ops.collective_permute(tensor, &pairs.0, &over)
+    };
+    mesh_index(over: Along = None) => |ops| {
+        let over = mesh::over("mesh_index", &over.0)?;
+        ops.mesh_index(&over)
+    };
+}
+
+/// How many devices there are along axes of the mesh.
+#[pyfunction]
+#[pyo3(signature = (over = None))]
+fn mesh_size(over: Option<&Bound<'_, PyAny>>) -> Fallible<usize> {
+    guard(|| {
+        let over = Along::parse("mesh_size", "over", over)?;
+        Ok(mesh::over("mesh_size", &over.0)?.size())
+    })
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_declared(module)?;
+    module.add_function(wrap_pyfunction!(mesh_size, module)?)
+}

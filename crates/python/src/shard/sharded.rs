@@ -1,0 +1,257 @@
+//! Tensors that lie in blocks on the devices of a mesh.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use defn_core::builder::{BuildShape, Builder, Ops, Source};
+use defn_core::mesh::{MeshError, Spec};
+use defn_core::op::{Op, Starts};
+use defn_core::shape::Sizes;
+use defn_core::{Error, Result, Tensor, TensorType};
+use defn_pjrt::MeshBackend;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::PyMesh;
+use super::spec;
+use crate::away;
+use crate::error::{Fallible, Fault, guard};
+use crate::location;
+use crate::pjrt;
+use crate::place;
+use crate::tensor::PyTensor;
+
+/// A tensor in blocks, one on each device of a mesh.
+#[pyclass(frozen, weakref, name = "Sharded", module = "defn")]
+pub(crate) struct PySharded {
+    /// The blocks, as one tensor of the mesh.
+    pub(super) block: Tensor,
+    pub(super) place: Arc<MeshBackend>,
+    pub(super) spec: Spec,
+    /// The type of the whole.
+    pub(super) ty: TensorType,
+}
+
+/// What any function but those that are sharded has against such a tensor.
+#[cold]
+pub(crate) fn refuse(op: &str, sharded: &PySharded) -> Fault {
+    Error::from(MeshError::Blocks { op: op.to_owned(), got: sharded.ty.clone() }).into()
+}
+
+/// The part of a tensor that each device has, by the positions of its block.
+pub(super) fn split(
+    whole: &Tensor,
+    spec: &Spec,
+    place: &MeshBackend,
+    block: &TensorType,
+) -> Result<Vec<Tensor>> {
+    if block.shape == whole.ty().shape {
+        return Ok(vec![whole.clone(); place.mesh().count()]);
+    }
+    let mut ops = Ops::new(place::host(), Source::Ask(location::ask));
+    let mut known: BTreeMap<Vec<usize>, Tensor> = BTreeMap::new();
+    let mut blocks = Vec::with_capacity(place.mesh().count());
+    for device in 0..place.mesh().count() {
+        let at = spec.place(place.mesh(), device)?;
+        if let Some(block) = known.get(&at) {
+            blocks.push(block.clone());
+            continue;
+        }
+        let lengths: Sizes = block.shape.sizes().into();
+        let mut starts: Sizes = lengths.iter().map(|_| 0).collect();
+        for (axis, position) in at.iter().enumerate() {
+            starts[axis] = position * lengths[axis];
+        }
+        let strides = lengths.iter().map(|_| 1).collect();
+        let op = Op::Slice { starts: Starts::Static(starts), lengths, strides };
+        let block = ops.emit_one(op, std::slice::from_ref(whole))?;
+        known.insert(at, block.clone());
+        blocks.push(block);
+    }
+    Ok(blocks)
+}
+
+/// Blocks by their positions along the first axes, put together along all of these.
+fn join(
+    ops: &mut Ops,
+    blocks: &BTreeMap<Vec<usize>, Tensor>,
+    at: &mut Vec<usize>,
+    axes: usize,
+) -> Result<Tensor> {
+    if at.len() == axes {
+        return Ok(blocks[&*at].clone());
+    }
+    let axis = at.len();
+    let count = blocks.keys().map(|known| known[axis]).max().map_or(1, |last| last + 1);
+    let mut parts = Vec::with_capacity(count);
+    for position in 0..count {
+        at.push(position);
+        parts.push(join(ops, blocks, at, axes)?);
+        at.pop();
+    }
+    ops.concatenate(&parts, axis as i64)
+}
+
+impl PySharded {
+    /// The whole, on the host.
+    pub(super) fn whole(&self, py: Python<'_>) -> Fallible<Tensor> {
+        let gather = || -> Result<Tensor> {
+            let host = place::host();
+            let mut ops = Ops::new(host.clone(), Source::Ask(location::ask));
+            let mut blocks = BTreeMap::new();
+            for (device, block) in MeshBackend::blocks(&self.block)?.into_iter().enumerate() {
+                let at = self.spec.place(self.place.mesh(), device)?;
+                if !blocks.contains_key(&at) {
+                    blocks.insert(at, block.copy_to("to_tensor", &host)?);
+                }
+            }
+            let whole = join(&mut ops, &blocks, &mut Vec::new(), self.spec.0.len())?;
+            ops.reshape_to(whole, self.ty.shape.clone())
+        };
+        Ok(away::detach(py, gather)?)
+    }
+
+    /// A tensor of the whole's type, which answers what that says.
+    fn model<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(Bound::new(py, PyTensor::new(Tensor::template(self.ty.clone())))?.into_any())
+    }
+
+    fn refused(&self, op: &str) -> Fallible<Py<PyAny>> {
+        Err(refuse(op, self))
+    }
+}
+
+#[pymethods]
+impl PySharded {
+    /// The sizes of the whole.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.model(py)?.getattr(intern!(py, "shape"))
+    }
+
+    /// The element type.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.model(py)?.getattr(intern!(py, "dtype"))
+    }
+
+    /// The names of the axes.
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.model(py)?.getattr(intern!(py, "names"))
+    }
+
+    /// The number of axes.
+    #[getter]
+    fn rank(&self) -> usize {
+        self.ty.shape.rank()
+    }
+
+    /// The mesh that the blocks lie on.
+    #[getter]
+    fn mesh(&self) -> PyMesh {
+        PyMesh { place: self.place.clone() }
+    }
+
+    /// Over which axes of the mesh each axis is laid.
+    #[getter]
+    fn spec<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        spec::object(py, &self.spec)
+    }
+
+    /// The block of each device, where it is.
+    #[getter]
+    fn blocks<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
+        guard(|| {
+            let blocks = MeshBackend::blocks(&self.block)?;
+            Ok(PyTuple::new(py, blocks.into_iter().map(PyTensor::new))?)
+        })
+    }
+
+    /// The whole as a tensor on the host.
+    fn to_tensor(&self, py: Python<'_>) -> Fallible<PyTensor> {
+        guard(|| Ok(PyTensor::new(self.whole(py)?)))
+    }
+
+    /// The whole as a NumPy array.
+    fn to_numpy<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
+        let whole = Bound::new(py, self.to_tensor(py)?)?;
+        Ok(whole.call_method0(intern!(py, "to_numpy"))?)
+    }
+
+    #[pyo3(signature = (dtype = None, copy = None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let options = PyDict::new(py);
+        options.set_item("dtype", dtype)?;
+        options.set_item("copy", copy)?;
+        let whole = Bound::new(py, self.to_tensor(py)?)?;
+        Ok(whole.call_method(intern!(py, "__array__"), (), Some(&options))?)
+    }
+
+    /// Waits until every block is computed.
+    fn block_until_ready(slf: Bound<'_, Self>) -> Fallible<Bound<'_, Self>> {
+        guard(|| {
+            for block in MeshBackend::blocks(&slf.get().block)? {
+                pjrt::wait(slf.py(), &block)?;
+            }
+            Ok(slf)
+        })
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let mesh = Bound::new(py, self.mesh())?;
+        Ok(format!("Sharded({}, spec={}, mesh={})", self.ty, self.spec(py)?.repr()?, mesh.repr()?))
+    }
+
+    // Operators, each of which is refused in the name of its function.
+
+    fn __add__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
+        self.refused("add")
+    }
+
+    fn __radd__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
+        self.refused("add")
+    }
+
+    fn __sub__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
+        self.refused("subtract")
+    }
+
+    fn __rsub__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
+        self.refused("subtract")
+    }
+
+    fn __mul__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
+        self.refused("multiply")
+    }
+
+    fn __rmul__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
+        self.refused("multiply")
+    }
+
+    fn __truediv__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
+        self.refused("divide")
+    }
+
+    fn __rtruediv__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
+        self.refused("divide")
+    }
+
+    fn __matmul__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
+        self.refused("dot")
+    }
+
+    fn __rmatmul__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
+        self.refused("dot")
+    }
+
+    fn __getitem__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
+        self.refused("index")
+    }
+}
