@@ -196,6 +196,10 @@ def test_stages_are_pickled() -> None:
     assert [stage.id for stage in again] == [stage.id for stage in stages]
     assert [repr(stage) for stage in again] == [repr(stage) for stage in stages]
     assert [stage.arguments for stage in again] == [stage.arguments for stage in stages]
+    # Nodes know the lines of the user's program.
+    sources = [node.source for node in dn.compilers.program(again[1].expr).walk()]
+    assert sources == [node.source for node in dn.compilers.program(stages[1].expr).walk()]
+    assert sources[-1] is not None
     expected = dn.graph.run(stages, [3.0])
     # Those of here and those of there are of one split.
     for mixed in (again, [stages[0], again[1]]):

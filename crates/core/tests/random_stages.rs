@@ -79,6 +79,8 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
         prop_assert_eq!(region.capture_count(), captures);
         let again = Stage::from_text(&stage.to_text()).unwrap();
         prop_assert_eq!(again.to_text(), stage.to_text());
+        let located = stage.to_text_with_locations();
+        prop_assert_eq!(Stage::from_text(&located).unwrap().to_text_with_locations(), located);
         prop_assert_eq!((again.id(), again.sources()), (stage.id(), stage.sources()));
         prop_assert!(stage.sources().windows(2).all(|pair| pair[0] < pair[1]));
         let mut used = vec![0; region.inputs().len()];

@@ -10,6 +10,7 @@ use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::form::{self, Attr};
 use crate::graph::{Graph, Value, Values};
+use crate::location::Location;
 use crate::op::{Op, Outputs, Padding};
 use crate::region::Region;
 use crate::scalar::Number;
@@ -20,7 +21,7 @@ use crate::verify;
 const MAX_DEPTH: usize = 128;
 
 impl Region {
-    /// Parses what [`Region::to_text`] writes.
+    /// Parses what [`Region::to_text`] writes, and [`Region::to_text_with_locations`].
     ///
     /// # Errors
     /// `IrText` with the line: text of another form or version, unknown ops, attributes that an op does not
@@ -30,16 +31,24 @@ impl Region {
     }
 }
 
+/// The location that a comment says, if it does.
+fn read_location(comment: &str) -> Option<Location> {
+    let (file, line) = comment.trim().rsplit_once(':')?;
+    Some(Location { file: file.into(), line: line.parse().ok()? })
+}
+
 pub(super) struct Parser<'t> {
     text: &'t str,
     at: usize,
     line: usize,
     depth: usize,
+    /// The last comment that was passed, and its line.
+    comment: Option<(usize, &'t str)>,
 }
 
 impl<'t> Parser<'t> {
     pub(super) fn new(text: &'t str) -> Parser<'t> {
-        Parser { text, at: 0, line: 1, depth: 0 }
+        Parser { text, at: 0, line: 1, depth: 0, comment: None }
     }
 
     /// The text of a region, to the end.
@@ -79,7 +88,9 @@ impl<'t> Parser<'t> {
             let rest = &self.text[self.at..];
             let c = rest.chars().next()?;
             if rest.starts_with("//") {
-                self.at += rest.find('\n').unwrap_or(rest.len());
+                let end = rest.find('\n').unwrap_or(rest.len());
+                self.comment = Some((self.line, &rest[2..end]));
+                self.at += end;
             } else if c.is_whitespace() {
                 self.line += usize::from(c == '\n');
                 self.at += c.len_utf8();
@@ -249,6 +260,8 @@ impl<'t> Parser<'t> {
         } else {
             self.types()?
         };
+        self.peek();
+        let location = self.comment.filter(|(at, _)| *at == line).and_then(|(_, text)| read_location(text));
         let mut regions = Vec::new();
         let mut labels: SmallVec<[&str; 2]> = SmallVec::new();
         while self.at_region_label() {
@@ -264,7 +277,9 @@ impl<'t> Parser<'t> {
             let (got, own) = (labels.join(", "), known.join(", "));
             return Err(self.error(format!("{name}: the regions are {got}, they must be {own}")));
         }
+        graph.set_location(location);
         self.push(graph, inputs, (op, name), &operands, &outputs)?;
+        graph.set_location(None);
         self.line = after;
         Ok(())
     }

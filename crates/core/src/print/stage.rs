@@ -16,6 +16,7 @@ use std::sync::Arc;
 use super::parse::Parser;
 use super::text::types_text;
 use crate::error::Result;
+use crate::region::Region;
 use crate::stage::{Parts, Source, Stage};
 
 /// The version of the text that this build writes, and the only one that it reads.
@@ -43,6 +44,15 @@ impl Stage {
     /// # Ok::<(), defn_core::Error>(())
     /// ```
     pub fn to_text(&self) -> String {
+        self.text(Region::to_text)
+    }
+
+    /// As [`Stage::to_text`], with the user's line beside each node.
+    pub fn to_text_with_locations(&self) -> String {
+        self.text(Region::to_text_with_locations)
+    }
+
+    fn text(&self, region_text: fn(&Region) -> String) -> String {
         let Parts { split, position, stages, inputs, parameters, sources, region } = self.parts();
         let mut takes: Vec<String> = sources.iter().map(Source::to_string).collect();
         if takes.is_empty() {
@@ -50,10 +60,10 @@ impl Stage {
         }
         let (takes, whole) = (takes.join(", "), types_text(&inputs, parameters));
         let head = format!("stage {position} of {stages}\nsplit {split}\nwhole {whole}\ntakes {takes}");
-        format!("defn-stage {VERSION}\n{head}\n{}", region.to_text())
+        format!("defn-stage {VERSION}\n{head}\n{}", region_text(&region))
     }
 
-    /// Parses what [`Stage::to_text`] writes.
+    /// Parses what [`Stage::to_text`] writes, and [`Stage::to_text_with_locations`].
     ///
     /// # Errors
     /// `IrText` with the line: what [`Region::from_text`](crate::region::Region::from_text) has against the region,

@@ -13,7 +13,8 @@
 //! Inputs come first, parameters before the semicolon and captures after it. A node has its operands, its
 //! attributes by name, and the types of its outputs; regions follow with their own numbers. `%3.1` is the
 //! second output of node 3. Floats are the shortest decimals of their f64 value, NaNs their bits, and names
-//! are quoted. The rest of a line after `//` is a comment.
+//! are quoted. The rest of a line after `//` is a comment; a file and a line there, behind a node, are its
+//! location.
 
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};

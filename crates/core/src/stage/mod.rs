@@ -163,21 +163,22 @@ impl Stage {
     pub fn from_parts(parts: Parts) -> std::result::Result<Stage, String> {
         let Parts { split, position, stages, inputs, parameters, sources, region } = parts;
         if position >= stages {
-            return Err(format!("stage {position} of {stages}"));
+            return Err(format!("stage {position} of {stages}, the first is stage 0"));
         }
         if parameters > inputs.len() {
             return Err(format!("{parameters} parameters of {} inputs", inputs.len()));
         }
         if let Some(pair) = sources.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return Err(format!("{} comes before {}", pair[0], pair[1]));
+            return Err(format!("{} stands before {}, ascending sources are required", pair[0], pair[1]));
         }
         let taken = sources.iter().filter(|source| source.capture().is_none()).count();
-        if sources.len() != region.inputs().len() || taken != region.parameter_count() {
-            let (own, all) = (region.parameter_count(), region.inputs().len());
-            return Err(format!(
-                "{taken} of {} sources travel, where {own} of {all} inputs are parameters",
-                sources.len()
-            ));
+        for (given, inputs, what) in [
+            (taken, region.parameter_count(), "parameters"),
+            (sources.len() - taken, region.capture_count(), "captures"),
+        ] {
+            if given != inputs {
+                return Err(format!("{given} sources for {inputs} {what}, one for each is required"));
+            }
         }
         for (source, ty) in sources.iter().zip(region.inputs()) {
             let (known, given) = match source {
@@ -186,7 +187,7 @@ impl Stage {
                 Source::Capture(index) => (true, inputs[parameters..].get(*index)),
             };
             if !known || given != Some(ty) {
-                return Err(format!("{source} of the type {ty} is not there"));
+                return Err(format!("there is no {source} of the type {ty}"));
             }
         }
         let mut nodes = vec![0usize; region.inputs().len()];

@@ -240,7 +240,7 @@ impl PyStage {
                 None => py.None().into_bound(py),
             };
             let again = py.import("defn._core")?.getattr("_stage")?;
-            let parts = (self.stage.to_text(), self.captures(py)?, container);
+            let parts = (self.stage.to_text_with_locations(), self.captures(py)?, container);
             Ok((again, parts).into_pyobject(py)?)
         })
     }
