@@ -91,6 +91,7 @@ PAGES = [
     "control-flow.md",
     "definitions.md",
     "gradients.md",
+    "graphs.md",
     "streams-and-hooks.md",
     "vectorization.md",
 ]

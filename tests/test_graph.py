@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pathlib
 import pickle
+import re
 import subprocess
 import sys
 import weakref
@@ -333,3 +335,19 @@ def test_each_stage_has_its_own_compiler_and_place() -> None:
     result = dn.graph.run(stages, [x], stage_options=options)
     assert result.backend == dn.backends.PJRT(device_id=1)
     np.testing.assert_allclose(result, expected, rtol=1e-6)
+
+
+def test_the_pictures_of_the_page_are_what_is_drawn() -> None:
+    page = pathlib.Path(__file__).parents[1] / "docs" / "graphs.md"
+    drawn = re.findall(r"(?ms)^```mermaid\n(.*?)^```", page.read_text())
+
+    def network(p: Any, x: Any) -> Any:
+        hidden = dn.mark(dn.tanh(x @ p["w"] + p["b"]), "hidden")
+        return {"out": hidden @ p["v"], "norm": dn.sum(hidden * hidden)}
+
+    shapes = {"w": (4, 8), "b": (8,), "v": (8, 2)}
+    params = {name: dn.template(shape, "f32") for name, shape in shapes.items()}
+    expr = dn.debug_expr(network)(params, dn.template((3, 4), "f32"))
+    loop = dn.debug_expr(lambda x: dn.while_(x, lambda s: s < 10, lambda s: s * 2) + 1)(1)
+    stages = dn.graph.split(expr, dn.graph.marks())
+    assert drawn[:2] == [dn.graph.mermaid(stages), dn.graph.mermaid(loop)]
