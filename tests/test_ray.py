@@ -287,6 +287,7 @@ def test_an_error_in_a_stage(engine: dn.engines.Ray) -> None:
         z = dn.mark(dn.take(y, at), "second")
         return dn.sin(z)
 
+    line = look_up.__code__.co_firstlineno + 2
     x = dn.tensor([1.0, 2.0, 3.0])
     stages = cut(look_up, x, 0)
     sets = [[x, at] for at in (0, 2, 5, 1)]
@@ -297,8 +298,9 @@ def test_an_error_in_a_stage(engine: dn.engines.Ray) -> None:
             given.extend(result.item() for result in dn.graph.run_each(stages, sets, engine=runner))
         assert given == [dn.sin(2.0).item(), dn.sin(6.0).item()]
         messages.append(str(raised.value))
-    problem = "take: index 5 on axis 0 of f32[3], it must be in 0..3\n  in stage 1 of 3\n  at "
-    assert [message.startswith(problem + __file__) for message in messages] == [True, True]
+    # The line of the operation goes with its stage.
+    problem = "take: index 5 on axis 0 of f32[3], it must be in 0..3\n  in stage 1 of 3"
+    assert messages == [f"{problem}\n  at {__file__}:{line}"] * 2
     # The engine goes on, and without checks positions are clamped.
     results = dn.graph.run_each(stages, sets, engine=engine)
     assert [result.item() for result in results] == [
@@ -352,6 +354,9 @@ def test_stages_that_cannot_be_sent(engine: dn.engines.Ray) -> None:
         ({"resources": {"CPU": 1}}, "Ray: a worker asks for the resource 'CPU', num_cpus and"),
         ({"placement": {"a": {}}}, "Ray: a worker in placement is 'a', a whole number from 0"),
         ({"placement": {2: {"gpus": 1}}}, 'Ray: worker 2 asks for "gpus", it must be num_cpus,'),
+        ({"placement": [1]}, "Ray: placement is [1], a dict is required"),
+        ({"placement": {0: 1}}, "Ray: placement of worker 0 is 1, a dict is required"),
+        ({"resources": "tpu"}, "Ray: resources is 'tpu', a dict is required"),
         ({"num_gpu": 1}, 'Ray: unknown option "num_gpu", it takes workers, num_cpus, num_gpus,'),
     ],
 )
@@ -476,5 +481,25 @@ def test_a_cluster_that_is_there(engine: dn.engines.Ray) -> None:
     first, second = out.splitlines()
     assert first == "1.0"
     assert second.startswith("Ray: no cluster at 127.0.0.1:1 (")
+    elsewhere = dn.engines.Ray(address="127.0.0.1:1")
+    with pytest.raises(dn.BackendError, match="this process is connected to the cluster at "):
+        dn.graph.run(cut(chain, 0.0), [0.0], engine=elsewhere)
     stages = cut(chain, 0.0)
     assert dn.graph.run(stages, [0.0], engine=engine)["sum"].item() == 1.0
+
+
+def test_the_line_of_what_is_in_a_loop(engine: dn.engines.Ray) -> None:
+    def walk(x: Any, at: Any) -> Any:
+        x = dn.mark(x * 2.0, "first")
+        return dn.for_(x, dn.range(3), lambda x, i: x + dn.take(x, at + i))
+
+    line = walk.__code__.co_firstlineno + 2
+    x = dn.tensor([1.0, 2.0, 3.0])
+    stages = pickle.loads(pickle.dumps(cut(walk, x, 0)))
+    for runner in (dn.engines.Sequential(), engine):
+        with dn.checks("index"), pytest.raises(dn.BoundsError) as raised:
+            dn.graph.run(stages, [x, 1], engine=runner)
+        assert str(raised.value) == (
+            "take: index 3 on axis 0 of f32[3], it must be in 0..3\n"
+            f"  in stage 1 of 2\n  at {__file__}:{line}"
+        )

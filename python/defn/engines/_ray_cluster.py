@@ -55,6 +55,14 @@ class Cluster:
             if not ray.is_initialized():
                 self._connect(ray, address, init)
                 self._users, self._ours, self._private = 0, True, address is None
+            elif address not in (None, "auto"):
+                here = ray.get_runtime_context().gcs_address
+                if address.removeprefix("ray://") != here:
+                    raise BackendError(
+                        f"Ray: this process is connected to the cluster at {here}, an engine at "
+                        f"{address} needs another process, or this one without a connection; "
+                        f"close what made it, or leave address out{caller()}"
+                    )
             self._users += 1
 
     def leave(self, ray: Any) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from defn._core import Tensor
+    from defn.graph import Plan
 
 __all__ = ["Pipeline"]
 
@@ -41,7 +42,7 @@ class Pipeline:
     def __init__(
         self,
         ray: Any,
-        plan: Any,
+        plan: Plan,
         methods: Sequence[Callable[..., Sequence[Any]]],
         maxsize: int,
         restarts: int,
@@ -177,15 +178,14 @@ class Pipeline:
         waiting = list(self._waiting)
         self._ray.wait(waiting, num_returns=1)
         ended, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
-        for call in ended:
+        for call, answer in zip(ended, self._answers(ended), strict=True):
             position, number = self._waiting.pop(call)
             current = self._sets[number]
             del current.calls[position]
-            try:
-                report, raised = self._ray.get(call)
-            except self._ray.exceptions.RayError as error:
-                current.errors[position] = error
+            if isinstance(answer, Exception):
+                current.errors[position] = answer
             else:
+                report, raised = answer
                 if report is not None:
                     self._heard(position, report)
                 if raised is not None:
@@ -194,6 +194,16 @@ class Pipeline:
             while self._ended[position] in self._early[position]:
                 self._early[position].remove(self._ended[position])
                 self._ended[position] += 1
+
+    def _answers(self, calls: list[Any]) -> list[Any]:
+        """What calls that have ended say, or the error of Ray's in its place."""
+        errors = self._ray.exceptions.RayError
+        try:
+            return self._ray.get(calls)
+        except errors as error:
+            if len(calls) == 1:
+                return [error]
+            return [answer for call in calls for answer in self._answers([call])]
 
     def _get(self, references: list[Any]) -> list[Any]:
         try:

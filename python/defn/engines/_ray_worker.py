@@ -79,9 +79,9 @@ class Worker:
 def _portable(error: Exception) -> bytes:
     """An exception that another process can read, with where it was raised if that says more."""
     if isinstance(error, Error):
-        # Its last line is one of this process, which is nobody's.
-        text, mark, line = str(error).rpartition("\n  at ")
-        if mark and "\n" not in line:
+        # A line of Ray's, where none of the user's is known, is nobody's.
+        text, _, line = str(error).rpartition("\n  at ")
+        if line.startswith(os.path.dirname(package().__file__)):
             error.args = (text, *error.args[1:])
     else:
         trace = "".join(traceback.format_exception(error)).rstrip()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from defn import _core
@@ -20,18 +21,19 @@ from defn.engines._ray_worker import Worker
 from defn.errors import BackendError, Error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Any, Never, Self
 
     from defn._core import Tensor
+    from defn.graph import Plan
 
 __all__ = ["Ray", "StageReport"]
 
 
 @dataclasses.dataclass(frozen=True)
 class StageReport:
-    """What an engine's workers say of one stage, over all runs of the engine so far."""
+    """What the workers of an engine say of one stage, over all runs since it started."""
 
     stage: str
     """The stage's ``id``."""
@@ -77,7 +79,13 @@ class Ray:
     Without ``address`` the engine joins the cluster that the process is connected to, or else
     starts one on this machine, which ends with the engine; ``init`` has options of ``ray.init`` for
     that. With one, such as ``"auto"``, it joins the cluster there. Every machine needs this version
-    of ``defn``. An engine is a context manager, which closes it.
+    of ``defn``, and results come as tensors of the host, whatever ran the stages. An engine is a
+    context manager, which closes it.
+
+    What raises in a stage is raised where the result of its set would be; results before it are
+    given, and the engine goes on to be usable. Hooks and ``runtime_call`` are functions of this
+    process, so that stages with them are refused. Ctrl-C ends the wait; what a worker computes goes
+    on until ``close``.
 
     Raises: ``OptionError`` for a number of workers, a bound or a demand that is none, and for
         options of a stage that cannot be sent; ``BackendError`` where Ray is not installed, no
@@ -115,11 +123,14 @@ class Ray:
         self._maxsize = _whole("maxsize", maxsize, 1)
         self._restarts = _whole("restarts", restarts, 0)
         self._start_timeout = _amount("start_timeout", start_timeout)
+        for name, value in (("resources", resources), ("placement", placement), ("init", init)):
+            _mapping(name, value)
         base = {"num_cpus": num_cpus, "num_gpus": num_gpus, "resources": resources or {}}
         self._demand = demand("a worker", base)
         self._placement: dict[int, dict[str, float]] = {}
         for number, wanted in (placement or {}).items():
             _whole("a worker in placement", number, 0)
+            _mapping(f"placement of worker {number}", wanted)
             self._placement[number] = demand(f"worker {number}", {**base, **wanted})
         self._address = address
         self._init = dict(init or {})
@@ -159,14 +170,14 @@ class Ray:
                         ray.kill(worker)
 
     def report(self) -> list[StageReport]:
-        """What the workers say of each stage that gave a result, over all runs so far."""
+        """What the workers say of each stage, over all runs since the engine started."""
         with self._lock:
             return [
                 _summary(stage, position, list(reports.values()))
                 for stage, position, reports in self._reports.values()
             ]
 
-    def run_each(self, plan: Any, sets: Iterable[Sequence[Tensor]]) -> Iterator[list[Tensor]]:
+    def run_each(self, plan: Plan, sets: Iterable[Sequence[Tensor]]) -> Iterator[list[Tensor]]:
         """The last stage's results for each argument set, in order."""
         ray = package()
         with self._lock:
@@ -175,6 +186,7 @@ class Ray:
             if not self._joined:
                 CLUSTER.join(ray, self._address, self._init)
                 self._joined = True
+                self._reports.clear()
             count = len(plan.stages)
             programs = [self._program(ray, plan, position) for position in range(count)]
             workers = min(self._workers_wanted or count, count)
@@ -199,7 +211,7 @@ class Ray:
         )
         return pipeline.results(iter(sets))
 
-    def _program(self, ray: Any, plan: Any, position: int) -> tuple[Any, Any]:
+    def _program(self, ray: Any, plan: Plan, position: int) -> tuple[Any, Any]:
         """A stage with its options where workers read it, and the key by which they know it."""
         stage, options = plan.stages[position], plan.options[position]
         try:
@@ -327,3 +339,8 @@ def _amount(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
         raise option_error(f"Ray: {name} is {value!r}, a positive number is required")
     return value
+
+
+def _mapping(name: str, value: Any) -> None:
+    if value is not None and not isinstance(value, Mapping):
+        raise option_error(f"Ray: {name} is {value!r}, a dict is required")

@@ -1,0 +1,111 @@
+"""A pipeline of stages by each engine: throughput of a transformer, and what an empty stage costs.
+
+python benches/stages.py [repetitions]
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import platform
+import sys
+import time
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
+
+import stages as example
+
+import defn as dn
+
+# Micro-batches in one run.
+COUNTS = (1, 8, 32)
+STAGES = 4
+# A store of this size is enough; the default is a third of the memory.
+INIT = {"object_store_memory": 512 << 20}
+
+
+def least(run, repetitions):
+    """The least time of a few runs; the first one compiles and is not counted."""
+    run()
+    times = []
+    for _ in range(repetitions):
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def same(results, expected):
+    """Whether all results have the same bits."""
+    pairs = zip(results, expected, strict=True)
+    return all(a.to_numpy().tobytes() == b.to_numpy().tobytes() for a, b in pairs)
+
+
+def table(title, stages, batches, engines, repetitions):
+    """One row for each engine: the time of each number of batches."""
+    print(f"\n{title}\n")
+    head = "".join(f" {count} |" for count in COUNTS)
+    print(f"| engine | micro-batches:{head} per second at {COUNTS[-1]} |")
+    print("|---|---|" + "---:|" * (len(COUNTS) + 1))
+    expected = list(dn.graph.run_each(stages, batches[: COUNTS[-1]]))
+    least_times = {}
+    for name, engine in engines.items():
+        times = []
+        for count in COUNTS:
+            given = batches[:count]
+            run = lambda given=given, engine=engine: list(  # noqa: E731
+                dn.graph.run_each(stages, given, engine=engine)
+            )
+            if not same(run(), expected[:count]):
+                raise AssertionError(f"{name} gives other bits")
+            times.append(least(run, repetitions))
+        cells = "".join(f" {1e3 * seconds:.1f} ms |" for seconds in times)
+        print(f"| {name} | |{cells} {COUNTS[-1] / times[-1]:.0f} |", flush=True)
+        least_times[name] = times
+    return least_times
+
+
+def main(repetitions=5):
+    """Prints the tables of docs/graphs.md."""
+    print(f"{platform.machine()}, {os.cpu_count()} processors, {STAGES} stages")
+    engines = {
+        "Sequential()": dn.engines.Sequential(),
+        "Threads()": dn.engines.Threads(),
+        "Ray()": dn.engines.Ray(init=INIT),
+    }
+    try:
+        width = 256
+        forward = example.transformer(example.weights(width=width))
+        batches = [[batch] for batch in example.batches(COUNTS[-1], size=8)]
+        stages = example.pipeline(forward, batches[0][0], STAGES)
+        moved = example.LENGTH * 8 * width * 4
+        title = f"A transformer of {example.BLOCKS} blocks, width {width}, {moved >> 10} KiB"
+        table(f"{title} between stages", stages, batches, engines, repetitions)
+
+        def nothing(x):
+            for number in range(STAGES):
+                x = dn.mark(-x, str(number))
+            return x
+
+        for shape, title in (((), "4 bytes"), ((1 << 20,), "4 MiB")):
+            x = dn.iota(shape, dtype="f32")
+            stages = dn.graph.split(dn.debug_expr(nothing)(x), dn.graph.marks())
+            # Each batch is another tensor, so that each is sent.
+            batches = [[x + float(i)] for i in range(COUNTS[-1])]
+            times = table(
+                f"Stages of one negation, of {title}", stages, batches, engines, repetitions
+            )
+            base = times["Sequential()"]
+            for name, taken in times.items():
+                calls = COUNTS[-1] * STAGES
+                alone = (taken[0] - base[0]) / STAGES
+                piped = (taken[-1] - base[-1]) / calls
+                print(
+                    f"{name}: {1e6 * alone:.0f} us more per stage alone, {1e6 * piped:.0f} us piped"
+                )
+    finally:
+        engines["Ray()"].close()
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
