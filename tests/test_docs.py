@@ -91,7 +91,6 @@ PAGES = [
     "control-flow.md",
     "definitions.md",
     "gradients.md",
-    "graphs.md",
     "streams-and-hooks.md",
     "vectorization.md",
 ]
@@ -113,6 +112,12 @@ def test_pages(name: str) -> None:
 @needs_plugin
 def test_the_page_on_devices() -> None:
     test_pages("devices.md")
+
+
+@pytest.mark.usefixtures("no_options")
+@needs_plugin
+def test_the_page_on_graphs() -> None:
+    test_pages("graphs.md")
 
 
 @needs_plugin

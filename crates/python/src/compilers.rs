@@ -24,7 +24,7 @@ use crate::nodes::Region;
 use crate::options;
 use crate::pjrt;
 use crate::place;
-use crate::shard::PyMesh;
+use crate::shard::{Over, PyMesh};
 
 /// The compiler of a call.
 #[derive(Clone)]
@@ -110,7 +110,8 @@ impl Choice {
         if let Some(name) = name {
             return Ok(Choice::BuiltIn(options::built_in(py, &name, options)?));
         }
-        if let Ok(mesh) = value.cast::<PyMesh>() {
+        if let Ok(over) = value.cast::<Over>() {
+            let mesh = over.get().0.bind(py);
             return Ok(Choice::BuiltIn(Arc::new(BuiltIn::over(mesh, options)?)));
         }
         let has = |callback: &str| value.hasattr(callback);

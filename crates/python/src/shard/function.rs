@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::sharded::split;
 use super::spec::Specs;
-use super::{PyMesh, PySharded};
+use super::{Over, PyMesh, PySharded};
 use crate::away;
 use crate::containers::{self, Flat, Mode};
 use crate::convert;
@@ -196,17 +196,17 @@ impl ShardedFunction {
     ) -> Fallible<ShardedFunction> {
         guard(|| {
             let py = fun.py();
-            let Ok(place) = mesh.cast::<PyMesh>() else {
+            let Ok(given) = mesh.cast::<PyMesh>() else {
                 return Err(convert::bad("shard", "the mesh", mesh, "a dn.Mesh")?);
             };
-            let place = place.get().place.clone();
+            let place = given.get().place.clone();
             if !fun.is_callable() {
                 return Err(convert::bad("shard", "the function", fun, "callable")?);
             }
             let (inputs, outputs) =
                 (inputs(in_specs, &place)?, Specs::parse("the result", out_specs, place.mesh())?);
             let options = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
-            options.set_item("compiler", mesh)?;
+            options.set_item("compiler", Over(given.clone().unbind()))?;
             options.set_item("on_conflict", "raise")?;
             let jitted = py.get_type::<Jitted>().call((fun,), Some(&options))?;
             let jitted = jitted.cast_into::<Jitted>().map_err(PyErr::from)?.unbind();

@@ -24,6 +24,10 @@ pub(crate) struct PyMesh {
     pub(crate) place: Arc<MeshBackend>,
 }
 
+/// The compiler for a mesh, as the definition behind a sharded function is given it: what users write is no compiler.
+#[pyclass(frozen, module = "defn._core")]
+pub(crate) struct Over(pub(crate) Py<PyMesh>);
+
 /// The axes of a dict from names to sizes.
 fn axes(value: &Bound<'_, PyAny>) -> Fallible<Vec<(Name, usize)>> {
     let required = "a dict from the names of axes to how many devices are along each";
