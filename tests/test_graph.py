@@ -162,6 +162,42 @@ def test_vectorized_axes_are_kept() -> None:
     )
 
 
+def test_arguments_have_the_vectorized_axes_that_were_traced() -> None:
+    x = dn.vectorize(dn.iota((2, 3), dtype="f32"), "rows")
+    stages = dn.graph.split(dn.debug_expr(lambda x: dn.sum(dn.sin(x)))(x), dn.graph.every(1))
+    for given in (stages, pickle.loads(pickle.dumps(stages))):
+        for wrong in (dn.devectorize(x), dn.vectorize(dn.devectorize(x), "lines")):
+            with pytest.raises(dn.ShapeError, match=r"traced with f32\[rows: 2\]\[3\]"):
+                dn.graph.run(given, [wrong])
+        assert dn.graph.run(given, [x]).vectorized_axes == (("rows", 2),)
+
+
+# Compilers.
+
+
+def test_a_compiler_may_run_what_it_traced_in_stages() -> None:
+    seen: list[float] = []
+    weights = dn.tensor([1.0, 2.0])
+
+    class Staging(dn.Compiler):
+        def compile(self, key: Any, vars: Any, fun: Any, options: Any) -> Any:
+            stages = dn.graph.split(fun(*vars), dn.graph.every(1))
+            # What a definition captured follows its arguments there.
+            assert [len(stage.captures) for stage in stages] == [0] * len(stages)
+            return lambda args_list: [
+                dn.graph.run(stages, args, compiler="evaluator") for args in args_list
+            ]
+
+    def fun(x: Any) -> Any:
+        y = dn.hook(dn.sum(dn.sin(x) * weights), lambda value: seen.append(value.item()))
+        return {"y": dn.cos(y)}
+
+    for x in (1.0, 2.0):
+        result = dn.jit(fun, compiler=Staging())(x)
+        assert result["y"].item() == dn.jit(fun)(x)["y"].item()
+    assert len(seen) == 4
+
+
 # Captured tensors.
 
 

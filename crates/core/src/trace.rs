@@ -39,6 +39,8 @@ struct State {
     /// Types of parameters and captures so far.
     inputs: Vec<TensorType>,
     parameters: usize,
+    /// The vectorized axes of each parameter, where a trace was begun like tensors.
+    parameter_lanes: Vec<Lanes>,
     captures: Vec<Tensor>,
     /// The vectorized axes of tensors from outside that were used.
     lanes: Lanes,
@@ -129,6 +131,7 @@ impl Trace {
             graph,
             inputs: parameters.to_vec(),
             parameters: parameters.len(),
+            parameter_lanes: Vec::new(),
             captures: Vec::new(),
             lanes: Lanes::new(),
             error: None,
@@ -154,6 +157,8 @@ impl Trace {
     pub fn begin_like(models: &[Tensor]) -> (Tracing, Vec<Tensor>) {
         let types: Vec<TensorType> = models.iter().map(|model| model.whole().clone()).collect();
         let (tracing, parameters) = Trace::begin(&types);
+        tracing.trace.lock().parameter_lanes =
+            models.iter().map(|model| model.vectorized_axes().into()).collect();
         let lanes = models.iter().map(Tensor::vectorized_axes);
         let wrapped = parameters.into_iter().zip(lanes).map(|(x, axes)| x.with_vectorized(axes)).collect();
         (tracing, wrapped)
@@ -170,6 +175,11 @@ impl Trace {
             state.kept = Some(region);
         }
         trace
+    }
+
+    /// The vectorized axes of each parameter; nothing where the trace was not begun like tensors.
+    pub fn parameter_lanes(&self) -> Vec<Lanes> {
+        self.lock().parameter_lanes.clone()
     }
 
     /// The tensors from outside, in the order of the captures; none where they were handed on when it was finished.

@@ -50,7 +50,8 @@ def split(expr: Any, /, *given: Any) -> list[Stage]:
     the last gives the container of ``expr``. Tensors that the function found around it are no
     arguments: they go with the stages that use them, as ``stage.captures``, with the elements that
     they had when the function was traced. Tensors with elements and numbers in ``expr`` are such
-    too.
+    too. Only where a compiler in Python is handed its definition, what that captured follows the
+    arguments, as it does there.
 
     Raises: ``OptionError`` for a decision that is none and a rule that does not fit the graph,
         ``ContainerError`` where there is no decision and accumulator, ``TraceError`` for an

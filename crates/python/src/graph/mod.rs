@@ -81,14 +81,14 @@ fn graph_split<'py>(
 
 /// The stages of a graph with what goes with each.
 fn of_whole(whole: Whole, stages: Vec<Stage>) -> Vec<PyStage> {
-    let Whole { captures, table, tree, lanes, .. } = whole;
+    let Whole { captures, table, tree, lanes, arguments, .. } = whole;
     let last = stages.len() - 1;
     let mut results = Some((tree, lanes));
     let of_stage = |stage: Stage| {
         let own = stage.sources().iter().filter_map(Source::capture);
         let own: Vec<Tensor> = own.map(|index| captures[index].clone()).collect();
         let results = if stage.position() == last { results.take() } else { None };
-        PyStage::new(stage, own, table.clone(), results)
+        PyStage::new(stage, own, table.clone(), results, arguments.clone())
     };
     stages.into_iter().map(of_stage).collect()
 }
@@ -168,9 +168,12 @@ fn graph_inputs<'py>(stage: &Bound<'py, PyStage>, args: &Bound<'py, PyAny>) -> F
             let tensor = convert::tensor(op, leaf)?;
             let places = || tree.argument_places(py, |at| format!("args[{at}]"));
             tensor.require_buffer(op, "run stages outside of definitions")?;
-            if !ty.is_compatible(tensor.whole()) {
+            let lanes = stage.get().argument_lanes(position);
+            let same_axes = lanes.is_none_or(|lanes| tensor.vectorized_axes() == lanes);
+            if !same_axes || !ty.is_compatible(tensor.whole()) {
                 let argument = format!("argument {}", places()?[position]);
-                let (got, expected) = (tensor.whole().clone(), ty.clone());
+                let expected = Tensor::template(ty.clone()).with_vectorized(lanes.unwrap_or_default());
+                let (got, expected) = (jit::named_type(&tensor), jit::named_type(&expected));
                 return Err(StageError::InputType { op, argument, got, expected }.into());
             }
             tensors.push(tensor.flat());

@@ -7,7 +7,7 @@ use defn_core::region::Region;
 use defn_core::stage::{Source, Stage, StageError};
 use defn_core::trace::Trace;
 use defn_core::vectorize::Lanes;
-use defn_core::{Tensor, TensorType, print};
+use defn_core::{ErrorKind, Name, Tensor, TensorType, print};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -47,6 +47,8 @@ pub(crate) struct PyStage {
     table: Table,
     /// For the last stage: the container of the results, and the vectorized axes of each.
     results: Option<(Tree, Vec<Lanes>)>,
+    /// The vectorized axes of each of the whole's arguments; nothing where they are not known.
+    arguments: Arc<[Lanes]>,
     expr: PyOnceLock<Py<PyAny>>,
     made: Mutex<Vec<Made>>,
 }
@@ -57,13 +59,27 @@ impl PyStage {
         captures: Vec<Tensor>,
         table: Table,
         results: Option<(Tree, Vec<Lanes>)>,
+        arguments: Arc<[Lanes]>,
     ) -> PyStage {
-        PyStage { stage, captures, table, results, expr: PyOnceLock::new(), made: Mutex::default() }
+        PyStage {
+            stage,
+            captures,
+            table,
+            results,
+            arguments,
+            expr: PyOnceLock::new(),
+            made: Mutex::default(),
+        }
     }
 
     /// Where the stage stands, for messages.
     pub(super) fn place(&self) -> String {
         format!("stage {} of {}", self.stage.position(), self.stage.count())
+    }
+
+    /// The vectorized axes of an argument of the whole, where they are known.
+    pub(super) fn argument_lanes(&self, position: usize) -> Option<&[(Name, usize)]> {
+        self.arguments.get(position).map(|lanes| &**lanes)
     }
 
     /// The types of what travels to it.
@@ -224,7 +240,7 @@ impl PyStage {
         text: &str,
         captures: Option<&Bound<'_, PyAny>>,
     ) -> Fallible<PyStage> {
-        guard(|| read(text, captures, None))
+        guard(|| read(text, captures, None, Vec::new()))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
@@ -240,7 +256,11 @@ impl PyStage {
                 None => py.None().into_bound(py),
             };
             let again = py.import("defn._core")?.getattr("_stage")?;
-            let parts = (self.stage.to_text_with_locations(), self.captures(py)?, container);
+            let lanes = |lanes: &Lanes| -> Vec<(String, usize)> {
+                lanes.iter().map(|(name, size)| (name.to_string(), *size)).collect()
+            };
+            let arguments: Vec<Vec<(String, usize)>> = self.arguments.iter().map(lanes).collect();
+            let parts = (self.stage.to_text_with_locations(), self.captures(py)?, container, arguments);
             Ok((again, parts).into_pyobject(py)?)
         })
     }
@@ -304,9 +324,24 @@ fn read(
     text: &str,
     captures: Option<&Bound<'_, PyAny>>,
     container: Option<&Bound<'_, PyAny>>,
+    arguments: Vec<Vec<(String, usize)>>,
 ) -> Fallible<PyStage> {
     let op = "from_text";
     let stage = Stage::from_text(text)?;
+    let arguments: Arc<[Lanes]> = arguments
+        .into_iter()
+        .map(|lanes| lanes.into_iter().map(|(name, size)| (Name::from(name), size)).collect())
+        .collect();
+    let lead = |(lanes, ty): (&Lanes, &TensorType)| {
+        let sizes = ty.shape.sizes();
+        lanes.len() <= sizes.len() && lanes.iter().zip(sizes).all(|(lane, size)| lane.1 == *size)
+    };
+    let types = stage.arguments();
+    if !arguments.is_empty() && (arguments.len() != types.len() || !arguments.iter().zip(types).all(lead)) {
+        let problem = "the vectorized axes are not those of the arguments".to_owned();
+        let required = "a stage as it was pickled is required".to_owned();
+        return Err(ErrorKind::Malformed { op, problem, required }.into());
+    }
     let region = stage.region();
     let tensors = captured(region, captures)?;
     let is_last = stage.position() + 1 == stage.count();
@@ -327,7 +362,7 @@ fn read(
         let (given, expected) = (results.map_or(0, |(_, lanes)| lanes.len()), region.results().len());
         return Err(Misuse::LeafCount { op, given, expected }.into());
     }
-    Ok(PyStage::new(stage, tensors, Table::new(), results))
+    Ok(PyStage::new(stage, tensors, Table::new(), results, arguments))
 }
 
 /// What pickled stages are made of again.
@@ -337,8 +372,9 @@ pub(super) fn unpickled(
     text: &str,
     captures: &Bound<'_, PyAny>,
     container: &Bound<'_, PyAny>,
+    arguments: Vec<Vec<(String, usize)>>,
 ) -> Fallible<PyStage> {
-    guard(|| read(text, Some(captures), Some(container)))
+    guard(|| read(text, Some(captures), Some(container), arguments))
 }
 
 fn id_text(id: u64) -> String {

@@ -29,6 +29,8 @@ pub(super) struct Whole {
     /// The container of the results, and the vectorized axes of each.
     pub tree: Tree,
     pub lanes: Vec<Lanes>,
+    /// The vectorized axes of each parameter, where they are known.
+    pub arguments: Arc<[Lanes]>,
 }
 
 impl Whole {
@@ -92,7 +94,8 @@ impl Whole {
             None => Table::new(),
         };
         let region = Arc::new(Region::new(graph, inputs, parameters, results));
-        Ok(Whole { region, trace, captures, table, tree, lanes })
+        let arguments = trace.parameter_lanes().into();
+        Ok(Whole { region, trace, captures, table, tree, lanes, arguments })
     }
 }
 

@@ -301,7 +301,7 @@ fn compile(
 }
 
 /// A type for messages, in which vectorized axes stand in front with their names.
-fn named_type(tensor: &Tensor) -> TensorType {
+pub(crate) fn named_type(tensor: &Tensor) -> TensorType {
     let lead = tensor.vectorized_axes().iter().map(|(name, size)| (*size, Some(name.clone())));
     let shape = Shape::from_axes(lead.chain(tensor.ty().shape.entries()));
     TensorType { dtype: tensor.ty().dtype, shape }

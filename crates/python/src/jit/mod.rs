@@ -50,7 +50,7 @@ use crate::options;
 use crate::recursion;
 use crate::tensor::PyTensor;
 use cache::{Entry, Key, Shared, VERSION_LIMIT};
-pub(crate) use compiled::flatten_arguments;
+pub(crate) use compiled::{flatten_arguments, named_type};
 use donate::Donated;
 use environment::Part;
 use explain::{Call, Reason};
