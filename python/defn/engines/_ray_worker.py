@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 import time
 import traceback
 import uuid
@@ -48,7 +49,9 @@ class Failed:
 class Worker:
     """What runs in a process of Ray's: stages, each compiled when it is called first."""
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Sequence[str]) -> None:
+        # What is pickled by name is found where the caller finds it.
+        sys.path.extend(path for path in paths if path not in sys.path)
         self.incarnation = uuid.uuid4().hex
         self.stages: dict[Any, _Loaded] = {}
 

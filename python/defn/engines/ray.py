@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import sys
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -213,10 +214,12 @@ class Ray:
 
     def _program(self, ray: Any, plan: Plan, position: int) -> tuple[Any, Any]:
         """A stage with its options where workers read it, and the key by which they know it."""
-        stage, options = plan.stages[position], plan.options[position]
+        stage, options = plan.stages[position], dict(plan.options[position])
+        # A stage with hooks has none here: it refuses to be pickled.
+        options.pop("hooks", None)
         try:
-            # What is looked for in this context is looked for there.
-            how = pickle.dumps((options, _core.checks_asked()), protocol=5)
+            # Checks of this context are made there, too. Classes of a script go by value.
+            how = ray.cloudpickle.dumps((options, _core.checks_asked()), protocol=5)
             key = (stage.id, how)
             if key not in self._programs:
                 self._programs[key] = [ray.put((pickle.dumps(stage, protocol=5), how))]
@@ -252,7 +255,7 @@ class Ray:
                 # As often as the worker is started again.
                 max_task_retries=-1,
                 scheduling_strategy="SPREAD",
-            ).remote()
+            ).remote(sys.path)
             for number, demand in demands.items()
         }
         try:
