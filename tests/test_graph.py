@@ -132,6 +132,30 @@ def test_a_decider_sees_operands_first_and_never_parameters() -> None:
     assert seen[4].id == expr.expr.id
 
 
+def test_what_a_decider_raises_passes_through() -> None:
+    def decide(node: dn.graph.Node) -> Any:
+        raise KeyError(node.op)
+
+    with pytest.raises(KeyError, match="negate"):
+        dn.graph.split(dn.debug_expr(chain)(1.0), decide)
+
+
+def test_a_graph_without_operations_is_one_stage() -> None:
+    stages = dn.graph.split(dn.debug_expr(lambda x, y: [y, y])(1.0, 2), dn.graph.every(1))
+    assert [stage.sources for stage in stages] == [[(None, 1)]]
+    assert [value.item() for value in dn.graph.run(stages, [1.0, 2])] == [2, 2]
+
+
+def test_an_error_leaves_everything_usable() -> None:
+    x = dn.tensor([1.0, 2.0])
+    stages = dn.graph.split(dn.debug_expr(lambda x: dn.log(dn.negate(x)))(x), dn.graph.every(1))
+    first = dn.graph.compile(stages[0])(x)
+    with dn.checks("nan"), pytest.raises(dn.Error, match="in stage 1 of 2"):
+        dn.graph.run(stages, [x])
+    assert (x.to_list(), first[0].to_list()) == ([1.0, 2.0], [-1.0, -2.0])
+    assert dn.is_nan(dn.graph.run(stages, [x])).to_list() == [1, 1]
+
+
 def test_containers_are_the_last_stages() -> None:
     @dataclass
     class Pair:
@@ -355,6 +379,17 @@ def test_host_functions_of_stages_of_pythons_compilers() -> None:
     assert len(stages) == 2
     for compiler in ("evaluator", Passing()):
         assert dn.graph.run(stages, [0.0], compiler=compiler).item() == 1.0
+
+
+def test_a_stage_without_inputs_runs_where_its_options_say() -> None:
+    stages = dn.graph.split(dn.debug_expr(lambda x: dn.sum(dn.iota((3,))) + x)(1), at("add"))
+    assert [len(stage.inputs) for stage in stages] == [0, 2]
+    backend = dn.backends.NumPyBackend()
+    program = dn.graph.compile(stages[0], backend=backend)
+    (made,) = program()
+    assert made.backend is backend
+    result = dn.graph.run(stages, [1], stage_options={0: {"backend": backend}})
+    assert result.item() == 4
 
 
 @needs_plugin

@@ -132,7 +132,7 @@ impl StageProgram {
             }
             let run = || {
                 let leaves = self.gather(args)?;
-                self.staged.run(py, &leaves, self.hooks.as_ref())
+                self.staged.run(py, &leaves, self.place.as_ref(), self.hooks.as_ref())
             };
             run().map_err(|fault| within(py, fault, self.stage.get()))
         })

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use defn_core::Tensor;
-use defn_core::backend::{Checks, Compiler, Executable};
+use defn_core::backend::{Backend, Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together, common_backend};
 use defn_core::region::Region;
 use defn_core::trace::Trace;
@@ -374,6 +374,21 @@ impl Program {
             Some(results) => results,
             None => self.execute(py, tensors, hooks)?,
         };
+        self.hand_out(py, results, kept, &mut borrowed)
+    }
+
+    /// As [`Program::run`], at a place where the tensors are, if it takes any.
+    pub(super) fn run_at<'py>(
+        &self,
+        py: Python<'py>,
+        place: &Arc<dyn Backend>,
+        leaves: &Leaves<'py>,
+        hooks: Option<&Py<PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let mut borrowed = Borrowed::default();
+        let (tensors, kept) = self.gather(py, leaves, Vec::new(), &mut borrowed)?;
+        let run = |hooks: &hooks::Run<'_>| self.executable.run(place, tensors, hooks);
+        let results = if self.is_trivial { Vec::new() } else { self.timed(py, hooks, run)? };
         self.hand_out(py, results, kept, &mut borrowed)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use defn_core::Tensor;
-use defn_core::backend::Checks;
+use defn_core::backend::{Backend, Checks};
 use defn_core::builder::BuildControl;
 use defn_core::region::Region;
 use defn_core::vectorize::Lanes;
@@ -68,7 +68,7 @@ impl Staged {
         }
     }
 
-    /// Runs on a tensor for each input.
+    /// Runs on a tensor for each input, at a place where they are; without one, where they are brought together.
     ///
     /// # Errors
     /// What the run fails with.
@@ -76,9 +76,13 @@ impl Staged {
         &self,
         py: Python<'py>,
         leaves: &Leaves<'py>,
+        place: Option<&Arc<dyn Backend>>,
         hooks: Option<&Py<PyDict>>,
     ) -> Fallible<Bound<'py, PyTuple>> {
-        let results = self.0.run(py, leaves, Vec::new(), Borrowed::default(), hooks)?;
+        let results = match place {
+            Some(place) => self.0.run_at(py, place, leaves, hooks)?,
+            None => self.0.run(py, leaves, Vec::new(), Borrowed::default(), hooks)?,
+        };
         Ok(results.cast_into::<PyTuple>().map_err(PyErr::from)?)
     }
 
