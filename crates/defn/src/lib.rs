@@ -35,6 +35,7 @@
 #![deny(missing_docs)]
 
 mod backend;
+mod collective;
 pub mod constants;
 mod control;
 mod expr;
@@ -50,6 +51,12 @@ pub mod random;
 mod sliding;
 mod tensor;
 mod tree;
+
+/// Several devices: grids with named axes, and how tensors are laid over them.
+pub mod mesh {
+    pub use defn_core::mesh::{Mesh, MeshError, Spec};
+    pub use defn_core::op::{AllReduceOp, Over};
+}
 
 pub use backend::{compiler, default_backend, set_default_backend};
 pub use control::{Exprs, cond, while_};

@@ -24,8 +24,12 @@
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Compiler};
+use defn_core::builder::{Ops, Source};
+use defn_core::mesh::{Mesh, Spec};
 
 pub use defn_pjrt::*;
+
+use crate::Tensor;
 
 /// A device of a client: of one that was [`register`]ed, or of the one that `DEFN_PJRT_PLUGIN` names. The client is
 /// started if it does not run yet.
@@ -67,4 +71,50 @@ pub fn compiler_with(
     options: CompilerOptions,
 ) -> defn_core::Result<Arc<dyn Compiler>> {
     Ok(Arc::new(PjrtCompiler::new(device.clone(), crate::backend::host()?, options)))
+}
+
+/// Devices of one client in a mesh, in row-major order.
+///
+/// # Errors
+/// Too few devices or too many, one that is given twice, and devices of two clients.
+pub fn mesh(mesh: Mesh, devices: &[Arc<PjrtBackend>]) -> defn_core::Result<Arc<MeshBackend>> {
+    MeshBackend::new(mesh, devices.to_vec())
+}
+
+/// A compiler for the devices of a mesh: each runs the whole function on its own blocks of the arguments, which are
+/// tensors that [`lay`] gives. Arguments that are not, and tensors that the function captures, each device has whole.
+///
+/// # Errors
+/// As [`compiler`].
+pub fn mesh_compiler(mesh: &Arc<MeshBackend>) -> defn_core::Result<Arc<dyn Compiler>> {
+    let host = crate::backend::host()?;
+    Ok(Arc::new(MeshCompiler::new(mesh.clone(), host, CompilerOptions::default())))
+}
+
+/// A tensor cut into blocks, one on each device: a tensor of the block's type, for functions that [`mesh_compiler`]
+/// compiles.
+///
+/// # Errors
+/// A spec that does not fit the tensor or the mesh, and what copying to the devices fails with.
+pub fn lay(tensor: &Tensor, mesh: &Arc<MeshBackend>, spec: &Spec) -> defn_core::Result<Tensor> {
+    let block = spec.block(mesh.mesh(), "the tensor", tensor.ty())?;
+    let mut ops = Ops::new(crate::backend::host()?, Source::Unknown);
+    let blocks = spec.cut(&mut ops, mesh.mesh(), tensor.core(), &block)?;
+    Ok(Tensor(mesh.gather_blocks(&block, &blocks)?))
+}
+
+/// The tensor that the blocks of a tensor of a mesh make up, on the host.
+///
+/// # Errors
+/// A spec that does not fit the blocks or the mesh, and what the devices fail with.
+///
+/// # Panics
+/// When the tensor is on no mesh.
+pub fn gather(tensor: &Tensor, mesh: &Arc<MeshBackend>, spec: &Spec) -> defn_core::Result<Tensor> {
+    spec.whole(mesh.mesh(), "the tensor", tensor.ty())?;
+    let host = crate::backend::host()?;
+    let mut ops = Ops::new(host.clone(), Source::Unknown);
+    let blocks = MeshBackend::blocks(tensor.core())?;
+    let bring = |device: usize| blocks[device].copy_to("gather", &host);
+    Ok(Tensor(spec.join(&mut ops, mesh.mesh(), bring)?))
 }

@@ -5,6 +5,7 @@ mod wheel;
 
 use std::sync::Arc;
 
+use defn::mesh::{AllReduceOp, Mesh, Spec};
 use defn::pjrt::{self, Attribute, ClientSpec, PjrtBackend, Plugin};
 use defn::prelude::*;
 use defn::{ErrorClass, compiler};
@@ -69,4 +70,36 @@ fn the_compiler_has_a_name() {
     let double = jit(|x: Expr| &x + &x).with_compiler(compiler("pjrt").unwrap());
     let y = double.call(Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap()).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [2.0, 4.0]);
+}
+
+#[test]
+fn two_devices_train_together() {
+    let grid = Mesh::new(vec![("data".into(), 2)]).unwrap();
+    let mesh = pjrt::mesh(grid.clone(), &[device(0), device(1)]).unwrap();
+    let over = grid.over("test", &["data".into()]).unwrap();
+    let mean = |x: Expr| x.all_reduce(AllReduceOp::Sum, &over) / 2.0;
+    let step = jit(|(w, x, y): (Expr, Expr, Expr)| {
+        let (loss, slope) = value_and_grad(&w, |w| (w * &x - &y).pow(2).mean(Axes::All, false));
+        (&w - 0.1 * mean(slope), mean(loss), Expr::mesh_index(&over))
+    })
+    .with_compiler(pjrt::mesh_compiler(&mesh).unwrap());
+    let (whole, rows) = (Spec::default(), Spec(vec![vec!["data".into()]]));
+    let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], &[4]).unwrap();
+    let y = x.multiply(3.0).unwrap();
+    let (x, y) = (pjrt::lay(&x, &mesh, &rows).unwrap(), pjrt::lay(&y, &mesh, &rows).unwrap());
+    let mut w = pjrt::lay(&Tensor::scalar(0.0).unwrap(), &mesh, &whole).unwrap();
+    let mut first = None;
+    for _ in 0..50 {
+        let (next, loss, _) = step.call((w, x.clone(), y.clone())).unwrap();
+        w = next;
+        first.get_or_insert(pjrt::gather(&loss, &mesh, &whole).unwrap().item::<f32>().unwrap());
+    }
+    assert_eq!(step.programs(), 1);
+    // The mean of 9 times the squares, as on one device.
+    assert_eq!(first, Some(67.5));
+    assert!((pjrt::gather(&w, &mesh, &whole).unwrap().item::<f32>().unwrap() - 3.0).abs() < 1e-3);
+    let blocks = pjrt::gather(&x, &mesh, &rows).unwrap();
+    assert_eq!(blocks.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    let error = pjrt::lay(&blocks, &mesh, &Spec(vec![vec!["model".into()]])).unwrap_err();
+    assert!(error.to_string().contains("no axis \"model\""), "{error}");
 }

@@ -98,7 +98,7 @@ fn every_exchange_of_every_dtype() {
             Ok(made)
         });
         let x: Vec<Tensor> = (0..4).map(|seed| small(dtype, &[4, 3], seed)).collect();
-        let results = run(&place, program, &[x.clone()]).unwrap();
+        let results = run(&place, program, std::slice::from_ref(&x)).unwrap();
         let mut ops = host();
         let mut add = |a: &Tensor, b: &Tensor| ops.add(a, b).unwrap();
         // Devices 0 and 2 differ along "data" only, devices 0 and 1 along "model".
@@ -233,7 +233,7 @@ fn threads_that_run_at_once_take_turns() {
     let x = ty(DType::F32, &[8]);
     let executables: Vec<_> = [&place, &other]
         .map(|place| {
-            let program = trace_over(place, &[x.clone()], |ops, v| {
+            let program = trace_over(place, std::slice::from_ref(&x), |ops, v| {
                 let sum = ops.all_reduce(&v[0], AllReduceOp::Sum, &over(&["data"]))?;
                 Ok(vec![ops.all_reduce(&sum, AllReduceOp::Max, &over(&["data"]))?])
             });
@@ -286,7 +286,7 @@ fn programs_that_a_mesh_does_not_run() {
     };
     let x = ty(DType::F32, &[2]);
     let four = Mesh::new(vec![("data".into(), 4)]).unwrap();
-    let program = trace(&[x.clone()], |ops, v| {
+    let program = trace(std::slice::from_ref(&x), |ops, v| {
         let over = four.over("test", &[])?;
         Ok(vec![ops.all_reduce(&v[0], AllReduceOp::Sum, &over)?])
     });
@@ -300,7 +300,7 @@ fn programs_that_a_mesh_does_not_run() {
         "{alone}"
     );
     let checks = Checks { nan: true, ..Checks::default() };
-    let plain = trace(&[x.clone()], |_, v| Ok(v.to_vec()));
+    let plain = trace(std::slice::from_ref(&x), |_, v| Ok(v.to_vec()));
     let error = compiler_of(&place).compile(plain, checks).unwrap_err().to_string();
     assert!(error.starts_with("shard: checks are asked for"), "{error}");
     let hooked = trace(&[x], |ops, v| Ok(ops.hook(0, None, v)?.to_vec()));

@@ -3,6 +3,7 @@
 //! A program for a mesh is one that every device runs on its own blocks. The devices are numbers from 0 on, in
 //! row-major order of their coordinates, the last axis fastest.
 
+mod blocks;
 mod divergent;
 mod error;
 mod spec;

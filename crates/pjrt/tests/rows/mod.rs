@@ -31,7 +31,7 @@ macro_rules! variants {
 variants! { Op, OPS, op_name:
     Parameter Constant Literal Iota Eye Unary Binary AsType Bitcast Select Clip Reshape Squeeze Broadcast Transpose
     Pad Reverse Concatenate Stack Slice PutSlice Reduce ArgReduce Gather Scatter Sort Argsort Window WindowScatter
-    Conv Fft Dot TriangularSolve Fold WindowFold Cond While CustomGrad StopGrad Mark Hook RuntimeCall Block UserBlock
+    Conv Fft Dot TriangularSolve Collective Fold WindowFold Cond While CustomGrad StopGrad Mark Hook RuntimeCall Block UserBlock
 }
 
 variants! { Block, BLOCKS, block_name:

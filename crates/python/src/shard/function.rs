@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use defn_core::backend::Backend;
+use defn_core::builder::{Ops, Source};
 use defn_core::mesh::Spec;
 use defn_core::region::Region;
 use defn_core::vectorize::lanes_text;
@@ -14,7 +15,6 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::sharded::split;
 use super::spec::Specs;
 use super::{Over, PyMesh, PySharded};
 use crate::away;
@@ -22,6 +22,7 @@ use crate::containers::{self, Flat, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::jit::{Jitted, function_name, leaf_arguments, leaf_type};
+use crate::location;
 use crate::misuse::Misuse;
 use crate::place;
 use crate::tensor::PyTensor;
@@ -128,7 +129,8 @@ impl ShardedFunction {
         let block = self.block(py, flat, position, spec, whole.ty())?;
         let mesh = &self.mesh;
         Ok(away::detach(py, || {
-            let blocks = split(&whole, spec, mesh, &block)?;
+            let mut ops = Ops::new(place::host(), Source::Ask(location::ask));
+            let blocks = spec.cut(&mut ops, mesh.mesh(), &whole, &block)?;
             mesh.gather_blocks(&block, &blocks)
         })?)
     }

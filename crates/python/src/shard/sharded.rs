@@ -1,12 +1,9 @@
 //! Tensors that lie in blocks on the devices of a mesh.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use defn_core::builder::{BuildShape, Builder, Ops, Source};
+use defn_core::builder::{BuildShape, Ops, Source};
 use defn_core::mesh::{MeshError, Spec};
-use defn_core::op::{Op, Starts};
-use defn_core::shape::Sizes;
 use defn_core::{Error, Result, Tensor, TensorType};
 use defn_pjrt::MeshBackend;
 use pyo3::intern;
@@ -39,74 +36,15 @@ pub(crate) fn refuse(op: &str, sharded: &PySharded) -> Fault {
     Error::from(MeshError::Blocks { op: op.to_owned(), got: sharded.ty.clone() }).into()
 }
 
-/// The part of a tensor that each device has, by the positions of its block.
-pub(super) fn split(
-    whole: &Tensor,
-    spec: &Spec,
-    place: &MeshBackend,
-    block: &TensorType,
-) -> Result<Vec<Tensor>> {
-    if block.shape == whole.ty().shape {
-        return Ok(vec![whole.clone(); place.mesh().count()]);
-    }
-    let mut ops = Ops::new(place::host(), Source::Ask(location::ask));
-    let mut known: BTreeMap<Vec<usize>, Tensor> = BTreeMap::new();
-    let mut blocks = Vec::with_capacity(place.mesh().count());
-    for device in 0..place.mesh().count() {
-        let at = spec.place(place.mesh(), device)?;
-        if let Some(block) = known.get(&at) {
-            blocks.push(block.clone());
-            continue;
-        }
-        let lengths: Sizes = block.shape.sizes().into();
-        let mut starts: Sizes = lengths.iter().map(|_| 0).collect();
-        for (axis, position) in at.iter().enumerate() {
-            starts[axis] = position * lengths[axis];
-        }
-        let strides = lengths.iter().map(|_| 1).collect();
-        let op = Op::Slice { starts: Starts::Static(starts), lengths, strides };
-        let block = ops.emit_one(op, std::slice::from_ref(whole))?;
-        known.insert(at, block.clone());
-        blocks.push(block);
-    }
-    Ok(blocks)
-}
-
-/// Blocks by their positions along the first axes, put together along all of these.
-fn join(
-    ops: &mut Ops,
-    blocks: &BTreeMap<Vec<usize>, Tensor>,
-    at: &mut Vec<usize>,
-    axes: usize,
-) -> Result<Tensor> {
-    if at.len() == axes {
-        return Ok(blocks[&*at].clone());
-    }
-    let axis = at.len();
-    let count = blocks.keys().map(|known| known[axis]).max().map_or(1, |last| last + 1);
-    let mut parts = Vec::with_capacity(count);
-    for position in 0..count {
-        at.push(position);
-        parts.push(join(ops, blocks, at, axes)?);
-        at.pop();
-    }
-    ops.concatenate(&parts, axis as i64)
-}
-
 impl PySharded {
     /// The whole, on the host.
     pub(super) fn whole(&self, py: Python<'_>) -> Fallible<Tensor> {
         let gather = || -> Result<Tensor> {
             let host = place::host();
             let mut ops = Ops::new(host.clone(), Source::Ask(location::ask));
-            let mut blocks = BTreeMap::new();
-            for (device, block) in MeshBackend::blocks(&self.block)?.into_iter().enumerate() {
-                let at = self.spec.place(self.place.mesh(), device)?;
-                if !blocks.contains_key(&at) {
-                    blocks.insert(at, block.copy_to("to_tensor", &host)?);
-                }
-            }
-            let whole = join(&mut ops, &blocks, &mut Vec::new(), self.spec.0.len())?;
+            let blocks = MeshBackend::blocks(&self.block)?;
+            let bring = |device: usize| blocks[device].copy_to("to_tensor", &host);
+            let whole = self.spec.join(&mut ops, self.place.mesh(), bring)?;
             ops.reshape_to(whole, self.ty.shape.clone())
         };
         Ok(away::detach(py, gather)?)

@@ -1,0 +1,92 @@
+//! Tensors cut into blocks, and blocks put together.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use super::{Mesh, Spec};
+use crate::builder::{BuildShape, Builder};
+use crate::error::Result;
+use crate::op::{Op, Starts};
+use crate::shape::{Sizes, TensorType};
+
+/// Blocks by their positions along the axes of a tensor.
+type Placed<V> = BTreeMap<Vec<usize>, V>;
+
+impl Spec {
+    /// The block of each device; `block` is what [`Spec::block`] gives for the tensor's type.
+    ///
+    /// # Errors
+    /// A mesh axis that is unknown or named twice, and what cutting fails with.
+    pub fn cut<B: Builder>(
+        &self,
+        builder: &mut B,
+        mesh: &Mesh,
+        whole: &B::V,
+        block: &TensorType,
+    ) -> Result<Vec<B::V>> {
+        if block.shape == builder.ty(whole).shape {
+            return Ok(vec![whole.clone(); mesh.count()]);
+        }
+        let lengths: Sizes = block.shape.sizes().into();
+        let mut known = Placed::new();
+        let mut blocks = Vec::with_capacity(mesh.count());
+        for device in 0..mesh.count() {
+            let at = self.place(mesh, device)?;
+            if let Some(block) = known.get(&at) {
+                blocks.push(B::V::clone(block));
+                continue;
+            }
+            let mut starts: Sizes = lengths.iter().map(|_| 0).collect();
+            for (axis, position) in at.iter().enumerate() {
+                starts[axis] = position * lengths[axis];
+            }
+            let strides = lengths.iter().map(|_| 1).collect();
+            let op = Op::Slice { starts: Starts::Static(starts), lengths: lengths.clone(), strides };
+            let block = builder.emit_one(op, std::slice::from_ref(whole))?;
+            known.insert(at, block.clone());
+            blocks.push(block);
+        }
+        Ok(blocks)
+    }
+
+    /// The tensor that blocks make up. `block` is asked for the block of a device, once for each that is another.
+    ///
+    /// # Errors
+    /// A mesh axis that is unknown or named twice, what `block` gives, and what putting together fails with.
+    pub fn join<B: Builder>(
+        &self,
+        builder: &mut B,
+        mesh: &Mesh,
+        mut block: impl FnMut(usize) -> Result<B::V>,
+    ) -> Result<B::V> {
+        let mut placed = Placed::new();
+        for device in 0..mesh.count() {
+            let at = self.place(mesh, device)?;
+            if let Entry::Vacant(vacant) = placed.entry(at) {
+                vacant.insert(block(device)?);
+            }
+        }
+        join(builder, &placed, &mut Vec::new(), self.0.len())
+    }
+}
+
+/// The blocks at `at` along the first axes, put together along the others up to `axes`.
+fn join<B: Builder>(
+    builder: &mut B,
+    blocks: &Placed<B::V>,
+    at: &mut Vec<usize>,
+    axes: usize,
+) -> Result<B::V> {
+    if at.len() == axes {
+        return Ok(blocks[&*at].clone());
+    }
+    let axis = at.len();
+    let count = blocks.keys().map(|known| known[axis]).max().map_or(1, |last| last + 1);
+    let mut parts = Vec::with_capacity(count);
+    for position in 0..count {
+        at.push(position);
+        parts.push(join(builder, blocks, at, axes)?);
+        at.pop();
+    }
+    builder.concatenate(&parts, axis as i64)
+}
