@@ -13,7 +13,7 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
 
-import stages as example
+import pipeline as example
 
 import defn as dn
 
@@ -44,9 +44,9 @@ def same(results, expected):
 def table(title, stages, batches, engines, repetitions):
     """One row for each engine: the time of each number of batches."""
     print(f"\n{title}\n")
-    head = "".join(f" {count} |" for count in COUNTS)
-    print(f"| engine | micro-batches:{head} per second at {COUNTS[-1]} |")
-    print("|---|---|" + "---:|" * (len(COUNTS) + 1))
+    head = "".join(f" {count} at a time |" for count in COUNTS)
+    print(f"| engine |{head} batches per second |")
+    print("|---|" + "---:|" * (len(COUNTS) + 1))
     expected = list(dn.graph.run_each(stages, batches[: COUNTS[-1]]))
     least_times = {}
     for name, engine in engines.items():
@@ -60,7 +60,7 @@ def table(title, stages, batches, engines, repetitions):
                 raise AssertionError(f"{name} gives other bits")
             times.append(least(run, repetitions))
         cells = "".join(f" {1e3 * seconds:.1f} ms |" for seconds in times)
-        print(f"| {name} | |{cells} {COUNTS[-1] / times[-1]:.0f} |", flush=True)
+        print(f"| {name} |{cells} {COUNTS[-1] / times[-1]:.0f} |", flush=True)
         least_times[name] = times
     return least_times
 

@@ -23,7 +23,9 @@ def load(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["newton", "ray_marcher", "rnn", "metropolis", "kmeans", "stages"])
+@pytest.mark.parametrize(
+    "name", ["newton", "ray_marcher", "rnn", "metropolis", "kmeans", "pipeline"]
+)
 def test_they_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     load(name).main()
     assert capsys.readouterr().out.strip()

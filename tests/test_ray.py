@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pipeline as example
 import pytest
 import ray
-import stages as example
 
 import defn as dn
 from defn.engines._ray_cluster import _ENVIRONMENT

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Pipeline"]
 
+# The bytes of a tensor that is quicker sent with a call than put into the store, as Ray does with
+# results.
+_SMALL = 64 << 10
+
 
 class _Set:
     """One argument set: references to the values that are still needed, and what went wrong."""
@@ -140,21 +144,28 @@ class Pipeline:
         )
 
     def _put(self, arguments: Sequence[Tensor]) -> dict[Any, Any]:
-        """References to the arguments that a stage takes."""
+        """The arguments that a stage takes, as calls take them."""
         sent: dict[int, tuple[Tensor, Any]] = {}
         values: dict[Any, Any] = {}
         for index in self._used:
             tensor = arguments[index]
             found = sent.get(id(tensor)) or self._sent_arguments.get(id(tensor))
             if found is None:
-                try:
-                    found = (tensor, self._ray.put(pack(tensor)))
-                except self._ray.exceptions.RayError as error:
-                    raise self._as_ours(error, f"argument {index}") from error
+                found = (tensor, self._sendable(tensor, index))
             sent[id(tensor)] = found
             values[None, index] = found[1]
         self._sent_arguments = sent
         return values
+
+    def _sendable(self, tensor: Tensor, index: int) -> Any:
+        """A reference to a tensor in the store; what is small goes along with the call."""
+        packed = pack(tensor)
+        if tensor.nbytes <= _SMALL:
+            return packed
+        try:
+            return self._ray.put(packed)
+        except self._ray.exceptions.RayError as error:
+            raise self._as_ours(error, f"argument {index}") from error
 
     def _send(self, position: int, number: int) -> None:
         current = self._sets[number]

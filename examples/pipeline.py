@@ -1,6 +1,6 @@
 """A transformer of eight blocks as a pipeline: four stages of one graph, and batches on their way.
 
-python examples/stages.py [sequential | threads | ray]
+python examples/pipeline.py [sequential | threads | ray]
 """
 
 from __future__ import annotations
