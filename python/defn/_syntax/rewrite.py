@@ -440,8 +440,7 @@ class _Rewriter(ast.NodeTransformer):
         """What reads the shared names, and what writes them; an absent one is ``undefined``."""
         reads = "".join(f"__defn__.value(lambda: {name}), " for name in names)
         lines = [f"def _defn_get_{label}():", f"    return ({reads})"]
-        lines += [f"def _defn_put_{label}(_defn_values):"]
-        lines += ["    pass"]
+        lines += [f"def _defn_put_{label}(_defn_values):", "    pass"]
         for position, name in enumerate(names):
             lines += [
                 f"    {name} = _defn_values[{position}]",
