@@ -24,15 +24,18 @@ STAGES = 4
 INIT = {"object_store_memory": 512 << 20}
 
 
-def least(run, repetitions):
-    """The least time of a few runs; the first one compiles and is not counted."""
-    run()
-    times = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
+def least(runs, repetitions):
+    """The least time of each of some runs, one after the other again and again.
+
+    All of them meet what else the machine does. The first time compiles and is not counted.
+    """
+    times = [[] for _ in runs]
+    for _ in range(repetitions + 1):
+        for run, taken in zip(runs, times, strict=True):
+            start = time.perf_counter()
+            run()
+            taken.append(time.perf_counter() - start)
+    return [min(taken[1:]) for taken in times]
 
 
 def same(results, expected):
@@ -48,24 +51,26 @@ def table(title, stages, batches, engines, repetitions):
     print(f"| engine |{head} batches per second |")
     print("|---|" + "---:|" * (len(COUNTS) + 1))
     expected = list(dn.graph.run_each(stages, batches[: COUNTS[-1]]))
-    least_times = {}
-    for name, engine in engines.items():
-        times = []
-        for count in COUNTS:
-            given = batches[:count]
-            run = lambda given=given, engine=engine: list(  # noqa: E731
-                dn.graph.run_each(stages, given, engine=engine)
-            )
-            if not same(run(), expected[:count]):
+    times = {name: [] for name in engines}
+    for count in COUNTS:
+        given = batches[:count]
+
+        def runner(engine, given=given):
+            return lambda: list(dn.graph.run_each(stages, given, engine=engine))
+
+        for name, engine in engines.items():
+            if not same(runner(engine)(), expected[:count]):
                 raise AssertionError(f"{name} gives other bits")
-            times.append(least(run, repetitions))
-        cells = "".join(f" {1e3 * seconds:.1f} ms |" for seconds in times)
-        print(f"| {name} |{cells} {COUNTS[-1] / times[-1]:.0f} |", flush=True)
-        least_times[name] = times
-    return least_times
+        found = least([runner(engine) for engine in engines.values()], repetitions)
+        for name, seconds in zip(engines, found, strict=True):
+            times[name].append(seconds)
+    for name, taken in times.items():
+        cells = "".join(f" {1e3 * seconds:.1f} ms |" for seconds in taken)
+        print(f"| `{name}` |{cells} {COUNTS[-1] / taken[-1]:.0f} |", flush=True)
+    return times
 
 
-def main(repetitions=5):
+def main(repetitions=10):
     """Prints the tables of docs/graphs.md."""
     print(f"{platform.machine()}, {os.cpu_count()} processors, {STAGES} stages")
     engines = {
