@@ -29,6 +29,11 @@ pub struct CpuBackend(());
 /// Bytes of operands and results up to which an op stays on the caller's thread: waking another takes longer.
 const SMALL: usize = 32 << 10;
 
+/// Where what reads and writes elements of these types runs.
+pub(crate) fn parallel<'t>(types: impl Iterator<Item = &'t TensorType>) -> Par {
+    if types.map(TensorType::byte_size).sum::<usize>() <= SMALL { Par::Serial } else { Par::Pool }
+}
+
 /// The CPU backend of this process.
 pub fn cpu_backend() -> Arc<dyn Backend> {
     static BACKEND: OnceLock<Arc<CpuBackend>> = OnceLock::new();
@@ -46,9 +51,7 @@ impl CpuBackend {
         checked: bool,
         poll: Poll<'_>,
     ) -> Result<Buffers> {
-        let types = operands.iter().map(|operand| &operand.ty).chain(outputs);
-        let par =
-            if types.map(TensorType::byte_size).sum::<usize>() <= SMALL { Par::Serial } else { Par::Pool };
+        let par = parallel(operands.iter().map(|operand| &operand.ty).chain(outputs));
         let run = Run { op: form::name(op), par, checked, operands, outputs };
         match op {
             // create
@@ -365,11 +368,11 @@ impl Run<'_> {
     }
 }
 
-fn buffer(window: Window) -> Arc<dyn Buffer> {
+pub(crate) fn buffer(window: Window) -> Arc<dyn Buffer> {
     Arc::new(CpuBuffer::new(window))
 }
 
-fn window(op: &'static str, operand: &Operand) -> Result<Window> {
+pub(crate) fn window(op: &'static str, operand: &Operand) -> Result<Window> {
     let own = operand.buffer.as_any().downcast_ref::<CpuBuffer>().expect("operands are on this backend");
     own.window(op)
 }

@@ -4,10 +4,12 @@
 
 mod backend;
 mod buffer;
+mod compiler;
 mod kernels;
 mod par;
 mod view;
 
 pub use backend::{CpuBackend, cpu_backend};
 pub use buffer::CpuBuffer;
+pub use compiler::CpuCompiler;
 pub use defn_core::memory::available as available_memory;

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use defn_core::ErrorKind;
 use defn_core::evaluator::Evaluator;
+use defn_cpu::CpuCompiler;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -18,9 +19,9 @@ use crate::pjrt;
 use crate::place;
 
 /// Compilers that are part of this build.
-const COMPILERS: &[&str] = &["evaluator", "pjrt"];
+const COMPILERS: &[&str] = &["cpu", "evaluator", "pjrt"];
 /// Compilers that have a name and are not part of this build.
-const PLANNED: &[&str] = &["cpu"];
+const PLANNED: &[&str] = &[];
 const DEFAULT: &str = "evaluator";
 /// The options that have defaults.
 const KNOWN: &[&str] =
@@ -42,15 +43,20 @@ pub(crate) fn built_in(
     name: &str,
     options: Option<&Bound<'_, PyDict>>,
 ) -> Fallible<Arc<BuiltIn>> {
+    static CPU: OnceLock<Arc<BuiltIn>> = OnceLock::new();
     static EVALUATOR: OnceLock<Arc<BuiltIn>> = OnceLock::new();
     static PJRT: OnceLock<Arc<BuiltIn>> = OnceLock::new();
     let options = options.filter(|options| !options.is_empty());
     match (name, options) {
+        ("cpu", None) => {
+            let make = || Arc::new(BuiltIn::new("cpu", Arc::new(CpuCompiler::new()), None));
+            Ok(CPU.get_or_init(make).clone())
+        }
         ("evaluator", None) => {
             let make = || Arc::new(BuiltIn::new("evaluator", Arc::new(Evaluator::new(place::host())), None));
             Ok(EVALUATOR.get_or_init(make).clone())
         }
-        ("evaluator", Some(options)) => {
+        ("cpu" | "evaluator", Some(options)) => {
             let option = options.keys().get_item(0)?.str()?.to_string();
             Err(Misuse::CompilerOption { name: name.to_owned(), option }.into())
         }

@@ -9,14 +9,38 @@ use smallvec::SmallVec;
 use crate::builder::{BuildControl, BuildCreate, BuildElementwise, Builder};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::grad::region::{self, fill};
+use crate::grad::region::{self as within, fill};
 use crate::graph::{Graph, Value, Values};
+use crate::infer::infer;
 use crate::op::{BinaryOp, Block, FoldOp, Op, Padding, ReduceOp, Starts, Window, WindowFoldOp, WindowOp};
 use crate::region::Region;
-use crate::shape::{AxisList, Shape, Sizes};
+use crate::shape::{AxisList, Shape, Sizes, TensorType};
 
 /// Up to so many steps stand in the graph one after the other; more are a loop.
 const UNROLLED: usize = 16;
+
+/// A fold as a region of operands of the given types, by its ops; none where the op is no fold.
+///
+/// # Errors
+/// What the ops of the definition have against the operands.
+pub fn region(op: &Op, types: &[&TensorType]) -> Result<Option<Region>> {
+    let mut graph = Graph::new();
+    let mut arguments = || -> Vec<Value> {
+        types.iter().enumerate().map(|(index, ty)| graph.parameter(index, (*ty).clone())).collect()
+    };
+    let result = if let Op::Fold(op) = op {
+        let arguments = arguments();
+        fold(&mut graph, op, &arguments)?
+    } else if let Op::WindowFold(op_) = op {
+        let result = infer(op, types)?.remove(0).shape;
+        let arguments = arguments();
+        window_fold(&mut graph, op_, &arguments, &result)?
+    } else {
+        return Ok(None);
+    };
+    let inputs = types.iter().map(|ty| (*ty).clone()).collect();
+    Ok(Some(Region::new(graph, inputs, types.len(), [result].into_iter().collect())))
+}
 
 /// `(x, acc, captures...)`: see [`Op::Fold`].
 ///
@@ -35,12 +59,12 @@ pub fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result<Value>
     if let Some(known) = Known::of(&op.fun) {
         let reduce = Op::Reduce { op: known.reduce, axes: op.axes.clone(), keep_axes: op.keep_axes };
         let folded = graph.emit_one(reduce, &[*x])?;
-        let folded = region::convert(graph, folded, graph.ty(*acc).dtype)?;
+        let folded = within::convert(graph, folded, graph.ty(*acc).dtype)?;
         return graph.emit_one(Op::Binary(known.binary), &[*acc, folded]);
     }
     // The folded axes come first, and both kinds are flat.
     let axes = op.axes.iter().chain(&kept).copied().collect();
-    let x = region::nameless(graph, *x)?;
+    let x = within::nameless(graph, *x)?;
     let x = graph.emit_one(Op::Transpose { axes }, &[x])?;
     let folded = if width > 1 && !is_elementwise(&op.fun) {
         let x = graph.emit_one(Op::Reshape { shape: Shape::new(&[steps * width]) }, &[x])?;
@@ -75,10 +99,10 @@ pub fn window_fold(
     if places.size() == 0 {
         return fill(graph, *acc, result);
     }
-    let x = region::nameless(graph, *x)?;
+    let x = within::nameless(graph, *x)?;
     let config = op.window.padding.iter().map(|&(low, high)| Padding { low, high, interior: 0 }).collect();
     // The function takes elements of the type of `x`, whatever the start's is.
-    let around = region::convert(graph, *acc, graph.ty(x).dtype)?;
+    let around = within::convert(graph, *acc, graph.ty(x).dtype)?;
     let x = graph.emit_one(Op::Pad { config }, &[x, around])?;
     let window = Window { padding: SmallVec::from_elem((0, 0), places.rank()), ..op.window.clone() };
     let folded = if let Some(known) = Known::of(&op.fun) {
@@ -150,7 +174,7 @@ pub(crate) fn over_cells(
     let counter = graph.constant(counter_dtype(counts), 0)?;
     let state: Vec<Value> = std::iter::once(counter).chain(state.iter().copied()).collect();
     let captures: Vec<Value> = arrays.iter().chain(captures).copied().collect();
-    let last = region::while_(
+    let last = within::while_(
         graph,
         Some(counts as u64),
         &state,
@@ -210,7 +234,7 @@ impl Rows {
         }
         let counter = graph.constant(counter_dtype(self.count), 0)?;
         let captures: Vec<Value> = std::iter::once(x).chain(captures.iter().copied()).collect();
-        let last = region::while_(
+        let last = within::while_(
             graph,
             Some(self.count as u64),
             &[counter, acc],
@@ -244,7 +268,7 @@ fn one_by_one(
     let acc = fill(graph, acc, &Shape::new(&[width]))?;
     let counter = graph.constant(counter_dtype(count), 0)?;
     let captures: Vec<Value> = std::iter::once(x).chain(captures.iter().copied()).collect();
-    let last = region::while_(
+    let last = within::while_(
         graph,
         Some(count as u64),
         &[counter, acc],
@@ -322,7 +346,7 @@ fn apply(
         } else if let (Op::Clip, true) = (&node.op, lifted) {
             // The bounds may be as many as the elements.
             let dtype = node.outputs[0].dtype;
-            let [x, low, high] = [0, 1, 2].map(|input| region::convert(graph, inputs[input], dtype));
+            let [x, low, high] = [0, 1, 2].map(|input| within::convert(graph, inputs[input], dtype));
             let raised = graph.max(x?, low?)?;
             SmallVec::from_elem(graph.min(raised, high?)?, 1)
         } else {

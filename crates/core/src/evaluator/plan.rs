@@ -7,8 +7,7 @@ use smallvec::SmallVec;
 use crate::backend::{Backend, Buffer, Buffers};
 use crate::compose;
 use crate::error::Result;
-use crate::graph::{Graph, Value};
-use crate::infer::infer;
+use crate::graph::Value;
 use crate::mesh::MeshError;
 use crate::op::{Block, Op, UserBlockOp};
 use crate::region::Region;
@@ -207,17 +206,9 @@ impl Step {
                 let types = types.iter().map(|ty| (*ty).clone()).collect();
                 Step::Block(BlockDefault { block: block.clone(), types, plan: OnceLock::new() })
             }
-            Op::Fold(op) => {
-                let default =
-                    |graph: &mut Graph, operands: &[Value]| compose::fold::fold(graph, op, operands);
-                Step::Default(plan(&Arc::new(default_of(types, default)?))?)
-            }
-            Op::WindowFold(fold) => {
-                let result = infer(op, types)?.remove(0).shape;
-                let default = |graph: &mut Graph, operands: &[Value]| {
-                    compose::fold::window_fold(graph, fold, operands, &result)
-                };
-                Step::Default(plan(&Arc::new(default_of(types, default)?))?)
+            Op::Fold(_) | Op::WindowFold(_) => {
+                let default = compose::fold::region(op, types)?.expect("a fold");
+                Step::Default(plan(&Arc::new(default))?)
             }
             Op::Collective(op) => {
                 let (place, count) = ("the evaluator".to_owned(), op.over.devices().len());
@@ -255,17 +246,4 @@ impl Step {
             | Op::TriangularSolve { .. } => Step::Backend,
         })
     }
-}
-
-/// One value that is made of operands, as a region of them.
-fn default_of(
-    types: &[&TensorType],
-    make: impl FnOnce(&mut Graph, &[Value]) -> Result<Value>,
-) -> Result<Region> {
-    let mut graph = Graph::new();
-    let arguments: Vec<Value> =
-        types.iter().enumerate().map(|(index, ty)| graph.parameter(index, (*ty).clone())).collect();
-    let result = make(&mut graph, &arguments)?;
-    let inputs = types.iter().map(|ty| (*ty).clone()).collect();
-    Ok(Region::new(graph, inputs, types.len(), [result].into_iter().collect()))
 }

@@ -13,7 +13,7 @@ mod trips;
 pub use cse::cse;
 pub use dce::dce;
 pub use fold::fold;
-pub use simplifier::simplify;
+pub use simplifier::{expand, simplify};
 
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};

@@ -9,6 +9,7 @@ use super::fold::fold_node;
 use super::simplify::{at_construction, constant};
 use super::{check, cse, dce, finish, rebuild, trips};
 use crate::backend::Backend;
+use crate::compose::{block, fold};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
 use crate::op::{CondOp, Op, WhileOp};
@@ -26,11 +27,26 @@ use crate::scalar::{Number, Scalar};
 /// When verification is on and the region was not legal before.
 pub fn simplify(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
     check("tracing", region);
-    Simplifier { backend, known: FxHashMap::default() }.region(region)
+    Simplifier { backend, expands: false, known: FxHashMap::default() }.region(region)
+}
+
+/// As [`simplify`], for who runs ops on `backend` and nothing else: what only carries values on, marks and gradient
+/// rules among it, is left out, and a block that the backend has no native form of is what it is by default.
+///
+/// # Errors
+/// As [`simplify`].
+///
+/// # Panics
+/// As [`simplify`].
+pub fn expand(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
+    check("tracing", region);
+    Simplifier { backend, expands: true, known: FxHashMap::default() }.region(region)
 }
 
 struct Simplifier<'a> {
     backend: &'a Arc<dyn Backend>,
+    /// Whether only ops of the backend are to be left.
+    expands: bool,
     /// What a region became, by its address. Both are kept, so that no address is used again.
     known: FxHashMap<*const Region, (Arc<Region>, Arc<Region>)>,
 }
@@ -74,6 +90,11 @@ impl Simplifier<'_> {
                 return Ok(inputs[..loop_.state].into());
             }
         }
+        if self.expands
+            && let Some(values) = self.expanded(graph, &op, &inputs)?
+        {
+            return Ok(values);
+        }
         if let Some(value) = fold_node(graph, &op, &inputs, outputs, self.backend)? {
             return Ok(SmallVec::from_elem(value, 1));
         }
@@ -81,6 +102,65 @@ impl Simplifier<'_> {
             return Ok(SmallVec::from_elem(value, 1));
         }
         Ok(graph.push_typed(op, inputs, outputs.clone()))
+    }
+
+    /// What an op is in ops of the backend, if it is none.
+    fn expanded(&mut self, graph: &mut Graph, op: &Op, inputs: &[Value]) -> Result<Option<Values>> {
+        match op {
+            Op::StopGrad | Op::Mark { .. } => Ok(Some(inputs.into())),
+            Op::CustomGrad(op) => Ok(Some(inputs[..op.values].into())),
+            Op::UserBlock(op) => self.inline(graph, &op.default, inputs).map(Some),
+            Op::Block(block) if !self.backend.has_native(block) => {
+                let types: SmallVec<[_; 4]> = inputs.iter().map(|&input| graph.ty(input).clone()).collect();
+                let default = block::region(block, &types.iter().collect::<SmallVec<[_; 4]>>())?;
+                self.inline(graph, &default, inputs).map(Some)
+            }
+            Op::Fold(_) | Op::WindowFold(_) if op.has_effect() || !self.backend.has_native_fold(op) => {
+                let types: SmallVec<[_; 4]> = inputs.iter().map(|&input| graph.ty(input).clone()).collect();
+                let default = fold::region(op, &types.iter().collect::<SmallVec<[_; 4]>>())?;
+                self.inline(graph, &default.expect("a fold"), inputs).map(Some)
+            }
+            Op::Parameter { .. }
+            | Op::Constant(_)
+            | Op::Literal(_)
+            | Op::Iota { .. }
+            | Op::Eye { .. }
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::AsType { .. }
+            | Op::Bitcast { .. }
+            | Op::Select
+            | Op::Clip
+            | Op::Reshape { .. }
+            | Op::Squeeze { .. }
+            | Op::Broadcast { .. }
+            | Op::Transpose { .. }
+            | Op::Pad { .. }
+            | Op::Reverse { .. }
+            | Op::Concatenate { .. }
+            | Op::Stack { .. }
+            | Op::Slice { .. }
+            | Op::PutSlice { .. }
+            | Op::Reduce { .. }
+            | Op::ArgReduce { .. }
+            | Op::Gather { .. }
+            | Op::Scatter { .. }
+            | Op::Sort { .. }
+            | Op::Argsort { .. }
+            | Op::Window { .. }
+            | Op::WindowScatter { .. }
+            | Op::Conv(_)
+            | Op::Fft { .. }
+            | Op::Dot { .. }
+            | Op::TriangularSolve { .. }
+            | Op::Fold(_)
+            | Op::WindowFold(_)
+            | Op::Cond(_)
+            | Op::While(_)
+            | Op::Hook(_)
+            | Op::RuntimeCall(_)
+            | Op::Block(_) => Ok(None),
+        }
     }
 
     /// What a cond becomes whose predicates are known, or some of them.
@@ -118,7 +198,7 @@ impl Simplifier<'_> {
         Ok(Some(graph.push_typed(Op::Cond(CondOp { branches }), open, outputs.clone())))
     }
 
-    /// Puts a branch in the place of its cond.
+    /// Puts the nodes of a region, such as a branch, in the place of its op.
     fn inline(&mut self, graph: &mut Graph, branch: &Region, captures: &[Value]) -> Result<Values> {
         let outer = graph.set_location(None);
         let mut moved: Vec<Values> = Vec::with_capacity(branch.graph().len());

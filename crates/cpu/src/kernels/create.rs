@@ -59,22 +59,27 @@ pub(crate) fn iota(axis: Option<Axis>, out: &mut ViewMut<'_>, par: Par) -> Resul
         None => (1, shape.size()),
     };
     by_tile!(out, par, C, |first, tile| {
-        let mut done = 0;
-        while done < tile.len() {
-            let flat = first + done;
-            let index = (flat / step) % size;
-            if step == 1 {
-                let count = (size - index).min(tile.len() - done);
-                ramp(index as u64, &mut tile[done..done + count]);
-                done += count;
-            } else {
-                let count = (step - flat % step).min(tile.len() - done);
-                tile[done..done + count].fill(MaybeUninit::new(C::cast_from(index as u64)));
-                done += count;
-            }
-        }
+        count(step, size, first, tile);
     });
     Ok(())
+}
+
+/// Counts `(flat / step) % size` from the position `first` on.
+pub(crate) fn count<C: Element>(step: usize, size: usize, first: usize, tile: &mut [MaybeUninit<C>]) {
+    let mut done = 0;
+    while done < tile.len() {
+        let flat = first + done;
+        let index = (flat / step) % size;
+        if step == 1 {
+            let count = (size - index).min(tile.len() - done);
+            ramp(index as u64, &mut tile[done..done + count]);
+            done += count;
+        } else {
+            let count = (step - flat % step).min(tile.len() - done);
+            tile[done..done + count].fill(MaybeUninit::new(C::cast_from(index as u64)));
+            done += count;
+        }
+    }
 }
 
 vectorized! {

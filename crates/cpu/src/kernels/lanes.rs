@@ -24,7 +24,7 @@ pub(crate) trait Lanes: Element {
 }
 
 /// A base of logarithms.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Base {
     Two,
     Ten,

@@ -20,11 +20,12 @@ mod simd;
 #[cfg(test)]
 mod testing;
 mod tile;
+pub(crate) mod tiles;
 pub(crate) mod window;
 
 pub(crate) use cast::{CastFrom, E4m3, E5m2};
 pub(crate) use element::{Element, Integer, Plain, Real};
-pub(crate) use tile::{Loader, Source, TILE, fill_tiles};
+pub(crate) use tile::{Loader, Source, TILE, Walk, fill_tiles};
 
 /// Runs the body with `$C` standing for the type in which elements of an ordered dtype are computed: 8-bit
 /// integers for the narrower ones, f32 for the small floats. A complex dtype is not for `$body`; it panics, or

@@ -19,13 +19,64 @@ pub(crate) const TILE: usize = 1024;
 /// Axes of equal behaviour are one: sizes and strides in elements, outermost first.
 type Dims = SmallVec<[(usize, isize); 6]>;
 
+/// A way through the elements of an operand, in the order of the result's elements.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Walk {
+    /// The element where the walk starts.
+    offset: usize,
+    dims: Dims,
+    /// How many elements the operand has at least.
+    end: usize,
+}
+
+impl Walk {
+    /// A walk from element `offset` on, along axes of these sizes and strides in elements.
+    pub(crate) fn strided(offset: usize, sizes: &[usize], strides: &[isize]) -> Walk {
+        let mut dims = Dims::new();
+        if sizes.contains(&0) {
+            return Walk { offset: 0, dims, end: 0 };
+        }
+        for (&size, &stride) in sizes.iter().zip(strides) {
+            if size == 1 {
+                continue;
+            }
+            match dims.last_mut() {
+                // One step of the outer axis is a whole turn of this one: together they are one axis.
+                Some((outer, outer_stride)) if *outer_stride == stride * size as isize => {
+                    *outer *= size;
+                    *outer_stride = stride;
+                }
+                Some(_) | None => dims.push((size, stride)),
+            }
+        }
+        let reach = |sign: isize| -> isize {
+            dims.iter().map(|&(size, stride)| (size as isize - 1) * (stride * sign).max(0)).sum()
+        };
+        assert!(reach(-1) <= offset as isize, "a walk from {offset} along {dims:?}");
+        let end = offset + reach(1) as usize + 1;
+        Walk { offset, dims, end }
+    }
+
+    /// Whether all elements are one.
+    pub(crate) fn is_constant(&self) -> bool {
+        self.dims.iter().all(|&(_, stride)| stride == 0)
+    }
+
+    /// Whether the elements are walked as they lie.
+    fn is_contiguous(&self) -> bool {
+        match self.dims.as_slice() {
+            [] => true,
+            [(_, stride)] => *stride == 1,
+            _ => false,
+        }
+    }
+}
+
 /// An operand in the order of the result's elements: broadcast, or walked by other strides.
 #[derive(Clone, Debug)]
 pub(crate) struct Source<'a> {
     view: View<'a>,
-    /// The element where the walk starts.
-    offset: usize,
-    dims: Dims,
+    walk: Walk,
 }
 
 impl<'a> Source<'a> {
@@ -52,43 +103,22 @@ impl<'a> Source<'a> {
 
     /// An operand walked from element `offset` on, along axes of these sizes and strides in elements.
     pub(crate) fn strided(view: View<'a>, offset: usize, sizes: &[usize], strides: &[isize]) -> Source<'a> {
-        let mut dims = Dims::new();
-        if sizes.contains(&0) {
-            return Source { view, offset: 0, dims };
-        }
-        for (&size, &stride) in sizes.iter().zip(strides) {
-            if size == 1 {
-                continue;
-            }
-            match dims.last_mut() {
-                // One step of the outer axis is a whole turn of this one: together they are one axis.
-                Some((outer, outer_stride)) if *outer_stride == stride * size as isize => {
-                    *outer *= size;
-                    *outer_stride = stride;
-                }
-                Some(_) | None => dims.push((size, stride)),
-            }
-        }
-        let walk = |sign: isize| -> isize {
-            dims.iter().map(|&(size, stride)| (size as isize - 1) * (stride * sign).max(0)).sum()
-        };
-        // Everything `load` reads lies between these two.
-        assert!(walk(-1) <= offset as isize && offset as isize + walk(1) < view.ty().size() as isize);
-        Source { view, offset, dims }
+        Source::walked(view, Walk::strided(offset, sizes, strides))
+    }
+
+    /// An operand on a walk.
+    ///
+    /// # Panics
+    /// When it has fewer elements.
+    pub(crate) fn walked(view: View<'a>, walk: Walk) -> Source<'a> {
+        // Everything that is read lies between the first element and this one.
+        assert!(walk.end <= view.ty().size(), "{walk:?} through {}", view.ty());
+        Source { view, walk }
     }
 
     /// Whether all elements are one.
     fn is_constant(&self) -> bool {
-        self.dims.iter().all(|&(_, stride)| stride == 0)
-    }
-
-    /// Whether the elements are walked as they lie.
-    fn is_contiguous(&self) -> bool {
-        match self.dims.as_slice() {
-            [] => true,
-            [(_, stride)] => *stride == 1,
-            _ => false,
-        }
+        self.walk.is_constant()
     }
 
     /// All `size` elements as they lie, where they are bytes that are computed in `C` without conversion: a tile holds
@@ -108,11 +138,18 @@ impl<'a> Source<'a> {
         Some(unsafe { only[0].assume_init() })
     }
 
+    /// The first element, where elements can be read as ones of `dtype`, which is computed in `C`, as they lie.
+    pub(crate) fn lent<C: Element>(&self, dtype: DType) -> Option<*const C> {
+        let as_it_lies = self.view.ty().dtype == dtype && dtype == C::DTYPE;
+        let lends = as_it_lies && self.walk.is_contiguous() && !self.is_constant() && !self.view.is_aliased();
+        lends.then(|| self.view.start().cast::<C>().wrapping_add(self.walk.offset))
+    }
+
     /// Calls `run(element, stride, range)` for pieces of the result that are walked by one stride: where the
     /// piece starts in the operand, and which part of `start..start + len` it is, counted from 0.
     fn walk(&self, start: usize, len: usize, mut run: impl FnMut(usize, isize, std::ops::Range<usize>)) {
-        let Some((&(inner, stride), outer)) = self.dims.split_last() else {
-            run(self.offset, 0, 0..len);
+        let Some((&(inner, stride), outer)) = self.walk.dims.split_last() else {
+            run(self.walk.offset, 0, 0..len);
             return;
         };
         let mut position = start;
@@ -120,7 +157,7 @@ impl<'a> Source<'a> {
         while done < len {
             let within = position % inner;
             let mut rest = position / inner;
-            let mut element = self.offset as isize + within as isize * stride;
+            let mut element = self.walk.offset as isize + within as isize * stride;
             for &(size, stride) in outer.iter().rev() {
                 element += (rest % size) as isize * stride;
                 rest /= size;
@@ -275,13 +312,11 @@ pub(crate) struct Loader<'a, C> {
 impl<'a, C: Element> Loader<'a, C> {
     /// A loader that converts to `dtype`, which is computed in `C`.
     pub(crate) fn new(source: &'a Source<'a>, dtype: DType) -> Loader<'a, C> {
-        let from = source.view.ty().dtype;
         let constant = source.is_constant();
-        let as_it_lies = from == C::DTYPE && dtype == from && source.is_contiguous() && !constant;
         Loader {
             source,
             dtype,
-            lent: as_it_lies && !source.view.is_aliased(),
+            lent: source.lent::<C>(dtype).is_some(),
             constant,
             truth: false,
             start: 0,
@@ -314,13 +349,13 @@ impl<'a, C: Element> Loader<'a, C> {
     /// Any number of elements from `start` on, where they can be read as they lie.
     pub(crate) fn lend(&self, start: usize, len: usize) -> Option<&'a [C]> {
         let source = self.source;
-        self.lent.then(|| &source.view.slice::<C>()[source.offset + start..][..len])
+        self.lent.then(|| &source.view.slice::<C>()[source.walk.offset + start..][..len])
     }
 
     /// The elements that were read last.
     pub(crate) fn tile(&self) -> &[C] {
         if self.lent {
-            return &self.source.view.slice::<C>()[self.source.offset + self.start..][..self.len];
+            return &self.source.view.slice::<C>()[self.source.walk.offset + self.start..][..self.len];
         }
         // SAFETY: `seek` has initialised them.
         unsafe { self.scratch[..self.len].assume_init_ref() }

@@ -1,0 +1,332 @@
+//! Which element-wise ops are done together.
+//!
+//! Each node that computes belongs to a cluster, and each cluster has a level: one more than the highest of those that
+//! it takes values from. A node joins the clusters of the same level among its operands, if all are element-wise on as
+//! many elements; since clusters of one level never need each other, the joined ones can still be put in order.
+
+use defn_core::graph::{Graph, Node, Value};
+use defn_core::op::{Block, Op};
+use defn_core::region::Region;
+
+use super::views::Seen;
+
+/// The most ops that are done together.
+const MOST: usize = 200;
+
+/// What a node is to the plan.
+#[derive(Clone, Debug)]
+pub(super) enum Role {
+    /// An input, or what is written in the program: it is there before anything runs.
+    Given,
+    /// Its operand seen in another way; nobody needs it in memory of its own.
+    View,
+    /// Numbers that are made where they are read: what counts along axes.
+    Generated,
+    /// One op on each element.
+    Elementwise,
+    /// One step by itself.
+    Step,
+}
+
+/// Nodes that are done together, ascending.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cluster {
+    pub(super) nodes: Vec<usize>,
+}
+
+/// What is known of each node of a region.
+pub(super) struct Clusters {
+    pub(super) roles: Vec<Role>,
+    /// For each node of one output, what it sees.
+    pub(super) seen: Vec<Option<Seen>>,
+    /// Those that are run, in an order in which they can be.
+    pub(super) order: Vec<Cluster>,
+    /// The place in that order of each node that is run.
+    pub(super) place: Vec<Option<usize>>,
+}
+
+impl Clusters {
+    pub(super) fn new(region: &Region) -> Clusters {
+        let graph = region.graph();
+        let (mut roles, seen) = roles(graph);
+        require_memory(region, &mut roles, &seen);
+        let mut forest = Forest::new(graph.len());
+        let mut before = None;
+        for (position, node) in graph.nodes().iter().enumerate() {
+            match roles[position] {
+                Role::Given | Role::View | Role::Generated => continue,
+                Role::Elementwise => forest.join(graph, &roles, &seen, position),
+                Role::Step => {
+                    let needs = node.inputs.iter().filter_map(|input| base_of(&roles, &seen, *input));
+                    let level = needs.chain(before).map(|need| forest.level_of(need)).max();
+                    forest.add(position, level.map_or(0, |level| level + 1), None);
+                }
+            }
+            if node.op.has_effect() {
+                before = Some(position);
+            }
+        }
+        let (order, place) = forest.order(graph, &roles, &seen);
+        Clusters { roles, seen, order, place }
+    }
+}
+
+/// What each node is by its op and operands alone.
+fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Seen>>) {
+    let mut roles: Vec<Role> = Vec::with_capacity(graph.len());
+    let mut seen: Vec<Option<Seen>> = Vec::with_capacity(graph.len());
+    for (position, node) in graph.nodes().iter().enumerate() {
+        let own = Value { node: position as u32, output: 0 };
+        let has_elements = node.outputs.first().is_some_and(|ty| ty.size() > 0);
+        let through = node.inputs.first().filter(|_| has_elements).and_then(|&operand| {
+            let of = seen[operand.node as usize].clone().unwrap_or_else(|| Seen::whole(graph, operand));
+            of.through(node).filter(Seen::is_fast)
+        });
+        let role = match (&through, &node.op) {
+            (Some(_), _) => Role::View,
+            (None, Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_)) => Role::Given,
+            (None, _) if !has_elements => Role::Step,
+            (None, Op::Iota { .. }) => Role::Generated,
+            (None, op) if is_elementwise(op) => Role::Elementwise,
+            (None, _) => Role::Step,
+        };
+        seen.push(match through {
+            Some(through) => Some(through),
+            None if node.outputs.len() == 1 => Some(Seen::whole(graph, own)),
+            None => None,
+        });
+        roles.push(role);
+    }
+    (roles, seen)
+}
+
+/// Makes steps of the nodes that a step or a result needs in memory, and of numbers that are not read in order.
+fn require_memory(region: &Region, roles: &mut [Role], seen: &[Option<Seen>]) {
+    let graph = region.graph();
+    let mut needed = vec![false; graph.len()];
+    region.results().iter().for_each(|result| needed[result.node as usize] = true);
+    for (position, node) in graph.nodes().iter().enumerate().rev() {
+        match roles[position] {
+            Role::View | Role::Generated if needed[position] => roles[position] = Role::Step,
+            Role::Given | Role::View | Role::Generated | Role::Elementwise | Role::Step => {}
+        }
+        match roles[position] {
+            Role::Step => node.inputs.iter().for_each(|input| needed[input.node as usize] = true),
+            Role::Elementwise => {
+                for &input in &node.inputs {
+                    if !is_same_place(graph, seen, node, input)
+                        && let Some(seen) = &seen[input.node as usize]
+                    {
+                        needed[seen.base.node as usize] = true;
+                    }
+                }
+            }
+            Role::Given | Role::View | Role::Generated => {}
+        }
+    }
+}
+
+/// The node that has to run before a value is there, if one has to.
+fn base_of(roles: &[Role], seen: &[Option<Seen>], value: Value) -> Option<usize> {
+    let position = value.node as usize;
+    let base = match (&roles[position], &seen[position]) {
+        (Role::View, Some(seen)) => seen.base.node as usize,
+        (Role::Given | Role::View | Role::Generated | Role::Elementwise | Role::Step, _) => position,
+    };
+    match roles[base] {
+        Role::Elementwise | Role::Step => Some(base),
+        Role::Given | Role::View | Role::Generated => None,
+    }
+}
+
+/// Whether an op is done on each element alone, by a tile program.
+fn is_elementwise(op: &Op) -> bool {
+    match op {
+        Op::Unary(_) | Op::Binary(_) | Op::AsType { .. } | Op::Select | Op::Clip => true,
+        Op::Block(Block::Log2 | Block::Log10) => true,
+        Op::Parameter { .. }
+        | Op::Constant(_)
+        | Op::Literal(_)
+        | Op::Iota { .. }
+        | Op::Eye { .. }
+        | Op::Bitcast { .. }
+        | Op::Reshape { .. }
+        | Op::Squeeze { .. }
+        | Op::Broadcast { .. }
+        | Op::Transpose { .. }
+        | Op::Pad { .. }
+        | Op::Reverse { .. }
+        | Op::Concatenate { .. }
+        | Op::Stack { .. }
+        | Op::Slice { .. }
+        | Op::PutSlice { .. }
+        | Op::Reduce { .. }
+        | Op::ArgReduce { .. }
+        | Op::Gather { .. }
+        | Op::Scatter { .. }
+        | Op::Sort { .. }
+        | Op::Argsort { .. }
+        | Op::Window { .. }
+        | Op::WindowScatter { .. }
+        | Op::Conv(_)
+        | Op::Fft { .. }
+        | Op::Dot { .. }
+        | Op::TriangularSolve { .. }
+        | Op::Fold(_)
+        | Op::WindowFold(_)
+        | Op::Cond(_)
+        | Op::While(_)
+        | Op::CustomGrad(_)
+        | Op::StopGrad
+        | Op::Mark { .. }
+        | Op::Hook(_)
+        | Op::RuntimeCall(_)
+        | Op::Block(_)
+        | Op::UserBlock(_) => false,
+    }
+}
+
+/// Clusters as they grow: each is a tree of clusters that were joined.
+struct Forest {
+    /// The cluster of each node that has one.
+    cluster: Vec<Option<usize>>,
+    trees: Vec<Tree>,
+}
+
+struct Tree {
+    parent: usize,
+    level: usize,
+    /// How many elements its ops have, where they are element-wise.
+    elements: Option<usize>,
+    count: usize,
+}
+
+impl Forest {
+    fn new(nodes: usize) -> Forest {
+        Forest { cluster: vec![None; nodes], trees: Vec::new() }
+    }
+
+    fn add(&mut self, position: usize, level: usize, elements: Option<usize>) {
+        self.cluster[position] = Some(self.trees.len());
+        self.trees.push(Tree { parent: self.trees.len(), level, elements, count: 1 });
+    }
+
+    fn root(&mut self, mut at: usize) -> usize {
+        while self.trees[at].parent != at {
+            self.trees[at].parent = self.trees[self.trees[at].parent].parent;
+            at = self.trees[at].parent;
+        }
+        at
+    }
+
+    fn root_of(&mut self, node: usize) -> usize {
+        let cluster = self.cluster[node].expect("operands come before what takes them");
+        self.root(cluster)
+    }
+
+    fn level_of(&mut self, node: usize) -> usize {
+        let root = self.root_of(node);
+        self.trees[root].level
+    }
+
+    /// Puts an element-wise node where it can be.
+    fn join(&mut self, graph: &Graph, roles: &[Role], seen: &[Option<Seen>], position: usize) {
+        let node = &graph.nodes()[position];
+        let elements = node.outputs[0].size();
+        let mut level = 0;
+        // The clusters of the highest level, and whether the node can be in all of them.
+        let (mut highest, mut fits): (Vec<usize>, bool) = (Vec::new(), true);
+        for &input in &node.inputs {
+            let Some(base) = base_of(roles, seen, input) else { continue };
+            let root = self.root_of(base);
+            let tree = &self.trees[root];
+            if highest.is_empty() || tree.level > level {
+                (level, fits) = (tree.level, true);
+                highest.clear();
+            } else if tree.level < level {
+                continue;
+            }
+            fits &= tree.elements == Some(elements) && is_same_place(graph, seen, node, input);
+            if !highest.contains(&root) {
+                highest.push(root);
+            }
+        }
+        let count: usize = highest.iter().map(|&root| self.trees[root].count).sum();
+        if highest.is_empty() {
+            return self.add(position, 0, Some(elements));
+        }
+        if !fits || count >= MOST {
+            return self.add(position, level + 1, Some(elements));
+        }
+        let first = highest[0];
+        for &other in &highest[1..] {
+            self.trees[other].parent = first;
+        }
+        self.trees[first].count = count + 1;
+        self.cluster[position] = Some(first);
+    }
+
+    /// The clusters, each after those that it takes values from and otherwise as early as its last node says.
+    fn order(
+        mut self,
+        graph: &Graph,
+        roles: &[Role],
+        seen: &[Option<Seen>],
+    ) -> (Vec<Cluster>, Vec<Option<usize>>) {
+        let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.trees.len()];
+        let mut effects: Vec<usize> = Vec::new();
+        for (position, node) in graph.nodes().iter().enumerate() {
+            if self.cluster[position].is_some() {
+                let root = self.root_of(position);
+                members[root].push(position);
+                if node.op.has_effect() {
+                    effects.push(position);
+                }
+            }
+        }
+        let mut ends: Vec<usize> = (0..members.len()).filter(|&root| !members[root].is_empty()).collect();
+        ends.sort_by_key(|&root| members[root].last().copied());
+        let mut place: Vec<Option<usize>> = vec![None; graph.len()];
+        let mut placed = vec![false; members.len()];
+        let mut order: Vec<Cluster> = Vec::with_capacity(ends.len());
+        for root in ends {
+            // Levels rise from what is needed to who needs it, so that this ends.
+            let mut stack = vec![(root, false)];
+            while let Some((root, is_ready)) = stack.pop() {
+                if placed[root] {
+                    continue;
+                }
+                if is_ready {
+                    placed[root] = true;
+                    let nodes = std::mem::take(&mut members[root]);
+                    nodes.iter().for_each(|&node| place[node] = Some(order.len()));
+                    order.push(Cluster { nodes });
+                    continue;
+                }
+                stack.push((root, true));
+                for at in 0..members[root].len() {
+                    let position = members[root][at];
+                    let node = &graph.nodes()[position];
+                    let effect = node.op.has_effect().then(|| {
+                        let at = effects.partition_point(|&effect| effect < position);
+                        at.checked_sub(1).map(|at| effects[at])
+                    });
+                    let needs = node.inputs.iter().filter_map(|&input| base_of(roles, seen, input));
+                    for need in needs.chain(effect.flatten()) {
+                        let other = self.root_of(need);
+                        if other != root && !placed[other] {
+                            stack.push((other, false));
+                        }
+                    }
+                }
+            }
+        }
+        (order, place)
+    }
+}
+
+/// Whether a node reads an operand element by element as the operand computes them.
+fn is_same_place(graph: &Graph, seen: &[Option<Seen>], node: &Node, input: Value) -> bool {
+    let Some(seen) = &seen[input.node as usize] else { return false };
+    graph.ty(input).size() == node.outputs[0].size() && seen.is_whole(graph)
+}

@@ -1,0 +1,183 @@
+//! Values that are others seen in another order: what reads them can read those.
+
+use defn_core::Axis;
+use defn_core::graph::{Graph, Node, Value};
+use defn_core::op::{Op, Starts};
+use smallvec::SmallVec;
+
+use crate::kernels::Walk;
+use crate::kernels::shape::Layout;
+
+/// Elements up to which any order is as good as another.
+const FEW: usize = 1 << 12;
+/// From how many elements that lie side by side on, reading them is as fast as reading all in order.
+const RUN: usize = 16;
+
+/// A value, and how its elements lie in the memory of another.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    /// The value that has the memory.
+    pub(super) base: Value,
+    sizes: SmallVec<[usize; 6]>,
+    layout: Layout,
+}
+
+impl Seen {
+    /// A value that has memory of its own.
+    pub(super) fn whole(graph: &Graph, value: Value) -> Seen {
+        let sizes: SmallVec<[usize; 6]> = graph.ty(value).shape.sizes().into();
+        let layout = Layout::contiguous(&sizes);
+        Seen { base: value, sizes, layout }
+    }
+
+    /// What a node sees of its first operand, if it only looks at it in another way.
+    pub(super) fn through(self, node: &Node) -> Option<Seen> {
+        let result = node.outputs[0].shape.sizes();
+        match &node.op {
+            Op::Reshape { .. } | Op::Squeeze { .. } => self.reshaped(result),
+            Op::Broadcast { axes, .. } => {
+                let mut strides = smallvec::smallvec![0; result.len()];
+                for (from, axis) in axes.iter().enumerate() {
+                    if self.sizes[from] != 1 {
+                        strides[axis.index()] = self.layout.strides[from];
+                    }
+                }
+                Some(self.with(result, strides))
+            }
+            Op::Transpose { axes } => {
+                let strides = axes.iter().map(|axis| self.layout.strides[axis.index()]).collect();
+                Some(self.with(result, strides))
+            }
+            Op::Reverse { axes } => Some(self.reversed(axes)),
+            Op::Slice { starts: Starts::Static(starts), strides, .. } => {
+                Some(self.sliced(starts, strides, result))
+            }
+            Op::Slice { starts: Starts::Dynamic, .. }
+            | Op::Parameter { .. }
+            | Op::Constant(_)
+            | Op::Literal(_)
+            | Op::Iota { .. }
+            | Op::Eye { .. }
+            | Op::Unary(_)
+            | Op::Binary(_)
+            | Op::AsType { .. }
+            | Op::Bitcast { .. }
+            | Op::Select
+            | Op::Clip
+            | Op::Pad { .. }
+            | Op::Concatenate { .. }
+            | Op::Stack { .. }
+            | Op::PutSlice { .. }
+            | Op::Reduce { .. }
+            | Op::ArgReduce { .. }
+            | Op::Gather { .. }
+            | Op::Scatter { .. }
+            | Op::Sort { .. }
+            | Op::Argsort { .. }
+            | Op::Window { .. }
+            | Op::WindowScatter { .. }
+            | Op::Conv(_)
+            | Op::Fft { .. }
+            | Op::Dot { .. }
+            | Op::TriangularSolve { .. }
+            | Op::Fold(_)
+            | Op::WindowFold(_)
+            | Op::Cond(_)
+            | Op::While(_)
+            | Op::CustomGrad(_)
+            | Op::StopGrad
+            | Op::Mark { .. }
+            | Op::Hook(_)
+            | Op::RuntimeCall(_)
+            | Op::Block(_)
+            | Op::UserBlock(_) => None,
+        }
+    }
+
+    fn with(self, sizes: &[usize], strides: SmallVec<[isize; 6]>) -> Seen {
+        Seen { sizes: sizes.into(), layout: Layout { strides, ..self.layout }, ..self }
+    }
+
+    /// The same elements in order under another shape, where strides can tell that.
+    fn reshaped(self, sizes: &[usize]) -> Option<Seen> {
+        if self.is_in_order() {
+            let strides = Layout::contiguous(sizes).strides;
+            return Some(self.with(sizes, strides));
+        }
+        // Axes of size 1 come and go.
+        let long = |sizes: &[usize]| {
+            sizes.iter().filter(|&&size| size != 1).copied().collect::<SmallVec<[usize; 6]>>()
+        };
+        if long(&self.sizes) != long(sizes) {
+            return None;
+        }
+        let pairs = self.sizes.iter().zip(&self.layout.strides);
+        let mut strides = pairs.filter(|(size, _)| **size != 1).map(|(_, &stride)| stride);
+        let strides = sizes.iter().map(|&size| if size == 1 { 0 } else { strides.next().expect("as many") });
+        let strides = strides.collect();
+        Some(self.with(sizes, strides))
+    }
+
+    fn reversed(mut self, axes: &[Axis]) -> Seen {
+        for axis in axes {
+            let size = self.sizes[axis.index()];
+            let stride = &mut self.layout.strides[axis.index()];
+            let end = self.layout.offset as isize + (size as isize - 1) * *stride;
+            self.layout.offset = usize::try_from(end).expect("the last element is one of the value's");
+            *stride = -*stride;
+        }
+        self
+    }
+
+    fn sliced(mut self, starts: &[usize], steps: &[usize], sizes: &[usize]) -> Seen {
+        let mut offset = self.layout.offset as isize;
+        for ((&start, &step), stride) in starts.iter().zip(steps).zip(&mut self.layout.strides) {
+            offset += start as isize * *stride;
+            *stride *= step as isize;
+        }
+        self.layout.offset = usize::try_from(offset).expect("the first element is one of the value's");
+        Seen { sizes: sizes.into(), ..self }
+    }
+
+    /// Whether the elements lie in their order, without gaps.
+    fn is_in_order(&self) -> bool {
+        let plain = Layout::contiguous(&self.sizes);
+        let axes = self.sizes.iter().zip(self.layout.strides.iter().zip(&plain.strides));
+        axes.into_iter().all(|(&size, (stride, plain))| size == 1 || stride == plain)
+    }
+
+    /// Whether these are all elements of the base, as they lie.
+    pub(super) fn is_whole(&self, graph: &Graph) -> bool {
+        self.layout.offset == 0
+            && self.is_in_order()
+            && self.sizes.iter().product::<usize>() == graph.ty(self.base).size()
+    }
+
+    /// Whether elements are read about as fast as they would be as they lie.
+    pub(super) fn is_fast(&self) -> bool {
+        if self.sizes.iter().product::<usize>() <= FEW {
+            return true;
+        }
+        let axes = self.sizes.iter().zip(&self.layout.strides).rev();
+        let mut run = 1;
+        for (&size, &stride) in axes.filter(|(size, _)| **size != 1) {
+            if stride != 0 && stride != run as isize {
+                break;
+            }
+            run *= size;
+            if stride == 0 || run >= RUN {
+                return run >= RUN;
+            }
+        }
+        run >= RUN
+    }
+
+    /// The way through the base's elements in the order of a result to which the value is broadcast.
+    pub(super) fn walk(&self, result: &[usize]) -> Walk {
+        let skipped = result.len() - self.sizes.len();
+        let axes = self.sizes.iter().zip(&self.layout.strides);
+        let own = axes.map(|(&size, &stride)| if size == 1 { 0 } else { stride });
+        let strides: SmallVec<[isize; 6]> = std::iter::repeat_n(0, skipped).chain(own).collect();
+        Walk::strided(self.layout.offset, result, &strides)
+    }
+}

@@ -1,0 +1,409 @@
+//! Programs as they are made: ops on registers of which each is written once, then the registers' places.
+
+use defn_core::op::{BinaryOp, UnaryOp};
+use defn_core::{DType, Scalar};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::action::{self, Action, Detail, Instruction};
+use super::{Place, Program};
+use crate::kernels::lanes::Base;
+use crate::kernels::{Element, TILE, with_compute};
+
+/// The bytes of registers that the first cache holds beside what is read and written.
+const CACHE: usize = 24 << 10;
+/// The fewest elements of a tile: what an instruction costs beside its elements is spread over so many.
+const LEAST: usize = 128;
+/// How many cheap instructions take the time of one that computes a function such as a sine.
+const COSTLY: usize = 16;
+
+/// A register of a draft, and the type of its elements. They lie in the type in which that one is computed, and are
+/// numbers of that one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Register {
+    at: u16,
+    dtype: DType,
+}
+
+/// What an instruction may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Operand {
+    /// What was computed.
+    Register(Register),
+    /// An input of the program by its number, whose elements have a type. One that is `constant` has the same element
+    /// for all of the result.
+    Input { index: usize, dtype: DType, constant: bool },
+}
+
+impl Operand {
+    /// The element type.
+    pub(crate) fn dtype(self) -> DType {
+        match self {
+            Operand::Register(register) => register.dtype,
+            Operand::Input { dtype, .. } => dtype,
+        }
+    }
+}
+
+impl From<Register> for Operand {
+    fn from(register: Register) -> Operand {
+        Operand::Register(register)
+    }
+}
+
+/// A program that is being made.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    made: Vec<Made>,
+    /// Inputs that were read, by type.
+    read: FxHashMap<(usize, DType), Register>,
+    weight: usize,
+    results: Vec<Stored>,
+}
+
+/// The instruction that writes a register.
+#[derive(Debug)]
+struct Made {
+    instruction: Instruction,
+    dtype: DType,
+    /// How many operands are registers.
+    reads: usize,
+    /// Whether it is the same for all tiles.
+    once: bool,
+}
+
+/// What becomes of a register at the end.
+#[derive(Clone, Copy, Debug)]
+struct Stored {
+    register: u16,
+    /// Bytes of an element as it lies in memory.
+    width: usize,
+}
+
+impl Draft {
+    /// How many instructions there are.
+    pub(crate) fn len(&self) -> usize {
+        self.made.len()
+    }
+
+    fn push(
+        &mut self,
+        run: Action,
+        detail: Detail,
+        reads: &[Register],
+        dtype: DType,
+        weight: usize,
+    ) -> Register {
+        let at = u16::try_from(self.made.len()).expect("a draft has fewer instructions");
+        let mut operands = [0; 3];
+        for (operand, register) in operands.iter_mut().zip(reads) {
+            *operand = register.at;
+        }
+        let once = !reads.is_empty() && reads.iter().all(|register| self.made[usize::from(register.at)].once);
+        self.weight += if once { 0 } else { weight };
+        let instruction = Instruction { run, detail, operands, out: at };
+        self.made.push(Made { instruction, dtype, reads: reads.len(), once });
+        Register { at, dtype }
+    }
+
+    /// The elements of an input as ones of `dtype`.
+    fn input(&mut self, input: usize, dtype: DType, constant: bool) -> Register {
+        if let Some(&known) = self.read.get(&(input, dtype)) {
+            return known;
+        }
+        let register = self.push(action::load(dtype), Detail::Input(input, dtype), &[], dtype, 1);
+        if constant {
+            self.made[usize::from(register.at)].once = true;
+            self.weight -= 1;
+        }
+        self.read.insert((input, dtype), register);
+        register
+    }
+
+    /// A number that is the same for all elements.
+    pub(crate) fn constant(&mut self, scalar: Scalar) -> Register {
+        let dtype = scalar.dtype();
+        // A smaller type's number in the type that it is computed in.
+        let computed = with_compute!(dtype, C => C::DTYPE);
+        let wide = Scalar::new(computed, scalar.value()).expect("a number of a smaller type");
+        let mut bytes = [0; 16];
+        let held = wide.to_bytes();
+        bytes[..held.len()].copy_from_slice(&held);
+        let register = self.push(action::constant(dtype), Detail::Bytes(bytes), &[], dtype, 0);
+        self.made[usize::from(register.at)].once = true;
+        register
+    }
+
+    /// Counts `(position / step) % size`, as elements of `dtype`.
+    pub(crate) fn count(&mut self, step: usize, size: usize, dtype: DType) -> Register {
+        let counted = self.push(action::count(dtype), Detail::Count { step, size }, &[], dtype, 1);
+        self.fit(counted)
+    }
+
+    /// Brings what was computed to the precision and range of its type.
+    fn fit(&mut self, x: Register) -> Register {
+        let computed = with_compute!(x.dtype, C => C::DTYPE);
+        if computed == x.dtype {
+            return x;
+        }
+        let detail = Detail::To(x.dtype, false);
+        self.push(action::convert(computed, x.dtype), detail, &[x], x.dtype, 1)
+    }
+
+    /// An operand in a register, as it is.
+    pub(crate) fn load(&mut self, x: Operand) -> Register {
+        self.convert(x, x.dtype())
+    }
+
+    /// Elements as those of another type.
+    pub(crate) fn convert(&mut self, x: impl Into<Operand>, dtype: DType) -> Register {
+        let x = match x.into() {
+            Operand::Register(register) => register,
+            Operand::Input { index, dtype: _, constant } => return self.input(index, dtype, constant),
+        };
+        let computed = with_compute!(dtype, C => C::DTYPE);
+        // Numbers of a smaller type lie as those of the type that it is computed in.
+        if x.dtype == dtype || dtype == computed && with_compute!(x.dtype, C => C::DTYPE) == computed {
+            return Register { at: x.at, dtype };
+        }
+        let detail = Detail::To(dtype, !x.dtype.is_integer());
+        self.push(action::convert(x.dtype, dtype), detail, &[x], dtype, 1)
+    }
+
+    /// Whether elements count as true, 0 or 1.
+    pub(crate) fn truth(&mut self, x: Operand) -> Register {
+        let x = self.load(x);
+        self.push(action::truth(x.dtype), Detail::None, &[x], DType::U8, 1)
+    }
+
+    /// An op of one operand, with a result of `dtype`.
+    pub(crate) fn unary(&mut self, op: UnaryOp, x: Operand, dtype: DType) -> Register {
+        let weight = match op {
+            UnaryOp::IsNan | UnaryOp::IsInfinity => {
+                let x = self.load(x);
+                let is = if op == UnaryOp::IsNan { action::is_nan } else { action::is_infinity };
+                return self.push(is(x.dtype), Detail::None, &[x], dtype, 1);
+            }
+            UnaryOp::Abs | UnaryOp::Real | UnaryOp::Imag if x.dtype().is_complex() => {
+                let x = self.load(x);
+                let part = action::part(op, x.dtype).expect("a part of complex numbers");
+                let made = self.push(part, Detail::None, &[x], x.dtype.to_real(), 1);
+                return self.convert(made, dtype);
+            }
+            UnaryOp::Real => return self.convert(x, dtype),
+            UnaryOp::Imag => return self.constant(Scalar::zero(dtype)),
+            UnaryOp::Conjugate => {
+                let x = self.convert(x, dtype);
+                let part = action::part(op, dtype).expect("a part of complex numbers");
+                return self.push(part, Detail::None, &[x], dtype, 1);
+            }
+            UnaryOp::Negate
+            | UnaryOp::Abs
+            | UnaryOp::Sign
+            | UnaryOp::Floor
+            | UnaryOp::Ceil
+            | UnaryOp::Round
+            | UnaryOp::Sqrt
+            | UnaryOp::BitwiseNot
+            | UnaryOp::PopulationCount
+            | UnaryOp::CountLeadingZeros => 1,
+            UnaryOp::Exp
+            | UnaryOp::Expm1
+            | UnaryOp::Log
+            | UnaryOp::Log1p
+            | UnaryOp::Sigmoid
+            | UnaryOp::Sin
+            | UnaryOp::Cos
+            | UnaryOp::Tan
+            | UnaryOp::Sinh
+            | UnaryOp::Cosh
+            | UnaryOp::Tanh
+            | UnaryOp::Asin
+            | UnaryOp::Acos
+            | UnaryOp::Atan
+            | UnaryOp::Asinh
+            | UnaryOp::Acosh
+            | UnaryOp::Atanh
+            | UnaryOp::Rsqrt
+            | UnaryOp::Cbrt
+            | UnaryOp::Erf
+            | UnaryOp::Erfc
+            | UnaryOp::ErfInv => COSTLY,
+        };
+        let x = self.convert(x, dtype);
+        let detail = Detail::Unary(op, dtype.bits() as u32);
+        let made = self.push(action::unary(dtype), detail, &[x], dtype, weight);
+        self.fit(made)
+    }
+
+    /// The logarithm to a base, with a result of `dtype`.
+    pub(crate) fn log_to(&mut self, base: Base, x: Operand, dtype: DType) -> Register {
+        let x = self.convert(x, dtype);
+        let made = self.push(action::log_to(dtype), Detail::Log(base), &[x], dtype, COSTLY);
+        self.fit(made)
+    }
+
+    /// An op of two operands, with a result of `dtype`.
+    pub(crate) fn binary(&mut self, op: BinaryOp, a: Operand, b: Operand, dtype: DType) -> Register {
+        let weight = match op {
+            BinaryOp::Equal
+            | BinaryOp::NotEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEqual
+            | BinaryOp::Less
+            | BinaryOp::LessEqual => {
+                let made = match a.dtype().compared(b.dtype()) {
+                    Some(both) => {
+                        let (a, b) = (self.convert(a, both), self.convert(b, both));
+                        self.push(action::compare(both), Detail::Binary(op), &[a, b], DType::U8, 1)
+                    }
+                    None => {
+                        let is_unsigned = a.dtype() == DType::U64;
+                        let (left, right) =
+                            if is_unsigned { (DType::U64, DType::S64) } else { (DType::S64, DType::U64) };
+                        let (a, b) = (self.convert(a, left), self.convert(b, right));
+                        self.push(action::compare_mixed(left), Detail::Binary(op), &[a, b], DType::U8, 4)
+                    }
+                };
+                return self.convert(made, dtype);
+            }
+            BinaryOp::LogicalAnd | BinaryOp::LogicalOr | BinaryOp::LogicalXor => {
+                let (a, b) = (self.truth(a), self.truth(b));
+                let run = action::logical(op).expect("a function of truths");
+                let made = self.push(run, Detail::None, &[a, b], DType::U8, 1);
+                return self.convert(made, dtype);
+            }
+            BinaryOp::Complex => {
+                let real = dtype.to_real();
+                let (a, b) = (self.convert(a, real), self.convert(b, real));
+                return self.push(action::complex(dtype), Detail::None, &[a, b], dtype, 1);
+            }
+            BinaryOp::Add
+            | BinaryOp::Subtract
+            | BinaryOp::Multiply
+            | BinaryOp::Divide
+            | BinaryOp::Max
+            | BinaryOp::Min
+            | BinaryOp::BitwiseAnd
+            | BinaryOp::BitwiseOr
+            | BinaryOp::BitwiseXor
+            | BinaryOp::LeftShift
+            | BinaryOp::RightShift => 1,
+            BinaryOp::Atan2 | BinaryOp::Quotient | BinaryOp::Remainder | BinaryOp::Pow => COSTLY,
+        };
+        let (a, b) = (self.convert(a, dtype), self.convert(b, dtype));
+        let made = self.push(action::binary(dtype), Detail::Binary(op), &[a, b], dtype, weight);
+        self.fit(made)
+    }
+
+    /// `a` where `pred` is true, else `b`.
+    pub(crate) fn select(&mut self, pred: Operand, a: Operand, b: Operand, dtype: DType) -> Register {
+        let pred = if size_of_computed(pred.dtype()) == 1 { self.load(pred) } else { self.truth(pred) };
+        let (a, b) = (self.convert(a, dtype), self.convert(b, dtype));
+        self.push(action::select(dtype), Detail::None, &[pred, a, b], dtype, 1)
+    }
+
+    /// `x` moved into `lo..=hi`, which are the same for all elements.
+    pub(crate) fn clip(&mut self, x: Operand, lo: Operand, hi: Operand, dtype: DType) -> Register {
+        let (x, lo, hi) = (self.convert(x, dtype), self.convert(lo, dtype), self.convert(hi, dtype));
+        self.push(action::clip(dtype), Detail::None, &[x, lo, hi], dtype, 1)
+    }
+
+    /// Makes an operand the next result.
+    pub(crate) fn store(&mut self, x: Operand) {
+        let x = self.load(x);
+        // What is written once, lies in an input, or is a result already is copied.
+        let is_kept = self.made[usize::from(x.at)].once
+            || self.read.values().any(|read| read.at == x.at)
+            || self.results.iter().any(|stored| stored.register == x.at);
+        let computed = with_compute!(x.dtype, C => C::DTYPE);
+        let width = x.dtype.storage_bytes();
+        let register = if computed != x.dtype || is_kept {
+            let detail = Detail::To(x.dtype, false);
+            let register = self.push(action::store(x.dtype), detail, &[x], x.dtype, 1).at;
+            self.made[usize::from(register)].once = false;
+            register
+        } else {
+            x.at
+        };
+        self.results.push(Stored { register, width });
+    }
+
+    /// The program. It has an element type for each register and a place for as long as it is read.
+    pub(crate) fn finish(self) -> Program {
+        let count = self.made.len();
+        // The last reader of each register; what is the same for all tiles stays.
+        let mut last: Vec<usize> = (0..count).collect();
+        for (at, made) in self.made.iter().enumerate() {
+            for &operand in &made.instruction.operands[..made.reads] {
+                last[usize::from(operand)] = at;
+            }
+        }
+        let mut places: Vec<Option<Place>> = vec![None; count];
+        for (index, stored) in self.results.iter().enumerate() {
+            places[usize::from(stored.register)] = Some(Place::Result { index, width: stored.width });
+        }
+        let mut slots = Slots::default();
+        for (at, made) in self.made.iter().enumerate().filter(|(_, made)| made.once) {
+            places[at] = Some(Place::Bank(slots.take(size_of_computed(made.dtype))));
+        }
+        let mut ends: Vec<SmallVec<[usize; 2]>> = vec![SmallVec::new(); count];
+        for (at, made) in self.made.iter().enumerate().filter(|(_, made)| !made.once) {
+            if places[at].is_none() {
+                places[at] = Some(Place::Bank(slots.take(size_of_computed(made.dtype))));
+                ends[last[at]].push(at);
+            }
+            for &ended in &ends[at] {
+                if let Some(Place::Bank(offset)) = places[ended] {
+                    slots.give(size_of_computed(self.made[ended].dtype), offset);
+                }
+            }
+        }
+        // Offsets are in elements of a tile so far.
+        let mut tile = TILE;
+        while tile > LEAST && slots.end * tile > CACHE {
+            tile /= 2;
+        }
+        let place = |place: Option<Place>| match place.expect("every register has a place") {
+            Place::Bank(offset) => Place::Bank(offset * tile),
+            result @ Place::Result { .. } => result,
+        };
+        let places = places.into_iter().map(place).collect();
+        let (once, each): (Vec<Made>, Vec<Made>) = self.made.into_iter().partition(|made| made.once);
+        let instructions = |made: Vec<Made>| made.into_iter().map(|made| made.instruction).collect();
+        Program {
+            once: instructions(once),
+            each: instructions(each),
+            places,
+            bank: slots.end * tile,
+            tile,
+            weight: self.weight.max(1),
+        }
+    }
+}
+
+/// Bytes of an element of the type that a dtype is computed in.
+fn size_of_computed(dtype: DType) -> usize {
+    with_compute!(dtype, C => size_of::<C>())
+}
+
+/// Room for registers, in bytes for each element of a tile.
+#[derive(Default)]
+struct Slots {
+    free: FxHashMap<usize, Vec<usize>>,
+    end: usize,
+}
+
+impl Slots {
+    fn take(&mut self, width: usize) -> usize {
+        self.free.get_mut(&width).and_then(Vec::pop).unwrap_or_else(|| {
+            let start = self.end;
+            self.end += width;
+            start
+        })
+    }
+
+    fn give(&mut self, width: usize, start: usize) {
+        self.free.entry(width).or_default().push(start);
+    }
+}

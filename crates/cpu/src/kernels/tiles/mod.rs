@@ -1,0 +1,108 @@
+//! Programs over tiles: element-wise ops that are done one after the other on a piece of their operands which the first
+//! cache holds, so that what lies between them never comes to memory.
+//!
+//! Each instruction is a loop of the kernels, by which the same op is done alone: results have the same bits.
+
+mod action;
+mod draft;
+#[cfg(test)]
+mod tests;
+
+use std::cell::Cell;
+
+use smallvec::SmallVec;
+
+pub(crate) use draft::{Draft, Operand, Register};
+
+use super::{Source, TILE};
+use crate::par::Par;
+use crate::view::ViewMut;
+use action::{Instruction, Tile};
+
+/// Cheap instructions on elements that one thread does at a time.
+const GRAIN: usize = 64 * TILE;
+
+/// Ready to run.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// What does not change from tile to tile.
+    once: Vec<Instruction>,
+    each: Vec<Instruction>,
+    /// Where in the bank each register lies; those of results lie in the result.
+    places: Vec<Place>,
+    /// The bytes of registers.
+    bank: usize,
+    /// Elements of a tile.
+    tile: usize,
+    /// How many cheap instructions take the time of all, for each element.
+    weight: usize,
+}
+
+/// Where a register lies.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// At an offset of the bank.
+    Bank(usize),
+    /// In a result, whose elements have so many bytes.
+    Result { index: usize, width: usize },
+}
+
+impl Program {
+    /// Writes all elements of the results, of which each has `size`. Inputs are as the draft was told, broadcast to the
+    /// result.
+    pub(crate) fn run(&self, inputs: &[Source<'_>], results: &[ViewMut<'_>], size: usize, par: Par) {
+        let grain = (GRAIN / self.weight).next_multiple_of(self.tile);
+        par.for_chunks(size, grain, |chunk| {
+            with_bank(self.bank, |bank| {
+                let mut table: SmallVec<[*mut u8; 64]> = SmallVec::new();
+                table.extend(self.places.iter().map(|place| match place {
+                    // SAFETY: the bank has room for all registers.
+                    Place::Bank(offset) => unsafe { bank.add(*offset) },
+                    Place::Result { .. } => std::ptr::null_mut(),
+                }));
+                let len = self.tile.min(chunk.len());
+                let mut tile = Tile { table: &mut table, inputs, start: chunk.start, len };
+                for instruction in &self.once {
+                    (instruction.run)(instruction, &mut tile);
+                }
+                for start in chunk.clone().step_by(self.tile) {
+                    (tile.start, tile.len) = (start, self.tile.min(chunk.end - start));
+                    for (register, place) in tile.table.iter_mut().zip(&self.places) {
+                        if let Place::Result { index, width } = place {
+                            // SAFETY: tiles and chunks are disjoint, and each result is one register's.
+                            let part = unsafe { results[*index].part_bytes(start * width, tile.len * width) };
+                            *register = part.as_mut_ptr().cast();
+                        }
+                    }
+                    for instruction in &self.each {
+                        (instruction.run)(instruction, &mut tile);
+                    }
+                }
+            });
+        });
+    }
+}
+
+/// A line of the cache, which registers begin at.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([u8; LINE]);
+
+/// Bytes of a line.
+const LINE: usize = 64;
+
+thread_local! {
+    /// The memory of the programs that this thread has run.
+    static BANK: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+}
+
+/// Calls `work` with memory of this thread's own.
+fn with_bank(bytes: usize, work: impl FnOnce(*mut u8)) {
+    let mut bank = BANK.take();
+    let lines = bytes.div_ceil(LINE);
+    if bank.len() < lines {
+        bank.resize(lines, Line([0; LINE]));
+    }
+    work(bank.as_mut_ptr().cast());
+    BANK.set(bank);
+}
