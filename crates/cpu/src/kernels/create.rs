@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use defn_core::{Axis, Result, Scalar};
 
 use super::simd::vectorized;
-use super::{CastFrom, Element, TILE, fill_tiles, with_compute, with_width};
+use super::{Element, TILE, fill_tiles, with_compute, with_width};
 use crate::par::Par;
 use crate::view::ViewMut;
 

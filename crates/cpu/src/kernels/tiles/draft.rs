@@ -81,11 +81,6 @@ struct Stored {
 }
 
 impl Draft {
-    /// How many instructions there are.
-    pub(crate) fn len(&self) -> usize {
-        self.made.len()
-    }
-
     fn push(
         &mut self,
         run: Action,

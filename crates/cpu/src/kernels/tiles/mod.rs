@@ -86,7 +86,9 @@ impl Program {
 /// A line of the cache, which registers begin at.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line([u8; LINE]);
+struct Line {
+    _bytes: [u8; LINE],
+}
 
 /// Bytes of a line.
 const LINE: usize = 64;
@@ -101,7 +103,7 @@ fn with_bank(bytes: usize, work: impl FnOnce(*mut u8)) {
     let mut bank = BANK.take();
     let lines = bytes.div_ceil(LINE);
     if bank.len() < lines {
-        bank.resize(lines, Line([0; LINE]));
+        bank.resize(lines, Line { _bytes: [0; LINE] });
     }
     work(bank.as_mut_ptr().cast());
     BANK.set(bank);

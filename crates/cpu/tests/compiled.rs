@@ -1,0 +1,124 @@
+//! Compiled programs give the bits that the evaluator gives, and show the host the same, on random graphs.
+
+#[path = "../../core/tests/common/mod.rs"]
+mod graphs;
+
+use std::sync::Arc;
+
+use defn_core::backend::{Backend, Checks, Compiler, HostMemory};
+use defn_core::evaluator::Evaluator;
+use defn_core::region::Region;
+use defn_core::{DType, Number, Result, Scalar, Tensor, TensorType};
+use defn_cpu::{CpuCompiler, cpu_backend};
+use graphs::bounded::bounded;
+use graphs::digest::{Notes, bytes};
+use proptest::prelude::*;
+
+/// The least number of random graphs; `DEFN_TEST_GRAPHS` asks for more.
+const GRAPHS: u32 = 2000;
+
+/// Some elements for an input, different for each position.
+fn input(backend: &Arc<dyn Backend>, index: usize, ty: &TensorType) -> Tensor {
+    let element = |position: usize| {
+        let number = (11 * position + 3 * index) % 7;
+        let number = match ty.dtype.is_integer() {
+            // All types have these.
+            true => Number::Int((position + index) as i128 % 2),
+            false => Number::Float(number as f64 / 4.0 - 0.6),
+        };
+        Scalar::new(ty.dtype, number).unwrap().to_bytes()
+    };
+    let bytes: Vec<u8> = (0..ty.size()).flat_map(element).collect();
+    let buffer = backend.from_host(ty, HostMemory::from(bytes)).unwrap();
+    Tensor::concrete(ty.clone(), buffer)
+}
+
+/// What a program gives, and what it shows.
+type Seen = (Vec<(TensorType, Vec<u8>)>, Vec<(usize, Vec<(TensorType, Vec<u8>)>)>);
+
+fn run(compiler: &dyn Compiler, region: &Arc<Region>) -> Result<Seen> {
+    let backend = cpu_backend();
+    let program = compiler.compile(region.clone(), Checks::default())?;
+    let arguments = region.inputs().iter().enumerate().map(|(index, ty)| input(&backend, index, ty));
+    let notes = Notes::default();
+    let results = program.run(&backend, arguments.collect(), &notes)?;
+    Ok((bytes(&results), notes.0.into_inner()))
+}
+
+fn cases() -> u32 {
+    std::env::var("DEFN_TEST_GRAPHS").map_or(GRAPHS, |count| count.parse().expect("a number of graphs"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases()))]
+
+    #[test]
+    fn compiled_programs_give_what_the_evaluator_gives(region in graphs::regions()) {
+        let region = Arc::new(bounded(&region, 3));
+        let want = run(&Evaluator::new(cpu_backend()), &region);
+        let got = run(&CpuCompiler::new(), &region);
+        match (want, got) {
+            (Ok(want), Ok(got)) => prop_assert_eq!(want, got, "{}", region.to_text()),
+            (Err(_), Err(_)) => {}
+            (Ok(_), Err(error)) => prop_assert!(false, "{error} in\n{}", region.to_text()),
+            (Err(error), Ok(_)) => prop_assert!(false, "no {error} in\n{}", region.to_text()),
+        }
+    }
+}
+
+/// A program whose operations are done together: rows that repeat, columns that do, numbers, what counts, slices and a
+/// row read backwards, and results in the middle.
+fn together(dtype: DType, rows: usize, columns: usize) -> Region {
+    let text = format!(
+        "defn-ir 1
+        ({dtype}[{rows}][{columns}], {dtype}[{columns}], {dtype}[{rows}][1], f32[{wide}]) {{
+            %0 = parameter {{index: 0}} : {dtype}[{rows}][{columns}]
+            %1 = parameter {{index: 1}} : {dtype}[{columns}]
+            %2 = parameter {{index: 2}} : {dtype}[{rows}][1]
+            %3 = parameter {{index: 3}} : f32[{wide}]
+            %4 = add %0 %1 : {dtype}[{rows}][{columns}]
+            %5 = multiply %4 %2 : {dtype}[{rows}][{columns}]
+            %6 = iota {{axis: 1}} : {dtype}[{rows}][{columns}]
+            %7 = subtract %5 %6 : {dtype}[{rows}][{columns}]
+            %8 = reverse %1 {{axes: [0]}} : {dtype}[{columns}]
+            %9 = max %7 %8 : {dtype}[{rows}][{columns}]
+            %10 = slice %3 {{starts: [1], lengths: [{columns}], strides: [1]}} : f32[{columns}]
+            %11 = greater %7 %10 : u8[{rows}][{columns}]
+            %12 = select %11 %9 %4 : {dtype}[{rows}][{columns}]
+            %13 = sin %12 : {float}[{rows}][{columns}]
+            %14 = reshape %13 : {float}[{size}]
+            %15 = negate %14 : {float}[{size}]
+            return %5 %11 %15 %14
+        }}",
+        wide = columns + 2,
+        size = rows * columns,
+        float = dtype.to_float(),
+    );
+    Region::from_text(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
+}
+
+#[test]
+fn tiles_of_every_size_and_type_give_what_the_evaluator_gives() {
+    let sizes =
+        [(1, 1), (1, 7), (3, 341), (1, 1023), (2, 512), (1, 1025), (7, 1000), (300, 301), (2, 150_001)];
+    let dtypes: Vec<DType> = DType::ALL.iter().copied().filter(|dtype| !dtype.is_complex()).collect();
+    for (rows, columns) in sizes {
+        for &dtype in &dtypes {
+            let region = Arc::new(together(dtype, rows, columns));
+            let want = run(&Evaluator::new(cpu_backend()), &region).unwrap();
+            let got = run(&CpuCompiler::new(), &region).unwrap();
+            assert!(want == got, "{dtype} {rows} {columns}");
+        }
+    }
+}
+
+#[test]
+fn inputs_have_elements_of_every_type() {
+    let backend = cpu_backend();
+    for &dtype in DType::ALL {
+        let ty = TensorType::new(dtype, defn_core::Shape::new(&[7])).unwrap();
+        let bytes = input(&backend, 0, &ty).host_bytes("test").unwrap();
+        let width = dtype.storage_bytes();
+        assert_ne!(bytes.bytes()[..width], bytes.bytes()[width..2 * width], "{dtype}");
+    }
+}
