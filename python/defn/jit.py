@@ -393,7 +393,7 @@ def to_backend(**jit_options: Any) -> BackendLike:
     """Where the results of definitions are that are compiled with these options.
 
     ``compiler`` is the default one unless given; other options go to it. ``"pjrt"`` runs on a
-    device, the evaluator where the arguments are, and on the default backend without any.
+    device, the others where the arguments are, and on the default backend without any.
 
     Raises: ``OptionError`` for options that the compiler does not take, ``CompileError`` for an
     unknown compiler, or one that does not say.

@@ -345,7 +345,6 @@ ROWS: list[tuple[str, str]] = [
     ),
     ("an unknown on_conflict", 'dn.jit(lambda x: x, on_conflict="ignore")'),
     ("an unknown compiler", 'dn.jit(lambda x: x, compiler="fast")(1.0)'),
-    ("a compiler that is not there yet", 'dn.jit(lambda x: x, compiler="cpu")(1.0)'),
     ("an unknown compiler option", "dn.jit(lambda x: x, speed=11)(1.0)"),
     ("no function", "dn.jit(3)"),
     ("too few arguments", "dn.jit(lambda x, y: x)(1.0)"),

@@ -44,18 +44,21 @@ fn built_in() -> Result<Arc<dyn Backend>> {
     Err(ErrorKind::UnknownBackend { name, known }.into())
 }
 
-/// The compiler of a name: "evaluator", and with the feature `pjrt` "pjrt", for the default device.
+/// The compiler of a name: "evaluator", with the feature `cpu` "cpu", and with `pjrt` "pjrt" for the default device.
 ///
 /// # Errors
 /// There is none of that name, or no device.
 pub fn compiler(name: &str) -> Result<Arc<dyn Compiler>> {
     match name {
+        #[cfg(feature = "cpu")]
+        "cpu" => Ok(Arc::new(defn_cpu::CpuCompiler::new())),
         "evaluator" => Ok(Arc::new(Evaluator::new(default_backend()?))),
         #[cfg(feature = "pjrt")]
         "pjrt" => crate::pjrt::compiler(&crate::pjrt::default_device()?),
         _ => {
-            let known = if cfg!(feature = "pjrt") { "\"evaluator\", \"pjrt\"" } else { "\"evaluator\"" };
-            let (name, known) = (name.to_owned(), known.to_owned());
+            let all = [("cpu", cfg!(feature = "cpu")), ("evaluator", true), ("pjrt", cfg!(feature = "pjrt"))];
+            let known = all.iter().filter(|(_, is_there)| *is_there).map(|(name, _)| format!("{name:?}"));
+            let (name, known) = (name.to_owned(), known.collect::<Vec<_>>().join(", "));
             Err(ErrorKind::UnknownCompiler { name, known }.into())
         }
     }

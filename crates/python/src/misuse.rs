@@ -233,8 +233,6 @@ pub(crate) enum Misuse {
     OptionValue { op: &'static str, option: String, got: String, required: String },
     #[error("{op}: unknown option \"{option}\", it takes {known}")]
     UnknownOption { op: &'static str, option: String, known: String },
-    #[error("compiler \"{name}\" is not part of this build, it must be one of {known}")]
-    CompilerMissing { name: String, known: String },
     #[error("compiler \"{name}\": unknown option \"{option}\", it takes none")]
     CompilerOption { name: String, option: String },
     #[error("jit: {fun} was compiled {count} times, max_compiles allows {limit}; {why}")]
@@ -361,7 +359,7 @@ impl Misuse {
             | NotOnHost { .. } => "BackendError",
             BadCapsule { .. } => "FormatError",
             MaskedArray => "OptionError",
-            CompilerMissing { .. } | TooManyCompiles { .. } => "CompileError",
+            TooManyCompiles { .. } => "CompileError",
             ShardTraced { .. }
             | TracedBool { .. }
             | Conflict { .. }

@@ -20,8 +20,6 @@ use crate::place;
 
 /// Compilers that are part of this build.
 const COMPILERS: &[&str] = &["cpu", "evaluator", "pjrt"];
-/// Compilers that have a name and are not part of this build.
-const PLANNED: &[&str] = &[];
 const DEFAULT: &str = "evaluator";
 /// The options that have defaults.
 const KNOWN: &[&str] =
@@ -37,7 +35,7 @@ fn quoted(names: &[&str]) -> String {
 /// The compiler of a name, with options for it.
 ///
 /// # Errors
-/// A name that is unknown, or that of a compiler which is not part of this build, and options that it does not take.
+/// A name that is unknown, and options that the compiler does not take.
 pub(crate) fn built_in(
     py: Python<'_>,
     name: &str,
@@ -72,9 +70,6 @@ pub(crate) fn built_in(
         ("pjrt", Some(options)) => {
             let (compiler, place) = pjrt::compiler(py, Some(options))?;
             Ok(Arc::new(BuiltIn::new("pjrt", compiler, place).with_options(options.copy()?.unbind())))
-        }
-        (name, _) if PLANNED.contains(&name) => {
-            Err(Misuse::CompilerMissing { name: name.to_owned(), known: quoted(COMPILERS) }.into())
         }
         (name, _) => {
             Err(ErrorKind::UnknownCompiler { name: name.to_owned(), known: quoted(COMPILERS) }.into())

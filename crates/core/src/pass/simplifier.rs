@@ -153,6 +153,7 @@ impl Simplifier<'_> {
             | Op::Fft { .. }
             | Op::Dot { .. }
             | Op::TriangularSolve { .. }
+            | Op::Collective(_)
             | Op::Fold(_)
             | Op::WindowFold(_)
             | Op::Cond(_)

@@ -5,10 +5,11 @@
 //! many elements; since clusters of one level never need each other, the joined ones can still be put in order.
 
 use defn_core::graph::{Graph, Node, Value};
-use defn_core::op::{Block, Op};
+use defn_core::op::{BinaryOp, Block, Op, UnaryOp};
 use defn_core::region::Region;
 
 use super::views::Seen;
+use crate::kernels::lanes::Base;
 
 /// The most ops that are done together.
 const MOST: usize = 200;
@@ -87,7 +88,7 @@ fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Seen>>) {
             (None, Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_)) => Role::Given,
             (None, _) if !has_elements => Role::Step,
             (None, Op::Iota { .. }) => Role::Generated,
-            (None, op) if is_elementwise(op) => Role::Elementwise,
+            (None, op) if elementwise(op).is_some() => Role::Elementwise,
             (None, _) => Role::Step,
         };
         seen.push(match through {
@@ -139,11 +140,27 @@ fn base_of(roles: &[Role], seen: &[Option<Seen>], value: Value) -> Option<usize>
     }
 }
 
-/// Whether an op is done on each element alone, by a tile program.
-fn is_elementwise(op: &Op) -> bool {
+/// An op that is done on each element alone, by a tile program.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Elementwise {
+    Unary(UnaryOp),
+    Binary(BinaryOp),
+    AsType,
+    Select,
+    Clip,
+    Log(Base),
+}
+
+/// What an op does on each element alone, if that is all.
+pub(super) fn elementwise(op: &Op) -> Option<Elementwise> {
     match op {
-        Op::Unary(_) | Op::Binary(_) | Op::AsType { .. } | Op::Select | Op::Clip => true,
-        Op::Block(Block::Log2 | Block::Log10) => true,
+        Op::Unary(op) => Some(Elementwise::Unary(*op)),
+        Op::Binary(op) => Some(Elementwise::Binary(*op)),
+        Op::AsType { .. } => Some(Elementwise::AsType),
+        Op::Select => Some(Elementwise::Select),
+        Op::Clip => Some(Elementwise::Clip),
+        Op::Block(Block::Log2) => Some(Elementwise::Log(Base::Two)),
+        Op::Block(Block::Log10) => Some(Elementwise::Log(Base::Ten)),
         Op::Parameter { .. }
         | Op::Constant(_)
         | Op::Literal(_)
@@ -172,6 +189,7 @@ fn is_elementwise(op: &Op) -> bool {
         | Op::Fft { .. }
         | Op::Dot { .. }
         | Op::TriangularSolve { .. }
+        | Op::Collective(_)
         | Op::Fold(_)
         | Op::WindowFold(_)
         | Op::Cond(_)
@@ -182,7 +200,7 @@ fn is_elementwise(op: &Op) -> bool {
         | Op::Hook(_)
         | Op::RuntimeCall(_)
         | Op::Block(_)
-        | Op::UserBlock(_) => false,
+        | Op::UserBlock(_) => None,
     }
 }
 
@@ -304,8 +322,7 @@ impl Forest {
                     continue;
                 }
                 stack.push((root, true));
-                for at in 0..members[root].len() {
-                    let position = members[root][at];
+                for &position in &members[root] {
                     let node = &graph.nodes()[position];
                     let effect = node.op.has_effect().then(|| {
                         let at = effects.partition_point(|&effect| effect < position);

@@ -1,14 +1,13 @@
 //! Clusters of element-wise ops as programs over tiles.
 
 use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::{Block, Op};
+use defn_core::op::Op;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::cluster::{Cluster, Clusters, Role};
+use super::cluster::{Cluster, Clusters, Elementwise, Role, elementwise};
 use super::views::Seen;
 use crate::kernels::Walk;
-use crate::kernels::lanes::Base;
 use crate::kernels::tiles::{Draft, Operand, Program, Register};
 
 /// A program, with where its operands come from.
@@ -62,15 +61,13 @@ impl Making<'_> {
         let node = &self.graph.nodes()[position];
         let (sizes, dtype) = (node.outputs[0].shape.sizes(), node.outputs[0].dtype);
         let x: SmallVec<[Operand; 3]> = node.inputs.iter().map(|&input| self.operand(input, sizes)).collect();
-        match &node.op {
-            Op::Unary(op) => self.draft.unary(*op, x[0], dtype),
-            Op::Binary(op) => self.draft.binary(*op, x[0], x[1], dtype),
-            Op::AsType { .. } => self.draft.convert(x[0], dtype),
-            Op::Select => self.draft.select(x[0], x[1], x[2], dtype),
-            Op::Clip => self.draft.clip(x[0], x[1], x[2], dtype),
-            Op::Block(Block::Log2) => self.draft.log_to(Base::Two, x[0], dtype),
-            Op::Block(Block::Log10) => self.draft.log_to(Base::Ten, x[0], dtype),
-            other => unreachable!("{other:?} is not done on each element alone"),
+        match elementwise(&node.op).expect("clusters of several nodes are element-wise") {
+            Elementwise::Unary(op) => self.draft.unary(op, x[0], dtype),
+            Elementwise::Binary(op) => self.draft.binary(op, x[0], x[1], dtype),
+            Elementwise::AsType => self.draft.convert(x[0], dtype),
+            Elementwise::Select => self.draft.select(x[0], x[1], x[2], dtype),
+            Elementwise::Clip => self.draft.clip(x[0], x[1], x[2], dtype),
+            Elementwise::Log(base) => self.draft.log_to(base, x[0], dtype),
         }
     }
 

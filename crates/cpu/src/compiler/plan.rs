@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use defn_core::backend::{Backend, Buffer};
 use defn_core::graph::{Graph, Value, Values};
+use defn_core::mesh::MeshError;
 use defn_core::op::{Op, Outputs};
 use defn_core::region::Region;
-use defn_core::{Result, TensorType};
+use defn_core::{Error, Result, TensorType};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -222,6 +223,11 @@ impl Work {
                 let cond = Box::new(Plan::new(op.cond.clone(), backend)?);
                 let body = Box::new(Plan::new(op.body.clone(), backend)?);
                 Work::While { state: op.state, predicate, cond, body }
+            }
+            Op::Collective(op) => {
+                let (place, count) = ("the CPU".to_owned(), op.over.devices().len());
+                let alone = MeshError::Alone { op: op.kind.name(), place, count };
+                return Err(Error::from(alone).at(node.location.clone()));
             }
             Op::Parameter { .. }
             | Op::Constant(_)

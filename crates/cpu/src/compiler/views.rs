@@ -80,6 +80,7 @@ impl Seen {
             | Op::Fft { .. }
             | Op::Dot { .. }
             | Op::TriangularSolve { .. }
+            | Op::Collective(_)
             | Op::Fold(_)
             | Op::WindowFold(_)
             | Op::Cond(_)
