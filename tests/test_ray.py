@@ -402,6 +402,33 @@ def test_a_place_that_is_taken(engine: dn.engines.Ray) -> None:
             assert dn.graph.run(stages, [0.0], engine=third).item() == 1.0
 
 
+def test_placement_of_a_worker_that_there_is_not(engine: dn.engines.Ray) -> None:
+    with (
+        dn.engines.Ray(placement={3: {"num_cpus": 1}}) as other,
+        pytest.raises(dn.OptionError, match="run: placement is of worker 3, the workers are 0 to"),
+    ):
+        dn.graph.run(cut(chain, 0.0), [0.0], engine=other)
+
+
+def test_another_version(engine: dn.engines.Ray, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = dn.__version__
+    monkeypatch.setattr(dn, "__version__", "9.9.9")
+    with dn.engines.Ray() as other, pytest.raises(dn.BackendError) as raised:
+        dn.graph.run(cut(chain, 0.0), [0.0], engine=other)
+    assert f"has defn {real}, every machine needs this version, 9.9.9" in str(raised.value)
+
+
+def test_an_engine_is_closed_too_early(engine: dn.engines.Ray) -> None:
+    stages = cut(chain, 0.0)
+    with dn.engines.Ray() as other:
+        results = dn.graph.run_each(stages, [[0.0], [1.0], [2.0]], engine=other)
+        assert next(results)["sum"].item() == 1.0
+    with pytest.raises(dn.BackendError, match="closed before the last result"):
+        next(results)
+    # Others that use the connection go on.
+    assert dn.graph.run(stages, [0.0], engine=engine)["sum"].item() == 1.0
+
+
 def test_ray_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(dn.BackendError, match=r"pip install 'defn\[ray\]'"):

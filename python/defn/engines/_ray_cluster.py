@@ -44,17 +44,22 @@ class Cluster:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._users = 0
+        # How many engines use the connection, and which one it is.
+        self._users = self._number = 0
         # Whether engines made the connection, and whether they started what it is to.
         self._ours = self._private = False
         self._environment: dict[str, str | None] = {}
 
-    def join(self, ray: Any, address: str | None, init: Mapping[str, Any]) -> None:
-        """Counts one more engine, after connecting the process if it is not."""
+    def join(self, ray: Any, address: str | None, init: Mapping[str, Any]) -> int:
+        """Counts one more engine, after connecting the process if it is not.
+
+        Gives the number of the connection.
+        """
         with self._lock:
             if not ray.is_initialized():
                 self._connect(ray, address, init)
                 self._users, self._ours, self._private = 0, True, address is None
+                self._number += 1
             elif address not in (None, "auto"):
                 here = ray.get_runtime_context().gcs_address
                 if address.removeprefix("ray://") != here:
@@ -64,19 +69,28 @@ class Cluster:
                         f"close what made it, or leave address out{caller()}"
                     )
             self._users += 1
+            return self._number
 
-    def leave(self, ray: Any) -> bool:
-        """Counts one engine less. Whether that ended the connection, and every worker with it."""
+    def leave(self, ray: Any, number: int) -> bool:
+        """Counts one engine less. Whether its connection has ended, and every worker with it."""
         with self._lock:
-            self._users -= 1
-            if not ray.is_initialized():
+            if number != self._number:
                 return True
-            if not self._ours or self._users > 0:
-                return False
-            self._ours = self._private = False
-            ray.shutdown()
-            self._restore()
-            return True
+            self._users -= 1
+            alive = ray.is_initialized()
+            if self._ours and (self._users <= 0 or not alive):
+                self._ours = self._private = False
+                # Who counts on this connection finds another.
+                self._number += 1
+                if alive:
+                    ray.shutdown()
+                self._restore()
+                return True
+            return not alive
+
+    def is_there(self, ray: Any, number: int) -> bool:
+        """Whether a connection has not ended."""
+        return number == self._number and ray.is_initialized()
 
     def _connect(self, ray: Any, address: str | None, init: Mapping[str, Any]) -> None:
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}

@@ -52,10 +52,11 @@ class Pipeline:
         restarts: int,
         heard: Callable[[int, dict[str, Any]], None],
         lost: Callable[[int], None],
+        is_open: Callable[[], bool],
     ):
         self._ray, self._plan, self._methods = ray, plan, methods
         self._maxsize, self._restarts = maxsize, restarts
-        self._heard, self._lost = heard, lost
+        self._heard, self._lost, self._is_open = heard, lost, is_open
         count = len(plan.stages)
         # Whom a stage must not be too far ahead of: itself, and who takes its results.
         self._ahead_of = [{position} for position in range(count)]
@@ -103,6 +104,12 @@ class Pipeline:
 
     def _advance(self, sets: Iterator[Sequence[Tensor]]) -> None:
         """Sends every call that the queues have room for."""
+        if not self._is_open():
+            # Ray would connect anew.
+            raise BackendError(
+                "run: the engine was closed before the last result, it must be open until then; "
+                f"take every result first{caller()}"
+            )
         moved = True
         while moved:
             moved = False

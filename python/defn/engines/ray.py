@@ -136,7 +136,7 @@ class Ray:
         self._address = address
         self._init = dict(init or {})
         self._lock = threading.RLock()
-        self._joined = False
+        self._connection: int | None = None
         self._workers: list[Any] = []
         self._programs: dict[Any, Any] = {}
         self._reports: dict[Any, tuple[str, int, dict[str, dict[str, Any]]]] = {}
@@ -161,11 +161,11 @@ class Ray:
         with self._lock:
             workers, self._workers = self._workers, []
             self._programs.clear()
-            if not self._joined:
+            connection, self._connection = self._connection, None
+            if connection is None:
                 return
-            self._joined = False
             ray = package()
-            if not CLUSTER.leave(ray):
+            if not CLUSTER.leave(ray, connection):
                 for worker in workers:
                     if worker is not None:
                         ray.kill(worker)
@@ -182,15 +182,20 @@ class Ray:
         """The last stage's results for each argument set, in order."""
         ray = package()
         with self._lock:
-            if self._joined and not ray.is_initialized():
+            if self._connection is not None and not CLUSTER.is_there(ray, self._connection):
                 self.close()
-            if not self._joined:
-                CLUSTER.join(ray, self._address, self._init)
-                self._joined = True
+            if self._connection is None:
+                self._connection = CLUSTER.join(ray, self._address, self._init)
                 self._reports.clear()
+            connection = self._connection
             count = len(plan.stages)
             programs = [self._program(ray, plan, position) for position in range(count)]
             workers = min(self._workers_wanted or count, count)
+            if self._placement and max(self._placement) >= workers:
+                raise option_error(
+                    f"run: placement is of worker {max(self._placement)}, the workers are 0 to "
+                    f"{workers - 1}"
+                )
             numbers = [position * workers // count for position in range(count)]
             self._start(ray, workers)
             handles = [self._workers[number] for number in numbers]
@@ -209,6 +214,7 @@ class Ray:
             self._restarts,
             lambda position, report: self._heard(programs[position][0], report),
             lambda position: self._lost(handles[position]),
+            lambda: self._connection == connection and CLUSTER.is_there(ray, connection),
         )
         return pipeline.results(iter(sets))
 
