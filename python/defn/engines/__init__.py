@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from defn.engines.ray import Ray, StageReport
 from defn.engines.threads import Threads
 
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from defn._core import Tensor
+    from defn.engines.ray import Ray, StageReport
     from defn.graph import Plan
 
 __all__ = ["Engine", "Ray", "Sequential", "StageReport", "Threads"]
@@ -80,3 +80,14 @@ def _run(
         del given
         values.update({(position, index): value for index, value in enumerate(outputs)})
     return outputs
+
+
+def __getattr__(name: str) -> object:
+    """Import the engine for Ray when it is asked for: it needs more than all others."""
+    if name in ("Ray", "StageReport"):
+        import importlib
+
+        return getattr(importlib.import_module("defn.engines.ray"), name)
+    from defn._names import unknown_name
+
+    raise unknown_name("defn.engines has nothing", name)
