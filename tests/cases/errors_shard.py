@@ -30,6 +30,10 @@ ROWS: list[tuple[str, str]] = [
     ("a spec with an axis twice", MESH + 'dn.shard(dn.sin, mesh, [("data", "data")], ())'),
     ("a device besides the mesh", MESH + f"dn.shard(dn.sin, mesh, {BLOCK}, device_id=1)"),
     ("a mesh as a compiler", MESH + "dn.jit(dn.sin, compiler=mesh)"),
+    (
+        "a compiler that is for one device",
+        MESH + f'dn.shard(dn.sin, mesh, {BLOCK}, compiler="evaluator")',
+    ),
     ("too few specs", MESH + f"dn.shard(dn.add, mesh, {BLOCK})(v, v)"),
     (
         "specs for other entries",
