@@ -324,7 +324,7 @@ def test_donated_arguments_are_gone() -> None:
             use()
     assert x.to_numpy().tolist() == [1, 1, 1, 1]
     # One that is given twice is not used up before it is found out.
-    with pytest.raises(dn.BackendError, match="argument x is .* donated"):
+    with pytest.raises(dn.BackendError, match=r"argument x is .* donated"):
         step(x, x)
     # A block that is held elsewhere is copied; an array of the host's is not touched.
     held = after.blocks
