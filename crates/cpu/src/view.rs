@@ -33,6 +33,15 @@ impl<'a> View<'a> {
         View { ty, start: bytes.as_ptr(), aliased: false, bytes: PhantomData }
     }
 
+    /// The elements of `ty` of which some lie in memory that begins at `start` for the first of all.
+    ///
+    /// # Safety
+    /// Only those are read that lie in initialised memory, which is aligned and which nobody writes for 'a.
+    pub(crate) unsafe fn of_part(ty: &'a TensorType, start: *const u8) -> View<'a> {
+        debug_assert!(is_aligned(ty, start));
+        View { ty, start, aliased: false, bytes: PhantomData }
+    }
+
     /// The elements of `ty` that the result's memory holds, to be overwritten in place.
     pub(crate) fn aliasing(ty: &'a TensorType, out: &ViewMut<'a>) -> View<'a> {
         assert!(ty.byte_size() <= out.ty.byte_size(), "{ty} lies in the memory of {}", out.ty);
@@ -115,6 +124,11 @@ impl<'a> ViewMut<'a> {
     pub(crate) fn with_type<'b>(&'b mut self, ty: &'b TensorType) -> ViewMut<'b> {
         assert_eq!((ty.size(), ty.dtype), (self.ty.size(), self.ty.dtype), "{} seen as {ty}", self.ty);
         ViewMut { ty, start: self.start, bytes: PhantomData }
+    }
+
+    /// The first element.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.start
     }
 
     /// All elements, not yet initialised. Not for results that alias an operand.

@@ -112,6 +112,56 @@ fn tiles_of_every_size_and_type_give_what_the_evaluator_gives() {
     }
 }
 
+/// A program that goes through rows: softmax, and normalising with a variance; sums of what lies between are results.
+fn by_rows(dtype: DType, rows: usize, len: usize) -> Region {
+    let float = dtype.to_float();
+    let text = format!(
+        "defn-ir 1
+        ({dtype}[{rows}][{len}], {float}[{len}], {float}[{rows}]) {{
+            %0 = parameter {{index: 0}} : {dtype}[{rows}][{len}]
+            %1 = parameter {{index: 1}} : {float}[{len}]
+            %2 = parameter {{index: 2}} : {float}[{rows}]
+            %3 = reduce_max %0 {{axes: [1], keep_axes: true}} : {dtype}[{rows}][1]
+            %4 = subtract %0 %3 : {dtype}[{rows}][{len}]
+            %5 = exp %4 : {float}[{rows}][{len}]
+            %6 = sum %5 {{axes: [1], keep_axes: true}} : {float}[{rows}][1]
+            %7 = divide %5 %6 : {float}[{rows}][{len}]
+            %8 = multiply %7 %1 : {float}[{rows}][{len}]
+            %9 = sum %8 {{axes: [1], keep_axes: false}} : {float}[{rows}]
+            %10 = add %9 %2 : {float}[{rows}]
+            %11 = broadcast %10 {{shape: [{rows}, {len}], axes: [0]}} : {float}[{rows}][{len}]
+            %12 = subtract %8 %11 : {float}[{rows}][{len}]
+            %13 = multiply %12 %12 : {float}[{rows}][{len}]
+            %14 = sum %13 {{axes: [1], keep_axes: false}} : {float}[{rows}]
+            %15 = sqrt %14 : {float}[{rows}]
+            %16 = reduce_min %13 {{axes: [0, 1], keep_axes: false}} : {float}
+            %17 = broadcast %15 {{shape: [{rows}, {len}], axes: [0]}} : {float}[{rows}][{len}]
+            %18 = divide %12 %17 : {float}[{rows}][{len}]
+            %19 = add %18 %16 : {float}[{rows}][{len}]
+            return %7 %15 %19 %14
+        }}"
+    );
+    Region::from_text(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
+}
+
+#[test]
+fn rows_of_every_length_give_what_the_evaluator_gives() {
+    let lengths = [1, 2, 7, 16, 341, 511, 512, 513, 1023, 1024, 1025, 5000, 65_536, 65_537];
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::S32, DType::U8] {
+        for len in lengths {
+            for rows in [1, 3, 70, 1000] {
+                if rows * len > 400_000 {
+                    continue;
+                }
+                let region = Arc::new(by_rows(dtype, rows, len));
+                let want = run(&Evaluator::new(cpu_backend()), &region).unwrap();
+                let got = run(&CpuCompiler::new(), &region).unwrap();
+                assert!(want == got, "{dtype} {rows} {len}");
+            }
+        }
+    }
+}
+
 #[test]
 fn inputs_have_elements_of_every_type() {
     let backend = cpu_backend();

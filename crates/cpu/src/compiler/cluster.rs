@@ -47,6 +47,15 @@ pub(super) struct Clusters {
 }
 
 impl Clusters {
+    /// The value whose memory has the elements of another.
+    pub(super) fn base(&self, value: Value) -> Value {
+        let position = value.node as usize;
+        match (&self.roles[position], &self.seen[position]) {
+            (Role::View, Some(seen)) => seen.base,
+            (Role::Given | Role::View | Role::Generated | Role::Elementwise | Role::Step, _) => value,
+        }
+    }
+
     pub(super) fn new(region: &Region) -> Clusters {
         let graph = region.graph();
         let (mut roles, seen) = roles(graph);
@@ -128,7 +137,7 @@ fn require_memory(region: &Region, roles: &mut [Role], seen: &[Option<Seen>]) {
 }
 
 /// The node that has to run before a value is there, if one has to.
-fn base_of(roles: &[Role], seen: &[Option<Seen>], value: Value) -> Option<usize> {
+pub(super) fn base_of(roles: &[Role], seen: &[Option<Seen>], value: Value) -> Option<usize> {
     let position = value.node as usize;
     let base = match (&roles[position], &seen[position]) {
         (Role::View, Some(seen)) => seen.base.node as usize,

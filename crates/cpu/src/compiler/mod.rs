@@ -4,6 +4,8 @@ mod cluster;
 mod group;
 mod plan;
 mod run;
+mod strip;
+mod strips;
 mod views;
 
 use std::sync::{Arc, OnceLock};

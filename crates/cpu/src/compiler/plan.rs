@@ -13,6 +13,8 @@ use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
 use super::group::{Group, group};
+use super::strip::{Strip, Uses};
+use super::strips::{self, Piece, pieces};
 
 /// A region, ready to run.
 #[derive(Debug)]
@@ -48,6 +50,8 @@ pub(super) struct Step {
 pub(super) enum Work {
     /// Element-wise ops, together.
     Group(Group),
+    /// Clusters that go through rows together.
+    Strip(Strip),
     /// One op of the backend.
     Op,
     /// Shows values to the host.
@@ -100,19 +104,29 @@ impl Plan {
         clusters: &Clusters,
         backend: &Arc<dyn Backend>,
     ) -> Result<Vec<bool>> {
-        let results = needed(&self.region, clusters);
+        let users = Users::new(&self.region, clusters);
         let mut read = vec![false; self.slots];
-        for (place, cluster) in clusters.order.iter().enumerate() {
+        for piece in pieces(graph, clusters) {
+            let place = match &piece {
+                Piece::One(place) => *place,
+                Piece::Strip(strip) => strip.parts[strip.parts.len() - 1].0,
+            };
+            let cluster = &clusters.order[place];
             let first = cluster.nodes[0];
-            let node = &graph.nodes()[first];
-            let (work, inputs, outputs) = match clusters.roles[first] {
-                Role::Elementwise => {
-                    let made = group(graph, clusters, cluster, results[place].clone());
+            let (work, inputs, outputs) = match (&piece, &clusters.roles[first]) {
+                (Piece::Strip(found), _) => {
+                    let made = Strip::new(graph, clusters, &users, found);
+                    let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
+                    (Work::Strip(made), inputs, outputs)
+                }
+                (Piece::One(_), Role::Elementwise) => {
+                    let made = group(graph, clusters, cluster, users.of(place).clone());
                     let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                     let outputs = made.results.clone();
                     (Work::Group(made), inputs, outputs)
                 }
-                Role::Given | Role::View | Role::Generated | Role::Step => {
+                (Piece::One(_), Role::Given | Role::View | Role::Generated | Role::Step) => {
+                    let node = &graph.nodes()[first];
                     (Work::of(graph, first, backend)?, node.inputs.clone(), graph.outputs(first))
                 }
             };
@@ -173,31 +187,51 @@ impl Plan {
     }
 }
 
-/// For each cluster of element-wise ops, the values that others or the results take from it.
-fn needed(region: &Region, clusters: &Clusters) -> Vec<Values> {
-    let graph = region.graph();
-    let mut needed: Vec<Values> = vec![Values::new(); clusters.order.len()];
-    let mut known: FxHashMap<Value, ()> = FxHashMap::default();
-    let mut take = |value: Value, by: Option<usize>| {
-        let position = value.node as usize;
-        let base = match (&clusters.roles[position], &clusters.seen[position]) {
-            (Role::View, Some(seen)) => seen.base,
-            (Role::Given | Role::View | Role::Generated | Role::Elementwise | Role::Step, _) => value,
-        };
-        if let Some(place) = clusters.place[base.node as usize]
-            && Some(place) != by
-            && known.insert(base, ()).is_none()
-        {
-            needed[place].push(base);
+/// Who needs the values of clusters.
+struct Users {
+    /// For each cluster, the values that others or the results take from it.
+    needed: Vec<Values>,
+    /// For each such value the clusters that take it, and whether it is a result.
+    by: FxHashMap<Value, (SmallVec<[usize; 4]>, bool)>,
+}
+
+impl Users {
+    fn new(region: &Region, clusters: &Clusters) -> Users {
+        let mut users = Users { needed: vec![Values::new(); clusters.order.len()], by: FxHashMap::default() };
+        for (position, node) in region.graph().nodes().iter().enumerate() {
+            if let Some(place) = clusters.place[position] {
+                node.inputs.iter().for_each(|&input| users.add(clusters, input, Some(place)));
+            }
         }
-    };
-    for (position, node) in graph.nodes().iter().enumerate() {
-        if let Some(place) = clusters.place[position] {
-            node.inputs.iter().for_each(|&input| take(input, Some(place)));
+        region.results().iter().for_each(|&result| users.add(clusters, result, None));
+        users
+    }
+
+    fn add(&mut self, clusters: &Clusters, value: Value, by: Option<usize>) {
+        let base = clusters.base(value);
+        let Some(place) = clusters.place[base.node as usize].filter(|place| Some(*place) != by) else {
+            return;
+        };
+        let (users, is_result) = self.by.entry(base).or_insert_with(|| {
+            self.needed[place].push(base);
+            (SmallVec::new(), false)
+        });
+        match by {
+            Some(by) => users.push(by),
+            None => *is_result = true,
         }
     }
-    region.results().iter().for_each(|&result| take(result, None));
-    needed
+}
+
+impl Uses for Users {
+    fn of(&self, place: usize) -> &Values {
+        &self.needed[place]
+    }
+
+    fn is_needed_beyond(&self, value: Value, strip: &strips::Strip) -> bool {
+        let Some((users, is_result)) = self.by.get(&value) else { return false };
+        *is_result || users.iter().any(|&user| !strip.has(user))
+    }
 }
 
 impl Work {

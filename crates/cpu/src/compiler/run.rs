@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Buffer, Buffers, Hooks, Operand};
-use defn_core::graph::{Graph, Node};
+use defn_core::graph::{Graph, Node, Value, Values};
 use defn_core::op::{Op, Outputs};
 use defn_core::{Error, ErrorKind, Number, Result, Scalar, Tensor, TensorType, form};
 use smallvec::SmallVec;
@@ -13,6 +13,7 @@ use super::plan::{Plan, Step, Work};
 use crate::backend::{buffer, parallel, window};
 use crate::buffer::{Storage, Window};
 use crate::kernels::Source;
+use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Buffers by slot.
@@ -62,14 +63,19 @@ impl Run<'_> {
 
     fn step(&self, graph: &Graph, step: &Step, node: &Node, slots: &mut Slots) -> Result<Buffers> {
         match &step.work {
-            Work::Group(group) => {
-                let made = self.group(graph, group, step, slots);
-                for &(slot, dies) in &step.inputs {
-                    if dies {
-                        slots[slot] = None;
-                    }
-                }
-                made
+            Work::Group(Group { program, inputs, results, elements }) => {
+                let values = inputs.iter().map(|(value, _)| *value);
+                self.fresh(graph, step, slots, values, results, |views, outs, par| {
+                    let pairs = views.iter().zip(inputs);
+                    let sources = pairs.map(|(view, (_, walk))| Source::walked(*view, walk.clone()));
+                    program.run(&sources.collect::<SmallVec<[Source<'_>; 8]>>(), outs, *elements, par);
+                })
+            }
+            Work::Strip(strip) => {
+                let values = strip.inputs.iter().copied();
+                self.fresh(graph, step, slots, values, &strip.results, |views, outs, par| {
+                    strip.run(graph, views, outs, par);
+                })
             }
             Work::Op => {
                 let pairs = node.inputs.iter().zip(take(step, slots));
@@ -121,19 +127,26 @@ impl Run<'_> {
         }
     }
 
-    /// Runs element-wise ops together.
-    fn group(&self, graph: &Graph, group: &Group, step: &Step, slots: &Slots) -> Result<Buffers> {
+    /// Runs what writes results into new memory; `values` are what the step reads.
+    fn fresh(
+        &self,
+        graph: &Graph,
+        step: &Step,
+        slots: &mut Slots,
+        values: impl Iterator<Item = Value> + Clone,
+        results: &Values,
+        work: impl FnOnce(&[View<'_>], &[ViewMut<'_>], Par),
+    ) -> Result<Buffers> {
         let op = form::name(&graph.nodes()[step.node].op);
-        let windows = group.inputs.iter().zip(&step.inputs).map(|((value, _), (slot, _))| {
+        let windows = values.clone().zip(&step.inputs).map(|(value, (slot, _))| {
             let buffer = slots[*slot].clone().expect("a value lives until its last use");
-            window(op, &Operand { ty: graph.ty(*value).clone(), buffer })
+            window(op, &Operand { ty: graph.ty(value).clone(), buffer })
         });
         let windows: SmallVec<[Window; 8]> = windows.collect::<Result<_>>()?;
-        let sources = group.inputs.iter().zip(&windows).map(|((value, walk), window)| {
-            Source::walked(View::new(graph.ty(*value), window.bytes()), walk.clone())
-        });
-        let sources: SmallVec<[Source<'_>; 8]> = sources.collect();
-        let types = || group.results.iter().map(|&value| graph.ty(value));
+        let pairs = values.clone().zip(&windows);
+        let inputs = pairs.map(|(value, window)| View::new(graph.ty(value), window.bytes()));
+        let inputs: SmallVec<[View<'_>; 8]> = inputs.collect();
+        let types = || results.iter().map(|&value| graph.ty(value));
         let mut storages: SmallVec<[Storage; 2]> =
             types().map(|ty| Storage::allocate(op, ty.byte_size())).collect::<Result<_>>()?;
         let views = types().zip(&mut storages).map(|(ty, storage)| {
@@ -142,10 +155,13 @@ impl Run<'_> {
             unsafe { ViewMut::new(ty, start) }
         });
         let views: SmallVec<[ViewMut<'_>; 2]> = views.collect();
-        let inputs = group.inputs.iter().map(|(value, _)| graph.ty(*value));
-        let par = parallel(inputs.chain(types()));
-        group.program.run(&sources, &views, group.elements, par);
+        work(&inputs, &views, parallel(values.map(|value| graph.ty(value)).chain(types())));
         drop(views);
+        for &(slot, dies) in &step.inputs {
+            if dies {
+                slots[slot] = None;
+            }
+        }
         let windows = types().zip(storages).map(|(ty, storage)| {
             // SAFETY: programs write every element of their results.
             buffer(unsafe { Window::new(Arc::new(storage), 0, ty.byte_size()) })

@@ -57,6 +57,11 @@ impl Walk {
         Walk { offset, dims, end }
     }
 
+    /// Whether the result has rows of `len` elements, each of which is one element, in order.
+    pub(crate) fn is_of_rows(&self, rows: usize, len: usize) -> bool {
+        *self == Walk::strided(0, &[rows, len], &[1, 0])
+    }
+
     /// Whether all elements are one.
     pub(crate) fn is_constant(&self) -> bool {
         self.dims.iter().all(|&(_, stride)| stride == 0)
@@ -267,7 +272,8 @@ impl<'a> Source<'a> {
             // SAFETY: the element and every step from it lie inside the operand: `strided` has checked the
             // extremes, and views are aligned; without aliasing nobody writes them.
             unsafe {
-                let from = first.add(element);
+                // Where only a part of the operand is there, the others' places are no part of it.
+                let from = first.wrapping_add(element);
                 match stride {
                     0 => {
                         let value = convert(from.read());

@@ -22,7 +22,7 @@ use defn_core::{Axis, DType, Shape, TensorType};
 use fold::{All, Any, Fold, Greatest, Least, Product};
 use layout::Folding;
 
-use crate::kernels::{Element, with_compute, with_real};
+use crate::kernels::{Element, Source, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -65,6 +65,23 @@ pub(crate) fn reduce(
         ReduceOp::ReduceMin => with_real!(to, C => run.fold::<Least<C>>(to)),
         ReduceOp::All => with_compute!(from, C => run.fold::<All<C>>(from)),
         ReduceOp::Any => with_compute!(from, C => run.fold::<Any<C>>(from)),
+    }
+}
+
+/// Folds rows of `len` elements, as [`reduce`] does, on this thread.
+pub(crate) fn reduce_rows(op: ReduceOp, x: View<'_>, len: usize, out: &mut ViewMut<'_>) {
+    fn fold<F: Fold>(x: View<'_>, dtype: DType, len: usize, out: &mut ViewMut<'_>) {
+        let count = x.ty().size();
+        rows::fold_each::<F>(&Source::strided(x, 0, &[count], &[1]), dtype, len, 0..count / len, out);
+    }
+    let (from, to) = (x.ty().dtype, accumulator(out.ty().dtype));
+    match op {
+        ReduceOp::Sum => with_compute!(to, C => fold::<Sum<C>>(x, to, len, out)),
+        ReduceOp::Product => with_compute!(to, C => fold::<Product<C>>(x, to, len, out)),
+        ReduceOp::ReduceMax => with_real!(to, C => fold::<Greatest<C>>(x, to, len, out)),
+        ReduceOp::ReduceMin => with_real!(to, C => fold::<Least<C>>(x, to, len, out)),
+        ReduceOp::All => with_compute!(from, C => fold::<All<C>>(x, from, len, out)),
+        ReduceOp::Any => with_compute!(from, C => fold::<Any<C>>(x, from, len, out)),
     }
 }
 

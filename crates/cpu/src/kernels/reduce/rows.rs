@@ -1,5 +1,7 @@
 //! Folds of elements that are read one after the other.
 
+use std::ops::Range;
+
 use defn_core::DType;
 
 use super::fold::{Cascade, Fold, fold_slice};
@@ -29,14 +31,7 @@ pub(super) fn rows<F: Fold>(
     let length = folding.reduced;
     if length <= CHUNK {
         par.for_chunks(folding.outer, CHUNK / length, |outputs| {
-            let mut loader = Loader::new(source, dtype);
-            let mut results = [F::Acc::ZERO; BATCH];
-            for start in outputs.clone().step_by(BATCH) {
-                let results = &mut results[..BATCH.min(outputs.end - start)];
-                fold_rows::<F>(&mut loader, start, length, results);
-                // SAFETY: each output belongs to one chunk.
-                unsafe { store(out, start, results) };
-            }
+            fold_each::<F>(source, dtype, length, outputs, out);
         });
         return;
     }
@@ -59,6 +54,24 @@ pub(super) fn rows<F: Fold>(
         partial.iter().for_each(|&value| cascade.push::<F>(value));
         // SAFETY: nobody else writes the output.
         unsafe { store(out, output, &[cascade.finish::<F>()]) };
+    }
+}
+
+/// Folds rows of `length` elements, at most a chunk, one for each output.
+pub(super) fn fold_each<F: Fold>(
+    source: &Source<'_>,
+    dtype: DType,
+    length: usize,
+    outputs: Range<usize>,
+    out: &ViewMut<'_>,
+) {
+    let mut loader = Loader::new(source, dtype);
+    let mut results = [F::Acc::ZERO; BATCH];
+    for start in outputs.clone().step_by(BATCH) {
+        let results = &mut results[..BATCH.min(outputs.end - start)];
+        fold_rows::<F>(&mut loader, start, length, results);
+        // SAFETY: each output belongs to one chunk.
+        unsafe { store(out, start, results) };
     }
 }
 

@@ -9,6 +9,8 @@ mod draft;
 mod tests;
 
 use std::cell::Cell;
+use std::ops::Range;
+use std::thread::LocalKey;
 
 use smallvec::SmallVec;
 
@@ -53,33 +55,48 @@ impl Program {
     pub(crate) fn run(&self, inputs: &[Source<'_>], results: &[ViewMut<'_>], size: usize, par: Par) {
         let grain = (GRAIN / self.weight).next_multiple_of(self.tile);
         par.for_chunks(size, grain, |chunk| {
-            with_bank(self.bank, |bank| {
-                let mut table: SmallVec<[*mut u8; 64]> = SmallVec::new();
-                table.extend(self.places.iter().map(|place| match place {
-                    // SAFETY: the bank has room for all registers.
-                    Place::Bank(offset) => unsafe { bank.add(*offset) },
-                    Place::Result { .. } => std::ptr::null_mut(),
-                }));
-                let len = self.tile.min(chunk.len());
-                let mut tile = Tile { table: &mut table, inputs, start: chunk.start, len };
-                for instruction in &self.once {
+            let starts: SmallVec<[*mut u8; 4]> = results.iter().map(ViewMut::start).collect();
+            // SAFETY: the views have room for all elements, chunks are disjoint, and each result is one register's.
+            unsafe { self.run_part(inputs, &starts, chunk) };
+        });
+    }
+
+    /// Writes the elements `part` of the results on this thread; `starts` is where the first element of each result
+    /// lies, or would.
+    ///
+    /// # Safety
+    /// Where the elements of the part then lie there is room for them, aligned, and nobody else uses it; inputs have
+    /// the elements that are read for them.
+    pub(crate) unsafe fn run_part(&self, inputs: &[Source<'_>], starts: &[*mut u8], part: Range<usize>) {
+        with_bank(&BANK, self.bank, |bank| {
+            let mut table: SmallVec<[*mut u8; 64]> = SmallVec::new();
+            table.extend(self.places.iter().map(|place| match place {
+                // SAFETY: the bank has room for all registers.
+                Place::Bank(offset) => unsafe { bank.add(*offset) },
+                Place::Result { .. } => std::ptr::null_mut(),
+            }));
+            let len = self.tile.min(part.len());
+            let mut tile = Tile { table: &mut table, inputs, start: part.start, len };
+            for instruction in &self.once {
+                (instruction.run)(instruction, &mut tile);
+            }
+            for start in part.clone().step_by(self.tile) {
+                (tile.start, tile.len) = (start, self.tile.min(part.end - start));
+                for (register, place) in tile.table.iter_mut().zip(&self.places) {
+                    if let Place::Result { index, width } = place {
+                        *register = starts[*index].wrapping_add(start * width);
+                    }
+                }
+                for instruction in &self.each {
                     (instruction.run)(instruction, &mut tile);
                 }
-                for start in chunk.clone().step_by(self.tile) {
-                    (tile.start, tile.len) = (start, self.tile.min(chunk.end - start));
-                    for (register, place) in tile.table.iter_mut().zip(&self.places) {
-                        if let Place::Result { index, width } = place {
-                            // SAFETY: tiles and chunks are disjoint, and each result is one register's.
-                            let part = unsafe { results[*index].part_bytes(start * width, tile.len * width) };
-                            *register = part.as_mut_ptr().cast();
-                        }
-                    }
-                    for instruction in &self.each {
-                        (instruction.run)(instruction, &mut tile);
-                    }
-                }
-            });
+            }
         });
+    }
+
+    /// How many cheap instructions take the time of all, for each element.
+    pub(crate) fn weight(&self) -> usize {
+        self.weight
     }
 }
 
@@ -96,15 +113,22 @@ const LINE: usize = 64;
 thread_local! {
     /// The memory of the programs that this thread has run.
     static BANK: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
+    /// The memory for what lies between the programs that this thread has run one after the other.
+    static BETWEEN: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
 }
 
-/// Calls `work` with memory of this thread's own.
-fn with_bank(bytes: usize, work: impl FnOnce(*mut u8)) {
-    let mut bank = BANK.take();
+/// Calls `work` with memory of this thread's own for what programs pass on to each other.
+pub(crate) fn with_memory_between(bytes: usize, work: impl FnOnce(*mut u8)) {
+    with_bank(&BETWEEN, bytes, work);
+}
+
+/// Calls `work` with memory of this thread's own, all of which has been written once.
+fn with_bank(memory: &'static LocalKey<Cell<Vec<Line>>>, bytes: usize, work: impl FnOnce(*mut u8)) {
+    let mut bank = memory.take();
     let lines = bytes.div_ceil(LINE);
     if bank.len() < lines {
         bank.resize(lines, Line { _bytes: [0; LINE] });
     }
     work(bank.as_mut_ptr().cast());
-    BANK.set(bank);
+    memory.set(bank);
 }

@@ -1,0 +1,272 @@
+//! Which clusters go through the rows of a tensor together: sums and extremes of rows, what is done to the elements
+//! before, and what is done with both after. Normalising and softmax are such.
+//!
+//! A strip of rows goes through all of them while the cache holds it. Clusters that are put together must not need each
+//! other by way of one that is left out; in between those stand before that they do not need, and the others after.
+
+use defn_core::Axis;
+use defn_core::graph::{Graph, Value};
+use defn_core::op::{Op, ReduceOp};
+
+use super::cluster::{Clusters, Role, base_of};
+use super::views::Seen;
+use crate::kernels::reduce::CHUNK;
+
+/// How many clusters after the first are looked at.
+const WINDOW: usize = 64;
+
+/// Clusters that are run at once, by their places.
+#[derive(Clone, Debug)]
+pub(super) enum Piece {
+    /// One by itself.
+    One(usize),
+    /// Several, strip by strip.
+    Strip(Strip),
+}
+
+/// Clusters that go through rows together, ascending.
+#[derive(Clone, Debug)]
+pub(super) struct Strip {
+    pub(super) parts: Vec<(usize, Part)>,
+    pub(super) rows: usize,
+    pub(super) len: usize,
+}
+
+/// What a cluster does in a strip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Ops on each element.
+    Elements,
+    /// Ops on what each row has.
+    Rows,
+    /// Makes one element of each row.
+    Fold(ReduceOp),
+}
+
+/// The clusters in order, those of a strip in one place.
+pub(super) fn pieces(graph: &Graph, clusters: &Clusters) -> Vec<Piece> {
+    let finder = Finder { graph, clusters };
+    let mut pieces = Vec::with_capacity(clusters.order.len());
+    let mut done = 0;
+    while done < clusters.order.len() {
+        let Some((strip, others)) = finder.strip_from(done) else {
+            pieces.push(Piece::One(done));
+            done += 1;
+            continue;
+        };
+        let (first, last) = (strip.parts[0].0, strip.parts[strip.parts.len() - 1].0);
+        pieces.extend((done..first).map(Piece::One));
+        let (before, after): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, needs)| !needs);
+        pieces.extend(before.into_iter().map(|(place, _)| Piece::One(place)));
+        pieces.push(Piece::Strip(strip));
+        pieces.extend(after.into_iter().map(|(place, _)| Piece::One(place)));
+        done = last + 1;
+    }
+    pieces
+}
+
+struct Finder<'a> {
+    graph: &'a Graph,
+    clusters: &'a Clusters,
+}
+
+/// The clusters between the first and the last of a strip that are not in it, and whether they need what is.
+type Others = Vec<(usize, bool)>;
+
+impl Finder<'_> {
+    /// The strip that begins at a place, if one does that is more than one cluster.
+    fn strip_from(&self, start: usize) -> Option<(Strip, Others)> {
+        let (rows, len) = match self.fold(start) {
+            Some((_, rows, len)) => (rows, len),
+            // What is done to the elements before they are folded.
+            None => {
+                let elements = self.elements(start)?;
+                let end = self.clusters.order.len().min(start + WINDOW);
+                let found = (start + 1..end).filter_map(|place| self.fold(place).map(|fold| (place, fold)));
+                let (_, (_, rows, len)) = found.into_iter().find(|&(place, (_, rows, len))| {
+                    rows * len == elements && self.needs(place).any(|need| need == start)
+                })?;
+                (rows, len)
+            }
+        };
+        let mut strip = Strip { parts: vec![(start, self.part(start, rows, len)?)], rows, len };
+        // For each cluster from the start on, whether it is left out and needs what is in the strip.
+        let mut tainted = vec![false];
+        let mut others: Others = Vec::new();
+        let end = self.clusters.order.len().min(start + WINDOW);
+        for place in start + 1..end {
+            let is_tainted = self.needs(place).any(|need| need >= start && tainted[need - start]);
+            let is_related = self.needs(place).any(|need| strip.has(need));
+            let part = self.part(place, rows, len).filter(|part| self.fits(&strip, place, *part));
+            match part {
+                Some(part) if is_related && !is_tainted => {
+                    strip.parts.push((place, part));
+                    tainted.push(false);
+                }
+                Some(_) | None => {
+                    tainted.push(is_tainted || is_related);
+                    others.push((place, is_tainted || is_related));
+                }
+            }
+        }
+        let folds = strip.parts.iter().any(|(_, part)| matches!(part, Part::Fold(_)));
+        let last = strip.parts[strip.parts.len() - 1].0;
+        others.retain(|(place, _)| *place < last);
+        (folds && strip.parts.len() > 1).then_some((strip, others))
+    }
+
+    /// The clusters that one takes values from.
+    fn needs(&self, place: usize) -> impl Iterator<Item = usize> {
+        let nodes = self.clusters.order[place].nodes.iter();
+        let inputs = nodes.flat_map(|&node| self.graph.nodes()[node].inputs.iter());
+        inputs.filter_map(move |&input| {
+            let base = base_of(&self.clusters.roles, &self.clusters.seen, input)?;
+            self.clusters.place[base].filter(|&other| other != place)
+        })
+    }
+
+    /// How many elements the ops of a cluster have, where they are element-wise.
+    fn elements(&self, place: usize) -> Option<usize> {
+        let first = self.clusters.order[place].nodes[0];
+        match self.clusters.roles[first] {
+            Role::Elementwise => Some(self.graph.nodes()[first].outputs[0].size()),
+            Role::Given | Role::View | Role::Generated | Role::Step => None,
+        }
+    }
+
+    /// The fold of rows that a cluster is, how many there are, and how long they are.
+    fn fold(&self, place: usize) -> Option<(ReduceOp, usize, usize)> {
+        let [position] = self.clusters.order[place].nodes[..] else { return None };
+        let node = &self.graph.nodes()[position];
+        let Op::Reduce { op, axes, keep_axes: _ } = &node.op else { return None };
+        let shape = &self.graph.ty(node.inputs[0]).shape;
+        let first = shape.rank().checked_sub(axes.len())?;
+        if !axes.iter().map(|axis: &Axis| axis.index()).eq(first..shape.rank()) {
+            return None;
+        }
+        let len: usize = shape.sizes()[first..].iter().product();
+        let rows: usize = shape.sizes()[..first].iter().product();
+        (rows > 0 && (2..=CHUNK).contains(&len)).then_some((*op, rows, len))
+    }
+
+    /// What a cluster would do in a strip.
+    fn part(&self, place: usize, rows: usize, len: usize) -> Option<Part> {
+        if let Some((op, own_rows, own_len)) = self.fold(place) {
+            return ((own_rows, own_len) == (rows, len)).then_some(Part::Fold(op));
+        }
+        let elements = self.elements(place)?;
+        if elements == rows * len {
+            Some(Part::Elements)
+        } else if elements == rows {
+            Some(Part::Rows)
+        } else {
+            None
+        }
+    }
+
+    /// Whether a cluster reads what is in the strip only as far as its own rows go.
+    fn fits(&self, strip: &Strip, place: usize, part: Part) -> bool {
+        let nodes = &self.clusters.order[place].nodes;
+        nodes.iter().all(|&position| {
+            let node = &self.graph.nodes()[position];
+            let result = match part {
+                Part::Fold(_) => self.graph.ty(node.inputs[0]).shape.sizes(),
+                Part::Elements | Part::Rows => node.outputs[0].shape.sizes(),
+            };
+            node.inputs.iter().all(|&input| self.reads_in_rows(strip, input, result, part))
+        })
+    }
+
+    fn reads_in_rows(&self, strip: &Strip, input: Value, result: &[usize], part: Part) -> bool {
+        let Some(base) = base_of(&self.clusters.roles, &self.clusters.seen, input) else { return true };
+        let Some(other) = self.clusters.place[base].and_then(|place| strip.part_of(place)) else {
+            return true;
+        };
+        let seen = match &self.clusters.seen[input.node as usize] {
+            Some(seen) => seen.clone(),
+            None => Seen::whole(self.graph, input),
+        };
+        let size = self.graph.ty(seen.base).size();
+        let in_order = seen.is_whole(self.graph) && size == result.iter().product::<usize>();
+        match (other, part) {
+            (Part::Elements, Part::Elements | Part::Fold(_)) => in_order,
+            (Part::Elements, Part::Rows) => false,
+            (Part::Rows | Part::Fold(_), Part::Rows) => in_order,
+            (Part::Rows | Part::Fold(_), Part::Elements) => {
+                seen.walk(result).is_of_rows(strip.rows, strip.len)
+            }
+            (Part::Rows | Part::Fold(_), Part::Fold(_)) => false,
+        }
+    }
+}
+
+impl Strip {
+    /// Whether a cluster is in it.
+    pub(super) fn has(&self, place: usize) -> bool {
+        self.part_of(place).is_some()
+    }
+
+    fn part_of(&self, place: usize) -> Option<Part> {
+        self.parts.iter().find(|(own, _)| *own == place).map(|(_, part)| *part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use defn_core::region::Region;
+
+    use super::*;
+
+    fn pieces_of(text: &str) -> Vec<Vec<Part>> {
+        let region = Region::from_text(text).unwrap();
+        let clusters = Clusters::new(&region);
+        let of_piece = |piece: Piece| match piece {
+            Piece::One(_) => Vec::new(),
+            Piece::Strip(strip) => strip.parts.into_iter().map(|(_, part)| part).collect(),
+        };
+        pieces(region.graph(), &clusters).into_iter().map(of_piece).collect()
+    }
+
+    #[test]
+    fn softmax_is_one_strip() {
+        let (max, sum) = (Part::Fold(ReduceOp::ReduceMax), Part::Fold(ReduceOp::Sum));
+        let found = pieces_of(
+            "defn-ir 1
+            (f32[8][100]) {
+                %0 = parameter {index: 0} : f32[8][100]
+                %1 = negate %0 : f32[8][100]
+                %2 = reduce_max %1 {axes: [1], keep_axes: true} : f32[8][1]
+                %3 = subtract %1 %2 : f32[8][100]
+                %4 = exp %3 : f32[8][100]
+                %5 = sum %4 {axes: [1], keep_axes: true} : f32[8][1]
+                %6 = log %5 : f32[8][1]
+                %7 = divide %4 %6 : f32[8][100]
+                return %7
+            }",
+        );
+        assert_eq!(found, [vec![Part::Elements, max, Part::Elements, sum, Part::Rows, Part::Elements]]);
+    }
+
+    #[test]
+    fn what_needs_more_than_its_row_is_left_out() {
+        let sum = Part::Fold(ReduceOp::Sum);
+        let found = pieces_of(
+            "defn-ir 1
+            (f32[8][8]) {
+                %0 = parameter {index: 0} : f32[8][8]
+                %1 = exp %0 : f32[8][8]
+                %2 = sum %1 {axes: [1], keep_axes: false} : f32[8]
+                %3 = divide %1 %2 : f32[8][8]
+                %4 = sort %2 {axis: 0, direction: \"asc\"} : f32[8]
+                %5 = reshape %4 : f32[8][1]
+                %6 = add %1 %5 : f32[8][8]
+                %7 = reshape %2 : f32[8][1]
+                %8 = multiply %1 %7 : f32[8][8]
+                return %3 %6 %8
+            }",
+        );
+        // What divides by the sums of other rows comes after, and so does what waits for the order of the sums.
+        assert_eq!(found.iter().filter(|parts| !parts.is_empty()).count(), 1);
+        assert!(found.contains(&vec![Part::Elements, sum, Part::Elements]), "{found:?}");
+    }
+}
