@@ -348,6 +348,28 @@ impl Hooks for NoHooks {
     }
 }
 
+/// Refuses arguments that are not of these types; `op` is for the message.
+///
+/// # Errors
+/// Another number of arguments, and one of another type.
+pub fn check_arguments<'a>(
+    op: &'static str,
+    types: &[TensorType],
+    arguments: impl ExactSizeIterator<Item = &'a Tensor>,
+) -> Result<()> {
+    let (given, expected) = (arguments.len(), types.len());
+    if given != expected {
+        return Err(ErrorKind::ArgumentCount { op, given, expected }.into());
+    }
+    for (position, (argument, ty)) in arguments.zip(types).enumerate() {
+        if !ty.is_compatible(argument.whole()) {
+            let (got, expected) = (argument.whole().clone(), ty.clone());
+            return Err(ErrorKind::ArgumentType { op, argument: position.into(), got, expected }.into());
+        }
+    }
+    Ok(())
+}
+
 /// A compiled program.
 pub trait Executable: fmt::Debug + Send + Sync {
     /// The program as it was given.

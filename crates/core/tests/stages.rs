@@ -1,11 +1,12 @@
 //! Stages of chosen graphs: which nodes are in which, what travels, what runs and what is refused.
 
+mod common;
+
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
-use defn_core::backend::{
-    Backend, Buffer, BufferState, Buffers, Executable, Hooks, HostMemory, NoHooks, Operand,
-};
+use common::Bytes;
+use defn_core::backend::{Backend, Buffer, Buffers, Executable, Hooks, HostMemory, NoHooks, Operand};
 use defn_core::builder::{BuildCreate, BuildElementwise, BuildLinalg, BuildReduce};
 use defn_core::graph::{Graph, Value};
 use defn_core::op::{Block, Op};
@@ -322,37 +323,9 @@ struct Probe {
 #[derive(Debug)]
 struct Place(&'static str);
 
-#[derive(Debug)]
-struct Nothing(&'static str);
-
-impl Buffer for Nothing {
-    fn backend(&self) -> Arc<dyn Backend> {
-        Arc::new(Place(self.0))
-    }
-
-    fn read(&self, _: &mut [u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn host(&self) -> Result<Option<HostMemory>> {
-        Ok(None)
-    }
-
-    fn state(&self) -> BufferState {
-        BufferState::Live
-    }
-
-    fn deallocate(&self) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
+/// Zeros in a place.
+fn zeros(place: &'static str, ty: &TensorType) -> Arc<dyn Buffer> {
+    Bytes::at(Arc::new(Place(place)), vec![0; ty.byte_size()])
 }
 
 impl Backend for Place {
@@ -360,12 +333,12 @@ impl Backend for Place {
         self.0
     }
 
-    fn from_host(&self, _: &TensorType, _: HostMemory) -> Result<Arc<dyn Buffer>> {
-        Ok(Arc::new(Nothing(self.0)))
+    fn from_host(&self, ty: &TensorType, _: HostMemory) -> Result<Arc<dyn Buffer>> {
+        Ok(zeros(self.0, ty))
     }
 
     fn run(&self, _: &Op, _: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
-        Ok(outputs.iter().map(|_| Arc::new(Nothing(self.0)) as Arc<dyn Buffer>).collect())
+        Ok(outputs.iter().map(|ty| zeros(self.0, ty)).collect())
     }
 
     fn has_native(&self, _: &Block) -> bool {
@@ -390,13 +363,13 @@ impl Executable for Probe {
         });
         self.seen.lock().unwrap().push((self.stage, holders.collect()));
         let name = backend.as_any().downcast_ref::<Place>().unwrap().0;
-        let make = |ty: &TensorType| Tensor::concrete(ty.clone(), Arc::new(Nothing(name)));
+        let make = |ty: &TensorType| Tensor::concrete(ty.clone(), zeros(name, ty));
         Ok(self.program.result_types().map(make).collect())
     }
 }
 
 fn tensor(ty: &TensorType) -> Tensor {
-    Tensor::concrete(ty.clone(), Arc::new(Nothing("here")))
+    Tensor::concrete(ty.clone(), zeros("here", ty))
 }
 
 fn placed(stage: &Stage, name: &'static str, seen: &Arc<Mutex<Vec<(usize, Vec<usize>)>>>) -> Placed {

@@ -4,6 +4,7 @@
 //! use, and handed over rather than lent there, so that a backend may reuse their memory.
 
 mod elements;
+mod ends;
 mod plan;
 
 use std::sync::Arc;
@@ -19,9 +20,9 @@ use crate::infer::infer;
 use crate::op::{Op, ReduceOp, UnaryOp};
 use crate::pass;
 use crate::region::Region;
-use crate::scalar::{Number, Scalar};
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
+pub use ends::{adopt, argument_buffers, is_true, tensors_of};
 use plan::{Plan, Step};
 
 /// Compiles by simplifying and finding last uses.
@@ -79,30 +80,8 @@ impl Executable for Evaluation {
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
-        let expected = self.program.inputs().len();
-        if arguments.len() != expected {
-            return Err(ErrorKind::ArgumentCount { op: "run", given: arguments.len(), expected }.into());
-        }
-        let mut buffers = Vec::with_capacity(expected);
-        for (position, (argument, ty)) in arguments.into_iter().zip(self.program.inputs()).enumerate() {
-            if !ty.is_compatible(argument.whole()) {
-                let (got, expected) = (argument.whole().clone(), ty.clone());
-                return Err(
-                    ErrorKind::ArgumentType { op: "run", argument: position.into(), got, expected }.into()
-                );
-            }
-            if !self.plan.used_inputs[position] {
-                buffers.push(None);
-                continue;
-            }
-            let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
-            let place = buffer.backend();
-            if !Arc::ptr_eq(&place, backend) && !place.is_same_place(&**backend) {
-                let (left, right) = (backend.place(), place.place());
-                return Err(ErrorKind::BackendConflict { op: "run", left, right }.into());
-            }
-            buffers.push(argument.into_buffer());
-        }
+        let used = |input: usize| self.plan.used_inputs[input];
+        let buffers = argument_buffers(&self.program, used, backend, arguments)?;
         let run = Run { backend, hooks, checks: self.checks };
         let results = run.inputs(&self.plan, buffers)?;
         let types = self.program.result_types().cloned();
@@ -166,29 +145,11 @@ impl Run<'_> {
 
     /// What the host has made, checked and brought to where the program runs.
     fn adopt(&self, op: &Op, results: Vec<Tensor>, outputs: &[TensorType]) -> Result<Buffers> {
-        let name = form::name(op);
-        if results.len() != outputs.len() {
-            let (got, expected) = (results.len(), outputs.len());
-            return Err(ErrorKind::RegionResults { op: name, what: "function", got, expected }.into());
-        }
-        let mut buffers = Buffers::new();
-        for (index, (result, expected)) in results.into_iter().zip(outputs).enumerate() {
-            if !expected.is_compatible(result.whole()) {
-                let (got, expected) = (result.whole().clone(), expected.clone());
-                return Err(ErrorKind::CallResult { op: name, index, got, expected }.into());
+        let buffers = adopt(op, results, outputs, self.backend)?;
+        if self.checks.nan {
+            for (ty, buffer) in outputs.iter().zip(&buffers) {
+                self.require_numbers(op, ty, buffer)?;
             }
-            let buffer = result.require_buffer(name, "a host function computes with values")?;
-            let place = buffer.backend();
-            let here = Arc::ptr_eq(&place, self.backend) || place.is_same_place(&**self.backend);
-            let buffer = if here {
-                buffer.clone()
-            } else {
-                self.backend.from_host(expected, result.host_bytes(name)?)?
-            };
-            if self.checks.nan {
-                self.require_numbers(op, expected, &buffer)?;
-            }
-            buffers.push(buffer);
         }
         Ok(buffers)
     }
@@ -319,15 +280,15 @@ impl Run<'_> {
                 Ok(operands.into())
             }
             Step::Hook { slot, types } => {
-                self.hooks.call(*slot, &values_of(types, &operands))?;
+                self.hooks.call(*slot, &tensors_of(types, &operands))?;
                 Ok(operands.into())
             }
             Step::Call { slot, types, outputs } => {
-                let results = self.hooks.compute(*slot, &values_of(types, &operands), outputs)?;
+                let results = self.hooks.compute(*slot, &tensors_of(types, &operands), outputs)?;
                 self.adopt(op, results, outputs)
             }
             Step::User { block, types, default } => {
-                let values = values_of(types, &operands);
+                let values = tensors_of(types, &operands);
                 let outputs: SmallVec<[TensorType; 1]> = block.default.result_types().cloned().collect();
                 let native = if op.has_effect() {
                     None
@@ -374,26 +335,8 @@ impl Run<'_> {
     }
 }
 
-/// Buffers as tensors that the host may look at.
-fn values_of(types: &[TensorType], buffers: &[Arc<dyn Buffer>]) -> Vec<Tensor> {
-    let pairs = types.iter().zip(buffers);
-    pairs.map(|(ty, buffer)| Tensor::concrete(ty.clone(), buffer.clone())).collect()
-}
-
 /// Says where in the user's program a run failed.
 #[cold]
 fn blame(error: Error, node: &Node) -> Error {
     error.at(node.location.clone())
-}
-
-/// Reads a scalar predicate: zero is false, everything else true, NaN too.
-fn is_true(ty: &TensorType, buffer: &dyn Buffer) -> Result<bool> {
-    let mut bytes = [0; 16];
-    let bytes = &mut bytes[..ty.dtype.storage_bytes()];
-    buffer.read(bytes)?;
-    Ok(match Scalar::from_bytes(ty.dtype, bytes).value() {
-        Number::Int(value) => value != 0,
-        Number::Float(value) => value != 0.0,
-        Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
-    })
 }

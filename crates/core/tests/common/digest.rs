@@ -7,15 +7,15 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use defn_core::backend::{
-    Backend, Buffer, BufferState, Buffers, Checks, Executable, Hooks, HostMemory, NoHooks, Operand,
-};
+use defn_core::backend::{Backend, Buffer, Buffers, Checks, Executable, Hooks, HostMemory, NoHooks, Operand};
 use defn_core::evaluator::run_op;
 use defn_core::graph::Value;
 use defn_core::op::{BinaryOp, Block, Op};
 use defn_core::region::Region;
 use defn_core::{DType, Result, Scalar, Tensor, TensorType};
 use smallvec::SmallVec;
+
+use super::Bytes;
 
 /// The backend. What bounds loops is computed for what it is: sums and comparisons of s32 scalars, and `and`.
 #[derive(Debug)]
@@ -25,47 +25,13 @@ pub fn digests() -> Arc<dyn Backend> {
     Arc::new(Digests)
 }
 
-#[derive(Debug)]
-struct Bytes(Vec<u8>);
-
-impl Buffer for Bytes {
-    fn backend(&self) -> Arc<dyn Backend> {
-        digests()
-    }
-
-    fn read(&self, out: &mut [u8]) -> Result<()> {
-        out.copy_from_slice(&self.0[..out.len()]);
-        Ok(())
-    }
-
-    fn host(&self) -> Result<Option<HostMemory>> {
-        Ok(None)
-    }
-
-    fn state(&self) -> BufferState {
-        BufferState::Live
-    }
-
-    fn deallocate(&self) -> Result<bool> {
-        Ok(false)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
-}
-
 impl Backend for Digests {
     fn name(&self) -> &str {
         "digests"
     }
 
     fn from_host(&self, _: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
-        Ok(Arc::new(Bytes(bytes.bytes().to_vec())))
+        Ok(Bytes::at(digests(), bytes.bytes().to_vec()))
     }
 
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
@@ -79,7 +45,7 @@ impl Backend for Digests {
             .collect();
         let buffer = |(output, ty): (usize, &TensorType)| -> Arc<dyn Buffer> {
             let bytes = known(op, &operands, ty).unwrap_or_else(|| digest(&(op, &operands, output), ty));
-            Arc::new(Bytes(bytes))
+            Bytes::at(digests(), bytes)
         };
         Ok(outputs.iter().enumerate().map(buffer).collect())
     }
@@ -137,7 +103,7 @@ fn digest(of: &impl Hash, ty: &TensorType) -> Vec<u8> {
 
 /// A tensor of a type that tells its seed.
 pub fn seeded(ty: &TensorType, seed: usize) -> Tensor {
-    Tensor::concrete(ty.clone(), Arc::new(Bytes(digest(&seed, ty))))
+    Tensor::concrete(ty.clone(), Bytes::at(digests(), digest(&seed, ty)))
 }
 
 /// The bytes of tensors.
@@ -200,7 +166,7 @@ impl Hooks for Notes {
         let call = self.0.borrow().len();
         let make = |(output, ty): (usize, &TensorType)| {
             let bytes = digest(&(call, slot, bytes(values), output), ty);
-            Tensor::concrete(ty.clone(), Arc::new(Bytes(bytes)))
+            Tensor::concrete(ty.clone(), Bytes::at(digests(), bytes))
         };
         Ok(outputs.iter().enumerate().map(make).collect())
     }

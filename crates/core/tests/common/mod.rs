@@ -483,16 +483,26 @@ pub fn scalars() -> Arc<dyn Backend> {
     Arc::new(Scalars)
 }
 
+/// Bytes in a place of a test's.
 #[derive(Debug)]
-struct Bytes(Vec<u8>);
+pub struct Bytes {
+    place: Arc<dyn Backend>,
+    bytes: Vec<u8>,
+}
+
+impl Bytes {
+    pub fn at(place: Arc<dyn Backend>, bytes: Vec<u8>) -> Arc<dyn Buffer> {
+        Arc::new(Bytes { place, bytes })
+    }
+}
 
 impl Buffer for Bytes {
     fn backend(&self) -> Arc<dyn Backend> {
-        scalars()
+        self.place.clone()
     }
 
     fn read(&self, out: &mut [u8]) -> Result<()> {
-        out.copy_from_slice(&self.0[..out.len()]);
+        out.copy_from_slice(&self.bytes[..out.len()]);
         Ok(())
     }
 
@@ -523,7 +533,7 @@ impl Backend for Scalars {
     }
 
     fn from_host(&self, _: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
-        Ok(Arc::new(Bytes(bytes.bytes().to_vec())))
+        Ok(Bytes::at(scalars(), bytes.bytes().to_vec()))
     }
 
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
@@ -540,7 +550,7 @@ impl Backend for Scalars {
         };
         let scalar = number.and_then(|number| Scalar::new(outputs[0].dtype, number).ok());
         match scalar {
-            Some(scalar) => Ok(SmallVec::from_elem(Arc::new(Bytes(scalar.to_bytes())) as Arc<dyn Buffer>, 1)),
+            Some(scalar) => Ok(SmallVec::from_elem(Bytes::at(scalars(), scalar.to_bytes()), 1)),
             None => Err(ErrorKind::BackendRefused {
                 op: "run",
                 backend: "scalars".to_owned(),

@@ -12,9 +12,9 @@ use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, Hooks};
 use defn_core::device::DeviceError;
-use defn_core::evaluator::Evaluator;
+use defn_core::evaluator::{Evaluator, argument_buffers};
 use defn_core::region::Region;
-use defn_core::{ErrorKind, Result, Tensor, pass};
+use defn_core::{Result, Tensor, pass};
 
 use crate::backend::cpu_backend;
 use plan::Plan;
@@ -98,30 +98,7 @@ impl Executable for Compiled {
         if !backend.is_same_place(&*self.backend) {
             return self.elsewhere()?.run(backend, arguments, hooks);
         }
-        let expected = self.program.inputs().len();
-        if arguments.len() != expected {
-            return Err(ErrorKind::ArgumentCount { op: "run", given: arguments.len(), expected }.into());
-        }
-        let mut buffers = Vec::with_capacity(expected);
-        for (position, (argument, ty)) in arguments.into_iter().zip(self.program.inputs()).enumerate() {
-            if !ty.is_compatible(argument.whole()) {
-                let (got, expected) = (argument.whole().clone(), ty.clone());
-                return Err(
-                    ErrorKind::ArgumentType { op: "run", argument: position.into(), got, expected }.into()
-                );
-            }
-            if !self.used[position] {
-                buffers.push(None);
-                continue;
-            }
-            let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
-            let place = buffer.backend();
-            if !place.is_same_place(&*self.backend) {
-                let (left, right) = (self.backend.place(), place.place());
-                return Err(ErrorKind::BackendConflict { op: "run", left, right }.into());
-            }
-            buffers.push(argument.into_buffer());
-        }
+        let buffers = argument_buffers(&self.program, |input| self.used[input], &self.backend, arguments)?;
         let results = Run { backend: &self.backend, hooks }.plan(&self.plan, buffers)?;
         let types = self.program.result_types().cloned();
         Ok(types.zip(results).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Buffer, Buffers, Hooks, Operand};
+use defn_core::evaluator::{adopt, is_true, tensors_of};
 use defn_core::graph::{Graph, Node, Value, Values};
-use defn_core::op::{Op, Outputs};
-use defn_core::{Error, ErrorKind, Number, Result, Scalar, Tensor, TensorType, form};
+use defn_core::op::Op;
+use defn_core::{Error, Result, form};
 use smallvec::SmallVec;
 
 use super::group::Group;
@@ -89,13 +90,13 @@ impl Run<'_> {
             }
             Work::Hook { slot, types } => {
                 let values: Buffers = take(step, slots).collect();
-                self.hooks.call(*slot, &tensors(types, &values))?;
+                self.hooks.call(*slot, &tensors_of(types, &values))?;
                 Ok(values)
             }
             Work::Call { slot, types, outputs } => {
                 let values: Buffers = take(step, slots).collect();
-                let results = self.hooks.compute(*slot, &tensors(types, &values), outputs)?;
-                self.adopt(&node.op, results, outputs)
+                let results = self.hooks.compute(*slot, &tensors_of(types, &values), outputs)?;
+                adopt(&node.op, results, outputs, self.backend)
             }
             Work::Cond { predicates, branches } => {
                 let mut operands = take(step, slots);
@@ -168,30 +169,6 @@ impl Run<'_> {
         });
         Ok(windows.collect())
     }
-
-    /// What the host has made, checked and brought here.
-    fn adopt(&self, op: &Op, results: Vec<Tensor>, outputs: &Outputs) -> Result<Buffers> {
-        let name = form::name(op);
-        if results.len() != outputs.len() {
-            let (got, expected) = (results.len(), outputs.len());
-            return Err(ErrorKind::RegionResults { op: name, what: "function", got, expected }.into());
-        }
-        let mut buffers = Buffers::new();
-        for (index, (result, expected)) in results.into_iter().zip(outputs).enumerate() {
-            if !expected.is_compatible(result.whole()) {
-                let (got, expected) = (result.whole().clone(), expected.clone());
-                return Err(ErrorKind::CallResult { op: name, index, got, expected }.into());
-            }
-            let buffer = result.require_buffer(name, "a host function computes with values")?;
-            let is_here = buffer.backend().is_same_place(&**self.backend);
-            buffers.push(if is_here {
-                buffer.clone()
-            } else {
-                self.backend.from_host(expected, result.host_bytes(name)?)?
-            });
-        }
-        Ok(buffers)
-    }
 }
 
 /// What a step reads, one after the other; what nothing reads later is taken.
@@ -202,26 +179,8 @@ fn take<'s>(step: &'s Step, slots: &'s mut Slots) -> impl Iterator<Item = Arc<dy
     })
 }
 
-/// Buffers as tensors that the host may look at.
-fn tensors(types: &[TensorType], buffers: &[Arc<dyn Buffer>]) -> Vec<Tensor> {
-    let pairs = types.iter().zip(buffers);
-    pairs.map(|(ty, buffer)| Tensor::concrete(ty.clone(), buffer.clone())).collect()
-}
-
 /// Says where in the user's program a run failed.
 #[cold]
 fn blame(error: Error, graph: &Graph, node: &Node) -> Error {
     error.at(node.location.clone()).with_operands(node.inputs.iter().map(|&value| graph.ty(value)))
-}
-
-/// Reads a scalar predicate: zero is false, everything else true, NaN too.
-fn is_true(ty: &TensorType, buffer: &dyn Buffer) -> Result<bool> {
-    let mut bytes = [0; 16];
-    let bytes = &mut bytes[..ty.dtype.storage_bytes()];
-    buffer.read(bytes)?;
-    Ok(match Scalar::from_bytes(ty.dtype, bytes).value() {
-        Number::Int(value) => value != 0,
-        Number::Float(value) => value != 0.0,
-        Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
-    })
 }

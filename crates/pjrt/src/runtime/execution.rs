@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, Executable, Gone, Hooks};
+use defn_core::backend::{Backend, Executable, Gone, Hooks, check_arguments};
 use defn_core::device::DeviceError;
 use defn_core::region::Region;
 use defn_core::{DType, Error, ErrorKind, Number, Result, Scalar, Tensor, TensorType};
@@ -94,23 +94,6 @@ impl PjrtExecutable {
         }
     }
 
-    /// Refuses arguments that are not those of the program.
-    fn check<'a>(&self, arguments: impl ExactSizeIterator<Item = &'a Tensor>) -> Result<()> {
-        let expected = self.program.inputs().len();
-        if arguments.len() != expected {
-            return Err(ErrorKind::ArgumentCount { op: "run", given: arguments.len(), expected }.into());
-        }
-        for (position, (argument, ty)) in arguments.zip(self.program.inputs()).enumerate() {
-            if !ty.is_compatible(argument.whole()) {
-                let (got, expected) = (argument.whole().clone(), ty.clone());
-                return Err(
-                    ErrorKind::ArgumentType { op: "run", argument: position.into(), got, expected }.into()
-                );
-            }
-        }
-        Ok(())
-    }
-
     /// The elements of the arguments that are lent, where the program runs.
     fn bring(&self, plan: &Plan<Program>, place: &PjrtBackend, arguments: &[Tensor]) -> Result<Slots> {
         let mut slots: Slots = SmallVec::from_elem(None, plan.slots);
@@ -167,7 +150,7 @@ impl PjrtExecutable {
         place: &PjrtBackend,
         arguments: &[&Tensor],
     ) -> Result<Vec<Tensor>> {
-        self.check(arguments.iter().copied())?;
+        check_arguments("run", self.program.inputs(), arguments.iter().copied())?;
         let [Step { work: Work::Device { program, .. }, inputs, location, .. }] = &plan.steps[..] else {
             unreachable!("a plan of one piece has one step, for the device");
         };
@@ -193,7 +176,7 @@ impl PjrtExecutable {
             let lent: SmallVec<[&Tensor; 8]> = arguments.iter().collect();
             return self.run_whole(plan, whole, place, &lent);
         }
-        self.check(arguments.iter())?;
+        check_arguments("run", self.program.inputs(), arguments.iter())?;
         let types = self.program.result_types().cloned();
         let mut slots = self.bring(plan, place, &arguments)?;
         let run = Run { place, hooks };

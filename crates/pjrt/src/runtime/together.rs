@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks};
+use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks, check_arguments};
 use defn_core::mesh::{self, MeshError};
 use defn_core::region::Region;
-use defn_core::{ErrorKind, Result, Tensor, pass};
+use defn_core::{Result, Tensor, pass};
 use smallvec::SmallVec;
 
 use super::buffer::Elements;
@@ -118,22 +118,6 @@ struct MeshExecutable {
 }
 
 impl MeshExecutable {
-    /// Refuses arguments that are not those of the program.
-    fn check(&self, arguments: &[Tensor]) -> Result<()> {
-        let expected = self.program.inputs().len();
-        if arguments.len() != expected {
-            return Err(ErrorKind::ArgumentCount { op: "run", given: arguments.len(), expected }.into());
-        }
-        for (position, (argument, ty)) in arguments.iter().zip(self.program.inputs()).enumerate() {
-            if !ty.is_compatible(argument.whole()) {
-                let (got, expected) = (argument.whole().clone(), ty.clone());
-                let argument = position.into();
-                return Err(ErrorKind::ArgumentType { op: "run", argument, got, expected }.into());
-            }
-        }
-        Ok(())
-    }
-
     /// The elements of an argument that is given away, if it is one of this mesh.
     fn take(&self, argument: &Tensor) -> Result<Vec<Arc<Elements>>> {
         match self.own(argument) {
@@ -171,7 +155,7 @@ impl Executable for MeshExecutable {
         arguments: Vec<Tensor>,
         _hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
-        self.check(&arguments)?;
+        check_arguments("run", self.program.inputs(), arguments.iter())?;
         let count = self.place.places().len();
         let mut lists: Vec<Vec<Arc<Elements>>> = vec![Vec::with_capacity(arguments.len()); count];
         let mut taken: Vec<(usize, Vec<Arc<Elements>>)> = Vec::new();
