@@ -24,6 +24,7 @@ OF_DEFAULTS = (
     "freed elements as an argument",
     "a tensor of another backend",
     "copy=False of an array with gaps",
+    "an exchange that one device would make",
 )
 
 

@@ -493,3 +493,20 @@ def test_digits_train_to_the_losses_of_one_device() -> None:
     text = digits_shard.sharded().text(params, state, images, labels, 0.1)
     # Of four parameters' gradients, the loss and the accuracy.
     assert text.count("all_reduce ") == 6
+
+
+def test_many_runs_one_after_the_other() -> None:
+    """Nobody reads in between: a client on the host has a thread for each device and no more."""
+    mesh = dn.Mesh({"data": 4}, client="host")
+
+    def step(w: dn.Tensor, x: dn.Tensor) -> dn.Tensor:
+        mean = dn.all_reduce(dn.mean(w), "data") / 4
+        return w * 0.5 + mean * 0.5 + dn.all_reduce(dn.sum(x @ w), "data") * 0
+
+    run = dn.shard(step, mesh, in_specs=[(), ("data",)], out_specs=())
+    w: object = np.ones((64, 64), "f4")
+    x = np.ones((256, 64), "f4")
+    for _ in range(500):
+        w = run(w, x)
+    assert isinstance(w, dn.Sharded)
+    assert (w.to_numpy() == 1).all()

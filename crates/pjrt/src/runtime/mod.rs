@@ -246,7 +246,7 @@ impl Runtime {
     }
 
     /// Starts a run of a program on all the devices that it was compiled for, one list of arguments for each, as
-    /// [`Runtime::execute`] does on one; the results of each device.
+    /// [`Runtime::execute`] does on one; the results of each device. On the host it waits for the end of the run.
     ///
     /// # Errors
     /// As [`Runtime::execute`].
@@ -262,13 +262,22 @@ impl Runtime {
         program.touch(self.programs.now());
         let is_long = program.is_long.load(Ordering::Relaxed);
         let (started, keep) = (program.clone(), keep.to_vec());
+        // XLA on the host has a thread for each device: those that are in an exchange keep theirs until all have come,
+        // and so does who starts one run too many while others are under way, for which none is left then.
+        let waits = self.is_host();
         let run = move || {
             let turn = self.together.lock().unwrap_or_else(PoisonError::into_inner);
             let raw: Vec<Vec<&Buffer>> =
                 lists.iter().map(|list| list.iter().map(|elements| elements.raw()).collect()).collect();
             let raw: Vec<&[&Buffer]> = raw.iter().map(Vec::as_slice).collect();
             let start = Instant::now();
-            let made = started.executable.run_all(&raw, &keep);
+            let settle = |buffer: &Buffer| if waits { buffer.ready()?.wait() } else { Ok(()) };
+            let mut given = raw.iter().copied().flatten();
+            let made = given.try_for_each(|buffer| settle(buffer)).and_then(|()| {
+                let made = started.executable.run_all(&raw, &keep)?;
+                made.iter().flatten().try_for_each(settle)?;
+                Ok(made)
+            });
             drop(turn);
             started.is_long.store(start.elapsed() > LONG || started.is_open, Ordering::Relaxed);
             made
