@@ -91,11 +91,6 @@ fn keys(element: E) -> Option<(E, Vec<u8>)> {
 }
 
 impl Writer {
-    /// An exchange whose result may have another type.
-    fn exchange(&mut self, name: &str, x: &Ssa, attributes: &str, ty: Ty) -> Ssa {
-        self.op(name, &[x], attributes, ty)
-    }
-
     /// An exchange that folds.
     fn folding(&mut self, name: &str, fold: &'static str, x: &Ssa, attributes: &str, ty: Ty) -> Ssa {
         let region = combine(x.element(), fold);
@@ -159,10 +154,10 @@ impl Lowering {
     fn moving(&mut self, name: &str, x: &Operands<'_>, out: &TensorType, attributes: &str) -> Ssa {
         let (w, value) = (&mut self.writer, &x.values[0]);
         let Some(bits) = moved(out.dtype) else {
-            return w.exchange(name, value, attributes, tensor(out));
+            return w.op(name, &[value], attributes, tensor(out));
         };
         let plain = w.op("bitcast_convert", &[value], "", value.ty.of(bits));
-        let there = w.exchange(name, &plain, attributes, tensor(out).of(bits));
+        let there = w.op(name, &[&plain], attributes, tensor(out).of(bits));
         w.op("bitcast_convert", &[&there], "", tensor(out))
     }
 

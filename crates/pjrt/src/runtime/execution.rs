@@ -160,9 +160,12 @@ impl PjrtExecutable {
             elements.push(adopt(place, input, arguments[input])?);
         }
         let made = start(place, program, &elements, &[]).map_err(|error| error.at(location.clone()))?;
-        let result =
-            |(ty, &at): (&TensorType, &usize)| Tensor::concrete(ty.clone(), place.wrap(made[at].clone()));
-        Ok(self.program.result_types().zip(whole).map(result).collect())
+        let types = self.program.result_types();
+        let result = |(ty, elements): (&TensorType, _)| Tensor::concrete(ty.clone(), place.wrap(elements));
+        if whole.iter().copied().eq(0..made.len()) {
+            return Ok(types.zip(made).map(result).collect());
+        }
+        Ok(types.zip(whole.iter().map(|&at| made[at].clone())).map(result).collect())
     }
 
     fn run_plan(

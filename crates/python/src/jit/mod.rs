@@ -58,7 +58,7 @@ pub(crate) use given::check_default;
 use given::{Conflict, compile_limit, marked_names};
 use leaf::{Borrowed, Words};
 pub(crate) use leaf::{arguments as leaf_arguments, model as leaf_model, ty as leaf_type};
-use program::{Program, Source};
+use program::Program;
 pub(crate) use python::traced_by;
 use reads::Without;
 use signature::Signature;
@@ -262,11 +262,7 @@ impl Jitted {
             return Err(Misuse::TooManyCompiles { fun, count, limit, why }.into());
         }
         let start = Instant::now();
-        let definition = slf.clone().unbind();
-        let call = move |args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>| {
-            Ok(definition.get().apply(args, Some(kwargs))?.unbind())
-        };
-        let source = Source::new(self.op(), fun, Arc::new(call));
+        let source = Jitted::source(slf);
         let known = self.shared.count();
         let roots = self.roots(py, &flat, &key)?;
         let guards = globals::guards(py, &roots, &Without::default())?;

@@ -1,4 +1,5 @@
-//! What sharded functions need of definitions: calls taken apart, and graphs on other types than those of a call.
+//! Definitions as they are traced: for a version, and for sharded functions, which take calls apart and trace on other
+//! types than those of a call.
 
 use std::sync::Arc;
 
@@ -10,10 +11,8 @@ use pyo3::types::{PyDict, PyTuple};
 use super::Jitted;
 use super::program::{Source, Traced};
 use crate::born;
-use crate::compilers::Choice;
 use crate::containers::{Flat, Tree};
 use crate::error::Fallible;
-use crate::options;
 
 impl Jitted {
     /// The arguments of a call taken apart.
@@ -31,19 +30,19 @@ impl Jitted {
         self.signature.name(py, position)
     }
 
-    /// The graph of the function on arguments of a structure and types; nothing is compiled.
-    pub(crate) fn region(slf: &Bound<'_, Jitted>, tree: &Tree, models: &[Tensor]) -> Fallible<Arc<Region>> {
-        let (py, this) = (slf.py(), slf.get());
-        let definition = slf.clone().unbind();
+    /// What is traced.
+    pub(super) fn source(slf: &Bound<'_, Jitted>) -> Source {
+        let (this, definition) = (slf.get(), slf.clone().unbind());
         let call = move |args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>| {
             Ok(definition.get().apply(args, Some(kwargs))?.unbind())
         };
-        let source = Source::new(this.op(), this.fun.bind(py), Arc::new(call));
-        let compiler: Choice = match &this.compiler {
-            Some(choice) => choice.clone(),
-            None => options::default_compiler(py, None)?,
-        };
-        let traced = Traced::of(py, &source, tree, models, &compiler);
+        Source::new(this.op(), this.fun.bind(slf.py()), Arc::new(call))
+    }
+
+    /// The graph of the function on arguments of a structure and types; nothing is compiled.
+    pub(crate) fn region(slf: &Bound<'_, Jitted>, tree: &Tree, models: &[Tensor]) -> Fallible<Arc<Region>> {
+        let py = slf.py();
+        let traced = Traced::of(py, &Jitted::source(slf), tree, models, &slf.get().chosen(py)?);
         born::forget();
         Ok(traced?.region)
     }

@@ -1,11 +1,13 @@
 //! One compiled version of a definition: how it is traced, and how it runs.
 
+mod run;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use defn_core::Tensor;
-use defn_core::backend::{Backend, Checks, Compiler, Executable};
+use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together, common_backend};
 use defn_core::region::Region;
 use defn_core::trace::Trace;
@@ -336,85 +338,6 @@ impl Program {
         borrowed: &mut Borrowed,
     ) -> Fallible<Option<Vec<Tensor>>> {
         read_captures(&self.captures, fun, arguments, borrowed)
-    }
-
-    /// Runs on the leaves of a call.
-    pub(super) fn run<'py>(
-        &self,
-        py: Python<'py>,
-        leaves: &Leaves<'py>,
-        captures: Vec<Tensor>,
-        borrowed: Borrowed,
-        hooks: Option<&Py<PyDict>>,
-    ) -> Fallible<Bound<'py, PyAny>> {
-        self.run_or_take(py, leaves, captures, borrowed, hooks, None)
-    }
-
-    /// As [`Program::run`], where the results may be there already.
-    pub(super) fn run_or_take<'py>(
-        &self,
-        py: Python<'py>,
-        leaves: &Leaves<'py>,
-        captures: Vec<Tensor>,
-        mut borrowed: Borrowed,
-        hooks: Option<&Py<PyDict>>,
-        known: Option<Vec<Tensor>>,
-    ) -> Fallible<Bound<'py, PyAny>> {
-        if self.is_plain
-            && known.is_none()
-            && let Some(lent) = leaf::lent(leaves)
-            && let Some(backend) = common_backend(lent.iter().copied())
-        {
-            let run = |hooks: &hooks::Run<'_>| self.executable.run_lent(&backend, &lent, hooks);
-            let results = self.timed(py, hooks, run)?;
-            return self.hand_out(py, results, Kept::new(), &mut borrowed);
-        }
-        let (tensors, kept) = self.gather(py, leaves, captures, &mut borrowed)?;
-        let results = match known {
-            Some(results) => results,
-            None => self.execute(py, tensors, hooks)?,
-        };
-        self.hand_out(py, results, kept, &mut borrowed)
-    }
-
-    /// As [`Program::run`], at a place where the tensors are, if it takes any.
-    pub(super) fn run_at<'py>(
-        &self,
-        py: Python<'py>,
-        place: &Arc<dyn Backend>,
-        leaves: &Leaves<'py>,
-        hooks: Option<&Py<PyDict>>,
-    ) -> Fallible<Bound<'py, PyAny>> {
-        let mut borrowed = Borrowed::default();
-        let (tensors, kept) = self.gather(py, leaves, Vec::new(), &mut borrowed)?;
-        let run = |hooks: &hooks::Run<'_>| self.executable.run(place, tensors, hooks);
-        let results = if self.is_trivial { Vec::new() } else { self.timed(py, hooks, run)? };
-        self.hand_out(py, results, kept, &mut borrowed)
-    }
-
-    /// Runs on the leaves of several calls, side by side where the compiler can.
-    pub(super) fn run_each<'py>(
-        &self,
-        py: Python<'py>,
-        calls: Vec<(Leaves<'py>, Vec<Tensor>, Borrowed)>,
-        hooks: Option<&Py<PyDict>>,
-    ) -> Fallible<Vec<Bound<'py, PyAny>>> {
-        let (mut lists, mut rests) = (Vec::with_capacity(calls.len()), Vec::with_capacity(calls.len()));
-        let default = place::default()?;
-        for (leaves, captures, mut borrowed) in calls {
-            let (mut tensors, kept) = self.gather(py, &leaves, captures, &mut borrowed)?;
-            lists.push((bring_together("run", &mut tensors, &default)?, tensors));
-            rests.push((kept, borrowed));
-        }
-        let results = match self.is_trivial {
-            true => vec![Vec::new(); rests.len()],
-            false => {
-                let _showing = self.showing(py, hooks)?;
-                self.with_hooks(py, hooks, true, |hooks| self.executable.run_each(lists, hooks))?
-            }
-        };
-        let each = results.into_iter().zip(rests);
-        each.map(|(results, (kept, mut borrowed))| self.hand_out(py, results, kept, &mut borrowed)).collect()
     }
 
     /// The tensors of a run, and the outputs that are arguments.

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use defn_core::Tensor;
+use defn_core::builder::common_backend;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -45,10 +45,12 @@ impl Jitted {
             }
             let mut borrowed = Borrowed::default();
             if let Some(captures) = entry.program.read_captures(fun, &flat.tree, &mut borrowed)? {
-                if !self.closes && flat.is_leaves() && captures.is_empty() {
+                if !self.closes && flat.is_leaves() && entry.program.is_plain() {
                     self.last.set(&entry);
                 }
-                return self.call(py, &entry, &flat.leaves, captures, borrowed).map(Some);
+                let hooks = self.hooks.as_ref();
+                let run = || entry.program.run(py, &flat.leaves, captures, borrowed, hooks);
+                return self.call(py, &entry, run).map(Some);
             }
         }
         Ok(None)
@@ -59,14 +61,11 @@ impl Jitted {
         &self,
         py: Python<'py>,
         entry: &Arc<Entry>,
-        leaves: &Leaves<'py>,
-        captures: Vec<Tensor>,
-        borrowed: Borrowed,
+        run: impl FnOnce() -> Fallible<Bound<'py, PyAny>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         self.shared.touch(entry);
         self.hits.fetch_add(1, Ordering::Relaxed);
-        let result = entry.program.run(py, leaves, captures, borrowed, self.hooks.as_ref());
-        result.map_err(|fault| written_of(py, fault, entry, &self.signature))
+        run().map_err(|fault| written_of(py, fault, entry, &self.signature))
     }
 
     /// The result of the version that the last call had, if this one has tensors of the same types and nothing else
@@ -81,9 +80,15 @@ impl Jitted {
         let leaves: Leaves<'py> = args.iter().collect();
         let Some(lent) = leaf::lent(&leaves) else { return Ok(None) };
         let is_known = lent.iter().zip(&known.models).all(|(tensor, model)| leaf::same_model(tensor, model));
-        if !is_known || !self.chosen(py)?.is_same(py, &known.compiler)? || !known.holds(py)? {
+        let is_same = || match &self.compiler {
+            Some(compiler) => compiler.is_same(py, &known.compiler),
+            None => self.chosen(py)?.is_same(py, &known.compiler),
+        };
+        if !is_known || !is_same()? || !known.holds(py)? {
             return Ok(None);
         }
-        self.call(py, &entry, &leaves, Vec::new(), Borrowed::default()).map(Some)
+        let Some(backend) = common_backend(lent.iter().copied()) else { return Ok(None) };
+        let run = || entry.program.run_lent(py, &backend, &lent, self.hooks.as_ref());
+        self.call(py, &entry, run).map(Some)
     }
 }

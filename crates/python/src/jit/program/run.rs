@@ -1,0 +1,113 @@
+//! Calls of a compiled version, by where their tensors are and who keeps them.
+
+use std::sync::Arc;
+
+use defn_core::Tensor;
+use defn_core::backend::Backend;
+use defn_core::builder::{bring_together, common_backend};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::super::leaf::{self, Borrowed};
+use super::{Kept, Program};
+use crate::containers::Leaves;
+use crate::error::Fallible;
+use crate::hooks;
+use crate::place;
+
+impl Program {
+    /// Runs on the leaves of a call.
+    pub(in crate::jit) fn run<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &Leaves<'py>,
+        captures: Vec<Tensor>,
+        borrowed: Borrowed,
+        hooks: Option<&Py<PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        self.run_or_take(py, leaves, captures, borrowed, hooks, None)
+    }
+
+    /// As [`Program::run`], where the results may be there already.
+    pub(in crate::jit) fn run_or_take<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &Leaves<'py>,
+        captures: Vec<Tensor>,
+        mut borrowed: Borrowed,
+        hooks: Option<&Py<PyDict>>,
+        known: Option<Vec<Tensor>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        if self.is_plain
+            && known.is_none()
+            && let Some(lent) = leaf::lent(leaves)
+            && let Some(backend) = common_backend(lent.iter().copied())
+        {
+            return self.run_lent(py, &backend, &lent, hooks);
+        }
+        let (tensors, kept) = self.gather(py, leaves, captures, &mut borrowed)?;
+        let results = match known {
+            Some(results) => results,
+            None => self.execute(py, tensors, hooks)?,
+        };
+        self.hand_out(py, results, kept, &mut borrowed)
+    }
+
+    /// Whether it runs on the tensors of a call as they are; see [`Program::run_lent`].
+    pub(in crate::jit) fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Runs on tensors that are all on one backend.
+    pub(in crate::jit) fn run_lent<'py>(
+        &self,
+        py: Python<'py>,
+        backend: &Arc<dyn Backend>,
+        tensors: &[&Tensor],
+        hooks: Option<&Py<PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let run = |hooks: &hooks::Run<'_>| self.executable.run_lent(backend, tensors, hooks);
+        let results = self.timed(py, hooks, run)?;
+        self.hand_out(py, results, Kept::new(), &mut Borrowed::default())
+    }
+
+    /// As [`Program::run`], at a place where the tensors are, if it takes any.
+    pub(in crate::jit) fn run_at<'py>(
+        &self,
+        py: Python<'py>,
+        place: &Arc<dyn Backend>,
+        leaves: &Leaves<'py>,
+        hooks: Option<&Py<PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let mut borrowed = Borrowed::default();
+        let (tensors, kept) = self.gather(py, leaves, Vec::new(), &mut borrowed)?;
+        let run = |hooks: &hooks::Run<'_>| self.executable.run(place, tensors, hooks);
+        let results = if self.is_trivial { Vec::new() } else { self.timed(py, hooks, run)? };
+        self.hand_out(py, results, kept, &mut borrowed)
+    }
+
+    /// Runs on the leaves of several calls, side by side where the compiler can.
+    pub(in crate::jit) fn run_each<'py>(
+        &self,
+        py: Python<'py>,
+        calls: Vec<(Leaves<'py>, Vec<Tensor>, Borrowed)>,
+        hooks: Option<&Py<PyDict>>,
+    ) -> Fallible<Vec<Bound<'py, PyAny>>> {
+        let (mut lists, mut rests) = (Vec::with_capacity(calls.len()), Vec::with_capacity(calls.len()));
+        let default = place::default()?;
+        for (leaves, captures, mut borrowed) in calls {
+            let (mut tensors, kept) = self.gather(py, &leaves, captures, &mut borrowed)?;
+            lists.push((bring_together("run", &mut tensors, &default)?, tensors));
+            rests.push((kept, borrowed));
+        }
+        let results = match self.is_trivial {
+            true => vec![Vec::new(); rests.len()],
+            false => {
+                let _showing = self.showing(py, hooks)?;
+                self.with_hooks(py, hooks, true, |hooks| self.executable.run_each(lists, hooks))?
+            }
+        };
+        let each = results.into_iter().zip(rests);
+        each.map(|(results, (kept, mut borrowed))| self.hand_out(py, results, kept, &mut borrowed)).collect()
+    }
+}
