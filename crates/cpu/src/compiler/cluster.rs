@@ -39,7 +39,7 @@ pub(super) struct Cluster {
 pub(super) struct Clusters {
     pub(super) roles: Vec<Role>,
     /// For each node of one output, what it sees.
-    pub(super) seen: Vec<Option<Seen>>,
+    seen: Vec<Option<Seen>>,
     /// Those that are run, in an order in which they can be.
     pub(super) order: Vec<Cluster>,
     /// The place in that order of each node that is run.
@@ -49,11 +49,12 @@ pub(super) struct Clusters {
 impl Clusters {
     /// The value whose memory has the elements of another.
     pub(super) fn base(&self, value: Value) -> Value {
-        let position = value.node as usize;
-        match (&self.roles[position], &self.seen[position]) {
-            (Role::View, Some(seen)) => seen.base,
-            (Role::Given | Role::View | Role::Generated | Role::Elementwise | Role::Step, _) => value,
-        }
+        view_of(&self.roles, &self.seen, value).map_or(value, |seen| seen.base)
+    }
+
+    /// How the elements of a value lie in memory.
+    pub(super) fn seen(&self, graph: &Graph, value: Value) -> Seen {
+        view_of(&self.roles, &self.seen, value).cloned().unwrap_or_else(|| Seen::whole(graph, value))
     }
 
     pub(super) fn new(region: &Region) -> Clusters {
@@ -136,13 +137,18 @@ fn require_memory(region: &Region, roles: &mut [Role], seen: &[Option<Seen>]) {
     }
 }
 
-/// The node that has to run before a value is there, if one has to.
-pub(super) fn base_of(roles: &[Role], seen: &[Option<Seen>], value: Value) -> Option<usize> {
+/// What a value sees of another, where it has no memory of its own.
+fn view_of<'s>(roles: &[Role], seen: &'s [Option<Seen>], value: Value) -> Option<&'s Seen> {
     let position = value.node as usize;
-    let base = match (&roles[position], &seen[position]) {
-        (Role::View, Some(seen)) => seen.base.node as usize,
-        (Role::Given | Role::View | Role::Generated | Role::Elementwise | Role::Step, _) => position,
-    };
+    match roles[position] {
+        Role::View => seen[position].as_ref(),
+        Role::Given | Role::Generated | Role::Elementwise | Role::Step => None,
+    }
+}
+
+/// The node that has to run before a value is there, if one has to.
+fn base_of(roles: &[Role], seen: &[Option<Seen>], value: Value) -> Option<usize> {
+    let base = view_of(roles, seen, value).map_or(value, |seen| seen.base).node as usize;
     match roles[base] {
         Role::Elementwise | Role::Step => Some(base),
         Role::Given | Role::View | Role::Generated => None,

@@ -6,7 +6,6 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::cluster::{Cluster, Clusters, Elementwise, Role, elementwise};
-use super::views::Seen;
 use crate::kernels::Walk;
 use crate::kernels::tiles::{Draft, Operand, Program, Register};
 
@@ -73,13 +72,7 @@ impl Making<'_> {
 
     /// A value as elements of a result of `sizes`.
     fn operand(&mut self, value: Value, sizes: &[usize]) -> Operand {
-        let position = value.node as usize;
-        let seen = match (&self.clusters.roles[position], &self.clusters.seen[position]) {
-            (Role::View, Some(seen)) => seen.clone(),
-            (Role::View | Role::Given | Role::Generated | Role::Elementwise | Role::Step, _) => {
-                Seen::whole(self.graph, value)
-            }
-        };
+        let seen = self.clusters.seen(self.graph, value);
         let base = &self.graph.nodes()[seen.base.node as usize];
         if self.clusters.place[seen.base.node as usize] == self.place
             && let Some(&register) = self.registers.get(&(seen.base.node as usize))

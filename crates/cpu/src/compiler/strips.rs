@@ -8,8 +8,7 @@ use defn_core::Axis;
 use defn_core::graph::{Graph, Value};
 use defn_core::op::{Op, ReduceOp};
 
-use super::cluster::{Clusters, Role, base_of};
-use super::views::Seen;
+use super::cluster::{Clusters, Role};
 use crate::kernels::reduce::CHUNK;
 
 /// How many clusters after the first are looked at.
@@ -120,7 +119,7 @@ impl Finder<'_> {
         let nodes = self.clusters.order[place].nodes.iter();
         let inputs = nodes.flat_map(|&node| self.graph.nodes()[node].inputs.iter());
         inputs.filter_map(move |&input| {
-            let base = base_of(&self.clusters.roles, &self.clusters.seen, input)?;
+            let base = self.clusters.base(input).node as usize;
             self.clusters.place[base].filter(|&other| other != place)
         })
     }
@@ -178,14 +177,11 @@ impl Finder<'_> {
     }
 
     fn reads_in_rows(&self, strip: &Strip, input: Value, result: &[usize], part: Part) -> bool {
-        let Some(base) = base_of(&self.clusters.roles, &self.clusters.seen, input) else { return true };
+        let base = self.clusters.base(input).node as usize;
         let Some(other) = self.clusters.place[base].and_then(|place| strip.part_of(place)) else {
             return true;
         };
-        let seen = match &self.clusters.seen[input.node as usize] {
-            Some(seen) => seen.clone(),
-            None => Seen::whole(self.graph, input),
-        };
+        let seen = self.clusters.seen(self.graph, input);
         let size = self.graph.ty(seen.base).size();
         let in_order = seen.is_whole(self.graph) && size == result.iter().product::<usize>();
         match (other, part) {
