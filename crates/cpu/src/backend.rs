@@ -4,14 +4,16 @@ mod folding;
 mod index;
 mod matrix;
 mod order;
+mod room;
 mod sliding;
 mod structural;
+mod workspace;
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand, Poll};
-use defn_core::op::{Block, Op};
+use defn_core::op::{Block, Literal, Op};
 use defn_core::{DType, ErrorKind, Kind, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
@@ -21,6 +23,8 @@ use crate::kernels::lanes::Base;
 use crate::kernels::{create, elementwise, random};
 use crate::par::Par;
 use crate::view::{View, ViewMut, element_align};
+use room::Room;
+pub(crate) use workspace::{may_overwrite, workspace};
 
 /// Runs ops on the CPU.
 #[derive(Debug)]
@@ -40,10 +44,34 @@ pub fn cpu_backend() -> Arc<dyn Backend> {
     BACKEND.get_or_init(|| Arc::new(CpuBackend(()))).clone()
 }
 
+/// Runs an op on operands, into memory that somebody has chosen for its results; one that takes long calls `poll` now
+/// and then. Whatever [`Backend::run`] runs is run here, to the same bits. `over` says in which operand's place the only
+/// result lies, one of those that [`may_overwrite`] names; other memory of operands and results does not overlap, but
+/// that several of those that [`may_overwrite`] names may lie in that place.
+///
+/// # Errors
+/// As [`Backend::run`]; what the results hold is unknown then. Positions out of range, and integers that have no
+/// quotient or power or are no number of bits to shift by, are errors where they are `checked`.
+///
+/// # Panics
+/// When the op does not write in the place of the operand `over`.
+pub(crate) fn run_into(
+    op: &Op,
+    operands: &[View<'_>],
+    results: &[ViewMut<'_>],
+    over: Option<usize>,
+    par: Par,
+    checked: bool,
+    poll: Poll<'_>,
+) -> Result<()> {
+    let memory = Memory::Given { operands, results, over };
+    let run = Run { room: Room::of(form::name(op)), par, checked, memory };
+    CpuBackend(()).dispatch(op, run, poll).map(drop)
+}
+
 impl CpuBackend {
-    /// Runs one op; one that takes long calls `poll` now and then. Positions out of range, and integers that have
-    /// no quotient or power or are no number of bits to shift by, are errors where they are `checked`.
-    fn dispatch(
+    /// Runs one op on buffers.
+    fn run_held(
         &self,
         op: &Op,
         operands: SmallVec<[Operand; 3]>,
@@ -52,14 +80,23 @@ impl CpuBackend {
         poll: Poll<'_>,
     ) -> Result<Buffers> {
         let par = parallel(operands.iter().map(|operand| &operand.ty).chain(outputs));
-        let run = Run { op: form::name(op), par, checked, operands, outputs };
+        let memory = Memory::Held { operands, outputs };
+        self.dispatch(op, Run { room: Room::of(form::name(op)), par, checked, memory }, poll)
+    }
+
+    /// Runs one op; one that takes long calls `poll` now and then. Results in memory that was given are no buffers.
+    fn dispatch(&self, op: &Op, run: Run<'_>, poll: Poll<'_>) -> Result<Buffers> {
+        let checked = run.checked;
         match op {
             // create
             Op::Constant(scalar) => run.fresh(|_, out, par| create::constant(*scalar, out, par)),
-            Op::Literal(literal) => {
-                let bytes = HostMemory::new(Arc::new(Held(literal.bytes().clone())));
-                Ok(smallvec![self.from_host(literal.ty(), bytes)?])
-            }
+            Op::Literal(literal) => match &run.memory {
+                Memory::Held { .. } => {
+                    let bytes = HostMemory::new(Arc::new(Held(literal.bytes().clone())));
+                    Ok(smallvec![self.from_host(literal.ty(), bytes)?])
+                }
+                Memory::Given { .. } => run.literal(literal),
+            },
             Op::Iota { axis, .. } => run.fresh(|_, out, par| create::iota(*axis, out, par)),
             Op::Eye { .. } => run.fresh(|_, out, par| create::eye(out, par)),
 
@@ -68,7 +105,7 @@ impl CpuBackend {
             Op::Binary(op) => {
                 run.in_place(&[0, 1], |x, out, par| elementwise::binary(*op, x[0], x[1], out, par, checked))
             }
-            Op::AsType { dtype } if *dtype == run.operands[0].ty.dtype => run.share(),
+            Op::AsType { dtype } if *dtype == run.operand(0).dtype => run.share(),
             Op::AsType { .. } => run.in_place(&[0], |x, out, par| elementwise::as_type(x[0], out, par)),
             // Signed and unsigned elements of one byte are extended differently, the others are their bits.
             Op::Bitcast { dtype } if dtype.bits() < 8 => {
@@ -181,15 +218,13 @@ impl Backend for CpuBackend {
         if ty.dtype.bits() >= 8 {
             return Ok(adopted);
         }
-        // Kernels count on the unused bits of a byte to extend the element; bytes from outside may hold any.
-        let whole = if ty.dtype.kind() == Kind::Signed { DType::S8 } else { DType::U8 };
-        let operand = Operand { ty: ty.with_dtype(whole)?, buffer: adopted };
+        let operand = Operand { ty: whole_bytes(ty)?, buffer: adopted };
         let op = Op::AsType { dtype: ty.dtype };
         Ok(self.run(&op, smallvec![operand], std::slice::from_ref(ty))?.remove(0))
     }
 
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
-        self.dispatch(op, operands, outputs, true, &|| Ok(()))
+        self.run_held(op, operands, outputs, true, &|| Ok(()))
     }
 
     fn checks_operands(&self) -> bool {
@@ -202,7 +237,7 @@ impl Backend for CpuBackend {
         operands: SmallVec<[Operand; 3]>,
         outputs: &[TensorType],
     ) -> Result<Buffers> {
-        self.dispatch(op, operands, outputs, false, &|| Ok(()))
+        self.run_held(op, operands, outputs, false, &|| Ok(()))
     }
 
     fn has_native_fold(&self, fold: &Op) -> bool {
@@ -217,7 +252,7 @@ impl Backend for CpuBackend {
         checked: bool,
         poll: Poll<'_>,
     ) -> Result<Buffers> {
-        self.dispatch(op, operands, outputs, checked, poll)
+        self.run_held(op, operands, outputs, checked, poll)
     }
 
     fn has_native(&self, block: &Block) -> bool {
@@ -256,6 +291,12 @@ impl Backend for CpuBackend {
     }
 }
 
+/// The type of bytes from outside for elements of less than a byte: kernels count on the unused bits to extend the
+/// element, and these bytes may hold any.
+fn whole_bytes(ty: &TensorType) -> Result<TensorType> {
+    ty.with_dtype(if ty.dtype.kind() == Kind::Signed { DType::S8 } else { DType::U8 })
+}
+
 /// Elements that a program holds.
 struct Held(Arc<[u8]>);
 
@@ -270,102 +311,239 @@ pub(crate) type Views<'a> = SmallVec<[View<'a>; 3]>;
 
 /// One op being run.
 struct Run<'a> {
-    op: &'static str,
+    room: Room<'a>,
     par: Par,
     checked: bool,
-    operands: SmallVec<[Operand; 3]>,
-    outputs: &'a [TensorType],
+    memory: Memory<'a>,
 }
 
-impl Run<'_> {
-    /// Runs a kernel into new memory; for ops of one output.
-    fn fresh(self, kernel: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>) -> Result<Buffers> {
-        let [ty] = self.outputs else { unreachable!("{} has one output", self.op) };
-        let windows = self.windows()?;
-        let mut storage = Storage::allocate(self.op, ty.byte_size())?;
-        let start = storage.start_mut().expect("allocated memory is ours");
-        let views: Views<'_> = self
-            .operands
-            .iter()
-            .zip(&windows)
-            .map(|(operand, w)| View::new(&operand.ty, w.bytes()))
-            .collect();
-        // SAFETY: the storage was allocated for this type, and only this view reaches it.
-        let mut out = unsafe { ViewMut::new(ty, start) };
-        kernel(&views, &mut out, self.par)?;
-        // SAFETY: kernels write every element of their result.
-        let window = unsafe { Window::new(Arc::new(storage), 0, ty.byte_size()) };
-        Ok(smallvec![buffer(window)])
+/// Where operands are, and where results go.
+enum Memory<'a> {
+    /// Operands that others may hold too. Results go to new memory, to the place of an operand that nobody else
+    /// holds, or are operands.
+    Held { operands: SmallVec<[Operand; 3]>, outputs: &'a [TensorType] },
+    /// Somebody has chosen the memory, as [`run_into`] says.
+    Given { operands: &'a [View<'a>], results: &'a [ViewMut<'a>], over: Option<usize> },
+}
+
+impl<'a> Run<'a> {
+    /// The type of an operand.
+    fn operand(&self, index: usize) -> &TensorType {
+        match &self.memory {
+            Memory::Held { operands, .. } => &operands[index].ty,
+            Memory::Given { operands, .. } => operands[index].ty(),
+        }
     }
 
-    /// Runs a kernel in the memory of the first of these operands that is as large as the result, element by
-    /// element, and that nobody else holds; else into new memory.
+    /// The type of a result.
+    fn output(&self, index: usize) -> &'a TensorType {
+        match &self.memory {
+            Memory::Held { outputs, .. } => &outputs[index],
+            Memory::Given { results, .. } => results[index].ty(),
+        }
+    }
+
+    /// Runs a kernel that needs no other memory into new memory or what was given; for ops of one output.
+    fn fresh(self, kernel: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>) -> Result<Buffers> {
+        self.in_place(&[], kernel)
+    }
+
+    /// Runs a kernel that needs no other memory as [`Run::stage_in_place`] does.
     fn in_place(
-        mut self,
+        self,
         candidates: &[usize],
         kernel: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>,
     ) -> Result<Buffers> {
-        let [ty] = self.outputs else { unreachable!("{} has one output", self.op) };
-        for &index in candidates {
-            let own = &self.operands[index].ty;
-            if own.dtype.storage_bytes() != ty.dtype.storage_bytes() || own.size() != ty.size() {
-                continue;
-            }
-            let Some((mut storage, offset)) = self.take(index)? else { continue };
-            let windows: SmallVec<[Option<Window>; 3]> = self
-                .operands
-                .iter()
-                .enumerate()
-                .map(|(i, operand)| (i != index).then(|| window(self.op, operand)).transpose())
-                .collect::<Result<_>>()?;
-            let start = storage.start_mut().expect("only memory of ours is taken");
-            // SAFETY: the operand's elements lie there, as wide and as many as the result's and so with room
-            // and aligned, and nobody else holds the storage.
-            let mut out = unsafe { ViewMut::new(ty, start.add(offset)) };
-            let views: Views<'_> = self
-                .operands
-                .iter()
-                .zip(&windows)
-                .map(|(operand, window)| match window {
-                    Some(window) => View::new(&operand.ty, window.bytes()),
-                    None => View::aliasing(&operand.ty, &out),
-                })
-                .collect();
-            kernel(&views, &mut out, self.par)?;
-            // SAFETY: kernels write every element of their result.
-            let window = unsafe { Window::new(Arc::new(storage), offset, ty.byte_size()) };
-            return Ok(smallvec![buffer(window)]);
-        }
-        self.fresh(kernel)
+        if self.room.runs() { self.stage_in_place(candidates, kernel) } else { Ok(Buffers::new()) }
     }
 
-    /// The storage of an operand that nobody else holds, and where the operand begins in it. The operand is
-    /// unchanged where there is none.
-    fn take(&mut self, index: usize) -> Result<Option<(Storage, usize)>> {
-        let operand = &mut self.operands[index];
-        if Arc::strong_count(&operand.buffer) != 1 || Arc::weak_count(&operand.buffer) != 0 {
-            return Ok(None);
+    /// Runs what calls kernels and takes memory meanwhile into new memory or what was given; for ops of one output.
+    fn stage(self, work: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>) -> Result<Buffers> {
+        self.stage_in_place(&[], work)
+    }
+
+    /// Runs what calls kernels and takes memory meanwhile: in the memory of the first of these operands that is as large
+    /// as the result, element by element, and that nobody else holds; else into new memory, or what was given.
+    fn stage_in_place(
+        self,
+        candidates: &[usize],
+        work: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>,
+    ) -> Result<Buffers> {
+        let op = self.room.op;
+        let (mut operands, ty) = match self.memory {
+            Memory::Given { operands, results, over } => {
+                let [result] = results else { unreachable!("{op} has one output") };
+                // SAFETY: the memory was given for this type, and only this view and those made of it reach it.
+                let mut out = unsafe { ViewMut::new(result.ty(), result.start()) };
+                let Some(over) = over else {
+                    work(operands, &mut out, self.par)?;
+                    return Ok(Buffers::new());
+                };
+                assert!(candidates.contains(&over), "{op} writes over operand {over}");
+                let lies_there = |(index, view): (usize, &View<'_>)| {
+                    let shares = view.start() == out.start().cast_const() && candidates.contains(&index);
+                    index == over || shares && fits(view.ty(), out.ty())
+                };
+                let views: Views<'_> = operands
+                    .iter()
+                    .enumerate()
+                    .map(
+                        |(i, view)| {
+                            if lies_there((i, view)) { View::aliasing(view.ty(), &out) } else { *view }
+                        },
+                    )
+                    .collect();
+                work(&views, &mut out, self.par)?;
+                return Ok(Buffers::new());
+            }
+            Memory::Held { operands, outputs } => {
+                let [ty] = outputs else { unreachable!("{op} has one output") };
+                (operands, ty)
+            }
+        };
+        let mut taken = None;
+        for &index in candidates {
+            if fits(&operands[index].ty, ty)
+                && let Some((storage, offset)) = take(op, &mut operands[index])?
+            {
+                taken = Some((index, storage, offset));
+                break;
+            }
         }
-        let Some(own) = Arc::get_mut(&mut operand.buffer) else { return Ok(None) };
-        let own = (own as &mut dyn Any).downcast_mut::<CpuBuffer>().expect("operands are on this backend");
-        own.take_unique(self.op)
+        let over = taken.as_ref().map(|(index, _, _)| *index);
+        let windows: SmallVec<[Option<Window>; 3]> = operands
+            .iter()
+            .enumerate()
+            .map(|(i, operand)| (Some(i) != over).then(|| window(op, operand)).transpose())
+            .collect::<Result<_>>()?;
+        let (mut storage, offset) = match taken {
+            Some((_, storage, offset)) => (storage, offset),
+            None => (Storage::allocate(op, ty.byte_size())?, 0),
+        };
+        let start = storage.start_mut().expect("only memory of ours is written");
+        // SAFETY: the storage was allocated for this type, or an operand's elements lie there, as wide and as many as
+        // the result's and so with room and aligned, and nobody else holds it.
+        let mut out = unsafe { ViewMut::new(ty, start.add(offset)) };
+        let views: Views<'_> = operands
+            .iter()
+            .zip(&windows)
+            .map(|(operand, window)| match window {
+                Some(window) => View::new(&operand.ty, window.bytes()),
+                None => View::aliasing(&operand.ty, &out),
+            })
+            .collect();
+        work(&views, &mut out, self.par)?;
+        // SAFETY: kernels write every element of their result.
+        let window = unsafe { Window::new(Arc::new(storage), offset, ty.byte_size()) };
+        Ok(smallvec![buffer(window)])
+    }
+
+    /// Runs what calls kernels and takes memory meanwhile into new memory or what was given, for several results.
+    fn stage_all(
+        self,
+        work: impl FnOnce(&[View<'_>], &mut [ViewMut<'_>], Par) -> Result<()>,
+    ) -> Result<Buffers> {
+        let op = self.room.op;
+        match self.memory {
+            Memory::Given { operands, results, over } => {
+                assert!(over.is_none(), "{op} writes over no operand");
+                let mut outs: SmallVec<[ViewMut<'_>; 3]> = results
+                    .iter()
+                    // SAFETY: the memory was given for these types, and only these views and those made of them
+                    // reach it.
+                    .map(|result| unsafe { ViewMut::new(result.ty(), result.start()) })
+                    .collect();
+                work(operands, &mut outs, self.par)?;
+                Ok(Buffers::new())
+            }
+            Memory::Held { operands, outputs } => {
+                let windows: SmallVec<[Window; 3]> =
+                    operands.iter().map(|operand| window(op, operand)).collect::<Result<_>>()?;
+                let pairs = operands.iter().zip(&windows);
+                let views: Views<'_> =
+                    pairs.map(|(operand, window)| View::new(&operand.ty, window.bytes())).collect();
+                let mut storages: SmallVec<[Storage; 3]> =
+                    outputs.iter().map(|ty| Storage::allocate(op, ty.byte_size())).collect::<Result<_>>()?;
+                let mut outs: SmallVec<[ViewMut<'_>; 3]> = outputs
+                    .iter()
+                    .zip(&mut storages)
+                    .map(|(ty, storage)| {
+                        let start = storage.start_mut().expect("allocated memory is ours");
+                        // SAFETY: the storage was allocated for this type, and only this view reaches it.
+                        unsafe { ViewMut::new(ty, start) }
+                    })
+                    .collect();
+                work(&views, &mut outs, self.par)?;
+                drop(outs);
+                let results = outputs.iter().zip(storages).map(|(ty, storage)| {
+                    // SAFETY: kernels write every element of their results.
+                    buffer(unsafe { Window::new(Arc::new(storage), 0, ty.byte_size()) })
+                });
+                Ok(results.collect())
+            }
+        }
     }
 
     /// The first operand's elements as they lie, under the output's type.
     fn share(self) -> Result<Buffers> {
-        Ok(smallvec![buffer(window(self.op, &self.operands[0])?)])
+        match &self.memory {
+            Memory::Held { operands, .. } => Ok(smallvec![buffer(window(self.room.op, &operands[0])?)]),
+            Memory::Given { over: Some(0), .. } => Ok(Buffers::new()),
+            Memory::Given { .. } => self.fresh(|views, out, par| {
+                copy_bytes(views[0].bytes(), out, par);
+                Ok(())
+            }),
+        }
     }
 
-    /// Holds on all operands.
-    fn windows(&self) -> Result<SmallVec<[Window; 3]>> {
-        self.operands.iter().map(|operand| window(self.op, operand)).collect()
+    /// Writes the elements that a program holds.
+    fn literal(self, literal: &Literal) -> Result<Buffers> {
+        self.fresh(|_, out, par| {
+            if literal.ty().dtype.bits() < 8 {
+                return elementwise::as_type(
+                    View::new(&whole_bytes(literal.ty())?, literal.bytes()),
+                    out,
+                    par,
+                );
+            }
+            copy_bytes(literal.bytes(), out, par);
+            Ok(())
+        })
     }
 
     /// Says no.
     fn refuse(self, why: &str) -> Result<Buffers> {
         let backend = "cpu".to_owned();
-        Err(ErrorKind::BackendRefused { op: self.op, backend, why: why.to_owned() }.into())
+        Err(ErrorKind::BackendRefused { op: self.room.op, backend, why: why.to_owned() }.into())
     }
+}
+
+/// Whether elements of a type lie as a result's would.
+fn fits(operand: &TensorType, result: &TensorType) -> bool {
+    operand.dtype.storage_bytes() == result.dtype.storage_bytes() && operand.size() == result.size()
+}
+
+/// The storage of an operand that nobody else holds, and where the operand begins in it. The operand is unchanged where
+/// there is none.
+fn take(op: &'static str, operand: &mut Operand) -> Result<Option<(Storage, usize)>> {
+    if Arc::strong_count(&operand.buffer) != 1 || Arc::weak_count(&operand.buffer) != 0 {
+        return Ok(None);
+    }
+    let Some(own) = Arc::get_mut(&mut operand.buffer) else { return Ok(None) };
+    let own = (own as &mut dyn Any).downcast_mut::<CpuBuffer>().expect("operands are on this backend");
+    own.take_unique(op)
+}
+
+/// Bytes that one thread copies at a time.
+const COPIED: usize = 1 << 18;
+
+/// Writes a result's bytes as they are elsewhere.
+fn copy_bytes(from: &[u8], out: &mut ViewMut<'_>, par: Par) {
+    let out = &*out;
+    par.for_chunks(out.ty().byte_size(), COPIED, |chunk| {
+        // SAFETY: chunks are disjoint and inside, and the view is borrowed mutably meanwhile.
+        unsafe { out.part_bytes(chunk.start, chunk.len()) }.write_copy_of_slice(&from[chunk]);
+    });
 }
 
 pub(crate) fn buffer(window: Window) -> Arc<dyn Buffer> {
@@ -376,3 +554,6 @@ pub(crate) fn window(op: &'static str, operand: &Operand) -> Result<Window> {
     let own = operand.buffer.as_any().downcast_ref::<CpuBuffer>().expect("operands are on this backend");
     own.window(op)
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,6 +131,11 @@ impl<'a> ViewMut<'a> {
         self.start
     }
 
+    /// The same memory, as long as it is borrowed.
+    pub(crate) fn reborrow(&mut self) -> ViewMut<'_> {
+        ViewMut { ty: self.ty, start: self.start, bytes: PhantomData }
+    }
+
     /// All elements, not yet initialised. Not for results that alias an operand.
     ///
     /// # Panics
@@ -183,6 +188,11 @@ impl<'a> ViewMut<'a> {
             work(chunk.start, out);
         });
     }
+}
+
+/// The place of elements of any type that nobody reads or writes.
+pub(crate) fn nowhere() -> *mut u8 {
+    std::ptr::without_provenance_mut(64)
 }
 
 fn is_aligned(ty: &TensorType, start: *const u8) -> bool {

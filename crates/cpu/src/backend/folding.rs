@@ -15,7 +15,7 @@ use defn_core::{Axis, Result, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::Run;
-use super::structural::Scratch;
+use super::room::{Room, Scratch};
 use crate::kernels::machine::{Machine, Register};
 use crate::kernels::{TILE, create, elementwise, shape};
 use crate::par::Par;
@@ -191,8 +191,8 @@ impl<'a> Program<'a> {
 /// What the places hold while a block of kept positions is folded.
 struct Registers<'a> {
     captures: &'a [View<'a>],
-    registers: Vec<Option<Scratch>>,
-    folded: Scratch,
+    registers: Vec<Option<Scratch<'a>>>,
+    folded: Scratch<'a>,
     /// Whether elements without a result are refused.
     checked: bool,
 }
@@ -250,14 +250,14 @@ fn copy(x: View<'_>, out: &mut ViewMut<'_>) {
 
 impl Run<'_> {
     pub(super) fn fold(self, fold: &FoldOp, poll: Poll<'_>) -> Result<Buffers> {
-        let (op, checked) = (self.op, self.checked);
-        let sizes: SmallVec<[usize; 6]> = self.operands[0].ty.shape.sizes().into();
+        let (room, checked) = (self.room, self.checked);
+        let sizes: SmallVec<[usize; 6]> = self.operand(0).shape.sizes().into();
         let kept = |axis: &Axis| !fold.axes.contains(axis);
         let order: SmallVec<[Axis; 6]> =
-            fold.axes.iter().copied().chain(self.operands[0].ty.shape.axes().filter(kept)).collect();
+            fold.axes.iter().copied().chain(self.operand(0).shape.axes().filter(kept)).collect();
         let count: usize = fold.axes.iter().map(|axis| sizes[axis.index()]).product();
         let program = Program::new(&fold.fun);
-        self.fresh(|views, out, par| {
+        self.stage(|views, out, par| {
             let (x, acc, captures) = (views[0], views[1], &views[2..]);
             let width = out.ty().size();
             if width == 0 {
@@ -271,12 +271,15 @@ impl Run<'_> {
             } else {
                 let plan = shape::gather::transpose(&sizes, &order);
                 let ty = TensorType::new(dtype, x.ty().shape.permuted(&order))?;
-                let scratch = held.insert(Scratch::new(op, ty)?);
-                shape::copy(&plan, x, &mut scratch.view_mut(), par);
+                let scratch = held.insert(room.scratch(ty)?);
+                room.copy(&plan, x, &mut scratch.view_mut(), par);
                 // SAFETY: the copy writes every element.
                 unsafe { scratch.view() }
             };
-            let folding = Folding { op, program: &program, x, acc, captures, width, count, checked, par };
+            let folding = Folding { room, program: &program, x, acc, captures, width, count, checked, par };
+            if !room.runs() {
+                return Ok(());
+            }
             let narrow = if width < NARROW { Narrow::new(&folding) } else { None };
             if let Some(narrow) = narrow
                 && narrow.run(&folding, out, poll)?
@@ -290,7 +293,7 @@ impl Run<'_> {
 
 /// A fold with the folded axes first: `count` rows of `width` elements.
 struct Folding<'a> {
-    op: &'static str,
+    room: Room<'a>,
     program: &'a Program<'a>,
     x: View<'a>,
     acc: View<'a>,
@@ -367,13 +370,13 @@ impl<'a> Folding<'a> {
         let mut registers = Registers {
             captures: self.captures,
             registers: Vec::with_capacity(self.program.steps.len()),
-            folded: Scratch::new(self.op, shaped(self.acc.ty(), len, true)?)?,
+            folded: self.room.scratch(shaped(self.acc.ty(), len, true)?)?,
             checked: self.checked,
         };
         copy(self.acc, &mut registers.folded.view_mut());
         for step in &self.program.steps {
             let ty = shaped(step.ty, len, step.varied)?;
-            registers.registers.push(Some(Scratch::new(self.op, ty)?));
+            registers.registers.push(Some(self.room.scratch(ty)?));
         }
         // What does not depend on elements is computed once.
         for (index, step) in self.program.steps.iter().enumerate().filter(|(_, step)| !step.varied) {

@@ -1,17 +1,14 @@
 //! How systems of equations and factorizations run: the copies that they overwrite, their workspace and results.
 
-use defn_core::backend::{Buffer, Buffers};
+use defn_core::backend::Buffers;
 use defn_core::op::{Block, Transform};
 use defn_core::{DType, ErrorKind, Result, Shape, TensorType};
 use num_complex::Complex;
 use smallvec::SmallVec;
-use std::sync::Arc;
 
-use super::structural::Scratch;
-use super::{Run, buffer};
-use crate::buffer::Window;
+use super::Run;
+use super::room::{Room, Scratch};
 use crate::kernels::matrix::{self, Field, Matrices, Part, Places, Task};
-use crate::kernels::shape;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -59,7 +56,8 @@ impl Run<'_> {
         left_side: bool,
         transform: Transform,
     ) -> Result<Buffers> {
-        let vector = self.has_vector();
+        // Whether the right-hand side is a vector.
+        let vector = self.operand(1).shape.rank() < self.operand(0).shape.rank();
         self.matrices(Task::of_triangular(lower, left_side, transform, vector))
     }
 
@@ -70,120 +68,125 @@ impl Run<'_> {
         }
     }
 
-    /// Whether the right-hand side of a system is a vector.
-    fn has_vector(&self) -> bool {
-        self.operands[1].ty.shape.rank() < self.operands[0].ty.shape.rank()
-    }
-
     /// Runs a task on each matrix of the first operand.
     fn matrices(self, task: Task) -> Result<Buffers> {
-        let (op, par) = (self.op, self.par);
-        let sizes = self.operands[0].ty.shape.sizes();
-        let (lead, sides) = sizes.split_at(sizes.len() - 2);
-        let (batch, rows, columns) = (lead.iter().product::<usize>(), sides[0], sides[1]);
-        let merged = self
-            .operands
-            .iter()
-            .skip(1)
-            .fold(self.operands[0].ty.dtype, |dtype, operand| dtype.merge(operand.ty.dtype));
-        let dtype = working(merged);
-
-        let windows = self.windows()?;
-        let views = || {
-            let pairs = self.operands.iter().zip(&windows);
-            pairs.map(|(operand, window)| View::new(&operand.ty, window.bytes()))
+        let (room, checked) = (self.room, self.checked);
+        let run = |views: &[View<'_>], outs: &mut [ViewMut<'_>], par: Par| {
+            run_task(task, room, checked, views, outs, par)
         };
-        // What is overwritten, or lies otherwise, is copied.
-        let kept = views().next().filter(|view| task.keeps_matrix() && view.ty().dtype == dtype);
-        let mut scratch = views()
-            .skip(usize::from(kept.is_some()))
-            .map(|view| Scratch::converted(op, view, dtype, par))
-            .collect::<Result<SmallVec<[Scratch; 2]>>>()?;
-        let mut copied = if kept.is_some() { None } else { Some(scratch.remove(0)) };
-        match task {
-            Task::Triangular { .. } if self.checked => {
-                // SAFETY: the conversion has written every element.
-                let copied = copied.as_ref().map(|copied| unsafe { copied.view() });
-                let a = kept.or(copied).expect("a matrix");
-                if with_field!(dtype, T => has_zero::<T>(a, rows)) {
-                    return Err(ErrorKind::ZeroDiagonal { got: self.operands[0].ty.clone() }.into());
-                }
+        match overwritten(task) {
+            None => self.stage_all(run),
+            Some(index) => {
+                let dtype = self.output(0).dtype;
+                let stays = self.operand(index).dtype == dtype && working(dtype) == dtype;
+                let candidates: &[usize] = if stays { &[index] } else { &[] };
+                self.stage_in_place(candidates, |views, out, par| {
+                    run(views, std::slice::from_mut(&mut out.reborrow()), par)
+                })
             }
-            Task::Triangular { .. }
-            | Task::Solve
-            | Task::Cholesky
-            | Task::Lu
-            | Task::Determinant
-            | Task::Qr(_)
-            | Task::Svd { .. }
-            | Task::Eigh { .. } => {}
         }
-        let fresh = match task {
-            // The result takes the place of the right-hand side, or of the matrix.
-            Task::Triangular { .. } | Task::Solve | Task::Cholesky => 0,
-            Task::Lu | Task::Determinant | Task::Qr(_) | Task::Svd { .. } | Task::Eigh { .. } => {
-                self.outputs.len()
-            }
-        };
-        let mut results = self.outputs[..fresh]
-            .iter()
-            .map(|ty| Scratch::new(op, ty.with_dtype(dtype)?))
-            .collect::<Result<SmallVec<[Scratch; 3]>>>()?;
-        let right = scratch.first().map_or(0, |b| b.ty().size().checked_div(batch).unwrap_or(0));
-        let room = with_field!(dtype, T => task.workspace::<T>((rows, columns), right));
-        let parts = batch.div_ceil(matrix::grain(batch, (rows, columns), par));
-        let mut work = Scratch::new(op, TensorType::new(dtype, Shape::new(&[parts, room]))?)?;
+    }
+}
 
+/// The operand whose place the result takes.
+fn overwritten(task: Task) -> Option<usize> {
+    match task {
+        Task::Triangular { .. } | Task::Solve => Some(1),
+        Task::Cholesky => Some(0),
+        Task::Lu | Task::Determinant | Task::Qr(_) | Task::Svd { .. } | Task::Eigh { .. } => None,
+    }
+}
+
+/// The operand in whose memory the result of a task may lie.
+pub(super) fn place_of(task: Task, operands: &[&TensorType], output: &TensorType) -> Option<usize> {
+    let dtype = output.dtype;
+    overwritten(task).filter(|&index| operands[index].dtype == dtype && working(dtype) == dtype)
+}
+
+/// Runs a task on each matrix of the first operand. An operand whose place the result takes may lie there already.
+fn run_task(
+    task: Task,
+    room: Room<'_>,
+    checked: bool,
+    operands: &[View<'_>],
+    outs: &mut [ViewMut<'_>],
+    par: Par,
+) -> Result<()> {
+    let sizes = operands[0].ty().shape.sizes();
+    let (lead, sides) = sizes.split_at(sizes.len() - 2);
+    let (batch, rows, columns) = (lead.iter().product::<usize>(), sides[0], sides[1]);
+    let dtypes = operands.iter().map(|operand| operand.ty().dtype);
+    let dtype = working(dtypes.reduce(DType::merge).expect("a matrix"));
+    let each = |ty: &TensorType| ty.size().checked_div(batch).unwrap_or(0);
+
+    // What kernels write that is to be converted: other results they write where those belong.
+    let mut wide = outs
+        .iter()
+        .map(|out| (out.ty().dtype != dtype).then(|| room.scratch(out.ty().with_dtype(dtype)?)).transpose())
+        .collect::<Result<SmallVec<[Option<Scratch<'_>>; 3]>>>()?;
+    {
+        let pairs = outs.iter_mut().zip(&mut wide);
+        let mut results: SmallVec<[ViewMut<'_>; 3]> = pairs
+            .map(|(out, wide)| wide.as_mut().map_or_else(|| out.reborrow(), Scratch::view_mut))
+            .collect();
+        let place = overwritten(task);
+        match place.map(|index| operands[index]) {
+            Some(x) if !x.is_aliased() => room.convert(x, dtype, &mut results[0], par),
+            Some(_) | None => {}
+        }
+        // A matrix that is overwritten, or is of other numbers, is copied.
+        let a = operands[0];
+        let mut copied = if place == Some(0) || task.keeps_matrix() && a.ty().dtype == dtype {
+            None
+        } else {
+            Some(room.converted(a, dtype, par)?)
+        };
+        let right = place.filter(|&index| index > 0).map_or(0, |index| each(operands[index].ty()));
+        let count = with_field!(dtype, T => task.workspace::<T>((rows, columns), right));
+        let parts = batch.div_ceil(matrix::grain(batch, (rows, columns), par));
+        let mut work = room.scratch(TensorType::new(dtype, Shape::new(&[parts, count]))?)?;
+        if !room.runs() {
+            return Ok(());
+        }
+        if task.keeps_matrix() && checked {
+            // SAFETY: the conversion has written every element.
+            let a = copied.as_ref().map_or(a, |copied| unsafe { copied.view() });
+            if with_field!(dtype, T => has_zero::<T>(a, rows)) {
+                return Err(ErrorKind::ZeroDiagonal { got: operands[0].ty().clone() }.into());
+            }
+        }
         with_field!(dtype, T => {
             let mut work = work.view_mut();
             matrix::clear::<T>(&mut work, par);
-            let mut views: SmallVec<[ViewMut<'_>; 3]> = results.iter_mut().map(Scratch::view_mut).collect();
-            for view in &mut views {
-                matrix::clear::<T>(view, par);
+            if place.is_none() {
+                results.iter_mut().for_each(|result| matrix::clear::<T>(result, par));
             }
-            let each = |view: &ViewMut<'_>| view.ty().size().checked_div(batch).unwrap_or(0);
+            let out: SmallVec<[Part<'_>; 3]> =
+                results.iter().map(|result| Part::new(result, each(result.ty()))).collect();
             let lent;
-            let a = match (kept, &mut copied) {
-                (Some(kept), _) => Matrices::Kept(kept),
+            let a = match &mut copied {
                 // SAFETY: the conversion has written every element.
-                (None, Some(copied)) if task.keeps_matrix() => Matrices::Kept(unsafe { copied.view() }),
-                (None, Some(copied)) => {
+                Some(copied) if task.keeps_matrix() => Matrices::Kept(unsafe { copied.view() }),
+                Some(copied) => {
                     lent = copied.view_mut();
                     Matrices::Lent(Part::new(&lent, rows * columns))
                 }
-                (None, None) => unreachable!("what is not kept is copied"),
+                None if place == Some(0) => Matrices::Lent(out[0]),
+                None => Matrices::Kept(a),
             };
-            let b = scratch.first_mut().map(Scratch::view_mut);
-            let out: SmallVec<[Part<'_>; 3]> = views.iter().map(|view| Part::new(view, each(view))).collect();
-            let places = Places {
-                a,
-                b: b.as_ref().map(|b| Part::new(b, each(b))),
-                out: &out,
-                work: Part::new(&work, room),
-            };
+            let b = if place == Some(1) { Some(out[0]) } else { None };
+            let out: &[Part<'_>] = if place.is_none() { &out } else { &[] };
+            let places = Places { a, b, out, work: Part::new(&work, count) };
             // SAFETY: conversions and `clear` have written every element, as numbers of this type, and the views
             // are borrowed here only.
             unsafe { matrix::run::<T>(task, batch, (rows, columns), places, par) };
         });
-
-        if fresh == 0 {
-            results.extend(scratch.pop().or(copied));
+    }
+    for (out, wide) in outs.iter_mut().zip(&wide) {
+        if let Some(wide) = wide {
+            // SAFETY: kernels write every element of their results.
+            room.convert(unsafe { wide.view() }, out.ty().dtype, out, par);
         }
-        let outputs = self.outputs.iter().zip(results);
-        outputs.map(|(ty, result)| finished(op, ty, result, par)).collect()
     }
-}
-
-/// A result as a buffer of its type.
-fn finished(op: &'static str, ty: &TensorType, result: Scratch, par: Par) -> Result<Arc<dyn Buffer>> {
-    let mut result = result;
-    if result.dtype() != ty.dtype {
-        let mut converted = Scratch::new(op, ty.clone())?;
-        // SAFETY: kernels write every element of their results.
-        shape::convert(unsafe { result.view() }, ty.dtype, &mut converted.view_mut(), par);
-        result = converted;
-    }
-    // SAFETY: kernels and conversions write every element.
-    let window: Window = unsafe { result.into_window() };
-    Ok(buffer(window))
+    Ok(())
 }

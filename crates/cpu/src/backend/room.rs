@@ -1,0 +1,152 @@
+//! Memory that ops need while they run.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use defn_core::{DType, Result, TensorType};
+
+use crate::buffer::Storage;
+use crate::kernels::shape;
+use crate::par::Par;
+use crate::view::{View, ViewMut, nowhere};
+
+/// Where an op takes memory for a while: from the allocator, or from nowhere, where only counts how much it takes. Then
+/// no kernel runs, since there are no elements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room<'a> {
+    /// Who takes the memory, for messages.
+    pub(super) op: &'static str,
+    tally: Option<&'a Tally>,
+}
+
+/// How many bytes are taken at once.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    live: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl Tally {
+    fn add(&self, bytes: usize) {
+        let live = self.live.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak.fetch_max(live, Ordering::Relaxed);
+    }
+
+    fn subtract(&self, bytes: usize) {
+        self.live.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The most that was taken.
+    pub(super) fn peak(&self) -> usize {
+        self.peak.load(Ordering::Relaxed)
+    }
+}
+
+impl<'a> Room<'a> {
+    /// Memory for an op that runs.
+    pub(super) fn of(op: &'static str) -> Room<'a> {
+        Room { op, tally: None }
+    }
+
+    /// Counts what an op would take.
+    pub(super) fn counting(op: &'static str, tally: &'a Tally) -> Room<'a> {
+        Room { op, tally: Some(tally) }
+    }
+
+    /// Whether kernels run: else nothing is read or written.
+    #[inline]
+    pub(super) fn runs(self) -> bool {
+        self.tally.is_none()
+    }
+
+    /// Room for the elements of `ty`.
+    pub(super) fn scratch(self, ty: TensorType) -> Result<Scratch<'a>> {
+        let bytes = ty.byte_size();
+        let place = match self.tally {
+            None => Place::Taken(Storage::allocate(self.op, bytes)?),
+            Some(tally) => {
+                tally.add(bytes);
+                Place::Counted(tally)
+            }
+        };
+        Ok(Scratch { ty, place })
+    }
+
+    /// The elements of an operand as those of another dtype.
+    pub(super) fn converted(self, x: View<'_>, dtype: DType, par: Par) -> Result<Scratch<'a>> {
+        let mut scratch = self.scratch(x.ty().with_dtype(dtype)?)?;
+        self.convert(x, dtype, &mut scratch.view_mut(), par);
+        Ok(scratch)
+    }
+
+    /// Converts elements, where kernels run.
+    pub(super) fn convert(self, x: View<'_>, dtype: DType, out: &mut ViewMut<'_>, par: Par) {
+        if self.runs() {
+            shape::convert(x, dtype, out, par);
+        }
+    }
+
+    /// Moves elements, where kernels run.
+    pub(super) fn copy(self, plan: &shape::StridedCopy, x: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+        if self.runs() {
+            shape::copy(plan, x, out, par);
+        }
+    }
+}
+
+/// Memory that a kernel needs while it runs.
+#[derive(Debug)]
+pub(super) struct Scratch<'a> {
+    ty: TensorType,
+    place: Place<'a>,
+}
+
+#[derive(Debug)]
+enum Place<'a> {
+    Taken(Storage),
+    Counted(&'a Tally),
+}
+
+impl Scratch<'_> {
+    /// Element type and shape.
+    pub(super) fn ty(&self) -> &TensorType {
+        &self.ty
+    }
+
+    /// The room, to be written.
+    pub(super) fn view_mut(&mut self) -> ViewMut<'_> {
+        match &mut self.place {
+            Place::Taken(storage) => {
+                let start = storage.start_mut().expect("allocated memory is ours");
+                // SAFETY: it was allocated for the type, and the storage is borrowed while the view lives.
+                unsafe { ViewMut::new(&self.ty, start) }
+            }
+            // SAFETY: no kernel runs, so that nothing is accessed.
+            Place::Counted(_) => unsafe { ViewMut::new(&self.ty, nowhere()) },
+        }
+    }
+
+    /// The elements.
+    ///
+    /// # Safety
+    /// All of them were written, where kernels run.
+    pub(super) unsafe fn view(&self) -> View<'_> {
+        match &self.place {
+            Place::Taken(storage) => {
+                // SAFETY: it was allocated for the type; the caller promises that the bytes are initialised.
+                let bytes = unsafe { std::slice::from_raw_parts(storage.start(), self.ty.byte_size()) };
+                View::new(&self.ty, bytes)
+            }
+            // SAFETY: no kernel runs, so that nothing is read.
+            Place::Counted(_) => unsafe { View::of_part(&self.ty, nowhere()) },
+        }
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        match &self.place {
+            Place::Taken(_) => {}
+            Place::Counted(tally) => tally.subtract(self.ty.byte_size()),
+        }
+    }
+}
