@@ -370,6 +370,26 @@ pub fn check_arguments<'a>(
     Ok(())
 }
 
+/// The memory that a run of a compiled program takes, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MemoryNeed {
+    /// What the arguments have that it reads. They are there before it.
+    pub arguments: usize,
+    /// What it allocates for results. Those that are arguments, or lie in the memory of donated ones, take none.
+    pub results: usize,
+    /// What it allocates for values in between, which lie where others lay that nothing reads any more.
+    pub between: usize,
+    /// The most that an op takes beside while it runs.
+    pub workspace: usize,
+}
+
+impl MemoryNeed {
+    /// The most that is allocated at once.
+    pub fn peak(&self) -> usize {
+        self.results + self.between + self.workspace
+    }
+}
+
 /// A compiled program.
 pub trait Executable: fmt::Debug + Send + Sync {
     /// The program as it was given.
@@ -379,6 +399,14 @@ pub trait Executable: fmt::Debug + Send + Sync {
     /// uses need not be where the program runs.
     fn uses(&self, _input: usize) -> bool {
         true
+    }
+
+    /// What a run will allocate, exactly, before it is run.
+    ///
+    /// # Errors
+    /// A compiler that does not plan memory.
+    fn memory(&self) -> Result<MemoryNeed> {
+        Err(DeviceError::NotPlanned.into())
     }
 
     /// Runs on `backend`. One tensor for each input of the program, types compatible; one for each result.

@@ -89,6 +89,10 @@ pub enum DeviceError {
     ArgumentGone { op: &'static str, argument: Argument, got: TensorType, gone: Gone },
     #[error("{op}: the executable is for {made_for} and this is {here}, {required}")]
     Executable { op: &'static str, made_for: String, here: String, required: &'static str },
+    #[error(
+        "memory: the compiler plans no memory before it runs, one that does is required; compile with \"cpu\""
+    )]
+    NotPlanned,
     #[error("save: {problem}, {required}")]
     NotWritten { problem: &'static str, required: &'static str },
     #[error("compile: the target \"{target}\" is unknown, it must be one of {known}")]
@@ -124,6 +128,7 @@ impl DeviceError {
             | DeviceError::Donate { .. }
             | DeviceError::UnknownTarget { .. }
             | DeviceError::NotWritten { .. }
+            | DeviceError::NotPlanned
             | DeviceError::Executable { .. } => ErrorClass::Compile,
         }
     }

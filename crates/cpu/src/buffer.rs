@@ -268,6 +268,22 @@ impl CpuBuffer {
         Ok(CpuBuffer::new(window))
     }
 
+    /// Takes the bytes for a run: from now on this buffer says that they were donated, by that line.
+    ///
+    /// # Errors
+    /// When they are gone already.
+    pub(crate) fn give_up(&self, op: &'static str, gone: Gone) -> Result<Window> {
+        let mut slot = self.lock();
+        let window = slot.window(op)?;
+        *slot = Slot::Gone(gone);
+        Ok(window)
+    }
+
+    /// Gives bytes back that a run has not used up.
+    pub(crate) fn restore(&self, window: Window) {
+        *self.lock() = Slot::Live(window);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Slot> {
         // Nothing can panic while the lock is held, and a slot is whole at every moment.
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)

@@ -57,6 +57,11 @@ impl Clusters {
         view_of(&self.roles, &self.seen, value).cloned().unwrap_or_else(|| Seen::whole(graph, value))
     }
 
+    /// How a node's elements lie in the memory of another, whether or not they have memory of their own too.
+    pub(super) fn sight(&self, position: usize) -> Option<&Seen> {
+        self.seen[position].as_ref().filter(|seen| seen.base.node as usize != position)
+    }
+
     pub(super) fn new(region: &Region) -> Clusters {
         let graph = region.graph();
         let (mut roles, seen) = roles(graph);

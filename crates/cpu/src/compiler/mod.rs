@@ -1,24 +1,31 @@
 //! The compiler: a graph as steps, in which element-wise ops are done together.
 
+mod arena;
 mod cluster;
 mod group;
+mod places;
 mod plan;
+mod repeat;
 mod run;
 mod strip;
 mod strips;
+mod users;
 mod views;
 
 use std::sync::{Arc, OnceLock};
 
-use defn_core::backend::{Backend, Checks, Compiler, Executable, Hooks};
+use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks, MemoryNeed, check_arguments};
 use defn_core::device::DeviceError;
-use defn_core::evaluator::{Evaluator, argument_buffers};
+use defn_core::donation::{named, takes};
+use defn_core::evaluator::Evaluator;
 use defn_core::region::Region;
-use defn_core::{Result, Tensor, pass};
+use defn_core::{ErrorKind, Result, Tensor, pass};
 
 use crate::backend::cpu_backend;
+use crate::buffer::{CpuBuffer, Window};
 use plan::Plan;
-use run::Run;
+use run::{Memory, Run};
+use smallvec::SmallVec;
 
 /// Compiles for the CPU.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,17 +50,28 @@ impl Compiler for CpuCompiler {
         donate: &[usize],
     ) -> Result<Arc<dyn Executable>> {
         let backend = cpu_backend();
-        if !donate.is_empty() {
-            return Err(DeviceError::no_donation(self.name()).into());
-        }
         // What is looked at op by op is run op by op.
         if checks != Checks::default() {
-            return Evaluator::new(backend).compile(program, checks);
+            if donate.is_empty() {
+                return Evaluator::new(backend).compile(program, checks);
+            }
+            let problem = "a program with checks runs op by op".to_owned();
+            return Err(DeviceError::Donate { problem, required: "one without checks is required" }.into());
         }
-        let plan = Plan::new(Arc::new(pass::expand(&program, &backend)?), &backend)?;
+        let expanded = Arc::new(pass::expand(&program, &backend)?);
+        let mut offered = vec![None; program.results().len()];
+        takes(&expanded, donate)?.into_iter().for_each(|(argument, result)| offered[result] = Some(argument));
+        let plan = Plan::new(expanded, &backend, &offered)?;
         let mut used = vec![false; program.inputs().len()];
-        plan.arguments.iter().for_each(|&(index, _)| used[index] = true);
-        Ok(Arc::new(Compiled { program, plan, used, backend, elsewhere: OnceLock::new() }))
+        plan.arguments.iter().chain(donate).for_each(|&index| used[index] = true);
+        let donated = donate.iter().map(|&argument| {
+            let result = offered.iter().position(|offered| *offered == Some(argument));
+            (argument, result.filter(|&result| plan.over[result]))
+        });
+        let mut donated: Vec<(usize, Option<usize>)> = donated.collect();
+        donated.sort_unstable();
+        donated.dedup();
+        Ok(Arc::new(Compiled { program, plan, used, donated, backend, elsewhere: OnceLock::new() }))
     }
 }
 
@@ -64,6 +82,8 @@ struct Compiled {
     plan: Plan,
     /// For each input, whether anything uses it.
     used: Vec<bool>,
+    /// The arguments that a run takes, and the results that lie in their memory.
+    donated: Vec<(usize, Option<usize>)>,
     backend: Arc<dyn Backend>,
     /// How it runs on tensors of another backend: op by op.
     elsewhere: OnceLock<Arc<dyn Executable>>,
@@ -89,6 +109,16 @@ impl Executable for Compiled {
         self.used[input]
     }
 
+    fn memory(&self) -> Result<MemoryNeed> {
+        let used = self.program.inputs().iter().zip(&self.used).filter(|(_, used)| **used);
+        Ok(MemoryNeed {
+            arguments: used.map(|(ty, _)| ty.byte_size()).sum(),
+            results: self.plan.own_results().map(|(_, bytes)| bytes).sum(),
+            between: self.plan.arena,
+            workspace: self.plan.workspace,
+        })
+    }
+
     fn run(
         &self,
         backend: &Arc<dyn Backend>,
@@ -98,9 +128,90 @@ impl Executable for Compiled {
         if !backend.is_same_place(&*self.backend) {
             return self.elsewhere()?.run(backend, arguments, hooks);
         }
-        let buffers = argument_buffers(&self.program, |input| self.used[input], &self.backend, arguments)?;
-        let results = Run { backend: &self.backend, hooks }.plan(&self.plan, buffers)?;
+        let arguments: SmallVec<[&Tensor; 8]> = arguments.iter().collect();
+        self.run_here(&arguments, hooks)
+    }
+
+    fn run_lent(
+        &self,
+        backend: &Arc<dyn Backend>,
+        arguments: &[&Tensor],
+        hooks: &dyn Hooks,
+    ) -> Result<Vec<Tensor>> {
+        if !backend.is_same_place(&*self.backend) {
+            return self.elsewhere()?.run_lent(backend, arguments, hooks);
+        }
+        self.run_here(arguments, hooks)
+    }
+}
+
+impl Compiled {
+    fn run_here(&self, arguments: &[&Tensor], hooks: &dyn Hooks) -> Result<Vec<Tensor>> {
+        check_arguments("run", self.program.inputs(), arguments.iter().copied())?;
+        let mut windows: SmallVec<[Option<Window>; 8]> = SmallVec::with_capacity(arguments.len());
+        for (position, argument) in arguments.iter().enumerate() {
+            let is_held =
+                self.used[position] && !self.donated.iter().any(|(donated, _)| *donated == position);
+            let hold = || self.buffer(argument)?.window("run");
+            let window = if is_held { Some(hold()) } else { None };
+            windows.push(window.transpose().map_err(|error| named(error, position, argument))?);
+        }
+        let mut memory = Memory::allocate(&self.plan)?;
+        if !self.donated.is_empty() {
+            self.take(arguments, &mut windows, &mut memory)?;
+        }
+        let run = Run { backend: &self.backend, hooks };
+        let results = match run.program(&self.plan, &windows, memory) {
+            Ok(results) => results,
+            Err(error) => {
+                self.restore(arguments, &mut windows);
+                return Err(error);
+            }
+        };
         let types = self.program.result_types().cloned();
         Ok(types.zip(results).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
+    }
+
+    /// Takes the donated arguments, or none of them.
+    fn take(&self, arguments: &[&Tensor], windows: &mut [Option<Window>], memory: &mut Memory) -> Result<()> {
+        let gone = Gone::donated();
+        for &(position, _) in &self.donated {
+            let argument = arguments[position];
+            match self.buffer(argument).and_then(|buffer| buffer.give_up("run", gone.clone())) {
+                Ok(window) => windows[position] = Some(window),
+                Err(error) => {
+                    self.restore(arguments, windows);
+                    return Err(named(error, position, argument));
+                }
+            }
+        }
+        for &(position, result) in &self.donated {
+            let (Some(result), Some(window)) = (result, windows[position].take()) else { continue };
+            if let Err((error, window)) = memory.lend(position, result, window) {
+                windows[position] = Some(window);
+                self.restore(arguments, windows);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back the donated arguments that were not used up.
+    #[cold]
+    fn restore(&self, arguments: &[&Tensor], windows: &mut [Option<Window>]) {
+        for &(position, _) in &self.donated {
+            if let (Some(window), Ok(buffer)) = (windows[position].take(), self.buffer(arguments[position])) {
+                buffer.restore(window);
+            }
+        }
+    }
+
+    /// Where the elements of an argument are.
+    fn buffer<'t>(&self, argument: &'t Tensor) -> Result<&'t CpuBuffer> {
+        let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
+        buffer.as_any().downcast_ref::<CpuBuffer>().ok_or_else(|| {
+            let (left, right) = (self.backend.place(), buffer.backend().place());
+            ErrorKind::BackendConflict { op: "run", left, right }.into()
+        })
     }
 }

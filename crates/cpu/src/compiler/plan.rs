@@ -1,36 +1,47 @@
-//! A region as steps: what is done in which order, from which values, and which of them are not needed any more.
+//! A region as steps: what is done in which order, and where what is read and written lies.
 
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, Buffer};
-use defn_core::graph::{Graph, Value, Values};
+use defn_core::backend::Backend;
+use defn_core::graph::{Graph, Node, Value, Values};
 use defn_core::mesh::MeshError;
 use defn_core::op::{Op, Outputs};
 use defn_core::region::Region;
 use defn_core::{Error, Result, TensorType};
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
 use super::group::{Group, group};
+use super::places::{Given, Kept, Layout, Place, Slots};
+use super::repeat::While;
 use super::strip::{Strip, Uses};
-use super::strips::{self, Piece, pieces};
+use super::strips::{Piece, pieces};
+use super::users::Users;
+use crate::backend::{may_overwrite, parallel, workspace};
+use crate::par::Par;
+
+/// Bytes from which on it pays to write where something was read.
+const LARGE: usize = 256 << 10;
 
 /// A region, ready to run.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) region: Arc<Region>,
     pub(super) steps: Vec<Step>,
-    /// How many values there are.
-    pub(super) slots: usize,
-    /// The slot of each node's first output.
-    first_slot: Vec<usize>,
-    /// Where each argument goes that is used.
-    pub(super) arguments: Vec<(usize, usize)>,
-    /// What is written in the program, and where it goes.
-    pub(super) kept: Vec<(usize, Arc<dyn Buffer>)>,
-    /// The slot of each result, and whether it is the last that is given from there.
-    pub(super) results: Vec<(usize, bool)>,
+    /// What is written in the program.
+    pub(super) kept: Vec<Kept>,
+    /// How each result is given.
+    pub(super) results: Vec<Given>,
+    /// For each result, whether it lies in the memory of the argument that was offered for it.
+    pub(super) over: Vec<bool>,
+    /// The bytes of what lies between arguments and results.
+    pub(super) arena: usize,
+    /// The node of the largest value in there.
+    pub(super) largest: Option<usize>,
+    /// The most bytes that an op takes beside while it runs.
+    pub(super) workspace: usize,
+    /// The inputs that something reads.
+    pub(super) arguments: Vec<usize>,
 }
 
 /// What is done at once.
@@ -39,10 +50,15 @@ pub(super) struct Step {
     pub(super) work: Work,
     /// The node whose line an error names.
     pub(super) node: usize,
-    /// The slots that are read, and whether nothing reads them later.
-    pub(super) inputs: SmallVec<[(usize, bool); 4]>,
-    /// The slots that are written, where anything reads them.
-    pub(super) outputs: SmallVec<[Option<usize>; 2]>,
+    /// What is read.
+    pub(super) inputs: SmallVec<[(Value, Place); 4]>,
+    /// What is written.
+    pub(super) outputs: SmallVec<[(Value, Place); 2]>,
+    /// The operand of an op in whose memory its result lies.
+    pub(super) over: Option<usize>,
+    /// Where the memory begins that the step has for itself.
+    pub(super) room: usize,
+    pub(super) par: Par,
 }
 
 /// What a step does.
@@ -61,183 +77,174 @@ pub(super) enum Work {
     /// One of several regions.
     Cond { predicates: Vec<TensorType>, branches: Vec<Plan> },
     /// A region over and over.
-    While { state: usize, predicate: TensorType, cond: Box<Plan>, body: Box<Plan> },
+    While(Box<While>),
 }
 
 impl Plan {
-    /// Plans a region, of which what is written in the program is made on `backend`.
-    pub(super) fn new(region: Arc<Region>, backend: &Arc<dyn Backend>) -> Result<Plan> {
+    /// Plans a region, of which what is written in the program is made on `backend`. `lent` says for each result
+    /// whose argument's memory it may take, which is as large.
+    pub(super) fn new(
+        region: Arc<Region>,
+        backend: &Arc<dyn Backend>,
+        lent: &[Option<usize>],
+    ) -> Result<Plan> {
         let clusters = Clusters::new(&region);
-        let graph = region.graph();
-        let mut slots = 0;
-        let first_slot: Vec<usize> = graph
-            .nodes()
-            .iter()
-            .map(|node| {
-                slots += node.outputs.len();
-                slots - node.outputs.len()
-            })
-            .collect();
-        let mut plan = Plan {
-            steps: Vec::with_capacity(clusters.order.len()),
-            slots,
-            first_slot,
-            arguments: Vec::new(),
-            kept: Vec::new(),
-            results: Vec::new(),
-            region: region.clone(),
+        let mut slots = Slots::new(&region);
+        let mut steps = steps(&region, &clusters, backend, &mut slots)?;
+        let Layout { kept, results, over, arena, largest, arguments } =
+            Layout::new(&region, &clusters, &slots, &mut steps, backend, lent)?;
+        let workspace = steps.iter().map(|step| step.workspace(region.graph())).max().unwrap_or(0);
+        Ok(Plan { steps, kept, results, over, arena, largest, workspace, arguments, region })
+    }
+}
+
+impl Plan {
+    /// The results that need memory of their own, and the bytes of each.
+    pub(super) fn own_results(&self) -> impl Iterator<Item = (usize, usize)> {
+        let types = self.region.result_types().map(TensorType::byte_size);
+        let all = self.results.iter().zip(&self.over).zip(types).enumerate();
+        all.filter(|(_, ((given, over), _))| match given {
+            Given::Written => !**over,
+            Given::Copied(_) => true,
+            Given::Same(_) | Given::There(_) => false,
+        })
+        .map(|(at, (_, bytes))| (at, bytes))
+    }
+}
+
+/// A step for each piece that does anything.
+fn steps(
+    region: &Region,
+    clusters: &Clusters,
+    backend: &Arc<dyn Backend>,
+    slots: &mut Slots,
+) -> Result<Vec<Step>> {
+    let graph = region.graph();
+    let users = Users::new(region, clusters);
+    let mut steps = Vec::with_capacity(clusters.order.len());
+    for piece in pieces(graph, clusters) {
+        let place = match &piece {
+            Piece::One(place) => *place,
+            Piece::Strip(strip) => strip.parts[strip.parts.len() - 1].0,
         };
-        let given = plan.add_steps(graph, &clusters, backend)?;
-        plan.find_last_uses();
-        plan.fetch(graph, &clusters, backend, &given)?;
-        Ok(plan)
-    }
-
-    fn slot(&self, value: Value) -> usize {
-        self.first_slot[value.node as usize] + value.output as usize
-    }
-
-    /// Adds a step for each cluster. For each slot, whether a step or a result reads it.
-    fn add_steps(
-        &mut self,
-        graph: &Graph,
-        clusters: &Clusters,
-        backend: &Arc<dyn Backend>,
-    ) -> Result<Vec<bool>> {
-        let users = Users::new(&self.region, clusters);
-        let mut read = vec![false; self.slots];
-        for piece in pieces(graph, clusters) {
-            let place = match &piece {
-                Piece::One(place) => *place,
-                Piece::Strip(strip) => strip.parts[strip.parts.len() - 1].0,
-            };
-            let cluster = &clusters.order[place];
-            let first = cluster.nodes[0];
-            let (work, inputs, outputs) = match (&piece, &clusters.roles[first]) {
-                (Piece::Strip(found), _) => {
-                    let made = Strip::new(graph, clusters, &users, found);
-                    let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
-                    (Work::Strip(made), inputs, outputs)
+        let cluster = &clusters.order[place];
+        let first = cluster.nodes[0];
+        let (work, inputs, outputs): (Work, Values, Values) = match (&piece, &clusters.roles[first]) {
+            (Piece::Strip(found), _) => {
+                let made = Strip::new(graph, clusters, &users, found);
+                let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
+                (Work::Strip(made), inputs, outputs)
+            }
+            (Piece::One(_), Role::Elementwise) => {
+                let made = group(graph, clusters, cluster, users.of(place).clone());
+                let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
+                let outputs = made.results.clone();
+                (Work::Group(made), inputs, outputs)
+            }
+            (Piece::One(_), Role::Given | Role::View | Role::Generated | Role::Step) => {
+                let node = &graph.nodes()[first];
+                if slots.alias(graph, clusters, first) {
+                    match &node.op {
+                        Op::Hook(_) => {}
+                        op => {
+                            debug_assert!(!op.has_effect());
+                            continue;
+                        }
+                    }
                 }
-                (Piece::One(_), Role::Elementwise) => {
-                    let made = group(graph, clusters, cluster, users.of(place).clone());
-                    let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
-                    let outputs = made.results.clone();
-                    (Work::Group(made), inputs, outputs)
-                }
-                (Piece::One(_), Role::Given | Role::View | Role::Generated | Role::Step) => {
-                    let node = &graph.nodes()[first];
-                    (Work::of(graph, first, backend)?, node.inputs.clone(), graph.outputs(first))
-                }
-            };
-            let inputs: SmallVec<[(usize, bool); 4]> =
-                inputs.iter().map(|&input| (self.slot(input), false)).collect();
-            inputs.iter().for_each(|&(slot, _)| read[slot] = true);
-            let outputs = outputs.iter().map(|&output| Some(self.slot(output))).collect();
-            let node = cluster.nodes[cluster.nodes.len() - 1];
-            self.steps.push(Step { work, node, inputs, outputs });
-        }
-        for &result in self.region.results() {
-            let slot = self.slot(result);
-            read[slot] = true;
-            for (other, is_last) in &mut self.results {
-                *is_last &= *other != slot;
+                let work = Work::of(graph, first, backend)?;
+                let outputs = if let Work::Hook { .. } = work { Values::new() } else { graph.outputs(first) };
+                (work, node.inputs.iter().copied().collect(), outputs)
             }
-            self.results.push((slot, true));
-        }
-        Ok(read)
-    }
-
-    /// Walks backwards: the first use that is met is the last one to run.
-    fn find_last_uses(&mut self) {
-        let mut seen = vec![false; self.slots];
-        self.results.iter().for_each(|&(slot, _)| seen[slot] = true);
-        for step in self.steps.iter_mut().rev() {
-            for output in &mut step.outputs {
-                *output = output.filter(|&slot| seen[slot]);
-            }
-            // The last of equal operands takes the value, after the others have borrowed it.
-            for (slot, dies) in step.inputs.iter_mut().rev() {
-                *dies = !std::mem::replace(&mut seen[*slot], true);
-            }
-        }
-    }
-
-    /// Finds where arguments go, and makes what is written in the program.
-    fn fetch(
-        &mut self,
-        graph: &Graph,
-        clusters: &Clusters,
-        backend: &Arc<dyn Backend>,
-        read: &[bool],
-    ) -> Result<()> {
-        for (position, node) in graph.nodes().iter().enumerate() {
-            let slot = self.first_slot[position];
-            if clusters.place[position].is_some() || !read.get(slot).is_some_and(|read| *read) {
-                continue;
-            }
-            if let Op::Parameter { index, ty: _ } = &node.op {
-                self.arguments.push((*index, slot));
-            } else {
-                let made = backend.run(&node.op, SmallVec::new(), &node.outputs);
-                self.kept.push((slot, made.map_err(|error| error.at(node.location.clone()))?.remove(0)));
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Who needs the values of clusters.
-struct Users {
-    /// For each cluster, the values that others or the results take from it.
-    needed: Vec<Values>,
-    /// For each such value the clusters that take it, and whether it is a result.
-    by: FxHashMap<Value, (SmallVec<[usize; 4]>, bool)>,
-}
-
-impl Users {
-    fn new(region: &Region, clusters: &Clusters) -> Users {
-        let mut users = Users { needed: vec![Values::new(); clusters.order.len()], by: FxHashMap::default() };
-        for (position, node) in region.graph().nodes().iter().enumerate() {
-            if let Some(place) = clusters.place[position] {
-                node.inputs.iter().for_each(|&input| users.add(clusters, input, Some(place)));
-            }
-        }
-        region.results().iter().for_each(|&result| users.add(clusters, result, None));
-        users
-    }
-
-    fn add(&mut self, clusters: &Clusters, value: Value, by: Option<usize>) {
-        let base = clusters.base(value);
-        let Some(place) = clusters.place[base.node as usize].filter(|place| Some(*place) != by) else {
-            return;
         };
-        let (users, is_result) = self.by.entry(base).or_insert_with(|| {
-            self.needed[place].push(base);
-            (SmallVec::new(), false)
-        });
-        match by {
-            Some(by) => users.push(by),
-            None => *is_result = true,
-        }
+        let types = inputs.iter().chain(&outputs).map(|&value| graph.ty(value));
+        let par = parallel(types);
+        let node = cluster.nodes[cluster.nodes.len() - 1];
+        let unplaced = |value| (value, Place::Arena(0));
+        let inputs = inputs.into_iter().map(unplaced).collect();
+        let outputs = outputs.into_iter().map(unplaced).collect();
+        steps.push(Step { work, node, inputs, outputs, over: None, room: 0, par });
     }
+    Ok(steps)
 }
 
-impl Uses for Users {
-    fn of(&self, place: usize) -> &Values {
-        &self.needed[place]
+impl Step {
+    /// The outputs that may lie in the memory of an input, which is as large: pairs of both.
+    pub(super) fn pairs(&self, graph: &Graph) -> SmallVec<[(usize, usize); 3]> {
+        match &self.work {
+            Work::Op => {
+                let node = &graph.nodes()[self.node];
+                let operands: SmallVec<[&TensorType; 4]> =
+                    node.inputs.iter().map(|&input| graph.ty(input)).collect();
+                let inputs = may_overwrite(&node.op, &operands, &node.outputs);
+                inputs.into_iter().map(|input| (0, input)).collect()
+            }
+            // A loop begins with the state that it was given.
+            Work::While(of) => (0..of.state).map(|place| (place, place)).collect(),
+            // What is read in order is read before it is written, tile by tile.
+            Work::Group(group) => {
+                let plain = |input: &usize| group.inputs[*input].1.is_plain(group.elements);
+                let inputs = (0..group.inputs.len()).filter(plain);
+                inputs.flat_map(|input| (0..group.results.len()).map(move |output| (output, input))).collect()
+            }
+            Work::Strip(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => SmallVec::new(),
+        }
     }
 
-    fn is_needed_beyond(&self, value: Value, strip: &strips::Strip) -> bool {
-        let Some((users, is_result)) = self.by.get(&value) else { return false };
-        *is_result || users.iter().any(|&user| !strip.has(user))
+    /// Whether outputs so large are better off in the memory of inputs.
+    pub(super) fn saves(&self, bytes: usize) -> bool {
+        match &self.work {
+            // To read what is small before it is written takes longer than to write elsewhere.
+            Work::Group(_) => bytes >= LARGE,
+            Work::Op
+            | Work::While(_)
+            | Work::Strip(_)
+            | Work::Hook { .. }
+            | Work::Call { .. }
+            | Work::Cond { .. } => true,
+        }
+    }
+
+    /// Notes that results lie in the memory of these inputs.
+    pub(super) fn set_over(&mut self, inputs: &[usize]) {
+        match &mut self.work {
+            Work::Group(group) => group.program.read_first(inputs),
+            Work::Op => self.over = inputs.first().copied(),
+            Work::While(_) | Work::Strip(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => {}
+        }
+    }
+
+    /// The bytes that the step needs for itself, of the arena.
+    pub(super) fn room(&self) -> usize {
+        match &self.work {
+            Work::Cond { branches, .. } => branches.iter().map(|branch| branch.arena).max().unwrap_or(0),
+            Work::While(of) => of.room(),
+            Work::Group(_) | Work::Strip(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
+        }
+    }
+
+    /// The most bytes that are allocated while the step runs, and freed again.
+    fn workspace(&self, graph: &Graph) -> usize {
+        let copies = |types: &[TensorType]| types.iter().map(TensorType::byte_size).sum();
+        match &self.work {
+            Work::Op => {
+                let node = &graph.nodes()[self.node];
+                let operands: SmallVec<[&TensorType; 4]> =
+                    node.inputs.iter().map(|&input| graph.ty(input)).collect();
+                workspace(&node.op, &operands, &node.outputs)
+            }
+            Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
+            Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
+            Work::While(of) => of.cond.workspace.max(of.body.workspace),
+            Work::Group(_) | Work::Strip(_) => 0,
+        }
     }
 }
 
 impl Work {
     /// How a node is run by itself.
     fn of(graph: &Graph, position: usize, backend: &Arc<dyn Backend>) -> Result<Work> {
-        let node = &graph.nodes()[position];
+        let node: &Node = &graph.nodes()[position];
         let types =
             |count: usize| node.inputs[..count].iter().map(|&input| graph.ty(input).clone()).collect();
         Ok(match &node.op {
@@ -246,18 +253,13 @@ impl Work {
                 Work::Call { slot: op.slot, types: types(node.inputs.len()), outputs: node.outputs.clone() }
             }
             Op::Cond(op) => {
-                let plans = op.branches.iter().map(|branch| Plan::new(branch.clone(), backend));
+                let plan = |branch: &Arc<Region>| Plan::new(branch.clone(), backend, &[]);
                 Work::Cond {
                     predicates: types(op.branches.len() - 1),
-                    branches: plans.collect::<Result<_>>()?,
+                    branches: op.branches.iter().map(plan).collect::<Result<_>>()?,
                 }
             }
-            Op::While(op) => {
-                let predicate = op.cond.graph().ty(op.cond.results()[0]).clone();
-                let cond = Box::new(Plan::new(op.cond.clone(), backend)?);
-                let body = Box::new(Plan::new(op.body.clone(), backend)?);
-                Work::While { state: op.state, predicate, cond, body }
-            }
+            Op::While(op) => Work::While(Box::new(While::new(op, backend)?)),
             Op::Collective(op) => {
                 let (place, count) = ("the CPU".to_owned(), op.over.devices().len());
                 let alone = MeshError::Alone { op: op.kind.name(), place, count };

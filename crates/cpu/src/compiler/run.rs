@@ -2,23 +2,19 @@
 
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, Buffer, Buffers, Hooks, Operand};
-use defn_core::evaluator::{adopt, is_true, tensors_of};
-use defn_core::graph::{Graph, Node, Value, Values};
-use defn_core::op::Op;
-use defn_core::{Error, Result, form};
+use defn_core::backend::{Backend, Buffer, Buffers, Hooks};
+use defn_core::evaluator::{adopt, tensors_of};
+use defn_core::graph::{Graph, Node, Value};
+use defn_core::{Error, Number, Result, Scalar, TensorType, form};
 use smallvec::SmallVec;
 
-use super::group::Group;
+use super::places::{Given, Place};
 use super::plan::{Plan, Step, Work};
-use crate::backend::{buffer, parallel, window};
+use super::repeat::copy;
+use crate::backend::{buffer, run_into, window};
 use crate::buffer::{Storage, Window};
 use crate::kernels::Source;
-use crate::par::Par;
 use crate::view::{View, ViewMut};
-
-/// Buffers by slot.
-type Slots = [Option<Arc<dyn Buffer>>];
 
 /// One run.
 pub(super) struct Run<'a> {
@@ -26,157 +22,276 @@ pub(super) struct Run<'a> {
     pub(super) hooks: &'a dyn Hooks,
 }
 
-impl Run<'_> {
-    /// Runs a plan on an argument for each input that it uses. What nobody else holds may be reused.
-    pub(super) fn plan(
-        &self,
-        plan: &Plan,
-        mut arguments: Vec<Option<Arc<dyn Buffer>>>,
-    ) -> Result<Vec<Arc<dyn Buffer>>> {
-        let graph = plan.region.graph();
-        let mut slots: Vec<Option<Arc<dyn Buffer>>> = vec![None; plan.slots];
-        for &(index, slot) in &plan.arguments {
-            slots[slot] = arguments[index].take();
-        }
-        drop(arguments);
-        for (slot, kept) in &plan.kept {
-            slots[*slot] = Some(kept.clone());
-        }
-        for step in &plan.steps {
-            let node = &graph.nodes()[step.node];
-            let outputs =
-                self.step(graph, step, node, &mut slots).map_err(|error| blame(error, graph, node))?;
-            for (output, buffer) in step.outputs.iter().zip(outputs) {
-                if let Some(slot) = *output {
-                    slots[slot] = Some(buffer);
-                }
-            }
-            self.hooks.poll()?;
-        }
-        let fetch = |&(slot, is_last): &(usize, bool)| {
-            let held = &mut slots[slot];
-            // The last of equal results takes the buffer, so that the caller may be its only holder.
-            let buffer = if is_last { held.take() } else { held.clone() };
-            buffer.expect("results live to the end")
-        };
-        Ok(plan.results.iter().map(fetch).collect())
-    }
+/// Where the values of one run of a plan lie.
+pub(super) struct Frame<'a> {
+    /// Where each argument begins that the plan uses.
+    pub(super) arguments: &'a [*mut u8],
+    pub(super) results: &'a [*mut u8],
+    pub(super) arena: *mut u8,
+}
 
-    fn step(&self, graph: &Graph, step: &Step, node: &Node, slots: &mut Slots) -> Result<Buffers> {
-        match &step.work {
-            Work::Group(Group { program, inputs, results, elements }) => {
-                let values = inputs.iter().map(|(value, _)| *value);
-                self.fresh(graph, step, slots, values, results, |views, outs, par| {
-                    let pairs = views.iter().zip(inputs);
-                    let sources = pairs.map(|(view, (_, walk))| Source::walked(*view, walk.clone()));
-                    program.run(&sources.collect::<SmallVec<[Source<'_>; 8]>>(), outs, *elements, par);
-                })
-            }
-            Work::Strip(strip) => {
-                let values = strip.inputs.iter().copied();
-                self.fresh(graph, step, slots, values, &strip.results, |views, outs, par| {
-                    strip.run(graph, views, outs, par);
-                })
-            }
-            Work::Op => {
-                let pairs = node.inputs.iter().zip(take(step, slots));
-                let operands = pairs.map(|(&input, buffer)| Operand { ty: graph.ty(input).clone(), buffer });
-                let operands = operands.collect();
-                if let Op::Fold(_) = &node.op {
-                    let poll = || self.hooks.poll();
-                    return self.backend.run_fold(&node.op, operands, &node.outputs, false, &poll);
-                }
-                self.backend.run_unchecked(&node.op, operands, &node.outputs)
-            }
-            Work::Hook { slot, types } => {
-                let values: Buffers = take(step, slots).collect();
-                self.hooks.call(*slot, &tensors_of(types, &values))?;
-                Ok(values)
-            }
-            Work::Call { slot, types, outputs } => {
-                let values: Buffers = take(step, slots).collect();
-                let results = self.hooks.compute(*slot, &tensors_of(types, &values), outputs)?;
-                adopt(&node.op, results, outputs, self.backend)
-            }
-            Work::Cond { predicates, branches } => {
-                let mut operands = take(step, slots);
-                let mut chosen = predicates.len();
-                for (position, ty) in predicates.iter().enumerate() {
-                    let predicate = operands.next().expect("a predicate for each branch but the last");
-                    if chosen == predicates.len() && is_true(ty, &*predicate)? {
-                        chosen = position;
-                    }
-                }
-                let captures = operands.map(Some).collect();
-                Ok(self.plan(&branches[chosen], captures)?.into())
-            }
-            Work::While { state, predicate, cond, body } => {
-                let mut operands = take(step, slots);
-                let mut state: Vec<Arc<dyn Buffer>> = operands.by_ref().take(*state).collect();
-                let captures: Vec<Arc<dyn Buffer>> = operands.collect();
-                loop {
-                    self.hooks.poll()?;
-                    let given = state.iter().chain(&captures).cloned().map(Some).collect();
-                    let verdict = self.plan(cond, given)?;
-                    if !is_true(predicate, &*verdict[0])? {
-                        return Ok(state.into());
-                    }
-                    let given = state.into_iter().chain(captures.iter().cloned()).map(Some).collect();
-                    state = self.plan(body, given)?;
-                }
-            }
+impl Frame<'_> {
+    fn at(&self, plan: &Plan, place: Place) -> *mut u8 {
+        match place {
+            Place::Argument(index, offset) => self.arguments[index].wrapping_add(offset),
+            Place::Kept(index, offset) => plan.kept[index].start().wrapping_add(offset).cast_mut(),
+            Place::Result(index, offset) => self.results[index].wrapping_add(offset),
+            Place::Arena(offset) => self.arena.wrapping_add(offset),
         }
-    }
-
-    /// Runs what writes results into new memory; `values` are what the step reads.
-    fn fresh(
-        &self,
-        graph: &Graph,
-        step: &Step,
-        slots: &mut Slots,
-        values: impl Iterator<Item = Value> + Clone,
-        results: &Values,
-        work: impl FnOnce(&[View<'_>], &[ViewMut<'_>], Par),
-    ) -> Result<Buffers> {
-        let op = form::name(&graph.nodes()[step.node].op);
-        let windows = values.clone().zip(&step.inputs).map(|(value, (slot, _))| {
-            let buffer = slots[*slot].clone().expect("a value lives until its last use");
-            window(op, &Operand { ty: graph.ty(value).clone(), buffer })
-        });
-        let windows: SmallVec<[Window; 8]> = windows.collect::<Result<_>>()?;
-        let pairs = values.clone().zip(&windows);
-        let inputs = pairs.map(|(value, window)| View::new(graph.ty(value), window.bytes()));
-        let inputs: SmallVec<[View<'_>; 8]> = inputs.collect();
-        let types = || results.iter().map(|&value| graph.ty(value));
-        let mut storages: SmallVec<[Storage; 2]> =
-            types().map(|ty| Storage::allocate(op, ty.byte_size())).collect::<Result<_>>()?;
-        let views = types().zip(&mut storages).map(|(ty, storage)| {
-            let start = storage.start_mut().expect("allocated memory is ours");
-            // SAFETY: the storage was allocated for this type, and only this view reaches it.
-            unsafe { ViewMut::new(ty, start) }
-        });
-        let views: SmallVec<[ViewMut<'_>; 2]> = views.collect();
-        work(&inputs, &views, parallel(values.map(|value| graph.ty(value)).chain(types())));
-        drop(views);
-        for &(slot, dies) in &step.inputs {
-            if dies {
-                slots[slot] = None;
-            }
-        }
-        let windows = types().zip(storages).map(|(ty, storage)| {
-            // SAFETY: programs write every element of their results.
-            buffer(unsafe { Window::new(Arc::new(storage), 0, ty.byte_size()) })
-        });
-        Ok(windows.collect())
     }
 }
 
-/// What a step reads, one after the other; what nothing reads later is taken.
-fn take<'s>(step: &'s Step, slots: &'s mut Slots) -> impl Iterator<Item = Arc<dyn Buffer>> + use<'s> {
-    step.inputs.iter().map(|&(slot, dies)| {
-        let buffer = if dies { slots[slot].take() } else { slots[slot].clone() };
-        buffer.expect("a value lives until its last use")
-    })
+type Pointers = SmallVec<[*mut u8; 8]>;
+
+impl Run<'_> {
+    /// Runs a plan.
+    ///
+    /// # Safety
+    /// The frame has the elements of each argument that the plan uses, room for each result, and the plan's bytes of
+    /// memory between, all aligned and used by nobody else meanwhile, but for what is only read. A result that the
+    /// plan has over an argument is given by the same memory.
+    pub(super) unsafe fn plan(&self, plan: &Plan, frame: &Frame<'_>) -> Result<()> {
+        let graph = plan.region.graph();
+        for step in &plan.steps {
+            let node = &graph.nodes()[step.node];
+            // SAFETY: steps come after those that write what they read.
+            unsafe { self.step(plan, graph, step, node, frame) }
+                .map_err(|error| blame(error, graph, node))?;
+            self.hooks.poll()?;
+        }
+        for (at, given) in plan.results.iter().enumerate() {
+            let from = match given {
+                Given::Written => continue,
+                Given::Same(first) => frame.results[*first],
+                Given::There(place) | Given::Copied(place) => frame.at(plan, *place),
+            };
+            let bytes = graph.ty(plan.region.results()[at]).byte_size();
+            // SAFETY: a result has room, and what it is copied from was written.
+            unsafe { copy(from, frame.results[at], bytes) };
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for `plan`, and what the step reads was written.
+    unsafe fn step(
+        &self,
+        plan: &Plan,
+        graph: &Graph,
+        step: &Step,
+        node: &Node,
+        frame: &Frame<'_>,
+    ) -> Result<()> {
+        let input = |&(value, place): &(Value, Place)| {
+            // SAFETY: as the caller promises, with the place that the plan has for the value.
+            unsafe { View::of_part(graph.ty(value), frame.at(plan, place)) }
+        };
+        let output = |&(value, place): &(Value, Place)| {
+            // SAFETY: as above; the places of what is written at once do not overlap.
+            unsafe { ViewMut::new(graph.ty(value), frame.at(plan, place)) }
+        };
+        let pointer = |&(_, place): &(Value, Place)| frame.at(plan, place);
+        match &step.work {
+            Work::Group(group) => {
+                let sources = step.inputs.iter().zip(&group.inputs);
+                let sources = sources.map(|(place, (_, walk))| Source::walked(input(place), walk.clone()));
+                let sources: SmallVec<[Source<'_>; 8]> = sources.collect();
+                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
+                group.program.run(&sources, &results, group.elements, step.par);
+            }
+            Work::Strip(strip) => {
+                let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
+                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
+                strip.run(graph, &inputs, &results, step.par);
+            }
+            Work::Op => {
+                let inputs: SmallVec<[View<'_>; 4]> = step.inputs.iter().map(input).collect();
+                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
+                let poll = || self.hooks.poll();
+                run_into(&node.op, &inputs, &results, step.over, step.par, false, &poll)?;
+            }
+            Work::Hook { slot, types } => {
+                let values = step.inputs.iter().map(|place| taken(form::name(&node.op), input(place)));
+                let values: Buffers = values.collect::<Result<_>>()?;
+                self.hooks.call(*slot, &tensors_of(types, &values))?;
+            }
+            Work::Call { slot, types, outputs } => {
+                let values = step.inputs.iter().map(|place| taken(form::name(&node.op), input(place)));
+                let values: Buffers = values.collect::<Result<_>>()?;
+                let results = self.hooks.compute(*slot, &tensors_of(types, &values), outputs)?;
+                let results = adopt(&node.op, results, outputs, self.backend)?;
+                for ((result, ty), place) in results.iter().zip(outputs).zip(&step.outputs) {
+                    let operand = defn_core::backend::Operand { ty: ty.clone(), buffer: result.clone() };
+                    let given = window(form::name(&node.op), &operand)?;
+                    let bytes = given.bytes();
+                    // SAFETY: there is room for the output, which is nothing of the host's.
+                    unsafe { copy(bytes.as_ptr(), pointer(place), ty.byte_size().min(bytes.len())) };
+                }
+            }
+            Work::Cond { predicates, branches } => {
+                let (given, captures) = step.inputs.split_at(predicates.len());
+                let is_chosen = |(ty, place): (&TensorType, _)| {
+                    // SAFETY: predicates were written.
+                    unsafe { is_true(ty, pointer(place)) }
+                };
+                let chosen = predicates.iter().zip(given).position(is_chosen).unwrap_or(predicates.len());
+                let arguments: Pointers = captures.iter().map(pointer).collect();
+                let results: Pointers = step.outputs.iter().map(pointer).collect();
+                let arena = frame.arena.wrapping_add(step.room);
+                let inner = Frame { arguments: &arguments, results: &results, arena };
+                // SAFETY: captures and results are of the branch's types, and the room was made for all branches.
+                unsafe { self.plan(&branches[chosen], &inner)? };
+            }
+            Work::While(of) => {
+                let operands: Pointers = step.inputs.iter().map(pointer).collect();
+                let outputs: Pointers = step.outputs.iter().map(pointer).collect();
+                // SAFETY: as the loop asks for: the plan has the outputs' places apart or over the operands'.
+                unsafe { of.run(self, &operands, &outputs, frame.arena.wrapping_add(step.room))? };
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a plan on the arguments that it uses, in memory for what it gives and what lies in between.
+    pub(super) fn program(
+        &self,
+        plan: &Plan,
+        arguments: &[Option<Window>],
+        memory: Memory,
+    ) -> Result<Vec<Arc<dyn Buffer>>> {
+        let graph = plan.region.graph();
+        let Memory { mut arena, mut results, over } = memory;
+        let pointers = arguments.iter().map(|window| match window {
+            Some(window) => window.bytes().as_ptr().cast_mut(),
+            None => std::ptr::null_mut(),
+        });
+        let mut pointers: Pointers = pointers.collect();
+        for (argument, result) in over {
+            pointers[argument] = start_of(results[result].as_mut().expect("an argument's memory"));
+        }
+        let mut frame = Frame { arguments: &pointers, results: &[], arena: start_of(&mut arena) };
+        let mut starts = Pointers::with_capacity(results.len());
+        for (given, storage) in plan.results.iter().zip(&mut results) {
+            // What is not written is not copied either: it lies where it is found.
+            starts.push(match (given, storage) {
+                (_, Some(storage)) => start_of(storage),
+                (Given::Same(first), None) => starts[*first],
+                (Given::There(place) | Given::Copied(place), None) => frame.at(plan, *place),
+                (Given::Written, None) => unreachable!("what is written has memory"),
+            });
+        }
+        frame.results = &starts;
+        // SAFETY: windows are held, and are as long as the types say; the rest was allocated for the plan.
+        unsafe { self.plan(plan, &frame)? };
+        let mut made: Vec<Arc<dyn Buffer>> = Vec::with_capacity(results.len());
+        for ((given, storage), &value) in plan.results.iter().zip(results).zip(plan.region.results()) {
+            let bytes = graph.ty(value).byte_size();
+            let window = match (given, storage) {
+                // SAFETY: the plan has written every element.
+                (_, Some(storage)) => unsafe { Window::new(Arc::new(storage), 0, bytes) },
+                (Given::There(Place::Argument(index, offset)), None) => {
+                    arguments[*index].as_ref().expect("what is given is used").part(*offset, bytes)
+                }
+                (Given::There(Place::Kept(index, offset)), None) => {
+                    plan.kept[*index].window.part(*offset, bytes)
+                }
+                (Given::Same(first), None) => {
+                    made.push(made[*first].clone());
+                    continue;
+                }
+                (Given::There(_) | Given::Written | Given::Copied(_), None) => {
+                    unreachable!("what is written has memory")
+                }
+            };
+            made.push(buffer(window));
+        }
+        Ok(made)
+    }
+}
+
+/// What a run writes into.
+pub(super) struct Memory {
+    arena: Storage,
+    /// The memory of each result that has some of its own.
+    results: SmallVec<[Option<Storage>; 4]>,
+    /// Arguments, and the results that take their memory.
+    over: SmallVec<[(usize, usize); 2]>,
+}
+
+impl Memory {
+    /// Allocates what a plan asks for, but for the results that take the memory of arguments.
+    ///
+    /// # Errors
+    /// When there is not enough.
+    pub(super) fn allocate(plan: &Plan) -> Result<Memory> {
+        let nodes = plan.region.graph().nodes();
+        let room = |node: Option<usize>, bytes: usize| match node {
+            Some(node) => Storage::allocate(form::name(&nodes[node].op), bytes)
+                .map_err(|error| error.at(nodes[node].location.clone())),
+            None => Storage::allocate("run", bytes),
+        };
+        let arena = room(plan.largest, plan.arena)?;
+        let mut results: SmallVec<[Option<Storage>; 4]> = SmallVec::new();
+        results.resize_with(plan.results.len(), || None);
+        for (at, bytes) in plan.own_results() {
+            results[at] = Some(room(Some(plan.region.results()[at].node as usize), bytes)?);
+        }
+        Ok(Memory { arena, results, over: SmallVec::new() })
+    }
+
+    /// Lets a result lie in the memory of an argument; in a copy of it, where others hold that memory too.
+    ///
+    /// # Errors
+    /// The window, when there is no memory for a copy.
+    pub(super) fn lend(
+        &mut self,
+        argument: usize,
+        result: usize,
+        window: Window,
+    ) -> std::result::Result<(), (Error, Window)> {
+        let unique = if window.offset() == 0 { window.into_unique() } else { Err(window) };
+        let storage = match unique {
+            Ok(storage) => storage,
+            Err(window) => copied("run", window.bytes()).map_err(|error| (error, window))?,
+        };
+        self.results[result] = Some(storage);
+        self.over.push((argument, result));
+        Ok(())
+    }
+}
+
+fn start_of(storage: &mut Storage) -> *mut u8 {
+    storage.start_mut().expect("allocated memory is ours")
+}
+
+/// New memory with the same bytes.
+fn copied(op: &'static str, bytes: &[u8]) -> Result<Storage> {
+    let mut storage = Storage::allocate(op, bytes.len())?;
+    // SAFETY: the new memory has as many bytes, and overlaps nothing.
+    unsafe { copy(bytes.as_ptr(), start_of(&mut storage), bytes.len()) };
+    Ok(storage)
+}
+
+/// A copy of a value, for the host.
+fn taken(op: &'static str, value: View<'_>) -> Result<Arc<dyn Buffer>> {
+    let storage = copied(op, value.bytes())?;
+    let bytes = storage.len();
+    // SAFETY: the copy has written all.
+    Ok(buffer(unsafe { Window::new(Arc::new(storage), 0, bytes) }))
+}
+
+/// Reads a scalar predicate: zero is false, everything else true, NaN too.
+///
+/// # Safety
+/// An element of the type lies there.
+pub(super) unsafe fn is_true(ty: &TensorType, start: *const u8) -> bool {
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { std::slice::from_raw_parts(start, ty.dtype.storage_bytes()) };
+    match Scalar::from_bytes(ty.dtype, bytes).value() {
+        Number::Int(value) => value != 0,
+        Number::Float(value) => value != 0.0,
+        Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
+    }
 }
 
 /// Says where in the user's program a run failed.

@@ -147,6 +147,11 @@ impl Seen {
         axes.into_iter().all(|(&size, (stride, plain))| size == 1 || stride == plain)
     }
 
+    /// Where the elements begin, if they lie in their order, without gaps.
+    pub(super) fn start_in_order(&self) -> Option<usize> {
+        self.is_in_order().then_some(self.layout.offset)
+    }
+
     /// Whether these are all elements of the base, as they lie.
     pub(super) fn is_whole(&self, graph: &Graph) -> bool {
         self.layout.offset == 0

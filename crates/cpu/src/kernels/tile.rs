@@ -62,6 +62,11 @@ impl Walk {
         *self == Walk::strided(0, &[rows, len], &[1, 0])
     }
 
+    /// Whether these are so many elements as they lie, from the first one on.
+    pub(crate) fn is_plain(&self, size: usize) -> bool {
+        *self == Walk::strided(0, &[size], &[1])
+    }
+
     /// Whether all elements are one.
     pub(crate) fn is_constant(&self) -> bool {
         self.dims.iter().all(|&(_, stride)| stride == 0)

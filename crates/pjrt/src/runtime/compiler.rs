@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable};
 use defn_core::device::DeviceError;
+use defn_core::donation::{input_of, takes};
 use defn_core::evaluator::Evaluator;
 use defn_core::graph::Value;
-use defn_core::op::Op;
 use defn_core::region::Region;
-use defn_core::{Result, TensorType, pass};
+use defn_core::{Result, pass};
 use smallvec::SmallVec;
 
 use super::digest::{Digest, digest_of};
@@ -19,7 +19,7 @@ use super::plan::{self, Plan};
 use super::programs::{Compiled, Origin};
 use super::saved::Saved;
 use super::{CompilerOptions, PjrtBackend, failure};
-use crate::lower::{self, Hardware, element_type, lower};
+use crate::lower::{self, Hardware, lower};
 use crate::options::CompileOptions;
 
 /// Compiles for the devices of a client. A program runs where its arguments are, if that is a device of the client,
@@ -153,40 +153,6 @@ pub(super) fn prepare<P>(
         let results = piece.region.results().iter().map(result).chain(shown).map(Arc::new).collect();
         compile(Lowered { program, results })
     })
-}
-
-/// The input that a value is, if it is one.
-fn input_of(program: &Region, value: Value) -> Option<usize> {
-    if let Op::Parameter { index, .. } = &program.graph().node(value).op { Some(*index) } else { None }
-}
-
-/// For each argument that is donated, the result that takes its memory, by its position among the results.
-pub(super) fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> {
-    let mut takes: Vec<(usize, usize)> = Vec::new();
-    let is_alike = |a: &TensorType, b: &TensorType| {
-        element_type(a) == element_type(b) && a.shape.sizes() == b.shape.sizes()
-    };
-    for &argument in donate {
-        let count = program.inputs().len();
-        let Some(ty) = program.inputs().get(argument) else {
-            return Err(DeviceError::DonatePosition { position: argument, count }.into());
-        };
-        let results = program.results();
-        // What is given back as it is needs no memory; nor can such a result take any.
-        if results.iter().any(|&value| input_of(program, value) == Some(argument)) {
-            continue;
-        }
-        let free = results.iter().enumerate().position(|(at, value)| {
-            input_of(program, *value).is_none()
-                && is_alike(program.graph().ty(*value), ty)
-                && !takes.iter().any(|&(_, taken)| results[taken] == results[at])
-        });
-        let Some(result) = free else {
-            return Err(DeviceError::DonateType { argument: argument.into(), got: ty.clone() }.into());
-        };
-        takes.push((argument, result));
-    }
-    Ok(takes)
 }
 
 /// The output of a program's only piece that takes an input's memory.

@@ -5,9 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Executable, Gone, Hooks, check_arguments};
-use defn_core::device::DeviceError;
+use defn_core::donation::named;
 use defn_core::region::Region;
-use defn_core::{DType, Error, ErrorKind, Number, Result, Scalar, Tensor, TensorType};
+use defn_core::{DType, ErrorKind, Number, Result, Scalar, Tensor, TensorType};
 use smallvec::SmallVec;
 
 use super::buffer::{Elements, PjrtBuffer};
@@ -270,15 +270,6 @@ fn restore(argument: &Tensor, place: &PjrtBackend, elements: Option<Arc<Elements
     if let (Some(own), Some(elements)) = (own(argument, place), elements) {
         own.restore(elements);
     }
-}
-
-/// Says which argument is gone.
-#[cold]
-pub(super) fn named(error: Error, position: usize, argument: &Tensor) -> Error {
-    let ErrorKind::BufferGone { op, gone } = error.kind() else { return error };
-    let (got, gone) = (argument.whole().clone(), gone.clone());
-    Error::from(DeviceError::ArgumentGone { op, argument: position.into(), got, gone })
-        .at(error.location().cloned())
 }
 
 impl Executable for PjrtExecutable {

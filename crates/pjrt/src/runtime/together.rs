@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks, check_arguments};
+use defn_core::donation::{named, takes};
 use defn_core::mesh::{self, MeshError};
 use defn_core::region::Region;
 use defn_core::{Result, Tensor, pass};
 use smallvec::SmallVec;
 
 use super::buffer::Elements;
-use super::compiler::takes;
 use super::live::What;
 use super::mesh::{MeshBackend, MeshBuffer};
 use super::programs::Compiled;
@@ -167,7 +167,7 @@ impl Executable for MeshExecutable {
                 Ok(elements) => elements,
                 Err(error) => {
                     self.restore(&arguments, taken);
-                    return Err(super::execution::named(error, position, argument));
+                    return Err(named(error, position, argument));
                 }
             };
             if is_donated {

@@ -378,7 +378,7 @@ impl Draft {
 }
 
 /// Bytes of an element of the type that a dtype is computed in.
-fn size_of_computed(dtype: DType) -> usize {
+pub(super) fn size_of_computed(dtype: DType) -> usize {
     with_compute!(dtype, C => size_of::<C>())
 }
 

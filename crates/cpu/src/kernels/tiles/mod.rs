@@ -19,7 +19,7 @@ pub(crate) use draft::{Draft, Operand, Register};
 use super::{Source, TILE};
 use crate::par::Par;
 use crate::view::ViewMut;
-use action::{Instruction, Tile};
+use action::{Detail, Instruction, Tile};
 
 /// Cheap instructions on elements that one thread does at a time.
 const GRAIN: usize = 64 * TILE;
@@ -92,6 +92,30 @@ impl Program {
                 }
             }
         });
+    }
+
+    /// Reads these inputs before anything of a tile is written: results may lie in their memory then, element by element.
+    pub(crate) fn read_first(&mut self, inputs: &[usize]) {
+        let is_early = |instruction: &Instruction| match instruction.detail {
+            Detail::Input(input, dtype) => inputs.contains(&input).then_some(dtype),
+            Detail::None
+            | Detail::Unary(..)
+            | Detail::Binary(_)
+            | Detail::Log(_)
+            | Detail::To(..)
+            | Detail::Count { .. }
+            | Detail::Bytes(_) => None,
+        };
+        for instruction in &mut self.each {
+            if let Some(dtype) = is_early(instruction) {
+                // What is lent as it lies would be read when it is written already; so would what lies where something
+                // else has lain before.
+                instruction.run = action::copy(dtype);
+                self.places[usize::from(instruction.out)] = Place::Bank(self.bank);
+                self.bank += (draft::size_of_computed(dtype) * self.tile).next_multiple_of(LINE);
+            }
+        }
+        self.each.sort_by_key(|instruction| is_early(instruction).is_none());
     }
 
     /// How many cheap instructions take the time of all, for each element.

@@ -1,0 +1,53 @@
+//! Which result takes the memory of which donated argument.
+
+use crate::device::DeviceError;
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Value;
+use crate::op::Op;
+use crate::region::Region;
+use crate::tensor::Tensor;
+
+/// The input that a value of a program is, if it is one.
+pub fn input_of(program: &Region, value: Value) -> Option<usize> {
+    if let Op::Parameter { index, .. } = &program.graph().node(value).op { Some(*index) } else { None }
+}
+
+/// For each donated argument the result that takes its memory, by its position among the results: one of the same
+/// dtype and shape that takes no other's. An argument that is given back as it is needs none, and is left out.
+///
+/// # Errors
+/// A position that no argument has, and an argument whose memory no result can take.
+pub fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> {
+    let mut takes: Vec<(usize, usize)> = Vec::new();
+    for &argument in donate {
+        let count = program.inputs().len();
+        let Some(ty) = program.inputs().get(argument) else {
+            return Err(DeviceError::DonatePosition { position: argument, count }.into());
+        };
+        let results = program.results();
+        // What is given back as it is needs no memory; nor can such a result take any.
+        if results.iter().any(|&value| input_of(program, value) == Some(argument)) {
+            continue;
+        }
+        let free = results.iter().enumerate().position(|(at, &value)| {
+            let own = program.graph().ty(value);
+            input_of(program, value).is_none()
+                && (own.dtype, own.shape.sizes()) == (ty.dtype, ty.shape.sizes())
+                && !takes.iter().any(|&(_, taken)| results[taken] == results[at])
+        });
+        let Some(result) = free else {
+            return Err(DeviceError::DonateType { argument: argument.into(), got: ty.clone() }.into());
+        };
+        takes.push((argument, result));
+    }
+    Ok(takes)
+}
+
+/// An error with the argument that it is about, where it says that a buffer is gone.
+#[cold]
+pub fn named(error: Error, position: usize, argument: &Tensor) -> Error {
+    let ErrorKind::BufferGone { op, gone } = error.kind() else { return error };
+    let (got, gone) = (argument.whole().clone(), gone.clone());
+    Error::from(DeviceError::ArgumentGone { op, argument: position.into(), got, gone })
+        .at(error.location().cloned())
+}
