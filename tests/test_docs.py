@@ -47,7 +47,7 @@ def test_every_function_has_an_example(name: str) -> None:
 
 
 # Their examples print the places and compilers that are there where no others are asked for.
-OF_DEFAULTS = ("defn.jit", "defn.places", "backends.md", "compilers.md")
+OF_DEFAULTS = ("defn.jit", "defn.places", "defn.threads", "backends.md", "compilers.md")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def as_asked(request: pytest.FixtureRequest, name: str) -> None:
 @pytest.mark.parametrize(
     "name",
     ["defn", "defn.control", "defn.grad", "defn.vmap", "defn.jit", "defn.containers", "defn.errors"]
-    + ["defn.places", "defn.formats", "defn.reading", "defn.backends.inspect"]
+    + ["defn.places", "defn.threads", "defn.formats", "defn.reading", "defn.backends.inspect"]
     + [f"defn.{module}" for module in MODULES]
     + [module.__name__ for module in METHOD_MODULES],
 )

@@ -265,6 +265,7 @@ from defn.reading import (
 )
 from defn.streams import Stream, stream
 from defn.tensors import attach as _attach
+from defn.threads import get_threads, set_threads
 from defn.vmap import (
     map,
     vmap,
@@ -396,6 +397,7 @@ __all__ = [
     "from_binary",
     "from_pointer",
     "gather",
+    "get_threads",
     "global_default_options",
     "grad",
     "graph",
@@ -493,6 +495,7 @@ __all__ = [
     "scan",
     "select",
     "serialize",
+    "set_threads",
     "shard",
     "sigmoid",
     "sign",

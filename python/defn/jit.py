@@ -353,8 +353,9 @@ def default_options(options: dict[str, Any] | None = None, /, **changes: Any) ->
     Without arguments, the options that hold. Otherwise they are set, and those before are returned;
     ``{}`` clears them. They hold in the current thread and in contexts made from it, over the
     global ones. ``compiler``, ``on_conflict``, ``max_compiles`` and ``log_compiles`` are as
-    ``jit`` says, ``backend`` is where tensors are made, ``print_limit`` how many elements are
-    printed.
+    ``jit`` says, ``backend`` is where tensors are made, ``threads`` how many of the CPU share the
+    work of a call (``None``: as many as ``set_threads`` says), ``print_limit`` how many elements
+    are printed.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 

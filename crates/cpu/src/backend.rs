@@ -22,6 +22,7 @@ use crate::kernels::fourier::Way;
 use crate::kernels::lanes::Base;
 use crate::kernels::{create, elementwise, random};
 use crate::par::Par;
+use crate::settings;
 use crate::view::{View, ViewMut, element_align};
 use room::Room;
 pub(crate) use workspace::{may_overwrite, workspace};
@@ -79,6 +80,7 @@ impl CpuBackend {
         checked: bool,
         poll: Poll<'_>,
     ) -> Result<Buffers> {
+        settings::check()?;
         let par = parallel(operands.iter().map(|operand| &operand.ty).chain(outputs));
         let memory = Memory::Held { operands, outputs };
         self.dispatch(op, Run { room: Room::of(form::name(op)), par, checked, memory }, poll)

@@ -7,9 +7,12 @@ mod buffer;
 mod compiler;
 mod kernels;
 mod par;
+mod settings;
 mod view;
 
 pub use backend::{CpuBackend, cpu_backend};
 pub use buffer::CpuBuffer;
 pub use compiler::CpuCompiler;
 pub use defn_core::memory::available as available_memory;
+pub use par::{set_threads, threads, with_threads};
+pub use settings::MOST_THREADS;

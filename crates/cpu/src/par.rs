@@ -3,13 +3,22 @@
 //! A call does its work itself, and threads that are free join it meanwhile. None is waited for that has not
 //! come: to wake one takes as long as tens of thousands of sums. A thread looks out for more work for a while
 //! before it sleeps, so that calls which follow one another find it awake.
+//!
+//! How many threads share a call is asked anew for each: the pool has as many as any call wanted so far. What a call
+//! starts while it runs is shared by those of its own threads that are free.
 
 use std::any::Any;
+use std::cell::Cell;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use defn_core::Result;
+
+use crate::settings;
 
 /// Where a kernel may run its chunks. The backend chooses, kernels obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +32,127 @@ pub(crate) enum Par {
 /// Shares of the chunks of one call, at most.
 const SHARES: usize = 64;
 
+/// How many threads the program asks for, 0 where it does not.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+/// How many threads there are where nobody asks, 0 before that was found out.
+static DEFAULT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// How many threads share what this one starts, 0 where it is not said.
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+
+    /// The threads that this one works with.
+    static TEAM: Cell<*const Team> = const { Cell::new(std::ptr::null()) };
+}
+
+/// Sets how many threads share the work of one call, the calling one among them, wherever that is not said closer
+/// to the call; None goes back to the default, which is found out anew. Returns what was set before.
+///
+/// The default is what `DEFN_THREADS` says, else the processors that the affinity and the quota of the process leave
+/// it. There may be more threads than processors. Results do not depend on it.
+///
+/// # Errors
+/// No thread at all, more than 1,024, and an environment variable of ours that is not understood.
+pub fn set_threads(count: Option<usize>) -> Result<Option<usize>> {
+    settings::check()?;
+    let count = count.map(|count| settings::threads_asked("set_threads", count)).transpose()?;
+    if count.is_none() {
+        DEFAULT.store(0, Ordering::Relaxed);
+    }
+    let before = ASKED.swap(count.map_or(0, NonZeroUsize::get), Ordering::Relaxed);
+    Ok((before != 0).then_some(before))
+}
+
+/// How many threads share the work of a call that this thread makes now.
+///
+/// # Errors
+/// An environment variable of ours that is not understood.
+pub fn threads() -> Result<usize> {
+    settings::check()?;
+    Ok(count())
+}
+
+/// Runs `body` so that `count` threads share the work of each call that it makes on this thread.
+///
+/// # Errors
+/// As [`set_threads`].
+pub fn with_threads<T>(count: usize, body: impl FnOnce() -> T) -> Result<T> {
+    settings::check()?;
+    Ok(with_count(settings::threads_asked("with_threads", count)?, body))
+}
+
+/// As [`with_threads`].
+pub(crate) fn with_count<T>(count: NonZeroUsize, body: impl FnOnce() -> T) -> T {
+    struct Before(usize);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            COUNT.set(self.0);
+        }
+    }
+    let _before = Before(COUNT.replace(count.get()));
+    body()
+}
+
+/// How many threads share what this one starts.
+fn count() -> usize {
+    let team = TEAM.get();
+    if !team.is_null() {
+        // SAFETY: a team outlives the calls that its members make, and only in these it is theirs.
+        return unsafe { (*team).count };
+    }
+    match (COUNT.get(), ASKED.load(Ordering::Relaxed), DEFAULT.load(Ordering::Relaxed)) {
+        (0, 0, 0) => {
+            let found = settings::threads().unwrap_or_else(|| {
+                std::thread::available_parallelism().map_or(1, usize::from).min(settings::MOST_THREADS)
+            });
+            DEFAULT.store(found, Ordering::Relaxed);
+            found
+        }
+        (0, 0, count) | (0, count, _) | (count, _, _) => count,
+    }
+}
+
+/// The threads of one call, and of all the calls that these make meanwhile: they are never more than was asked for.
+struct Team {
+    count: usize,
+    /// How many may still be asked to help.
+    free: AtomicUsize,
+}
+
+impl Team {
+    /// Asks for helpers; gives how many may come.
+    fn ask(&self, helpers: usize) -> usize {
+        let take = |free: usize| (free > 0).then(|| free - free.min(helpers));
+        match self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(free) => free.min(helpers),
+            Err(_) => 0,
+        }
+    }
+}
+
+/// Makes a thread one of a team, until it is dropped.
+struct Member(*const Team);
+
+impl Member {
+    fn of(team: *const Team) -> Member {
+        Member(TEAM.replace(team))
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        TEAM.set(self.0);
+    }
+}
+
 impl Par {
     /// How many threads there are to share work. Only work whose result does not depend on how it is shared may be
-    /// cut by it.
+    /// cut by it, and no memory may be measured by it: the next call may find another number.
     pub(crate) fn threads(self) -> usize {
         match self {
             Par::Serial => 1,
-            Par::Pool => 1 + pool().map_or(0, |pool| pool.threads()),
+            Par::Pool => count(),
         }
     }
 
@@ -44,32 +167,55 @@ impl Par {
             let start = index * grain;
             work(start..n.min(start + grain));
         };
-        let pool = match self {
-            Par::Pool if chunks > 1 => pool(),
-            Par::Pool | Par::Serial => None,
-        };
-        let Some(pool) = pool else {
+        if self == Par::Serial || chunks <= 1 {
             (0..chunks).for_each(chunk);
             return;
-        };
-        // Each thread has a share of its own, the same in every call on as much memory, which may be in its
-        // caches. When it is done it helps the others.
-        let shares = chunks.min(1 + pool.threads()).min(SHARES);
-        let first = |share: usize| share * (chunks / shares) + share.min(chunks % shares);
-        let next: [AtomicUsize; SHARES] = std::array::from_fn(|share| AtomicUsize::new(first(share)));
-        let drain = |thread: usize| {
-            for share in (0..shares).map(|place| (thread + place) % shares) {
-                loop {
-                    let index = next[share].fetch_add(1, Ordering::Relaxed);
-                    if index >= first(share + 1) {
-                        break;
-                    }
-                    chunk(index);
-                }
+        }
+        let team = TEAM.get();
+        if !team.is_null() {
+            // SAFETY: a team outlives the calls that its members make.
+            share(unsafe { &*team }, chunks, &chunk);
+            return;
+        }
+        match count() {
+            1 => (0..chunks).for_each(chunk),
+            count => {
+                let team = Team { count, free: AtomicUsize::new(count - 1) };
+                let _member = Member::of(&raw const team);
+                share(&team, chunks, &chunk);
             }
-        };
-        pool.run(shares - 1, &drain);
+        }
     }
+}
+
+/// Runs every one of several chunks, by those of a team that come.
+fn share(team: &Team, chunks: usize, chunk: &(impl Fn(usize) + Sync)) {
+    let helpers = team.ask(chunks - 1);
+    let pool = if helpers > 0 { pool(team.count - 1) } else { None };
+    let Some(pool) = pool else {
+        team.free.fetch_add(helpers, Ordering::Relaxed);
+        (0..chunks).for_each(chunk);
+        return;
+    };
+    // Each thread has a share of its own, the same in every call on as much memory, which may be in its
+    // caches. When it is done it helps the others.
+    let shares = (1 + helpers).min(SHARES);
+    let first = |share: usize| share * (chunks / shares) + share.min(chunks % shares);
+    let next: [AtomicUsize; SHARES] = std::array::from_fn(|share| AtomicUsize::new(first(share)));
+    let drain = |thread: usize| {
+        // The first share is the caller's, whose number is 0.
+        let own = if thread < shares { thread } else { 1 + (thread - 1) % (shares - 1) };
+        for share in (0..shares).map(|place| (own + place) % shares) {
+            loop {
+                let index = next[share].fetch_add(1, Ordering::Relaxed);
+                if index >= first(share + 1) {
+                    break;
+                }
+                chunk(index);
+            }
+        }
+    };
+    pool.run(team, helpers, &drain);
 }
 
 /// How long a thread looks out for work before it sleeps.
@@ -85,6 +231,8 @@ const WAKES: usize = 2;
 struct Job {
     /// Lives until the job is closed and left.
     work: *const (dyn Fn(usize) + Sync),
+    /// As long.
+    team: *const Team,
     /// How many threads have joined and not left.
     inside: AtomicUsize,
     /// What a thread panicked with.
@@ -110,6 +258,10 @@ struct State {
 struct Pool {
     /// How many were started.
     threads: AtomicUsize,
+    /// Held by who starts some.
+    growing: Mutex<()>,
+    /// Whether the system refused to start one.
+    is_full: AtomicBool,
     state: Mutex<State>,
     /// The room of all open jobs: what threads that are awake look at.
     room: AtomicUsize,
@@ -148,6 +300,8 @@ impl Pool {
     fn new() -> Pool {
         Pool {
             threads: AtomicUsize::new(0),
+            growing: Mutex::new(()),
+            is_full: AtomicBool::new(false),
             state: Mutex::new(State { open: Vec::new(), asleep: 0 }),
             room: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
@@ -156,12 +310,17 @@ impl Pool {
         }
     }
 
-    /// Starts the threads. A system that grants none still computes, on the caller's.
-    fn start(&'static self) {
-        let wanted = std::thread::available_parallelism().map_or(1, usize::from);
-        for thread in 1..wanted {
+    /// Starts threads until there are as many as are `wanted`. A system that grants none still computes, on the
+    /// caller's.
+    fn grow(&'static self, wanted: usize) {
+        if self.threads() >= wanted || self.is_full.load(Ordering::Relaxed) {
+            return;
+        }
+        let _growing = lock(&self.growing);
+        for thread in 1 + self.threads()..=wanted {
             let named = std::thread::Builder::new().name(format!("defn-cpu-{thread}"));
             if named.spawn(move || self.serve(thread)).is_err() {
+                self.is_full.store(true, Ordering::Relaxed);
                 return;
             }
             self.threads.fetch_add(1, Ordering::Release);
@@ -173,12 +332,14 @@ impl Pool {
         self.threads.load(Ordering::Acquire)
     }
 
-    /// Calls `work` on this thread, with 0, and on those that come before it returns, at most `helpers`.
-    fn run(&self, helpers: usize, work: &(dyn Fn(usize) + Sync)) {
+    /// Calls `work` on this thread, with 0, and on those that come before it returns, at most `helpers`, whom the
+    /// team was asked for and gets back.
+    fn run(&self, team: &Team, helpers: usize, work: &(dyn Fn(usize) + Sync)) {
         let work: *const (dyn Fn(usize) + Sync + '_) = work;
         // SAFETY: only the lifetime changes; this call returns when nobody uses it any more.
         let work = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const _>(work) };
-        let job = Job { work, inside: AtomicUsize::new(0), panic: Mutex::new(None) };
+        let team: *const Team = team;
+        let job = Job { work, team, inside: AtomicUsize::new(0), panic: Mutex::new(None) };
         let mut state = lock(&self.state);
         state.open.push(Open { job: &raw const job, room: helpers });
         self.room.fetch_add(helpers, Ordering::Relaxed);
@@ -194,6 +355,8 @@ impl Pool {
         let closed = state.open.swap_remove(place.expect("an open job"));
         self.room.fetch_sub(closed.room, Ordering::Relaxed);
         drop(state);
+        // SAFETY: the reference that was given lives as long as this call.
+        unsafe { &*team }.free.fetch_add(closed.room, Ordering::Relaxed);
         let alone = || job.inside.load(Ordering::SeqCst) == 0;
         if !look_out(PATIENCE, alone) {
             self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -236,10 +399,14 @@ impl Pool {
             let wakes = state.asleep.min(room).min(WAKES);
             drop(state);
             (0..wakes).for_each(|_| self.posted.notify_one());
+            let member = Member::of(job.team);
             // SAFETY: as above.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| unsafe { (*job.work)(thread) })) {
                 lock(&job.panic).get_or_insert(panic);
             }
+            drop(member);
+            // SAFETY: as above, and the team lives as long.
+            unsafe { &*job.team }.free.fetch_add(1, Ordering::Relaxed);
             // The job may be gone from here on.
             if job.inside.fetch_sub(1, Ordering::SeqCst) == 1 && self.waiting.load(Ordering::SeqCst) > 0 {
                 drop(lock(&self.state));
@@ -254,9 +421,8 @@ struct Entry {
     pool: Pool,
 }
 
-/// The pool: as many threads as the affinity and the quota of the process allow, less the caller. None where
-/// that leaves no thread.
-fn pool() -> Option<&'static Pool> {
+/// The pool, with as many threads as are `wanted`, or as the system grants. None where that leaves none.
+fn pool(wanted: usize) -> Option<&'static Pool> {
     static ENTRY: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
     let process = std::process::id();
     let current = ENTRY.load(Ordering::Acquire);
@@ -268,9 +434,7 @@ fn pool() -> Option<&'static Pool> {
         entry = match ENTRY.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
                 // SAFETY: just made, and never freed from now on.
-                let entry: &'static Entry = unsafe { &*fresh };
-                entry.pool.start();
-                Some(entry)
+                Some(unsafe { &*fresh })
             }
             Err(other) => {
                 // SAFETY: it was not published, so that this is the only pointer to it.
@@ -280,121 +444,10 @@ fn pool() -> Option<&'static Pool> {
             }
         };
     }
-    entry.map(|entry| &entry.pool).filter(|pool| pool.threads() > 0)
+    let pool = &entry?.pool;
+    pool.grow(wanted);
+    (pool.threads() > 0).then_some(pool)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Mutex;
-
-    use super::*;
-
-    fn chunks_of(par: Par, n: usize, grain: usize) -> Vec<Range<usize>> {
-        let seen = Mutex::new(Vec::new());
-        par.for_chunks(n, grain, |chunk| seen.lock().unwrap().push(chunk));
-        let mut seen = seen.into_inner().unwrap();
-        seen.sort_by_key(|chunk| chunk.start);
-        seen
-    }
-
-    #[test]
-    fn chunks_do_not_depend_on_the_threads() {
-        for (n, grain) in [(0, 4), (1, 4), (4, 4), (1000, 7), (5, 0)] {
-            assert_eq!(chunks_of(Par::Serial, n, grain), chunks_of(Par::Pool, n, grain));
-        }
-        assert_eq!(chunks_of(Par::Pool, 10, 4), [0..4, 4..8, 8..10]);
-    }
-
-    #[test]
-    fn several_threads_and_nested_calls_share_the_pool() {
-        let total = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    Par::Pool.for_chunks(64, 1, |_| {
-                        Par::Pool.for_chunks(100, 10, |chunk| {
-                            total.fetch_add(chunk.len(), Ordering::Relaxed);
-                        });
-                    });
-                });
-            }
-        });
-        assert_eq!(total.into_inner(), 4 * 64 * 100);
-    }
-
-    #[test]
-    fn threads_join_and_leave_while_others_work() {
-        let seen = Mutex::new(std::collections::HashSet::new());
-        let total = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for round in 0..500 {
-                        Par::Pool.for_chunks(round % 50, 1, |chunk| {
-                            lock(&seen).insert(std::thread::current().id());
-                            total.fetch_add(chunk.len(), Ordering::Relaxed);
-                        });
-                    }
-                });
-            }
-        });
-        assert_eq!(total.into_inner(), 4 * (0..500).map(|round| round % 50).sum::<usize>());
-        assert!(seen.into_inner().unwrap().len() < 4 + Par::Pool.threads());
-    }
-
-    /// Calls `work` once on a thread of the pool, while the caller waits in its own chunk.
-    fn on_another_thread(work: impl Fn() + Sync) {
-        let come = AtomicUsize::new(0);
-        let caller = std::thread::current().id();
-        Par::Pool.for_chunks(2, 1, |_| {
-            if std::thread::current().id() == caller {
-                while come.load(Ordering::Relaxed) == 0 {
-                    std::thread::yield_now();
-                }
-            } else if come.fetch_add(1, Ordering::Relaxed) == 0 {
-                // It may take both chunks, if it is faster than the caller.
-                work();
-            }
-        });
-    }
-
-    #[test]
-    fn a_sleeping_thread_is_woken() {
-        if Par::Pool.threads() == 1 {
-            return;
-        }
-        let count = AtomicUsize::new(0);
-        for _ in 0..3 {
-            std::thread::sleep(4 * AWAKE);
-            on_another_thread(|| {
-                count.fetch_add(1, Ordering::Relaxed);
-            });
-        }
-        assert_eq!(count.into_inner(), 3);
-    }
-
-    #[test]
-    fn a_panic_of_another_thread_comes_out() {
-        if Par::Pool.threads() == 1 {
-            return;
-        }
-        let caught = std::panic::catch_unwind(|| {
-            on_another_thread(|| {
-                // The caller is done, and waits for this thread.
-                std::thread::sleep(4 * PATIENCE);
-                panic!("of another thread");
-            });
-        });
-        assert_eq!(*caught.unwrap_err().downcast::<&str>().unwrap(), "of another thread");
-        assert_eq!(chunks_of(Par::Pool, 100, 1).len(), 100);
-    }
-
-    #[test]
-    fn a_panic_comes_out_and_the_pool_goes_on() {
-        let caught = std::panic::catch_unwind(|| {
-            Par::Pool.for_chunks(100, 1, |chunk| assert_ne!(chunk.start, 50));
-        });
-        assert!(caught.is_err());
-        assert_eq!(chunks_of(Par::Pool, 100, 1).len(), 100);
-    }
-}
+mod tests;

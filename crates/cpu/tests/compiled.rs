@@ -9,7 +9,7 @@ use defn_core::backend::{Backend, Checks, Compiler, HostMemory};
 use defn_core::evaluator::Evaluator;
 use defn_core::region::Region;
 use defn_core::{DType, Number, Result, Scalar, Tensor, TensorType};
-use defn_cpu::{CpuCompiler, cpu_backend};
+use defn_cpu::{CpuCompiler, cpu_backend, with_threads};
 use graphs::bounded::bounded;
 use graphs::digest::{Notes, bytes};
 use proptest::prelude::*;
@@ -62,6 +62,48 @@ proptest! {
             (Err(_), Err(_)) => {}
             (Ok(_), Err(error)) => prop_assert!(false, "{error} in\n{}", region.to_text()),
             (Err(error), Ok(_)) => prop_assert!(false, "no {error} in\n{}", region.to_text()),
+        }
+    }
+}
+
+/// The numbers of threads that have to give the same bits: more than there are processors, too.
+const THREADS: [usize; 3] = [1, 2, 7];
+
+/// What a program gives on each of [`THREADS`], by both compilers, each of which is told in its own way.
+fn on_any_number_of_threads(region: &Arc<Region>) -> Vec<Result<Seen>> {
+    let each = THREADS.iter().flat_map(|&threads| {
+        let compiler = CpuCompiler::new().with_threads(threads).unwrap();
+        let evaluated = with_threads(threads, || run(&Evaluator::new(cpu_backend()), region)).unwrap();
+        [evaluated, run(&compiler, region)]
+    });
+    each.collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(cases() / 8))]
+
+    #[test]
+    fn any_number_of_threads_gives_the_same_bits(region in graphs::regions()) {
+        let region = Arc::new(bounded(&region, 3));
+        let mut seen = on_any_number_of_threads(&region).into_iter();
+        let first = seen.next().unwrap();
+        for other in seen {
+            match (&first, other) {
+                (Ok(first), Ok(other)) => prop_assert_eq!(first, &other, "{}", region.to_text()),
+                (Err(_), Err(_)) => {}
+                (Ok(_), Err(error)) => prop_assert!(false, "{error} in\n{}", region.to_text()),
+                (Err(error), Ok(_)) => prop_assert!(false, "no {error} in\n{}", region.to_text()),
+            }
+        }
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits_of_what_is_large() {
+    for dtype in [DType::F32, DType::F64, DType::BF16, DType::S16] {
+        for region in [together(dtype, 301, 1000), by_rows(dtype, 1001, 300), by_rows(dtype, 3, 100_001)] {
+            let seen = on_any_number_of_threads(&Arc::new(region));
+            assert!(seen.iter().all(|other| other.as_ref().unwrap() == seen[0].as_ref().unwrap()), "{dtype}");
         }
     }
 }

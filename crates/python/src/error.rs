@@ -14,6 +14,7 @@ use pyo3::types::PyType;
 
 use crate::location;
 use crate::misuse::Misuse;
+use crate::threads;
 
 /// What a call into the extension may fail with.
 #[derive(Debug)]
@@ -121,9 +122,10 @@ fn find_class<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyType>>
     Ok(module.bind(py).getattr(class)?.cast_into::<PyType>()?)
 }
 
-/// Runs `body` so that a panic, which is a bug of ours, becomes an exception that `except Exception` catches.
+/// Runs `body` so that a panic, which is a bug of ours, becomes an exception that `except Exception` catches, and
+/// with as many threads as the context says.
 pub(crate) fn guard<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
-    match catch_unwind(AssertUnwindSafe(body)) {
+    match catch_unwind(AssertUnwindSafe(|| threads::within(body))) {
         Ok(result) => result,
         Err(panic) => Err(panic_fault(&*panic)),
     }

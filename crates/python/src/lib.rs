@@ -42,6 +42,7 @@ mod rows;
 mod shard;
 mod show;
 mod tensor;
+mod threads;
 
 use pyo3::prelude::*;
 
@@ -61,6 +62,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     containers::add(module)?;
     options::add(module)?;
     checks::add(module)?;
+    threads::add(module)?;
     place::add(module)?;
     pjrt::add(module)?;
     shard::add(module)?;

@@ -233,8 +233,8 @@ pub(crate) enum Misuse {
     OptionValue { op: &'static str, option: String, got: String, required: String },
     #[error("{op}: unknown option \"{option}\", it takes {known}")]
     UnknownOption { op: &'static str, option: String, known: String },
-    #[error("compiler \"{name}\": unknown option \"{option}\", it takes none")]
-    CompilerOption { name: String, option: String },
+    #[error("compiler \"{name}\": unknown option \"{option}\", it takes {known}")]
+    CompilerOption { name: String, option: String, known: &'static str },
     #[error("jit: {fun} was compiled {count} times, max_compiles allows {limit}; {why}")]
     TooManyCompiles { fun: String, count: usize, limit: usize, why: String },
     #[error(

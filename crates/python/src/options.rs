@@ -1,7 +1,8 @@
 //! Default options: for the process, and for a context on top of it. And the compilers that they name.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use defn_core::ErrorKind;
 use defn_core::evaluator::Evaluator;
@@ -17,13 +18,22 @@ use crate::jit;
 use crate::misuse::Misuse;
 use crate::pjrt;
 use crate::place;
+use crate::threads;
 
 /// Compilers that are part of this build.
 const COMPILERS: &[&str] = &["cpu", "evaluator", "pjrt"];
 const DEFAULT: &str = "evaluator";
 /// The options that have defaults.
-const KNOWN: &[&str] =
-    &["compiler", "backend", "max_compiles", "on_conflict", "print_limit", "print_place", "log_compiles"];
+const KNOWN: &[&str] = &[
+    "compiler",
+    "backend",
+    "threads",
+    "max_compiles",
+    "on_conflict",
+    "print_limit",
+    "print_place",
+    "log_compiles",
+];
 
 /// Whether any default was ever set, so that calls need not look before.
 static ANY_SET: AtomicBool = AtomicBool::new(false);
@@ -54,9 +64,10 @@ pub(crate) fn built_in(
             let make = || Arc::new(BuiltIn::new("evaluator", Arc::new(Evaluator::new(place::host())), None));
             Ok(EVALUATOR.get_or_init(make).clone())
         }
-        ("cpu" | "evaluator", Some(options)) => {
+        ("cpu", Some(options)) => with_threads(py, options),
+        ("evaluator", Some(options)) => {
             let option = options.keys().get_item(0)?.str()?.to_string();
-            Err(Misuse::CompilerOption { name: name.to_owned(), option }.into())
+            Err(Misuse::CompilerOption { name: name.to_owned(), option, known: "none" }.into())
         }
         ("pjrt", None) => {
             if let Some(known) = PJRT.get() {
@@ -75,6 +86,28 @@ pub(crate) fn built_in(
             Err(ErrorKind::UnknownCompiler { name: name.to_owned(), known: quoted(COMPILERS) }.into())
         }
     }
+}
+
+/// The compiler for the CPU with its options. There is one for each number of threads, so that calls find it again.
+fn with_threads(py: Python<'_>, options: &Bound<'_, PyDict>) -> Fallible<Arc<BuiltIn>> {
+    static MADE: Mutex<BTreeMap<usize, Arc<BuiltIn>>> = Mutex::new(BTreeMap::new());
+    let op = "compiler \"cpu\"";
+    let mut count = None;
+    for (option, value) in options.iter() {
+        let option = option.str()?.to_string();
+        if option != "threads" {
+            return Err(Misuse::CompilerOption { name: "cpu".to_owned(), option, known: "threads" }.into());
+        }
+        let required = "an int from 1 to 1024, or None for as many as outside";
+        count = threads::parse(op, "threads", &value, required)?;
+    }
+    let Some(count) = count else { return built_in(py, "cpu", None) };
+    let compiler = CpuCompiler::new().with_threads(count)?;
+    let known = PyDict::new(py);
+    known.set_item("threads", count)?;
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let make = || Arc::new(BuiltIn::new("cpu", Arc::new(compiler), None).with_options(known.unbind()));
+    Ok(made.entry(count).or_insert_with(make).clone())
 }
 
 /// The compiler that is used where none is asked for, with the options that a definition has for it.
@@ -212,6 +245,7 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>) -> Fallible<()> {
             "backend" => {
                 place::parse(Some(&value))?;
             }
+            "threads" => threads::check(op, &value)?,
             "log_compiles" | "print_place" if value.is_instance_of::<PyBool>() => {}
             "log_compiles" | "print_place" => {
                 let (option, got, required) = (name, value.repr()?.to_string(), "True or False".to_owned());

@@ -143,7 +143,7 @@ fn run_task(
         };
         let right = place.filter(|&index| index > 0).map_or(0, |index| each(operands[index].ty()));
         let count = with_field!(dtype, T => task.workspace::<T>((rows, columns), right));
-        let parts = batch.div_ceil(matrix::grain(batch, (rows, columns), par));
+        let parts = batch.div_ceil(matrix::grain(batch, (rows, columns)));
         let mut work = room.scratch(TensorType::new(dtype, Shape::new(&[parts, count]))?)?;
         if !room.runs() {
             return Ok(());

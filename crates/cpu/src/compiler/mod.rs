@@ -9,9 +9,11 @@ mod repeat;
 mod run;
 mod strip;
 mod strips;
+mod threaded;
 mod users;
 mod views;
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks, MemoryNeed, check_arguments};
@@ -23,18 +25,33 @@ use defn_core::{ErrorKind, Result, Tensor, pass};
 
 use crate::backend::cpu_backend;
 use crate::buffer::{CpuBuffer, Window};
+use crate::par::with_count;
+use crate::settings;
 use plan::Plan;
 use run::{Memory, Run};
 use smallvec::SmallVec;
+use threaded::Threaded;
 
 /// Compiles for the CPU.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct CpuCompiler(());
+pub struct CpuCompiler {
+    /// How many threads run its programs, where it says it.
+    threads: Option<NonZeroUsize>,
+}
 
 impl CpuCompiler {
     /// The compiler.
     pub fn new() -> CpuCompiler {
-        CpuCompiler(())
+        CpuCompiler::default()
+    }
+
+    /// The compiler of programs that so many threads run, the calling one among them, whatever
+    /// [`set_threads`](crate::set_threads) says.
+    ///
+    /// # Errors
+    /// No thread at all, or more than 1,024.
+    pub fn with_threads(self, threads: usize) -> Result<CpuCompiler> {
+        Ok(CpuCompiler { threads: Some(settings::threads_asked("compiler \"cpu\"", threads)?) })
     }
 }
 
@@ -49,30 +66,41 @@ impl Compiler for CpuCompiler {
         checks: Checks,
         donate: &[usize],
     ) -> Result<Arc<dyn Executable>> {
-        let backend = cpu_backend();
-        // What is looked at op by op is run op by op.
-        if checks != Checks::default() {
-            if donate.is_empty() {
-                return Evaluator::new(backend).compile(program, checks);
+        settings::check()?;
+        match self.threads {
+            None => compile(program, checks, donate),
+            Some(threads) => {
+                let executable = with_count(threads, || compile(program, checks, donate))?;
+                Ok(Arc::new(Threaded { executable, threads }))
             }
-            let problem = "a program with checks runs op by op".to_owned();
-            return Err(DeviceError::Donate { problem, required: "one without checks is required" }.into());
         }
-        let expanded = Arc::new(pass::expand(&program, &backend)?);
-        let mut offered = vec![None; program.results().len()];
-        takes(&expanded, donate)?.into_iter().for_each(|(argument, result)| offered[result] = Some(argument));
-        let plan = Plan::new(expanded, &backend, &offered)?;
-        let mut used = vec![false; program.inputs().len()];
-        plan.arguments.iter().chain(donate).for_each(|&index| used[index] = true);
-        let donated = donate.iter().map(|&argument| {
-            let result = offered.iter().position(|offered| *offered == Some(argument));
-            (argument, result.filter(|&result| plan.over[result]))
-        });
-        let mut donated: Vec<(usize, Option<usize>)> = donated.collect();
-        donated.sort_unstable();
-        donated.dedup();
-        Ok(Arc::new(Compiled { program, plan, used, donated, backend, elsewhere: OnceLock::new() }))
     }
+}
+
+fn compile(program: Arc<Region>, checks: Checks, donate: &[usize]) -> Result<Arc<dyn Executable>> {
+    let backend = cpu_backend();
+    // What is looked at op by op is run op by op.
+    if checks != Checks::default() {
+        if donate.is_empty() {
+            return Evaluator::new(backend).compile(program, checks);
+        }
+        let problem = "a program with checks runs op by op".to_owned();
+        return Err(DeviceError::Donate { problem, required: "one without checks is required" }.into());
+    }
+    let expanded = Arc::new(pass::expand(&program, &backend)?);
+    let mut offered = vec![None; program.results().len()];
+    takes(&expanded, donate)?.into_iter().for_each(|(argument, result)| offered[result] = Some(argument));
+    let plan = Plan::new(expanded, &backend, &offered)?;
+    let mut used = vec![false; program.inputs().len()];
+    plan.arguments.iter().chain(donate).for_each(|&index| used[index] = true);
+    let donated = donate.iter().map(|&argument| {
+        let result = offered.iter().position(|offered| *offered == Some(argument));
+        (argument, result.filter(|&result| plan.over[result]))
+    });
+    let mut donated: Vec<(usize, Option<usize>)> = donated.collect();
+    donated.sort_unstable();
+    donated.dedup();
+    Ok(Arc::new(Compiled { program, plan, used, donated, backend, elsewhere: OnceLock::new() }))
 }
 
 /// A compiled program.

@@ -37,18 +37,7 @@ impl Threefry {
     /// Replaces counters by words, pair by pair.
     fn encrypt(self, left: &mut [u32], right: &mut [u32]) {
         debug_assert_eq!(left.len(), right.len());
-        #[cfg(target_arch = "x86_64")]
-        {
-            if std::is_x86_feature_detected!("avx512f") {
-                // SAFETY: the processor has the instructions.
-                return unsafe { encrypt_avx512(self, left, right) };
-            }
-            if std::is_x86_feature_detected!("avx2") {
-                // SAFETY: the processor has the instructions.
-                return unsafe { encrypt_avx2(self, left, right) };
-            }
-        }
-        self.encrypt_with(left, right);
+        encrypt(self, left, right);
     }
 
     #[inline(always)]
@@ -93,16 +82,11 @@ impl Threefry {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
-fn encrypt_avx512(threefry: Threefry, left: &mut [u32], right: &mut [u32]) {
-    threefry.encrypt_with(left, right);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn encrypt_avx2(threefry: Threefry, left: &mut [u32], right: &mut [u32]) {
-    threefry.encrypt_with(left, right);
+vectorized! {
+    /// As [`Threefry::encrypt`].
+    fn encrypt[] of [] (threefry: Threefry, left: &mut [u32], right: &mut [u32]) {
+        threefry.encrypt_with(left, right);
+    }
 }
 
 #[inline(always)]

@@ -8,6 +8,9 @@ use std::mem::MaybeUninit;
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering};
 
+#[cfg(target_arch = "x86_64")]
+use crate::settings::{Instructions, instructions};
+
 /// Defines a function whose loop is compiled for AVX-512, for AVX2, and portably. What it calls must be marked
 /// `#[inline(always)]`, or be small, so that it is compiled in the loop. NEON is portable on AArch64.
 macro_rules! vectorized {
@@ -96,7 +99,8 @@ pub(crate) fn level() -> Level {
     }
 }
 
-/// What the processor can do, asked anew.
+/// What the processor can do, and the environment allows: all that is compiled for several instruction sets asks
+/// here, or for the level.
 #[cfg(target_arch = "x86_64")]
 #[cold]
 pub(crate) fn detect() -> Level {
@@ -109,10 +113,10 @@ pub(crate) fn detect() -> Level {
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512vl");
-    match (wide, half) {
-        (true, _) => Level::Avx512,
-        (false, true) => Level::Avx2,
-        (false, false) => Level::Portable,
+    match (instructions(), wide, half) {
+        (Instructions::Avx512, true, _) => Level::Avx512,
+        (Instructions::Avx512 | Instructions::Avx2, _, true) => Level::Avx2,
+        (Instructions::Avx512 | Instructions::Avx2 | Instructions::Portable, _, _) => Level::Portable,
     }
 }
 

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use defn_core::op::FftOp;
 use defn_core::{ErrorKind, Result, memory};
 use num_complex::Complex;
-use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
+use rustfft::{Fft, FftDirection, FftNum, FftPlanner, FftPlannerScalar};
+
+use crate::settings::{Instructions, instructions};
 
 /// How many plans are kept.
 const KEPT: usize = 32;
@@ -96,7 +98,12 @@ pub(super) fn plan<T: Part>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>>
             FftOp::Fft => FftDirection::Forward,
             FftOp::Ifft => FftDirection::Inverse,
         };
-        Ok(FftPlanner::new().plan_fft(length, direction))
+        Ok(match (cfg!(target_arch = "x86_64"), instructions()) {
+            (true, Instructions::Portable) => FftPlannerScalar::new().plan_fft(length, direction),
+            (true, Instructions::Avx2 | Instructions::Avx512) | (false, _) => {
+                FftPlanner::new().plan_fft(length, direction)
+            }
+        })
     })
 }
 

@@ -130,11 +130,15 @@ fn width(mode: QrMode, rows: usize, columns: usize) -> usize {
     }
 }
 
+/// Parts of a batch, at most, each of which has a workspace.
+const SHARES: usize = 32;
+
 /// How many matrices of a batch follow each other on a thread, which uses the same workspace for them: as many as are
-/// worth its waking, and few enough that threads which are free sooner than others find more.
-pub(crate) fn grain(batch: usize, (rows, columns): (usize, usize), par: Par) -> usize {
+/// worth its waking, and few enough that threads which are free sooner than others find more. Memory is measured by
+/// it, so that it does not depend on how many threads there are.
+pub(crate) fn grain(batch: usize, (rows, columns): (usize, usize)) -> usize {
     let worth = GRAIN / (rows * columns).saturating_mul(rows.max(columns)).max(1);
-    worth.max(batch.div_ceil(8 * par.threads())).max(1)
+    worth.max(batch.div_ceil(SHARES)).max(1)
 }
 
 /// Memory of a batch: `count` elements for each matrix, all written before.
@@ -201,7 +205,7 @@ pub(crate) unsafe fn run<T: Field>(
     par: Par,
 ) {
     let inside = if batch < par.threads() { par } else { Par::Serial };
-    let grain = grain(batch, (rows, columns), par);
+    let grain = grain(batch, (rows, columns));
     par.for_chunks(batch, grain, |chunk| {
         // SAFETY: as the caller promises; each part is used by one chunk.
         let work = unsafe { places.work.of::<T>(chunk.start / grain) };

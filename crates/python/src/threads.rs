@@ -1,0 +1,82 @@
+//! How many threads of the CPU share the work of a call: in the process, and in a context.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+
+use crate::error::{Fallible, Fault, guard};
+use crate::misuse::Misuse;
+use crate::options;
+
+/// Whether the option was ever set, so that calls need not look before.
+static ANY_SET: AtomicBool = AtomicBool::new(false);
+
+/// A number of threads, None for that of outside.
+///
+/// # Errors
+/// What is no integer that may be one.
+pub(crate) fn parse(
+    op: &'static str,
+    option: &str,
+    value: &Bound<'_, PyAny>,
+    required: &str,
+) -> Fallible<Option<usize>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let count = if value.is_instance_of::<PyBool>() { None } else { value.extract::<usize>().ok() };
+    match count.filter(|count| (1..=defn_cpu::MOST_THREADS).contains(count)) {
+        Some(count) => Ok(Some(count)),
+        None => {
+            let (option, got) = (option.to_owned(), value.repr()?.to_string());
+            Err(Misuse::OptionValue { op, option, got, required: required.to_owned() }.into())
+        }
+    }
+}
+
+/// Checks the option of a context.
+pub(crate) fn check(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<()> {
+    parse(op, "threads", value, "an int from 1 to 1024, or None for as many as outside")?;
+    ANY_SET.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Runs `body` with as many threads as this context says.
+pub(crate) fn within<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
+    if !ANY_SET.load(Ordering::Relaxed) {
+        return body();
+    }
+    let count = Python::attach(|py| match options::get(py, intern!(py, "threads"))? {
+        Some(value) => value.extract::<Option<usize>>(),
+        None => Ok(None),
+    })?;
+    match count {
+        Some(count) => defn_cpu::with_threads(count, body).map_err(Fault::from)?,
+        None => body(),
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (count = None))]
+fn set_threads(count: Option<&Bound<'_, PyAny>>) -> Fallible<Option<usize>> {
+    guard(|| {
+        let required = "an int from 1 to 1024, or None for the default";
+        let count = match count {
+            Some(count) => parse("set_threads", "count", count, required)?,
+            None => None,
+        };
+        Ok(defn_cpu::set_threads(count)?)
+    })
+}
+
+#[pyfunction]
+fn get_threads() -> Fallible<usize> {
+    guard(|| Ok(defn_cpu::threads()?))
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(set_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(get_threads, module)?)
+}
