@@ -32,14 +32,24 @@ pub fn reserve(bytes: usize) -> Result<(), usize> {
 
 /// Bytes that can be had: the least of what the system and each enclosing control group leave.
 pub fn available() -> usize {
-    let system = meminfo().unwrap_or(usize::MAX);
+    let system = meminfo("MemAvailable:").unwrap_or(usize::MAX);
     groups().iter().filter_map(Group::left).fold(system, usize::min)
 }
 
-/// `MemAvailable` of the system; none where there is no `/proc`.
-fn meminfo() -> Option<usize> {
+/// Bytes that this process could have at most: the least of what the system has and the limit of each enclosing control
+/// group. Read once.
+pub fn limit() -> usize {
+    static LIMIT: OnceLock<usize> = OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        let system = meminfo("MemTotal:").unwrap_or(usize::MAX);
+        groups().iter().map(|group| group.limit).fold(system, usize::min)
+    })
+}
+
+/// A line of what the system says about its memory; none where there is no `/proc`.
+fn meminfo(name: &str) -> Option<usize> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kib: usize = line.split_whitespace().next()?.parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -121,6 +131,7 @@ mod tests {
         assert!(available > 0 && available < isize::MAX as usize);
         assert!(reserve(usize::MAX).is_err());
         assert!(reserve(1024).is_ok());
+        assert!(available <= limit() && limit() < isize::MAX as usize);
     }
 
     #[test]

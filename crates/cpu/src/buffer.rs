@@ -1,21 +1,14 @@
 //! Where tensors lie on the CPU: shared storage, and windows of it.
 
-use std::alloc::{Layout, alloc, dealloc};
 use std::any::Any;
 use std::fmt;
-use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use defn_core::backend::{Backend, Buffer, BufferState, Gone, HostMemory};
-use defn_core::{ErrorKind, Result, memory};
+use defn_core::{ErrorKind, Result};
 
 use crate::backend::cpu_backend;
-
-/// Storage begins at a multiple of this: a cache line, and the widest vector register.
-const ALIGN: usize = 64;
-
-/// From how many bytes on memory is asked for in large pages: some fit in wherever it begins.
-const LARGE: usize = 4 << 20;
+use crate::memory::Block;
 
 /// Memory of our own, or that somebody lends.
 pub(crate) struct Storage {
@@ -23,17 +16,11 @@ pub(crate) struct Storage {
 }
 
 enum Owner {
-    /// Taken from the allocator with this layout; dangling where the layout is empty.
-    Ours { start: NonNull<u8>, layout: Layout },
+    /// Taken from the allocator.
+    Ours(Block),
     /// Kept alive, and never written.
     Lent(HostMemory),
 }
-
-// SAFETY: memory of ours has no other owner, and it is written only by who holds the storage alone, before it
-// is shared.
-unsafe impl Send for Storage {}
-// SAFETY: shared storage is only read.
-unsafe impl Sync for Storage {}
 
 impl Storage {
     /// Uninitialised memory of our own. `op` is for the message.
@@ -41,26 +28,15 @@ impl Storage {
     /// # Errors
     /// When there is not enough.
     pub(crate) fn allocate(op: &'static str, bytes: usize) -> Result<Storage> {
-        let refused = |available| ErrorKind::OutOfMemory { op, requested: bytes, available };
-        let layout = Layout::from_size_align(bytes, ALIGN).map_err(|_| refused(isize::MAX as usize))?;
-        if bytes == 0 {
-            let start = std::ptr::without_provenance_mut(ALIGN);
-            let start = NonNull::new(start).expect("the alignment is not zero");
-            return Ok(Storage { owner: Owner::Ours { start, layout } });
-        }
-        memory::reserve(bytes).map_err(refused)?;
-        // SAFETY: the layout is not empty.
-        let start = NonNull::new(unsafe { alloc(layout) }).ok_or_else(|| refused(0))?;
-        if bytes >= LARGE {
-            prefer_large_pages(start, bytes);
-        }
-        Ok(Storage { owner: Owner::Ours { start, layout } })
+        let block = Block::new(bytes);
+        let block = block.map_err(|available| ErrorKind::OutOfMemory { op, requested: bytes, available })?;
+        Ok(Storage { owner: Owner::Ours(block) })
     }
 
     /// Where the memory begins. Only the first `len` bytes may be accessed.
     pub(crate) fn start(&self) -> *const u8 {
         match &self.owner {
-            Owner::Ours { start, .. } => start.as_ptr(),
+            Owner::Ours(block) => block.start().cast_const(),
             Owner::Lent(memory) => memory.bytes().as_ptr(),
         }
     }
@@ -68,7 +44,7 @@ impl Storage {
     /// How many bytes there are.
     pub(crate) fn len(&self) -> usize {
         match &self.owner {
-            Owner::Ours { layout, .. } => layout.size(),
+            Owner::Ours(block) => block.len(),
             Owner::Lent(memory) => memory.bytes().len(),
         }
     }
@@ -76,7 +52,7 @@ impl Storage {
     /// Whether the memory may be written at all.
     fn is_ours(&self) -> bool {
         match &self.owner {
-            Owner::Ours { .. } => true,
+            Owner::Ours(_) => true,
             Owner::Lent(_) => false,
         }
     }
@@ -84,46 +60,16 @@ impl Storage {
     /// Where to write, for who holds the storage alone; nothing for lent memory.
     pub(crate) fn start_mut(&mut self) -> Option<*mut u8> {
         match &self.owner {
-            Owner::Ours { start, .. } => Some(start.as_ptr()),
+            Owner::Ours(block) => Some(block.start()),
             Owner::Lent(_) => None,
         }
     }
 }
 
-impl Drop for Storage {
-    fn drop(&mut self) {
-        match &self.owner {
-            Owner::Ours { start, layout } if layout.size() > 0 => {
-                // SAFETY: it was allocated with this layout, and nobody else holds it any more.
-                unsafe { dealloc(start.as_ptr(), *layout) }
-            }
-            Owner::Ours { .. } | Owner::Lent(_) => {}
-        }
-    }
-}
-
-/// Tells the system that all of the memory will be used: it then maps hundreds of pages at once, where one after
-/// the other takes longer than most operations take to write them.
-#[cfg(target_os = "linux")]
-fn prefer_large_pages(start: NonNull<u8>, bytes: usize) {
-    /// The least of any processor's; the system rounds the end up itself.
-    const PAGE: usize = 64 << 10;
-    let skipped = start.align_offset(PAGE);
-    if skipped < bytes {
-        // SAFETY: the range is inside memory that was just allocated, and the advice changes none of it. Systems
-        // without large pages refuse it, which does no harm.
-        unsafe { libc::madvise(start.as_ptr().add(skipped).cast(), bytes - skipped, libc::MADV_HUGEPAGE) };
-    }
-}
-
-/// Other systems choose themselves.
-#[cfg(not(target_os = "linux"))]
-fn prefer_large_pages(_: NonNull<u8>, _: usize) {}
-
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.owner {
-            Owner::Ours { .. } => "ours",
+            Owner::Ours(_) => "ours",
             Owner::Lent(_) => "lent",
         };
         write!(f, "Storage({} bytes, {kind})", self.len())
@@ -165,10 +111,10 @@ impl Window {
         match &self.storage.owner {
             // Asked again each time: it is the lender's promise that the bytes stay, not ours.
             Owner::Lent(memory) => &memory.bytes()[self.offset..self.offset + self.len],
-            Owner::Ours { start, .. } => {
+            Owner::Ours(block) => {
                 // SAFETY: the range is inside the storage and initialised, as `new` demands, and the storage
                 // lives as long as the window; an empty range is aligned and not null.
-                unsafe { std::slice::from_raw_parts(start.as_ptr().add(self.offset), self.len) }
+                unsafe { std::slice::from_raw_parts(block.start().add(self.offset), self.len) }
             }
         }
     }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use defn_core::Result;
 
-use crate::settings;
+use crate::{memory, settings};
 
 /// Where a kernel may run its chunks. The backend chooses, kernels obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -385,8 +385,14 @@ impl Pool {
                 let mut state = lock(&self.state);
                 if state.open.iter().all(|open| open.room == 0) {
                     state.asleep += 1;
-                    state = self.posted.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    let woken = self.posted.wait_timeout(state, memory::AGE);
+                    let (mut state, waited) = woken.unwrap_or_else(PoisonError::into_inner);
                     state.asleep -= 1;
+                    drop(state);
+                    // One of the threads looks after memory that nobody has used for long.
+                    if waited.timed_out() && thread == 1 {
+                        memory::give_back_old();
+                    }
                 }
                 continue;
             };
