@@ -1,11 +1,13 @@
 //! Operands and results as kernels see them.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use defn_core::TensorType;
 
 use crate::kernels::Plain;
+use crate::kernels::stream::Stores;
 use crate::par::Par;
 
 /// An operand: contiguous row-major elements.
@@ -45,6 +47,7 @@ impl<'a> View<'a> {
     /// The elements of `ty` that the result's memory holds, to be overwritten in place.
     pub(crate) fn aliasing(ty: &'a TensorType, out: &ViewMut<'a>) -> View<'a> {
         assert!(ty.byte_size() <= out.ty.byte_size(), "{ty} lies in the memory of {}", out.ty);
+        out.overwrites.set(true);
         View { ty, start: out.start, aliased: true, bytes: PhantomData }
     }
 
@@ -97,12 +100,15 @@ impl<'a> View<'a> {
 pub(crate) struct ViewMut<'a> {
     ty: &'a TensorType,
     start: *mut u8,
+    /// Whether an operand lies in the same memory.
+    overwrites: Cell<bool>,
     bytes: PhantomData<&'a mut [MaybeUninit<u8>]>,
 }
 
 // SAFETY: whoever holds the view is the only writer; `fill` and `chunks` give threads disjoint parts.
 unsafe impl Send for ViewMut<'_> {}
-// SAFETY: a shared view cannot be written through but by the unsafe `part`.
+// SAFETY: a shared view cannot be written through but by the unsafe `part`, and that it overwrites is noted before it is
+// shared.
 unsafe impl Sync for ViewMut<'_> {}
 
 impl<'a> ViewMut<'a> {
@@ -112,7 +118,7 @@ impl<'a> ViewMut<'a> {
     /// It has room for them, is aligned, and is accessed by nobody else for 'a but by views made of this one.
     pub(crate) unsafe fn new(ty: &'a TensorType, start: *mut u8) -> ViewMut<'a> {
         debug_assert!(is_aligned(ty, start));
-        ViewMut { ty, start, bytes: PhantomData }
+        ViewMut { ty, start, overwrites: Cell::new(false), bytes: PhantomData }
     }
 
     /// Element type and shape.
@@ -123,7 +129,7 @@ impl<'a> ViewMut<'a> {
     /// The same memory for elements of another type, of the same width and as many.
     pub(crate) fn with_type<'b>(&'b mut self, ty: &'b TensorType) -> ViewMut<'b> {
         assert_eq!((ty.size(), ty.dtype), (self.ty.size(), self.ty.dtype), "{} seen as {ty}", self.ty);
-        ViewMut { ty, start: self.start, bytes: PhantomData }
+        ViewMut { ty, start: self.start, overwrites: self.overwrites.clone(), bytes: PhantomData }
     }
 
     /// The first element.
@@ -133,7 +139,13 @@ impl<'a> ViewMut<'a> {
 
     /// The same memory, as long as it is borrowed.
     pub(crate) fn reborrow(&mut self) -> ViewMut<'_> {
-        ViewMut { ty: self.ty, start: self.start, bytes: PhantomData }
+        ViewMut { ty: self.ty, start: self.start, overwrites: self.overwrites.clone(), bytes: PhantomData }
+    }
+
+    /// How a kernel that reads each operand once, in the order of the result, stores all elements.
+    pub(crate) fn stores(&self) -> Stores {
+        // What was just read is in the cache, where a store finds it.
+        if self.overwrites.get() { Stores::Near } else { Stores::of(self.ty.byte_size()) }
     }
 
     /// All elements, not yet initialised. Not for results that alias an operand.

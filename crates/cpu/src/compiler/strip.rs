@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::cluster::Clusters;
 use super::group::{Group, group};
 use super::strips::{self, Part};
+use crate::kernels::stream::Stores;
 use crate::kernels::tiles::with_memory_between;
 use crate::kernels::{Source, reduce};
 use crate::par::Par;
@@ -41,7 +42,7 @@ pub(super) struct Strip {
 /// What is done to each strip.
 #[derive(Debug)]
 enum Work {
-    Tiles { group: Group, inputs: Vec<Home>, results: Vec<Home>, per_row: usize },
+    Tiles { group: Group, inputs: Vec<Home>, results: Vec<Home>, per_row: usize, stores: Stores },
     Fold { op: ReduceOp, from: (Home, TensorType), to: (Home, TensorType) },
 }
 
@@ -80,6 +81,7 @@ impl Strip {
         };
         let mut homes: Vec<(Value, Home)> = Vec::new();
         let mut weight = 0;
+        let (last, _) = &found.parts[found.parts.len() - 1];
         for (place, part) in &found.parts {
             let cluster = &clusters.order[*place];
             let given = uses.of(*place);
@@ -102,8 +104,13 @@ impl Strip {
                 Part::Elements | Part::Rows => {
                     let group = group(graph, clusters, cluster, given.clone());
                     let inputs = group.inputs.iter().map(|(value, _)| strip.find(&homes, *value)).collect();
+                    // What is read again for the same rows stays in the cache until then.
+                    let last =
+                        place == last && given.iter().all(|&value| uses.is_needed_beyond(value, found));
+                    let bytes = given.iter().map(|&value| graph.ty(value).byte_size()).sum();
+                    let stores = if last { Stores::of(bytes) } else { Stores::Near };
                     weight += if *part == Part::Elements { group.program.weight() } else { 0 };
-                    strip.work.push(Work::Tiles { group, inputs, results: to.clone(), per_row: row });
+                    strip.work.push(Work::Tiles { group, inputs, results: to.clone(), per_row: row, stores });
                 }
             }
             homes.extend(given.iter().copied().zip(to));
@@ -154,7 +161,7 @@ impl Strip {
     fn run_part(&self, graph: &Graph, work: &Work, places: &Places<'_, '_>) {
         let rows = &places.rows;
         match work {
-            Work::Tiles { group, inputs, results, per_row } => {
+            Work::Tiles { group, inputs, results, per_row, stores } => {
                 let sources = group.inputs.iter().zip(inputs).map(|((value, walk), home)| {
                     Source::walked(places.view(graph.ty(*value), *home), walk.clone())
                 });
@@ -163,7 +170,8 @@ impl Strip {
                 let part = rows.start * per_row..rows.end * per_row;
                 // SAFETY: results have room for all elements and memory between has it for those of the strip; strips
                 // are disjoint, as threads' memory between is, and what is read was written before.
-                unsafe { group.program.run_part(&sources, &starts, part) };
+                unsafe { group.program.run_part(&sources, &starts, part, *stores) };
+                stores.finish();
             }
             Work::Fold { op, from, to } => {
                 let flat = |ty: &TensorType, count: usize| TensorType {

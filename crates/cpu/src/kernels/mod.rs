@@ -17,6 +17,7 @@ pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod shape;
 mod simd;
+pub(crate) mod stream;
 #[cfg(test)]
 mod testing;
 mod tile;

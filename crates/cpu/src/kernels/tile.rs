@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::cast::Small;
 use super::simd::each;
+use super::stream::{self, Lines, Stores};
 use super::{CastFrom, E4m3, E5m2, Element, Plain};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -124,6 +125,12 @@ impl<'a> Source<'a> {
         // Everything that is read lies between the first element and this one.
         assert!(walk.end <= view.ty().size(), "{walk:?} through {}", view.ty());
         Source { view, walk }
+    }
+
+    /// Whether the operand begins in the memory of a result.
+    pub(crate) fn lies_in(&self, result: &ViewMut<'_>) -> bool {
+        let start = result.start().addr();
+        (start..start + result.ty().byte_size().max(1)).contains(&self.view.start().addr())
     }
 
     /// Whether all elements are one.
@@ -390,24 +397,45 @@ pub(crate) fn fill_tiles<C: Element, S>(
     let dtype = out.ty().dtype;
     let direct = dtype == C::DTYPE;
     let width = dtype.storage_bytes();
+    let stores = out.stores();
     par.for_chunks(out.ty().size(), grain.next_multiple_of(TILE), |chunk| {
         let mut state = state();
-        let mut scratch = [MaybeUninit::<C>::uninit(); TILE];
+        let mut scratch = Lines([MaybeUninit::<C>::uninit(); TILE]);
         for start in chunk.clone().step_by(TILE) {
             let len = TILE.min(chunk.end - start);
             load(&mut state, start, len);
-            if direct {
+            if direct && stores == Stores::Near {
                 // SAFETY: chunks and the tiles in them are disjoint, and operands are read before and after
                 // this slice lives.
                 compute(&state, unsafe { out.part(start, len) });
             } else {
-                let tile = &mut scratch[..len];
+                let tile = &mut scratch.0[..len];
                 compute(&state, tile);
                 // SAFETY: `compute` writes every element.
                 let tile = unsafe { tile.assume_init_ref() };
                 // SAFETY: as above, with the elements taken as bytes.
-                C::encode(tile, dtype, unsafe { out.part_bytes(start * width, len * width) });
+                put(tile, dtype, unsafe { out.part_bytes(start * width, len * width) }, stores);
             }
         }
+        stores.finish();
     });
+}
+
+/// Stores the elements of a tile as those of a dtype.
+fn put<C: Element>(tile: &[C], dtype: DType, out: &mut [MaybeUninit<u8>], stores: Stores) {
+    match stores {
+        Stores::Near => C::encode(tile, dtype, out),
+        // SAFETY: elements are their bytes, of which none is uninitialised.
+        Stores::Far if dtype == C::DTYPE => {
+            stream::copy(unsafe { std::slice::from_raw_parts(tile.as_ptr().cast(), size_of_val(tile)) }, out)
+        }
+        Stores::Far => {
+            // Small types are of four bytes at most.
+            let mut encoded = Lines([MaybeUninit::uninit(); 4 * TILE]);
+            let encoded = &mut encoded.0[..out.len()];
+            C::encode(tile, dtype, encoded);
+            // SAFETY: `encode` writes every byte.
+            stream::copy(unsafe { encoded.assume_init_ref() }, out);
+        }
+    }
 }

@@ -16,6 +16,7 @@ use smallvec::SmallVec;
 
 pub(crate) use draft::{Draft, Operand, Register};
 
+use super::stream::{self, Stores};
 use super::{Source, TILE};
 use crate::par::Par;
 use crate::view::ViewMut;
@@ -54,21 +55,36 @@ impl Program {
     /// result.
     pub(crate) fn run(&self, inputs: &[Source<'_>], results: &[ViewMut<'_>], size: usize, par: Par) {
         let grain = (GRAIN / self.weight).next_multiple_of(self.tile);
+        let in_place = |result: &ViewMut<'_>| inputs.iter().any(|input| input.lies_in(result));
+        let stores = if results.iter().any(in_place) {
+            Stores::Near
+        } else {
+            Stores::of(results.iter().map(|result| result.ty().byte_size()).sum())
+        };
         par.for_chunks(size, grain, |chunk| {
             let starts: SmallVec<[*mut u8; 4]> = results.iter().map(ViewMut::start).collect();
             // SAFETY: the views have room for all elements, chunks are disjoint, and each result is one register's.
-            unsafe { self.run_part(inputs, &starts, chunk) };
+            unsafe { self.run_part(inputs, &starts, chunk, stores) };
+            stores.finish();
         });
     }
 
     /// Writes the elements `part` of the results on this thread; `starts` is where the first element of each result
-    /// lies, or would.
+    /// lies, or would. Who stores them past the caches finishes that.
     ///
     /// # Safety
     /// Where the elements of the part then lie there is room for them, aligned, and nobody else uses it; inputs have
     /// the elements that are read for them.
-    pub(crate) unsafe fn run_part(&self, inputs: &[Source<'_>], starts: &[*mut u8], part: Range<usize>) {
-        with_bank(&BANK, self.bank, |bank| {
+    pub(crate) unsafe fn run_part(
+        &self,
+        inputs: &[Source<'_>],
+        starts: &[*mut u8],
+        part: Range<usize>,
+        stores: Stores,
+    ) {
+        // What goes past the caches is made behind the registers.
+        let made = if stores == Stores::Far { self.widths().sum::<usize>() * self.tile } else { 0 };
+        with_bank(&BANK, self.bank + made, |bank| {
             let mut table: SmallVec<[*mut u8; 64]> = SmallVec::new();
             table.extend(self.places.iter().map(|place| match place {
                 // SAFETY: the bank has room for all registers.
@@ -82,13 +98,31 @@ impl Program {
             }
             for start in part.clone().step_by(self.tile) {
                 (tile.start, tile.len) = (start, self.tile.min(part.end - start));
+                let mut behind = self.bank;
                 for (register, place) in tile.table.iter_mut().zip(&self.places) {
                     if let Place::Result { index, width } = place {
-                        *register = starts[*index].wrapping_add(start * width);
+                        *register = match stores {
+                            Stores::Near => starts[*index].wrapping_add(start * width),
+                            Stores::Far => bank.wrapping_add(behind),
+                        };
+                        behind += width * self.tile;
                     }
                 }
                 for instruction in &self.each {
                     (instruction.run)(instruction, &mut tile);
+                }
+                if stores == Stores::Far {
+                    for (register, place) in tile.table.iter().zip(&self.places) {
+                        if let Place::Result { index, width } = place {
+                            let (bytes, to) = (tile.len * width, starts[*index].wrapping_add(start * width));
+                            // SAFETY: the instructions have written the elements behind the registers, and the
+                            // result has room for them.
+                            unsafe {
+                                let from = std::slice::from_raw_parts(register.cast_const(), bytes);
+                                stream::copy(from, std::slice::from_raw_parts_mut(to.cast(), bytes));
+                            }
+                        }
+                    }
                 }
             }
         });
@@ -116,6 +150,14 @@ impl Program {
             }
         }
         self.each.sort_by_key(|instruction| is_early(instruction).is_none());
+    }
+
+    /// The bytes of an element of each result.
+    fn widths(&self) -> impl Iterator<Item = usize> {
+        self.places.iter().filter_map(|place| match place {
+            Place::Result { index: _, width } => Some(*width),
+            Place::Bank(_) => None,
+        })
     }
 
     /// How many cheap instructions take the time of all, for each element.

@@ -59,3 +59,35 @@ fn tiles_shrink_where_many_registers_are_alive() {
     assert!(few.tile > many.tile, "{} {}", few.tile, many.tile);
     assert!(many.bank <= few.bank * 50);
 }
+
+#[test]
+fn results_past_the_caches_are_as_others() {
+    let mut draft = Draft::default();
+    let x = Operand::Input { index: 0, dtype: DType::F64, constant: false };
+    let sum = draft.binary(BinaryOp::Add, x, x, DType::F64);
+    let root = draft.unary(UnaryOp::Abs, sum.into(), DType::F64);
+    let small = draft.convert(root, DType::F16);
+    draft.store(sum.into());
+    draft.store(small.into());
+    let program = draft.finish();
+    // The results have 16 MiB together, and the last tile is not whole.
+    let x: Vec<f64> = (0..1_700_013).map(|at| f64::from(at % 1999 - 1000)).collect();
+    let types = [DType::F64, DType::F64, DType::F16]
+        .map(|dtype| TensorType::new(dtype, Shape::new(&[x.len()])).unwrap());
+    // SAFETY: the same memory as bytes, for as long.
+    let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(&*x)) };
+    let source = Source::walked(View::new(&types[0], bytes), Walk::strided(0, &[x.len()], &[1]));
+    let mut sums = vec![0.0f64; x.len()];
+    let mut roots = vec![half::f16::ZERO; x.len()];
+    // SAFETY: the room is for these elements, and only the views reach it.
+    let views = unsafe {
+        [
+            ViewMut::new(&types[1], sums.as_mut_ptr().cast()),
+            ViewMut::new(&types[2], roots.as_mut_ptr().cast()),
+        ]
+    };
+    program.run(&[source], &views, x.len(), Par::Pool);
+    for ((x, sum), root) in x.iter().zip(sums).zip(roots) {
+        assert_eq!((sum, root), (x + x, half::f16::from_f64((x + x).abs())));
+    }
+}
