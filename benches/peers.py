@@ -99,6 +99,17 @@ def check(name: str, ours: Any, theirs: Any) -> None:
         np.testing.assert_allclose(one.to_numpy(), two, rtol=2e-4, atol=2e-5 * scale, err_msg=name)
 
 
+def check_draws(name: str, ours: Any, theirs: Any) -> None:
+    """Raises unless random numbers have one shape, and moments as near as chance allows."""
+    for one, two in zip(leaves(ours), leaves(theirs), strict=True):
+        one, two = one.to_numpy().astype(np.float64), np.asarray(two, dtype=np.float64)
+        assert one.shape == two.shape, f"{name}: {one.shape} and {two.shape}"
+        for power in (1, 2, 3, 4):
+            mine, other = (one**power).mean(), (two**power).mean()
+            spread = (one**power).std() * (2 / one.size) ** 0.5
+            assert abs(mine - other) < 6 * spread, f"{name}: moments {mine} and {other}"
+
+
 def turns(calls: list[Callable[[], object]], budget: float = BUDGET) -> Times:
     """Seconds of each call, in turns.
 
@@ -137,22 +148,23 @@ def time_workload(workload: Workload, options: dict[str, Any]) -> Times:
 
     What seems slow is timed again, a few times: other work on the machine falls on one or another.
     """
-    with dn.options(backend=options["backend"]):
+    with dn.options(backend=options["backend"]), jax.enable_x64(workload.wide):
         ours = each(workload.arguments, dn.tensor)
-    mine = dn.jit(workload.ours, compiler=options["compiler"])
-    other = jax.jit(workload.theirs)
-    result = finish(mine(*ours))
-    calls: list[Callable[[], object]] = [lambda: finish(mine(*ours))]
-    for device in devices(options):
-        theirs = on(device, workload.arguments)
-        check(workload.name, result, jax.block_until_ready(other(*theirs)))
-        calls.append(lambda theirs=theirs: jax.block_until_ready(other(*theirs)))
-    taken = turns(calls)
-    for _ in range(AGAIN):
-        if not MARGIN < min(taken[0]) / min(taken[-1]) < SLOW:
-            break
-        for times, more in zip(taken, turns(calls), strict=True):
-            times += more
+        mine = dn.jit(workload.ours, compiler=options["compiler"])
+        other = jax.jit(workload.theirs)
+        result = finish(mine(*ours))
+        calls: list[Callable[[], object]] = [lambda: finish(mine(*ours))]
+        for device in devices(options):
+            theirs = on(device, workload.arguments)
+            compare = check_draws if workload.drawn else check
+            compare(workload.name, result, jax.block_until_ready(other(*theirs)))
+            calls.append(lambda theirs=theirs: jax.block_until_ready(other(*theirs)))
+        taken = turns(calls)
+        for _ in range(AGAIN):
+            if not MARGIN < min(taken[0]) / min(taken[-1]) < SLOW:
+                break
+            for times, more in zip(taken, turns(calls), strict=True):
+                times += more
     return taken
 
 

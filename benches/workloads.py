@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import jax.numpy as jnp
 import numpy as np
-from models import MODELS
+from models import MODELS, digits
 
 import defn as dn
 
@@ -26,11 +27,26 @@ class Workload:
     ours: Callable[..., Any]
     theirs: Callable[..., Any]
     arguments: tuple[Any, ...]
+    drawn: bool = False
+    """Whether the results are random numbers, of which only shapes and moments are equal."""
+    wide: bool = False
+    """Whether there are 64-bit elements, which JAX has where it is asked for them."""
 
 
 def normal(*shape: int, dtype: str = "float32") -> np.ndarray:
     """Random numbers, the same ones in every run."""
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+def complex_normal(*shape: int) -> np.ndarray:
+    """Random complex numbers."""
+    parts = normal(2, *shape)
+    return parts[0] + 1j * parts[1]
+
+
+def below(limit: int, *shape: int) -> np.ndarray:
+    """Random positions."""
+    return np.random.default_rng(5).integers(0, limit, shape).astype(np.int32)
 
 
 def gelu(lib, x):
@@ -84,111 +100,215 @@ def elementwise() -> Iterator[Workload]:
     """Each element on its own; in cache and out of it."""
     large, small = normal(1 << 24), normal(1 << 16)
     rows, bias = normal(4096, 1024), normal(1024)
-    yield Workload("element-wise", "a * 2 + 1, 16 M", *[lambda a: a * 2.0 + 1.0] * 2, (large,))
-    yield Workload("element-wise", "a * 2 + 1, 64 K", *[lambda a: a * 2.0 + 1.0] * 2, (small,))
+    family = "element-wise"
+    for name, x in (("16 M", large), ("64 K", small)):
+        yield Workload(family, f"a * 2 + 1, {name}", *[lambda a: a * 2.0 + 1.0] * 2, (x,))
     for name, x in (("16 M", large), ("64 K", small)):
         yield Workload(
-            "element-wise", f"chain, {name}", lambda x: chain(dn, x), lambda x: chain(jnp, x), (x,)
+            family, f"chain, {name}", lambda x: chain(dn, x), lambda x: chain(jnp, x), (x,)
         )
+    yield Workload(family, "gelu, 16 M", lambda x: gelu(dn, x), lambda x: gelu(jnp, x), (large,))
+    yield Workload(family, "Horner, 16 M", horner, horner, (large,))
+    yield Workload(family, "rows + bias, 4 M", *[lambda x, b: x + b] * 2, (rows, bias))
     yield Workload(
-        "element-wise", "gelu, 16 M", lambda x: gelu(dn, x), lambda x: gelu(jnp, x), (large,)
-    )
-    yield Workload("element-wise", "Horner, 16 M", horner, horner, (large,))
-    yield Workload("element-wise", "rows + bias, 4 M", *[lambda x, b: x + b] * 2, (rows, bias))
-    yield Workload(
-        "element-wise",
+        family,
         "select, 4 M",
         lambda x, y: dn.select(x > y, x, y * 2.0),
         lambda x, y: jnp.where(x > y, x, y * 2.0),
         (rows, rows[::-1].copy()),
     )
+    yield Workload(
+        family,
+        "f32 to bf16 to f32, 4 M",
+        lambda x: dn.as_type(dn.as_type(x, "bf16"), "f32"),
+        lambda x: jax.lax.reduce_precision(x, 8, 7),
+        (rows,),
+    )
+    yield Workload(
+        family,
+        "f32 to s32, 4 M",
+        lambda x: dn.as_type(x * 100.0, "s32"),
+        lambda x: (x * 100.0).astype(jnp.int32),
+        (rows,),
+    )
+    waves = complex_normal(1 << 21)
+    yield Workload(
+        family, "complex product, 2 M", *[lambda x, y: x * y] * 2, (waves, waves[::-1].copy())
+    )
 
 
 def reductions() -> Iterator[Workload]:
     """Sums and what is built on them."""
-    large, rows = normal(1 << 24), normal(4096, 1024)
-    yield Workload("reduction", "sum, 16 M", dn.sum, jnp.sum, (large,))
+    large, rows, narrow = normal(1 << 24), normal(4096, 1024), normal(65536, 64)
+    family = "reduction"
+    yield Workload(family, "sum, 16 M", dn.sum, jnp.sum, (large,))
     yield Workload(
-        "reduction", "sum of rows, 4 M", lambda x: dn.sum(x, axes=1), lambda x: x.sum(1), (rows,)
+        family, "sum of rows, 4 M", lambda x: dn.sum(x, axes=1), lambda x: x.sum(1), (rows,)
     )
     yield Workload(
-        "reduction", "sum of columns, 4 M", lambda x: dn.sum(x, axes=0), lambda x: x.sum(0), (rows,)
+        family, "sum of columns, 4 M", lambda x: dn.sum(x, axes=0), lambda x: x.sum(0), (rows,)
     )
     yield Workload(
-        "reduction",
+        family,
         "argmax of rows, 4 M",
         lambda x: dn.argmax(x, axis=1),
         lambda x: jnp.argmax(x, axis=1),
         (rows,),
     )
     yield Workload(
-        "reduction",
+        family,
         "logsumexp of rows, 4 M",
         lambda x: dn.logsumexp(x, axes=1),
         lambda x: jax.nn.logsumexp(x, axis=1),
         (rows,),
     )
-    yield Workload("reduction", "layer norm, 4 M", our_layer_norm, their_layer_norm, (rows,))
+    yield Workload(family, "layer norm, 4 M", our_layer_norm, their_layer_norm, (rows,))
+    for name, x in (("softmax, 4 M", rows), ("softmax of 64, 4 M", narrow)):
+        yield Workload(family, name, our_softmax, lambda x: jax.nn.softmax(x, axis=1), (x,))
     yield Workload(
-        "reduction", "softmax, 4 M", our_softmax, lambda x: jax.nn.softmax(x, axis=1), (rows,)
+        family,
+        "cumulative sum of rows, 4 M",
+        lambda x: dn.cumulative_sum(x, axis=1),
+        lambda x: jnp.cumsum(x, axis=1),
+        (rows,),
     )
-    yield Workload("reduction", "variance, 16 M", dn.variance, lambda x: jnp.var(x), (large,))
+    yield Workload(family, "variance, 16 M", dn.variance, lambda x: jnp.var(x), (large,))
 
 
 def products() -> Iterator[Workload]:
     """Matrix products."""
-    for size in (128, 512, 1024):
+    family = "dot"
+    for size in (128, 256, 512, 1024, 2048):
         a, b = normal(size, size), normal(size, size)
-        yield Workload("dot", f"matmul {size}", *[lambda a, b: a @ b] * 2, (a, b))
+        yield Workload(family, f"matmul {size}", *[lambda a, b: a @ b] * 2, (a, b))
+    a, b = normal(512, 512, dtype="float64"), normal(512, 512, dtype="float64")
+    yield Workload(family, "matmul 512, f64", *[lambda a, b: a @ b] * 2, (a, b), wide=True)
     batched = normal(64, 64, 64)
-    yield Workload("dot", "64 matmuls of 64", *[lambda a, b: a @ b] * 2, (batched, batched))
+    yield Workload(family, "64 matmuls of 64", *[lambda a, b: a @ b] * 2, (batched, batched))
+    vector = normal(2048)
     yield Workload(
-        "dot",
-        "matrix x vector, 2048",
-        *[lambda a, b: a @ b] * 2,
-        (normal(2048, 2048), normal(2048)),
+        family, "matrix x vector, 2048", *[lambda a, b: a @ b] * 2, (normal(2048, 2048), vector)
     )
+    yield Workload(
+        family,
+        "dense + bias + relu, 1024",
+        lambda x, w, b: dn.max(x @ w + b, 0.0),
+        lambda x, w, b: jnp.maximum(x @ w + b, 0.0),
+        (normal(1024, 1024), normal(1024, 1024), normal(1024)),
+    )
+
+
+def our_conv(x, kernel, stride=1):
+    """A convolution that keeps the size, but for the stride."""
+    return dn.conv(x, kernel, strides=stride, padding=[(1, 1), (1, 1)])
+
+
+def their_conv(x, kernel, stride=1):
+    """The same."""
+    return jax.lax.conv_general_dilated(x, kernel, (stride, stride), [(1, 1), (1, 1)])
+
+
+PLACE = (1, 1, 2, 2)
+
+
+def our_max_pool(x):
+    """The greatest of each square."""
+    return dn.window_max(x, PLACE, strides=PLACE)
+
+
+def their_max_pool(x):
+    """The same."""
+    return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, PLACE, PLACE, "VALID")
+
+
+def their_mean_pool(x):
+    """The mean of each square."""
+    return jax.lax.reduce_window(x, 0.0, jax.lax.add, PLACE, PLACE, "VALID") * 0.25
 
 
 def windows() -> Iterator[Workload]:
     """Convolution and pooling."""
+    family = "window"
     images, kernels = normal(8, 16, 64, 64), normal(32, 16, 3, 3)
+    wide, narrow, pooled = normal(8, 32, 64, 64), normal(8, 32, 32, 32), normal(8, 16, 32, 32)
+    yield Workload(family, "conv 3 x 3", our_conv, their_conv, (images, kernels))
     yield Workload(
-        "window",
-        "conv 3 x 3",
-        lambda x, k: dn.conv(x, k, padding="same"),
-        lambda x, k: jax.lax.conv_general_dilated(x, k, (1, 1), "SAME"),
+        family,
+        "conv 3 x 3, stride 2",
+        lambda x, k: our_conv(x, k, 2),
+        lambda x, k: their_conv(x, k, 2),
         (images, kernels),
     )
-    size = (1, 1, 2, 2)
     yield Workload(
-        "window",
-        "max pool 2 x 2",
-        lambda x: dn.window_max(x, size, strides=size),
-        lambda x: jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, size, size, "VALID"),
+        family,
+        "conv of 64 channels",
+        our_conv,
+        their_conv,
+        (normal(8, 64, 28, 28), normal(64, 64, 3, 3)),
+    )
+    for stride, name, g in ((1, "conv", wide), (2, "conv, stride 2", narrow)):
+        for place, by in ((0, "input"), (1, "kernel")):
+            yield Workload(
+                family,
+                f"gradient of {name} by {by}",
+                dn.grad(lambda x, k, g, s=stride: dn.sum(our_conv(x, k, s) * g), argnums=place),
+                jax.grad(lambda x, k, g, s=stride: jnp.sum(their_conv(x, k, s) * g), argnums=place),
+                (images, kernels, g),
+            )
+    yield Workload(family, "max pool 2 x 2", our_max_pool, their_max_pool, (images,))
+    yield Workload(
+        family,
+        "mean pool 2 x 2",
+        lambda x: dn.window_mean(x, PLACE, strides=PLACE),
+        their_mean_pool,
         (images,),
+    )
+    yield Workload(
+        family,
+        "gradient of max pool 2 x 2",
+        dn.grad(lambda x, g: dn.sum(our_max_pool(x) * g)),
+        jax.grad(lambda x, g: jnp.sum(their_max_pool(x) * g)),
+        (images, pooled),
     )
 
 
 def positions() -> Iterator[Workload]:
     """Reading and writing by positions, and sorting."""
-    table = normal(65536, 64)
-    places = np.random.default_rng(5).integers(0, 65536, 16384).astype(np.int32)
+    family = "index"
+    table, places, updates = normal(65536, 64), below(65536, 16384), normal(16384, 64)
     yield Workload(
-        "index",
+        family,
         "take rows",
         lambda x, i: dn.take(x, i),
         lambda x, i: jnp.take(x, i, 0),
         (table, places),
     )
+    pairs = np.stack([below(65536, 1 << 20), below(64, 1 << 20)], axis=1)
     yield Workload(
-        "index",
+        family,
+        "gather elements, 1 M",
+        dn.gather,
+        lambda x, i: x[i[:, 0], i[:, 1]],
+        (table, pairs),
+    )
+    yield Workload(
+        family,
         "scatter-add rows",
         lambda x, i, y: dn.indexed_add(x, i[:, None], y),
         lambda x, i, y: x.at[i].add(y),
-        (table, places, normal(16384, 64)),
+        (table, places, updates),
     )
-    yield Workload("index", "sort, 256 K", dn.sort, jnp.sort, (normal(1 << 18),))
+    yield Workload(
+        family,
+        "scatter-add elements, 1 M",
+        dn.indexed_add,
+        lambda x, i, y: x.at[i[:, 0], i[:, 1]].add(y),
+        (table, pairs, normal(1 << 20)),
+    )
+    # No two are equal, so that there is one order.
+    shuffled = np.random.default_rng(6).permutation(1 << 18).astype(np.float32)
+    yield Workload(family, "sort, 256 K", dn.sort, jnp.sort, (shuffled,))
+    yield Workload(family, "argsort, 256 K", dn.argsort, jnp.argsort, (shuffled,))
 
 
 def loops() -> Iterator[Workload]:
@@ -209,13 +329,53 @@ def loops() -> Iterator[Workload]:
     )
 
 
+def decompositions() -> Iterator[Workload]:
+    """Factorizations and transforms."""
+    family = "linalg and fft"
+    square = normal(512, 512)
+    positive = (square @ square.T / 512 + np.eye(512)).astype(np.float32)
+    yield Workload(family, "cholesky 512", dn.linalg.cholesky, jnp.linalg.cholesky, (positive,))
+    yield Workload(
+        family, "solve 512", dn.linalg.solve, jnp.linalg.solve, (positive, normal(512, 16))
+    )
+    yield Workload(family, "fft 64 x 1024", dn.fft, jnp.fft.fft, (complex_normal(64, 1024),))
+    yield Workload(family, "rfft, 1 M", dn.rfft, jnp.fft.rfft, (normal(1 << 20),))
+
+
+def draws() -> Iterator[Workload]:
+    """Random numbers by the same generator."""
+    shape, seed = (1 << 22,), np.int32(7)
+    for ours, theirs, name in (
+        (dn.random.uniform_split, jax.random.uniform, "uniform, 4 M"),
+        (dn.random.normal_split, jax.random.normal, "normal, 4 M"),
+    ):
+        yield Workload(
+            "random",
+            name,
+            lambda seed, draw=ours: draw(dn.random.key(dn.as_type(seed, "s64")), shape=shape),
+            lambda seed, draw=theirs: draw(jax.random.key(seed), shape),
+            (seed,),
+            drawn=True,
+        )
+
+
 def training() -> Iterator[Workload]:
     """Training steps."""
-    for make in MODELS:
-        model = make()
+    large = dataclasses.replace(digits(batch=512, hidden=2048), name="digits, large")
+    for model in (*(make() for make in MODELS), large):
         yield Workload(
             "training", model.name, model.ours, model.theirs, model.arguments(lambda array: array)
         )
 
 
-FAMILIES = (elementwise, reductions, products, windows, positions, loops, training)
+FAMILIES = (
+    elementwise,
+    reductions,
+    products,
+    windows,
+    positions,
+    loops,
+    decompositions,
+    draws,
+    training,
+)
