@@ -204,6 +204,65 @@ fn rows_of_every_length_give_what_the_evaluator_gives() {
     }
 }
 
+/// A program with folds of what is made element by element, of which some are wanted: of everything, of the first axes,
+/// of the middle one and of the last.
+fn folded(dtype: DType, sizes: [usize; 3], wanted: usize) -> Region {
+    let [a, b, c] = sizes;
+    let float = dtype.to_float();
+    let sum = if dtype == DType::U8 { DType::U32 } else { dtype };
+    let made = ["%4 %5", "%5", "%4", "%4 %7 %10", "%8", "%6 %8 %9", "%10 %6 %11"][wanted];
+    let text = format!(
+        "defn-ir 1
+        ({dtype}[{a}][{b}][{c}], {dtype}[{c}]) {{
+            %0 = parameter {{index: 0}} : {dtype}[{a}][{b}][{c}]
+            %1 = parameter {{index: 1}} : {dtype}[{c}]
+            %2 = add %0 %1 : {dtype}[{a}][{b}][{c}]
+            %3 = multiply %2 %0 : {dtype}[{a}][{b}][{c}]
+            %4 = sum %2 {{axes: [0, 1, 2], keep_axes: false}} : {sum}
+            %5 = reduce_max %3 {{axes: [0, 1, 2], keep_axes: true}} : {dtype}[1][1][1]
+            %6 = sum %2 {{axes: [0, 1], keep_axes: false}} : {sum}[{c}]
+            %7 = sin %3 : {float}[{a}][{b}][{c}]
+            %8 = sum %7 {{axes: [1], keep_axes: false}} : {float}[{a}][{c}]
+            %9 = all %2 {{axes: [0], keep_axes: false}} : u8[{b}][{c}]
+            %10 = product %7 {{axes: [1, 2], keep_axes: false}} : {float}[{a}]
+            %11 = reshape %6 : {sum}[1][{c}]
+            return {made}
+        }}"
+    );
+    Region::from_text(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
+}
+
+#[test]
+fn folds_of_every_shape_give_what_the_evaluator_gives() {
+    let sizes = [
+        [1, 1, 1],
+        [2, 3, 4],
+        [64, 1, 10],
+        [3, 65, 17],
+        [1, 40, 512],
+        [2, 17, 513],
+        [33, 2, 1300],
+        [1, 3, 70_000],
+        [5, 4000, 9],
+        [2, 1, 131_073],
+        [20_000, 1, 8],
+    ];
+    for dtype in [DType::F32, DType::F64, DType::BF16, DType::F16, DType::S32, DType::U8] {
+        for sizes in sizes {
+            let is_long = sizes.iter().product::<usize>() > 60_000;
+            if is_long && ![DType::F32, DType::BF16].contains(&dtype) {
+                continue;
+            }
+            for wanted in 0..7 {
+                let region = Arc::new(folded(dtype, sizes, wanted));
+                let want = run(&Evaluator::new(cpu_backend()), &region).unwrap();
+                let got = run(&CpuCompiler::new(), &region).unwrap();
+                assert!(want == got, "{dtype} {sizes:?} {wanted}");
+            }
+        }
+    }
+}
+
 #[test]
 fn inputs_have_elements_of_every_type() {
     let backend = cpu_backend();

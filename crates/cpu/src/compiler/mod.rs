@@ -2,6 +2,7 @@
 
 mod arena;
 mod cluster;
+mod folds;
 mod group;
 mod places;
 mod plan;

@@ -11,6 +11,7 @@ use defn_core::{Error, Result, TensorType};
 use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
+use super::folds::Folds;
 use super::group::{Group, group};
 use super::places::{Given, Kept, Layout, Place, Slots};
 use super::repeat::While;
@@ -68,6 +69,8 @@ pub(super) enum Work {
     Group(Group),
     /// Clusters that go through rows together.
     Strip(Strip),
+    /// Element-wise ops, and folds of what they give.
+    Folds(Folds),
     /// One op of the backend.
     Op,
     /// Shows values to the host.
@@ -126,6 +129,7 @@ fn steps(
         let place = match &piece {
             Piece::One(place) => *place,
             Piece::Strip(strip) => strip.parts[strip.parts.len() - 1].0,
+            Piece::Folds(found) => found.place,
         };
         let cluster = &clusters.order[place];
         let first = cluster.nodes[0];
@@ -134,6 +138,11 @@ fn steps(
                 let made = Strip::new(graph, clusters, &users, found);
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Strip(made), inputs, outputs)
+            }
+            (Piece::Folds(found), _) => {
+                let made = Folds::new(graph, clusters, &users, found);
+                let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
+                (Work::Folds(made), inputs, outputs)
             }
             (Piece::One(_), Role::Elementwise) => {
                 let made = group(graph, clusters, cluster, users.of(place).clone());
@@ -187,7 +196,9 @@ impl Step {
                 let inputs = (0..group.inputs.len()).filter(plain);
                 inputs.flat_map(|input| (0..group.results.len()).map(move |output| (output, input))).collect()
             }
-            Work::Strip(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => SmallVec::new(),
+            Work::Strip(_) | Work::Folds(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => {
+                SmallVec::new()
+            }
         }
     }
 
@@ -199,6 +210,7 @@ impl Step {
             Work::Op
             | Work::While(_)
             | Work::Strip(_)
+            | Work::Folds(_)
             | Work::Hook { .. }
             | Work::Call { .. }
             | Work::Cond { .. } => true,
@@ -210,7 +222,12 @@ impl Step {
         match &mut self.work {
             Work::Group(group) => group.program.read_first(inputs),
             Work::Op => self.over = inputs.first().copied(),
-            Work::While(_) | Work::Strip(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => {}
+            Work::While(_)
+            | Work::Strip(_)
+            | Work::Folds(_)
+            | Work::Hook { .. }
+            | Work::Call { .. }
+            | Work::Cond { .. } => {}
         }
     }
 
@@ -219,6 +236,7 @@ impl Step {
         match &self.work {
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.arena).max().unwrap_or(0),
             Work::While(of) => of.room(),
+            Work::Folds(folds) => folds.room(),
             Work::Group(_) | Work::Strip(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
         }
     }
@@ -236,7 +254,7 @@ impl Step {
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
             Work::While(of) => of.cond.workspace.max(of.body.workspace),
-            Work::Group(_) | Work::Strip(_) => 0,
+            Work::Group(_) | Work::Strip(_) | Work::Folds(_) => 0,
         }
     }
 }

@@ -104,6 +104,13 @@ impl Run<'_> {
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
                 strip.run(graph, &inputs, &results, step.par);
             }
+            Work::Folds(folds) => {
+                let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
+                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
+                let room = frame.arena.wrapping_add(step.room);
+                // SAFETY: the plan has the room for the step alone.
+                unsafe { folds.run(graph, &inputs, &results, room, step.par) };
+            }
             Work::Op => {
                 let inputs: SmallVec<[View<'_>; 4]> = step.inputs.iter().map(input).collect();
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();

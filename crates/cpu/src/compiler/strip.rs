@@ -61,8 +61,8 @@ enum Home {
 pub(super) trait Uses {
     /// The values of a cluster that others need.
     fn of(&self, place: usize) -> &Values;
-    /// Whether a value is needed by others than these clusters.
-    fn is_needed_beyond(&self, value: Value, strip: &strips::Strip) -> bool;
+    /// Whether a value is needed by others than some clusters.
+    fn is_needed_beyond(&self, value: Value, is_within: &dyn Fn(usize) -> bool) -> bool;
 }
 
 impl Strip {
@@ -88,7 +88,9 @@ impl Strip {
             let row = if *part == Part::Elements { len } else { 1 };
             let to: Vec<Home> = given
                 .iter()
-                .map(|&value| strip.home(graph, value, row, uses.is_needed_beyond(value, found)))
+                .map(|&value| {
+                    strip.home(graph, value, row, uses.is_needed_beyond(value, &|place| found.has(place)))
+                })
                 .collect();
             match part {
                 Part::Fold(op) => {
@@ -105,8 +107,8 @@ impl Strip {
                     let group = group(graph, clusters, cluster, given.clone());
                     let inputs = group.inputs.iter().map(|(value, _)| strip.find(&homes, *value)).collect();
                     // What is read again for the same rows stays in the cache until then.
-                    let last =
-                        place == last && given.iter().all(|&value| uses.is_needed_beyond(value, found));
+                    let last = place == last
+                        && given.iter().all(|&value| uses.is_needed_beyond(value, &|place| found.has(place)));
                     let bytes = given.iter().map(|&value| graph.ty(value).byte_size()).sum();
                     let stores = if last { Stores::of(bytes) } else { Stores::Near };
                     weight += if *part == Part::Elements { group.program.weight() } else { 0 };

@@ -9,6 +9,7 @@ use defn_core::graph::{Graph, Value};
 use defn_core::op::{Op, ReduceOp};
 
 use super::cluster::{Clusters, Role};
+use super::folds::{Found, with_folds};
 use crate::kernels::reduce::CHUNK;
 
 /// How many clusters after the first are looked at.
@@ -21,6 +22,8 @@ pub(super) enum Piece {
     One(usize),
     /// Several, strip by strip.
     Strip(Strip),
+    /// One, and folds of what it gives.
+    Folds(Found),
 }
 
 /// Clusters that go through rows together, ascending.
@@ -42,7 +45,7 @@ pub(super) enum Part {
     Fold(ReduceOp),
 }
 
-/// The clusters in order, those of a strip in one place.
+/// The clusters in order, those of a strip in one place, and folds where what they fold is made.
 pub(super) fn pieces(graph: &Graph, clusters: &Clusters) -> Vec<Piece> {
     let finder = Finder { graph, clusters };
     let mut pieces = Vec::with_capacity(clusters.order.len());
@@ -61,7 +64,7 @@ pub(super) fn pieces(graph: &Graph, clusters: &Clusters) -> Vec<Piece> {
         pieces.extend(after.into_iter().map(|(place, _)| Piece::One(place)));
         done = last + 1;
     }
-    pieces
+    with_folds(graph, clusters, pieces)
 }
 
 struct Finder<'a> {
@@ -217,7 +220,7 @@ mod tests {
         let region = Region::from_text(text).unwrap();
         let clusters = Clusters::new(&region);
         let of_piece = |piece: Piece| match piece {
-            Piece::One(_) => Vec::new(),
+            Piece::One(_) | Piece::Folds(_) => Vec::new(),
             Piece::Strip(strip) => strip.parts.into_iter().map(|(_, part)| part).collect(),
         };
         pieces(region.graph(), &clusters).into_iter().map(of_piece).collect()

@@ -7,7 +7,6 @@ use smallvec::SmallVec;
 
 use super::cluster::Clusters;
 use super::strip::Uses;
-use super::strips;
 
 /// Who needs the values of clusters.
 pub(super) struct Users {
@@ -51,8 +50,8 @@ impl Uses for Users {
         &self.needed[place]
     }
 
-    fn is_needed_beyond(&self, value: Value, strip: &strips::Strip) -> bool {
+    fn is_needed_beyond(&self, value: Value, is_within: &dyn Fn(usize) -> bool) -> bool {
         let Some((users, is_result)) = self.by.get(&value) else { return false };
-        *is_result || users.iter().any(|&user| !strip.has(user))
+        *is_result || users.iter().any(|&user| !is_within(user))
     }
 }

@@ -10,13 +10,13 @@ use crate::par::Par;
 use crate::view::ViewMut;
 
 /// Columns that are folded side by side.
-const WIDTH: usize = 512;
+pub(super) const WIDTH: usize = 512;
 
 /// Levels of a cascade of columns: it takes `2^DEPTH - 1` runs.
-const DEPTH: usize = 11;
+pub(super) const DEPTH: usize = 11;
 
 /// The rows of one piece: a power of two of runs, so that pieces do not show in the order of the joins.
-fn piece_rows(folding: &Folding) -> usize {
+pub(super) fn piece_rows(folding: &Folding) -> usize {
     (CHUNK / folding.inner.min(WIDTH)).max(RUN).next_power_of_two().min(RUN << (DEPTH - 1))
 }
 
@@ -58,9 +58,15 @@ pub(super) fn columns<F: Fold>(
             }
         }
     });
-    if pieces == 1 {
-        return;
+    if pieces > 1 {
+        join_pieces::<F>(folding, out, scratch, par);
     }
+}
+
+/// Joins the partial results of more than one piece.
+pub(super) fn join_pieces<F: Fold>(folding: &Folding, out: &ViewMut<'_>, scratch: &ViewMut<'_>, par: Par) {
+    let &Folding { outer, reduced, inner, .. } = folding;
+    let (pieces, strips) = (reduced.div_ceil(piece_rows(folding)), inner.div_ceil(WIDTH));
     let work = inner.min(WIDTH) * pieces;
     par.for_chunks(outer * strips, (CHUNK / work).max(1), |chunk| {
         for place in chunk {
@@ -94,34 +100,51 @@ fn fold_strip<F: Fold>(
     rows: usize,
     total: &mut [F::Acc],
 ) {
-    fold_run::<F>(loader, start, step, rows.min(RUN), total);
     if rows <= RUN {
+        fold_run::<F>(loader, start, step, rows, total);
         return;
     }
-    let width = total.len();
     let mut levels = [[F::Acc::ZERO; WIDTH]; DEPTH];
-    levels[0][..width].copy_from_slice(total);
-    let mut count = 1usize;
-    for first in (RUN..rows).step_by(RUN) {
+    let mut runs = Runs::<F> { levels: &mut levels, count: 0 };
+    for first in (0..rows).step_by(RUN) {
         fold_run::<F>(loader, start + first * step, step, RUN.min(rows - first), total);
+        runs.push(total);
+    }
+    runs.finish(total);
+}
+
+/// Joins rows of results in pairs, pairs of pairs and so on.
+pub(super) struct Runs<'l, F: Fold> {
+    /// Level i holds the join of `2^i` rows if bit i of `count` is set.
+    pub(super) levels: &'l mut [[F::Acc; WIDTH]],
+    pub(super) count: usize,
+}
+
+impl<F: Fold> Runs<'_, F> {
+    /// Takes the next row of results, and writes over it.
+    pub(super) fn push(&mut self, total: &mut [F::Acc]) {
         let mut level = 0;
-        while count >> level & 1 == 1 {
-            join_before::<F>(&levels[level][..width], total);
+        while self.count >> level & 1 == 1 {
+            join_before::<F>(&self.levels[level][..total.len()], total);
             level += 1;
         }
-        levels[level][..width].copy_from_slice(total);
-        count += 1;
+        self.levels[level][..total.len()].copy_from_slice(total);
+        self.count += 1;
     }
-    let mut set = (0..DEPTH).filter(|level| count >> level & 1 == 1);
-    let lowest = set.next().expect("at least one run was folded");
-    total.copy_from_slice(&levels[lowest][..width]);
-    for level in set {
-        join_before::<F>(&levels[level][..width], total);
+
+    /// The join of all rows, of which there was one at least.
+    pub(super) fn finish(self, total: &mut [F::Acc]) {
+        let mut set = (0..DEPTH).filter(|level| self.count >> level & 1 == 1);
+        let lowest = set.next().expect("at least one run was folded");
+        total.copy_from_slice(&self.levels[lowest][..total.len()]);
+        for level in set {
+            join_before::<F>(&self.levels[level][..total.len()], total);
+        }
     }
 }
 
 /// Folds at most `RUN` rows, one after the other.
-fn fold_run<F: Fold>(
+pub(super) fn fold_run<F: Fold>(
     loader: &mut Loader<'_, F::Item>,
     start: usize,
     step: usize,

@@ -4,7 +4,7 @@ use defn_core::Axis;
 use smallvec::SmallVec;
 
 use crate::kernels::shape::Layout;
-use crate::kernels::{Source, TILE};
+use crate::kernels::{Source, TILE, Walk};
 use crate::view::View;
 
 /// Elements that one thread folds at a time, whatever the number of threads: results must not depend on it.
@@ -49,6 +49,12 @@ impl Folding {
             sizes: order.clone().map(|&axis| sizes[axis]).collect(),
             strides: order.map(|&axis| layout.strides[axis]).collect(),
         }
+    }
+
+    /// Whether that order is the one in which the elements lie.
+    pub(super) fn is_in_order(&self) -> bool {
+        let count = self.sizes.iter().product();
+        Walk::strided(0, &self.sizes, &self.strides) == Walk::strided(0, &[count], &[1])
     }
 
     /// How many results there are.

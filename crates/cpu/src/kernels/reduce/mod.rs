@@ -7,6 +7,7 @@ mod arg;
 mod columns;
 mod fold;
 mod layout;
+mod pieces;
 mod rows;
 mod scan;
 #[cfg(test)]
@@ -15,6 +16,7 @@ mod tests;
 pub(crate) use arg::{arg_reduce, arg_scratch};
 pub(crate) use fold::{Cascade, Sum};
 pub(crate) use layout::CHUNK;
+pub(crate) use pieces::{Block, Cut, Folder, Pieces};
 pub(crate) use scan::scan;
 
 use defn_core::op::ReduceOp;
@@ -56,32 +58,50 @@ pub(crate) fn reduce(
 ) {
     let folding = Folding::new(x.ty().shape.sizes(), axes);
     debug_assert_eq!(folding.outputs(), out.ty().size(), "{} over {axes:?}", x.ty());
-    let (from, to) = (x.ty().dtype, accumulator(out.ty().dtype));
-    let run = Run { x, folding, out, scratch, par };
+    let (from, to) = (x.ty().dtype, out.ty().dtype);
+    with_fold(op, from, to, Run { x, folding, out, scratch, par });
+}
+
+/// What is done with a fold, whichever it is.
+trait WithFold {
+    type Output;
+    /// Does it with the fold, for which elements are read as ones of `dtype`.
+    fn with<F: Fold>(self, dtype: DType) -> Self::Output;
+}
+
+/// Calls `work` with the fold that an op is on elements of a type, with results of another.
+fn with_fold<W: WithFold>(op: ReduceOp, from: DType, to: DType, work: W) -> W::Output {
+    let to = accumulator(to);
     match op {
-        ReduceOp::Sum => with_compute!(to, C => run.fold::<Sum<C>>(to)),
-        ReduceOp::Product => with_compute!(to, C => run.fold::<Product<C>>(to)),
-        ReduceOp::ReduceMax => with_real!(to, C => run.fold::<Greatest<C>>(to)),
-        ReduceOp::ReduceMin => with_real!(to, C => run.fold::<Least<C>>(to)),
-        ReduceOp::All => with_compute!(from, C => run.fold::<All<C>>(from)),
-        ReduceOp::Any => with_compute!(from, C => run.fold::<Any<C>>(from)),
+        ReduceOp::Sum => with_compute!(to, C => work.with::<Sum<C>>(to)),
+        ReduceOp::Product => with_compute!(to, C => work.with::<Product<C>>(to)),
+        ReduceOp::ReduceMax => with_real!(to, C => work.with::<Greatest<C>>(to)),
+        ReduceOp::ReduceMin => with_real!(to, C => work.with::<Least<C>>(to)),
+        ReduceOp::All => with_compute!(from, C => work.with::<All<C>>(from)),
+        ReduceOp::Any => with_compute!(from, C => work.with::<Any<C>>(from)),
     }
 }
 
 /// Folds rows of `len` elements, as [`reduce`] does, on this thread.
 pub(crate) fn reduce_rows(op: ReduceOp, x: View<'_>, len: usize, out: &mut ViewMut<'_>) {
-    fn fold<F: Fold>(x: View<'_>, dtype: DType, len: usize, out: &mut ViewMut<'_>) {
-        let count = x.ty().size();
-        rows::fold_each::<F>(&Source::strided(x, 0, &[count], &[1]), dtype, len, 0..count / len, out);
-    }
-    let (from, to) = (x.ty().dtype, accumulator(out.ty().dtype));
-    match op {
-        ReduceOp::Sum => with_compute!(to, C => fold::<Sum<C>>(x, to, len, out)),
-        ReduceOp::Product => with_compute!(to, C => fold::<Product<C>>(x, to, len, out)),
-        ReduceOp::ReduceMax => with_real!(to, C => fold::<Greatest<C>>(x, to, len, out)),
-        ReduceOp::ReduceMin => with_real!(to, C => fold::<Least<C>>(x, to, len, out)),
-        ReduceOp::All => with_compute!(from, C => fold::<All<C>>(x, from, len, out)),
-        ReduceOp::Any => with_compute!(from, C => fold::<Any<C>>(x, from, len, out)),
+    let (from, to) = (x.ty().dtype, out.ty().dtype);
+    with_fold(op, from, to, Rows { x, len, out });
+}
+
+/// Rows that are folded on this thread.
+struct Rows<'r, 'a> {
+    x: View<'a>,
+    len: usize,
+    out: &'r ViewMut<'a>,
+}
+
+impl WithFold for Rows<'_, '_> {
+    type Output = ();
+
+    fn with<F: Fold>(self, dtype: DType) {
+        let count = self.x.ty().size();
+        let source = Source::strided(self.x, 0, &[count], &[1]);
+        rows::fold_each::<F>(&source, dtype, self.len, 0..count / self.len, self.out);
     }
 }
 
@@ -94,9 +114,10 @@ struct Run<'r, 'a> {
     par: Par,
 }
 
-impl Run<'_, '_> {
-    /// Folds elements that are read as `dtype`.
-    fn fold<F: Fold>(self, dtype: DType) {
+impl WithFold for Run<'_, '_> {
+    type Output = ();
+
+    fn with<F: Fold>(self, dtype: DType) {
         let Run { x, folding, out, scratch, par } = self;
         if folding.outputs() == 0 {
             return;

@@ -47,6 +47,12 @@ pub(super) fn rows<F: Fold>(
             unsafe { write(scratch, place, &[value]) };
         }
     });
+    join_pieces::<F>(folding, out, scratch);
+}
+
+/// Joins the partial results of long rows.
+pub(super) fn join_pieces<F: Fold>(folding: &Folding, out: &ViewMut<'_>, scratch: &ViewMut<'_>) {
+    let pieces = folding.reduced.div_ceil(CHUNK);
     for output in 0..folding.outer {
         // SAFETY: all pieces are written, and by nobody any more.
         let partial: &[F::Acc] = unsafe { read(scratch, output * pieces, pieces) };

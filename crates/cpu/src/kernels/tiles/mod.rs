@@ -82,6 +82,18 @@ impl Program {
         part: Range<usize>,
         stores: Stores,
     ) {
+        // SAFETY: the caller's promise.
+        self.start(inputs, part.len(), stores, |running| unsafe { running.part(starts, part) });
+    }
+
+    /// Gets ready to run parts of up to `longest` elements on this thread, and calls `work` with what runs them.
+    pub(crate) fn start(
+        &self,
+        inputs: &[Source<'_>],
+        longest: usize,
+        stores: Stores,
+        work: impl FnOnce(&mut Running<'_, '_>),
+    ) {
         // What goes past the caches is made behind the registers.
         let made = if stores == Stores::Far { self.widths().sum::<usize>() * self.tile } else { 0 };
         with_bank(&BANK, self.bank + made, |bank| {
@@ -91,40 +103,13 @@ impl Program {
                 Place::Bank(offset) => unsafe { bank.add(*offset) },
                 Place::Result { .. } => std::ptr::null_mut(),
             }));
-            let len = self.tile.min(part.len());
-            let mut tile = Tile { table: &mut table, inputs, start: part.start, len };
+            let mut tile = Tile { table: &mut table, inputs, start: 0, len: self.tile.min(longest) };
             for instruction in &self.once {
                 (instruction.run)(instruction, &mut tile);
             }
-            for start in part.clone().step_by(self.tile) {
-                (tile.start, tile.len) = (start, self.tile.min(part.end - start));
-                let mut behind = self.bank;
-                for (register, place) in tile.table.iter_mut().zip(&self.places) {
-                    if let Place::Result { index, width } = place {
-                        *register = match stores {
-                            Stores::Near => starts[*index].wrapping_add(start * width),
-                            Stores::Far => bank.wrapping_add(behind),
-                        };
-                        behind += width * self.tile;
-                    }
-                }
-                for instruction in &self.each {
-                    (instruction.run)(instruction, &mut tile);
-                }
-                if stores == Stores::Far {
-                    for (register, place) in tile.table.iter().zip(&self.places) {
-                        if let Place::Result { index, width } = place {
-                            let (bytes, to) = (tile.len * width, starts[*index].wrapping_add(start * width));
-                            // SAFETY: the instructions have written the elements behind the registers, and the
-                            // result has room for them.
-                            unsafe {
-                                let from = std::slice::from_raw_parts(register.cast_const(), bytes);
-                                stream::copy(from, std::slice::from_raw_parts_mut(to.cast(), bytes));
-                            }
-                        }
-                    }
-                }
-            }
+            // SAFETY: the bank has room behind the registers for what is made there.
+            let behind = unsafe { bank.add(self.bank) };
+            work(&mut Running { program: self, tile, behind, stores });
         });
     }
 
@@ -163,6 +148,54 @@ impl Program {
     /// How many cheap instructions take the time of all, for each element.
     pub(crate) fn weight(&self) -> usize {
         self.weight
+    }
+}
+
+/// A program that is ready on this thread.
+pub(crate) struct Running<'t, 'a> {
+    program: &'t Program,
+    tile: Tile<'t, 'a>,
+    /// The memory behind the registers.
+    behind: *mut u8,
+    stores: Stores,
+}
+
+impl Running<'_, '_> {
+    /// Writes the elements `part` of the results, no more than it was started for, as [`Program::run_part`] does.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn part(&mut self, starts: &[*mut u8], part: Range<usize>) {
+        let &mut Running { program, ref mut tile, behind, stores } = self;
+        for start in part.clone().step_by(program.tile) {
+            (tile.start, tile.len) = (start, program.tile.min(part.end - start));
+            let mut behind = behind;
+            for (register, place) in tile.table.iter_mut().zip(&program.places) {
+                if let Place::Result { index, width } = place {
+                    *register = match stores {
+                        Stores::Near => starts[*index].wrapping_add(start * width),
+                        Stores::Far => behind,
+                    };
+                    behind = behind.wrapping_add(width * program.tile);
+                }
+            }
+            for instruction in &program.each {
+                (instruction.run)(instruction, tile);
+            }
+            if stores == Stores::Far {
+                for (register, place) in tile.table.iter().zip(&program.places) {
+                    if let Place::Result { index, width } = place {
+                        let (bytes, to) = (tile.len * width, starts[*index].wrapping_add(start * width));
+                        // SAFETY: the instructions have written the elements behind the registers, and the result has
+                        // room for them.
+                        unsafe {
+                            let from = std::slice::from_raw_parts(register.cast_const(), bytes);
+                            stream::copy(from, std::slice::from_raw_parts_mut(to.cast(), bytes));
+                        }
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -1,0 +1,287 @@
+//! Folds of elements that are made block by block, and need not lie in memory together: in the order in which they are
+//! folded from there.
+
+use std::marker::PhantomData;
+
+use defn_core::op::ReduceOp;
+use defn_core::{Axis, DType, TensorType};
+
+use super::columns::{self, DEPTH, Runs, WIDTH, columns_scratch, fold_run, piece_rows};
+use super::fold::{Cascade, Fold, RUN, fold_slice};
+use super::layout::{CHUNK, Folding};
+use super::rows::{self, rows_scratch};
+use super::{WithFold, accumulator, store, with_fold, write};
+use crate::kernels::{Element, Loader, Source, TILE};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// How elements that lie in order are cut into pieces, each of which one thread folds, and pieces into blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    outer: usize,
+    reduced: usize,
+    inner: usize,
+    /// Rows of a piece of columns.
+    height: usize,
+}
+
+/// `rows` rows of `width` elements, of which the first begins with the element `start` and each other one `step`
+/// elements after the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) start: usize,
+    pub(crate) step: usize,
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
+}
+
+impl Cut {
+    fn new(folding: &Folding) -> Cut {
+        let &Folding { outer, reduced, inner, .. } = folding;
+        Cut { outer, reduced, inner, height: if inner > 1 { piece_rows(folding) } else { 1 } }
+    }
+
+    /// How many pieces there are, by which results and partial results are counted.
+    pub(crate) fn pieces(&self) -> usize {
+        if self.inner > 1 {
+            self.outer * self.inner.div_ceil(WIDTH) * self.reduced.div_ceil(self.height)
+        } else {
+            self.outer * self.reduced.div_ceil(CHUNK)
+        }
+    }
+
+    /// About how many elements a piece has.
+    pub(crate) fn piece(&self) -> usize {
+        if self.inner > 1 {
+            self.inner.min(WIDTH) * self.reduced.min(self.height)
+        } else {
+            self.reduced.min(CHUNK)
+        }
+    }
+
+    /// Whether the elements of a block lie side by side, each as all of them are in order.
+    pub(crate) fn is_side_by_side(&self) -> bool {
+        self.inner <= WIDTH
+    }
+
+    /// The most elements of a block.
+    pub(crate) fn block(&self) -> usize {
+        if self.inner > 1 {
+            let width = self.inner.min(WIDTH);
+            self.runs(width) * RUN * width
+        } else {
+            TILE.min(self.reduced)
+        }
+    }
+
+    /// How many runs of columns a block has.
+    fn runs(&self, width: usize) -> usize {
+        (TILE / (RUN * width)).clamp(1, self.reduced.min(self.height).div_ceil(RUN))
+    }
+
+    /// Where a piece begins: the outer index, the row of those that are folded, and the first column.
+    fn place(&self, piece: usize) -> (usize, usize, usize) {
+        if self.inner > 1 {
+            let (pieces, strips) = (self.reduced.div_ceil(self.height), self.inner.div_ceil(WIDTH));
+            (piece / pieces / strips, piece % pieces * self.height, piece / pieces % strips * WIDTH)
+        } else {
+            let pieces = self.reduced.div_ceil(CHUNK);
+            (piece / pieces, piece % pieces * CHUNK, 0)
+        }
+    }
+
+    /// Calls `work` with the blocks of a piece, one after the other.
+    pub(crate) fn blocks(&self, piece: usize, mut work: impl FnMut(Block)) {
+        let (outer, row, column) = self.place(piece);
+        let start = (outer * self.reduced + row) * self.inner + column;
+        if self.inner > 1 {
+            let (step, width) = (self.inner, WIDTH.min(self.inner - column));
+            let (count, together) = (self.height.min(self.reduced - row), self.runs(width) * RUN);
+            for first in (0..count).step_by(together) {
+                let rows = together.min(count - first);
+                work(Block { start: start + first * step, step, rows, width });
+            }
+        } else {
+            let count = CHUNK.min(self.reduced - row);
+            for first in (0..count).step_by(TILE) {
+                let width = TILE.min(count - first);
+                work(Block { start: start + first, step: width, rows: 1, width });
+            }
+        }
+    }
+}
+
+/// A fold by pieces.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    op: ReduceOp,
+    from: DType,
+    to: DType,
+    folding: Folding,
+    cut: Cut,
+}
+
+/// What folds pieces, one after the other. One per thread.
+pub(crate) trait Folder {
+    /// Takes the next block of a piece. `x` has its elements, row by row.
+    fn take(&mut self, x: View<'_>, block: Block);
+    /// Ends a piece, of which at least one block was taken.
+    ///
+    /// # Safety
+    /// Nobody else writes what the piece gives, in `out` or in `partial`.
+    unsafe fn finish(&mut self, piece: usize, out: &ViewMut<'_>, partial: &ViewMut<'_>);
+}
+
+impl Pieces {
+    /// The fold of an operand over axes, where it is folded as it lies and rows are no shorter than a tile.
+    pub(crate) fn new(op: ReduceOp, operand: &TensorType, axes: &[Axis], out: &TensorType) -> Option<Pieces> {
+        let folding = Folding::new(operand.shape.sizes(), axes);
+        let least = if folding.inner > 1 { 2 } else { TILE };
+        if operand.size() == 0 || folding.reduced < least || !folding.is_in_order() {
+            return None;
+        }
+        let cut = Cut::new(&folding);
+        Some(Pieces { op, from: operand.dtype, to: out.dtype, folding, cut })
+    }
+
+    /// How the elements are cut.
+    pub(crate) fn cut(&self) -> Cut {
+        self.cut
+    }
+
+    /// What lies between: partial results of a type, and how many, possibly none.
+    pub(crate) fn partial(&self) -> (DType, usize) {
+        let is_columns = self.folding.inner > 1;
+        let count = if is_columns { columns_scratch(&self.folding) } else { rows_scratch(&self.folding) };
+        (accumulator(self.to), count)
+    }
+
+    /// What folds pieces.
+    pub(crate) fn folder(&self) -> Box<dyn Folder + '_> {
+        with_fold(self.op, self.from, self.to, Make(self))
+    }
+
+    /// Joins the partial results of the pieces, where there are any.
+    pub(crate) fn join(&self, out: &ViewMut<'_>, partial: &ViewMut<'_>, par: Par) {
+        if self.partial().1 > 0 {
+            with_fold(self.op, self.from, self.to, Join { folding: &self.folding, out, partial, par });
+        }
+    }
+}
+
+struct Make<'p>(&'p Pieces);
+
+impl<'p> WithFold for Make<'p> {
+    type Output = Box<dyn Folder + 'p>;
+
+    fn with<F: Fold>(self, dtype: DType) -> Box<dyn Folder + 'p> {
+        let cut = self.0.cut;
+        let has_pieces = self.0.partial().1 > 0;
+        if cut.inner > 1 {
+            let total = vec![F::Acc::ZERO; cut.inner.min(WIDTH)];
+            Box::new(Columns::<F> { cut, dtype, has_pieces, total, width: 0, levels: Vec::new(), count: 0 })
+        } else {
+            Box::new(Row::<F> { dtype, has_pieces, cascade: Cascade::new(), fold: PhantomData })
+        }
+    }
+}
+
+struct Join<'r, 'a> {
+    folding: &'r Folding,
+    out: &'r ViewMut<'a>,
+    partial: &'r ViewMut<'a>,
+    par: Par,
+}
+
+impl WithFold for Join<'_, '_> {
+    type Output = ();
+
+    fn with<F: Fold>(self, _dtype: DType) {
+        if self.folding.inner > 1 {
+            columns::join_pieces::<F>(self.folding, self.out, self.partial, self.par);
+        } else {
+            rows::join_pieces::<F>(self.folding, self.out, self.partial);
+        }
+    }
+}
+
+/// Folds pieces of rows.
+struct Row<F: Fold> {
+    dtype: DType,
+    has_pieces: bool,
+    cascade: Cascade<F::Acc>,
+    fold: PhantomData<F>,
+}
+
+impl<F: Fold> Folder for Row<F> {
+    fn take(&mut self, x: View<'_>, block: Block) {
+        let source = Source::strided(x, 0, &[block.width], &[1]);
+        let mut loader = Loader::new(&source, self.dtype);
+        loader.seek(0, block.width);
+        self.cascade.push::<F>(fold_slice::<F>(loader.tile()));
+    }
+
+    unsafe fn finish(&mut self, piece: usize, out: &ViewMut<'_>, partial: &ViewMut<'_>) {
+        let value = std::mem::replace(&mut self.cascade, Cascade::new()).finish::<F>();
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.has_pieces {
+                write(partial, piece, &[value]);
+            } else {
+                store(out, piece, &[value]);
+            }
+        }
+    }
+}
+
+/// Folds pieces of columns.
+struct Columns<F: Fold> {
+    cut: Cut,
+    dtype: DType,
+    has_pieces: bool,
+    total: Vec<F::Acc>,
+    /// How many columns the piece has.
+    width: usize,
+    levels: Vec<[F::Acc; WIDTH]>,
+    count: usize,
+}
+
+impl<F: Fold> Folder for Columns<F> {
+    fn take(&mut self, x: View<'_>, block: Block) {
+        let source = Source::strided(x, 0, &[x.ty().size()], &[1]);
+        let mut loader = Loader::new(&source, self.dtype);
+        self.width = block.width;
+        let total = &mut self.total[..self.width];
+        if self.levels.is_empty() && self.cut.reduced > RUN {
+            self.levels = vec![[F::Acc::ZERO; WIDTH]; DEPTH];
+        }
+        for first in (0..block.rows).step_by(RUN) {
+            let rows = RUN.min(block.rows - first);
+            fold_run::<F>(&mut loader, first * self.width, self.width, rows, total);
+            if self.cut.reduced > RUN {
+                let mut runs = Runs::<F> { levels: &mut self.levels, count: self.count };
+                runs.push(total);
+                self.count = runs.count;
+            }
+        }
+    }
+
+    unsafe fn finish(&mut self, piece: usize, out: &ViewMut<'_>, partial: &ViewMut<'_>) {
+        let total = &mut self.total[..self.width];
+        if self.cut.reduced > RUN {
+            Runs::<F> { levels: &mut self.levels, count: self.count }.finish(total);
+            self.count = 0;
+        }
+        let (outer, row, column) = self.cut.place(piece);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.has_pieces {
+                let pieces = self.cut.reduced.div_ceil(self.cut.height);
+                let at = outer * pieces + row / self.cut.height;
+                write(partial, at * self.cut.inner + column, total);
+            } else {
+                store(out, outer * self.cut.inner + column, total);
+            }
+        }
+    }
+}
