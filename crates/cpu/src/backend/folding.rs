@@ -11,11 +11,10 @@ use defn_core::compose::fold::is_one_reduction;
 use defn_core::graph::Node;
 use defn_core::op::{BinaryOp, FoldOp, Op, UnaryOp};
 use defn_core::region::Region;
-use defn_core::{Axis, Result, Scalar, Shape, TensorType};
+use defn_core::{Axis, DType, Result, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::Run;
-use super::room::{Room, Scratch};
 use crate::kernels::machine::{Machine, Register};
 use crate::kernels::{TILE, create, elementwise, shape};
 use crate::par::Par;
@@ -188,52 +187,120 @@ impl<'a> Program<'a> {
     }
 }
 
+/// Where the registers of a block of kept positions lie in its memory, and what was folded so far.
+struct Frame {
+    /// The offset of each op's register, and behind them that of what was folded.
+    offsets: Vec<usize>,
+    /// The bytes of a block.
+    size: usize,
+}
+
+/// The types of the registers of a block of so many positions, and behind them that of what was folded.
+fn register_types(program: &Program<'_>, acc: &TensorType, len: usize) -> Result<Vec<TensorType>> {
+    let registers = program.steps.iter().map(|step| shaped(step.ty, len, step.varied));
+    registers.chain([shaped(acc, len, true)]).collect()
+}
+
+impl Frame {
+    /// Room for registers of these types.
+    fn new(types: &[TensorType]) -> Frame {
+        let mut size = 0;
+        let offsets = types.iter().map(|ty| {
+            size += ty.byte_size().next_multiple_of(64);
+            size - ty.byte_size().next_multiple_of(64)
+        });
+        Frame { offsets: offsets.collect(), size }
+    }
+}
+
 /// What the places hold while a block of kept positions is folded.
 struct Registers<'a> {
+    program: &'a Program<'a>,
     captures: &'a [View<'a>],
-    registers: Vec<Option<Scratch<'a>>>,
-    folded: Scratch<'a>,
+    types: &'a [TensorType],
+    frame: &'a Frame,
+    /// The block's memory.
+    memory: *mut u8,
+    /// Whether what was folded and the function's result have each other's memory.
+    swapped: bool,
     /// Whether elements without a result are refused.
     checked: bool,
 }
 
-impl Registers<'_> {
-    fn view<'v>(&'v self, place: Place, element: View<'v>) -> View<'v> {
+impl<'a> Registers<'a> {
+    /// The type of a register, or behind them of what was folded, and where it begins.
+    fn register(&self, index: usize) -> (&'a TensorType, *mut u8) {
+        let folded = self.program.steps.len();
+        let place = match self.program.result {
+            Place::Register(result) if self.swapped && index == result => folded,
+            Place::Register(result) if self.swapped && index == folded => result,
+            Place::Register(_) | Place::Element | Place::Folded | Place::Capture(_) => index,
+        };
+        (&self.types[index], self.memory.wrapping_add(self.frame.offsets[place]))
+    }
+
+    /// What a register holds.
+    ///
+    /// # Safety
+    /// It was written, and is not meanwhile.
+    unsafe fn read(&self, index: usize) -> View<'a> {
+        let (ty, start) = self.register(index);
+        // SAFETY: the frame has room for the type, and the caller's promise.
+        View::new(ty, unsafe { std::slice::from_raw_parts(start, ty.byte_size()) })
+    }
+
+    /// A register, to be written.
+    fn write(&mut self, index: usize) -> ViewMut<'a> {
+        let (ty, start) = self.register(index);
+        // SAFETY: the frame has room for the type, and the registers are borrowed mutably.
+        unsafe { ViewMut::new(ty, start) }
+    }
+
+    fn view<'v>(&self, place: Place, element: View<'v>) -> View<'v>
+    where
+        'a: 'v,
+    {
         match place {
             Place::Element => element,
             Place::Capture(index) => self.captures[index],
             // SAFETY: what was folded so far is written before the first step.
-            Place::Folded => unsafe { self.folded.view() },
-            Place::Register(index) => {
-                let register = self.registers[index].as_ref().expect("an op reads what is before it");
-                // SAFETY: an op reads registers that ops before it have written.
-                unsafe { register.view() }
-            }
+            Place::Folded => unsafe { self.read(self.program.steps.len()) },
+            // SAFETY: an op reads registers that ops before it have written.
+            Place::Register(index) => unsafe { self.read(index) },
         }
     }
 
     /// Runs one op of the function.
-    fn run(&mut self, index: usize, step: &Step<'_>, element: View<'_>) -> Result<()> {
-        let mut register = self.registers[index].take().expect("each op has a register");
-        let outcome = {
-            let x = |input: usize| self.view(step.inputs[input], element);
-            let out = &mut register.view_mut();
-            let par = Par::Serial;
-            match step.action {
-                Action::Constant(scalar) => create::constant(scalar, out, par),
-                Action::Unary(op) => elementwise::unary(op, x(0), out, par),
-                Action::Binary(op) => elementwise::binary(op, x(0), x(1), out, par, self.checked),
-                Action::AsType => elementwise::as_type(x(0), out, par),
-                Action::Bits => {
-                    copy(x(0), out);
-                    Ok(())
-                }
-                Action::Select => elementwise::select(x(0), x(1), x(2), out, par),
-                Action::Clip => elementwise::clip(x(0), x(1), x(2), out, par),
+    fn run(&mut self, index: usize, element: View<'_>) -> Result<()> {
+        let out = &mut self.write(index);
+        let step = &self.program.steps[index];
+        let x = |input: usize| self.view(step.inputs[input], element);
+        let par = Par::Serial;
+        match step.action {
+            Action::Constant(scalar) => create::constant(scalar, out, par),
+            Action::Unary(op) => elementwise::unary(op, x(0), out, par),
+            Action::Binary(op) => elementwise::binary(op, x(0), x(1), out, par, self.checked),
+            Action::AsType => elementwise::as_type(x(0), out, par),
+            Action::Bits => {
+                copy(x(0), out);
+                Ok(())
             }
-        };
-        self.registers[index] = Some(register);
-        outcome
+            Action::Select => elementwise::select(x(0), x(1), x(2), out, par),
+            Action::Clip => elementwise::clip(x(0), x(1), x(2), out, par),
+        }
+    }
+
+    /// Takes the function's result for what was folded so far.
+    fn advance(&mut self, element: View<'_>) {
+        match self.program.result {
+            Place::Folded => {}
+            // The register is written anew by the next step before anything reads it.
+            Place::Register(index) if self.program.steps[index].varied => self.swapped = !self.swapped,
+            place @ (Place::Element | Place::Capture(_) | Place::Register(_)) => {
+                let x = self.view(place, element);
+                copy(x, &mut self.write(self.program.steps.len()));
+            }
+        }
     }
 }
 
@@ -276,24 +343,43 @@ impl Run<'_> {
                 // SAFETY: the copy writes every element.
                 unsafe { scratch.view() }
             };
-            let folding = Folding { room, program: &program, x, acc, captures, width, count, checked, par };
+            let types = [TILE.min(width), (width - 1) % TILE + 1]
+                .map(|len| register_types(&program, acc.ty(), len))
+                .into_iter()
+                .collect::<Result<SmallVec<[_; 2]>>>()?;
+            let frame = Frame::new(&types[0]);
+            // For all blocks, whichever way they are folded: whether registers suffice is known only while they are.
+            let bytes = Shape::new(&[width.div_ceil(TILE), frame.size]);
+            let mut memory = room.scratch(TensorType::new(DType::U8, bytes)?)?;
             if !room.runs() {
                 return Ok(());
             }
+            let folding = Folding { program: &program, x, acc, captures, width, count, checked, par };
             let narrow = if width < NARROW { Narrow::new(&folding) } else { None };
             if let Some(narrow) = narrow
                 && narrow.run(&folding, out, poll)?
             {
                 return Ok(());
             }
-            folding.run(out, poll)
+            let blocks = Blocks { types: &types, frame: &frame, memory: memory.view_mut().start() };
+            folding.run(&blocks, out, poll)
         })
     }
 }
 
+/// The memory of the blocks.
+struct Blocks<'a> {
+    /// The types of registers of a whole block, and of the last one.
+    types: &'a [Vec<TensorType>],
+    frame: &'a Frame,
+    memory: *mut u8,
+}
+
+// SAFETY: threads use the memory of different blocks.
+unsafe impl Sync for Blocks<'_> {}
+
 /// A fold with the folded axes first: `count` rows of `width` elements.
 struct Folding<'a> {
-    room: Room<'a>,
     program: &'a Program<'a>,
     x: View<'a>,
     acc: View<'a>,
@@ -324,70 +410,67 @@ impl<'a> Folding<'a> {
     }
 
     /// Folds blocks of positions by the kernels.
-    fn run(&self, out: &mut ViewMut<'_>, poll: Poll<'_>) -> Result<()> {
-        let blocks: Vec<Mutex<Option<Registers<'a>>>> =
-            (0..self.width.div_ceil(TILE)).map(|_| Mutex::new(None)).collect();
+    fn run(&self, blocks: &Blocks<'_>, out: &mut ViewMut<'_>, poll: Poll<'_>) -> Result<()> {
         let failure = Mutex::new(None);
-        let each_block = |work: &(dyn Fn(&mut Option<Registers<'a>>, Range<usize>) -> Result<()> + Sync)| {
+        let each_block = |done: usize, work: &(dyn Fn(Registers<'_>, Range<usize>) -> Result<()> + Sync)| {
             self.par.for_chunks(self.width, TILE, |positions| {
-                let block =
-                    &mut blocks[positions.start / TILE].lock().unwrap_or_else(PoisonError::into_inner);
-                if let Err(error) = work(block, positions) {
+                if let Err(error) = work(self.registers(blocks, &positions, done), positions) {
                     *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                 }
             });
             failure.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
         };
+        each_block(0, &|mut registers, _| {
+            copy(self.acc, &mut registers.write(self.program.steps.len()));
+            // What does not depend on elements is computed once.
+            let once = self.program.steps.iter().enumerate().filter(|(_, step)| !step.varied);
+            once.map(|(index, _)| index).try_for_each(|index| registers.run(index, self.acc))
+        })?;
         self.batches(self.program.steps.len(), poll, |rows| {
-            each_block(&|block, positions| {
-                let registers = match block {
-                    Some(registers) => registers,
-                    None => block.insert(self.registers(positions.len())?),
-                };
+            each_block(rows.start, &|registers, positions| {
                 self.fold_rows(registers, positions, rows.clone())
             })?;
             Ok(true)
         })?;
         let out = &*out;
-        each_block(&|block, positions| {
-            let registers = match block {
-                Some(registers) => registers,
-                None => block.insert(self.registers(positions.len())?),
-            };
+        each_block(self.count, &|registers, positions| {
             // SAFETY: blocks are disjoint parts of the result, which is borrowed mutably meanwhile; what was
             // folded is written.
             unsafe {
                 let width = out.ty().dtype.storage_bytes();
                 let target = out.part_bytes(positions.start * width, positions.len() * width);
-                target.write_copy_of_slice(registers.folded.view().bytes());
+                target.write_copy_of_slice(registers.read(self.program.steps.len()).bytes());
             }
             Ok(())
         })
     }
 
-    /// What a block of positions starts with.
-    fn registers(&self, len: usize) -> Result<Registers<'a>> {
-        let mut registers = Registers {
-            captures: self.captures,
-            registers: Vec::with_capacity(self.program.steps.len()),
-            folded: self.room.scratch(shaped(self.acc.ty(), len, true)?)?,
-            checked: self.checked,
+    /// The registers of the block of some positions, after so many rows.
+    fn registers<'r>(
+        &'r self,
+        blocks: &'r Blocks<'r>,
+        positions: &Range<usize>,
+        rows: usize,
+    ) -> Registers<'r> {
+        let last = positions.end == self.width;
+        let exchanges = match self.program.result {
+            Place::Register(index) => self.program.steps[index].varied,
+            Place::Element | Place::Folded | Place::Capture(_) => false,
         };
-        copy(self.acc, &mut registers.folded.view_mut());
-        for step in &self.program.steps {
-            let ty = shaped(step.ty, len, step.varied)?;
-            registers.registers.push(Some(self.room.scratch(ty)?));
+        Registers {
+            program: self.program,
+            captures: self.captures,
+            types: &blocks.types[usize::from(last)],
+            frame: blocks.frame,
+            memory: blocks.memory.wrapping_add(positions.start / TILE * blocks.frame.size),
+            swapped: exchanges && rows % 2 == 1,
+            checked: self.checked,
         }
-        // What does not depend on elements is computed once.
-        for (index, step) in self.program.steps.iter().enumerate().filter(|(_, step)| !step.varied) {
-            registers.run(index, step, self.acc)?;
-        }
-        Ok(registers)
     }
 
     fn fold_rows(
         &self,
-        registers: &mut Registers<'_>,
+        mut registers: Registers<'_>,
         positions: Range<usize>,
         rows: Range<usize>,
     ) -> Result<()> {
@@ -396,10 +479,9 @@ impl<'a> Folding<'a> {
         for row in rows {
             let first = (row * self.width + positions.start) * bytes;
             let element = View::new(&row_ty, &self.x.bytes()[first..first + positions.len() * bytes]);
-            for (index, step) in self.program.steps.iter().enumerate().filter(|(_, step)| step.varied) {
-                registers.run(index, step, element)?;
-            }
-            registers.advance(self.program.result, element);
+            let each = self.program.steps.iter().enumerate().filter(|(_, step)| step.varied);
+            each.map(|(index, _)| index).try_for_each(|index| registers.run(index, element))?;
+            registers.advance(element);
         }
         Ok(())
     }
@@ -477,32 +559,5 @@ impl Narrow {
             Machine::finish(&state, self.folded, unsafe { out.part_bytes(position * width, width) });
         }
         Ok(true)
-    }
-}
-
-impl Registers<'_> {
-    /// Takes the function's result for what was folded so far.
-    fn advance(&mut self, result: Place, element: View<'_>) {
-        match result {
-            Place::Folded => {}
-            // The register is written anew by the next step before anything reads it.
-            Place::Register(index) if self.is_block(index) => {
-                let register = self.registers[index].as_mut().expect("each op has a register");
-                std::mem::swap(register, &mut self.folded);
-            }
-            Place::Element => copy(element, &mut self.folded.view_mut()),
-            Place::Capture(index) => copy(self.captures[index], &mut self.folded.view_mut()),
-            Place::Register(index) => {
-                let register = self.registers[index].take().expect("each op has a register");
-                // SAFETY: it was written before the first step.
-                copy(unsafe { register.view() }, &mut self.folded.view_mut());
-                self.registers[index] = Some(register);
-            }
-        }
-    }
-
-    /// Whether a register holds a value for each position.
-    fn is_block(&self, index: usize) -> bool {
-        self.registers[index].as_ref().is_some_and(|register| register.ty().shape.rank() == 1)
     }
 }

@@ -1,6 +1,6 @@
 //! Memory that ops need while they run.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::cell::Cell;
 
 use defn_core::{DType, Result, TensorType};
 
@@ -21,23 +21,23 @@ pub(super) struct Room<'a> {
 /// How many bytes are taken at once.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
-    live: AtomicUsize,
-    peak: AtomicUsize,
+    live: Cell<usize>,
+    peak: Cell<usize>,
 }
 
 impl Tally {
     fn add(&self, bytes: usize) {
-        let live = self.live.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak.fetch_max(live, Ordering::Relaxed);
+        self.live.set(self.live.get() + bytes);
+        self.peak.set(self.peak.get().max(self.live.get()));
     }
 
     fn subtract(&self, bytes: usize) {
-        self.live.fetch_sub(bytes, Ordering::Relaxed);
+        self.live.set(self.live.get() - bytes);
     }
 
     /// The most that was taken.
     pub(super) fn peak(&self) -> usize {
-        self.peak.load(Ordering::Relaxed)
+        self.peak.get()
     }
 }
 

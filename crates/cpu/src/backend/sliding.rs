@@ -3,10 +3,12 @@
 use defn_core::backend::Buffers;
 use defn_core::op::{ConvOp, FftOp, Window, WindowOp, WindowScatterOp};
 use defn_core::{Axis, DType, Result, Shape, TensorType};
+use num_complex::Complex;
 
 use super::Run;
 use super::room::{Room, Scratch};
-use crate::kernels::fourier::{self, Lines, Way};
+use crate::kernels::Element;
+use crate::kernels::fourier::{self, Lines, RealTransform, Transform, Way};
 use crate::kernels::linalg::compute_dtype;
 use crate::kernels::shape::gather;
 use crate::kernels::window::{self, Conv, Pass};
@@ -48,6 +50,48 @@ fn by_role<'a, 'r: 'a>(
     room.copy(&plan, x, &mut scratch.view_mut(), par);
     // SAFETY: the copy writes every element.
     Ok(unsafe { held.insert(scratch).view() })
+}
+
+/// Transforms complex lines.
+fn transform<T: fourier::Part>(
+    room: Room<'_>,
+    which: FftOp,
+    lines: Lines,
+    x: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: Par,
+) -> Result<()>
+where
+    Complex<T>: Element,
+{
+    let transform = Transform::<T>::new(which, lines)?;
+    let count = Shape::new(&[transform.scratch(par)]);
+    let mut scratch = room.scratch(TensorType::new(Complex::<T>::DTYPE, count)?)?;
+    if room.runs() {
+        transform.run(x, out, &mut scratch.view_mut(), par);
+    }
+    Ok(())
+}
+
+/// Transforms real lines, or to real lines.
+fn transform_real<T: fourier::Part + Element>(
+    room: Room<'_>,
+    way: Way,
+    lines: Lines,
+    x: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: Par,
+) -> Result<()>
+where
+    Complex<T>: Element,
+{
+    let transform = RealTransform::<T>::new(way, lines)?;
+    let count = Shape::new(&[transform.scratch(par)]);
+    let mut scratch = room.scratch(TensorType::new(Complex::<T>::DTYPE, count)?)?;
+    if room.runs() {
+        transform.run(x, out, &mut scratch.view_mut(), par);
+    }
+    Ok(())
 }
 
 impl Run<'_> {
@@ -197,7 +241,11 @@ impl Run<'_> {
                 inner: sizes[at + 1..].iter().product(),
             };
             let run = |out: &mut ViewMut<'_>| {
-                if room.runs() { fourier::transform_real(way, lines, x, out, par) } else { Ok(()) }
+                if complex == DType::C64 {
+                    transform_real::<f32>(room, way, lines, x, out, par)
+                } else {
+                    transform_real::<f64>(room, way, lines, x, out, par)
+                }
             };
             if way == Way::Forth || dtype == real {
                 return run(out);
@@ -223,7 +271,14 @@ impl Run<'_> {
                 length: out.ty().shape[axis],
                 inner: sizes[at + 1..].iter().product(),
             };
-            if room.runs() { fourier::transform(which, lines, x, out, par) } else { Ok(()) }
+            if out.ty().size() == 0 {
+                return Ok(());
+            }
+            if out.ty().dtype == DType::C64 {
+                transform::<f32>(room, which, lines, x, out, par)
+            } else {
+                transform::<f64>(room, which, lines, x, out, par)
+            }
         })
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod matrix;
 pub(crate) mod order;
 pub(crate) mod random;
 pub(crate) mod reduce;
+pub(crate) mod rooms;
 pub(crate) mod shape;
 mod simd;
 pub(crate) mod stream;

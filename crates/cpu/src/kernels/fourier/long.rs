@@ -5,16 +5,17 @@
 //! hierarchical memory", 1990). Strips of columns lie side by side in the cache and are shared by the threads.
 
 use std::mem::MaybeUninit;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use defn_core::Result;
 use defn_core::op::FftOp;
 use num_complex::Complex;
 use rustfft::Fft;
 
-use super::plan::{Part, RUN, Roots, is_smooth, plan, workspace};
+use super::plan::{Part, RUN, Roots, is_smooth, plan};
 use super::{SIDE, scale_line};
 use crate::kernels::simd::vectorized;
+use crate::kernels::{Element, rooms};
 use crate::par::Par;
 
 /// Lines of at least so many elements are split.
@@ -48,7 +49,10 @@ impl<T> Target<T> {
     }
 }
 
-impl<T: Part> Split<T> {
+impl<T: Part> Split<T>
+where
+    Complex<T>: Element,
+{
     /// How lines of a length are split, if they are long and of small factors.
     ///
     /// # Errors
@@ -66,21 +70,34 @@ impl<T: Part> Split<T> {
         Ok(Some(Split { op, columns, rows, roots: Roots::new(length, op) }))
     }
 
-    /// Transforms a line, of which `read` gives the elements from a place on, and writes it to `out`, scaled.
-    ///
-    /// # Errors
-    /// When there is no memory for a thread's workspace.
+    /// The elements of a thread's workspace.
+    fn piece(&self) -> usize {
+        let room = |plan: &Arc<dyn Fft<T>>| SIDE * (plan.len() + GAP) + plan.get_inplace_scratch_len();
+        room(&self.columns).max(room(&self.rows))
+    }
+
+    /// The elements that [`run`](Split::run) needs.
+    pub(super) fn scratch(&self, par: Par) -> usize {
+        let (piece, width) = (self.piece(), size_of::<Complex<T>>());
+        let (columns, rows) = (self.columns.len(), self.rows.len());
+        let tasks = columns.max(rows).div_ceil(4 * SIDE);
+        piece * rooms::count(tasks, piece * width, columns * rows * width, par)
+    }
+
+    /// Transforms a line, of which `read` gives the elements from a place on, and writes it to `out`, scaled. The
+    /// memory is as [`scratch`](Split::scratch) says.
     pub(super) fn run(
         &self,
         read: impl Fn(usize, &mut [Complex<T>]) + Sync,
         scale: Option<T>,
         out: &mut [MaybeUninit<Complex<T>>],
+        memory: &mut [MaybeUninit<Complex<T>>],
         par: Par,
-    ) -> Result<()> {
+    ) {
         let (n1, n2) = (self.columns.len(), self.rows.len());
         assert_eq!(out.len(), n1 * n2);
         let target = &Target(out.as_mut_ptr());
-        self.strips(&self.columns, n2, par, |first, block, scratch| {
+        self.strips(&self.columns, n2, memory, par, |first, block, scratch| {
             let width = block.len() / (n1 + GAP);
             gather(block, n1 + GAP, n1, width, |row, elements| read(row * n2 + first, elements));
             for (column, line) in block.chunks_exact_mut(n1 + GAP).enumerate() {
@@ -90,8 +107,8 @@ impl<T: Part> Split<T> {
                 // SAFETY: each column belongs to one strip, and so does the row of the result that it becomes.
                 unsafe { target.part((first + column) * n1, n1) }.write_copy_of_slice(line);
             }
-        })?;
-        self.strips(&self.rows, n1, par, |first, block, scratch| {
+        });
+        self.strips(&self.rows, n1, memory, par, |first, block, scratch| {
             let width = block.len() / (n2 + GAP);
             // SAFETY: each column belongs to one strip.
             let part = |row: usize| unsafe { target.part(row * n1 + first, width) };
@@ -108,7 +125,7 @@ impl<T: Part> Split<T> {
             scatter(block, n2 + GAP, n2, width, |row, elements| {
                 part(row).write_copy_of_slice(elements);
             });
-        })
+        });
     }
 
     /// Calls `work(first, block, scratch)` for strips of columns from the first one on, of which there are
@@ -117,28 +134,25 @@ impl<T: Part> Split<T> {
         &self,
         plan: &Arc<dyn Fft<T>>,
         count: usize,
+        memory: &mut [MaybeUninit<Complex<T>>],
         par: Par,
         work: impl Fn(usize, &mut [Complex<T>], &mut [Complex<T>]) + Sync,
-    ) -> Result<()> {
+    ) {
         let line = plan.len() + GAP;
-        let failure = Mutex::new(None);
-        // A thread keeps its workspace for some strips.
-        par.for_chunks(count, 4 * SIDE, |chunk| {
-            let mut held = Vec::new();
-            if let Err(error) = workspace(self.op, &mut held, SIDE * line + plan.get_inplace_scratch_len()) {
-                *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-                return;
-            }
-            let (block, scratch) = held.split_at_mut(SIDE * line);
-            for first in chunk.clone().step_by(SIDE) {
-                let width = SIDE.min(chunk.end - first);
-                work(first, &mut block[..width * line], scratch);
+        let zero = Complex::new(T::zero(), T::zero());
+        // A thread keeps its columns for some strips.
+        let run = 4 * SIDE;
+        rooms::share(par, count.div_ceil(run), (memory, self.piece()), |own, tasks| {
+            let own = &mut own[..SIDE * line + plan.get_inplace_scratch_len()];
+            let (block, scratch) = rooms::filled(own, zero).split_at_mut(SIDE * line);
+            for task in tasks {
+                let columns = task * run..count.min((task + 1) * run);
+                for first in columns.clone().step_by(SIDE) {
+                    let width = SIDE.min(columns.end - first);
+                    work(first, &mut block[..width * line], scratch);
+                }
             }
         });
-        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => Ok(()),
-        }
     }
 }
 

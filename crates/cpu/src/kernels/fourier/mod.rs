@@ -4,20 +4,23 @@ mod long;
 mod plan;
 mod real;
 
-pub(crate) use real::{Way, transform as transform_real};
+pub(crate) use real::{RealTransform, Way};
 
-use std::sync::{Mutex, PoisonError};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
 
+use defn_core::Result;
 use defn_core::op::FftOp;
-use defn_core::{DType, Result};
 use num_complex::Complex;
+use rustfft::Fft;
 
-use crate::kernels::Element;
 use crate::kernels::simd::vectorized;
+use crate::kernels::{Element, rooms};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 use long::{GAP, Split, gather, scatter};
-use plan::{Part, plan, workspace};
+pub(crate) use plan::Part;
+use plan::plan;
 
 /// Elements that one thread transforms at a time, unless a line is longer.
 const CHUNK: usize = 1 << 14;
@@ -34,19 +37,6 @@ pub(crate) struct Lines {
     pub(crate) inner: usize,
 }
 
-/// Transforms lines that are cut, or filled up with zeros, to the result's length. Operand and result are of one
-/// complex dtype. The inverse divides by the length.
-///
-/// # Errors
-/// When there is no memory for the plan or for a thread's workspace.
-pub(crate) fn transform(op: FftOp, lines: Lines, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
-    if out.ty().dtype == DType::C64 {
-        run::<f32>(op, lines, x, out, par)
-    } else {
-        run::<f64>(op, lines, x, out, par)
-    }
-}
-
 vectorized! {
     /// Multiplies a line with a factor.
     fn scale_line[T: Part] of [T] (line: &mut [Complex<T>], factor: T) {
@@ -56,60 +46,97 @@ vectorized! {
     }
 }
 
-fn run<T: Part>(op: FftOp, lines: Lines, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()>
+/// How lines are transformed that are cut, or filled up with zeros, to a length. The inverse divides by it.
+pub(crate) struct Transform<T: Part> {
+    op: FftOp,
+    lines: Lines,
+    way: Long<T>,
+}
+
+/// Whether lines are split.
+enum Long<T: Part> {
+    Split(Split<T>),
+    Whole(Arc<dyn Fft<T>>),
+}
+
+impl<T: Part> Transform<T>
 where
     Complex<T>: Element,
 {
-    let Lines { size, length, inner, .. } = lines;
-    if out.ty().size() == 0 {
-        return Ok(());
+    /// Plans it.
+    ///
+    /// # Errors
+    /// When there is no memory for the tables, which are kept for the next time.
+    pub(crate) fn new(op: FftOp, lines: Lines) -> Result<Transform<T>> {
+        let split = if lines.inner == 1 { Split::<T>::new(op, lines.length)? } else { None };
+        let way = match split {
+            Some(split) => Long::Split(split),
+            None => Long::Whole(plan::<T>(op, lines.length)?),
+        };
+        Ok(Transform { op, lines, way })
     }
-    let x = x.slice::<Complex<T>>();
-    let taken = size.min(length);
-    let scale = match op {
-        FftOp::Fft => None,
-        FftOp::Ifft => Some(T::nearest(1.0 / length as f64)),
-    };
-    if inner == 1
-        && let Some(split) = Split::<T>::new(op, length)?
-    {
-        let out = out.slice::<Complex<T>>();
-        for (line, out) in out.chunks_exact_mut(length).enumerate() {
-            let x = &x[line * size..][..taken];
-            let read = |at: usize, elements: &mut [Complex<T>]| {
-                let there = x.get(at..).unwrap_or_default();
-                let there = &there[..elements.len().min(there.len())];
-                elements[..there.len()].copy_from_slice(there);
-                elements[there.len()..].fill(Complex::<T>::ZERO);
-            };
-            split.run(read, scale, out, par)?;
+
+    /// The complex numbers that [`run`](Transform::run) needs meanwhile.
+    pub(crate) fn scratch(&self, par: Par) -> usize {
+        match &self.way {
+            Long::Split(split) => split.scratch(par),
+            Long::Whole(plan) => Strips::new(self.lines, (self.lines.length, 0), &**plan).scratch(par),
         }
-        return Ok(());
     }
-    let plan = plan::<T>(op, length)?;
-    let out = &*out;
-    each_strip(op, lines, (length, 0), &*plan, par, |line, first, width, block, scratch| {
-        let stride = length + GAP;
-        read_strip(lines, (line, first, width), x, taken, stride, block);
-        for column in block.chunks_exact_mut(stride) {
-            let column = &mut column[..length];
-            column[taken..].fill(Complex::<T>::ZERO);
-            plan.process_with_scratch(column, scratch);
-            if let Some(scale) = scale {
-                scale_line(column, scale);
+
+    /// Transforms lines. Operand, result and scratch are of one complex dtype.
+    pub(crate) fn run(&self, x: View<'_>, out: &mut ViewMut<'_>, scratch: &mut ViewMut<'_>, par: Par) {
+        let Lines { size, length, inner, .. } = self.lines;
+        let x = x.slice::<Complex<T>>();
+        let memory = scratch.slice::<Complex<T>>();
+        let taken = size.min(length);
+        let scale = match self.op {
+            FftOp::Fft => None,
+            FftOp::Ifft => Some(T::nearest(1.0 / length as f64)),
+        };
+        let plan = match &self.way {
+            Long::Whole(plan) => plan,
+            Long::Split(split) => {
+                let out = out.slice::<Complex<T>>();
+                for (line, out) in out.chunks_exact_mut(length).enumerate() {
+                    let x = &x[line * size..][..taken];
+                    let read = |at: usize, elements: &mut [Complex<T>]| {
+                        let there = x.get(at..).unwrap_or_default();
+                        let there = &there[..elements.len().min(there.len())];
+                        elements[..there.len()].copy_from_slice(there);
+                        elements[there.len()..].fill(Complex::<T>::ZERO);
+                    };
+                    split.run(read, scale, out, memory, par);
+                }
+                return;
             }
-        }
-        if inner == 1 {
-            // SAFETY: each line belongs to one task, and the result is borrowed mutably meanwhile.
-            unsafe { out.part::<Complex<T>>(line * length, length) }.write_copy_of_slice(&block[..length]);
-        } else {
-            scatter(block, stride, length, width, |row, elements| {
-                // SAFETY: each strip of each line belongs to one task.
-                unsafe { out.part((line * length + row) * inner + first, width) }
-                    .write_copy_of_slice(elements);
-            });
-        }
-    })
+        };
+        let out = &*out;
+        let stride = length + GAP;
+        let strips = Strips::new(self.lines, (length, 0), &**plan);
+        strips.run(memory, par, |line, first, width, block, scratch| {
+            read_strip(self.lines, (line, first, width), x, taken, stride, block);
+            for column in block.chunks_exact_mut(stride) {
+                let column = &mut column[..length];
+                column[taken..].fill(Complex::<T>::ZERO);
+                plan.process_with_scratch(column, scratch);
+                if let Some(scale) = scale {
+                    scale_line(column, scale);
+                }
+            }
+            if inner == 1 {
+                // SAFETY: each line belongs to one task, and the result is borrowed mutably meanwhile.
+                unsafe { out.part::<Complex<T>>(line * length, length) }
+                    .write_copy_of_slice(&block[..length]);
+            } else {
+                scatter(block, stride, length, width, |row, elements| {
+                    // SAFETY: each strip of each line belongs to one task.
+                    unsafe { out.part((line * length + row) * inner + first, width) }
+                        .write_copy_of_slice(elements);
+                });
+            }
+        });
+    }
 }
 
 /// Fills the columns of a strip, `stride` elements apart, with the first `taken` elements of their lines.
@@ -131,47 +158,94 @@ fn read_strip<T: Part>(
     });
 }
 
-/// Calls `work(line, first, width, block, scratch)` for strips of `width` lines side by side, from column `first`
-/// on, with room for lines of `room` elements, each with a gap behind it, and for `spare` elements and the plan.
-fn each_strip<T: Part>(
-    op: FftOp,
+/// Strips of lines side by side, each with room for lines of some elements and a gap behind each.
+struct Strips {
     lines: Lines,
-    (room, spare): (usize, usize),
-    plan: &dyn rustfft::Fft<T>,
-    par: Par,
-    work: impl Fn(usize, usize, usize, &mut [Complex<T>], &mut [Complex<T>]) + Sync,
-) -> Result<()> {
-    let Lines { outer, inner, .. } = lines;
-    let side = inner.min(SIDE);
-    let strips = inner.div_ceil(side.max(1));
-    let stride = room + GAP;
-    let failure = Mutex::new(None);
-    par.for_chunks(outer * strips, (CHUNK / (side * stride).max(1)).max(1), |chunk| {
-        let mut held = Vec::new();
-        let scratch = spare + plan.get_inplace_scratch_len();
-        if let Err(error) = workspace(op, &mut held, side * stride + scratch) {
-            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            return;
-        }
-        let (block, scratch) = held.split_at_mut(side * stride);
-        for task in chunk {
-            let (line, first) = (task / strips, task % strips * side);
-            let width = side.min(inner - first);
-            work(line, first, width, &mut block[..width * stride], scratch);
-        }
-    });
-    match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(()),
+    /// Lines of a strip at most.
+    side: usize,
+    /// Strips of one line.
+    count: usize,
+    /// From one line in a strip to the next.
+    stride: usize,
+    /// What a thread needs beside.
+    rest: usize,
+    /// The bytes of an element.
+    width: usize,
+}
+
+impl Strips {
+    /// Strips with room for lines of `room` elements, for `spare` elements and for the plan.
+    fn new<T: Part>(lines: Lines, (room, spare): (usize, usize), plan: &dyn Fft<T>) -> Strips {
+        let side = lines.inner.min(SIDE);
+        let rest = spare + plan.get_inplace_scratch_len();
+        let (count, width) = (lines.inner.div_ceil(side.max(1)), size_of::<Complex<T>>());
+        Strips { lines, side, count, stride: room + GAP, rest, width }
+    }
+
+    /// The elements of a thread's workspace.
+    fn piece(&self) -> usize {
+        self.side * self.stride + self.rest
+    }
+
+    /// How many strips a thread does at a time.
+    fn grain(&self) -> usize {
+        (CHUNK / (self.side * self.stride).max(1)).max(1)
+    }
+
+    /// The elements that [`run`](Strips::run) needs.
+    fn scratch(&self, par: Par) -> usize {
+        let Lines { outer, length, inner, .. } = self.lines;
+        let tasks = (outer * self.count).div_ceil(self.grain());
+        self.piece()
+            * rooms::count(tasks, self.piece() * self.width, outer * length * inner * self.width, par)
+    }
+
+    /// Calls `work(line, first, width, block, scratch)` for strips of `width` lines side by side, from column `first` on,
+    /// with room for them, and for the spare elements and the plan. The memory is as [`scratch`](Strips::scratch) says.
+    fn run<T: Part>(
+        &self,
+        memory: &mut [MaybeUninit<Complex<T>>],
+        par: Par,
+        work: impl Fn(usize, usize, usize, &mut [Complex<T>], &mut [Complex<T>]) + Sync,
+    ) where
+        Complex<T>: Element,
+    {
+        let (all, grain) = (self.lines.outer * self.count, self.grain());
+        rooms::share(par, all.div_ceil(grain), (memory, self.piece()), |own, tasks| {
+            let own = rooms::filled(own, Complex::<T>::ZERO);
+            let (block, scratch) = own.split_at_mut(self.side * self.stride);
+            for strip in tasks.flat_map(|task| task * grain..all.min((task + 1) * grain)) {
+                let (line, first) = (strip / self.count, strip % self.count * self.side);
+                let width = self.side.min(self.lines.inner - first);
+                work(line, first, width, &mut block[..width * self.stride], scratch);
+            }
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use defn_core::{Number, Shape, TensorType};
+    use defn_core::{DType, Number, Shape, TensorType};
 
     use super::*;
     use crate::kernels::testing::{Array, noise};
+
+    fn transform(op: FftOp, lines: Lines, x: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+        fn run<T: Part>(op: FftOp, lines: Lines, x: View<'_>, out: &mut ViewMut<'_>, par: Par)
+        where
+            Complex<T>: Element,
+        {
+            let transform = Transform::<T>::new(op, lines).unwrap();
+            let shape = Shape::new(&[transform.scratch(par)]);
+            let mut scratch = Array::unwritten(TensorType::new(x.ty().dtype, shape).unwrap());
+            transform.run(x, out, &mut scratch.view_mut(), par);
+        }
+        if out.ty().dtype == DType::C64 {
+            run::<f32>(op, lines, x, out, par);
+        } else {
+            run::<f64>(op, lines, x, out, par);
+        }
+    }
 
     /// The transform by its definition.
     fn slow(op: FftOp, x: &[Complex<f64>], length: usize) -> Vec<Complex<f64>> {
@@ -201,7 +275,7 @@ mod tests {
                     let operand = Array::new(dtype, &[x.len()], x.iter().map(|&x| Number::Complex(x)));
                     let shape = Shape::new(&[3 * length * inner]);
                     let mut out = Array::unwritten(TensorType::new(dtype, shape).unwrap());
-                    transform(op, lines, operand.view(), &mut out.view_mut(), Par::Pool).unwrap();
+                    transform(op, lines, operand.view(), &mut out.view_mut(), Par::Pool);
                     let got = out.scalars();
                     for (line, column) in (0..3).flat_map(|line| (0..inner).map(move |column| (line, column)))
                     {
@@ -239,7 +313,7 @@ mod tests {
                 let ty = TensorType::new(DType::C128, Shape::new(&[2 * length])).unwrap();
                 let mut both = [Par::Serial, Par::Pool].map(|par| {
                     let mut out = Array::unwritten(ty.clone());
-                    transform(op, lines, operand.view(), &mut out.view_mut(), par).unwrap();
+                    transform(op, lines, operand.view(), &mut out.view_mut(), par);
                     out.scalars()
                 });
                 assert_eq!(both[0], both[1]);

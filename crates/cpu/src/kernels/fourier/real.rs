@@ -8,16 +8,16 @@
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use defn_core::Result;
 use defn_core::op::FftOp;
-use defn_core::{DType, Result};
 use num_complex::Complex;
 use rustfft::Fft;
 
 use super::long::{GAP, Split, gather, scatter};
-use super::plan::{Part, plan, turns, workspace};
-use super::{Lines, each_strip, read_strip, scale_line};
-use crate::kernels::Element;
+use super::plan::{Part, plan, turns};
+use super::{Lines, Strips, read_strip, scale_line};
 use crate::kernels::simd::vectorized;
+use crate::kernels::{Element, rooms};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -33,18 +33,65 @@ pub(crate) enum Way {
     Back,
 }
 
-/// Transforms lines that are cut, or filled up with zeros, to what `lines.length` elements need. Real and complex
-/// elements are of one precision.
-///
-/// # Errors
-/// When there is no memory for the plan or for a thread's workspace.
-pub(crate) fn transform(way: Way, lines: Lines, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
-    let complex = if way == Way::Forth { out.ty().dtype } else { x.ty().dtype };
-    match (way, complex == DType::C64) {
-        (Way::Forth, true) => forth::<f32>(lines, x.slice(), out, par),
-        (Way::Forth, false) => forth::<f64>(lines, x.slice(), out, par),
-        (Way::Back, true) => back::<f32>(lines, x.slice(), out, par),
-        (Way::Back, false) => back::<f64>(lines, x.slice(), out, par),
+/// How lines are transformed that are cut, or filled up with zeros, to what `lines.length` real elements need.
+pub(crate) struct RealTransform<T: Part> {
+    way: Way,
+    lines: Lines,
+    long: Long<T>,
+}
+
+/// Whether lines are split.
+enum Long<T: Part> {
+    Split(Split<T>, Arc<Vec<Complex<T>>>),
+    Whole(Half<T>),
+}
+
+impl<T: Part + Element> RealTransform<T>
+where
+    Complex<T>: Element,
+{
+    /// Plans it.
+    ///
+    /// # Errors
+    /// When there is no memory for the tables, which are kept for the next time.
+    pub(crate) fn new(way: Way, lines: Lines) -> Result<RealTransform<T>> {
+        let Lines { length, inner, .. } = lines;
+        let op = if way == Way::Forth { FftOp::Fft } else { FftOp::Ifft };
+        let is_even = inner == 1 && length.is_multiple_of(2);
+        let split = if is_even { Split::<T>::new(op, length / 2)? } else { None };
+        let long = match split {
+            Some(split) => Long::Split(split, turns::<T>(op, length)?),
+            None => Long::Whole(Half::new(op, length)?),
+        };
+        Ok(RealTransform { way, lines, long })
+    }
+
+    fn strips(&self, half: &Half<T>) -> Strips {
+        let spare = if self.way == Way::Forth { 0 } else { self.lines.length / 2 };
+        Strips::new(self.lines, (half.line(), spare), &*half.plan)
+    }
+
+    /// Frequencies of a line that is filled up before it is read.
+    fn filled(&self) -> usize {
+        let count = self.lines.length / 2 + 1;
+        if self.way == Way::Back && self.lines.size < count { count } else { 0 }
+    }
+
+    /// The complex numbers that [`run`](RealTransform::run) needs meanwhile.
+    pub(crate) fn scratch(&self, par: Par) -> usize {
+        match &self.long {
+            Long::Split(split, _) => self.filled() + split.scratch(par),
+            Long::Whole(half) => self.strips(half).scratch(par),
+        }
+    }
+
+    /// Transforms lines. Real and complex elements are of one precision.
+    pub(crate) fn run(&self, x: View<'_>, out: &mut ViewMut<'_>, scratch: &mut ViewMut<'_>, par: Par) {
+        let memory = scratch.slice::<Complex<T>>();
+        match self.way {
+            Way::Forth => self.forth(x.slice(), out, memory, par),
+            Way::Back => self.back(x.slice(), out, memory, par),
+        }
     }
 }
 
@@ -180,68 +227,135 @@ vectorized! {
     }
 }
 
-fn forth<T: Part + Element>(lines: Lines, x: &[T], out: &mut ViewMut<'_>, par: Par) -> Result<()>
+/// Memory for a transform.
+type Room<'m, T> = &'m mut [MaybeUninit<Complex<T>>];
+
+impl<T: Part + Element> RealTransform<T>
 where
     Complex<T>: Element,
 {
-    let Lines { size, length, inner, .. } = lines;
-    let (taken, count) = (size.min(length), length / 2 + 1);
-    let zero = Complex::<T>::ZERO;
-    if inner == 1
-        && length.is_multiple_of(2)
-        && let Some(split) = Split::<T>::new(FftOp::Fft, length / 2)?
-    {
-        let turns = turns::<T>(FftOp::Fft, length)?;
-        let out = out.slice::<Complex<T>>();
-        for (line, out) in out.chunks_exact_mut(count).enumerate() {
-            let x = &x[line * size..][..taken];
-            let read = |at: usize, elements: &mut [Complex<T>]| {
-                pairs(x.get(2 * at..).unwrap_or_default(), elements);
-            };
-            split.run(read, None, &mut out[..length / 2], par)?;
-            out[length / 2].write(zero);
-            // SAFETY: the transform wrote all but the last one.
-            unpack(unsafe { out.assume_init_mut() }, &turns, par);
-        }
-        return Ok(());
+    fn forth(&self, x: &[T], out: &mut ViewMut<'_>, memory: Room<'_, T>, par: Par) {
+        let Lines { size, length, inner, .. } = self.lines;
+        let (taken, count) = (size.min(length), length / 2 + 1);
+        let zero = Complex::<T>::ZERO;
+        let half = match &self.long {
+            Long::Whole(half) => half,
+            Long::Split(split, turns) => {
+                let out = out.slice::<Complex<T>>();
+                for (line, out) in out.chunks_exact_mut(count).enumerate() {
+                    let x = &x[line * size..][..taken];
+                    let read = |at: usize, elements: &mut [Complex<T>]| {
+                        pairs(x.get(2 * at..).unwrap_or_default(), elements);
+                    };
+                    split.run(read, None, &mut out[..length / 2], memory, par);
+                    out[length / 2].write(zero);
+                    // SAFETY: the transform wrote all but the last one.
+                    unpack(unsafe { out.assume_init_mut() }, turns, par);
+                }
+                return;
+            }
+        };
+        let stride = half.line() + GAP;
+        let out = &*out;
+        self.strips(half).run(memory, par, |line, first, width, block, scratch| {
+            let row = |row: usize| &x[(line * size + row) * inner + first..][..width];
+            match (&half.turns, inner) {
+                (Some(_), 1) => pairs(&x[line * size..][..taken], &mut block[..length / 2]),
+                (Some(_), _) => gather(block, stride, length / 2, width, |at, elements| {
+                    elements.fill(zero);
+                    if 2 * at < taken {
+                        elements.iter_mut().zip(row(2 * at)).for_each(|(x, &re)| x.re = re);
+                    }
+                    if 2 * at + 1 < taken {
+                        elements.iter_mut().zip(row(2 * at + 1)).for_each(|(x, &im)| x.im = im);
+                    }
+                }),
+                (None, _) => gather(block, stride, length, width, |at, elements| {
+                    elements.fill(zero);
+                    if at < taken {
+                        elements.iter_mut().zip(row(at)).for_each(|(x, &re)| x.re = re);
+                    }
+                }),
+            }
+            for column in block.chunks_exact_mut(stride) {
+                half.forth(&mut column[..half.line()], scratch);
+            }
+            if inner == 1 {
+                // SAFETY: each line belongs to one task, and the result is borrowed mutably meanwhile.
+                unsafe { out.part::<Complex<T>>(line * count, count) }.write_copy_of_slice(&block[..count]);
+            } else {
+                scatter(block, stride, count, width, |row, elements| {
+                    // SAFETY: each strip of each line belongs to one task.
+                    unsafe { out.part((line * count + row) * inner + first, width) }
+                        .write_copy_of_slice(elements);
+                });
+            }
+        });
     }
-    let half = Half::<T>::new(FftOp::Fft, length)?;
-    let stride = half.line() + GAP;
-    let out = &*out;
-    each_strip(FftOp::Fft, lines, (half.line(), 0), &*half.plan, par, |line, first, width, block, scratch| {
-        let row = |row: usize| &x[(line * size + row) * inner + first..][..width];
-        match (&half.turns, inner) {
-            (Some(_), 1) => pairs(&x[line * size..][..taken], &mut block[..length / 2]),
-            (Some(_), _) => gather(block, stride, length / 2, width, |at, elements| {
-                elements.fill(zero);
-                if 2 * at < taken {
-                    elements.iter_mut().zip(row(2 * at)).for_each(|(x, &re)| x.re = re);
+
+    fn back(&self, x: &[Complex<T>], out: &mut ViewMut<'_>, memory: Room<'_, T>, par: Par) {
+        let Lines { size, length, inner, .. } = self.lines;
+        let count = length / 2 + 1;
+        let taken = size.min(count);
+        let zero = Complex::<T>::ZERO;
+        let half = match &self.long {
+            Long::Whole(half) => half,
+            Long::Split(split, turns) => {
+                let scale = T::nearest(1.0 / length as f64);
+                let (filled, memory) = memory.split_at_mut(self.filled());
+                let filled = rooms::filled(filled, zero);
+                for (line, out) in out.slice::<T>().chunks_exact_mut(length).enumerate() {
+                    let mut x = &x[line * size..][..taken];
+                    if taken < count {
+                        filled[..taken].copy_from_slice(x);
+                        x = &*filled;
+                    }
+                    // SAFETY: a complex number is two reals, one after the other, and aligned as they are.
+                    let out = unsafe {
+                        let start = out.as_mut_ptr().cast::<MaybeUninit<Complex<T>>>();
+                        std::slice::from_raw_parts_mut(start, length / 2)
+                    };
+                    split.run(|at, elements| pack(x, turns, at, elements, scale), None, out, memory, par);
                 }
-                if 2 * at + 1 < taken {
-                    elements.iter_mut().zip(row(2 * at + 1)).for_each(|(x, &im)| x.im = im);
+                return;
+            }
+        };
+        let stride = half.line() + GAP;
+        let out = &*out;
+        self.strips(half).run(memory, par, |line, first, width, block, scratch| {
+            let (spare, scratch) = scratch.split_at_mut(length / 2);
+            read_strip(self.lines, (line, first, width), x, taken, stride, block);
+            for column in block.chunks_exact_mut(stride) {
+                column[taken..].fill(zero);
+                half.back(&mut column[..half.line()], spare, scratch);
+            }
+            // SAFETY: each strip of each line belongs to one task, and the result is borrowed mutably meanwhile.
+            let row = |row: usize| unsafe { out.part::<T>((line * length + row) * inner + first, width) };
+            if half.turns.is_none() {
+                scatter(block, stride, length, width, |at, elements| {
+                    row(at).iter_mut().zip(elements).for_each(|(out, x)| {
+                        out.write(x.re);
+                    });
+                });
+            } else if inner == 1 {
+                // SAFETY: as above.
+                let out = unsafe { out.part::<T>(line * length, length) };
+                for (out, x) in out.as_chunks_mut::<2>().0.iter_mut().zip(&*block) {
+                    out[0].write(x.re);
+                    out[1].write(x.im);
                 }
-            }),
-            (None, _) => gather(block, stride, length, width, |at, elements| {
-                elements.fill(zero);
-                if at < taken {
-                    elements.iter_mut().zip(row(at)).for_each(|(x, &re)| x.re = re);
-                }
-            }),
-        }
-        for column in block.chunks_exact_mut(stride) {
-            half.forth(&mut column[..half.line()], scratch);
-        }
-        if inner == 1 {
-            // SAFETY: each line belongs to one task, and the result is borrowed mutably meanwhile.
-            unsafe { out.part::<Complex<T>>(line * count, count) }.write_copy_of_slice(&block[..count]);
-        } else {
-            scatter(block, stride, count, width, |row, elements| {
-                // SAFETY: each strip of each line belongs to one task.
-                unsafe { out.part((line * count + row) * inner + first, width) }
-                    .write_copy_of_slice(elements);
-            });
-        }
-    })
+            } else {
+                scatter(block, stride, length / 2, width, |at, elements| {
+                    row(2 * at).iter_mut().zip(elements).for_each(|(out, x)| {
+                        out.write(x.re);
+                    });
+                    row(2 * at + 1).iter_mut().zip(elements).for_each(|(out, x)| {
+                        out.write(x.im);
+                    });
+                });
+            }
+        });
+    }
 }
 
 /// Reals in pairs as complex numbers, as many as there is room for, with zeros behind the last one.
@@ -256,80 +370,9 @@ fn pairs<T: Part>(x: &[T], out: &mut [Complex<T>]) {
     }
 }
 
-fn back<T: Part + Element>(lines: Lines, x: &[Complex<T>], out: &mut ViewMut<'_>, par: Par) -> Result<()>
-where
-    Complex<T>: Element,
-{
-    let Lines { size, length, inner, .. } = lines;
-    let count = length / 2 + 1;
-    let taken = size.min(count);
-    let zero = Complex::<T>::ZERO;
-    if inner == 1
-        && length.is_multiple_of(2)
-        && let Some(split) = Split::<T>::new(FftOp::Ifft, length / 2)?
-    {
-        let turns = turns::<T>(FftOp::Ifft, length)?;
-        let scale = T::nearest(1.0 / length as f64);
-        let mut filled = Vec::new();
-        if taken < count {
-            workspace(FftOp::Ifft, &mut filled, count)?;
-        }
-        for (line, out) in out.slice::<T>().chunks_exact_mut(length).enumerate() {
-            let mut x = &x[line * size..][..taken];
-            if taken < count {
-                filled[..taken].copy_from_slice(x);
-                x = &filled;
-            }
-            // SAFETY: a complex number is two reals, one after the other, and aligned as they are.
-            let out = unsafe {
-                let start = out.as_mut_ptr().cast::<MaybeUninit<Complex<T>>>();
-                std::slice::from_raw_parts_mut(start, length / 2)
-            };
-            split.run(|at, elements| pack(x, &turns, at, elements, scale), None, out, par)?;
-        }
-        return Ok(());
-    }
-    let half = Half::<T>::new(FftOp::Ifft, length)?;
-    let (stride, room) = (half.line() + GAP, (half.line(), length / 2));
-    let out = &*out;
-    each_strip(FftOp::Ifft, lines, room, &*half.plan, par, |line, first, width, block, scratch| {
-        let (spare, scratch) = scratch.split_at_mut(length / 2);
-        read_strip(lines, (line, first, width), x, taken, stride, block);
-        for column in block.chunks_exact_mut(stride) {
-            column[taken..].fill(zero);
-            half.back(&mut column[..half.line()], spare, scratch);
-        }
-        // SAFETY: each strip of each line belongs to one task, and the result is borrowed mutably meanwhile.
-        let row = |row: usize| unsafe { out.part::<T>((line * length + row) * inner + first, width) };
-        if half.turns.is_none() {
-            scatter(block, stride, length, width, |at, elements| {
-                row(at).iter_mut().zip(elements).for_each(|(out, x)| {
-                    out.write(x.re);
-                });
-            });
-        } else if inner == 1 {
-            // SAFETY: as above.
-            let out = unsafe { out.part::<T>(line * length, length) };
-            for (out, x) in out.as_chunks_mut::<2>().0.iter_mut().zip(&*block) {
-                out[0].write(x.re);
-                out[1].write(x.im);
-            }
-        } else {
-            scatter(block, stride, length / 2, width, |at, elements| {
-                row(2 * at).iter_mut().zip(elements).for_each(|(out, x)| {
-                    out.write(x.re);
-                });
-                row(2 * at + 1).iter_mut().zip(elements).for_each(|(out, x)| {
-                    out.write(x.im);
-                });
-            });
-        }
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use defn_core::{Number, Shape, TensorType};
+    use defn_core::{DType, Number, Shape, TensorType};
 
     use super::*;
     use crate::kernels::testing::{Array, noise};
@@ -337,7 +380,10 @@ mod tests {
     fn run(way: Way, lines: Lines, x: &Array, dtype: DType, count: usize) -> Vec<Number> {
         let shape = Shape::new(&[lines.outer * count * lines.inner]);
         let mut out = Array::unwritten(TensorType::new(dtype, shape).unwrap());
-        transform(way, lines, x.view(), &mut out.view_mut(), Par::Pool).unwrap();
+        let transform = RealTransform::<f64>::new(way, lines).unwrap();
+        let room = Shape::new(&[transform.scratch(Par::Pool)]);
+        let mut scratch = Array::unwritten(TensorType::new(DType::C128, room).unwrap());
+        transform.run(x.view(), &mut out.view_mut(), &mut scratch.view_mut(), Par::Pool);
         out.scalars().iter().map(|scalar| scalar.value()).collect()
     }
 
