@@ -107,11 +107,6 @@ enum Place<'a> {
 }
 
 impl Scratch<'_> {
-    /// Element type and shape.
-    pub(super) fn ty(&self) -> &TensorType {
-        &self.ty
-    }
-
     /// The room, to be written.
     pub(super) fn view_mut(&mut self) -> ViewMut<'_> {
         match &mut self.place {

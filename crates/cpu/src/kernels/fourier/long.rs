@@ -27,7 +27,6 @@ pub(super) const GAP: usize = 8;
 
 /// How a long line is transformed.
 pub(super) struct Split<T: Part> {
-    op: FftOp,
     columns: Arc<dyn Fft<T>>,
     rows: Arc<dyn Fft<T>>,
     roots: Roots,
@@ -67,7 +66,7 @@ where
             return Ok(None);
         }
         let (columns, rows) = (plan(op, n1)?, plan(op, n2)?);
-        Ok(Some(Split { op, columns, rows, roots: Roots::new(length, op) }))
+        Ok(Some(Split { columns, rows, roots: Roots::new(length, op) }))
     }
 
     /// The elements of a thread's workspace.
