@@ -320,6 +320,10 @@ struct Run<'a> {
 }
 
 /// Where operands are, and where results go.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "operands lie on the stack: a box would cost as much as a small op"
+)]
 enum Memory<'a> {
     /// Operands that others may hold too. Results go to new memory, to the place of an operand that nobody else
     /// holds, or are operands.

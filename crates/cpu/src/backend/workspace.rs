@@ -80,7 +80,14 @@ pub(crate) fn may_overwrite(
 /// The most bytes that [`run_into`](super::run_into) takes at once beside operands and results, where its kernels run
 /// on the threads that [`parallel`] chooses. An op that is refused takes none.
 ///
-/// It does all that a run does but for the kernels, and so takes what a run takes.
+/// It does all that a run does but for the kernels, and so takes what a run takes. What kernels keep on the heap beside
+/// that does not grow with their elements, or far more slowly:
+///
+/// - a convolution, `COLUMNS` elements and what multiplies them, for each thread;
+/// - factorizations, the order of the rows of each matrix that is being worked on, a `usize` for each row;
+/// - transforms, roots of unity, as many as the square root of a line that is split; tables are kept for the next
+///   call, `KEPT_BYTES` of them at most;
+/// - folds, an instruction for each op of their function, and where its register lies.
 pub(crate) fn workspace(op: &Op, operands: &[&TensorType], outputs: &[TensorType]) -> usize {
     let par = parallel(operands.iter().copied().chain(outputs));
     // SAFETY: no kernel runs, so that nothing is read.
