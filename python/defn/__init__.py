@@ -56,6 +56,7 @@ from defn.jit import (
     options,
     to_backend,
 )
+from defn.memory import LiveTensors, MemoryReport, memory_report
 from defn.mesh import (
     Mesh,
     Sharded,
@@ -286,6 +287,8 @@ __all__ = [
     "DTypeError",
     "Error",
     "FormatError",
+    "LiveTensors",
+    "MemoryReport",
     "Mesh",
     "OptionError",
     "OutOfMemoryError",
@@ -443,6 +446,7 @@ __all__ = [
     "max",
     "mean",
     "median",
+    "memory_report",
     "mesh_index",
     "mesh_size",
     "min",

@@ -59,6 +59,11 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
     /// When the backend fails to free them.
     fn deallocate(&self) -> Result<bool>;
 
+    /// Lists the elements among what is alive ([`crate::live`]), as a tensor of this type that a line made: where they
+    /// hold much of this process's memory, else nothing happens. Where they are listed already, only a line that is not
+    /// known yet is added.
+    fn list(&self, _ty: &TensorType, _line: fn() -> Option<Location>) {}
+
     /// For backends, which know their own buffers.
     fn as_any(&self) -> &dyn Any;
 

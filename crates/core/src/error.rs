@@ -474,6 +474,10 @@ pub enum ErrorKind {
         "{op}: {requested} bytes are needed and {available} are available; use smaller shapes or free tensors"
     )]
     OutOfMemory { op: &'static str, requested: usize, available: usize },
+    #[error(
+        "{op}: {requested} bytes are needed and {available} are available; use smaller shapes or free tensors: {live}"
+    )]
+    OutOfMemoryBeside { op: &'static str, requested: usize, available: usize, live: String },
 
     /// An error of the host language's or of a backend's own, which passes through as it is.
     #[error("{error}")]

@@ -18,6 +18,7 @@ pub mod format;
 pub mod grad;
 pub mod graph;
 pub mod infer;
+pub mod live;
 pub mod location;
 pub mod memory;
 pub mod mesh;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::backend::{Backend, Buffer, BufferState, HostMemory};
 use crate::error::{ErrorKind, Result};
 use crate::graph::Value;
+use crate::location::Location;
 use crate::shape::{Name, Shape, TensorType};
 use crate::trace::Trace;
 
@@ -46,6 +47,7 @@ pub enum Data {
 impl Tensor {
     /// A tensor with elements.
     pub fn concrete(ty: TensorType, buffer: Arc<dyn Buffer>) -> Tensor {
+        buffer.list(&ty, Location::said);
         Tensor { ty, vectorized: None, data: Data::Buffer(buffer) }
     }
 

@@ -2,10 +2,11 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use defn_core::backend::{Backend, Buffer, BufferState, Gone, HostMemory};
-use defn_core::{ErrorKind, Result};
+use defn_core::live::{self, Live, Memory};
+use defn_core::{ErrorKind, Location, Result, TensorType};
 
 use crate::backend::cpu_backend;
 use crate::memory::Block;
@@ -29,7 +30,7 @@ impl Storage {
     /// When there is not enough.
     pub(crate) fn allocate(op: &'static str, bytes: usize) -> Result<Storage> {
         let block = Block::new(bytes);
-        let block = block.map_err(|available| ErrorKind::OutOfMemory { op, requested: bytes, available })?;
+        let block = block.map_err(|available| out_of_memory(op, bytes, available))?;
         Ok(Storage { owner: Owner::Ours(block) })
     }
 
@@ -63,6 +64,14 @@ impl Storage {
             Owner::Ours(block) => Some(block.start()),
             Owner::Lent(_) => None,
         }
+    }
+}
+
+#[cold]
+fn out_of_memory(op: &'static str, requested: usize, available: usize) -> ErrorKind {
+    match live::largest() {
+        Some(live) => ErrorKind::OutOfMemoryBeside { op, requested, available, live },
+        None => ErrorKind::OutOfMemory { op, requested, available },
     }
 }
 
@@ -145,6 +154,10 @@ impl AsRef<[u8]> for Window {
 #[derive(Debug)]
 pub struct CpuBuffer {
     slot: Mutex<Slot>,
+    /// The bytes of the storage, all of it.
+    held: usize,
+    /// The place among what is alive, for what holds much.
+    listed: OnceLock<Arc<Live>>,
 }
 
 #[derive(Debug)]
@@ -165,7 +178,11 @@ impl Slot {
 impl CpuBuffer {
     /// A buffer of these bytes.
     pub(crate) fn new(window: Window) -> CpuBuffer {
-        CpuBuffer { slot: Mutex::new(Slot::Live(window)) }
+        CpuBuffer {
+            held: window.storage.len(),
+            slot: Mutex::new(Slot::Live(window)),
+            listed: OnceLock::new(),
+        }
     }
 
     /// A hold on the bytes, which freeing the buffer does not end. `op` is for the message.
@@ -211,6 +228,7 @@ impl CpuBuffer {
         let mut slot = self.lock();
         let window = slot.window("donate")?;
         *slot = Slot::Gone(gone);
+        self.set_gone(true);
         Ok(CpuBuffer::new(window))
     }
 
@@ -222,12 +240,21 @@ impl CpuBuffer {
         let mut slot = self.lock();
         let window = slot.window(op)?;
         *slot = Slot::Gone(gone);
+        self.set_gone(true);
         Ok(window)
     }
 
     /// Gives bytes back that a run has not used up.
     pub(crate) fn restore(&self, window: Window) {
         *self.lock() = Slot::Live(window);
+        self.set_gone(false);
+    }
+
+    /// Says in the list of what is alive whether the bytes are.
+    fn set_gone(&self, is_gone: bool) {
+        if let Some(listed) = self.listed.get() {
+            listed.set_gone(is_gone);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Slot> {
@@ -265,6 +292,7 @@ impl Buffer for CpuBuffer {
         match &*slot {
             Slot::Live(_) => {
                 let freed = std::mem::replace(&mut *slot, Slot::Gone(gone));
+                self.set_gone(true);
                 // Whoever lent the memory may run code of its own now, which must not find the lock held.
                 drop(slot);
                 drop(freed);
@@ -272,6 +300,17 @@ impl Buffer for CpuBuffer {
             }
             Slot::Gone(_) => Ok(false),
         }
+    }
+
+    fn list(&self, ty: &TensorType, line: fn() -> Option<Location>) {
+        if self.held < live::LARGE {
+            return;
+        }
+        let Ok(window) = self.window("memory_report") else { return };
+        let storage = &window.storage;
+        let memory =
+            Memory { start: storage.start().addr(), bytes: storage.len(), is_borrowed: !storage.is_ours() };
+        self.listed.get_or_init(|| live::list(ty, memory)).made_by(line);
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -15,6 +15,6 @@ pub use backend::{CpuBackend, cpu_backend};
 pub use buffer::CpuBuffer;
 pub use compiler::CpuCompiler;
 pub use defn_core::memory::available as available_memory;
-pub use memory::{held_bytes, live_bytes, peak_bytes, reset_peak};
+pub use memory::{MemoryReport, held_bytes, live_bytes, memory_report, peak_bytes, reset_peak};
 pub use par::{set_threads, threads, with_threads};
 pub use settings::MOST_THREADS;

@@ -61,11 +61,14 @@ pub mod mesh {
 pub use backend::{compiler, default_backend, set_default_backend};
 pub use control::{Exprs, cond, while_};
 pub use defn_core::builder::{ConvOptions, FftLength, PerAxis, WindowOptions, WindowPadding};
+pub use defn_core::live::Group as LiveTensors;
 pub use defn_core::op::Direction;
 pub use defn_core::origin::{Given, Origin};
 pub use defn_core::{
     Axes, Axis, AxisRef, DType, Error, ErrorClass, ErrorKind, Number, Result, Shape, TensorType,
 };
+#[cfg(feature = "cpu")]
+pub use defn_cpu::{MemoryReport, memory_report};
 pub use expr::{Expr, Operand};
 pub use files::{load, save};
 pub use grad::{grad, value_and_grad, value_and_grad_of};

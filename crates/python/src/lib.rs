@@ -38,6 +38,7 @@ mod pointer;
 mod pybackend;
 mod read;
 mod recursion;
+mod report;
 mod rows;
 mod shard;
 mod show;
@@ -63,6 +64,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     options::add(module)?;
     checks::add(module)?;
     threads::add(module)?;
+    report::add(module)?;
     place::add(module)?;
     pjrt::add(module)?;
     shard::add(module)?;

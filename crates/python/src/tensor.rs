@@ -41,6 +41,9 @@ pub(crate) struct PyTensor {
 
 impl PyTensor {
     pub(crate) fn new(tensor: Tensor) -> PyTensor {
+        if let Some(buffer) = tensor.buffer() {
+            buffer.list(tensor.ty(), location::ask);
+        }
         PyTensor { tensor }
     }
 

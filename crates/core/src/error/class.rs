@@ -136,7 +136,7 @@ impl ErrorKind {
             | NoHostFunction { .. }
             | BufferGone { .. }
             | Host { .. } => ErrorClass::Backend,
-            TooLarge { .. } | OutOfMemory { .. } => ErrorClass::OutOfMemory,
+            TooLarge { .. } | OutOfMemory { .. } | OutOfMemoryBeside { .. } => ErrorClass::OutOfMemory,
             Device(error) => error.class(),
             Stage(error) => error.class(),
             Mesh(error) => error.class(),

@@ -170,9 +170,11 @@ impl Strip {
                 let sources: SmallVec<[Source<'_>; 8]> = sources.collect();
                 let starts: SmallVec<[*mut u8; 4]> = results.iter().map(|home| places.first(*home)).collect();
                 let part = rows.start * per_row..rows.end * per_row;
+                let in_place = |result| sources.iter().any(|source| source.lies_in(result));
+                let stores = if places.results.iter().any(in_place) { Stores::Near } else { *stores };
                 // SAFETY: results have room for all elements and memory between has it for those of the strip; strips
                 // are disjoint, as threads' memory between is, and what is read was written before.
-                unsafe { group.program.run_part(&sources, &starts, part, *stores) };
+                unsafe { group.program.run_part(&sources, &starts, part, stores) };
                 stores.finish();
             }
             Work::Fold { op, from, to } => {

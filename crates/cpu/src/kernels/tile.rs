@@ -425,9 +425,10 @@ pub(crate) fn fill_tiles<C: Element, S>(
 fn put<C: Element>(tile: &[C], dtype: DType, out: &mut [MaybeUninit<u8>], stores: Stores) {
     match stores {
         Stores::Near => C::encode(tile, dtype, out),
-        // SAFETY: elements are their bytes, of which none is uninitialised.
         Stores::Far if dtype == C::DTYPE => {
-            stream::copy(unsafe { std::slice::from_raw_parts(tile.as_ptr().cast(), size_of_val(tile)) }, out)
+            // SAFETY: elements are their bytes, of which none is uninitialised.
+            let bytes = unsafe { std::slice::from_raw_parts(tile.as_ptr().cast(), size_of_val(tile)) };
+            stream::copy(bytes, out);
         }
         Stores::Far => {
             // Small types are of four bytes at most.

@@ -7,6 +7,7 @@
 
 mod count;
 mod large;
+mod report;
 mod small;
 
 use std::ptr::NonNull;
@@ -15,6 +16,7 @@ use defn_core::memory::reserve;
 
 pub use count::{held_bytes, live_bytes, peak_bytes, reset_peak};
 pub(crate) use large::{AGE, give_back_old};
+pub use report::{MemoryReport, memory_report};
 
 /// Blocks begin at a multiple of this: a cache line, and the widest vector register.
 pub(crate) const ALIGN: usize = 64;

@@ -1,0 +1,65 @@
+//! What is alive and who made it, as values and as a table.
+
+use std::fmt;
+
+use defn_core::live::{Alive, Group, alive};
+
+use super::{held_bytes, live_bytes, peak_bytes};
+
+/// The memory of this process's tensors on the CPU at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryReport {
+    /// Bytes that tensors and running programs have asked for and not given back: exact, without rounding.
+    pub live: usize,
+    /// The most that has been live at once.
+    pub peak: usize,
+    /// Bytes that are held from the system beside: freed memory that is kept to be given again, and rounding.
+    pub cached: usize,
+    /// Bytes in large tensors that came with values of the host language: their own memory, or a copy of it.
+    pub borrowed: usize,
+    /// Bytes of what is live that are in no tensor listed: small tensors, and memory of programs.
+    pub unlisted: usize,
+    /// The tensors that hold 64 KiB or more, those of one type and line together, which hold most first.
+    pub tensors: Vec<Group>,
+}
+
+/// What is alive now. Other threads may make and free tensors meanwhile.
+pub fn memory_report() -> MemoryReport {
+    let Alive { groups, own, borrowed } = alive();
+    let (live, held) = (live_bytes(), held_bytes());
+    MemoryReport {
+        live,
+        peak: peak_bytes(),
+        cached: held.saturating_sub(live),
+        borrowed,
+        unlisted: live.saturating_sub(own),
+        tensors: groups,
+    }
+}
+
+impl fmt::Display for MemoryReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let MemoryReport { live, peak, cached, borrowed, unlisted, tensors } = self;
+        let rows = [("live", live), ("peak", peak), ("cached", cached), ("borrowed", borrowed)];
+        for (name, bytes) in rows {
+            writeln!(f, "{name:<8} {bytes:>15} bytes")?;
+        }
+        if tensors.is_empty() {
+            return write!(f, "no live tensor holds 64 KiB or more");
+        }
+        write!(f, "{:>15}  {:>6}  tensors", "bytes", "count")?;
+        for Group { ty, line, count, bytes, is_borrowed, is_shared } in tensors {
+            write!(f, "\n{bytes:>15}  {count:>6}  {ty}")?;
+            if let Some(line) = line {
+                write!(f, "  made at {line}")?;
+            }
+            if *is_borrowed {
+                write!(f, ", borrowed")?;
+            }
+            if *is_shared {
+                write!(f, ", shared with others")?;
+            }
+        }
+        write!(f, "\n{unlisted:>15}  {:>6}  in smaller tensors and in programs", "")
+    }
+}
