@@ -7,6 +7,7 @@ mod group;
 mod places;
 mod plan;
 mod repeat;
+mod routine;
 mod run;
 mod strip;
 mod strips;

@@ -15,6 +15,7 @@ use super::folds::Folds;
 use super::group::{Group, group};
 use super::places::{Given, Kept, Layout, Place, Slots};
 use super::repeat::While;
+use super::routine::{self, Routine};
 use super::strip::{Strip, Uses};
 use super::strips::{Piece, pieces};
 use super::users::Users;
@@ -71,6 +72,8 @@ pub(super) enum Work {
     Strip(Strip),
     /// Element-wise ops, and folds of what they give.
     Folds(Folds),
+    /// A loop, branches or ops on scalars, in one call.
+    Routine(Box<Routine>),
     /// One op of the backend.
     Op,
     /// Shows values to the host.
@@ -144,6 +147,12 @@ fn steps(
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Folds(made), inputs, outputs)
             }
+            (Piece::One(_), Role::Elementwise)
+                if let Some(made) = routine::of_group(graph, clusters, cluster, users.of(place)) =>
+            {
+                let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
+                (Work::Routine(Box::new(made)), inputs, outputs)
+            }
             (Piece::One(_), Role::Elementwise) => {
                 let made = group(graph, clusters, cluster, users.of(place).clone());
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
@@ -190,6 +199,7 @@ impl Step {
             }
             // A loop begins with the state that it was given.
             Work::While(of) => (0..of.state).map(|place| (place, place)).collect(),
+            Work::Routine(routine) => (0..routine.state).map(|place| (place, place)).collect(),
             // What is read in order is read before it is written, tile by tile.
             Work::Group(group) => {
                 let plain = |input: &usize| group.inputs[*input].1.is_plain(group.elements);
@@ -209,6 +219,7 @@ impl Step {
             Work::Group(_) => bytes >= LARGE,
             Work::Op
             | Work::While(_)
+            | Work::Routine(_)
             | Work::Strip(_)
             | Work::Folds(_)
             | Work::Hook { .. }
@@ -225,6 +236,7 @@ impl Step {
             Work::While(_)
             | Work::Strip(_)
             | Work::Folds(_)
+            | Work::Routine(_)
             | Work::Hook { .. }
             | Work::Call { .. }
             | Work::Cond { .. } => {}
@@ -237,6 +249,7 @@ impl Step {
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.arena).max().unwrap_or(0),
             Work::While(of) => of.room(),
             Work::Folds(folds) => folds.room(),
+            Work::Routine(routine) => routine.between,
             Work::Group(_) | Work::Strip(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
         }
     }
@@ -254,7 +267,7 @@ impl Step {
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
             Work::While(of) => of.cond.workspace.max(of.body.workspace),
-            Work::Group(_) | Work::Strip(_) | Work::Folds(_) => 0,
+            Work::Group(_) | Work::Strip(_) | Work::Folds(_) | Work::Routine(_) => 0,
         }
     }
 }
@@ -263,6 +276,9 @@ impl Work {
     /// How a node is run by itself.
     fn of(graph: &Graph, position: usize, backend: &Arc<dyn Backend>) -> Result<Work> {
         let node: &Node = &graph.nodes()[position];
+        if let Some(made) = routine::of_node(graph, position) {
+            return Ok(Work::Routine(Box::new(made)));
+        }
         let types =
             |count: usize| node.inputs[..count].iter().map(|&input| graph.ty(input).clone()).collect();
         Ok(match &node.op {

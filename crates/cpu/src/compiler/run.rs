@@ -111,6 +111,13 @@ impl Run<'_> {
                 // SAFETY: the plan has the room for the step alone.
                 unsafe { folds.run(graph, &inputs, &results, room, step.par) };
             }
+            Work::Routine(routine) => {
+                let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
+                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
+                let room = frame.arena.wrapping_add(step.room);
+                // SAFETY: the room was made for the routine, and places are as its pairs allow.
+                unsafe { routine.run(&inputs, &results, room, &|| self.hooks.poll())? };
+            }
             Work::Op => {
                 let inputs: SmallVec<[View<'_>; 4]> = step.inputs.iter().map(input).collect();
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();

@@ -140,6 +140,11 @@ impl Seen {
         Seen { sizes: sizes.into(), ..self }
     }
 
+    /// Where the first element lies.
+    pub(super) fn first(&self) -> usize {
+        self.layout.offset
+    }
+
     /// Whether the elements lie in their order, without gaps.
     fn is_in_order(&self) -> bool {
         let plain = Layout::contiguous(&self.sizes);

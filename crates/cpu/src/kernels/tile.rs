@@ -133,6 +133,16 @@ impl<'a> Source<'a> {
         (start..start + result.ty().byte_size().max(1)).contains(&self.view.start().addr())
     }
 
+    /// Takes the elements from where they lie now.
+    ///
+    /// # Safety
+    /// There are as many from there on as before, of the same type, written and aligned, and nobody writes them while
+    /// they are read.
+    pub(crate) unsafe fn relocate(&mut self, start: *const u8) {
+        // SAFETY: the caller says so.
+        self.view = unsafe { View::of_part(self.view.ty(), start) };
+    }
+
     /// Whether all elements are one.
     fn is_constant(&self) -> bool {
         self.walk.is_constant()

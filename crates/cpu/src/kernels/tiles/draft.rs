@@ -72,6 +72,22 @@ struct Made {
     once: bool,
 }
 
+impl Made {
+    /// Whether it fills a register with a number.
+    fn is_number(&self) -> bool {
+        match self.instruction.detail {
+            Detail::Bytes(_) => true,
+            Detail::None
+            | Detail::Unary(..)
+            | Detail::Binary(_)
+            | Detail::Log(_)
+            | Detail::Input(..)
+            | Detail::To(..)
+            | Detail::Count { .. } => false,
+        }
+    }
+}
+
 /// What becomes of a register at the end.
 #[derive(Clone, Copy, Debug)]
 struct Stored {
@@ -365,8 +381,11 @@ impl Draft {
         };
         let places = places.into_iter().map(place).collect();
         let (once, each): (Vec<Made>, Vec<Made>) = self.made.into_iter().partition(|made| made.once);
+        // Numbers are filled in whole tiles, and need nothing else.
+        let (fixed, once): (Vec<Made>, Vec<Made>) = once.into_iter().partition(Made::is_number);
         let instructions = |made: Vec<Made>| made.into_iter().map(|made| made.instruction).collect();
         Program {
+            fixed: instructions(fixed),
             once: instructions(once),
             each: instructions(each),
             places,

@@ -28,6 +28,8 @@ const GRAIN: usize = 64 * TILE;
 /// Ready to run.
 #[derive(Debug)]
 pub(crate) struct Program {
+    /// What depends on nothing.
+    fixed: Vec<Instruction>,
     /// What does not change from tile to tile.
     once: Vec<Instruction>,
     each: Vec<Instruction>,
@@ -104,7 +106,7 @@ impl Program {
                 Place::Result { .. } => std::ptr::null_mut(),
             }));
             let mut tile = Tile { table: &mut table, inputs, start: 0, len: self.tile.min(longest) };
-            for instruction in &self.once {
+            for instruction in self.fixed.iter().chain(&self.once) {
                 (instruction.run)(instruction, &mut tile);
             }
             // SAFETY: the bank has room behind the registers for what is made there.
@@ -145,9 +147,62 @@ impl Program {
         })
     }
 
+    /// How many bytes [`Program::ready`] needs, from an address on that is a multiple of 64.
+    pub(crate) fn bank(&self) -> usize {
+        self.bank
+    }
+
+    /// Whether so many elements are done by one thread alone.
+    pub(crate) fn is_short(&self, size: usize) -> bool {
+        size <= (GRAIN / self.weight).next_multiple_of(self.tile)
+    }
+
+    /// The program with registers of its own, to run several times on `most` elements or fewer.
+    ///
+    /// # Safety
+    /// At `bank` there is room for them, aligned to lines of the cache, which nobody else uses as long as it runs.
+    pub(crate) unsafe fn ready(&self, bank: *mut u8, most: usize) -> Ready<'_> {
+        let mut table: SmallVec<[*mut u8; 64]> = SmallVec::new();
+        table.extend(self.places.iter().map(|place| match place {
+            // SAFETY: the bank has room for all registers.
+            Place::Bank(offset) => unsafe { bank.add(*offset) },
+            Place::Result { .. } => std::ptr::null_mut(),
+        }));
+        let mut tile = Tile { table: &mut table, inputs: &[], start: 0, len: self.tile.min(most) };
+        for instruction in &self.fixed {
+            (instruction.run)(instruction, &mut tile);
+        }
+        Ready { program: self, table }
+    }
+
     /// How many cheap instructions take the time of all, for each element.
     pub(crate) fn weight(&self) -> usize {
         self.weight
+    }
+}
+
+/// A program with registers of its own, to run several times.
+pub(crate) struct Ready<'p> {
+    program: &'p Program,
+    /// Where each register lies.
+    table: SmallVec<[*mut u8; 64]>,
+}
+
+impl Ready<'_> {
+    /// As [`Program::run_part`].
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn run(&mut self, inputs: &[Source<'_>], starts: &[*mut u8], part: Range<usize>) {
+        let Ready { program, table } = self;
+        let len = program.tile.min(part.len());
+        let mut tile = Tile { table, inputs, start: part.start, len };
+        for instruction in &program.once {
+            (instruction.run)(instruction, &mut tile);
+        }
+        let behind = std::ptr::null_mut();
+        // SAFETY: as the caller promises; nothing is made behind the registers.
+        unsafe { Running { program, tile, behind, stores: Stores::Near }.part(starts, part) };
     }
 }
 
