@@ -53,8 +53,13 @@ pub(super) fn coalesce(nodes: &mut Vec<Node>, moves: &mut [(u8, u8)]) {
     }
 }
 
-/// The instruction of the list itself that writes a register as its only result.
+/// The instruction of the list itself that writes a register as its only result, where no other writes it.
 fn writer(nodes: &[Node], register: u8) -> Option<(usize, usize)> {
+    let mut count = 0;
+    nodes.iter().for_each(|node| each(node, &mut |i| count += usize::from(i.outputs().contains(&register))));
+    if count != 1 {
+        return None;
+    }
     nodes.iter().enumerate().find_map(|(at, node)| match node {
         Node::Straight(list) => list.iter().position(|i| i.outputs() == [register]).map(|inner| (at, inner)),
         Node::Call(..) | Node::Loop(_) | Node::Branches(_) => None,
