@@ -5,6 +5,8 @@
 mod action;
 mod flow;
 mod fuse;
+#[cfg(test)]
+mod tests;
 
 use std::mem::MaybeUninit;
 

@@ -1,0 +1,71 @@
+use defn_core::op::BinaryOp;
+use defn_core::{DType, Number, Scalar};
+
+use super::flow::Loop;
+use super::{Env, Machine, Node, Register};
+
+fn number(machine: &mut Machine, dtype: DType, number: Number) -> Register {
+    machine.constant(Scalar::new(dtype, number).unwrap()).unwrap()
+}
+
+/// `while i < 10: i, x, y = i + 1, x * 0.5 + 1.0, x`, and the registers of the state.
+fn counting() -> (Machine, [Register; 3]) {
+    let mut machine = Machine::program();
+    let zero = number(&mut machine, DType::S64, Number::Int(0));
+    let (one, ten) =
+        (number(&mut machine, DType::S64, Number::Int(1)), number(&mut machine, DType::S64, Number::Int(10)));
+    let [start, half, whole] =
+        [3.0, 0.5, 1.0].map(|value| number(&mut machine, DType::F64, Number::Float(value)));
+    let state = [DType::S64, DType::F64, DType::F64].map(|dtype| machine.fresh(dtype).unwrap());
+    for (register, first) in state.iter().zip([zero, start, start]) {
+        machine.set(*register, first);
+    }
+    machine.open(true);
+    let [i, ..] = state.map(|register| machine.here(register));
+    let test = machine.binary(BinaryOp::Less, i, ten, DType::U8).unwrap();
+    let cond = machine.close();
+    machine.open(true);
+    let [i, x, _] = state.map(|register| machine.here(register));
+    let next = machine.binary(BinaryOp::Add, i, one, DType::S64).unwrap();
+    // The same in each trip, and done before the first.
+    let twice = machine.binary(BinaryOp::Multiply, half, whole, DType::F64).unwrap();
+    let scaled = machine.binary(BinaryOp::Multiply, x, twice, DType::F64).unwrap();
+    let moved = machine.binary(BinaryOp::Add, scaled, whole, DType::F64).unwrap();
+    machine.set_all(&[(state[0], next), (state[1], moved), (state[2], x)]).unwrap();
+    let body = machine.close();
+    machine.repeat(cond, test, body);
+    (machine, state)
+}
+
+#[test]
+fn a_trip_has_an_instruction_for_two_ops_and_for_each_move() {
+    let (machine, _) = counting();
+    let nodes = &machine.lists[0].nodes;
+    let loops = nodes.iter().filter_map(|node| match node {
+        Node::Loop(repeated) => Some(&**repeated),
+        Node::Straight(_) | Node::Call(..) | Node::Branches(_) => None,
+    });
+    let trips: Vec<usize> = loops
+        .map(|repeated| match repeated {
+            Loop::Straight { trip, .. } => trip.len(),
+            Loop::Any { .. } => usize::MAX,
+        })
+        .collect();
+    // The old number, the new one, and the count with its test.
+    assert_eq!(trips, [3]);
+}
+
+#[test]
+fn a_loop_counts() {
+    let (machine, state) = counting();
+    let program = machine.finish_program();
+    let mut words = program.start();
+    let mut call = |unit: usize, _: &[u8], _: &_| unreachable!("nothing is called, and not {unit}");
+    program.run(&mut words, &mut Env { call: &mut call, poll: &|| Ok(()) }).unwrap();
+    let [i, x, y] = state.map(|register| words[register.place()]);
+    let (mut want, mut before) = (3.0, 3.0);
+    for _ in 0..10 {
+        (before, want) = (want, want * 0.5 + 1.0);
+    }
+    assert_eq!((i, f64::from_bits(x), f64::from_bits(y)), (10, want, before));
+}
