@@ -51,8 +51,8 @@ fn a_trip_has_an_instruction_for_two_ops_and_for_each_move() {
             Loop::Any { .. } => usize::MAX,
         })
         .collect();
-    // The old number, the new one, and the count with its test.
-    assert_eq!(trips, [3]);
+    // Two ops, the old number, the new one, and the count with its test.
+    assert_eq!(trips, [4]);
 }
 
 #[test]
