@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Literal, Self, SupportsIndex, final
 import numpy as np
 
 from defn.backends.base import Backend as BackendObject
+from defn.profile import Profile
 from defn.reading import Heatmap
 from defn.typing import (
     Axes,
@@ -1095,11 +1096,13 @@ class Jitted:
     def cache_info(self) -> dict[str, Any]: ...  # hits, misses and seconds of this one; size, limit
     def cache_clear(self) -> None: ...
     def explain(self) -> list[str]: ...  # why each version was compiled
+    def profile(self, *args: Any, **kwargs: Any) -> Profile: ...  # one run, and what each step took
 
 class Compiled:
     """A function for arguments of one structure and type."""
 
     def __call__(self, *args: Any) -> Any: ...
+    def profile(self, *args: Any) -> Profile: ...  # one run, and what each step took
     def run_each(self, args_list: Iterable[Sequence[Any]]) -> list[Any]:
         """What a call with each of several argument lists returns.
 
@@ -1433,6 +1436,7 @@ def memory_report() -> tuple[int, int, int, int, int, list[tuple[Any, ...]], str
 def compiler_names() -> list[str]: ...
 def set_threads(count: SupportsIndex | None = None) -> int | None: ...
 def get_threads() -> int: ...
+def roofline(threads: int) -> tuple[float, float, float]: ...  # bytes, f32 and f64 a second
 def add_checks(kinds: list[str]) -> tuple[bool, bool]: ...
 def restore_checks(before: tuple[bool, bool]) -> None: ...
 def default_options(options: dict[str, Any] | None = None) -> dict[str, Any]: ...

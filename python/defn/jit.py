@@ -189,7 +189,8 @@ def jit(
     the ``seconds`` that it spent on compiling; the ``size`` of the cache, which all definitions of
     one code share, stays within a ``limit`` of 256 versions for each of them: the version that was
     not used for the longest time goes. ``cache_clear()`` empties it. Arguments are not kept alive
-    by it, nor is the object of a method.
+    by it, nor is the object of a method. ``profile(*args)`` calls it once and says what each step
+    of the run took.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler, and what
         the traced function raises.

@@ -17,6 +17,11 @@ ROWS: list[tuple[str, str]] = [
         "class Mine:\n    def jit(self, key, vars, fun, args_list, options):\n        pass\n"
         'dn.compile(lambda x: x + 1, [dn.template((), "f32")], compiler=Mine())',
     ),
+    (
+        "a profile of a program that runs as a whole",
+        "class Mine:\n    def compile(self, key, vars, fun, options):\n        pass\n"
+        "dn.jit(lambda x: x + 1, compiler=Mine()).profile(v)",
+    ),
     ("a compiler that does not trace", compiler("return len")),
     ("a compiler that traces with other vars", compiler("return fun(*vars, 1)")),
     (

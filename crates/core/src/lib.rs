@@ -26,6 +26,7 @@ pub mod op;
 pub mod origin;
 pub mod pass;
 pub mod print;
+pub mod profile;
 pub mod region;
 pub mod scalar;
 pub mod shape;

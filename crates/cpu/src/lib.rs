@@ -8,6 +8,7 @@ mod compiler;
 mod kernels;
 mod memory;
 mod par;
+mod roofline;
 mod settings;
 mod view;
 
@@ -17,4 +18,5 @@ pub use compiler::CpuCompiler;
 pub use defn_core::memory::available as available_memory;
 pub use memory::{MemoryReport, held_bytes, live_bytes, memory_report, peak_bytes, reset_peak};
 pub use par::{set_threads, threads, with_threads};
+pub use roofline::Roofline;
 pub use settings::MOST_THREADS;

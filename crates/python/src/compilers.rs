@@ -69,6 +69,11 @@ impl BuiltIn {
         BuiltIn { options: Some(options), ..self }
     }
 
+    /// Whether programs run in steps on this machine, each of which can be timed.
+    pub(crate) fn runs_steps(&self) -> bool {
+        self.name != "pjrt"
+    }
+
     fn is_same(&self, py: Python<'_>, other: &BuiltIn) -> PyResult<bool> {
         if std::ptr::eq(self, other) {
             return Ok(true);
@@ -296,6 +301,12 @@ fn current_compiler(py: Python<'_>) -> Fallible<Option<Bound<'_, PyAny>>> {
     Ok(current.map(|choice| choice.object(py)).transpose()?)
 }
 
+/// Whether a definition is traced on this thread.
+#[pyfunction]
+fn is_tracing() -> bool {
+    trace::depth() > 0
+}
+
 /// The name of the built-in compiler that is meant, and the backend of its results; or the object, and None.
 #[pyfunction]
 #[pyo3(signature = (value = None, options = None))]
@@ -439,6 +450,7 @@ fn compile_region(
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<BuiltInProgram>()?;
     module.add_function(wrap_pyfunction!(current_compiler, module)?)?;
+    module.add_function(wrap_pyfunction!(is_tracing, module)?)?;
     module.add_function(wrap_pyfunction!(find_compiler, module)?)?;
     module.add_function(wrap_pyfunction!(checks_asked, module)?)?;
     module.add_function(wrap_pyfunction!(compile_region, module)?)

@@ -231,6 +231,8 @@ pub(crate) enum Misuse {
     UnknownDonated { given: String, known: String },
     #[error("{op}: {option} is {got}, it must be {required}")]
     OptionValue { op: &'static str, option: String, got: String, required: String },
+    #[error("profile: {problem}, {required}")]
+    Profile { problem: String, required: &'static str },
     #[error("{op}: unknown option \"{option}\", it takes {known}")]
     UnknownOption { op: &'static str, option: String, known: String },
     #[error("compiler \"{name}\": unknown option \"{option}\", it takes {known}")]
@@ -348,7 +350,8 @@ impl Misuse {
             | NeverTraced { .. }
             | OtherVars { .. }
             | OverForGood { .. }
-            | CompilerChecks { .. } => "CompileError",
+            | CompilerChecks { .. }
+            | Profile { .. } => "CompileError",
             NoRun | NoNode { .. } | GraphGone { .. } | OtherGraph { .. } | NoGraph { .. } | StageInTrace => {
                 "TraceError"
             }

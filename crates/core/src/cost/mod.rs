@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::graph::Graph;
 use crate::region::Region;
 
 /// How many operations take the time in which a byte comes from memory: measured with two cores of a CPU, 428 GFLOP/s
@@ -108,6 +109,11 @@ impl Cost {
 /// ```
 pub fn cost(region: &Region) -> Cost {
     Costs::default().of(region).0
+}
+
+/// What one node of a graph costs, as [`Cost::nodes`] has it.
+pub fn of_node(graph: &Graph, position: usize) -> NodeCost {
+    op::count(&mut Costs::default(), graph, &graph.nodes()[position]).cost
 }
 
 /// What a region costs that stands inside a node.

@@ -19,6 +19,7 @@ use crate::graph::Node;
 use crate::infer::infer;
 use crate::op::{Op, ReduceOp, UnaryOp};
 use crate::pass;
+use crate::profile::{self, Recorder};
 use crate::region::Region;
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
@@ -82,7 +83,8 @@ impl Executable for Evaluation {
     ) -> Result<Vec<Tensor>> {
         let used = |input: usize| self.plan.used_inputs[input];
         let buffers = argument_buffers(&self.program, used, backend, arguments)?;
-        let run = Run { backend, hooks, checks: self.checks };
+        let run = Run { backend, hooks, checks: self.checks, recorder: profile::current() };
+        let _program = run.recorder.as_deref().map(Recorder::program);
         let results = run.inputs(&self.plan, buffers)?;
         let types = self.program.result_types().cloned();
         Ok(types.zip(results).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
@@ -106,7 +108,7 @@ pub fn run_op(
         Step::new(op, &types)?
     };
     // A constant is kept by plans only; here it is made like any other result.
-    let run = Run { backend, hooks, checks: Checks { index: true, ..checks } };
+    let run = Run { backend, hooks, checks: Checks { index: true, ..checks }, recorder: None };
     let is_constant = matches!(step, Step::Kept(_));
     if is_constant || run.is_native(op, &step) {
         return run.one(op, operands, outputs);
@@ -120,6 +122,8 @@ struct Run<'a> {
     backend: &'a Arc<dyn Backend>,
     hooks: &'a dyn Hooks,
     checks: Checks,
+    /// Who wants to know what the steps take.
+    recorder: Option<Arc<Recorder>>,
 }
 
 impl Run<'_> {
@@ -217,6 +221,12 @@ impl Run<'_> {
                 let buffer = if planned.dies[input] { slot.take() } else { slot.clone() };
                 buffer.expect("a value lives until its last use")
             };
+            let _running = self.recorder.as_deref().and_then(|recorder| {
+                is_done(&planned.step).then(|| {
+                    let work = || profile::work(graph, &node.inputs, &graph.outputs(position), position);
+                    recorder.step(std::ptr::from_ref(planned).addr(), work)
+                })
+            });
             let outputs: Buffers = match &planned.step {
                 Step::Parameter { index, last } => {
                     let argument = &mut arguments[*index];
@@ -332,6 +342,21 @@ impl Run<'_> {
                 }
             }
         }
+    }
+}
+
+/// Whether a step does anything, rather than hand over what is there.
+fn is_done(step: &Step) -> bool {
+    match step {
+        Step::Parameter { .. } | Step::Kept(_) | Step::Pass { .. } => false,
+        Step::Backend
+        | Step::Block(_)
+        | Step::Hook { .. }
+        | Step::Call { .. }
+        | Step::User { .. }
+        | Step::Default(_)
+        | Step::Cond { .. }
+        | Step::While { .. } => true,
     }
 }
 

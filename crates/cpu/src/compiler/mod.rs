@@ -22,6 +22,7 @@ use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks, Mem
 use defn_core::device::DeviceError;
 use defn_core::donation::{named, takes};
 use defn_core::evaluator::Evaluator;
+use defn_core::profile::{self, Recorder};
 use defn_core::region::Region;
 use defn_core::{ErrorKind, Result, Tensor, pass};
 
@@ -190,7 +191,9 @@ impl Compiled {
         if !self.donated.is_empty() {
             self.take(arguments, &mut windows, &mut memory)?;
         }
-        let run = Run { backend: &self.backend, hooks };
+        let recorder = profile::current();
+        let _program = recorder.as_deref().map(Recorder::program);
+        let run = Run { backend: &self.backend, hooks, recorder: recorder.as_deref() };
         let results = match run.program(&self.plan, &windows, memory) {
             Ok(results) => results,
             Err(error) => {

@@ -7,7 +7,7 @@ use defn_core::graph::{Graph, Node, Value, Values};
 use defn_core::mesh::MeshError;
 use defn_core::op::{Op, Outputs};
 use defn_core::region::Region;
-use defn_core::{Error, Result, TensorType};
+use defn_core::{Error, Result, TensorType, profile};
 use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
@@ -187,6 +187,13 @@ fn steps(
 }
 
 impl Step {
+    /// What the step has to do, for who measures it.
+    #[cold]
+    pub(super) fn profiled(&self, graph: &Graph) -> profile::Work {
+        let values = |places: &[(Value, Place)]| places.iter().map(|(value, _)| *value).collect::<Values>();
+        profile::work(graph, &values(&self.inputs), &values(&self.outputs), self.node)
+    }
+
     /// The outputs that may lie in the memory of an input, which is as large: pairs of both.
     pub(super) fn pairs(&self, graph: &Graph) -> SmallVec<[(usize, usize); 3]> {
         match &self.work {

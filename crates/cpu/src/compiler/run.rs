@@ -5,6 +5,7 @@ use std::sync::Arc;
 use defn_core::backend::{Backend, Buffer, Buffers, Hooks};
 use defn_core::evaluator::{adopt, tensors_of};
 use defn_core::graph::{Graph, Node, Value};
+use defn_core::profile::Recorder;
 use defn_core::{Error, Number, Result, Scalar, TensorType, form};
 use smallvec::SmallVec;
 
@@ -20,6 +21,8 @@ use crate::view::{View, ViewMut};
 pub(super) struct Run<'a> {
     pub(super) backend: &'a Arc<dyn Backend>,
     pub(super) hooks: &'a dyn Hooks,
+    /// Who wants to know what the steps take.
+    pub(super) recorder: Option<&'a Recorder>,
 }
 
 /// Where the values of one run of a plan lie.
@@ -54,6 +57,9 @@ impl Run<'_> {
         let graph = plan.region.graph();
         for step in &plan.steps {
             let node = &graph.nodes()[step.node];
+            let _running = self
+                .recorder
+                .map(|recorder| recorder.step(std::ptr::from_ref(step).addr(), || step.profiled(graph)));
             // SAFETY: steps come after those that write what they read.
             unsafe { self.step(plan, graph, step, node, frame) }
                 .map_err(|error| blame(error, graph, node))?;

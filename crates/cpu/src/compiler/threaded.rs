@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use defn_core::backend::{Backend, Executable, Hooks, MemoryNeed};
 use defn_core::region::Region;
-use defn_core::{Result, Tensor};
+use defn_core::{Result, Tensor, profile};
 
 use crate::par::with_count;
 
@@ -14,6 +14,15 @@ use crate::par::with_count;
 pub(super) struct Threaded {
     pub(super) executable: Arc<dyn Executable>,
     pub(super) threads: NonZeroUsize,
+}
+
+impl Threaded {
+    /// Says how many threads there are to who watches the run.
+    fn note(&self) {
+        if let Some(recorder) = profile::current() {
+            recorder.set_threads(self.threads.get());
+        }
+    }
 }
 
 impl Executable for Threaded {
@@ -35,6 +44,7 @@ impl Executable for Threaded {
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
+        self.note();
         with_count(self.threads, || self.executable.run(backend, arguments, hooks))
     }
 
@@ -44,6 +54,7 @@ impl Executable for Threaded {
         arguments: &[&Tensor],
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
+        self.note();
         with_count(self.threads, || self.executable.run_lent(backend, arguments, hooks))
     }
 

@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::donate;
 use super::leaf::{self, Borrowed};
+use super::profile;
 use super::program::{Program, Source};
 use super::signature::{Signature, function_name};
 use super::written::{written, written_by};
@@ -41,6 +42,8 @@ pub(crate) struct Compiled {
     pub(super) models: Vec<Tensor>,
     pub(super) program: Program,
     pub(super) hooks: Option<Py<PyDict>>,
+    /// The compiler, where it is known.
+    pub(super) compiler: Option<Choice>,
 }
 
 impl Compiled {
@@ -64,6 +67,18 @@ impl Compiled {
             }
         }
         Ok(flat.leaves)
+    }
+
+    fn run<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Bound<'py, PyAny>> {
+        let py = args.py();
+        if trace::depth() > 0 {
+            return Err(Misuse::CompiledInTrace.into());
+        }
+        let leaves = self.leaves(args)?;
+        let mut borrowed = Borrowed::default();
+        let captures = self.captures(py, &mut borrowed)?;
+        let result = self.program.run(py, &leaves, captures, borrowed, self.hooks.as_ref());
+        result.map_err(|fault| self.written(py, fault))
     }
 
     /// An error with the name of the argument that it is about.
@@ -96,17 +111,13 @@ impl Compiled {
 impl Compiled {
     #[pyo3(signature = (*args))]
     fn __call__<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Bound<'py, PyAny>> {
-        guard(|| {
-            let py = args.py();
-            if trace::depth() > 0 {
-                return Err(Misuse::CompiledInTrace.into());
-            }
-            let leaves = self.leaves(args)?;
-            let mut borrowed = Borrowed::default();
-            let captures = self.captures(py, &mut borrowed)?;
-            let result = self.program.run(py, &leaves, captures, borrowed, self.hooks.as_ref());
-            result.map_err(|fault| self.written(py, fault))
-        })
+        guard(|| self.run(args))
+    }
+
+    /// A call whose steps are timed.
+    #[pyo3(signature = (*args))]
+    fn profile<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Bound<'py, PyAny>> {
+        profile::profile(args.py(), || Ok(self.compiler.clone()), || self.run(args))
     }
 
     /// Runs on several lists of arguments, and gives a list of what a call with each returns. By `"pjrt"` the runs go
@@ -296,7 +307,16 @@ fn compile(
         let program = program.map_err(|fault| written_by(&fun, fault, &flat.tree, &[]))?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
         let (name, fun) = (function_name(&fun), fun.clone().unbind());
-        Ok(Compiled { fun, name, tree: flat.tree, call: call_tree, models, program, hooks })
+        Ok(Compiled {
+            fun,
+            name,
+            tree: flat.tree,
+            call: call_tree,
+            models,
+            program,
+            hooks,
+            compiler: Some(compiler),
+        })
     })
 }
 

@@ -14,6 +14,7 @@ mod globals;
 mod leaf;
 mod log;
 mod over;
+mod profile;
 mod program;
 mod python;
 mod reads;
@@ -478,6 +479,17 @@ impl Jitted {
         })
     }
 
+    /// A call whose steps are timed.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn profile<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let chosen = || slf.get().chosen(slf.py()).map(Some);
+        profile::profile(slf.py(), chosen, || Jitted::run(slf, args, kwargs))
+    }
+
     /// Makes definitions work as methods.
     fn __get__<'py>(
         slf: Bound<'py, Self>,
@@ -578,16 +590,10 @@ fn method_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     Ok(CLASS.import(py, "types", "MethodType")?.clone())
 }
 
-/// Whether a definition is traced on this thread.
-#[pyfunction]
-fn is_tracing() -> bool {
-    trace::depth() > 0
-}
-
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Jitted>()?;
-    module.add_function(wrap_pyfunction!(is_tracing, module)?)?;
     python::add(module)?;
     saved::add(module)?;
+    profile::add(module)?;
     compiled::add(module)
 }

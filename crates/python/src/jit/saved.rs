@@ -101,7 +101,16 @@ impl Compiled {
         let region = program.clone();
         let program = Program::of_parts(&region, executable, (captures, Table::new()), outputs, results.tree);
         let (fun, hooks) = (py.None(), None);
-        Ok(Compiled { fun, name, tree: Tree::default(), call: call.tree, models, program, hooks })
+        Ok(Compiled {
+            fun,
+            name,
+            tree: Tree::default(),
+            call: call.tree,
+            models,
+            program,
+            hooks,
+            compiler: None,
+        })
     }
 }
 

@@ -1,0 +1,319 @@
+//! What each step of a run takes: time, and what it has to compute and move.
+//!
+//! Who wants to know puts a [`Recorder`] on the thread by [`observing`]. An executable that runs in steps asks once for
+//! each run whether there is one, by [`current`], and tells it when steps begin and end.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::cost;
+use crate::form;
+use crate::graph::{Graph, Value};
+use crate::location::Location;
+use crate::op::Op;
+
+/// How many runs of steps are kept one by one; the others are counted only.
+const SPANS: usize = 100_000;
+
+/// What a step is, and what it has to do each time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// The ops that are done together, without those that only give their operand another form.
+    pub ops: Vec<&'static str>,
+    /// The lines of the user's program that made them, each once, in order.
+    pub lines: Vec<Location>,
+    /// Operations on elements, as the cost model counts them.
+    pub flops: u64,
+    /// Bytes of what is read and of what is written, each value once.
+    pub bytes: u64,
+    /// Whether some of it is computed in elements of 64 bits.
+    pub is_wide: bool,
+    /// Whether it is a loop or a branch, whose work is that of the steps inside, where those are recorded.
+    pub is_control: bool,
+}
+
+/// A step, with what all its runs took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What one run of it has to do.
+    pub work: Work,
+    /// The step that it is a part of, by its place in the record.
+    pub parent: Option<usize>,
+    /// How often it ran.
+    pub runs: u64,
+    /// What these runs took together, the steps inside included.
+    pub time: Duration,
+}
+
+/// One run of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The step, by its place in the record.
+    pub step: usize,
+    /// When it began, since the recorder was made.
+    pub start: Duration,
+    /// How long it took.
+    pub time: Duration,
+}
+
+/// What was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// The steps in the order in which they first began, those inside a loop or a branch after it.
+    pub steps: Vec<Step>,
+    /// Their runs, in the order in which they ended; of very many the first.
+    pub spans: Vec<Span>,
+    /// How many runs of steps are not among the spans.
+    pub left_out: u64,
+    /// What the runs of whole programs took, with all that is done between steps.
+    pub total: Duration,
+    /// How many threads shared the work, where a program says that for itself.
+    pub threads: Option<usize>,
+}
+
+/// Watches the runs of a thread.
+#[derive(Debug)]
+pub struct Recorder {
+    made: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    record: Record,
+    /// Where a step is, by the step around it and its own identity.
+    known: FxHashMap<(Option<usize>, usize), usize>,
+    open: Vec<usize>,
+    programs: usize,
+}
+
+/// A step or a program that runs, until it is dropped.
+#[must_use]
+#[derive(Debug)]
+pub struct Running<'a> {
+    recorder: &'a Recorder,
+    /// None is a program.
+    step: Option<usize>,
+    start: Instant,
+}
+
+impl Default for Recorder {
+    fn default() -> Recorder {
+        Recorder { made: Instant::now(), state: Mutex::default() }
+    }
+}
+
+impl Recorder {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A program begins to run.
+    pub fn program(&self) -> Running<'_> {
+        self.state().programs += 1;
+        Running { recorder: self, step: None, start: Instant::now() }
+    }
+
+    /// Says how many threads share the work of a program.
+    pub fn set_threads(&self, count: usize) {
+        self.state().record.threads = Some(count);
+    }
+
+    /// A step begins. Whenever the same one runs its `identity` is the same, and no other's in the program; what it
+    /// is, is asked at its first run.
+    pub fn step(&self, identity: usize, work: impl FnOnce() -> Work) -> Running<'_> {
+        let mut state = self.state();
+        let parent = state.open.last().copied();
+        let place = match state.known.get(&(parent, identity)) {
+            Some(&place) => place,
+            None => {
+                let place = state.record.steps.len();
+                state.record.steps.push(Step { work: work(), parent, runs: 0, time: Duration::ZERO });
+                state.known.insert((parent, identity), place);
+                place
+            }
+        };
+        state.open.push(place);
+        drop(state);
+        Running { recorder: self, step: Some(place), start: Instant::now() }
+    }
+
+    /// What was recorded so far.
+    pub fn record(&self) -> Record {
+        self.state().record.clone()
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let time = self.start.elapsed();
+        let mut state = self.recorder.state();
+        let Some(step) = self.step else {
+            state.programs -= 1;
+            // What a host function runs is a part of the program that calls it.
+            if state.programs == 0 {
+                state.record.total += time;
+            }
+            return;
+        };
+        state.open.pop();
+        state.record.steps[step].runs += 1;
+        state.record.steps[step].time += time;
+        if state.record.spans.len() < SPANS {
+            let start = self.start.duration_since(self.recorder.made);
+            state.record.spans.push(Span { step, start, time });
+        } else {
+            state.record.left_out += 1;
+        }
+    }
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Arc<Recorder>>> = const { RefCell::new(None) };
+}
+
+/// Runs `body` while a recorder watches what this thread runs.
+pub fn observing<R>(recorder: &Arc<Recorder>, body: impl FnOnce() -> R) -> R {
+    struct Before(Option<Arc<Recorder>>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            CURRENT.set(self.0.take());
+        }
+    }
+    let _before = Before(CURRENT.replace(Some(recorder.clone())));
+    body()
+}
+
+/// The recorder that watches this thread, if one does.
+#[inline]
+pub fn current() -> Option<Arc<Recorder>> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// What a step does that makes `outputs` of `inputs` and ends with the node at `last`.
+pub fn work(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> Work {
+    let nodes = between(graph, inputs, outputs, last);
+    let mut work = Work { is_control: holds_steps(&graph.nodes()[last].op), ..Work::default() };
+    let mut seen = FxHashSet::default();
+    let size = |value: &Value| graph.ty(*value).byte_size() as u64;
+    for value in inputs.iter().chain(outputs) {
+        if seen.insert(*value) {
+            work.bytes = work.bytes.saturating_add(size(value));
+        }
+    }
+    if let [only] = nodes[..] {
+        // An op may read a part of an operand only.
+        let cost = cost::of_node(graph, only);
+        work.bytes = cost.read.saturating_add(cost.written);
+    }
+    let mut forms = Vec::new();
+    for &position in &nodes {
+        let node = &graph.nodes()[position];
+        let flops = cost::of_node(graph, position).flops;
+        work.flops = work.flops.saturating_add(flops);
+        let bits = |value: &Value| {
+            let dtype = graph.ty(*value).dtype;
+            if dtype.is_complex() { dtype.bits() / 2 } else { dtype.bits() }
+        };
+        work.is_wide |= flops > 0 && graph.outputs(position).iter().any(|value| bits(value) >= 64);
+        if flops > 0 { &mut work.ops } else { &mut forms }.push(form::name(&node.op));
+        if let Some(line) = &node.location
+            && !work.lines.contains(line)
+        {
+            work.lines.push(line.clone());
+        }
+    }
+    if work.ops.is_empty() {
+        work.ops = forms;
+    }
+    work
+}
+
+/// The nodes that a step does, in order.
+fn between(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> Vec<usize> {
+    let given: FxHashSet<Value> = inputs.iter().copied().collect();
+    let mut nodes = FxHashSet::default();
+    let mut open: Vec<usize> = outputs.iter().map(|value| value.node as usize).chain([last]).collect();
+    while let Some(position) = open.pop() {
+        if !nodes.insert(position) {
+            continue;
+        }
+        let node = &graph.nodes()[position];
+        let further = node.inputs.iter().filter(|value| !given.contains(value));
+        open.extend(further.map(|value| value.node as usize));
+    }
+    let mut nodes: Vec<usize> =
+        nodes.into_iter().filter(|&position| !is_given(&graph.nodes()[position].op)).collect();
+    nodes.sort_unstable();
+    nodes
+}
+
+/// Whether an op runs others, which are steps of their own.
+fn holds_steps(op: &Op) -> bool {
+    let (Op::Cond(_) | Op::While(_)) = op else { return false };
+    true
+}
+
+/// Whether a node computes nothing: an argument, and what is written in the program.
+fn is_given(op: &Op) -> bool {
+    let (Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_)) = op else { return false };
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::region::Region;
+
+    #[test]
+    fn the_work_of_a_step_is_that_of_its_nodes() {
+        let text = "defn-ir 1
+            (f32[4][8], f32[8]) {
+              %0 = parameter {index: 0} : f32[4][8]
+              %1 = parameter {index: 1} : f32[8]
+              %2 = multiply %0 %1 : f32[4][8]
+              %3 = sin %2 : f32[4][8]
+              %4 = reshape %3 : f32[32]
+              %5 = as_type %4 {dtype: f64} : f64[32]
+              %6 = sum %5 {axes: [0], keep_axes: false} : f64
+              return %6
+            }";
+        let region = Region::from_text(text).unwrap();
+        let graph = region.graph();
+        let value = |node| graph.outputs(node)[0];
+        let group = work(graph, &[value(0), value(1)], &[value(5)], 5);
+        assert_eq!(group.ops, ["multiply", "sin"]);
+        assert_eq!((group.flops, group.bytes), (64, 4 * (32 + 8) + 8 * 32));
+        assert!(!group.is_wide && !group.is_control);
+        let sum = work(graph, &[value(5)], &[value(6)], 6);
+        assert_eq!((sum.ops.as_slice(), sum.flops, sum.is_wide), (["sum"].as_slice(), 31, true));
+        assert_eq!(work(graph, &[value(3)], &[value(4)], 4).ops, ["reshape"]);
+    }
+
+    #[test]
+    fn steps_inside_others_are_known_by_them() {
+        let recorder = Arc::new(Recorder::default());
+        assert!(current().is_none());
+        observing(&recorder, || {
+            let recorder = current().unwrap();
+            let _program = recorder.program();
+            for _ in 0..3 {
+                let _outer = recorder.step(1, || Work { is_control: true, ..Work::default() });
+                for _ in 0..2 {
+                    let _inner = recorder.step(2, Work::default);
+                }
+            }
+            let _other = recorder.step(2, Work::default);
+        });
+        assert!(current().is_none());
+        let record = recorder.record();
+        let found: Vec<_> = record.steps.iter().map(|step| (step.parent, step.runs)).collect();
+        assert_eq!(found, [(None, 3), (Some(0), 6), (None, 1)]);
+        assert_eq!((record.spans.len(), record.left_out), (10, 0));
+        assert!(record.steps[1].time <= record.steps[0].time);
+        assert!(record.steps[0].time + record.steps[2].time <= record.total);
+    }
+}

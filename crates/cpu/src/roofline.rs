@@ -1,0 +1,117 @@
+//! What the machine could do at best: what measured speeds are compared with.
+
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use defn_core::{ErrorKind, Result, memory};
+
+use crate::kernels::peak::{peak_of_f32, peak_of_f64};
+use crate::par::{Par, threads};
+
+/// The limits of a machine with a number of threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Roofline {
+    /// How many threads were used.
+    pub threads: usize,
+    /// Bytes that are read and written in a second by copying what no cache holds, both counted.
+    pub bandwidth: f64,
+    /// Products and sums of `f32` in a second, in registers.
+    pub flops: f64,
+    /// The same of `f64`.
+    pub wide_flops: f64,
+}
+
+/// Pieces that are copied, each of which a thread copies at a time.
+const PIECES: usize = 64;
+
+/// The bytes of a piece: all of them are more than caches hold.
+const PIECE: usize = 1 << 20;
+
+/// Repetitions, of which the fastest counts.
+const TIMES: usize = 5;
+
+/// The least time of a measurement of products: threads need much less to come.
+const LEAST: Duration = Duration::from_micros(500);
+
+impl Roofline {
+    /// Measures the machine with as many threads as share a call here; the second time it is what the first has
+    /// measured. That takes some hundredths of a second, and 128 MiB meanwhile.
+    ///
+    /// # Errors
+    /// An environment that is not understood, and not enough memory.
+    pub fn measured() -> Result<Roofline> {
+        static KNOWN: Mutex<BTreeMap<usize, Roofline>> = Mutex::new(BTreeMap::new());
+        let threads = threads()?;
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&threads) {
+            return Ok(*known);
+        }
+        let (flops, wide_flops) = (rate(threads, peak_of_f32), rate(threads, peak_of_f64));
+        let measured = Roofline { threads, bandwidth: bandwidth()?, flops, wide_flops };
+        known.insert(threads, measured);
+        Ok(measured)
+    }
+}
+
+fn bandwidth() -> Result<f64> {
+    let bytes = 2 * PIECES * PIECE;
+    let refused = |available| ErrorKind::OutOfMemory { op: "profile", requested: bytes, available };
+    memory::reserve(bytes).map_err(refused)?;
+    let from = vec![1u8; PIECE * PIECES];
+    let to: Vec<Mutex<Vec<u8>>> = (0..PIECES).map(|_| Mutex::new(vec![0u8; PIECE])).collect();
+    let copy = || {
+        Par::Pool.for_chunks(PIECES, 1, |pieces| {
+            for piece in pieces {
+                let mut to = to[piece].lock().unwrap_or_else(PoisonError::into_inner);
+                to.copy_from_slice(&from[piece * PIECE..][..PIECE]);
+            }
+        });
+    };
+    let time = fastest(copy);
+    black_box(&to);
+    Ok(bytes as f64 / time.as_secs_f64())
+}
+
+/// Operations in a second, where each thread does as many as `work` says that it does.
+fn rate(threads: usize, work: fn(usize) -> usize) -> f64 {
+    let mut steps = 1000;
+    loop {
+        let start = Instant::now();
+        let count = work(steps);
+        if start.elapsed() >= LEAST {
+            let all = || Par::Pool.for_chunks(threads, 1, |chunk| chunk.for_each(|_| _ = work(steps)));
+            return (count * threads) as f64 / fastest(all).as_secs_f64();
+        }
+        steps *= 2;
+    }
+}
+
+/// The least time of some repetitions, after one that wakes the threads.
+fn fastest(work: impl Fn()) -> Duration {
+    work();
+    let times = (0..TIMES).map(|_| {
+        let start = Instant::now();
+        work();
+        start.elapsed()
+    });
+    times.min().unwrap_or_default().max(Duration::from_nanos(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::with_threads;
+
+    #[test]
+    fn a_machine_is_measured_once_for_each_number_of_threads() {
+        let one = with_threads(1, Roofline::measured).unwrap().unwrap();
+        assert_eq!(with_threads(1, Roofline::measured).unwrap().unwrap(), one);
+        assert_eq!(one.threads, 1);
+        // Slower than any machine that this runs on, and faster than any.
+        for rate in [one.bandwidth, one.flops, one.wide_flops] {
+            assert!((1e6..1e15).contains(&rate), "{one:?}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+"""What ``profile`` of a definition returns: what each step of one run took."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from defn import _core
+
+if TYPE_CHECKING:
+    import os
+    from typing import Any
+
+__all__ = ["Machine", "Profile", "Step"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the machine can do at best, measured: speeds are compared with it."""
+
+    threads: int
+    """How many threads were used."""
+    bandwidth: float
+    """Bytes that are read and written in a second by copying what no cache holds."""
+    flops: float
+    """Products and sums of f32 in a second, in registers."""
+    wide_flops: float
+    """Products and sums of f64 in a second, in registers."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: operations that are done together, in all of its runs."""
+
+    name: str
+    """The operations, or the loop or branch that the steps after it are in."""
+    lines: list[str]
+    """The lines that they stand in, as ``file:line``."""
+    depth: int
+    """In how many loops and branches it is."""
+    runs: int
+    """How often it ran."""
+    seconds: float
+    """What all its runs took."""
+    bytes: int
+    """What they read and wrote, from the types."""
+    flops: int
+    """How many operations on elements they made, from the types; a sine is one."""
+    share: float
+    """The time that the machine needs at least, by that which it took: more than 1 where caches
+    hold what is read."""
+
+
+class _Row(NamedTuple):
+    ops: list[str]
+    lines: list[str]
+    parent: int | None
+    runs: int
+    seconds: float
+    bytes: int
+    flops: int
+    is_wide: bool
+    is_control: bool
+
+
+class Profile:
+    """What each step of one run took. Its text is a table, ``save_trace`` writes a picture.
+
+    ``result`` is what the function returned, ``seconds`` what the run took, without looking up or
+    compiling the version, and ``steps`` are its parts. What is not in them is between them: memory,
+    and the handing over of arguments and results. The first run of a version finds its memory and
+    the threads asleep, so that a second profile says what later calls take.
+    """
+
+    def __init__(
+        self,
+        rows: list[tuple[Any, ...]],
+        spans: list[tuple[int, float, float]],
+        seconds: float,
+        left_out: int,
+        threads: int,
+        result: Any,
+    ) -> None:
+        self._rows = [_Row(*row) for row in rows]
+        self._spans = spans
+        self._left_out = left_out
+        self._threads = threads
+        self.seconds = seconds
+        self.result = result
+
+    @functools.cached_property
+    def machine(self) -> Machine:
+        """The limits of the machine with as many threads, measured once in a process."""
+        return Machine(self._threads, *_core.roofline(self._threads))
+
+    @functools.cached_property
+    def steps(self) -> list[Step]:
+        """The steps in their order, those inside a loop or a branch after it."""
+        count = len(self._rows)
+        children: list[list[int]] = [[] for _ in range(count)]
+        for at, row in enumerate(self._rows):
+            if row.parent is not None:
+                children[row.parent].append(at)
+        # A step comes after the one around it.
+        flops, moved, wide = [0] * count, [0] * count, [False] * count
+        for at in reversed(range(count)):
+            row = self._rows[at]
+            inside = children[at]
+            if row.is_control and inside:
+                flops[at] = sum(flops[child] for child in inside)
+                moved[at] = sum(moved[child] for child in inside)
+                wide[at] = any(wide[child] for child in inside)
+            else:
+                flops[at], moved[at] = row.flops * row.runs, row.bytes * row.runs
+                wide[at] = row.is_wide
+        steps: list[Step] = []
+        below = [(at, 0) for at in reversed(range(count)) if self._rows[at].parent is None]
+        while below:
+            at, depth = below.pop()
+            row = self._rows[at]
+            peak = self.machine.wide_flops if wide[at] else self.machine.flops
+            least = max(moved[at] / self.machine.bandwidth, flops[at] / peak)
+            share = least / row.seconds if row.seconds > 0 else 0.0
+            name = " ".join(row.ops)
+            steps.append(
+                Step(name, row.lines, depth, row.runs, row.seconds, moved[at], flops[at], share)
+            )
+            below += [(child, depth + 1) for child in reversed(children[at])]
+        return steps
+
+    def __repr__(self) -> str:
+        machine, steps = self.machine, self.steps
+        threads = "1 thread" if machine.threads == 1 else f"{machine.threads} threads"
+        count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
+        top = (
+            f"{_scaled(self.seconds, 's')} in {count}; {threads}: "
+            f"{_scaled(machine.bandwidth, 'B/s')}, {_scaled(machine.flops, 'FLOP/s')} of f32, "
+            f"{_scaled(machine.wide_flops, 'FLOP/s')} of f64"
+        )
+        head = ("time", "", "runs", "bytes", "flops", "share", "step", "lines")
+        table = [head]
+        for step in steps:
+            name = step.name if len(step.name) <= 48 else step.name[:47] + "…"
+            lines = ", ".join(step.lines[:2]) + (" …" if len(step.lines) > 2 else "")
+            part = step.seconds / self.seconds if self.seconds > 0 else 0.0
+            table.append(
+                (
+                    _scaled(step.seconds, "s"),
+                    f"{part:.0%}",
+                    str(step.runs),
+                    _scaled(step.bytes, "B"),
+                    _scaled(step.flops, ""),
+                    f"{step.share:.0%}",
+                    "  " * step.depth + name,
+                    lines,
+                )
+            )
+        widths = [max(len(row[column]) for row in table) for column in range(len(head))]
+        texts = [
+            "  ".join(
+                cell.ljust(width) if column >= 6 else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in table
+        ]
+        return "\n".join([top, *texts])
+
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the runs of all steps as a trace, which https://ui.perfetto.dev and Chrome's
+        ``about:tracing`` show.
+
+        Of more than 100,000 runs of steps it has the first.
+        """
+        names = [" ".join(row.ops) for row in self._rows]
+        events: list[dict[str, Any]] = [
+            {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "defn"}}
+        ]
+        for at, start, seconds in self._spans:
+            row = self._rows[at]
+            args: dict[str, Any] = {"lines": row.lines}
+            if not row.is_control:
+                args |= {"bytes": row.bytes, "flops": row.flops}
+            events.append(
+                {
+                    "name": names[at],
+                    "cat": "control" if row.is_control else "step",
+                    "ph": "X",
+                    "ts": start * 1e6,
+                    "dur": seconds * 1e6,
+                    "pid": 1,
+                    "tid": 1,
+                    "args": args,
+                }
+            )
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(
+                {
+                    "traceEvents": events,
+                    "displayTimeUnit": "ms",
+                    "otherData": {"left_out": self._left_out},
+                },
+                file,
+            )
+
+
+def _scaled(value: float, unit: str) -> str:
+    """Three digits and a prefix: ``12.3 ms``."""
+    if value == 0:
+        return f"0 {unit}".rstrip()
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            return f"{value / limit:.3g} {prefix}{unit}"
+    if value >= 1 or unit != "s":
+        return f"{value:.3g} {unit}".rstrip()
+    for limit, prefix in ((1e-3, "m"), (1e-6, "µ")):
+        if value >= limit:
+            return f"{value / limit:.3g} {prefix}{unit}"
+    return f"{value * 1e9:.3g} n{unit}"
