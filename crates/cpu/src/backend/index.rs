@@ -49,7 +49,7 @@ impl Run<'_> {
         let (op, checked) = (self.room.op, self.checked);
         self.fresh(|views: &[View<'_>], out, par| {
             if checked {
-                index::check(op, views[0].ty(), axes, views[1])?;
+                index::check(op, views[0].ty(), axes, views[1], par)?;
             }
             kernel(views[0], views[1], out, par);
             Ok(())
@@ -86,7 +86,7 @@ impl Run<'_> {
         self.stage_in_place(candidates, |views, out, par| {
             let (x, indices, updates) = (views[0], views[1], views[2]);
             if checked && room.runs() {
-                index::check(room.op, out.ty(), &axes, indices)?;
+                index::check(room.op, out.ty(), &axes, indices, par)?;
             }
             let mut held = None;
             let updates = if updates.ty().dtype == computed {

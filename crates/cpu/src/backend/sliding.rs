@@ -11,7 +11,7 @@ use crate::kernels::Element;
 use crate::kernels::fourier::{self, Lines, RealTransform, Transform, Way};
 use crate::kernels::linalg::compute_dtype;
 use crate::kernels::shape::gather;
-use crate::kernels::window::{self, Conv, Pass};
+use crate::kernels::window::{self, Conv, Lie, Pass};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -143,6 +143,26 @@ impl Run<'_> {
             let (x, source, init) = (views[0], views[1], views[2]);
             let compared = x.ty().dtype.merge(init.ty().dtype);
             let (mut held_x, mut held_init) = (None, None);
+            if window::are_apart(window) && compared == dtype {
+                let mut held_source = None;
+                let x = computed(room, x, dtype, &mut held_x, par)?;
+                let source = computed(room, source, dtype, &mut held_source, par)?;
+                let start = computed(room, init, dtype, &mut held_init, par)?;
+                let send = |out: &mut ViewMut<'_>| {
+                    if room.runs() {
+                        window::scatter_apart(which, dtype, window, (x, source, start), out, par);
+                    }
+                };
+                if compute_dtype(dtype) == dtype {
+                    send(out);
+                    return Ok(());
+                }
+                let mut wide = room.scratch(out.ty().with_dtype(compute_dtype(dtype))?)?;
+                send(&mut wide.view_mut());
+                // SAFETY: the scatter writes every element.
+                room.convert(unsafe { wide.view() }, dtype, out, par);
+                return Ok(());
+            }
             let mut chosen = room.scratch(source.ty().with_dtype(DType::U64)?)?;
             {
                 let x = computed(room, x, compared, &mut held_x, par)?;
@@ -181,22 +201,42 @@ impl Run<'_> {
         self.stage(|views, out, par| {
             let (mut held_x, mut moved_x, mut held_kernel, mut moved_kernel) = (None, None, None, None);
             let x = computed(room, views[0], dtype, &mut held_x, par)?;
-            let x = by_role(room, x, &conv.input_permutation, &mut moved_x, par)?;
-            let kernel = computed(room, views[1], dtype, &mut held_kernel, par)?;
-            let kernel = by_role(room, kernel, &conv.kernel_permutation, &mut moved_kernel, par)?;
             let roles: Shape = out.ty().shape.permuted(&conv.output_permutation);
-            let plan = Conv::new(conv, x.ty().shape.sizes(), kernel.ty().shape.sizes(), roles.sizes());
-            let convolve = |out: &mut ViewMut<'_>| {
+            // What does not lie as it can be read is copied.
+            let input = x.ty().shape.permuted(&conv.input_permutation);
+            let input_lies = Lie::of(&conv.input_permutation);
+            let x = match input_lies {
+                Some(_) => x,
+                None => by_role(room, x, &conv.input_permutation, &mut moved_x, par)?,
+            };
+            let kernel = computed(room, views[1], dtype, &mut held_kernel, par)?;
+            let weights = kernel.ty().shape.permuted(&conv.kernel_permutation);
+            let sizes = kernel.ty().shape.sizes();
+            let kernel_lies = Lie::of_kernel(&conv.kernel_permutation, sizes, inner);
+            let kernel = match kernel_lies {
+                Some(_) => kernel,
+                None => by_role(room, kernel, &conv.kernel_permutation, &mut moved_kernel, par)?,
+            };
+            let out_lies = Lie::of(&conv.output_permutation);
+            let plan = Conv::new(
+                conv,
+                (input.sizes(), input_lies.unwrap_or(Lie::InOrder)),
+                (weights.sizes(), kernel_lies.unwrap_or(Lie::InOrder)),
+                (roles.sizes(), out_lies.unwrap_or(Lie::InOrder)),
+            );
+            let mut space = room.scratch(window::conv_scratch(&plan, inner))?;
+            let mut convolve = |out: &mut ViewMut<'_>| {
                 if room.runs() {
-                    window::conv(&plan, x, kernel, out, par);
+                    window::conv(&plan, x, kernel, out, &mut space.view_mut(), par);
                 }
             };
-            let in_order = conv.output_permutation.is_sorted();
+            let in_order = out_lies.is_some();
             if in_order && inner == dtype {
                 convolve(out);
                 return Ok(());
             }
-            let mut wide = room.scratch(TensorType::new(inner, roles.clone())?)?;
+            let shape = if in_order { out.ty().shape.clone() } else { roles.clone() };
+            let mut wide = room.scratch(TensorType::new(inner, shape)?)?;
             convolve(&mut wide.view_mut());
             // SAFETY: the convolution writes every element.
             let wide = unsafe { wide.view() };

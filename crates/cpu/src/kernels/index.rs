@@ -4,6 +4,8 @@
 //! positions before, for who wants to know. Elements move by their width, in runs where they lie side by side.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use defn_core::{ErrorKind, Result, TensorType};
 use smallvec::SmallVec;
@@ -17,31 +19,45 @@ use crate::view::{View, ViewMut};
 /// Elements that one thread moves at a time.
 const GRAIN: usize = 16 * TILE;
 
+/// Elements written from which on threads share them.
+const SHARED: usize = 1 << 16;
+
 /// Finds the first index that is out of range: entry `i` of the last axis, or each element where there is one
 /// axis, counts along `axes[i]` of `x`.
 ///
 /// # Errors
 /// It names the index, the axis and `x`.
-pub(crate) fn check(op: &'static str, x: &TensorType, axes: &[usize], indices: View<'_>) -> Result<()> {
+pub(crate) fn check(
+    op: &'static str,
+    x: &TensorType,
+    axes: &[usize],
+    indices: View<'_>,
+    par: Par,
+) -> Result<()> {
     if axes.is_empty() {
         return Ok(());
     }
     let sizes: SmallVec<[u64; 6]> = axes.iter().map(|&axis| x.shape.sizes()[axis] as u64).collect();
     with_integer!(indices.ty().dtype, I => {
         let indices: &[I] = indices.slice();
-        let bad = match sizes[..] {
+        let some = AtomicBool::new(false);
+        par.for_chunks(indices.len() / sizes.len(), GRAIN, |rows| {
+            let part = &indices[rows.start * sizes.len()..rows.end * sizes.len()];
             // A sum instead of a search is vectorized, and says in nearly every case that there is none.
-            [size] => indices.chunks(TILE).enumerate().find_map(|(tile, part)| {
-                (count_beyond(part, size) > 0).then(|| {
-                    let first = part.iter().position(|index| index.extended() >= size);
-                    tile * TILE + first.expect("there is one")
-                })
-            }),
-            _ => indices.chunks_exact(sizes.len()).enumerate().find_map(|(row, entries)| {
-                let first = entries.iter().zip(&sizes).position(|(index, &size)| index.extended() >= size);
-                first.map(|entry| row * sizes.len() + entry)
-            }),
-        };
+            let beyond = match sizes[..] {
+                [size] => count_beyond(part, [size]),
+                [one, two] => count_beyond(part, [one, two]),
+                [one, two, three] => count_beyond(part, [one, two, three]),
+                _ => part.iter().zip(sizes.iter().cycle()).map(|(index, &size)| u64::from(index.extended() >= size)).sum(),
+            };
+            if beyond > 0 {
+                some.store(true, Ordering::Relaxed);
+            }
+        });
+        let bad = some.into_inner().then(|| {
+            let mut entries = indices.iter().zip(sizes.iter().cycle());
+            entries.position(|(index, &size)| index.extended() >= size).expect("there is one")
+        });
         match bad {
             None => Ok(()),
             Some(place) => {
@@ -55,9 +71,15 @@ pub(crate) fn check(op: &'static str, x: &TensorType, axes: &[usize], indices: V
 }
 
 vectorized! {
-    /// How many indices are not below `size`.
-    fn count_beyond[I: Integer] of [I] (indices: &[I], size: u64) -> u64 {
-        indices.iter().map(|index| u64::from(index.extended() >= size)).sum()
+    /// How many indices, in rows of as many as there are sizes, are not below their size.
+    fn count_beyond[I: Integer, const N: usize] of [I, N] (indices: &[I], sizes: [u64; N]) -> u64 {
+        let mut count = 0;
+        for row in indices.as_chunks::<N>().0 {
+            for (index, size) in row.iter().zip(sizes) {
+                count += u64::from(index.extended() >= size);
+            }
+        }
+        count
     }
 }
 
@@ -171,6 +193,22 @@ vectorized! {
     }
 }
 
+/// The elements that rows of indices name, which count along axes of these sizes and strides.
+fn pick_rows<T: Plain, I: Integer, const N: usize>(
+    from: &[T],
+    indices: &[I],
+    axes: [(usize, usize); N],
+    out: &mut [MaybeUninit<T>],
+) {
+    for (out, row) in out.iter_mut().zip(indices.as_chunks::<N>().0) {
+        let mut start = 0;
+        for (&index, (size, stride)) in row.iter().zip(axes) {
+            start += clamped(index, size) * stride;
+        }
+        out.write(from[start]);
+    }
+}
+
 /// One axis that moves as a whole: its size, and how far its elements are apart on either side.
 #[derive(Clone, Copy, Debug)]
 struct Dim {
@@ -252,8 +290,11 @@ impl Places {
                 // SAFETY: chunks are disjoint and inside, and the view is borrowed mutably meanwhile.
                 let out = unsafe { out.part::<T>(chunk.start * self.block, chunk.len() * self.block) };
                 let rows = &indices[chunk.start * width..chunk.end * width];
-                if let (&[(size, 1)], 1) = (&self.entries[..], self.block) {
-                    return pick(x, rows, size, 1, out);
+                match (&self.entries[..], self.block) {
+                    (&[(size, 1)], 1) => return pick(x, rows, size, 1, out),
+                    (&[one, two], 1) => return pick_rows(x, rows, [one, two], out),
+                    (&[one, two, three], 1) => return pick_rows(x, rows, [one, two, three], out),
+                    (_, _) => {}
                 }
                 for (at, out) in out.chunks_exact_mut(self.block).enumerate() {
                     let start = self.nearest(&rows[at * width..][..width]);
@@ -298,6 +339,11 @@ impl Places {
         });
     }
 
+    /// Whether what moves at a position is all that lies between it and the next.
+    fn lies_in_rows(&self) -> bool {
+        self.entries.iter().all(|&(_, stride)| stride % self.run == 0)
+    }
+
     fn scatter<I: Integer, T: Plain>(
         &self,
         indices: &[I],
@@ -309,20 +355,38 @@ impl Places {
         if self.block == 0 || updates.is_empty() {
             return;
         }
-        if let (&[(size, stride)], 1) = (&self.entries[..], self.block) {
-            for (index, update) in indices.iter().zip(updates.chunks_exact(1)) {
-                let bits = index.extended();
-                if bits < size as u64 {
-                    let place = bits as usize * stride;
-                    write(&mut out[place..=place], update);
+        if self.block == 1 {
+            match self.entries[..] {
+                [one] => return scatter_each(indices, updates, [one], out, par, write),
+                [one, two] => return scatter_each(indices, updates, [one, two], out, par, write),
+                [one, two, three] => {
+                    return scatter_each(indices, updates, [one, two, three], out, par, write);
                 }
+                _ => {}
             }
-            return;
         }
         let width = self.entries.len();
         let rows = updates.len() / self.block;
         let row = |at: usize| self.exact(&indices[at * width..][..width]);
-        // Several positions may be one, so that threads share what moves at a position and not the positions.
+        let target = Target(out.as_mut_ptr());
+        let len = out.len();
+        // Several positions may be one, so that threads share what is written and not the positions: rows that lie
+        // side by side, or long rows.
+        if self.dims.is_empty() && self.run <= GRAIN && self.lies_in_rows() {
+            by_parts(len / self.run, updates.len(), par, |mine| {
+                for (at, update) in updates.chunks_exact(self.run).enumerate() {
+                    let Some(start) = row(at) else { continue };
+                    if !mine.contains(&(start / self.run)) {
+                        continue;
+                    }
+                    assert!(start + self.run <= len, "a run inside the result");
+                    // SAFETY: it is inside; each thread has its rows, and runs begin at multiples of their length.
+                    let out = unsafe { std::slice::from_raw_parts_mut(target.at(start), self.run) };
+                    write(out, update);
+                }
+            });
+            return;
+        }
         if !self.dims.is_empty() || self.run <= GRAIN || rows * self.run < 4 * GRAIN {
             for (at, update) in updates.chunks_exact(self.block).enumerate() {
                 let Some(start) = row(at) else { continue };
@@ -332,8 +396,6 @@ impl Places {
             }
             return;
         }
-        let target = Target(out.as_mut_ptr());
-        let len = out.len();
         par.for_chunks(self.run, GRAIN, |columns| {
             for at in 0..rows {
                 let Some(start) = row(at) else { continue };
@@ -346,6 +408,41 @@ impl Places {
             }
         });
     }
+}
+
+/// Calls `work` with parts of `0..count`, so that each thread has one, where `size` elements are worth it.
+fn by_parts(count: usize, size: usize, par: Par, work: impl Fn(Range<usize>) + Sync) {
+    let parts = if size < SHARED { 1 } else { par.threads() };
+    par.for_chunks(count, count.div_ceil(parts), work);
+}
+
+/// Writes single elements where rows of indices say, which count along axes of these sizes and strides.
+fn scatter_each<T: Plain, I: Integer, const N: usize>(
+    indices: &[I],
+    updates: &[T],
+    axes: [(usize, usize); N],
+    out: &mut [MaybeUninit<T>],
+    par: Par,
+    write: impl Fn(&mut [MaybeUninit<T>], &[T]) + Sync,
+) {
+    let len = out.len();
+    let target = Target(out.as_mut_ptr());
+    by_parts(len, updates.len(), par, |mine| {
+        // SAFETY: each thread has its part.
+        let out = unsafe { std::slice::from_raw_parts_mut(target.at(mine.start), mine.len()) };
+        for (row, update) in indices.as_chunks::<N>().0.iter().zip(updates.chunks_exact(1)) {
+            let (mut start, mut inside) = (0, true);
+            for (index, (size, stride)) in row.iter().zip(axes) {
+                let bits = index.extended();
+                inside &= bits < size as u64;
+                start = (bits as usize).wrapping_mul(stride).wrapping_add(start);
+            }
+            let place = start.wrapping_sub(mine.start);
+            if inside && place < out.len() {
+                write(&mut out[place..=place], update);
+            }
+        }
+    });
 }
 
 /// Calls `visit` with the offset on either side of every run.

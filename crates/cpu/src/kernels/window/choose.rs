@@ -1,5 +1,7 @@
 //! Which element of each window is the extreme one, and sums of what is sent there.
 
+use std::mem::MaybeUninit;
+
 use defn_core::DType;
 use defn_core::op::{Window, WindowScatterOp};
 use smallvec::SmallVec;
@@ -92,6 +94,115 @@ fn run<C: Real>(
             });
         }
     });
+}
+
+/// Whether the places of a window have no element in common, and none reaches beyond the tensor.
+pub(crate) fn are_apart(window: &Window) -> bool {
+    let sizes = window.sizes.iter().zip(&window.strides).zip(window.padding.iter().zip(&window.dilations));
+    sizes.into_iter().all(|((&size, &stride), (&padding, &dilation))| {
+        padding == (0, 0) && size <= stride && (dilation == 1 || size == 1)
+    })
+}
+
+/// What [`choose`] and [`add_chosen`] do, where the places [are apart](are_apart) and everything has one dtype, in
+/// which elements of `dtype` are computed.
+pub(crate) fn scatter_apart(
+    op: WindowScatterOp,
+    dtype: DType,
+    window: &Window,
+    (x, source, start): (View<'_>, View<'_>, View<'_>),
+    out: &mut ViewMut<'_>,
+    par: Par,
+) {
+    debug_assert!(are_apart(window));
+    with_real!(dtype, C => match op {
+        WindowScatterOp::WindowScatterMax => {
+            apart::<C>(window, x, source, start, out, par, |later, earlier| later.nan() | (later >= earlier));
+        }
+        WindowScatterOp::WindowScatterMin => {
+            apart::<C>(window, x, source, start, out, par, |later, earlier| later.nan() | (later <= earlier));
+        }
+    });
+}
+
+fn apart<C: Real>(
+    window: &Window,
+    x: View<'_>,
+    source: View<'_>,
+    start: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: Par,
+    wins: impl Fn(C, C) -> bool + Sync,
+) {
+    let (sizes, places) = (x.ty().shape.sizes(), source.ty().shape.sizes());
+    let (x, source, start) = (x.slice::<C>(), source.slice::<C>(), start.slice::<C>()[0]);
+    out.fill::<C>(par, CHUNK, |_, chunk| {
+        chunk.iter_mut().for_each(|out| {
+            out.write(start);
+        })
+    });
+    if source.is_empty() {
+        return;
+    }
+    let Some(last) = sizes.len().checked_sub(1) else {
+        out.slice::<C>()[0].write(start.plus(source[0]));
+        return;
+    };
+    let mut steps: List = SmallVec::from_elem(1, sizes.len());
+    for axis in (0..last).rev() {
+        steps[axis] = steps[axis + 1] * sizes[axis + 1];
+    }
+    // The rows of a window, counted from its corner.
+    let mut rows: SmallVec<[usize; 8]> = SmallVec::from_elem(0, 1);
+    for axis in 0..last {
+        rows = rows
+            .iter()
+            .flat_map(|&row| (0..window.sizes[axis]).map(move |at| (row, at)))
+            .map(|(row, at)| row + at * steps[axis])
+            .collect();
+    }
+    let (wide, stride, count) = (window.sizes[last], window.strides[last], places[last]);
+    let cells = rows.len() * wide;
+    let out = Sums(out.slice::<C>().as_mut_ptr());
+    par.for_chunks(source.len() / count, (CHUNK / (count * cells)).max(1), |lines| {
+        for line in lines {
+            let mut rest = line;
+            let mut corner = 0;
+            for axis in (0..last).rev() {
+                corner += rest % places[axis] * window.strides[axis] * steps[axis];
+                rest /= places[axis];
+            }
+            for (place, &value) in source[line * count..][..count].iter().enumerate() {
+                let first = corner + place * stride;
+                let (mut best, mut at) = (x[first], first);
+                for &row in &rows {
+                    for (cell, &x) in x[first + row..][..wide].iter().enumerate() {
+                        // The first cell is taken again, which changes nothing.
+                        let taken = wins(x, best);
+                        at = if taken { first + row + cell } else { at };
+                        best = if taken { x } else { best };
+                    }
+                }
+                // SAFETY: the element was read in `x`, which is as large; no other place has it.
+                unsafe { out.at(at).write(MaybeUninit::new(start.plus(value))) };
+            }
+        }
+    });
+}
+
+/// Where results are written.
+struct Sums<C>(*mut MaybeUninit<C>);
+
+// SAFETY: threads write disjoint elements behind the pointer, which the result's exclusive borrow outlives.
+unsafe impl<C: Real> Sync for Sums<C> {}
+
+impl<C> Sums<C> {
+    /// # Safety
+    /// The position is inside the result.
+    unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(position) }
+    }
 }
 
 /// The part of a window at one place that lies in the tensor.
@@ -197,6 +308,56 @@ mod tests {
     fn the_last_of_equal_elements_is_chosen() {
         assert_eq!(chosen(&[1.0, 2.0, 2.0, 0.0], 0.0, 2, (0, 0), 3), [Some(1), Some(2), Some(2)]);
         assert_eq!(chosen(&[f64::NAN, 2.0, f64::NAN], 0.0, 2, (0, 0), 2), [Some(0), Some(2)]);
+    }
+
+    /// What places that are apart get, by both ways.
+    fn sent(x: &[f64], window: Window, sizes: &[usize], places: &[usize]) -> [Vec<f64>; 2] {
+        let x = Array::new(DType::F64, sizes, x.iter().map(|&x| x.into()));
+        let start = Array::new(DType::F64, &[], [0.5.into()]);
+        let count = places.iter().product::<usize>();
+        let source = Array::new(DType::F64, places, (1..=count).map(|at| (at as f64).into()));
+        let out = || Array::unwritten(TensorType::new(DType::F64, Shape::new(sizes)).unwrap());
+        let (mut one, mut two) = (out(), out());
+        let op = WindowScatterOp::WindowScatterMin;
+        let mut chosen = Array::unwritten(TensorType::new(DType::U64, Shape::new(places)).unwrap());
+        let both = (x.view(), start.view());
+        choose(op, DType::F64, &window, places, both, &mut chosen.view_mut(), Par::Pool);
+        let all = (chosen.view(), source.view(), start.view());
+        add_chosen(DType::F64, all.0, all.1, all.2, &mut one.view_mut(), Par::Pool);
+        assert!(are_apart(&window));
+        let all = (x.view(), source.view(), start.view());
+        scatter_apart(op, DType::F64, &window, all, &mut two.view_mut(), Par::Pool);
+        [one, two].map(|out| out.view().slice::<f64>().to_vec())
+    }
+
+    #[test]
+    fn places_that_are_apart_need_no_positions() {
+        let mut random = crate::kernels::testing::noise(3);
+        for (sizes, window, strides) in [
+            ([2, 3, 8, 8], [1, 1, 2, 2], [1, 1, 2, 2]),
+            ([1, 7, 9, 5], [1, 2, 3, 1], [2, 3, 3, 1]),
+            ([4, 1, 6, 70], [2, 1, 1, 5], [2, 1, 1, 7]),
+        ] {
+            let count = sizes.iter().product();
+            // Few numbers, so that many are equal, and some that are none.
+            let x: Vec<f64> = (0..count)
+                .map(|_| match random.next().unwrap() % 7 {
+                    0 => f64::NAN,
+                    other => other as f64,
+                })
+                .collect();
+            let places: Vec<usize> =
+                (0..4).map(|axis| (sizes[axis] - window[axis]) / strides[axis] + 1).collect();
+            let window = Window {
+                sizes: SmallVec::from_slice(&window),
+                strides: SmallVec::from_slice(&strides),
+                padding: smallvec![(0, 0); 4],
+                dilations: smallvec![1; 4],
+            };
+            let [one, two] = sent(&x, window, &sizes, &places);
+            assert_eq!(one, two, "{sizes:?}");
+            assert_eq!(one.iter().filter(|&&x| x != 0.5).count(), places.iter().product::<usize>());
+        }
     }
 
     #[test]

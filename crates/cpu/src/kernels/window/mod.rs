@@ -3,10 +3,14 @@
 mod choose;
 mod columns;
 mod conv;
+mod dilated;
 mod fold;
+mod patches;
+#[cfg(test)]
+mod tests;
 
-pub(crate) use choose::{add_chosen, choose};
-pub(crate) use conv::{Conv, conv};
+pub(crate) use choose::{add_chosen, are_apart, choose, scatter_apart};
+pub(crate) use conv::{Conv, Lie, conv, conv_scratch};
 pub(crate) use fold::{Pass, fold, ladder_scratch};
 
 /// Strides and dilations beyond this are as good as this: no axis is as long, and products with a position that

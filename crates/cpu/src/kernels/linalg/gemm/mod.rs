@@ -16,9 +16,9 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-pub(crate) use pack::{Load, Matrix, Operand};
-pub(crate) use tile::{Fused, Onto};
-use tile::{Kernels, LINE, Step, UNROLL};
+pub(crate) use pack::{Load, Matrix, Operand, turn};
+pub(crate) use tile::{Fused, Kernels, Onto};
+use tile::{LINE, Step, UNROLL};
 pub(super) use tile::{Plainly, Vector};
 
 use crate::par::Par;
@@ -32,9 +32,12 @@ const PANEL: usize = DEPTH * 32;
 /// Elements of a tile.
 const TILE: usize = 12 * 32;
 
-/// Rows and columns of a block of the result: what a thread takes at a time. Its rows of one operand stay in the
-/// second cache.
+/// Rows and columns of a block of the result: what a thread takes at a time, at most. Its rows of one operand stay
+/// in the second cache.
 const BLOCK: (usize, usize) = (252, 512);
+
+/// Blocks for each thread, where there is as much to do: none waits long for the last one.
+const SHARE: usize = 8;
 
 /// Rows, columns and summed elements that are laid out at once: the memory that a product takes.
 const LAID: (usize, usize, usize) = (1536, 2048, 1024);
@@ -51,11 +54,13 @@ const STAYS_NEAR: usize = 1 << 11;
 /// Summed elements of products that need less room.
 const SHALLOW: usize = 32;
 
-/// The result: rows of which the elements lie side by side.
+/// The result: rows of which the elements lie side by side, or some of them and then others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target<C> {
     first: *mut C,
     stride: usize,
+    /// Columns whose elements lie side by side, and how far from the first of them the first of the next are.
+    runs: Option<(usize, usize)>,
 }
 
 // SAFETY: threads write disjoint blocks behind the pointer, by the contract of `Target::new`.
@@ -67,14 +72,35 @@ impl<C> Target<C> {
     /// # Safety
     /// While products are written there, all of their elements can be, and nobody else uses them.
     pub(crate) unsafe fn new(first: *mut C, stride: usize) -> Target<C> {
-        Target { first, stride }
+        Target { first, stride, runs: None }
+    }
+
+    /// The same rows, of which so many columns lie side by side, and those that follow so far from the first.
+    ///
+    /// # Safety
+    /// As for [`Target::new`].
+    pub(crate) unsafe fn in_runs(self, columns: usize, apart: usize) -> Target<C> {
+        let runs = (columns != apart).then_some((columns, apart));
+        Target { runs, ..self }
     }
 
     /// # Safety
     /// The element is inside.
     unsafe fn at(&self, row: usize, column: usize) -> *mut C {
+        let along = match self.runs {
+            None => column,
+            Some((columns, apart)) => column / columns * apart + column % columns,
+        };
         // SAFETY: the caller's promise.
-        unsafe { self.first.add(row * self.stride + column) }
+        unsafe { self.first.add(row * self.stride + along) }
+    }
+
+    /// How many of some columns, from the first on, lie side by side.
+    fn side_by_side(&self, columns: &Range<usize>) -> usize {
+        match self.runs {
+            None => columns.len(),
+            Some((run, _)) => columns.len().min(run - columns.start % run),
+        }
     }
 }
 
@@ -390,7 +416,12 @@ impl<C: Fused> Product<'_, C> {
                         }
                     });
                     let (down, height) = pieces(rows.len(), BLOCK.0, high);
-                    let (across, width) = pieces(columns.len(), BLOCK.1, wide);
+                    // The fewer rows a block has, the less of its time is that of panels in the first cache: the
+                    // columns are cut further.
+                    let work = rows.len() * columns.len() * along.len();
+                    let blocks = (work / GRAIN).clamp(1, SHARE * par.threads());
+                    let most = columns.len().div_ceil(blocks.div_ceil(down)).next_multiple_of(wide);
+                    let (across, width) = pieces(columns.len(), BLOCK.1.min(most), wide);
                     par.for_chunks(down * across, 1, |chunk| {
                         for place in chunk {
                             let (row, column) = (place / across * height, place % across * width);
@@ -455,7 +486,8 @@ impl<C: Fused> Product<'_, C> {
         let (run, height, width) = self.kernels.tile(rows.len(), columns.len());
         // SAFETY: the caller's promise.
         let corner = unsafe { self.out.at(rows.start, columns.start) };
-        if rows.len() == height && columns.len() == width {
+        let beside = self.out.side_by_side(&columns);
+        if rows.len() == height && columns.len() == width && beside == width {
             step.out = corner;
             // SAFETY: as above.
             unsafe { run(&step) };
@@ -465,19 +497,28 @@ impl<C: Fused> Product<'_, C> {
         let onto = std::mem::replace(&mut step.onto, Onto::Nothing);
         (step.out, step.out_row) = (held.as_mut_ptr().cast(), width);
         // SAFETY: the buffer has room for the largest tile, and then holds this one.
-        unsafe {
-            run(&step);
+        unsafe { run(&step) };
+        let mut place = 0;
+        while place < columns.len() {
+            let left = columns.start + place..columns.end;
+            let count = self.out.side_by_side(&left);
+            // SAFETY: the tile is inside the result.
+            let first = unsafe { self.out.at(rows.start, left.start) };
             for (row, line) in held.chunks_exact(width).enumerate().take(rows.len()) {
-                for (column, value) in line.iter().enumerate().take(columns.len()) {
-                    let to = corner.add(row * self.out.stride + column);
-                    let value = value.assume_init();
-                    to.write(match onto {
-                        Onto::Nothing => value,
-                        Onto::Plus => to.read().sum(value),
-                        Onto::Minus => to.read().difference(value),
-                    });
+                // SAFETY: so many elements lie side by side inside the result, and the tile was written.
+                unsafe {
+                    let to = first.add(row * self.out.stride);
+                    for (column, value) in line[place..place + count].iter().enumerate() {
+                        let (to, value) = (to.add(column), value.assume_init());
+                        to.write(match onto {
+                            Onto::Nothing => value,
+                            Onto::Plus => to.read().sum(value),
+                            Onto::Minus => to.read().difference(value),
+                        });
+                    }
                 }
             }
+            place += count;
         }
     }
 }

@@ -179,7 +179,10 @@ impl<S> Matrix<'_, S> {
 }
 
 /// Writes rows, a stride apart, as a panel.
-fn turn<C: Fused>(
+///
+/// # Panics
+/// When the rows are not inside, or there are more than the panel is wide.
+pub(crate) fn turn<C: Fused>(
     kernels: &Kernels<C>,
     from: &[C],
     (stride, rows): (usize, usize),

@@ -1,0 +1,477 @@
+//! What lies under a kernel at each of its places, as a matrix that is nowhere in memory: products lay parts of it
+//! out where they need them, which is the implicit product of Chetlur et al., "cuDNN: efficient primitives for deep
+//! learning" (2014).
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::ceil_div;
+use super::conv::{Conv, Spatial};
+use crate::kernels::linalg::gemm::{self, Fused, Kernels, Matrix, Operand};
+use crate::kernels::simd::vectorized;
+
+/// Elements that are copied at once. What is too much is overwritten by what follows.
+const RUN: usize = 16;
+
+/// Elements of a panel's row, at most.
+const WIDTH: usize = 32;
+
+/// Pieces of rows that are kept for all channels.
+const PIECES: usize = 384;
+
+/// Elements of a column that are read before they are turned into a panel.
+const STAGE: usize = 64;
+
+/// The kernel's elements from which on columns are read rather than rows, where a row of places is shorter.
+const LONG: usize = 8;
+
+/// The matrix: its columns are the places of all items of a batch, its rows the elements of the kernel in all
+/// channels of a group.
+#[derive(Clone, Copy)]
+pub(super) struct Patches<'a, C> {
+    pub(super) conv: &'a Conv,
+    /// The input from the group's first element on.
+    pub(super) input: &'a [C],
+}
+
+/// Some places of a row of places.
+#[derive(Clone, Copy, Default)]
+struct Line {
+    /// The first of them in the panel, and how many there are.
+    at: u32,
+    count: u32,
+    /// Where the item begins.
+    item: usize,
+    /// Where the kernel begins over the last axis.
+    start: i64,
+}
+
+/// Some elements of a row of a panel: zeros, or what lies in a channel from a place on.
+#[derive(Clone, Copy, Default)]
+struct Piece {
+    at: u32,
+    count: u32,
+    /// [`ZEROS`], or the place.
+    from: usize,
+}
+
+/// Stands for zeros among places.
+const ZEROS: usize = usize::MAX;
+
+/// Where the kernel begins over the leading axes.
+type Corners = SmallVec<[i64; 2 * WIDTH]>;
+
+/// The elements of `input` under a kernel's element that lies so far after the start of the axis, if there are any.
+#[inline(always)]
+fn position(axis: &Spatial, start: i64) -> Option<usize> {
+    let at = usize::try_from(start).ok()?;
+    if axis.input_dilation == 1 {
+        return (at < axis.size).then_some(at);
+    }
+    (at % axis.input_dilation == 0 && at / axis.input_dilation < axis.size).then(|| at / axis.input_dilation)
+}
+
+/// Copies some elements; more of them where both sides have more, which is faster.
+#[inline(always)]
+fn copy<C: Copy>(from: &[C], to: &mut [MaybeUninit<C>], count: usize) {
+    if let (Some(from), Some(to)) = (from.first_chunk::<WIDTH>(), to.first_chunk_mut::<WIDTH>())
+        && count > RUN
+    {
+        *to = from.map(MaybeUninit::new);
+        return;
+    }
+    let mut done = 0;
+    while done < count {
+        let (source, target) = (&from[done..], &mut to[done..]);
+        match (source.first_chunk::<RUN>(), target.first_chunk_mut::<RUN>()) {
+            (Some(source), Some(target)) => *target = source.map(MaybeUninit::new),
+            (_, _) => {
+                let count = (count - done).min(RUN);
+                target[..count].write_copy_of_slice(&source[..count]);
+            }
+        }
+        done += RUN;
+    }
+}
+
+/// Writes zeros, some more where there is room.
+#[inline(always)]
+fn clear<C: Fused>(to: &mut [MaybeUninit<C>], count: usize) {
+    let mut done = 0;
+    while done < count {
+        match to[done..].first_chunk_mut::<RUN>() {
+            Some(target) => *target = [MaybeUninit::new(C::NOTHING); RUN],
+            None => to[done..count].fill(MaybeUninit::new(C::NOTHING)),
+        }
+        done += RUN;
+    }
+}
+
+impl<C: Fused> Patches<'_, C> {
+    /// The places of a panel, in runs along the last axis, and the corners of each.
+    #[inline(always)]
+    fn lines(&self, columns: Range<usize>, corners: &mut Corners) -> ([Line; WIDTH], usize) {
+        let conv = self.conv;
+        let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
+        let places = conv.places();
+        let mut lines = [Line::default(); WIDTH];
+        let (mut count, mut column) = (0, columns.start);
+        while column < columns.end {
+            let (item, place) = (column / places, column % places);
+            let (mut line, first) = (place / last.out, place % last.out);
+            let run = (last.out - first).min(columns.end - column);
+            let before = corners.len();
+            corners.resize(before + leading.len(), 0);
+            for (corner, axis) in corners[before..].iter_mut().zip(leading).rev() {
+                *corner = (line % axis.out * axis.stride) as i64 - axis.low;
+                line /= axis.out;
+            }
+            lines[count] = Line {
+                at: (column - columns.start) as u32,
+                count: run as u32,
+                item: item * conv.input.0,
+                start: (first * last.stride) as i64 - last.low,
+            };
+            count += 1;
+            column += run;
+        }
+        (lines, count)
+    }
+
+    /// What one of the kernel's elements makes of each line; stops where there is no room.
+    ///
+    /// Returns how many pieces there are, or nothing where they are too many.
+    #[inline(always)]
+    fn pieces(
+        &self,
+        tap: usize,
+        (lines, corners): (&[Line], &Corners),
+        width: usize,
+        pieces: &mut [Piece],
+    ) -> Option<usize> {
+        let conv = self.conv;
+        let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
+        let mut offsets: SmallVec<[i64; 4]> = SmallVec::from_elem(0, leading.len());
+        let mut rest = tap / last.kernel;
+        for (offset, axis) in offsets.iter_mut().zip(leading).rev() {
+            *offset = (rest % axis.kernel * axis.kernel_dilation) as i64;
+            rest /= axis.kernel;
+        }
+        let along = (tap % last.kernel * last.kernel_dilation) as i64;
+        let mut count = 0;
+        let mut add = |at: usize, end: usize, from: Option<usize>| {
+            if at == end {
+                return Some(());
+            }
+            let from = from.unwrap_or(ZEROS);
+            *pieces.get_mut(count)? = Piece { at: at as u32, count: (end - at) as u32, from };
+            count += 1;
+            Some(())
+        };
+        let mut end = 0;
+        for (index, line) in lines.iter().enumerate() {
+            let (at, many) = (line.at as usize, line.count as usize);
+            end = at + many;
+            let corner = &corners[index * leading.len()..];
+            let mut row = Some(line.item);
+            for ((axis, &corner), &offset) in leading.iter().zip(corner).zip(&offsets) {
+                row = row.zip(position(axis, corner + offset)).map(|(row, index)| row + index * axis.step);
+            }
+            let Some(row) = row else {
+                add(at, end, None)?;
+                continue;
+            };
+            let start = line.start + along;
+            if last.input_dilation > 1 {
+                for place in 0..many {
+                    let found = position(last, start + (place * last.stride) as i64);
+                    add(at + place, at + place + 1, found.map(|found| row + found))?;
+                }
+                continue;
+            }
+            let (first, stop) = if last.stride == 1 {
+                (-start, last.size as i64 - start)
+            } else {
+                let stride = last.stride as i64;
+                (ceil_div(-start, stride), ceil_div(last.size as i64 - start, stride))
+            };
+            let first = first.clamp(0, many as i64) as usize;
+            let stop = stop.clamp(first as i64, many as i64) as usize;
+            add(at, at + first, None)?;
+            if first < stop {
+                let from = row + (start + (first * last.stride) as i64) as usize;
+                add(at + first, at + stop, Some(from))?;
+            }
+            add(at + stop, end, None)?;
+        }
+        add(end, width, None)?;
+        Some(count)
+    }
+
+    /// Writes a row of a panel, and perhaps some of the next.
+    #[inline(always)]
+    fn row(&self, pieces: &[Piece], channel: usize, to: &mut [MaybeUninit<C>]) {
+        let step = self.conv.spatial.last().map_or(1, |last| last.stride);
+        for piece in pieces {
+            let (at, count) = (piece.at as usize, piece.count as usize);
+            if piece.from == ZEROS {
+                clear(&mut to[at..], count);
+                continue;
+            }
+            let from = &self.input[channel + piece.from..];
+            if step == 1 || count == 1 {
+                copy(from, &mut to[at..], count);
+            } else {
+                for (to, &from) in to[at..at + count].iter_mut().zip(from.iter().step_by(step)) {
+                    to.write(from);
+                }
+            }
+        }
+    }
+
+    /// A panel row by row.
+    #[inline(always)]
+    fn by_rows(&self, columns: Range<usize>, along: Range<usize>, width: usize, to: &mut [MaybeUninit<C>]) {
+        let taps = self.conv.taps();
+        let mut corners = Corners::new();
+        let (lines, count) = self.lines(columns, &mut corners);
+        let lines = &lines[..count];
+        let mut pieces = [Piece::default(); PIECES];
+        // Where the pieces of each of the kernel's elements begin, if there is room for all.
+        let mut ends: SmallVec<[u16; 64]> = SmallVec::new();
+        if along.len() > taps && taps < ends.inline_size() {
+            let mut used = 0;
+            for tap in 0..taps {
+                let Some(count) = self.pieces(tap, (lines, &corners), width, &mut pieces[used..]) else {
+                    break;
+                };
+                used += count;
+                ends.push(used as u16);
+            }
+        }
+        let kept = ends.len() == taps;
+        let (mut channel, mut tap) = (along.start / taps * self.conv.input.1, along.start % taps);
+        for index in 0..along.len() {
+            let to = &mut to[index * width..];
+            if kept {
+                let first = if tap == 0 { 0 } else { usize::from(ends[tap - 1]) };
+                self.row(&pieces[first..usize::from(ends[tap])], channel, to);
+            } else {
+                let count = self.pieces(tap, (lines, &corners), width, &mut pieces);
+                let count = count.expect("there are no more pieces than elements");
+                self.row(&pieces[..count], channel, to);
+            }
+            tap += 1;
+            if tap == taps {
+                (tap, channel) = (0, channel + self.conv.input.1);
+            }
+        }
+    }
+
+    /// A panel column by column: runs along the kernel's last axis are read, and turned.
+    #[inline(always)]
+    fn by_columns(
+        &self,
+        kernels: &Kernels<C>,
+        columns: Range<usize>,
+        along: Range<usize>,
+        width: usize,
+        to: &mut [MaybeUninit<C>],
+    ) {
+        let conv = self.conv;
+        let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
+        let (places, taps) = (conv.places(), conv.taps());
+        // Where the kernel begins at each column.
+        let mut corners = Corners::new();
+        let (lines, count) = self.lines(columns.clone(), &mut corners);
+        let mut held = [C::NOTHING; STAGE * WIDTH];
+        debug_assert!(columns.len() <= WIDTH && places > 0);
+        let mut offsets: SmallVec<[i64; 32]> = SmallVec::new();
+        for (stage, to) in to.chunks_mut(STAGE * width).enumerate() {
+            let depth = to.len() / width;
+            let first = along.start + stage * STAGE;
+            // Runs of the kernel's elements: where they begin in the stage, their first, and the channel.
+            let mut runs = [(0usize, 0usize, 0usize); STAGE];
+            let (mut many, mut at) = (0, 0);
+            offsets.clear();
+            while at < depth {
+                let (channel, tap) = ((first + at) / taps, (first + at) % taps);
+                let start = tap % last.kernel;
+                runs[many] = (at, start, channel * conv.input.1);
+                let before = offsets.len();
+                offsets.resize(before + leading.len(), 0);
+                let mut rest = tap / last.kernel;
+                for (offset, axis) in offsets[before..].iter_mut().zip(leading).rev() {
+                    *offset = (rest % axis.kernel * axis.kernel_dilation) as i64;
+                    rest /= axis.kernel;
+                }
+                many += 1;
+                at += last.kernel - start;
+            }
+            for (index, line) in lines[..count].iter().enumerate() {
+                let corner = &corners[index * leading.len()..][..leading.len()];
+                for place in 0..line.count as usize {
+                    let start = line.start + (place * last.stride) as i64;
+                    let column = &mut held[(line.at as usize + place) * STAGE..][..STAGE];
+                    for (index, &(at, tap, channel)) in runs[..many].iter().enumerate() {
+                        let end = runs[..many].get(index + 1).map_or(depth, |next| next.0);
+                        let offsets = &offsets[index * leading.len()..][..leading.len()];
+                        let mut row = Some(line.item + channel);
+                        for ((axis, &corner), &offset) in leading.iter().zip(corner).zip(offsets) {
+                            row = row
+                                .zip(position(axis, corner + offset))
+                                .map(|(row, index)| row + index * axis.step);
+                        }
+                        let column = &mut column[at..end];
+                        let start = start + (tap * last.kernel_dilation) as i64;
+                        match row {
+                            Some(row) => self.run(last, row, start, column),
+                            None => column.fill(C::NOTHING),
+                        }
+                    }
+                }
+            }
+            gemm::turn(kernels, &held, (STAGE, columns.len()), width, to);
+        }
+    }
+
+    /// What lies under neighbours of the kernel's last axis, the first of which lies at `start`.
+    #[inline(always)]
+    fn run(&self, axis: &Spatial, row: usize, start: i64, column: &mut [C]) {
+        let apart = axis.kernel_dilation;
+        if axis.input_dilation > 1 {
+            for (tap, to) in column.iter_mut().enumerate() {
+                let found = position(axis, start + (tap * apart) as i64);
+                *to = found.map_or(C::NOTHING, |at| self.input[row + at]);
+            }
+            return;
+        }
+        let (first, stop) = if apart == 1 {
+            (-start, axis.size as i64 - start)
+        } else {
+            (ceil_div(-start, apart as i64), ceil_div(axis.size as i64 - start, apart as i64))
+        };
+        let first = first.clamp(0, column.len() as i64) as usize;
+        let stop = stop.clamp(first as i64, column.len() as i64) as usize;
+        column[..first].fill(C::NOTHING);
+        column[stop..].fill(C::NOTHING);
+        if first == stop {
+            return;
+        }
+        let from = &self.input[row + (start + (first * apart) as i64) as usize..];
+        let to = &mut column[first..stop];
+        if apart == 1 {
+            to.copy_from_slice(&from[..to.len()]);
+        } else {
+            for (to, &from) in to.iter_mut().zip(from.iter().step_by(apart)) {
+                *to = from;
+            }
+        }
+    }
+}
+
+vectorized! {
+    /// A panel row by row.
+    fn pack_rows[C: Fused] of [C] (
+        patches: &Patches<'_, C>,
+        columns: Range<usize>,
+        along: Range<usize>,
+        width: usize,
+        to: &mut [MaybeUninit<C>],
+    ) {
+        patches.by_rows(columns, along, width, to);
+    }
+}
+
+vectorized! {
+    /// A panel column by column.
+    fn pack_columns[C: Fused] of [C] (
+        patches: &Patches<'_, C>,
+        kernels: &Kernels<C>,
+        columns: Range<usize>,
+        along: Range<usize>,
+        width: usize,
+        to: &mut [MaybeUninit<C>],
+    ) {
+        patches.by_columns(kernels, columns, along, width, to);
+    }
+}
+
+impl<C: Fused> Operand<C> for Patches<'_, C> {
+    fn pack(
+        &self,
+        kernels: &Kernels<C>,
+        free: Range<usize>,
+        along: Range<usize>,
+        width: usize,
+        to: &mut [MaybeUninit<C>],
+    ) {
+        assert!(free.len() <= width && width <= WIDTH && to.len() == width * along.len());
+        let last = self.conv.spatial.last().expect("there is a spatial axis");
+        if last.kernel >= LONG && last.kernel > last.out {
+            pack_columns(self, kernels, free, along, width, to);
+        } else {
+            pack_rows(self, free, along, width, to);
+        }
+    }
+
+    fn lying(&self) -> Option<Matrix<'_, C>> {
+        None
+    }
+
+    fn holds(&self, free: usize, along: usize) -> bool {
+        let conv = self.conv;
+        free <= conv.batch * conv.places() && along <= conv.rows()
+    }
+}
+
+/// A kernel as a matrix: its rows are features, its columns the elements in all channels.
+#[derive(Clone, Copy)]
+pub(super) struct Weights<'a, C> {
+    pub(super) conv: &'a Conv,
+    /// The kernel from the group's first element on.
+    pub(super) kernel: &'a [C],
+}
+
+impl<C: Fused> Operand<C> for Weights<'_, C> {
+    fn pack(
+        &self,
+        kernels: &Kernels<C>,
+        free: Range<usize>,
+        along: Range<usize>,
+        width: usize,
+        to: &mut [MaybeUninit<C>],
+    ) {
+        assert!(free.len() <= width && to.len() == width * along.len());
+        let taps = self.conv.taps();
+        let (feature, channel) = self.conv.kernel;
+        let mut at = along.start;
+        let mut to = to;
+        while at < along.end {
+            let count = (taps - at % taps).min(along.end - at);
+            let from = free.start * feature + at / taps * channel + at % taps;
+            let (panel, rest) = to.split_at_mut(count * width);
+            gemm::turn(kernels, &self.kernel[from..], (feature, free.len()), width, panel);
+            (to, at) = (rest, at + count);
+        }
+    }
+
+    fn lying(&self) -> Option<Matrix<'_, C>> {
+        let (feature, channel) = self.conv.kernel;
+        // One channel, or channels that follow one another, are as one.
+        let (taps, depth) = (self.conv.taps(), self.conv.depth);
+        let along = if taps == 1 { channel } else { 1 };
+        let plain = depth == 1 || taps == 1 || channel == taps;
+        plain.then_some(Matrix { elements: self.kernel, free: feature, along })
+    }
+
+    fn holds(&self, free: usize, along: usize) -> bool {
+        let (feature, channel) = self.conv.kernel;
+        let Conv { features, depth, .. } = *self.conv;
+        let (free, along) = (free <= features, along <= self.conv.rows());
+        let last = (features.max(1) - 1) * feature + (depth.max(1) - 1) * channel + self.conv.taps();
+        free && along && last <= self.kernel.len()
+    }
+}
