@@ -83,7 +83,7 @@ pub(crate) fn may_overwrite(
 /// It does all that a run does but for the kernels, and so takes what a run takes. What kernels keep on the heap beside
 /// that does not grow with their elements, or far more slowly:
 ///
-/// - a convolution, `COLUMNS` elements and what multiplies them, for each thread;
+/// - a convolution that lays out columns, `COLUMNS` elements of them and what multiplies these, for each thread;
 /// - factorizations, the order of the rows of each matrix that is being worked on, a `usize` for each row;
 /// - transforms, roots of unity, as many as the square root of a line that is split; tables are kept for the next
 ///   call, `KEPT_BYTES` of them at most;
