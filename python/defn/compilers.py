@@ -270,7 +270,7 @@ def current() -> Compiler | Any | None:
     >>> dn.compilers.current() is None
     True
     >>> dn.jit(lambda x: print(dn.compilers.current()) or x)(1.0).item()
-    <compiler 'evaluator'>
+    <compiler 'cpu'>
     1.0
     """
     return _core.current_compiler()

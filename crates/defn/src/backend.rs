@@ -44,7 +44,11 @@ fn built_in() -> Result<Arc<dyn Backend>> {
     Err(ErrorKind::UnknownBackend { name, known }.into())
 }
 
-/// The compiler of a name: "evaluator", with the feature `cpu` "cpu", and with `pjrt` "pjrt" for the default device.
+/// The compiler of definitions that name none.
+pub(crate) const DEFAULT_COMPILER: &str = if cfg!(feature = "cpu") { "cpu" } else { "evaluator" };
+
+/// The compiler of a name: "evaluator", with the feature `cpu` "cpu", which is the default one then, and with `pjrt`
+/// "pjrt" for the default device.
 ///
 /// # Errors
 /// There is none of that name, or no device.

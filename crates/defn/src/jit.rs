@@ -154,7 +154,7 @@ where
         };
         let compiler = match &self.compiler {
             Some(compiler) => compiler.clone(),
-            None => backend::compiler("evaluator")?,
+            None => backend::compiler(backend::DEFAULT_COMPILER)?,
         };
         let region = Arc::new(closed.region);
         let executable = compiler.compile_donating(region, Checks::default(), &self.donate)?;

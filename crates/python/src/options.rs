@@ -22,7 +22,7 @@ use crate::threads;
 
 /// Compilers that are part of this build.
 const COMPILERS: &[&str] = &["cpu", "evaluator", "pjrt"];
-const DEFAULT: &str = "evaluator";
+const DEFAULT: &str = "cpu";
 /// The options that have defaults.
 const KNOWN: &[&str] = &[
     "compiler",
