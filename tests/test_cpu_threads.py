@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ CASES: dict[str, tuple[Callable[..., object], tuple[np.ndarray, ...]]] = {
 }
 
 
-def bits(value: object) -> list[bytes]:
+def bits(value: Any) -> list[bytes]:
     leaves = value if isinstance(value, tuple) else (value,)
     return [leaf.to_numpy().tobytes() for leaf in leaves]
 

@@ -140,7 +140,7 @@ class Profile:
             f"{_scaled(machine.wide_flops, 'FLOP/s')} of f64"
         )
         head = ("time", "", "runs", "bytes", "flops", "share", "step", "lines")
-        table = [head]
+        table: list[tuple[str, ...]] = [head]
         for step in steps:
             name = step.name if len(step.name) <= 48 else step.name[:47] + "…"
             lines = ", ".join(step.lines[:2]) + (" …" if len(step.lines) > 2 else "")
