@@ -179,20 +179,30 @@ impl<'a> Source<'a> {
             run(self.walk.offset, 0, 0..len);
             return;
         };
-        let mut position = start;
+        let (mut within, mut rest) = (start % inner, start / inner);
+        // Where the piece's innermost axis begins, and its index along each of the outer ones.
+        let mut row = self.walk.offset as isize;
+        let mut indices: SmallVec<[usize; 6]> = smallvec::smallvec![0; outer.len()];
+        for (index, &(size, stride)) in indices.iter_mut().zip(outer).rev() {
+            *index = rest % size;
+            row += *index as isize * stride;
+            rest /= size;
+        }
         let mut done = 0;
         while done < len {
-            let within = position % inner;
-            let mut rest = position / inner;
-            let mut element = self.walk.offset as isize + within as isize * stride;
-            for &(size, stride) in outer.iter().rev() {
-                element += (rest % size) as isize * stride;
-                rest /= size;
-            }
             let count = (inner - within).min(len - done);
-            run(element as usize, stride, done..done + count);
+            run((row + within as isize * stride) as usize, stride, done..done + count);
             done += count;
-            position += count;
+            within = 0;
+            for (index, &(size, stride)) in indices.iter_mut().zip(outer).rev() {
+                *index += 1;
+                row += stride;
+                if *index < size {
+                    break;
+                }
+                row -= size as isize * stride;
+                *index = 0;
+            }
         }
     }
 

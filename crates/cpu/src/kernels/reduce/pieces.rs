@@ -15,6 +15,9 @@ use crate::kernels::{Element, Loader, Source, TILE};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
+/// Elements of a block of a row: a few tiles, which the first cache holds.
+const BLOCK: usize = 4 * TILE;
+
 /// How elements that lie in order are cut into pieces, each of which one thread folds, and pieces into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
@@ -70,7 +73,7 @@ impl Cut {
             let width = self.inner.min(WIDTH);
             self.runs(width) * RUN * width
         } else {
-            TILE.min(self.reduced)
+            BLOCK.min(self.reduced)
         }
     }
 
@@ -103,8 +106,8 @@ impl Cut {
             }
         } else {
             let count = CHUNK.min(self.reduced - row);
-            for first in (0..count).step_by(TILE) {
-                let width = TILE.min(count - first);
+            for first in (0..count).step_by(BLOCK) {
+                let width = BLOCK.min(count - first);
                 work(Block { start: start + first, step: width, rows: 1, width });
             }
         }
@@ -217,8 +220,10 @@ impl<F: Fold> Folder for Row<F> {
     fn take(&mut self, x: View<'_>, block: Block) {
         let source = Source::strided(x, 0, &[block.width], &[1]);
         let mut loader = Loader::new(&source, self.dtype);
-        loader.seek(0, block.width);
-        self.cascade.push::<F>(fold_slice::<F>(loader.tile()));
+        for first in (0..block.width).step_by(TILE) {
+            loader.seek(first, TILE.min(block.width - first));
+            self.cascade.push::<F>(fold_slice::<F>(loader.tile()));
+        }
     }
 
     unsafe fn finish(&mut self, piece: usize, out: &ViewMut<'_>, partial: &ViewMut<'_>) {
