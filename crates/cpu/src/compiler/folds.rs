@@ -60,7 +60,7 @@ pub(super) fn with_folds(graph: &Graph, clusters: &Clusters, pieces: Vec<Piece>)
             Some((_, folds)) => Piece::Folds(Found { place, folds }),
             None => Piece::One(place),
         }),
-        other => Some(other),
+        other @ (Piece::Strip(_) | Piece::Folds(_)) => Some(other),
     });
     placed.collect()
 }
