@@ -116,6 +116,7 @@ fn pointer(word: u64) -> *mut u8 {
 }
 
 /// A unit with the memory that it runs in.
+#[expect(clippy::large_enum_variant, reason = "a routine has few, on the stack")]
 enum Running<'a> {
     Tiles { ready: Ready<'a>, sources: SmallVec<[Source<'a>; 4]>, operands: &'a [Operand], elements: usize },
     Copy { bytes: usize },
