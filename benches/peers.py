@@ -4,7 +4,11 @@ Results are checked to be equal before anything is timed. Ours and JAX's runs ta
 each the least and the median count: XLA's short runs take up to twice their least, by waking its
 threads. What is not equal work is said in the row.
 
-    python benches/peers.py [--compiler NAME] [--rounds N] [--processes N] [name ...]
+    python benches/peers.py [options] [name ...]
+
+With ``--write`` it writes `docs/benchmarks.md` with its chart and the ratios; with ``--gate`` it
+fails where JAX is faster by more than a tenth, or where a ratio is less than the written one by
+more than a quarter.
 
 With ``--processes`` several processes measure, one after the other, and their times are put
 together: where a process's memory lies makes a difference of a tenth that stays until it ends.
@@ -17,6 +21,7 @@ the same XLA, but for a small call, which is compared with JAX's own.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import gc
 import json
 import math
@@ -27,6 +32,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from typing import Any
 
 # OpenBLAS reads this when it is loaded: its threads spin after a call, by default for so long that
@@ -45,7 +51,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax  # noqa: E402 - it reads the variables.
 import numpy as np  # noqa: E402
+import report  # noqa: E402
 from models import digits  # noqa: E402
+from others import OTHERS  # noqa: E402
 from workloads import FAMILIES, Workload  # noqa: E402
 
 # Seconds for the turns of one row, and the fewest and the most turns.
@@ -62,6 +70,25 @@ COMPILE = "compile digits"
 
 # Seconds of ours, and of JAX's on each of its devices.
 Times = list[list[float]]
+
+
+@dataclass
+class Row:
+    """What was measured of a workload, or of calls."""
+
+    name: str
+    times: Times
+    family: str = ""
+    # NumPy or another of its kin, and its seconds.
+    other: tuple[str, list[float]] | None = None
+    bytes: int = 0
+    flops: int = 0
+
+    def measured(self) -> report.Measured:
+        """The row of a page."""
+        ours, jax = [(min(times), statistics.median(times)) for times in self.times[:2]]
+        other = (self.other[0], min(self.other[1])) if self.other else None
+        return report.Measured(self.family, self.name, ours, jax, other, self.bytes, self.flops)
 
 
 def each(tree: Any, fun: Callable[[np.ndarray], Any]) -> Any:
@@ -143,8 +170,8 @@ def on(device: Any, tree: Any) -> Any:
     return each(tree, lambda array: jax.device_put(array, device))
 
 
-def time_workload(workload: Workload, options: dict[str, Any]) -> Times:
-    """Seconds of steady runs: ours, and JAX's on each of its devices.
+def time_workload(workload: Workload, options: dict[str, Any], others: bool) -> Row:
+    """Seconds of steady runs: ours, JAX's on each of its devices, and those of others.
 
     What seems slow is timed again, a few times: other work on the machine falls on one or another.
     """
@@ -159,13 +186,23 @@ def time_workload(workload: Workload, options: dict[str, Any]) -> Times:
             compare = check_draws if workload.drawn else check
             compare(workload.name, result, jax.block_until_ready(other(*theirs)))
             calls.append(lambda theirs=theirs: jax.block_until_ready(other(*theirs)))
+        row = Row(workload.name, [], workload.family)
+        if others and workload.name in OTHERS:
+            library, plain = OTHERS[workload.name]
+            calls.append(lambda: plain(*workload.arguments))
         taken = turns(calls)
         for _ in range(AGAIN):
-            if not MARGIN < min(taken[0]) / min(taken[-1]) < SLOW:
+            if not MARGIN < min(taken[0]) / min(taken[len(devices(options))]) < SLOW:
                 break
             for times, more in zip(taken, turns(calls), strict=True):
                 times += more
-    return taken
+        if others and workload.name in OTHERS:
+            row.other = (library, taken.pop())
+        row.times = taken
+        given = [np.asarray(array).nbytes for array in leaves(workload.arguments)]
+        row.bytes = sum(given) + sum(leaf.to_numpy().nbytes for leaf in leaves(result))
+        row.flops = dn.graph.cost(dn.debug_expr(workload.ours)(*ours)).flops
+    return row
 
 
 def time_calls(options: dict[str, Any]) -> list[Times]:
@@ -229,49 +266,42 @@ def time_compiling(options: dict[str, Any], rounds: int) -> Times:
     return taken
 
 
-def text(seconds: float) -> str:
-    """A time that can be read."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
-
-
 def line(name: str, taken: Times) -> list[float]:
     """Prints a row, and gives how many times ours each of JAX's least times is."""
     least, middle = [min(times) for times in taken], [statistics.median(times) for times in taken]
     ratios = [other / least[0] for other in least[1:]]
-    cells = "".join(f"{text(seconds):>11}" for seconds in [*least, *middle])
+    cells = "".join(f"{report.text(seconds):>11}" for seconds in [*least, *middle])
     print(f"{name:30}{cells}" + "".join(f"{ratio:10.2f}" for ratio in ratios), flush=True)
     return ratios
 
 
-def measured(given: argparse.Namespace, options: dict[str, Any]) -> Iterator[tuple[str, Times]]:
-    """The rows that are wanted: their names, and the seconds of ours and of JAX's."""
+def measured(given: argparse.Namespace, options: dict[str, Any]) -> Iterator[Row]:
+    """The rows that are wanted."""
 
     def wanted(name: str) -> bool:
         return not given.names or any(word in name for word in given.names)
 
     if wanted("call"):
-        yield from zip(CALLS, time_calls(options), strict=True)
+        yield from map(Row, CALLS, time_calls(options))
     if wanted("compile"):
-        yield COMPILE, time_compiling(options, given.rounds)
+        yield Row(COMPILE, time_compiling(options, given.rounds))
     for family in FAMILIES:
         for workload in family():
             if wanted(workload.name) or wanted(workload.family):
-                yield workload.name, time_workload(workload, options)
+                yield time_workload(workload, options, given.write)
 
 
-def in_processes(count: int) -> Iterator[tuple[str, Times]]:
+def in_processes(count: int) -> Iterator[Row]:
     """The same rows by several processes: the times of all."""
     command = [sys.executable, __file__, *sys.argv[1:], "--processes", "1", "--raw"]
     runs = []
     for _ in range(count):
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        runs.append([json.loads(row) for row in done.stdout.splitlines()])
+        runs.append([Row(**json.loads(row)) for row in done.stdout.splitlines()])
     for rows in zip(*runs, strict=True):
-        columns = zip(*(times for _, times in rows), strict=True)
-        yield rows[0][0], [[seconds for times in column for seconds in times] for column in columns]
+        columns = zip(*(row.times for row in rows), strict=True)
+        times = [[seconds for times in column for seconds in times] for column in columns]
+        yield dataclasses.replace(rows[0], times=times)
 
 
 def is_slow(name: str, taken: Times) -> bool:
@@ -287,16 +317,18 @@ def main() -> int:
     """Prints the table; the status says whether the budgets of a compiler that is XLA hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="words in the names of rows; all without")
-    parser.add_argument("--compiler", default="evaluator")
+    parser.add_argument("--compiler", default="cpu")
     parser.add_argument("--rounds", type=int, default=7, help="of compiling")
     parser.add_argument("--processes", type=int, default=1, help="how many measure all")
+    parser.add_argument("--write", action="store_true", help="write the page and the ratios")
+    parser.add_argument("--gate", action="store_true", help="fail where a row became slower")
     parser.add_argument("--raw", action="store_true", help="print the times of each row as JSON")
     given = parser.parse_args()
     backend = "pjrt" if given.compiler == "pjrt" else "cpu"
     options = {"compiler": given.compiler, "backend": backend}
     if given.raw:
         for row in measured(given, options):
-            print(json.dumps(row), flush=True)
+            print(json.dumps(asdict(row)), flush=True)
         return 0
     print(f'defn {dn.__version__} with "{given.compiler}", JAX {jax.__version__} on its CPU')
     names = ["JAX", f"JAX, {SAME}"][: len(devices(options))]
@@ -304,13 +336,17 @@ def main() -> int:
     heads = [f"{name[5:] or 'JAX'}/defn" for name in names]
     print(f"{'':30}" + "".join(map("{:>11}".format, head)) + "".join(map("{:>10}".format, heads)))
     rows = measured(given, options) if given.processes == 1 else in_processes(given.processes)
-    table, slow = [], []
-    for name, taken in rows:
-        ratios = line(name, taken)
-        if name not in (*CALLS, COMPILE):
+    table, slow, workloads, extra = [], [], [], []
+    for row in rows:
+        ratios = line(row.name, row.times)
+        if row.family:
             table.append(ratios)
-        if is_slow(name, taken):
-            slow.append(name)
+            workloads.append(row.measured())
+        else:
+            ours, theirs = [report.text(min(times)) for times in row.times[:2]]
+            extra.append(f"{row.name}: {ours}, by JAX {theirs} ({ratios[0]:.1f} times as long)")
+        if is_slow(row.name, row.times):
+            slow.append(row.name)
     if table:
         means = [
             math.exp(statistics.fmean(map(math.log, column))) for column in zip(*table, strict=True)
@@ -318,6 +354,16 @@ def main() -> int:
         print(
             f"{len(table)} workloads, geometric mean {', '.join(f'{mean:.2f}' for mean in means)}"
         )
+    if given.write:
+        machine = report.Machine.measured()
+        versions = f"defn {dn.__version__}, JAX {jax.__version__}, NumPy {np.__version__}"
+        report.write(workloads, machine, versions, extra)
+    if given.gate:
+        found = report.verdicts(workloads)
+        print(
+            "\n".join(found) or "no row is slower than JAX by a tenth, or than it was by a quarter"
+        )
+        return 1 if found else 0
     print(f"slower than budgeted: {', '.join(slow) if slow else 'none'}")
     return 1 if slow else 0
 

@@ -1,0 +1,224 @@
+"""What `peers.py --write` leaves: `docs/benchmarks.md`, its chart, and the ratios of the gate."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import statistics
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import defn as dn
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "benchmarks.md"
+CHART = ROOT / "docs" / "benchmarks.png"
+RATIOS = ROOT / "benches" / "ratios.json"
+
+# A gate fails where JAX is faster by more than this, and where a ratio fell by more than that.
+SLOWER, FELL = 1.10, 1.25
+
+
+HEAD = """# Benchmarks
+
+Written by `./dev bench peers --write`: every number is of one run, in one process, on one machine.
+Ours and the others' calls take turns; the least time counts, and the median stands beside it.
+Results are checked to be equal before anything is timed.
+""".splitlines()
+
+LEGEND = """
+![How many times our time JAX takes](benchmarks.png)
+
+*Limit* is the share of the time that the machine needs at least: for the bytes that are read and
+written once at the speed of copying, or for the operations on floats, whichever is longer. What
+fits in the caches can be faster than that, and functions such as `exp` count as one operation.
+*Others* are NumPy, SciPy or numexpr, where they have the same.""".splitlines()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A row: the least and the median seconds of ours and of JAX, and the least of others."""
+
+    family: str
+    name: str
+    ours: tuple[float, float]
+    jax: tuple[float, float]
+    numpy: tuple[str, float] | None
+    # What has to be read and written at least, and the operations on floats.
+    bytes: int
+    flops: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times ours JAX's least time is."""
+        return self.jax[0] / self.ours[0]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the machine does at best, measured in the same run."""
+
+    copied: float  # bytes a second, read and written
+    flops: float  # operations on f32 a second
+
+    @classmethod
+    def measured(cls) -> Machine:
+        """What this one does."""
+        found = dn.jit(dn.negate, compiler="cpu").profile(np.ones(1, np.float32)).machine
+        return cls(max(copy_bandwidth(), found.bandwidth), found.flops)
+
+    def limit(self, row: Measured) -> float:
+        """The seconds that a row takes at least."""
+        return max(row.bytes / self.copied, row.flops / self.flops)
+
+    @staticmethod
+    def words() -> str:
+        """The processor in words."""
+        model = platform.processor() or platform.machine()
+        try:
+            for line in Path("/proc/cpuinfo").read_text().splitlines():
+                if line.startswith("model name"):
+                    model = line.partition(":")[2].strip()
+                    break
+        except OSError:
+            pass
+        count = len(os.sched_getaffinity(0))
+        return f"{model}, {count} processors, Python {platform.python_version()}"
+
+
+def best(call: Callable[[], object], seconds: float = 0.4) -> float:
+    """The least time of a call."""
+    least, spent = math.inf, 0.0
+    while spent < seconds:
+        start = time.perf_counter()
+        call()
+        taken = time.perf_counter() - start
+        least, spent = min(least, taken), spent + taken
+    return least
+
+
+def copy_bandwidth() -> float:
+    """Bytes a second that all processors copy, read and written, where memory is there."""
+    count = len(os.sched_getaffinity(0))
+    size = 1 << 24
+    parts = [(np.ones(size, np.float32), np.empty(size, np.float32)) for _ in range(count)]
+
+    def work(source: np.ndarray, target: np.ndarray) -> None:
+        np.copyto(target, source)
+
+    def copy() -> None:
+        threads = [threading.Thread(target=work, args=pair) for pair in parts]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    copy()
+    return 2 * 4 * size * count / best(copy)
+
+
+def text(seconds: float) -> str:
+    """A time that can be read."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def mean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def write(rows: Sequence[Measured], machine: Machine, versions: str, extra: Sequence[str]) -> None:
+    """Writes the page, the chart and the ratios."""
+    PAGE.write_text(page(rows, machine, versions, extra))
+    chart(rows)
+    ratios = {row.name: round(row.ratio, 3) for row in rows}
+    RATIOS.write_text(json.dumps(ratios, indent=1) + "\n")
+
+
+def page(rows: Sequence[Measured], machine: Machine, versions: str, extra: Sequence[str]) -> str:
+    """The page."""
+    families = list(dict.fromkeys(row.family for row in rows))
+    smooth = [row.ratio for row in rows if row.family in ("element-wise", "reduction")]
+    slow = [row for row in rows if row.ratio < 1]
+    bandwidth, flops = machine.copied / 1e9, machine.flops / 1e9
+    overall, over_smooth = mean([row.ratio for row in rows]), mean(smooth)
+    lines = [
+        *HEAD,
+        f"- {Machine.words()}; {versions}",
+        f"- it copies {bandwidth:.1f} GB/s (read and written, all processors) and does {flops:.0f}",
+        "  GFLOP/s in f32",
+        f"- {len(rows)} workloads: JAX takes {overall:.2f} times as long in the geometric mean,",
+        f"  {over_smooth:.2f} times over element-wise work and reductions",
+        *(f"- {line}" for line in extra),
+        *LEGEND,
+    ]
+    for family in families:
+        lines += [
+            "",
+            f"## {family.capitalize()}",
+            "",
+            "| workload | defn | median | JAX | median | JAX / defn | others | limit |",
+            "|---|--:|--:|--:|--:|--:|--:|--:|",
+        ]
+        for row in rows:
+            if row.family != family:
+                continue
+            others = f"{text(row.numpy[1])} ({row.numpy[0]})" if row.numpy else ""
+            limit = machine.limit(row) / row.ours[0]
+            share = f"{100 * limit:.0f} %" if row.bytes or row.flops else ""
+            cells = [
+                row.name, text(row.ours[0]), text(row.ours[1]), text(row.jax[0]), text(row.jax[1]),
+                f"{row.ratio:.2f}", others, share,
+            ]  # fmt: skip
+            lines.append(f"| {' | '.join(cells)} |")
+    if slow:
+        named = ", ".join(f"{row.name} ({row.ratio:.2f})" for row in slow)
+        lines += ["", "## Where JAX is faster", "", f"{named}."]
+    return "\n".join(lines) + "\n"
+
+
+def chart(rows: Sequence[Measured]) -> None:
+    """A bar for each row, as long as the ratio's logarithm."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    families = list(dict.fromkeys(row.family for row in rows))
+    colors = plt.get_cmap("tab10")
+    figure, axes = plt.subplots(figsize=(9, 0.22 * len(rows) + 1.2))
+    for place, row in enumerate(rows):
+        axes.barh(place, row.ratio - 1, left=1, color=colors(families.index(row.family) % 10))
+        axes.text(max(row.ratio, 1) * 1.04, place, f"{row.ratio:.2f}", va="center", fontsize=7)
+    axes.set_xscale("log", base=2)
+    axes.axvline(1, color="black", linewidth=0.8)
+    axes.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=7)
+    axes.invert_yaxis()
+    axes.margins(y=0.01)
+    axes.set_xlabel("how many times our time JAX takes")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    figure.tight_layout()
+    figure.savefig(CHART, dpi=110)
+    plt.close(figure)
+
+
+def verdicts(rows: Sequence[Measured]) -> list[str]:
+    """What a gate has against rows: JAX is faster, or the committed ratio was higher."""
+    known = json.loads(RATIOS.read_text()) if RATIOS.exists() else {}
+    found = []
+    for row in rows:
+        if row.ratio * SLOWER < 1:
+            found.append(f"{row.name}: JAX takes {row.ratio:.2f} of our time")
+        elif row.ratio * FELL < known.get(row.name, 0.0):
+            found.append(f"{row.name}: {row.ratio:.2f}, and it was {known[row.name]:.2f}")
+    return found
