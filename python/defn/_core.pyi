@@ -1097,6 +1097,18 @@ class Jitted:
     def cache_clear(self) -> None: ...
     def explain(self) -> list[str]: ...  # why each version was compiled
     def profile(self, *args: Any, **kwargs: Any) -> Profile: ...  # one run, and what each step took
+    def memory(self, *args: Any, **kwargs: Any) -> MemoryNeed: ...  # told before it runs
+
+class MemoryNeed:
+    """The bytes that a run allocates."""
+
+    peak: int
+    """The most that is allocated at once: results, what is in between, and workspace."""
+    arguments: int
+    """Those of the arguments that are read, which are there before."""
+    results: int
+    between: int
+    workspace: int
 
 class Compiled:
     """A function for arguments of one structure and type."""

@@ -190,7 +190,7 @@ def jit(
     one code share, stays within a ``limit`` of 256 versions for each of them: the version that was
     not used for the longest time goes. ``cache_clear()`` empties it. Arguments are not kept alive
     by it, nor is the object of a method. ``profile(*args)`` calls it once and says what each step
-    of the run took.
+    of the run took. ``memory(*args)`` tells the bytes that a call will allocate, before it runs.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler, and what
         the traced function raises.

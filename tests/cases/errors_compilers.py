@@ -22,6 +22,10 @@ ROWS: list[tuple[str, str]] = [
         "class Mine:\n    def compile(self, key, vars, fun, options):\n        pass\n"
         "dn.jit(lambda x: x + 1, compiler=Mine()).profile(v)",
     ),
+    (
+        "the memory of a program that is not planned",
+        'dn.jit(lambda x: x + 1, compiler="evaluator").memory(v)',
+    ),
     ("a compiler that does not trace", compiler("return len")),
     ("a compiler that traces with other vars", compiler("return fun(*vars, 1)")),
     (

@@ -335,7 +335,7 @@ impl Shared {
         donate: &[Donated],
     ) -> PyResult<Arc<Shared>> {
         let py = fun.py();
-        let is_method = fun.is_instance(super::method_class(py)?.as_any())?;
+        let is_method = fun.is_instance(super::over::method_class(py)?.as_any())?;
         let (main, address) =
             if is_method { Anchor::new(&fun.getattr(intern!(py, "__func__"))?)? } else { Anchor::new(fun)? };
         let mut anchors = vec![main];

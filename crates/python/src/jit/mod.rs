@@ -13,6 +13,7 @@ mod given;
 mod globals;
 mod leaf;
 mod log;
+mod memory;
 mod over;
 mod profile;
 mod program;
@@ -32,12 +33,10 @@ use std::time::{Duration, Instant};
 
 use defn_core::trace;
 use pyo3::PyTraverseError;
-use pyo3::exceptions::PyAttributeError;
 use pyo3::gc::PyVisit;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
+use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::checks;
 use crate::compilers::Choice;
@@ -490,6 +489,16 @@ impl Jitted {
         profile::profile(slf.py(), chosen, || Jitted::run(slf, args, kwargs))
     }
 
+    /// What a call would allocate, told before it runs.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn memory(
+        slf: &Bound<'_, Self>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> Fallible<memory::PyMemoryNeed> {
+        memory::memory(slf, args, kwargs)
+    }
+
     /// Makes definitions work as methods.
     fn __get__<'py>(
         slf: Bound<'py, Self>,
@@ -498,7 +507,7 @@ impl Jitted {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         match instance.filter(|instance| !instance.is_none()) {
-            Some(instance) => method_class(py)?.call1((slf, instance)),
+            Some(instance) => over::method_class(py)?.call1((slf, instance)),
             None => Ok(slf.into_any()),
         }
     }
@@ -544,13 +553,7 @@ impl Jitted {
     /// The function that a definition wraps, and its annotations and attributes.
     fn __getattr__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         let text = name.to_str()?;
-        let fun = self.fun.bind(py);
-        match text {
-            "__wrapped__" => Ok(fun.clone()),
-            "__annotations__" | "__type_params__" => fun.getattr(name),
-            _ if !text.starts_with("__") && fun.is_exact_instance_of::<PyFunction>() => fun.getattr(name),
-            _ => Err(PyAttributeError::new_err(format!("a definition has no attribute '{text}'"))),
-        }
+        over::attribute(self.fun.bind(py), name, text)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -584,16 +587,11 @@ impl Jitted {
     }
 }
 
-/// The class of bound methods.
-fn method_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    Ok(CLASS.import(py, "types", "MethodType")?.clone())
-}
-
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Jitted>()?;
     python::add(module)?;
     saved::add(module)?;
     profile::add(module)?;
+    memory::add(module)?;
     compiled::add(module)
 }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use defn_core::Tensor;
 use defn_core::region::Region;
+use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use super::Jitted;
 use super::program::{Source, Traced};
@@ -45,5 +47,25 @@ impl Jitted {
         let traced = Traced::of(py, &Jitted::source(slf), tree, models, &slf.get().chosen(py)?);
         born::forget();
         Ok(traced?.region)
+    }
+}
+
+/// The class of bound methods.
+pub(super) fn method_class(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    Ok(CLASS.import(py, "types", "MethodType")?.clone())
+}
+
+/// What a definition has of the function that it wraps.
+pub(super) fn attribute<'py>(
+    fun: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+    text: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    match text {
+        "__wrapped__" => Ok(fun.clone()),
+        "__annotations__" | "__type_params__" => fun.getattr(name),
+        _ if !text.starts_with("__") && fun.is_exact_instance_of::<PyFunction>() => fun.getattr(name),
+        _ => Err(PyAttributeError::new_err(format!("a definition has no attribute '{text}'"))),
     }
 }

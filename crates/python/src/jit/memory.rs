@@ -1,0 +1,102 @@
+//! What a run will allocate, told before it.
+
+use defn_core::backend::MemoryNeed;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::Jitted;
+use super::donate;
+use super::program::Program;
+use super::written::written;
+use crate::error::{Fallible, guard};
+
+/// The bytes that a run of a definition allocates, and those of the arguments that it reads.
+#[pyclass(frozen, eq, hash, name = "MemoryNeed", module = "defn._core")]
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct PyMemoryNeed(MemoryNeed);
+
+#[pymethods]
+impl PyMemoryNeed {
+    /// The most that is allocated at once: results, values in between and workspace.
+    #[getter]
+    fn peak(&self) -> usize {
+        self.0.peak()
+    }
+
+    /// The bytes of the arguments that are read. They are there before the run.
+    #[getter]
+    fn arguments(&self) -> usize {
+        self.0.arguments
+    }
+
+    /// The bytes of the results that have memory of their own.
+    #[getter]
+    fn results(&self) -> usize {
+        self.0.results
+    }
+
+    /// The bytes of the block for what lies between arguments and results.
+    #[getter]
+    fn between(&self) -> usize {
+        self.0.between
+    }
+
+    /// The most bytes that an operation takes beside while it runs.
+    #[getter]
+    fn workspace(&self) -> usize {
+        self.0.workspace
+    }
+
+    fn __repr__(&self) -> String {
+        let MemoryNeed { arguments, results, between, workspace } = self.0;
+        let peak = text(self.0.peak());
+        format!(
+            "<memory: at most {peak}: results {}, in between {}, workspace {}; arguments {}>",
+            text(results),
+            text(between),
+            text(workspace),
+            text(arguments)
+        )
+    }
+}
+
+/// A number of bytes that can be read.
+fn text(bytes: usize) -> String {
+    let mut scaled = bytes as f64;
+    for unit in ["B", "KiB", "MiB"] {
+        if scaled < 1024.0 {
+            return if unit == "B" { format!("{bytes} B") } else { format!("{scaled:.1} {unit}") };
+        }
+        scaled /= 1024.0;
+    }
+    format!("{scaled:.1} GiB")
+}
+
+/// What a call would allocate: of the version that was compiled for it, or of one that is compiled to tell.
+pub(super) fn memory<'py>(
+    slf: &Bound<'py, Jitted>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> Fallible<PyMemoryNeed> {
+    guard(|| {
+        let (py, this) = (slf.py(), slf.get());
+        let fun = this.fun.bind(py);
+        let flat = this.signature.flatten(fun, args, kwargs)?;
+        let key = this.key(py, &flat)?;
+        for entry in this.shared.candidates(key.hash) {
+            if entry.serves(fun, &flat, &key)? {
+                return Ok(PyMemoryNeed(entry.program.executable().memory()?));
+            }
+        }
+        let source = Jitted::source(slf);
+        let donated = donate::leaves(py, &this.donate, &this.signature, &flat.tree);
+        let made = Program::make(py, &source, &flat, &key.compiler, key.checks, &donated);
+        let name = |position: usize| this.signature.name(py, position);
+        let program = made.map_err(|fault| written(py, fault, &flat.tree, &[], &name))?;
+        Ok(PyMemoryNeed(program.executable().memory()?))
+    })
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyMemoryNeed>()
+}
