@@ -322,18 +322,20 @@ fn state_that_is_read_after_it_is_written_is_what_it_was() {
                 vec![sum, v[3]]
             }));
             // The counter is read after it is counted on.
-            check(&counted(trips, &[x.clone()], &[], |g, v| {
+            check(&counted(trips, std::slice::from_ref(&x), &[], |g, v| {
                 vec![g.add(v[1], v[0]).unwrap()]
                     .into_iter()
                     .map(|sum| g.as_type(sum, x.dtype).unwrap())
                     .collect()
             }));
             if x.shape.rank() > 0 {
-                check(&counted(trips, &[x.clone()], &[], |g, v| {
+                check(&counted(trips, std::slice::from_ref(&x), &[], |g, v| {
                     let turned = g.reverse(v[1], 0).unwrap();
                     vec![g.add(turned, v[1]).unwrap()]
                 }));
-                check(&counted(trips, &[x.clone()], &[], |g, v| vec![g.reverse(v[1], 0).unwrap()]));
+                check(&counted(trips, std::slice::from_ref(&x), &[], |g, v| {
+                    vec![g.reverse(v[1], 0).unwrap()]
+                }));
             }
         }
     }
