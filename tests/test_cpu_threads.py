@@ -110,8 +110,10 @@ def test_any_number_of_threads_gives_the_same_bits(name: str) -> None:
 def run(code: str, **environment: str) -> str:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DEFN_")}
     head = (
-        "import os, numpy as np, defn as dn\n"
+        "import os, time, numpy as np, defn as dn\n"
         "def helpers():\n"
+        # A thread has its name when it has begun to run.
+        "    time.sleep(0.3)\n"
         "    tasks = [f'/proc/self/task/{t}/comm' for t in os.listdir('/proc/self/task')]\n"
         "    return sum(open(t).read().startswith('defn-cpu') for t in tasks)\n"
         "x = dn.tensor(np.arange(1_000_000, dtype='f4'))\n"

@@ -219,7 +219,9 @@ impl Compiled {
             }
         }
         for &(position, result) in &self.donated {
-            let (Some(result), Some(window)) = (result, windows[position].take()) else { continue };
+            // An argument whose memory no result takes is held until the run is over.
+            let Some(result) = result else { continue };
+            let window = windows[position].take().expect("it was just taken");
             if let Err((error, window)) = memory.lend(position, result, window) {
                 windows[position] = Some(window);
                 self.restore(arguments, windows);
