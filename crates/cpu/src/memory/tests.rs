@@ -54,8 +54,27 @@ fn large_blocks_are_given_again_on_any_thread() {
     assert_ne!(much_less.start().addr(), start, "that would waste more than an eighth");
 }
 
+/// Runs a test in a process of its own: what is held is counted for all of a process, and other tests take memory too.
+fn alone(name: &str, body: fn()) {
+    const ALONE: &str = "DEFN_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return body();
+    }
+    let run = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", &format!("memory::tests::{name}")])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && text.contains("1 passed"), "{text}");
+}
+
 #[test]
 fn threads_that_take_and_threads_that_give_hold_no_more_than_is_live() {
+    alone("threads_that_take_and_threads_that_give_hold_no_more_than_is_live", pass_blocks_on);
+}
+
+fn pass_blocks_on() {
     let (send, receive) = mpsc::sync_channel::<Block>(16);
     let before = held_bytes();
     let giver = std::thread::spawn(move || receive.into_iter().map(|block| block.len()).sum::<usize>());
@@ -71,6 +90,10 @@ fn threads_that_take_and_threads_that_give_hold_no_more_than_is_live() {
 
 #[test]
 fn sizes_that_vary_keep_a_bounded_amount() {
+    alone("sizes_that_vary_keep_a_bounded_amount", vary_sizes);
+}
+
+fn vary_sizes() {
     let mut most = 0;
     for round in 0..300 {
         // Every size is new, and no block fits two of them for long.
@@ -85,18 +108,7 @@ fn sizes_that_vary_keep_a_bounded_amount() {
 
 #[test]
 fn what_is_live_is_counted_exactly() {
-    // In a process of its own: other tests take memory too.
-    const ALONE: &str = "DEFN_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
-        return counts_alone();
-    }
-    let run = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "memory::tests::what_is_live_is_counted_exactly"])
-        .env(ALONE, "1")
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success() && text.contains("1 passed"), "{text}");
+    alone("what_is_live_is_counted_exactly", counts_alone);
 }
 
 fn counts_alone() {
