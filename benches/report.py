@@ -31,6 +31,7 @@ HEAD = """# Benchmarks
 Written by `./dev bench peers --write`: every number is of one run, in one process, on one machine.
 Ours and the others' calls take turns; the least time counts, and the median stands beside it.
 Results are checked to be equal before anything is timed.
+
 """.splitlines()
 
 LEGEND = """
@@ -204,7 +205,7 @@ def chart(rows: Sequence[Measured]) -> None:
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=7)
     axes.invert_yaxis()
-    axes.margins(y=0.01)
+    axes.margins(x=0.08, y=0.01)
     axes.set_xlabel("how many times our time JAX takes")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     figure.tight_layout()
