@@ -7,6 +7,7 @@
 use defn_core::Axis;
 use defn_core::graph::{Graph, Value};
 use defn_core::op::{Op, ReduceOp};
+use rustc_hash::FxHashMap;
 
 use super::cluster::{Clusters, Role};
 use super::folds::{Found, with_folds};
@@ -47,7 +48,7 @@ pub(super) enum Part {
 
 /// The clusters in order, those of a strip in one place, and folds where what they fold is made.
 pub(super) fn pieces(graph: &Graph, clusters: &Clusters) -> Vec<Piece> {
-    let finder = Finder { graph, clusters };
+    let finder = Finder { graph, clusters, effects: effects(graph, clusters) };
     let mut pieces = Vec::with_capacity(clusters.order.len());
     let mut done = 0;
     while done < clusters.order.len() {
@@ -70,6 +71,16 @@ pub(super) fn pieces(graph: &Graph, clusters: &Clusters) -> Vec<Piece> {
 struct Finder<'a> {
     graph: &'a Graph,
     clusters: &'a Clusters,
+    /// For each cluster with an effect the one with the effect before, which has to run before it.
+    effects: FxHashMap<usize, usize>,
+}
+
+/// The clusters with effects, each with the one before it.
+fn effects(graph: &Graph, clusters: &Clusters) -> FxHashMap<usize, usize> {
+    let nodes = graph.nodes().iter().zip(&clusters.place);
+    let places: Vec<usize> =
+        nodes.filter(|(node, _)| node.op.has_effect()).filter_map(|(_, place)| *place).collect();
+    places.windows(2).map(|pair| (pair[1], pair[0])).collect()
 }
 
 /// The clusters between the first and the last of a strip that are not in it, and whether they need what is.
@@ -117,14 +128,15 @@ impl Finder<'_> {
         (folds && strip.parts.len() > 1).then_some((strip, others))
     }
 
-    /// The clusters that one takes values from.
+    /// The clusters that one takes values from, and the one with the effect before its own.
     fn needs(&self, place: usize) -> impl Iterator<Item = usize> {
         let nodes = self.clusters.order[place].nodes.iter();
         let inputs = nodes.flat_map(|&node| self.graph.nodes()[node].inputs.iter());
-        inputs.filter_map(move |&input| {
+        let values = inputs.filter_map(move |&input| {
             let base = self.clusters.base(input).node as usize;
             self.clusters.place[base].filter(|&other| other != place)
-        })
+        });
+        values.chain(self.effects.get(&place).copied())
     }
 
     /// How many elements the ops of a cluster have, where they are element-wise.
@@ -244,6 +256,30 @@ mod tests {
             }",
         );
         assert_eq!(found, [vec![Part::Elements, max, Part::Elements, sum, Part::Rows, Part::Elements]]);
+    }
+
+    #[test]
+    fn effects_stay_in_order_around_a_strip() {
+        let region = Region::from_text(
+            "defn-ir 1
+            (f32[8][8]) {
+                %0 = parameter {index: 0} : f32[8][8]
+                %1 = exp %0 : f32[8][8]
+                %2 = sum %1 {axes: [1], keep_axes: false} : f32[8]
+                %3 = hook %2 {slot: 0, name: none} : f32[8]
+                %4 = hook %0 {slot: 1, name: none} : f32[8][8]
+                %5 = exp %2 : f32[8]
+                return %5
+            }",
+        )
+        .unwrap();
+        let clusters = Clusters::new(&region);
+        let hooks = [3, 4].map(|node| clusters.place[node].unwrap());
+        let order = pieces(region.graph(), &clusters).into_iter().filter_map(|piece| match piece {
+            Piece::One(place) => hooks.contains(&place).then_some(place),
+            Piece::Strip(_) | Piece::Folds(_) => None,
+        });
+        assert_eq!(order.collect::<Vec<_>>(), hooks);
     }
 
     #[test]
