@@ -171,6 +171,15 @@ pub struct Operand {
     pub buffer: Arc<dyn Buffer>,
 }
 
+/// An operand of one op that somebody else keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct Lent<'a> {
+    /// The type.
+    pub ty: &'a TensorType,
+    /// The elements.
+    pub buffer: &'a Arc<dyn Buffer>,
+}
+
 /// The buffers that an op gives.
 pub type Buffers = SmallVec<[Arc<dyn Buffer>; 1]>;
 
@@ -197,6 +206,16 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// What can only be known from the elements, and memory.
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers>;
+
+    /// As [`Backend::run`], on operands of which somebody else keeps every one, the first on this backend: a shorter way
+    /// for small ops. None where there is no such way for the op or its operands.
+    ///
+    /// # Errors
+    /// As [`Backend::run`].
+    fn run_lent(&self, op: &Op, operands: &[Lent<'_>], outputs: &[TensorType]) -> Result<Option<Buffers>> {
+        let _ = (op, operands, outputs);
+        Ok(None)
+    }
 
     /// Whether [`Backend::run`] refuses what only the elements of operands tell: positions out of range, integer
     /// divisors of zero, negative shifts and exponents of integers, zeros on the diagonal of a triangular system. For

@@ -12,8 +12,8 @@ use crate::error::{ErrorKind, Result};
 /// The name of an axis.
 pub type Name = Arc<str>;
 
-/// Sizes by axis, kept in place up to rank 6.
-pub type Sizes = SmallVec<[usize; 6]>;
+/// Sizes by axis, kept in place up to rank 4: types are moved around with every op.
+pub type Sizes = SmallVec<[usize; 4]>;
 
 /// Axes of one tensor, kept in place up to rank 6.
 pub type AxisList = SmallVec<[Axis; 6]>;

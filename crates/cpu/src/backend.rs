@@ -12,7 +12,7 @@ mod workspace;
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Operand, Poll};
+use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Lent, Operand, Poll};
 use defn_core::op::{Block, Literal, Op};
 use defn_core::{DType, ErrorKind, Kind, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
@@ -75,14 +75,14 @@ impl CpuBackend {
     fn run_held(
         &self,
         op: &Op,
-        operands: SmallVec<[Operand; 3]>,
+        mut operands: SmallVec<[Operand; 3]>,
         outputs: &[TensorType],
         checked: bool,
         poll: Poll<'_>,
     ) -> Result<Buffers> {
         settings::check()?;
         let par = parallel(operands.iter().map(|operand| &operand.ty).chain(outputs));
-        let memory = Memory::Held { operands, outputs };
+        let memory = Memory::Held { operands: &mut operands, outputs };
         self.dispatch(op, Run { room: Room::of(form::name(op)), par, checked, memory }, poll)
     }
 
@@ -229,6 +229,33 @@ impl Backend for CpuBackend {
         self.run_held(op, operands, outputs, true, &|| Ok(()))
     }
 
+    fn run_lent(&self, op: &Op, operands: &[Lent<'_>], outputs: &[TensorType]) -> Result<Option<Buffers>> {
+        // What gives its operand under another type, and what gives several results, goes the long way.
+        let (Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Clip | Op::Reduce { .. } | Op::Dot { .. }, [ty]) =
+            (op, outputs)
+        else {
+            return Ok(None);
+        };
+        settings::check()?;
+        let name = form::name(op);
+        let mut windows: SmallVec<[Window; 3]> = SmallVec::new();
+        for operand in operands {
+            let Some(own) = operand.buffer.as_any().downcast_ref::<CpuBuffer>() else { return Ok(None) };
+            windows.push(own.window(name)?);
+        }
+        let pairs = operands.iter().zip(&windows);
+        let views: Views<'_> = pairs.map(|(operand, window)| View::new(operand.ty, window.bytes())).collect();
+        let mut storage = Storage::allocate(name, ty.byte_size())?;
+        let start = storage.start_mut().expect("allocated memory is ours");
+        // SAFETY: the storage was allocated for this type, and only this view and those made of it reach it.
+        let out = unsafe { ViewMut::new(ty, start) };
+        let par = parallel(operands.iter().map(|operand| operand.ty).chain(outputs));
+        let memory = Memory::Given { operands: &views, results: std::slice::from_ref(&out), over: None };
+        self.dispatch(op, Run { room: Room::of(name), par, checked: true, memory }, &|| Ok(()))?;
+        // SAFETY: kernels write every element of their result.
+        Ok(Some(smallvec![buffer(unsafe { Window::new(Arc::new(storage), 0, ty.byte_size()) })]))
+    }
+
     fn checks_operands(&self) -> bool {
         true
     }
@@ -320,14 +347,10 @@ struct Run<'a> {
 }
 
 /// Where operands are, and where results go.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "operands lie on the stack: a box would cost as much as a small op"
-)]
 enum Memory<'a> {
     /// Operands that others may hold too. Results go to new memory, to the place of an operand that nobody else
     /// holds, or are operands.
-    Held { operands: SmallVec<[Operand; 3]>, outputs: &'a [TensorType] },
+    Held { operands: &'a mut [Operand], outputs: &'a [TensorType] },
     /// Somebody has chosen the memory, as [`run_into`] says.
     Given { operands: &'a [View<'a>], results: &'a [ViewMut<'a>], over: Option<usize> },
 }
@@ -376,7 +399,7 @@ impl<'a> Run<'a> {
         work: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>,
     ) -> Result<Buffers> {
         let op = self.room.op;
-        let (mut operands, ty) = match self.memory {
+        let (operands, ty) = match self.memory {
             Memory::Given { operands, results, over } => {
                 let [result] = results else { unreachable!("{op} has one output") };
                 // SAFETY: the memory was given for this type, and only this view and those made of it reach it.

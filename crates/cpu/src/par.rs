@@ -9,6 +9,7 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::marker::PhantomData;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -78,19 +79,42 @@ pub fn threads() -> Result<usize> {
 /// # Errors
 /// As [`set_threads`].
 pub fn with_threads<T>(count: usize, body: impl FnOnce() -> T) -> Result<T> {
-    settings::check()?;
-    Ok(with_count(settings::threads_asked("with_threads", count)?, body))
+    let _count = ThreadCount::new(count)?;
+    Ok(body())
+}
+
+/// How many threads share the work of each call that this thread makes, until it is dropped there.
+#[derive(Debug)]
+pub struct ThreadCount {
+    before: usize,
+    /// It belongs to the thread that made it.
+    here: PhantomData<*const ()>,
+}
+
+impl ThreadCount {
+    /// Sets the number of threads, the calling one among them.
+    ///
+    /// # Errors
+    /// As [`set_threads`].
+    pub fn new(count: usize) -> Result<ThreadCount> {
+        settings::check()?;
+        Ok(ThreadCount::set(settings::threads_asked("with_threads", count)?))
+    }
+
+    fn set(count: NonZeroUsize) -> ThreadCount {
+        ThreadCount { before: COUNT.replace(count.get()), here: PhantomData }
+    }
+}
+
+impl Drop for ThreadCount {
+    fn drop(&mut self) {
+        COUNT.set(self.before);
+    }
 }
 
 /// As [`with_threads`].
 pub(crate) fn with_count<T>(count: NonZeroUsize, body: impl FnOnce() -> T) -> T {
-    struct Before(usize);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            COUNT.set(self.0);
-        }
-    }
-    let _before = Before(COUNT.replace(count.get()));
+    let _count = ThreadCount::set(count);
     body()
 }
 
@@ -160,7 +184,13 @@ impl Par {
     ///
     /// The chunks are the same whatever the number of threads, so results that depend on the chunks do not
     /// depend on the threads. A panic in a chunk unwinds out of this call, when all threads have left it.
+    #[inline]
     pub(crate) fn for_chunks(self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
+        // There are a thousand kernels and more, and what shares their chunks is compiled once.
+        self.share_chunks(n, grain, &work);
+    }
+
+    fn share_chunks(self, n: usize, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
         let grain = grain.max(1);
         let chunks = n.div_ceil(grain);
         let chunk = |index: usize| {
@@ -189,7 +219,7 @@ impl Par {
 }
 
 /// Runs every one of several chunks, by those of a team that come.
-fn share(team: &Team, chunks: usize, chunk: &(impl Fn(usize) + Sync)) {
+fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
     let helpers = team.ask(chunks - 1);
     let pool = if helpers > 0 { pool(team.count - 1) } else { None };
     let Some(pool) = pool else {

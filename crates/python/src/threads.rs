@@ -2,11 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use defn_cpu::ThreadCount;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-use crate::error::{Fallible, Fault, guard};
+use crate::error::{Fallible, guard};
 use crate::misuse::Misuse;
 use crate::options;
 
@@ -45,17 +46,18 @@ pub(crate) fn check(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<()> 
 
 /// Runs `body` with as many threads as this context says.
 pub(crate) fn within<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
-    if !ANY_SET.load(Ordering::Relaxed) {
-        return body();
-    }
+    let _count = if ANY_SET.load(Ordering::Relaxed) { count()? } else { None };
+    body()
+}
+
+/// The number of threads that this context says, if it says one.
+#[cold]
+fn count() -> Fallible<Option<ThreadCount>> {
     let count = Python::attach(|py| match options::get(py, intern!(py, "threads"))? {
         Some(value) => value.extract::<Option<usize>>(),
         None => Ok(None),
     })?;
-    match count {
-        Some(count) => defn_cpu::with_threads(count, body).map_err(Fault::from)?,
-        None => body(),
-    }
+    Ok(count.map(ThreadCount::new).transpose()?)
 }
 
 #[pyfunction]

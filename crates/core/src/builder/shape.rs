@@ -537,7 +537,7 @@ fn lower_starts<B: Builder>(
     starts: &[Start<B::V>],
     lengths: &[usize],
 ) -> Result<(Starts, Vec<B::V>)> {
-    let mut clamped: SmallVec<[usize; 6]> = SmallVec::new();
+    let mut clamped: Sizes = SmallVec::new();
     let mut dtype: Option<DType> = None;
     let merge = |dtype: &mut Option<DType>, other: DType| {
         *dtype = Some(dtype.map_or(other, |dtype| dtype.merge(other)));

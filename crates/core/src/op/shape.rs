@@ -1,6 +1,6 @@
 //! Attributes of the ops that move elements without computing.
 
-use smallvec::SmallVec;
+use crate::shape::Sizes;
 
 /// Padding of one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -17,7 +17,7 @@ pub struct Padding {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Starts {
     /// Known while tracing and in range.
-    Static(SmallVec<[usize; 6]>),
+    Static(Sizes),
     /// Scalar integer operands, one for each axis, clamped into range when the op runs.
     Dynamic,
 }

@@ -2,6 +2,7 @@
 
 use defn_core::backend::Buffers;
 use defn_core::op::{ArgOp, CumulativeOp, Padding, ReduceOp, Starts, TieBreak};
+use defn_core::shape::Sizes;
 use defn_core::{Axis, DType, Number, Result, Scalar};
 use smallvec::{SmallVec, smallvec};
 
@@ -13,8 +14,6 @@ use crate::kernels::reduce;
 use crate::kernels::shape::{self, StridedCopy, gather, scatter};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
-
-type Sizes = SmallVec<[usize; 6]>;
 
 /// Copies an operand to its place in the result, by way of the result's dtype where its own is another.
 fn put(room: Room<'_>, plan: &StridedCopy, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {

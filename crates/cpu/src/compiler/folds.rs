@@ -203,7 +203,7 @@ impl Folds {
         par: Par,
     ) {
         let pairs = inputs.iter().zip(&self.group.inputs);
-        let sources = pairs.map(|(view, (_, walk))| Source::walked(*view, walk.clone()));
+        let sources = pairs.map(|(view, (_, walk))| Source::walked(*view, walk));
         let sources: SmallVec<[Source<'_>; 8]> = sources.collect();
         let partials = self.folds.iter().map(|fold| {
             // SAFETY: the memory has room for the partial results of all folds, one after the other.

@@ -187,14 +187,15 @@ impl Compiled {
             let window = if is_held { Some(hold()) } else { None };
             windows.push(window.transpose().map_err(|error| named(error, position, argument))?);
         }
-        let mut memory = Memory::allocate(&self.plan)?;
+        let mut memory = Memory::default();
+        memory.allocate(&self.plan)?;
         if !self.donated.is_empty() {
             self.take(arguments, &mut windows, &mut memory)?;
         }
         let recorder = profile::current();
         let _program = recorder.as_deref().map(Recorder::program);
         let run = Run { backend: &self.backend, hooks, recorder: recorder.as_deref() };
-        let results = match run.program(&self.plan, &windows, memory) {
+        let results = match run.program(&self.plan, &windows, &mut memory) {
             Ok(results) => results,
             Err(error) => {
                 self.restore(arguments, &mut windows);

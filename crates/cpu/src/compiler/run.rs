@@ -99,9 +99,10 @@ impl Run<'_> {
         let pointer = |&(_, place): &(Value, Place)| frame.at(plan, place);
         match &step.work {
             Work::Group(group) => {
-                let sources = step.inputs.iter().zip(&group.inputs);
-                let sources = sources.map(|(place, (_, walk))| Source::walked(input(place), walk.clone()));
-                let sources: SmallVec<[Source<'_>; 8]> = sources.collect();
+                // Put where they stay: what is collected is moved.
+                let mut sources: SmallVec<[Source<'_>; 8]> = SmallVec::new();
+                let pairs = step.inputs.iter().zip(&group.inputs);
+                sources.extend(pairs.map(|(place, (_, walk))| Source::walked(input(place), walk)));
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
                 group.program.run(&sources, &results, group.elements, step.par);
             }
@@ -177,21 +178,22 @@ impl Run<'_> {
         &self,
         plan: &Plan,
         arguments: &[Option<Window>],
-        memory: Memory,
-    ) -> Result<Vec<Arc<dyn Buffer>>> {
+        memory: &mut Memory,
+    ) -> Result<Buffers> {
         let graph = plan.region.graph();
-        let Memory { mut arena, mut results, over } = memory;
+        let Memory { arena, results, over } = memory;
+        let arena = arena.as_mut().expect("a run's memory");
         let pointers = arguments.iter().map(|window| match window {
             Some(window) => window.bytes().as_ptr().cast_mut(),
             None => std::ptr::null_mut(),
         });
         let mut pointers: Pointers = pointers.collect();
-        for (argument, result) in over {
+        for &mut (argument, result) in over {
             pointers[argument] = start_of(results[result].as_mut().expect("an argument's memory"));
         }
-        let mut frame = Frame { arguments: &pointers, results: &[], arena: start_of(&mut arena) };
+        let mut frame = Frame { arguments: &pointers, results: &[], arena: start_of(arena) };
         let mut starts = Pointers::with_capacity(results.len());
-        for (given, storage) in plan.results.iter().zip(&mut results) {
+        for (given, storage) in plan.results.iter().zip(&mut *results) {
             // What is not written is not copied either: it lies where it is found.
             starts.push(match (given, storage) {
                 (_, Some(storage)) => start_of(storage),
@@ -203,10 +205,10 @@ impl Run<'_> {
         frame.results = &starts;
         // SAFETY: windows are held, and are as long as the types say; the rest was allocated for the plan.
         unsafe { self.plan(plan, &frame)? };
-        let mut made: Vec<Arc<dyn Buffer>> = Vec::with_capacity(results.len());
+        let mut made = Buffers::with_capacity(results.len());
         for ((given, storage), &value) in plan.results.iter().zip(results).zip(plan.region.results()) {
             let bytes = graph.ty(value).byte_size();
-            let window = match (given, storage) {
+            let window = match (given, storage.take()) {
                 // SAFETY: the plan has written every element.
                 (_, Some(storage)) => unsafe { Window::new(Arc::new(storage), 0, bytes) },
                 (Given::There(Place::Argument(index, offset)), None) => {
@@ -229,9 +231,10 @@ impl Run<'_> {
     }
 }
 
-/// What a run writes into.
+/// What a run writes into. It is large, and filled where it lies.
+#[derive(Default)]
 pub(super) struct Memory {
-    arena: Storage,
+    arena: Option<Storage>,
     /// The memory of each result that has some of its own.
     results: SmallVec<[Option<Storage>; 4]>,
     /// Arguments, and the results that take their memory.
@@ -243,20 +246,19 @@ impl Memory {
     ///
     /// # Errors
     /// When there is not enough.
-    pub(super) fn allocate(plan: &Plan) -> Result<Memory> {
+    pub(super) fn allocate(&mut self, plan: &Plan) -> Result<()> {
         let nodes = plan.region.graph().nodes();
         let room = |node: Option<usize>, bytes: usize| match node {
             Some(node) => Storage::allocate(form::name(&nodes[node].op), bytes)
                 .map_err(|error| error.at(nodes[node].location.clone())),
             None => Storage::allocate("run", bytes),
         };
-        let arena = room(plan.largest, plan.arena)?;
-        let mut results: SmallVec<[Option<Storage>; 4]> = SmallVec::new();
-        results.resize_with(plan.results.len(), || None);
+        self.arena = Some(room(plan.largest, plan.arena)?);
+        self.results.resize_with(plan.results.len(), || None);
         for (at, bytes) in plan.own_results() {
-            results[at] = Some(room(Some(plan.region.results()[at].node as usize), bytes)?);
+            self.results[at] = Some(room(Some(plan.region.results()[at].node as usize), bytes)?);
         }
-        Ok(Memory { arena, results, over: SmallVec::new() })
+        Ok(())
     }
 
     /// Lets a result lie in the memory of an argument; in a copy of it, where others hold that memory too.

@@ -164,9 +164,10 @@ impl Strip {
         let rows = &places.rows;
         match work {
             Work::Tiles { group, inputs, results, per_row, stores } => {
-                let sources = group.inputs.iter().zip(inputs).map(|((value, walk), home)| {
-                    Source::walked(places.view(graph.ty(*value), *home), walk.clone())
-                });
+                let sources =
+                    group.inputs.iter().zip(inputs).map(|((value, walk), home)| {
+                        Source::walked(places.view(graph.ty(*value), *home), walk)
+                    });
                 let sources: SmallVec<[Source<'_>; 8]> = sources.collect();
                 let starts: SmallVec<[*mut u8; 4]> = results.iter().map(|home| places.first(*home)).collect();
                 let part = rows.start * per_row..rows.end * per_row;

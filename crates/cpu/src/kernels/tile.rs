@@ -1,5 +1,6 @@
 //! Tiles: pieces of operands, converted to the type that is computed in and small enough for the first cache.
 
+use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
 use defn_core::DType;
@@ -17,8 +18,9 @@ use crate::view::{View, ViewMut};
 /// Elements of a tile.
 pub(crate) const TILE: usize = 1024;
 
-/// Axes of equal behaviour are one: sizes and strides in elements, outermost first.
-type Dims = SmallVec<[(usize, isize); 6]>;
+/// Axes of equal behaviour are one: sizes and strides in elements, outermost first. Few are left of most operands, and
+/// every op moves walks around.
+type Dims = SmallVec<[(usize, isize); 2]>;
 
 /// A way through the elements of an operand, in the order of the result's elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -87,7 +89,7 @@ impl Walk {
 #[derive(Clone, Debug)]
 pub(crate) struct Source<'a> {
     view: View<'a>,
-    walk: Walk,
+    walk: Cow<'a, Walk>,
 }
 
 impl<'a> Source<'a> {
@@ -114,14 +116,18 @@ impl<'a> Source<'a> {
 
     /// An operand walked from element `offset` on, along axes of these sizes and strides in elements.
     pub(crate) fn strided(view: View<'a>, offset: usize, sizes: &[usize], strides: &[isize]) -> Source<'a> {
-        Source::walked(view, Walk::strided(offset, sizes, strides))
+        Source::on(view, Cow::Owned(Walk::strided(offset, sizes, strides)))
     }
 
     /// An operand on a walk.
     ///
     /// # Panics
     /// When it has fewer elements.
-    pub(crate) fn walked(view: View<'a>, walk: Walk) -> Source<'a> {
+    pub(crate) fn walked(view: View<'a>, walk: &'a Walk) -> Source<'a> {
+        Source::on(view, Cow::Borrowed(walk))
+    }
+
+    fn on(view: View<'a>, walk: Cow<'a, Walk>) -> Source<'a> {
         // Everything that is read lies between the first element and this one.
         assert!(walk.end <= view.ty().size(), "{walk:?} through {}", view.ty());
         Source { view, walk }
@@ -344,7 +350,9 @@ pub(crate) struct Loader<'a, C> {
     len: usize,
     /// How many elements of `scratch` are initialised.
     filled: usize,
-    scratch: [MaybeUninit<C>; TILE],
+    /// Room for a tile that is not lent, made when the first one is read: most operands are lent, and what lies in the
+    /// loader is moved with it.
+    scratch: Box<[MaybeUninit<C>]>,
 }
 
 impl<'a, C: Element> Loader<'a, C> {
@@ -360,7 +368,7 @@ impl<'a, C: Element> Loader<'a, C> {
             start: 0,
             len: 0,
             filled: 0,
-            scratch: [MaybeUninit::uninit(); TILE],
+            scratch: Box::default(),
         }
     }
 
@@ -374,6 +382,9 @@ impl<'a, C: Element> Loader<'a, C> {
         (self.start, self.len) = (start, len);
         if self.lent || self.constant && self.filled >= len {
             return;
+        }
+        if self.scratch.len() < len {
+            self.scratch = Box::new_uninit_slice(len);
         }
         let tile = &mut self.scratch[..len];
         self.filled = len;

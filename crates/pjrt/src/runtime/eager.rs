@@ -7,6 +7,7 @@ use defn_core::backend::{Buffers, Operand};
 use defn_core::graph::{Graph, Value};
 use defn_core::op::{Op, Starts};
 use defn_core::region::Region;
+use defn_core::shape::Sizes;
 use defn_core::{DType, Result, Shape, TensorType, form};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
@@ -132,7 +133,7 @@ impl Eager {
 
 /// The same op with starts that it takes as operands, where they are part of it, and these starts: one program serves
 /// every window.
-fn moving(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> (Option<Op>, SmallVec<[usize; 6]>) {
+fn moving(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> (Option<Op>, Sizes) {
     if outputs.iter().any(|ty| ty.size() == 0) || operands.iter().any(|operand| operand.ty.size() == 0) {
         return (None, SmallVec::new());
     }

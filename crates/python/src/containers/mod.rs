@@ -235,12 +235,15 @@ impl<'py> Flat<'py> {
 
     fn walk_dict(&mut self, op: &str, mode: Mode, dict: &Bound<'py, PyDict>, depth: usize) -> Fallible<()> {
         // A snapshot, as of a list. Collecting runs no Python code, so that the dict cannot change meanwhile.
-        let items: SmallVec<[(Bound<'py, PyAny>, Bound<'py, PyAny>); 8]> = dict.iter().collect();
-        self.tree.node(Tag::Dict, items.len());
-        for (key, _) in &items {
-            self.tree.hold(Held::Value(key.clone().unbind()));
+        let mut items: SmallVec<[Bound<'py, PyAny>; 16]> = SmallVec::with_capacity(dict.len());
+        self.tree.node(Tag::Dict, dict.len());
+        self.tree.reserve(dict.len());
+        self.leaves.reserve(dict.len());
+        for (key, item) in dict.iter() {
+            self.tree.hold(Held::Value(key.unbind()));
+            items.push(item);
         }
-        items.iter().try_for_each(|(_, item)| self.walk(op, mode, item, depth + 1))
+        items.iter().try_for_each(|item| self.walk(op, mode, item, depth + 1))
     }
 
     fn walk_object(&mut self, op: &str, mode: Mode, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {

@@ -195,6 +195,12 @@ impl Tree {
         self.words.push((children as u64) << 8 | tag as u64);
     }
 
+    /// Makes room for as many nodes more, with something to hold for each.
+    pub(super) fn reserve(&mut self, more: usize) {
+        self.words.reserve(more);
+        self.held.reserve(more);
+    }
+
     pub(super) fn hold(&mut self, held: Held) {
         self.held.push(held);
     }

@@ -145,6 +145,11 @@ impl Borrowed {
         Ok(Tensor::concrete(ty, buffer))
     }
 
+    /// Whether any memory is.
+    pub(super) fn is_any(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
     /// A result that lies in borrowed memory gets memory of its own: the array may change after the call.
     pub(super) fn own(&self, result: Tensor) -> Fallible<Tensor> {
         // To look at what a device computes would be to wait for it; it has copied what was lent to it.
@@ -183,11 +188,15 @@ fn not_a_leaf(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault
 
 /// The tensors that leaves are, where all are tensors with elements.
 pub(super) fn lent<'a>(leaves: &'a Leaves<'_>) -> Option<SmallVec<[&'a Tensor; 8]>> {
-    let tensor = |leaf: &'a Bound<'_, PyAny>| {
+    let mut lent = SmallVec::with_capacity(leaves.len());
+    for leaf in leaves {
         let tensor = &leaf.cast_exact::<PyTensor>().ok()?.get().tensor;
-        matches!(tensor.data(), Data::Buffer(_)).then_some(tensor)
-    };
-    leaves.iter().map(tensor).collect()
+        match tensor.data() {
+            Data::Buffer(_) => lent.push(tensor),
+            Data::Traced { .. } | Data::Template => return None,
+        }
+    }
+    Some(lent)
 }
 
 /// Tensors as Python objects.

@@ -10,7 +10,7 @@ use defn_core::Tensor;
 use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together, common_backend};
 use defn_core::region::Region;
-use defn_core::trace::Trace;
+use defn_core::trace::{self, Trace};
 use defn_core::vectorize::{Lanes, type_text};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -49,7 +49,7 @@ const TIMED_RUNS: u64 = 16;
 pub(super) enum Output {
     /// An argument, as it was given.
     Argument(usize),
-    /// What the program computes, and the vectorized axes that lead it.
+    /// What the program computes, one after the other, and the vectorized axes that lead it.
     Result(usize, Lanes),
 }
 
@@ -388,14 +388,20 @@ impl Program {
         kept: Kept<'py>,
         borrowed: &mut Borrowed,
     ) -> Fallible<Bound<'py, PyAny>> {
-        let mut results: Vec<Option<Tensor>> = results.into_iter().map(Some).collect();
+        // Each result is one leaf, and they come in this order.
+        let mut results = results.into_iter();
         let (mut kept, mut wrapped) = (kept.into_iter(), Leaves::with_capacity(self.outputs.len()));
         for output in &self.outputs {
             wrapped.push(match (output, kept.next().flatten()) {
                 (_, Some(kept)) => kept,
-                (Output::Result(position, lanes), None) => {
-                    let tensor = results[*position].take().expect("each result is one leaf");
-                    let tensor = born::note(borrowed.own(tensor)?);
+                (Output::Result(_, lanes), None) => {
+                    let mut tensor = results.next().expect("each result is one leaf");
+                    if borrowed.is_any() {
+                        tensor = borrowed.own(tensor)?;
+                    }
+                    if trace::depth() > 0 {
+                        tensor = born::note(tensor);
+                    }
                     Bound::new(py, PyTensor::new(tensor.with_vectorized(lanes)))?.into_any()
                 }
                 (Output::Argument(_), None) => unreachable!("an argument is kept"),

@@ -81,10 +81,16 @@ pub(crate) fn with<T>(body: impl FnOnce(&mut Ops) -> defn_core::Result<T>) -> Fa
 
 /// Runs `body` on the builder, without the interpreter lock where that is worth it.
 fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T> + Send) -> Fallible<T> {
+    let (mut body, mut made) = (Some(body), None);
+    // There are several hundred ops, and each is compiled once.
+    let mut once = || made = body.take().map(with);
     if bytes < RELEASE_BYTES || trace::depth() > 0 {
-        return with(body);
+        once();
+    } else {
+        let once: &mut (dyn FnMut() + Send) = &mut once;
+        away::leave(once);
     }
-    away::leave(|| with(body))
+    made.expect("the body ran")
 }
 
 /// The tensors that a function was given, for what is said where it refuses them. While nothing is traced none

@@ -131,7 +131,7 @@ impl<'a> Running<'a> {
                 let source = |operand: &'a Operand| {
                     // SAFETY: nothing is read there before the source is moved to the operand.
                     let view = unsafe { View::of_part(&operand.ty, memory) };
-                    Source::walked(view, operand.walk.clone())
+                    Source::walked(view, &operand.walk)
                 };
                 let sources = operands.iter().map(source).collect();
                 Running::Tiles { ready, sources, operands, elements: *elements }

@@ -1,6 +1,7 @@
 //! Copies that fill a whole row-major result and read the operand in another order.
 
 use defn_core::Axis;
+use defn_core::shape::Sizes;
 
 use super::{Layout, StridedCopy};
 
@@ -57,11 +58,7 @@ pub(crate) fn slice(operand: &[usize], starts: &[usize], strides: &[usize], resu
 }
 
 /// Starts as operands give them, moved so that `lengths` elements from there on are inside.
-pub(crate) fn clamp_starts(
-    starts: impl Iterator<Item = i128>,
-    lengths: &[usize],
-    sizes: &[usize],
-) -> smallvec::SmallVec<[usize; 6]> {
+pub(crate) fn clamp_starts(starts: impl Iterator<Item = i128>, lengths: &[usize], sizes: &[usize]) -> Sizes {
     let room = sizes.iter().zip(lengths).map(|(&size, &length)| size - length);
     starts.zip(room).map(|(start, room)| start.clamp(0, room as i128) as usize).collect()
 }

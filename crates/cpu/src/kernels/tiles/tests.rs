@@ -24,7 +24,8 @@ fn run(draft: Draft, x: &[f64]) -> Vec<f64> {
     let ty = TensorType::new(DType::F64, Shape::new(&[x.len()])).unwrap();
     // SAFETY: the same memory as bytes, for as long.
     let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(x)) };
-    let source = Source::walked(View::new(&ty, bytes), Walk::strided(0, &[x.len()], &[1]));
+    let walk = Walk::strided(0, &[x.len()], &[1]);
+    let source = Source::walked(View::new(&ty, bytes), &walk);
     let mut out = vec![0.0f64; x.len()];
     // SAFETY: the room is for these elements, and only the view reaches it.
     let view = unsafe { ViewMut::new(&ty, out.as_mut_ptr().cast()) };
@@ -76,7 +77,8 @@ fn results_past_the_caches_are_as_others() {
         .map(|dtype| TensorType::new(dtype, Shape::new(&[x.len()])).unwrap());
     // SAFETY: the same memory as bytes, for as long.
     let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(&*x)) };
-    let source = Source::walked(View::new(&types[0], bytes), Walk::strided(0, &[x.len()], &[1]));
+    let walk = Walk::strided(0, &[x.len()], &[1]);
+    let source = Source::walked(View::new(&types[0], bytes), &walk);
     let mut sums = vec![0.0f64; x.len()];
     let mut roots = vec![half::f16::ZERO; x.len()];
     // SAFETY: the room is for these elements, and only the views reach it.
