@@ -1,8 +1,9 @@
 """Workloads beside JAX on its CPU, in one process: calls, steady runs, and what compiling takes.
 
-Results are checked to be equal before anything is timed. Ours and JAX's runs take turns, and of
-each the least and the median count: XLA's short runs take up to twice their least, by waking its
-threads. What is not equal work is said in the row.
+Results are checked to be equal before anything is timed, and so is the memory that `memory` tells
+before a run and the allocator counts in it. Ours and JAX's runs take turns, and of each the least
+and the median count: XLA's short runs take up to twice their least, by waking its threads. What is
+not equal work is said in the row.
 
     python benches/peers.py [options] [name ...]
 
@@ -137,6 +138,20 @@ def check_draws(name: str, ours: Any, theirs: Any) -> None:
             assert abs(mine - other) < 6 * spread, f"{name}: moments {mine} and {other}"
 
 
+def check_memory(name: str, fun: Any, arguments: Any) -> None:
+    """Raises unless a run takes as many bytes at most as was told before it."""
+    need = fun.memory(*arguments)
+    before = dn.memory_report()
+    # Up to what was ever live, so that any byte more is seen as the most that there were.
+    filling = dn.broadcast(dn.tensor(0, dtype="u8"), (before.peak_bytes - before.live_bytes,))
+    before = dn.memory_report()
+    assert before.peak_bytes == before.live_bytes, f"{name}: {before}"
+    result = fun(*arguments)
+    seen = dn.memory_report().peak_bytes - before.live_bytes
+    assert need.peak == seen, f"{name}: {need} was told, and {seen} bytes were seen"
+    del result, filling
+
+
 def turns(calls: list[Callable[[], object]], budget: float = BUDGET) -> Times:
     """Seconds of each call, in turns.
 
@@ -180,6 +195,8 @@ def time_workload(workload: Workload, options: dict[str, Any], others: bool) -> 
         mine = dn.jit(workload.ours, compiler=options["compiler"])
         other = jax.jit(workload.theirs)
         result = finish(mine(*ours))
+        if options["compiler"] == "cpu":
+            check_memory(workload.name, mine, ours)
         calls: list[Callable[[], object]] = [lambda: finish(mine(*ours))]
         for device in devices(options):
             theirs = on(device, workload.arguments)

@@ -30,7 +30,8 @@ HEAD = """# Benchmarks
 
 Written by `./dev bench peers --write`: every number is of one run, in one process, on one machine.
 Ours and the others' calls take turns; the least time counts, and the median stands beside it.
-Results are checked to be equal before anything is timed.
+Results are checked to be equal before anything is timed, and the memory of a run to be what
+`memory` tells before it, to the byte.
 
 """.splitlines()
 
