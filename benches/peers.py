@@ -25,7 +25,6 @@ import argparse
 import dataclasses
 import gc
 import json
-import math
 import os
 import random
 import statistics
@@ -365,9 +364,7 @@ def main() -> int:
         if is_slow(row.name, row.times):
             slow.append(row.name)
     if table:
-        means = [
-            math.exp(statistics.fmean(map(math.log, column))) for column in zip(*table, strict=True)
-        ]
+        means = [report.mean(column) for column in zip(*table, strict=True)]
         print(
             f"{len(table)} workloads, geometric mean {', '.join(f'{mean:.2f}' for mean in means)}"
         )

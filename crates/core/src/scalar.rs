@@ -43,6 +43,15 @@ impl Number {
             Number::Complex(value) => value.re,
         }
     }
+
+    /// Whether the number counts as true: everything but zero, NaN included.
+    pub fn is_true(self) -> bool {
+        match self {
+            Number::Int(value) => value != 0,
+            Number::Float(value) => value != 0.0,
+            Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
+        }
+    }
 }
 
 macro_rules! number_from {

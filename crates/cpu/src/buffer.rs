@@ -224,12 +224,7 @@ impl CpuBuffer {
     /// # Errors
     /// When they are gone already.
     pub fn donate(&self) -> Result<CpuBuffer> {
-        let gone = Gone::donated();
-        let mut slot = self.lock();
-        let window = slot.window("donate")?;
-        *slot = Slot::Gone(gone);
-        self.set_gone(true);
-        Ok(CpuBuffer::new(window))
+        self.give_up("donate", Gone::donated()).map(CpuBuffer::new)
     }
 
     /// Takes the bytes for a run: from now on this buffer says that they were donated, by that line.

@@ -24,11 +24,7 @@ fn into_python<'py, T: IntoPyObject<'py>>(py: Python<'py>, value: T) -> PyResult
 
 /// Whether an element counts as true: everything but zero, NaN included.
 pub(crate) fn is_true(scalar: Scalar) -> bool {
-    match scalar.value() {
-        Number::Int(value) => value != 0,
-        Number::Float(value) => value != 0.0,
-        Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
-    }
+    scalar.value().is_true()
 }
 
 /// The element of a tensor that has only one.

@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, Result};
 use crate::form;
 use crate::op::Op;
 use crate::region::Region;
-use crate::scalar::{Number, Scalar};
+use crate::scalar::Scalar;
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
 
@@ -88,9 +88,5 @@ pub fn is_true(ty: &TensorType, buffer: &dyn Buffer) -> Result<bool> {
     let mut bytes = [0; 16];
     let bytes = &mut bytes[..ty.dtype.storage_bytes()];
     buffer.read(bytes)?;
-    Ok(match Scalar::from_bytes(ty.dtype, bytes).value() {
-        Number::Int(value) => value != 0,
-        Number::Float(value) => value != 0.0,
-        Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
-    })
+    Ok(Scalar::from_bytes(ty.dtype, bytes).value().is_true())
 }

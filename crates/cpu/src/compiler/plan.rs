@@ -194,9 +194,7 @@ impl Step {
         match &self.work {
             Work::Op => {
                 let node = &graph.nodes()[self.node];
-                let operands: SmallVec<[&TensorType; 4]> =
-                    node.inputs.iter().map(|&input| graph.ty(input)).collect();
-                let inputs = may_overwrite(&node.op, &operands, &node.outputs);
+                let inputs = may_overwrite(&node.op, &operand_types(graph, node), &node.outputs);
                 inputs.into_iter().map(|input| (0, input)).collect()
             }
             // A loop begins with the state that it was given.
@@ -262,9 +260,7 @@ impl Step {
         match &self.work {
             Work::Op => {
                 let node = &graph.nodes()[self.node];
-                let operands: SmallVec<[&TensorType; 4]> =
-                    node.inputs.iter().map(|&input| graph.ty(input)).collect();
-                workspace(&node.op, &operands, &node.outputs)
+                workspace(&node.op, &operand_types(graph, node), &node.outputs)
             }
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
@@ -343,4 +339,9 @@ impl Work {
             | Op::UserBlock(_) => Work::Op,
         })
     }
+}
+
+/// The types of a node's operands.
+fn operand_types<'g>(graph: &'g Graph, node: &Node) -> SmallVec<[&'g TensorType; 4]> {
+    node.inputs.iter().map(|&input| graph.ty(input)).collect()
 }

@@ -6,7 +6,7 @@ use defn_core::backend::{Backend, Buffer, Buffers, Hooks};
 use defn_core::evaluator::{adopt, tensors_of};
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::profile::Recorder;
-use defn_core::{Error, Number, Result, Scalar, TensorType, form};
+use defn_core::{Error, Result, Scalar, TensorType, form};
 use smallvec::SmallVec;
 
 use super::places::{Given, Place};
@@ -309,11 +309,7 @@ fn taken(op: &'static str, value: View<'_>) -> Result<Arc<dyn Buffer>> {
 pub(super) unsafe fn is_true(ty: &TensorType, start: *const u8) -> bool {
     // SAFETY: as the caller promises.
     let bytes = unsafe { std::slice::from_raw_parts(start, ty.dtype.storage_bytes()) };
-    match Scalar::from_bytes(ty.dtype, bytes).value() {
-        Number::Int(value) => value != 0,
-        Number::Float(value) => value != 0.0,
-        Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
-    }
+    Scalar::from_bytes(ty.dtype, bytes).value().is_true()
 }
 
 /// Says where in the user's program a run failed.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use defn_core::backend::{Backend, Executable, Gone, Hooks, check_arguments};
 use defn_core::donation::named;
 use defn_core::region::Region;
-use defn_core::{DType, ErrorKind, Number, Result, Scalar, Tensor, TensorType};
+use defn_core::{DType, ErrorKind, Result, Scalar, Tensor, TensorType};
 use smallvec::SmallVec;
 
 use super::buffer::{Elements, PjrtBuffer};
@@ -515,10 +515,6 @@ impl Run<'_> {
         let bytes = &mut bytes[..dtype.storage_bytes()];
         let read = elements.raw().read(bytes);
         read.map_err(|error| failure::device("run", self.place.runtime(), error))?;
-        Ok(match Scalar::from_bytes(dtype, bytes).value() {
-            Number::Int(value) => value != 0,
-            Number::Float(value) => value != 0.0,
-            Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
-        })
+        Ok(Scalar::from_bytes(dtype, bytes).value().is_true())
     }
 }
