@@ -237,7 +237,6 @@ impl<'py> Flat<'py> {
         // A snapshot, as of a list. Collecting runs no Python code, so that the dict cannot change meanwhile.
         let mut items: SmallVec<[Bound<'py, PyAny>; 16]> = SmallVec::with_capacity(dict.len());
         self.tree.node(Tag::Dict, dict.len());
-        self.tree.reserve(dict.len());
         self.leaves.reserve(dict.len());
         for (key, item) in dict.iter() {
             self.tree.hold(Held::Value(key.unbind()));

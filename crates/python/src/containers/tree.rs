@@ -192,13 +192,8 @@ impl Tree {
     }
 
     pub(super) fn node(&mut self, tag: Tag, children: usize) {
+        self.words.reserve(1 + children);
         self.words.push((children as u64) << 8 | tag as u64);
-    }
-
-    /// Makes room for as many nodes more, with something to hold for each.
-    pub(super) fn reserve(&mut self, more: usize) {
-        self.words.reserve(more);
-        self.held.reserve(more);
     }
 
     pub(super) fn hold(&mut self, held: Held) {
