@@ -1,27 +1,154 @@
-//! Cholesky's factor by rows (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 4.2).
+//! Cholesky's factor in panels of columns (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 4.2.6): the square
+//! on the diagonal is factored, the rows below it are solved for, and their products are subtracted from what is
+//! behind. A panel lies in a place of its own, some rows of it after others, each as columns: what is done to all
+//! rows is done to neighbours in memory.
 
-use super::{Field, RealField, inner};
+use super::field::multiplying;
+use super::passes::pieces;
+use super::rows::turn;
+use super::{Field, RealField};
+use crate::kernels::linalg::gemm::Matrix;
+use crate::par::Par;
+
+/// Rows of a panel that lie together: whole tiles of products, of all instruction sets.
+const ROWS: usize = 96;
+
+/// Rows that are solved for at once: their elements of one column stay in registers.
+const STRIP: usize = 48;
+
+/// Rows from which products are subtracted at once: small enough that threads end together.
+const TASK: usize = 48;
+
+/// The most columns of a panel.
+const WIDE: usize = 64;
+
+/// Elements that are subtracted from at once in the square on the diagonal.
+const LANES: usize = 16;
+
+/// Columns of a panel.
+fn panel_width(n: usize) -> usize {
+    if n <= 512 { WIDE / 2 } else { WIDE }
+}
+
+/// Elements of some rows of a panel: complex ones are there twice, the second time as conjugates.
+fn panel_size<T: Field>(width: usize) -> usize {
+    if T::COMPLEX { 2 * width * ROWS } else { width * ROWS }
+}
+
+/// Elements of workspace to factor a matrix of `n` rows.
+pub(super) fn workspace<T: Field>(n: usize) -> usize {
+    let width = panel_width(n);
+    width * width + n.saturating_sub(width).div_ceil(ROWS) * panel_size::<T>(width)
+}
 
 /// The lower factor in the place of a matrix of `n` rows, whose lower triangle is read; NaN all over where a
 /// pivot is not positive.
-pub(super) fn factor<T: Field>(a: &mut [T], n: usize) {
-    for i in 0..n {
-        let (above, row) = a.split_at_mut(i * n);
-        let row = &mut row[..n];
-        for j in 0..i {
-            let other = &above[j * n..j * n + j + 1];
-            let rest = row[j] - inner(&row[..j], &other[..j]);
-            row[j] = rest.over(other[j]);
-        }
-        let before: T = inner(&row[..i], &row[..i]);
-        let pivot = row[i].re() - before.re();
-        if pivot > <T::Real as Field>::ZERO {
-            row[i] = T::from_real(pivot.sqrt());
-        } else {
-            // NaN is no positive number either.
+pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) {
+    let width = panel_width(n);
+    let (square, panels) = work.split_at_mut(width * width);
+    for first in (0..n).step_by(width) {
+        let wide = width.min(n - first);
+        turn(&a[first * n + first..], n, (wide, wide), square, width);
+        if !factor_square(square, wide, width) {
             a.fill(T::from_real(T::Real::NAN));
             return;
         }
-        row[i + 1..].fill(T::ZERO);
+        let (above, below) = a.split_at_mut((first + wide) * n);
+        for (i, row) in above[first * n..].chunks_exact_mut(n).enumerate() {
+            for (j, x) in row[first..=first + i].iter_mut().enumerate() {
+                *x = square[j * width + i];
+            }
+            row[first + i + 1..].fill(T::ZERO);
+        }
+        if below.is_empty() {
+            break;
+        }
+        let (square, size) = (&*square, panel_size::<T>(wide));
+        let count = (n - first - wide).div_ceil(ROWS);
+        let panels = &mut panels[..count * size];
+        pieces(panels, size, par, |index, panel| {
+            let rows = &below[index * ROWS * n..];
+            let (panel, conjugates) = panel.split_at_mut(wide * ROWS);
+            turn(&rows[first..], n, (ROWS.min(rows.len() / n), wide), panel, ROWS);
+            solve(square, width, panel);
+            conjugates.iter_mut().zip(panel).for_each(|(to, x)| *to = x.conj());
+        });
+        let panels = &*panels;
+        pieces(below, TASK * n, par, |index, rows| subtract(rows, index * TASK, n, first, (panels, wide)));
+    }
+}
+
+/// Writes rows of a panel, the first of which is `start` below the diagonal, to their place behind `first` columns,
+/// and subtracts their products with all rows of the panel up to them from what is behind these.
+fn subtract<T: Field>(rows: &mut [T], start: usize, n: usize, first: usize, (panels, wide): (&[T], usize)) {
+    let (count, size) = (rows.len() / n, panel_size::<T>(wide));
+    let left = &panels[start / ROWS * size + start % ROWS..];
+    turn(left, ROWS, (wide, count), &mut rows[first..], n);
+    let left = Matrix { elements: left, free: 1, along: ROWS };
+    let mut space = [T::ZERO; TASK * WIDE];
+    let space = &mut space[..if T::COMPLEX { TASK * WIDE } else { 0 }];
+    let end = start + count;
+    for (panel, column) in panels.chunks_exact(size).zip((0..end).step_by(ROWS)) {
+        let right = Matrix { elements: &panel[size - wide * ROWS..], free: 1, along: ROWS };
+        let sizes = [count, ROWS.min(end - column), wide];
+        let behind = &mut rows[first + wide + column..];
+        T::subtract_product(sizes, (&left, &right), behind, n, space, Par::Serial);
+    }
+}
+
+multiplying! {
+    /// Factors a small matrix, as the upper factor of its upper triangle; the rows are `step` apart. Says whether
+    /// all pivots are positive.
+    fn factor_square[P; T: Field] of [T] (square: &mut [T], n: usize, step: usize) -> bool {
+        for j in 0..n {
+            let (above, below) = square.split_at_mut((j + 1) * step);
+            let row = &mut above[j * step..];
+            let pivot = row[j].re();
+            // NaN is no positive number either.
+            if pivot.partial_cmp(&<T::Real as Field>::ZERO) != Some(std::cmp::Ordering::Greater) {
+                return false;
+            }
+            let root = pivot.sqrt();
+            row[j] = T::from_real(root);
+            T::parts(&mut row[j + 1..]).iter_mut().for_each(|x| *x = *x / root);
+            for (k, other) in (j + 1..n).zip(below.chunks_exact_mut(step)) {
+                // What is written below the diagonal is not read.
+                let from = k / LANES * LANES;
+                let factor = -row[k].conj();
+                let (lines, _) = other[from..].as_chunks_mut::<LANES>();
+                for (line, row) in lines.iter_mut().zip(row[from..].as_chunks::<LANES>().0) {
+                    for (x, &y) in line.iter_mut().zip(row) {
+                        *x = x.plus_product::<P>(factor, y);
+                    }
+                }
+            }
+        }
+        true
+    }
+}
+
+multiplying! {
+    /// Solves for some rows of a panel: what they are times the adjoint of the factor of a square gives them.
+    fn solve[P; T: Field] of [T] (square: &[T], step: usize, panel: &mut [T]) {
+        let mut factors = [T::ZERO; WIDE];
+        for j in 0..panel.len() / ROWS {
+            for (k, factor) in factors[..j].iter_mut().enumerate() {
+                *factor = -square[k * step + j].conj();
+            }
+            let (known, open) = panel.split_at_mut(j * ROWS);
+            let root = square[j * step + j].re();
+            for place in (0..ROWS).step_by(STRIP) {
+                let open = open[place..].first_chunk_mut::<STRIP>().expect("a whole strip");
+                let mut held = *open;
+                for (&factor, known) in factors[..j].iter().zip(known.chunks_exact(ROWS)) {
+                    let known = known[place..].first_chunk::<STRIP>().expect("a whole strip");
+                    for (x, &y) in held.iter_mut().zip(known) {
+                        *x = x.plus_product::<P>(factor, y);
+                    }
+                }
+                *open = held;
+                T::parts(open).iter_mut().for_each(|x| *x = *x / root);
+            }
+        }
     }
 }

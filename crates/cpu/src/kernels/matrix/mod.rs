@@ -110,7 +110,7 @@ impl Task {
     pub(crate) fn workspace<T: Field>(self, (rows, columns): (usize, usize), right: usize) -> usize {
         let (long, short) = (rows.max(columns), rows.min(columns));
         let count = match self {
-            Task::Cholesky => 0,
+            Task::Cholesky => cholesky::workspace::<T>(rows),
             Task::Triangular { system, vector } => system.workspace::<T>(rows, right, vector),
             Task::Solve => lu::solve_workspace::<T>(rows, right),
             Task::Lu | Task::Determinant => lu::workspace::<T>(rows),
@@ -235,7 +235,7 @@ pub(crate) unsafe fn run<T: Field>(
                 Task::Solve => {
                     lu::solve(a, rows, b.expect("a system has a right-hand side"), work, inside);
                 }
-                Task::Cholesky => cholesky::factor(a, rows),
+                Task::Cholesky => cholesky::factor(a, rows, work, inside),
                 Task::Lu => {
                     let out = (next(), next(), next());
                     lu::factors(a, rows, out, work, inside);
@@ -264,36 +264,6 @@ fn room<'a, T>(work: &mut &'a mut [T], count: usize) -> &'a mut [T] {
     let (part, rest) = std::mem::take(work).split_at_mut(count);
     *work = rest;
     part
-}
-
-/// The sum of products `x y`, in several strands that run side by side.
-fn dot<T: Field>(x: &[T], y: &[T]) -> T {
-    const STRANDS: usize = 8;
-    let mut sums = [T::ZERO; STRANDS];
-    let (x_chunks, y_chunks) = (x.chunks_exact(STRANDS), y.chunks_exact(STRANDS));
-    let (x_rest, y_rest) = (x_chunks.remainder(), y_chunks.remainder());
-    for (x, y) in x_chunks.zip(y_chunks) {
-        for (sum, (&x, &y)) in sums.iter_mut().zip(x.iter().zip(y)) {
-            *sum = *sum + x * y;
-        }
-    }
-    let mut total = T::ZERO;
-    for (&x, &y) in x_rest.iter().zip(y_rest) {
-        total = total + x * y;
-    }
-    sums.into_iter().fold(total, |total, sum| total + sum)
-}
-
-/// The sum of `x` and conjugates of `y`.
-fn inner<T: Field>(x: &[T], y: &[T]) -> T {
-    let mut total = T::ZERO;
-    if !T::COMPLEX {
-        return dot(x, y);
-    }
-    for (&x, &y) in x.iter().zip(y) {
-        total = total + x * y.conj();
-    }
-    total
 }
 
 /// Two different rows of a matrix of so many columns.

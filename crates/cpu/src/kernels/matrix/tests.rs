@@ -164,6 +164,38 @@ fn systems_are_solved() {
     check_solve::<Complex<f64>>();
 }
 
+fn check_cholesky<T: Number>(n: usize) {
+    let b = numbers::<T>(n as u64, n * n);
+    let adjoint: Vec<T> = (0..n * n).map(|place| b[place % n * n + place / n].conj()).collect();
+    let mut a = times(&b, &adjoint, [n; 3]);
+    (0..n).for_each(|i| a[i * n + i] = a[i * n + i] + T::ONE);
+    let factor = |a: &[T], par| {
+        let (mut l, mut work) = (a.to_vec(), vec![T::ZERO; cholesky::workspace::<T>(n)]);
+        // What is above the diagonal is not read.
+        (0..n).for_each(|i| l[i * n + i + 1..(i + 1) * n].fill(T::of(f64::NAN, 0.0)));
+        cholesky::factor(&mut l, n, &mut work, par);
+        l
+    };
+    let l = factor(&a, Par::Pool);
+    assert!(factor(&a, Par::Serial) == l, "{n} rows on one thread");
+    assert!((0..n).all(|i| l[i * n + i + 1..(i + 1) * n].iter().all(|&x| x == T::ZERO)));
+    let adjoint: Vec<T> = (0..n * n).map(|place| l[place % n * n + place / n].conj()).collect();
+    let error = distance(&times(&l, &adjoint, [n; 3]), &a);
+    assert!(error <= n as f64 * T::EPSILON * greatest(&a), "{n} rows: {error:e}");
+    a[n * n - 1] = T::of(-1.0, 0.0);
+    assert!(factor(&a, Par::Pool).iter().all(|&x| Number::size(x).is_nan()), "{n} rows");
+}
+
+#[test]
+fn cholesky_factors_are_those_of_the_matrix() {
+    for n in SIZES.into_iter().chain([176, 300, 580]) {
+        check_cholesky::<f32>(n);
+        check_cholesky::<f64>(n);
+        check_cholesky::<Complex<f32>>(n);
+        check_cholesky::<Complex<f64>>(n);
+    }
+}
+
 fn check_triangular<T: Number>(n: usize, columns: usize, system: Triangular, vector: bool) {
     let Triangular { lower, left_side, transform } = system;
     let mut a = numbers::<T>(n as u64, n * n);
