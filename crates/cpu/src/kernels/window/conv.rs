@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 use super::FAR;
 use super::columns::{add_row, fill_row};
 use super::dilated::Phase;
+use super::direct::Direct;
 use super::patches::{Patches, Weights};
 use crate::kernels::Element;
 use crate::kernels::linalg::{Panels, gemm};
@@ -210,19 +211,17 @@ impl Conv {
 
 /// What [`conv`] keeps meanwhile: elements of `dtype`, possibly none.
 pub(crate) fn conv_scratch(conv: &Conv, dtype: DType) -> TensorType {
-    let scratch = |sizes: [usize; 3]| match sizes.contains(&0) {
-        true => 0,
-        false if dtype == DType::F32 => <f32 as Panels>::scratch(sizes),
-        false => <f64 as Panels>::scratch(sizes),
+    let scratch = |conv: &Conv| {
+        if dtype == DType::F32 { products_scratch::<f32>(conv) } else { products_scratch::<f64>(conv) }
     };
     let count = if dtype.is_complex() {
         0
     } else {
         let phases = conv.phases();
-        let space = phases.iter().map(|phase| scratch(phase.conv.sizes())).max();
+        let space = phases.iter().map(|phase| scratch(&phase.conv)).max();
         let (kernel, out) = phase_room(&phases);
         // A kernel that is not finite is multiplied with the zeros, too.
-        scratch(conv.sizes()).max(space.unwrap_or(0) + kernel + out)
+        scratch(conv).max(space.unwrap_or(0) + kernel + out)
     };
     TensorType { dtype, shape: Shape::new(&[count]) }
 }
@@ -311,6 +310,22 @@ fn real<C: Element + gemm::Fused>(
     }
 }
 
+/// How a convolution slides, if it does: small groups are shared among threads instead.
+fn direct<C: gemm::Fused>(conv: &Conv) -> Option<Direct<'_>> {
+    let is_large = conv.groups == 1 || conv.sizes().into_iter().product::<usize>() >= GRAIN;
+    Direct::of(conv, gemm::lanes::<C>()).filter(|_| is_large)
+}
+
+/// Elements that [`products`] needs.
+fn products_scratch<C: gemm::Fused>(conv: &Conv) -> usize {
+    let sizes = conv.sizes();
+    match direct::<C>(conv) {
+        Some(direct) => direct.scratch::<C>(),
+        None if sizes.contains(&0) => 0,
+        None => gemm::scratch::<C>(sizes),
+    }
+}
+
 /// The products of all groups.
 ///
 /// # Safety
@@ -324,6 +339,15 @@ unsafe fn products<C: Element + gemm::Fused>(
     par: Par,
 ) {
     let sizes @ [m, n, k] = conv.sizes();
+    if let Some(direct) = direct::<C>(conv) {
+        for group in 0..conv.groups {
+            let (input, weights, first) = conv.group(group);
+            let weights = Weights { conv, kernel: &kernel[weights..] };
+            // SAFETY: groups are disjoint parts of the result.
+            unsafe { direct.run(&x[input..], &weights, out.at(first), space, par) };
+        }
+        return;
+    }
     let multiply = |group: usize, space: &mut [MaybeUninit<C>], par: Par| {
         let (input, weights, first) = conv.group(group);
         let weights = Weights { conv, kernel: &kernel[weights..] };

@@ -4,6 +4,7 @@ mod choose;
 mod columns;
 mod conv;
 mod dilated;
+mod direct;
 mod fold;
 mod patches;
 #[cfg(test)]

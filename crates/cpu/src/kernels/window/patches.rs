@@ -364,6 +364,13 @@ impl<C: Fused> Patches<'_, C> {
         let to = &mut column[first..stop];
         if apart == 1 {
             to.copy_from_slice(&from[..to.len()]);
+        } else if apart == 2 {
+            // In pairs, which vectors take apart.
+            let (pairs, rest) = from.as_chunks::<2>();
+            to.iter_mut().zip(pairs).for_each(|(to, &[x, _])| *to = x);
+            if let (Some(to), Some(&x)) = (to.get_mut(pairs.len()), rest.first()) {
+                *to = x;
+            }
         } else {
             for (to, &from) in to.iter_mut().zip(from.iter().step_by(apart)) {
                 *to = from;

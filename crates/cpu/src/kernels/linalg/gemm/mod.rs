@@ -7,6 +7,7 @@
 //! result is cut into blocks and shared among threads.
 
 pub(crate) mod complex;
+mod lines;
 mod pack;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+pub(crate) use lines::Lines;
 pub(crate) use pack::{Load, Matrix, Operand, turn};
 pub(crate) use tile::{Fused, Kernels, Onto};
 use tile::{LINE, Step, UNROLL};
@@ -84,6 +86,15 @@ impl<C> Target<C> {
         Target { runs, ..self }
     }
 
+    /// The same rows from an element on.
+    ///
+    /// # Safety
+    /// It is inside.
+    unsafe fn from(&self, element: usize) -> Target<C> {
+        // SAFETY: the caller's promise.
+        Target { first: unsafe { self.first.add(element) }, ..*self }
+    }
+
     /// # Safety
     /// The element is inside.
     unsafe fn at(&self, row: usize, column: usize) -> *mut C {
@@ -118,6 +129,11 @@ impl Way {
         // With few columns, or few rows, laying out costs as much as it saves.
         if n <= columns || m * k <= STAYS { Way::Lying } else { Way::Laid }
     }
+}
+
+/// Elements of a vector.
+pub(crate) fn lanes<C: Fused>() -> usize {
+    C::kernels()[0].lanes
 }
 
 /// The elements that [`multiply`] of these sizes needs to lay its operands out.
@@ -223,6 +239,8 @@ struct Panels<'a, C> {
     rows: usize,
     /// Elements of the kept axis in a panel.
     width: usize,
+    /// Elements of the summed axis in a part of the sums.
+    deep: usize,
     room: PhantomData<&'a mut [MaybeUninit<C>]>,
 }
 
@@ -235,24 +253,24 @@ impl<'a, C: Fused> Panels<'a, C> {
     fn new(
         room: &'a mut [MaybeUninit<C>],
         (free, along): (Range<usize>, Range<usize>),
-        step: usize,
-        width: usize,
+        (step, width): (usize, usize),
+        deep: usize,
     ) -> Panels<'a, C> {
         let rows = free.len().next_multiple_of(step);
         assert!(rows * along.len() <= room.len(), "no room for {rows} by {} elements", along.len());
-        Panels { start: room.as_mut_ptr(), free, along, rows, width, room: PhantomData }
+        Panels { start: room.as_mut_ptr(), free, along, rows, width, deep, room: PhantomData }
     }
 
     /// How many panels there are in one part of the sums, and in all.
     fn count(&self) -> (usize, usize) {
         let each = self.rows.div_ceil(self.width);
-        (each, each * self.along.len().div_ceil(DEPTH))
+        (each, each * self.along.len().div_ceil(self.deep))
     }
 
     /// A panel of one part of the sums: where it is, how wide and how deep.
     fn panel(&self, part: usize, index: usize) -> (*mut MaybeUninit<C>, usize, usize) {
-        let (before, first) = (part * DEPTH, index * self.width);
-        let depth = DEPTH.min(self.along.len() - before);
+        let (before, first) = (part * self.deep, index * self.width);
+        let depth = self.deep.min(self.along.len() - before);
         debug_assert!(first < self.rows);
         // SAFETY: the room has space for all panels.
         let start = unsafe { self.start.add(self.rows * before + first * depth) };
@@ -267,7 +285,7 @@ impl<'a, C: Fused> Panels<'a, C> {
         let (part, index) = (index / self.count().0, index % self.count().0);
         let (start, width, depth) = self.panel(part, index);
         let first = self.free.start + index * self.width;
-        let along = self.along.start + part * DEPTH;
+        let along = self.along.start + part * self.deep;
         // SAFETY: the panel is inside the room, and panels are disjoint.
         let to = unsafe { std::slice::from_raw_parts_mut(start, width * depth) };
         operand.pack(kernels, first..self.free.end.min(first + width), along..along + depth, width, to);
@@ -378,13 +396,15 @@ impl<C: Fused> Product<'_, C> {
                         a_step,
                         b,
                         b_step,
+                        places: std::ptr::null(),
+                        between: 0,
                         next: b,
                         out,
                         out_row: self.out.stride,
                         onto,
                     };
                     // SAFETY: the tile is inside the block, and all it reads inside the operands or panels.
-                    unsafe { self.tile(step, rows, columns.clone()) };
+                    unsafe { tile(kernels, &self.out, step, rows, columns.clone()) };
                 }
             }
         }
@@ -399,9 +419,9 @@ impl<C: Fused> Product<'_, C> {
         let (for_b, for_a) = space.split_at_mut(most_n.next_multiple_of(kernels.lanes) * most_k);
         for columns in parts(0..n, most_n) {
             for along in parts(0..k, most_k) {
-                let b = Panels::new(for_b, (columns.clone(), along.clone()), kernels.lanes, wide);
+                let b = Panels::new(for_b, (columns.clone(), along.clone()), (kernels.lanes, wide), DEPTH);
                 for rows in parts(0..m, most_m) {
-                    let a = Panels::new(for_a, (rows.clone(), along.clone()), kernels.rows, high);
+                    let a = Panels::new(for_a, (rows.clone(), along.clone()), (kernels.rows, high), DEPTH);
                     let of_a = a.count().1;
                     let of_b = if rows.start == 0 { b.count().1 } else { 0 };
                     par.for_chunks(of_a + of_b, 8, |chunk| {
@@ -460,6 +480,8 @@ impl<C: Fused> Product<'_, C> {
                         a_step,
                         b: b_start.cast(),
                         b_step,
+                        places: std::ptr::null(),
+                        between: 0,
                         // Each tile asks for its share of the panel that comes next.
                         next: b_start
                             .wrapping_add(b_step * depth)
@@ -471,54 +493,63 @@ impl<C: Fused> Product<'_, C> {
                     };
                     let of = |start: usize, range: Range<usize>| start + range.start..start + range.end;
                     // SAFETY: the tile is inside the block, and the panels are as wide as it.
-                    unsafe { self.tile(step, of(a.free.start, rows), of(b.free.start, columns.clone())) };
+                    unsafe {
+                        let (rows, columns) = (of(a.free.start, rows), of(b.free.start, columns.clone()));
+                        tile(self.kernels, &self.out, step, rows, columns);
+                    }
                 }
             }
         }
     }
+}
 
-    /// Writes one tile; where the result ends inside it, by way of a buffer.
-    ///
-    /// # Safety
-    /// The tile is inside the result, nobody else uses it, and the smallest that holds it can be computed from
-    /// what the step says.
-    unsafe fn tile(&self, mut step: Step<C>, rows: Range<usize>, columns: Range<usize>) {
-        let (run, height, width) = self.kernels.tile(rows.len(), columns.len());
-        // SAFETY: the caller's promise.
-        let corner = unsafe { self.out.at(rows.start, columns.start) };
-        let beside = self.out.side_by_side(&columns);
-        if rows.len() == height && columns.len() == width && beside == width {
-            step.out = corner;
-            // SAFETY: as above.
-            unsafe { run(&step) };
-            return;
-        }
-        let mut held = [const { MaybeUninit::<C>::uninit() }; TILE];
-        let onto = std::mem::replace(&mut step.onto, Onto::Nothing);
-        (step.out, step.out_row) = (held.as_mut_ptr().cast(), width);
-        // SAFETY: the buffer has room for the largest tile, and then holds this one.
+/// Writes one tile; where the result ends inside it, by way of a buffer.
+///
+/// # Safety
+/// The tile is inside the result, nobody else uses it, and the smallest that holds it can be computed from
+/// what the step says.
+unsafe fn tile<C: Fused>(
+    kernels: &Kernels<C>,
+    out: &Target<C>,
+    mut step: Step<C>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+) {
+    let (run, height, width) = kernels.tile(rows.len(), columns.len());
+    // SAFETY: the caller's promise.
+    let corner = unsafe { out.at(rows.start, columns.start) };
+    let beside = out.side_by_side(&columns);
+    if rows.len() == height && columns.len() == width && beside == width {
+        step.out = corner;
+        // SAFETY: as above.
         unsafe { run(&step) };
-        let mut place = 0;
-        while place < columns.len() {
-            let left = columns.start + place..columns.end;
-            let count = self.out.side_by_side(&left);
-            // SAFETY: the tile is inside the result.
-            let first = unsafe { self.out.at(rows.start, left.start) };
-            for (row, line) in held.chunks_exact(width).enumerate().take(rows.len()) {
-                // SAFETY: so many elements lie side by side inside the result, and the tile was written.
-                unsafe {
-                    let to = first.add(row * self.out.stride);
-                    for (column, value) in line[place..place + count].iter().enumerate() {
-                        let (to, value) = (to.add(column), value.assume_init());
-                        to.write(match onto {
-                            Onto::Nothing => value,
-                            Onto::Plus => to.read().sum(value),
-                            Onto::Minus => to.read().difference(value),
-                        });
-                    }
+        return;
+    }
+    let mut held = [const { MaybeUninit::<C>::uninit() }; TILE];
+    let onto = std::mem::replace(&mut step.onto, Onto::Nothing);
+    (step.out, step.out_row) = (held.as_mut_ptr().cast(), width);
+    // SAFETY: the buffer has room for the largest tile, and then holds this one.
+    unsafe { run(&step) };
+    let mut place = 0;
+    while place < columns.len() {
+        let left = columns.start + place..columns.end;
+        let count = out.side_by_side(&left);
+        // SAFETY: the tile is inside the result.
+        let first = unsafe { out.at(rows.start, left.start) };
+        for (row, line) in held.chunks_exact(width).enumerate().take(rows.len()) {
+            // SAFETY: so many elements lie side by side inside the result, and the tile was written.
+            unsafe {
+                let to = first.add(row * out.stride);
+                let line = line[place..place + count].assume_init_ref();
+                if onto == Onto::Nothing {
+                    to.copy_from_nonoverlapping(line.as_ptr(), count);
+                    continue;
+                }
+                for (to, &value) in std::slice::from_raw_parts_mut(to, count).iter_mut().zip(line) {
+                    *to = if onto == Onto::Minus { to.difference(value) } else { to.sum(value) };
                 }
             }
-            place += count;
         }
+        place += count;
     }
 }

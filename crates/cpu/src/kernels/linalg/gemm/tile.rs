@@ -64,6 +64,10 @@ pub(super) struct Step<C> {
     /// The first row of `b`, whose elements lie side by side.
     pub(super) b: *const C,
     pub(super) b_step: usize,
+    /// Where the rows of `b` begin that come before the next step, if there are several; `a` is a panel then, and
+    /// the depth a multiple of how many they are.
+    pub(super) places: *const usize,
+    pub(super) between: usize,
     /// What is read soon: some of it is asked for meanwhile.
     pub(super) next: *const C,
     /// The tile.
@@ -182,7 +186,7 @@ unsafe fn multiply<V: Vector, const ROWS: usize, const VECTORS: usize>(
 /// As for [`Tile`].
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V::Element>) {
-    let &Step { depth, a, a_row, a_step, b, b_step, next, out, out_row, onto } = step;
+    let &Step { depth, a, a_row, a_step, b, b_step, places, between, next, out, out_row, onto } = step;
     // SAFETY: the caller's promise: all places are inside the operands and the tile.
     unsafe {
         // The result is far from the caches, where its rows are: its lines arrive while sums are added up.
@@ -194,7 +198,17 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
         let mut sums = [[V::zero(); VECTORS]; ROWS];
         let (mut a, mut b, mut next) = (a, b, next);
         let mut left = depth;
-        if a_row == 1 {
+        if let Some(rounds) = depth.checked_div(between) {
+            for _ in 0..rounds {
+                for place in 0..between {
+                    V::expect(a.wrapping_add(AHEAD * ROWS));
+                    multiply::<V, ROWS, VECTORS>(&mut sums, a, 1, b.add(*places.add(place)));
+                    a = a.wrapping_add(ROWS);
+                }
+                b = b.wrapping_add(b_step);
+            }
+            left = 0;
+        } else if a_row == 1 {
             // A panel: constant distances, and what comes next lies behind it.
             while left >= UNROLL {
                 V::expect_later(next);

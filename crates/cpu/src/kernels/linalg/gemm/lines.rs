@@ -1,0 +1,118 @@
+//! Products with what lies under a kernel at each place of a line: what would be the rows of the right operand are
+//! read where they lie, in memory that the kernel slides over, as in the direct convolutions of Georganas et al.,
+//! "Anatomy of high-performance deep learning convolutions on SIMD architectures" (2018).
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::tile::{Fused, Onto, Step};
+use super::{DEPTH, GRAIN, Operand, Panels, Target, parts, tile};
+use crate::par::Par;
+
+/// What the columns of a product are: lines of places, at which a kernel lies over elements.
+pub(crate) struct Lines<'a, C> {
+    pub(crate) elements: &'a [C],
+    /// How far behind the start of a line is what lies under each of the kernel's elements in a channel at its first
+    /// place; that of the next places lies beside.
+    pub(crate) taps: &'a [usize],
+    /// How many channels there are, and how far apart.
+    pub(crate) channels: (usize, usize),
+    /// How many lines there are, and how many places each has.
+    pub(crate) count: usize,
+    pub(crate) width: usize,
+    /// Where a line begins, and where its first place is in each row of the result.
+    pub(crate) starts: &'a (dyn Fn(usize) -> (usize, usize) + Sync),
+}
+
+impl<C: Fused> Lines<'_, C> {
+    /// What is added up in each element of a product.
+    fn depth(&self) -> usize {
+        self.taps.len() * self.channels.0
+    }
+
+    /// How many elements behind the start of a line are read, at most.
+    fn reach(&self) -> usize {
+        let last = self.taps.iter().max().copied().unwrap_or(0);
+        let (channels, apart) = self.channels;
+        last + (channels - 1) * apart + self.width.next_multiple_of(C::kernels()[0].lanes)
+    }
+
+    /// The elements that [`multiply`](Lines::multiply) by a matrix of `m` rows needs.
+    pub(crate) fn scratch(m: usize, depth: usize) -> usize {
+        m.next_multiple_of(C::kernels()[0].rows) * depth
+    }
+
+    /// Writes the product of a matrix of `m` rows and of what lies under the kernel: channel after channel, in each
+    /// the elements of the kernel.
+    ///
+    /// # Safety
+    /// The result holds `m` rows, a stride apart, that reach as far as the lines say; lines are apart.
+    ///
+    /// # Panics
+    /// When the matrix is smaller, a line reaches beyond the elements, or `space` is less than
+    /// [`scratch`](Lines::scratch) says.
+    pub(crate) unsafe fn multiply(
+        &self,
+        m: usize,
+        a: &dyn Operand<C>,
+        out: Target<C>,
+        space: &mut [MaybeUninit<C>],
+        par: Par,
+    ) {
+        let (kernels, depth, taps) = (C::kernels()[0], self.depth(), self.taps.len());
+        assert!(a.holds(m, depth), "{m} by {depth} of a matrix that is smaller");
+        let (high, wide) = (kernels.most_rows(), kernels.most_columns());
+        // Whole channels.
+        let deep = (DEPTH / taps).max(1) * taps;
+        let panels = Panels::new(space, (0..m, 0..depth), (kernels.rows, high), deep);
+        par.for_chunks(panels.count().1, 8, |chunk| {
+            for index in chunk {
+                // SAFETY: each panel is written once, before they are read.
+                unsafe { panels.write(kernels, a, index) };
+            }
+        });
+        let reach = self.reach();
+        let part_of = |part: usize, range: Range<usize>| {
+            for line in range {
+                let (from, to) = (self.starts)(line);
+                assert!(
+                    from + reach <= self.elements.len(),
+                    "line {line} of {} elements",
+                    self.elements.len()
+                );
+                // SAFETY: the caller's promise.
+                let out = unsafe { out.from(to) };
+                for columns in parts(0..self.width, wide) {
+                    for rows in parts(0..m, high) {
+                        let (a, a_step, depth) = panels.panel(part, rows.start / high);
+                        let start = from + part * (deep / taps) * self.channels.1 + columns.start;
+                        // SAFETY: it is inside by the assertion.
+                        let b = unsafe { self.elements.as_ptr().add(start + self.taps[0]) };
+                        // Several rows of a channel are found by their places.
+                        let between = if taps > 1 { taps } else { 0 };
+                        let step = Step {
+                            depth,
+                            a: a.cast(),
+                            a_row: 1,
+                            a_step,
+                            b: if taps > 1 { b.wrapping_sub(self.taps[0]) } else { b },
+                            b_step: self.channels.1,
+                            places: self.taps.as_ptr(),
+                            between,
+                            next: b,
+                            out: out.first,
+                            out_row: out.stride,
+                            onto: if part == 0 { Onto::Nothing } else { Onto::Plus },
+                        };
+                        // SAFETY: the tile is inside the line, which nobody else uses, and panels are written.
+                        unsafe { tile(kernels, &out, step, rows, columns.clone()) };
+                    }
+                }
+            }
+        };
+        let grain = (GRAIN / (m * depth * self.width)).max(1);
+        par.for_chunks(self.count, grain, |chunk| {
+            (0..depth.div_ceil(deep)).for_each(|part| part_of(part, chunk.clone()));
+        });
+    }
+}

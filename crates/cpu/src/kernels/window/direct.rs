@@ -1,0 +1,262 @@
+//! Convolutions whose kernel slides over the input as it lies, or over a copy of it with zeros around: what lies under
+//! an element of the kernel at neighbouring places lies side by side there, so that nothing is laid out for each of
+//! the kernel's elements. Of an axis with strides the copy has as many parts as places are apart, in turn.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use super::ceil_div;
+use super::conv::{Conv, Spatial};
+use super::patches::Weights;
+use crate::kernels::linalg::gemm::{Fused, Lines, Target};
+use crate::kernels::simd::vectorized;
+use crate::par::Par;
+
+/// The elements of a kernel in a channel, at most.
+const TAPS: usize = 64;
+
+/// Elements of items that are copied at once, if it is not one.
+const ITEMS: usize = 1 << 20;
+
+/// Elements of an item that is copied, at most.
+const LARGEST: usize = 1 << 22;
+
+/// Elements behind the copies: tiles read beyond the last place.
+const BEHIND: usize = 32;
+
+/// Elements that one thread copies at a time.
+const GRAIN: usize = 1 << 14;
+
+/// How a convolution slides.
+pub(super) struct Direct<'c> {
+    conv: &'c Conv,
+    /// Whether the input is copied: rows of the leading axes, and of the last one so many parts.
+    copied: Option<(SmallVec<[usize; 3]>, usize)>,
+    /// From one row of each leading axis to the next, and how long a part of the last axis is.
+    steps: SmallVec<[usize; 3]>,
+    line: usize,
+    /// From one item, and from one channel, to the next.
+    item: usize,
+    channel: usize,
+    /// Items that are copied at once.
+    items: usize,
+}
+
+impl Spatial {
+    /// The elements, with those around them, that the kernel lies over.
+    fn reach(&self) -> usize {
+        let places = (self.out - 1).saturating_mul(self.stride);
+        places.saturating_add((self.kernel - 1).saturating_mul(self.kernel_dilation)).saturating_add(1)
+    }
+}
+
+impl Direct<'_> {
+    /// How a convolution slides, where that is worth it with vectors of so many elements.
+    pub(super) fn of(conv: &Conv, lanes: usize) -> Option<Direct<'_>> {
+        let (last, leading) = conv.spatial.split_last()?;
+        let taps = conv.taps();
+        if conv.rows() == 0 || conv.places() == 0 || conv.batch == 0 || taps > TAPS {
+            return None;
+        }
+        // Vectors must be nearly full.
+        let is_full = last.out * 8 >= last.out.next_multiple_of(lanes) * 7;
+        if !is_full || conv.spatial.iter().any(|axis| axis.input_dilation > 1) {
+            return None;
+        }
+        let inside = |axis: &Spatial| axis.low == 0 && axis.reach() <= axis.size;
+        if conv.spatial.iter().all(inside) && last.stride == 1 && last.out.is_multiple_of(lanes) {
+            let steps = leading.iter().map(|axis| axis.step).collect();
+            let (item, channel) = conv.input;
+            return Some(Direct { conv, copied: None, steps, line: 0, item, channel, items: conv.batch });
+        }
+        let over = (last.kernel - 1).saturating_mul(last.kernel_dilation);
+        let phases = last.stride.min(over.saturating_add(1));
+        let line = last.out.saturating_add(over / last.stride);
+        let rows: SmallVec<[usize; 3]> = leading.iter().map(Spatial::reach).collect();
+        let mut steps: SmallVec<[usize; 3]> = SmallVec::from_elem(0, leading.len());
+        let mut channel = phases.saturating_mul(line);
+        for (step, rows) in steps.iter_mut().zip(&rows).rev() {
+            *step = channel;
+            channel = channel.saturating_mul(*rows);
+        }
+        let item = channel.saturating_mul(conv.depth);
+        let items = (ITEMS / item.max(1)).clamp(1, conv.batch);
+        (item <= LARGEST).then_some(Direct {
+            conv,
+            copied: Some((rows, phases)),
+            steps,
+            line,
+            item,
+            channel,
+            items,
+        })
+    }
+
+    /// Elements of the copy.
+    fn room(&self) -> usize {
+        if self.copied.is_some() { self.items * self.item + BEHIND } else { 0 }
+    }
+
+    /// The elements that [`run`](Direct::run) needs.
+    pub(super) fn scratch<C: Fused>(&self) -> usize {
+        self.room() + Lines::<C>::scratch(self.conv.features, self.conv.rows())
+    }
+
+    /// How far behind a line's start the elements of the kernel begin in a channel.
+    fn taps(&self) -> SmallVec<[usize; 16]> {
+        let (last, leading) = self.conv.spatial.split_last().expect("there is a spatial axis");
+        (0..self.conv.taps())
+            .map(|tap| {
+                let along = tap % last.kernel * last.kernel_dilation;
+                let mut place = match self.copied {
+                    Some(_) => along % last.stride * self.line + along / last.stride,
+                    None => along,
+                };
+                let mut rest = tap / last.kernel;
+                for (axis, step) in leading.iter().zip(&self.steps).rev() {
+                    place += rest % axis.kernel * axis.kernel_dilation * step;
+                    rest /= axis.kernel;
+                }
+                place
+            })
+            .collect()
+    }
+
+    /// Writes the convolution of a group, whose elements the slices begin with.
+    ///
+    /// # Safety
+    /// The result has room for it where the convolution says, and nobody else uses that.
+    pub(super) unsafe fn run<C: Fused>(
+        &self,
+        input: &[C],
+        weights: &Weights<'_, C>,
+        out: *mut C,
+        space: &mut [MaybeUninit<C>],
+        par: Par,
+    ) {
+        let conv = self.conv;
+        let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
+        let taps = self.taps();
+        let lines = conv.places() / last.out;
+        let starts = |index: usize| {
+            let (item, line) = (index / lines, index % lines);
+            let (mut from, mut rest) = (item * self.item, line);
+            for (axis, step) in leading.iter().zip(&self.steps).rev() {
+                from += rest % axis.out * axis.stride * step;
+                rest /= axis.out;
+            }
+            (from, item * conv.out.0 + line * last.out)
+        };
+        let (copies, space) = space.split_at_mut(self.room());
+        for first in (0..conv.batch).step_by(self.items) {
+            let items = first..conv.batch.min(first + self.items);
+            let elements = match &self.copied {
+                Some((rows, phases)) => {
+                    self.copy(input, items.clone(), (rows, *phases), copies, par);
+                    // SAFETY: as many items were written, and what is behind them.
+                    unsafe { copies[..items.len() * self.item + BEHIND].assume_init_ref() }
+                }
+                None => &input[first * self.item..],
+            };
+            let sliding = Lines {
+                elements,
+                taps: &taps,
+                channels: (conv.depth, self.channel),
+                count: items.len() * lines,
+                width: last.out,
+                starts: &starts,
+            };
+            // SAFETY: the caller's promise; lines of items and features are apart.
+            unsafe {
+                let out = Target::new(out.add(first * conv.out.0), conv.out.1);
+                sliding.multiply(conv.features, weights, out, space, par);
+            }
+        }
+    }
+
+    /// Copies some items, with zeros around them.
+    fn copy<C: Fused>(
+        &self,
+        input: &[C],
+        items: Range<usize>,
+        (rows, phases): (&[usize], usize),
+        to: &mut [MaybeUninit<C>],
+        par: Par,
+    ) {
+        struct Place<C>(*mut MaybeUninit<C>);
+        // SAFETY: threads write disjoint rows behind the pointer, which the borrow of the copy outlives.
+        unsafe impl<C: Send> Sync for Place<C> {}
+        impl<C> Place<C> {
+            fn at(&self, place: usize) -> *mut MaybeUninit<C> {
+                self.0.wrapping_add(place)
+            }
+        }
+
+        let conv = self.conv;
+        let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
+        let (long, all): (usize, usize) = (phases * self.line, rows.iter().product());
+        let count = items.len() * self.item;
+        to[count..count + BEHIND].fill(MaybeUninit::new(C::NOTHING));
+        assert!(count == items.len() * conv.depth * all * long, "whole rows");
+        let to = Place(to.as_mut_ptr());
+        par.for_chunks(count / long, GRAIN.div_ceil(long), |chunk| {
+            for index in chunk {
+                let (plane, mut rest) = (index / all, index % all);
+                let (item, channel) = (items.start + plane / conv.depth, plane % conv.depth);
+                let mut row = Some(item * conv.input.0 + channel * conv.input.1);
+                for (axis, rows) in leading.iter().zip(rows).rev() {
+                    let at = usize::try_from((rest % rows) as i64 - axis.low).ok();
+                    let at = at.filter(|at| *at < axis.size);
+                    row = row.zip(at).map(|(row, at)| row + at * axis.step);
+                    rest /= rows;
+                }
+                let from = row.map_or(&[][..], |row| &input[row..][..last.size]);
+                // SAFETY: the row is inside, and each is one chunk's.
+                let to = unsafe { std::slice::from_raw_parts_mut(to.at(index * long), long) };
+                copy_row(from, last.low, last.stride, self.line, to);
+            }
+        });
+    }
+}
+
+vectorized! {
+    /// Writes a row with zeros around it, in parts of so many elements: the first, and others so many further on.
+    fn copy_row[C: Fused] of [C] (
+        from: &[C],
+        low: i64,
+        stride: usize,
+        part: usize,
+        to: &mut [MaybeUninit<C>],
+    ) {
+        for (phase, to) in to.chunks_exact_mut(part).enumerate() {
+            // Where the part's first element lies, or would.
+            let start = phase as i64 - low;
+            let bound = |at: i64| ceil_div(at - start, stride as i64).clamp(0, part as i64) as usize;
+            let (first, stop) = (bound(0), bound(from.len() as i64));
+            to[..first].fill(MaybeUninit::new(C::NOTHING));
+            to[stop.max(first)..].fill(MaybeUninit::new(C::NOTHING));
+            if stop <= first {
+                continue;
+            }
+            let from = &from[(start + (first * stride) as i64) as usize..];
+            let to = &mut to[first..stop];
+            if stride == 1 {
+                to.write_copy_of_slice(&from[..to.len()]);
+            } else if stride == 2 {
+                let (pairs, rest) = from.as_chunks::<2>();
+                for (to, &[x, _]) in to.iter_mut().zip(pairs) {
+                    to.write(x);
+                }
+                if let (Some(to), Some(&x)) = (to.get_mut(pairs.len()), rest.first()) {
+                    to.write(x);
+                }
+            } else {
+                for (to, &x) in to.iter_mut().zip(from.iter().step_by(stride)) {
+                    to.write(x);
+                }
+            }
+        }
+    }
+}
