@@ -100,7 +100,7 @@ impl<'a> View<'a> {
 pub(crate) struct ViewMut<'a> {
     ty: &'a TensorType,
     start: *mut u8,
-    /// Whether an operand lies in the same memory.
+    /// Whether its lines are in the caches or soon used there: an operand lies in the same memory, for one.
     overwrites: Cell<bool>,
     bytes: PhantomData<&'a mut [MaybeUninit<u8>]>,
 }
@@ -140,6 +140,11 @@ impl<'a> ViewMut<'a> {
     /// The same memory, as long as it is borrowed.
     pub(crate) fn reborrow(&mut self) -> ViewMut<'_> {
         ViewMut { ty: self.ty, start: self.start, overwrites: self.overwrites.clone(), bytes: PhantomData }
+    }
+
+    /// Has stores go to the caches: what is stored is used at once.
+    pub(crate) fn stay_near(&mut self) {
+        self.overwrites.set(true);
     }
 
     /// How a kernel that reads each operand once, in the order of the result, stores all elements.

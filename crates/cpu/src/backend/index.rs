@@ -114,6 +114,8 @@ impl Run<'_> {
                     room.convert(unsafe { wide.view() }, dtype, out, par);
                     return Ok(());
                 }
+                // Far more is read for the updates from memory than from the caches in the same time.
+                out.stay_near();
                 room.convert(x, dtype, out, par);
             }
             write(out);

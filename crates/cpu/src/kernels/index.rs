@@ -374,15 +374,24 @@ impl Places {
         // side by side, or long rows.
         if self.dims.is_empty() && self.run <= GRAIN && self.lies_in_rows() {
             by_parts(len / self.run, updates.len(), par, |mine| {
-                for (at, update) in updates.chunks_exact(self.run).enumerate() {
-                    let Some(start) = row(at) else { continue };
-                    if !mine.contains(&(start / self.run)) {
-                        continue;
+                let mut found = Found::new();
+                for from in (0..rows).step_by(AHEAD) {
+                    found.clear();
+                    for at in from..rows.min(from + AHEAD) {
+                        let start = row(at).unwrap_or(len);
+                        found.push(at, start, mine.contains(&(start / self.run)));
                     }
-                    assert!(start + self.run <= len, "a run inside the result");
-                    // SAFETY: it is inside; each thread has its rows, and runs begin at multiples of their length.
-                    let out = unsafe { std::slice::from_raw_parts_mut(target.at(start), self.run) };
-                    write(out, update);
+                    for &(_, start) in found.all() {
+                        (start..start + self.run).step_by((LINE / size_of::<T>()).max(1)).for_each(|at| {
+                            expect(target.place(at));
+                        });
+                    }
+                    for &(at, start) in found.all() {
+                        assert!(start + self.run <= len, "a run inside the result");
+                        // SAFETY: it is inside; each thread has its rows, and runs begin at multiples of their length.
+                        let out = unsafe { std::slice::from_raw_parts_mut(target.at(start), self.run) };
+                        write(out, &updates[at * self.run..][..self.run]);
+                    }
                 }
             });
             return;
@@ -416,6 +425,51 @@ fn by_parts(count: usize, size: usize, par: Par, work: impl Fn(Range<usize>) + S
     par.for_chunks(count, count.div_ceil(parts), work);
 }
 
+/// Positions that are looked at before anything is written at them.
+const AHEAD: usize = 64;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Which of some updates are written, and where. It is found out without a branch, which nothing could foresee.
+struct Found {
+    held: [(usize, usize); AHEAD],
+    count: usize,
+}
+
+impl Found {
+    fn new() -> Found {
+        Found { held: [(0, 0); AHEAD], count: 0 }
+    }
+
+    fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Adds an update and its place, if it is written; there have been less than [`AHEAD`].
+    #[inline(always)]
+    fn push(&mut self, update: usize, place: usize, is_written: bool) {
+        self.held[self.count % AHEAD] = (update, place);
+        self.count += usize::from(is_written);
+    }
+
+    fn all(&self) -> &[(usize, usize)] {
+        &self.held[..self.count]
+    }
+}
+
+/// Asks for the cache line of an element that is written soon.
+#[inline(always)]
+fn expect<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the processor has the instruction, and it may be told any address.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 /// Writes single elements where rows of indices say, which count along axes of these sizes and strides.
 fn scatter_each<T: Plain, I: Integer, const N: usize>(
     indices: &[I],
@@ -430,16 +484,22 @@ fn scatter_each<T: Plain, I: Integer, const N: usize>(
     by_parts(len, updates.len(), par, |mine| {
         // SAFETY: each thread has its part.
         let out = unsafe { std::slice::from_raw_parts_mut(target.at(mine.start), mine.len()) };
-        for (row, update) in indices.as_chunks::<N>().0.iter().zip(updates.chunks_exact(1)) {
-            let (mut start, mut inside) = (0, true);
-            for (index, (size, stride)) in row.iter().zip(axes) {
-                let bits = index.extended();
-                inside &= bits < size as u64;
-                start = (bits as usize).wrapping_mul(stride).wrapping_add(start);
+        let rows = indices.as_chunks::<N>().0;
+        let mut found = Found::new();
+        for (rows, updates) in rows.chunks(AHEAD).zip(updates.chunks(AHEAD)) {
+            found.clear();
+            for (at, row) in rows.iter().enumerate() {
+                let (mut start, mut inside) = (0, true);
+                for (index, (size, stride)) in row.iter().zip(axes) {
+                    let bits = index.extended();
+                    inside &= bits < size as u64;
+                    start = (bits as usize).wrapping_mul(stride).wrapping_add(start);
+                }
+                let place = start.wrapping_sub(mine.start);
+                found.push(at, place, inside & (place < out.len()));
             }
-            let place = start.wrapping_sub(mine.start);
-            if inside && place < out.len() {
-                write(&mut out[place..=place], update);
+            for &(at, place) in found.all() {
+                write(&mut out[place..=place], &updates[at..=at]);
             }
         }
     });
@@ -464,6 +524,11 @@ struct Target<T>(*mut MaybeUninit<T>);
 unsafe impl<T: Plain> Sync for Target<T> {}
 
 impl<T> Target<T> {
+    /// Where a position is, or would be.
+    fn place(&self, position: usize) -> *const MaybeUninit<T> {
+        self.0.wrapping_add(position).cast_const()
+    }
+
     /// # Safety
     /// The position is inside the result.
     unsafe fn at(&self, position: usize) -> *mut MaybeUninit<T> {
