@@ -7,6 +7,7 @@ use defn_core::{DType, Kind};
 use half::{bf16, f16};
 
 use super::Registers;
+use super::steady::Steady;
 use crate::kernels::cast::Small;
 use crate::kernels::lanes::{Base, Lanes};
 use crate::kernels::math::Float;
@@ -30,6 +31,8 @@ pub(crate) struct Instruction {
     /// The registers that are written, of which there are so many.
     pub(super) out: [u8; 2],
     pub(super) writes: u8,
+    /// What it does in many trips of a loop.
+    pub(super) steady: Steady,
 }
 
 /// What an instruction is to those that put instructions together.
@@ -64,6 +67,7 @@ impl Instruction {
             reads,
             out,
             writes,
+            steady: Steady::Unknown,
         }
     }
 

@@ -4,7 +4,7 @@ use defn_core::backend::Poll;
 use defn_core::{DType, Result};
 
 use super::action::{self, Instruction, Role};
-use super::{List, Machine, Register, Registers, fuse};
+use super::{List, Machine, Register, Registers, fuse, steady};
 
 /// Instructions between two looks at whether to stop.
 const BATCH: usize = 1 << 19;
@@ -291,6 +291,17 @@ impl Running<'_, '_> {
         match repeated {
             Loop::Straight { before, trip } => {
                 if !go(before, words) {
+                    return Ok(());
+                }
+                if let [step, test] = trip.as_slice()
+                    && let Some(mut trips) = steady::trips(step, test, words)
+                {
+                    while trips > 0 {
+                        let now = trips.min(self.left.div_ceil(trip.len()));
+                        steady::run(step, test, now, words);
+                        self.spend(now * trip.len())?;
+                        trips -= now;
+                    }
                     return Ok(());
                 }
                 let trips = |trips, words: &mut Registers| match trip.as_slice() {

@@ -1,11 +1,12 @@
 //! Instructions that are put together: values that are written where they are needed, and two ops in one instruction.
 
-use defn_core::DType;
 use defn_core::op::BinaryOp;
+use defn_core::{DType, Kind};
 
 use super::Registers;
 use super::action::{Action, Instruction, Role, Word};
 use super::flow::{Loop, Node};
+use super::steady::{Steady, change};
 use crate::kernels::with_real;
 
 /// How far apart two instructions are that are put together.
@@ -193,7 +194,7 @@ fn partner(list: &[Instruction], at: usize) -> Option<(usize, Instruction)> {
     for (later, second) in list.iter().enumerate().skip(at + 1).take(REACH) {
         if let Some(operand) = second.inputs().iter().position(|input| *input == made) {
             let is_right = operand == 1;
-            let run = pair(&first, second, is_right)?;
+            let (run, steady) = pair(&first, second, is_right)?;
             let [a, b, ..] = first.operands;
             let other = second.operands[usize::from(!is_right)];
             let (out, writes) = match second.role {
@@ -202,7 +203,10 @@ fn partner(list: &[Instruction], at: usize) -> Option<(usize, Instruction)> {
             };
             let role = if second.role == Role::Test { Role::Test } else { Role::Pure };
             let operands = [a, b, other, other];
-            return Some((later, Instruction { run, role, operands, reads: 3, out, writes, ..*second }));
+            return Some((
+                later,
+                Instruction { run, role, operands, reads: 3, out, writes, steady, ..*second },
+            ));
         }
         // The first moves to the second: what is between must leave its operands and its result alone.
         let is_between = second.outputs().iter().any(|out| *out == made || first.inputs().contains(out));
@@ -215,8 +219,9 @@ fn partner(list: &[Instruction], at: usize) -> Option<(usize, Instruction)> {
 
 /// Two ops as one, whose operands are those of the first and the other one of the second, which reads the result of the
 /// first on the left or right.
-fn pair(first: &Instruction, second: &Instruction, is_right: bool) -> Option<Action> {
-    fn of<T: Word>(first: &Instruction, second: &Instruction, is_right: bool) -> Option<Action> {
+fn pair(first: &Instruction, second: &Instruction, is_right: bool) -> Option<(Action, Steady)> {
+    type Made = Option<(Action, Steady)>;
+    fn of<T: Word>(first: &Instruction, second: &Instruction, is_right: bool) -> Made {
         if first.binary == BinaryOp::Add {
             after::<T, Plus>(second, is_right)
         } else if first.binary == BinaryOp::Subtract {
@@ -227,21 +232,37 @@ fn pair(first: &Instruction, second: &Instruction, is_right: bool) -> Option<Act
             None
         }
     }
-    fn after<T: Word, F: Fun>(second: &Instruction, is_right: bool) -> Option<Action> {
+    fn after<T: Word, F: Fun>(second: &Instruction, is_right: bool) -> Made {
         match second.role {
             Role::Arithmetic => {
                 if second.binary == BinaryOp::Add {
-                    Some(if is_right { both::<T, F, Plus, true> } else { both::<T, F, Plus, false> })
+                    Some(two::<T, F, Plus>(is_right))
                 } else if second.binary == BinaryOp::Subtract {
-                    Some(if is_right { both::<T, F, Minus, true> } else { both::<T, F, Minus, false> })
+                    Some(two::<T, F, Minus>(is_right))
                 } else if second.binary == BinaryOp::Multiply {
-                    Some(if is_right { both::<T, F, Times, true> } else { both::<T, F, Times, false> })
+                    Some(two::<T, F, Times>(is_right))
                 } else {
                     None
                 }
             }
-            Role::Test if second.reads == 2 => counted::<T, F>(second.binary, is_right),
+            Role::Test if second.reads == 2 => {
+                let is_signed = T::DTYPE.kind() == Kind::Signed;
+                let is_count = is_signed && F::IS_PLUS && second.binary == BinaryOp::Less && !is_right;
+                let steady = if is_count {
+                    Steady::Count { bits: 8 * size_of::<T>() as u32 }
+                } else {
+                    Steady::Unknown
+                };
+                Some((counted::<T, F>(second.binary, is_right)?, steady))
+            }
             Role::Pure | Role::Comparison | Role::Test | Role::Fixed => None,
+        }
+    }
+    fn two<T: Word, F: Fun, G: Fun>(is_right: bool) -> (Action, Steady) {
+        if is_right {
+            (both::<T, F, G, true>, Steady::Change(change::<T, F, G, true>))
+        } else {
+            (both::<T, F, G, false>, Steady::Change(change::<T, F, G, false>))
         }
     }
     if first.dtype != second.dtype {
@@ -265,7 +286,11 @@ fn pair(first: &Instruction, second: &Instruction, is_right: bool) -> Option<Act
 }
 
 /// An op of two elements.
-trait Fun {
+pub(super) trait Fun {
+    /// Whether it is a sum.
+    const IS_PLUS: bool;
+
+    /// The result.
     fn of<T: Word>(a: T, b: T) -> T;
 }
 
@@ -274,6 +299,8 @@ struct Minus;
 struct Times;
 
 impl Fun for Plus {
+    const IS_PLUS: bool = true;
+
     #[inline(always)]
     fn of<T: Word>(a: T, b: T) -> T {
         a.plus(b)
@@ -281,6 +308,8 @@ impl Fun for Plus {
 }
 
 impl Fun for Minus {
+    const IS_PLUS: bool = false;
+
     #[inline(always)]
     fn of<T: Word>(a: T, b: T) -> T {
         a.minus(b)
@@ -288,6 +317,8 @@ impl Fun for Minus {
 }
 
 impl Fun for Times {
+    const IS_PLUS: bool = false;
+
     #[inline(always)]
     fn of<T: Word>(a: T, b: T) -> T {
         a.times(b)

@@ -5,6 +5,7 @@
 mod action;
 mod flow;
 mod fuse;
+mod steady;
 #[cfg(test)]
 mod tests;
 

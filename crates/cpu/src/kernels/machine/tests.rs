@@ -69,3 +69,42 @@ fn a_loop_counts() {
     }
     assert_eq!((i, f64::from_bits(x), f64::from_bits(y)), (10, want, before));
 }
+
+#[test]
+fn a_number_changes_as_often_as_is_counted() {
+    // From, by, to, and the trips: of a count that ends, that is passed, that is there before, and of the greatest.
+    let cases = [(0, 1, 1000, 1000), (-5, 3, 6, 4), (7, 2, 7, 0), (i64::MAX - 2, 2, i64::MAX, 1)];
+    for (is_left, (from, by, to, trips)) in
+        [false, true].into_iter().flat_map(|side| cases.map(|case| (side, case)))
+    {
+        let mut machine = Machine::program();
+        let [from, by, to] = [from, by, to].map(|n| number(&mut machine, DType::S64, Number::Int(n.into())));
+        let [start, factor, term] =
+            [3.0, 0.75, 0.3].map(|value| number(&mut machine, DType::F32, Number::Float(value)));
+        let state = [DType::S64, DType::F32].map(|dtype| machine.fresh(dtype).unwrap());
+        machine.set(state[0], from);
+        machine.set(state[1], start);
+        machine.open(true);
+        let i = machine.here(state[0]);
+        let test = machine.binary(BinaryOp::Less, i, to, DType::U8).unwrap();
+        let cond = machine.close();
+        machine.open(true);
+        let [i, x] = state.map(|register| machine.here(register));
+        let next = machine.binary(BinaryOp::Add, i, by, DType::S64).unwrap();
+        let (a, b) = if is_left { (x, factor) } else { (factor, x) };
+        let scaled = machine.binary(BinaryOp::Multiply, a, b, DType::F32).unwrap();
+        let moved = machine.binary(BinaryOp::Subtract, term, scaled, DType::F32).unwrap();
+        machine.set_all(&[(state[0], next), (state[1], moved)]).unwrap();
+        let body = machine.close();
+        machine.repeat(cond, test, body);
+        let program = machine.finish_program();
+        let mut words = program.start();
+        let first = words[from.place()] as i64;
+        let step = words[by.place()] as i64;
+        let mut call = |unit: usize, _: &[u8], _: &_| unreachable!("nothing is called, and not {unit}");
+        program.run(&mut words, &mut Env { call: &mut call, poll: &|| Ok(()) }).unwrap();
+        let [i, x] = state.map(|register| words[register.place()]);
+        let want = (0..trips).fold(3.0f32, |x, _| 0.3 - x * 0.75);
+        assert_eq!((i as i64, f32::from_bits(x as u32)), (first.wrapping_add(trips * step), want));
+    }
+}
