@@ -341,6 +341,42 @@ fn state_that_is_read_after_it_is_written_is_what_it_was() {
     }
 }
 
+#[test]
+fn elements_that_change_by_themselves_go_through_all_trips() {
+    for (dtype, len) in [(DType::F32, 2), (DType::F32, 1030), (DType::F64, 64), (DType::F16, 65)] {
+        let (x, number) = (ty(dtype, &[len]), TensorType::scalar(dtype));
+        for trips in [0, 1, 2, 300] {
+            // With constants, and with numbers from outside on either side.
+            check(&counted(trips, std::slice::from_ref(&x), &[], |g, v| {
+                let product = g.multiply(v[1], 0.75).unwrap();
+                vec![g.subtract(0.5, product).unwrap()]
+            }));
+            check(&counted(trips, std::slice::from_ref(&x), &[number.clone(), number.clone()], |g, v| {
+                let difference = g.subtract(v[1], v[2]).unwrap();
+                vec![g.multiply(v[3], difference).unwrap()]
+            }));
+            // Beside other state, of which some is an array, and some stays.
+            check(&counted(trips, &[x.clone(), x.clone(), number.clone()], &[], |g, v| {
+                let sum = g.add(v[1], v[3]).unwrap();
+                let product = g.multiply(sum, 0.5).unwrap();
+                let other = g.multiply(v[2], v[2]).unwrap();
+                vec![product, other, v[3]]
+            }));
+            // Of which one is read by another, or what lies between is.
+            check(&counted(trips, &[x.clone(), x.clone()], &[], |g, v| {
+                let product = g.multiply(v[1], 0.5).unwrap();
+                let sum = g.add(product, 0.25).unwrap();
+                vec![sum, g.multiply(v[1], v[2]).unwrap()]
+            }));
+            check(&counted(trips, &[x.clone(), x.clone()], &[], |g, v| {
+                let product = g.multiply(v[1], 0.5).unwrap();
+                let sum = g.add(product, 0.25).unwrap();
+                vec![sum, product]
+            }));
+        }
+    }
+}
+
 /// The rows of an array as a recurrence goes through them, each written to a second one.
 fn scan(dtype: DType, rows: usize, len: usize) -> Arc<Region> {
     let all = ty(dtype, &[rows, len]);

@@ -24,6 +24,7 @@ pub(crate) mod stream;
 mod testing;
 mod tile;
 pub(crate) mod tiles;
+pub(crate) mod trips;
 pub(crate) mod window;
 
 pub(crate) use cast::{CastFrom, E4m3, E5m2};

@@ -178,8 +178,13 @@ impl Making {
 
     /// Copies bytes from one address to another.
     pub(super) fn copy(&mut self, from: Register, to: Register, bytes: usize) {
-        self.units.push(Unit::Copy { bytes });
-        self.machine.call(self.units.len() - 1, [from, to].into_iter());
+        self.call(Unit::Copy { bytes }, [from, to].into_iter());
+    }
+
+    /// Has a unit run here, which reads registers.
+    pub(super) fn call(&mut self, unit: Unit, reads: impl Iterator<Item = Register>) {
+        self.units.push(unit);
+        self.machine.call(self.units.len() - 1, reads);
     }
 
     /// Runs a tile program.
@@ -195,8 +200,8 @@ impl Making {
         }
         let Home::Between(bank) = self.room(program.bank())? else { return None };
         let (operands, registers): (Vec<Operand>, Vec<Register>) = operands.into_iter().unzip();
-        self.units.push(Unit::Tiles { program, operands, elements, bank });
-        self.machine.call(self.units.len() - 1, registers.iter().chain(results).copied());
+        let unit = Unit::Tiles { program, operands, elements, bank };
+        self.call(unit, registers.iter().chain(results).copied());
         Some(())
     }
 

@@ -4,17 +4,19 @@
 //! The state of a loop that is an array lies in two places, which change roles from trip to trip; one into which single
 //! elements or rows are put, in one.
 
+mod apart;
 mod make;
 mod step;
 
 use defn_core::backend::Poll;
 use defn_core::graph::Values;
-use defn_core::{Result, TensorType};
+use defn_core::{DType, Result, TensorType};
 use smallvec::SmallVec;
 
 use crate::buffer::Storage;
 use crate::kernels::machine::{self, Env, Registers};
 use crate::kernels::tiles::{self, Ready};
+use crate::kernels::trips::{self, Simple};
 use crate::kernels::{Source, Walk};
 use crate::view::{View, ViewMut};
 
@@ -58,6 +60,9 @@ enum Unit {
     Tiles { program: tiles::Program, operands: Vec<Operand>, elements: usize, bank: usize },
     /// Copies so many bytes from one address to another.
     Copy { bytes: usize },
+    /// Does two ops to each of some elements in place, in so many trips of which so many are done at once: registers
+    /// of how often they were, of the address, and of the numbers beside the elements.
+    Trips { ops: [Simple; 2], dtype: DType, elements: usize, trips: (usize, usize) },
 }
 
 /// An operand of a tile program.
@@ -120,6 +125,7 @@ fn pointer(word: u64) -> *mut u8 {
 enum Running<'a> {
     Tiles { ready: Ready<'a>, sources: SmallVec<[Source<'a>; 4]>, operands: &'a [Operand], elements: usize },
     Copy { bytes: usize },
+    Trips { ops: [Simple; 2], dtype: DType, elements: usize, trips: (usize, usize) },
 }
 
 impl<'a> Running<'a> {
@@ -137,6 +143,7 @@ impl<'a> Running<'a> {
                 Running::Tiles { ready, sources, operands, elements: *elements }
             }
             Unit::Copy { bytes } => Running::Copy { bytes: *bytes },
+            &Unit::Trips { ops, dtype, elements, trips } => Running::Trips { ops, dtype, elements, trips },
         }
     }
 
@@ -168,6 +175,22 @@ impl<'a> Running<'a> {
                 let [from, to] = [0, 1].map(|at| pointer(words[usize::from(registers[at])]));
                 // SAFETY: both places have so many bytes; they may overlap.
                 unsafe { from.cast_const().copy_to(to, *bytes) };
+            }
+            Running::Trips { ops: [first, second], dtype, elements, trips: (trips, chunk) } => {
+                let [done, start, a, b] = [0, 1, 2, 3].map(|at| words[usize::from(registers[at])]);
+                let now = (*trips - done as usize * *chunk).min(*chunk);
+                if *dtype == DType::F32 {
+                    // SAFETY: so many elements lie there, in memory of the routine's own or of its result.
+                    let x =
+                        unsafe { std::slice::from_raw_parts_mut(pointer(start).cast::<f32>(), *elements) };
+                    let [a, b] = [a, b].map(|word| f32::from_bits(word as u32));
+                    trips::trips(x, (*first, a), (*second, b), now);
+                } else {
+                    // SAFETY: as above.
+                    let x =
+                        unsafe { std::slice::from_raw_parts_mut(pointer(start).cast::<f64>(), *elements) };
+                    trips::trips(x, (*first, f64::from_bits(a)), (*second, f64::from_bits(b)), now);
+                }
             }
         }
     }

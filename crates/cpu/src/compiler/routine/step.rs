@@ -8,6 +8,7 @@ use defn_core::graph::{Node, Value};
 use defn_core::op::{CondOp, Op, Starts, WhileOp};
 use defn_core::region::Region;
 
+use super::apart::Apart;
 use super::make::{Array, Frame, Held, Making};
 use crate::compiler::views::Seen;
 use crate::kernels::machine::Register;
@@ -26,7 +27,10 @@ impl Making {
     /// A loop or a branch, of the routine itself or in it.
     pub(super) fn control(&mut self, op: &Op, arguments: Vec<Held>, is_whole: bool) -> Option<Vec<Held>> {
         if let Op::While(op) = op {
-            self.repeat(op, arguments, is_whole)
+            match Apart::of(op) {
+                Some(apart) => self.repeat_apart(&apart, arguments, is_whole),
+                None => self.repeat(op, arguments, is_whole),
+            }
         } else if let Op::Cond(op) = op {
             self.choose(op, arguments)
         } else {
@@ -42,7 +46,13 @@ impl Making {
         }
     }
 
-    fn repeat(&mut self, op: &WhileOp, mut arguments: Vec<Held>, is_whole: bool) -> Option<Vec<Held>> {
+    /// A loop.
+    pub(super) fn repeat(
+        &mut self,
+        op: &WhileOp,
+        mut arguments: Vec<Held>,
+        is_whole: bool,
+    ) -> Option<Vec<Held>> {
         let captures: Vec<Held> = arguments.split_off(op.state).iter().map(|held| self.lend(held)).collect();
         let mut states = Vec::with_capacity(op.state);
         for (at, held) in arguments.into_iter().enumerate() {
