@@ -150,7 +150,8 @@ vectorized! {
     pub(crate) fn choose[T: Copy] of [T] (picks: &[u8], a: &[T], b: &[T], out: &mut [MaybeUninit<T>]) {
         debug_assert!(picks.len() == out.len() && a.len() == out.len() && b.len() == out.len());
         for (((out, &pick), &a), &b) in out.iter_mut().zip(picks).zip(a).zip(b) {
-            out.write(if pick != 0 { a } else { b });
+            // Both are read: a branch becomes a gather of what it picks.
+            out.write(std::hint::select_unpredictable(pick != 0, a, b));
         }
     }
 }
