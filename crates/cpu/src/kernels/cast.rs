@@ -12,6 +12,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use super::TILE;
+use super::simd::vectorized;
 
 /// The conversion of one element.
 pub(crate) trait CastFrom<S> {
@@ -28,6 +29,7 @@ macro_rules! cast {
         impl CastFrom<$from> for $to {
             #[inline(always)]
             fn cast_from(x: $from) -> $to { x as $to }
+            #[inline(always)]
             fn cast_odd(x: $from) -> $to { x as $to }
         }
     )*)*};
@@ -61,6 +63,7 @@ macro_rules! cast_float {
                 let whole = unsafe { inside.to_int_unchecked::<i32>() };
                 whole as $to
             }
+            #[inline(always)]
             fn cast_odd(x: $from) -> $to { CastFrom::cast_from(x) }
         }
     )*)*};
@@ -82,6 +85,7 @@ impl CastFrom<f32> for i32 {
         let whole = unsafe { inside.to_int_unchecked::<i32>() };
         if x >= END { i32::MAX } else { whole }
     }
+    #[inline(always)]
     fn cast_odd(x: f32) -> i32 {
         CastFrom::cast_from(x)
     }
@@ -90,6 +94,7 @@ impl CastFrom<f32> for i32 {
 macro_rules! cast_odd {
     ($($from:ty, $back:ty;)*) => {$(
         impl CastFrom<$from> for f32 {
+            #[inline(always)]
             fn cast_from(x: $from) -> f32 { x as f32 }
 
             fn cast_odd(x: $from) -> f32 {
@@ -194,8 +199,40 @@ impl Small for f16 {
 }
 
 impl Small for bf16 {
+    #[inline(always)]
     fn wide(self) -> f32 {
-        self.to_f32()
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+}
+
+/// The bits of the nearest bf16, ties to even; NaN stays NaN. In steps that vectorise.
+#[inline(always)]
+fn bf16_bits(x: f32) -> u32 {
+    let bits = x.to_bits();
+    let nearest = bits.wrapping_add(0x7FFF + (bits >> 16 & 1)) >> 16;
+    let quiet = bits >> 16 | 0x40;
+    if x.is_nan() { quiet } else { nearest }
+}
+
+/// The number of the nearest bf16.
+#[inline(always)]
+pub(crate) fn nearest_bf16(x: f32) -> f32 {
+    f32::from_bits(bf16_bits(x) << 16)
+}
+
+vectorized! {
+    /// Rounds to the nearest bf16.
+    fn round_bf16[] of [] (tile: &mut [f32]) {
+        tile.iter_mut().for_each(|x| *x = nearest_bf16(*x));
+    }
+}
+
+vectorized! {
+    /// Rounds to elements of bf16.
+    fn encode_bf16[] of [] (tile: &[f32], out: &mut [[MaybeUninit<u8>; 2]]) {
+        for (&x, out) in tile.iter().zip(out) {
+            *out = (bf16_bits(x) as u16).to_ne_bytes().map(MaybeUninit::new);
+        }
     }
 }
 
@@ -216,7 +253,7 @@ pub(crate) fn round_small(tile: &mut [f32], dtype: DType) {
                 narrow[..part.len()].convert_to_f32_slice(part);
             }
         }
-        DType::BF16 => tile.iter_mut().for_each(|x| *x = bf16::from_f32(*x).to_f32()),
+        DType::BF16 => round_bf16(tile),
         DType::F8E5M2 => tile.iter_mut().for_each(|x| *x = E5m2(E5M2.encode(f64::from(*x))).wide()),
         DType::F8E4M3FN => tile.iter_mut().for_each(|x| *x = E4m3(E4M3FN.encode(f64::from(*x))).wide()),
         other => unreachable!("{other} is not computed in f32"),
@@ -236,11 +273,7 @@ pub(crate) fn encode_small(tile: &[f32], dtype: DType, out: &mut [MaybeUninit<u8
                 }
             }
         }
-        DType::BF16 => {
-            for (&x, out) in tile.iter().zip(out.as_chunks_mut::<2>().0) {
-                *out = bf16::from_f32(x).to_ne_bytes().map(MaybeUninit::new);
-            }
-        }
+        DType::BF16 => encode_bf16(tile, out.as_chunks_mut::<2>().0),
         DType::F8E5M2 => encode_bytes(tile, E5M2, out),
         DType::F8E4M3FN => encode_bytes(tile, E4M3FN, out),
         other => unreachable!("{other} is not computed in f32"),
@@ -256,6 +289,28 @@ fn encode_bytes(tile: &[f32], format: Float8, out: &mut [MaybeUninit<u8>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn floats_round_to_bf16_as_one_by_one() {
+        let bits = (0..=0xFFFF_u32).flat_map(|high| {
+            let low = [0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF];
+            low.map(|low| high << 16 | low)
+        });
+        let x: Vec<f32> = bits.map(f32::from_bits).collect();
+        crate::kernels::simd::at_every_level(|| {
+            let mut rounded = x.clone();
+            round_small(&mut rounded, DType::BF16);
+            let mut encoded = vec![MaybeUninit::uninit(); 2 * x.len()];
+            encode_small(&x, DType::BF16, &mut encoded);
+            for ((&x, &rounded), encoded) in x.iter().zip(&rounded).zip(encoded.as_chunks::<2>().0) {
+                let right = bf16::from_f32(x);
+                assert_eq!(rounded.to_bits(), right.to_f32().to_bits(), "{x}");
+                // SAFETY: all were written.
+                let encoded = encoded.map(|byte| unsafe { byte.assume_init() });
+                assert_eq!(u16::from_ne_bytes(encoded), right.to_bits(), "{x}");
+            }
+        });
+    }
 
     #[test]
     fn floats_saturate_as_the_language_says() {

@@ -6,6 +6,7 @@ use defn_core::DType;
 use defn_core::op::{BinaryOp, UnaryOp};
 use num_complex::Complex;
 
+use crate::kernels::cast::nearest_bf16;
 use crate::kernels::lanes::{self, Base, Lanes};
 use crate::kernels::math::Float;
 use crate::kernels::simd::{choose, each, each_pair};
@@ -290,6 +291,10 @@ pub(super) fn convert(from: DType, to: DType) -> Action {
                 C::fit(unsafe { out.assume_init_mut() }, dtype, from_float);
             }
         });
+    }
+    // What lies as f32 and stays so is rounded on the way.
+    if to == DType::BF16 && with_compute!(from, S => S::DTYPE == DType::F32) {
+        return |i, tile| tile.one(i, |x: &[f32], out| each(x, out, nearest_bf16));
     }
     with_compute!(from, S => with_compute!(to, C => of::<S, C>))
 }

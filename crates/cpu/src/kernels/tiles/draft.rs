@@ -170,6 +170,10 @@ impl Draft {
     pub(crate) fn convert(&mut self, x: impl Into<Operand>, dtype: DType) -> Register {
         let x = match x.into() {
             Operand::Register(register) => register,
+            // Read as it lies, and then rounded in one loop.
+            Operand::Input { index, dtype: DType::F32, constant } if dtype == DType::BF16 => {
+                self.input(index, DType::F32, constant)
+            }
             Operand::Input { index, dtype: _, constant } => return self.input(index, dtype, constant),
         };
         let computed = with_compute!(dtype, C => C::DTYPE);
