@@ -4,6 +4,7 @@ mod arena;
 mod cluster;
 mod folds;
 mod group;
+mod moments;
 mod places;
 mod plan;
 mod repeat;

@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::cluster::{Clusters, Role};
 use super::folds::Folds;
 use super::group::{Group, group};
+use super::moments::{Moments, with_moments};
 use super::places::{Given, Kept, Layout, Place, Slots};
 use super::repeat::While;
 use super::routine::{self, Routine};
@@ -72,6 +73,8 @@ pub(super) enum Work {
     Strip(Strip),
     /// Element-wise ops, and folds of what they give.
     Folds(Folds),
+    /// Sums, and those of the squares of what is summed.
+    Moments(Moments),
     /// A loop, branches or ops on scalars, in one call.
     Routine(Box<Routine>),
     /// One op of the backend.
@@ -128,11 +131,12 @@ fn steps(
     let graph = region.graph();
     let users = Users::new(region, clusters);
     let mut steps = Vec::with_capacity(clusters.order.len());
-    for piece in pieces(graph, clusters) {
+    for piece in with_moments(graph, clusters, &users, pieces(graph, clusters)) {
         let place = match &piece {
             Piece::One(place) => *place,
             Piece::Strip(strip) => strip.parts[strip.parts.len() - 1].0,
             Piece::Folds(found) => found.place,
+            Piece::Moments(found) => found.sum,
         };
         let cluster = &clusters.order[place];
         let first = cluster.nodes[0];
@@ -146,6 +150,12 @@ fn steps(
                 let made = Folds::new(graph, clusters, &users, found);
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Folds(made), inputs, outputs)
+            }
+            (Piece::Moments(found), _) => {
+                let made = Moments::new(graph, clusters, found);
+                let (inputs, outputs) =
+                    ([made.input].into_iter().collect(), made.results.into_iter().collect());
+                (Work::Moments(made), inputs, outputs)
             }
             (Piece::One(_), Role::Elementwise)
                 if let Some(made) = routine::of_group(graph, clusters, cluster, users.of(place)) =>
@@ -206,9 +216,12 @@ impl Step {
                 let inputs = (0..group.inputs.len()).filter(plain);
                 inputs.flat_map(|input| (0..group.results.len()).map(move |output| (output, input))).collect()
             }
-            Work::Strip(_) | Work::Folds(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => {
-                SmallVec::new()
-            }
+            Work::Strip(_)
+            | Work::Folds(_)
+            | Work::Moments(_)
+            | Work::Hook { .. }
+            | Work::Call { .. }
+            | Work::Cond { .. } => SmallVec::new(),
         }
     }
 
@@ -222,6 +235,7 @@ impl Step {
             | Work::Routine(_)
             | Work::Strip(_)
             | Work::Folds(_)
+            | Work::Moments(_)
             | Work::Hook { .. }
             | Work::Call { .. }
             | Work::Cond { .. } => true,
@@ -236,6 +250,7 @@ impl Step {
             Work::While(_)
             | Work::Strip(_)
             | Work::Folds(_)
+            | Work::Moments(_)
             | Work::Routine(_)
             | Work::Hook { .. }
             | Work::Call { .. }
@@ -249,6 +264,7 @@ impl Step {
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.arena).max().unwrap_or(0),
             Work::While(of) => of.room(),
             Work::Folds(folds) => folds.room(),
+            Work::Moments(moments) => moments.room(),
             Work::Routine(routine) => routine.between,
             Work::Group(_) | Work::Strip(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
         }
@@ -265,7 +281,7 @@ impl Step {
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
             Work::While(of) => of.cond.workspace.max(of.body.workspace),
-            Work::Group(_) | Work::Strip(_) | Work::Folds(_) | Work::Routine(_) => 0,
+            Work::Group(_) | Work::Strip(_) | Work::Folds(_) | Work::Moments(_) | Work::Routine(_) => 0,
         }
     }
 }

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::cluster::{Clusters, Role};
 use super::folds::{Found, with_folds};
+use super::moments;
 use crate::kernels::reduce::CHUNK;
 
 /// How many clusters after the first are looked at.
@@ -25,6 +26,18 @@ pub(super) enum Piece {
     Strip(Strip),
     /// One, and folds of what it gives.
     Folds(Found),
+    /// Sums, and those of the squares of what is summed.
+    Moments(moments::Found),
+}
+
+impl Piece {
+    /// The place of one by itself.
+    pub(super) fn alone(&self) -> Option<usize> {
+        match self {
+            Piece::One(place) => Some(*place),
+            Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) => None,
+        }
+    }
 }
 
 /// Clusters that go through rows together, ascending.
@@ -232,7 +245,7 @@ mod tests {
         let region = Region::from_text(text).unwrap();
         let clusters = Clusters::new(&region);
         let of_piece = |piece: Piece| match piece {
-            Piece::One(_) | Piece::Folds(_) => Vec::new(),
+            Piece::One(_) | Piece::Folds(_) | Piece::Moments(_) => Vec::new(),
             Piece::Strip(strip) => strip.parts.into_iter().map(|(_, part)| part).collect(),
         };
         pieces(region.graph(), &clusters).into_iter().map(of_piece).collect()
@@ -277,7 +290,7 @@ mod tests {
         let hooks = [3, 4].map(|node| clusters.place[node].unwrap());
         let order = pieces(region.graph(), &clusters).into_iter().filter_map(|piece| match piece {
             Piece::One(place) => hooks.contains(&place).then_some(place),
-            Piece::Strip(_) | Piece::Folds(_) => None,
+            Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) => None,
         });
         assert_eq!(order.collect::<Vec<_>>(), hooks);
     }

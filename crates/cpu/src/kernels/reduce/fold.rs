@@ -68,7 +68,7 @@ pub(crate) const RUN: usize = 16;
 
 /// Accumulators side by side: enough to fill vector registers and hide the latency of an addition, and fewer for short
 /// slices.
-const LANES: usize = 64;
+pub(super) const LANES: usize = 64;
 const FEW_LANES: usize = 16;
 
 vectorized! {

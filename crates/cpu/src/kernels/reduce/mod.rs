@@ -10,6 +10,7 @@ mod layout;
 mod pieces;
 mod rows;
 mod scan;
+mod spread;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ pub(crate) use fold::{Cascade, Sum};
 pub(crate) use layout::CHUNK;
 pub(crate) use pieces::{Block, Cut, Folder, Pieces};
 pub(crate) use scan::scan;
+pub(crate) use spread::Spread;
 
 use defn_core::op::ReduceOp;
 use defn_core::{Axis, DType, Shape, TensorType};
