@@ -13,12 +13,25 @@ pub(crate) trait Fold: 'static {
     type Item: Element;
     /// What accumulates.
     type Acc: Element;
+    /// Which one it is.
+    const KIND: Kind;
     /// What changes nothing.
     fn start() -> Self::Acc;
     /// One element.
     fn lift(item: Self::Item) -> Self::Acc;
     /// Two results, the earlier elements' first.
     fn join(first: Self::Acc, second: Self::Acc) -> Self::Acc;
+}
+
+/// Which fold it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Sum,
+    Product,
+    Greatest,
+    Least,
+    All,
+    Any,
 }
 
 /// `a + b`.
@@ -39,6 +52,7 @@ macro_rules! fold {
         impl<C: $bound> Fold for $name<C> {
             type Item = C;
             type Acc = $acc;
+            const KIND: Kind = Kind::$name;
             #[inline(always)]
             fn start() -> $acc {
                 $start
@@ -69,7 +83,7 @@ pub(crate) const RUN: usize = 16;
 /// Accumulators side by side: enough to fill vector registers and hide the latency of an addition, and fewer for short
 /// slices.
 pub(super) const LANES: usize = 64;
-const FEW_LANES: usize = 16;
+pub(super) const FEW_LANES: usize = 16;
 
 vectorized! {
     /// Folds one slice of at most a few tiles.

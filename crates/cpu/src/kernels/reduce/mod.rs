@@ -10,6 +10,7 @@ mod layout;
 mod pieces;
 mod rows;
 mod scan;
+mod short;
 mod spread;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use defn_core::DType;
 
 use super::fold::{Cascade, Fold, fold_slice};
 use super::layout::{CHUNK, Folding};
-use super::{read, store, write};
+use super::{read, short, store, write};
 use crate::kernels::{Element, Loader, Source, TILE};
 use crate::par::Par;
 use crate::view::ViewMut;
@@ -95,6 +95,9 @@ fn fold_rows<F: Fold>(loader: &mut Loader<'_, F::Item>, first: usize, length: us
         let rows = results.len();
         loader.seek((first + index * together) * length, rows * length);
         let tile = loader.tile();
+        if short::fold_rows::<F>(tile, length, results) {
+            continue;
+        }
         for (row, result) in tile.chunks_exact(length).zip(results) {
             *result = fold_slice::<F>(row);
         }

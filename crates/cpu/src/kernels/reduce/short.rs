@@ -1,0 +1,136 @@
+//! Rows of a few vectors of f32, one after the other: what the compiler makes of a loop over their lanes joins two of
+//! them at a time. The order is that of [`fold_slice`](super::fold::fold_slice).
+
+use super::fold::{FEW_LANES, Fold, Kind, LANES};
+#[cfg(target_arch = "x86_64")]
+use crate::kernels::simd::{Level, level};
+
+/// Folds rows of `length` elements, one for each result, if there is a faster way than one by one.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn fold_rows<F: Fold>(items: &[F::Item], length: usize, results: &mut [F::Acc]) -> bool {
+    use defn_core::DType;
+
+    use crate::kernels::Element;
+
+    let is_f32 = F::Item::DTYPE == DType::F32 && F::Acc::DTYPE == DType::F32;
+    if !is_f32 || level() != Level::Avx512 || !(2 * FEW_LANES..4 * LANES).contains(&length) {
+        return false;
+    }
+    assert!(items.len() >= results.len() * length, "{} rows of {length}", results.len());
+    // SAFETY: both types are that of f32, by their element types.
+    let (items, results) = unsafe {
+        let items = std::slice::from_raw_parts(items.as_ptr().cast::<f32>(), items.len());
+        (items, std::slice::from_raw_parts_mut(results.as_mut_ptr().cast::<f32>(), results.len()))
+    };
+    match F::KIND {
+        // SAFETY: the level says that the processor has the instructions.
+        Kind::Sum => unsafe { avx512::sum(items, length, results) },
+        // SAFETY: as above.
+        Kind::Greatest => unsafe { avx512::greatest(items, length, results) },
+        // SAFETY: as above.
+        Kind::Least => unsafe { avx512::least(items, length, results) },
+        Kind::Product | Kind::All | Kind::Any => return false,
+    }
+    true
+}
+
+/// There is no faster way.
+#[cfg(not(target_arch = "x86_64"))]
+pub(super) fn fold_rows<F: Fold>(_: &[F::Item], _: usize, _: &mut [F::Acc]) -> bool {
+    false
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::{
+        _CMP_UNORD_Q, _mm_add_ps, _mm_add_ss, _mm_cmp_ps_mask, _mm_cvtss_f32, _mm_mask_mov_ps, _mm_max_ps,
+        _mm_min_ps, _mm_movehdup_ps, _mm_movehl_ps, _mm256_add_ps, _mm256_castps256_ps128,
+        _mm256_cmp_ps_mask, _mm256_extractf128_ps, _mm256_mask_mov_ps, _mm256_max_ps, _mm256_min_ps,
+        _mm512_add_ps, _mm512_castps512_ps256, _mm512_cmp_ps_mask, _mm512_extractf32x8_ps, _mm512_loadu_ps,
+        _mm512_mask_mov_ps, _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps,
+    };
+
+    /// Defines a fold by what joins vectors of 16, 8 and 4 elements, and two elements.
+    macro_rules! fold {
+        ($name:ident, $join:expr, $half:expr, $quarter:expr, $last:expr) => {
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+            pub(super) fn $name(items: &[f32], length: usize, results: &mut [f32]) {
+                for (row, result) in items.chunks_exact(length).zip(results) {
+                    let (lines, rest) = row.as_chunks::<16>();
+                    // SAFETY: a line has as many elements.
+                    let load = |line: &[f32; 16]| unsafe { _mm512_loadu_ps(line.as_ptr()) };
+                    let mut total = load(&lines[0]);
+                    for line in &lines[1..] {
+                        total = $join(total, load(line));
+                    }
+                    if !rest.is_empty() {
+                        let mask = (1 << rest.len()) - 1;
+                        // SAFETY: only as many elements are read as there are.
+                        let line = unsafe { _mm512_maskz_loadu_ps(mask, rest.as_ptr()) };
+                        total = _mm512_mask_mov_ps(total, mask, $join(total, line));
+                    }
+                    let half = $half(_mm512_castps512_ps256(total), _mm512_extractf32x8_ps::<1>(total));
+                    let quarter = $quarter(_mm256_castps256_ps128(half), _mm256_extractf128_ps::<1>(half));
+                    let pair = $quarter(quarter, _mm_movehl_ps(quarter, quarter));
+                    *result = _mm_cvtss_f32($last(pair, _mm_movehdup_ps(pair)));
+                }
+            }
+        };
+    }
+
+    fold!(sum, _mm512_add_ps, _mm256_add_ps, _mm_add_ps, _mm_add_ss);
+
+    // The instructions give the second where either is no number: what is none in the first stays.
+    macro_rules! extreme {
+        ($name:ident, $join:ident, $half:ident, $quarter:ident) => {
+            fold!(
+                $name,
+                |a, b| _mm512_mask_mov_ps($join(a, b), _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a),
+                |a, b| _mm256_mask_mov_ps($half(a, b), _mm256_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a),
+                |a, b| _mm_mask_mov_ps($quarter(a, b), _mm_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a),
+                |a, b| _mm_mask_mov_ps($quarter(a, b), _mm_cmp_ps_mask::<_CMP_UNORD_Q>(a, a), a)
+            );
+        };
+    }
+    extreme!(greatest, _mm512_max_ps, _mm256_max_ps, _mm_max_ps);
+    extreme!(least, _mm512_min_ps, _mm256_min_ps, _mm_min_ps);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fold::{Greatest, Least, Sum, fold_slice};
+    use super::*;
+    use crate::kernels::simd::at_one_level;
+
+    fn check<F: Fold<Item = f32, Acc = f32>>(x: &[f32], length: usize) {
+        let mut results = vec![0.0; x.len() / length];
+        if fold_rows::<F>(x, length, &mut results) {
+            for (row, result) in x.chunks(length).zip(results) {
+                let right = fold_slice::<F>(row);
+                assert!(result.to_bits() == right.to_bits() || result.is_nan() && right.is_nan(), "{length}");
+            }
+        }
+    }
+
+    #[test]
+    fn several_rows_are_as_each() {
+        at_one_level(|| {
+            for length in [32, 33, 47, 48, 64, 100, 255] {
+                let mut x: Vec<f32> = (0..9 * length).map(|at| (at * 7919 % 2003) as f32 - 1000.5).collect();
+                for (row, (place, odd)) in
+                    [(0, f32::NAN), (length - 1, f32::NAN), (length / 2, f32::INFINITY)]
+                        .into_iter()
+                        .enumerate()
+                {
+                    x[row * length + place] = odd;
+                }
+                x[5 * length..6 * length].iter_mut().enumerate().for_each(|(at, x)| {
+                    *x = if at % 3 == 0 { 0.0 } else { -0.0 };
+                });
+                check::<Sum<f32>>(&x, length);
+                check::<Greatest<f32>>(&x, length);
+                check::<Least<f32>>(&x, length);
+            }
+        });
+    }
+}
