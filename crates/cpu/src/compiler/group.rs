@@ -93,7 +93,7 @@ impl Making<'_> {
             };
             return self.draft.count(step, size, dtype).into();
         }
-        let constant = walk.is_constant();
+        let (constant, run) = (walk.is_constant(), walk.run());
         let key = (seen.base, walk);
         let index = match self.known.get(&key) {
             Some(&index) => index,
@@ -103,6 +103,6 @@ impl Making<'_> {
                 self.inputs.len() - 1
             }
         };
-        Operand::Input { index, dtype, constant }
+        Operand::Input { index, dtype, constant, run }
     }
 }

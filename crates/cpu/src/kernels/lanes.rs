@@ -17,10 +17,72 @@ pub(crate) trait Lanes: Element {
     fn unary(op: UnaryOp, bits: u32, x: &[Self], out: &mut [MaybeUninit<Self>]);
     /// `op(a, b)` for ops whose result has the type of the operands.
     fn binary(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<Self>]);
+    /// `op(x, y)` for a sequence of runs of `x`, each with one element `y` of `with`, which is the first operand if
+    /// `is_first`. Only for ops that [`is_simple`] names.
+    fn binary_with(op: BinaryOp, _: Runs<'_, Self>, _is_first: bool, _: &mut [MaybeUninit<Self>]) {
+        misplaced(op.name(), Self::DTYPE);
+    }
     /// The logarithm to a base, of floats and complex numbers.
     fn log_to(base: Base, x: &[Self], out: &mut [MaybeUninit<Self>]);
     /// `op(a, b)` for comparisons.
     fn compare(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<u8>]);
+}
+
+/// Elements, and those that are the other operand of a run of them each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Runs<'x, C> {
+    pub(crate) x: &'x [C],
+    pub(crate) with: &'x [C],
+    /// How long the first run is that is left, and the others.
+    pub(crate) first: usize,
+    pub(crate) each: usize,
+}
+
+/// Whether an op is done on runs as [`Lanes::binary_with`] does it: one that takes no longer than reading its operands.
+pub(crate) fn is_simple(op: BinaryOp, dtype: DType) -> bool {
+    match op {
+        BinaryOp::Add
+        | BinaryOp::Subtract
+        | BinaryOp::Multiply
+        | BinaryOp::Divide
+        | BinaryOp::Max
+        | BinaryOp::Min => dtype == DType::F32 || dtype == DType::F64,
+        BinaryOp::Atan2
+        | BinaryOp::Pow
+        | BinaryOp::Quotient
+        | BinaryOp::Remainder
+        | BinaryOp::BitwiseAnd
+        | BinaryOp::BitwiseOr
+        | BinaryOp::BitwiseXor
+        | BinaryOp::LeftShift
+        | BinaryOp::RightShift
+        | BinaryOp::Equal
+        | BinaryOp::NotEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterEqual
+        | BinaryOp::Less
+        | BinaryOp::LessEqual
+        | BinaryOp::LogicalAnd
+        | BinaryOp::LogicalOr
+        | BinaryOp::LogicalXor
+        | BinaryOp::Complex => false,
+    }
+}
+
+vectorized! {
+    /// Writes `f` of every element and the one of its run.
+    fn each_run[T: Copy, F: Fn(T, T) -> T] of [T, F] (runs: Runs<'_, T>, out: &mut [MaybeUninit<T>], f: F) {
+        let Runs { mut x, with, first, each } = runs;
+        let (mut out, mut len) = (out, first);
+        for &y in with {
+            let run = len.min(x.len());
+            let (own, rest) = out.split_at_mut(run);
+            for (out, &x) in own.iter_mut().zip(&x[..run]) {
+                out.write(f(x, y));
+            }
+            (x, out, len) = (&x[run..], rest, each);
+        }
+    }
 }
 
 /// A base of logarithms.
@@ -64,6 +126,9 @@ macro_rules! float {
             }
             fn binary(op: BinaryOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<$ty>]) {
                 float_binary(op, a, b, out);
+            }
+            fn binary_with(op: BinaryOp, runs: Runs<'_, $ty>, is_first: bool, out: &mut [MaybeUninit<$ty>]) {
+                float_binary_with(op, runs, is_first, out);
             }
             fn log_to(base: Base, x: &[$ty], out: &mut [MaybeUninit<$ty>]) {
                 match base {
@@ -340,6 +405,43 @@ fn float_binary<T: Float>(op: BinaryOp, a: &[T], b: &[T], out: &mut [MaybeUninit
         | BinaryOp::LogicalOr
         | BinaryOp::LogicalXor
         | BinaryOp::Complex => misplaced(op.name(), T::DTYPE),
+    }
+}
+
+fn float_binary_with<T: Float>(op: BinaryOp, runs: Runs<'_, T>, is_first: bool, out: &mut [MaybeUninit<T>]) {
+    match (op, is_first) {
+        (BinaryOp::Add, _) => each_run(runs, out, T::plus),
+        (BinaryOp::Multiply, _) => each_run(runs, out, T::times),
+        (BinaryOp::Subtract, false) => each_run(runs, out, T::minus),
+        (BinaryOp::Subtract, true) => each_run(runs, out, |x, y| y.minus(x)),
+        (BinaryOp::Divide, false) => each_run(runs, out, T::over),
+        (BinaryOp::Divide, true) => each_run(runs, out, |x, y| y.over(x)),
+        (BinaryOp::Max, false) => each_run(runs, out, T::greater),
+        (BinaryOp::Max, true) => each_run(runs, out, |x, y| y.greater(x)),
+        (BinaryOp::Min, false) => each_run(runs, out, T::lesser),
+        (BinaryOp::Min, true) => each_run(runs, out, |x, y| y.lesser(x)),
+        (
+            BinaryOp::Pow
+            | BinaryOp::Atan2
+            | BinaryOp::Remainder
+            | BinaryOp::Quotient
+            | BinaryOp::BitwiseAnd
+            | BinaryOp::BitwiseOr
+            | BinaryOp::BitwiseXor
+            | BinaryOp::LeftShift
+            | BinaryOp::RightShift
+            | BinaryOp::Equal
+            | BinaryOp::NotEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEqual
+            | BinaryOp::Less
+            | BinaryOp::LessEqual
+            | BinaryOp::LogicalAnd
+            | BinaryOp::LogicalOr
+            | BinaryOp::LogicalXor
+            | BinaryOp::Complex,
+            _,
+        ) => misplaced(op.name(), T::DTYPE),
     }
 }
 

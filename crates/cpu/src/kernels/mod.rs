@@ -13,6 +13,7 @@ pub(crate) mod machine;
 mod math;
 pub(crate) mod matrix;
 pub(crate) mod order;
+pub(crate) mod pairs;
 pub(crate) mod peak;
 pub(crate) mod random;
 pub(crate) mod reduce;

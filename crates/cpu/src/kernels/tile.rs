@@ -65,6 +65,14 @@ impl Walk {
         *self == Walk::strided(0, &[rows, len], &[1, 0])
     }
 
+    /// How many elements of the result each element is, where those lie in order that are not all one.
+    pub(crate) fn run(&self) -> Option<usize> {
+        match self.dims.as_slice() {
+            [(_, 1), (run, 0)] => Some(*run),
+            _ => None,
+        }
+    }
+
     /// Whether these are so many elements as they lie, from the first one on.
     pub(crate) fn is_plain(&self, size: usize) -> bool {
         *self == Walk::strided(0, &[size], &[1])
@@ -147,6 +155,20 @@ impl<'a> Source<'a> {
     pub(crate) unsafe fn relocate(&mut self, start: *const u8) {
         // SAFETY: the caller says so.
         self.view = unsafe { View::of_part(self.view.ty(), start) };
+    }
+
+    /// The elements for `start..start + len` of the result, each of which is for `run` of them.
+    ///
+    /// # Panics
+    /// When they have another width, or the result is written over them.
+    pub(crate) fn runs<C: Element>(&self, run: usize, start: usize, len: usize) -> &'a [C] {
+        debug_assert_eq!(self.walk.run(), Some(run));
+        let (first, end) = (start / run, (start + len).div_ceil(run));
+        assert!(self.walk.offset + first < self.walk.end && end <= self.walk.end - self.walk.offset);
+        assert!(!self.view.is_aliased() && self.view.ty().dtype == C::DTYPE);
+        let from = self.view.start().cast::<C>().wrapping_add(self.walk.offset + first);
+        // SAFETY: the walk ends behind them, and what is read of a view is written, aligned, and of this type.
+        unsafe { std::slice::from_raw_parts(from, end - first) }
     }
 
     /// Whether all elements are one.

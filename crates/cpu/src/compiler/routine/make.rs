@@ -386,7 +386,7 @@ impl Making {
         let operand = self.operand(frame, seen.base, walk)?;
         let array = self.result(frame, value)?;
         let mut draft = Draft::default();
-        draft.store(tiles::Operand::Input { index: 0, dtype, constant });
+        draft.store(tiles::Operand::Input { index: 0, dtype, constant, run: None });
         self.tiles(draft.finish(), vec![operand], &[array.address], ty.size())?;
         Some(Held::Array(array))
     }

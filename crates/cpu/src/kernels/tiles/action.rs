@@ -7,8 +7,9 @@ use defn_core::op::{BinaryOp, UnaryOp};
 use num_complex::Complex;
 
 use crate::kernels::cast::nearest_bf16;
-use crate::kernels::lanes::{self, Base, Lanes};
+use crate::kernels::lanes::{self, Base, Lanes, Runs};
 use crate::kernels::math::Float;
+use crate::kernels::pairs::{self, Other, Simple};
 use crate::kernels::simd::{choose, each, each_pair};
 use crate::kernels::{CastFrom, Element, Plain, Real, Source, create, with_compute, with_real, with_width};
 
@@ -41,6 +42,20 @@ pub(super) enum Detail {
     },
     /// The bytes of an element.
     Bytes([u8; 16]),
+    /// An op of elements and of one that is the same for all, the first operand or the second.
+    With(BinaryOp, bool),
+    /// The same with one for each run, of an input.
+    Runs {
+        op: BinaryOp,
+        is_first: bool,
+        input: usize,
+        run: usize,
+    },
+    /// Two ops, and for the other operand of each whether it is the same for all elements.
+    Pair {
+        ops: (Simple, Simple),
+        same: (bool, bool),
+    },
 }
 
 /// What is done with a tile.
@@ -212,6 +227,42 @@ pub(super) fn binary(dtype: DType) -> Action {
         tile.two(i, |a: &[C], b: &[C], out: &mut [MaybeUninit<C>]| C::binary(op, a, b, out));
     }
     with_compute!(dtype, C => of::<C>)
+}
+
+/// An op of the first register, and of what is the same for all elements in the second.
+pub(super) fn binary_with(dtype: DType) -> Action {
+    fn of<C: Lanes>(i: &Instruction, tile: &mut Tile<'_, '_>) {
+        let Detail::With(op, is_first) = i.detail else { unreachable!("an op with one element") };
+        tile.two(i, |x: &[C], with: &[C], out| {
+            let runs = Runs { x, with: &with[..1], first: x.len(), each: x.len() };
+            C::binary_with(op, runs, is_first, out);
+        });
+    }
+    with_compute!(dtype, C => of::<C>)
+}
+
+/// An op of a register, and of an input of which each element is for a run of those.
+pub(super) fn binary_runs(dtype: DType) -> Action {
+    fn of<C: Lanes>(i: &Instruction, tile: &mut Tile<'_, '_>) {
+        let Detail::Runs { op, is_first, input, run } = i.detail else { unreachable!("an op with runs") };
+        let with = tile.inputs[input].runs::<C>(run, tile.start, tile.len);
+        tile.one(i, |x: &[C], out| {
+            let runs = Runs { x, with, first: run - tile.start % run, each: run };
+            C::binary_with(op, runs, is_first, out);
+        });
+    }
+    with_compute!(dtype, C => of::<C>)
+}
+
+/// An op of the first two registers, and one of its result and the third.
+pub(super) fn pair(i: &Instruction, tile: &mut Tile<'_, '_>) {
+    fn other(x: &[f32], is_same: bool) -> Other<'_> {
+        if is_same { Other::All(x[0]) } else { Other::Each(x) }
+    }
+    let Detail::Pair { ops, same } = i.detail else { unreachable!("two ops") };
+    tile.three(i, |x: &[f32], y: &[f32], z: &[f32], out| {
+        pairs::pair(ops, x, other(y, same.0), other(z, same.1), out);
+    });
 }
 
 /// A comparison of elements of one type.

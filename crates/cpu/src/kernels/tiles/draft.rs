@@ -7,13 +7,16 @@ use smallvec::SmallVec;
 
 use super::action::{self, Action, Detail, Instruction};
 use super::{Place, Program};
-use crate::kernels::lanes::Base;
+use crate::kernels::lanes::{self, Base};
+use crate::kernels::pairs::Simple;
 use crate::kernels::{Element, TILE, with_compute};
 
 /// The bytes of registers that the first cache holds beside what is read and written.
 const CACHE: usize = 24 << 10;
 /// The fewest elements of a tile: what an instruction costs beside its elements is spread over so many.
 const LEAST: usize = 128;
+/// Runs of fewer elements are spread out before they are read.
+const RUN: usize = 16;
 /// How many cheap instructions take the time of one that computes a function such as a sine.
 const COSTLY: usize = 16;
 
@@ -31,8 +34,8 @@ pub(crate) enum Operand {
     /// What was computed.
     Register(Register),
     /// An input of the program by its number, whose elements have a type. One that is `constant` has the same element
-    /// for all of the result.
-    Input { index: usize, dtype: DType, constant: bool },
+    /// for all of the result; one that has a `run` has another one for each so many in order.
+    Input { index: usize, dtype: DType, constant: bool, run: Option<usize> },
 }
 
 impl Operand {
@@ -70,6 +73,8 @@ struct Made {
     reads: usize,
     /// Whether it is the same for all tiles.
     once: bool,
+    /// Whether another does its work.
+    is_gone: bool,
 }
 
 impl Made {
@@ -83,8 +88,52 @@ impl Made {
             | Detail::Log(_)
             | Detail::Input(..)
             | Detail::To(..)
-            | Detail::Count { .. } => false,
+            | Detail::Count { .. }
+            | Detail::With(..)
+            | Detail::Runs { .. }
+            | Detail::Pair { .. } => false,
         }
+    }
+
+    /// The op that it is if it is a simple one of f32, and whether its second operand is the same for all elements. For
+    /// one of which that is the first operand, they lie the other way round.
+    fn simple(&self) -> Option<(BinaryOp, bool, bool)> {
+        if self.dtype != DType::F32 || self.once {
+            return None;
+        }
+        match self.instruction.detail {
+            Detail::Binary(op) => Some((op, false, false)),
+            Detail::With(op, is_first) => Some((op, is_first, true)),
+            Detail::None
+            | Detail::Unary(..)
+            | Detail::Log(_)
+            | Detail::Input(..)
+            | Detail::To(..)
+            | Detail::Count { .. }
+            | Detail::Bytes(_)
+            | Detail::Runs { .. }
+            | Detail::Pair { .. } => None,
+        }
+    }
+
+    /// The instruction that does both what `first` does and this one, which alone reads its result as an operand of that
+    /// place.
+    fn after(&self, first: &Made, place: usize) -> Option<Instruction> {
+        let (op, is_turned, is_same) = self.simple()?;
+        let (first_op, is_first_turned, is_first_same) = first.simple()?;
+        // What is the same for all elements is no result.
+        if is_same && place == 1 {
+            return None;
+        }
+        let ops = (Simple::of(first_op, is_first_turned)?, Simple::of(op, is_turned || place == 1)?);
+        let [x, y, _] = first.instruction.operands;
+        let z = self.instruction.operands[1 - place];
+        Some(Instruction {
+            run: action::pair,
+            detail: Detail::Pair { ops, same: (is_first_same, is_same) },
+            operands: [x, y, z],
+            out: self.instruction.out,
+        })
     }
 }
 
@@ -113,7 +162,7 @@ impl Draft {
         let once = !reads.is_empty() && reads.iter().all(|register| self.made[usize::from(register.at)].once);
         self.weight += if once { 0 } else { weight };
         let instruction = Instruction { run, detail, operands, out: at };
-        self.made.push(Made { instruction, dtype, reads: reads.len(), once });
+        self.made.push(Made { instruction, dtype, reads: reads.len(), once, is_gone: false });
         Register { at, dtype }
     }
 
@@ -170,11 +219,9 @@ impl Draft {
     pub(crate) fn convert(&mut self, x: impl Into<Operand>, dtype: DType) -> Register {
         let x = match x.into() {
             Operand::Register(register) => register,
-            // Read as it lies, and then rounded in one loop.
-            Operand::Input { index, dtype: DType::F32, constant } if dtype == DType::BF16 => {
-                self.input(index, DType::F32, constant)
+            Operand::Input { index, dtype: _, constant, run: _ } => {
+                return self.input(index, dtype, constant);
             }
-            Operand::Input { index, dtype: _, constant } => return self.input(index, dtype, constant),
         };
         let computed = with_compute!(dtype, C => C::DTYPE);
         // Numbers of a smaller type lie as those of the type that it is computed in.
@@ -306,9 +353,52 @@ impl Draft {
             | BinaryOp::RightShift => 1,
             BinaryOp::Atan2 | BinaryOp::Quotient | BinaryOp::Remainder | BinaryOp::Pow => COSTLY,
         };
+        if lanes::is_simple(op, dtype) {
+            for (x, other, is_first) in [(a, b, false), (b, a, true)] {
+                if let Some(made) = self.binary_runs(op, x, other, is_first, dtype) {
+                    return made;
+                }
+            }
+        }
         let (a, b) = (self.convert(a, dtype), self.convert(b, dtype));
+        let (is_a_once, is_b_once) = (self.is_once(a), self.is_once(b));
+        if lanes::is_simple(op, dtype) && is_a_once != is_b_once {
+            let (x, with) = if is_a_once { (b, a) } else { (a, b) };
+            return self.push(
+                action::binary_with(dtype),
+                Detail::With(op, is_a_once),
+                &[x, with],
+                dtype,
+                weight,
+            );
+        }
         let made = self.push(action::binary(dtype), Detail::Binary(op), &[a, b], dtype, weight);
         self.fit(made)
+    }
+
+    /// Whether a register is the same for all tiles, so that all its elements are one.
+    fn is_once(&self, register: Register) -> bool {
+        self.made[usize::from(register.at)].once
+    }
+
+    /// An op of elements and an input of which each is for a run of them, if it is.
+    fn binary_runs(
+        &mut self,
+        op: BinaryOp,
+        x: Operand,
+        other: Operand,
+        is_first: bool,
+        dtype: DType,
+    ) -> Option<Register> {
+        let Operand::Input { index: input, dtype: own, constant: false, run: Some(run) } = other else {
+            return None;
+        };
+        if own != dtype || run < RUN {
+            return None;
+        }
+        let x = self.convert(x, dtype);
+        let detail = Detail::Runs { op, is_first, input, run };
+        (!self.is_once(x)).then(|| self.push(action::binary_runs(dtype), detail, &[x], dtype, 1))
     }
 
     /// `a` where `pred` is true, else `b`.
@@ -344,12 +434,36 @@ impl Draft {
         self.results.push(Stored { register, width });
     }
 
+    /// Does two simple ops at once where the second alone reads what the first gives.
+    fn pair(&mut self) {
+        let mut readers = vec![0_usize; self.made.len()];
+        for made in &self.made {
+            made.instruction.operands[..made.reads].iter().for_each(|&x| readers[usize::from(x)] += 1);
+        }
+        // A result is needed itself.
+        self.results.iter().for_each(|stored| readers[usize::from(stored.register)] += 2);
+        for at in 0..self.made.len() {
+            let places = 0..self.made[at].reads.min(2);
+            let both = places.filter_map(|place| {
+                let first = usize::from(self.made[at].instruction.operands[place]);
+                let is_only = readers[first] == 1;
+                let both = self.made[at].after(&self.made[first], place).filter(|_| is_only)?;
+                Some((first, both))
+            });
+            if let Some((first, both)) = { both }.next() {
+                self.made[first].is_gone = true;
+                (self.made[at].instruction, self.made[at].reads) = (both, 3);
+            }
+        }
+    }
+
     /// The program. It has an element type for each register and a place for as long as it is read.
-    pub(crate) fn finish(self) -> Program {
+    pub(crate) fn finish(mut self) -> Program {
+        self.pair();
         let count = self.made.len();
         // The last reader of each register; what is the same for all tiles stays.
         let mut last: Vec<usize> = (0..count).collect();
-        for (at, made) in self.made.iter().enumerate() {
+        for (at, made) in self.made.iter().enumerate().filter(|(_, made)| !made.is_gone) {
             for &operand in &made.instruction.operands[..made.reads] {
                 last[usize::from(operand)] = at;
             }
@@ -363,7 +477,7 @@ impl Draft {
             places[at] = Some(Place::Bank(slots.take(size_of_computed(made.dtype))));
         }
         let mut ends: Vec<SmallVec<[usize; 2]>> = vec![SmallVec::new(); count];
-        for (at, made) in self.made.iter().enumerate().filter(|(_, made)| !made.once) {
+        for (at, made) in self.made.iter().enumerate().filter(|(_, made)| !made.once && !made.is_gone) {
             if places[at].is_none() {
                 places[at] = Some(Place::Bank(slots.take(size_of_computed(made.dtype))));
                 ends[last[at]].push(at);
@@ -379,12 +493,15 @@ impl Draft {
         while tile > LEAST && slots.end * tile > CACHE {
             tile /= 2;
         }
-        let place = |place: Option<Place>| match place.expect("every register has a place") {
-            Place::Bank(offset) => Place::Bank(offset * tile),
-            result @ Place::Result { .. } => result,
+        let place = |place: Option<Place>| match place {
+            Some(Place::Bank(offset)) => Place::Bank(offset * tile),
+            Some(result @ Place::Result { .. }) => result,
+            // What nobody writes.
+            None => Place::Bank(0),
         };
         let places = places.into_iter().map(place).collect();
-        let (once, each): (Vec<Made>, Vec<Made>) = self.made.into_iter().partition(|made| made.once);
+        let (once, each): (Vec<Made>, Vec<Made>) =
+            self.made.into_iter().filter(|made| !made.is_gone).partition(|made| made.once);
         // Numbers are filled in whole tiles, and need nothing else.
         let (fixed, once): (Vec<Made>, Vec<Made>) = once.into_iter().partition(Made::is_number);
         let instructions = |made: Vec<Made>| made.into_iter().map(|made| made.instruction).collect();

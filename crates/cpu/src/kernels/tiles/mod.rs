@@ -125,7 +125,10 @@ impl Program {
             | Detail::Log(_)
             | Detail::To(..)
             | Detail::Count { .. }
-            | Detail::Bytes(_) => None,
+            | Detail::Bytes(_)
+            | Detail::With(..)
+            | Detail::Runs { .. }
+            | Detail::Pair { .. } => None,
         };
         for instruction in &mut self.each {
             if let Some(dtype) = is_early(instruction) {

@@ -1,5 +1,5 @@
 use defn_core::op::{BinaryOp, UnaryOp};
-use defn_core::{DType, Shape, TensorType};
+use defn_core::{DType, Number, Scalar, Shape, TensorType};
 
 use super::{Draft, Operand};
 use crate::kernels::{Source, Walk};
@@ -9,7 +9,7 @@ use crate::view::{View, ViewMut};
 /// A chain of so many sums and sines, each of which is read until the end.
 fn chain(count: usize) -> Draft {
     let mut draft = Draft::default();
-    let x = Operand::Input { index: 0, dtype: DType::F64, constant: false };
+    let x = Operand::Input { index: 0, dtype: DType::F64, constant: false, run: None };
     let mut made = vec![x];
     for at in 0..count {
         let sine = draft.unary(UnaryOp::Sin, made[at], DType::F64);
@@ -64,7 +64,7 @@ fn tiles_shrink_where_many_registers_are_alive() {
 #[test]
 fn results_past_the_caches_are_as_others() {
     let mut draft = Draft::default();
-    let x = Operand::Input { index: 0, dtype: DType::F64, constant: false };
+    let x = Operand::Input { index: 0, dtype: DType::F64, constant: false, run: None };
     let sum = draft.binary(BinaryOp::Add, x, x, DType::F64);
     let root = draft.unary(UnaryOp::Abs, sum.into(), DType::F64);
     let small = draft.convert(root, DType::F16);
@@ -91,5 +91,95 @@ fn results_past_the_caches_are_as_others() {
     program.run(&[source], &views, x.len(), Par::Pool);
     for ((x, sum), root) in x.iter().zip(sums).zip(roots) {
         assert_eq!((sum, root), (x + x, half::f16::from_f64((x + x).abs())));
+    }
+}
+
+#[test]
+fn two_ops_at_once_are_as_one_after_the_other() {
+    let ops = [BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Multiply, BinaryOp::Max];
+    let by_number = |op: BinaryOp, a: f32, b: f32| {
+        if op == BinaryOp::Add {
+            a + b
+        } else if op == BinaryOp::Subtract {
+            a - b
+        } else if op == BinaryOp::Multiply {
+            a * b
+        } else {
+            a.max(b)
+        }
+    };
+    let input = |index| Operand::Input { index, dtype: DType::F32, constant: false, run: None };
+    let x: [Vec<f32>; 3] = std::array::from_fn(|index| {
+        (0..1500).map(|at| ((at * 7919 + index * 31) % 2003) as f32 / 7.0).collect()
+    });
+    let ty = TensorType::new(DType::F32, Shape::new(&[1500])).unwrap();
+    let number = Scalar::new(DType::F32, Number::Float(1.25)).unwrap();
+    for form in 0..256 {
+        let (first, second) = (ops[form & 3], ops[form >> 2 & 3]);
+        let is = |bit: usize| form >> bit & 1 == 1;
+        let (is_y_one, is_z_one, is_first_turned, is_second_turned) = (is(4), is(5), is(6), is(7));
+        let mut draft = Draft::default();
+        let other = |draft: &mut Draft, index, is_one| {
+            if is_one { draft.constant(number).into() } else { input(index) }
+        };
+        let turned = |is_turned, a, b| if is_turned { (b, a) } else { (a, b) };
+        let y = other(&mut draft, 1, is_y_one);
+        let (a, b) = turned(is_first_turned, input(0), y);
+        let made = draft.binary(first, a, b, DType::F32);
+        let z = other(&mut draft, 2, is_z_one);
+        let (a, b) = turned(is_second_turned, made.into(), z);
+        let made = draft.binary(second, a, b, DType::F32);
+        draft.store(made.into());
+        let mut out = vec![0.0f32; 1500];
+        let sources = x.each_ref().map(|x| {
+            // SAFETY: the same memory as bytes, for as long.
+            let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(&**x)) };
+            Source::walked(View::new(&ty, bytes), Walk::strided(0, &[1500], &[1]))
+        });
+        // SAFETY: the room is for these elements, and only the view reaches it.
+        let view = unsafe { ViewMut::new(&ty, out.as_mut_ptr().cast()) };
+        draft.finish().run(&sources, &[view], 1500, Par::Serial);
+        for (at, &out) in out.iter().enumerate() {
+            let (y, z) = (if is_y_one { 1.25 } else { x[1][at] }, if is_z_one { 1.25 } else { x[2][at] });
+            let (a, b) = if is_first_turned { (y, x[0][at]) } else { (x[0][at], y) };
+            let made = by_number(first, a, b);
+            let (a, b) = if is_second_turned { (z, made) } else { (made, z) };
+            assert_eq!(out.to_bits(), by_number(second, a, b).to_bits(), "{first:?} {second:?} {form}");
+        }
+    }
+}
+
+#[test]
+fn runs_take_one_element_each() {
+    for (rows, len) in [(3, 16), (70, 100), (5, 3000), (40, 7)] {
+        let types = [rows * len, rows].map(|size| TensorType::new(DType::F64, Shape::new(&[size])).unwrap());
+        let walks = [Walk::strided(0, &[rows * len], &[1]), Walk::strided(0, &[rows, len], &[1, 0])];
+        let values =
+            types.each_ref().map(|ty| (0..ty.size()).map(|at| at as f64 + 0.5).collect::<Vec<f64>>());
+        for is_first in [false, true] {
+            let mut draft = Draft::default();
+            let [x, by] = [0, 1].map(|index| {
+                let run = walks[index].run();
+                Operand::Input { index, dtype: DType::F64, constant: false, run }
+            });
+            let (a, b) = if is_first { (by, x) } else { (x, by) };
+            let made = draft.binary(BinaryOp::Subtract, a, b, DType::F64);
+            draft.store(made.into());
+            let sources = [0, 1].map(|index| {
+                let values = &*values[index];
+                // SAFETY: the same memory as bytes, for as long.
+                let bytes =
+                    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
+                Source::walked(View::new(&types[index], bytes), walks[index].clone())
+            });
+            let mut out = vec![0.0f64; rows * len];
+            // SAFETY: the room is for these elements, and only the view reaches it.
+            let view = unsafe { ViewMut::new(&types[0], out.as_mut_ptr().cast()) };
+            draft.finish().run(&sources, &[view], rows * len, Par::Serial);
+            for (at, out) in out.into_iter().enumerate() {
+                let apart = values[0][at] - values[1][at / len];
+                assert_eq!(out, if is_first { -apart } else { apart }, "{rows} x {len} at {at}");
+            }
+        }
     }
 }
