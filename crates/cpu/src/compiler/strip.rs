@@ -16,8 +16,9 @@ use crate::kernels::{Source, reduce};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Elements of a strip: so many bytes as the second cache holds beside others.
-const STRIP: usize = 4 << 10;
+/// Elements of a strip: so many that what a strip costs beside them is little, and that the second cache holds several
+/// values of each.
+const STRIP: usize = 16 << 10;
 /// Cheap instructions on elements that one thread does at a time.
 const GRAIN: usize = 64 << 10;
 
@@ -42,8 +43,19 @@ pub(super) struct Strip {
 /// What is done to each strip.
 #[derive(Debug)]
 enum Work {
-    Tiles { group: Group, inputs: Vec<Home>, results: Vec<Home>, per_row: usize, stores: Stores },
-    Fold { op: ReduceOp, from: (Home, TensorType), to: (Home, TensorType) },
+    Tiles {
+        group: Group,
+        inputs: Vec<Home>,
+        results: Vec<Home>,
+        per_row: usize,
+        stores: Stores,
+    },
+    /// The types are those of what a whole strip has, as they lie.
+    Fold {
+        op: ReduceOp,
+        from: (Home, TensorType),
+        to: (Home, TensorType),
+    },
 }
 
 /// Where a value lies.
@@ -98,14 +110,19 @@ impl Strip {
                     let base = clusters.base(node.inputs[0]);
                     let from = strip.find(&homes, base);
                     let out = Value { node: cluster.nodes[0] as u32, output: 0 };
-                    let types = (graph.ty(base).clone(), graph.ty(out).clone());
+                    let flat = |value: Value, count: usize| TensorType {
+                        dtype: graph.ty(value).dtype,
+                        shape: Shape::new(&[count]),
+                    };
+                    let types = (flat(base, height * len), flat(out, height));
                     let to = to.first().copied().unwrap_or_else(|| strip.home(graph, out, 1, false));
                     strip.work.push(Work::Fold { op: *op, from: (from, types.0), to: (to, types.1) });
                     weight += 1;
                 }
                 Part::Elements | Part::Rows => {
                     let group = group(graph, clusters, cluster, given.clone());
-                    let inputs = group.inputs.iter().map(|(value, _)| strip.find(&homes, *value)).collect();
+                    let inputs: Vec<Home> =
+                        group.inputs.iter().map(|(value, _)| strip.find(&homes, *value)).collect();
                     // What is read again for the same rows stays in the cache until then.
                     let last = place == last
                         && given.iter().all(|&value| uses.is_needed_beyond(value, &|place| found.has(place)));
@@ -179,19 +196,26 @@ impl Strip {
                 stores.finish();
             }
             Work::Fold { op, from, to } => {
-                let flat = |ty: &TensorType, count: usize| TensorType {
-                    dtype: ty.dtype,
-                    shape: Shape::new(&[count]),
+                // The last strip may be shorter.
+                let short = (rows.len() < self.height).then(|| {
+                    let flat = |ty: &TensorType, count: usize| TensorType {
+                        dtype: ty.dtype,
+                        shape: Shape::new(&[count]),
+                    };
+                    (flat(&from.1, rows.len() * self.len), flat(&to.1, rows.len()))
+                });
+                let (from_ty, to_ty) = match &short {
+                    Some((from, to)) => (from, to),
+                    None => (&from.1, &to.1),
                 };
-                let (from_ty, to_ty) = (flat(&from.1, rows.len() * self.len), flat(&to.1, rows.len()));
                 let start = places.first(from.0).cast_const();
                 let start = start.wrapping_add(rows.start * self.len * from_ty.dtype.storage_bytes());
                 let to = places.first(to.0).wrapping_add(rows.start * to_ty.dtype.storage_bytes());
                 // SAFETY: the elements of the strip's rows lie from there on, written and aligned, and nobody writes
                 // them meanwhile.
-                let x = unsafe { View::of_part(&from_ty, start) };
+                let x = unsafe { View::of_part(from_ty, start) };
                 // SAFETY: there is room for an element of each row, which nobody else uses.
-                let mut out = unsafe { ViewMut::new(&to_ty, to) };
+                let mut out = unsafe { ViewMut::new(to_ty, to) };
                 reduce::reduce_rows(*op, x, self.len, &mut out);
             }
         }
