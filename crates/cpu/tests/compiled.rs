@@ -271,6 +271,40 @@ fn folds_of_every_shape_give_what_the_evaluator_gives() {
 }
 
 #[test]
+fn variances_of_long_rows_are_near_those_of_two_passes() {
+    for (rows, len) in [(1, 65_537), (3, 70_000), (2, 131_072)] {
+        let text = format!(
+            "defn-ir 1
+            (f32[{rows}][{len}]) {{
+                %0 = parameter {{index: 0}} : f32[{rows}][{len}]
+                %1 = constant {{value: {len}.0}} : f32
+                %2 = sum %0 {{axes: [1], keep_axes: true}} : f32[{rows}][1]
+                %3 = divide %2 %1 : f32[{rows}][1]
+                %4 = subtract %0 %3 : f32[{rows}][{len}]
+                %5 = multiply %4 %4 : f32[{rows}][{len}]
+                %6 = sum %5 {{axes: [1], keep_axes: false}} : f32[{rows}]
+                %7 = divide %6 %1 : f32[{rows}]
+                return %7 %2 %3
+            }}"
+        );
+        let region = Arc::new(Region::from_text(&text).unwrap());
+        let want = run(&Evaluator::new(cpu_backend()), &region).unwrap();
+        let numbers = |seen: &Seen| -> Vec<f32> {
+            let numbers = seen.0[0].1.as_chunks::<4>().0.iter();
+            numbers.map(|&bytes| f32::from_ne_bytes(bytes)).collect()
+        };
+        for threads in THREADS {
+            let got = with_threads(threads, || run(&CpuCompiler::new(), &region)).unwrap().unwrap();
+            assert!(want.0[1..] == got.0[1..], "sums of {rows} x {len}");
+            for (want, got) in numbers(&want).into_iter().zip(numbers(&got)) {
+                assert!((want - got).abs() <= 1e-5 * want, "{got} for {want}");
+            }
+            assert_eq!(got, run(&CpuCompiler::new(), &region).unwrap(), "{threads} threads");
+        }
+    }
+}
+
+#[test]
 fn inputs_have_elements_of_every_type() {
     let backend = cpu_backend();
     for &dtype in DType::ALL {
