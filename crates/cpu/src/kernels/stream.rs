@@ -9,6 +9,7 @@
 //! done.
 
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Level, level};
@@ -16,6 +17,8 @@ use super::simd::{Level, level};
 /// Results of so many bytes go past the caches. With an operand of as many they are more than last-level caches hold
 /// for one program; from half of it down, ordinary stores were as fast, and whoever reads the result next is faster.
 const FAR: usize = 16 << 20;
+/// However large a cache is: it has to hold what other programs use too.
+const MOST: usize = 64 << 20;
 
 /// How results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +35,12 @@ impl Stores {
         if bytes < FAR || !is_possible() { Stores::Near } else { Stores::Far }
     }
 
+    /// How results of so many bytes in all are stored, where so many are read for them: what the last cache holds
+    /// together is as fast to write there, and to read again.
+    pub(crate) fn beside(read: usize, written: usize) -> Stores {
+        if read + written <= held() { Stores::Near } else { Stores::of(written) }
+    }
+
     /// Waits until other threads can see what this one has stored.
     pub(crate) fn finish(self) {
         match self {
@@ -39,6 +48,47 @@ impl Stores {
             Stores::Far => fence(),
         }
     }
+}
+
+/// How many bytes stay in the last cache.
+fn held() -> usize {
+    // One more, since none is not known yet.
+    static FOUND: AtomicUsize = AtomicUsize::new(0);
+    match FOUND.load(Ordering::Relaxed) {
+        0 => {
+            let bytes = last_cache().unwrap_or(0).min(MOST);
+            FOUND.store(bytes + 1, Ordering::Relaxed);
+            bytes
+        }
+        more => more - 1,
+    }
+}
+
+/// The bytes of the last cache, as the processor tells (Intel 64 and IA-32 Architectures Software Developer's Manual, and
+/// AMD64 Architecture Programmer's Manual, on CPUID).
+#[cfg(target_arch = "x86_64")]
+#[cold]
+fn last_cache() -> Option<usize> {
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+
+    // AMD's have a leaf of their own for it, in the form of the other.
+    let is_extended = __cpuid(0x8000_0000).eax >= 0x8000_001D && __cpuid(0x8000_0001).ecx >> 22 & 1 == 1;
+    let leaf = if is_extended { 0x8000_001D } else { 4 };
+    if !is_extended && __cpuid(0).eax < leaf {
+        return None;
+    }
+    let caches = (0..16).map(|index| __cpuid_count(leaf, index)).take_while(|cache| cache.eax & 0x1F != 0);
+    let bytes = caches.map(|cache| {
+        let field = |from: u32, bits: u32| (cache.ebx >> from & ((1 << bits) - 1)) as usize + 1;
+        // The bytes of a line, partitions of lines, ways, and sets.
+        field(0, 12) * field(12, 10) * field(22, 10) * (cache.ecx as usize + 1)
+    });
+    bytes.max()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn last_cache() -> Option<usize> {
+    None
 }
 
 /// Whether the processor has such stores in widths that pay.

@@ -157,6 +157,11 @@ impl<'a> Source<'a> {
         self.view = unsafe { View::of_part(self.view.ty(), start) };
     }
 
+    /// The bytes of the operand.
+    pub(crate) fn byte_size(&self) -> usize {
+        self.view.ty().byte_size()
+    }
+
     /// The elements for `start..start + len` of the result, each of which is for `run` of them.
     ///
     /// # Panics

@@ -61,7 +61,8 @@ impl Program {
         let stores = if results.iter().any(in_place) {
             Stores::Near
         } else {
-            Stores::of(results.iter().map(|result| result.ty().byte_size()).sum())
+            let written = results.iter().map(|result| result.ty().byte_size()).sum();
+            Stores::beside(inputs.iter().map(Source::byte_size).sum(), written)
         };
         par.for_chunks(size, grain, |chunk| {
             let starts: SmallVec<[*mut u8; 4]> = results.iter().map(ViewMut::start).collect();

@@ -71,8 +71,8 @@ fn results_past_the_caches_are_as_others() {
     draft.store(sum.into());
     draft.store(small.into());
     let program = draft.finish();
-    // The results have 16 MiB together, and the last tile is not whole.
-    let x: Vec<f64> = (0..1_700_013).map(|at| f64::from(at % 1999 - 1000)).collect();
+    // All have more than 64 MiB together, the results more than 16 MiB, and the last tile is not whole.
+    let x: Vec<f64> = (0..4_000_013).map(|at| f64::from(at % 1999 - 1000)).collect();
     let types = [DType::F64, DType::F64, DType::F16]
         .map(|dtype| TensorType::new(dtype, Shape::new(&[x.len()])).unwrap());
     // SAFETY: the same memory as bytes, for as long.
