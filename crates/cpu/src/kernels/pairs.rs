@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 
 use defn_core::op::BinaryOp;
 
+use super::Element;
 use super::simd::vectorized;
 
 /// An op of `x` and another number.
@@ -44,18 +45,19 @@ pub(crate) enum Other<'x> {
     All(f32),
 }
 
-const PLUS: u8 = 0;
-const MINUS: u8 = 1;
-const FROM: u8 = 2;
-const TIMES: u8 = 3;
+pub(super) const PLUS: u8 = 0;
+pub(super) const MINUS: u8 = 1;
+pub(super) const FROM: u8 = 2;
+pub(super) const TIMES: u8 = 3;
 
+/// The result of an op.
 #[inline(always)]
-fn apply<const OP: u8>(x: f32, other: f32) -> f32 {
+pub(super) fn apply<T: Element, const OP: u8>(x: T, other: T) -> T {
     match OP {
-        PLUS => x + other,
-        MINUS => x - other,
-        FROM => other - x,
-        TIMES.. => x * other,
+        PLUS => x.plus(other),
+        MINUS => x.minus(other),
+        FROM => other.minus(x),
+        TIMES.. => x.times(other),
     }
 }
 
@@ -98,7 +100,7 @@ vectorized! {
         z: Other<'_>,
         out: &mut [MaybeUninit<f32>],
     ) {
-        let of = |x: f32, y: f32, z: f32| apply::<B>(apply::<A>(x, y), z);
+        let of = |x: f32, y: f32, z: f32| apply::<f32, B>(apply::<f32, A>(x, y), z);
         match (y, z) {
             (Other::Each(y), Other::Each(z)) => {
                 for (((out, &x), &y), &z) in out.iter_mut().zip(x).zip(y).zip(z) {

@@ -1,38 +1,11 @@
 //! Two simple ops that are done to each element again and again, while it stays in a register. Each op rounds.
 
 use super::Element;
+use super::pairs::{FROM, MINUS, PLUS, Simple, TIMES, apply};
 use super::simd::vectorized;
 
 /// Elements that stay in registers together: enough that none waits for another.
 const BLOCK: usize = 128;
-
-/// An op of an element and another number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Simple {
-    /// The sum.
-    Plus,
-    /// The element less the number.
-    Minus,
-    /// The number less the element.
-    From,
-    /// The product.
-    Times,
-}
-
-const PLUS: u8 = 0;
-const MINUS: u8 = 1;
-const FROM: u8 = 2;
-const TIMES: u8 = 3;
-
-#[inline(always)]
-fn apply<T: Element, const OP: u8>(x: T, other: T) -> T {
-    match OP {
-        PLUS => x.plus(other),
-        MINUS => x.minus(other),
-        FROM => other.minus(x),
-        TIMES.. => x.times(other),
-    }
-}
 
 vectorized! {
     /// Does both ops so many times.

@@ -12,7 +12,7 @@ use defn_core::{DType, Scalar};
 use super::Unit;
 use super::make::{Array, Held, Making};
 use crate::kernels::machine::Register;
-use crate::kernels::trips::Simple;
+use crate::kernels::pairs::Simple;
 
 /// Elements times trips between two looks at the machine.
 const CHUNK: usize = 1 << 17;
@@ -85,16 +85,7 @@ fn simple(op: &WhileOp, value: Value) -> Option<(Simple, Value, Number)> {
     if graph.ty(element).dtype != dtype {
         return None;
     }
-    let simple = if binary == BinaryOp::Add {
-        Simple::Plus
-    } else if binary == BinaryOp::Multiply {
-        Simple::Times
-    } else if binary == BinaryOp::Subtract {
-        if is_second { Simple::From } else { Simple::Minus }
-    } else {
-        return None;
-    };
-    Some((simple, element, number))
+    Some((Simple::of(binary, is_second)?, element, number))
 }
 
 /// The number that a value of the body has in all trips.

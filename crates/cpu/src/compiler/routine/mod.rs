@@ -15,9 +15,9 @@ use smallvec::SmallVec;
 
 use crate::buffer::Storage;
 use crate::kernels::machine::{self, Env, Registers};
+use crate::kernels::pairs::Simple;
 use crate::kernels::tiles::{self, Ready};
-use crate::kernels::trips::{self, Simple};
-use crate::kernels::{Source, Walk};
+use crate::kernels::{Source, Walk, trips};
 use crate::view::{View, ViewMut};
 
 pub(super) use make::{of_group, of_node};

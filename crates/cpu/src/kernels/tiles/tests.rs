@@ -131,10 +131,11 @@ fn two_ops_at_once_are_as_one_after_the_other() {
         let made = draft.binary(second, a, b, DType::F32);
         draft.store(made.into());
         let mut out = vec![0.0f32; 1500];
+        let plain = Walk::strided(0, &[1500], &[1]);
         let sources = x.each_ref().map(|x| {
             // SAFETY: the same memory as bytes, for as long.
             let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(&**x)) };
-            Source::walked(View::new(&ty, bytes), Walk::strided(0, &[1500], &[1]))
+            Source::walked(View::new(&ty, bytes), &plain)
         });
         // SAFETY: the room is for these elements, and only the view reaches it.
         let view = unsafe { ViewMut::new(&ty, out.as_mut_ptr().cast()) };
@@ -170,7 +171,7 @@ fn runs_take_one_element_each() {
                 // SAFETY: the same memory as bytes, for as long.
                 let bytes =
                     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
-                Source::walked(View::new(&types[index], bytes), walks[index].clone())
+                Source::walked(View::new(&types[index], bytes), &walks[index])
             });
             let mut out = vec![0.0f64; rows * len];
             // SAFETY: the room is for these elements, and only the view reaches it.
