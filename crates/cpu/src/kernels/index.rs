@@ -200,12 +200,30 @@ fn pick_rows<T: Plain, I: Integer, const N: usize>(
     axes: [(usize, usize); N],
     out: &mut [MaybeUninit<T>],
 ) {
-    for (out, row) in out.iter_mut().zip(indices.as_chunks::<N>().0) {
-        let mut start = 0;
-        for (&index, (size, stride)) in row.iter().zip(axes) {
-            start += clamped(index, size) * stride;
+    let mut starts = [0; PICKED];
+    for (out, rows) in out.chunks_mut(PICKED).zip(indices.as_chunks::<N>().0.chunks(PICKED)) {
+        starts_of(rows, axes, &mut starts);
+        for (out, &start) in out.iter_mut().zip(&starts) {
+            out.write(from[start]);
         }
-        out.write(from[start]);
+    }
+}
+
+/// Positions that are found before the elements there are read: a processor has the more reads under way the less it
+/// does between them.
+const PICKED: usize = 64;
+
+vectorized! {
+    /// Where rows of indices lie.
+    fn starts_of[I: Integer, const N: usize] of [I, N] (
+        rows: &[[I; N]],
+        axes: [(usize, usize); N],
+        starts: &mut [usize; PICKED],
+    ) {
+        for (start, row) in starts.iter_mut().zip(rows) {
+            let each = row.iter().zip(axes);
+            *start = each.map(|(&index, (size, stride))| clamped(index, size) * stride).sum();
+        }
     }
 }
 
