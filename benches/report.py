@@ -35,6 +35,11 @@ Results are checked to be equal before anything is timed, and the memory of a ru
 
 """.splitlines()
 
+NEAR = """
+What is near the machine's limit can be no faster than that, and a tenth more or less is how far two
+runs lie apart.
+""".strip().splitlines()
+
 LEGEND = """
 ![How many times our time JAX takes](benchmarks.png)
 
@@ -184,8 +189,9 @@ def page(rows: Sequence[Measured], machine: Machine, versions: str, extra: Seque
             ]  # fmt: skip
             lines.append(f"| {' | '.join(cells)} |")
     if slow:
-        named = ", ".join(f"{row.name} ({row.ratio:.2f})" for row in slow)
-        lines += ["", "## Where JAX is faster", "", f"{named}."]
+        shares = [(row, 100 * machine.limit(row) / row.ours[0]) for row in slow]
+        named = [f"- {row.name}: {row.ratio:.2f}, ours at {share:.0f} %" for row, share in shares]
+        lines += ["", "## Where JAX is faster", "", *NEAR, "", *named]
     return "\n".join(lines) + "\n"
 
 
