@@ -32,8 +32,13 @@ thread_local! {
 
 /// Remembers a concrete tensor where a trace is open.
 pub(crate) fn note(tensor: Tensor) -> Tensor {
-    remember(&tensor, || None);
+    noted(&tensor);
     tensor
+}
+
+/// As [`note`], of a tensor that stays where it is.
+pub(crate) fn noted(tensor: &Tensor) {
+    remember(tensor, || None);
 }
 
 /// Remembers a tensor that was made of an array.

@@ -153,7 +153,7 @@ impl Borrowed {
     /// A result that lies in borrowed memory gets memory of its own: the array may change after the call.
     pub(super) fn own(&self, result: Tensor) -> Fallible<Tensor> {
         // To look at what a device computes would be to wait for it; it has copied what was lent to it.
-        if self.ranges.is_empty() || pjrt::of(&result).is_some() {
+        if !self.is_any() || pjrt::of(&result).is_some() {
             return Ok(result);
         }
         let Some(buffer) = result.buffer() else {

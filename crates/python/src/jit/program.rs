@@ -10,7 +10,7 @@ use defn_core::Tensor;
 use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together, common_backend};
 use defn_core::region::Region;
-use defn_core::trace::{self, Trace};
+use defn_core::trace::Trace;
 use defn_core::vectorize::{Lanes, type_text};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -399,9 +399,7 @@ impl Program {
                     if borrowed.is_any() {
                         tensor = borrowed.own(tensor)?;
                     }
-                    if trace::depth() > 0 {
-                        tensor = born::note(tensor);
-                    }
+                    born::noted(&tensor);
                     Bound::new(py, PyTensor::new(tensor.with_vectorized(lanes)))?.into_any()
                 }
                 (Output::Argument(_), None) => unreachable!("an argument is kept"),
