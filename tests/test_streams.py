@@ -80,17 +80,20 @@ def test_sending_waits_for_a_place() -> None:
 
 
 def test_a_thousand_chunks_beside_other_work() -> None:
-    stop = threading.Event()
+    stop, started = threading.Event(), threading.Event()
     rounds = []
 
     def work() -> None:
         x = dn.iota((64,), dtype="f32")
         while not stop.is_set():
             rounds.append(float(dn.sum(dn.exp(x * 0.01))))
+            started.set()
 
     worker = threading.Thread(target=work)
     worker.start()
     try:
+        # A compiler may take longer for the first round than all chunks do.
+        assert started.wait(60)
         with sums() as stream:
             outputs = [int(output) for output in stream.map(range(1000))]
             total = int(stream.done())
