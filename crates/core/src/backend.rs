@@ -20,6 +20,16 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
     /// Where the elements are.
     fn backend(&self) -> Arc<dyn Backend>;
 
+    /// As [`Buffer::backend`], of one that lives as long as the buffer, where there is such a one.
+    fn backend_lent(&self) -> Option<&Arc<dyn Backend>> {
+        None
+    }
+
+    /// Whether the elements are on a backend that is this very object.
+    fn is_on(&self, backend: &Arc<dyn Backend>) -> bool {
+        Arc::ptr_eq(&self.backend(), backend)
+    }
+
     /// Copies the first `out.len()` bytes to the host: row-major, native byte order, a byte for each 2- or
     /// 4-bit element. Waits until they are there.
     ///
@@ -394,6 +404,11 @@ pub fn check_arguments<'a>(
     Ok(())
 }
 
+/// The buffers of a run's results.
+pub fn buffers_of(results: Vec<Tensor>) -> Buffers {
+    results.into_iter().filter_map(Tensor::into_buffer).collect()
+}
+
 /// The memory that a run of a compiled program takes, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MemoryNeed {
@@ -445,7 +460,8 @@ pub trait Executable: fmt::Debug + Send + Sync {
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>>;
 
-    /// As [`Executable::run`], on arguments that the caller keeps: a short run takes no hold of them.
+    /// As [`Executable::run`], on arguments that the caller keeps: a short run takes no hold of them. The caller has
+    /// looked whether they are of the program's types, and knows the results' types from there.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -454,8 +470,9 @@ pub trait Executable: fmt::Debug + Send + Sync {
         backend: &Arc<dyn Backend>,
         arguments: &[&Tensor],
         hooks: &dyn Hooks,
-    ) -> Result<Vec<Tensor>> {
-        self.run(backend, arguments.iter().map(|&argument| argument.clone()).collect(), hooks)
+    ) -> Result<Buffers> {
+        let held = arguments.iter().map(|&argument| argument.clone()).collect();
+        Ok(buffers_of(self.run(backend, held, hooks)?))
     }
 
     /// Runs on several lists of arguments, each with the backend that its tensors are on; a list of results for each.

@@ -126,11 +126,18 @@ impl From<AxisList> for Axes {
 /// assert_eq!(shape.resolve("sum", &"row".into())?.index(), 0);
 /// # Ok::<(), defn_core::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, PartialEq, Eq, Hash, Default)]
 pub struct Shape {
     sizes: Sizes,
     /// One entry per axis; `None` when no axis has a name.
     names: Option<Arc<[Option<Name>]>>,
+}
+
+impl Clone for Shape {
+    fn clone(&self) -> Shape {
+        // Copied in one go, where cloning the list would push one size after the other.
+        Shape { sizes: Sizes::from_slice(&self.sizes), names: self.names.clone() }
+    }
 }
 
 impl Shape {
@@ -141,7 +148,7 @@ impl Shape {
 
     /// A shape without names.
     pub fn new(sizes: &[usize]) -> Shape {
-        Shape { sizes: sizes.into(), names: None }
+        Shape { sizes: Sizes::from_slice(sizes), names: None }
     }
 
     /// A shape with a name, or none, for each axis.

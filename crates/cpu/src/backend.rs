@@ -36,13 +36,23 @@ const SMALL: usize = 32 << 10;
 
 /// Where what reads and writes elements of these types runs.
 pub(crate) fn parallel<'t>(types: impl Iterator<Item = &'t TensorType>) -> Par {
-    if types.map(TensorType::byte_size).sum::<usize>() <= SMALL { Par::Serial } else { Par::Pool }
+    parallel_over(types.map(TensorType::byte_size).sum())
+}
+
+/// Where what reads and writes so many bytes runs.
+fn parallel_over(bytes: usize) -> Par {
+    if bytes <= SMALL { Par::Serial } else { Par::Pool }
 }
 
 /// The CPU backend of this process.
 pub fn cpu_backend() -> Arc<dyn Backend> {
-    static BACKEND: OnceLock<Arc<CpuBackend>> = OnceLock::new();
-    BACKEND.get_or_init(|| Arc::new(CpuBackend(()))).clone()
+    the_backend().clone()
+}
+
+/// The same, lent.
+pub(crate) fn the_backend() -> &'static Arc<dyn Backend> {
+    static BACKEND: OnceLock<Arc<dyn Backend>> = OnceLock::new();
+    BACKEND.get_or_init(|| Arc::new(CpuBackend(())))
 }
 
 /// Runs an op on operands, into memory that somebody has chosen for its results; one that takes long calls `poll` now
@@ -243,17 +253,26 @@ impl Backend for CpuBackend {
             let Some(own) = operand.buffer.as_any().downcast_ref::<CpuBuffer>() else { return Ok(None) };
             windows.push(own.window(name)?);
         }
-        let pairs = operands.iter().zip(&windows);
-        let views: Views<'_> = pairs.map(|(operand, window)| View::new(operand.ty, window.bytes())).collect();
-        let mut storage = Storage::allocate(name, ty.byte_size())?;
+        let (mut views, bytes) = (Views::new(), ty.byte_size());
+        let mut moved = bytes;
+        for (operand, window) in operands.iter().zip(&windows) {
+            moved += window.bytes().len();
+            views.push(View::new(operand.ty, window.bytes()));
+        }
+        let mut storage = Storage::allocate(name, bytes)?;
         let start = storage.start_mut().expect("allocated memory is ours");
         // SAFETY: the storage was allocated for this type, and only this view and those made of it reach it.
         let out = unsafe { ViewMut::new(ty, start) };
-        let par = parallel(operands.iter().map(|operand| operand.ty).chain(outputs));
+        let par = parallel_over(moved);
         let memory = Memory::Given { operands: &views, results: std::slice::from_ref(&out), over: None };
         self.dispatch(op, Run { room: Room::of(name), par, checked: true, memory }, &|| Ok(()))?;
         // SAFETY: kernels write every element of their result.
-        Ok(Some(smallvec![buffer(unsafe { Window::new(Arc::new(storage), 0, ty.byte_size()) })]))
+        Ok(Some(smallvec![buffer(unsafe { Window::new(Arc::new(storage), 0, bytes) })]))
+    }
+
+    fn is_same_place(&self, other: &dyn Backend) -> bool {
+        // There is one CPU, and places are texts.
+        other.as_any().is::<CpuBackend>() || self.place() == other.place()
     }
 
     fn checks_operands(&self) -> bool {

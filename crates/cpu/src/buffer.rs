@@ -8,7 +8,7 @@ use defn_core::backend::{Backend, Buffer, BufferState, Gone, HostMemory};
 use defn_core::live::{self, Live, Memory};
 use defn_core::{ErrorKind, Location, Result, TensorType};
 
-use crate::backend::cpu_backend;
+use crate::backend::{CpuBackend, cpu_backend, the_backend};
 use crate::memory::Block;
 
 /// Memory of our own, or that somebody lends.
@@ -261,6 +261,14 @@ impl CpuBuffer {
 impl Buffer for CpuBuffer {
     fn backend(&self) -> Arc<dyn Backend> {
         cpu_backend()
+    }
+
+    fn backend_lent(&self) -> Option<&Arc<dyn Backend>> {
+        Some(the_backend())
+    }
+
+    fn is_on(&self, backend: &Arc<dyn Backend>) -> bool {
+        backend.as_any().is::<CpuBackend>()
     }
 
     fn read(&self, out: &mut [u8]) -> Result<()> {

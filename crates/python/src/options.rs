@@ -35,6 +35,9 @@ const KNOWN: &[&str] = &[
     "log_compiles",
 ];
 
+/// The default compiler without options.
+static CPU: OnceLock<Arc<BuiltIn>> = OnceLock::new();
+
 /// Whether any default was ever set, so that calls need not look before.
 static ANY_SET: AtomicBool = AtomicBool::new(false);
 
@@ -51,7 +54,6 @@ pub(crate) fn built_in(
     name: &str,
     options: Option<&Bound<'_, PyDict>>,
 ) -> Fallible<Arc<BuiltIn>> {
-    static CPU: OnceLock<Arc<BuiltIn>> = OnceLock::new();
     static EVALUATOR: OnceLock<Arc<BuiltIn>> = OnceLock::new();
     static PJRT: OnceLock<Arc<BuiltIn>> = OnceLock::new();
     let options = options.filter(|options| !options.is_empty());
@@ -121,6 +123,17 @@ pub(crate) fn default_compiler(py: Python<'_>, options: Option<&Bound<'_, PyDict
         return Choice::of("jit", &compiler, options);
     }
     Ok(Choice::BuiltIn(built_in(py, from_environment(), options)?))
+}
+
+/// Whether a compiler is the one that [`default_compiler`] gives a definition without options; false where defaults were
+/// set, which have to be looked at.
+pub(crate) fn is_default(compiler: &Choice) -> bool {
+    match (compiler, CPU.get()) {
+        (Choice::BuiltIn(known), Some(cpu)) => {
+            Arc::ptr_eq(known, cpu) && !ANY_SET.load(Ordering::Relaxed) && from_environment() == DEFAULT
+        }
+        (Choice::BuiltIn(_) | Choice::Python(_), _) => false,
+    }
 }
 
 /// `DEFN_COMPILER`, read once.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use defn_core::builder::{BuildElementwise, BuildLinalg, BuildShape};
-use defn_core::op::{BinaryOp, UnaryOp};
+use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::tensor::Data;
 use defn_core::{Axes, AxisRef, DType, ErrorKind, Tensor, TensorType};
 use pyo3::PyTraverseError;
@@ -57,6 +57,13 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         reflected: bool,
     ) -> Fallible<Bound<'py, PyAny>> {
+        if let Ok(other) = other.cast_exact::<PyTensor>() {
+            let (a, b) = (&self.tensor, &other.get().tensor);
+            let operands = if reflected { [b, a] } else { [a, b] };
+            if let Some(result) = ops::at_once(&Op::Binary(op), &operands)? {
+                return Ok(Bound::new(other.py(), PyTensor::new(result))?.into_any());
+            }
+        }
         ops::operator(self, other, reflected, move |ops, a, b| ops.binary(op, a, b))
     }
 }

@@ -1,5 +1,6 @@
 //! The builder that works on tensors: traced where a trace is open, else at once.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -116,6 +117,25 @@ impl Ops {
     }
 }
 
+/// The result of an op on tensors where nothing stands between it and the backend of the first: no trace is open, none is
+/// vectorized, and there is a short way for it ([`Backend::run_lent`]). None where there is not, and where the op fails:
+/// [`Ops`] does it the long way, and says why it cannot be done.
+pub fn at_once(op: &Op, operands: &[&Tensor]) -> Option<Tensor> {
+    if trace::depth() > 0 {
+        return None;
+    }
+    let (mut lent, mut types) = (SmallVec::<[Lent<'_>; 3]>::new(), SmallVec::<[&TensorType; 3]>::new());
+    for tensor in operands {
+        let buffer = tensor.buffer().filter(|_| !tensor.is_vectorized())?;
+        lent.push(Lent { ty: tensor.ty(), buffer });
+        types.push(tensor.ty());
+    }
+    let outputs = infer::infer(op, &types).ok()?;
+    let buffers = common_backend(&operands[..1])?.run_lent(op, &lent, &outputs).ok()??;
+    let pair = outputs.into_iter().zip(buffers).next();
+    pair.map(|(ty, buffer)| Tensor::concrete(ty, buffer))
+}
+
 /// Buffers with their types.
 fn tensors_of(types: SmallVec<[TensorType; 1]>, buffers: Buffers) -> SmallVec<[Tensor; 1]> {
     types.into_iter().zip(buffers).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect()
@@ -157,10 +177,11 @@ impl Builder for Ops {
 
 /// The backend that all of a run's arguments are on, where it is one object: then nothing is brought anywhere, and no
 /// default need be asked for.
-pub fn common_backend<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Option<Arc<dyn Backend>> {
-    let mut backends = tensors.into_iter().filter_map(Tensor::backend);
-    let first = backends.next()?;
-    backends.all(|backend| Arc::ptr_eq(&backend, &first)).then_some(first)
+pub fn common_backend<'a>(tensors: &[&'a Tensor]) -> Option<Cow<'a, Arc<dyn Backend>>> {
+    let mut buffers = tensors.iter().filter_map(|tensor| tensor.buffer());
+    let first = buffers.next()?;
+    let backend = first.backend_lent().map_or_else(|| Cow::Owned(first.backend()), Cow::Borrowed);
+    buffers.all(|buffer| buffer.is_on(&backend)).then_some(backend)
 }
 
 /// Brings the arguments of a run together in one place, and says where: the default backend gives way to any

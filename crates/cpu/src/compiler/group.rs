@@ -1,5 +1,6 @@
 //! Clusters of element-wise ops as programs over tiles.
 
+use defn_core::DType;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::Op;
 use rustc_hash::FxHashMap;
@@ -7,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::cluster::{Cluster, Clusters, Elementwise, Role, elementwise};
 use crate::kernels::Walk;
-use crate::kernels::tiles::{Draft, Operand, Program, Register};
+use crate::kernels::tiles::{Brief, Draft, Operand, Program, Register};
 
 /// A program, with where its operands come from.
 #[derive(Debug)]
@@ -18,6 +19,16 @@ pub(super) struct Group {
     /// The values that are given, each with `elements` elements.
     pub(super) results: Values,
     pub(super) elements: usize,
+    /// How so few elements are done at once.
+    pub(super) brief: Option<Brief>,
+}
+
+impl Group {
+    /// Reads these inputs before anything of a tile is written, as [`Program::read_first`] does.
+    pub(super) fn read_first(&mut self, inputs: &[usize]) {
+        self.program.read_first(inputs);
+        self.brief = None;
+    }
 }
 
 /// Makes the program of a cluster that gives `results`.
@@ -41,7 +52,13 @@ pub(super) fn group(graph: &Graph, clusters: &Clusters, cluster: &Cluster, resul
         making.draft.store(register.into());
     }
     let Making { draft, inputs, .. } = making;
-    Group { program: draft.finish(), inputs, results, elements: first.outputs[0].size() }
+    let (program, elements) = (draft.finish(), first.outputs[0].size());
+    let is_plain = |input: usize, dtype: DType| {
+        let (value, walk): &(Value, Walk) = &inputs[input];
+        walk.is_plain(elements) && graph.ty(*value).dtype == dtype
+    };
+    let brief = program.brief(elements, is_plain);
+    Group { program, inputs, results, elements, brief }
 }
 
 struct Making<'a> {

@@ -19,7 +19,9 @@ mod views;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
-use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks, MemoryNeed, check_arguments};
+use defn_core::backend::{
+    Backend, Buffers, Checks, Compiler, Executable, Gone, Hooks, MemoryNeed, check_arguments,
+};
 use defn_core::device::DeviceError;
 use defn_core::donation::{named, takes};
 use defn_core::evaluator::Evaluator;
@@ -145,7 +147,7 @@ impl Executable for Compiled {
         let used = self.program.inputs().iter().zip(&self.used).filter(|(_, used)| **used);
         Ok(MemoryNeed {
             arguments: used.map(|(ty, _)| ty.byte_size()).sum(),
-            results: self.plan.own_results().map(|(_, bytes)| bytes).sum(),
+            results: self.plan.own.iter().map(|own| own.bytes).sum(),
             between: self.plan.arena,
             workspace: self.plan.workspace,
         })
@@ -160,8 +162,11 @@ impl Executable for Compiled {
         if !backend.is_same_place(&*self.backend) {
             return self.elsewhere()?.run(backend, arguments, hooks);
         }
+        check_arguments("run", self.program.inputs(), arguments.iter())?;
         let arguments: SmallVec<[&Tensor; 8]> = arguments.iter().collect();
-        self.run_here(&arguments, hooks)
+        let buffers = self.run_here(&arguments, hooks)?;
+        let types = self.program.result_types().cloned();
+        Ok(types.zip(buffers).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
     }
 
     fn run_lent(
@@ -169,7 +174,7 @@ impl Executable for Compiled {
         backend: &Arc<dyn Backend>,
         arguments: &[&Tensor],
         hooks: &dyn Hooks,
-    ) -> Result<Vec<Tensor>> {
+    ) -> Result<Buffers> {
         if !backend.is_same_place(&*self.backend) {
             return self.elsewhere()?.run_lent(backend, arguments, hooks);
         }
@@ -178,10 +183,10 @@ impl Executable for Compiled {
 }
 
 impl Compiled {
-    fn run_here(&self, arguments: &[&Tensor], hooks: &dyn Hooks) -> Result<Vec<Tensor>> {
-        check_arguments("run", self.program.inputs(), arguments.iter().copied())?;
-        let mut windows: SmallVec<[Option<Window>; 8]> = SmallVec::with_capacity(arguments.len());
-        for (position, argument) in arguments.iter().enumerate() {
+    /// Runs on arguments of the program's types.
+    fn run_here(&self, arguments: &[&Tensor], hooks: &dyn Hooks) -> Result<Buffers> {
+        let mut windows: SmallVec<[Option<Window>; 8]> = SmallVec::new();
+        for (position, &argument) in arguments.iter().enumerate() {
             let is_held =
                 self.used[position] && !self.donated.iter().any(|(donated, _)| *donated == position);
             let hold = || self.buffer(argument)?.window("run");
@@ -196,15 +201,7 @@ impl Compiled {
         let recorder = profile::current();
         let _program = recorder.as_deref().map(Recorder::program);
         let run = Run { backend: &self.backend, hooks, recorder: recorder.as_deref() };
-        let results = match run.program(&self.plan, &windows, &mut memory) {
-            Ok(results) => results,
-            Err(error) => {
-                self.restore(arguments, &mut windows);
-                return Err(error);
-            }
-        };
-        let types = self.program.result_types().cloned();
-        Ok(types.zip(results).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
+        run.program(&self.plan, &windows, &mut memory).inspect_err(|_| self.restore(arguments, &mut windows))
     }
 
     /// Takes the donated arguments, or none of them.

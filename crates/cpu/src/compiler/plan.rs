@@ -37,6 +37,8 @@ pub(super) struct Plan {
     pub(super) results: Vec<Given>,
     /// For each result, whether it lies in the memory of the argument that was offered for it.
     pub(super) over: Vec<bool>,
+    /// The results that need memory of their own.
+    pub(super) own: Vec<Own>,
     /// The bytes of what lies between arguments and results.
     pub(super) arena: usize,
     /// The node of the largest value in there.
@@ -45,6 +47,16 @@ pub(super) struct Plan {
     pub(super) workspace: usize,
     /// The inputs that something reads.
     pub(super) arguments: Vec<usize>,
+}
+
+/// A result with memory of its own.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Own {
+    /// Which of the results.
+    pub(super) at: usize,
+    pub(super) bytes: usize,
+    /// The node that gives it.
+    pub(super) node: usize,
 }
 
 /// What is done at once.
@@ -103,21 +115,18 @@ impl Plan {
         let Layout { kept, results, over, arena, largest, arguments } =
             Layout::new(&region, &clusters, &slots, &mut steps, backend, lent)?;
         let workspace = steps.iter().map(|step| step.workspace(region.graph())).max().unwrap_or(0);
-        Ok(Plan { steps, kept, results, over, arena, largest, workspace, arguments, region })
-    }
-}
-
-impl Plan {
-    /// The results that need memory of their own, and the bytes of each.
-    pub(super) fn own_results(&self) -> impl Iterator<Item = (usize, usize)> {
-        let types = self.region.result_types().map(TensorType::byte_size);
-        let all = self.results.iter().zip(&self.over).zip(types).enumerate();
-        all.filter(|(_, ((given, over), _))| match given {
-            Given::Written => !**over,
+        let is_own = |(given, over): (&Given, &bool)| match given {
+            Given::Written => !*over,
             Given::Copied(_) => true,
             Given::Same(_) | Given::There(_) => false,
-        })
-        .map(|(at, (_, bytes))| (at, bytes))
+        };
+        let own = (0..results.len()).filter(|&at| is_own((&results[at], &over[at])));
+        let own = own.map(|at| {
+            let value = region.results()[at];
+            Own { at, bytes: region.graph().ty(value).byte_size(), node: value.node as usize }
+        });
+        let own = own.collect();
+        Ok(Plan { steps, kept, results, over, own, arena, largest, workspace, arguments, region })
     }
 }
 
@@ -245,7 +254,7 @@ impl Step {
     /// Notes that results lie in the memory of these inputs.
     pub(super) fn set_over(&mut self, inputs: &[usize]) {
         match &mut self.work {
-            Work::Group(group) => group.program.read_first(inputs),
+            Work::Group(group) => group.read_first(inputs),
             Work::Op => self.over = inputs.first().copied(),
             Work::While(_)
             | Work::Strip(_)

@@ -9,13 +9,14 @@ use defn_core::profile::Recorder;
 use defn_core::{Error, Result, Scalar, TensorType, form};
 use smallvec::SmallVec;
 
+use super::group::Group;
 use super::places::{Given, Place};
 use super::plan::{Plan, Step, Work};
 use super::repeat::copy;
 use crate::backend::{buffer, run_into, window};
 use crate::buffer::{Storage, Window};
 use crate::kernels::Source;
-use crate::view::{View, ViewMut};
+use crate::view::{View, ViewMut, nowhere};
 
 /// One run.
 pub(super) struct Run<'a> {
@@ -98,6 +99,13 @@ impl Run<'_> {
         };
         let pointer = |&(_, place): &(Value, Place)| frame.at(plan, place);
         match &step.work {
+            Work::Group(Group { program, brief: Some(brief), .. }) => {
+                let (mut inputs, mut results) = (Pointers::new(), Pointers::new());
+                step.inputs.iter().for_each(|place| inputs.push(pointer(place)));
+                step.outputs.iter().for_each(|place| results.push(pointer(place)));
+                // SAFETY: the group has as many elements as it was made for, and its inputs and results are those.
+                unsafe { program.run_brief(brief, &inputs, &results) };
+            }
             Work::Group(group) => {
                 // Put where they stay: what is collected is moved.
                 let mut sources: SmallVec<[Source<'_>; 8]> = SmallVec::new();
@@ -188,17 +196,19 @@ impl Run<'_> {
     ) -> Result<Buffers> {
         let graph = plan.region.graph();
         let Memory { arena, results, over } = memory;
-        let arena = arena.as_mut().expect("a run's memory");
-        let pointers = arguments.iter().map(|window| match window {
-            Some(window) => window.bytes().as_ptr().cast_mut(),
-            None => std::ptr::null_mut(),
-        });
-        let mut pointers: Pointers = pointers.collect();
+        let mut pointers = Pointers::new();
+        for window in arguments {
+            pointers.push(match window {
+                Some(window) => window.bytes().as_ptr().cast_mut(),
+                None => std::ptr::null_mut(),
+            });
+        }
         for &mut (argument, result) in over {
             pointers[argument] = start_of(results[result].as_mut().expect("an argument's memory"));
         }
-        let mut frame = Frame { arguments: &pointers, results: &[], arena: start_of(arena) };
-        let mut starts = Pointers::with_capacity(results.len());
+        let arena = arena.as_mut().map_or_else(nowhere, start_of);
+        let mut frame = Frame { arguments: &pointers, results: &[], arena };
+        let mut starts = Pointers::new();
         for (given, storage) in plan.results.iter().zip(&mut *results) {
             // What is not written is not copied either: it lies where it is found.
             starts.push(match (given, storage) {
@@ -211,7 +221,7 @@ impl Run<'_> {
         frame.results = &starts;
         // SAFETY: windows are held, and are as long as the types say; the rest was allocated for the plan.
         unsafe { self.plan(plan, &frame)? };
-        let mut made = Buffers::with_capacity(results.len());
+        let mut made = Buffers::new();
         for ((given, storage), &value) in plan.results.iter().zip(results).zip(plan.region.results()) {
             let bytes = graph.ty(value).byte_size();
             let window = match (given, storage.take()) {
@@ -240,6 +250,7 @@ impl Run<'_> {
 /// What a run writes into. It is large, and filled where it lies.
 #[derive(Default)]
 pub(super) struct Memory {
+    /// What lies between, if anything does.
     arena: Option<Storage>,
     /// The memory of each result that has some of its own.
     results: SmallVec<[Option<Storage>; 4]>,
@@ -259,10 +270,13 @@ impl Memory {
                 .map_err(|error| error.at(nodes[node].location.clone())),
             None => Storage::allocate("run", bytes),
         };
-        self.arena = Some(room(plan.largest, plan.arena)?);
-        self.results.resize_with(plan.results.len(), || None);
-        for (at, bytes) in plan.own_results() {
-            self.results[at] = Some(room(Some(plan.region.results()[at].node as usize), bytes)?);
+        if plan.arena > 0 {
+            self.arena = Some(room(plan.largest, plan.arena)?);
+        }
+        let mut own = plan.own.iter().peekable();
+        for at in 0..plan.results.len() {
+            let own = own.next_if(|own| own.at == at);
+            self.results.push(own.map(|own| room(Some(own.node), own.bytes)).transpose()?);
         }
         Ok(())
     }

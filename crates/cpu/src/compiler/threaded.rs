@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, Executable, Hooks, MemoryNeed};
+use defn_core::backend::{Backend, Buffers, Executable, Hooks, MemoryNeed};
 use defn_core::region::Region;
 use defn_core::{Result, Tensor, profile};
 
@@ -53,7 +53,7 @@ impl Executable for Threaded {
         backend: &Arc<dyn Backend>,
         arguments: &[&Tensor],
         hooks: &dyn Hooks,
-    ) -> Result<Vec<Tensor>> {
+    ) -> Result<Buffers> {
         self.note();
         with_count(self.threads, || self.executable.run_lent(backend, arguments, hooks))
     }

@@ -379,6 +379,14 @@ fn sizes<'a>(out: &ViewMut<'a>) -> &'a [usize] {
     ty.shape.sizes()
 }
 
+/// The elements of an operand as they lie, where the result has one for each, all in one tile, and none is converted or
+/// written over: then there is nothing to walk.
+fn in_one_tile<'a, X: Element>(x: View<'a>, dtype: DType, out: &ViewMut<'_>) -> Option<&'a [X]> {
+    let lies = x.ty().dtype == dtype && dtype == X::DTYPE && !x.is_aliased();
+    let is_one = lies && x.ty().size() <= TILE && x.ty().shape.sizes() == sizes(out);
+    is_one.then(|| x.slice())
+}
+
 /// Fills the result with `compute` of the tiles of `x`, read as elements of `dtype`.
 fn map<X: Element, C: Element>(
     x: View<'_>,
@@ -387,6 +395,12 @@ fn map<X: Element, C: Element>(
     (par, grain): (Par, usize),
     compute: impl Fn(&[X], &mut [MaybeUninit<C>]) + Sync,
 ) {
+    if out.ty().dtype == C::DTYPE
+        && let Some(x) = in_one_tile::<X>(x, dtype, out)
+    {
+        compute(x, out.slice());
+        return;
+    }
     let x = Source::broadcast(x, sizes(out));
     if size_of::<C>() == 1
         && out.ty().dtype == C::DTYPE
@@ -413,6 +427,12 @@ fn zip<A: Element, B: Element, C: Element>(
     (par, grain): (Par, usize),
     compute: impl Fn(&[A], &[B], &mut [MaybeUninit<C>]) + Sync,
 ) {
+    if out.ty().dtype == C::DTYPE
+        && let (Some(a), Some(b)) = (in_one_tile::<A>(a, a_dtype, out), in_one_tile::<B>(b, b_dtype, out))
+    {
+        compute(a, b, out.slice());
+        return;
+    }
     let (a, b) = (Source::broadcast(a, sizes(out)), Source::broadcast(b, sizes(out)));
     let size = out.ty().size();
     if size_of::<C>() == 1

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
-use defn_core::backend::{Backend, Executable, Gone, Hooks, check_arguments};
+use defn_core::backend::{Backend, Buffers, Executable, Gone, Hooks, buffers_of, check_arguments};
 use defn_core::donation::named;
 use defn_core::region::Region;
 use defn_core::{DType, ErrorKind, Result, Scalar, Tensor, TensorType};
@@ -142,15 +142,14 @@ impl PjrtExecutable {
         Ok(shared)
     }
 
-    /// Runs a program that is one piece, on arguments that the caller keeps.
+    /// Runs a program that is one piece, on arguments of its types that the caller keeps.
     fn run_whole(
         &self,
         plan: &Plan<Program>,
         whole: &[usize],
         place: &PjrtBackend,
         arguments: &[&Tensor],
-    ) -> Result<Vec<Tensor>> {
-        check_arguments("run", self.program.inputs(), arguments.iter().copied())?;
+    ) -> Result<Buffers> {
         let [Step { work: Work::Device { program, .. }, inputs, location, .. }] = &plan.steps[..] else {
             unreachable!("a plan of one piece has one step, for the device");
         };
@@ -160,12 +159,11 @@ impl PjrtExecutable {
             elements.push(adopt(place, input, arguments[input])?);
         }
         let made = start(place, program, &elements, &[]).map_err(|error| error.at(location.clone()))?;
-        let types = self.program.result_types();
-        let result = |(ty, elements): (&TensorType, _)| Tensor::concrete(ty.clone(), place.wrap(elements));
+        let wrap = |elements| place.wrap(elements);
         if whole.iter().copied().eq(0..made.len()) {
-            return Ok(types.zip(made).map(result).collect());
+            return Ok(made.into_iter().map(wrap).collect());
         }
-        Ok(types.zip(whole.iter().map(|&at| made[at].clone())).map(result).collect())
+        Ok(whole.iter().map(|&at| wrap(made[at].clone())).collect())
     }
 
     fn run_plan(
@@ -175,12 +173,13 @@ impl PjrtExecutable {
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
-        if let Some(whole) = &self.whole {
-            let lent: SmallVec<[&Tensor; 8]> = arguments.iter().collect();
-            return self.run_whole(plan, whole, place, &lent);
-        }
         check_arguments("run", self.program.inputs(), arguments.iter())?;
         let types = self.program.result_types().cloned();
+        if let Some(whole) = &self.whole {
+            let lent: SmallVec<[&Tensor; 8]> = arguments.iter().collect();
+            let results = self.run_whole(plan, whole, place, &lent)?;
+            return Ok(types.zip(results).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect());
+        }
         let mut slots = self.bring(plan, place, &arguments)?;
         let run = Run { place, hooks };
         let results = if self.donate.is_empty() {
@@ -298,11 +297,12 @@ impl Executable for PjrtExecutable {
         backend: &Arc<dyn Backend>,
         arguments: &[&Tensor],
         hooks: &dyn Hooks,
-    ) -> Result<Vec<Tensor>> {
+    ) -> Result<Buffers> {
         if let (Way::Compiled(plan), Some(whole)) = (&self.way, &self.whole) {
             return self.run_whole(plan, whole, self.place_of(&**backend)?, arguments);
         }
-        self.run(backend, arguments.iter().map(|&argument| argument.clone()).collect(), hooks)
+        let held = arguments.iter().map(|&argument| argument.clone()).collect();
+        Ok(buffers_of(self.run(backend, held, hooks)?))
     }
 
     fn run_each(

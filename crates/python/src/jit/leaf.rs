@@ -188,15 +188,16 @@ fn not_a_leaf(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault
 
 /// The tensors that leaves are, where all are tensors with elements.
 pub(super) fn lent<'a>(leaves: &'a Leaves<'_>) -> Option<SmallVec<[&'a Tensor; 8]>> {
-    let mut lent = SmallVec::with_capacity(leaves.len());
-    for leaf in leaves {
-        let tensor = &leaf.cast_exact::<PyTensor>().ok()?.get().tensor;
-        match tensor.data() {
-            Data::Buffer(_) => lent.push(tensor),
-            Data::Traced { .. } | Data::Template => return None,
-        }
+    leaves.iter().map(|leaf| lent_of(leaf.as_borrowed())).collect()
+}
+
+/// The tensor that a leaf is, where it is one with elements.
+pub(super) fn lent_of<'a>(leaf: pyo3::Borrowed<'a, '_, PyAny>) -> Option<&'a Tensor> {
+    let tensor = &leaf.cast_exact::<PyTensor>().ok()?.get().tensor;
+    match tensor.data() {
+        Data::Buffer(_) => Some(tensor),
+        Data::Traced { .. } | Data::Template => None,
     }
-    Some(lent)
 }
 
 /// Tensors as Python objects.

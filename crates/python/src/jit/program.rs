@@ -2,16 +2,17 @@
 
 mod run;
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use defn_core::Tensor;
 use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together, common_backend};
 use defn_core::region::Region;
 use defn_core::trace::Trace;
 use defn_core::vectorize::{Lanes, type_text};
+use defn_core::{Tensor, TensorType};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -84,6 +85,8 @@ pub(super) struct Program {
     is_trivial: bool,
     /// Whether all it takes are the leaves of a call, and all it gives is computed.
     is_plain: bool,
+    /// The types of what it computes.
+    types: Vec<TensorType>,
     /// What a compiler of Python's knows the function by.
     pub(super) function_key: Option<Py<PyAny>>,
     runs: AtomicU64,
@@ -91,9 +94,22 @@ pub(super) struct Program {
     nanos: AtomicU64,
 }
 
+/// Counts one more, and says how many there were: under the interpreter's lock, where nobody else counts meanwhile.
+pub(super) fn count_one(_locked: Python<'_>, counter: &AtomicU64) -> u64 {
+    let before = counter.load(Ordering::Relaxed);
+    counter.store(before + 1, Ordering::Relaxed);
+    before
+}
+
 /// Calls what is traced.
 pub(super) type Call =
     Arc<dyn Fn(&Bound<'_, PyTuple>, &Bound<'_, PyDict>) -> Fallible<Py<PyAny>> + Send + Sync>;
+
+/// A result as Python gets it.
+fn handed<'py>(py: Python<'py>, tensor: Tensor, lanes: &Lanes) -> PyResult<Bound<'py, PyAny>> {
+    born::noted(&tensor);
+    Ok(Bound::new(py, PyTensor::new(tensor.with_vectorized(lanes)))?.into_any())
+}
 
 /// What is traced: a function of a tuple and a dict, and the callable whose environment holds its captures.
 pub(super) struct Source {
@@ -300,6 +316,7 @@ impl Program {
         Program {
             is_trivial,
             is_plain: !is_trivial && uses_all && captures.is_empty() && outputs.iter().all(Output::is_result),
+            types: region.result_types().cloned().collect(),
             executable,
             captures,
             outputs,
@@ -384,13 +401,13 @@ impl Program {
     fn hand_out<'py>(
         &self,
         py: Python<'py>,
-        results: Vec<Tensor>,
+        results: impl IntoIterator<Item = Tensor>,
         kept: Kept<'py>,
         borrowed: &mut Borrowed,
     ) -> Fallible<Bound<'py, PyAny>> {
         // Each result is one leaf, and they come in this order.
         let mut results = results.into_iter();
-        let (mut kept, mut wrapped) = (kept.into_iter(), Leaves::with_capacity(self.outputs.len()));
+        let (mut kept, mut wrapped) = (kept.into_iter(), Leaves::new());
         for output in &self.outputs {
             wrapped.push(match (output, kept.next().flatten()) {
                 (_, Some(kept)) => kept,
@@ -399,8 +416,7 @@ impl Program {
                     if borrowed.is_any() {
                         tensor = borrowed.own(tensor)?;
                     }
-                    born::noted(&tensor);
-                    Bound::new(py, PyTensor::new(tensor.with_vectorized(lanes)))?.into_any()
+                    handed(py, tensor, lanes)?
                 }
                 (Output::Argument(_), None) => unreachable!("an argument is kept"),
             });
@@ -417,7 +433,11 @@ impl Program {
         if self.is_trivial {
             return Ok(Vec::new());
         }
-        let backend = match common_backend(&tensors) {
+        let common = {
+            let lent: SmallVec<[&Tensor; 8]> = tensors.iter().collect();
+            common_backend(&lent).map(Cow::into_owned)
+        };
+        let backend = match common {
             Some(backend) => backend,
             None => bring_together("run", &mut tensors, &place::default()?)?,
         };
@@ -425,15 +445,15 @@ impl Program {
     }
 
     /// Runs, and notes how long it takes.
-    fn timed(
+    fn timed<T: Send>(
         &self,
         py: Python<'_>,
         hooks: Option<&Py<PyDict>>,
-        run: impl FnOnce(&hooks::Run<'_>) -> defn_core::Result<Vec<Tensor>> + Send,
-    ) -> Fallible<Vec<Tensor>> {
+        run: impl FnOnce(&hooks::Run<'_>) -> defn_core::Result<T> + Send,
+    ) -> Fallible<T> {
         let _showing = self.showing(py, hooks)?;
         // Reading the clock costs as much as a small op, so that only some runs are timed.
-        let runs = self.runs.fetch_add(1, Ordering::Relaxed);
+        let runs = count_one(py, &self.runs);
         let start = (runs < TIMED_RUNS || runs.is_multiple_of(TIMED_RUNS)).then(Instant::now);
         let long = self.nanos.load(Ordering::Relaxed) > RELEASE_NANOS;
         let results = self.with_hooks(py, hooks, long, run)?;

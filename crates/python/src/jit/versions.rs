@@ -1,19 +1,21 @@
 //! Calls of versions that were compiled before: found by all that they depend on, and the version of the last call by
 //! the types of its arguments alone, where it depends on nothing else.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use defn_core::Tensor;
 use defn_core::builder::common_backend;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use smallvec::SmallVec;
 
 use super::Jitted;
 use super::cache::{Entry, Key};
 use super::leaf::{self, Borrowed};
+use super::program::count_one;
 use super::written::written_of;
 use crate::checks;
-use crate::containers::{Flat, Leaves};
+use crate::containers::Flat;
 use crate::error::Fallible;
 
 /// The version of the last call whose arguments were tensors.
@@ -64,7 +66,7 @@ impl Jitted {
         run: impl FnOnce() -> Fallible<Bound<'py, PyAny>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         self.shared.touch(entry);
-        self.hits.fetch_add(1, Ordering::Relaxed);
+        count_one(py, &self.hits);
         run().map_err(|fault| written_of(py, fault, entry, &self.signature))
     }
 
@@ -77,17 +79,17 @@ impl Jitted {
         if args.len() != known.models.len() || checks::current() != known.checks {
             return Ok(None);
         }
-        let leaves: Leaves<'py> = args.iter().collect();
-        let Some(lent) = leaf::lent(&leaves) else { return Ok(None) };
-        let is_known = lent.iter().zip(&known.models).all(|(tensor, model)| leaf::same_model(tensor, model));
-        let is_same = || match &self.compiler {
-            Some(compiler) => compiler.is_same(py, &known.compiler),
-            None => self.chosen(py)?.is_same(py, &known.compiler),
-        };
-        if !is_known || !is_same()? || !known.holds(py)? {
+        let mut lent: SmallVec<[&Tensor; 8]> = SmallVec::new();
+        for (leaf, model) in args.iter_borrowed().zip(&known.models) {
+            match leaf::lent_of(leaf) {
+                Some(tensor) if leaf::same_model(tensor, model) => lent.push(tensor),
+                Some(_) | None => return Ok(None),
+            }
+        }
+        if !self.chooses(py, &known.compiler)? || !known.holds(py)? {
             return Ok(None);
         }
-        let Some(backend) = common_backend(lent.iter().copied()) else { return Ok(None) };
+        let Some(backend) = common_backend(&lent) else { return Ok(None) };
         let run = || entry.program.run_lent(py, &backend, &lent, self.hooks.as_ref());
         self.call(py, &entry, run).map(Some)
     }

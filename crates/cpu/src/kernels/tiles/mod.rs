@@ -4,6 +4,7 @@
 //! Each instruction is a loop of the kernels, by which the same op is done alone: results have the same bits.
 
 mod action;
+mod brief;
 mod draft;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use std::thread::LocalKey;
 
 use smallvec::SmallVec;
 
+pub(crate) use brief::Brief;
 pub(crate) use draft::{Draft, Operand, Register};
 
 use super::stream::{self, Stores};

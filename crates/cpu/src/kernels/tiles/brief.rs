@@ -1,0 +1,77 @@
+//! Programs on so few elements that one tile has all of them: the way to them would take longer than they do.
+
+use defn_core::DType;
+use smallvec::SmallVec;
+
+use super::action::{Detail, Instruction, Tile};
+use super::{BANK, Place, Program, with_bank};
+use crate::kernels::{Element, with_compute};
+
+/// A program whose inputs are read as they lie, on one tile.
+#[derive(Debug)]
+pub(crate) struct Brief {
+    /// The registers that are inputs, and which.
+    loads: SmallVec<[(u16, usize); 4]>,
+    /// What is done, in order.
+    rest: Vec<Instruction>,
+    elements: usize,
+}
+
+impl Program {
+    /// The program on `elements`, if they are one tile and every input is `is_plain`: its elements are of the dtype and
+    /// lie in order.
+    pub(crate) fn brief(&self, elements: usize, is_plain: impl Fn(usize, DType) -> bool) -> Option<Brief> {
+        if elements > self.tile {
+            return None;
+        }
+        let mut brief = Brief { loads: SmallVec::new(), rest: Vec::new(), elements };
+        for instruction in self.fixed.iter().chain(&self.once).chain(&self.each) {
+            match instruction.detail {
+                Detail::Input(input, dtype) if is_computed_as_it_lies(dtype) && is_plain(input, dtype) => {
+                    brief.loads.push((instruction.out, input));
+                }
+                Detail::Input(..) | Detail::Runs { .. } => return None,
+                Detail::None
+                | Detail::Unary(..)
+                | Detail::Binary(_)
+                | Detail::Log(_)
+                | Detail::To(..)
+                | Detail::Count { .. }
+                | Detail::Bytes(_)
+                | Detail::With(..)
+                | Detail::Pair { .. } => brief.rest.push(*instruction),
+            }
+        }
+        Some(brief)
+    }
+
+    /// Writes all elements of the results, as [`Program::run`] does.
+    ///
+    /// # Safety
+    /// The program was made brief. Where the inputs and the results begin there are the elements of each, aligned, and
+    /// nobody else writes the ones or uses the others; they do not overlap.
+    pub(crate) unsafe fn run_brief(&self, brief: &Brief, inputs: &[*mut u8], results: &[*mut u8]) {
+        with_bank(&BANK, self.bank, |bank| {
+            let mut table: SmallVec<[*mut u8; 16]> = SmallVec::new();
+            for place in &self.places {
+                table.push(match place {
+                    // SAFETY: the bank has room for all registers.
+                    Place::Bank(offset) => unsafe { bank.add(*offset) },
+                    Place::Result { index, .. } => results[*index],
+                });
+            }
+            for &(register, input) in &brief.loads {
+                table[usize::from(register)] = inputs[input];
+            }
+            let mut tile = Tile { table: &mut table, inputs: &[], start: 0, len: brief.elements };
+            for instruction in &brief.rest {
+                (instruction.run)(instruction, &mut tile);
+            }
+        });
+    }
+}
+
+/// Whether elements of a dtype are computed in their own type.
+fn is_computed_as_it_lies(dtype: DType) -> bool {
+    with_compute!(dtype, C => C::DTYPE == dtype)
+}
