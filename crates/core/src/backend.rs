@@ -69,6 +69,14 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
     /// When the backend fails to free them.
     fn deallocate(&self) -> Result<bool>;
 
+    /// Runs an element-wise op on these elements and those of `others`, all of the type `ty`, which is the result's too
+    /// ([`infer::keeps_type`](crate::infer::keeps_type)): the shortest way for small operands. None where the backend has
+    /// no such way for them; it is then asked to run the op as any other, and says what is wrong if something is.
+    fn run_alike(&self, op: &Op, others: &[&dyn Buffer], ty: &TensorType) -> Option<Arc<dyn Buffer>> {
+        let _ = (op, others, ty);
+        None
+    }
+
     /// Lists the elements among what is alive ([`crate::live`]), as a tensor of this type that a line made: where they
     /// hold much of this process's memory, else nothing happens. Where they are listed already, only a line that is not
     /// known yet is added.

@@ -80,6 +80,33 @@ pub(crate) fn run_into(
     CpuBackend(()).dispatch(op, run, poll).map(drop)
 }
 
+/// [`Buffer::run_alike`] for buffers of the CPU.
+pub(crate) fn run_alike(
+    op: &Op,
+    first: &CpuBuffer,
+    others: &[&dyn Buffer],
+    ty: &TensorType,
+) -> Option<Arc<dyn Buffer>> {
+    let (name, bytes) = (form::name(op), ty.byte_size());
+    settings::check().ok()?;
+    let mut windows: SmallVec<[Window; 3]> = SmallVec::new();
+    windows.push(first.window(name).ok()?);
+    for other in others {
+        windows.push(other.as_any().downcast_ref::<CpuBuffer>()?.window(name).ok()?);
+    }
+    let mut storage = Storage::allocate(name, bytes).ok()?;
+    let out = storage.start_mut()?;
+    let mut operands: SmallVec<[&[u8]; 3]> = SmallVec::new();
+    windows.iter().for_each(|window| operands.push(&window.bytes()[..bytes]));
+    // SAFETY: the storage has room for the type, and only this slice reaches it.
+    let written = unsafe { std::slice::from_raw_parts_mut(out.cast(), bytes) };
+    if !elementwise::alike(op, &operands, ty.dtype, written) {
+        return None;
+    }
+    // SAFETY: kernels write every element of their result.
+    Some(buffer(unsafe { Window::new(Arc::new(storage), 0, bytes) }))
+}
+
 impl CpuBackend {
     /// Runs one op on buffers.
     fn run_held(

@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use defn_core::backend::{Backend, Buffer, BufferState, Gone, HostMemory};
 use defn_core::live::{self, Live, Memory};
+use defn_core::op::Op;
 use defn_core::{ErrorKind, Location, Result, TensorType};
 
-use crate::backend::{CpuBackend, cpu_backend, the_backend};
+use crate::backend::{CpuBackend, cpu_backend, run_alike, the_backend};
 use crate::memory::Block;
 
 /// Memory of our own, or that somebody lends.
@@ -303,6 +304,10 @@ impl Buffer for CpuBuffer {
             }
             Slot::Gone(_) => Ok(false),
         }
+    }
+
+    fn run_alike(&self, op: &Op, others: &[&dyn Buffer], ty: &TensorType) -> Option<Arc<dyn Buffer>> {
+        run_alike(op, self, others, ty)
     }
 
     fn list(&self, ty: &TensorType, line: fn() -> Option<Location>) {

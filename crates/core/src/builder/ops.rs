@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Builder;
-use crate::backend::{Backend, Buffers, Checks, Hooks, Lent, NoHooks, Operand};
+use crate::backend::{Backend, Buffer, Buffers, Checks, Hooks, Lent, NoHooks, Operand};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluator;
 use crate::form;
@@ -124,6 +124,9 @@ pub fn at_once(op: &Op, operands: &[&Tensor]) -> Option<Tensor> {
     if trace::depth() > 0 {
         return None;
     }
+    if let Some(result) = of_one_type(op, operands) {
+        return Some(result);
+    }
     let (mut lent, mut types) = (SmallVec::<[Lent<'_>; 3]>::new(), SmallVec::<[&TensorType; 3]>::new());
     for tensor in operands {
         let buffer = tensor.buffer().filter(|_| !tensor.is_vectorized())?;
@@ -134,6 +137,22 @@ pub fn at_once(op: &Op, operands: &[&Tensor]) -> Option<Tensor> {
     let buffers = common_backend(&operands[..1])?.run_lent(op, &lent, &outputs).ok()??;
     let pair = outputs.into_iter().zip(buffers).next();
     pair.map(|(ty, buffer)| Tensor::concrete(ty, buffer))
+}
+
+/// As [`at_once`], for operands of one type that is the result's too: then nothing has to be inferred.
+fn of_one_type(op: &Op, operands: &[&Tensor]) -> Option<Tensor> {
+    let (first, rest) = operands.split_first()?;
+    let (ty, buffer) = (first.ty(), first.buffer().filter(|_| !first.is_vectorized())?);
+    let mut others: SmallVec<[&dyn Buffer; 2]> = SmallVec::new();
+    for tensor in rest {
+        let is_alike = !tensor.is_vectorized() && tensor.ty() == ty;
+        others.push(&**tensor.buffer().filter(|_| is_alike)?);
+    }
+    if !infer::keeps_type(op, ty) {
+        return None;
+    }
+    let made = buffer.run_alike(op, &others, ty)?;
+    Some(Tensor::concrete(ty.clone(), made))
 }
 
 /// Buffers with their types.

@@ -2,7 +2,7 @@
 
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::op::{BinaryOp, BinaryRule, Domain, UnaryOp, UnaryRule};
+use crate::op::{BinaryOp, BinaryRule, Domain, Op, UnaryOp, UnaryRule};
 use crate::shape::TensorType;
 
 /// The shape is kept; the dtype follows the op's rule.
@@ -11,15 +11,41 @@ pub(super) fn unary(op: UnaryOp, x: &TensorType) -> Result<TensorType> {
         let (got, required) = (x.clone(), op.domain().text());
         return Err(ErrorKind::OperandDType { op: op.name(), got, required, hint: "" }.into());
     }
-    x.with_dtype(match op.rule() {
-        UnaryRule::Same => x.dtype,
-        UnaryRule::Float => x.dtype.to_float(),
-        UnaryRule::Magnitude if x.dtype.is_complex() => x.dtype.to_real(),
-        UnaryRule::Magnitude => x.dtype,
-        UnaryRule::Real => x.dtype.to_real(),
-        UnaryRule::Complex => x.dtype.to_complex(),
+    x.with_dtype(unary_dtype(op, x.dtype))
+}
+
+/// The dtype that the op's rule makes of the operand's.
+fn unary_dtype(op: UnaryOp, x: DType) -> DType {
+    match op.rule() {
+        UnaryRule::Same => x,
+        UnaryRule::Float => x.to_float(),
+        UnaryRule::Magnitude if x.is_complex() => x.to_real(),
+        UnaryRule::Magnitude => x,
+        UnaryRule::Real => x.to_real(),
+        UnaryRule::Complex => x.to_complex(),
         UnaryRule::Predicate => DType::U8,
-    })
+    }
+}
+
+/// The dtype that the op's rule makes of the merged one.
+fn binary_dtype(op: BinaryOp, merged: DType) -> DType {
+    match op.rule() {
+        BinaryRule::Merge => merged,
+        BinaryRule::Float => merged.to_float(),
+        BinaryRule::Complex => merged.to_complex(),
+        BinaryRule::Predicate => DType::U8,
+    }
+}
+
+/// Whether an op of operands of one type is element-wise and has a result of that type too.
+pub fn keeps_type(op: &Op, ty: &TensorType) -> bool {
+    if let Op::Unary(op) = op {
+        op.domain().has(ty.dtype) && unary_dtype(*op, ty.dtype) == ty.dtype
+    } else if let Op::Binary(op) = op {
+        op.domain().has(ty.dtype) && binary_dtype(*op, ty.dtype) == ty.dtype
+    } else {
+        false
+    }
 }
 
 /// Shapes and names broadcast; the dtype follows the op's rule from the merged one.
@@ -39,12 +65,7 @@ pub(super) fn binary(op: BinaryOp, a: &TensorType, b: &TensorType) -> Result<Ten
         }
         .into());
     }
-    let dtype = match op.rule() {
-        BinaryRule::Merge => merged,
-        BinaryRule::Float => merged.to_float(),
-        BinaryRule::Complex => merged.to_complex(),
-        BinaryRule::Predicate => DType::U8,
-    };
+    let dtype = binary_dtype(op, merged);
     TensorType::new(dtype, a.shape.broadcast_with(op.name(), &b.shape)?)
 }
 

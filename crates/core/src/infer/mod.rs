@@ -15,6 +15,8 @@ pub(crate) mod window;
 
 use smallvec::SmallVec;
 
+pub use elementwise::keeps_type;
+
 pub(crate) use control::state_hint;
 
 use crate::compose;
@@ -40,7 +42,11 @@ use crate::shape::TensorType;
 /// # Ok::<(), defn_core::Error>(())
 /// ```
 pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
-    let one = |ty: TensorType| -> Outputs { SmallVec::from_elem(ty, 1) };
+    let one = |ty: TensorType| -> Outputs {
+        let mut outputs = SmallVec::new();
+        outputs.push(ty);
+        outputs
+    };
     let x = || operands[0];
     Ok(match op {
         Op::Parameter { ty, .. } => one(ty.clone()),

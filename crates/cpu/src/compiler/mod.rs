@@ -2,6 +2,7 @@
 
 mod arena;
 mod cluster;
+mod direct;
 mod folds;
 mod group;
 mod moments;
@@ -33,6 +34,7 @@ use crate::backend::cpu_backend;
 use crate::buffer::{CpuBuffer, Window};
 use crate::par::with_count;
 use crate::settings;
+use direct::Direct;
 use plan::Plan;
 use run::{Memory, Run};
 use smallvec::SmallVec;
@@ -106,7 +108,8 @@ fn compile(program: Arc<Region>, checks: Checks, donate: &[usize]) -> Result<Arc
     let mut donated: Vec<(usize, Option<usize>)> = donated.collect();
     donated.sort_unstable();
     donated.dedup();
-    Ok(Arc::new(Compiled { program, plan, used, donated, backend, elsewhere: OnceLock::new() }))
+    let direct = if donated.is_empty() { Direct::of(&plan) } else { None };
+    Ok(Arc::new(Compiled { program, plan, used, direct, donated, backend, elsewhere: OnceLock::new() }))
 }
 
 /// A compiled program.
@@ -116,6 +119,8 @@ struct Compiled {
     plan: Plan,
     /// For each input, whether anything uses it.
     used: Vec<bool>,
+    /// The short way of a plan of one short step.
+    direct: Option<Direct>,
     /// The arguments that a run takes, and the results that lie in their memory.
     donated: Vec<(usize, Option<usize>)>,
     backend: Arc<dyn Backend>,
@@ -185,6 +190,10 @@ impl Executable for Compiled {
 impl Compiled {
     /// Runs on arguments of the program's types.
     fn run_here(&self, arguments: &[&Tensor], hooks: &dyn Hooks) -> Result<Buffers> {
+        let recorder = profile::current();
+        if let (Some(direct), None) = (&self.direct, &recorder) {
+            return self.run_directly(direct, arguments);
+        }
         let mut windows: SmallVec<[Option<Window>; 8]> = SmallVec::new();
         for (position, &argument) in arguments.iter().enumerate() {
             let is_held =
@@ -198,7 +207,6 @@ impl Compiled {
         if !self.donated.is_empty() {
             self.take(arguments, &mut windows, &mut memory)?;
         }
-        let recorder = profile::current();
         let _program = recorder.as_deref().map(Recorder::program);
         let run = Run { backend: &self.backend, hooks, recorder: recorder.as_deref() };
         run.program(&self.plan, &windows, &mut memory).inspect_err(|_| self.restore(arguments, &mut windows))

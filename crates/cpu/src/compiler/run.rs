@@ -45,7 +45,7 @@ impl Frame<'_> {
     }
 }
 
-type Pointers = SmallVec<[*mut u8; 8]>;
+pub(super) type Pointers = SmallVec<[*mut u8; 8]>;
 
 impl Run<'_> {
     /// Runs a plan.
@@ -264,19 +264,13 @@ impl Memory {
     /// # Errors
     /// When there is not enough.
     pub(super) fn allocate(&mut self, plan: &Plan) -> Result<()> {
-        let nodes = plan.region.graph().nodes();
-        let room = |node: Option<usize>, bytes: usize| match node {
-            Some(node) => Storage::allocate(form::name(&nodes[node].op), bytes)
-                .map_err(|error| error.at(nodes[node].location.clone())),
-            None => Storage::allocate("run", bytes),
-        };
         if plan.arena > 0 {
-            self.arena = Some(room(plan.largest, plan.arena)?);
+            self.arena = Some(room_for(plan, plan.largest, plan.arena)?);
         }
         let mut own = plan.own.iter().peekable();
         for at in 0..plan.results.len() {
             let own = own.next_if(|own| own.at == at);
-            self.results.push(own.map(|own| room(Some(own.node), own.bytes)).transpose()?);
+            self.results.push(own.map(|own| room_for(plan, Some(own.node), own.bytes)).transpose()?);
         }
         Ok(())
     }
@@ -300,6 +294,16 @@ impl Memory {
         self.over.push((argument, result));
         Ok(())
     }
+}
+
+/// Memory for what a node gives; an error names the node's line.
+///
+/// # Errors
+/// When there is not enough.
+pub(super) fn room_for(plan: &Plan, node: Option<usize>, bytes: usize) -> Result<Storage> {
+    let Some(node) = node else { return Storage::allocate("run", bytes) };
+    let node = &plan.region.graph().nodes()[node];
+    Storage::allocate(form::name(&node.op), bytes).map_err(|error| error.at(node.location.clone()))
 }
 
 fn start_of(storage: &mut Storage) -> *mut u8 {

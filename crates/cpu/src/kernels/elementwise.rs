@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use defn_core::op::{BinaryOp, UnaryOp};
+use defn_core::op::{BinaryOp, Op, UnaryOp, UnaryRule};
 use defn_core::{DType, ErrorKind, Kind, Result, Scalar, TensorType};
 use num_complex::Complex;
 
@@ -84,6 +84,44 @@ pub(crate) fn unary(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -
         | UnaryOp::ErfInv => same(op, x, out, (par, COSTLY)),
     }
     Ok(())
+}
+
+/// An op of operands of one float type that the result has too, on the elements of one tile as they lie; says whether it was
+/// done. Integers are not: what an op refuses of them is looked for elsewhere.
+///
+/// # Panics
+/// When operands and result differ in bytes, or are not aligned.
+pub(crate) fn alike(op: &Op, operands: &[&[u8]], dtype: DType, out: &mut [MaybeUninit<u8>]) -> bool {
+    fn of<C: Lanes>(op: &Op, operands: &[&[u8]], out: &mut [MaybeUninit<u8>]) -> bool {
+        let len = out.len() / size_of::<C>();
+        if len > TILE || !operands.iter().all(|operand| operand.len() == out.len()) {
+            return false;
+        }
+        let elements = |bytes: &[u8]| {
+            assert!(bytes.as_ptr().cast::<C>().is_aligned());
+            // SAFETY: so many elements lie there, aligned, and any bytes are one.
+            unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast::<C>(), len) }
+        };
+        assert!(out.as_ptr().cast::<C>().is_aligned());
+        // SAFETY: there is room for so many, aligned.
+        let out = unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), len) };
+        match (op, operands) {
+            // What is a part of a complex number is read as it is of others.
+            (Op::Unary(op), [x]) if op.rule() != UnaryRule::Real => {
+                C::unary(*op, 8 * size_of::<C>() as u32, elements(x), out)
+            }
+            (Op::Binary(op), [a, b]) => C::binary(*op, elements(a), elements(b), out),
+            (_, _) => return false,
+        }
+        true
+    }
+    if dtype == DType::F32 {
+        of::<f32>(op, operands, out)
+    } else if dtype == DType::F64 {
+        of::<f64>(op, operands, out)
+    } else {
+        false
+    }
 }
 
 /// `op(x)`, read and computed as the result's dtype.
