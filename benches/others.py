@@ -10,6 +10,7 @@ import numpy as np
 import scipy.fft
 import scipy.linalg
 import scipy.special
+from workloads import SIZES
 
 # The library, and the same on NumPy's arrays.
 Other = tuple[str, Callable[..., Any]]
@@ -45,22 +46,25 @@ GELU = "0.5 * x * (1 + tanh(0.7978845608 * (x + 0.044715 * x * x * x)))"
 MATMUL: Other = ("NumPy", np.matmul)
 SOFTMAX: Other = ("SciPy", lambda x: scipy.special.softmax(x, axis=1))
 
+# Those that are timed in several sizes, by the names without them.
+SIZED: dict[str, Other] = {
+    "a * 2 + 1": TWICE,
+    "chain": CHAIN,
+    "gelu": numexpr_of(GELU),
+    "rows + bias": ("NumPy", np.add),
+    "select": numexpr_of("where(x > y, x, y * 2)"),
+    "sum": ("NumPy", np.sum),
+    "sum of rows": ("NumPy", lambda x: x.sum(1)),
+    "sum of columns": ("NumPy", lambda x: x.sum(0)),
+    "argmax of rows": ("NumPy", lambda x: x.argmax(1)),
+    "logsumexp of rows": ("SciPy", lambda x: scipy.special.logsumexp(x, axis=1)),
+    "layer norm": ("NumPy", layer_norm),
+    "softmax": SOFTMAX,
+    "variance": ("NumPy", np.var),
+}
+
 OTHERS: dict[str, Other] = {
-    "a * 2 + 1, 16 M": TWICE,
-    "a * 2 + 1, 64 K": TWICE,
-    "chain, 16 M": CHAIN,
-    "chain, 64 K": CHAIN,
-    "gelu, 16 M": numexpr_of(GELU),
-    "rows + bias, 4 M": ("NumPy", np.add),
-    "select, 4 M": numexpr_of("where(x > y, x, y * 2)"),
-    "sum, 16 M": ("NumPy", np.sum),
-    "sum of rows, 4 M": ("NumPy", lambda x: x.sum(1)),
-    "sum of columns, 4 M": ("NumPy", lambda x: x.sum(0)),
-    "argmax of rows, 4 M": ("NumPy", lambda x: x.argmax(1)),
-    "logsumexp of rows, 4 M": ("SciPy", lambda x: scipy.special.logsumexp(x, axis=1)),
-    "layer norm, 4 M": ("NumPy", layer_norm),
-    "softmax, 4 M": SOFTMAX,
-    "variance, 16 M": ("NumPy", np.var),
+    **{f"{name}, {size}": other for name, other in SIZED.items() for size, _ in SIZES},
     "matmul 128": MATMUL,
     "matmul 256": MATMUL,
     "matmul 512": MATMUL,

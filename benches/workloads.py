@@ -96,83 +96,97 @@ def their_trips(x, count):
     return jax.lax.fori_loop(0, count, lambda _, x: x * 0.999 + 0.5, x)
 
 
+# Elements that the caches of one core hold, and more than all caches do. What lies between is in
+# the last cache of one machine and in the memory of another.
+SIZES = (("64 K", 1 << 16), ("16 M", 1 << 24))
+
+
 def elementwise() -> Iterator[Workload]:
     """Each element on its own; in cache and out of it."""
-    large, small = normal(1 << 24), normal(1 << 16)
-    rows, bias = normal(4096, 1024), normal(1024)
-    family = "element-wise"
-    for name, x in (("16 M", large), ("64 K", small)):
-        yield Workload(family, f"a * 2 + 1, {name}", *[lambda a: a * 2.0 + 1.0] * 2, (x,))
-    for name, x in (("16 M", large), ("64 K", small)):
+    family, bias = "element-wise", normal(1024)
+    for size, count in SIZES:
+        x, y = normal(count), normal(count)[::-1].copy()
+        yield Workload(family, f"a * 2 + 1, {size}", *[lambda a: a * 2.0 + 1.0] * 2, (x,))
         yield Workload(
-            family, f"chain, {name}", lambda x: chain(dn, x), lambda x: chain(jnp, x), (x,)
+            family, f"chain, {size}", lambda x: chain(dn, x), lambda x: chain(jnp, x), (x,)
         )
-    yield Workload(family, "gelu, 16 M", lambda x: gelu(dn, x), lambda x: gelu(jnp, x), (large,))
-    yield Workload(family, "Horner, 16 M", horner, horner, (large,))
-    yield Workload(family, "rows + bias, 4 M", *[lambda x, b: x + b] * 2, (rows, bias))
-    yield Workload(
-        family,
-        "select, 4 M",
-        lambda x, y: dn.select(x > y, x, y * 2.0),
-        lambda x, y: jnp.where(x > y, x, y * 2.0),
-        (rows, rows[::-1].copy()),
-    )
-    yield Workload(
-        family,
-        "f32 to bf16 to f32, 4 M",
-        lambda x: dn.as_type(dn.as_type(x, "bf16"), "f32"),
-        lambda x: jax.lax.reduce_precision(x, 8, 7),
-        (rows,),
-    )
-    yield Workload(
-        family,
-        "f32 to s32, 4 M",
-        lambda x: dn.as_type(x * 100.0, "s32"),
-        lambda x: (x * 100.0).astype(jnp.int32),
-        (rows,),
-    )
-    waves = complex_normal(1 << 21)
-    yield Workload(
-        family, "complex product, 2 M", *[lambda x, y: x * y] * 2, (waves, waves[::-1].copy())
-    )
+        yield Workload(family, f"gelu, {size}", lambda x: gelu(dn, x), lambda x: gelu(jnp, x), (x,))
+        yield Workload(family, f"Horner, {size}", horner, horner, (x,))
+        yield Workload(
+            family, f"rows + bias, {size}", *[lambda x, b: x + b] * 2, (x.reshape(-1, 1024), bias)
+        )
+        yield Workload(
+            family,
+            f"select, {size}",
+            lambda x, y: dn.select(x > y, x, y * 2.0),
+            lambda x, y: jnp.where(x > y, x, y * 2.0),
+            (x, y),
+        )
+        yield Workload(
+            family,
+            f"f32 to bf16 to f32, {size}",
+            lambda x: dn.as_type(dn.as_type(x, "bf16"), "f32"),
+            lambda x: jax.lax.reduce_precision(x, 8, 7),
+            (x,),
+        )
+        yield Workload(
+            family,
+            f"f32 to s32, {size}",
+            lambda x: dn.as_type(x * 100.0, "s32"),
+            lambda x: (x * 100.0).astype(jnp.int32),
+            (x,),
+        )
+        waves = (x + 1j * y)[: count // 2]
+        yield Workload(
+            family,
+            f"complex product, {size}",
+            *[lambda x, y: x * y] * 2,
+            (waves, waves[::-1].copy()),
+        )
 
 
 def reductions() -> Iterator[Workload]:
-    """Sums and what is built on them."""
-    large, rows, narrow = normal(1 << 24), normal(4096, 1024), normal(65536, 64)
+    """Sums and what is built on them; in cache and out of it."""
     family = "reduction"
-    yield Workload(family, "sum, 16 M", dn.sum, jnp.sum, (large,))
-    yield Workload(
-        family, "sum of rows, 4 M", lambda x: dn.sum(x, axes=1), lambda x: x.sum(1), (rows,)
-    )
-    yield Workload(
-        family, "sum of columns, 4 M", lambda x: dn.sum(x, axes=0), lambda x: x.sum(0), (rows,)
-    )
-    yield Workload(
-        family,
-        "argmax of rows, 4 M",
-        lambda x: dn.argmax(x, axis=1),
-        lambda x: jnp.argmax(x, axis=1),
-        (rows,),
-    )
-    yield Workload(
-        family,
-        "logsumexp of rows, 4 M",
-        lambda x: dn.logsumexp(x, axes=1),
-        lambda x: jax.nn.logsumexp(x, axis=1),
-        (rows,),
-    )
-    yield Workload(family, "layer norm, 4 M", our_layer_norm, their_layer_norm, (rows,))
-    for name, x in (("softmax, 4 M", rows), ("softmax of 64, 4 M", narrow)):
-        yield Workload(family, name, our_softmax, lambda x: jax.nn.softmax(x, axis=1), (x,))
-    yield Workload(
-        family,
-        "cumulative sum of rows, 4 M",
-        lambda x: dn.cumulative_sum(x, axis=1),
-        lambda x: jnp.cumsum(x, axis=1),
-        (rows,),
-    )
-    yield Workload(family, "variance, 16 M", dn.variance, lambda x: jnp.var(x), (large,))
+    for size, count in SIZES:
+        x = normal(count)
+        rows, narrow = x.reshape(-1, 1024), x.reshape(-1, 64)
+        yield Workload(family, f"sum, {size}", dn.sum, jnp.sum, (x,))
+        yield Workload(
+            family, f"sum of rows, {size}", lambda x: dn.sum(x, axes=1), lambda x: x.sum(1), (rows,)
+        )
+        yield Workload(
+            family,
+            f"sum of columns, {size}",
+            lambda x: dn.sum(x, axes=0),
+            lambda x: x.sum(0),
+            (rows,),
+        )
+        yield Workload(
+            family,
+            f"argmax of rows, {size}",
+            lambda x: dn.argmax(x, axis=1),
+            lambda x: jnp.argmax(x, axis=1),
+            (rows,),
+        )
+        yield Workload(
+            family,
+            f"logsumexp of rows, {size}",
+            lambda x: dn.logsumexp(x, axes=1),
+            lambda x: jax.nn.logsumexp(x, axis=1),
+            (rows,),
+        )
+        yield Workload(family, f"layer norm, {size}", our_layer_norm, their_layer_norm, (rows,))
+        for name, lines in ((f"softmax, {size}", rows), (f"softmax of 64, {size}", narrow)):
+            yield Workload(family, name, our_softmax, lambda x: jax.nn.softmax(x, axis=1), (lines,))
+        yield Workload(
+            family,
+            f"cumulative sum of rows, {size}",
+            lambda x: dn.cumulative_sum(x, axis=1),
+            lambda x: jnp.cumsum(x, axis=1),
+            (rows,),
+        )
+        yield Workload(family, f"variance, {size}", dn.variance, lambda x: jnp.var(x), (x,))
 
 
 def products() -> Iterator[Workload]:
