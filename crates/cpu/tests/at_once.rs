@@ -40,10 +40,9 @@ fn bytes(tensor: &Tensor) -> Vec<u8> {
 fn long(op: &Op, operands: &[&Tensor]) -> Option<Tensor> {
     let types: Vec<&TensorType> = operands.iter().map(|tensor| tensor.ty()).collect();
     let outputs = infer(op, &types).ok()?;
-    let held = operands.iter().map(|tensor| Operand {
-        ty: tensor.ty().clone(),
-        buffer: tensor.buffer().unwrap().clone(),
-    });
+    let held = operands
+        .iter()
+        .map(|tensor| Operand { ty: tensor.ty().clone(), buffer: tensor.buffer().unwrap().clone() });
     let made = cpu_backend().run(op, held.collect(), &outputs).ok()?;
     Some(Tensor::concrete(outputs[0].clone(), made[0].clone()))
 }

@@ -388,15 +388,6 @@ impl Jitted {
         }
     }
 
-    /// Whether a call would choose a compiler, looked at without taking hold of one.
-    fn chooses(&self, py: Python<'_>, known: &Choice) -> Fallible<bool> {
-        match (&self.compiler, &self.options) {
-            (Some(choice), _) => Ok(choice.is_same(py, known)?),
-            (None, None) if options::is_default(known) => Ok(true),
-            (None, _) => Ok(self.chosen(py)?.is_same(py, known)?),
-        }
-    }
-
     fn environment(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<Part>> {
         if !self.closes && !flat.tree.held().iter().any(Held::is_function) {
             return Ok(Vec::new());

@@ -15,8 +15,10 @@ use super::leaf::{self, Borrowed};
 use super::program::count_one;
 use super::written::written_of;
 use crate::checks;
+use crate::compilers::Choice;
 use crate::containers::Flat;
 use crate::error::Fallible;
+use crate::options;
 
 /// The version of the last call whose arguments were tensors.
 #[derive(Default)]
@@ -92,5 +94,14 @@ impl Jitted {
         let Some(backend) = common_backend(&lent) else { return Ok(None) };
         let run = || entry.program.run_lent(py, &backend, &lent, self.hooks.as_ref());
         self.call(py, &entry, run).map(Some)
+    }
+
+    /// Whether a call would choose a compiler, looked at without taking hold of one.
+    fn chooses(&self, py: Python<'_>, known: &Choice) -> Fallible<bool> {
+        match (&self.compiler, &self.options) {
+            (Some(choice), _) => Ok(choice.is_same(py, known)?),
+            (None, None) if options::is_default(known) => Ok(true),
+            (None, _) => Ok(self.chosen(py)?.is_same(py, known)?),
+        }
     }
 }
