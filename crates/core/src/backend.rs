@@ -12,6 +12,7 @@ use crate::error::{ErrorKind, Result};
 use crate::location::Location;
 use crate::op::{Block, Op, UserBlockOp};
 use crate::region::Region;
+use crate::scalar::Scalar;
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
 
@@ -69,11 +70,12 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
     /// When the backend fails to free them.
     fn deallocate(&self) -> Result<bool>;
 
-    /// Runs an element-wise op on these elements and those of `others`, all of the type `ty`, which is the result's too
-    /// ([`infer::keeps_type`](crate::infer::keeps_type)): the shortest way for small operands. None where the backend has
-    /// no such way for them; it is then asked to run the op as any other, and says what is wrong if something is.
-    fn run_alike(&self, op: &Op, others: &[&dyn Buffer], ty: &TensorType) -> Option<Arc<dyn Buffer>> {
-        let _ = (op, others, ty);
+    /// Runs an element-wise op on operands that are all of the type `ty`, or elements of it for all, where the result is of
+    /// that type too ([`infer::keeps_type`](crate::infer::keeps_type)): the shortest way for small operands, of which this
+    /// buffer is one. None where the backend has no such way for them; it is then asked to run the op as any other, and
+    /// says what is wrong if something is.
+    fn run_alike(&self, op: &Op, operands: &[Alike<'_>], ty: &TensorType) -> Option<Arc<dyn Buffer>> {
+        let _ = (op, operands, ty);
         None
     }
 
@@ -87,6 +89,15 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
 
     /// For backends, which take a buffer that nobody else holds and reuse it.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
+}
+
+/// An operand of an op whose operands and result are of one type.
+#[derive(Clone, Copy, Debug)]
+pub enum Alike<'a> {
+    /// Its elements.
+    Elements(&'a dyn Buffer),
+    /// One element that stands for all.
+    Same(Scalar),
 }
 
 /// Whether a buffer's elements are there.

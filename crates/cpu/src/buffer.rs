@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use defn_core::backend::{Backend, Buffer, BufferState, Gone, HostMemory};
+use defn_core::backend::{Alike, Backend, Buffer, BufferState, Gone, HostMemory};
 use defn_core::live::{self, Live, Memory};
 use defn_core::op::Op;
 use defn_core::{ErrorKind, Location, Result, TensorType};
@@ -306,8 +306,8 @@ impl Buffer for CpuBuffer {
         }
     }
 
-    fn run_alike(&self, op: &Op, others: &[&dyn Buffer], ty: &TensorType) -> Option<Arc<dyn Buffer>> {
-        run_alike(op, self, others, ty)
+    fn run_alike(&self, op: &Op, operands: &[Alike<'_>], ty: &TensorType) -> Option<Arc<dyn Buffer>> {
+        run_alike(op, operands, ty)
     }
 
     fn list(&self, ty: &TensorType, line: fn() -> Option<Location>) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use defn_core::backend::{HostMemory, Operand};
-use defn_core::builder::at_once;
+use defn_core::builder::{Arg, BuildElementwise, Ops, Source, at_once};
 use defn_core::infer::infer;
 use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::{DType, Number, Scalar, Shape, Tensor, TensorType};
@@ -57,7 +57,8 @@ fn every_elementwise_op_gives_the_same_at_once() {
             for sizes in [&[][..], &[7], &[2, 3], &[0], &[1500]] {
                 let (a, b) = (tensor(left, sizes, 1), tensor(right, sizes, 2));
                 let operands = &[&a, &b][..count];
-                match (at_once(&op, operands), long(&op, operands)) {
+                let args: Vec<Arg<&Tensor>> = operands.iter().map(|tensor| Arg::Value(*tensor)).collect();
+                match (at_once(&op, &args), long(&op, operands)) {
                     (Some(short), Some(long)) => {
                         assert_eq!(short.ty(), long.ty(), "{op:?}");
                         assert_eq!(bytes(&short), bytes(&long), "{op:?} of {left} and {right} {sizes:?}");
@@ -76,7 +77,8 @@ fn every_elementwise_op_gives_the_same_at_once() {
 fn what_is_broadcast_has_the_long_ways_bits() {
     let (a, b) = (tensor(DType::F32, &[3, 1], 1), tensor(DType::F32, &[4], 2));
     let op = Op::Binary(BinaryOp::Subtract);
-    let (short, long) = (at_once(&op, &[&a, &b]).unwrap(), long(&op, &[&a, &b]).unwrap());
+    let short = at_once(&op, &[Arg::Value(&a), Arg::Value(&b)]).unwrap();
+    let long = long(&op, &[&a, &b]).unwrap();
     assert_eq!((short.ty().to_string(), bytes(&short)), ("f32[3][4]".to_owned(), bytes(&long)));
 }
 
@@ -84,5 +86,32 @@ fn what_is_broadcast_has_the_long_ways_bits() {
 fn freed_elements_are_left_to_who_says_so() {
     let a = tensor(DType::F32, &[3], 1);
     a.buffer().unwrap().deallocate().unwrap();
-    assert!(at_once(&Op::Unary(UnaryOp::Exp), &[&a]).is_none());
+    assert!(at_once(&Op::Unary(UnaryOp::Exp), &[Arg::Value(&a)]).is_none());
+}
+
+#[test]
+fn numbers_give_way_as_they_do_on_the_long_way() {
+    let numbers =
+        [Number::Float(0.5), Number::Float(-3.0), Number::Int(3), Number::Int(-2), Number::Int(300)];
+    let mut done = 0;
+    for (&op, dtype) in BinaryOp::ALL.iter().flat_map(|op| DTYPES.map(|dtype| (op, dtype))) {
+        let x = tensor(dtype, &[5], 1);
+        for (number, is_first) in numbers.iter().flat_map(|number| [(*number, true), (*number, false)]) {
+            let args = match is_first {
+                true => [Arg::Number(number), Arg::Value(&x)],
+                false => [Arg::Value(&x), Arg::Number(number)],
+            };
+            let Some(short) = at_once(&Op::Binary(op), &args) else { continue };
+            let held = args.map(|arg| match arg {
+                Arg::Value(tensor) => Arg::Value(tensor.clone()),
+                Arg::Number(number) => Arg::Number(number),
+            });
+            let [a, b] = held;
+            let long = Ops::new(cpu_backend(), Source::Unknown).binary(op, a, b).unwrap();
+            assert_eq!(short.ty(), long.ty(), "{op:?}");
+            assert_eq!(bytes(&short), bytes(&long), "{op:?} of {dtype} and {number:?}");
+            done += 1;
+        }
+    }
+    assert!(done > 200, "{done} were done");
 }

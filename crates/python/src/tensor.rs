@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use defn_core::builder::{BuildElementwise, BuildLinalg, BuildShape};
+use defn_core::builder::{Arg, BuildElementwise, BuildLinalg, BuildShape};
 use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::tensor::Data;
 use defn_core::{Axes, AxisRef, DType, ErrorKind, Tensor, TensorType};
@@ -51,14 +51,21 @@ impl PyTensor {
         self.tensor.ty()
     }
 
+    fn unary(&self, op: UnaryOp) -> Fallible<PyTensor> {
+        match ops::at_once(&Op::Unary(op), &[Arg::Value(&self.tensor)])? {
+            Some(result) => Ok(PyTensor::new(result)),
+            None => ops::on(&self.tensor, move |ops, x| ops.unary(op, x)),
+        }
+    }
+
     fn binary<'py>(
         &self,
         op: BinaryOp,
         other: &Bound<'py, PyAny>,
         reflected: bool,
     ) -> Fallible<Bound<'py, PyAny>> {
-        if let Ok(other) = other.cast_exact::<PyTensor>() {
-            let (a, b) = (&self.tensor, &other.get().tensor);
+        if let Some(b) = ops::lent(other) {
+            let a = Arg::Value(&self.tensor);
             let operands = if reflected { [b, a] } else { [a, b] };
             if let Some(result) = ops::at_once(&Op::Binary(op), &operands)? {
                 return Ok(Bound::new(other.py(), PyTensor::new(result))?.into_any());
@@ -519,7 +526,7 @@ impl PyTensor {
     }
 
     fn __neg__(&self) -> Fallible<PyTensor> {
-        ops::on(&self.tensor, |ops, x| ops.unary(UnaryOp::Negate, x))
+        self.unary(UnaryOp::Negate)
     }
 
     fn __pos__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -527,14 +534,14 @@ impl PyTensor {
     }
 
     fn __abs__(&self) -> Fallible<PyTensor> {
-        ops::on(&self.tensor, |ops, x| ops.unary(UnaryOp::Abs, x))
+        self.unary(UnaryOp::Abs)
     }
 
     fn __invert__(&self) -> Fallible<PyTensor> {
         if self.ty().dtype == DType::U8 {
             return Err(Misuse::InvertPredicate { got: self.ty().clone() }.into());
         }
-        ops::on(&self.tensor, |ops, x| ops.unary(UnaryOp::BitwiseNot, x))
+        self.unary(UnaryOp::BitwiseNot)
     }
 
     #[pyo3(signature = (ndigits = None))]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::Builder;
-use crate::backend::{Backend, Buffer, Buffers, Checks, Hooks, Lent, NoHooks, Operand};
+use super::{Arg, Builder, exact};
+use crate::backend::{Alike, Backend, Buffers, Checks, Hooks, Lent, NoHooks, Operand};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluator;
 use crate::form;
@@ -120,7 +120,7 @@ impl Ops {
 /// The result of an op on tensors where nothing stands between it and the backend of the first: no trace is open, none is
 /// vectorized, and there is a short way for it ([`Backend::run_lent`]). None where there is not, and where the op fails:
 /// [`Ops`] does it the long way, and says why it cannot be done.
-pub fn at_once(op: &Op, operands: &[&Tensor]) -> Option<Tensor> {
+pub fn at_once(op: &Op, operands: &[Arg<&Tensor>]) -> Option<Tensor> {
     if trace::depth() > 0 {
         return None;
     }
@@ -128,30 +128,47 @@ pub fn at_once(op: &Op, operands: &[&Tensor]) -> Option<Tensor> {
         return Some(result);
     }
     let (mut lent, mut types) = (SmallVec::<[Lent<'_>; 3]>::new(), SmallVec::<[&TensorType; 3]>::new());
-    for tensor in operands {
+    for operand in operands {
+        let Arg::Value(tensor) = operand else { return None };
         let buffer = tensor.buffer().filter(|_| !tensor.is_vectorized())?;
         lent.push(Lent { ty: tensor.ty(), buffer });
         types.push(tensor.ty());
     }
     let outputs = infer::infer(op, &types).ok()?;
-    let buffers = common_backend(&operands[..1])?.run_lent(op, &lent, &outputs).ok()??;
+    let first = lent.first()?.buffer;
+    let backend = first.backend_lent().map_or_else(|| Cow::Owned(first.backend()), Cow::Borrowed);
+    let buffers = backend.run_lent(op, &lent, &outputs).ok()??;
     let pair = outputs.into_iter().zip(buffers).next();
     pair.map(|(ty, buffer)| Tensor::concrete(ty, buffer))
 }
 
-/// As [`at_once`], for operands of one type that is the result's too: then nothing has to be inferred.
-fn of_one_type(op: &Op, operands: &[&Tensor]) -> Option<Tensor> {
-    let (first, rest) = operands.split_first()?;
-    let (ty, buffer) = (first.ty(), first.buffer().filter(|_| !first.is_vectorized())?);
-    let mut others: SmallVec<[&dyn Buffer; 2]> = SmallVec::new();
-    for tensor in rest {
-        let is_alike = !tensor.is_vectorized() && tensor.ty() == ty;
-        others.push(&**tensor.buffer().filter(|_| is_alike)?);
-    }
+/// As [`at_once`], for operands of one type that is the result's too, and numbers that give way to it: then nothing has to be
+/// inferred.
+fn of_one_type(op: &Op, operands: &[Arg<&Tensor>]) -> Option<Tensor> {
+    let tensors = || {
+        operands
+            .iter()
+            .filter_map(|operand| if let Arg::Value(tensor) = operand { Some(*tensor) } else { None })
+    };
+    let first = tensors().next()?;
+    let ty = first.ty();
     if !infer::keeps_type(op, ty) {
         return None;
     }
-    let made = buffer.run_alike(op, &others, ty)?;
+    let mut alike: SmallVec<[Alike<'_>; 2]> = SmallVec::new();
+    for operand in operands {
+        alike.push(match operand {
+            Arg::Value(tensor) => {
+                let is_alike = !tensor.is_vectorized() && tensor.ty() == ty;
+                Alike::Elements(&**tensor.buffer().filter(|_| is_alike)?)
+            }
+            Arg::Number(number) if ty.dtype.merge_weak(*number) == ty.dtype => {
+                Alike::Same(exact(ty.dtype, *number).ok()?)
+            }
+            Arg::Number(_) => return None,
+        });
+    }
+    let made = first.buffer()?.run_alike(op, &alike, ty)?;
     Some(Tensor::concrete(ty.clone(), made))
 }
 

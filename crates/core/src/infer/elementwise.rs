@@ -37,12 +37,21 @@ fn binary_dtype(op: BinaryOp, merged: DType) -> DType {
     }
 }
 
-/// Whether an op of operands of one type is element-wise and has a result of that type too.
+/// Whether an op of operands of one type is element-wise and computes in that type, which its result has too.
 pub fn keeps_type(op: &Op, ty: &TensorType) -> bool {
     if let Op::Unary(op) = op {
-        op.domain().has(ty.dtype) && unary_dtype(*op, ty.dtype) == ty.dtype
+        let is_computed = match op.rule() {
+            UnaryRule::Same | UnaryRule::Float | UnaryRule::Magnitude => true,
+            // Parts of numbers, and what is asked of them.
+            UnaryRule::Real | UnaryRule::Complex | UnaryRule::Predicate => false,
+        };
+        is_computed && unary_dtype(*op, ty.dtype) == ty.dtype && op.domain().has(ty.dtype)
     } else if let Op::Binary(op) = op {
-        op.domain().has(ty.dtype) && binary_dtype(*op, ty.dtype) == ty.dtype
+        let is_computed = match op.rule() {
+            BinaryRule::Merge | BinaryRule::Float => true,
+            BinaryRule::Complex | BinaryRule::Predicate => false,
+        };
+        is_computed && binary_dtype(*op, ty.dtype) == ty.dtype && op.domain().has(ty.dtype)
     } else {
         false
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use defn_core::backend::{Buffer, Buffers, Lent};
+use defn_core::backend::{Alike, Buffer, Buffers, Lent};
 use defn_core::op::Op;
 use defn_core::{Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
@@ -10,31 +10,31 @@ use smallvec::{SmallVec, smallvec};
 use super::room::Room;
 use super::{CpuBackend, Memory, Run, Views, buffer, parallel_over};
 use crate::buffer::{CpuBuffer, Storage, Window};
-use crate::kernels::elementwise;
+use crate::kernels::elementwise::{self, Given};
 use crate::settings;
 use crate::view::{View, ViewMut};
 
-/// [`Buffer::run_alike`] for buffers of the CPU.
-pub(crate) fn run_alike(
-    op: &Op,
-    first: &CpuBuffer,
-    others: &[&dyn Buffer],
-    ty: &TensorType,
-) -> Option<Arc<dyn Buffer>> {
+/// [`Buffer::run_alike`](defn_core::backend::Buffer::run_alike) for buffers of the CPU.
+pub(crate) fn run_alike(op: &Op, operands: &[Alike<'_>], ty: &TensorType) -> Option<Arc<dyn Buffer>> {
     let (name, bytes) = (form::name(op), ty.byte_size());
     settings::check().ok()?;
-    let mut windows: SmallVec<[Window; 3]> = SmallVec::new();
-    windows.push(first.window(name).ok()?);
-    for other in others {
-        windows.push(other.as_any().downcast_ref::<CpuBuffer>()?.window(name).ok()?);
+    let mut windows: SmallVec<[Window; 2]> = SmallVec::new();
+    for operand in operands {
+        if let Alike::Elements(buffer) = operand {
+            windows.push(buffer.as_any().downcast_ref::<CpuBuffer>()?.window(name).ok()?);
+        }
+    }
+    let (mut given, mut held) = (SmallVec::<[Given<'_>; 2]>::new(), windows.iter());
+    for operand in operands {
+        given.push(match operand {
+            Alike::Elements(_) => Given::Elements(held.next()?.bytes().get(..bytes)?),
+            Alike::Same(scalar) => Given::Same(*scalar),
+        });
     }
     let mut storage = Storage::allocate(name, bytes).ok()?;
-    let out = storage.start_mut()?;
-    let mut operands: SmallVec<[&[u8]; 3]> = SmallVec::new();
-    windows.iter().for_each(|window| operands.push(&window.bytes()[..bytes]));
     // SAFETY: the storage has room for the type, and only this slice reaches it.
-    let written = unsafe { std::slice::from_raw_parts_mut(out.cast(), bytes) };
-    if !elementwise::alike(op, &operands, ty.dtype, written) {
+    let out = unsafe { std::slice::from_raw_parts_mut(storage.start_mut()?.cast(), bytes) };
+    if !elementwise::alike(op, &given, ty.dtype, out) {
         return None;
     }
     // SAFETY: kernels write every element of their result.

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use defn_core::op::{BinaryOp, Op, UnaryOp, UnaryRule};
+use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::{DType, ErrorKind, Kind, Result, Scalar, TensorType};
 use num_complex::Complex;
 
@@ -86,41 +86,89 @@ pub(crate) fn unary(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -
     Ok(())
 }
 
-/// An op of operands of one float type that the result has too, on the elements of one tile as they lie; says whether it was
-/// done. Integers are not: what an op refuses of them is looked for elsewhere.
+/// An operand of [`alike`].
+pub(crate) enum Given<'a> {
+    /// Its elements as they lie.
+    Elements(&'a [u8]),
+    /// One that stands for all.
+    Same(Scalar),
+}
+
+/// An op of operands of one dtype that the result has too, on the elements of one tile as they lie; says whether it was
+/// done. It is not where elements are stored in another type than they are computed in, nor where integers have to be
+/// looked at before.
 ///
 /// # Panics
-/// When operands and result differ in bytes, or are not aligned.
-pub(crate) fn alike(op: &Op, operands: &[&[u8]], dtype: DType, out: &mut [MaybeUninit<u8>]) -> bool {
-    fn of<C: Lanes>(op: &Op, operands: &[&[u8]], out: &mut [MaybeUninit<u8>]) -> bool {
+/// When elements are not aligned.
+pub(crate) fn alike(op: &Op, operands: &[Given<'_>], dtype: DType, out: &mut [MaybeUninit<u8>]) -> bool {
+    fn of<C: Lanes>(op: &Op, operands: &[Given<'_>], out: &mut [MaybeUninit<u8>]) -> bool {
         let len = out.len() / size_of::<C>();
-        if len > TILE || !operands.iter().all(|operand| operand.len() == out.len()) {
+        if len > TILE {
             return false;
         }
-        let elements = |bytes: &[u8]| {
-            assert!(bytes.as_ptr().cast::<C>().is_aligned());
-            // SAFETY: so many elements lie there, aligned, and any bytes are one.
-            unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast::<C>(), len) }
-        };
         assert!(out.as_ptr().cast::<C>().is_aligned());
         // SAFETY: there is room for so many, aligned.
         let out = unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), len) };
         match (op, operands) {
-            // What is a part of a complex number is read as it is of others.
-            (Op::Unary(op), [x]) if op.rule() != UnaryRule::Real => {
-                C::unary(*op, 8 * size_of::<C>() as u32, elements(x), out)
+            (Op::Unary(op), [x]) => {
+                with_elements::<C>(x, len, |x| C::unary(*op, 8 * size_of::<C>() as u32, x, out))
             }
-            (Op::Binary(op), [a, b]) => C::binary(*op, elements(a), elements(b), out),
+            (Op::Binary(op), [a, b]) if !(C::DTYPE.is_integer() && refuses_integers(*op)) => {
+                with_elements::<C>(a, len, |a| with_elements::<C>(b, len, |b| C::binary(*op, a, b, out)));
+            }
             (_, _) => return false,
         }
         true
     }
-    if dtype == DType::F32 {
-        of::<f32>(op, operands, out)
-    } else if dtype == DType::F64 {
-        of::<f64>(op, operands, out)
-    } else {
-        false
+    with_compute!(dtype, C => if C::DTYPE == dtype { of::<C>(op, operands, out) } else { false })
+}
+
+/// Calls `work` with so many elements of an operand.
+fn with_elements<C: Element>(operand: &Given<'_>, len: usize, work: impl FnOnce(&[C])) {
+    match operand {
+        Given::Elements(bytes) => {
+            assert!(bytes.as_ptr().cast::<C>().is_aligned() && bytes.len() >= len * size_of::<C>());
+            // SAFETY: so many elements lie there, aligned, and any bytes are one.
+            work(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), len) });
+        }
+        Given::Same(scalar) => {
+            let bytes = scalar.to_bytes();
+            assert_eq!(bytes.len(), size_of::<C>(), "an element of {}", C::DTYPE);
+            // SAFETY: there are as many bytes, and any are an element.
+            let element = unsafe { bytes.as_ptr().cast::<C>().read_unaligned() };
+            work(&[element; TILE][..len]);
+        }
+    }
+}
+
+/// Whether an op refuses some integers, so that its operands have to be looked at.
+fn refuses_integers(op: BinaryOp) -> bool {
+    match op {
+        BinaryOp::Quotient
+        | BinaryOp::Remainder
+        | BinaryOp::Pow
+        | BinaryOp::LeftShift
+        | BinaryOp::RightShift => true,
+        BinaryOp::Add
+        | BinaryOp::Subtract
+        | BinaryOp::Multiply
+        | BinaryOp::Divide
+        | BinaryOp::Atan2
+        | BinaryOp::Max
+        | BinaryOp::Min
+        | BinaryOp::BitwiseAnd
+        | BinaryOp::BitwiseOr
+        | BinaryOp::BitwiseXor
+        | BinaryOp::Equal
+        | BinaryOp::NotEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterEqual
+        | BinaryOp::Less
+        | BinaryOp::LessEqual
+        | BinaryOp::LogicalAnd
+        | BinaryOp::LogicalOr
+        | BinaryOp::LogicalXor
+        | BinaryOp::Complex => false,
     }
 }
 

@@ -1,11 +1,11 @@
 //! Element by element. The leaf ops' functions are made from the catalogue, so that none can be missing.
 
 use defn_core::builder::{Arg, BuildElementwise};
-use defn_core::op::{BinaryOp, UnaryOp};
+use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::{DType, Tensor};
 use pyo3::prelude::*;
 
-use super::{Operands, functions, run, size_of_arg};
+use super::{Operands, at_once, functions, lent, run, size_of_arg};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::tensor::PyTensor;
@@ -25,6 +25,11 @@ impl UnaryFunction {
 
     #[pyo3(signature = (tensor, /))]
     fn __call__(&self, tensor: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
+        if let Some(x @ Arg::Value(_)) = lent(tensor)
+            && let Some(result) = at_once(&Op::Unary(self.op), &[x])?
+        {
+            return Ok(PyTensor::new(result));
+        }
         guard(|| {
             let x = convert::arg(self.op.name(), tensor)?;
             let mut operands = Operands::new();
@@ -54,6 +59,11 @@ impl BinaryFunction {
 
     #[pyo3(signature = (a, b, /))]
     fn __call__(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
+        if let (Some(left), Some(right)) = (lent(a), lent(b))
+            && let Some(result) = at_once(&Op::Binary(self.op), &[left, right])?
+        {
+            return Ok(PyTensor::new(result));
+        }
         guard(|| {
             let (a, b) = (convert::arg(self.op.name(), a)?, convert::arg(self.op.name(), b)?);
             let bytes = size_of_arg(&a) + size_of_arg(&b);

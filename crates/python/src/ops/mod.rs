@@ -22,8 +22,9 @@ use defn_core::backend::Checks;
 use defn_core::builder::{self, Arg, Host, Ops, Source};
 use defn_core::op::Op;
 use defn_core::origin::Given;
-use defn_core::{Tensor, trace};
+use defn_core::{Number, Tensor, trace};
 use pyo3::prelude::*;
+use pyo3::types::PyFloat;
 use smallvec::SmallVec;
 
 pub(crate) use parse::Parse;
@@ -97,12 +98,25 @@ fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T
 
 /// The result of an op on small tensors where nothing stands between it and the backend; None where it goes the long way,
 /// which also says why it cannot be done.
-pub(crate) fn at_once(op: &Op, operands: &[&Tensor]) -> Fallible<Option<Tensor>> {
-    let bytes: usize = operands.iter().map(|tensor| tensor.whole().byte_size()).sum();
-    if bytes >= RELEASE_BYTES || checks::current() != Checks::default() {
+pub(crate) fn at_once(op: &Op, operands: &[Arg<&Tensor>]) -> Fallible<Option<Tensor>> {
+    let bytes_of = |operand: &Arg<&Tensor>| match operand {
+        Arg::Value(tensor) => tensor.whole().byte_size(),
+        Arg::Number(_) => 0,
+    };
+    if operands.iter().map(bytes_of).sum::<usize>() >= RELEASE_BYTES || checks::current() != Checks::default()
+    {
         return Ok(None);
     }
     guard(|| Ok(builder::at_once(op, operands)))
+}
+
+/// An operand as Python has it, where it is a tensor or a float, which stays where it is.
+pub(crate) fn lent<'a>(operand: &'a Bound<'_, PyAny>) -> Option<Arg<&'a Tensor>> {
+    if let Ok(tensor) = operand.cast_exact::<PyTensor>() {
+        return Some(Arg::Value(&tensor.get().tensor));
+    }
+    let number = operand.cast_exact::<PyFloat>().ok()?.value();
+    Some(Arg::Number(Number::Float(number)))
 }
 
 /// The tensors that a function was given, for what is said where it refuses them. While nothing is traced none
