@@ -1,6 +1,7 @@
 //! Kernels by op family: views in, views out. They neither allocate nor choose their threads.
 
 mod cast;
+mod chain;
 mod complex;
 pub(crate) mod create;
 mod element;
@@ -13,13 +14,13 @@ pub(crate) mod machine;
 mod math;
 pub(crate) mod matrix;
 pub(crate) mod order;
-pub(crate) mod pairs;
 pub(crate) mod peak;
 pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod rooms;
 pub(crate) mod shape;
 mod simd;
+pub(crate) mod simple;
 pub(crate) mod stream;
 #[cfg(test)]
 mod testing;

@@ -12,7 +12,7 @@ use defn_core::{DType, Scalar};
 use super::Unit;
 use super::make::{Array, Held, Making};
 use crate::kernels::machine::Register;
-use crate::kernels::pairs::Simple;
+use crate::kernels::simple::Simple;
 
 /// Elements times trips between two looks at the machine.
 const CHUNK: usize = 1 << 17;

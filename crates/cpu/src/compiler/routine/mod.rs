@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use crate::buffer::Storage;
 use crate::kernels::machine::{self, Env, Registers};
-use crate::kernels::pairs::Simple;
+use crate::kernels::simple::Simple;
 use crate::kernels::tiles::{self, Ready};
 use crate::kernels::{Source, Walk, trips};
 use crate::view::{View, ViewMut};

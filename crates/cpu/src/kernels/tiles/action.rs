@@ -5,16 +5,17 @@ use std::mem::MaybeUninit;
 use defn_core::DType;
 use defn_core::op::{BinaryOp, UnaryOp};
 use num_complex::Complex;
+use smallvec::SmallVec;
 
 use crate::kernels::cast::nearest_bf16;
+use crate::kernels::chain::{self, Cheap, Link, Other};
 use crate::kernels::lanes::{self, Base, Lanes, Runs};
 use crate::kernels::math::Float;
-use crate::kernels::pairs::{self, Other, Simple};
 use crate::kernels::simd::{choose, each, each_pair};
 use crate::kernels::{CastFrom, Element, Plain, Real, Source, create, with_compute, with_real, with_width};
 
 /// One step of a program. Registers are numbers of the program's table.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Instruction {
     pub(super) run: Action,
     pub(super) detail: Detail,
@@ -24,7 +25,7 @@ pub(super) struct Instruction {
 }
 
 /// What an action has to know beside its registers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Detail {
     None,
     /// An op of one operand, and the width of its dtype.
@@ -51,11 +52,28 @@ pub(super) enum Detail {
         input: usize,
         run: usize,
     },
-    /// Two ops, and for the other operand of each whether it is the same for all elements.
-    Pair {
-        ops: (Simple, Simple),
-        same: (bool, bool),
-    },
+    /// Cheap ops one after the other, the first of them of the first operand.
+    Chain(Box<[Joined]>),
+}
+
+/// An op of a chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joined {
+    pub(super) op: Cheap,
+    pub(super) with: With,
+}
+
+/// The other operand of an op of a chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum With {
+    /// A register.
+    Each(u16),
+    /// The first element of a register.
+    First(u16),
+    /// A number.
+    Number(f32),
+    /// The same as the first operand.
+    Same,
 }
 
 /// What is done with a tile.
@@ -254,15 +272,20 @@ pub(super) fn binary_runs(dtype: DType) -> Action {
     with_compute!(dtype, C => of::<C>)
 }
 
-/// An op of the first two registers, and one of its result and the third.
-pub(super) fn pair(i: &Instruction, tile: &mut Tile<'_, '_>) {
-    fn other(x: &[f32], is_same: bool) -> Other<'_> {
-        if is_same { Other::All(x[0]) } else { Other::Each(x) }
-    }
-    let Detail::Pair { ops, same } = i.detail else { unreachable!("two ops") };
-    tile.three(i, |x: &[f32], y: &[f32], z: &[f32], out| {
-        pairs::pair(ops, x, other(y, same.0), other(z, same.1), out);
+/// Cheap ops one after the other.
+pub(super) fn chain(i: &Instruction, tile: &mut Tile<'_, '_>) {
+    let Detail::Chain(links) = &i.detail else { unreachable!("a chain has links") };
+    let links = links.iter().map(|link| {
+        let other = match link.with {
+            With::Each(register) => Other::Each(tile.read(register)),
+            With::First(register) => Other::All(tile.read(register)[0]),
+            With::Number(number) => Other::All(number),
+            With::Same => Other::Same,
+        };
+        Link { op: link.op, other }
     });
+    let links: SmallVec<[Link<'_>; 16]> = links.collect();
+    tile.one(i, |x: &[f32], out| chain::chain(x, &links, out));
 }
 
 /// A comparison of elements of one type.

@@ -26,9 +26,9 @@ impl Program {
         }
         let mut brief = Brief { loads: SmallVec::new(), rest: Vec::new(), elements };
         for instruction in self.fixed.iter().chain(&self.once).chain(&self.each) {
-            match instruction.detail {
-                Detail::Input(input, dtype) if is_computed_as_it_lies(dtype) && is_plain(input, dtype) => {
-                    brief.loads.push((instruction.out, input));
+            match &instruction.detail {
+                Detail::Input(input, dtype) if is_computed_as_it_lies(*dtype) && is_plain(*input, *dtype) => {
+                    brief.loads.push((instruction.out, *input));
                 }
                 Detail::Input(..) | Detail::Runs { .. } => return None,
                 Detail::None
@@ -39,7 +39,7 @@ impl Program {
                 | Detail::Count { .. }
                 | Detail::Bytes(_)
                 | Detail::With(..)
-                | Detail::Pair { .. } => brief.rest.push(*instruction),
+                | Detail::Chain(_) => brief.rest.push(instruction.clone()),
             }
         }
         Some(brief)

@@ -1,14 +1,15 @@
 //! Programs as they are made: ops on registers of which each is written once, then the registers' places.
 
+mod join;
+
 use defn_core::op::{BinaryOp, UnaryOp};
 use defn_core::{DType, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::action::{self, Action, Detail, Instruction};
+use super::action::{self, Action, Detail, Instruction, Joined, With};
 use super::{Place, Program};
 use crate::kernels::lanes::{self, Base};
-use crate::kernels::pairs::Simple;
 use crate::kernels::{Element, TILE, with_compute};
 
 /// The bytes of registers that the first cache holds beside what is read and written.
@@ -91,49 +92,35 @@ impl Made {
             | Detail::Count { .. }
             | Detail::With(..)
             | Detail::Runs { .. }
-            | Detail::Pair { .. } => false,
+            | Detail::Chain(_) => false,
         }
     }
 
-    /// The op that it is if it is a simple one of f32, and whether its second operand is the same for all elements. For
-    /// one of which that is the first operand, they lie the other way round.
-    fn simple(&self) -> Option<(BinaryOp, bool, bool)> {
-        if self.dtype != DType::F32 || self.once {
-            return None;
-        }
-        match self.instruction.detail {
-            Detail::Binary(op) => Some((op, false, false)),
-            Detail::With(op, is_first) => Some((op, is_first, true)),
+    /// The ops of a chain.
+    fn chained(&self) -> Option<&[Joined]> {
+        match &self.instruction.detail {
+            Detail::Chain(links) => Some(links),
             Detail::None
             | Detail::Unary(..)
+            | Detail::Binary(_)
             | Detail::Log(_)
             | Detail::Input(..)
             | Detail::To(..)
             | Detail::Count { .. }
             | Detail::Bytes(_)
-            | Detail::Runs { .. }
-            | Detail::Pair { .. } => None,
+            | Detail::With(..)
+            | Detail::Runs { .. } => None,
         }
     }
 
-    /// The instruction that does both what `first` does and this one, which alone reads its result as an operand of that
-    /// place.
-    fn after(&self, first: &Made, place: usize) -> Option<Instruction> {
-        let (op, is_turned, is_same) = self.simple()?;
-        let (first_op, is_first_turned, is_first_same) = first.simple()?;
-        // What is the same for all elements is no result.
-        if is_same && place == 1 {
-            return None;
-        }
-        let ops = (Simple::of(first_op, is_first_turned)?, Simple::of(op, is_turned || place == 1)?);
-        let [x, y, _] = first.instruction.operands;
-        let z = self.instruction.operands[1 - place];
-        Some(Instruction {
-            run: action::pair,
-            detail: Detail::Pair { ops, same: (is_first_same, is_same) },
-            operands: [x, y, z],
-            out: self.instruction.out,
-        })
+    /// The registers that are read.
+    fn read(&self) -> impl Iterator<Item = usize> {
+        let others = self.chained().unwrap_or_default();
+        let others = others.iter().filter_map(|link| match link.with {
+            With::Each(register) | With::First(register) => Some(register),
+            With::Number(_) | With::Same => None,
+        });
+        self.instruction.operands[..self.reads].iter().copied().chain(others).map(usize::from)
     }
 }
 
@@ -434,46 +421,22 @@ impl Draft {
         self.results.push(Stored { register, width });
     }
 
-    /// Does two simple ops at once where the second alone reads what the first gives.
-    fn pair(&mut self) {
-        let mut readers = vec![0_usize; self.made.len()];
-        for made in &self.made {
-            made.instruction.operands[..made.reads].iter().for_each(|&x| readers[usize::from(x)] += 1);
-        }
-        // A result is needed itself.
-        self.results.iter().for_each(|stored| readers[usize::from(stored.register)] += 2);
-        for at in 0..self.made.len() {
-            let places = 0..self.made[at].reads.min(2);
-            let both = places.filter_map(|place| {
-                let first = usize::from(self.made[at].instruction.operands[place]);
-                let is_only = readers[first] == 1;
-                let both = self.made[at].after(&self.made[first], place).filter(|_| is_only)?;
-                Some((first, both))
-            });
-            if let Some((first, both)) = { both }.next() {
-                self.made[first].is_gone = true;
-                (self.made[at].instruction, self.made[at].reads) = (both, 3);
-            }
-        }
-    }
-
     /// The program. It has an element type for each register and a place for as long as it is read.
     pub(crate) fn finish(mut self) -> Program {
-        self.pair();
+        self.chain();
+        self.drop_numbers();
         let count = self.made.len();
         // The last reader of each register; what is the same for all tiles stays.
         let mut last: Vec<usize> = (0..count).collect();
         for (at, made) in self.made.iter().enumerate().filter(|(_, made)| !made.is_gone) {
-            for &operand in &made.instruction.operands[..made.reads] {
-                last[usize::from(operand)] = at;
-            }
+            made.read().for_each(|operand| last[operand] = at);
         }
         let mut places: Vec<Option<Place>> = vec![None; count];
         for (index, stored) in self.results.iter().enumerate() {
             places[usize::from(stored.register)] = Some(Place::Result { index, width: stored.width });
         }
         let mut slots = Slots::default();
-        for (at, made) in self.made.iter().enumerate().filter(|(_, made)| made.once) {
+        for (at, made) in self.made.iter().enumerate().filter(|(_, made)| made.once && !made.is_gone) {
             places[at] = Some(Place::Bank(slots.take(size_of_computed(made.dtype))));
         }
         let mut ends: Vec<SmallVec<[usize; 2]>> = vec![SmallVec::new(); count];

@@ -131,7 +131,7 @@ impl Program {
             | Detail::Bytes(_)
             | Detail::With(..)
             | Detail::Runs { .. }
-            | Detail::Pair { .. } => None,
+            | Detail::Chain(_) => None,
         };
         for instruction in &mut self.each {
             if let Some(dtype) = is_early(instruction) {

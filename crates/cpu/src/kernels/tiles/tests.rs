@@ -184,3 +184,53 @@ fn runs_take_one_element_each() {
         }
     }
 }
+
+#[test]
+fn long_chains_are_as_one_op_after_the_other() {
+    let input = |index| Operand::Input { index, dtype: DType::F32, constant: false, run: None };
+    let values: [Vec<f32>; 2] = std::array::from_fn(|index| {
+        (0..1100).map(|at| ((at * 7919 + index * 31) % 2003) as f32 / 70.0 - 9.0).collect()
+    });
+    let ty = TensorType::new(DType::F32, Shape::new(&[1100])).unwrap();
+    let mut draft = Draft::default();
+    let number = |draft: &mut Draft, x: f64| -> Operand {
+        draft.constant(Scalar::new(DType::F32, Number::Float(x)).unwrap()).into()
+    };
+    let (x, y) = (input(0), input(1));
+    let op = |draft: &mut Draft, op, a: Operand, b: Operand| -> Operand {
+        draft.binary(op, a, b, DType::F32).into()
+    };
+    // The first is a result, and read by two that go on: one of them is the square of a difference, the other one ends
+    // in a quotient of what both chains give.
+    let quarter = number(&mut draft, 0.25);
+    let first = op(&mut draft, BinaryOp::Multiply, quarter, x);
+    let apart = op(&mut draft, BinaryOp::Subtract, y, first);
+    let square = op(&mut draft, BinaryOp::Multiply, apart, apart);
+    let half = number(&mut draft, 0.5);
+    let square = op(&mut draft, BinaryOp::Add, square, half);
+    let mut sum = op(&mut draft, BinaryOp::Add, first, y);
+    for at in 0..20 {
+        let number = number(&mut draft, f64::from(at) / 8.0);
+        sum = op(&mut draft, BinaryOp::Multiply, sum, quarter);
+        sum = op(&mut draft, BinaryOp::Subtract, number, sum);
+    }
+    let last = op(&mut draft, BinaryOp::Divide, sum, square);
+    draft.store(first);
+    draft.store(last);
+    let mut out = [vec![0.0f32; 1100], vec![0.0f32; 1100]];
+    let plain = Walk::strided(0, &[1100], &[1]);
+    let sources = values.each_ref().map(|x| {
+        // SAFETY: the same memory as bytes, for as long.
+        let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(&**x)) };
+        Source::walked(View::new(&ty, bytes), &plain)
+    });
+    // SAFETY: the room is for these elements, and only the views reach it.
+    let views = out.each_mut().map(|out| unsafe { ViewMut::new(&ty, out.as_mut_ptr().cast()) });
+    draft.finish().run(&sources, &views, 1100, Par::Serial);
+    for (at, (&x, &y)) in values[0].iter().zip(&values[1]).enumerate() {
+        let first = 0.25 * x;
+        let square = (y - first) * (y - first) + 0.5;
+        let sum = (0..20u8).fold(first + y, |sum, at| f32::from(at) / 8.0 - sum * 0.25);
+        assert_eq!((out[0][at].to_bits(), out[1][at].to_bits()), (first.to_bits(), (sum / square).to_bits()));
+    }
+}

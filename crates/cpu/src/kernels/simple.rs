@@ -1,0 +1,49 @@
+//! Simple ops of an element and another number.
+
+use defn_core::op::BinaryOp;
+
+use super::Element;
+
+/// An op of `x` and another number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Simple {
+    /// `x + other`
+    Plus,
+    /// `x - other`
+    Minus,
+    /// `other - x`
+    From,
+    /// `x * other`
+    Times,
+}
+
+impl Simple {
+    /// An op of which `x` is the first operand, or the second.
+    pub(crate) fn of(op: BinaryOp, is_second: bool) -> Option<Simple> {
+        if op == BinaryOp::Add {
+            Some(Simple::Plus)
+        } else if op == BinaryOp::Multiply {
+            Some(Simple::Times)
+        } else if op == BinaryOp::Subtract {
+            Some(if is_second { Simple::From } else { Simple::Minus })
+        } else {
+            None
+        }
+    }
+}
+
+pub(super) const PLUS: u8 = 0;
+pub(super) const MINUS: u8 = 1;
+pub(super) const FROM: u8 = 2;
+pub(super) const TIMES: u8 = 3;
+
+/// The result of an op.
+#[inline(always)]
+pub(super) fn apply<T: Element, const OP: u8>(x: T, other: T) -> T {
+    match OP {
+        PLUS => x.plus(other),
+        MINUS => x.minus(other),
+        FROM => other.minus(x),
+        TIMES.. => x.times(other),
+    }
+}
