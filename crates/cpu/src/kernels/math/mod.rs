@@ -153,8 +153,6 @@ macro_rules! unary {
 }
 
 unary! {
-    /// Writes `e^x` of every element.
-    exp = exp, narrow;
     /// Writes `e^x - 1` of every element.
     expm1 = exp, narrow;
     /// Writes `1 / (1 + e^-x)` of every element.
@@ -199,6 +197,22 @@ unary! {
     near_cos = trig;
     /// Writes the tangent of every element up to the limit.
     near_tan = trig, narrow;
+}
+
+accurate! {
+    /// Writes `e^x` of every element.
+    fn exp[T, P](x: &[T], out: &mut [MaybeUninit<T>]) {
+        // What may be subnormal or infinite takes half the time, and is rare.
+        let most = T::of_narrow(narrow::exp::PLAIN);
+        let plain = x.iter().fold(1u32, |all, &x| all & u32::from(x.magnitude() <= most));
+        for (out, &x) in out.iter_mut().zip(x) {
+            out.write(match (P::DOUBLE, plain == 1) {
+                (true, _) => T::nearest(exp::exp::<P>(x.wide())),
+                (false, false) => T::of_narrow(narrow::exp::exp::<P>(x.narrow())),
+                (false, true) => T::of_narrow(narrow::exp::plain_exp::<P>(x.narrow())),
+            });
+        }
+    }
 }
 
 accurate! {

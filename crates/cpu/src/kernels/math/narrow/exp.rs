@@ -27,6 +27,16 @@ pub(in super::super) fn exp<P: Precision>(x: f32) -> f32 {
     (1.0 + p) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
+/// Up to here, on both sides, `e^x` is neither subnormal nor infinite.
+pub(in super::super) const PLAIN: f32 = 87.0;
+
+/// The same up to [`PLAIN`], with the same bits.
+#[inline(always)]
+pub(in super::super) fn plain_exp<P: Precision>(x: f32) -> f32 {
+    let (p, n) = exp_parts::<P>(x);
+    f32::from_bits((1.0 + p).to_bits().wrapping_add(n << 23))
+}
+
 #[inline(always)]
 pub(in super::super) fn expm1<P: Precision>(x: f32) -> f32 {
     let bounded = pick(x > 89.0, 89.0, x);
