@@ -62,8 +62,9 @@ impl<C: Fused> Lines<'_, C> {
         let (kernels, depth, taps) = (C::kernels()[0], self.depth(), self.taps.len());
         assert!(a.holds(m, depth), "{m} by {depth} of a matrix that is smaller");
         let (high, wide) = (kernels.most_rows(), kernels.most_columns());
-        // Whole channels.
-        let deep = (DEPTH / taps).max(1) * taps;
+        // Whole channels, in parts as equal as can be.
+        let channels = self.channels.0;
+        let deep = channels.div_ceil(channels.div_ceil((DEPTH / taps).max(1))) * taps;
         let panels = Panels::new(space, (0..m, 0..depth), (kernels.rows, high), deep);
         par.for_chunks(panels.count().1, 8, |chunk| {
             for index in chunk {

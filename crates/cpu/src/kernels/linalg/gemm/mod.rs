@@ -2,11 +2,12 @@
 //! lay them out: parts of both operands are copied to where the caches want them, and tiles of the result stay
 //! in registers while they are added up.
 //!
-//! What is summed over is cut at multiples of [`DEPTH`]: the products of a part are added up one after the
-//! other, and the sums of the parts are added to the result in their order. So no element depends on how the
-//! result is cut into blocks and shared among threads.
+//! What is summed over is cut into parts of at most [`DEPTH`], as equal as can be: the products of a part are added
+//! up one after the other, and the sums of the parts are added to the result in their order. So no element depends on
+//! how the result is cut into blocks and shared among threads.
 
 pub(crate) mod complex;
+mod lay;
 mod lines;
 mod pack;
 #[cfg(test)]
@@ -25,8 +26,10 @@ pub(super) use tile::{Plainly, Vector};
 
 use crate::par::Par;
 
-/// Products that are added up before their sum is added to the result: a panel of them stays in the first cache.
-const DEPTH: usize = 384;
+/// Products that are added up before their sum is added to the result, at most. The more there are, the less often
+/// the result is read and written; panels, of which a tile reads one of each operand, arrive from the second cache as
+/// fast as they are used.
+const DEPTH: usize = 512;
 
 /// Elements of a panel of [`DEPTH`]: the widest tile has 32 columns of f32.
 const PANEL: usize = DEPTH * 32;
@@ -35,11 +38,11 @@ const PANEL: usize = DEPTH * 32;
 const TILE: usize = 12 * 32;
 
 /// Rows and columns of a block of the result: what a thread takes at a time, at most. Its rows of one operand stay
-/// in the second cache.
-const BLOCK: (usize, usize) = (252, 512);
+/// in the second cache, also while it goes on to the next columns.
+const BLOCK: (usize, usize) = (348, 512);
 
 /// Blocks for each thread, where there is as much to do: none waits long for the last one.
-const SHARE: usize = 8;
+const SHARE: usize = 32;
 
 /// Rows, columns and summed elements that are laid out at once: the memory that a product takes.
 const LAID: (usize, usize, usize) = (1536, 2048, 1024);
@@ -136,6 +139,16 @@ pub(crate) fn lanes<C: Fused>() -> usize {
     C::kernels()[0].lanes
 }
 
+/// Into how long parts the summed axis is cut, which is `k` long.
+fn deep(k: usize) -> usize {
+    k.div_ceil(k.div_ceil(DEPTH)).next_multiple_of(UNROLL)
+}
+
+/// How much of the summed axis is laid out at once: whole parts.
+fn laid_depth(k: usize) -> usize {
+    k.min(LAID.2 / deep(k) * deep(k))
+}
+
 /// The elements that [`multiply`] of these sizes needs to lay its operands out.
 pub(crate) fn scratch<C: Fused>(sizes: [usize; 3]) -> usize {
     scratch_of(C::kernels()[0], sizes)
@@ -146,7 +159,7 @@ fn scratch_of<C>(kernels: &Kernels<C>, sizes: [usize; 3]) -> usize {
         Way::Lying => 0,
         Way::Laid => {
             let [m, n, k] = sizes;
-            let (rows, columns, depth) = (LAID.0.min(m), LAID.1.min(n), LAID.2.min(k));
+            let (rows, columns, depth) = (LAID.0.min(m), LAID.1.min(n), laid_depth(k));
             (rows.next_multiple_of(kernels.rows) + columns.next_multiple_of(kernels.lanes)) * depth
         }
     }
@@ -192,7 +205,7 @@ unsafe fn multiply_by<C: Fused>(
     let [m, n, k] = sizes;
     debug_assert!(m > 0 && n > 0 && k > 0);
     assert!(a.holds(m, k) && b.holds(n, k), "{sizes:?} of operands that are smaller");
-    let product = Product { kernels, a, b, out, onto };
+    let product = Product { kernels, a, b, out, onto, deep: deep(k) };
     match Way::of(sizes, product.kernels.most_columns()) {
         // SAFETY: the caller's promise; operands hold the sizes by the assertion.
         Way::Lying => unsafe { product.lying(sizes, par) },
@@ -208,6 +221,8 @@ struct Product<'a, C: Fused> {
     b: &'a dyn Operand<C>,
     out: Target<C>,
     onto: Onto,
+    /// Products that are added up before their sum is added to the result.
+    deep: usize,
 }
 
 /// How many pieces `size` falls into, and how long they are: at most `most`, as equal as can be, and multiples
@@ -348,7 +363,7 @@ impl<C: Fused> Product<'_, C> {
         // A panel that serves several tiles is worth its copy, if it does not stay in the first cache anyway.
         let reads = b.filter(|b| rows.len() <= high || k * b.along <= STAYS_NEAR);
         for columns in parts(columns, wide) {
-            for along in parts(0..k, DEPTH) {
+            for along in parts(0..k, self.deep) {
                 let depth = along.len();
                 let (_, _, width) = kernels.tile(1, columns.len());
                 let (b, b_step) = match reads.filter(|_| columns.len() == width) {
@@ -415,16 +430,18 @@ impl<C: Fused> Product<'_, C> {
     unsafe fn laid(&self, [m, n, k]: [usize; 3], space: &mut [MaybeUninit<C>], par: Par) {
         let kernels = self.kernels;
         let (high, wide) = (kernels.most_rows(), kernels.most_columns());
-        let (most_m, most_n, most_k) = (LAID.0.min(m), LAID.1.min(n), LAID.2.min(k));
+        let (most_m, most_n, most_k) = (LAID.0.min(m), LAID.1.min(n), laid_depth(k));
         let (for_b, for_a) = space.split_at_mut(most_n.next_multiple_of(kernels.lanes) * most_k);
         for columns in parts(0..n, most_n) {
             for along in parts(0..k, most_k) {
-                let b = Panels::new(for_b, (columns.clone(), along.clone()), (kernels.lanes, wide), DEPTH);
+                let b =
+                    Panels::new(for_b, (columns.clone(), along.clone()), (kernels.lanes, wide), self.deep);
                 for rows in parts(0..m, most_m) {
-                    let a = Panels::new(for_a, (rows.clone(), along.clone()), (kernels.rows, high), DEPTH);
+                    let a =
+                        Panels::new(for_a, (rows.clone(), along.clone()), (kernels.rows, high), self.deep);
                     let of_a = a.count().1;
                     let of_b = if rows.start == 0 { b.count().1 } else { 0 };
-                    par.for_chunks(of_a + of_b, 8, |chunk| {
+                    par.for_chunks(of_a + of_b, 2, |chunk| {
                         for index in chunk {
                             // SAFETY: each panel is written once, before they are read.
                             unsafe {
@@ -466,7 +483,7 @@ impl<C: Fused> Product<'_, C> {
         b: &Panels<'_, C>,
         (rows, columns): (Range<usize>, Range<usize>),
     ) {
-        for part in 0..a.along.len().div_ceil(DEPTH) {
+        for part in 0..a.along.len().div_ceil(self.deep) {
             let first = part == 0 && a.along.start == 0;
             let onto = if first { self.onto } else { self.onto.then() };
             for columns in parts(columns.clone(), b.width) {

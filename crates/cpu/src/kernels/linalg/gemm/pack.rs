@@ -106,6 +106,10 @@ impl<C: Fused, S: Load<C>> Operand<C> for Matrix<'_, S> {
         let start = free.start * self.free + along.start * self.along;
         let elements = &self.elements[start..];
         if self.free == 1 {
+            if let Some(elements) = S::same(elements).filter(|_| rows == width) {
+                lay(kernels, elements, self.along, width, to);
+                return;
+            }
             for (k, to) in to.chunks_exact_mut(width).enumerate() {
                 let from = &elements[k * self.along..][..rows];
                 copy(from, to);
@@ -194,6 +198,18 @@ pub(crate) fn turn<C: Fused>(
     // SAFETY: the rows are inside by the assertion, and the panel has room for as many; the loops are those of
     // the processor.
     unsafe { (kernels.turn)(from.as_ptr(), stride, rows, depth, width, to.as_mut_ptr()) };
+}
+
+/// Writes rows, a stride apart, that are as wide as a panel, one behind the other.
+///
+/// # Panics
+/// When the rows are not inside, or the width is not that of a tile or the height of one.
+fn lay<C: Fused>(kernels: &Kernels<C>, from: &[C], stride: usize, width: usize, to: &mut [MaybeUninit<C>]) {
+    let depth = to.len() / width;
+    assert!(width.is_multiple_of(kernels.rows) && (depth - 1) * stride + width <= from.len());
+    // SAFETY: the rows are inside by the assertion, and the panel has room for as many; the loops are those of the
+    // processor.
+    unsafe { (kernels.lay)(from.as_ptr(), stride, depth, width, to.as_mut_ptr()) };
 }
 
 /// Copies elements that lie side by side, and fills up with zeros.

@@ -5,6 +5,8 @@
 
 use std::mem::MaybeUninit;
 
+use super::lay::{Lay, Turn, lay, turn};
+
 /// Lanes of a register.
 ///
 /// # Safety
@@ -104,20 +106,6 @@ impl Onto {
 /// instructions.
 pub(super) type Tile<C> = unsafe fn(&Step<C>);
 
-/// Writes `depth` elements of each of `rows` rows, which lie side by side, as a panel: the elements of one place
-/// of all rows lie side by side there, and rows that are missing are zeros.
-///
-/// # Safety
-/// The rows, a stride apart, can be read, and `width * depth` elements can be written; `rows <= width`.
-pub(super) type Turn<C> = unsafe fn(
-    from: *const C,
-    stride: usize,
-    rows: usize,
-    depth: usize,
-    width: usize,
-    to: *mut MaybeUninit<C>,
-);
-
 /// The loops of one instruction set.
 pub(crate) struct Kernels<C: 'static> {
     /// Tiles have one to three times as many rows.
@@ -127,6 +115,7 @@ pub(crate) struct Kernels<C: 'static> {
     /// By rows, then by vectors.
     pub(super) tiles: [[Tile<C>; 2]; 3],
     pub(super) turn: Turn<C>,
+    pub(super) lay: Lay<C>,
 }
 
 impl<C> Kernels<C> {
@@ -152,6 +141,9 @@ pub(super) const UNROLL: usize = 8;
 
 /// How many steps before its use a column of a panel is asked for: as long as the last cache takes.
 const AHEAD: usize = 32;
+
+/// How many steps before the end of a tile its lines are asked for: as long as the second cache takes, many at a time.
+const LATE: usize = 64;
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
@@ -182,6 +174,20 @@ unsafe fn multiply<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
+/// Calls `ask` with the places of a tile's vectors.
+#[inline(always)]
+fn for_lines<V: Vector, const ROWS: usize, const VECTORS: usize>(
+    out: *mut V::Element,
+    out_row: usize,
+    ask: impl Fn(*const V::Element),
+) {
+    for i in 0..ROWS {
+        for j in 0..VECTORS {
+            ask(out.wrapping_add(i * out_row + j * V::LANES));
+        }
+    }
+}
+
 /// # Safety
 /// As for [`Tile`].
 #[inline(always)]
@@ -189,11 +195,13 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
     let &Step { depth, a, a_row, a_step, b, b_step, places, between, next, out, out_row, onto } = step;
     // SAFETY: the caller's promise: all places are inside the operands and the tile.
     unsafe {
-        // The result is far from the caches, where its rows are: its lines arrive while sums are added up.
-        for i in 0..ROWS {
-            for j in 0..VECTORS {
-                V::expect(out.wrapping_add(i * out_row + j * V::LANES));
-            }
+        // The result is far from the caches, where its rows are: its lines arrive while sums are added up. Until long
+        // sums are, panels would have driven them out of the first cache again.
+        let is_long = a_row == 1 && between == 0 && depth >= LATE;
+        if is_long {
+            for_lines::<V, ROWS, VECTORS>(out, out_row, |line| V::expect_later(line));
+        } else {
+            for_lines::<V, ROWS, VECTORS>(out, out_row, |line| V::expect(line));
         }
         let mut sums = [[V::zero(); VECTORS]; ROWS];
         let (mut a, mut b, mut next) = (a, b, next);
@@ -211,6 +219,9 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
         } else if a_row == 1 {
             // A panel: constant distances, and what comes next lies behind it.
             while left >= UNROLL {
+                if left / UNROLL == LATE / UNROLL {
+                    for_lines::<V, ROWS, VECTORS>(out, out_row, |line| V::expect(line));
+                }
                 V::expect_later(next);
                 next = next.wrapping_byte_add(LINE);
                 for _ in 0..UNROLL {
@@ -244,66 +255,6 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
     }
 }
 
-/// # Safety
-/// As for [`Turn`].
-#[inline(always)]
-unsafe fn turn<V: Vector, const LANES: usize>(
-    from: *const V::Element,
-    stride: usize,
-    rows: usize,
-    depth: usize,
-    width: usize,
-    to: *mut MaybeUninit<V::Element>,
-) {
-    let to = to.cast::<V::Element>();
-    // SAFETY: the caller's promise. A square is stored row by row, in order, so that what a row of it has too
-    // much is overwritten by the next; the last one goes through a buffer.
-    unsafe {
-        for first in (0..width).step_by(LANES) {
-            let (across, lines) = (LANES.min(width - first), LANES.min(rows.saturating_sub(first)));
-            for place in (0..depth).step_by(LANES) {
-                let down = LANES.min(depth - place);
-                let mut square = [V::zero(); LANES];
-                for (i, line) in square.iter_mut().enumerate().take(lines) {
-                    let source = from.add((first + i) * stride + place);
-                    if down == LANES {
-                        *line = V::load(source);
-                    } else {
-                        let mut held = [MaybeUninit::<V::Element>::uninit(); LANES];
-                        V::zero().store(held.as_mut_ptr().cast());
-                        std::ptr::copy_nonoverlapping(source, held.as_mut_ptr().cast(), down);
-                        *line = V::load(held.as_ptr().cast());
-                    }
-                }
-                // A transposition is as many interleavings as a place of the square has bits.
-                let mut apart = 1;
-                while apart < LANES {
-                    let before = square;
-                    for i in 0..LANES / 2 {
-                        (square[2 * i], square[2 * i + 1]) = before[i].zip(before[i + LANES / 2]);
-                    }
-                    apart *= 2;
-                }
-                let start = to.add(place * width + first);
-                let whole = match (across == LANES, first) {
-                    (true, _) => down,
-                    (false, 0) => down.saturating_sub(LANES.div_ceil(width)),
-                    // The next row begins with what was written before.
-                    (false, _) => 0,
-                };
-                for (k, line) in square.iter().enumerate().take(whole) {
-                    line.store(start.add(k * width));
-                }
-                for (k, line) in square.iter().enumerate().take(down).skip(whole) {
-                    let mut held = [MaybeUninit::<V::Element>::uninit(); LANES];
-                    line.store(held.as_mut_ptr().cast());
-                    std::ptr::copy_nonoverlapping(held.as_ptr().cast(), start.add(k * width), across);
-                }
-            }
-        }
-    }
-}
-
 /// The loops with the vectors `$V`, compiled with `$feature`.
 macro_rules! kernels {
     ($name:ident, $V:ty, $C:ty, $lanes:literal, [$r1:literal, $r2:literal, $r3:literal] $(, $feature:literal)?) => {
@@ -325,6 +276,17 @@ macro_rules! kernels {
                 // SAFETY: the caller's promise.
                 unsafe { turn::<$V, $lanes>(from, stride, rows, depth, width, to) }
             }
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn laid(
+                from: *const $C,
+                stride: usize,
+                depth: usize,
+                width: usize,
+                to: *mut MaybeUninit<$C>,
+            ) {
+                // SAFETY: the caller's promise.
+                unsafe { lay::<$V, $r1>(from, stride, depth, width, to) }
+            }
             Kernels {
                 rows: $r1,
                 lanes: $lanes,
@@ -334,6 +296,7 @@ macro_rules! kernels {
                     [run::<$r3, 1>, run::<$r3, 2>],
                 ],
                 turn: turned,
+                lay: laid,
             }
         };
     };
@@ -459,7 +422,7 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::mem::MaybeUninit;
 
-    use super::{Kernels, Step, Vector, tile, turn};
+    use super::{Kernels, Step, Vector, lay, tile, turn};
 
     macro_rules! vector {
         (

@@ -1,0 +1,124 @@
+//! How rows, and what lies in them, are written as panels.
+
+use std::mem::MaybeUninit;
+
+use super::tile::Vector;
+
+/// Writes `depth` elements of each of `rows` rows, which lie side by side, as a panel: the elements of one place
+/// of all rows lie side by side there, and rows that are missing are zeros.
+///
+/// # Safety
+/// The rows, a stride apart, can be read, and `width * depth` elements can be written; `rows <= width`.
+pub(super) type Turn<C> = unsafe fn(
+    from: *const C,
+    stride: usize,
+    rows: usize,
+    depth: usize,
+    width: usize,
+    to: *mut MaybeUninit<C>,
+);
+
+/// Writes `depth` rows of `width` elements, which lie side by side, one behind the other.
+///
+/// # Safety
+/// The rows, a stride apart, can be read, and `width * depth` elements can be written; the width is that of a tile or
+/// the height of one.
+pub(super) type Lay<C> =
+    unsafe fn(from: *const C, stride: usize, depth: usize, width: usize, to: *mut MaybeUninit<C>);
+
+/// # Safety
+/// As for [`Turn`].
+#[inline(always)]
+pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
+    from: *const V::Element,
+    stride: usize,
+    rows: usize,
+    depth: usize,
+    width: usize,
+    to: *mut MaybeUninit<V::Element>,
+) {
+    let to = to.cast::<V::Element>();
+    // SAFETY: the caller's promise. Squares are stored row by row, in order, so that what a row has too much is
+    // overwritten by the next; the last rows of a panel that is narrower than a square go through a buffer.
+    unsafe {
+        for first in (0..width).step_by(LANES) {
+            // The last square of a panel begins earlier, and writes some of it once more.
+            let first = first.min(width.saturating_sub(LANES));
+            let (across, lines) = (LANES.min(width), LANES.min(rows.saturating_sub(first)));
+            for place in (0..depth).step_by(LANES) {
+                let down = LANES.min(depth - place);
+                let mut square = [V::zero(); LANES];
+                for (i, line) in square.iter_mut().enumerate().take(lines) {
+                    let source = from.add((first + i) * stride + place);
+                    if down == LANES {
+                        *line = V::load(source);
+                    } else {
+                        let mut held = [MaybeUninit::<V::Element>::uninit(); LANES];
+                        V::zero().store(held.as_mut_ptr().cast());
+                        std::ptr::copy_nonoverlapping(source, held.as_mut_ptr().cast(), down);
+                        *line = V::load(held.as_ptr().cast());
+                    }
+                }
+                // A transposition is as many interleavings as a place of the square has bits.
+                let mut apart = 1;
+                while apart < LANES {
+                    let before = square;
+                    for i in 0..LANES / 2 {
+                        (square[2 * i], square[2 * i + 1]) = before[i].zip(before[i + LANES / 2]);
+                    }
+                    apart *= 2;
+                }
+                let start = to.add(place * width + first);
+                let whole = if across == LANES {
+                    down
+                } else {
+                    down.min((depth - place).saturating_sub(LANES.div_ceil(width)))
+                };
+                for (k, line) in square.iter().enumerate().take(whole) {
+                    line.store(start.add(k * width));
+                }
+                for (k, line) in square.iter().enumerate().take(down).skip(whole) {
+                    let mut held = [MaybeUninit::<V::Element>::uninit(); LANES];
+                    line.store(held.as_mut_ptr().cast());
+                    std::ptr::copy_nonoverlapping(held.as_ptr().cast(), start.add(k * width), across);
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Lay`], with multiples of `ROWS` elements.
+#[inline(always)]
+pub(super) unsafe fn lay<V: Vector, const ROWS: usize>(
+    from: *const V::Element,
+    stride: usize,
+    depth: usize,
+    width: usize,
+    to: *mut MaybeUninit<V::Element>,
+) {
+    let to = to.cast::<V::Element>();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if width == 2 * V::LANES {
+            for k in 0..depth {
+                let (from, to) = (from.add(k * stride), to.add(k * width));
+                let (low, high) = (V::load(from), V::load(from.add(V::LANES)));
+                low.store(to);
+                high.store(to.add(V::LANES));
+            }
+        } else if width == V::LANES {
+            for k in 0..depth {
+                V::load(from.add(k * stride)).store(to.add(k * width));
+            }
+        } else {
+            for k in 0..depth {
+                for place in (0..width).step_by(ROWS) {
+                    let (from, to) = (from.add(k * stride + place), to.add(k * width + place));
+                    to.cast::<[V::Element; ROWS]>()
+                        .write_unaligned(from.cast::<[V::Element; ROWS]>().read_unaligned());
+                }
+            }
+        }
+    }
+}
