@@ -26,6 +26,9 @@ pub(super) type Turn<C> = unsafe fn(
 pub(super) type Lay<C> =
     unsafe fn(from: *const C, stride: usize, depth: usize, width: usize, to: *mut MaybeUninit<C>);
 
+/// From how many bytes on between rows they are not in a cache yet.
+const FAR: usize = 1024;
+
 /// # Safety
 /// As for [`Turn`].
 #[inline(always)]
@@ -38,6 +41,8 @@ pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
     to: *mut MaybeUninit<V::Element>,
 ) {
     let to = to.cast::<V::Element>();
+    // The rows of the next panel are asked for, unless these are of a buffer.
+    let is_far = stride * size_of::<V::Element>() >= FAR;
     // SAFETY: the caller's promise. Squares are stored row by row, in order, so that what a row has too much is
     // overwritten by the next; the last rows of a panel that is narrower than a square go through a buffer.
     unsafe {
@@ -50,6 +55,9 @@ pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
                 let mut square = [V::zero(); LANES];
                 for (i, line) in square.iter_mut().enumerate().take(lines) {
                     let source = from.add((first + i) * stride + place);
+                    if is_far {
+                        V::expect_later(source.wrapping_add(width * stride));
+                    }
                     if down == LANES {
                         *line = V::load(source);
                     } else {
@@ -103,6 +111,9 @@ pub(super) unsafe fn lay<V: Vector, const ROWS: usize>(
         if width == 2 * V::LANES {
             for k in 0..depth {
                 let (from, to) = (from.add(k * stride), to.add(k * width));
+                // What the next panel is made of.
+                V::expect_later(from.wrapping_add(width));
+                V::expect_later(from.wrapping_add(width + V::LANES));
                 let (low, high) = (V::load(from), V::load(from.add(V::LANES)));
                 low.store(to);
                 high.store(to.add(V::LANES));

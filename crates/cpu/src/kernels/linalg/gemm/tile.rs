@@ -142,9 +142,6 @@ pub(super) const UNROLL: usize = 8;
 /// How many steps before its use a column of a panel is asked for: as long as the last cache takes.
 const AHEAD: usize = 32;
 
-/// How many steps before the end of a tile its lines are asked for: as long as the second cache takes, many at a time.
-const LATE: usize = 64;
-
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 
@@ -174,20 +171,6 @@ unsafe fn multiply<V: Vector, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Calls `ask` with the places of a tile's vectors.
-#[inline(always)]
-fn for_lines<V: Vector, const ROWS: usize, const VECTORS: usize>(
-    out: *mut V::Element,
-    out_row: usize,
-    ask: impl Fn(*const V::Element),
-) {
-    for i in 0..ROWS {
-        for j in 0..VECTORS {
-            ask(out.wrapping_add(i * out_row + j * V::LANES));
-        }
-    }
-}
-
 /// # Safety
 /// As for [`Tile`].
 #[inline(always)]
@@ -195,13 +178,20 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
     let &Step { depth, a, a_row, a_step, b, b_step, places, between, next, out, out_row, onto } = step;
     // SAFETY: the caller's promise: all places are inside the operands and the tile.
     unsafe {
-        // The result is far from the caches, where its rows are: its lines arrive while sums are added up. Until long
-        // sums are, panels would have driven them out of the first cache again.
-        let is_long = a_row == 1 && between == 0 && depth >= LATE;
-        if is_long {
-            for_lines::<V, ROWS, VECTORS>(out, out_row, |line| V::expect_later(line));
-        } else {
-            for_lines::<V, ROWS, VECTORS>(out, out_row, |line| V::expect(line));
+        // The result is far from the caches, where its rows are: its lines arrive while sums are added up. Long sums
+        // would drive them out of the first cache again: they are asked for twice, a few at a time.
+        let rounds = if a_row == 1 && between == 0 { depth / UNROLL } else { 0 };
+        let is_long = rounds >= ROWS;
+        let ask = |row: usize, near: bool| {
+            for j in 0..VECTORS {
+                let line = out.wrapping_add(row * out_row + j * V::LANES);
+                if near { V::expect(line) } else { V::expect_later(line) }
+            }
+        };
+        if !is_long {
+            for row in 0..ROWS {
+                ask(row, true);
+            }
         }
         let mut sums = [[V::zero(); VECTORS]; ROWS];
         let (mut a, mut b, mut next) = (a, b, next);
@@ -218,9 +208,13 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
             left = 0;
         } else if a_row == 1 {
             // A panel: constant distances, and what comes next lies behind it.
-            while left >= UNROLL {
-                if left / UNROLL == LATE / UNROLL {
-                    for_lines::<V, ROWS, VECTORS>(out, out_row, |line| V::expect(line));
+            for round in 0..rounds {
+                if is_long && round < ROWS / 2 {
+                    ask(2 * round, false);
+                    ask(2 * round + 1, false);
+                } else if is_long && round >= rounds - ROWS / 2 {
+                    ask(2 * (round + ROWS / 2 - rounds), true);
+                    ask(2 * (round + ROWS / 2 - rounds) + 1, true);
                 }
                 V::expect_later(next);
                 next = next.wrapping_byte_add(LINE);
@@ -233,8 +227,8 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
                     a = a.wrapping_add(a_step);
                     b = b.wrapping_add(b_step);
                 }
-                left -= UNROLL;
             }
+            left -= rounds * UNROLL;
         }
         for _ in 0..left {
             multiply::<V, ROWS, VECTORS>(&mut sums, a, a_row, b);
