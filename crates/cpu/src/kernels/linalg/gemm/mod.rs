@@ -452,11 +452,13 @@ impl<C: Fused> Product<'_, C> {
                             }
                         }
                     });
-                    let (down, height) = pieces(rows.len(), BLOCK.0, high);
-                    // The fewer rows a block has, the less of its time is that of panels in the first cache: the
-                    // columns are cut further.
                     let work = rows.len() * columns.len() * along.len();
                     let blocks = (work / GRAIN).clamp(1, SHARE * par.threads());
+                    // The fewer rows a block has, the less often a panel of columns is used once it has come near:
+                    // columns are cut further, and rows only for many threads.
+                    let least = blocks.div_ceil(4 * columns.len().div_ceil(wide));
+                    let most = BLOCK.0.min(rows.len().div_ceil(least).next_multiple_of(high));
+                    let (down, height) = pieces(rows.len(), most, high);
                     let most = columns.len().div_ceil(blocks.div_ceil(down)).next_multiple_of(wide);
                     let (across, width) = pieces(columns.len(), BLOCK.1.min(most), wide);
                     par.for_chunks(down * across, 1, |chunk| {
