@@ -26,6 +26,25 @@ pub(super) type Turn<C> = unsafe fn(
 pub(super) type Lay<C> =
     unsafe fn(from: *const C, stride: usize, depth: usize, width: usize, to: *mut MaybeUninit<C>);
 
+/// The square whose rows are the columns of this one.
+///
+/// # Safety
+/// The processor has the instructions.
+#[inline(always)]
+unsafe fn transposed<V: Vector, const LANES: usize>(mut square: [V; LANES]) -> [V; LANES] {
+    // A transposition is as many interleavings as a place of the square has bits.
+    let mut apart = 1;
+    while apart < LANES {
+        let before = square;
+        for i in 0..LANES / 2 {
+            // SAFETY: the caller's promise.
+            (square[2 * i], square[2 * i + 1]) = unsafe { before[i].zip(before[i + LANES / 2]) };
+        }
+        apart *= 2;
+    }
+    square
+}
+
 /// From how many bytes on between rows they are not in a cache yet.
 const FAR: usize = 1024;
 
@@ -52,6 +71,21 @@ pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
             let (across, lines) = (LANES.min(width), LANES.min(rows.saturating_sub(first)));
             for place in (0..depth).step_by(LANES) {
                 let down = LANES.min(depth - place);
+                let start = to.add(place * width + first);
+                if lines == LANES && down == LANES {
+                    // Whole squares stay in registers.
+                    let square = std::array::from_fn(|i| {
+                        let source = from.add((first + i) * stride + place);
+                        if is_far {
+                            V::expect_later(source.wrapping_add(width * stride));
+                        }
+                        V::load(source)
+                    });
+                    for (k, line) in transposed::<V, LANES>(square).into_iter().enumerate() {
+                        line.store(start.add(k * width));
+                    }
+                    continue;
+                }
                 let mut square = [V::zero(); LANES];
                 for (i, line) in square.iter_mut().enumerate().take(lines) {
                     let source = from.add((first + i) * stride + place);
@@ -67,16 +101,7 @@ pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
                         *line = V::load(held.as_ptr().cast());
                     }
                 }
-                // A transposition is as many interleavings as a place of the square has bits.
-                let mut apart = 1;
-                while apart < LANES {
-                    let before = square;
-                    for i in 0..LANES / 2 {
-                        (square[2 * i], square[2 * i + 1]) = before[i].zip(before[i + LANES / 2]);
-                    }
-                    apart *= 2;
-                }
-                let start = to.add(place * width + first);
+                let square = transposed::<V, LANES>(square);
                 let whole = if across == LANES {
                     down
                 } else {
@@ -89,6 +114,42 @@ pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
                     let mut held = [MaybeUninit::<V::Element>::uninit(); LANES];
                     line.store(held.as_mut_ptr().cast());
                     std::ptr::copy_nonoverlapping(held.as_ptr().cast(), start.add(k * width), across);
+                }
+            }
+        }
+    }
+}
+
+/// As [`turn`], of as many rows as the panel is wide, four at a time.
+///
+/// # Safety
+/// As for [`Turn`]; the width is a multiple of four, the depth one of a vector's lanes.
+#[inline(always)]
+pub(super) unsafe fn turn_fours<V: Vector>(
+    from: *const V::Element,
+    stride: usize,
+    depth: usize,
+    width: usize,
+    to: *mut MaybeUninit<V::Element>,
+) {
+    let to = to.cast::<V::Element>();
+    let is_far = stride * size_of::<V::Element>() >= FAR;
+    // SAFETY: the caller's promise.
+    unsafe {
+        for place in (0..depth).step_by(V::LANES) {
+            for first in (0..width).step_by(4) {
+                let line = |i: usize| {
+                    let source = from.add((first + i) * stride + place);
+                    if is_far {
+                        V::expect_later(source.wrapping_add(width * stride));
+                    }
+                    V::load(source)
+                };
+                let ((a, b), (c, d)) = (line(0).zip(line(2)), line(1).zip(line(3)));
+                let ((a, b), (c, d)) = (a.zip(c), b.zip(d));
+                let start = to.add(place * width + first);
+                for (index, fours) in [a, b, c, d].into_iter().enumerate() {
+                    fours.store_fours(start.add(index * (V::LANES / 4) * width), width);
                 }
             }
         }

@@ -5,7 +5,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::lay::{Lay, Turn, lay, turn};
+use super::lay::{Lay, Turn, lay, turn, turn_fours};
 
 /// Lanes of a register.
 ///
@@ -24,6 +24,21 @@ pub(in super::super) trait Vector: Copy {
     /// # Safety
     /// As above, and `LANES` elements can be written.
     unsafe fn store(self, to: *mut Self::Element);
+    /// Writes each four lanes so far behind those before.
+    ///
+    /// # Safety
+    /// As above, and the elements can be written.
+    #[inline(always)]
+    unsafe fn store_fours(self, to: *mut Self::Element, apart: usize) {
+        let mut held = [MaybeUninit::<Self::Element>::uninit(); 16];
+        // SAFETY: the caller's promise; no vector has more lanes.
+        unsafe {
+            self.store(held.as_mut_ptr().cast());
+            for (place, four) in held.chunks_exact(4).enumerate().take(Self::LANES / 4) {
+                std::ptr::copy_nonoverlapping(four.as_ptr().cast(), to.add(place * apart), 4);
+            }
+        }
+    }
     /// # Safety
     /// As above, and one element can be read.
     unsafe fn repeat(from: *const Self::Element) -> Self;
@@ -267,8 +282,15 @@ macro_rules! kernels {
                 width: usize,
                 to: *mut MaybeUninit<$C>,
             ) {
+                // Squares of more rows than a panel has would be cut.
+                let fours = $r1 == 4 && rows == width && !width.is_multiple_of($lanes);
+                let whole = if fours { depth / $lanes * $lanes } else { 0 };
                 // SAFETY: the caller's promise.
-                unsafe { turn::<$V, $lanes>(from, stride, rows, depth, width, to) }
+                unsafe {
+                    turn_fours::<$V>(from, stride, whole, width, to);
+                    let (from, to) = (from.wrapping_add(whole), to.wrapping_add(whole * width));
+                    turn::<$V, $lanes>(from, stride, rows, depth - whole, width, to)
+                }
             }
             $(#[target_feature(enable = $feature)])?
             unsafe fn laid(
@@ -416,12 +438,12 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::mem::MaybeUninit;
 
-    use super::{Kernels, Step, Vector, lay, tile, turn};
+    use super::{Kernels, Step, Vector, lay, tile, turn, turn_fours};
 
     macro_rules! vector {
         (
             $V:ty, $T:ty, $lanes:literal, $zero:ident, $load:ident, $store:ident, $repeat:ident, $fused:ident,
-            $add:ident, $sub:ident, $zip:expr
+            $add:ident, $sub:ident, $zip:expr $(, $fours:expr)?
         ) => {
             impl Vector for $V {
                 type Element = $T;
@@ -442,6 +464,13 @@ mod x86 {
                     // SAFETY: as above.
                     unsafe { $store(to, self) }
                 }
+                $(
+                    #[inline(always)]
+                    unsafe fn store_fours(self, to: *mut $T, apart: usize) {
+                        // SAFETY: as above.
+                        unsafe { $fours(self, to, apart) }
+                    }
+                )?
                 #[inline(always)]
                 unsafe fn repeat(from: *const $T) -> $V {
                     // SAFETY: as above.
@@ -495,6 +524,12 @@ mod x86 {
             let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
             let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
             (_mm512_permutex2var_ps(a, low, b), _mm512_permutex2var_ps(a, high, b))
+        },
+        |x, to: *mut f32, apart| {
+            _mm_storeu_ps(to, _mm512_castps512_ps128(x));
+            _mm_storeu_ps(to.add(apart), _mm512_extractf32x4_ps::<1>(x));
+            _mm_storeu_ps(to.add(2 * apart), _mm512_extractf32x4_ps::<2>(x));
+            _mm_storeu_ps(to.add(3 * apart), _mm512_extractf32x4_ps::<3>(x));
         }
     );
     vector!(
@@ -512,6 +547,10 @@ mod x86 {
             let low = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
             let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
             (_mm512_permutex2var_pd(a, low, b), _mm512_permutex2var_pd(a, high, b))
+        },
+        |x, to: *mut f64, apart| {
+            _mm256_storeu_pd(to, _mm512_castpd512_pd256(x));
+            _mm256_storeu_pd(to.add(apart), _mm512_extractf64x4_pd::<1>(x));
         }
     );
     vector!(
