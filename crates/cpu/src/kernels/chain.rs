@@ -82,14 +82,14 @@ pub(crate) fn chain(x: &[f32], links: &[Link<'_>], out: &mut [MaybeUninit<f32>])
         Level::Avx2 => return unsafe { x86::avx2(x, links, out) },
         Level::Portable => {}
     }
-    portable(x, links, out, 0);
+    portable(x, links, out);
 }
 
 /// Elements that go through all ops together.
 const BLOCK: usize = 64;
 
-/// The elements from `start` on, by what the compiler makes of loops over a few.
-fn portable(x: &[f32], links: &[Link<'_>], out: &mut [MaybeUninit<f32>], start: usize) {
+/// By what the compiler makes of loops over a few elements.
+fn portable(x: &[f32], links: &[Link<'_>], out: &mut [MaybeUninit<f32>]) {
     fn of(held: &mut [f32], op: Cheap, other: impl Fn(usize, f32) -> f32) {
         let held = held.iter_mut().enumerate();
         match op {
@@ -102,7 +102,7 @@ fn portable(x: &[f32], links: &[Link<'_>], out: &mut [MaybeUninit<f32>], start: 
         }
     }
     let mut held = [0.0; BLOCK];
-    for start in (start..x.len()).step_by(BLOCK) {
+    for start in (0..x.len()).step_by(BLOCK) {
         let held = &mut held[..BLOCK.min(x.len() - start)];
         held.copy_from_slice(&x[start..][..held.len()]);
         for link in links {
@@ -124,35 +124,88 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::mem::MaybeUninit;
 
-    use super::{Cheap, Link, Other, portable};
+    use super::{Cheap, Link, Other};
+
+    /// The first elements of a vector, and zeros.
+    ///
+    /// # Safety
+    /// The processor has the instructions, and there are so many elements, less than 16.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn load_16(from: *const f32, count: usize) -> __m512 {
+        // SAFETY: the caller's promise; nothing else is read.
+        unsafe { _mm512_maskz_loadu_ps((1 << count) - 1, from) }
+    }
+
+    /// # Safety
+    /// As for [`load_16`], of room for as many.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn store_16(to: *mut f32, count: usize, x: __m512) {
+        // SAFETY: the caller's promise; nothing else is written.
+        unsafe { _mm512_mask_storeu_ps(to, (1 << count) - 1, x) }
+    }
+
+    /// All bits set for so many of 8 elements.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn first_of_8(count: usize) -> __m256i {
+        let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), places)
+    }
+
+    /// As [`load_16`], of less than 8.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn load_8(from: *const f32, count: usize) -> __m256 {
+        // SAFETY: the caller's promise; nothing else is read.
+        unsafe { _mm256_maskload_ps(from, first_of_8(count)) }
+    }
+
+    /// # Safety
+    /// As for [`load_8`], of room for as many.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    unsafe fn store_8(to: *mut f32, count: usize, x: __m256) {
+        // SAFETY: the caller's promise; nothing else is written.
+        unsafe { _mm256_maskstore_ps(to, first_of_8(count), x) }
+    }
 
     /// Defines a chain in vectors of so many elements.
     macro_rules! chain {
         (
             $name:ident, $features:literal, $lanes:literal, $many:literal,
-            $load:ident, $store:ident, $all:ident, $add:ident, $sub:ident, $mul:ident, $div:ident
+            $load:ident, $store:ident, $load_part:ident, $store_part:ident, $all:ident, $add:ident, $sub:ident, $mul:ident, $div:ident
         ) => {
             /// # Safety
             /// The processor has the instructions, and all slices have as many elements.
             #[target_feature(enable = $features)]
             pub(super) unsafe fn $name(x: &[f32], links: &[Link<'_>], out: &mut [MaybeUninit<f32>]) {
-                /// Takes `COUNT` vectors from element `at` on through all ops.
+                /// Takes `COUNT` vectors from element `at` on through all ops; of a vector that is a `PART` so many elements.
                 ///
                 /// # Safety
                 /// As there, and there are so many elements.
                 #[inline]
                 #[target_feature(enable = $features)]
-                unsafe fn block<const COUNT: usize>(
+                unsafe fn block<const COUNT: usize, const PART: bool>(
                     x: *const f32,
                     links: &[Link<'_>],
                     out: *mut f32,
                     at: usize,
+                    part: usize,
                 ) {
                     let place = |vector: usize| at + vector * $lanes;
+                    // SAFETY: the caller's promise.
+                    let read = |start: *const f32, vector: usize| unsafe {
+                        let from = start.add(place(vector));
+                        if PART { $load_part(from, part) } else { $load(from) }
+                    };
                     let mut held = [$all(0.0); COUNT];
                     for (i, held) in held.iter_mut().enumerate() {
-                        // SAFETY: the elements are there.
-                        *held = unsafe { $load(x.add(place(i))) };
+                        *held = read(x, i);
                     }
                     for link in links {
                         // The same for each kind of other number, which is an expression of a vector's number.
@@ -195,8 +248,7 @@ mod x86 {
                         match link.other {
                             Other::Each(y) => {
                                 let y = y.as_ptr();
-                                // SAFETY: the elements are there.
-                                of!(i, unsafe { $load(y.add(place(i))) });
+                                of!(i, read(y, i));
                             }
                             Other::All(y) => {
                                 let y = $all(y);
@@ -207,7 +259,10 @@ mod x86 {
                     }
                     for (i, held) in held.into_iter().enumerate() {
                         // SAFETY: there is room for the elements.
-                        unsafe { $store(out.add(place(i)), held) };
+                        unsafe {
+                            let to = out.add(place(i));
+                            if PART { $store_part(to, part, held) } else { $store(to, held) }
+                        }
                     }
                 }
 
@@ -215,21 +270,22 @@ mod x86 {
                 let mut at = 0;
                 while len - at >= $many * $lanes {
                     // SAFETY: so many elements are left, and the caller promises the rest.
-                    unsafe { block::<$many>(from, links, to, at) };
+                    unsafe { block::<$many, false>(from, links, to, at, $lanes) };
                     at += $many * $lanes;
                 }
                 if len - at >= $many / 2 * $lanes {
                     // SAFETY: as above.
-                    unsafe { block::<{ $many / 2 }>(from, links, to, at) };
+                    unsafe { block::<{ $many / 2 }, false>(from, links, to, at, $lanes) };
                     at += $many / 2 * $lanes;
                 }
                 while len - at >= $lanes {
                     // SAFETY: as above.
-                    unsafe { block::<1>(from, links, to, at) };
+                    unsafe { block::<1, false>(from, links, to, at, $lanes) };
                     at += $lanes;
                 }
                 if at < len {
-                    portable(x, links, out, at);
+                    // SAFETY: as above.
+                    unsafe { block::<1, true>(from, links, to, at, len - at) };
                 }
             }
         };
@@ -242,6 +298,8 @@ mod x86 {
         8,
         _mm512_loadu_ps,
         _mm512_storeu_ps,
+        load_16,
+        store_16,
         _mm512_set1_ps,
         _mm512_add_ps,
         _mm512_sub_ps,
@@ -255,6 +313,8 @@ mod x86 {
         8,
         _mm256_loadu_ps,
         _mm256_storeu_ps,
+        load_8,
+        store_8,
         _mm256_set1_ps,
         _mm256_add_ps,
         _mm256_sub_ps,
