@@ -145,12 +145,10 @@ pub fn at_once(op: &Op, operands: &[Arg<&Tensor>]) -> Option<Tensor> {
 /// As [`at_once`], for operands of one type that is the result's too, and numbers that give way to it: then nothing has to be
 /// inferred.
 fn of_one_type(op: &Op, operands: &[Arg<&Tensor>]) -> Option<Tensor> {
-    let tensors = || {
-        operands
-            .iter()
-            .filter_map(|operand| if let Arg::Value(tensor) = operand { Some(*tensor) } else { None })
-    };
-    let first = tensors().next()?;
+    let first = operands.iter().find_map(|operand| match operand {
+        Arg::Value(tensor) => Some(*tensor),
+        Arg::Number(_) => None,
+    })?;
     let ty = first.ty();
     if !infer::keeps_type(op, ty) {
         return None;
@@ -159,7 +157,7 @@ fn of_one_type(op: &Op, operands: &[Arg<&Tensor>]) -> Option<Tensor> {
     for operand in operands {
         alike.push(match operand {
             Arg::Value(tensor) => {
-                let is_alike = !tensor.is_vectorized() && tensor.ty() == ty;
+                let is_alike = !tensor.is_vectorized() && (std::ptr::eq(*tensor, first) || tensor.ty() == ty);
                 Alike::Elements(&**tensor.buffer().filter(|_| is_alike)?)
             }
             Arg::Number(number) if ty.dtype.merge_weak(*number) == ty.dtype => {

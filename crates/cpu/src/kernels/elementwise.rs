@@ -131,14 +131,19 @@ fn with_elements<C: Element>(operand: &Given<'_>, len: usize, work: impl FnOnce(
             // SAFETY: so many elements lie there, aligned, and any bytes are one.
             work(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), len) });
         }
-        Given::Same(scalar) => {
-            let bytes = scalar.to_bytes();
-            assert_eq!(bytes.len(), size_of::<C>(), "an element of {}", C::DTYPE);
-            // SAFETY: there are as many bytes, and any are an element.
-            let element = unsafe { bytes.as_ptr().cast::<C>().read_unaligned() };
-            work(&[element; TILE][..len]);
-        }
+        Given::Same(scalar) => with_repeated(*scalar, len, work),
     }
+}
+
+/// Calls `work` with so many times one element, no more than a tile has. Apart from where elements lie already: a tile on
+/// the stack is looked for even where it is not used.
+#[inline(never)]
+fn with_repeated<C: Element>(scalar: Scalar, len: usize, work: impl FnOnce(&[C])) {
+    let bytes = scalar.to_bytes();
+    assert_eq!(bytes.len(), size_of::<C>(), "an element of {}", C::DTYPE);
+    // SAFETY: there are as many bytes, and any are an element.
+    let element = unsafe { bytes.as_ptr().cast::<C>().read_unaligned() };
+    work(&[element; TILE][..len]);
 }
 
 /// Whether an op refuses some integers, so that its operands have to be looked at.
