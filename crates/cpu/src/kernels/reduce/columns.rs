@@ -9,11 +9,16 @@ use crate::kernels::{Element, Loader, Source, TILE};
 use crate::par::Par;
 use crate::view::ViewMut;
 
-/// Columns that are folded side by side.
-pub(super) const WIDTH: usize = 512;
+/// Columns that are folded side by side: rows of so many f32 are read to the end of a page before the next ones, as the
+/// processor expects it.
+pub(super) const WIDTH: usize = 1024;
 
 /// Levels of a cascade of columns: it takes `2^DEPTH - 1` runs.
 pub(super) const DEPTH: usize = 11;
+
+/// Levels that are enough for most pieces, whose columns are many and whose runs are few: all levels of a piece are cleared
+/// before it.
+const SHALLOW: usize = 4;
 
 /// The rows of one piece: a power of two of runs, so that pieces do not show in the order of the joins.
 pub(super) fn piece_rows(folding: &Folding) -> usize {
@@ -104,7 +109,22 @@ fn fold_strip<F: Fold>(
         fold_run::<F>(loader, start, step, rows, total);
         return;
     }
-    let mut levels = [[F::Acc::ZERO; WIDTH]; DEPTH];
+    if rows.div_ceil(RUN) < 1 << SHALLOW {
+        fold_runs::<F, SHALLOW>(loader, start, step, rows, total);
+    } else {
+        fold_runs::<F, DEPTH>(loader, start, step, rows, total);
+    }
+}
+
+/// As [`fold_strip`], of several runs, less than `2^LEVELS`.
+fn fold_runs<F: Fold, const LEVELS: usize>(
+    loader: &mut Loader<'_, F::Item>,
+    start: usize,
+    step: usize,
+    rows: usize,
+    total: &mut [F::Acc],
+) {
+    let mut levels = [[F::Acc::ZERO; WIDTH]; LEVELS];
     let mut runs = Runs::<F> { levels: &mut levels, count: 0 };
     for first in (0..rows).step_by(RUN) {
         fold_run::<F>(loader, start + first * step, step, RUN.min(rows - first), total);
