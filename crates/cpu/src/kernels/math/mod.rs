@@ -192,9 +192,9 @@ unary! {
     /// Writes the inverse of the error function of every element.
     erf_inv = erf;
     /// Writes the sine of every element up to the limit.
-    near_sin = trig, narrow;
+    near_sin = trig;
     /// Writes the cosine of every element up to the limit.
-    near_cos = trig, narrow;
+    near_cos = trig;
     /// Writes the tangent of every element up to the limit.
     near_tan = trig, narrow;
 }

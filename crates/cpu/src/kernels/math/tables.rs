@@ -449,12 +449,6 @@ pub(super) mod narrow {
     // Within 2^-27.6.
     pub(in super::super) const TAN: &[f32] =
         &[0.33333334, 0.13333231, 0.053994503, 0.021620823, 0.0099632135, 0.0011836188, 0.00384415];
-    /// `(sin(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.
-    // Within 2^-26.6.
-    pub(in super::super) const SIN: &[f32] = &[-0.16666664, 0.008332748, -0.0001958783];
-    /// `(cos(r) - 1 + z / 2) / z^2` of `z = r^2`, for `r <= pi / 4`.
-    // Within 2^-30.6.
-    pub(in super::super) const COS: &[f32] = &[0.041666664, -0.0013888302, 2.454788e-05];
     /// `1 / cbrt(m)` for `1 <= m <= 2`, to be improved by one step.
     // Within 2^-14.5.
     pub(in super::super) const CBRT: &[f32] = &[1.6662787, -1.1623974, 0.6846527, -0.21636185, 0.027782802];
