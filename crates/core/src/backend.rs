@@ -71,8 +71,8 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
     fn deallocate(&self) -> Result<bool>;
 
     /// Runs an element-wise op on operands that are all of the type `ty`, or elements of it for all, where the result is of
-    /// that type too ([`infer::keeps_type`](crate::infer::keeps_type)): the shortest way for small operands, of which this
-    /// buffer is one. None where the backend has no such way for them; it is then asked to run the op as any other, and
+    /// that type too ([`infer::keeps_type`](crate::infer::keeps_type)) and the op refuses no elements: the shortest way for
+    /// small operands, of which this buffer is one. None where the backend has no such way for them; it is then asked to run the op as any other, and
     /// says what is wrong if something is.
     fn run_alike(&self, op: &Op, operands: &[Alike<'_>], ty: &TensorType) -> Option<Arc<dyn Buffer>> {
         let _ = (op, operands, ty);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{Arg, Builder, exact};
-use crate::backend::{Alike, Backend, Buffers, Checks, Hooks, Lent, NoHooks, Operand};
+use crate::backend::{Alike, Backend, Buffer, Buffers, Checks, Hooks, Lent, NoHooks, Operand};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluator;
 use crate::form;
@@ -135,9 +135,7 @@ pub fn at_once(op: &Op, operands: &[Arg<&Tensor>]) -> Option<Tensor> {
         types.push(tensor.ty());
     }
     let outputs = infer::infer(op, &types).ok()?;
-    let first = lent.first()?.buffer;
-    let backend = first.backend_lent().map_or_else(|| Cow::Owned(first.backend()), Cow::Borrowed);
-    let buffers = backend.run_lent(op, &lent, &outputs).ok()??;
+    let buffers = backend_of(lent.first()?.buffer).run_lent(op, &lent, &outputs).ok()??;
     let pair = outputs.into_iter().zip(buffers).next();
     pair.map(|(ty, buffer)| Tensor::concrete(ty, buffer))
 }
@@ -150,7 +148,7 @@ fn of_one_type(op: &Op, operands: &[Arg<&Tensor>]) -> Option<Tensor> {
         Arg::Number(_) => None,
     })?;
     let ty = first.ty();
-    if !infer::keeps_type(op, ty) {
+    if !infer::keeps_type(op, ty) || evaluator::depends(op, ty) {
         return None;
     }
     let mut alike: SmallVec<[Alike<'_>; 2]> = SmallVec::new();
@@ -214,8 +212,13 @@ impl Builder for Ops {
 pub fn common_backend<'a>(tensors: &[&'a Tensor]) -> Option<Cow<'a, Arc<dyn Backend>>> {
     let mut buffers = tensors.iter().filter_map(|tensor| tensor.buffer());
     let first = buffers.next()?;
-    let backend = first.backend_lent().map_or_else(|| Cow::Owned(first.backend()), Cow::Borrowed);
+    let backend = backend_of(first);
     buffers.all(|buffer| buffer.is_on(&backend)).then_some(backend)
+}
+
+/// Where a buffer is, lent where it can be.
+fn backend_of(buffer: &Arc<dyn Buffer>) -> Cow<'_, Arc<dyn Backend>> {
+    buffer.backend_lent().map_or_else(|| Cow::Owned(buffer.backend()), Cow::Borrowed)
 }
 
 /// Brings the arguments of a run together in one place, and says where: the default backend gives way to any

@@ -72,6 +72,11 @@ fn wrong<'a>(op: &'a Op, out: &TensorType) -> Option<(usize, Wrong<'a>)> {
     Some((1, wrong))
 }
 
+/// Whether only the elements of operands tell if an op with this result is defined for them.
+pub(crate) fn depends(op: &Op, out: &TensorType) -> bool {
+    wrong(op, out).is_some()
+}
+
 /// Refuses operands with elements that the op is not defined for.
 pub(super) fn check(op: &Op, operands: &[Operand], out: &TensorType) -> Result<()> {
     let Some((at, wrong)) = wrong(op, out) else { return Ok(()) };

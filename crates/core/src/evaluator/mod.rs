@@ -23,6 +23,7 @@ use crate::profile::{self, Recorder};
 use crate::region::Region;
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
+pub(crate) use elements::depends;
 pub use ends::{adopt, argument_buffers, is_true, tensors_of};
 use plan::{Plan, Step};
 

@@ -94,33 +94,28 @@ pub(crate) enum Given<'a> {
     Same(Scalar),
 }
 
-/// An op of operands of one dtype that the result has too, on the elements of one tile as they lie; says whether it was
-/// done. It is not where elements are stored in another type than they are computed in, nor where integers have to be
-/// looked at before.
+/// An op that [`keeps_type`](defn_core::infer::keeps_type) names and that refuses no elements, of operands of one dtype that
+/// is computed as it lies, on the elements of one tile at most.
 ///
 /// # Panics
-/// When elements are not aligned.
-pub(crate) fn alike(op: &Op, operands: &[Given<'_>], dtype: DType, out: &mut [MaybeUninit<u8>]) -> bool {
-    fn of<C: Lanes>(op: &Op, operands: &[Given<'_>], out: &mut [MaybeUninit<u8>]) -> bool {
+/// When it is another op, and when elements are not aligned.
+pub(crate) fn alike(op: &Op, operands: &[Given<'_>], dtype: DType, out: &mut [MaybeUninit<u8>]) {
+    fn of<C: Lanes>(op: &Op, operands: &[Given<'_>], out: &mut [MaybeUninit<u8>]) {
         let len = out.len() / size_of::<C>();
-        if len > TILE {
-            return false;
-        }
         assert!(out.as_ptr().cast::<C>().is_aligned());
         // SAFETY: there is room for so many, aligned.
         let out = unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), len) };
         match (op, operands) {
             (Op::Unary(op), [x]) => {
-                with_elements::<C>(x, len, |x| C::unary(*op, 8 * size_of::<C>() as u32, x, out))
+                with_elements::<C>(x, len, |x| C::unary(*op, 8 * size_of::<C>() as u32, x, out));
             }
-            (Op::Binary(op), [a, b]) if !(C::DTYPE.is_integer() && refuses_integers(*op)) => {
+            (Op::Binary(op), [a, b]) => {
                 with_elements::<C>(a, len, |a| with_elements::<C>(b, len, |b| C::binary(*op, a, b, out)));
             }
-            (_, _) => return false,
+            (op, _) => unreachable!("{op:?} keeps no type"),
         }
-        true
     }
-    with_compute!(dtype, C => if C::DTYPE == dtype { of::<C>(op, operands, out) } else { false })
+    with_compute!(dtype, C => of::<C>(op, operands, out));
 }
 
 /// Calls `work` with so many elements of an operand.
@@ -144,37 +139,6 @@ fn with_repeated<C: Element>(scalar: Scalar, len: usize, work: impl FnOnce(&[C])
     // SAFETY: there are as many bytes, and any are an element.
     let element = unsafe { bytes.as_ptr().cast::<C>().read_unaligned() };
     work(&[element; TILE][..len]);
-}
-
-/// Whether an op refuses some integers, so that its operands have to be looked at.
-fn refuses_integers(op: BinaryOp) -> bool {
-    match op {
-        BinaryOp::Quotient
-        | BinaryOp::Remainder
-        | BinaryOp::Pow
-        | BinaryOp::LeftShift
-        | BinaryOp::RightShift => true,
-        BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Multiply
-        | BinaryOp::Divide
-        | BinaryOp::Atan2
-        | BinaryOp::Max
-        | BinaryOp::Min
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
-        | BinaryOp::Complex => false,
-    }
 }
 
 /// `op(x)`, read and computed as the result's dtype.

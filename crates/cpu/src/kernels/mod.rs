@@ -106,6 +106,11 @@ macro_rules! with_compute {
 }
 pub(crate) use with_compute;
 
+/// Whether elements of a dtype are computed in their own type.
+pub(crate) fn is_computed_as_it_lies(dtype: defn_core::DType) -> bool {
+    with_compute!(dtype, C => C::DTYPE == dtype)
+}
+
 /// Runs the body with `$I` standing for the type in which integers of a dtype are computed.
 macro_rules! with_integer {
     ($dtype:expr, $I:ident => $body:expr) => {{

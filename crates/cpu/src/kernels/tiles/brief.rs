@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::action::{Detail, Instruction, Tile};
 use super::{BANK, Place, Program, with_bank};
-use crate::kernels::{Element, with_compute};
+use crate::kernels::is_computed_as_it_lies;
 
 /// A program whose inputs are read as they lie, on one tile.
 #[derive(Debug)]
@@ -69,9 +69,4 @@ impl Program {
             }
         });
     }
-}
-
-/// Whether elements of a dtype are computed in their own type.
-fn is_computed_as_it_lies(dtype: DType) -> bool {
-    with_compute!(dtype, C => C::DTYPE == dtype)
 }
