@@ -245,6 +245,10 @@ fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
             }
         }
     };
+    #[cfg(test)]
+    let level = crate::kernels::tested();
+    #[cfg(test)]
+    let drain = |thread: usize| crate::kernels::at_tested(level, || drain(thread));
     pool.run(team, helpers, &drain);
 }
 

@@ -31,6 +31,8 @@ pub(crate) mod window;
 
 pub(crate) use cast::{CastFrom, E4m3, E5m2};
 pub(crate) use element::{Element, Integer, Plain, Real};
+#[cfg(test)]
+pub(crate) use simd::{at_tested, tested};
 pub(crate) use tile::{Loader, Source, TILE, Walk, fill_tiles};
 
 /// Runs the body with `$C` standing for the type in which elements of an ordered dtype are computed: 8-bit

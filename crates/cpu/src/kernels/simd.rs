@@ -87,6 +87,12 @@ static LEVEL: AtomicU8 = AtomicU8::new(0);
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn level() -> Level {
+    #[cfg(test)]
+    match tested() {
+        1 => return Level::Portable,
+        2 => return Level::Avx2,
+        _ => {}
+    }
     match LEVEL.load(Ordering::Relaxed) {
         1 => Level::Portable,
         2 => Level::Avx2,
@@ -156,30 +162,36 @@ vectorized! {
     }
 }
 
-/// Held by tests that compare bits of sums whose products may be fused, and by those that change the level.
 #[cfg(test)]
-static LEVELS: std::sync::RwLock<()> = std::sync::RwLock::new(());
-
-/// Runs `f` with the best of the instruction sets, which no test changes meanwhile.
-#[cfg(test)]
-pub(crate) fn at_one_level(f: impl FnOnce()) {
-    let _held = LEVELS.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-    f();
+thread_local! {
+    /// What tests on this thread let the processor do, 0 where it is all that it can.
+    static TESTED: std::cell::Cell<u8> = const { std::cell::Cell::new(0) };
 }
 
-/// Runs `f` with each of the instruction sets that the processor has, the best last. Other threads may get
-/// the same ones meanwhile, unless they are in [`at_one_level`].
+/// What tests on this thread let the processor do, for [`at_tested`] on another thread.
+#[cfg(test)]
+pub(crate) fn tested() -> u8 {
+    TESTED.get()
+}
+
+/// Runs `f` with what the tests on the thread that asks for it let the processor do.
+#[cfg(test)]
+pub(crate) fn at_tested(level: u8, f: impl FnOnce()) {
+    let before = TESTED.replace(level);
+    f();
+    TESTED.set(before);
+}
+
+/// Runs `f` with each of the instruction sets that the processor has, the best last: on this thread, and on those
+/// of the pool that help it. What other threads compute meanwhile is not touched.
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) fn at_every_level(mut f: impl FnMut()) {
-    let _held = LEVELS.write().unwrap_or_else(std::sync::PoisonError::into_inner);
     let best = detect();
     for level in [Level::Portable, Level::Avx2, Level::Avx512] {
         if level as u8 <= best as u8 {
-            LEVEL.store(level as u8, Ordering::Relaxed);
-            f();
+            at_tested(level as u8, &mut f);
         }
     }
-    LEVEL.store(best as u8, Ordering::Relaxed);
 }
 
 #[cfg(all(test, not(target_arch = "x86_64")))]

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::kernels::shape;
-use crate::kernels::simd::{at_every_level, at_one_level};
+use crate::kernels::simd::at_every_level;
 use crate::kernels::testing::{Array, flat_of, index_of, noise};
 
 /// The dtypes that are computed as they are.
@@ -193,14 +193,12 @@ fn rounded(sizes: (usize, usize, usize), turns: (bool, bool)) -> Case {
 
 #[test]
 fn results_do_not_depend_on_the_threads() {
-    at_one_level(|| {
-        for sizes in [(300, 200, 100), (100, 200, 900), (1, 200_000, 1), (1, 3000, 400), (400, 3000, 1)] {
-            for turns in [(false, false), (true, true)] {
-                let case = rounded(sizes, turns);
-                assert_eq!(case.run(Par::Serial).bytes(), case.run(Par::Pool).bytes(), "{sizes:?} {turns:?}");
-            }
+    for sizes in [(300, 200, 100), (100, 200, 900), (1, 200_000, 1), (1, 3000, 400), (400, 3000, 1)] {
+        for turns in [(false, false), (true, true)] {
+            let case = rounded(sizes, turns);
+            assert_eq!(case.run(Par::Serial).bytes(), case.run(Par::Pool).bytes(), "{sizes:?} {turns:?}");
         }
-    });
+    }
 }
 
 #[test]

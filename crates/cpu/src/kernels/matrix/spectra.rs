@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::passes::pieces;
 use super::{Field, RealField, eigh, svd};
-use crate::kernels::simd::{at_every_level, at_one_level};
+use crate::kernels::simd::at_every_level;
 use crate::par::Par;
 
 /// What a matrix looks like.
@@ -217,37 +217,31 @@ fn check_hermitian(kind: Kind, n: usize, seed: u64) {
 #[test]
 fn singular_values_of_every_kind_and_shape() {
     let shapes = [(1, 1), (2, 2), (3, 3), (16, 16), (17, 17), (33, 31), (31, 33), (20, 6), (6, 20), (1, 18)];
-    at_one_level(|| {
-        for kind in KINDS {
-            for (seed, &sides) in shapes.iter().enumerate() {
-                check_svd::<f32>(kind, sides, seed as u64);
-                check_svd::<f64>(kind, sides, seed as u64);
-            }
+    for kind in KINDS {
+        for (seed, &sides) in shapes.iter().enumerate() {
+            check_svd::<f32>(kind, sides, seed as u64);
+            check_svd::<f64>(kind, sides, seed as u64);
         }
-    });
+    }
 }
 
 #[test]
 fn eigenvalues_of_every_kind_and_size() {
-    at_one_level(|| {
-        for kind in KINDS {
-            for n in [1, 2, 3, 16, 17, 33, 64] {
-                check_symmetric::<f32>(kind, n, n as u64);
-                check_symmetric::<f64>(kind, n, n as u64);
-                check_hermitian(kind, n, n as u64);
-            }
+    for kind in KINDS {
+        for n in [1, 2, 3, 16, 17, 33, 64] {
+            check_symmetric::<f32>(kind, n, n as u64);
+            check_symmetric::<f64>(kind, n, n as u64);
+            check_hermitian(kind, n, n as u64);
         }
-    });
+    }
 }
 
 #[test]
 fn spectra_of_more_rotations_than_are_noted_down_at_once() {
-    at_one_level(|| {
-        for kind in [Kind::Even, Kind::LowRank] {
-            check_svd::<f32>(kind, (90, 90), 7);
-            check_symmetric::<f64>(kind, 90, 7);
-        }
-    });
+    for kind in [Kind::Even, Kind::LowRank] {
+        check_svd::<f32>(kind, (90, 90), 7);
+        check_symmetric::<f64>(kind, 90, 7);
+    }
 }
 
 #[test]
@@ -279,11 +273,9 @@ proptest! {
         n in 1usize..24,
         seed: u64,
     ) {
-        at_one_level(|| {
-            check_svd::<f32>(kind, (m, n), seed);
-            check_svd::<f64>(kind, (m, n), seed);
-            check_symmetric::<f32>(kind, n, seed);
-            check_hermitian(kind, n, seed);
-        });
+        check_svd::<f32>(kind, (m, n), seed);
+        check_svd::<f64>(kind, (m, n), seed);
+        check_symmetric::<f32>(kind, n, seed);
+        check_hermitian(kind, n, seed);
     }
 }

@@ -100,7 +100,6 @@ mod avx512 {
 mod tests {
     use super::super::fold::{Greatest, Least, Sum, fold_slice};
     use super::*;
-    use crate::kernels::simd::at_one_level;
 
     fn check<F: Fold<Item = f32, Acc = f32>>(x: &[f32], length: usize) {
         let mut results = vec![0.0; x.len() / length];
@@ -114,23 +113,19 @@ mod tests {
 
     #[test]
     fn several_rows_are_as_each() {
-        at_one_level(|| {
-            for length in [32, 33, 47, 48, 64, 100, 255] {
-                let mut x: Vec<f32> = (0..9 * length).map(|at| (at * 7919 % 2003) as f32 - 1000.5).collect();
-                for (row, (place, odd)) in
-                    [(0, f32::NAN), (length - 1, f32::NAN), (length / 2, f32::INFINITY)]
-                        .into_iter()
-                        .enumerate()
-                {
-                    x[row * length + place] = odd;
-                }
-                x[5 * length..6 * length].iter_mut().enumerate().for_each(|(at, x)| {
-                    *x = if at % 3 == 0 { 0.0 } else { -0.0 };
-                });
-                check::<Sum<f32>>(&x, length);
-                check::<Greatest<f32>>(&x, length);
-                check::<Least<f32>>(&x, length);
+        for length in [32, 33, 47, 48, 64, 100, 255] {
+            let mut x: Vec<f32> = (0..9 * length).map(|at| (at * 7919 % 2003) as f32 - 1000.5).collect();
+            for (row, (place, odd)) in
+                [(0, f32::NAN), (length - 1, f32::NAN), (length / 2, f32::INFINITY)].into_iter().enumerate()
+            {
+                x[row * length + place] = odd;
             }
-        });
+            x[5 * length..6 * length].iter_mut().enumerate().for_each(|(at, x)| {
+                *x = if at % 3 == 0 { 0.0 } else { -0.0 };
+            });
+            check::<Sum<f32>>(&x, length);
+            check::<Greatest<f32>>(&x, length);
+            check::<Least<f32>>(&x, length);
+        }
     }
 }
