@@ -1,28 +1,28 @@
 //! Conversions between element types.
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use defn::{DType, Tensor};
-use defn_benches::{Case, compare, uniform};
-use ndarray::ArrayD;
+use defn_benches::{Case, SIZES, time, uniform};
+use ndarray::Array1;
 
 fn from_integers(c: &mut Criterion) {
-    for n in [8, 1 << 16, 1 << 22] {
+    for n in SIZES {
         let numbers: Vec<i32> = (0..n as i32).collect();
         let tensor = Tensor::from_slice(&numbers, &[n]).expect("there is memory for a benchmark");
-        let array = ArrayD::from_shape_vec(vec![n], numbers).expect("as many numbers as the shape has");
-        let throughput = Throughput::Bytes(2 * 4 * n as u64);
-        let case = Case { group: "as_type/s32 to f32", size: n.to_string(), throughput };
-        compare(c, case, 0.0, || tensor.as_type(DType::F32), || array.mapv(|x| x as f32));
+        let array = Array1::from_vec(numbers);
+        time(c, Case::moves("as_type/s32 to f32", n, 2 * n), || tensor.as_type(DType::F32))
+            .beside("ndarray", || array.mapv(|x| x as f32))
+            .done();
     }
 }
 
 fn there_and_back(c: &mut Criterion) {
-    for n in [8, 1 << 16, 1 << 22] {
+    for n in SIZES {
         let x = uniform(&[n]);
-        let throughput = Throughput::Bytes(2 * (4 + 8) * n as u64);
-        let case = Case { group: "as_type/f32 to f64 to f32", size: n.to_string(), throughput };
         let ours = || x.tensor.as_type(DType::F64)?.as_type(DType::F32);
-        compare(c, case, 0.0, ours, || x.array.mapv(f64::from).mapv(|x| x as f32));
+        time(c, Case::moves("as_type/f32 to f64 to f32", n, 2 * (1 + 2) * n), ours)
+            .beside("ndarray", || x.array.mapv(f64::from).mapv(|x| x as f32))
+            .done();
     }
 }
 

@@ -1,17 +1,15 @@
 //! One op at a time, element by element: tiny, in the cache, and in memory.
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use defn_benches::{Case, compare, uniform};
-
-const SIZES: [usize; 3] = [8, 1 << 16, 1 << 24];
+use criterion::{Criterion, criterion_group, criterion_main};
+use defn_benches::{Case, SIZES, time, uniform};
 
 fn add(c: &mut Criterion) {
     for n in SIZES {
         let (a, b) = (uniform(&[n]), uniform(&[n]));
         // Two reads and one write.
-        let throughput = Throughput::Bytes(3 * 4 * n as u64);
-        let case = Case { group: "add/f32", size: n.to_string(), throughput };
-        compare(c, case, 0.0, || &a.tensor + &b.tensor, || &a.array + &b.array);
+        time(c, Case::moves("add/f32", n, 3 * n), || &a.tensor + &b.tensor)
+            .beside("ndarray", || &a.array + &b.array)
+            .done();
     }
 }
 
@@ -20,10 +18,11 @@ macro_rules! function {
         fn $name(c: &mut Criterion) {
             for n in SIZES {
                 let x = uniform(&[n]);
-                let throughput = Throughput::Bytes(2 * 4 * n as u64);
-                let case =
-                    Case { group: concat!(stringify!($name), "/f32"), size: n.to_string(), throughput };
-                compare(c, case, 1e-6, || x.tensor.$name(), || x.array.mapv($rival));
+                let case = Case::moves(concat!(stringify!($name), "/f32"), n, 2 * n);
+                time(c, case, || x.tensor.$name())
+                    .within(1e-6)
+                    .beside("ndarray", || x.array.mapv($rival))
+                    .done();
             }
         }
     };

@@ -1,19 +1,36 @@
-//! Fourier transforms, which have no rival here: there and back is what was given.
+//! Fourier transforms: of many rows beside rustfft's, and one there and back, which is what was given.
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use defn::FftLength;
-use defn_benches::{Case, alone, uniform};
+use defn_benches::{Case, MEMORY, TINY, time, uniform};
+use rustfft::FftPlanner;
+use rustfft::num_complex::Complex;
 
-fn there_and_back(c: &mut Criterion) {
-    // Powers of two, a product of small primes, and a prime.
-    for n in [8, 1 << 14, 1 << 20, 15_015, 10_007] {
-        let x = uniform(&[n]);
-        let case =
-            Case { group: "ifft(fft)/f32", size: n.to_string(), throughput: Throughput::Elements(n as u64) };
-        let ours = || x.tensor.fft(0, FftLength::Axis)?.ifft(0, FftLength::Axis)?.real();
-        alone(c, case, 1e-5, ours, &x.array);
+fn rows(c: &mut Criterion) {
+    for [m, n] in [[TINY, 8], [256, 256], [MEMORY / 1024, 1024]] {
+        let x = uniform(&[m, n]);
+        let plan = FftPlanner::<f32>::new().plan_fft_forward(n);
+        let rival = || {
+            let mut row: Vec<Complex<f32>> = x.array.iter().map(|&x| x.into()).collect();
+            plan.process(&mut row);
+            row.iter().map(|x| x.re).collect::<Vec<f32>>()
+        };
+        let ours = || x.tensor.fft(-1, FftLength::Axis)?.real();
+        time(c, Case::computes("fft/f32/rows", format!("{m}x{n}"), m * n), ours)
+            .within(1e-5)
+            .beside("rustfft", rival)
+            .done();
     }
 }
 
-criterion_group!(fourier, there_and_back);
+fn there_and_back(c: &mut Criterion) {
+    // Powers of two, a product of small primes, and a prime.
+    for n in [8, 1 << 14, 1 << 22, 15_015, 10_007] {
+        let x = uniform(&[n]);
+        let ours = || x.tensor.fft(0, FftLength::Axis)?.ifft(0, FftLength::Axis)?.real();
+        time(c, Case::computes("ifft(fft)/f32", n, n), ours).within(1e-5).gives(&x.array).done();
+    }
+}
+
+criterion_group!(fourier, rows, there_and_back);
 criterion_main!(fourier);

@@ -1,8 +1,8 @@
 //! Reads and writes at positions that look random, and scans.
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use defn::{Axes, Tensor};
-use defn_benches::{Case, compare, uniform};
+use defn_benches::{CACHED, Case, MEMORY, SIZES, TINY, time, uniform};
 use ndarray::{Axis, Ix1};
 
 /// As many positions below `size`, for either side.
@@ -15,23 +15,21 @@ fn positions(count: usize, size: usize) -> (Tensor, Vec<usize>) {
 
 fn reads(c: &mut Criterion) {
     for (group, width) in [("take/f32/elements", 1), ("take/f32/rows", 64)] {
-        for n in [8usize, 1 << 10, 1 << 18] {
+        for n in [TINY, CACHED / width, MEMORY / width] {
             let x = uniform(&[n, width]);
             let (indices, places) = positions(n, n);
-            let throughput = Throughput::Elements((n * width) as u64);
-            let case = Case { group, size: n.to_string(), throughput };
-            compare(c, case, 0.0, || x.tensor.take(&indices, 0), || x.array.select(Axis(0), &places));
+            time(c, Case::computes(group, n, n * width), || x.tensor.take(&indices, 0))
+                .beside("ndarray", || x.array.select(Axis(0), &places))
+                .done();
         }
     }
 }
 
 fn writes(c: &mut Criterion) {
-    for n in [8usize, 1 << 14, 1 << 20] {
+    for n in SIZES {
         let (x, updates) = (uniform(&[n]), uniform(&[n]));
         let (indices, places) = positions(n, n);
         let rows = indices.new_axis(-1).expect("positions have one entry");
-        let throughput = Throughput::Elements(n as u64);
-        let case = Case { group: "indexed_add/f32", size: n.to_string(), throughput };
         let rival = || {
             let mut sum = x.array.clone();
             for (&place, update) in places.iter().zip(&updates.array) {
@@ -39,22 +37,24 @@ fn writes(c: &mut Criterion) {
             }
             sum
         };
-        compare(c, case, 1e-6, || x.tensor.indexed_add(&rows, &updates.tensor, Axes::All), rival);
+        let ours = || x.tensor.indexed_add(&rows, &updates.tensor, Axes::All);
+        time(c, Case::computes("indexed_add/f32", n, n), ours).within(1e-6).beside("loop", rival).done();
     }
 }
 
 fn scans(c: &mut Criterion) {
-    for n in [8usize, 1 << 14, 1 << 20] {
+    for n in SIZES {
         let x = uniform(&[n]);
-        let throughput = Throughput::Elements(n as u64);
-        let case = Case { group: "cumulative_sum/f32", size: n.to_string(), throughput };
         let rival = || {
             let mut sums = x.array.clone().into_dimensionality::<Ix1>().expect("the rank is 1");
             sums.accumulate_axis_inplace(Axis(0), |&before, now| *now += before);
             sums.into_dyn()
         };
         // The rival's error grows with the length.
-        compare(c, case, 1e-3, || x.tensor.cumulative_sum(0, false), rival);
+        time(c, Case::computes("cumulative_sum/f32", n, n), || x.tensor.cumulative_sum(0, false))
+            .within(1e-3)
+            .beside("ndarray", rival)
+            .done();
     }
 }
 

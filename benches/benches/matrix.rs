@@ -1,16 +1,23 @@
-//! Factorizations of one matrix, and of many small ones.
+//! Factorizations of one matrix, and of many small ones, beside faer's.
 //!
-//! ndarray has no factorizations: the rival is the textbook's loop over the same numbers, and where signs are free
-//! what is compared is the product of the factors.
+//! Where signs are free, what is compared is the product of the factors, which both compute.
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
+use defn::Tensor;
 use defn::linalg::{self, QrMode, Transform};
-use defn::{Result, Tensor};
-use defn_benches::{Case, compare, uniform};
-use ndarray::{Array2, ArrayD, ArrayView2, Axis, Ix3};
+use defn_benches::{Case, Input, time, uniform};
+use faer::linalg::solvers::Solve;
+use faer::{Mat, MatRef, Side};
+use ndarray::{Array3, Axis, Ix3};
+
+/// How many matrices, and how many rows each has.
+type Sizes = (usize, usize);
+
+/// A few vectors, in the first caches, in the second, many small ones; of those whose work allows it a larger one.
+const SIZES: [Sizes; 5] = [(1, 8), (1, 64), (1, 256), (4096, 8), (1, 1024)];
 
 /// Symmetric positive definite matrices.
-fn definite(count: usize, n: usize) -> (Tensor, ArrayD<f32>) {
+fn definite((count, n): Sizes) -> Input {
     let mut array = uniform(&[count, n, n]).array.into_dimensionality::<Ix3>().expect("three axes");
     for mut matrix in array.axis_iter_mut(Axis(0)) {
         let turned = matrix.t().to_owned();
@@ -19,77 +26,100 @@ fn definite(count: usize, n: usize) -> (Tensor, ArrayD<f32>) {
     }
     let numbers: Vec<f32> = array.iter().copied().collect();
     let tensor = Tensor::from_slice(&numbers, &[count, n, n]).expect("there is memory for a benchmark");
-    (tensor, array.into_dyn())
+    Input { tensor, array: array.into_dyn() }
 }
 
 /// Every matrix by itself.
-fn each(array: &ArrayD<f32>, factor: impl Fn(ArrayView2<'_, f32>) -> Array2<f32>) -> ArrayD<f32> {
-    let mut out = array.clone();
-    for (mut out, matrix) in out.outer_iter_mut().zip(array.outer_iter()) {
-        let matrix = matrix.into_dimensionality().expect("two axes are left");
-        out.assign(&factor(matrix).into_dyn());
+fn each(x: &Input, factor: impl Fn(MatRef<'_, f32>) -> Mat<f32>) -> Array3<f32> {
+    let [count, n, _] = x.array.shape() else { panic!("not matrices") };
+    let mut out = Array3::zeros((*count, *n, *n));
+    let matrices = x.array.as_slice().expect("contiguous").chunks_exact(n * n);
+    for (mut out, matrix) in out.outer_iter_mut().zip(matrices) {
+        let factor = factor(MatRef::from_row_major_slice(matrix, *n, *n));
+        out.indexed_iter_mut().for_each(|(place, out)| *out = factor[place]);
     }
     out
 }
 
-fn textbook_cholesky(a: ArrayView2<'_, f32>) -> Array2<f32> {
-    let n = a.nrows();
-    let mut l = Array2::zeros((n, n));
-    for i in 0..n {
-        for j in 0..=i {
-            let sum: f32 = (0..j).map(|k| l[(i, k)] * l[(j, k)]).sum();
-            l[(i, j)] = if i == j { (a[(i, i)] - sum).sqrt() } else { (a[(i, j)] - sum) / l[(j, j)] };
-        }
-    }
-    l
+fn compare(
+    c: &mut Criterion,
+    group: &'static str,
+    sizes: Sizes,
+    ours: impl Fn(&Tensor) -> defn::Result<Tensor>,
+    theirs: impl Fn(MatRef<'_, f32>) -> Mat<f32>,
+) {
+    let (count, n) = sizes;
+    let x = definite(sizes);
+    let case = Case::computes(group, format!("{count}x{n}x{n}"), count * n * n);
+    time(c, case, || ours(&x.tensor)).within(1e-4).beside("faer", || each(&x, &theirs)).done();
 }
 
-fn factors(c: &mut Criterion) {
-    for (count, n) in [(1, 8), (1, 64), (1, 256), (4096, 8)] {
-        let (tensor, array) = definite(count, n);
-        let case = |group| {
-            let throughput = Throughput::Elements((count * n * n) as u64);
-            Case { group, size: format!("{count}x{n}x{n}"), throughput }
+fn triangles(c: &mut Criterion) {
+    for sizes in SIZES {
+        compare(c, "cholesky/f32", sizes, linalg::cholesky, |x| {
+            x.llt(Side::Lower).expect("positive definite").L().to_owned()
+        });
+        let ours = |x: &Tensor| {
+            let l = linalg::cholesky(x)?;
+            linalg::triangular_solve(&l, x, true, true, Transform::None)
         };
-        compare(
-            c,
-            case("cholesky/f32"),
-            1e-4,
-            || linalg::cholesky(&tensor),
-            || each(&array, textbook_cholesky),
-        );
-        type Factor = fn(&Tensor) -> Result<Tensor>;
-        let back: [(&str, Factor); 7] = [
-            ("lu/f32", |x| {
-                let (p, l, u) = linalg::lu(x)?;
-                p.matmul(l)?.matmul(u)
-            }),
-            ("solve/f32", |x| x.matmul(linalg::solve(x, x)?)),
-            ("invert/f32", |x| linalg::invert(&linalg::invert(x)?)),
-            ("triangular_solve/f32", |x| {
-                let l = linalg::cholesky(x)?;
-                let y = linalg::triangular_solve(&l, x, true, true, Transform::None)?;
-                l.matmul(y)
-            }),
-            ("qr/f32", |x| {
-                let (q, r) = linalg::qr(x, QrMode::Reduced, 0.0)?;
-                q.matmul(r)
-            }),
-            ("eigh/f32", |x| {
-                let (w, v) = linalg::eigh(x, 1000, 0.0)?;
-                v.multiply(w.new_axis(-2)?)?.matmul(linalg::adjoint(&v)?)
-            }),
-            ("svd/f32", |x| {
-                let (u, s, vh) = linalg::svd(x, 100, false)?;
-                u.multiply(s.new_axis(-2)?)?.matmul(vh)
-            }),
-        ];
-        for (group, factor) in back {
-            // The time of a copy says what the elements alone cost.
-            compare(c, case(group), 1e-4, || factor(&tensor), || array.clone());
-        }
+        compare(c, "triangular_solve(cholesky)/f32", sizes, ours, |x| {
+            let factor = x.llt(Side::Lower).expect("positive definite");
+            let mut y = x.to_owned();
+            factor.L().solve_lower_triangular_in_place(&mut y);
+            y
+        });
     }
 }
 
-criterion_group!(matrix, factors);
+fn systems(c: &mut Criterion) {
+    for sizes in SIZES {
+        let back = |x: &Tensor| {
+            let (p, l, u) = linalg::lu(x)?;
+            p.matmul(l)?.matmul(u)
+        };
+        compare(c, "p * l * u/f32", sizes, back, |x| {
+            let factors = x.partial_piv_lu();
+            factors.P().inverse() * (factors.L() * factors.U())
+        });
+        let solve = |x: &Tensor| linalg::solve(x, x.matmul(x)?);
+        compare(c, "solve(x, x * x)/f32", sizes, solve, |x| x.partial_piv_lu().solve(x * x));
+    }
+}
+
+fn orthogonal(c: &mut Criterion) {
+    for sizes in SIZES {
+        let back = |x: &Tensor| {
+            let (q, r) = linalg::qr(x, QrMode::Reduced, 0.0)?;
+            q.matmul(r)
+        };
+        compare(c, "q * r/f32", sizes, back, |x| {
+            let factors = x.qr();
+            factors.compute_thin_Q() * factors.thin_R()
+        });
+    }
+}
+
+fn spectra(c: &mut Criterion) {
+    for sizes in &SIZES[..4] {
+        let back = |x: &Tensor| {
+            let (w, v) = linalg::eigh(x, 1000, 0.0)?;
+            v.multiply(w.new_axis(-2)?)?.matmul(linalg::adjoint(&v)?)
+        };
+        compare(c, "v * w * v'/f32", *sizes, back, |x| {
+            let factors = x.self_adjoint_eigen(Side::Lower).expect("it converges");
+            factors.U() * factors.S() * factors.U().transpose()
+        });
+        let back = |x: &Tensor| {
+            let (u, s, vh) = linalg::svd(x, 100, false)?;
+            u.multiply(s.new_axis(-2)?)?.matmul(vh)
+        };
+        compare(c, "u * s * v'/f32", *sizes, back, |x| {
+            let factors = x.thin_svd().expect("it converges");
+            factors.U() * factors.S() * factors.V().transpose()
+        });
+    }
+}
+
+criterion_group!(matrix, triangles, systems, orthogonal, spectra);
 criterion_main!(matrix);

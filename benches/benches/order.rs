@@ -1,16 +1,14 @@
 //! Sorting one row, and many, as they lie and across.
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use defn::Direction;
-use defn_benches::{Case, compare, uniform};
+use defn_benches::{Case, MEMORY, TINY, time, uniform};
 use ndarray::Axis;
 
 fn rows(c: &mut Criterion) {
     for (group, axis) in [("sort/f32/rows", 1), ("sort/f32/columns", 0)] {
-        for sizes in [[1usize, 8], [1024, 16], [1024, 1024], [1, 1 << 20]] {
-            let x = uniform(&sizes);
-            let throughput = Throughput::Elements((sizes[0] * sizes[1]) as u64);
-            let case = Case { group, size: format!("{}x{}", sizes[0], sizes[1]), throughput };
+        for [m, n] in [[1, TINY], [1024, 16], [1024, 1024], [1, MEMORY], [MEMORY / 1024, 1024]] {
+            let x = uniform(&[m, n]);
             let rival = || {
                 let mut sorted = x.array.clone();
                 for mut lane in sorted.lanes_mut(Axis(axis)) {
@@ -20,7 +18,8 @@ fn rows(c: &mut Criterion) {
                 }
                 sorted
             };
-            compare(c, case, 0.0, || x.tensor.sort(axis as i64, Direction::Asc), rival);
+            let case = Case::computes(group, format!("{m}x{n}"), m * n);
+            time(c, case, || x.tensor.sort(axis as i64, Direction::Asc)).beside("std", rival).done();
         }
     }
 }

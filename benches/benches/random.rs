@@ -1,10 +1,9 @@
 //! Numbers of [0, 1) from a key, beside a plain loop over the same generator.
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group, criterion_main};
 use defn::Shape;
 use defn::random::{self, Sample};
-use defn_benches::{Case, compare};
-use ndarray::{ArrayD, IxDyn};
+use defn_benches::{Case, SIZES, time};
 
 /// Threefry-2x32 with 20 rounds of one pair of counters.
 fn threefry(key: [u32; 2], mut x: u32, mut y: u32) -> [u32; 2] {
@@ -24,7 +23,7 @@ fn threefry(key: [u32; 2], mut x: u32, mut y: u32) -> [u32; 2] {
 }
 
 fn uniform(c: &mut Criterion) {
-    for n in [8usize, 1 << 14, 1 << 20] {
+    for n in SIZES {
         let key = random::key(1701).expect("there is memory for a key");
         let sample = Sample::of(Shape::new(&[n]));
         let rival = || {
@@ -35,11 +34,10 @@ fn uniform(c: &mut Criterion) {
                 numbers[at] = float(x);
                 numbers[n / 2 + at] = float(y);
             }
-            ArrayD::from_shape_vec(IxDyn(&[n]), numbers).expect("as many numbers as the shape has")
+            numbers
         };
-        let throughput = Throughput::Elements(n as u64);
-        let case = Case { group: "uniform/f32", size: n.to_string(), throughput };
-        compare(c, case, 0.0, || random::uniform_split(&key, 0.0, 1.0, &sample), rival);
+        let ours = || random::uniform_split(&key, 0.0, 1.0, &sample);
+        time(c, Case::computes("uniform/f32", n, n), ours).beside("loop", rival).done();
     }
 }
 
