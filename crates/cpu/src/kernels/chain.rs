@@ -1,9 +1,7 @@
 //! Cheap ops on f32 one after the other, each on what the one before gives, which stays in the processor's registers
-//! from the first to the last: a loop over a cheap op alone takes as long as what it loads and stores. The ops are not
-//! known when this is compiled, so that a few vectors at a time go through all of them, by one jump for each op. Each op
-//! rounds, as it does by itself.
-
-use std::mem::MaybeUninit;
+//! from the first to the last: a loop over a cheap op alone takes as long as what it loads and stores. What other ops
+//! make for one of them stays there too. The ops are not known when this is compiled, so that a few vectors at a time go
+//! through all of them, by one jump for each op. Each op rounds, as it does by itself.
 
 use defn_core::op::BinaryOp;
 
@@ -46,50 +44,52 @@ impl Cheap {
 
 /// The other numbers of an op.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Other<'x> {
-    /// One for each element.
-    Each(&'x [f32]),
+pub(crate) enum Other {
+    /// One for each element, from an address on.
+    Each(*const f32),
     /// One for all of them.
     All(f32),
     /// `x` itself.
     Same,
 }
 
-/// An op of a chain.
+/// A step of a chain.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link<'x> {
-    pub(crate) op: Cheap,
-    pub(crate) other: Other<'x>,
+pub(crate) enum Link {
+    /// An op of what was made so far, which is `x`.
+    Op { op: Cheap, other: Other },
+    /// Puts that aside, and begins anew with the numbers from an address on.
+    Aside(*const f32),
+    /// An op of what was put aside, which is `x`, and what was made since.
+    Join(Cheap),
 }
 
-/// Writes what all ops one after the other make of every element.
+/// Writes what all steps one after the other make of every element. What is put aside is joined before the next is.
 ///
-/// # Panics
-/// When there are not as many of anything.
-pub(crate) fn chain(x: &[f32], links: &[Link<'_>], out: &mut [MaybeUninit<f32>]) {
-    assert_eq!(x.len(), out.len(), "a chain");
-    for link in links {
-        match link.other {
-            Other::Each(y) => assert_eq!(y.len(), out.len(), "a link"),
-            Other::All(_) | Other::Same => {}
-        }
-    }
+/// # Safety
+/// At `x` and at the other addresses there are `len` elements, and at `out` room for them, which nobody else uses. What
+/// is read lies apart from `out`, or at the same address.
+pub(crate) unsafe fn chain(x: *const f32, links: &[Link], out: *mut f32, len: usize) {
     #[cfg(target_arch = "x86_64")]
     match level() {
-        // SAFETY: the level says that the processor has these instructions, and the lengths are equal.
-        Level::Avx512 => return unsafe { x86::avx512(x, links, out) },
+        // SAFETY: the level says that the processor has these instructions; the rest is the caller's promise.
+        Level::Avx512 => return unsafe { x86::avx512(x, links, out, len) },
         // SAFETY: as above.
-        Level::Avx2 => return unsafe { x86::avx2(x, links, out) },
+        Level::Avx2 => return unsafe { x86::avx2(x, links, out, len) },
         Level::Portable => {}
     }
-    portable(x, links, out);
+    // SAFETY: the caller's promise.
+    unsafe { portable(x, links, out, len) };
 }
 
 /// Elements that go through all ops together.
 const BLOCK: usize = 64;
 
 /// By what the compiler makes of loops over a few elements.
-fn portable(x: &[f32], links: &[Link<'_>], out: &mut [MaybeUninit<f32>]) {
+///
+/// # Safety
+/// As for [`chain`].
+unsafe fn portable(x: *const f32, links: &[Link], out: *mut f32, len: usize) {
     fn of(held: &mut [f32], op: Cheap, other: impl Fn(usize, f32) -> f32) {
         let held = held.iter_mut().enumerate();
         match op {
@@ -101,28 +101,39 @@ fn portable(x: &[f32], links: &[Link<'_>], out: &mut [MaybeUninit<f32>]) {
             Cheap::Under => held.for_each(|(at, x)| *x = other(at, *x) / *x),
         }
     }
-    let mut held = [0.0; BLOCK];
-    for start in (0..x.len()).step_by(BLOCK) {
-        let held = &mut held[..BLOCK.min(x.len() - start)];
-        held.copy_from_slice(&x[start..][..held.len()]);
+    let mut aside = [0.0; BLOCK];
+    for start in (0..len).step_by(BLOCK) {
+        let count = BLOCK.min(len - start);
+        let read = |from: *const f32| {
+            let mut numbers = [0.0; BLOCK];
+            // SAFETY: so many elements are left there, as the caller promises.
+            unsafe { from.add(start).copy_to_nonoverlapping(numbers.as_mut_ptr(), count) };
+            numbers
+        };
+        let mut held = read(x);
         for link in links {
-            match link.other {
-                Other::Each(y) => {
-                    let y = &y[start..][..held.len()];
-                    of(held, link.op, |at, _| y[at]);
+            match *link {
+                Link::Op { op, other: Other::Each(y) } => {
+                    let y = read(y);
+                    of(&mut held, op, |at, _| y[at]);
                 }
-                Other::All(y) => of(held, link.op, |_, _| y),
-                Other::Same => of(held, link.op, |_, x| x),
+                Link::Op { op, other: Other::All(y) } => of(&mut held, op, |_, _| y),
+                Link::Op { op, other: Other::Same } => of(&mut held, op, |_, x| x),
+                Link::Aside(y) => aside = std::mem::replace(&mut held, read(y)),
+                Link::Join(op) => {
+                    let made = std::mem::replace(&mut held, aside);
+                    of(&mut held, op, |at, _| made[at]);
+                }
             }
         }
-        out[start..][..held.len()].write_copy_of_slice(held);
+        // SAFETY: there is room for so many elements, as the caller promises.
+        unsafe { out.add(start).copy_from_nonoverlapping(held.as_ptr(), count) };
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
-    use std::mem::MaybeUninit;
 
     use super::{Cheap, Link, Other};
 
@@ -177,13 +188,13 @@ mod x86 {
     /// Defines a chain in vectors of so many elements.
     macro_rules! chain {
         (
-            $name:ident, $features:literal, $lanes:literal, $many:literal,
+            $name:ident, $features:literal, $lanes:literal, $many:literal, $both:literal,
             $load:ident, $store:ident, $load_part:ident, $store_part:ident, $all:ident, $add:ident, $sub:ident, $mul:ident, $div:ident
         ) => {
             /// # Safety
-            /// The processor has the instructions, and all slices have as many elements.
+            /// As for [`super::chain`], and the processor has the instructions.
             #[target_feature(enable = $features)]
-            pub(super) unsafe fn $name(x: &[f32], links: &[Link<'_>], out: &mut [MaybeUninit<f32>]) {
+            pub(super) unsafe fn $name(x: *const f32, links: &[Link], out: *mut f32, len: usize) {
                 /// Takes `COUNT` vectors from element `at` on through all ops; of a vector that is a `PART` so many elements.
                 ///
                 /// # Safety
@@ -192,7 +203,7 @@ mod x86 {
                 #[target_feature(enable = $features)]
                 unsafe fn block<const COUNT: usize, const PART: bool>(
                     x: *const f32,
-                    links: &[Link<'_>],
+                    links: &[Link],
                     out: *mut f32,
                     at: usize,
                     part: usize,
@@ -204,14 +215,15 @@ mod x86 {
                         if PART { $load_part(from, part) } else { $load(from) }
                     };
                     let mut held = [$all(0.0); COUNT];
+                    let mut aside = held;
                     for (i, held) in held.iter_mut().enumerate() {
                         *held = read(x, i);
                     }
                     for link in links {
                         // The same for each kind of other number, which is an expression of a vector's number.
                         macro_rules! of {
-                            ($i:ident, $other:expr) => {
-                                match link.op {
+                            ($op:ident, $i:ident, $other:expr) => {
+                                match $op {
                                     Cheap::Plus => {
                                         for $i in 0..COUNT {
                                             held[$i] = $add(held[$i], $other);
@@ -245,16 +257,24 @@ mod x86 {
                                 }
                             };
                         }
-                        match link.other {
-                            Other::Each(y) => {
-                                let y = y.as_ptr();
-                                of!(i, read(y, i));
-                            }
-                            Other::All(y) => {
+                        match *link {
+                            Link::Op { op, other: Other::Each(y) } => of!(op, i, read(y, i)),
+                            Link::Op { op, other: Other::All(y) } => {
                                 let y = $all(y);
-                                of!(i, y);
+                                of!(op, i, y);
                             }
-                            Other::Same => of!(i, held[i]),
+                            Link::Op { op, other: Other::Same } => of!(op, i, held[i]),
+                            Link::Aside(y) => {
+                                aside = held;
+                                for (i, held) in held.iter_mut().enumerate() {
+                                    *held = read(y, i);
+                                }
+                            }
+                            Link::Join(op) => {
+                                let made = held;
+                                held = aside;
+                                of!(op, i, made[i]);
+                            }
                         }
                     }
                     for (i, held) in held.into_iter().enumerate() {
@@ -266,26 +286,31 @@ mod x86 {
                     }
                 }
 
-                let (from, to, len) = (x.as_ptr(), out.as_mut_ptr().cast::<f32>(), x.len());
+                let has_aside = links.iter().any(|link| match link {
+                    Link::Aside(_) => true,
+                    Link::Op { .. } | Link::Join(_) => false,
+                });
+                // There are registers for so many vectors, of which there are two kinds then.
+                let most = if has_aside { $both } else { $many };
                 let mut at = 0;
-                while len - at >= $many * $lanes {
+                while most == $many && len - at >= $many * $lanes {
                     // SAFETY: so many elements are left, and the caller promises the rest.
-                    unsafe { block::<$many, false>(from, links, to, at, $lanes) };
+                    unsafe { block::<$many, false>(x, links, out, at, $lanes) };
                     at += $many * $lanes;
                 }
-                if len - at >= $many / 2 * $lanes {
+                while len - at >= $many / 2 * $lanes {
                     // SAFETY: as above.
-                    unsafe { block::<{ $many / 2 }, false>(from, links, to, at, $lanes) };
+                    unsafe { block::<{ $many / 2 }, false>(x, links, out, at, $lanes) };
                     at += $many / 2 * $lanes;
                 }
                 while len - at >= $lanes {
                     // SAFETY: as above.
-                    unsafe { block::<1, false>(from, links, to, at, $lanes) };
+                    unsafe { block::<1, false>(x, links, out, at, $lanes) };
                     at += $lanes;
                 }
                 if at < len {
                     // SAFETY: as above.
-                    unsafe { block::<1, true>(from, links, to, at, len - at) };
+                    unsafe { block::<1, true>(x, links, out, at, len - at) };
                 }
             }
         };
@@ -295,6 +320,7 @@ mod x86 {
         avx512,
         "avx512f",
         16,
+        8,
         8,
         _mm512_loadu_ps,
         _mm512_storeu_ps,
@@ -311,6 +337,7 @@ mod x86 {
         "avx2",
         8,
         8,
+        4,
         _mm256_loadu_ps,
         _mm256_storeu_ps,
         load_8,
@@ -339,32 +366,65 @@ mod tests {
             Cheap::Over => x / other,
             Cheap::Under => other / x,
         };
+        /// What a chain makes of one element.
+        fn want(x: &[f32], links: &[Link], at: usize, of: impl Fn(Cheap, f32, f32) -> f32) -> f32 {
+            let (mut held, mut aside) = (x[at], f32::NAN);
+            for link in links {
+                // SAFETY: the tests have as many elements wherever they read.
+                let read = |from: *const f32| unsafe { *from.add(at) };
+                match *link {
+                    Link::Op { op, other: Other::Each(y) } => held = of(op, held, read(y)),
+                    Link::Op { op, other: Other::All(y) } => held = of(op, held, y),
+                    Link::Op { op, other: Other::Same } => held = of(op, held, held),
+                    Link::Aside(y) => (aside, held) = (held, read(y)),
+                    Link::Join(op) => held = of(op, aside, held),
+                }
+            }
+            held
+        }
+        let is_same = |got: f32, want: f32| got == want || got.is_nan() && want.is_nan();
         at_every_level(|| {
             for count in [0, 1, 15, 16, 64, 127, 128, 300] {
-                let x: Vec<f32> = (0..count).map(|i| i as f32 * 0.37 - 5.1).collect();
+                let mut x: Vec<f32> = (0..count).map(|i| i as f32 * 0.37 - 5.1).collect();
                 let y: Vec<f32> = (0..count).map(|i| 2.3 - i as f32 * 0.01).collect();
                 let mut links = Vec::new();
                 for op in ops {
-                    links.push(Link { op, other: Other::Each(&y) });
-                    links.push(Link { op, other: Other::All(0.7) });
-                    links.push(Link { op, other: Other::Same });
+                    links.push(Link::Op { op, other: Other::Each(y.as_ptr()) });
+                    links.push(Link::Op { op, other: Other::All(0.7) });
+                    links.push(Link::Op { op, other: Other::Same });
                 }
-                for links in links.windows(3).chain(links.chunks(1)).chain([&links[..0]]) {
-                    let mut out = vec![MaybeUninit::uninit(); count];
-                    chain(&x, links, &mut out);
-                    for (at, out) in out.into_iter().enumerate() {
-                        let want = links.iter().fold(x[at], |x, link| match link.other {
-                            Other::Each(y) => of(link.op, x, y[at]),
-                            Other::All(y) => of(link.op, x, y),
-                            Other::Same => of(link.op, x, x),
-                        });
-                        // SAFETY: all was written.
-                        let got = unsafe { out.assume_init() };
-                        assert!(
-                            got == want || got.is_nan() && want.is_nan(),
-                            "{links:?} at {at}: {got} {want}"
-                        );
+                let mut lists: Vec<Vec<Link>> = links.windows(3).map(<[Link]>::to_vec).collect();
+                lists.extend(links.iter().map(|link| vec![*link]));
+                lists.push(Vec::new());
+                for (op, pair) in ops.iter().zip(links.windows(2)) {
+                    let aside = [Link::Aside(y.as_ptr()), pair[0], pair[1], Link::Join(*op)];
+                    lists.push([&[pair[1]], &aside[..], &[pair[0]], &aside[..]].concat());
+                }
+                for links in lists {
+                    let mut out = vec![0.0; count];
+                    // SAFETY: all have as many elements.
+                    unsafe { chain(x.as_ptr(), &links, out.as_mut_ptr(), count) };
+                    for (at, &got) in out.iter().enumerate() {
+                        let want = want(&x, &links, at, of);
+                        assert!(is_same(got, want), "{links:?} at {at}: {got} {want}");
                     }
+                }
+                // What is written lies where all of it is read.
+                let start = x.as_mut_ptr();
+                let other = Other::Each(start.cast_const());
+                let links = [
+                    Link::Op { op: Cheap::Times, other: Other::All(0.5) },
+                    Link::Aside(start.cast_const()),
+                    Link::Op { op: Cheap::Plus, other: Other::All(1.5) },
+                    Link::Join(Cheap::Under),
+                    Link::Op { op: Cheap::Minus, other },
+                ];
+                let before = x.clone();
+                // SAFETY: as above, at the same address.
+                unsafe { chain(start, &links, start, count) };
+                for (at, &got) in x.iter().enumerate() {
+                    let x = before[at];
+                    assert!(is_same(got, (x + 1.5) / (x * 0.5) - x), "in place at {at}: {got}");
                 }
             }
         });

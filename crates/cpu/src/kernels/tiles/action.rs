@@ -19,9 +19,40 @@ use crate::kernels::{CastFrom, Element, Plain, Real, Source, create, with_comput
 pub(super) struct Instruction {
     pub(super) run: Action,
     pub(super) detail: Detail,
-    /// The registers that are read.
+    /// The registers that are read, of which there are so many; a chain's links have more.
     pub(super) operands: [u16; 3],
+    pub(super) reads: usize,
     pub(super) out: u16,
+}
+
+impl Instruction {
+    /// The steps of a chain.
+    pub(super) fn chained(&self) -> Option<&[Joined]> {
+        match &self.detail {
+            Detail::Chain(links) => Some(links),
+            Detail::None
+            | Detail::Unary(..)
+            | Detail::Binary(_)
+            | Detail::Log(_)
+            | Detail::Input(..)
+            | Detail::To(..)
+            | Detail::Count { .. }
+            | Detail::Bytes(_)
+            | Detail::With(..)
+            | Detail::Runs { .. } => None,
+        }
+    }
+
+    /// All registers that are read.
+    pub(super) fn read(&self) -> impl Iterator<Item = u16> {
+        let others = self.chained().unwrap_or_default();
+        let others = others.iter().filter_map(|link| match *link {
+            Joined::Op { op: _, with: With::Each(register) | With::First(register) } => Some(register),
+            Joined::Aside(register) => Some(register),
+            Joined::Op { op: _, with: With::Number(_) | With::Same } | Joined::Join(_) => None,
+        });
+        self.operands[..self.reads].iter().copied().chain(others)
+    }
 }
 
 /// What an action has to know beside its registers.
@@ -52,15 +83,19 @@ pub(super) enum Detail {
         input: usize,
         run: usize,
     },
-    /// Cheap ops one after the other, the first of them of the first operand.
+    /// Cheap ops one after the other, the first of them of the first operand. They may write where they read.
     Chain(Box<[Joined]>),
 }
 
-/// An op of a chain.
+/// A step of a chain.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Joined {
-    pub(super) op: Cheap,
-    pub(super) with: With,
+pub(super) enum Joined {
+    /// An op of what was made so far and another operand.
+    Op { op: Cheap, with: With },
+    /// Puts that aside, and begins anew with a register.
+    Aside(u16),
+    /// An op of what was put aside and what was made since.
+    Join(Cheap),
 }
 
 /// The other operand of an op of a chain.
@@ -100,7 +135,7 @@ impl Tile<'_, '_> {
     #[inline(always)]
     fn fill<T: Plain>(&self, i: &Instruction, f: impl FnOnce(&mut [MaybeUninit<T>])) {
         let start = self.table[usize::from(i.out)].cast();
-        // SAFETY: as the type says; an instruction writes no register that it reads.
+        // SAFETY: as the type says; an instruction that comes here writes no register that it reads.
         f(unsafe { std::slice::from_raw_parts_mut(start, self.len) });
     }
 
@@ -275,17 +310,24 @@ pub(super) fn binary_runs(dtype: DType) -> Action {
 /// Cheap ops one after the other.
 pub(super) fn chain(i: &Instruction, tile: &mut Tile<'_, '_>) {
     let Detail::Chain(links) = &i.detail else { unreachable!("a chain has links") };
-    let links = links.iter().map(|link| {
-        let other = match link.with {
-            With::Each(register) => Other::Each(tile.read(register)),
-            With::First(register) => Other::All(tile.read(register)[0]),
-            With::Number(number) => Other::All(number),
-            With::Same => Other::Same,
-        };
-        Link { op: link.op, other }
+    let start = |register: u16| tile.table[usize::from(register)].cast::<f32>().cast_const();
+    let links = links.iter().map(|link| match *link {
+        Joined::Op { op, with } => {
+            let other = match with {
+                With::Each(register) => Other::Each(start(register)),
+                With::First(register) => Other::All(tile.read(register)[0]),
+                With::Number(number) => Other::All(number),
+                With::Same => Other::Same,
+            };
+            Link::Op { op, other }
+        }
+        Joined::Aside(register) => Link::Aside(start(register)),
+        Joined::Join(op) => Link::Join(op),
     });
-    let links: SmallVec<[Link<'_>; 16]> = links.collect();
-    tile.one(i, |x: &[f32], out| chain::chain(x, &links, out));
+    let links: SmallVec<[Link; 16]> = links.collect();
+    let out = tile.table[usize::from(i.out)].cast();
+    // SAFETY: the registers have as many elements; that which is written may be one that is read.
+    unsafe { chain::chain(start(i.operands[0]), &links, out, tile.len) };
 }
 
 /// A comparison of elements of one type.

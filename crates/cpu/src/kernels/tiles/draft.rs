@@ -7,7 +7,7 @@ use defn_core::{DType, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::action::{self, Action, Detail, Instruction, Joined, With};
+use super::action::{self, Action, Detail, Instruction};
 use super::{Place, Program};
 use crate::kernels::lanes::{self, Base};
 use crate::kernels::{Element, TILE, with_compute};
@@ -70,8 +70,6 @@ pub(crate) struct Draft {
 struct Made {
     instruction: Instruction,
     dtype: DType,
-    /// How many operands are registers.
-    reads: usize,
     /// Whether it is the same for all tiles.
     once: bool,
     /// Whether another does its work.
@@ -96,31 +94,9 @@ impl Made {
         }
     }
 
-    /// The ops of a chain.
-    fn chained(&self) -> Option<&[Joined]> {
-        match &self.instruction.detail {
-            Detail::Chain(links) => Some(links),
-            Detail::None
-            | Detail::Unary(..)
-            | Detail::Binary(_)
-            | Detail::Log(_)
-            | Detail::Input(..)
-            | Detail::To(..)
-            | Detail::Count { .. }
-            | Detail::Bytes(_)
-            | Detail::With(..)
-            | Detail::Runs { .. } => None,
-        }
-    }
-
     /// The registers that are read.
     fn read(&self) -> impl Iterator<Item = usize> {
-        let others = self.chained().unwrap_or_default();
-        let others = others.iter().filter_map(|link| match link.with {
-            With::Each(register) | With::First(register) => Some(register),
-            With::Number(_) | With::Same => None,
-        });
-        self.instruction.operands[..self.reads].iter().copied().chain(others).map(usize::from)
+        self.instruction.read().map(usize::from)
     }
 }
 
@@ -148,8 +124,8 @@ impl Draft {
         }
         let once = !reads.is_empty() && reads.iter().all(|register| self.made[usize::from(register.at)].once);
         self.weight += if once { 0 } else { weight };
-        let instruction = Instruction { run, detail, operands, out: at };
-        self.made.push(Made { instruction, dtype, reads: reads.len(), once, is_gone: false });
+        let instruction = Instruction { run, detail, operands, reads: reads.len(), out: at };
+        self.made.push(Made { instruction, dtype, once, is_gone: false });
         Register { at, dtype }
     }
 

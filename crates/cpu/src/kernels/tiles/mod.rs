@@ -13,6 +13,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::thread::LocalKey;
 
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 pub(crate) use brief::Brief;
@@ -133,11 +134,21 @@ impl Program {
             | Detail::Runs { .. }
             | Detail::Chain(_) => None,
         };
+        let is_written = |instruction: &Instruction| match self.places[usize::from(instruction.out)] {
+            Place::Result { .. } => true,
+            Place::Bank(_) => false,
+        };
+        // From there on results are written: by a chain, which reads each element before it writes it.
+        let first = self.each.iter().position(is_written).unwrap_or(self.each.len());
+        let stays = first + usize::from(self.each.get(first).is_some_and(|i| i.chained().is_some()));
+        let late: FxHashSet<u16> = self.each[stays..].iter().flat_map(Instruction::read).collect();
         for instruction in &mut self.each {
             if let Some(dtype) = is_early(instruction) {
-                // What is lent as it lies would be read when it is written already; so would what lies where something
-                // else has lain before.
-                instruction.run = action::copy(dtype);
+                // What is lent as it lies would be read when it is written already.
+                if late.contains(&instruction.out) {
+                    instruction.run = action::copy(dtype);
+                }
+                // What lies where something else has lain before would be too.
                 self.places[usize::from(instruction.out)] = Place::Bank(self.bank);
                 self.bank += (draft::size_of_computed(dtype) * self.tile).next_multiple_of(LINE);
             }

@@ -1,7 +1,7 @@
 use defn_core::op::{BinaryOp, UnaryOp};
 use defn_core::{DType, Number, Scalar, Shape, TensorType};
 
-use super::{Draft, Operand};
+use super::{Draft, Instruction, Operand};
 use crate::kernels::{Source, Walk};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -232,5 +232,54 @@ fn long_chains_are_as_one_op_after_the_other() {
         let square = (y - first) * (y - first) + 0.5;
         let sum = (0..20u8).fold(first + y, |sum, at| f32::from(at) / 8.0 - sum * 0.25);
         assert_eq!((out[0][at].to_bits(), out[1][at].to_bits()), (first.to_bits(), (sum / square).to_bits()));
+    }
+}
+
+#[test]
+fn results_lie_where_inputs_are_read() {
+    let ty = TensorType::new(DType::F32, Shape::new(&[2500])).unwrap();
+    let plain = Walk::strided(0, &[2500], &[1]);
+    let values: [Vec<f32>; 2] =
+        std::array::from_fn(|index| (0..2500).map(|at| (at * 31 + index * 7) as f32 / 99.0 - 3.0).collect());
+    let input = |index| Operand::Input { index, dtype: DType::F32, constant: false, run: None };
+    let op = |draft: &mut Draft, op, a: Operand, b: Operand| -> Operand {
+        draft.binary(op, a, b, DType::F32).into()
+    };
+    // What is put aside for a difference; the same with what is read after a result is written; a result of a function.
+    for kind in 0..3 {
+        let mut draft = Draft::default();
+        let half: Operand = draft.constant(Scalar::new(DType::F32, Number::Float(0.5)).unwrap()).into();
+        let (x, y) = (input(0), input(1));
+        let first = op(&mut draft, BinaryOp::Multiply, x, half);
+        let first = op(&mut draft, BinaryOp::Add, first, half);
+        let second = op(&mut draft, BinaryOp::Multiply, x, x);
+        let second = op(&mut draft, BinaryOp::Multiply, second, y);
+        let mut result = op(&mut draft, BinaryOp::Subtract, second, first);
+        if kind == 2 {
+            result = draft.unary(UnaryOp::Negate, result, DType::F32).into();
+        }
+        draft.store(result);
+        if kind == 1 {
+            let sum = op(&mut draft, BinaryOp::Add, x, y);
+            draft.store(sum);
+        }
+        let mut program = draft.finish();
+        let links = program.each.iter().filter_map(Instruction::chained).map(<[_]>::len);
+        assert_eq!(links.max(), Some(6), "one chain has all cheap ops");
+        program.read_first(&[0, 1]);
+        let mut memory = values.clone();
+        let starts = memory.each_mut().map(|x| x.as_mut_ptr().cast::<u8>());
+        // SAFETY: the elements lie there, and each is read before it is written.
+        let sources = starts.map(|start| Source::walked(unsafe { View::of_part(&ty, start) }, &plain));
+        let results = if kind == 1 { 2 } else { 1 };
+        // SAFETY: the room is for these elements.
+        let views = starts.map(|start| unsafe { ViewMut::new(&ty, start) });
+        program.run(&sources, &views[..results], 2500, Par::Serial);
+        for (at, (&x, &y)) in values[0].iter().zip(&values[1]).enumerate() {
+            let result = x * x * y - (x * 0.5 + 0.5);
+            let want = [if kind == 2 { -result } else { result }, if kind == 1 { x + y } else { y }];
+            let got = memory.each_ref().map(|x| x[at].to_bits());
+            assert_eq!(got, want.map(f32::to_bits), "{kind} at {at}");
+        }
     }
 }

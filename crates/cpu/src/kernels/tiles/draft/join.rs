@@ -6,14 +6,22 @@ use super::super::action::{self, Detail, Joined, With};
 use super::{Draft, Made};
 use crate::kernels::chain::Cheap;
 
+/// Whether something is put aside in a chain.
+fn has_aside(links: &[Joined]) -> bool {
+    links.iter().any(|link| match link {
+        Joined::Aside(_) => true,
+        Joined::Op { .. } | Joined::Join(_) => false,
+    })
+}
+
 impl Made {
     /// The op of a chain that it is if it is a cheap one of f32, of the operand at a place.
-    fn link(&self, place: usize) -> Option<Joined> {
+    fn link(&self, place: usize) -> Option<(Cheap, With)> {
         if self.dtype != DType::F32 || self.once {
             return None;
         }
         let [x, y, _] = self.instruction.operands;
-        let one = |op, with| Some(Joined { op, with });
+        let one = |op, with| Some((op, with));
         match &self.instruction.detail {
             Detail::Binary(op) if x == y => one(Cheap::of(*op, false)?, With::Same),
             Detail::Binary(op) => one(Cheap::of(*op, place == 1)?, With::Each([y, x][place])),
@@ -63,28 +71,44 @@ impl Draft {
         for at in 0..self.made.len() {
             let made = &self.made[at];
             let [x, y, _] = made.instruction.operands;
-            let both = if made.reads == 2 && x == y { 2 } else { 1 };
-            // After the longest chain before, of either operand, else the op alone.
-            let places = (0..made.reads.min(2)).filter_map(|place| {
+            let both = if made.instruction.reads == 2 && x == y { 2 } else { 1 };
+            // After the chain before that something was put aside in, of either operand, or the longest, else the op alone.
+            let places = (0..made.instruction.reads.min(2)).filter_map(|place| {
                 let link = made.link(place)?;
                 let x = made.instruction.operands[place];
                 let first = usize::from(x);
-                let before = self.made[first].chained().filter(|_| readers[first] == both);
-                Some((before.map_or(0, <[Joined]>::len), x, link))
+                let before = self.made[first].instruction.chained().filter(|_| readers[first] == both);
+                Some((before.map_or((false, 0), |links| (has_aside(links), links.len())), x, link))
             });
-            let Some((before, x, link)) = places.rev().max_by_key(|(before, ..)| *before) else {
+            let Some((before, x, (op, with))) = places.rev().max_by_key(|(before, ..)| *before) else {
                 continue;
             };
-            let link = Joined { with: self.number(link.with), ..link };
+            let with = self.number(with);
             let (x, mut links) =
-                if before == 0 { (x, Vec::new()) } else { self.made[usize::from(x)].taken() };
-            links.push(link);
+                if before.1 == 0 { (x, Vec::new()) } else { self.made[usize::from(x)].taken() };
+            match with {
+                // What another chain makes for this op alone is made while the first waits.
+                With::Each(y) if before.1 > 0 && readers[usize::from(y)] == 1 && self.is_straight(y) => {
+                    let (y, made) = self.made[usize::from(y)].taken();
+                    links.push(Joined::Aside(y));
+                    links.extend(made);
+                    links.push(Joined::Join(op));
+                }
+                With::Each(_) | With::First(_) | With::Number(_) | With::Same => {
+                    links.push(Joined::Op { op, with });
+                }
+            }
             let made = &mut self.made[at];
             made.instruction.run = action::chain;
             made.instruction.detail = Detail::Chain(links.into());
             made.instruction.operands = [x, 0, 0];
-            made.reads = 1;
+            made.instruction.reads = 1;
         }
+    }
+
+    /// Whether a chain makes a register, in which nothing is put aside.
+    fn is_straight(&self, register: u16) -> bool {
+        self.made[usize::from(register)].instruction.chained().is_some_and(|links| !has_aside(links))
     }
 
     /// A register of one number as that number.
