@@ -220,61 +220,57 @@ mod x86 {
                         *held = read(x, i);
                     }
                     for link in links {
-                        // The same for each kind of other number, which is an expression of a vector's number.
+                        // The same for each kind of numbers, which are expressions of a vector's number.
                         macro_rules! of {
-                            ($op:ident, $i:ident, $other:expr) => {
+                            ($op:ident, $i:ident, $x:expr, $other:expr) => {
                                 match $op {
                                     Cheap::Plus => {
                                         for $i in 0..COUNT {
-                                            held[$i] = $add(held[$i], $other);
+                                            held[$i] = $add($x, $other);
                                         }
                                     }
                                     Cheap::Minus => {
                                         for $i in 0..COUNT {
-                                            held[$i] = $sub(held[$i], $other);
+                                            held[$i] = $sub($x, $other);
                                         }
                                     }
                                     Cheap::From => {
                                         for $i in 0..COUNT {
-                                            held[$i] = $sub($other, held[$i]);
+                                            held[$i] = $sub($other, $x);
                                         }
                                     }
                                     Cheap::Times => {
                                         for $i in 0..COUNT {
-                                            held[$i] = $mul(held[$i], $other);
+                                            held[$i] = $mul($x, $other);
                                         }
                                     }
                                     Cheap::Over => {
                                         for $i in 0..COUNT {
-                                            held[$i] = $div(held[$i], $other);
+                                            held[$i] = $div($x, $other);
                                         }
                                     }
                                     Cheap::Under => {
                                         for $i in 0..COUNT {
-                                            held[$i] = $div($other, held[$i]);
+                                            held[$i] = $div($other, $x);
                                         }
                                     }
                                 }
                             };
                         }
                         match *link {
-                            Link::Op { op, other: Other::Each(y) } => of!(op, i, read(y, i)),
+                            Link::Op { op, other: Other::Each(y) } => of!(op, i, held[i], read(y, i)),
                             Link::Op { op, other: Other::All(y) } => {
                                 let y = $all(y);
-                                of!(op, i, y);
+                                of!(op, i, held[i], y);
                             }
-                            Link::Op { op, other: Other::Same } => of!(op, i, held[i]),
+                            Link::Op { op, other: Other::Same } => of!(op, i, held[i], held[i]),
                             Link::Aside(y) => {
-                                aside = held;
-                                for (i, held) in held.iter_mut().enumerate() {
-                                    *held = read(y, i);
+                                for i in 0..COUNT {
+                                    aside[i] = held[i];
+                                    held[i] = read(y, i);
                                 }
                             }
-                            Link::Join(op) => {
-                                let made = held;
-                                held = aside;
-                                of!(op, i, made[i]);
-                            }
+                            Link::Join(op) => of!(op, i, aside[i], held[i]),
                         }
                     }
                     for (i, held) in held.into_iter().enumerate() {

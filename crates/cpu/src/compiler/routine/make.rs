@@ -200,7 +200,12 @@ impl Making {
         }
         let Home::Between(bank) = self.room(program.bank())? else { return None };
         let (operands, registers): (Vec<Operand>, Vec<Register>) = operands.into_iter().unzip();
-        let unit = Unit::Tiles { program, operands, elements, bank };
+        let is_plain = |input: usize, dtype: DType| {
+            let operand: &Operand = &operands[input];
+            operand.is_array && operand.walk.is_plain(elements) && operand.ty.dtype == dtype
+        };
+        let brief = program.brief(elements, is_plain);
+        let unit = Unit::Tiles { program, operands, elements, bank, brief };
         self.call(unit, registers.iter().chain(results).copied());
         Some(())
     }

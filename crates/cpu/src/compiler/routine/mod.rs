@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use crate::buffer::Storage;
 use crate::kernels::machine::{self, Env, Registers};
 use crate::kernels::simple::Simple;
-use crate::kernels::tiles::{self, Ready};
+use crate::kernels::tiles::{self, Brief, Ready};
 use crate::kernels::{Source, Walk, trips};
 use crate::view::{View, ViewMut};
 
@@ -55,9 +55,17 @@ enum Home {
 
 /// What is done to arrays at once. Its registers are told by the program.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a routine has few")]
 enum Unit {
     /// A tile program: registers of its operands, then of its results' addresses. Its own lie at an offset.
-    Tiles { program: tiles::Program, operands: Vec<Operand>, elements: usize, bank: usize },
+    Tiles {
+        program: tiles::Program,
+        operands: Vec<Operand>,
+        elements: usize,
+        bank: usize,
+        /// How it runs where its operands lie as they are read.
+        brief: Option<Brief>,
+    },
     /// Copies so many bytes from one address to another.
     Copy { bytes: usize },
     /// Does two ops to each of some elements in place, in so many trips of which so many are done at once: registers
@@ -124,6 +132,7 @@ fn pointer(word: u64) -> *mut u8 {
 #[expect(clippy::large_enum_variant, reason = "a routine has few, on the stack")]
 enum Running<'a> {
     Tiles { ready: Ready<'a>, sources: SmallVec<[Source<'a>; 4]>, operands: &'a [Operand], elements: usize },
+    Brief { ready: Ready<'a>, brief: &'a Brief, operands: usize },
     Copy { bytes: usize },
     Trips { ops: [Simple; 2], dtype: DType, elements: usize, trips: (usize, usize) },
 }
@@ -131,9 +140,12 @@ enum Running<'a> {
 impl<'a> Running<'a> {
     fn new(unit: &'a Unit, memory: *mut u8) -> Running<'a> {
         match unit {
-            Unit::Tiles { program, operands, elements, bank } => {
+            Unit::Tiles { program, operands, elements, bank, brief } => {
                 // SAFETY: the routine's memory has room for the registers there, and no other unit has it.
                 let ready = unsafe { program.ready(memory.wrapping_add(*bank), *elements) };
+                if let Some(brief) = brief {
+                    return Running::Brief { ready, brief, operands: operands.len() };
+                }
                 let source = |operand: &'a Operand| {
                     // SAFETY: nothing is read there before the source is moved to the operand.
                     let view = unsafe { View::of_part(&operand.ty, memory) };
@@ -170,6 +182,12 @@ impl<'a> Running<'a> {
                     written.iter().map(|register| pointer(words[usize::from(*register)])).collect();
                 // SAFETY: each result has memory of its own for all elements, in which no operand lies.
                 unsafe { ready.run(sources, &starts, 0..*elements) };
+            }
+            Running::Brief { ready, brief, operands } => {
+                let (read, written) = registers.split_at(*operands);
+                let address = |register: u8| pointer(words[usize::from(register)]);
+                // SAFETY: operands and results are arrays, each result in memory of its own.
+                unsafe { ready.run_brief(brief, |at| address(read[at]), |at| address(written[at])) };
             }
             Running::Copy { bytes } => {
                 let [from, to] = [0, 1].map(|at| pointer(words[usize::from(registers[at])]));

@@ -4,7 +4,7 @@ use defn_core::DType;
 use smallvec::SmallVec;
 
 use super::action::{Detail, Instruction, Tile};
-use super::{BANK, Place, Program, with_bank};
+use super::{BANK, Place, Program, Ready, with_bank};
 use crate::kernels::is_computed_as_it_lies;
 
 /// A program whose inputs are read as they lie, on one tile.
@@ -12,8 +12,9 @@ use crate::kernels::is_computed_as_it_lies;
 pub(crate) struct Brief {
     /// The registers that are inputs, and which.
     loads: SmallVec<[(u16, usize); 4]>,
-    /// What is done, in order.
+    /// What is done, in order; so many of the first depend on nothing.
     rest: Vec<Instruction>,
+    fixed: usize,
     elements: usize,
 }
 
@@ -24,7 +25,8 @@ impl Program {
         if elements > self.tile {
             return None;
         }
-        let mut brief = Brief { loads: SmallVec::new(), rest: Vec::new(), elements };
+        let fixed = self.fixed.len();
+        let mut brief = Brief { loads: SmallVec::new(), rest: Vec::new(), fixed, elements };
         for instruction in self.fixed.iter().chain(&self.once).chain(&self.each) {
             match &instruction.detail {
                 Detail::Input(input, dtype) if is_computed_as_it_lies(*dtype) && is_plain(*input, *dtype) => {
@@ -68,5 +70,33 @@ impl Program {
                 (instruction.run)(instruction, &mut tile);
             }
         });
+    }
+}
+
+impl Ready<'_> {
+    /// As [`Program::run_brief`]: inputs and results are where these say.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn run_brief(
+        &mut self,
+        brief: &Brief,
+        input: impl Fn(usize) -> *mut u8,
+        result: impl Fn(usize) -> *mut u8,
+    ) {
+        let Ready { program, table } = self;
+        for (register, place) in table.iter_mut().zip(&program.places) {
+            match place {
+                Place::Result { index, .. } => *register = result(*index),
+                Place::Bank(_) => {}
+            }
+        }
+        for &(register, index) in &brief.loads {
+            table[usize::from(register)] = input(index);
+        }
+        let mut tile = Tile { table, inputs: &[], start: 0, len: brief.elements };
+        for instruction in &brief.rest[brief.fixed..] {
+            (instruction.run)(instruction, &mut tile);
+        }
     }
 }
