@@ -8,6 +8,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::device::DeviceError;
+use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::location::Location;
 use crate::op::{Block, Op, UserBlockOp};
@@ -70,12 +71,25 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
     /// When the backend fails to free them.
     fn deallocate(&self) -> Result<bool>;
 
-    /// Runs an element-wise op on operands that are all of the type `ty`, or elements of it for all, where the result is of
-    /// that type too ([`infer::keeps_type`](crate::infer::keeps_type)) and the op refuses no elements: the shortest way for
-    /// small operands, of which this buffer is one. None where the backend has no such way for them; it is then asked to run the op as any other, and
-    /// says what is wrong if something is.
-    fn run_alike(&self, op: &Op, operands: &[Alike<'_>], ty: &TensorType) -> Option<Arc<dyn Buffer>> {
-        let _ = (op, operands, ty);
+    /// Runs an element-wise op on operands that are all of the type `ty`, or elements of its dtype that stand for all, where
+    /// the result is of that shape and of the dtype `to` ([`infer::alike`](crate::infer::alike)) and the op refuses no
+    /// elements: the shortest way for small operands, of which this buffer is one. None where the backend has no such way
+    /// for them; it is then asked to run the op as any other, and says what is wrong if something is.
+    fn run_alike(
+        &self,
+        op: &Op,
+        operands: &[Alike<'_>],
+        ty: &TensorType,
+        to: DType,
+    ) -> Option<Arc<dyn Buffer>> {
+        let _ = (op, operands, ty, to);
+        None
+    }
+
+    /// The bytes `offset..offset + len`, which there are, as a buffer of their own over the same memory. None where the
+    /// backend has no such way, and where the bytes are gone.
+    fn part(&self, offset: usize, len: usize) -> Option<Arc<dyn Buffer>> {
+        let _ = (offset, len);
         None
     }
 
@@ -91,7 +105,7 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
-/// An operand of an op whose operands and result are of one type.
+/// An operand of an op whose operands are of one type.
 #[derive(Clone, Copy, Debug)]
 pub enum Alike<'a> {
     /// Its elements.

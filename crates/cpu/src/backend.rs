@@ -573,6 +573,15 @@ pub(crate) fn buffer(window: Window) -> Arc<dyn Buffer> {
     Arc::new(CpuBuffer::new(window))
 }
 
+/// A buffer of all bytes of a storage.
+///
+/// # Safety
+/// They are initialised.
+pub(crate) unsafe fn filled(storage: Storage) -> Arc<dyn Buffer> {
+    // SAFETY: as the caller says.
+    Arc::new(unsafe { CpuBuffer::filled(storage) })
+}
+
 pub(crate) fn window(op: &'static str, operand: &Operand) -> Result<Window> {
     let own = operand.buffer.as_any().downcast_ref::<CpuBuffer>().expect("operands are on this backend");
     own.window(op)

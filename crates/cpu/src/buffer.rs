@@ -2,12 +2,12 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
 use defn_core::backend::{Alike, Backend, Buffer, BufferState, Gone, HostMemory};
 use defn_core::live::{self, Live, Memory};
 use defn_core::op::Op;
-use defn_core::{ErrorKind, Location, Result, TensorType};
+use defn_core::{DType, ErrorKind, Location, Result, TensorType};
 
 use crate::backend::{CpuBackend, cpu_backend, run_alike, the_backend};
 use crate::memory::Block;
@@ -112,8 +112,13 @@ impl Window {
     /// # Panics
     /// When the window is shorter.
     pub(crate) fn part(&self, offset: usize, len: usize) -> Window {
+        self.clone().into_part(offset, len)
+    }
+
+    /// As [`Window::part`], of a window that is not used any more.
+    fn into_part(self, offset: usize, len: usize) -> Window {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "a part of {self:?}");
-        Window { storage: self.storage.clone(), offset: self.offset + offset, len }
+        Window { offset: self.offset + offset, len, ..self }
     }
 
     /// The bytes.
@@ -163,15 +168,50 @@ pub struct CpuBuffer {
 
 #[derive(Debug)]
 enum Slot {
+    /// Storage whose bytes are all initialised, and of which nobody was given a window yet: most results of small ops are
+    /// only read by other small ops, and then need nothing that can be shared.
+    Own(Storage),
     Live(Window),
     Gone(Gone),
 }
 
 impl Slot {
-    fn window(&self, op: &'static str) -> Result<Window> {
+    fn window(&mut self, op: &'static str) -> Result<Window> {
+        if let Slot::Own(_) = self {
+            self.share();
+        }
         match self {
             Slot::Live(window) => Ok(window.clone()),
             Slot::Gone(gone) => Err(ErrorKind::BufferGone { op, gone: gone.clone() }.into()),
+            Slot::Own(_) => unreachable!("it is shared"),
+        }
+    }
+
+    /// Makes storage that the slot has alone a window of it.
+    #[cold]
+    fn share(&mut self) {
+        // What stands there meanwhile is seen by nobody.
+        match std::mem::replace(self, Slot::Gone(Gone { how: "donated", by: None })) {
+            Slot::Own(storage) => {
+                let len = storage.len();
+                *self = Slot::Live(Window { storage: Arc::new(storage), offset: 0, len });
+            }
+            other @ (Slot::Live(_) | Slot::Gone(_)) => *self = other,
+        }
+    }
+}
+
+/// The bytes of a buffer, which nobody can take away while this is held.
+pub(crate) struct Held<'a>(MutexGuard<'a, Slot>);
+
+impl Held<'_> {
+    /// The bytes; none where they are gone.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        match &*self.0 {
+            // SAFETY: a slot's own storage is initialised, and nobody else reaches it while the lock is held.
+            Slot::Own(storage) => Some(unsafe { std::slice::from_raw_parts(storage.start(), storage.len()) }),
+            Slot::Live(window) => Some(window.bytes()),
+            Slot::Gone(_) => None,
         }
     }
 }
@@ -183,6 +223,24 @@ impl CpuBuffer {
             held: window.storage.len(),
             slot: Mutex::new(Slot::Live(window)),
             listed: OnceLock::new(),
+        }
+    }
+
+    /// A buffer of all bytes of a storage.
+    ///
+    /// # Safety
+    /// They are initialised.
+    pub(crate) unsafe fn filled(storage: Storage) -> CpuBuffer {
+        CpuBuffer { held: storage.len(), slot: Mutex::new(Slot::Own(storage)), listed: OnceLock::new() }
+    }
+
+    /// The bytes for a moment, in which whoever wants to take them away waits: shorter than [`CpuBuffer::window`]. None where
+    /// another thread is at them.
+    pub(crate) fn held(&self) -> Option<Held<'_>> {
+        match self.slot.try_lock() {
+            Ok(slot) => Some(Held(slot)),
+            Err(TryLockError::Poisoned(slot)) => Some(Held(slot.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
         }
     }
 
@@ -203,6 +261,7 @@ impl CpuBuffer {
         let slot = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Nobody else has the buffer, so that nobody asks by which line.
         match std::mem::replace(slot, Slot::Gone(Gone { how: "donated", by: None })) {
+            Slot::Own(storage) => Ok(Some((storage, 0))),
             Slot::Live(window) => {
                 let offset = window.offset();
                 match window.into_unique() {
@@ -284,7 +343,7 @@ impl Buffer for CpuBuffer {
 
     fn state(&self) -> BufferState {
         match &*self.lock() {
-            Slot::Live(_) => BufferState::Live,
+            Slot::Own(_) | Slot::Live(_) => BufferState::Live,
             Slot::Gone(gone) => BufferState::Gone(gone.clone()),
         }
     }
@@ -294,7 +353,7 @@ impl Buffer for CpuBuffer {
         let gone = Gone::freed();
         let mut slot = self.lock();
         match &*slot {
-            Slot::Live(_) => {
+            Slot::Own(_) | Slot::Live(_) => {
                 let freed = std::mem::replace(&mut *slot, Slot::Gone(gone));
                 self.set_gone(true);
                 // Whoever lent the memory may run code of its own now, which must not find the lock held.
@@ -306,8 +365,19 @@ impl Buffer for CpuBuffer {
         }
     }
 
-    fn run_alike(&self, op: &Op, operands: &[Alike<'_>], ty: &TensorType) -> Option<Arc<dyn Buffer>> {
-        run_alike(op, operands, ty)
+    fn run_alike(
+        &self,
+        op: &Op,
+        operands: &[Alike<'_>],
+        ty: &TensorType,
+        to: DType,
+    ) -> Option<Arc<dyn Buffer>> {
+        run_alike(op, operands, ty, to)
+    }
+
+    fn part(&self, offset: usize, len: usize) -> Option<Arc<dyn Buffer>> {
+        let window = self.window("part").ok()?;
+        Some(Arc::new(CpuBuffer::new(window.into_part(offset, len))))
     }
 
     fn list(&self, ty: &TensorType, line: fn() -> Option<Location>) {

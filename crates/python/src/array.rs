@@ -4,9 +4,9 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use defn_core::backend::HostMemory;
-use defn_core::{DType, Kind, Shape, Tensor, TensorType};
+use defn_core::{DType, Kind, Number, Scalar, Shape, Tensor, TensorType};
 use numpy::npyffi::{self, PY_ARRAY_API};
-use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::intern;
@@ -37,6 +37,30 @@ pub(crate) fn is_scalar(value: &Bound<'_, PyAny>) -> bool {
         let generic = npyffi::get_type_object(value.py(), npyffi::NpyTypes::PyGenericArrType_Type);
         ffi::PyObject_TypeCheck(value.as_ptr(), generic) != 0
     }
+}
+
+/// The number that a scalar of NumPy's is, where its elements are of this dtype.
+pub(crate) fn number_of(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Number> {
+    if !is_scalar(value) {
+        return None;
+    }
+    let py = value.py();
+    // SAFETY: the object is a scalar, and the call gives a new reference, or null and an exception.
+    let descriptor = unsafe { PY_ARRAY_API.PyArray_DescrFromScalar(py, value.as_ptr()) };
+    // SAFETY: as above.
+    let descriptor = unsafe { Bound::from_owned_ptr_or_err(py, descriptor.cast()) }.ok()?;
+    let descriptor = descriptor.cast_into::<PyArrayDescr>().ok()?;
+    // Truths are bytes of their own, and what is registered may lie otherwise.
+    let is_number = matches!(descriptor.kind(), b'i' | b'u' | b'f' | b'c') && descriptor.num() < 256;
+    if !is_number || dtype::from_descriptor(&descriptor) != Some(dtype) {
+        return None;
+    }
+    let mut bytes = [0_u64; 2];
+    // SAFETY: the largest of these elements has 16 bytes, and this is aligned for its parts.
+    unsafe { PY_ARRAY_API.PyArray_ScalarAsCtype(py, value.as_ptr(), bytes.as_mut_ptr().cast()) };
+    // SAFETY: any bytes may be read as such.
+    let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), dtype.storage_bytes()) };
+    Some(Scalar::from_bytes(dtype, bytes).value())
 }
 
 /// Whether a class is one of NumPy scalars.

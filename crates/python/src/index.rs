@@ -2,9 +2,11 @@
 //! positions takes along the first axis.
 
 use defn_core::builder::{BuildIndex, BuildShape, Ops, Start};
-use defn_core::{Axes, AxisRef, DType, Shape, Tensor, TensorType};
+use defn_core::{Axes, AxisRef, DType, Name, Shape, Tensor, TensorType};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyList, PySlice, PyTuple};
+use smallvec::SmallVec;
 
 use crate::array;
 use crate::convert;
@@ -40,6 +42,42 @@ struct Step {
     dropped: bool,
 }
 
+/// For each axis, in place where there are few.
+type Picks<'py> = SmallVec<[Pick<'py>; 4]>;
+type Steps = SmallVec<[Step; 4]>;
+
+/// Where the elements begin that an index names, and their shape, if they are neighbours in the order in which they lie.
+fn as_it_lies(ty: &TensorType, steps: &[Step], new_axes: &[usize]) -> Option<(usize, Shape)> {
+    let sizes = ty.shape.sizes();
+    // Whether all axes so far have one position: the next one may have some of its positions, and others all.
+    let (mut first, mut is_one) = (0, true);
+    for (step, &size) in steps.iter().zip(sizes) {
+        let Start::Index(start) = &step.start else { return None };
+        let is_whole = step.length == size;
+        if step.reversed || step.length == 0 || step.length > 1 && step.stride > 1 || !is_one && !is_whole {
+            return None;
+        }
+        first = first * size + usize::try_from(*start).ok()?;
+        is_one &= step.length == 1;
+    }
+    // An index that changes nothing gives the tensor itself.
+    if new_axes.is_empty()
+        && steps.iter().zip(sizes).all(|(step, &size)| !step.dropped && step.length == size)
+    {
+        return None;
+    }
+    let mut entries: SmallVec<[(usize, Option<Name>); 6]> = SmallVec::new();
+    for (axis, step) in ty.shape.axes().zip(steps) {
+        if !step.dropped {
+            entries.push((step.length, ty.shape.name(axis).cloned()));
+        }
+    }
+    for &place in new_axes {
+        entries.insert(place, (1, None));
+    }
+    Some((first, Shape::from_axes(entries)))
+}
+
 /// The elements that an index names.
 pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
     let ty = tensor.ty();
@@ -47,12 +85,17 @@ pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTenso
         return ops::on(tensor, move |ops, x| ops.take(x, indices, 0));
     }
     let (picks, new_axes) = match index.cast::<PyDict>() {
-        Ok(by_name) => (by_axis(ty, by_name)?, Vec::new()),
+        Ok(by_name) => (by_axis(ty, by_name)?, SmallVec::new()),
         Err(_) => in_order(ty, index)?,
     };
-    let mut steps = Vec::with_capacity(picks.len());
+    let mut steps: Steps = SmallVec::new();
     for (axis, pick) in picks.into_iter().enumerate() {
         steps.push(step(ty, axis, pick)?);
+    }
+    if let Some((first, shape)) = as_it_lies(ty, &steps, &new_axes)
+        && let Some(part) = ops::part_at_once(tensor, first, shape)?
+    {
+        return Ok(PyTensor::new(part));
     }
     ops::on(tensor, move |ops, x| apply(ops, x, &steps, &new_axes))
 }
@@ -68,6 +111,13 @@ fn positions(ty: &TensorType, index: &Bound<'_, PyAny>) -> Fallible<Option<Tenso
 
 /// The slice at one position of the first axis, without that axis.
 pub(crate) fn row(tensor: &Tensor, position: usize) -> Fallible<PyTensor> {
+    let shape = &tensor.ty().shape;
+    let rest = Shape::from_axes(shape.entries().skip(1));
+    if rest.size() > 0
+        && let Some(part) = ops::part_at_once(tensor, position * rest.size(), rest)?
+    {
+        return Ok(PyTensor::new(part));
+    }
     ops::on(tensor, move |ops, x| {
         let row = ops.slice_along_axis(x, position as i64, 1, 0, 1)?;
         ops.squeeze(row, 0)
@@ -75,15 +125,14 @@ pub(crate) fn row(tensor: &Tensor, position: usize) -> Fallible<PyTensor> {
 }
 
 /// An index by position: entries for the leading axes. Also returns where new axes stand in the result.
-fn in_order<'py>(ty: &TensorType, index: &Bound<'py, PyAny>) -> Fallible<(Vec<Pick<'py>>, Vec<usize>)> {
-    let items: Vec<Bound<'py, PyAny>> = if index.is_instance_of::<PyTuple>() {
-        index.try_iter()?.collect::<PyResult<_>>()?
+fn in_order<'py>(ty: &TensorType, index: &Bound<'py, PyAny>) -> Fallible<(Picks<'py>, SmallVec<[usize; 4]>)> {
+    let mut entries: SmallVec<[Entry<'py>; 4]> = SmallVec::new();
+    if index.is_instance_of::<PyTuple>() {
+        for item in index.try_iter()? {
+            entries.push(entry(ty, &item?)?);
+        }
     } else {
-        vec![index.clone()]
-    };
-    let mut entries = Vec::with_capacity(items.len());
-    for item in &items {
-        entries.push(entry(ty, item)?);
+        entries.push(entry(ty, index)?);
     }
     let rests = entries.iter().filter(|entry| matches!(entry, Entry::Rest)).count();
     if rests > 1 {
@@ -97,7 +146,7 @@ fn in_order<'py>(ty: &TensorType, index: &Bound<'py, PyAny>) -> Fallible<(Vec<Pi
     if given > rank {
         return Err(Misuse::TooManyIndices { given, got: ty.clone() }.into());
     }
-    let (mut picks, mut new_axes) = (Vec::with_capacity(rank), Vec::new());
+    let (mut picks, mut new_axes) = (Picks::new(), SmallVec::new());
     let mut place = 0;
     for entry in entries {
         match entry {
@@ -121,7 +170,7 @@ fn in_order<'py>(ty: &TensorType, index: &Bound<'py, PyAny>) -> Fallible<(Vec<Pi
 }
 
 /// An index by axis name or number; the other axes are full.
-fn by_axis<'py>(ty: &TensorType, index: &Bound<'py, PyDict>) -> Fallible<Vec<Pick<'py>>> {
+fn by_axis<'py>(ty: &TensorType, index: &Bound<'py, PyDict>) -> Fallible<Picks<'py>> {
     let mut picks: Vec<Option<Pick<'py>>> = (0..ty.shape.rank()).map(|_| None).collect();
     let entries: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> = index.iter().collect();
     for (key, value) in entries {
@@ -229,7 +278,7 @@ fn step(ty: &TensorType, axis: usize, pick: Pick<'_>) -> Fallible<Step> {
             }
         }
         Pick::Range(slice) => {
-            let zero = slice.getattr("step")?;
+            let zero = slice.getattr(intern!(slice.py(), "step"))?;
             if !zero.is_none() && convert::index(&zero) == Some(0) {
                 return Err(Misuse::ZeroStep { axis, got: ty.clone() }.into());
             }

@@ -64,7 +64,7 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         reflected: bool,
     ) -> Fallible<Bound<'py, PyAny>> {
-        if let Some(b) = ops::lent(other) {
+        if let Some(b) = ops::lent_beside(other, self.ty().dtype) {
             let a = Arg::Value(&self.tensor);
             let operands = if reflected { [b, a] } else { [a, b] };
             if let Some(result) = ops::at_once(&Op::Binary(op), &operands)? {
@@ -496,6 +496,11 @@ impl PyTensor {
     }
 
     fn __matmul__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        if let Some(b) = ops::lent(other)
+            && let Some(result) = ops::product_at_once(&self.tensor, b)?
+        {
+            return Ok(Bound::new(other.py(), PyTensor::new(result))?.into_any());
+        }
         ops::operator(self, other, false, |ops, a, b| ops.matmul(a, b))
     }
 

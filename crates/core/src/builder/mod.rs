@@ -38,7 +38,7 @@ pub use index::BuildIndex;
 pub use linalg::BuildLinalg;
 pub use loops::while_;
 pub use matrix::{BuildMatrix, NormOrder};
-pub use ops::{Host, Ops, Source, at_once, bring_together, common_backend};
+pub use ops::{Host, Ops, Source, at_once, bring_together, common_backend, part_at_once, product_at_once};
 pub use order::BuildOrder;
 pub use reduce::BuildReduce;
 pub use shape::{BuildShape, Cut, PadMode, Size, Start};

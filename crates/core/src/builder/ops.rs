@@ -14,7 +14,7 @@ use crate::form;
 use crate::infer;
 use crate::location::{Location, during};
 use crate::op::Op;
-use crate::shape::TensorType;
+use crate::shape::{AxisList, Shape, TensorType};
 use crate::tensor::{Data, Tensor};
 use crate::trace;
 use crate::vectorize;
@@ -117,22 +117,60 @@ impl Ops {
     }
 }
 
-/// The result of an op on tensors where nothing stands between it and the backend of the first: no trace is open, none is
-/// vectorized, and there is a short way for it ([`Backend::run_lent`]). None where there is not, and where the op fails:
-/// [`Ops`] does it the long way, and says why it cannot be done.
-pub fn at_once(op: &Op, operands: &[Arg<&Tensor>]) -> Option<Tensor> {
+/// The result of an op on tensors of fewer bytes than `most` where nothing stands between it and the backend of the first: no
+/// trace is open, none is vectorized, and there is a short way for it ([`Buffer::run_alike`], [`Backend::run_lent`]). None
+/// where there is not, and where the op fails: [`Ops`] does it the long way, and says why it cannot be done.
+pub fn at_once(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
     if trace::depth() > 0 {
         return None;
     }
-    if let Some(result) = of_one_type(op, operands) {
+    if let Some(result) = of_one_type(op, operands, most) {
         return Some(result);
     }
+    lent_at_once(op, operands, most)
+}
+
+/// The matrix product ([`BuildLinalg::matmul`](super::BuildLinalg::matmul)) of a tensor with a vector or a matrix, as
+/// [`at_once`] gives it.
+pub fn product_at_once(a: &Tensor, b: &Tensor, most: usize) -> Option<Tensor> {
+    let shape = &b.ty().shape;
+    let (contract_a, contract_b) = (a.ty().shape.last_axis()?, shape.axis(shape.rank().saturating_sub(2))?);
+    if shape.rank() > 2 || trace::depth() > 0 {
+        return None;
+    }
+    let op = Op::Dot {
+        contract_a: AxisList::from_elem(contract_a, 1),
+        batch_a: AxisList::new(),
+        contract_b: AxisList::from_elem(contract_b, 1),
+        batch_b: AxisList::new(),
+    };
+    lent_at_once(&op, &[Arg::Value(a), Arg::Value(b)], most)
+}
+
+/// The elements of a tensor from the one at `first` on, as they lie, under another shape: a tensor over the same memory, where
+/// nothing stands between it and its backend ([`at_once`]) and that has such a way ([`Buffer::part`]).
+pub fn part_at_once(tensor: &Tensor, first: usize, shape: Shape) -> Option<Tensor> {
+    if trace::depth() > 0 || tensor.is_vectorized() {
+        return None;
+    }
+    let ty = TensorType { dtype: tensor.ty().dtype, shape };
+    let part = tensor.buffer()?.part(first * ty.dtype.storage_bytes(), ty.byte_size())?;
+    Some(Tensor::concrete(ty, part))
+}
+
+/// As [`at_once`], by [`Backend::run_lent`].
+fn lent_at_once(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
+    let mut bytes = 0;
     let (mut lent, mut types) = (SmallVec::<[Lent<'_>; 3]>::new(), SmallVec::<[&TensorType; 3]>::new());
     for operand in operands {
         let Arg::Value(tensor) = operand else { return None };
         let buffer = tensor.buffer().filter(|_| !tensor.is_vectorized())?;
+        bytes += tensor.ty().byte_size();
         lent.push(Lent { ty: tensor.ty(), buffer });
         types.push(tensor.ty());
+    }
+    if bytes >= most {
+        return None;
     }
     let outputs = infer::infer(op, &types).ok()?;
     let buffers = backend_of(lent.first()?.buffer).run_lent(op, &lent, &outputs).ok()??;
@@ -140,15 +178,17 @@ pub fn at_once(op: &Op, operands: &[Arg<&Tensor>]) -> Option<Tensor> {
     pair.map(|(ty, buffer)| Tensor::concrete(ty, buffer))
 }
 
-/// As [`at_once`], for operands of one type that is the result's too, and numbers that give way to it: then nothing has to be
-/// inferred.
-fn of_one_type(op: &Op, operands: &[Arg<&Tensor>]) -> Option<Tensor> {
+/// As [`at_once`], for operands of one type in which the op is computed, and numbers that give way to it: then nothing has to
+/// be inferred.
+fn of_one_type(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
     let first = operands.iter().find_map(|operand| match operand {
         Arg::Value(tensor) => Some(*tensor),
         Arg::Number(_) => None,
     })?;
     let ty = first.ty();
-    if !infer::keeps_type(op, ty) || evaluator::depends(op, ty) {
+    let to = infer::alike(op, ty)?;
+    // What an op refuses are elements of results that are no predicates.
+    if to == ty.dtype && evaluator::depends(op, ty) || operands.len() * ty.byte_size() >= most {
         return None;
     }
     let mut alike: SmallVec<[Alike<'_>; 2]> = SmallVec::new();
@@ -164,8 +204,8 @@ fn of_one_type(op: &Op, operands: &[Arg<&Tensor>]) -> Option<Tensor> {
             Arg::Number(_) => return None,
         });
     }
-    let made = first.buffer()?.run_alike(op, &alike, ty)?;
-    Some(Tensor::concrete(ty.clone(), made))
+    let made = first.buffer()?.run_alike(op, &alike, ty, to)?;
+    Some(Tensor::concrete(TensorType { dtype: to, shape: ty.shape.clone() }, made))
 }
 
 /// Buffers with their types.

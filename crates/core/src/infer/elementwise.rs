@@ -37,24 +37,28 @@ fn binary_dtype(op: BinaryOp, merged: DType) -> DType {
     }
 }
 
-/// Whether an op of operands of one type is element-wise and computes in that type, which its result has too.
-pub fn keeps_type(op: &Op, ty: &TensorType) -> bool {
-    if let Op::Unary(op) = op {
-        let is_computed = match op.rule() {
-            UnaryRule::Same | UnaryRule::Float | UnaryRule::Magnitude => true,
-            // Parts of numbers, and what is asked of them.
-            UnaryRule::Real | UnaryRule::Complex | UnaryRule::Predicate => false,
+/// The dtype of the result of an element-wise op whose operands are of one type, where it is computed in that type: that of
+/// the operands, or that of predicates. None for other ops, and for what the type does not allow.
+pub fn alike(op: &Op, ty: &TensorType) -> Option<DType> {
+    let (is_predicate, made, domain) = if let Op::Unary(op) = op {
+        let is_predicate = match op.rule() {
+            UnaryRule::Same | UnaryRule::Float | UnaryRule::Magnitude => false,
+            UnaryRule::Predicate => true,
+            // Parts of numbers.
+            UnaryRule::Real | UnaryRule::Complex => return None,
         };
-        is_computed && unary_dtype(*op, ty.dtype) == ty.dtype && op.domain().has(ty.dtype)
+        (is_predicate, unary_dtype(*op, ty.dtype), op.domain())
     } else if let Op::Binary(op) = op {
-        let is_computed = match op.rule() {
-            BinaryRule::Merge | BinaryRule::Float => true,
-            BinaryRule::Complex | BinaryRule::Predicate => false,
+        let is_predicate = match op.rule() {
+            BinaryRule::Merge | BinaryRule::Float => false,
+            BinaryRule::Predicate => true,
+            BinaryRule::Complex => return None,
         };
-        is_computed && binary_dtype(*op, ty.dtype) == ty.dtype && op.domain().has(ty.dtype)
+        (is_predicate, binary_dtype(*op, ty.dtype), op.domain())
     } else {
-        false
-    }
+        return None;
+    };
+    ((is_predicate || made == ty.dtype) && domain.has(ty.dtype)).then_some(made)
 }
 
 /// Shapes and names broadcast; the dtype follows the op's rule from the merged one.

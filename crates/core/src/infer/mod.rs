@@ -15,7 +15,7 @@ pub(crate) mod window;
 
 use smallvec::SmallVec;
 
-pub use elementwise::keeps_type;
+pub use elementwise::alike;
 
 pub(crate) use control::state_hint;
 

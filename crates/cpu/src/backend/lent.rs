@@ -4,44 +4,69 @@ use std::sync::Arc;
 
 use defn_core::backend::{Alike, Buffer, Buffers, Lent};
 use defn_core::op::Op;
-use defn_core::{Result, TensorType, form};
+use defn_core::{DType, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use super::room::Room;
-use super::{CpuBackend, Memory, Run, Views, buffer, parallel_over};
-use crate::buffer::{CpuBuffer, Storage, Window};
+use super::{CpuBackend, Memory, Run, Views, buffer, filled, parallel_over};
+use crate::buffer::{CpuBuffer, Held, Storage, Window};
 use crate::kernels::elementwise::{self, Given};
 use crate::kernels::{TILE, is_computed_as_it_lies};
 use crate::settings;
 use crate::view::{View, ViewMut};
 
 /// [`Buffer::run_alike`](defn_core::backend::Buffer::run_alike) for buffers of the CPU.
-pub(crate) fn run_alike(op: &Op, operands: &[Alike<'_>], ty: &TensorType) -> Option<Arc<dyn Buffer>> {
-    // Nobody is told what fails here.
-    let (name, bytes) = ("at_once", ty.byte_size());
+pub(crate) fn run_alike(
+    op: &Op,
+    operands: &[Alike<'_>],
+    ty: &TensorType,
+    to: DType,
+) -> Option<Arc<dyn Buffer>> {
     settings::check().ok()?;
-    if ty.size() > TILE || !is_computed_as_it_lies(ty.dtype) {
+    let (size, dtype) = (ty.size(), ty.dtype);
+    if size > TILE || !is_computed_as_it_lies(dtype) {
         return None;
     }
-    let mut windows: SmallVec<[Window; 2]> = SmallVec::new();
-    for operand in operands {
-        if let Alike::Elements(buffer) = operand {
-            windows.push(buffer.as_any().downcast_ref::<CpuBuffer>()?.window(name).ok()?);
+    let (bytes, made) = (size * dtype.storage_bytes(), size * to.storage_bytes());
+    // Nobody is told what fails here.
+    let mut storage = Storage::allocate("at_once", made).ok()?;
+    // SAFETY: the storage has room for so many, and only this slice reaches it.
+    let out = unsafe { std::slice::from_raw_parts_mut(storage.start_mut()?.cast(), made) };
+    match operands {
+        [Alike::Elements(x)] => {
+            let x = held(*x)?;
+            elementwise::alike(op, &[given(&x, bytes)?], dtype, out);
         }
+        // A lock is taken once.
+        [Alike::Elements(a), Alike::Elements(b)] if std::ptr::addr_eq(*a, *b) => {
+            let x = held(*a)?;
+            elementwise::alike(op, &[given(&x, bytes)?, given(&x, bytes)?], dtype, out);
+        }
+        [Alike::Elements(a), Alike::Elements(b)] => {
+            let (a, b) = (held(*a)?, held(*b)?);
+            elementwise::alike(op, &[given(&a, bytes)?, given(&b, bytes)?], dtype, out);
+        }
+        [Alike::Elements(a), Alike::Same(b)] => {
+            let a = held(*a)?;
+            elementwise::alike(op, &[given(&a, bytes)?, Given::Same(*b)], dtype, out);
+        }
+        [Alike::Same(a), Alike::Elements(b)] => {
+            let b = held(*b)?;
+            elementwise::alike(op, &[Given::Same(*a), given(&b, bytes)?], dtype, out);
+        }
+        [..] => return None,
     }
-    let (mut given, mut held) = (SmallVec::<[Given<'_>; 2]>::new(), windows.iter());
-    for operand in operands {
-        given.push(match operand {
-            Alike::Elements(_) => Given::Elements(held.next()?.bytes().get(..bytes)?),
-            Alike::Same(scalar) => Given::Same(*scalar),
-        });
-    }
-    let mut storage = Storage::allocate(name, bytes).ok()?;
-    // SAFETY: the storage has room for the type, and only this slice reaches it.
-    let out = unsafe { std::slice::from_raw_parts_mut(storage.start_mut()?.cast(), bytes) };
-    elementwise::alike(op, &given, ty.dtype, out);
     // SAFETY: kernels write every element of their result.
-    Some(buffer(unsafe { Window::new(Arc::new(storage), 0, bytes) }))
+    Some(unsafe { filled(storage) })
+}
+
+/// The bytes of an operand while the op runs; none where it is of another backend, or another thread is at it.
+fn held(buffer: &dyn Buffer) -> Option<Held<'_>> {
+    buffer.as_any().downcast_ref::<CpuBuffer>()?.held()
+}
+
+fn given<'h>(held: &'h Held<'_>, bytes: usize) -> Option<Given<'h>> {
+    held.bytes()?.get(..bytes).map(Given::Elements)
 }
 
 impl CpuBackend {
@@ -52,14 +77,28 @@ impl CpuBackend {
         operands: &[Lent<'_>],
         outputs: &[TensorType],
     ) -> Result<Option<Buffers>> {
-        // What gives its operand under another type, and what gives several results, goes the long way.
-        let (Op::Unary(_) | Op::Binary(_) | Op::Select | Op::Clip | Op::Reduce { .. } | Op::Dot { .. }, [ty]) =
-            (op, outputs)
+        let name = form::name(op);
+        if let (Op::Reshape { .. } | Op::Squeeze { .. }, [operand]) = (op, operands) {
+            settings::check()?;
+            let own = operand.buffer.as_any().downcast_ref::<CpuBuffer>();
+            return own.map(|own| Ok(smallvec![buffer(own.window(name)?)])).transpose();
+        }
+        // What else gives its operand under another type, and what gives several results, goes the long way.
+        let (
+            Op::Unary(_)
+            | Op::Binary(_)
+            | Op::Select
+            | Op::Clip
+            | Op::Concatenate { .. }
+            | Op::Stack { .. }
+            | Op::Reduce { .. }
+            | Op::Dot { .. },
+            [ty],
+        ) = (op, outputs)
         else {
             return Ok(None);
         };
         settings::check()?;
-        let name = form::name(op);
         let mut windows: SmallVec<[Window; 3]> = SmallVec::new();
         for operand in operands {
             let Some(own) = operand.buffer.as_any().downcast_ref::<CpuBuffer>() else { return Ok(None) };
@@ -79,6 +118,6 @@ impl CpuBackend {
         let memory = Memory::Given { operands: &views, results: std::slice::from_ref(&out), over: None };
         self.dispatch(op, Run { room: Room::of(name), par, checked: true, memory }, &|| Ok(()))?;
         // SAFETY: kernels write every element of their result.
-        Ok(Some(smallvec![buffer(unsafe { Window::new(Arc::new(storage), 0, bytes) })]))
+        Ok(Some(smallvec![unsafe { filled(storage) }]))
     }
 }

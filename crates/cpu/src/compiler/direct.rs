@@ -1,7 +1,5 @@
 //! Plans of one step on a few elements: the way to it would take longer than it does.
 
-use std::sync::Arc;
-
 use defn_core::backend::Buffers;
 use defn_core::donation::named;
 use defn_core::{Result, Tensor};
@@ -12,8 +10,8 @@ use super::group::Group;
 use super::places::{Given, Place};
 use super::plan::{Plan, Work};
 use super::run::{Pointers, room_for};
-use crate::backend::buffer;
-use crate::buffer::{Storage, Window};
+use crate::backend::filled;
+use crate::buffer::{CpuBuffer, Held, Storage, Window};
 
 /// Where the only step of a plan finds what it reads.
 #[derive(Debug)]
@@ -41,6 +39,26 @@ impl Direct {
         });
         Some(Direct { inputs: inputs.collect::<Option<_>>()? })
     }
+
+    /// Where the inputs begin, of which each buffer is held once. None where another thread is at one, and where one is gone.
+    fn briefly<'b>(&self, buffers: &[&'b CpuBuffer], held: &mut SmallVec<[Held<'b>; 4]>) -> Option<Pointers> {
+        let mut inputs = Pointers::new();
+        for (at, &buffer) in buffers.iter().enumerate() {
+            let offset = self.inputs[at].1;
+            let before = buffers[..at].iter().position(|before| std::ptr::eq(*before, buffer));
+            let start = match before {
+                Some(before) => inputs[before].wrapping_sub(self.inputs[before].1),
+                None => {
+                    let own = buffer.held()?;
+                    let start = own.bytes()?.as_ptr().cast_mut();
+                    held.push(own);
+                    start
+                }
+            };
+            inputs.push(start.wrapping_add(offset));
+        }
+        Some(inputs)
+    }
 }
 
 impl Compiled {
@@ -49,27 +67,40 @@ impl Compiled {
         let Work::Group(Group { program, brief: Some(brief), .. }) = &self.plan.steps[0].work else {
             unreachable!("the only step is a brief group")
         };
-        let (mut held, mut inputs) = (SmallVec::<[Window; 4]>::new(), Pointers::new());
-        for &(argument, offset) in &direct.inputs {
+        let mut buffers: SmallVec<[&CpuBuffer; 4]> = SmallVec::new();
+        for &(argument, _) in &direct.inputs {
             let tensor = arguments[argument];
-            let window = self.buffer(tensor).and_then(|buffer| buffer.window("run"));
-            let window = window.map_err(|error| named(error, argument, tensor))?;
-            inputs.push(window.bytes().as_ptr().cast_mut().wrapping_add(offset));
-            held.push(window);
+            buffers.push(self.buffer(tensor).map_err(|error| named(error, argument, tensor))?);
         }
-        let (mut made, mut results) = (SmallVec::<[Storage; 2]>::new(), Pointers::new());
+        let (mut held, mut windows) = (SmallVec::<[Held<'_>; 4]>::new(), SmallVec::<[Window; 4]>::new());
+        let inputs = match direct.briefly(&buffers, &mut held) {
+            Some(inputs) => inputs,
+            None => {
+                // Another thread is at them, and may wait for one that is held here.
+                held.clear();
+                let mut inputs = Pointers::new();
+                for (&(argument, offset), buffer) in direct.inputs.iter().zip(&buffers) {
+                    let window = buffer.window("run");
+                    let window = window.map_err(|error| named(error, argument, arguments[argument]))?;
+                    inputs.push(window.bytes().as_ptr().cast_mut().wrapping_add(offset));
+                    windows.push(window);
+                }
+                inputs
+            }
+        };
+        let (mut made, mut starts) = (SmallVec::<[Storage; 2]>::new(), Pointers::new());
         for own in &self.plan.own {
             let mut storage = room_for(&self.plan, Some(own.node), own.bytes)?;
-            results.push(storage.start_mut().expect("allocated memory is ours"));
+            starts.push(storage.start_mut().expect("allocated memory is ours"));
             made.push(storage);
         }
         // SAFETY: arguments are of the types that the plan was made for and are held, and results have the room.
-        unsafe { program.run_brief(brief, &inputs, &results) };
-        let mut buffers = Buffers::new();
-        for (storage, own) in made.into_iter().zip(&self.plan.own) {
+        unsafe { program.run_brief(brief, &inputs, &starts) };
+        let mut results = Buffers::new();
+        for storage in made {
             // SAFETY: the step has written every element.
-            buffers.push(buffer(unsafe { Window::new(Arc::new(storage), 0, own.bytes) }));
+            results.push(unsafe { filled(storage) });
         }
-        Ok(buffers)
+        Ok(results)
     }
 }

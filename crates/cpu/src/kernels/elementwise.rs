@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use defn_core::op::{BinaryOp, Op, UnaryOp};
+use defn_core::op::{BinaryOp, BinaryRule, Op, UnaryOp, UnaryRule};
 use defn_core::{DType, ErrorKind, Kind, Result, Scalar, TensorType};
 use num_complex::Complex;
 
@@ -94,28 +94,57 @@ pub(crate) enum Given<'a> {
     Same(Scalar),
 }
 
-/// An op that [`keeps_type`](defn_core::infer::keeps_type) names and that refuses no elements, of operands of one dtype that
-/// is computed as it lies, on the elements of one tile at most.
+/// An op that [`alike`](defn_core::infer::alike) names and that refuses no elements, of operands of one dtype that is computed
+/// as it lies, on the elements of one tile at most.
 ///
 /// # Panics
 /// When it is another op, and when elements are not aligned.
 pub(crate) fn alike(op: &Op, operands: &[Given<'_>], dtype: DType, out: &mut [MaybeUninit<u8>]) {
     fn of<C: Lanes>(op: &Op, operands: &[Given<'_>], out: &mut [MaybeUninit<u8>]) {
-        let len = out.len() / size_of::<C>();
-        assert!(out.as_ptr().cast::<C>().is_aligned());
-        // SAFETY: there is room for so many, aligned.
-        let out = unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), len) };
         match (op, operands) {
+            (Op::Unary(op), [x]) if op.rule() == UnaryRule::Predicate => {
+                with_elements::<C>(x, out.len(), |x| match *op == UnaryOp::IsNan {
+                    true => each(x, out, |x| u8::from(x.nan())),
+                    false => each(x, out, |x| u8::from(x.infinite())),
+                });
+            }
             (Op::Unary(op), [x]) => {
-                with_elements::<C>(x, len, |x| C::unary(*op, 8 * size_of::<C>() as u32, x, out));
+                let out = room_for::<C>(out);
+                with_elements::<C>(x, out.len(), |x| C::unary(*op, 8 * size_of::<C>() as u32, x, out));
+            }
+            (Op::Binary(op), [a, b]) if op.rule() == BinaryRule::Predicate => {
+                let len = out.len();
+                with_elements::<C>(a, len, |a| with_elements::<C>(b, len, |b| predicate(*op, a, b, out)));
             }
             (Op::Binary(op), [a, b]) => {
+                let out = room_for::<C>(out);
+                let len = out.len();
                 with_elements::<C>(a, len, |a| with_elements::<C>(b, len, |b| C::binary(*op, a, b, out)));
             }
-            (op, _) => unreachable!("{op:?} keeps no type"),
+            (op, _) => unreachable!("{op:?} is not computed in the type of its operands"),
         }
     }
     with_compute!(dtype, C => of::<C>(op, operands, out));
+}
+
+/// Bytes as room for as many elements as they are.
+fn room_for<C: Element>(out: &mut [MaybeUninit<u8>]) -> &mut [MaybeUninit<C>] {
+    assert!(out.as_ptr().cast::<C>().is_aligned());
+    // SAFETY: there is room for so many, aligned.
+    unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), out.len() / size_of::<C>()) }
+}
+
+/// What is asked of two elements of one dtype.
+fn predicate<C: Lanes>(op: BinaryOp, a: &[C], b: &[C], out: &mut [MaybeUninit<u8>]) {
+    if op == BinaryOp::LogicalAnd {
+        each_pair(a, b, out, |a, b| u8::from(a.truth() & b.truth()));
+    } else if op == BinaryOp::LogicalOr {
+        each_pair(a, b, out, |a, b| u8::from(a.truth() | b.truth()));
+    } else if op == BinaryOp::LogicalXor {
+        each_pair(a, b, out, |a, b| u8::from(a.truth() ^ b.truth()));
+    } else {
+        C::compare(op, a, b, out);
+    }
 }
 
 /// Calls `work` with so many elements of an operand.

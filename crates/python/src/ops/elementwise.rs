@@ -5,7 +5,7 @@ use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::{DType, Tensor};
 use pyo3::prelude::*;
 
-use super::{Operands, at_once, functions, lent, run, size_of_arg};
+use super::{Operands, at_once, functions, lent, lent_pair, run, size_of_arg};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::tensor::PyTensor;
@@ -13,7 +13,7 @@ use crate::tensor::PyTensor;
 /// `f(x)` for one unary op.
 #[pyclass(frozen, module = "defn._core")]
 pub(crate) struct UnaryFunction {
-    op: UnaryOp,
+    pub(super) op: UnaryOp,
 }
 
 #[pymethods]
@@ -25,10 +25,8 @@ impl UnaryFunction {
 
     #[pyo3(signature = (tensor, /))]
     fn __call__(&self, tensor: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
-        if let Some(x @ Arg::Value(_)) = lent(tensor)
-            && let Some(result) = at_once(&Op::Unary(self.op), &[x])?
-        {
-            return Ok(PyTensor::new(result));
+        if let Some(result) = self.shortly(tensor)? {
+            return Ok(result);
         }
         guard(|| {
             let x = convert::arg(self.op.name(), tensor)?;
@@ -44,10 +42,18 @@ impl UnaryFunction {
     }
 }
 
+impl UnaryFunction {
+    /// The result of the op on a small tensor; None where it goes the long way.
+    pub(super) fn shortly(&self, tensor: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
+        let Some(x) = lent(tensor) else { return Ok(None) };
+        Ok(at_once(&Op::Unary(self.op), &[Arg::Value(x)])?.map(PyTensor::new))
+    }
+}
+
 /// `f(a, b)` for one binary op.
 #[pyclass(frozen, module = "defn._core")]
 pub(crate) struct BinaryFunction {
-    op: BinaryOp,
+    pub(super) op: BinaryOp,
 }
 
 #[pymethods]
@@ -59,10 +65,8 @@ impl BinaryFunction {
 
     #[pyo3(signature = (a, b, /))]
     fn __call__(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
-        if let (Some(left), Some(right)) = (lent(a), lent(b))
-            && let Some(result) = at_once(&Op::Binary(self.op), &[left, right])?
-        {
-            return Ok(PyTensor::new(result));
+        if let Some(result) = self.shortly(a, b)? {
+            return Ok(result);
         }
         guard(|| {
             let (a, b) = (convert::arg(self.op.name(), a)?, convert::arg(self.op.name(), b)?);
@@ -75,6 +79,14 @@ impl BinaryFunction {
 
     fn __repr__(&self) -> String {
         format!("<function {}>", self.op.name())
+    }
+}
+
+impl BinaryFunction {
+    /// The result of the op on small tensors; None where it goes the long way.
+    pub(super) fn shortly(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
+        let Some(operands) = lent_pair(a, b) else { return Ok(None) };
+        Ok(at_once(&Op::Binary(self.op), &operands)?.map(PyTensor::new))
     }
 }
 

@@ -22,13 +22,14 @@ use defn_core::backend::Checks;
 use defn_core::builder::{self, Arg, Host, Ops, Source};
 use defn_core::op::Op;
 use defn_core::origin::Given;
-use defn_core::{Number, Tensor, trace};
+use defn_core::{DType, Number, Shape, Tensor, trace};
 use pyo3::prelude::*;
-use pyo3::types::PyFloat;
+use pyo3::types::{PyFloat, PyInt};
 use smallvec::SmallVec;
 
 pub(crate) use parse::Parse;
 
+use crate::array;
 use crate::away;
 use crate::checks;
 use crate::convert;
@@ -96,27 +97,62 @@ fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T
     made.expect("the body ran")
 }
 
-/// The result of an op on small tensors where nothing stands between it and the backend; None where it goes the long way,
-/// which also says why it cannot be done.
-pub(crate) fn at_once(op: &Op, operands: &[Arg<&Tensor>]) -> Fallible<Option<Tensor>> {
-    let bytes_of = |operand: &Arg<&Tensor>| match operand {
-        Arg::Value(tensor) => tensor.whole().byte_size(),
-        Arg::Number(_) => 0,
-    };
-    if operands.iter().map(bytes_of).sum::<usize>() >= RELEASE_BYTES || checks::current() != Checks::default()
-    {
+/// What `way` makes of small tensors, given how many bytes are none any more, where nothing stands between an op and the
+/// backend; None where it goes the long way, which also says why it cannot be done.
+fn shortly(way: impl FnOnce(usize) -> Option<Tensor>) -> Fallible<Option<Tensor>> {
+    if checks::current() != Checks::default() {
         return Ok(None);
     }
-    guard(|| Ok(builder::at_once(op, operands)))
+    guard(|| Ok(way(RELEASE_BYTES)))
 }
 
-/// An operand as Python has it, where it is a tensor or a float, which stays where it is.
-pub(crate) fn lent<'a>(operand: &'a Bound<'_, PyAny>) -> Option<Arg<&'a Tensor>> {
-    if let Ok(tensor) = operand.cast_exact::<PyTensor>() {
-        return Some(Arg::Value(&tensor.get().tensor));
+/// The result of an op on small tensors, as [`shortly`].
+pub(crate) fn at_once(op: &Op, operands: &[Arg<&Tensor>]) -> Fallible<Option<Tensor>> {
+    shortly(|most| builder::at_once(op, operands, most))
+}
+
+/// A matrix product of small tensors, as [`shortly`].
+pub(crate) fn product_at_once(a: &Tensor, b: &Tensor) -> Fallible<Option<Tensor>> {
+    shortly(|most| builder::product_at_once(a, b, most))
+}
+
+/// Elements of a tensor as they lie, as [`shortly`].
+pub(crate) fn part_at_once(tensor: &Tensor, first: usize, shape: Shape) -> Fallible<Option<Tensor>> {
+    shortly(|_| builder::part_at_once(tensor, first, shape))
+}
+
+/// A tensor as Python has it, which stays where it is.
+pub(crate) fn lent<'a>(operand: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
+    operand.cast_exact::<PyTensor>().ok().map(|tensor| &tensor.get().tensor)
+}
+
+/// What stands beside a tensor of this dtype, where it is a tensor, which stays where it is, or a number that gives way. A
+/// scalar of NumPy's of that very dtype is the element that it would be if it gave way.
+pub(crate) fn lent_beside<'a>(operand: &'a Bound<'_, PyAny>, dtype: DType) -> Option<Arg<&'a Tensor>> {
+    if let Some(tensor) = lent(operand) {
+        return Some(Arg::Value(tensor));
     }
-    let number = operand.cast_exact::<PyFloat>().ok()?.value();
-    Some(Arg::Number(Number::Float(number)))
+    let number = if let Ok(float) = operand.cast_exact::<PyFloat>() {
+        Number::Float(float.value())
+    } else if operand.is_exact_instance_of::<PyInt>() {
+        // Larger ones are refused where that is said.
+        Number::Int(i128::from(operand.extract::<i64>().ok()?))
+    } else {
+        array::number_of(operand, dtype)?
+    };
+    Some(Arg::Number(number))
+}
+
+/// Two operands of which one is a tensor at least.
+pub(crate) fn lent_pair<'a>(
+    a: &'a Bound<'_, PyAny>,
+    b: &'a Bound<'_, PyAny>,
+) -> Option<[Arg<&'a Tensor>; 2]> {
+    if let Some(left) = lent(a) {
+        return Some([Arg::Value(left), lent_beside(b, left.ty().dtype)?]);
+    }
+    let right = lent(b)?;
+    Some([lent_beside(a, right.ty().dtype)?, Arg::Value(right)])
 }
 
 /// The tensors that a function was given, for what is said where it refuses them. While nothing is traced none
@@ -203,14 +239,20 @@ fn size_of_arg(arg: &Arg<Tensor>) -> usize {
 }
 
 /// Declares functions that give one tensor: `name(argument: type, ...) => |ops| builder call;`. The types say
-/// how arguments are parsed; `= None` marks one that may be left out.
+/// how arguments are parsed; `= None` marks one that may be left out. `after function` names one that is given the
+/// arguments first, and may have a short way for them.
 macro_rules! functions {
-    ($($name:ident($($arg:ident: $ty:ty $(= $none:ident)?),*) => |$ops:ident| $body:expr;)*) => {
+    ($($name:ident($($arg:ident: $ty:ty $(= $none:ident)?),*) $(after $short:ident)? => |$ops:ident| $body:expr;)*) => {
         $(
             #[allow(clippy::too_many_arguments, reason = "they are those of the public function")]
             #[pyfunction]
             #[pyo3(signature = ($($arg $(= $none)?),*))]
             fn $name($($arg: Option<&Bound<'_, PyAny>>),*) -> Fallible<PyTensor> {
+                #[allow(unused_variables, reason = "most functions have no other way")]
+                let given = [$($arg),*];
+                $(if let Some(made) = $short(&given)? {
+                    return Ok(made);
+                })?
                 crate::error::guard(|| {
                     let mut bytes = 0;
                     #[allow(unused_mut, reason = "not every function has an operand")]

@@ -2,11 +2,13 @@
 
 use defn_core::builder::{Arg, BuildShape, Cut, PadMode, Size, Start};
 use defn_core::{Axes, AxisRef, Name, Shape, Tensor, vectorize};
+use pyo3::Borrowed;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyInt, PyString, PyTuple};
+use smallvec::SmallVec;
 
 use super::parse::Names;
-use super::{Parse, functions, with};
+use super::{Parse, functions, lent, part_at_once, with};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::tensor::PyTensor;
@@ -131,7 +133,7 @@ impl Strides {
 }
 
 functions! {
-    reshape(tensor: Arg<Tensor>, shape: Sizes, names: Names = None) => |ops| match (shape, names) {
+    reshape(tensor: Arg<Tensor>, shape: Sizes, names: Names = None) after reshape_shortly => |ops| match (shape, names) {
         (Sizes::List(sizes), names) => ops.reshape(tensor, sizes, names.as_deref()),
         (Sizes::Like(shape), None) => ops.reshape_to(tensor, shape),
         (Sizes::Like(shape), Some(names)) => ops.reshape_to(tensor, shape.with_names(names)?),
@@ -170,6 +172,29 @@ functions! {
     pad_outer(tensor: Arg<Tensor>, mode: PadMode<Tensor>, config: Sides)
         => |ops| ops.pad_outer(tensor, mode, &config.0);
     reverse(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.reverse(tensor, axes);
+}
+
+/// The elements of a tensor under other sizes, which are a tuple of plain integers; None for all other arguments.
+fn reshape_shortly(given: &[Option<&Bound<'_, PyAny>>]) -> Fallible<Option<PyTensor>> {
+    let [Some(tensor), Some(shape), None] = given else { return Ok(None) };
+    let Some(x) = lent(tensor) else { return Ok(None) };
+    let mut sizes: SmallVec<[usize; 4]> = SmallVec::new();
+    let add = |item: Borrowed<'_, '_, PyAny>| {
+        let is_plain = item.is_exact_instance_of::<PyInt>();
+        let size = if is_plain { item.extract::<i64>().ok() } else { None };
+        sizes.push(usize::try_from(size?).ok()?);
+        Some(())
+    };
+    let Ok(list) = shape.cast_exact::<PyTuple>() else { return Ok(None) };
+    if list.iter_borrowed().map(add).any(|added| added.is_none()) {
+        return Ok(None);
+    }
+    let (ty, shape) = (x.ty(), Shape::new(&sizes));
+    // A tensor of that shape is the result itself.
+    if shape.checked_size() != Some(ty.size()) || shape == ty.shape {
+        return Ok(None);
+    }
+    Ok(part_at_once(x, 0, shape)?.map(PyTensor::new))
 }
 
 /// An operand whose shape is asked for before the op: a number is a tensor here.

@@ -1,0 +1,186 @@
+"""Ops on small tensors take short ways, which give what the long ones give."""
+
+from __future__ import annotations
+
+import operator
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import defn as dn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+OPERATORS: list[Callable[[Any, Any], Any]] = [
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.truediv,
+    operator.floordiv,
+    operator.mod,
+    operator.pow,
+    operator.and_,
+    operator.lshift,
+    operator.lt,
+    operator.ge,
+    operator.eq,
+    operator.ne,
+    dn.max,
+    dn.logical_xor,
+    dn.atan2,
+]
+NUMBERS = [
+    True,
+    2,
+    -3,
+    300,
+    2**40,
+    2**63,
+    2**70,
+    0.1,
+    float("nan"),
+    1j,
+    np.float32(0.1),
+    np.float64(0.1),
+    np.float16(0.5),
+    np.int32(3),
+    np.int64(-3),
+    np.uint8(3),
+    np.bool_(True),
+    np.complex64(1j),
+    np.longdouble(2),
+]
+DTYPES = ["f32", "f64", "bf16", "f16", "s32", "s64", "u8", "u4", "c64"]
+
+
+def outcome(call: Callable[[], dn.Tensor]) -> object:
+    """The type and the bytes of a result, or the class of the error."""
+    try:
+        made = call()
+    except Exception as error:
+        return type(error)
+    return (made.dtype.name, made.shape, made.names, made.to_binary())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("op", OPERATORS, ids=lambda op: op.__name__)
+def test_numbers_beside_tensors_give_what_programs_give(op: Any, dtype: str) -> None:
+    x = dn.as_type(dn.tensor([1, 2, 5]), dtype)
+    for number in NUMBERS:
+        if op in (operator.pow, operator.lshift) and number in (-3, np.int64(-3)):
+            # Negative ones are refused at once, and not in programs.
+            continue
+        assert outcome(lambda: op(x, number)) == outcome(  # noqa: B023
+            lambda: dn.jit(lambda x: op(x, number))(x)  # noqa: B023
+        ), repr(number)
+        if dtype != "c64" or not isinstance(number, np.generic):
+            assert outcome(lambda: op(number, x)) == outcome(  # noqa: B023
+                lambda: dn.jit(lambda x: op(number, x))(x)  # noqa: B023
+            ), repr(number)
+
+
+INDICES: list[Any] = [
+    0,
+    -1,
+    True,
+    np.int64(1),
+    slice(1, 2),
+    slice(None),
+    slice(1, None),
+    slice(None, None, 2),
+    slice(None, None, -1),
+    slice(5, 1),
+    slice(1, 2, 7),
+    None,
+    ...,
+    (0, 1),
+    (1, slice(1, 3)),
+    (slice(0, 1), slice(1, 3)),
+    (slice(0, 2), slice(1, 3)),
+    (slice(1, 2), -1),
+    (slice(None), 1),
+    (..., 1),
+    (..., slice(0, 2)),
+    (1, ..., 2),
+    (None, 1, None, slice(1, 3)),
+    (1, 2, 3, None),
+    (slice(1, 2), None, 0),
+    (0, slice(None, None, 2)),
+    (0, slice(1, 2, 2), 1),
+    (0, slice(0, 0)),
+]
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+@pytest.mark.parametrize("dtype", ["f32", "c64", "u8"])
+def test_indices_give_what_numpy_gives(index: Any, dtype: str) -> None:
+    values = np.arange(24).reshape(2, 3, 4).astype(dn.dtype(dtype).to_numpy())
+    x = dn.tensor(values, names=["a", None, "c"])
+    if index is True:
+        with pytest.raises(dn.Error):
+            x[index]
+        return
+    made, expected = x[index], values[index]
+    np.testing.assert_array_equal(made.to_numpy(), expected, strict=True)
+    traced = dn.jit(lambda x: x[index])(x)
+    assert (made.dtype, made.shape, made.names) == (traced.dtype, traced.shape, traced.names)
+    for row, wanted in zip(x, values, strict=True):
+        np.testing.assert_array_equal(row.to_numpy(), wanted)
+
+
+def test_parts_lie_in_the_memory_of_what_they_are_parts_of() -> None:
+    x = dn.tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
+    start = x.data.ctypes.data
+    assert x[1].data.ctypes.data == start + 12
+    assert x[1, 1:].data.ctypes.data == start + 16
+    assert x[:, None].data.ctypes.data == start
+    assert dn.reshape(x, (3, 2)).data.ctypes.data == start
+    part = x[1]
+    dn.backend_deallocate(x)
+    assert part.to_list() == [3.0, 4.0, 5.0]
+    with pytest.raises(dn.Error, match="freed"):
+        x[1]
+
+
+def test_small_results_are_freed_and_donated_like_others() -> None:
+    made = dn.tensor([1.0, 2.0]) + 1.0
+    again = made + made
+    assert again.to_list() == [4.0, 6.0]
+    dn.backend_deallocate(made)
+    with pytest.raises(dn.Error, match="freed"):
+        operator.add(made, 1.0)
+    double = dn.jit(lambda x: x + x, donate=["x"])
+    assert double(again).to_list() == [8.0, 12.0]
+    with pytest.raises(dn.Error, match="donated"):
+        operator.add(again, 1.0)
+
+
+def test_checks_are_kept_to() -> None:
+    x = dn.tensor([1.0, float("nan")])
+    with dn.checks("nan"), pytest.raises(dn.Error, match="NaN"):
+        operator.add(x, 1.0)
+    assert np.isnan((x + 1.0).to_numpy()[1])
+
+
+def test_threads_share_operands() -> None:
+    a, b = dn.tensor([1.0, 2.0]), dn.tensor([3.0, 4.0])
+    call = dn.jit(lambda a, b: a * 2.0 + b)
+    wrong: list[object] = []
+
+    def work(x: dn.Tensor, y: dn.Tensor, expected: list[float]) -> None:
+        for _ in range(300):
+            if (x + y).to_list() != [4.0, 6.0] or call(x, y).to_list() != expected:
+                wrong.append((x, y))
+
+    threads = [
+        threading.Thread(target=work, args=args)
+        for args in [(a, b, [5.0, 8.0]), (b, a, [7.0, 10.0])] * 2
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
