@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
+import pickle
+import pydoc
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -184,3 +187,61 @@ def test_threads_share_operands() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_quick_functions_look_like_functions() -> None:
+    assert inspect.isroutine(dn.exp)
+    assert list(inspect.signature(dn.exp).parameters) == ["tensor", "unknown"]
+    assert dn.exp.__module__ == "defn.ops.elementwise_unary"
+    assert dn.exp.__name__ == dn.exp.__qualname__ == "exp"
+    assert "Grad: " in (dn.exp.__doc__ or "")
+    assert "exp(tensor" in pydoc.plain(pydoc.render_doc(dn.exp))
+    assert pickle.loads(pickle.dumps(dn.exp)) is dn.exp
+    assert repr(dn.exp).startswith("<function exp at 0x")
+
+    class Holder:
+        f = dn.exp
+        g = staticmethod(dn.exp)
+
+        def __init__(self) -> None:
+            self.h = dn.exp
+
+    x = dn.tensor([0.0])
+    assert Holder.f(x).to_list() == Holder.g(x).to_list() == Holder().h(x).to_list() == [1.0]
+    with pytest.raises(dn.Error, match="Holder"):
+        Holder().f()
+
+
+def test_quick_functions_take_what_they_took() -> None:
+    x = dn.tensor([4.0])
+    assert dn.sqrt(tensor=x).to_list() == [2.0]
+    assert dn.sqrt(np.float64(4.0)).dtype == dn.f64
+    assert dn.max(3, x).to_list() == [4.0]
+    assert dn.log(x, base=2.0).to_list() == [2.0]
+    with pytest.raises(dn.OptionError, match="unknown option"):
+        dn.sqrt(x, axis=0)
+    with pytest.raises(dn.OptionError, match="reduce_max"):
+        dn.max(x)
+    with pytest.raises(TypeError, match="positional"):
+        dn.sqrt(x, x, x)
+    with pytest.raises(dn.Error, match="sqrt"):
+        dn.sqrt("a")
+
+
+ACTIVATION = dn.exp
+
+
+def test_programs_tell_quick_functions_apart() -> None:
+    global ACTIVATION
+    x = dn.tensor([0.0])
+    run = dn.jit(lambda x: ACTIVATION(x))
+    assert run(x).to_list() == [1.0]
+    ACTIVATION = dn.sin
+    assert run(x).to_list() == [0.0]
+    apply = dn.jit(lambda f, x: f(x), static=["f"])
+    assert apply(dn.exp, x).to_list() == [1.0]
+    assert apply(dn.sin, x).to_list() == [0.0]
+    assert dn.jit(dn.exp)(x).to_list() == [1.0]
+    assert dn.jit(dn.sin)(x).to_list() == [0.0]
+    assert dn.grad(dn.exp)(dn.tensor(0.0)).to_number() == 1.0
+    assert dn.vmap(dn.exp)(x).to_list() == [1.0]

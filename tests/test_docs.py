@@ -24,7 +24,7 @@ FUNCTIONS += ["cond", "custom_grad", "for_", "grad", "if_", "mark", "print_expr"
 FUNCTIONS += ["all_gather", "all_reduce", "collective_permute", "mesh_index", "mesh_size"]
 FUNCTIONS += ["reduce_scatter"]
 FUNCTIONS += ["hessian", "jacobian", "map", "stop_grad", "value_and_grad", "vjp", "vmap", "while_"]
-PUBLIC = [name for name in dn.__all__ if inspect.isfunction(getattr(dn, name))]
+PUBLIC = [name for name in dn.__all__ if inspect.isfunction(inspect.unwrap(getattr(dn, name)))]
 MODULES = ["constants", "linalg", "random"]
 INNER = [f"{module}.{name}" for module in MODULES for name in getattr(dn, module).__all__]
 

@@ -8,7 +8,7 @@ import builtins
 import os
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, Literal, Self, SupportsIndex, final
+from typing import Any, BinaryIO, Literal, Self, SupportsIndex, TypeVar, final
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from defn.typing import (
     TensorLike,
     VectorizedAxes,
 )
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 @final
 class DType:
@@ -471,6 +473,7 @@ class Tensor:
     # The end of the methods.
 
 # Catalogue: the names of all ops, and of the leaf ops by form, as the core spells them.
+def quick(function: _Function, /) -> _Function: ...  # small tensors need no frame
 def op_names() -> list[str]: ...
 def nodes_of(tensor: Tensor) -> list[tuple[str, bool]]: ...
 def verify_graphs(on: bool) -> None: ...  # for tests: every graph, and its text

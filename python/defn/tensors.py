@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import unwrap
 from typing import TYPE_CHECKING, Never
 
 from defn import _core, about, reading
@@ -117,7 +118,8 @@ def attach() -> None:
     functions |= {name: getattr(reading, name) for name in READING}
     functions |= {name: getattr(about, name) for name in ABOUT}
     for name in method_names():
-        setattr(tensor, name, functions[name])
+        # Python finds and calls methods fastest that are functions of its own.
+        setattr(tensor, name, unwrap(functions[name]))
     _reshape.__name__ = "reshape"
     _reshape.__qualname__ = "Tensor.reshape"
     tensor.reshape = _reshape

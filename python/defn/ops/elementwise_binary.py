@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Never
 
 from defn import _core
+from defn._core import quick
 from defn._names import REQUIRED, refuse_one_operand, refuse_options
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 
+@quick
 def add(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a + b``; integers wrap.
 
@@ -49,6 +51,7 @@ def add(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.add(a, b)
 
 
+@quick
 def subtract(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a - b``; integers wrap, unsigned ones too.
 
@@ -65,6 +68,7 @@ def subtract(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.subtract(a, b)
 
 
+@quick
 def multiply(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a * b``; integers wrap.
 
@@ -81,6 +85,7 @@ def multiply(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.multiply(a, b)
 
 
+@quick
 def divide(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a / b``, always a float: a division by zero gives an infinity or NaN.
 
@@ -97,6 +102,7 @@ def divide(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.divide(a, b)
 
 
+@quick
 def pow(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a`` to the power of ``b``; exact modulo 2**bits for integers, and 1 for 0**0.
 
@@ -114,6 +120,7 @@ def pow(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.pow(a, b)
 
 
+@quick
 def atan2(y: TensorLike, x: TensorLike, /, **unknown: Never) -> Tensor:
     """The angle of the point whose coordinates are ``y`` and ``x``.
 
@@ -131,6 +138,7 @@ def atan2(y: TensorLike, x: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.atan2(y, x)
 
 
+@quick
 def quotient(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """The integer quotient, truncated towards zero; ``//`` floors instead.
 
@@ -149,6 +157,7 @@ def quotient(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.quotient(a, b)
 
 
+@quick
 def remainder(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """What truncated division leaves; it has the sign of ``a``, where ``%`` takes that of ``b``.
 
@@ -167,6 +176,7 @@ def remainder(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.remainder(a, b)
 
 
+@quick
 def max(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     """The greater of two; NaN if either is. ``reduce_max`` is the greatest of one tensor's
     elements.
@@ -187,6 +197,7 @@ def max(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     return _core.max(a, b)
 
 
+@quick
 def min(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     """The lesser of two; NaN if either is. ``reduce_min`` is the least of one tensor's elements.
 
@@ -206,6 +217,7 @@ def min(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     return _core.min(a, b)
 
 
+@quick
 def complex(re: TensorLike, im: TensorLike, /, **unknown: Never) -> Tensor:
     """The complex number ``re + im * 1j``.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Never
 
 from defn import _core
+from defn._core import quick
 from defn._names import refuse_options
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["conjugate", "imag", "phase", "real"]
 
 
+@quick
 def conjugate(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The complex conjugate; a real operand becomes complex.
 
@@ -30,6 +32,7 @@ def conjugate(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.conjugate(tensor)
 
 
+@quick
 def real(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The real part.
 
@@ -46,6 +49,7 @@ def real(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.real(tensor)
 
 
+@quick
 def imag(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The imaginary part; 0 for a real operand.
 

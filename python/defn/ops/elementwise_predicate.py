@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Never
 
 from defn import _core
+from defn._core import quick
 from defn._names import refuse_options
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 
+@quick
 def bitwise_not(tensor: TensorLike, **unknown: Never) -> Tensor:
     """Every bit inverted.
 
@@ -54,6 +56,7 @@ def bitwise_not(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.bitwise_not(tensor)
 
 
+@quick
 def population_count(tensor: TensorLike, **unknown: Never) -> Tensor:
     """How many bits are 1.
 
@@ -70,6 +73,7 @@ def population_count(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.population_count(tensor)
 
 
+@quick
 def count_leading_zeros(tensor: TensorLike, **unknown: Never) -> Tensor:
     """How many bits are 0 before the first 1, in the element type's own width.
 
@@ -86,6 +90,7 @@ def count_leading_zeros(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.count_leading_zeros(tensor)
 
 
+@quick
 def is_nan(tensor: TensorLike, **unknown: Never) -> Tensor:
     """1 where the operand is not a number; a complex number if either part is.
 
@@ -102,6 +107,7 @@ def is_nan(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.is_nan(tensor)
 
 
+@quick
 def is_infinity(tensor: TensorLike, **unknown: Never) -> Tensor:
     """1 where the operand is infinite; a complex number if either part is.
 
@@ -134,6 +140,7 @@ def logical_not(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.logical_not(tensor)
 
 
+@quick
 def bitwise_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """Bits that are 1 in both.
 
@@ -151,6 +158,7 @@ def bitwise_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.bitwise_and(a, b)
 
 
+@quick
 def bitwise_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """Bits that are 1 in either.
 
@@ -168,6 +176,7 @@ def bitwise_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.bitwise_or(a, b)
 
 
+@quick
 def bitwise_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """Bits that differ.
 
@@ -185,6 +194,7 @@ def bitwise_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.bitwise_xor(a, b)
 
 
+@quick
 def left_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a * 2**b``; 0 from the element type's width on.
 
@@ -203,6 +213,7 @@ def left_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.left_shift(a, b)
 
 
+@quick
 def right_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a / 2**b`` rounded down: arithmetic for signed results, logical for unsigned ones.
 
@@ -221,6 +232,7 @@ def right_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.right_shift(a, b)
 
 
+@quick
 def equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where the values are equal, compared as numbers whatever their types.
 
@@ -237,6 +249,7 @@ def equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.equal(a, b)
 
 
+@quick
 def not_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where the values differ, compared as numbers whatever their types.
 
@@ -253,6 +266,7 @@ def not_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.not_equal(a, b)
 
 
+@quick
 def greater(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a > b``, compared as numbers whatever their types.
 
@@ -270,6 +284,7 @@ def greater(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.greater(a, b)
 
 
+@quick
 def greater_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a >= b``, compared as numbers whatever their types.
 
@@ -287,6 +302,7 @@ def greater_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.greater_equal(a, b)
 
 
+@quick
 def less(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a < b``, compared as numbers whatever their types.
 
@@ -304,6 +320,7 @@ def less(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.less(a, b)
 
 
+@quick
 def less_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a <= b``, compared as numbers whatever their types.
 
@@ -321,6 +338,7 @@ def less_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.less_equal(a, b)
 
 
+@quick
 def logical_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where neither is zero.
 
@@ -337,6 +355,7 @@ def logical_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.logical_and(a, b)
 
 
+@quick
 def logical_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where either is not zero.
 
@@ -353,6 +372,7 @@ def logical_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     return _core.logical_or(a, b)
 
 
+@quick
 def logical_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where exactly one is not zero.
 

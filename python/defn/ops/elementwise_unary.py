@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Never
 
 from defn import _core
+from defn._core import quick
 from defn._names import refuse_options
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ __all__ = [
 ]
 
 
+@quick
 def negate(tensor: TensorLike, **unknown: Never) -> Tensor:
     """Change the sign; unsigned integers wrap.
 
@@ -62,6 +64,7 @@ def negate(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.negate(tensor)
 
 
+@quick
 def abs(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The distance from zero; the most negative integer wraps to itself.
 
@@ -79,6 +82,7 @@ def abs(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.abs(tensor)
 
 
+@quick
 def sign(tensor: TensorLike, **unknown: Never) -> Tensor:
     """-1, 0 or 1; NaN stays NaN, and a complex ``z`` gives ``z / abs(z)``.
 
@@ -95,6 +99,7 @@ def sign(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.sign(tensor)
 
 
+@quick
 def floor(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The greatest integer not above the operand.
 
@@ -111,6 +116,7 @@ def floor(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.floor(tensor)
 
 
+@quick
 def ceil(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The least integer not below the operand.
 
@@ -127,6 +133,7 @@ def ceil(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.ceil(tensor)
 
 
+@quick
 def round(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The nearest integer; halves go away from zero.
 
@@ -143,6 +150,7 @@ def round(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.round(tensor)
 
 
+@quick
 def exp(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``e`` to the power of the operand.
 
@@ -159,6 +167,7 @@ def exp(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.exp(tensor)
 
 
+@quick
 def expm1(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``exp(x) - 1``, accurate near zero, where the subtraction would cancel.
 
@@ -175,6 +184,7 @@ def expm1(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.expm1(tensor)
 
 
+@quick
 def log(tensor: TensorLike, base: TensorLike | None = None, **unknown: Never) -> Tensor:
     """The natural logarithm, or the one to a base; NaN for negative reals.
 
@@ -191,6 +201,7 @@ def log(tensor: TensorLike, base: TensorLike | None = None, **unknown: Never) ->
     return _core.log(tensor, base)
 
 
+@quick
 def log1p(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``log(1 + x)``, accurate near zero, where the addition would lose digits.
 
@@ -207,6 +218,7 @@ def log1p(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.log1p(tensor)
 
 
+@quick
 def sigmoid(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``1 / (1 + exp(-x))``.
 
@@ -223,6 +235,7 @@ def sigmoid(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.sigmoid(tensor)
 
 
+@quick
 def sin(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The sine of an angle in radians.
 
@@ -239,6 +252,7 @@ def sin(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.sin(tensor)
 
 
+@quick
 def cos(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The cosine of an angle in radians.
 
@@ -255,6 +269,7 @@ def cos(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.cos(tensor)
 
 
+@quick
 def tan(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The tangent of an angle in radians.
 
@@ -271,6 +286,7 @@ def tan(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.tan(tensor)
 
 
+@quick
 def sinh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The hyperbolic sine.
 
@@ -287,6 +303,7 @@ def sinh(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.sinh(tensor)
 
 
+@quick
 def cosh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The hyperbolic cosine.
 
@@ -303,6 +320,7 @@ def cosh(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.cosh(tensor)
 
 
+@quick
 def tanh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The hyperbolic tangent.
 
@@ -319,6 +337,7 @@ def tanh(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.tanh(tensor)
 
 
+@quick
 def asin(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The angle whose sine is the operand; NaN for reals outside -1 to 1.
 
@@ -335,6 +354,7 @@ def asin(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.asin(tensor)
 
 
+@quick
 def acos(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The angle whose cosine is the operand; NaN for reals outside -1 to 1.
 
@@ -351,6 +371,7 @@ def acos(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.acos(tensor)
 
 
+@quick
 def atan(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The angle whose tangent is the operand.
 
@@ -367,6 +388,7 @@ def atan(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.atan(tensor)
 
 
+@quick
 def asinh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``sinh``.
 
@@ -383,6 +405,7 @@ def asinh(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.asinh(tensor)
 
 
+@quick
 def acosh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``cosh``; NaN for reals below 1.
 
@@ -399,6 +422,7 @@ def acosh(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.acosh(tensor)
 
 
+@quick
 def atanh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``tanh``; NaN for reals outside -1 to 1.
 
@@ -415,6 +439,7 @@ def atanh(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.atanh(tensor)
 
 
+@quick
 def sqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The square root; NaN for negative reals.
 
@@ -431,6 +456,7 @@ def sqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.sqrt(tensor)
 
 
+@quick
 def rsqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``1 / sqrt(x)``.
 
@@ -447,6 +473,7 @@ def rsqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.rsqrt(tensor)
 
 
+@quick
 def cbrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The cube root; negative for negative reals.
 
@@ -463,6 +490,7 @@ def cbrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.cbrt(tensor)
 
 
+@quick
 def erf(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The error function.
 
@@ -479,6 +507,7 @@ def erf(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.erf(tensor)
 
 
+@quick
 def erfc(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``1 - erf(x)``, accurate where ``erf`` is close to 1.
 
@@ -495,6 +524,7 @@ def erfc(tensor: TensorLike, **unknown: Never) -> Tensor:
     return _core.erfc(tensor)
 
 
+@quick
 def erf_inv(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``erf``; infinite at -1 and 1.
 

@@ -24,6 +24,7 @@ use super::leaf;
 use super::reads::{Reading, Without};
 use crate::containers::{self, Aspect, Flat, Mode, Tree};
 use crate::error::Fallible;
+use crate::ops::Quick;
 
 /// Values in a container that are compared with what they were; of a larger one, its class and length are.
 const VALUE_LIMIT: usize = 1_000;
@@ -404,6 +405,10 @@ pub(super) fn function_of<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bou
     let mut value = value.clone();
     while let Ok(jitted) = value.cast::<Jitted>() {
         let inner = jitted.get().fun(value.py()).clone();
+        value = inner;
+    }
+    if let Ok(quick) = value.cast::<Quick>() {
+        let inner = quick.get().fun(value.py()).clone();
         value = inner;
     }
     if value.is_exact_instance_of::<PyFunction>() {

@@ -12,6 +12,7 @@ mod linalg;
 mod matrix;
 mod order;
 mod parse;
+mod quick;
 mod random;
 mod reduce;
 mod shape;
@@ -28,6 +29,7 @@ use pyo3::types::{PyFloat, PyInt};
 use smallvec::SmallVec;
 
 pub(crate) use parse::Parse;
+pub(crate) use quick::Quick;
 
 use crate::array;
 use crate::away;
@@ -51,6 +53,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     linalg::add(module)?;
     matrix::add(module)?;
     order::add(module)?;
+    quick::add(module)?;
     random::add(module)?;
     reduce::add(module)?;
     shape::add(module)?;

@@ -1,0 +1,106 @@
+//! Public functions whose calls on small tensors need no frame of Python's.
+
+use defn_core::op::{BinaryOp, UnaryOp};
+use pyo3::PyTraverseError;
+use pyo3::exceptions::PyValueError;
+use pyo3::gc::PyVisit;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+
+use super::elementwise::{BinaryFunction, UnaryFunction};
+use crate::error::Fallible;
+
+/// A function of Python's that applies an op: where it is called with the op's operands alone, and the op has a short way for
+/// them, it need not run. To whoever looks at it it is the function, as what `functools.wraps` gives is.
+#[pyclass(frozen, dict, weakref, name = "Function", module = "defn._core")]
+pub(crate) struct Quick {
+    way: Way,
+    fun: Py<PyAny>,
+}
+
+enum Way {
+    Unary(UnaryFunction),
+    Binary(BinaryFunction),
+}
+
+impl Quick {
+    /// The function of Python's.
+    pub(crate) fn fun<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
+        self.fun.bind(py)
+    }
+}
+
+#[pymethods]
+impl Quick {
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Fallible<Bound<'py, PyAny>> {
+        let py = args.py();
+        if kwargs.is_none() {
+            let made = match (&self.way, args.len()) {
+                (Way::Unary(op), 1) => op.shortly(&*args.get_borrowed_item(0)?)?,
+                (Way::Binary(op), 2) => {
+                    op.shortly(&*args.get_borrowed_item(0)?, &*args.get_borrowed_item(1)?)?
+                }
+                (Way::Unary(_) | Way::Binary(_), _) => None,
+            };
+            if let Some(made) = made {
+                return Ok(Bound::new(py, made)?.into_any());
+            }
+        }
+        Ok(self.fun.bind(py).call(args, kwargs)?)
+    }
+
+    /// As functions do, it becomes a method where it is found in a class.
+    fn __get__<'py>(
+        slf: Bound<'py, Self>,
+        instance: &Bound<'py, PyAny>,
+        owner: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        static METHOD: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let _ = owner;
+        if instance.is_none() {
+            return Ok(slf.into_any());
+        }
+        METHOD.import(slf.py(), "types", "MethodType")?.call1((&slf, instance))
+    }
+
+    /// It is found again by its name.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.fun.bind(py).getattr(intern!(py, "__qualname__"))
+    }
+
+    fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        self.fun.bind(py).repr()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.fun)
+    }
+}
+
+/// The function of an element-wise op's name, with the op's short way before it.
+#[pyfunction]
+fn quick<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = function.py();
+    let name = function.getattr(intern!(py, "__name__"))?.cast_into::<PyString>()?;
+    let name = name.to_str()?;
+    let unary = UnaryOp::ALL.iter().find(|op| op.name() == name);
+    let binary = BinaryOp::ALL.iter().find(|op| op.name() == name);
+    let way = match (unary, binary) {
+        (Some(&op), _) => Way::Unary(UnaryFunction { op }),
+        (None, Some(&op)) => Way::Binary(BinaryFunction { op }),
+        (None, None) => return Err(PyValueError::new_err(format!("{name} is no element-wise op"))),
+    };
+    let made = Bound::new(py, Quick { way, fun: function.clone().unbind() })?;
+    py.import("functools")?.call_method1("update_wrapper", (made, function))
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(quick, module)?)
+}
