@@ -1,6 +1,7 @@
 //! The backend: one op at a time, on buffers.
 
 mod folding;
+mod followed;
 mod index;
 mod lent;
 mod matrix;
@@ -21,10 +22,14 @@ use smallvec::{SmallVec, smallvec};
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
 use crate::kernels::fourier::Way;
 use crate::kernels::lanes::Base;
+use crate::kernels::tail::Tail;
 use crate::kernels::{create, elementwise, random};
 use crate::par::Par;
 use crate::settings;
 use crate::view::{View, ViewMut, element_align};
+#[doc(hidden)]
+pub use followed::following_always;
+pub(crate) use followed::{run_followed, takes_tail};
 pub(crate) use lent::run_alike;
 use room::Room;
 pub(crate) use workspace::{may_overwrite, workspace};
@@ -78,7 +83,7 @@ pub(crate) fn run_into(
     poll: Poll<'_>,
 ) -> Result<()> {
     let memory = Memory::Given { operands, results, over };
-    let run = Run { room: Room::of(form::name(op)), par, checked, memory };
+    let run = Run { room: Room::of(form::name(op)), par, checked, memory, tail: None };
     CpuBackend(()).dispatch(op, run, poll).map(drop)
 }
 
@@ -95,7 +100,7 @@ impl CpuBackend {
         settings::check()?;
         let par = parallel(operands.iter().map(|operand| &operand.ty).chain(outputs));
         let memory = Memory::Held { operands: &mut operands, outputs };
-        self.dispatch(op, Run { room: Room::of(form::name(op)), par, checked, memory }, poll)
+        self.dispatch(op, Run { room: Room::of(form::name(op)), par, checked, memory, tail: None }, poll)
     }
 
     /// Runs one op; one that takes long calls `poll` now and then. Results in memory that was given are no buffers.
@@ -338,6 +343,8 @@ struct Run<'a> {
     par: Par,
     checked: bool,
     memory: Memory<'a>,
+    /// Who is told of elements of the only result when they are complete; ops that [`takes_tail`] does not name have none.
+    tail: Option<Tail<'a>>,
 }
 
 /// Where operands are, and where results go.

@@ -12,6 +12,8 @@ mod roofline;
 mod settings;
 mod view;
 
+#[doc(hidden)]
+pub use backend::following_always;
 pub use backend::{CpuBackend, cpu_backend};
 pub use buffer::CpuBuffer;
 pub use compiler::CpuCompiler;

@@ -116,7 +116,7 @@ impl CpuBackend {
         let out = unsafe { ViewMut::new(ty, start) };
         let par = parallel_over(moved);
         let memory = Memory::Given { operands: &views, results: std::slice::from_ref(&out), over: None };
-        self.dispatch(op, Run { room: Room::of(name), par, checked: true, memory }, &|| Ok(()))?;
+        self.dispatch(op, Run { room: Room::of(name), par, checked: true, memory, tail: None }, &|| Ok(()))?;
         // SAFETY: kernels write every element of their result.
         Ok(Some(smallvec![unsafe { filled(storage) }]))
     }

@@ -11,6 +11,7 @@ use crate::kernels::Element;
 use crate::kernels::fourier::{self, Lines, RealTransform, Transform, Way};
 use crate::kernels::linalg::compute_dtype;
 use crate::kernels::shape::gather;
+use crate::kernels::tail::Tail;
 use crate::kernels::window::{self, Conv, Lie, Pass};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -195,7 +196,7 @@ impl Run<'_> {
     }
 
     pub(super) fn conv(self, conv: &ConvOp) -> Result<Buffers> {
-        let room = self.room;
+        let (room, tail) = (self.room, self.tail);
         let dtype = self.output(0).dtype;
         let inner = compute_dtype(dtype);
         self.stage(|views, out, par| {
@@ -225,19 +226,20 @@ impl Run<'_> {
                 (roles.sizes(), out_lies.unwrap_or(Lie::InOrder)),
             );
             let mut space = room.scratch(window::conv_scratch(&plan, inner))?;
-            let mut convolve = |out: &mut ViewMut<'_>| {
+            let mut convolve = |out: &mut ViewMut<'_>, tail: Option<Tail<'_>>| {
                 if room.runs() {
-                    window::conv(&plan, x, kernel, out, &mut space.view_mut(), par);
+                    window::conv(&plan, x, kernel, (out, tail), &mut space.view_mut(), par);
                 }
             };
             let in_order = out_lies.is_some();
             if in_order && inner == dtype {
-                convolve(out);
+                convolve(out, tail);
                 return Ok(());
             }
+            debug_assert!(tail.is_none());
             let shape = if in_order { out.ty().shape.clone() } else { roles.clone() };
             let mut wide = room.scratch(TensorType::new(inner, shape)?)?;
-            convolve(&mut wide.view_mut());
+            convolve(&mut wide.view_mut(), None);
             // SAFETY: the convolution writes every element.
             let wide = unsafe { wide.view() };
             if in_order {

@@ -12,6 +12,7 @@ use crate::buffer::Window;
 use crate::kernels::linalg::{self, Dot, DotAxes, Side};
 use crate::kernels::reduce;
 use crate::kernels::shape::{self, StridedCopy, gather, scatter};
+use crate::kernels::tail::Tail;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -223,7 +224,7 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn dot(self, contract_a: &[Axis], contract_b: &[Axis], batch: usize) -> Result<Buffers> {
-        let room = self.room;
+        let (room, tail) = (self.room, self.tail);
         let dtype = self.output(0).dtype;
         self.stage(|views, out, par| {
             // Matrices of floats are taken as they lie; the loop for integers takes them by rows only.
@@ -238,16 +239,17 @@ impl<'a> Run<'a> {
             let (mut a, mut b) = ([None, None], [None, None]);
             let a = prepare(room, views[0], dtype, &plan.a, &mut a, par)?;
             let b = prepare(room, views[1], dtype, &plan.b, &mut b, par)?;
-            let mut run = |out: &mut ViewMut<'_>| {
+            let mut run = |out: &mut ViewMut<'_>, tail: Option<Tail<'_>>| {
                 if room.runs() {
-                    linalg::dot(&plan, a, b, out, &mut scratch.view_mut(), par);
+                    linalg::dot(&plan, a, b, (out, tail), &mut scratch.view_mut(), par);
                 }
             };
             if dtype == computed {
-                run(out);
+                run(out, tail);
             } else {
+                debug_assert!(tail.is_none());
                 let mut wide = room.scratch(out.ty().with_dtype(computed)?)?;
-                run(&mut wide.view_mut());
+                run(&mut wide.view_mut(), None);
                 // SAFETY: the kernel writes every element.
                 room.convert(unsafe { wide.view() }, dtype, out, par);
             }

@@ -97,7 +97,7 @@ pub(crate) fn workspace(op: &Op, operands: &[&TensorType], outputs: &[TensorType
     let results: SmallVec<[ViewMut<'_>; 3]> = results.collect();
     let tally = Tally::default();
     let memory = Memory::Given { operands: &views, results: &results, over: None };
-    let run = Run { room: Room::counting(form::name(op), &tally), par, checked: true, memory };
+    let run = Run { room: Room::counting(form::name(op), &tally), par, checked: true, memory, tail: None };
     // A refusal is the run's to report.
     let _refused = CpuBackend(()).dispatch(op, run, &|| Ok(()));
     tally.peak()

@@ -60,7 +60,7 @@ pub(super) fn with_folds(graph: &Graph, clusters: &Clusters, pieces: Vec<Piece>)
             Some((_, folds)) => Piece::Folds(Found { place, folds }),
             None => Piece::One(place),
         }),
-        other @ (Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_)) => Some(other),
+        other @ (Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_)) => Some(other),
     });
     placed.collect()
 }
@@ -310,7 +310,7 @@ mod tests {
         let region = Region::from_text(text).unwrap();
         let clusters = Clusters::new(&region);
         let of_piece = |piece: Piece| match piece {
-            Piece::One(_) | Piece::Moments(_) => 0,
+            Piece::One(_) | Piece::Moments(_) | Piece::Followed(_) => 0,
             Piece::Strip(strip) => panic!("{strip:?}"),
             Piece::Folds(found) => found.folds.len(),
         };

@@ -4,6 +4,7 @@ mod arena;
 mod cluster;
 mod direct;
 mod folds;
+mod followed;
 mod group;
 mod moments;
 mod places;

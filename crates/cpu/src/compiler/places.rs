@@ -312,7 +312,7 @@ impl Making<'_> {
     /// Makes blocks of what a step writes, or lets it write over what nothing reads after it.
     fn write(&mut self, at: usize, step: &mut Step) {
         let mut pairs = step.pairs(self.graph);
-        let mut overs: SmallVec<[usize; 3]> = SmallVec::new();
+        let mut overs: SmallVec<[(usize, usize); 3]> = SmallVec::new();
         for output in 0..step.outputs.len() {
             let slot = self.slots.of(step.outputs[output].0);
             let end = self.lives[slot].end.unwrap_or(at);
@@ -325,7 +325,7 @@ impl Making<'_> {
             };
             let (_, input) = pairs[over];
             pairs.retain(|&mut (_, other)| other != input);
-            overs.push(input);
+            overs.push((output, input));
             let below = self.slots.root(step.inputs[input].0).0;
             let block = self.lives[below].block.expect("what is read has a block");
             self.lives[slot].block = Some(block);
@@ -336,9 +336,7 @@ impl Making<'_> {
                 (None | Some(_), None) => {}
             }
         }
-        if !overs.is_empty() {
-            step.set_over(&overs);
-        }
+        step.set_over(self.graph, &overs);
     }
 
     /// Whether the output in a slot may be written over an input of a step.
@@ -376,7 +374,7 @@ impl Making<'_> {
                     }
                 }
             }
-            let room = step.room();
+            let room = step.room(self.graph);
             step.room = arena.take(room);
             arena.give(step.room, room);
             for &index in &ends[at] {

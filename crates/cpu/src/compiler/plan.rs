@@ -12,6 +12,7 @@ use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
 use super::folds::Folds;
+use super::followed::{Followed, with_followed};
 use super::group::{Group, group};
 use super::moments::{Moments, with_moments};
 use super::places::{Given, Kept, Layout, Place, Slots};
@@ -87,6 +88,8 @@ pub(super) enum Work {
     Folds(Folds),
     /// Sums, and those of the squares of what is summed.
     Moments(Moments),
+    /// An op of the backend, and element-wise ops on what it gives.
+    Followed(Followed),
     /// A loop, branches or ops on scalars, in one call.
     Routine(Box<Routine>),
     /// One op of the backend.
@@ -140,12 +143,14 @@ fn steps(
     let graph = region.graph();
     let users = Users::new(region, clusters);
     let mut steps = Vec::with_capacity(clusters.order.len());
-    for piece in with_moments(graph, clusters, &users, pieces(graph, clusters)) {
+    let pieces = with_moments(graph, clusters, &users, pieces(graph, clusters));
+    for piece in with_followed(graph, clusters, pieces) {
         let place = match &piece {
             Piece::One(place) => *place,
             Piece::Strip(strip) => strip.parts[strip.parts.len() - 1].0,
             Piece::Folds(found) => found.place,
             Piece::Moments(found) => found.sum,
+            Piece::Followed(found) => found.place,
         };
         let cluster = &clusters.order[place];
         let first = cluster.nodes[0];
@@ -165,6 +170,11 @@ fn steps(
                 let (inputs, outputs) =
                     ([made.input].into_iter().collect(), made.results.into_iter().collect());
                 (Work::Moments(made), inputs, outputs)
+            }
+            (Piece::Followed(found), _) => {
+                let made = Followed::new(graph, clusters, &users, found);
+                let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
+                (Work::Followed(made), inputs, outputs)
             }
             (Piece::One(_), Role::Elementwise)
                 if let Some(made) = routine::of_group(graph, clusters, cluster, users.of(place)) =>
@@ -190,8 +200,14 @@ fn steps(
             }
         };
         let types = inputs.iter().chain(&outputs).map(|&value| graph.ty(value));
-        let par = parallel(types);
-        let node = cluster.nodes[cluster.nodes.len() - 1];
+        let mut par = parallel(types);
+        let mut node = cluster.nodes[cluster.nodes.len() - 1];
+        // The op says what memory is taken, and fails if one does.
+        if let Work::Followed(made) = &work {
+            node = made.op;
+            let node = &graph.nodes()[node];
+            par = parallel(operand_types(graph, node).into_iter().chain(&node.outputs));
+        }
         let unplaced = |value| (value, Place::Arena(0));
         let inputs = inputs.into_iter().map(unplaced).collect();
         let outputs = outputs.into_iter().map(unplaced).collect();
@@ -225,6 +241,7 @@ impl Step {
                 let inputs = (0..group.inputs.len()).filter(plain);
                 inputs.flat_map(|input| (0..group.results.len()).map(move |output| (output, input))).collect()
             }
+            Work::Followed(followed) => followed.pairs(),
             Work::Strip(_)
             | Work::Folds(_)
             | Work::Moments(_)
@@ -239,6 +256,8 @@ impl Step {
         match &self.work {
             // To read what is small before it is written takes longer than to write elsewhere.
             Work::Group(_) => bytes >= LARGE,
+            // The product lies in a result that does not lie over anything.
+            Work::Followed(_) => false,
             Work::Op
             | Work::While(_)
             | Work::Routine(_)
@@ -251,11 +270,17 @@ impl Step {
         }
     }
 
-    /// Notes that results lie in the memory of these inputs.
-    pub(super) fn set_over(&mut self, inputs: &[usize]) {
+    /// Notes which outputs lie in the memory of which inputs.
+    pub(super) fn set_over(&mut self, graph: &Graph, pairs: &[(usize, usize)]) {
         match &mut self.work {
-            Work::Group(group) => group.read_first(inputs),
-            Work::Op => self.over = inputs.first().copied(),
+            Work::Group(group) => {
+                let inputs: SmallVec<[usize; 3]> = pairs.iter().map(|(_, input)| *input).collect();
+                if !inputs.is_empty() {
+                    group.read_first(&inputs);
+                }
+            }
+            Work::Followed(followed) => followed.settle(graph, pairs),
+            Work::Op => self.over = pairs.first().map(|(_, input)| *input),
             Work::While(_)
             | Work::Strip(_)
             | Work::Folds(_)
@@ -268,12 +293,13 @@ impl Step {
     }
 
     /// The bytes that the step needs for itself, of the arena.
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn room(&self, graph: &Graph) -> usize {
         match &self.work {
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.arena).max().unwrap_or(0),
             Work::While(of) => of.room(),
             Work::Folds(folds) => folds.room(),
             Work::Moments(moments) => moments.room(),
+            Work::Followed(followed) => followed.room(graph),
             Work::Routine(routine) => routine.between,
             Work::Group(_) | Work::Strip(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
         }
@@ -283,7 +309,7 @@ impl Step {
     fn workspace(&self, graph: &Graph) -> usize {
         let copies = |types: &[TensorType]| types.iter().map(TensorType::byte_size).sum();
         match &self.work {
-            Work::Op => {
+            Work::Op | Work::Followed(_) => {
                 let node = &graph.nodes()[self.node];
                 workspace(&node.op, &operand_types(graph, node), &node.outputs)
             }

@@ -132,6 +132,13 @@ impl Run<'_> {
                 // SAFETY: the plan has the room for the step alone.
                 unsafe { moments.run(input(&step.inputs[0]), results.each_ref(), room, step.par) };
             }
+            Work::Followed(followed) => {
+                let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
+                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
+                let room = frame.arena.wrapping_add(step.room);
+                // SAFETY: the plan has the room for the step alone.
+                unsafe { followed.run(graph, &inputs, &results, room, step.par, &|| self.hooks.poll())? };
+            }
             Work::Routine(routine) => {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::cluster::{Clusters, Role};
 use super::folds::{Found, with_folds};
-use super::moments;
+use super::{followed, moments};
 use crate::kernels::reduce::CHUNK;
 
 /// How many clusters after the first are looked at.
@@ -28,6 +28,8 @@ pub(super) enum Piece {
     Folds(Found),
     /// Sums, and those of the squares of what is summed.
     Moments(moments::Found),
+    /// An op by itself, and a cluster that follows it.
+    Followed(followed::Found),
 }
 
 impl Piece {
@@ -35,7 +37,7 @@ impl Piece {
     pub(super) fn alone(&self) -> Option<usize> {
         match self {
             Piece::One(place) => Some(*place),
-            Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) => None,
+            Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => None,
         }
     }
 }
@@ -245,7 +247,7 @@ mod tests {
         let region = Region::from_text(text).unwrap();
         let clusters = Clusters::new(&region);
         let of_piece = |piece: Piece| match piece {
-            Piece::One(_) | Piece::Folds(_) | Piece::Moments(_) => Vec::new(),
+            Piece::One(_) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => Vec::new(),
             Piece::Strip(strip) => strip.parts.into_iter().map(|(_, part)| part).collect(),
         };
         pieces(region.graph(), &clusters).into_iter().map(of_piece).collect()
@@ -290,7 +292,7 @@ mod tests {
         let hooks = [3, 4].map(|node| clusters.place[node].unwrap());
         let order = pieces(region.graph(), &clusters).into_iter().filter_map(|piece| match piece {
             Piece::One(place) => hooks.contains(&place).then_some(place),
-            Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) => None,
+            Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => None,
         });
         assert_eq!(order.collect::<Vec<_>>(), hooks);
     }

@@ -22,6 +22,7 @@ pub(crate) mod shape;
 mod simd;
 pub(crate) mod simple;
 pub(crate) mod stream;
+pub(crate) mod tail;
 #[cfg(test)]
 mod testing;
 mod tile;

@@ -14,6 +14,7 @@ use defn_core::{DType, Shape, TensorType};
 use num_complex::Complex;
 pub(crate) use plan::{Dot, DotAxes, Side};
 
+use crate::kernels::tail::{self, Tail};
 use crate::kernels::{Element, with_compute};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -25,6 +26,15 @@ const GRAIN: usize = 1 << 18;
 /// byte for the integers that are narrower.
 pub(crate) fn compute_dtype(dtype: DType) -> DType {
     with_compute!(dtype, C => C::DTYPE)
+}
+
+/// Whether a tail of a dot is told of elements while others are still added up.
+pub(crate) fn tells_early(plan: &Dot, dtype: DType) -> bool {
+    let is_panelled = [DType::F32, DType::F64, DType::C64, DType::C128].contains(&dtype);
+    match Form::of(plan) {
+        Form::Matrices => is_panelled,
+        Form::Empty | Form::Rows { .. } | Form::Columns { .. } => false,
+    }
 }
 
 /// What [`dot`] keeps meanwhile: partial results of `dtype`, possibly none.
@@ -76,29 +86,29 @@ impl Form {
 
 /// The sums of products of two operands that lie as `plan` says, in one of the dtypes of [`compute_dtype`].
 ///
-/// All memory is the caller's.
+/// The tail is told of all elements. All memory is the caller's.
 pub(crate) fn dot(
     plan: &Dot,
     a: View<'_>,
     b: View<'_>,
-    out: &mut ViewMut<'_>,
+    (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
     debug_assert_eq!(plan.batch * plan.m * plan.n, out.ty().size(), "{} and {}", a.ty(), b.ty());
     match out.ty().dtype {
-        DType::U8 => run::<u8>(plan, a, b, out, scratch, par),
-        DType::U16 => run::<u16>(plan, a, b, out, scratch, par),
-        DType::U32 => run::<u32>(plan, a, b, out, scratch, par),
-        DType::U64 => run::<u64>(plan, a, b, out, scratch, par),
-        DType::S8 => run::<i8>(plan, a, b, out, scratch, par),
-        DType::S16 => run::<i16>(plan, a, b, out, scratch, par),
-        DType::S32 => run::<i32>(plan, a, b, out, scratch, par),
-        DType::S64 => run::<i64>(plan, a, b, out, scratch, par),
-        DType::F32 => run::<f32>(plan, a, b, out, scratch, par),
-        DType::F64 => run::<f64>(plan, a, b, out, scratch, par),
-        DType::C64 => run::<Complex<f32>>(plan, a, b, out, scratch, par),
-        DType::C128 => run::<Complex<f64>>(plan, a, b, out, scratch, par),
+        DType::U8 => run::<u8>(plan, a, b, (out, tail), scratch, par),
+        DType::U16 => run::<u16>(plan, a, b, (out, tail), scratch, par),
+        DType::U32 => run::<u32>(plan, a, b, (out, tail), scratch, par),
+        DType::U64 => run::<u64>(plan, a, b, (out, tail), scratch, par),
+        DType::S8 => run::<i8>(plan, a, b, (out, tail), scratch, par),
+        DType::S16 => run::<i16>(plan, a, b, (out, tail), scratch, par),
+        DType::S32 => run::<i32>(plan, a, b, (out, tail), scratch, par),
+        DType::S64 => run::<i64>(plan, a, b, (out, tail), scratch, par),
+        DType::F32 => run::<f32>(plan, a, b, (out, tail), scratch, par),
+        DType::F64 => run::<f64>(plan, a, b, (out, tail), scratch, par),
+        DType::C64 => run::<Complex<f32>>(plan, a, b, (out, tail), scratch, par),
+        DType::C128 => run::<Complex<f64>>(plan, a, b, (out, tail), scratch, par),
         DType::U2 | DType::U4 | DType::S2 | DType::S4 => unreachable!("{} is computed in bytes", out.ty()),
         DType::F8E5M2 | DType::F8E4M3FN | DType::F16 | DType::BF16 => {
             unreachable!("{} is computed in f32", out.ty())
@@ -110,7 +120,7 @@ fn run<C: Product>(
     plan: &Dot,
     a: View<'_>,
     b: View<'_>,
-    out: &mut ViewMut<'_>,
+    (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
@@ -132,8 +142,9 @@ fn run<C: Product>(
             let (matrix, vector, sizes) = pair(a);
             vector::columns(matrix, vector, sizes, out, scratch, par);
         }
-        Form::Matrices => C::matrices(plan, a, b, out, scratch, par),
+        Form::Matrices => return C::matrices(plan, (a, b), (out, tail), scratch, par),
     }
+    tail::at_the_end(tail, out.ty().size(), par);
 }
 
 /// The matrices of one operand.
@@ -184,14 +195,14 @@ pub(crate) trait Panels: Element {
     /// The elements that [`multiply`](Panels::multiply) needs.
     fn scratch(sizes: [usize; 3]) -> usize;
 
-    /// Multiplies as [`gemm::multiply`] does, into rows that begin at a place and are a stride apart.
+    /// Multiplies as [`gemm::multiply`] does, into rows that are not in runs.
     ///
     /// # Safety
-    /// The rows are there, and nobody else uses them. They are initialised where the product is put onto them.
+    /// The result holds the product. It is initialised where the product is put onto it.
     unsafe fn multiply(
         sizes: [usize; 3],
         operands: (&gemm::Matrix<'_, Self>, &gemm::Matrix<'_, Self>),
-        rows: (*mut Self, usize),
+        out: gemm::Target<'_, Self>,
         onto: gemm::Onto,
         space: &mut [MaybeUninit<Self>],
         par: Par,
@@ -207,13 +218,13 @@ macro_rules! panels {
             unsafe fn multiply(
                 sizes: [usize; 3],
                 (a, b): (&gemm::Matrix<'_, $ty>, &gemm::Matrix<'_, $ty>),
-                (first, stride): (*mut $ty, usize),
+                out: gemm::Target<'_, $ty>,
                 onto: gemm::Onto,
                 space: &mut [MaybeUninit<$ty>],
                 par: Par,
             ) {
                 // SAFETY: the caller's promise.
-                unsafe { gemm::multiply(sizes, a, b, gemm::Target::new(first, stride), onto, space, par) }
+                unsafe { gemm::multiply(sizes, a, b, out, onto, space, par) }
             }
         }
         impl Panels for Complex<$ty> {
@@ -223,13 +234,13 @@ macro_rules! panels {
             unsafe fn multiply(
                 sizes: [usize; 3],
                 operands: (&gemm::Matrix<'_, Self>, &gemm::Matrix<'_, Self>),
-                rows: (*mut Self, usize),
+                out: gemm::Target<'_, Self>,
                 onto: gemm::Onto,
                 space: &mut [MaybeUninit<Self>],
                 par: Par,
             ) {
                 // SAFETY: the caller's promise.
-                unsafe { gemm::complex::multiply(sizes, operands, rows, onto, space, par) }
+                unsafe { gemm::complex::multiply(sizes, operands, out, onto, space, par) }
             }
         }
     )*};
@@ -242,19 +253,19 @@ panels!(f32, f64);
 fn panelled<C: Panels>(
     plan: &Dot,
     (a, b): (Matrices<'_, C>, Matrices<'_, C>),
-    out: &mut [MaybeUninit<C>],
+    (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
     let &Dot { batch, m, n, k, .. } = plan;
     let (sizes, work) = ([m, n, k], m * n * k);
-    let target = Target(out.as_mut_ptr().cast::<C>());
+    let target = Target(out.start().cast::<C>());
     let multiply = |index: usize, space: &mut [MaybeUninit<C>], par: Par| {
         // SAFETY: products are disjoint and inside the result, which has `batch * m * n` elements.
         unsafe {
-            let rows = (target.at(index * m * n), n);
+            let out = gemm::Target::new(target.at(index * m * n), n).with_tail(tail, index * m * n);
             let operands = (&a.matrix(index), &b.matrix(index));
-            C::multiply(sizes, operands, rows, gemm::Onto::Nothing, space, par);
+            C::multiply(sizes, operands, out, gemm::Onto::Nothing, space, par);
         }
     };
     if batch > 1 && space.is_empty() && work < 4 * GRAIN {
@@ -322,12 +333,11 @@ struct Block {
 
 /// Elements whose matrices can be multiplied.
 trait Product: rows::Rows {
-    /// Writes the products of stacks of matrices; `scratch` is as [`dot_scratch`] says.
+    /// Writes the products of stacks of matrices, and tells the tail; `scratch` is as [`dot_scratch`] says.
     fn matrices(
         plan: &Dot,
-        a: Matrices<'_, Self>,
-        b: Matrices<'_, Self>,
-        out: &mut ViewMut<'_>,
+        operands: (Matrices<'_, Self>, Matrices<'_, Self>),
+        out: (&mut ViewMut<'_>, Option<Tail<'_>>),
         scratch: &mut ViewMut<'_>,
         par: Par,
     );
@@ -338,13 +348,12 @@ macro_rules! product_by_panels {
         impl Product for $ty {
             fn matrices(
                 plan: &Dot,
-                a: Matrices<'_, $ty>,
-                b: Matrices<'_, $ty>,
-                out: &mut ViewMut<'_>,
+                operands: (Matrices<'_, $ty>, Matrices<'_, $ty>),
+                out: (&mut ViewMut<'_>, Option<Tail<'_>>),
                 scratch: &mut ViewMut<'_>,
                 par: Par,
             ) {
-                panelled(plan, (a, b), out.slice(), scratch.slice(), par);
+                panelled(plan, operands, out, scratch.slice(), par);
             }
         }
     )*};
@@ -365,13 +374,13 @@ macro_rules! product_by_blocks {
         impl Product for $ty {
             fn matrices(
                 plan: &Dot,
-                a: Matrices<'_, $ty>,
-                b: Matrices<'_, $ty>,
-                out: &mut ViewMut<'_>,
+                (a, b): (Matrices<'_, $ty>, Matrices<'_, $ty>),
+                (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
                 _: &mut ViewMut<'_>,
                 par: Par,
             ) {
                 blocks(plan, a, b, out, par);
+                tail::at_the_end(tail, out.ty().size(), par);
             }
         }
     )*};

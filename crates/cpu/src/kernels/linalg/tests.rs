@@ -65,7 +65,7 @@ impl Case {
         let (a, b) = (pack(&self.a, &plan.a), pack(&self.b, &plan.b));
         let mut scratch = Array::unwritten(dot_scratch(&plan, dtype));
         let mut out = Array::unwritten(TensorType::new(dtype, Shape::new(&self.sizes())).unwrap());
-        dot(&plan, a.view(), b.view(), &mut out.view_mut(), &mut scratch.view_mut(), par);
+        dot(&plan, a.view(), b.view(), (&mut out.view_mut(), None), &mut scratch.view_mut(), par);
         out
     }
 

@@ -361,7 +361,10 @@ macro_rules! complex {
                 };
                 subtract(sizes, to, stride, space, |to, space| {
                     // SAFETY: the rows are there, and borrowed here only.
-                    unsafe { complex::multiply(sizes, (&a, b), (to, stride), Onto::Minus, space, par) };
+                    unsafe {
+                        let to = Target::new(to, stride);
+                        complex::multiply(sizes, (&a, b), to, Onto::Minus, space, par);
+                    }
                 });
             }
 

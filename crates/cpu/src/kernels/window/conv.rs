@@ -16,6 +16,7 @@ use super::direct::Direct;
 use super::patches::{Patches, Weights};
 use crate::kernels::Element;
 use crate::kernels::linalg::{Panels, gemm};
+use crate::kernels::tail::{self, Tail};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -233,25 +234,27 @@ fn phase_room(phases: &[Phase]) -> (usize, usize) {
     (kernel, most(|conv| conv.batch * conv.all_features() * conv.places()))
 }
 
-/// Convolves operands of one dtype, float or complex and of 32 bits or more a part. The scratch is as
-/// [`conv_scratch`] says.
+/// Convolves operands of one dtype, float or complex and of 32 bits or more a part, and tells the tail of all elements.
+/// The scratch is as [`conv_scratch`] says.
 pub(crate) fn conv(
     conv: &Conv,
     x: View<'_>,
     kernel: View<'_>,
-    out: &mut ViewMut<'_>,
+    (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
     let dtype = out.ty().dtype;
     if dtype == DType::F32 {
-        real::<f32>(conv, x, kernel, out, scratch, par);
+        real::<f32>(conv, x, kernel, (out, tail), scratch, par);
     } else if dtype == DType::F64 {
-        real::<f64>(conv, x, kernel, out, scratch, par);
+        real::<f64>(conv, x, kernel, (out, tail), scratch, par);
     } else if dtype == DType::C64 {
         complex::<Complex<f32>>(conv, x, kernel, out, par);
+        tail::at_the_end(tail, out.ty().size(), par);
     } else if dtype == DType::C128 {
         complex::<Complex<f64>>(conv, x, kernel, out, par);
+        tail::at_the_end(tail, out.ty().size(), par);
     } else {
         unreachable!("{dtype} is not what convolutions are computed in");
     }
@@ -271,7 +274,7 @@ fn real<C: Element + gemm::Fused>(
     conv: &Conv,
     x: View<'_>,
     kernel: View<'_>,
-    out: &mut ViewMut<'_>,
+    (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
@@ -279,15 +282,17 @@ fn real<C: Element + gemm::Fused>(
     if conv.places() == 0 || conv.batch == 0 || conv.features == 0 {
         return;
     }
-    let out = Target(out.slice::<C>().as_mut_ptr());
+    let size = out.ty().size();
+    let out = Target(out.start().cast::<MaybeUninit<C>>());
     let space = scratch.slice::<C>();
     if is_plain(conv, kernel) {
-        return plain(conv, x, kernel, &out, par);
+        plain(conv, x, kernel, &out, par);
+        return tail::at_the_end(tail, size, par);
     }
     let phases = conv.phases();
     if phases.is_empty() || !is_finite(kernel) {
         // SAFETY: the result has room for the convolution, and nobody else uses it.
-        return unsafe { products(conv, x, kernel, &out, space, par) };
+        return unsafe { products(conv, x, kernel, (&out, tail), space, par) };
     }
     let (for_kernel, for_out) = phase_room(&phases);
     let (weights, rest) = space.split_at_mut(for_kernel);
@@ -303,11 +308,13 @@ fn real<C: Element + gemm::Fused>(
         let sums = &mut sums[..conv.batch * conv.all_features() * places];
         // SAFETY: the weights were written, and the sums are as many as the convolution has.
         unsafe {
-            products(&phase.conv, x, weights.assume_init_ref(), &Target(sums.as_mut_ptr()), space, par);
+            let sums = Target(sums.as_mut_ptr());
+            products(&phase.conv, x, weights.assume_init_ref(), (&sums, None), space, par);
         }
         // SAFETY: products write every element.
         phase.spread(conv, Some(unsafe { sums.assume_init_ref() }), &out, par);
     }
+    tail::at_the_end(tail, size, par);
 }
 
 /// How a convolution slides, if it does: small groups are shared among threads instead.
@@ -326,7 +333,7 @@ fn products_scratch<C: gemm::Fused>(conv: &Conv) -> usize {
     }
 }
 
-/// The products of all groups.
+/// The products of all groups; the tail is told of all elements.
 ///
 /// # Safety
 /// The result has room for the convolution, and nobody else uses it.
@@ -334,7 +341,7 @@ unsafe fn products<C: Element + gemm::Fused>(
     conv: &Conv,
     x: &[C],
     kernel: &[C],
-    out: &Target<C>,
+    (out, tail): (&Target<C>, Option<Tail<'_>>),
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
@@ -344,7 +351,10 @@ unsafe fn products<C: Element + gemm::Fused>(
             let (input, weights, first) = conv.group(group);
             let weights = Weights { conv, kernel: &kernel[weights..] };
             // SAFETY: groups are disjoint parts of the result.
-            unsafe { direct.run(&x[input..], &weights, out.at(first), space, par) };
+            unsafe {
+                let target = gemm::Target::new(out.at(first), conv.out.1).with_tail(tail, first);
+                direct.run(&x[input..], &weights, target, space, par);
+            }
         }
         return;
     }
@@ -355,6 +365,7 @@ unsafe fn products<C: Element + gemm::Fused>(
         // SAFETY: groups are disjoint parts of the result, whose items and features are as far apart.
         unsafe {
             let target = gemm::Target::new(out.at(first), conv.out.1).in_runs(conv.places(), conv.out.0);
+            let target = target.with_tail(tail, first);
             gemm::multiply(sizes, &weights, &patches, target, gemm::Onto::Nothing, space, par);
         }
     };
@@ -515,7 +526,10 @@ macro_rules! gemm_by_panels {
                 space.resize(<$ty as Panels>::scratch(sizes), MaybeUninit::uninit());
                 let onto = if adds { gemm::Onto::Plus } else { gemm::Onto::Nothing };
                 // SAFETY: the caller's promise.
-                unsafe { Panels::multiply(sizes, (&a, &b), (out, stride), onto, space, Par::Serial) };
+                unsafe {
+                    let out = gemm::Target::new(out, stride);
+                    Panels::multiply(sizes, (&a, &b), out, onto, space, Par::Serial);
+                }
             }
         }
     )*};

@@ -132,7 +132,7 @@ impl Direct<'_> {
         &self,
         input: &[C],
         weights: &Weights<'_, C>,
-        out: *mut C,
+        out: Target<'_, C>,
         space: &mut [MaybeUninit<C>],
         par: Par,
     ) {
@@ -170,7 +170,7 @@ impl Direct<'_> {
             };
             // SAFETY: the caller's promise; lines of items and features are apart.
             unsafe {
-                let out = Target::new(out.add(first * conv.out.0), conv.out.1);
+                let out = out.from(first * conv.out.0);
                 sliding.multiply(conv.features, weights, out, space, par);
             }
         }

@@ -144,7 +144,7 @@ fn check(case: &Case, dtype: DType, lies: [Lie; 3], seed: u64) {
     for par in [Par::Serial, Par::Pool] {
         let mut out = Array::unwritten(TensorType::new(dtype, Shape::new(&out_sizes)).unwrap());
         let mut scratch = Array::unwritten(conv_scratch(&plan, dtype));
-        conv(&plan, x.view(), kernel.view(), &mut out.view_mut(), &mut scratch.view_mut(), par);
+        conv(&plan, x.view(), kernel.view(), (&mut out.view_mut(), None), &mut scratch.view_mut(), par);
         let got = array(dtype, &out_sizes, &want);
         assert_eq!(out.scalars(), got.scalars(), "{:?} {lies:?} {plan:?}", case.op);
     }

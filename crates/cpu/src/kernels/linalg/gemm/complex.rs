@@ -11,6 +11,7 @@ use num_complex::Complex;
 use super::Target;
 use super::pack::{Load, Matrix, Operand};
 use super::tile::{Fused, Kernels, Onto};
+use crate::kernels::tail::{Rows, Tail};
 use crate::par::Par;
 
 /// Complex numbers as their parts.
@@ -27,15 +28,15 @@ pub(crate) fn scratch<C: Fused>([m, n, k]: [usize; 3]) -> usize {
 /// As [`multiply`](super::multiply), of complex matrices.
 ///
 /// # Safety
-/// The result, whose rows begin a stride apart, holds `m` rows of `n` elements, which can be written, and nobody
-/// else uses them. They are initialised where the product is put onto them.
+/// The result, whose rows are not in runs, holds `m` rows of `n` elements. They are initialised where the product is
+/// put onto them.
 ///
 /// # Panics
 /// When an operand is smaller, or `space` is less than [`scratch`] says.
 pub(crate) unsafe fn multiply<C: Fused + Load<C> + Neg<Output = C>>(
     [m, n, k]: [usize; 3],
     (a, b): (&Matrix<'_, Complex<C>>, &Matrix<'_, Complex<C>>),
-    (out, stride): (*mut Complex<C>, usize),
+    out: Target<'_, Complex<C>>,
     onto: Onto,
     space: &mut [MaybeUninit<Complex<C>>],
     par: Par,
@@ -43,9 +44,18 @@ pub(crate) unsafe fn multiply<C: Fused + Load<C> + Neg<Output = C>>(
     let room = 2 * space.len();
     // SAFETY: a complex number that may not be initialised is two real ones that may not be.
     let space = unsafe { std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<C>>(), room) };
+    let tail = out.tail();
+    // Blocks are of whole complex numbers, as vectors are.
+    let halved = |rows: Rows| {
+        let Rows { first, count, len, apart } = rows;
+        if let Some((tail, position)) = tail {
+            tail(Rows { first: position + first / 2, count, len: len / 2, apart: apart / 2 });
+        }
+    };
     // SAFETY: the caller's promise; rows of complex numbers are rows of their parts.
     unsafe {
-        let out = Target::new(out.cast::<C>(), 2 * stride);
+        let parts = Target::new(out.start().cast::<C>(), 2 * out.stride());
+        let out = parts.with_tail(tail.is_some().then_some(&halved as Tail<'_>), 0);
         super::multiply([m, 2 * n, 2 * k], &Left(*a), &Right(*b), out, onto, space, par);
     }
 }

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::tile::{Fused, Onto, Step};
-use super::{DEPTH, GRAIN, Operand, Panels, Target, parts, tile};
+use super::{DEPTH, GRAIN, LONG, Operand, Panels, Target, parts, tile};
 use crate::par::Par;
 
 /// What the columns of a product are: lines of places, at which a kernel lies over elements.
@@ -55,7 +55,7 @@ impl<C: Fused> Lines<'_, C> {
         &self,
         m: usize,
         a: &dyn Operand<C>,
-        out: Target<C>,
+        out: Target<'_, C>,
         space: &mut [MaybeUninit<C>],
         par: Par,
     ) {
@@ -101,8 +101,8 @@ impl<C: Fused> Lines<'_, C> {
                             places: self.taps.as_ptr(),
                             between,
                             next: b,
-                            out: out.first,
-                            out_row: out.stride,
+                            out: out.start(),
+                            out_row: out.stride(),
                             onto: if part == 0 { Onto::Nothing } else { Onto::Plus },
                         };
                         // SAFETY: the tile is inside the line, which nobody else uses, and panels are written.
@@ -111,9 +111,30 @@ impl<C: Fused> Lines<'_, C> {
                 }
             }
         };
-        let grain = (GRAIN / (m * depth * self.width)).max(1);
+        // What follows is faster on long parts of rows.
+        let least = if out.has_tail() { LONG.div_ceil(self.width) } else { 1 };
+        let grain = (GRAIN / (m * depth * self.width)).max(least);
         par.for_chunks(self.count, grain, |chunk| {
             (0..depth.div_ceil(deep)).for_each(|part| part_of(part, chunk.clone()));
+            if !out.has_tail() {
+                return;
+            }
+            // Lines that lie side by side are as one.
+            let (mut start, mut columns) = (0, 0);
+            for line in chunk {
+                let (_, to) = (self.starts)(line);
+                if columns > 0 && to != start + columns {
+                    // SAFETY: a line begins there.
+                    unsafe { out.from(start) }.complete(&(0..m), &(0..columns));
+                    columns = 0;
+                }
+                if columns == 0 {
+                    start = to;
+                }
+                columns += self.width;
+            }
+            // SAFETY: as above.
+            unsafe { out.from(start) }.complete(&(0..m), &(0..columns));
         });
     }
 }

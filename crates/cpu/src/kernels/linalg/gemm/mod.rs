@@ -10,6 +10,7 @@ pub(crate) mod complex;
 mod lay;
 mod lines;
 mod pack;
+mod target;
 #[cfg(test)]
 mod tests;
 mod tile;
@@ -20,6 +21,7 @@ use std::ops::Range;
 
 pub(crate) use lines::Lines;
 pub(crate) use pack::{Load, Matrix, Operand, turn};
+pub(crate) use target::Target;
 pub(crate) use tile::{Fused, Kernels, Onto};
 use tile::{LINE, Step, UNROLL};
 pub(super) use tile::{Plainly, Vector};
@@ -50,6 +52,15 @@ const LAID: (usize, usize, usize) = (1536, 2048, 1024);
 /// Multiplications below which a thread is not worth its waking.
 const GRAIN: usize = 1 << 19;
 
+/// Elements of a block that something follows, at most: as many as stay in the second cache beside its operands.
+const ENDED: usize = 1 << 15;
+
+/// Rows that are worth it to lay a panel out once more.
+const TALL: usize = 128;
+
+/// Elements of a row from which on what follows takes little beside them.
+const LONG: usize = 512;
+
 /// Elements of the left operand that may be read as they lie once for each panel of the other.
 const STAYS: usize = 1 << 16;
 
@@ -58,65 +69,6 @@ const STAYS_NEAR: usize = 1 << 11;
 
 /// Summed elements of products that need less room.
 const SHALLOW: usize = 32;
-
-/// The result: rows of which the elements lie side by side, or some of them and then others.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Target<C> {
-    first: *mut C,
-    stride: usize,
-    /// Columns whose elements lie side by side, and how far from the first of them the first of the next are.
-    runs: Option<(usize, usize)>,
-}
-
-// SAFETY: threads write disjoint blocks behind the pointer, by the contract of `Target::new`.
-unsafe impl<C: Send> Sync for Target<C> {}
-
-impl<C> Target<C> {
-    /// Rows that begin at `first`, a stride apart.
-    ///
-    /// # Safety
-    /// While products are written there, all of their elements can be, and nobody else uses them.
-    pub(crate) unsafe fn new(first: *mut C, stride: usize) -> Target<C> {
-        Target { first, stride, runs: None }
-    }
-
-    /// The same rows, of which so many columns lie side by side, and those that follow so far from the first.
-    ///
-    /// # Safety
-    /// As for [`Target::new`].
-    pub(crate) unsafe fn in_runs(self, columns: usize, apart: usize) -> Target<C> {
-        let runs = (columns != apart).then_some((columns, apart));
-        Target { runs, ..self }
-    }
-
-    /// The same rows from an element on.
-    ///
-    /// # Safety
-    /// It is inside.
-    unsafe fn from(&self, element: usize) -> Target<C> {
-        // SAFETY: the caller's promise.
-        Target { first: unsafe { self.first.add(element) }, ..*self }
-    }
-
-    /// # Safety
-    /// The element is inside.
-    unsafe fn at(&self, row: usize, column: usize) -> *mut C {
-        let along = match self.runs {
-            None => column,
-            Some((columns, apart)) => column / columns * apart + column % columns,
-        };
-        // SAFETY: the caller's promise.
-        unsafe { self.first.add(row * self.stride + along) }
-    }
-
-    /// How many of some columns, from the first on, lie side by side.
-    fn side_by_side(&self, columns: &Range<usize>) -> usize {
-        match self.runs {
-            None => columns.len(),
-            Some((run, _)) => columns.len().min(run - columns.start % run),
-        }
-    }
-}
 
 /// How a product goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +121,8 @@ fn scratch_of<C>(kernels: &Kernels<C>, sizes: [usize; 3]) -> usize {
 /// kept axis is that of the columns. What is put onto something adds to it, or subtracts: then the result is
 /// initialised.
 ///
-/// A block of the result is complete after its last part of the sums: that is where it is still in a cache.
+/// A block of the result is complete after its last part of the sums: there it is still in a cache, and the result's
+/// tail is told.
 ///
 /// # Safety
 /// The result holds `m` rows of `n` elements.
@@ -180,7 +133,7 @@ pub(crate) unsafe fn multiply<C: Fused>(
     sizes: [usize; 3],
     a: &dyn Operand<C>,
     b: &dyn Operand<C>,
-    out: Target<C>,
+    out: Target<'_, C>,
     onto: Onto,
     space: &mut [MaybeUninit<C>],
     par: Par,
@@ -197,7 +150,7 @@ unsafe fn multiply_by<C: Fused>(
     kernels: &'static Kernels<C>,
     sizes: [usize; 3],
     (a, b): (&dyn Operand<C>, &dyn Operand<C>),
-    out: Target<C>,
+    out: Target<'_, C>,
     onto: Onto,
     space: &mut [MaybeUninit<C>],
     par: Par,
@@ -219,7 +172,7 @@ struct Product<'a, C: Fused> {
     kernels: &'static Kernels<C>,
     a: &'a dyn Operand<C>,
     b: &'a dyn Operand<C>,
-    out: Target<C>,
+    out: Target<'a, C>,
     onto: Onto,
     /// Products that are added up before their sum is added to the result.
     deep: usize,
@@ -313,15 +266,22 @@ impl<C: Fused> Product<'_, C> {
     unsafe fn lying(&self, [m, n, k]: [usize; 3], par: Par) {
         let kernels = self.kernels;
         let work = m * n * k;
+        let is_followed = self.out.has_tail();
         let block = |rows: Range<usize>, columns: Range<usize>| {
-            // SAFETY: blocks are disjoint and inside the result.
-            unsafe {
-                // Much memory on the stack costs as much as a small product.
-                if k <= SHALLOW {
-                    self.lying_block::<{ SHALLOW * 32 }, { SHALLOW * 12 }>(rows, columns, k);
-                } else {
-                    self.lying_block::<PANEL, { DEPTH * 12 }>(rows, columns, k);
+            // What follows a block finds it in the second cache.
+            let tall = if is_followed { (ENDED / columns.len()).max(TALL) } else { m };
+            for rows in parts(rows, tall) {
+                // SAFETY: blocks are disjoint and inside the result.
+                unsafe {
+                    let (rows, columns) = (rows.clone(), columns.clone());
+                    // Much memory on the stack costs as much as a small product.
+                    if k <= SHALLOW {
+                        self.lying_block::<{ SHALLOW * 32 }, { SHALLOW * 12 }>(rows, columns, k);
+                    } else {
+                        self.lying_block::<PANEL, { DEPTH * 12 }>(rows, columns, k);
+                    }
                 }
+                self.out.complete(&rows, &columns);
             }
         };
         if work <= GRAIN {
@@ -330,11 +290,11 @@ impl<C: Fused> Product<'_, C> {
         }
         // What a block costs beside its products is its panels: they are shared if the rows are not cut.
         let most = (work / GRAIN).clamp(1, 4 * par.threads());
-        let (most_rows, most_columns) = if n > 2 * kernels.most_columns() {
-            (m, n.div_ceil(most))
-        } else {
-            (m.div_ceil(most).max(64), n)
-        };
+        // What follows is faster on whole rows, which lie side by side, or on long parts of them.
+        let is_whole = is_followed && n < most * LONG && m >= TALL * most;
+        let is_cut_across = n > 2 * kernels.most_columns() && !is_whole;
+        let (most_rows, most_columns) =
+            if is_cut_across { (m, n.div_ceil(most)) } else { (m.div_ceil(most).max(64), n) };
         let (down, height) = pieces(m, most_rows, kernels.most_rows());
         let (across, width) = pieces(n, most_columns, kernels.most_columns());
         par.for_chunks(down * across, 1, |chunk| {
@@ -403,7 +363,7 @@ impl<C: Fused> Product<'_, C> {
                         }
                     };
                     let onto = if along.start > 0 { self.onto.then() } else { self.onto };
-                    let out = self.out.first;
+                    let out = self.out.start();
                     let step = Step {
                         depth,
                         a,
@@ -415,7 +375,7 @@ impl<C: Fused> Product<'_, C> {
                         between: 0,
                         next: b,
                         out,
-                        out_row: self.out.stride,
+                        out_row: self.out.stride(),
                         onto,
                     };
                     // SAFETY: the tile is inside the block, and all it reads inside the operands or panels.
@@ -458,9 +418,20 @@ impl<C: Fused> Product<'_, C> {
                     // columns are cut further, and rows only for many threads.
                     let least = blocks.div_ceil(4 * columns.len().div_ceil(wide));
                     let most = BLOCK.0.min(rows.len().div_ceil(least).next_multiple_of(high));
-                    let (down, height) = pieces(rows.len(), most, high);
+                    let (mut down, mut height) = pieces(rows.len(), most, high);
                     let most = columns.len().div_ceil(blocks.div_ceil(down)).next_multiple_of(wide);
-                    let (across, width) = pieces(columns.len(), BLOCK.1.min(most), wide);
+                    let (mut across, mut width) = pieces(columns.len(), BLOCK.1.min(most), wide);
+                    // What follows takes long rows, and few of them, so that it finds them in the second cache.
+                    let is_followed = self.out.has_tail() && along.end == k;
+                    if is_followed {
+                        (across, width) = pieces(columns.len(), BLOCK.1, wide);
+                        let least = blocks.div_ceil(across);
+                        let most = rows
+                            .len()
+                            .div_ceil(least)
+                            .clamp(4 * high, (ENDED / width).clamp(4 * high, BLOCK.0));
+                        (down, height) = pieces(rows.len(), most.next_multiple_of(high), high);
+                    }
                     par.for_chunks(down * across, 1, |chunk| {
                         for place in chunk {
                             let (row, column) = (place / across * height, place % across * width);
@@ -468,8 +439,15 @@ impl<C: Fused> Product<'_, C> {
                                 row..rows.len().min(row + height),
                                 column..columns.len().min(column + width),
                             );
+                            let of = |from: &Range<usize>, part: &Range<usize>| {
+                                from.start + part.start..from.start + part.end
+                            };
+                            let (at, beside) = (of(&rows, &block.0), of(&columns, &block.1));
                             // SAFETY: blocks are disjoint and inside the result, and all panels are written.
                             unsafe { self.laid_block(&a, &b, block) };
+                            if is_followed {
+                                self.out.complete(&at, &beside);
+                            }
                         }
                     });
                 }
@@ -506,8 +484,8 @@ impl<C: Fused> Product<'_, C> {
                             .wrapping_add(b_step * depth)
                             .wrapping_byte_add(index * (depth / UNROLL) * LINE)
                             .cast(),
-                        out: self.out.first,
-                        out_row: self.out.stride,
+                        out: self.out.start(),
+                        out_row: self.out.stride(),
                         onto,
                     };
                     let of = |start: usize, range: Range<usize>| start + range.start..start + range.end;
@@ -529,7 +507,7 @@ impl<C: Fused> Product<'_, C> {
 /// what the step says.
 unsafe fn tile<C: Fused>(
     kernels: &Kernels<C>,
-    out: &Target<C>,
+    out: &Target<'_, C>,
     mut step: Step<C>,
     rows: Range<usize>,
     columns: Range<usize>,
@@ -558,7 +536,7 @@ unsafe fn tile<C: Fused>(
         for (row, line) in held.chunks_exact(width).enumerate().take(rows.len()) {
             // SAFETY: so many elements lie side by side inside the result, and the tile was written.
             unsafe {
-                let to = first.add(row * out.stride);
+                let to = first.add(row * out.stride());
                 let line = line[place..place + count].assume_init_ref();
                 if onto == Onto::Nothing {
                     to.copy_from_nonoverlapping(line.as_ptr(), count);

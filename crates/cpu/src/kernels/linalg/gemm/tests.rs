@@ -172,9 +172,11 @@ fn complex_products_are_real_ones() {
             let sizes = [m, n, k];
             let mut out = vec![Complex::new(2.0, 1.0); m * n];
             let mut space = vec![MaybeUninit::uninit(); complex::scratch::<f64>(sizes)];
-            let to = (out.as_mut_ptr(), n);
             // SAFETY: the result has room for the rows.
-            unsafe { complex::multiply(sizes, (&x, &y), to, Onto::Minus, &mut space, Par::Pool) };
+            unsafe {
+                let to = Target::new(out.as_mut_ptr(), n);
+                complex::multiply(sizes, (&x, &y), to, Onto::Minus, &mut space, Par::Pool);
+            }
             for (place, got) in out.iter().enumerate() {
                 let (i, j) = (place / n, place % n);
                 let sum: Complex<f64> = (0..k).map(|p| a[i * k + p] * b[j * k + p]).sum();

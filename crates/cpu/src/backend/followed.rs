@@ -1,0 +1,80 @@
+//! Ops whose results something follows while they are made.
+
+use std::cell::Cell;
+
+use defn_core::backend::Poll;
+use defn_core::op::Op;
+use defn_core::{Result, TensorType, form};
+
+use super::room::Room;
+use super::{CpuBackend, Memory, Run};
+use crate::kernels::linalg::{self, Dot, DotAxes};
+use crate::kernels::tail::Tail;
+use crate::kernels::window::Lie;
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// Bytes of a result from which on it pays: no cache holds all of it until what follows reads it again. Smaller ones
+/// are as fast one after the other.
+const LEAST: usize = 16 << 20;
+
+/// Elements of a row, at most, and of a sum: what follows takes whole rows, and a part of the time that counts.
+const MOST: usize = 512;
+
+thread_local! {
+    /// What tests on this thread take for worth it, whatever it is.
+    static FORCED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Compiles so that all that can be is done block by block, for tests: they need no large results then.
+#[doc(hidden)]
+pub fn following_always<T>(body: impl FnOnce() -> T) -> T {
+    let before = FORCED.replace(true);
+    let made = body();
+    FORCED.set(before);
+    made
+}
+
+/// Whether an op tells of the elements of its only result while it makes others, and what follows is better off so.
+pub(crate) fn takes_tail(op: &Op, operands: &[&TensorType], outputs: &[TensorType]) -> bool {
+    let ([out], is_forced) = (outputs, FORCED.get()) else { return false };
+    let lies_as_computed = !out.dtype.is_integer() && linalg::compute_dtype(out.dtype) == out.dtype;
+    if !lies_as_computed || out.byte_size() < LEAST && !is_forced {
+        return false;
+    }
+    if let Op::Dot { contract_a, batch_a, contract_b, .. } = op {
+        let [a, b] = [(0, contract_a), (1, contract_b)].map(|(index, contract)| DotAxes {
+            sizes: operands[index].shape.sizes(),
+            contract,
+            batch: batch_a.len(),
+        });
+        let dot = Dot::new(a, b, true);
+        return linalg::tells_early(&dot, out.dtype) && (is_forced || dot.n.max(dot.k) <= MOST);
+    }
+    let Op::Conv(conv) = op else { return false };
+    // The columns of complex convolutions are laid out in other pieces.
+    if out.dtype.is_complex() || Lie::of(&conv.output_permutation).is_none() {
+        return false;
+    }
+    let places: usize = out.shape.permuted(&conv.output_permutation).sizes()[2..].iter().product();
+    let features = operands[1].shape.permuted(&conv.kernel_permutation).sizes()[0];
+    is_forced || places >= MOST && operands[1].size() <= MOST * features
+}
+
+/// As [`run_into`](super::run_into), unchecked, with somebody who is told of elements of the result when they are
+/// complete, and may then write there what follows; for ops that [`takes_tail`] names.
+///
+/// # Errors
+/// As there.
+pub(crate) fn run_followed(
+    op: &Op,
+    operands: &[View<'_>],
+    result: &ViewMut<'_>,
+    tail: Tail<'_>,
+    par: Par,
+    poll: Poll<'_>,
+) -> Result<()> {
+    let memory = Memory::Given { operands, results: std::slice::from_ref(result), over: None };
+    let run = Run { room: Room::of(form::name(op)), par, checked: false, memory, tail: Some(tail) };
+    CpuBackend(()).dispatch(op, run, poll).map(drop)
+}
