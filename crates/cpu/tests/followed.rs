@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use defn_core::backend::{Backend, Checks, Compiler, HostMemory, NoHooks};
+use defn_core::backend::{Backend, Checks, Compiler, Executable, HostMemory, NoHooks};
 use defn_core::evaluator::Evaluator;
 use defn_core::profile::{Recorder, observing};
 use defn_core::region::Region;
-use defn_core::{DType, Number, Scalar, Tensor, TensorType, pass};
+use defn_core::{DType, Number, Result, Scalar, Tensor, TensorType, pass};
 use defn_cpu::{
     CpuCompiler, cpu_backend, following_always, live_bytes, peak_bytes, reset_peak, with_threads,
 };
@@ -69,15 +69,22 @@ fn bytes_of(results: &[Tensor]) -> Vec<Vec<u8>> {
 }
 
 /// Compares what a program gives on any number of threads with what the evaluator gives, and its memory with what was
-/// foretold. The ops of each of its steps.
+/// foretold, where all that can be is done block by block. The ops of each of its steps.
 fn check(text: &str) -> Vec<Vec<&'static str>> {
+    check_as(text, |program| following_always(|| CpuCompiler::new().compile(program, Checks::default())))
+}
+
+fn check_as(
+    text: &str,
+    compile: impl FnOnce(Arc<Region>) -> Result<Arc<dyn Executable>>,
+) -> Vec<Vec<&'static str>> {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (region, backend) = (region(text), cpu_backend());
     let expanded = Arc::new(pass::expand(&region, &backend).unwrap());
     let arguments = inputs(&region);
     let evaluator = Evaluator::new(backend.clone()).compile(expanded, Checks::default()).unwrap();
     let want = bytes_of(&evaluator.run(&backend, arguments.clone(), &NoHooks).unwrap());
-    let program = following_always(|| CpuCompiler::new().compile(region, Checks::default())).unwrap();
+    let program = compile(region).unwrap();
     let recorder = Arc::new(Recorder::default());
     for threads in THREADS {
         let run = || {
@@ -481,16 +488,12 @@ fn donated_arguments_are_written_over() {
 
 /// How many steps a dense layer or a convolution's is.
 fn steps_of(program: Program, product: (String, Vec<usize>)) -> usize {
-    let region = region(&followed(program, product, DType::F32, 0));
-    let program = CpuCompiler::new().compile(region.clone(), Checks::default()).unwrap();
-    let recorder = Arc::new(Recorder::default());
-    observing(&recorder, || program.run(&cpu_backend(), inputs(&region), &NoHooks)).unwrap();
-    recorder.record().steps.len()
+    let text = followed(program, product, DType::F32, 0);
+    check_as(&text, |program| CpuCompiler::new().compile(program, Checks::default())).len()
 }
 
 #[test]
 fn large_results_of_short_sums_are_followed_unasked() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     for (sizes, steps) in [([16_384, 8, 256], 1), ([16_380, 8, 256], 2), ([4096, 4, 1024], 2)] {
         let mut program = Program::new();
         let product = Dot { dtype: DType::F32, batch: 1, sizes, turned: (false, false) }.add(&mut program);
