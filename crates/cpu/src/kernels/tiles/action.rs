@@ -311,23 +311,26 @@ pub(super) fn binary_runs(dtype: DType) -> Action {
 pub(super) fn chain(i: &Instruction, tile: &mut Tile<'_, '_>) {
     let Detail::Chain(links) = &i.detail else { unreachable!("a chain has links") };
     let start = |register: u16| tile.table[usize::from(register)].cast::<f32>().cast_const();
-    let links = links.iter().map(|link| match *link {
-        Joined::Op { op, with } => {
-            let other = match with {
-                With::Each(register) => Other::Each(start(register)),
-                With::First(register) => Other::All(tile.read(register)[0]),
-                With::Number(number) => Other::All(number),
-                With::Same => Other::Same,
-            };
-            Link::Op { op, other }
-        }
-        Joined::Aside(register) => Link::Aside(start(register)),
-        Joined::Join(op) => Link::Join(op),
-    });
-    let links: SmallVec<[Link; 16]> = links.collect();
+    // One after the other: to collect what is so short takes longer than to push it.
+    let mut all: SmallVec<[Link; 16]> = SmallVec::new();
+    for link in links {
+        all.push(match *link {
+            Joined::Op { op, with } => {
+                let other = match with {
+                    With::Each(register) => Other::Each(start(register)),
+                    With::First(register) => Other::All(tile.read(register)[0]),
+                    With::Number(number) => Other::All(number),
+                    With::Same => Other::Same,
+                };
+                Link::Op { op, other }
+            }
+            Joined::Aside(register) => Link::Aside(start(register)),
+            Joined::Join(op) => Link::Join(op),
+        });
+    }
     let out = tile.table[usize::from(i.out)].cast();
     // SAFETY: the registers have as many elements; that which is written may be one that is read.
-    unsafe { chain::chain(start(i.operands[0]), &links, out, tile.len) };
+    unsafe { chain::chain(start(i.operands[0]), &all, out, tile.len) };
 }
 
 /// A comparison of elements of one type.
