@@ -87,13 +87,17 @@ fn known(op: &Op, operands: &[(TensorType, Vec<u8>)], ty: &TensorType) -> Option
     Some(Scalar::new(ty.dtype, number).unwrap().to_bytes())
 }
 
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// Bytes of a type that tell what they are made of. Half of all scalars are zero, so that predicates go both ways.
 fn digest(of: &impl Hash, ty: &TensorType) -> Vec<u8> {
-    let word = |salt: usize| {
-        let mut hasher = DefaultHasher::new();
-        (of, salt).hash(&mut hasher);
-        hasher.finish()
-    };
+    // What it is made of may be a million elements, and as many are made of it.
+    let seed = hash(of);
+    let word = |salt: usize| hash(&(seed, salt));
     let len = ty.byte_size();
     if ty.shape.rank() == 0 && word(0) % 2 == 0 {
         return vec![0; len];
