@@ -568,6 +568,7 @@ __version__ = "0.1.0"
 dtype = _core.dtype
 
 (
+    bool,
     u2,
     u4,
     u8,

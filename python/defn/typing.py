@@ -28,7 +28,7 @@ __all__ = [
 DTypeLike: TypeAlias = DType | str | np.dtype[Any] | type
 """An element type: ``dn.f32``, ``"f32"``, ``np.float32``.
 
-Of Python's types bool is u8, int s32, float f32 and complex c64.
+Of Python's types bool is bool, int s32, float f32 and complex c64.
 """
 
 TensorLike: TypeAlias = Tensor | complex | np.ndarray[Any, Any] | np.generic

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import defn as dn
-from cases.dtypes import ALL, NUMPY, is_complex, is_float, is_integer, limits, wide
+from cases.dtypes import ALL, NUMPY, is_complex, is_float, is_integer, is_whole, limits, wide
 
 Draw = Callable[[np.random.Generator, tuple[int, ...], str], np.ndarray]
 
@@ -27,11 +27,13 @@ def store(values: Any, dtype: str) -> np.ndarray:
 
 def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Values over the whole range of integers, and of ordinary size for floats."""
-    if is_integer(dtype):
+    if is_whole(dtype):
         low, high = limits(dtype)
         kind = wide(dtype)
         drawn = rng.integers(low, high, size=shape, dtype=kind, endpoint=True)
-        small = rng.integers(max(low, -3), 4, size=shape).astype(kind) % (high // 2 + 1)
+        small = rng.integers(max(low, -3), 4, size=shape).astype(kind) % (
+            high // 2 + 1 if high > 1 else 2
+        )
         return store(np.where(rng.random(shape) < 0.5, drawn, small), dtype)
     drawn = rng.normal(size=shape) * 2.0
     if is_complex(dtype):
@@ -43,7 +45,7 @@ def between(low: float, high: float) -> Draw:
     """Values between bounds; integers as far as the dtype goes."""
 
     def draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-        if is_integer(dtype):
+        if is_whole(dtype):
             least, greatest = limits(dtype)
             first, last = max(int(np.ceil(low)), least), min(int(np.floor(high)), greatest)
             return store(rng.integers(first, last, size=shape, endpoint=True), dtype)
@@ -63,14 +65,14 @@ digits = between(0, 3)
 
 def ties(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Whole numbers close together, so that equal ones occur."""
-    low, high = limits(dtype) if is_integer(dtype) else (-1, 1)
+    low, high = limits(dtype) if is_whole(dtype) else (-1, 1)
     return store(rng.integers(max(low, -1), min(high, 1), size=shape, endpoint=True), dtype)
 
 
 def apart(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Values that differ from one another, and from zero."""
     count = int(np.prod(shape, dtype=np.int64))
-    if is_integer(dtype):
+    if is_whole(dtype):
         low, high = limits(dtype)
         pool = np.arange(max(low, -8), min(high, 8) + 1)
         return store(rng.permutation(np.resize(pool, count)).reshape(shape), dtype)
@@ -172,6 +174,7 @@ __all__ = [
     "is_complex",
     "is_float",
     "is_integer",
+    "is_whole",
     "positive",
     "small",
     "store",

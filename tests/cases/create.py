@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cases import Case, float_ulps, positive, small, values
-from cases.dtypes import ALL, FLOATS, NUMPY, REAL, is_integer
+from cases.dtypes import ALL, FLOATS, NUMPY, REAL, REAL_NUMBERS, is_integer
 
 NONE = {"grad": None}
 KEPT = ((("x", None),), ("x", None))
@@ -77,8 +77,8 @@ CASES = [
         lambda: np.tri(2, 3, 1),
         shapes=(),
         creates=True,
-        out="u8",
-        dtypes=("u8",),
+        out="bool",
+        dtypes=("bool",),
         refusal=None,
         call=lambda f, dtype: f(2, 3, k=1),
         names=((), (None, None)),
@@ -184,7 +184,8 @@ CASES = [
         "bitcast",
         bitcast,
         names=KEPT,
-        dtypes=REAL,
+        dtypes=REAL_NUMBERS,
+        refusal=None,
         out="bits",
         stored=True,
         grad=None,

@@ -7,17 +7,23 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+BOOL = ("bool",)
 UNSIGNED = ("u2", "u4", "u8", "u16", "u32", "u64")
 SIGNED = ("s2", "s4", "s8", "s16", "s32", "s64")
 INTEGERS = UNSIGNED + SIGNED
 FLOATS = ("f8_e5m2", "f8_e4m3fn", "f16", "bf16", "f32", "f64")
 COMPLEX = ("c64", "c128")
-REAL = INTEGERS + FLOATS
+# What has an order, what is a number, what has bits to combine.
+REAL = BOOL + INTEGERS + FLOATS
+REAL_NUMBERS = INTEGERS + FLOATS
+NUMBERS = REAL_NUMBERS + COMPLEX
+BITWISE = BOOL + INTEGERS
 ALL = REAL + COMPLEX
 
 NUMPY: dict[str, np.dtype[Any]] = {
     name: np.dtype(kind)
     for name, kind in {
+        "bool": np.bool_,
         "u2": ml_dtypes.uint2,
         "u4": ml_dtypes.uint4,
         "u8": np.uint8,
@@ -42,6 +48,7 @@ NUMPY: dict[str, np.dtype[Any]] = {
 }
 
 BITS = {name: int(name[1:]) for name in INTEGERS} | {
+    "bool": 1,
     "f8_e5m2": 8,
     "f8_e4m3fn": 8,
     "f16": 16,
@@ -75,8 +82,17 @@ LEAST = {
 }
 
 
+def is_bool(dtype: str) -> bool:
+    return dtype in BOOL
+
+
 def is_integer(dtype: str) -> bool:
     return dtype in INTEGERS
+
+
+def is_whole(dtype: str) -> bool:
+    """Whether the values are whole numbers between limits: integers, and bools as 0 and 1."""
+    return is_integer(dtype) or is_bool(dtype)
 
 
 def is_float(dtype: str) -> bool:
@@ -88,14 +104,14 @@ def is_complex(dtype: str) -> bool:
 
 
 def limits(dtype: str) -> tuple[int, int]:
-    """The least and greatest integer of a dtype."""
+    """The least and greatest integer of a dtype; those of bool are 0 and 1."""
     bits = BITS[dtype]
-    return (0, 2**bits - 1) if dtype in UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return (0, 2**bits - 1) if dtype not in SIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def wide(dtype: str) -> type[np.generic]:
     """The NumPy type that holds the values of a dtype exactly and computes on them."""
-    if dtype in UNSIGNED:
+    if dtype in UNSIGNED or is_bool(dtype):
         return np.uint64
     if dtype in SIGNED:
         return np.int64
@@ -107,8 +123,10 @@ def widen(array: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def narrow(result: Any, dtype: str) -> np.ndarray:
-    """A wide result as the dtype: integers wrap, floats round to nearest even."""
+    """A wide result as the dtype: integers wrap, floats round to nearest even, bools are not 0."""
     result = np.asarray(result)
+    if is_bool(dtype):
+        return np.asarray(result != 0)
     with np.errstate(all="ignore"):
         if is_integer(dtype):
             return wrap(result, dtype)
@@ -153,7 +171,7 @@ def truncate(result: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def to_float(dtype: str) -> str:
-    return "f32" if is_integer(dtype) else dtype
+    return "f32" if is_integer(dtype) or is_bool(dtype) else dtype
 
 
 def to_real(dtype: str) -> str:
@@ -164,7 +182,13 @@ def to_complex(dtype: str) -> str:
     return "c128" if dtype in ("f64", "c128") else "c64"
 
 
+def to_number(dtype: str) -> str:
+    """Bools are counted."""
+    return "s32" if is_bool(dtype) else dtype
+
+
 def to_sum(dtype: str) -> str:
+    dtype = to_number(dtype)
     if dtype in UNSIGNED:
         return "s64" if dtype == "u64" else "u32"
     if dtype in SIGNED:
@@ -176,6 +200,8 @@ def merge(a: str, b: str) -> str:
     """The dtype of a result that has two operands."""
     if a == b:
         return a
+    if is_bool(a) or is_bool(b):
+        return b if is_bool(a) else a
     kinds = (kind(a), kind(b))
     if kinds in (("u", "u"), ("s", "s")):
         return a if BITS[a] > BITS[b] else b
@@ -201,6 +227,7 @@ def merge(a: str, b: str) -> str:
 
 
 def kind(dtype: str) -> str:
+    """The kind of a number's dtype, by the letter of its name."""
     return "u" if dtype in UNSIGNED else "s" if dtype in SIGNED else "f" if is_float(dtype) else "c"
 
 
@@ -211,7 +238,8 @@ RULES = {
     "complex": to_complex,
     "sum": to_sum,
     "sum float": lambda dtype: to_float(to_sum(dtype)),
-    "predicate": lambda dtype: "u8",
+    "number": to_number,
+    "predicate": lambda dtype: "bool",
     "magnitude": lambda dtype: to_real(dtype) if is_complex(dtype) else dtype,
     "with s32": lambda dtype: merge(dtype, "s32"),
     "bits": lambda dtype: f"u{BITS[dtype]}",
@@ -224,7 +252,7 @@ def result_dtype(rule: str, dtype: str) -> str:
 
 def close(got: np.ndarray, want: np.ndarray, dtype: str, ulps: float, scale: float) -> np.ndarray:
     """Where a result is as close to the expected one as it has to be."""
-    if is_integer(dtype):
+    if is_integer(dtype) or is_bool(dtype):
         return got.astype(wide(dtype)) == want.astype(wide(dtype))
     got, want = got.astype(wide(dtype)), want.astype(wide(dtype))
     with np.errstate(all="ignore"):

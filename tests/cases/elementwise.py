@@ -6,7 +6,19 @@ import numpy as np
 from scipy import special
 
 from cases import Case, apart, between, digits, float_ulps, positive, small, ties, unit, values
-from cases.dtypes import ALL, BITS, FLOATS, INTEGERS, NUMPY, REAL, SIGNED, limits
+from cases.dtypes import (
+    ALL,
+    BITS,
+    BITWISE,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    NUMPY,
+    REAL,
+    REAL_NUMBERS,
+    SIGNED,
+    limits,
+)
 
 KEPT = ((("x", None),), ("x", None))
 MERGED = ((("x", None), (None, "y")), ("x", "y"))
@@ -69,11 +81,15 @@ def stored(oracle):
     """An oracle that needs the width: on stored arrays."""
 
     def compute(*arrays):
-        dtype = next(name for name in INTEGERS if NUMPY[name] == arrays[0].dtype)
+        dtype = next(name for name in BITWISE if NUMPY[name] == arrays[0].dtype)
         wide = [a.astype(np.int64 if dtype in SIGNED else np.uint64) for a in arrays]
         return oracle(*wide, dtype)
 
     return compute
+
+
+def invert(x, dtype):
+    return x == 0 if dtype == "bool" else np.invert(x)
 
 
 def erf_inv(x):
@@ -184,7 +200,7 @@ def no_order(name, oracle, **options):
 
 
 CASES = [
-    unary("negate", np.negative),
+    unary("negate", np.negative, dtypes=NUMBERS),
     unary("abs", np.abs, out="magnitude", ulps=EXACT, grad_draw=apart),
     unary("sign", sign, ulps=EXACT, grad="zero", grad_draw=apart),
     unary("floor", np.floor, dtypes=REAL, grad="zero", grad_draw=unit),
@@ -201,7 +217,7 @@ CASES = [
     Case(
         "log",
         floating(lambda x, y: np.log(x) / np.log(y)),
-        dtypes=tuple(dtype for dtype in ALL if dtype != "s2"),
+        dtypes=tuple(dtype for dtype in ALL if dtype not in ("bool", "s2")),
         refusal=None,
         shapes=((2, 3), ()),
         label="base",
@@ -243,7 +259,7 @@ CASES = [
     unary("real", np.real, out="real"),
     unary("imag", np.imag, out="real", grad_complex=False),
     transcendental("phase", np.angle, out="real", grad_draw=positive),
-    unary("bitwise_not", np.invert, dtypes=INTEGERS, grad="zero"),
+    unary("bitwise_not", stored(invert), dtypes=BITWISE, stored=True, grad="zero"),
     unary("population_count", stored(count_ones), dtypes=INTEGERS, stored=True, grad="zero"),
     unary("count_leading_zeros", stored(count_zeros), dtypes=INTEGERS, stored=True, grad="zero"),
     unary("is_nan", both_parts(np.isnan), out="predicate", grad="zero"),
@@ -258,7 +274,7 @@ CASES = [
         ulps=EXACT,
         names=((("x", "y"), (None,)), ("x", "y")),
     ),
-    binary("subtract", np.subtract, ulps=EXACT),
+    binary("subtract", np.subtract, dtypes=NUMBERS, ulps=EXACT),
     binary("multiply", np.multiply, ulps=EXACT),
     binary(
         "divide",
@@ -268,7 +284,15 @@ CASES = [
         ulps={"c64": 16, "c128": 16, "other": 0},
         grad_draw=(values, positive),
     ),
-    binary("pow", power, draw=(small, digits), ulps=NEAR, grad_draw=positive, label="integral"),
+    binary(
+        "pow",
+        power,
+        dtypes=NUMBERS,
+        draw=(small, digits),
+        ulps=NEAR,
+        grad_draw=positive,
+        label="integral",
+    ),
     binary(
         "pow",
         power,
@@ -291,15 +315,15 @@ CASES = [
     binary(
         "remainder",
         truncated_remainder,
-        dtypes=REAL,
+        dtypes=REAL_NUMBERS,
         draw=(values, divisor),
         grad_draw=(positive, between(5, 6)),
     ),
     binary("max", np.maximum, dtypes=REAL, draw=ties, grad_draw=apart),
     binary("min", np.minimum, dtypes=REAL, draw=ties, grad_draw=apart),
-    binary("bitwise_and", np.bitwise_and, dtypes=INTEGERS, grad="zero"),
-    binary("bitwise_or", np.bitwise_or, dtypes=INTEGERS, grad="zero"),
-    binary("bitwise_xor", np.bitwise_xor, dtypes=INTEGERS, grad="zero"),
+    binary("bitwise_and", np.bitwise_and, dtypes=BITWISE, grad="zero"),
+    binary("bitwise_or", np.bitwise_or, dtypes=BITWISE, grad="zero"),
+    binary("bitwise_xor", np.bitwise_xor, dtypes=BITWISE, grad="zero"),
     binary(
         "left_shift",
         stored(shift_left),
@@ -357,7 +381,7 @@ CASES = [
         all_close,
         shapes=((2, 3), (2, 3)),
         draw=ties,
-        out="u8",
+        out="bool",
         grad="zero",
         names=((("x", None), (None, "y")), ()),
     ),

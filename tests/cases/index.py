@@ -6,7 +6,7 @@ import numpy as np
 
 import defn as dn
 from cases import Case, between, small
-from cases.dtypes import INTEGERS
+from cases.dtypes import ALL, INTEGERS, NUMBERS
 
 ROWS = [[1, 2], [0, 0], [1, 2], [0, 1]]
 ONE = [[2], [0], [2]]
@@ -29,13 +29,13 @@ def put(x, index, updates):
     return out
 
 
-def scatters(name, oracle, again=True):
+def scatters(name, oracle, again=True, dtypes=ALL):
     """Elements, whole axes, axes by choice, updates smaller than the axis, and a single element.
 
     Positions come ``again`` where differences tell the gradient: each of several puts has one,
     although only the last makes a difference.
     """
-    options = {"draw": small, "ulps": SUMS, "scale": 8.0}
+    options = {"dtypes": dtypes, "draw": small, "ulps": SUMS, "scale": 8.0}
     rows = ROWS if again else [[1, 2], [0, 0], [1, 1], [0, 1]]
     one = [2, 0, 2] if again else [2, 0, 1]
 
@@ -98,6 +98,7 @@ def scatters(name, oracle, again=True):
             label="none",
             shapes=((2, 3), (0,)),
             names=((("x", "y"), (None,)), ("x", "y")),
+            dtypes=dtypes,
             grad=None,
         ),
     ]
@@ -241,7 +242,7 @@ CASES = [
         grad=None,
         names=((("x",),), (None,)),
     ),
-    *scatters("indexed_add", added),
+    *scatters("indexed_add", added, dtypes=NUMBERS),
     *scatters("indexed_put", put, again=False),
     Case(
         "indexed_put",

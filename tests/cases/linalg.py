@@ -7,7 +7,7 @@ import numpy as np
 from cases import Case, small
 
 PRODUCTS = {"other": 8, "f8_e5m2": 2, "f8_e4m3fn": 2, "f16": 4, "bf16": 4}
-OPTIONS = {"draw": small, "ulps": PRODUCTS, "scale": 16.0}
+OPTIONS = {"draw": small, "out": "number", "ulps": PRODUCTS, "scale": 16.0}
 
 
 def outer(a, b):

@@ -9,7 +9,7 @@ import scipy.linalg
 
 import defn as dn
 from cases import Case, is_complex, is_integer, store
-from cases.dtypes import ALL, REAL, limits
+from cases.dtypes import ALL, REAL, is_whole, limits
 
 WIDE = ("f64", "c128")
 ULPS = {"other": 64, "f8_e5m2": 2, "f8_e4m3fn": 2, "f16": 2, "bf16": 2}
@@ -24,7 +24,7 @@ def wide(x: np.ndarray) -> np.ndarray:
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Numbers of at most 1, whole ones for integers."""
-    if is_integer(dtype):
+    if is_whole(dtype):
         low, high = limits(dtype)
         return rng.integers(max(low, -1), min(high, 1), size=shape, endpoint=True)
     values = rng.uniform(-1, 1, size=shape)
@@ -39,7 +39,7 @@ def regular(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.
     """Square matrices that are far from singular."""
     values = drawn(rng, shape, dtype)
     n = shape[-1]
-    if is_integer(dtype) and limits(dtype)[1] < 3:
+    if is_whole(dtype) and limits(dtype)[1] < 3:
         return store(np.triu(values, 1) + np.eye(n, dtype=np.int64), dtype)
     diagonal = np.eye(n, dtype=values.dtype)
     return store(values * (1 - diagonal) + 3 * diagonal, dtype)
@@ -49,7 +49,7 @@ def definite(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np
     """Positive definite Hermitian matrices."""
     upper = np.triu(regular(rng, shape, dtype), 1)
     n = shape[-1]
-    high = limits(dtype)[1] if is_integer(dtype) else 3
+    high = limits(dtype)[1] if is_whole(dtype) else 3
     if high < 3:
         return store(np.broadcast_to(np.eye(n), shape), dtype)
     turned = np.swapaxes(upper, -1, -2)
@@ -61,7 +61,7 @@ def hermitian(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> n
     """Hermitian matrices whose eigenvalues have different magnitudes."""
     matrices = definite(rng, shape, dtype)
     n = shape[-1]
-    if is_integer(dtype) and limits(dtype)[1] < 7:
+    if is_whole(dtype) and limits(dtype)[1] < 7:
         return matrices
     steps = np.diag(np.arange(n)).astype(matrices.dtype)
     return store(matrices + steps, dtype)
@@ -196,6 +196,8 @@ def norms() -> list[Case]:
 def away(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     """Numbers of different magnitudes, none of them zero where the dtype has enough."""
     count = int(np.prod(shape))
+    if dtype == "bool":
+        return store(np.eye(*shape) if len(shape) == 2 else np.ones(shape), dtype)
     if is_integer(dtype):
         low, high = limits(dtype)
         pool = [1, high, 2 if high > 2 else 1, low or 1]
@@ -558,7 +560,7 @@ CASES = [
     row(
         "matrix_power",
         lambda x: np.linalg.matrix_power(x, 3),
-        out="same",
+        out="number",
         ulps={"other": 64, "f8_e5m2": 4, "f8_e4m3fn": 4, "f16": 4, "bf16": 4},
         scale=40.0,
         call=lambda f, x: f(x, 3),
@@ -574,7 +576,7 @@ CASES = [
         "matrix_rank",
         lambda x: np.linalg.matrix_rank(wide(x)),
         dtypes=REAL,
-        out="u32",
+        out="s32",
         call=lambda f, x: f(dn.concatenate([x, x], axis=1)),
         shapes=((3, 2),),
         draw=away,

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from cases import Case, apart, between, digits, float_ulps, small, ties, values
-from cases.dtypes import ALL, REAL
+from cases.dtypes import ALL, NUMBERS, REAL
 
 DROPPED = ((("x", "y"),), ("x",))
 KEPT = ((("x", "y"),), ("x", "y"))
@@ -159,8 +159,8 @@ CASES = [
     *rows("sum", np.sum, draw=small, out="sum", ulps=SUMS, scale=8.0),
     *rows("product", np.prod, draw=between(-2, 2), out="sum", ulps=SUMS, scale=1.0),
     *rows("mean", floats(np.mean), draw=small, out="sum float", ulps=SUMS, scale=4.0),
-    *rows("all", np.all, draw=ties, out="u8", grad="zero"),
-    *rows("any", np.any, draw=ties, out="u8", grad="zero"),
+    *rows("all", np.all, draw=ties, out="bool", grad="zero"),
+    *rows("any", np.any, draw=ties, out="bool", grad="zero"),
     *rows("reduce_max", np.max, dtypes=REAL, draw=values, grad_draw=apart),
     *rows("reduce_min", np.min, dtypes=REAL, draw=values, grad_draw=apart),
     *arg("argmax", np.argmax, "first"),
@@ -283,14 +283,22 @@ CASES = [
         draw=digits,
         grad_draw=apart,
     ),
-    *scans("cumulative_sum", np.add.accumulate, draw=small, ulps=SUMS, scale=8.0),
-    *scans("cumulative_product", np.multiply.accumulate, draw=between(-2, 2), ulps=SUMS, scale=1.0),
+    *scans("cumulative_sum", np.add.accumulate, draw=small, out="number", ulps=SUMS, scale=8.0),
+    *scans(
+        "cumulative_product",
+        np.multiply.accumulate,
+        draw=between(-2, 2),
+        out="number",
+        ulps=SUMS,
+        scale=1.0,
+    ),
     *scans("cumulative_max", np.maximum.accumulate, dtypes=REAL),
     *scans("cumulative_min", np.minimum.accumulate, dtypes=REAL),
-    Case("diff", np.diff, shapes=((2, 4),), names=KEPT),
+    Case("diff", np.diff, dtypes=NUMBERS, shapes=((2, 4),), names=KEPT),
     Case(
         "diff",
         lambda x: np.diff(x, 2, axis=0),
+        dtypes=NUMBERS,
         call=lambda f, x: f(x, order=2, axis=0),
         label="order",
         shapes=((4, 3),),
@@ -303,6 +311,7 @@ CASES = [
     Case(
         "diff",
         lambda x: np.diff(x, 3),
+        dtypes=NUMBERS,
         call=lambda f, x: f(x, order=3),
         label="all",
         names=KEPT,

@@ -199,6 +199,7 @@ CASES = [
         lambda x: np.pad(x, [(2, 1), (0, 2)]),
         lambda f, x: f(x, 0, [(2, 1), (0, 2)]),
         label="scalar",
+        out="number",
         names=((("x", "y"),), ("x", "y")),
     ),
     move("reverse", lambda x: x[::-1, ::-1], names=((("x", "y"),), ("x", "y"))),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from cases import Case, apart, small, ties
-from cases.dtypes import REAL
+from cases.dtypes import NUMBERS, REAL
 
 SUMS = {"f8_e5m2": 2, "f8_e4m3fn": 2, "f16": 4, "bf16": 4, "other": 8}
 NEAR = {"ulps": SUMS, "scale": 16.0}
@@ -224,8 +224,8 @@ def window_fold(x):
 
 
 CASES = [
-    *rows("window_sum", np.sum, lambda x: 0, **NEAR),
-    *rows("window_product", np.prod, lambda x: 1, grad="refused", **NEAR),
+    *rows("window_sum", np.sum, lambda x: 0, out="number", **NEAR),
+    *rows("window_product", np.prod, lambda x: 1, out="number", grad="refused", **NEAR),
     *rows("window_max", np.max, lowest, dtypes=REAL, grad_draw=apart),
     *rows("window_min", np.min, highest, dtypes=REAL, grad_draw=apart),
     *rows("window_mean", to_float(np.mean), lambda x: 0, draw=small, out="float", **NEAR),
@@ -274,6 +274,7 @@ CASES = [
         "reduce",
         reduce_all,
         call=lambda f, x: f(x, 1, alternate),
+        out="number",
         names=((("x", "y"),), ()),
         draw=small,
         grad="refused",
@@ -284,6 +285,7 @@ CASES = [
         reduce_last,
         call=lambda f, x: f(x, 1, alternate, axes=["y"] if "y" in x.names else [-1]),
         label="axis",
+        out="number",
         names=((("x", "y"),), ("x",)),
         draw=small,
         grad="refused",
@@ -295,6 +297,7 @@ CASES = [
         call=lambda f, x: f(x, 0, maximum, axes=0, keep_axes=True),
         label="keep",
         dtypes=REAL,
+        out="number",
         names=((("x", "y"),), ("x", "y")),
         draw=ties,
         grad="refused",
@@ -302,6 +305,8 @@ CASES = [
     Case(
         "window_reduce",
         window_fold,
+        dtypes=NUMBERS,
+        refusal=None,
         call=lambda f, x: f(x, 1, (2, 3), alternate, strides=[2, 1], padding=[(1, 0), (0, 1)]),
         shapes=((3, 4),),
         names=((("x", "y"),), ("x", "y")),

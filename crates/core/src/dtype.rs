@@ -9,6 +9,8 @@ use crate::scalar::Number;
 /// The kinds of element types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
+    /// False and true.
+    Bool,
     /// Integers from 0 on.
     Unsigned,
     /// Two's complement integers.
@@ -33,7 +35,7 @@ macro_rules! dtypes {
         pub enum DType { $($(#[$doc])* $variant,)* }
 
         impl DType {
-            /// Every element type, integers first, narrow before wide.
+            /// Every element type: bool, then integers, narrow before wide.
             pub const ALL: &'static [DType] = &[$(DType::$variant,)*];
 
             /// The name by which users know the type, as in `f32`.
@@ -41,12 +43,12 @@ macro_rules! dtypes {
                 match self { $(DType::$variant => $name,)* }
             }
 
-            /// What kind of number an element is.
+            /// What kind of number an element is, or that it is a truth value.
             pub const fn kind(self) -> Kind {
                 match self { $(DType::$variant => Kind::$kind,)* }
             }
 
-            /// The width of an element in bits; 2 and 4 for the packed integers.
+            /// The width of an element in bits; 1 for bool, 2 and 4 for the packed integers.
             pub const fn bits(self) -> usize {
                 match self { $(DType::$variant => $bits,)* }
             }
@@ -55,11 +57,13 @@ macro_rules! dtypes {
 }
 
 dtypes! {
+    /// False or true, stored as a byte that is 0 or 1; the type of predicates.
+    Bool = "bool", Bool 1;
     /// Unsigned, 2 bits.
     U2 = "u2", Unsigned 2;
     /// Unsigned, 4 bits.
     U4 = "u4", Unsigned 4;
-    /// Unsigned, 8 bits; also the type of predicates.
+    /// Unsigned, 8 bits.
     U8 = "u8", Unsigned 8;
     /// Unsigned, 16 bits.
     U16 = "u16", Unsigned 16;
@@ -98,13 +102,23 @@ dtypes! {
 }
 
 impl DType {
-    /// Bytes per element in memory. The 2- and 4-bit types take one byte each.
+    /// Whether a byte of a file or of a foreign array holds several elements: the 2- and 4-bit integers.
+    pub const fn is_packed(self) -> bool {
+        self.is_integer() && self.bits() < 8
+    }
+
+    /// Bytes per element in memory. Types of less than a byte take one byte each.
     pub const fn storage_bytes(self) -> usize {
         let bytes = self.bits() / 8;
         if bytes == 0 { 1 } else { bytes }
     }
 
-    /// Signed or unsigned.
+    /// Truth values.
+    pub const fn is_bool(self) -> bool {
+        matches!(self.kind(), Kind::Bool)
+    }
+
+    /// Signed or unsigned; truth values are no integers.
     pub const fn is_integer(self) -> bool {
         matches!(self.kind(), Kind::Unsigned | Kind::Signed)
     }
@@ -143,34 +157,48 @@ impl DType {
         }
     }
 
-    /// Floats and complex numbers as they are; every integer becomes f32.
+    /// Whether gradients flow through elements of the type: floats and complex numbers.
+    pub const fn is_inexact(self) -> bool {
+        matches!(self.kind(), Kind::Float | Kind::Complex)
+    }
+
+    /// Floats and complex numbers as they are; integers and truth values become f32.
     pub const fn to_float(self) -> DType {
-        if self.is_integer() { DType::F32 } else { self }
+        if self.is_inexact() { self } else { DType::F32 }
+    }
+
+    /// The type in which elements are counted and added up: truth values as s32, everything else as it is.
+    pub const fn to_number(self) -> DType {
+        if self.is_bool() { DType::S32 } else { self }
     }
 
     /// Complex as it is; f64 becomes c128, everything else c64.
     pub const fn to_complex(self) -> DType {
         match self.kind() {
             Kind::Complex => self,
-            Kind::Unsigned | Kind::Signed | Kind::Float if self.bits() == 64 && self.is_float() => {
+            Kind::Bool | Kind::Unsigned | Kind::Signed | Kind::Float
+                if self.bits() == 64 && self.is_float() =>
+            {
                 DType::C128
             }
-            Kind::Unsigned | Kind::Signed | Kind::Float => DType::C64,
+            Kind::Bool | Kind::Unsigned | Kind::Signed | Kind::Float => DType::C64,
         }
     }
 
-    /// The float half of a complex type; floats as they are; integers become f32.
+    /// The float half of a complex type; floats as they are; integers and truth values become f32.
     pub const fn to_real(self) -> DType {
         match self.kind() {
             Kind::Complex if self.bits() == 128 => DType::F64,
-            Kind::Complex | Kind::Unsigned | Kind::Signed => DType::F32,
+            Kind::Complex | Kind::Bool | Kind::Unsigned | Kind::Signed => DType::F32,
             Kind::Float => self,
         }
     }
 
-    /// What `sum` and `product` give: s32 or s64, u32, and s64 for u64 (as in Nx); others as they are.
+    /// What `sum` and `product` give: s32 or s64, u32, and s64 for u64 (as in Nx); s32 for truth values, which are
+    /// counted; others as they are.
     pub const fn to_aggregate(self) -> DType {
         match self.kind() {
+            Kind::Bool => DType::S32,
             Kind::Signed if self.bits() < 64 => DType::S32,
             Kind::Signed => DType::S64,
             Kind::Unsigned if self.bits() < 64 => DType::U32,
@@ -181,7 +209,7 @@ impl DType {
 
     /// The type in which values of both types are represented, whatever the order.
     ///
-    /// Within a kind the wider wins; unsigned with signed gives a signed type that is wide enough, up
+    /// Truth values give way to every other type. Within a kind the wider wins; unsigned with signed gives a signed type that is wide enough, up
     /// to s64; integers give way to floats of any width, bf16 and f8_e4m3fn to other floats.
     pub fn merge(self, other: DType) -> DType {
         if self == other {
@@ -198,7 +226,7 @@ impl DType {
                     high
                 }
             }
-            (Kind::Unsigned | Kind::Signed | Kind::Complex, _) | (Kind::Float, _) => {
+            (Kind::Bool | Kind::Unsigned | Kind::Signed | Kind::Complex, _) | (Kind::Float, _) => {
                 if low.kind() == high.kind() && low.bits() > high.bits() { low } else { high }
             }
         }
@@ -215,17 +243,19 @@ impl DType {
             (Kind::Float, Kind::Float) => Some(merged.merge(DType::F32)),
             (Kind::Signed, Kind::Unsigned) if other == DType::U64 => None,
             (Kind::Unsigned, Kind::Signed) if self == DType::U64 => None,
-            (Kind::Unsigned | Kind::Signed | Kind::Float | Kind::Complex, _) => Some(merged),
+            (Kind::Bool | Kind::Unsigned | Kind::Signed | Kind::Float | Kind::Complex, _) => Some(merged),
         }
     }
 
     /// The type of a tensor of this type with a plain number, which gives way where it can.
     ///
-    /// An integer tensor widens until the number fits; with a float it becomes f32; float and complex
+    /// Truth values become numbers: s32, f32 or c64. An integer tensor widens until the number fits; with a float it becomes f32; float and complex
     /// tensors stay as they are, except that a complex number makes a float complex.
     pub fn merge_weak(self, number: Number) -> DType {
         match number {
+            Number::Bool(_) => self,
             Number::Int(value) => match self.kind() {
+                Kind::Bool => DType::S32,
                 Kind::Unsigned if value >= 0 => DType::unsigned(self.bits().max(needed_unsigned(value))),
                 Kind::Unsigned => DType::signed((2 * self.bits()).min(64).max(needed_signed(value))),
                 Kind::Signed => DType::signed(self.bits().max(needed_signed(value))),
@@ -278,7 +308,7 @@ impl DType {
         Number::Float(2f64.powi(self.least_exponent()))
     }
 
-    /// The greatest value of an integer type, the greatest finite value of a float.
+    /// The greatest value of an integer type (true of bool), the greatest finite value of a float.
     ///
     /// # Panics
     /// For complex types, which are not ordered.
@@ -298,7 +328,7 @@ impl DType {
     /// # Panics
     /// For complex types, which are not ordered.
     pub fn least_finite(self) -> Number {
-        if self.is_integer() { self.lowest() } else { Number::Float(-self.greatest_finite().to_f64()) }
+        if !self.is_float() { self.lowest() } else { Number::Float(-self.greatest_finite().to_f64()) }
     }
 
     /// What is between 1 and the next greater float.
@@ -315,6 +345,7 @@ impl DType {
     /// For complex types, which are not ordered.
     pub fn lowest(self) -> Number {
         match self.kind() {
+            Kind::Bool => Number::Bool(false),
             Kind::Unsigned => Number::Int(0),
             Kind::Signed => Number::Int(-(1 << (self.bits() - 1))),
             Kind::Float if self.has_infinity() => Number::Float(f64::NEG_INFINITY),
@@ -329,6 +360,7 @@ impl DType {
     /// For complex types, which are not ordered.
     pub fn highest(self) -> Number {
         match self.kind() {
+            Kind::Bool => Number::Bool(true),
             Kind::Unsigned => Number::Int((1 << self.bits()) - 1),
             Kind::Signed => Number::Int((1 << (self.bits() - 1)) - 1),
             Kind::Float if self.has_infinity() => Number::Float(f64::INFINITY),

@@ -514,6 +514,7 @@ fn dtype_names() -> String {
 
 fn number_text(number: Number) -> String {
     match number {
+        Number::Bool(value) => format!("the truth value {value}"),
         Number::Int(value) => format!("the integer {value}"),
         Number::Float(value) => format!("the float {value}"),
         Number::Complex(value) => format!("the complex number {value}"),

@@ -517,6 +517,7 @@ impl fmt::Display for Attr {
         match self {
             Attr::None => f.write_str("none"),
             Attr::Bool(value) => write!(f, "{value}"),
+            Attr::Number(Number::Bool(value)) => write!(f, "{value}"),
             Attr::Number(Number::Int(value)) => write!(f, "{value}"),
             Attr::Number(Number::Float(value)) => write_float(f, *value),
             Attr::Number(Number::Complex(value)) => {

@@ -12,6 +12,8 @@ use crate::error::{ErrorKind, Result};
 /// A plain number, not yet of any element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
+    /// A truth value.
+    Bool(bool),
     /// An integer; every element type's integers fit.
     Int(i128),
     /// A float in full host precision.
@@ -26,9 +28,10 @@ impl Number {
         Number::Complex(Complex::new(re, im))
     }
 
-    /// The type of a tensor made from this number alone: s32, f32 or c64.
+    /// The type of a tensor made from this number alone: bool, s32, f32 or c64.
     pub const fn dtype(self) -> DType {
         match self {
+            Number::Bool(_) => DType::Bool,
             Number::Int(_) => DType::S32,
             Number::Float(_) => DType::F32,
             Number::Complex(_) => DType::C64,
@@ -38,6 +41,7 @@ impl Number {
     /// The number as a float, without its imaginary part.
     pub fn to_f64(self) -> f64 {
         match self {
+            Number::Bool(value) => f64::from(u8::from(value)),
             Number::Int(value) => value as f64,
             Number::Float(value) => value,
             Number::Complex(value) => value.re,
@@ -47,6 +51,7 @@ impl Number {
     /// Whether the number counts as true: everything but zero, NaN included.
     pub fn is_true(self) -> bool {
         match self {
+            Number::Bool(value) => value,
             Number::Int(value) => value != 0,
             Number::Float(value) => value != 0.0,
             Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
@@ -64,6 +69,12 @@ macro_rules! number_from {
 number_from!(i32 => Int as i128, i64 => Int as i128, u32 => Int as i128, u64 => Int as i128,
              usize => Int as i128, f32 => Float as f64, f64 => Float as f64);
 
+impl From<bool> for Number {
+    fn from(value: bool) -> Number {
+        Number::Bool(value)
+    }
+}
+
 impl From<Complex<f64>> for Number {
     fn from(value: Complex<f64>) -> Number {
         Number::Complex(value)
@@ -80,13 +91,16 @@ pub struct Scalar {
 }
 
 impl Scalar {
-    /// Converts a number to an element. Integers wrap; floats round to the nearest, ties to even.
+    /// Converts a number to an element. Integers wrap; floats round to the nearest, ties to even; for bool everything
+    /// but zero is true, NaN too.
     ///
     /// # Errors
     /// A float given for an integer type, or a complex number for a type that is not complex.
     pub fn new(dtype: DType, number: impl Into<Number>) -> Result<Scalar> {
         let number = number.into();
         let value = match (dtype.kind(), number) {
+            (Kind::Bool, number) => Number::Bool(number.is_true()),
+            (_, Number::Bool(value)) => return Scalar::new(dtype, i32::from(value)),
             (Kind::Unsigned | Kind::Signed, Number::Int(value)) => Number::Int(wrap(dtype, value)),
             (Kind::Unsigned | Kind::Signed, Number::Float(_) | Number::Complex(_))
             | (Kind::Float, Number::Complex(_)) => {
@@ -97,6 +111,7 @@ impl Scalar {
             (Kind::Complex, number) => {
                 let part = dtype.to_real();
                 let (re, im) = match number {
+                    Number::Bool(_) => unreachable!("a truth value was converted before"),
                     Number::Int(value) => (round_int(part, value), 0.0),
                     Number::Float(value) => (value, 0.0),
                     Number::Complex(value) => (value.re, value.im),
@@ -140,6 +155,7 @@ impl Scalar {
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.dtype.storage_bytes());
         match self.value {
+            Number::Bool(value) => out.push(u8::from(value)),
             Number::Int(value) => {
                 // A narrow element is the low part of the wide one; `wrap` has made it exact.
                 let wide = (value as i64).to_le_bytes();
@@ -164,6 +180,8 @@ impl Scalar {
     pub fn from_bytes(dtype: DType, bytes: &[u8]) -> Scalar {
         assert_eq!(bytes.len(), dtype.storage_bytes(), "one element of {dtype}");
         let value = match dtype.kind() {
+            // Bytes from outside may be other than 0 and 1.
+            Kind::Bool => Number::Bool(bytes[0] != 0),
             Kind::Unsigned | Kind::Signed => {
                 let mut wide = [0u8; 8];
                 if cfg!(target_endian = "big") {
@@ -185,6 +203,7 @@ impl Scalar {
 
     fn bits(self) -> (u64, u64) {
         match self.value {
+            Number::Bool(value) => (u64::from(value), 0),
             Number::Int(value) => (value as u64, 0),
             Number::Float(value) => (value.to_bits(), 1),
             Number::Complex(value) => (value.re.to_bits(), value.im.to_bits()),
@@ -210,6 +229,7 @@ impl Hash for Scalar {
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.value {
+            Number::Bool(value) => write!(f, "{value}"),
             Number::Int(value) => write!(f, "{value}"),
             Number::Float(value) => f.write_str(&float_text(self.dtype, value)),
             Number::Complex(value) => {
@@ -221,8 +241,11 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// Reduces an integer modulo 2^bits into the range of its type.
+/// Reduces an integer modulo 2^bits into the range of its type; for bool, to 1 unless it is 0.
 pub fn wrap(dtype: DType, value: i128) -> i128 {
+    if dtype.is_bool() {
+        return i128::from(value != 0);
+    }
     let bits = dtype.bits();
     let low = value & ((1i128 << bits) - 1);
     if dtype.kind() == Kind::Signed && low >> (bits - 1) == 1 { low - (1i128 << bits) } else { low }

@@ -236,7 +236,7 @@ impl Tensor {
 }
 
 /// Room for bytes of the host.
-pub(crate) fn host_memory(op: &'static str, len: usize) -> Result<Vec<u8>> {
+pub fn host_memory(op: &'static str, len: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match bytes.try_reserve_exact(len) {
         Ok(()) => Ok(bytes),

@@ -233,8 +233,12 @@ impl Backend for CpuBackend {
     }
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
+        let is_whole = match ty.dtype.is_bool() {
+            true => bytes_are_truths(&bytes),
+            false => ty.dtype.bits() >= 8,
+        };
         let adopted = buffer(adopt(bytes, ty.byte_size(), element_align(ty))?);
-        if ty.dtype.bits() >= 8 {
+        if is_whole {
             return Ok(adopted);
         }
         let operand = Operand { ty: whole_bytes(ty)?, buffer: adopted };
@@ -317,6 +321,12 @@ impl Backend for CpuBackend {
     fn as_any(&self) -> &dyn Any {
         self
     }
+}
+
+/// Whether bytes from outside are those of bools. Others count as true where they are not 0, but kernels compute with
+/// 0 and 1.
+fn bytes_are_truths(bytes: &HostMemory) -> bool {
+    bytes.bytes().iter().all(|&byte| byte <= 1)
 }
 
 /// The type of bytes from outside for elements of less than a byte: kernels count on the unused bits to extend the

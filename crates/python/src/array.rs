@@ -142,11 +142,21 @@ impl<'py> View<'py> {
             Some("its elements do not lie one after the other")
         } else if !self.array.is_aligned() {
             Some("its memory is not aligned")
+        } else if self.dtype.is_bool() {
+            (!self.has_truths()).then_some("some of its bytes are neither 0 nor 1")
         } else if self.dtype.bits() < 8 {
             Some("its elements have unused bits, which may hold anything")
         } else {
             None
         }
+    }
+
+    /// Whether the bytes of a contiguous array of bools are 0 and 1; those of a view of other bytes need not be.
+    fn has_truths(&self) -> bool {
+        // SAFETY: a C-contiguous array has as many bytes as elements from its data pointer on, and the thread is attached,
+        // so that no Python code frees them meanwhile.
+        let bytes = unsafe { std::slice::from_raw_parts(self.data(), self.array.len()) };
+        bytes.iter().all(|&byte| byte <= 1)
     }
 
     /// Whether nothing can write the memory any more: read-only views down to immutable bytes or a tensor.
@@ -247,12 +257,19 @@ impl<'py> View<'py> {
     }
 }
 
-/// Makes each byte the value of its low bits; NumPy's narrow integers leave the others undefined.
+/// Makes each byte the value of its low bits; NumPy's narrow integers leave the others undefined. A bool is true unless its
+/// byte is 0.
 fn extend_narrow(dtype: DType, bytes: &mut [u8]) {
     let unused = 8 - dtype.bits();
     for byte in bytes {
         let high = *byte << unused;
-        *byte = if dtype.kind() == Kind::Signed { (high as i8 >> unused) as u8 } else { high >> unused };
+        *byte = if dtype.is_bool() {
+            u8::from(*byte != 0)
+        } else if dtype.kind() == Kind::Signed {
+            (high as i8 >> unused) as u8
+        } else {
+            high >> unused
+        };
     }
 }
 

@@ -13,6 +13,7 @@ use crate::error::Fallible;
 /// The format of elements in the language of the module `struct`, with NumPy's `Z` for complex numbers.
 fn format(dtype: DType) -> Option<&'static CStr> {
     match dtype {
+        DType::Bool => Some(c"?"),
         DType::U8 => Some(c"B"),
         DType::U16 => Some(c"H"),
         DType::U32 => Some(c"I"),

@@ -7,7 +7,7 @@ use defn_core::builder::BuildElementwise;
 use defn_core::scalar::Scalar;
 use defn_core::{DType, ErrorKind, Kind, Number, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::array::{self, View};
 use crate::born;
@@ -49,7 +49,7 @@ pub(crate) fn tensor(
         return Err(Misuse::MustCopy { why }.into());
     }
     let made = if let Some(number) = number {
-        let natural = if value.is_instance_of::<PyBool>() { DType::U8 } else { number.dtype() };
+        let natural = number.dtype();
         if dtype.is_none() {
             check_range(number, natural)?;
         }
@@ -138,7 +138,7 @@ pub(crate) fn check_range(number: Number, dtype: DType) -> Fallible<()> {
         Number::Int(value) if dtype.is_integer() && defn_core::scalar::wrap(dtype, value) != value => {
             Err(ErrorKind::IntegerRange { value, dtype }.into())
         }
-        Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
+        Number::Bool(_) | Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
     }
 }
 
@@ -190,7 +190,8 @@ fn converted(tensor: Tensor, dtype: DType) -> Fallible<Tensor> {
     let loses = match dtype.kind() {
         Kind::Unsigned | Kind::Signed => matches!(from, Kind::Float | Kind::Complex),
         Kind::Float => from == Kind::Complex,
-        Kind::Complex => false,
+        // Whether a number is zero is a question that has an answer for all of them, as in NumPy.
+        Kind::Bool | Kind::Complex => false,
     };
     if loses {
         return Err(Misuse::TensorDType { got: tensor.ty().clone(), dtype }.into());
@@ -283,10 +284,7 @@ impl Leaves {
 
     fn leaf(&mut self, value: &Bound<'_, PyAny>) -> Fallible<()> {
         let (number, dtype) = match convert::number(value)? {
-            Some(number) => {
-                let is_bool = value.is_instance_of::<PyBool>();
-                (number, if is_bool { DType::U8 } else { number.dtype() })
-            }
+            Some(number) => (number, number.dtype()),
             None if value.is_instance_of::<PyTensor>() => {
                 return Err(Misuse::TensorInside { place: self.place() }.into());
             }

@@ -16,7 +16,7 @@ use crate::place;
 use crate::shard::{self, PySharded};
 use crate::tensor::PyTensor;
 
-/// The number that a Python object is, bools being 0 and 1. NumPy's scalars are no numbers but tensors.
+/// The number or truth value that a Python object is. NumPy's scalars are no numbers but tensors.
 pub(crate) fn number(value: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
     // `np.float64` is a subclass of `float`, so exact types come first and scalars are excluded after.
     if value.is_exact_instance_of::<PyFloat>() {
@@ -26,7 +26,7 @@ pub(crate) fn number(value: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
         return integer(value).map(Some);
     }
     if value.is_exact_instance_of::<PyBool>() {
-        return Ok(Some(Number::Int(i128::from(value.is_truthy()?))));
+        return Ok(Some(Number::Bool(value.is_truthy()?)));
     }
     if value.is_exact_instance_of::<PyTensor>() {
         return Ok(None);
@@ -106,7 +106,7 @@ pub(crate) fn tensor(op: &str, value: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     match arg(op, value)? {
         Arg::Value(tensor) => Ok(tensor),
         Arg::Number(number) => {
-            let dtype = if value.is_instance_of::<PyBool>() { defn_core::DType::U8 } else { number.dtype() };
+            let dtype = number.dtype();
             build::check_range(number, dtype)?;
             build::scalar(Scalar::new(dtype, number)?)
         }

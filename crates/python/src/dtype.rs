@@ -29,6 +29,7 @@ impl PyDType {
     #[getter]
     fn kind(&self) -> &'static str {
         match self.dtype.kind() {
+            Kind::Bool => "bool",
             Kind::Unsigned => "unsigned",
             Kind::Signed => "signed",
             Kind::Float => "float",
@@ -140,7 +141,7 @@ pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     }
     if let Ok(class) = value.cast::<PyType>() {
         for (known, dtype) in [
-            (py.get_type::<PyBool>(), DType::U8),
+            (py.get_type::<PyBool>(), DType::Bool),
             (py.get_type::<PyInt>(), DType::S32),
             (py.get_type::<PyFloat>(), DType::F32),
             (py.get_type::<PyComplex>(), DType::C64),
@@ -164,7 +165,7 @@ pub(crate) fn from_descriptor(descriptor: &Bound<'_, PyArrayDescr>) -> Option<DT
     let integer =
         |signed: DType, unsigned: DType| Some(if descriptor.kind() == b'i' { signed } else { unsigned });
     match (descriptor.num(), descriptor.kind()) {
-        (0..=10, b'b') => Some(DType::U8),
+        (0..=10, b'b') => Some(DType::Bool),
         (0..=10, b'i' | b'u') => match descriptor.itemsize() {
             1 => integer(DType::S8, DType::U8),
             2 => integer(DType::S16, DType::U16),
@@ -212,6 +213,7 @@ pub(crate) fn descriptor<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'
 
 fn make_descriptor(py: Python<'_>, dtype: DType) -> PyResult<Py<PyArrayDescr>> {
     let name = match dtype {
+        DType::Bool => "bool",
         DType::U8 => "uint8",
         DType::U16 => "uint16",
         DType::U32 => "uint32",

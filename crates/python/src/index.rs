@@ -1,8 +1,8 @@
 //! `tensor[...]`: Python's rules for positions and slices, on top of `slice`, `reverse` and `squeeze`; a tensor of
-//! positions takes along the first axis.
+//! positions takes along the first axis, and one of bools is a mask.
 
 use defn_core::builder::{BuildIndex, BuildShape, Ops, Start};
-use defn_core::{Axes, AxisRef, DType, Name, Shape, Tensor, TensorType};
+use defn_core::{Axes, AxisRef, Name, Shape, Tensor, TensorType};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyList, PySlice, PyTuple};
@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use crate::array;
 use crate::convert;
 use crate::error::Fallible;
+use crate::mask;
 use crate::misuse::Misuse;
 use crate::ops;
 use crate::tensor::PyTensor;
@@ -81,6 +82,11 @@ fn as_it_lies(ty: &TensorType, steps: &[Step], new_axes: &[usize]) -> Option<(us
 /// The elements that an index names.
 pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
     let ty = tensor.ty();
+    if mask::may_be(index)
+        && let Some(masked) = mask::find(ty, index)?
+    {
+        return masked.get(index.py(), tensor);
+    }
     if let Some(indices) = positions(ty, index)? {
         return ops::on(tensor, move |ops, x| ops.take(x, indices, 0));
     }
@@ -104,9 +110,9 @@ pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTenso
 fn positions(ty: &TensorType, index: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
     let Ok(tensor) = index.cast::<PyTensor>() else { return Ok(None) };
     let indices = &tensor.get().tensor;
-    // One position is an index like any other, and so clamps; a mask is refused with the others.
+    // One position is an index like any other, and so clamps.
     let is_list = indices.ty().shape.rank() > 0 && indices.ty().dtype.is_integer();
-    Ok((is_list && indices.ty().dtype != DType::U8 && ty.shape.rank() > 0).then(|| indices.clone()))
+    Ok((is_list && ty.shape.rank() > 0).then(|| indices.clone()))
 }
 
 /// The slice at one position of the first axis, without that axis.
@@ -217,15 +223,11 @@ fn entry<'py>(ty: &TensorType, item: &Bound<'py, PyAny>) -> Fallible<Entry<'py>>
         let kind: String = item.getattr("dtype")?.getattr("kind")?.extract()?;
         let text = format!("{}{}", item.getattr("dtype")?, item.getattr("shape")?);
         return match &*kind {
-            "b" => Err(Misuse::MaskIndex { mask: text, got: ty.clone() }.into()),
             "i" | "u" => Err(Misuse::ArrayIndex { indices: text }.into()),
             _ => Err(bad(ty, item)?),
         };
     }
-    if let Ok(list) = item.cast::<PyList>() {
-        if !list.is_empty() && list.iter().all(|entry| entry.is_instance_of::<PyBool>()) {
-            return Err(Misuse::MaskIndex { mask: convert::describe(item)?, got: ty.clone() }.into());
-        }
+    if item.is_instance_of::<PyList>() {
         return Err(Misuse::ArrayIndex { indices: convert::describe(item)? }.into());
     }
     if !item.is_instance_of::<PyBool>() && convert::index(item).is_some() {
@@ -236,9 +238,6 @@ fn entry<'py>(ty: &TensorType, item: &Bound<'py, PyAny>) -> Fallible<Entry<'py>>
 
 fn dynamic<'py>(ty: &TensorType, index: &Tensor) -> Fallible<Pick<'py>> {
     let got = index.ty();
-    if got.dtype == DType::U8 {
-        return Err(Misuse::MaskIndex { mask: got.to_string(), got: ty.clone() }.into());
-    }
     if !got.dtype.is_integer() {
         return Err(Misuse::BadIndex { index: got.to_string(), got: ty.clone() }.into());
     }

@@ -26,6 +26,7 @@ mod hooks;
 mod index;
 mod jit;
 mod location;
+mod mask;
 mod memory;
 mod misuse;
 mod nodes;

@@ -61,9 +61,19 @@ pub(crate) enum Misuse {
     #[error("index: the slice step on axis {axis} of {got} is zero, it must not be zero")]
     ZeroStep { axis: usize, got: TensorType },
     #[error(
-        "index: the mask {mask} cannot index {got}, the shape of the result would depend on its values; use select to choose element by element, or take with integer positions (a scalar u8 position: convert it with as_type)"
+        "index: the mask {mask} cannot index {got} while a definition is traced, the shape of the result would depend on its values; choose element by element with select, as in sum(select(mask, x, 0)), or index outside of the definition"
     )]
     MaskIndex { mask: String, got: TensorType },
+    #[error(
+        "index: the mask {mask} cannot index {got} from axis {axis} on, it must have the sizes of the axes that it stands for"
+    )]
+    MaskShape { mask: String, axis: usize, got: TensorType },
+    #[error("index: two masks index {got}, at most one is possible; index in two steps")]
+    TwoMasks { got: TensorType },
+    #[error(
+        "index: a slice stands between a mask and a position in the index of {got}, they must be neighbours; index in two steps"
+    )]
+    MaskApart { got: TensorType },
     #[error(
         "index: the indices {indices} have axes of their own, they must be a tensor that stands alone and takes along axis 0; use take for another axis"
     )]
@@ -80,10 +90,6 @@ pub(crate) enum Misuse {
     NotOneElement { op: &'static str, got: TensorType, hint: &'static str },
     #[error("{op}: the tensor is {got}, it must be {required}")]
     NotThisKind { op: &'static str, got: TensorType, required: &'static str },
-    #[error(
-        "invert: ~ on {got} would turn a true 1 into 254; use logical_not for predicates, bitwise_not for bits"
-    )]
-    InvertPredicate { got: TensorType },
     #[error(
         "bool: the tensor {got} is being traced and has no values yet{line}; use dn.cond to run one of two branches, dn.select to choose element by element, or Python's own if in a function that is itself decorated with dn.defn"
     )]
@@ -294,7 +300,6 @@ impl Misuse {
             ArrayDType { .. }
             | TensorDType { .. }
             | NotADType { .. }
-            | InvertPredicate { .. }
             | HugeInteger { .. }
             | NotThisKind { .. } => "DTypeError",
             Ragged { .. }
@@ -330,9 +335,14 @@ impl Misuse {
             | SpecCount { .. }
             | SpecKey { .. }
             | GradValue { .. } => "ContainerError",
-            IndexRange { .. } | ZeroStep { .. } | MaskIndex { .. } | ArrayIndex { .. } | BadIndex { .. } => {
-                "BoundsError"
-            }
+            IndexRange { .. }
+            | ZeroStep { .. }
+            | MaskIndex { .. }
+            | MaskShape { .. }
+            | TwoMasks { .. }
+            | MaskApart { .. }
+            | ArrayIndex { .. }
+            | BadIndex { .. } => "BoundsError",
             MustCopy { .. }
             | BadArgument { .. }
             | RoundDigits { .. }

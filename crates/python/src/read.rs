@@ -9,9 +9,10 @@ use pyo3::types::{PyComplex, PyList};
 use crate::error::Fallible;
 use crate::misuse::Misuse;
 
-/// An element as an int, a float or a complex.
+/// An element as a bool, an int, a float or a complex.
 pub(crate) fn number(py: Python<'_>, scalar: Scalar) -> Fallible<Bound<'_, PyAny>> {
     Ok(match scalar.value() {
+        Number::Bool(value) => into_python(py, value)?,
         Number::Int(value) => into_python(py, value)?,
         Number::Float(value) => into_python(py, value)?,
         Number::Complex(value) => PyComplex::from_doubles(py, value.re, value.im).into_any(),
@@ -49,8 +50,7 @@ const TRACED_HINT: &str = "return it from the definition and read it there, or p
 pub(crate) fn to_float(tensor: &Tensor) -> Fallible<f64> {
     let scalar = only_element("float", tensor)?;
     match scalar.value() {
-        Number::Int(value) => Ok(value as f64),
-        Number::Float(value) => Ok(value),
+        number @ (Number::Bool(_) | Number::Int(_) | Number::Float(_)) => Ok(number.to_f64()),
         Number::Complex(_) => {
             let required = "real; take real or imag first";
             Err(Misuse::NotThisKind { op: "float", got: tensor.ty().clone(), required }.into())

@@ -4,7 +4,7 @@ use defn_core::backend::BufferState;
 use defn_core::format::packed;
 use defn_core::scalar::Scalar;
 use defn_core::tensor::Data;
-use defn_core::{DType, Tensor, vectorize};
+use defn_core::{DType, Number, Tensor, vectorize};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
@@ -161,7 +161,7 @@ fn table_cells(tensor: &Bound<'_, PyTensor>) -> Fallible<Option<Vec<Vec<String>>
         let memory = tensor.host_prefix("repr", ty.size())?;
         let elements = memory.bytes().chunks_exact(ty.dtype.storage_bytes());
         let texts: Vec<String> =
-            elements.map(|element| Scalar::from_bytes(ty.dtype, element).to_string()).collect();
+            elements.map(|element| element_text(Scalar::from_bytes(ty.dtype, element))).collect();
         let width = sizes.last().copied().unwrap_or(1);
         Ok(Some(texts.chunks(width).map(<[String]>::to_vec).collect()))
     })
@@ -183,6 +183,14 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(inspect_binary, module)?)
 }
 
+/// An element as it is shown: truth values as Python writes them.
+fn element_text(scalar: Scalar) -> String {
+    match scalar.value() {
+        Number::Bool(value) => if value { "True" } else { "False" }.to_owned(),
+        Number::Int(_) | Number::Float(_) | Number::Complex(_) => scalar.to_string(),
+    }
+}
+
 /// The elements not shown yet.
 struct Values<'a> {
     dtype: DType,
@@ -199,7 +207,7 @@ impl Values<'_> {
                 return;
             }
             let (element, rest) = self.bytes.split_at(self.dtype.storage_bytes());
-            out.push_str(&Scalar::from_bytes(self.dtype, element).to_string());
+            out.push_str(&element_text(Scalar::from_bytes(self.dtype, element)));
             self.bytes = rest;
             self.left -= 1;
             return;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use defn_core::builder::{Arg, BuildElementwise, BuildLinalg, BuildShape};
 use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::tensor::Data;
-use defn_core::{Axes, AxisRef, DType, ErrorKind, Tensor, TensorType};
+use defn_core::{Axes, AxisRef, ErrorKind, Tensor, TensorType};
 use pyo3::PyTraverseError;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyBufferError, PyValueError};
@@ -543,9 +543,6 @@ impl PyTensor {
     }
 
     fn __invert__(&self) -> Fallible<PyTensor> {
-        if self.ty().dtype == DType::U8 {
-            return Err(Misuse::InvertPredicate { got: self.ty().clone() }.into());
-        }
         self.unary(UnaryOp::BitwiseNot)
     }
 

@@ -104,9 +104,9 @@ def _is_state(value: Any) -> bool:
 
 
 def _carried(value: Any) -> Any:
-    """A value as branches and loops carry it: a bool, which is static elsewhere, is a u8."""
+    """A value as branches and loops carry it: a bool, which is static elsewhere, is a tensor."""
     if isinstance(value, bool):
-        return _core.as_type(int(value), "u8")
+        return _core.as_type(value, "bool")
     if type(value) in (list, tuple):
         items = [_carried(item) for item in value]
         is_same = all(map(operator.is_, items, value))
@@ -375,7 +375,7 @@ class _Runtime:
 
     @staticmethod
     def and_(left: Any, *rest: Thunk) -> Any:
-        """``left and ...``; on tensors u8, with every operand computed."""
+        """``left and ...``; on tensors bool, with every operand computed."""
         for right in rest:
             if _is_tensor(left):
                 left = _core.logical_and(left, right())
@@ -387,7 +387,7 @@ class _Runtime:
 
     @staticmethod
     def or_(left: Any, *rest: Thunk) -> Any:
-        """``left or ...``; on tensors u8, with every operand computed."""
+        """``left or ...``; on tensors bool, with every operand computed."""
         for right in rest:
             if _is_tensor(left):
                 left = _core.logical_or(left, right())
@@ -399,7 +399,7 @@ class _Runtime:
 
     @staticmethod
     def not_(value: Any) -> Any:
-        """``not value``; on tensors u8."""
+        """``not value``; on tensors bool."""
         return _core.logical_not(value) if _is_tensor(value) else not value
 
     @staticmethod

@@ -48,7 +48,7 @@ def tensor(
     taken as it is, and stays on its backend.
 
     Shapes: the nesting of the list or the array's shape; ``names`` has one entry per axis.
-    Dtypes: of numbers, integers give s32, floats f32, complex numbers c64 and bools u8, mixed ones
+    Dtypes: of numbers, integers give s32, floats f32, complex numbers c64, bools bool; mixed ones
         merge; an array keeps its own. With ``dtype``, numbers are stored as that type, where
         integers wrap.
     Grad: none flows.
@@ -147,7 +147,7 @@ def tri(n: int, m: int, *, k: int = 0, **unknown: Never) -> Tensor:
     """A matrix of 1 on and below a diagonal, else 0. ``k`` moves the diagonal to the right.
 
     Shapes: ``(n, m)``.
-    Dtypes: u8.
+    Dtypes: bool.
     Grad: none flows.
     Raises: ``ShapeError`` for a negative size.
 

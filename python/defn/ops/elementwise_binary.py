@@ -286,7 +286,7 @@ def all_close(
     """1 if every ``abs(a - b) <= atol + rtol * abs(b)``, else 0. Equal infinities are close.
 
     Shapes: broadcast together; the result is a scalar.
-    Dtypes: any; u8.
+    Dtypes: any; bool.
     Grad: none flows.
     Raises: ``ShapeError`` if the shapes do not broadcast.
 

@@ -95,7 +95,7 @@ def is_nan(tensor: TensorLike, **unknown: Never) -> Tensor:
     """1 where the operand is not a number; a complex number if either part is.
 
     Shapes: kept, with axis names.
-    Dtypes: any; u8.
+    Dtypes: any; bool.
     Grad: none flows.
     Raises: nothing of its own.
 
@@ -112,7 +112,7 @@ def is_infinity(tensor: TensorLike, **unknown: Never) -> Tensor:
     """1 where the operand is infinite; a complex number if either part is.
 
     Shapes: kept, with axis names.
-    Dtypes: any; u8.
+    Dtypes: any; bool.
     Grad: none flows.
     Raises: nothing of its own.
 
@@ -128,7 +128,7 @@ def logical_not(tensor: TensorLike, **unknown: Never) -> Tensor:
     """1 where the operand is zero, else 0.
 
     Shapes: kept, with axis names.
-    Dtypes: any; u8.
+    Dtypes: any; bool.
     Grad: none flows.
     Raises: nothing of its own.
 
@@ -237,7 +237,7 @@ def equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where the values are equal, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: any; u8.
+    Dtypes: any; bool.
     Grad: none flows.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
@@ -254,7 +254,7 @@ def not_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where the values differ, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: any; u8.
+    Dtypes: any; bool.
     Grad: none flows.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
@@ -271,7 +271,7 @@ def greater(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a > b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; u8.
+    Dtypes: real; bool.
     Grad: none flows.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
@@ -289,7 +289,7 @@ def greater_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a >= b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; u8.
+    Dtypes: real; bool.
     Grad: none flows.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
@@ -307,7 +307,7 @@ def less(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a < b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; u8.
+    Dtypes: real; bool.
     Grad: none flows.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
@@ -325,7 +325,7 @@ def less_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where ``a <= b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; u8.
+    Dtypes: real; bool.
     Grad: none flows.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
@@ -343,7 +343,7 @@ def logical_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where neither is zero.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: any; u8.
+    Dtypes: any; bool.
     Grad: none flows.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
@@ -360,7 +360,7 @@ def logical_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where either is not zero.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: any; u8.
+    Dtypes: any; bool.
     Grad: none flows.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
@@ -377,7 +377,7 @@ def logical_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """1 where exactly one is not zero.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: any; u8.
+    Dtypes: any; bool.
     Grad: none flows.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 

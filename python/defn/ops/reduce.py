@@ -103,7 +103,7 @@ def all(
 
     Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
         nothing. Other axes keep their names.
-    Dtypes: any; u8.
+    Dtypes: any; bool.
     Grad: none flows.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
@@ -122,7 +122,7 @@ def any(
 
     Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
         nothing. Other axes keep their names.
-    Dtypes: any; u8.
+    Dtypes: any; bool.
     Grad: none flows.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 

@@ -237,7 +237,7 @@ fn choose_by_position(
     for (position, branch) in branches.iter().enumerate().rev() {
         let mut takes = match predicates.get(position) {
             Some(predicate) => ops.not_equal(predicate, 0)?,
-            None => ops.constant(DType::U8, 1)?,
+            None => ops.constant(DType::Bool, 1)?,
         };
         for earlier in &predicates[..position] {
             let passed = ops.equal(earlier, 0)?;

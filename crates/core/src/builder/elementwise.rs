@@ -133,9 +133,9 @@ build_elementwise! {
         population_count => PopulationCount;
         /// How many bits are 0 before the first 1, in the type's own width.
         count_leading_zeros => CountLeadingZeros;
-        /// 1 where `x` is not a number; a complex number if either part is.
+        /// Whether `x` is not a number; a complex number if either part is.
         is_nan => IsNan;
-        /// 1 where `x` is infinite; a complex number if either part is.
+        /// Whether `x` is infinite; a complex number if either part is.
         is_infinity => IsInfinity;
     }
     binary {
@@ -169,23 +169,23 @@ build_elementwise! {
         left_shift => LeftShift;
         /// `a / 2^b` rounded down: arithmetic for signed results, logical for unsigned ones.
         right_shift => RightShift;
-        /// 1 where the values are equal, compared as numbers whatever their types.
+        /// Whether the values are equal, compared as numbers whatever their types.
         equal => Equal;
-        /// 1 where the values differ.
+        /// Whether the values differ.
         not_equal => NotEqual;
-        /// 1 where `a > b`.
+        /// Whether `a > b`.
         greater => Greater;
-        /// 1 where `a >= b`.
+        /// Whether `a >= b`.
         greater_equal => GreaterEqual;
-        /// 1 where `a < b`.
+        /// Whether `a < b`.
         less => Less;
-        /// 1 where `a <= b`.
+        /// Whether `a <= b`.
         less_equal => LessEqual;
-        /// 1 where neither is zero.
+        /// Whether neither is zero.
         logical_and => LogicalAnd;
-        /// 1 where either is not zero.
+        /// Whether either is not zero.
         logical_or => LogicalOr;
-        /// 1 where exactly one is not zero.
+        /// Whether exactly one is not zero.
         logical_xor => LogicalXor;
         /// The complex number `a + bi`; the operands are real.
         complex => Complex;
@@ -200,6 +200,9 @@ build_elementwise! {
         /// An element type outside the op's domain.
         fn unary(&mut self, op: UnaryOp, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
             let x = self.operand(x)?;
+            if op == UnaryOp::BitwiseNot && self.ty(&x).dtype.is_bool() {
+                return self.logical_not(x);
+            }
             self.emit_one(Op::Unary(op), &[x])
         }
 
@@ -230,19 +233,25 @@ build_elementwise! {
                 check_exponent(self, &a, &b)?;
             }
             let (a, b) = self.weak_pair(a, b)?;
+            let bools = self.ty(&a).dtype.is_bool() && self.ty(&b).dtype.is_bool();
+            let op = if bools { of_bools(op) } else { op };
             self.emit_one(Op::Binary(op), &[a, b])
         }
 
         /// `x` with elements of another type; `x` itself where it has it already.
         ///
-        /// Integers wrap, floats become integers by truncation and saturate, NaN becomes 0, complex
+        /// As bool everything but 0 is true, NaN too; that is the op `not_equal`. Integers wrap, floats become integers by truncation and saturate, NaN becomes 0, complex
         /// numbers lose their imaginary part.
         ///
         /// # Errors
         /// What the builder has against a new node.
         fn as_type(&mut self, x: impl Into<Arg<Self::V>>, dtype: DType) -> Result<Self::V> {
             let x = self.operand(x)?;
-            if self.ty(&x).dtype == dtype { Ok(x) } else { self.emit_one(Op::AsType { dtype }, &[x]) }
+            match self.ty(&x).dtype {
+                own if own == dtype => Ok(x),
+                _ if dtype.is_bool() => self.not_equal(x, 0),
+                _ => self.emit_one(Op::AsType { dtype }, &[x]),
+            }
         }
 
         /// The bits of `x` read as elements of another type of the same width.
@@ -287,7 +296,7 @@ build_elementwise! {
             self.emit_one(Op::Clip, &operands)
         }
 
-        /// 1 where `x` is zero.
+        /// Whether `x` is zero.
         ///
         /// # Errors
         /// What the builder has against a new node.
@@ -305,7 +314,7 @@ build_elementwise! {
             self.emit_one(Op::Block(Block::Phase), &[x])
         }
 
-        /// A u8 scalar: 1 if all elements agree within `atol + rtol * |b|`. Equal infinities agree.
+        /// A bool scalar: whether all elements agree within `atol + rtol * |b|`. Equal infinities agree.
         ///
         /// # Errors
         /// Shapes that do not broadcast.
@@ -383,6 +392,35 @@ build_elementwise! {
 
 impl<B: Builder> BuildElementwise for B {}
 
+/// The op that two bools stand for: their sum is "or", their product "and", and their bits are themselves.
+fn of_bools(op: BinaryOp) -> BinaryOp {
+    match op {
+        BinaryOp::Add | BinaryOp::BitwiseOr => BinaryOp::LogicalOr,
+        BinaryOp::Multiply | BinaryOp::BitwiseAnd => BinaryOp::LogicalAnd,
+        BinaryOp::BitwiseXor => BinaryOp::LogicalXor,
+        BinaryOp::Subtract
+        | BinaryOp::Divide
+        | BinaryOp::Pow
+        | BinaryOp::Atan2
+        | BinaryOp::Quotient
+        | BinaryOp::Remainder
+        | BinaryOp::Max
+        | BinaryOp::Min
+        | BinaryOp::LeftShift
+        | BinaryOp::RightShift
+        | BinaryOp::Equal
+        | BinaryOp::NotEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterEqual
+        | BinaryOp::Less
+        | BinaryOp::LessEqual
+        | BinaryOp::LogicalAnd
+        | BinaryOp::LogicalOr
+        | BinaryOp::LogicalXor
+        | BinaryOp::Complex => op,
+    }
+}
+
 /// An exponent that is known to be negative has no integer power.
 fn check_exponent<B: Builder>(b: &B, base: &Arg<B::V>, exponent: &Arg<B::V>) -> Result<()> {
     let base_is_integer = match base {
@@ -393,7 +431,8 @@ fn check_exponent<B: Builder>(b: &B, base: &Arg<B::V>, exponent: &Arg<B::V>) -> 
         Arg::Number(Number::Int(value)) if *value < 0 && base_is_integer => {
             Err(ErrorKind::NegativeExponent { value: *value }.into())
         }
-        Arg::Number(Number::Int(_) | Number::Float(_) | Number::Complex(_)) | Arg::Value(_) => Ok(()),
+        Arg::Number(Number::Bool(_) | Number::Int(_) | Number::Float(_) | Number::Complex(_))
+        | Arg::Value(_) => Ok(()),
     }
 }
 

@@ -184,4 +184,4 @@ macro_rules! arg_from_number {
         }
     )*};
 }
-arg_from_number!(i32, i64, u32, u64, usize, f32, f64, Number, num_complex::Complex<f64>);
+arg_from_number!(bool, i32, i64, u32, u64, usize, f32, f64, Number, num_complex::Complex<f64>);

@@ -75,7 +75,7 @@ pub trait BuildReduce: Builder + Sized {
             let dtype = match op {
                 ReduceOp::Sum | ReduceOp::Product => ty.dtype.to_aggregate(),
                 ReduceOp::ReduceMax | ReduceOp::ReduceMin => ty.dtype,
-                ReduceOp::All | ReduceOp::Any => DType::U8,
+                ReduceOp::All | ReduceOp::Any => DType::Bool,
             };
             return self.as_type(x, dtype);
         }

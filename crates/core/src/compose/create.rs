@@ -119,7 +119,7 @@ pub fn linspace<B: Builder>(
         match end {
             Arg::Value(value) => working = working.merge(b.ty(value).dtype),
             Arg::Number(Number::Complex(_)) => working = working.to_complex(),
-            Arg::Number(Number::Int(_) | Number::Float(_)) => {}
+            Arg::Number(Number::Bool(_) | Number::Int(_) | Number::Float(_)) => {}
         }
     }
     let (start, stop) = (bound(b, start, working)?, bound(b, stop, working)?);

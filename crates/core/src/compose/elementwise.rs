@@ -20,7 +20,7 @@ pub fn log_base<B: Builder>(b: &mut B, x: &B::V, base: Arg<B::V>) -> Result<B::V
             b.divide(log, base)
         }
         Arg::Number(Number::Complex(base)) => b.divide(log, Number::Complex(base.ln())),
-        Arg::Number(base @ (Number::Int(_) | Number::Float(_))) => {
+        Arg::Number(base @ (Number::Bool(_) | Number::Int(_) | Number::Float(_))) => {
             let value = base.to_f64();
             if value.is_nan() || value <= 0.0 || value == 1.0 {
                 let (option, given) = ("base", value.to_string());
@@ -36,14 +36,26 @@ pub fn log_base<B: Builder>(b: &mut B, x: &B::V, base: Arg<B::V>) -> Result<B::V
 fn merged<B: Builder>(b: &mut B, op: &'static str, x: &B::V, y: &B::V) -> Result<(B::V, B::V, DType)> {
     let (left, right) = (b.ty(x), b.ty(y));
     let dtype = left.dtype.merge(right.dtype);
+    if dtype.is_bool() {
+        let (required, hint) = (Domain::RealNumber.text(), "; convert with as_type");
+        return Err(ErrorKind::OperandsDType { op, left, right, required, hint }.into());
+    }
     if dtype.is_complex() {
-        let required = Domain::Real.text();
-        return Err(ErrorKind::OperandsDType { op, left, right, required, hint: "" }.into());
+        let required = Domain::RealNumber.text();
+        return Err(ErrorKind::OperandsDType {
+            op,
+            left,
+            right,
+            required,
+            hint: "; take real, imag or abs first",
+        }
+        .into());
     }
     let shape = left.shape.broadcast_with(op, &right.shape)?;
     let (x, y) = (b.as_type(x, dtype)?, b.as_type(y, dtype)?);
     // Predicates on the divisor choose elements of the result: they are scalars or have its shape.
-    let y = if dtype.is_integer() || right.shape.rank() == 0 { y } else { b.broadcast(y, shape, Axes::All)? };
+    let y =
+        if !dtype.is_inexact() || right.shape.rank() == 0 { y } else { b.broadcast(y, shape, Axes::All)? };
     Ok((x, y, dtype))
 }
 
@@ -62,13 +74,11 @@ fn wrong_sign<B: Builder>(b: &mut B, remainder: &B::V, divisor: &B::V) -> Result
 pub fn floor_divide<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let (x, y, dtype) = merged(b, "floor_divide", x, y)?;
     match dtype.kind() {
-        Kind::Unsigned => b.quotient(x, y),
+        Kind::Bool | Kind::Unsigned => b.quotient(x, y),
         Kind::Signed => {
             let quotient = b.quotient(&x, &y)?;
             let remainder = b.remainder(&x, &y)?;
             let down = wrong_sign(b, &remainder, &y)?;
-            // A narrow signed type would merge with the predicate's u8 to a wider one.
-            let down = b.as_type(down, dtype)?;
             b.subtract(quotient, down)
         }
         Kind::Float | Kind::Complex => floor_divide_floats(b, &x, &y, dtype),
@@ -109,10 +119,9 @@ pub fn floor_modulo<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let (x, y, dtype) = merged(b, "floor_modulo", x, y)?;
     let remainder = b.remainder(&x, &y)?;
     match dtype.kind() {
-        Kind::Unsigned => Ok(remainder),
+        Kind::Bool | Kind::Unsigned => Ok(remainder),
         Kind::Signed => {
             let up = wrong_sign(b, &remainder, &y)?;
-            let up = b.as_type(up, dtype)?;
             let divisor = b.multiply(up, &y)?;
             b.add(remainder, divisor)
         }

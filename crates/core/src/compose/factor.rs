@@ -94,7 +94,7 @@ pub fn solve<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let y = product(b, &permutation, &y)?;
     let y = b.triangular_solve(lower, y, true, true, Transform::None)?;
     // A singular matrix has NaN for a solution; a triangular system with a zero on its diagonal is an error.
-    let diagonal = b.eye(left.shape.without_names(), DType::U8)?;
+    let diagonal = b.eye(left.shape.without_names(), DType::Bool)?;
     let zero = b.equal(upper.clone(), 0)?;
     let singular = b.logical_and(diagonal, zero)?;
     let nan = number_like(b, &upper, f64::NAN)?;

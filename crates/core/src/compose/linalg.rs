@@ -15,7 +15,10 @@ pub fn dot<B: Builder>(b: &mut B, x: Arg<B::V>, y: Arg<B::V>) -> Result<B::V> {
     };
     let (rank_x, rank_y) = (rank(b, &x), rank(b, &y));
     if rank_x == 0 || rank_y == 0 {
-        return b.multiply(x, y);
+        let product = b.multiply(x, y)?;
+        // Products of bools are counted, whatever their shapes.
+        let dtype = b.ty(&product).dtype.to_number();
+        return b.as_type(product, dtype);
     }
     b.dot_axes(x, -1, y, rank_y.saturating_sub(2) as i64)
 }
@@ -38,7 +41,9 @@ pub fn outer<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let y = if complex && right.dtype.is_complex() { b.conjugate(y)? } else { y.clone() };
     let x = b.reshape(x, [left.shape.size(), 1], Some(&[rows[0].clone(), None]))?;
     let y = b.reshape(y, [1, right.shape.size()], Some(&[None, columns[0].clone()]))?;
-    b.multiply(x, y)
+    let product = b.multiply(x, y)?;
+    let dtype = b.ty(&product).dtype.to_number();
+    b.as_type(product, dtype)
 }
 
 /// See [`BuildLinalg::matmul`].

@@ -45,7 +45,7 @@ fn working_mean<B: Builder>(
 ) -> Result<B::V> {
     let dtype = b.ty(x).dtype;
     // Integers add up exactly, in their own way; small floats would overflow or stop growing.
-    let x = if dtype.is_integer() { x.clone() } else { b.as_type(x, working_dtype(dtype))? };
+    let x = if !dtype.is_inexact() { x.clone() } else { b.as_type(x, working_dtype(dtype))? };
     let sum = b.sum(x, axes, keep_axes)?;
     b.divide(sum, Number::from(count))
 }
@@ -250,7 +250,7 @@ pub fn all_close<B: Builder>(
     atol: f64,
 ) -> Result<B::V> {
     let merged = b.ty(x).dtype.merge(b.ty(y).dtype);
-    let working = if merged.is_integer() { DType::F64 } else { working_dtype(merged) };
+    let working = if !merged.is_inexact() { DType::F64 } else { working_dtype(merged) };
     // Equal values are close without rounding: infinities, and integers beyond the precision of a float.
     let equal = b.equal(x, y)?;
     let (left, right) = (b.as_type(x, working)?, b.as_type(y, working)?);
@@ -291,12 +291,16 @@ pub fn cumulative<B: Builder>(
         CumulativeOp::CumulativeMax => BinaryOp::Max,
         CumulativeOp::CumulativeMin => BinaryOp::Min,
     };
-    match op {
-        CumulativeOp::CumulativeSum | CumulativeOp::CumulativeProduct => {}
-        CumulativeOp::CumulativeMax | CumulativeOp::CumulativeMin => require_real(op.name(), &ty)?,
-    }
+    let dtype = match op {
+        // Bools are counted.
+        CumulativeOp::CumulativeSum | CumulativeOp::CumulativeProduct => ty.dtype.to_number(),
+        CumulativeOp::CumulativeMax | CumulativeOp::CumulativeMin => {
+            require_real(op.name(), &ty)?;
+            ty.dtype
+        }
+    };
     let size = ty.shape[axis];
-    let working = if ty.dtype.is_integer() { ty.dtype } else { working_dtype(ty.dtype) };
+    let working = if dtype.is_inexact() { working_dtype(dtype) } else { dtype };
     let mut scanned = b.as_type(x, working)?;
     let mut distance = 1;
     while distance < size {
@@ -315,5 +319,5 @@ pub fn cumulative<B: Builder>(
         };
         distance *= 2;
     }
-    b.as_type(scanned, ty.dtype)
+    b.as_type(scanned, dtype)
 }

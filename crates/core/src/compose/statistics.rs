@@ -5,6 +5,7 @@ use crate::builder::{
 };
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
+use crate::infer::reduce::require_number;
 use crate::op::{Block, CumulativeOp, Direction, Domain, Op, TieBreak};
 use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisRef, Shape, TensorType};
@@ -27,6 +28,9 @@ pub fn diff<B: Builder>(b: &mut B, x: &B::V, order: i64, axis: &AxisRef) -> Resu
         let given = order.to_string();
         let required = format!("an integer in 0..={size}, the size of axis {} of {got}", axis.index());
         return Err(ErrorKind::OptionValue { op: "diff", option: "order", given, required }.into());
+    }
+    if order > 0 {
+        require_number("diff", &got, got.dtype)?;
     }
     let mut x = x.clone();
     for left in (size - order..size).rev() {

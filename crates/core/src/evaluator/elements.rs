@@ -86,12 +86,12 @@ pub(super) fn check(op: &Op, operands: &[Operand], out: &TensorType) -> Result<(
         Wrong::Positions(axes) => positions(op, operands, axes),
         Wrong::Diagonal => diagonal(op, operand),
         Wrong::Zero(name) => each(op, operand, |_, number| match number {
-            Number::Int(0) => Err(ErrorKind::DivisionByZero { op: name }.into()),
-            Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
+            Number::Int(0) | Number::Bool(false) => Err(ErrorKind::DivisionByZero { op: name }.into()),
+            Number::Bool(true) | Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
         }),
         Wrong::Negative(error) => each(op, operand, |_, number| match number {
             Number::Int(value) if value < 0 => Err(error(name, value).into()),
-            Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
+            Number::Bool(_) | Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
         }),
     }
 }
@@ -106,10 +106,11 @@ pub(super) fn counts_inside(op: &Op) -> bool {
                 let Op::Constant(scalar) = &graph.node(node.inputs[at]).op else { return true };
                 match (wrong, scalar.value()) {
                     (Wrong::Zero(_), Number::Int(number)) => number == 0,
+                    (Wrong::Zero(_), Number::Bool(number)) => !number,
                     (Wrong::Negative(_), Number::Int(number)) => number < 0,
                     (
                         Wrong::Positions(_) | Wrong::Diagonal | Wrong::Zero(_) | Wrong::Negative(_),
-                        Number::Int(_) | Number::Float(_) | Number::Complex(_),
+                        Number::Bool(_) | Number::Int(_) | Number::Float(_) | Number::Complex(_),
                     ) => true,
                 }
             });
@@ -148,6 +149,7 @@ fn diagonal(op: &Op, operand: &Operand) -> Result<()> {
     let rows = sizes[sizes.len() - 1];
     each(op, operand, |at, number| {
         let is_zero = match number {
+            Number::Bool(number) => !number,
             Number::Int(number) => number == 0,
             Number::Float(number) => number == 0.0,
             Number::Complex(number) => number.re == 0.0 && number.im == 0.0,

@@ -161,7 +161,7 @@ impl Run<'_> {
 
     /// Refuses a result with a NaN.
     fn require_numbers(&self, op: &Op, ty: &TensorType, buffer: &Arc<dyn Buffer>) -> Result<()> {
-        if ty.dtype.is_integer() {
+        if !ty.dtype.is_inexact() {
             return Ok(());
         }
         let run = |op: Op, ty: &TensorType, buffer: &Arc<dyn Buffer>| -> Result<_> {

@@ -33,8 +33,6 @@ pub(super) struct Header {
 struct Descr {
     dtype: DType,
     big_endian: bool,
-    /// Bytes of any value where 0 and 1 are meant.
-    is_bool: bool,
 }
 
 /// Whether bytes begin as an `.npy` file does.
@@ -111,10 +109,10 @@ impl Header {
     /// The array of these elements, which are as many as the header says.
     pub(super) fn finish(self, op: &'static str, elements: HostMemory) -> Result<Array> {
         let ty = self.ty()?;
-        let Descr { dtype, big_endian, is_bool } = self.descr;
+        let Descr { dtype, big_endian } = self.descr;
         let is_swapped = dtype.storage_bytes() > 1 && big_endian != cfg!(target_endian = "big");
         let is_turned = self.fortran_order && ty.shape.rank() > 1;
-        if !is_swapped && !is_turned && !is_bool && dtype.bits() >= 8 {
+        if !is_swapped && !is_turned && dtype.bits() >= 8 {
             return Ok(Array::new(ty, elements));
         }
         let mut own = host_memory(op, ty.byte_size())?;
@@ -126,11 +124,8 @@ impl Header {
         if is_swapped {
             swap_bytes(dtype, &mut own);
         }
-        if is_bool {
-            own.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
-        }
         if dtype.bits() < 8 {
-            // The unused bits of a byte may hold anything.
+            // The unused bits of a byte may hold anything, and the byte of a bool any number.
             own.iter_mut().for_each(|byte| *byte = wrap(dtype, i128::from(*byte)) as u8);
         }
         Ok(Array::new(ty, own.into()))
@@ -310,9 +305,9 @@ fn descr(op: &'static str, text: &str, opaque: Option<DType>) -> Result<Descr> {
         [b'|' | b'=', rest @ ..] => (cfg!(target_endian = "big"), rest),
         rest => (cfg!(target_endian = "big"), rest),
     };
-    let made = |dtype| Ok(Descr { dtype, big_endian, is_bool: false });
+    let made = |dtype| Ok(Descr { dtype, big_endian });
     match rest {
-        b"b1" | b"?" => Ok(Descr { dtype: DType::U8, big_endian, is_bool: true }),
+        b"b1" | b"?" => made(DType::Bool),
         b"u1" => made(DType::U8),
         b"u2" => made(DType::U16),
         b"u4" => made(DType::U32),
@@ -327,7 +322,7 @@ fn descr(op: &'static str, text: &str, opaque: Option<DType>) -> Result<Descr> {
         b"f8" => made(DType::F64),
         b"c8" => made(DType::C64),
         b"c16" => made(DType::C128),
-        b"V1" => match opaque.filter(|dtype| dtype.bits() <= 8) {
+        b"V1" => match opaque.filter(|dtype| dtype.storage_bytes() == 1) {
             Some(dtype) => made(dtype),
             None => foreign("one byte may be of several types; say which with dtype="),
         },
@@ -359,6 +354,7 @@ pub fn write(op: &'static str, array: &Array) -> Result<Vec<u8>> {
 pub(super) fn header(op: &'static str, ty: &TensorType) -> Result<Vec<u8>> {
     let order = if cfg!(target_endian = "big") { '>' } else { '<' };
     let code = match ty.dtype {
+        DType::Bool => "|b1".to_owned(),
         DType::U8 => "|u1".to_owned(),
         DType::S8 => "|i1".to_owned(),
         DType::U16 => format!("{order}u2"),

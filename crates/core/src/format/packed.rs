@@ -1,21 +1,18 @@
-//! Elements of 2 and 4 bits, packed: several to a byte, the first in the highest bits.
+//! Elements of 2 and 4 bits, packed: several to a byte, the first in the highest bits. Bools take a byte each.
 
 use std::borrow::Cow;
 
 use crate::dtype::DType;
 use crate::scalar::wrap;
 
-/// Bytes that so many elements take when they are packed; those of 8 bits and more are as in memory.
+/// Bytes that so many elements take when they are packed; others are as in memory.
 pub fn len(dtype: DType, elements: usize) -> usize {
-    match dtype.bits() {
-        8.. => elements * dtype.storage_bytes(),
-        bits => elements.div_ceil(8 / bits),
-    }
+    if dtype.is_packed() { elements.div_ceil(8 / dtype.bits()) } else { elements * dtype.storage_bytes() }
 }
 
-/// Packs elements of a byte each. Wider ones are given back as they are.
+/// Packs elements of a byte each. Other elements are given back as they are.
 pub fn pack(dtype: DType, elements: &[u8]) -> Cow<'_, [u8]> {
-    if dtype.bits() >= 8 {
+    if !dtype.is_packed() {
         return Cow::Borrowed(elements);
     }
     let per_byte = 8 / dtype.bits();
@@ -29,7 +26,11 @@ pub fn pack(dtype: DType, elements: &[u8]) -> Cow<'_, [u8]> {
 
 /// Unpacks every element of some bytes, the unused ones of the last byte included.
 pub fn unpack(dtype: DType, bytes: &[u8]) -> Cow<'_, [u8]> {
-    if dtype.bits() >= 8 {
+    if dtype.is_bool() {
+        // Bytes from outside may be other than 0 and 1.
+        return Cow::Owned(bytes.iter().map(|&byte| u8::from(byte != 0)).collect());
+    }
+    if !dtype.is_packed() {
         return Cow::Borrowed(bytes);
     }
     let per_byte = 8 / dtype.bits();
@@ -50,6 +51,7 @@ mod tests {
         assert_eq!(unpack(DType::S2, &bytes)[..5], elements);
         assert_eq!(*pack(DType::U4, &[1, 15, 7]), [0x1F, 0x70]);
         assert_eq!(*unpack(DType::S4, &[0x1F]), [1, 0xFF]);
+        assert_eq!(*unpack(DType::Bool, &pack(DType::Bool, &[0, 1, 2, 255])), [0, 1, 1, 1]);
         assert_eq!(*pack(DType::F32, &[1, 2, 3, 4]), [1, 2, 3, 4]);
     }
 }

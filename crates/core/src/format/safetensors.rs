@@ -19,7 +19,7 @@ const LONGEST_HEADER: u64 = 100_000_000;
 
 /// The names of element types, in the order of the reference, which sorts tensors by it.
 const DTYPES: &[(&str, DType)] = &[
-    ("BOOL", DType::U8),
+    ("BOOL", DType::Bool),
     ("U8", DType::U8),
     ("I8", DType::S8),
     ("F8_E5M2", DType::F8E5M2),
@@ -136,13 +136,13 @@ fn array(op: &'static str, file: &HostMemory, base: usize, entry: Entry) -> Resu
         return Err(malformed(op, problem, required));
     };
     let memory = file.part(base + start..base + end);
-    let is_bool = dtype == "BOOL";
-    if !is_bool && cfg!(target_endian = "little") {
+    if !known.is_bool() && cfg!(target_endian = "little") {
         return Ok((name, Array::new(ty, memory)));
     }
     let mut own = host_memory(op, ty.byte_size())?;
     own.extend_from_slice(memory.bytes());
-    if is_bool {
+    if known.is_bool() {
+        // A writer may have stored other bytes than 0 and 1.
         own.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
     } else {
         swap_bytes(known, &mut own);
@@ -150,9 +150,9 @@ fn array(op: &'static str, file: &HostMemory, base: usize, entry: Entry) -> Resu
     Ok((name, Array::new(ty, own.into())))
 }
 
-/// Where a type stands in the list; u8 is never stored as bools.
+/// Where a type stands in the list.
 fn position(dtype: DType) -> Option<usize> {
-    DTYPES.iter().rposition(|(_, known)| *known == dtype)
+    DTYPES.iter().position(|(_, known)| *known == dtype)
 }
 
 /// Writes a file: wide elements first, then by name, as the reference does, so that all of them are aligned. Axis

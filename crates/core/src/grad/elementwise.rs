@@ -283,7 +283,7 @@ fn base(site: &mut Site<'_>, g: Value) -> Result<Value> {
     let known = match number(site, 1) {
         Some(Number::Int(p)) => Some(p as f64),
         Some(Number::Float(p)) => Some(p),
-        Some(Number::Complex(_)) | None => None,
+        Some(Number::Bool(_) | Number::Complex(_)) | None => None,
     };
     if let Some(p) = known {
         if p == 0.0 {

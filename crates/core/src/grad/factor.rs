@@ -209,7 +209,7 @@ fn gaps(graph: &mut Graph, s: Value) -> Result<Value> {
     let (row, column) = (graph.new_axis(s, -2, None)?, graph.new_axis(s, -1, None)?);
     let difference = graph.subtract(row, column)?;
     let ty = graph.ty(difference).clone();
-    let eye = graph.eye(ty.shape.clone(), crate::DType::U8)?;
+    let eye = graph.eye(ty.shape.clone(), crate::DType::Bool)?;
     let one = number_like(graph, &difference, 1.0)?;
     let one = graph.broadcast(one, ty.shape, Axes::List(Vec::new()))?;
     let difference = graph.select(eye, one, difference)?;

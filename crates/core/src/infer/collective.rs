@@ -10,9 +10,11 @@ use crate::shape::{Axis, Shape, TensorType};
 pub(super) fn collective(op: &CollectiveOp, operands: &[&TensorType]) -> Result<TensorType> {
     let count = op.over.size();
     match &op.kind {
-        Collective::AllReduce { op: AllReduceOp::Sum } | Collective::CollectivePermute { .. } => {
+        Collective::AllReduce { op: AllReduceOp::Sum } => {
+            super::reduce::require_number(op.kind.name(), operands[0], operands[0].dtype)?;
             Ok(operands[0].clone())
         }
+        Collective::CollectivePermute { .. } => Ok(operands[0].clone()),
         Collective::AllReduce { op: AllReduceOp::Max | AllReduceOp::Min } => {
             super::reduce::require_real(op.kind.name(), operands[0])?;
             Ok(operands[0].clone())
@@ -26,6 +28,7 @@ pub(super) fn collective(op: &CollectiveOp, operands: &[&TensorType]) -> Result<
         }
         Collective::ReduceScatter { axis } => {
             let x = operands[0];
+            super::reduce::require_number(op.kind.name(), x, x.dtype)?;
             let size = x.shape[*axis];
             if !size.is_multiple_of(count) {
                 let (got, over) = (x.clone(), op.over.axes().clone());

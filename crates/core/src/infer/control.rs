@@ -73,7 +73,7 @@ pub(super) fn while_(op: &WhileOp, operands: &[&TensorType]) -> Result<Outputs> 
 
 /// What most often makes a loop's state change its type.
 pub(crate) fn state_hint(before: &TensorType, after: &TensorType) -> &'static str {
-    if before.dtype.is_integer() && !after.dtype.is_integer() {
+    if !before.dtype.is_inexact() && after.dtype.is_inexact() {
         "; start from a float, as in 0.0"
     } else if before.dtype != after.dtype {
         "; convert with as_type before the loop or in the body"

@@ -9,7 +9,12 @@ use crate::shape::TensorType;
 pub(super) fn unary(op: UnaryOp, x: &TensorType) -> Result<TensorType> {
     if !op.domain().has(x.dtype) {
         let (got, required) = (x.clone(), op.domain().text());
-        return Err(ErrorKind::OperandDType { op: op.name(), got, required, hint: "" }.into());
+        let hint = if op == UnaryOp::Negate {
+            "; use logical_not, or convert with as_type"
+        } else {
+            hint(op.domain(), x.dtype)
+        };
+        return Err(ErrorKind::OperandDType { op: op.name(), got, required, hint }.into());
     }
     x.with_dtype(unary_dtype(op, x.dtype))
 }
@@ -23,7 +28,7 @@ fn unary_dtype(op: UnaryOp, x: DType) -> DType {
         UnaryRule::Magnitude => x,
         UnaryRule::Real => x.to_real(),
         UnaryRule::Complex => x.to_complex(),
-        UnaryRule::Predicate => DType::U8,
+        UnaryRule::Predicate => DType::Bool,
     }
 }
 
@@ -33,7 +38,7 @@ fn binary_dtype(op: BinaryOp, merged: DType) -> DType {
         BinaryRule::Merge => merged,
         BinaryRule::Float => merged.to_float(),
         BinaryRule::Complex => merged.to_complex(),
-        BinaryRule::Predicate => DType::U8,
+        BinaryRule::Predicate => DType::Bool,
     }
 }
 
@@ -65,9 +70,10 @@ pub fn alike(op: &Op, ty: &TensorType) -> Option<DType> {
 pub(super) fn binary(op: BinaryOp, a: &TensorType, b: &TensorType) -> Result<TensorType> {
     let merged = a.dtype.merge(b.dtype);
     if !op.domain().has(merged) {
-        let hint = match op.domain() {
-            Domain::Integer => "; convert with as_type",
-            Domain::Real | Domain::Any => "; take real, imag or abs first",
+        let hint = if merged.is_bool() && op == BinaryOp::Subtract {
+            "; use logical_xor, or convert with as_type"
+        } else {
+            hint(op.domain(), merged)
         };
         return Err(ErrorKind::OperandsDType {
             op: op.name(),
@@ -80,6 +86,26 @@ pub(super) fn binary(op: BinaryOp, a: &TensorType, b: &TensorType) -> Result<Ten
     }
     let dtype = binary_dtype(op, merged);
     TensorType::new(dtype, a.shape.broadcast_with(op.name(), &b.shape)?)
+}
+
+/// What to do with elements that an op does not take.
+fn hint(domain: Domain, dtype: DType) -> &'static str {
+    match domain {
+        Domain::Integer => "; convert with as_type",
+        Domain::Real | Domain::RealNumber | Domain::Any | Domain::Number if dtype.is_complex() => {
+            "; take real, imag or abs first"
+        }
+        Domain::Real | Domain::RealNumber | Domain::Any | Domain::Number => "; convert with as_type",
+    }
+}
+
+/// A comparison with zero makes bools; only bools are bools already.
+pub(super) fn as_type(x: &TensorType, dtype: DType) -> Result<TensorType> {
+    if dtype.is_bool() && !x.dtype.is_bool() {
+        let required = "bool, to stay bool; use not_equal with 0";
+        return Err(ErrorKind::OperandDType { op: "as_type", got: x.clone(), required, hint: "" }.into());
+    }
+    x.with_dtype(dtype)
 }
 
 /// Widths are equal, and neither side is complex.

@@ -1,5 +1,6 @@
 //! Types of reads and writes at positions held in a tensor.
 
+use super::reduce::require_number;
 use crate::error::{ErrorKind, Result};
 use crate::op::ScatterOp;
 use crate::shape::{Axis, Shape, TensorType};
@@ -62,6 +63,11 @@ pub(super) fn scatter(
     updates: &TensorType,
     axes: &[Axis],
 ) -> Result<TensorType> {
+    let dtype = x.dtype.merge(updates.dtype);
+    match op {
+        ScatterOp::IndexedAdd => require_number(op.name(), x, dtype)?,
+        ScatterOp::IndexedPut => {}
+    }
     let op = op.name();
     let entries = entries(op, indices)?;
     let refuse = |required: String| Err(ErrorKind::Indices { op, got: indices.clone(), required }.into());
@@ -89,5 +95,5 @@ pub(super) fn scatter(
         let required = format!("sizes [{count}{}] are required to update {x} at {indices}", most.concat());
         return Err(ErrorKind::Updates { op, got: updates.clone(), required }.into());
     }
-    TensorType::new(x.dtype.merge(updates.dtype), x.shape.clone())
+    TensorType::new(dtype, x.shape.clone())
 }

@@ -11,7 +11,7 @@ type Side<'a> = (&'a TensorType, &'a [Axis], &'a [Axis]);
 /// Batch axes, then what is left of `a`, then what is left of `b`.
 ///
 /// Batch axes are 0..n in order on both sides, of equal sizes and not contracted; their names come from `a`.
-/// Contracted axes pair up with equal sizes. No name may stand twice in the result.
+/// Contracted axes pair up with equal sizes. Bools are counted in s32. No name may stand twice in the result.
 pub(super) fn dot(a: Side<'_>, b: Side<'_>) -> Result<TensorType> {
     let ((left, contract_a, batch_a), (right, contract_b, batch_b)) = (a, b);
     let refuse = |problem: String, required: &'static str| ErrorKind::DotAxes {
@@ -66,7 +66,7 @@ pub(super) fn dot(a: Side<'_>, b: Side<'_>) -> Result<TensorType> {
     if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
         return Err(ErrorKind::NamesRepeated { op: "dot", name: pair[0].clone() }.into());
     }
-    TensorType::new(left.dtype.merge(right.dtype), shape)
+    TensorType::new(left.dtype.merge(right.dtype).to_number(), shape)
 }
 
 /// The sizes of the matrices in the last two axes.

@@ -57,7 +57,7 @@ pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
 
         Op::Unary(op) => one(elementwise::unary(*op, x())?),
         Op::Binary(op) => one(elementwise::binary(*op, x(), operands[1])?),
-        Op::AsType { dtype } => one(x().with_dtype(*dtype)?),
+        Op::AsType { dtype } => one(elementwise::as_type(x(), *dtype)?),
         Op::Bitcast { dtype } => one(elementwise::bitcast(x(), *dtype)?),
         Op::Select => one(elementwise::select(x(), operands[1], operands[2])?),
         Op::Clip => one(elementwise::clip(x(), operands[1], operands[2])?),

@@ -14,7 +14,7 @@ pub(super) fn reduce(op: ReduceOp, x: &TensorType, axes: &[Axis], keep_axes: boo
             require_elements(op.name(), x, axes)?;
             x.dtype
         }
-        ReduceOp::All | ReduceOp::Any => DType::U8,
+        ReduceOp::All | ReduceOp::Any => DType::Bool,
     };
     TensorType::new(dtype, x.shape.reduced(axes, keep_axes))
 }
@@ -57,6 +57,15 @@ pub(crate) fn require_real(op: &'static str, x: &TensorType) -> Result<()> {
     }
     let hint = "; take real, imag or abs first";
     Err(ErrorKind::OperandDType { op, got: x.clone(), required: Domain::Real.text(), hint }.into())
+}
+
+/// Elements that are computed as `dtype` are added or subtracted one by one, which bools are not.
+pub(crate) fn require_number(op: &'static str, x: &TensorType, dtype: DType) -> Result<()> {
+    if Domain::Number.has(dtype) {
+        return Ok(());
+    }
+    let (required, hint) = (Domain::Number.text(), "; convert with as_type");
+    Err(ErrorKind::OperandDType { op, got: x.clone(), required, hint }.into())
 }
 
 /// A fold without an identity has no value over no elements, unless there is no result to give.

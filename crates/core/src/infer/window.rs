@@ -1,5 +1,6 @@
 //! Types of ops that slide a window.
 
+use super::reduce::require_number;
 use crate::error::{ErrorKind, Result};
 use crate::op::{ConvOp, Domain, Window, WindowOp, WindowScatterOp};
 use crate::shape::{Axis, Shape, Sizes, TensorType};
@@ -10,11 +11,15 @@ const MOST_PADDING: u64 = 1 << 48;
 
 /// One element for each place of the window.
 pub(super) fn window(op: WindowOp, x: &TensorType, window: &Window) -> Result<TensorType> {
-    match op {
-        WindowOp::WindowSum | WindowOp::WindowProduct => {}
-        WindowOp::WindowMax | WindowOp::WindowMin => require_real(op.name(), x)?,
-    }
-    TensorType::new(x.dtype, places(op.name(), x, window)?)
+    let dtype = match op {
+        // Bools are counted.
+        WindowOp::WindowSum | WindowOp::WindowProduct => x.dtype.to_number(),
+        WindowOp::WindowMax | WindowOp::WindowMin => {
+            require_real(op.name(), x)?;
+            x.dtype
+        }
+    };
+    TensorType::new(dtype, places(op.name(), x, window)?)
 }
 
 /// The shape of `x` in the merged dtype of source and start.
@@ -37,7 +42,9 @@ pub(super) fn scatter(
         let (left, got) = (source.clone(), x.clone());
         return Err(ErrorKind::WindowSource { op: op.name(), left, got, expected }.into());
     }
-    TensorType::new(source.dtype.merge(init.dtype), x.shape.clone())
+    let dtype = source.dtype.merge(init.dtype);
+    require_number(op.name(), source, dtype)?;
+    TensorType::new(dtype, x.shape.clone())
 }
 
 /// How often the window fits on each axis of `x`, with the names of `x`.

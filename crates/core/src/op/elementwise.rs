@@ -7,8 +7,12 @@ use crate::dtype::DType;
 pub enum Domain {
     /// Every type.
     Any,
-    /// Integers and floats.
+    /// Numbers of any kind: every type but bool.
+    Number,
+    /// What has an order: bools, integers and floats.
     Real,
+    /// Integers and floats.
+    RealNumber,
     /// Integers.
     Integer,
 }
@@ -18,7 +22,9 @@ impl Domain {
     pub fn has(self, dtype: DType) -> bool {
         match self {
             Domain::Any => true,
+            Domain::Number => !dtype.is_bool(),
             Domain::Real => !dtype.is_complex(),
+            Domain::RealNumber => dtype.is_integer() || dtype.is_float(),
             Domain::Integer => dtype.is_integer(),
         }
     }
@@ -27,7 +33,9 @@ impl Domain {
     pub fn text(self) -> &'static str {
         match self {
             Domain::Any => "a tensor",
+            Domain::Number => "a number, not bool",
             Domain::Real => "an integer or a float, not complex",
+            Domain::RealNumber => "an integer or a float",
             Domain::Integer => "an integer",
         }
     }
@@ -38,15 +46,15 @@ impl Domain {
 pub enum UnaryRule {
     /// The operand's.
     Same,
-    /// The operand's, or f32 for integers.
+    /// The operand's, or f32 for integers and bools.
     Float,
     /// The operand's, or the half of a complex one.
     Magnitude,
-    /// The half of a complex type, a float as it is, f32 for integers.
+    /// The half of a complex type, a float as it is, f32 for integers and bools.
     Real,
     /// The complex type of the operand's width.
     Complex,
-    /// u8, holding 0 or 1.
+    /// bool.
     Predicate,
 }
 
@@ -55,11 +63,11 @@ pub enum UnaryRule {
 pub enum BinaryRule {
     /// The merged type.
     Merge,
-    /// The merged type, or f32 for integers.
+    /// The merged type, or f32 for integers and bools.
     Float,
     /// The complex type of the merged type's width.
     Complex,
-    /// u8, holding 0 or 1.
+    /// bool.
     Predicate,
 }
 
@@ -90,7 +98,7 @@ elementwise! {
     /// One tensor in, one out, element by element; the shape and its names are kept.
     pub enum UnaryOp: UnaryRule {
         /// `-x`, wrapping for integers.
-        Negate = "negate", Any => Same;
+        Negate = "negate", Number => Same;
         /// `|x|`; the most negative integer wraps to itself.
         Abs = "abs", Any => Magnitude;
         /// -1, 0 or 1; NaN stays NaN; `z / |z|` for complex.
@@ -159,9 +167,9 @@ elementwise! {
         PopulationCount = "population_count", Integer => Same;
         /// How many bits are 0 before the first 1, in the type's own width.
         CountLeadingZeros = "count_leading_zeros", Integer => Same;
-        /// 1 where `x` is not a number; a complex number if either part is.
+        /// Whether `x` is not a number; a complex number if either part is.
         IsNan = "is_nan", Any => Predicate;
-        /// 1 where `x` is infinite; a complex number if either part is.
+        /// Whether `x` is infinite; a complex number if either part is.
         IsInfinity = "is_infinity", Any => Predicate;
     }
 }
@@ -169,22 +177,22 @@ elementwise! {
 elementwise! {
     /// Two tensors in, one out, element by element, with broadcasting.
     pub enum BinaryOp: BinaryRule {
-        /// `a + b`, wrapping for integers.
-        Add = "add", Any => Merge;
+        /// `a + b`, wrapping for integers. Of two bools the builder makes `logical_or`.
+        Add = "add", Number => Merge;
         /// `a - b`, wrapping for integers.
-        Subtract = "subtract", Any => Merge;
-        /// `a * b`, wrapping for integers.
-        Multiply = "multiply", Any => Merge;
+        Subtract = "subtract", Number => Merge;
+        /// `a * b`, wrapping for integers. Of two bools the builder makes `logical_and`.
+        Multiply = "multiply", Number => Merge;
         /// `a / b`, always a float.
         Divide = "divide", Any => Float;
         /// `a^b`; exact modulo 2^bits for integers, whose exponents must not be negative.
-        Pow = "pow", Any => Merge;
+        Pow = "pow", Number => Merge;
         /// The angle of the point (b, a).
         Atan2 = "atan2", Real => Float;
         /// The integer quotient, truncated towards zero.
         Quotient = "quotient", Integer => Merge;
         /// What truncated division leaves; it has the sign of `a`.
-        Remainder = "remainder", Real => Merge;
+        Remainder = "remainder", RealNumber => Merge;
         /// The greater; NaN if either is.
         Max = "max", Real => Merge;
         /// The lesser; NaN if either is.
@@ -199,23 +207,23 @@ elementwise! {
         LeftShift = "left_shift", Integer => Merge;
         /// `a / 2^b` rounded down: arithmetic for signed results, logical for unsigned ones.
         RightShift = "right_shift", Integer => Merge;
-        /// 1 where the values are equal, compared as numbers whatever their types.
+        /// Whether the values are equal, compared as numbers whatever their types.
         Equal = "equal", Any => Predicate;
-        /// 1 where the values differ.
+        /// Whether the values differ.
         NotEqual = "not_equal", Any => Predicate;
-        /// 1 where `a > b`.
+        /// Whether `a > b`.
         Greater = "greater", Real => Predicate;
-        /// 1 where `a >= b`.
+        /// Whether `a >= b`.
         GreaterEqual = "greater_equal", Real => Predicate;
-        /// 1 where `a < b`.
+        /// Whether `a < b`.
         Less = "less", Real => Predicate;
-        /// 1 where `a <= b`.
+        /// Whether `a <= b`.
         LessEqual = "less_equal", Real => Predicate;
-        /// 1 where neither is zero.
+        /// Whether neither is zero.
         LogicalAnd = "logical_and", Any => Predicate;
-        /// 1 where either is not zero.
+        /// Whether either is not zero.
         LogicalOr = "logical_or", Any => Predicate;
-        /// 1 where exactly one is not zero.
+        /// Whether exactly one is not zero.
         LogicalXor = "logical_xor", Any => Predicate;
         /// The complex number `a + bi`; the operands are real.
         Complex = "complex", Real => Complex;

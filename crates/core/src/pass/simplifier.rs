@@ -228,6 +228,7 @@ fn makes_no_trip(op: &WhileOp) -> bool {
 /// Whether a predicate is false: zeros of both signs are, NaN is not.
 fn is_zero(scalar: Scalar) -> bool {
     match scalar.value() {
+        Number::Bool(value) => !value,
         Number::Int(value) => value == 0,
         Number::Float(value) => value == 0.0,
         Number::Complex(value) => value.re == 0.0 && value.im == 0.0,

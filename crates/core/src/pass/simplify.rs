@@ -170,7 +170,7 @@ fn as_type(graph: &mut Graph, dtype: DType, x: Value) -> Result<Option<Value>> {
     let source = node.inputs[0];
     let from = graph.ty(source).dtype;
     // Integers convert to floats and back under other rules than among themselves.
-    let direct = from == dtype || from.is_integer() == middle.is_integer();
+    let direct = from == dtype || from.is_bool() || from.is_integer() == middle.is_integer();
     if holds(middle, from) && direct {
         return Ok(Some(graph.emit_one(Op::AsType { dtype }, &[source])?));
     }
@@ -183,6 +183,7 @@ fn holds(wide: DType, narrow: DType) -> bool {
         return true;
     }
     match (narrow.kind(), wide.kind()) {
+        (Kind::Bool, _) => true,
         (Kind::Unsigned, Kind::Unsigned) | (Kind::Signed, Kind::Signed) => wide.bits() >= narrow.bits(),
         (Kind::Unsigned, Kind::Signed) => wide.bits() > narrow.bits(),
         (Kind::Unsigned | Kind::Signed, Kind::Float | Kind::Complex) => {
@@ -197,7 +198,8 @@ fn holds(wide: DType, narrow: DType) -> bool {
             _ => false,
         },
         (Kind::Complex, Kind::Complex) => wide.bits() >= narrow.bits(),
-        (Kind::Signed | Kind::Float, Kind::Unsigned)
+        (Kind::Unsigned | Kind::Signed | Kind::Float | Kind::Complex, Kind::Bool)
+        | (Kind::Signed | Kind::Float, Kind::Unsigned)
         | (Kind::Float, Kind::Signed)
         | (Kind::Complex, Kind::Unsigned | Kind::Signed | Kind::Float) => false,
     }

@@ -44,7 +44,7 @@ fn starts_of(
         Starts::Dynamic => {
             let numbers = dynamic.iter().map(|x| match Scalar::from_bytes(x.ty().dtype, x.bytes()).value() {
                 Number::Int(start) => start,
-                Number::Float(_) | Number::Complex(_) => {
+                Number::Bool(_) | Number::Float(_) | Number::Complex(_) => {
                     unreachable!("starts are integers, and not {}", x.ty())
                 }
             });
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
                     reduce::scan(scan, x, axis.index(), reverse, out, par);
                 }
             };
-            if computed == dtype {
+            if computed == dtype && views[0].ty().dtype == dtype {
                 run(views[0], out);
                 return Ok(());
             }

@@ -107,7 +107,7 @@ fn mean_of(graph: &Graph, clusters: &Clusters, mean: Value, length: usize) -> Op
     let by = match by.value() {
         Number::Int(by) => by as f64,
         Number::Float(by) => by,
-        Number::Complex(_) => return None,
+        Number::Bool(_) | Number::Complex(_) => return None,
     };
     // One number in the type of the elements, which need not have all digits of the length.
     let near = |share: f64| (share - 1.0).abs() < 1e-6;

@@ -44,6 +44,12 @@ pub(crate) trait Element:
 {
     /// The dtype whose elements lie in memory as this type.
     const DTYPE: DType;
+
+    /// Whether elements of a dtype lie in memory as values of this type: of its own, and bools as bytes.
+    fn stores(dtype: DType) -> bool {
+        dtype == Self::DTYPE || dtype.is_bool() && Self::DTYPE == DType::U8
+    }
+
     /// Whether smaller floats are computed in this type.
     const CARRIES_SMALL: bool = false;
     /// Zero.

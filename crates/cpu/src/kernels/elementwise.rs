@@ -288,8 +288,7 @@ fn truths(
     (par, grain): (Par, usize),
     f: impl Fn(u8, u8) -> u8 + Sync,
 ) {
-    let u8s = (a.ty().dtype, b.ty().dtype) == (DType::U8, DType::U8);
-    if u8s && out.ty().dtype == DType::U8 {
+    if u8::stores(a.ty().dtype) && u8::stores(b.ty().dtype) {
         zip((a, DType::U8), (b, DType::U8), out, (par, grain), |a: &[u8], b: &[u8], out| {
             each_pair(a, b, out, |a, b| f(u8::from(a != 0), u8::from(b != 0)));
         });
@@ -385,9 +384,13 @@ fn compare(op: BinaryOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: (
     }
 }
 
-/// Every element as the result's dtype.
+/// Every element as the result's dtype; as bool, whether it is not zero.
 pub(crate) fn as_type(x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     let to = out.ty().dtype;
+    if to.is_bool() && x.ty().dtype != to {
+        truths(x, x, out, (par, CHEAP), |x, _| x);
+        return Ok(());
+    }
     if x.is_aliased() || x.ty().dtype == to {
         with_compute!(to, C => map(x, to, out, (par, CHEAP), |x: &[C], out| each(x, out, |x| x)));
         return Ok(());
@@ -466,7 +469,7 @@ fn sizes<'a>(out: &ViewMut<'a>) -> &'a [usize] {
 /// The elements of an operand as they lie, where the result has one for each, all in one tile, and none is converted or
 /// written over: then there is nothing to walk.
 fn in_one_tile<'a, X: Element>(x: View<'a>, dtype: DType, out: &ViewMut<'_>) -> Option<&'a [X]> {
-    let lies = x.ty().dtype == dtype && dtype == X::DTYPE && !x.is_aliased();
+    let lies = X::stores(x.ty().dtype) && X::stores(dtype) && !x.is_aliased();
     let is_one = lies && x.ty().size() <= TILE && x.ty().shape.sizes() == sizes(out);
     is_one.then(|| x.slice())
 }
@@ -479,7 +482,7 @@ fn map<X: Element, C: Element>(
     (par, grain): (Par, usize),
     compute: impl Fn(&[X], &mut [MaybeUninit<C>]) + Sync,
 ) {
-    if out.ty().dtype == C::DTYPE
+    if C::stores(out.ty().dtype)
         && let Some(x) = in_one_tile::<X>(x, dtype, out)
     {
         compute(x, out.slice());
@@ -487,7 +490,7 @@ fn map<X: Element, C: Element>(
     }
     let x = Source::broadcast(x, sizes(out));
     if size_of::<C>() == 1
-        && out.ty().dtype == C::DTYPE
+        && C::stores(out.ty().dtype)
         && let Some(x) = x.bytes::<X>(dtype, out.ty().size())
     {
         out.fill(par, grain, |start, out| compute(&x[start..][..out.len()], out));
@@ -511,7 +514,7 @@ fn zip<A: Element, B: Element, C: Element>(
     (par, grain): (Par, usize),
     compute: impl Fn(&[A], &[B], &mut [MaybeUninit<C>]) + Sync,
 ) {
-    if out.ty().dtype == C::DTYPE
+    if C::stores(out.ty().dtype)
         && let (Some(a), Some(b)) = (in_one_tile::<A>(a, a_dtype, out), in_one_tile::<B>(b, b_dtype, out))
     {
         compute(a, b, out.slice());
@@ -520,7 +523,7 @@ fn zip<A: Element, B: Element, C: Element>(
     let (a, b) = (Source::broadcast(a, sizes(out)), Source::broadcast(b, sizes(out)));
     let size = out.ty().size();
     if size_of::<C>() == 1
-        && out.ty().dtype == C::DTYPE
+        && C::stores(out.ty().dtype)
         && let (Some(a), Some(b)) = (a.bytes::<A>(a_dtype, size), b.bytes::<B>(b_dtype, size))
     {
         out.fill(par, grain, |start, out| {
@@ -530,7 +533,7 @@ fn zip<A: Element, B: Element, C: Element>(
         return;
     }
     if size_of::<C>() == 1
-        && out.ty().dtype == C::DTYPE
+        && C::stores(out.ty().dtype)
         && let (Some(a), Some(b)) = (a.bytes::<A>(a_dtype, size), b.only::<B>(b_dtype))
     {
         let many = [b; 8 * TILE];

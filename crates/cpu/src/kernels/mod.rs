@@ -36,8 +36,8 @@ pub(crate) use element::{Element, Integer, Plain, Real};
 pub(crate) use simd::{at_tested, tested};
 pub(crate) use tile::{Loader, Source, TILE, Walk, fill_tiles};
 
-/// Runs the body with `$C` standing for the type in which elements of an ordered dtype are computed: 8-bit
-/// integers for the narrower ones, f32 for the small floats. A complex dtype is not for `$body`; it panics, or
+/// Runs the body with `$C` standing for the type in which elements of an ordered dtype are computed: bytes for
+/// bool, 8-bit integers for the narrower ones, f32 for the small floats. A complex dtype is not for `$body`; it panics, or
 /// runs what `else` gives.
 macro_rules! with_real {
     ($dtype:expr, $C:ident => $body:expr) => {
@@ -46,7 +46,7 @@ macro_rules! with_real {
     ($dtype:expr, $C:ident => $body:expr, else $other:ident => $complex:expr) => {{
         use ::defn_core::DType::*;
         match $dtype {
-            U2 | U4 | U8 => {
+            Bool | U2 | U4 | U8 => {
                 type $C = u8;
                 $body
             }
@@ -111,7 +111,7 @@ pub(crate) use with_compute;
 
 /// Whether elements of a dtype are computed in their own type.
 pub(crate) fn is_computed_as_it_lies(dtype: defn_core::DType) -> bool {
-    with_compute!(dtype, C => C::DTYPE == dtype)
+    with_compute!(dtype, C => C::stores(dtype))
 }
 
 /// Runs the body with `$I` standing for the type in which integers of a dtype are computed.
@@ -151,7 +151,7 @@ macro_rules! with_integer {
                 type $I = i64;
                 $body
             }
-            other @ (F8E5M2 | F8E4M3FN | F16 | BF16 | F32 | F64 | C64 | C128) => {
+            other @ (Bool | F8E5M2 | F8E4M3FN | F16 | BF16 | F32 | F64 | C64 | C128) => {
                 unreachable!("{other} is no integer")
             }
         }

@@ -170,7 +170,7 @@ impl<'a> Source<'a> {
         debug_assert_eq!(self.walk.run(), Some(run));
         let (first, end) = (start / run, (start + len).div_ceil(run));
         assert!(self.walk.offset + first < self.walk.end && end <= self.walk.end - self.walk.offset);
-        assert!(!self.view.is_aliased() && self.view.ty().dtype == C::DTYPE);
+        assert!(!self.view.is_aliased() && C::stores(self.view.ty().dtype));
         let from = self.view.start().cast::<C>().wrapping_add(self.walk.offset + first);
         // SAFETY: the walk ends behind them, and what is read of a view is written, aligned, and of this type.
         unsafe { std::slice::from_raw_parts(from, end - first) }
@@ -200,7 +200,7 @@ impl<'a> Source<'a> {
 
     /// The first element, where elements can be read as ones of `dtype`, which is computed in `C`, as they lie.
     pub(crate) fn lent<C: Element>(&self, dtype: DType) -> Option<*const C> {
-        let as_it_lies = self.view.ty().dtype == dtype && dtype == C::DTYPE;
+        let as_it_lies = C::stores(self.view.ty().dtype) && C::stores(dtype);
         let lends = as_it_lies && self.walk.is_contiguous() && !self.is_constant() && !self.view.is_aliased();
         lends.then(|| self.view.start().cast::<C>().wrapping_add(self.walk.offset))
     }
@@ -244,10 +244,10 @@ impl<'a> Source<'a> {
     pub(crate) fn read<C: Element>(&self, dtype: DType, start: usize, out: &mut [MaybeUninit<C>]) {
         self.convert(dtype, start, out);
         let from = self.view.ty().dtype;
-        if from != dtype && dtype != C::DTYPE {
+        if from != dtype && !C::stores(dtype) {
             // SAFETY: `convert` has written every element.
             let out = unsafe { out.assume_init_mut() };
-            C::fit(out, dtype, !from.is_integer());
+            C::fit(out, dtype, from.is_inexact());
         }
     }
 
@@ -257,7 +257,7 @@ impl<'a> Source<'a> {
         // Only into the small floats would f32 in between round twice.
         let odd = dtype.is_float() && dtype.bits() < 32;
         match from {
-            DType::U2 | DType::U4 | DType::U8 => self.cast::<u8, C>(odd, start, out),
+            DType::Bool | DType::U2 | DType::U4 | DType::U8 => self.cast::<u8, C>(odd, start, out),
             DType::U16 => self.cast::<u16, C>(odd, start, out),
             DType::U32 => self.cast::<u32, C>(odd, start, out),
             DType::U64 => self.cast::<u64, C>(odd, start, out),
@@ -289,7 +289,7 @@ impl<'a> Source<'a> {
             source.gather::<S, C>(start, out, |x| if x.wide().truth() { C::ONE } else { C::ZERO });
         }
         match self.view.ty().dtype {
-            DType::U2 | DType::U4 | DType::U8 => of::<u8, C>(self, start, out),
+            DType::Bool | DType::U2 | DType::U4 | DType::U8 => of::<u8, C>(self, start, out),
             DType::U16 => of::<u16, C>(self, start, out),
             DType::U32 => of::<u32, C>(self, start, out),
             DType::U64 => of::<u64, C>(self, start, out),
@@ -453,7 +453,7 @@ pub(crate) fn fill_tiles<C: Element, S>(
 ) {
     let out = &*out;
     let dtype = out.ty().dtype;
-    let direct = dtype == C::DTYPE;
+    let direct = C::stores(dtype);
     let width = dtype.storage_bytes();
     let stores = out.stores();
     par.for_chunks(out.ty().size(), grain.next_multiple_of(TILE), |chunk| {
@@ -483,7 +483,7 @@ pub(crate) fn fill_tiles<C: Element, S>(
 fn put<C: Element>(tile: &[C], dtype: DType, out: &mut [MaybeUninit<u8>], stores: Stores) {
     match stores {
         Stores::Near => C::encode(tile, dtype, out),
-        Stores::Far if dtype == C::DTYPE => {
+        Stores::Far if C::stores(dtype) => {
             // SAFETY: elements are their bytes, of which none is uninitialised.
             let bytes = unsafe { std::slice::from_raw_parts(tile.as_ptr().cast(), size_of_val(tile)) };
             stream::copy(bytes, out);

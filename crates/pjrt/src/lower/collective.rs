@@ -31,6 +31,7 @@ fn groups(over: &Over) -> String {
 /// What elements are added and compared in between devices: libraries of exchanges have no integers of 16 bits.
 fn exchanged(dtype: DType) -> E {
     match dtype {
+        DType::Bool => E::U8,
         DType::U16 => E::U32,
         DType::S16 => E::S32,
         DType::U2
@@ -57,7 +58,7 @@ fn exchanged(dtype: DType) -> E {
 /// What elements are moved as: their bits, where an exchange might not know the type.
 fn moved(dtype: DType) -> Option<E> {
     match dtype {
-        DType::F8E5M2 | DType::F8E4M3FN => Some(E::U8),
+        DType::Bool | DType::F8E5M2 | DType::F8E4M3FN => Some(E::U8),
         DType::U2
         | DType::U4
         | DType::U8
@@ -156,9 +157,11 @@ impl Lowering {
         let Some(bits) = moved(out.dtype) else {
             return w.op(name, &[value], attributes, tensor(out));
         };
-        let plain = w.op("bitcast_convert", &[value], "", value.ty.of(bits));
+        // A truth value has no byte's bits.
+        let turn = if out.dtype.is_bool() { "convert" } else { "bitcast_convert" };
+        let plain = w.op(turn, &[value], "", value.ty.of(bits));
         let there = w.op(name, &[&plain], attributes, tensor(out).of(bits));
-        w.op("bitcast_convert", &[&there], "", tensor(out))
+        w.op(turn, &[&there], "", tensor(out))
     }
 
     /// The greatest or the least of all devices. Floats are compared by their bits, a NaN beyond every number: what an

@@ -35,8 +35,7 @@ impl Lowering {
         let rank = shape.rank();
         let (rows, columns) = (w.iota(ty.clone(), rank - 2), w.iota(ty, rank - 1));
         let diagonal = w.compare(&rows, &columns, "EQ");
-        let ones = w.predicate(&diagonal);
-        w.cast(&ones, DType::U8, dtype)
+        w.cast(&diagonal, DType::Bool, dtype)
     }
 
     /// One operand.
@@ -44,14 +43,14 @@ impl Lowering {
         let from = operands.types[0].dtype;
         let w = &mut self.writer;
         let kind = from.kind();
-        let is_integer = from.is_integer();
+        let is_whole = !from.is_inexact();
         // What looks at the operand as it is.
         let x = w.load(&operands.values[0], from);
         let same = x.ty.clone();
         match op {
             UnaryOp::Negate => return w.stored("negate", &x, out.dtype),
             UnaryOp::Abs => {
-                if kind == Kind::Unsigned {
+                if kind == Kind::Unsigned || kind == Kind::Bool {
                     return operands.values[0].clone();
                 }
                 if kind == Kind::Complex {
@@ -61,6 +60,7 @@ impl Lowering {
             }
             UnaryOp::Sign => {
                 let y = match kind {
+                    Kind::Bool => x,
                     Kind::Unsigned => {
                         let truth = w.truth(&x);
                         w.convert(&truth, x.element())
@@ -70,7 +70,7 @@ impl Lowering {
                 };
                 return w.store(&y, out.dtype);
             }
-            UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round if is_integer => {
+            UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round if is_whole => {
                 return operands.values[0].clone();
             }
             UnaryOp::Floor => return w.stored("floor", &x, out.dtype),
@@ -82,17 +82,15 @@ impl Lowering {
                 return w.stored("popcnt", &x, out.dtype);
             }
             UnaryOp::CountLeadingZeros => return w.leading_zeros(&x, from),
-            UnaryOp::IsNan | UnaryOp::IsInfinity if is_integer => {
-                let no = w.number(E::U8, 0);
+            UnaryOp::IsNan | UnaryOp::IsInfinity if is_whole => {
+                let no = w.number(E::Pred, 0);
                 return w.splat(&no, x.dims());
             }
             UnaryOp::IsNan => {
-                let truth = w.parts(&x, |w, part| w.compare(part, part, "NE"));
-                return w.predicate(&truth);
+                return w.parts(&x, |w, part| w.compare(part, part, "NE"));
             }
             UnaryOp::IsInfinity => {
-                let truth = w.parts(&x, Writer::is_infinite);
-                return w.predicate(&truth);
+                return w.parts(&x, Writer::is_infinite);
             }
             UnaryOp::Real => {
                 let y = if kind == Kind::Complex {
@@ -195,7 +193,9 @@ impl Lowering {
                 let [a, b] = w.two(operands, out.dtype, dims);
                 let bits = match operands.constants[1].map(Scalar::value) {
                     Some(Number::Int(exponent)) if exponent >= 0 => 128 - exponent.leading_zeros() as usize,
-                    Some(Number::Int(_) | Number::Float(_) | Number::Complex(_)) | None => out.dtype.bits(),
+                    Some(Number::Bool(_) | Number::Int(_) | Number::Float(_) | Number::Complex(_)) | None => {
+                        out.dtype.bits()
+                    }
                 };
                 let power = w.integer_power(&a, &b, bits.min(out.dtype.bits()));
                 w.store(&power, out.dtype)
@@ -326,8 +326,7 @@ impl Writer {
             let x = self.truth(&x);
             self.broadcast_to(&x, dims)
         });
-        let y = self.op(name, &[&a, &b], "", a.ty.clone());
-        self.predicate(&y)
+        self.op(name, &[&a, &b], "", a.ty.clone())
     }
 
     /// Compares numbers, whatever their types. The second direction is the first read from the right.
@@ -346,7 +345,7 @@ impl Writer {
                 truth = self.choose(&beyond, &answer, &truth);
             }
         }
-        self.predicate(&truth)
+        truth
     }
 
     /// The bits of an element without those of a wider type.

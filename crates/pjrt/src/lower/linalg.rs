@@ -15,7 +15,8 @@ impl Lowering {
         let narrow = match out.dtype {
             DType::F16 | DType::BF16 => Some(held(out.dtype)),
             DType::F8E5M2 | DType::F8E4M3FN => Some(E::F16),
-            DType::U2
+            DType::Bool
+            | DType::U2
             | DType::U4
             | DType::U8
             | DType::U16

@@ -4,7 +4,7 @@ use defn_core::op::{Direction, ReduceOp};
 use defn_core::{Axis, DType, Kind, TensorType};
 
 use super::text::{RegionText, Ssa, Ty, Writer, array};
-use super::value::{computed, held};
+use super::value::computed;
 use super::{LowerError, Lowering, Operands};
 use crate::element::ElementType as E;
 
@@ -144,8 +144,6 @@ impl Writer {
     ) -> Ssa {
         let x = self.load(x, dtype);
         let (x, start) = (self.truth(&x), self.number(E::Pred, start));
-        let folded = self.fold(&x, &start, axes, name);
-        debug_assert_eq!(held(DType::U8), E::U8);
-        self.predicate(&folded)
+        self.fold(&x, &start, axes, name)
     }
 }

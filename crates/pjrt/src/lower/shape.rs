@@ -85,7 +85,7 @@ impl Writer {
         let is_narrow = match dtype.kind() {
             Kind::Signed => dtype.bits() <= 32,
             Kind::Unsigned => dtype.bits() < 32,
-            Kind::Float | Kind::Complex => false,
+            Kind::Bool | Kind::Float | Kind::Complex => false,
         };
         let are_short = sizes.iter().all(|&size| i32::try_from(size).is_ok());
         if is_narrow && are_short { self.convert(x, E::S32) } else { self.index(x, dtype) }
@@ -110,26 +110,12 @@ impl Writer {
 
 impl Lowering {
     pub(super) fn reshape(&mut self, x: &Ssa, dims: &[usize]) -> Ssa {
-        let w = &mut self.writer;
-        match w.known_truth(x) {
-            Some(truth) => {
-                let truth = w.reshape(&truth, dims);
-                w.predicate(&truth)
-            }
-            None => w.reshape(x, dims),
-        }
+        self.writer.reshape(x, dims)
     }
 
     pub(super) fn broadcast(&mut self, x: &Ssa, axes: &[Axis], out: &TensorType) -> Ssa {
         let axes: Vec<usize> = axes.iter().map(|axis| axis.index()).collect();
-        let w = &mut self.writer;
-        match w.known_truth(x) {
-            Some(truth) => {
-                let truth = w.broadcast_along(&truth, &axes, out.shape.sizes());
-                w.predicate(&truth)
-            }
-            None => w.broadcast_along(x, &axes, out.shape.sizes()),
-        }
+        self.writer.broadcast_along(x, &axes, out.shape.sizes())
     }
 
     pub(super) fn transpose(&mut self, x: &Ssa, axes: &[Axis]) -> Ssa {

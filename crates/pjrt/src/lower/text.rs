@@ -2,7 +2,6 @@
 
 use std::fmt::{self, Write as _};
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::element::ElementType;
@@ -115,8 +114,6 @@ pub(super) struct Writer {
     text: String,
     values: usize,
     depth: usize,
-    /// Bytes that were made of truth values, by their names, and those.
-    truths: FxHashMap<usize, Ssa>,
 }
 
 impl Writer {
@@ -127,18 +124,6 @@ impl Writer {
     /// An argument of the function.
     pub fn argument(index: usize, ty: Ty) -> Ssa {
         Ssa { name: Name::Argument(index), ty }
-    }
-
-    /// Remembers that bytes are 1 where a truth value holds, else 0.
-    pub fn remember_truth(&mut self, bytes: &Ssa, truth: &Ssa) {
-        if let Name::One(id) = bytes.name {
-            self.truths.insert(id, truth.clone());
-        }
-    }
-
-    /// The truth value that bytes were made of.
-    pub fn known_truth(&self, bytes: &Ssa) -> Option<Ssa> {
-        if let Name::One(id) = bytes.name { self.truths.get(&id).cloned() } else { None }
     }
 
     fn fresh(&mut self) -> usize {

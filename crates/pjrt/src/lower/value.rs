@@ -1,6 +1,6 @@
 //! Element types of the program, how they are held on the device, and what they are computed in.
 //!
-//! 2- and 4-bit integers are held in bytes and wrapped after every operation, small floats are computed in f32 and
+//! Bools are truth values of the device. 2- and 4-bit integers are held in bytes and wrapped after every operation, small floats are computed in f32 and
 //! rounded after every operation: both as on the CPU, and with the same results.
 
 use defn_core::{DType, Kind, Scalar};
@@ -11,6 +11,7 @@ use crate::element::ElementType as E;
 /// How elements are held on the device.
 pub(super) fn held(dtype: DType) -> E {
     match dtype {
+        DType::Bool => E::Pred,
         DType::U2 | DType::U4 | DType::U8 => E::U8,
         DType::U16 => E::U16,
         DType::U32 => E::U32,
@@ -34,7 +35,8 @@ pub(super) fn held(dtype: DType) -> E {
 pub(super) fn computed(dtype: DType) -> E {
     match dtype {
         DType::F8E5M2 | DType::F8E4M3FN | DType::F16 | DType::BF16 => E::F32,
-        DType::U2
+        DType::Bool
+        | DType::U2
         | DType::U4
         | DType::U8
         | DType::U16
@@ -87,6 +89,14 @@ impl Writer {
     pub fn literal(&mut self, ty: Ty, bytes: &[u8]) -> Ssa {
         if ty.dims.contains(&0) {
             return self.op("constant", &[], &format!("value = dense<> : {ty}"), ty.clone());
+        }
+        if ty.element == E::Pred {
+            if let [truth] = bytes {
+                return self.number(E::Pred, i32::from(*truth));
+            }
+            // Versions of the text differ in how they pack truth values.
+            let bytes = self.literal(ty.of(E::U8), bytes);
+            return self.convert(&bytes, E::Pred);
         }
         self.op("constant", &[], &format!("value = dense<\"0x{}\"> : {ty}", hex(bytes)), ty.clone())
     }
@@ -179,7 +189,8 @@ impl Writer {
                 let within = self.op("minimum", &[&above, &most], "", x.ty.clone());
                 self.convert(&within, E::F8E4M3Fn)
             }
-            DType::F8E5M2
+            DType::Bool
+            | DType::F8E5M2
             | DType::F16
             | DType::BF16
             | DType::U8
@@ -202,14 +213,7 @@ impl Writer {
         if from == to {
             return x.clone();
         }
-        let x = match self.known_truth(x) {
-            // 0 and 1 are exact in every type.
-            Some(truth) if !to.is_complex() => {
-                let y = self.convert(&truth, computed(to));
-                return self.store(&y, to);
-            }
-            Some(_) | None => self.load(x, from),
-        };
+        let x = self.load(x, from);
         let y = self.cast_computed(&x, from.kind(), to);
         self.store(&y, to)
     }
@@ -224,11 +228,12 @@ impl Writer {
     fn cast_computed(&mut self, x: &Ssa, from: Kind, to: DType) -> Ssa {
         let element = computed(to);
         match (from, to.kind()) {
+            (_, Kind::Bool) => self.truth(x),
             (Kind::Complex, Kind::Unsigned | Kind::Signed | Kind::Float) => {
                 let real = self.op("real", &[x], "", x.ty.of(half(x.element())));
                 self.cast_computed(&real, Kind::Float, to)
             }
-            (Kind::Unsigned | Kind::Signed | Kind::Float, Kind::Complex) => {
+            (Kind::Bool | Kind::Unsigned | Kind::Signed | Kind::Float, Kind::Complex) => {
                 let real = self.convert(x, half(element));
                 let zero = self.number_like(&real, 0);
                 self.op("complex", &[&real, &zero], "", x.ty.of(element))
@@ -236,7 +241,8 @@ impl Writer {
             (Kind::Float, Kind::Unsigned | Kind::Signed) => self.float_to_integer(x, to),
             (Kind::Float, Kind::Float) => x.clone(),
             (Kind::Unsigned | Kind::Signed, Kind::Float) if to.bits() < 32 => self.convert(x, E::F64),
-            (Kind::Unsigned | Kind::Signed, Kind::Unsigned | Kind::Signed | Kind::Float)
+            // 0 and 1 are exact in every type.
+            (Kind::Bool | Kind::Unsigned | Kind::Signed, Kind::Unsigned | Kind::Signed | Kind::Float)
             | (Kind::Complex, Kind::Complex) => self.convert(x, element),
         }
     }
@@ -278,17 +284,10 @@ impl Writer {
 
     /// Whether computed elements are not zero. NaN is not.
     pub fn truth(&mut self, x: &Ssa) -> Ssa {
-        if let Some(known) = self.known_truth(x) {
-            return known;
+        if x.element() == E::Pred {
+            return x.clone();
         }
         let zero = self.number_like(x, 0);
         self.compare(x, &zero, "NE")
-    }
-
-    /// Truth values as the type that predicates have.
-    pub fn predicate(&mut self, truth: &Ssa) -> Ssa {
-        let bytes = self.convert(truth, E::U8);
-        self.remember_truth(&bytes, truth);
-        bytes
     }
 }

@@ -176,7 +176,8 @@ impl Lowering {
         // Halves stay what they are: devices add them up in f32, and round once.
         let element = match out.dtype {
             DType::F16 | DType::BF16 => held(out.dtype),
-            DType::U2
+            DType::Bool
+            | DType::U2
             | DType::U4
             | DType::U8
             | DType::U16

@@ -119,6 +119,13 @@ pub(super) fn dims(ty: &TensorType) -> SmallVec<[i64; 6]> {
 /// outside may hold any.
 fn whole_elements(dtype: DType, bytes: &[u8]) -> Cow<'_, [u8]> {
     let bits = dtype.bits();
+    if dtype.is_bool() {
+        let is_truth = |byte: &u8| *byte <= 1;
+        if bytes.iter().all(is_truth) {
+            return Cow::Borrowed(bytes);
+        }
+        return Cow::Owned(bytes.iter().map(|&byte| u8::from(byte != 0)).collect());
+    }
     if bits >= 8 {
         return Cow::Borrowed(bytes);
     }

@@ -101,7 +101,7 @@ pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> 
         }
         Some(_) | None => None,
     };
-    let is_padded = ty.dtype.bits() < 8;
+    let is_padded = ty.dtype.is_packed();
     let element = element_type(ty.dtype);
     if (is_padded || element.code > super::code::BOOL) && version.is_none_or(|version| version < VERSION) {
         let text = format!("the elements are {}, for which a consumer of DLPack 1.1 is required", ty.dtype);

@@ -99,6 +99,8 @@ mod code {
 
 fn element_type(dtype: DType) -> ElementType {
     let code = match dtype {
+        // It says how many bits an element takes in memory.
+        DType::Bool => return ElementType { code: code::BOOL, bits: 8, lanes: 1 },
         DType::S2 | DType::S4 | DType::S8 | DType::S16 | DType::S32 | DType::S64 => code::INT,
         DType::U2 | DType::U4 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => code::UINT,
         DType::F16 | DType::F32 | DType::F64 => code::FLOAT,
@@ -110,10 +112,7 @@ fn element_type(dtype: DType) -> ElementType {
     ElementType { code, bits: dtype.bits() as u8, lanes: 1 }
 }
 
-/// The element type that a foreign one is, bools being u8.
+/// The element type that a foreign one is.
 fn dtype_of(given: ElementType) -> Option<DType> {
-    if given == (ElementType { code: code::BOOL, bits: 8, lanes: 1 }) {
-        return Some(DType::U8);
-    }
     DType::ALL.iter().copied().find(|&dtype| element_type(dtype) == given)
 }

@@ -191,7 +191,7 @@ impl View {
             let super::ElementType { code, bits, lanes } = array.dtype;
             return Err(Misuse::ArrayDType { got: format!("code {code}, {bits} bits, {lanes} lanes") }.into());
         };
-        if dtype.bits() < 8 && flags & IS_PADDED == 0 {
+        if dtype.is_packed() && flags & IS_PADDED == 0 {
             return Err(refuse(format!("the elements are packed {dtype}, which are taken a byte each")));
         }
         if !(0..=MOST_AXES).contains(&array.rank) {
@@ -257,7 +257,7 @@ impl View {
         if !self.start.addr().is_multiple_of(part) {
             return Some("its memory is not aligned");
         }
-        (self.ty.dtype.bits() < 8).then_some("its elements have unused bits, which may hold anything")
+        self.ty.dtype.is_packed().then_some("its elements have unused bits, which may hold anything")
     }
 
     /// The elements in row-major order.

@@ -183,7 +183,7 @@ impl Buffer for PythonBuffer {
             let tensor = self.tensor(py, "to_binary")?;
             let backend = self.backend.bind(py);
             let result = backend.call_method1(intern!(py, "to_binary"), (tensor, limit))?;
-            let expected = (limit * dtype.bits()).div_ceil(8);
+            let expected = packed::len(dtype, limit);
             let bytes = PyBuffer::<u8>::get(&result).and_then(|buffer| buffer.to_vec(py));
             let got = match &bytes {
                 Ok(bytes) if bytes.len() == expected => None,

@@ -132,7 +132,7 @@ pub(crate) fn option<'py>(py: Python<'py>, name: &str, value: &Attr) -> PyResult
 pub(crate) fn attribute<'py>(py: Python<'py>, value: &Attr) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Attr::None => Ok(py.None().into_bound(py)),
-        Attr::Bool(value) => value.into_bound_py_any(py),
+        Attr::Bool(value) | Attr::Number(Number::Bool(value)) => value.into_bound_py_any(py),
         Attr::Number(Number::Int(value)) => value.into_bound_py_any(py),
         Attr::Number(Number::Float(value)) => value.into_bound_py_any(py),
         Attr::Number(Number::Complex(value)) => {

@@ -2,9 +2,9 @@
 
 Values are stored as NumPy arrays in the dtype's own type (``ml_dtypes`` for those that NumPy
 lacks). They are computed on in a type that holds them exactly and is at least as wide: int64 or
-uint64 for integers, float64 for floats, complex128 for complex numbers. Rounding the result of +,
--, *, / and sqrt from there is rounding once: float64 has more than twice the digits of float32, and
-two more.
+uint64 for integers, uint64 for bools, which are 0 and 1, float64 for floats, complex128 for complex
+numbers. Rounding the result of +, -, *, / and sqrt from there is rounding once: float64 has more
+than twice the digits of float32, and two more.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["cast", "extremes", "quiet", "store", "wide", "wide_type", "widen", "width"]
 
 _WIDE = {
+    "bool": np.dtype(np.uint64),
     "unsigned": np.dtype(np.uint64),
     "signed": np.dtype(np.int64),
     "float": np.dtype(np.float64),
@@ -70,7 +71,7 @@ def extremes(dtype: DType) -> tuple[Any, Any]:
         return -448.0, 448.0
     if dtype.kind == "float":
         return -np.inf, np.inf
-    if dtype.kind == "unsigned":
+    if dtype.kind in ("bool", "unsigned"):
         return 0, 2**dtype.bits - 1
     return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
 
@@ -83,6 +84,8 @@ def store(result: Any, out: Tensor) -> Array:
 @quiet
 def cast(x: Array, dtype: DType) -> Array:
     """A wide array, or one of truths, in a dtype: the rules of ``as_type``."""
+    if dtype.kind == "bool":
+        return np.asarray(x != 0)
     if x.dtype == np.bool_:
         x = x.astype(np.uint64)
     kind = dtype.to_numpy()

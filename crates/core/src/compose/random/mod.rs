@@ -101,7 +101,9 @@ fn parameter<B: Builder>(
 /// Whether a parameter is written as this number.
 fn is_number<V>(arg: &Arg<V>, number: f64) -> bool {
     match arg {
-        Arg::Number(own @ (Number::Int(_) | Number::Float(_))) => own.to_f64().to_bits() == number.to_bits(),
+        Arg::Number(own @ (Number::Bool(_) | Number::Int(_) | Number::Float(_))) => {
+            own.to_f64().to_bits() == number.to_bits()
+        }
         Arg::Number(Number::Complex(_)) | Arg::Value(_) => false,
     }
 }
@@ -118,7 +120,7 @@ fn real_or_complex<B: Builder>(
 ) -> Result<B::V> {
     let plain = shape.without_names();
     TensorType::new(dtype, plain.clone())?;
-    if dtype.is_integer() {
+    if !dtype.is_inexact() {
         return Err(wrong_dtype(op, dtype, "a float or complex dtype"));
     }
     for Parameter { name, value } in &parameters {

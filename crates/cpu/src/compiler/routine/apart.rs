@@ -148,7 +148,7 @@ impl Making {
         self.machine.set(done, none);
         self.machine.open(true);
         let now = self.machine.here(done);
-        let test = self.machine.binary(BinaryOp::Less, now, count, DType::U8)?;
+        let test = self.machine.binary(BinaryOp::Less, now, count, DType::Bool)?;
         let cond = self.machine.close();
         self.machine.open(true);
         let now = self.machine.here(done);

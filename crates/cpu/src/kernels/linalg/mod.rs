@@ -109,7 +109,9 @@ pub(crate) fn dot(
         DType::F64 => run::<f64>(plan, a, b, (out, tail), scratch, par),
         DType::C64 => run::<Complex<f32>>(plan, a, b, (out, tail), scratch, par),
         DType::C128 => run::<Complex<f64>>(plan, a, b, (out, tail), scratch, par),
-        DType::U2 | DType::U4 | DType::S2 | DType::S4 => unreachable!("{} is computed in bytes", out.ty()),
+        DType::Bool | DType::U2 | DType::U4 | DType::S2 | DType::S4 => {
+            unreachable!("{} is computed in another type", out.ty())
+        }
         DType::F8E5M2 | DType::F8E4M3FN | DType::F16 | DType::BF16 => {
             unreachable!("{} is computed in f32", out.ty())
         }

@@ -391,7 +391,7 @@ pub(super) fn fit(dtype: DType, from_float: bool) -> Option<Action> {
         })
     }
     with_real!(dtype, T => {
-        if dtype == T::DTYPE {
+        if T::stores(dtype) {
             None
         } else if dtype.is_float() {
             Some(|i, words| i.one(words, |x: f32| round(x, i.dtype).1))

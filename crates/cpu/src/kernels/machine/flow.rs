@@ -132,7 +132,7 @@ impl Machine {
 
     /// Whether an element counts as true: not zero where it does.
     pub(crate) fn predicate(&mut self, x: Register) -> Option<Register> {
-        if x.dtype.is_integer() { Some(x) } else { self.truth(x) }
+        if !x.dtype.is_inexact() { Some(x) } else { self.truth(x) }
     }
 
     /// Has something else done here, which reads registers.

@@ -16,7 +16,7 @@ use defn_core::{DType, Scalar};
 use smallvec::SmallVec;
 
 use super::lanes::Base;
-use super::{Element, Real, with_real};
+use super::{Element, Real, is_computed_as_it_lies, with_real};
 use crate::view::View;
 pub(crate) use flow::{Env, Node, Program};
 
@@ -173,7 +173,7 @@ impl Machine {
         }
         let action = with_real!(x.dtype, S => with_real!(dtype, C => action::convert::<S, C>(dtype)));
         let converted = self.push(action, &[x], dtype)?;
-        self.fit(converted, !x.dtype.is_integer())
+        self.fit(converted, x.dtype.is_inexact())
     }
 
     /// The bits of an element as one of another type of its width.
@@ -195,7 +195,7 @@ impl Machine {
     fn truth(&mut self, x: Register) -> Option<Register> {
         let action =
             with_real!(x.dtype, T => (|i, words| i.one(words, |x: T| u8::from(x.truth()))) as Action);
-        self.push(action, &[x], DType::U8)
+        self.push(action, &[x], DType::Bool)
     }
 
     /// An op of one element, with a result of a type.
@@ -204,12 +204,12 @@ impl Machine {
             return None;
         }
         match op {
-            UnaryOp::IsNan if dtype == DType::U8 => {
+            UnaryOp::IsNan if dtype.is_bool() => {
                 let action =
                     with_real!(x.dtype, T => (|i, words| i.one(words, |x: T| u8::from(x.nan()))) as Action);
                 return self.push(action, &[x], dtype);
             }
-            UnaryOp::IsInfinity if dtype == DType::U8 => {
+            UnaryOp::IsInfinity if dtype.is_bool() => {
                 let action = with_real!(x.dtype, T => (|i, words| i.one(words, |x: T| u8::from(x.infinite()))) as Action);
                 return self.push(action, &[x], dtype);
             }
@@ -272,8 +272,8 @@ impl Machine {
         if dtype.is_complex() {
             return None;
         }
-        // The only results that are not of the operands' type have eight bits.
-        let logical = |run| (dtype == DType::U8).then_some(run);
+        // The only results that are not of the operands' type are bools.
+        let logical = |run| dtype.is_bool().then_some(run);
         match op {
             BinaryOp::Equal
             | BinaryOp::NotEqual
@@ -345,7 +345,7 @@ impl Machine {
         b: Register,
         dtype: DType,
     ) -> Option<Register> {
-        let pred = if pred.dtype.is_integer() { pred } else { self.truth(pred)? };
+        let pred = if !pred.dtype.is_inexact() { pred } else { self.truth(pred)? };
         let (a, b) = (self.convert(a, dtype)?, self.convert(b, dtype)?);
         let action: Action = |i, words| {
             let [pred, a, b, _] = i.operands.map(usize::from);
@@ -432,7 +432,7 @@ impl Machine {
 
 /// Whether elements of a type lie in memory as registers hold them.
 fn is_plain(dtype: DType) -> bool {
-    !dtype.is_complex() && with_real!(dtype, T => dtype == T::DTYPE)
+    !dtype.is_complex() && is_computed_as_it_lies(dtype)
 }
 
 /// The only element of a view in a register.

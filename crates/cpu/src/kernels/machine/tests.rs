@@ -22,7 +22,7 @@ fn counting() -> (Machine, [Register; 3]) {
     }
     machine.open(true);
     let [i, ..] = state.map(|register| machine.here(register));
-    let test = machine.binary(BinaryOp::Less, i, ten, DType::U8).unwrap();
+    let test = machine.binary(BinaryOp::Less, i, ten, DType::Bool).unwrap();
     let cond = machine.close();
     machine.open(true);
     let [i, x, _] = state.map(|register| machine.here(register));
@@ -86,7 +86,7 @@ fn a_number_changes_as_often_as_is_counted() {
         machine.set(state[1], start);
         machine.open(true);
         let i = machine.here(state[0]);
-        let test = machine.binary(BinaryOp::Less, i, to, DType::U8).unwrap();
+        let test = machine.binary(BinaryOp::Less, i, to, DType::Bool).unwrap();
         let cond = machine.close();
         machine.open(true);
         let [i, x] = state.map(|register| machine.here(register));

@@ -78,7 +78,9 @@ impl<T: Bits> Code<T> {
         let all = u64::MAX;
         let sign = 1 << (T::WIDTH - 1);
         let (float, sign, greatest) = match dtype {
-            DType::U2 | DType::U4 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => (0, 0, all),
+            DType::Bool | DType::U2 | DType::U4 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => {
+                (0, 0, all)
+            }
             DType::S2 | DType::S4 | DType::S8 | DType::S16 | DType::S32 | DType::S64 => (0, sign, all),
             DType::F8E5M2 => (all, sign, 0x7c),
             DType::F8E4M3FN => (all, sign, 0x7e),

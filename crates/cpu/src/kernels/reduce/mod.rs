@@ -147,7 +147,7 @@ impl WithFold for Run<'_, '_> {
 /// Nobody else uses these elements of the result.
 unsafe fn store<C: Element>(out: &ViewMut<'_>, start: usize, values: &[C]) {
     let dtype = out.ty().dtype;
-    if dtype == C::DTYPE {
+    if C::stores(dtype) {
         // SAFETY: the caller's promise.
         unsafe { write(out, start, values) };
     } else {

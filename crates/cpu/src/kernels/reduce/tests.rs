@@ -14,7 +14,7 @@ fn result_dtype(op: ReduceOp, dtype: DType) -> DType {
     match op {
         ReduceOp::Sum | ReduceOp::Product => dtype.to_aggregate(),
         ReduceOp::ReduceMax | ReduceOp::ReduceMin => dtype,
-        ReduceOp::All | ReduceOp::Any => DType::U8,
+        ReduceOp::All | ReduceOp::Any => DType::Bool,
     }
 }
 

@@ -405,7 +405,7 @@ pub(super) fn convert(from: DType, to: DType) -> Action {
             } else {
                 each(x, out, C::cast_from);
             }
-            if dtype != C::DTYPE {
+            if !C::stores(dtype) {
                 // SAFETY: all elements were written.
                 C::fit(unsafe { out.assume_init_mut() }, dtype, from_float);
             }
@@ -435,6 +435,6 @@ pub(super) fn store(dtype: DType) -> Action {
         });
     }
     with_compute!(dtype, C => {
-        if dtype == C::DTYPE { plain::<C> } else { with_width!(dtype, T => narrow::<C, T>) }
+        if C::stores(dtype) { plain::<C> } else { with_width!(dtype, T => narrow::<C, T>) }
     })
 }

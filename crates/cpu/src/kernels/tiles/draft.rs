@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::action::{self, Action, Detail, Instruction};
 use super::{Place, Program};
 use crate::kernels::lanes::{self, Base};
-use crate::kernels::{Element, TILE, with_compute};
+use crate::kernels::{Element, TILE, is_computed_as_it_lies, with_compute};
 
 /// The bytes of registers that the first cache holds beside what is read and written.
 const CACHE: usize = 24 << 10;
@@ -165,10 +165,10 @@ impl Draft {
 
     /// Brings what was computed to the precision and range of its type.
     fn fit(&mut self, x: Register) -> Register {
-        let computed = with_compute!(x.dtype, C => C::DTYPE);
-        if computed == x.dtype {
+        if is_computed_as_it_lies(x.dtype) {
             return x;
         }
+        let computed = with_compute!(x.dtype, C => C::DTYPE);
         let detail = Detail::To(x.dtype, false);
         self.push(action::convert(computed, x.dtype), detail, &[x], x.dtype, 1)
     }
@@ -191,14 +191,14 @@ impl Draft {
         if x.dtype == dtype || dtype == computed && with_compute!(x.dtype, C => C::DTYPE) == computed {
             return Register { at: x.at, dtype };
         }
-        let detail = Detail::To(dtype, !x.dtype.is_integer());
+        let detail = Detail::To(dtype, x.dtype.is_inexact());
         self.push(action::convert(x.dtype, dtype), detail, &[x], dtype, 1)
     }
 
     /// Whether elements count as true, 0 or 1.
     pub(crate) fn truth(&mut self, x: Operand) -> Register {
         let x = self.load(x);
-        self.push(action::truth(x.dtype), Detail::None, &[x], DType::U8, 1)
+        self.push(action::truth(x.dtype), Detail::None, &[x], DType::Bool, 1)
     }
 
     /// An op of one operand, with a result of `dtype`.
@@ -280,14 +280,14 @@ impl Draft {
                 let made = match a.dtype().compared(b.dtype()) {
                     Some(both) => {
                         let (a, b) = (self.convert(a, both), self.convert(b, both));
-                        self.push(action::compare(both), Detail::Binary(op), &[a, b], DType::U8, 1)
+                        self.push(action::compare(both), Detail::Binary(op), &[a, b], DType::Bool, 1)
                     }
                     None => {
                         let is_unsigned = a.dtype() == DType::U64;
                         let (left, right) =
                             if is_unsigned { (DType::U64, DType::S64) } else { (DType::S64, DType::U64) };
                         let (a, b) = (self.convert(a, left), self.convert(b, right));
-                        self.push(action::compare_mixed(left), Detail::Binary(op), &[a, b], DType::U8, 4)
+                        self.push(action::compare_mixed(left), Detail::Binary(op), &[a, b], DType::Bool, 4)
                     }
                 };
                 return self.convert(made, dtype);
@@ -295,7 +295,7 @@ impl Draft {
             BinaryOp::LogicalAnd | BinaryOp::LogicalOr | BinaryOp::LogicalXor => {
                 let (a, b) = (self.truth(a), self.truth(b));
                 let run = action::logical(op).expect("a function of truths");
-                let made = self.push(run, Detail::None, &[a, b], DType::U8, 1);
+                let made = self.push(run, Detail::None, &[a, b], DType::Bool, 1);
                 return self.convert(made, dtype);
             }
             BinaryOp::Complex => {
@@ -384,9 +384,8 @@ impl Draft {
         let is_kept = self.made[usize::from(x.at)].once
             || self.read.values().any(|read| read.at == x.at)
             || self.results.iter().any(|stored| stored.register == x.at);
-        let computed = with_compute!(x.dtype, C => C::DTYPE);
         let width = x.dtype.storage_bytes();
-        let register = if computed != x.dtype || is_kept {
+        let register = if !is_computed_as_it_lies(x.dtype) || is_kept {
             let detail = Detail::To(x.dtype, false);
             let register = self.push(action::store(x.dtype), detail, &[x], x.dtype, 1).at;
             self.made[usize::from(register)].once = false;

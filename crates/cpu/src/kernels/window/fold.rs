@@ -110,6 +110,7 @@ pub(crate) fn fold(
 /// An end of a dtype's range.
 fn bound<C: Element + CastFrom<f64> + CastFrom<i64> + CastFrom<u64>>(number: defn_core::Number) -> C {
     match number {
+        defn_core::Number::Bool(value) => C::cast_from(u64::from(value)),
         defn_core::Number::Int(value) => match u64::try_from(value) {
             Ok(value) => C::cast_from(value),
             Err(_) => C::cast_from(value as i64),
