@@ -289,7 +289,7 @@ def qr(
 
     >>> q, r = dn.linalg.qr(dn.tensor([[3.0, 1.0], [4.0, 2.0]]))
     >>> q.shape, dn.all_close(q @ r, dn.tensor([[3.0, 1.0], [4.0, 2.0]])).item()
-    ((2, 2), 1)
+    ((2, 2), True)
     """
     if unknown:
         refuse_options("linalg.qr", unknown)

@@ -21,6 +21,7 @@ use crate::backend;
 /// let y = (&x * 2.0)?.sum(-1, false)?;
 /// assert_eq!(y.to_vec::<f32>()?, [6.0, 14.0]);
 /// assert_eq!(y.ty().to_string(), "f32[2]");
+/// assert_eq!(x.greater(2.0)?.to_vec::<bool>()?, [false, false, true, true]);
 /// # Ok::<(), defn::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -63,6 +64,21 @@ elements! {
     u8 => U8; u16 => U16; u32 => U32; u64 => U64;
     i8 => S8; i16 => S16; i32 => S32; i64 => S64;
     f32 => F32; f64 => F64;
+}
+
+impl sealed::Sealed for bool {}
+
+impl Element for bool {
+    const DTYPE: DType = DType::Bool;
+
+    fn write(self, bytes: &mut Vec<u8>) {
+        bytes.push(u8::from(self));
+    }
+
+    fn read(bytes: &[u8]) -> bool {
+        // The byte of an element is compared, never taken for Rust's bool: memory from outside may hold another number.
+        bytes != [0]
+    }
 }
 
 impl Tensor {

@@ -50,10 +50,7 @@ fn mask_of(item: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
         let mask = &tensor.get().tensor;
         return Ok((mask.ty().dtype.is_bool() && mask.ty().shape.rank() > 0).then(|| mask.clone()));
     }
-    let is_list = item
-        .cast::<PyList>()
-        .is_ok_and(|list| !list.is_empty() && list.iter().all(|entry| entry.is_instance_of::<PyBool>()));
-    if is_list {
+    if holds_bools(item, DEEPEST) {
         let mask = build::tensor(item, None, None, None, None)?;
         return Ok(Some(mask.tensor));
     }
@@ -62,6 +59,17 @@ fn mask_of(item: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
         return Ok(made.filter(|mask| mask.ty().shape.rank() > 0));
     }
     Ok(None)
+}
+
+/// How deep lists of bools may be nested.
+const DEEPEST: usize = 64;
+
+/// Whether an object is a list of bools, or of such lists.
+fn holds_bools(item: &Bound<'_, PyAny>, depth: usize) -> bool {
+    let holds = |entry: &Bound<'_, PyAny>| {
+        entry.is_instance_of::<PyBool>() || depth > 0 && holds_bools(entry, depth - 1)
+    };
+    item.cast::<PyList>().is_ok_and(|list| !list.is_empty() && list.iter().all(|entry| holds(&entry)))
 }
 
 impl<'py> Masked<'py> {

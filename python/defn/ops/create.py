@@ -144,7 +144,7 @@ def eye(
 
 
 def tri(n: int, m: int, *, k: int = 0, **unknown: Never) -> Tensor:
-    """A matrix of 1 on and below a diagonal, else 0. ``k`` moves the diagonal to the right.
+    """A matrix that is true on and below a diagonal. ``k`` moves the diagonal to the right.
 
     Shapes: ``(n, m)``.
     Dtypes: bool.
@@ -152,7 +152,7 @@ def tri(n: int, m: int, *, k: int = 0, **unknown: Never) -> Tensor:
     Raises: ``ShapeError`` for a negative size.
 
     >>> dn.tri(2, 3).to_list()
-    [[1, 0, 0], [1, 1, 0]]
+    [[True, False, False], [True, True, False]]
     """
     if unknown:
         refuse_options("tri", unknown)

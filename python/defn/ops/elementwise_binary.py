@@ -283,7 +283,7 @@ def all_close(
     atol: float = 1e-8,
     **unknown: Never,
 ) -> Tensor:
-    """1 if every ``abs(a - b) <= atol + rtol * abs(b)``, else 0. Equal infinities are close.
+    """Whether every ``abs(a - b) <= atol + rtol * abs(b)``. Equal infinities are close.
 
     Shapes: broadcast together; the result is a scalar.
     Dtypes: any; bool.

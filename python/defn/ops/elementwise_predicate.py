@@ -92,7 +92,7 @@ def count_leading_zeros(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def is_nan(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """1 where the operand is not a number; a complex number if either part is.
+    """Whether the operand is not a number; a complex number if either part is.
 
     Shapes: kept, with axis names.
     Dtypes: any; bool.
@@ -100,7 +100,7 @@ def is_nan(tensor: TensorLike, **unknown: Never) -> Tensor:
     Raises: nothing of its own.
 
     >>> dn.is_nan(dn.tensor([1.0, float("nan")])).to_list()
-    [0, 1]
+    [False, True]
     """
     if unknown:
         refuse_options("is_nan", unknown)
@@ -109,7 +109,7 @@ def is_nan(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def is_infinity(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """1 where the operand is infinite; a complex number if either part is.
+    """Whether the operand is infinite; a complex number if either part is.
 
     Shapes: kept, with axis names.
     Dtypes: any; bool.
@@ -117,7 +117,7 @@ def is_infinity(tensor: TensorLike, **unknown: Never) -> Tensor:
     Raises: nothing of its own.
 
     >>> dn.is_infinity(dn.tensor([1.0, float("inf")])).to_list()
-    [0, 1]
+    [False, True]
     """
     if unknown:
         refuse_options("is_infinity", unknown)
@@ -125,7 +125,7 @@ def is_infinity(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 
 def logical_not(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """1 where the operand is zero, else 0.
+    """Whether the operand is zero.
 
     Shapes: kept, with axis names.
     Dtypes: any; bool.
@@ -133,7 +133,7 @@ def logical_not(tensor: TensorLike, **unknown: Never) -> Tensor:
     Raises: nothing of its own.
 
     >>> dn.logical_not(dn.tensor([0, 3])).to_list()
-    [1, 0]
+    [True, False]
     """
     if unknown:
         refuse_options("logical_not", unknown)
@@ -234,7 +234,7 @@ def right_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """1 where the values are equal, compared as numbers whatever their types.
+    """Whether the values are equal, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: any; bool.
@@ -242,7 +242,7 @@ def equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
     >>> dn.equal(dn.tensor([1, 2, 3]), 2).to_list()
-    [0, 1, 0]
+    [False, True, False]
     """
     if unknown:
         refuse_options("equal", unknown)
@@ -251,7 +251,7 @@ def equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def not_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """1 where the values differ, compared as numbers whatever their types.
+    """Whether the values differ, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: any; bool.
@@ -259,7 +259,7 @@ def not_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
     >>> dn.not_equal(dn.tensor([1, 2, 3]), 2).to_list()
-    [1, 0, 1]
+    [True, False, True]
     """
     if unknown:
         refuse_options("not_equal", unknown)
@@ -268,7 +268,7 @@ def not_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def greater(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """1 where ``a > b``, compared as numbers whatever their types.
+    """Whether ``a > b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: real; bool.
@@ -277,7 +277,7 @@ def greater(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
         ``DTypeError`` for complex operands.
 
     >>> dn.greater(dn.tensor([1, 2, 3]), 2).to_list()
-    [0, 0, 1]
+    [False, False, True]
     """
     if unknown:
         refuse_options("greater", unknown)
@@ -286,7 +286,7 @@ def greater(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def greater_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """1 where ``a >= b``, compared as numbers whatever their types.
+    """Whether ``a >= b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: real; bool.
@@ -295,7 +295,7 @@ def greater_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
         ``DTypeError`` for complex operands.
 
     >>> dn.greater_equal(dn.tensor([1, 2, 3]), 2).to_list()
-    [0, 1, 1]
+    [False, True, True]
     """
     if unknown:
         refuse_options("greater_equal", unknown)
@@ -304,7 +304,7 @@ def greater_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def less(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """1 where ``a < b``, compared as numbers whatever their types.
+    """Whether ``a < b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: real; bool.
@@ -313,7 +313,7 @@ def less(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
         ``DTypeError`` for complex operands.
 
     >>> dn.less(dn.tensor([1, 2, 3]), 2).to_list()
-    [1, 0, 0]
+    [True, False, False]
     """
     if unknown:
         refuse_options("less", unknown)
@@ -322,7 +322,7 @@ def less(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def less_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """1 where ``a <= b``, compared as numbers whatever their types.
+    """Whether ``a <= b``, compared as numbers whatever their types.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: real; bool.
@@ -331,7 +331,7 @@ def less_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
         ``DTypeError`` for complex operands.
 
     >>> dn.less_equal(dn.tensor([1, 2, 3]), 2).to_list()
-    [1, 1, 0]
+    [True, True, False]
     """
     if unknown:
         refuse_options("less_equal", unknown)
@@ -340,7 +340,7 @@ def less_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def logical_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """1 where neither is zero.
+    """Whether neither is zero.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: any; bool.
@@ -348,7 +348,7 @@ def logical_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
     >>> dn.logical_and(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
-    [0, 1, 0]
+    [False, True, False]
     """
     if unknown:
         refuse_options("logical_and", unknown)
@@ -357,7 +357,7 @@ def logical_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def logical_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """1 where either is not zero.
+    """Whether either is not zero.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: any; bool.
@@ -365,7 +365,7 @@ def logical_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
     >>> dn.logical_or(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
-    [0, 1, 1]
+    [False, True, True]
     """
     if unknown:
         refuse_options("logical_or", unknown)
@@ -374,7 +374,7 @@ def logical_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def logical_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """1 where exactly one is not zero.
+    """Whether exactly one is not zero.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: any; bool.
@@ -382,7 +382,7 @@ def logical_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
     >>> dn.logical_xor(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
-    [0, 0, 1]
+    [False, False, True]
     """
     if unknown:
         refuse_options("logical_xor", unknown)

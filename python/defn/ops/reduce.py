@@ -99,7 +99,7 @@ def mean(
 def all(
     tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
-    """1 if no element is zero, else 0. NaN is not zero.
+    """Whether no element is zero. NaN is not zero.
 
     Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
         nothing. Other axes keep their names.
@@ -108,7 +108,7 @@ def all(
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> dn.all(dn.tensor([[1, 2], [3, 0]]), axes=[1]).to_list()
-    [1, 0]
+    [True, False]
     """
     if unknown:
         refuse_options("all", unknown)
@@ -118,7 +118,7 @@ def all(
 def any(
     tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
-    """1 if an element is not zero, else 0. NaN is not zero.
+    """Whether an element is not zero. NaN is not zero.
 
     Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
         nothing. Other axes keep their names.
@@ -127,7 +127,7 @@ def any(
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> dn.any(dn.tensor([[0, 2], [0, 0]]), axes=[1]).to_list()
-    [1, 0]
+    [True, False]
     """
     if unknown:
         refuse_options("any", unknown)
