@@ -14,6 +14,8 @@ use crate::error::{ErrorKind, Result};
 pub enum Number {
     /// An integer; every element type's integers fit.
     Int(i128),
+    /// An integer that i128 does not hold, as the nearest float. It fits no integer type.
+    Huge(f64),
     /// A float in full host precision.
     Float(f64),
     /// A complex number in full host precision.
@@ -29,7 +31,7 @@ impl Number {
     /// The type of a tensor made from this number alone: s32, f32 or c64.
     pub const fn dtype(self) -> DType {
         match self {
-            Number::Int(_) => DType::S32,
+            Number::Int(_) | Number::Huge(_) => DType::S32,
             Number::Float(_) => DType::F32,
             Number::Complex(_) => DType::C64,
         }
@@ -39,7 +41,7 @@ impl Number {
     pub fn to_f64(self) -> f64 {
         match self {
             Number::Int(value) => value as f64,
-            Number::Float(value) => value,
+            Number::Huge(value) | Number::Float(value) => value,
             Number::Complex(value) => value.re,
         }
     }
@@ -48,7 +50,7 @@ impl Number {
     pub fn is_true(self) -> bool {
         match self {
             Number::Int(value) => value != 0,
-            Number::Float(value) => value != 0.0,
+            Number::Huge(value) | Number::Float(value) => value != 0.0,
             Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
         }
     }
@@ -88,17 +90,22 @@ impl Scalar {
         let number = number.into();
         let value = match (dtype.kind(), number) {
             (Kind::Unsigned | Kind::Signed, Number::Int(value)) => Number::Int(wrap(dtype, value)),
+            (Kind::Unsigned | Kind::Signed, Number::Huge(_)) => {
+                return Err(ErrorKind::IntegerRange { number, dtype }.into());
+            }
             (Kind::Unsigned | Kind::Signed, Number::Float(_) | Number::Complex(_))
             | (Kind::Float, Number::Complex(_)) => {
                 return Err(ErrorKind::NumberKind { number, dtype }.into());
             }
             (Kind::Float, Number::Int(value)) => Number::Float(round_int(dtype, value)),
-            (Kind::Float, Number::Float(value)) => Number::Float(round_float(dtype, value)),
+            (Kind::Float, Number::Huge(value) | Number::Float(value)) => {
+                Number::Float(round_float(dtype, value))
+            }
             (Kind::Complex, number) => {
                 let part = dtype.to_real();
                 let (re, im) = match number {
                     Number::Int(value) => (round_int(part, value), 0.0),
-                    Number::Float(value) => (value, 0.0),
+                    Number::Huge(value) | Number::Float(value) => (value, 0.0),
                     Number::Complex(value) => (value.re, value.im),
                 };
                 Number::complex(round_float(part, re), round_float(part, im))
@@ -148,7 +155,7 @@ impl Scalar {
                     out.reverse();
                 }
             }
-            Number::Float(value) => push_float(self.dtype, value, &mut out),
+            Number::Huge(value) | Number::Float(value) => push_float(self.dtype, value, &mut out),
             Number::Complex(value) => {
                 push_float(self.dtype.to_real(), value.re, &mut out);
                 push_float(self.dtype.to_real(), value.im, &mut out);
@@ -186,7 +193,7 @@ impl Scalar {
     fn bits(self) -> (u64, u64) {
         match self.value {
             Number::Int(value) => (value as u64, 0),
-            Number::Float(value) => (value.to_bits(), 1),
+            Number::Huge(value) | Number::Float(value) => (value.to_bits(), 1),
             Number::Complex(value) => (value.re.to_bits(), value.im.to_bits()),
         }
     }
@@ -211,7 +218,7 @@ impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.value {
             Number::Int(value) => write!(f, "{value}"),
-            Number::Float(value) => f.write_str(&float_text(self.dtype, value)),
+            Number::Huge(value) | Number::Float(value) => f.write_str(&float_text(self.dtype, value)),
             Number::Complex(value) => {
                 let part = self.dtype.to_real();
                 let sign = if value.im.is_sign_negative() { '-' } else { '+' };

@@ -295,8 +295,8 @@ impl Misuse {
             | TensorDType { .. }
             | NotADType { .. }
             | InvertPredicate { .. }
-            | HugeInteger { .. }
             | NotThisKind { .. } => "DTypeError",
+            HugeInteger { .. } => "RangeError",
             Ragged { .. }
             | EmptyList
             | BadShape { .. }

@@ -13,7 +13,7 @@ use crate::misuse::Misuse;
 pub(crate) fn number(py: Python<'_>, scalar: Scalar) -> Fallible<Bound<'_, PyAny>> {
     Ok(match scalar.value() {
         Number::Int(value) => into_python(py, value)?,
-        Number::Float(value) => into_python(py, value)?,
+        Number::Huge(value) | Number::Float(value) => into_python(py, value)?,
         Number::Complex(value) => PyComplex::from_doubles(py, value.re, value.im).into_any(),
     })
 }
@@ -50,7 +50,7 @@ pub(crate) fn to_float(tensor: &Tensor) -> Fallible<f64> {
     let scalar = only_element("float", tensor)?;
     match scalar.value() {
         Number::Int(value) => Ok(value as f64),
-        Number::Float(value) => Ok(value),
+        Number::Huge(value) | Number::Float(value) => Ok(value),
         Number::Complex(_) => {
             let required = "real; take real or imag first";
             Err(Misuse::NotThisKind { op: "float", got: tensor.ty().clone(), required }.into())

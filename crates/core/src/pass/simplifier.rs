@@ -229,7 +229,7 @@ fn makes_no_trip(op: &WhileOp) -> bool {
 fn is_zero(scalar: Scalar) -> bool {
     match scalar.value() {
         Number::Int(value) => value == 0,
-        Number::Float(value) => value == 0.0,
+        Number::Huge(value) | Number::Float(value) => value == 0.0,
         Number::Complex(value) => value.re == 0.0 && value.im == 0.0,
     }
 }

@@ -110,7 +110,7 @@ fn span<B: Builder>(
     };
     let known = |arg: &Arg<B::V>| match arg {
         Arg::Number(Number::Int(value)) => Some(*value),
-        Arg::Number(Number::Float(_) | Number::Complex(_)) | Arg::Value(_) => None,
+        Arg::Number(Number::Huge(_) | Number::Float(_) | Number::Complex(_)) | Arg::Value(_) => None,
     };
     let (low, high) = (known(min.value), known(max.value));
     if let Some(low) = low
