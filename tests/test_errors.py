@@ -108,6 +108,7 @@ BASES = {
     "AxisError": ValueError,
     "DTypeError": TypeError,
     "OptionError": TypeError,
+    "RangeError": OverflowError,
     "ContainerError": TypeError,
     "BoundsError": IndexError,
     "TraceError": RuntimeError,

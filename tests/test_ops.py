@@ -189,17 +189,11 @@ def test_integers_compare_by_value(left: str) -> None:
 
 WEAK = [
     ("u8", 255, "u8"),
-    ("u8", 256, "u16"),
-    ("u8", -1, "s16"),
-    ("u2", 3, "u8"),
-    ("u2", 1, "u2"),
+    ("u2", 3, "u2"),
     ("s8", 127, "s8"),
-    ("s8", 128, "s16"),
     ("s8", -128, "s8"),
-    ("s8", -129, "s16"),
     ("s2", -2, "s2"),
-    ("s32", 2**31, "s64"),
-    ("u32", 2**32, "u64"),
+    ("u64", 2**64 - 1, "u64"),
     ("s32", 1.5, "f32"),
     ("u8", True, "u8"),
     ("f16", 1e9, "f16"),
@@ -220,14 +214,6 @@ def test_weak_numbers(dtype: str, number: complex, expected: str) -> None:
         assert str(result.dtype) == expected
     assert str(dn.pad(x, number, [(1, 0, 0)]).dtype) == expected
     assert str(dn.fill(x, number).dtype) == expected
-
-
-def test_numbers_are_not_weak_everywhere() -> None:
-    half = dn.tensor(store([1], "f16"))
-    byte = dn.tensor(store([1], "u8"))
-    assert dn.clip(half, 0.0, 1.0).dtype == "f32"
-    assert dn.clip(byte, 0, 1).dtype == "s32"
-    assert dn.select(byte, byte, 0).dtype == "s32"
 
 
 def test_a_number_inside_a_definition_keeps_its_precision() -> None:

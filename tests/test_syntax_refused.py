@@ -113,7 +113,7 @@ def test_variables_must_keep_their_types() -> None:
     refused(branches, 1.0, text="variable y is f32 in one branch and None", kind=dn.ContainerError)
 
     def loop(x):
-        total = 0
+        total = dn.tensor(0)
         while x < 10:
             total = total + 0.5
             x = x + 1

@@ -321,11 +321,18 @@ FLOAT_FOLDS = (
     lambda x, acc: dn.pow(dn.min(dn.abs(acc), 2), x) + dn.as_type(x != acc, x.dtype),
     lambda x, acc: dn.logical_and(acc, x) - dn.logical_not(x) + (x <= 0.5),
 )
+
+
+def at_most(number: int, x: dn.Tensor) -> int:
+    """The number, or the greatest that the dtype holds."""
+    return min(number, 2 ** (x.dtype.bits - (x.dtype.kind == "signed")) - 1)
+
+
 INTEGER_FOLDS = (
-    lambda x, acc: acc * 31 + x,
-    lambda x, acc: dn.quotient(acc, x) - dn.remainder(acc, 7) + dn.max(x, acc),
-    lambda x, acc: dn.bitwise_xor(dn.left_shift(acc, 3), dn.right_shift(acc, x)),
-    lambda x, acc: dn.select(x >= acc, dn.pow(x, 3), dn.bitwise_not(acc)),
+    lambda x, acc: acc * at_most(31, acc) + x,
+    lambda x, acc: dn.quotient(acc, x) - dn.remainder(acc, at_most(7, acc)) + dn.max(x, acc),
+    lambda x, acc: dn.bitwise_xor(dn.left_shift(acc, at_most(3, acc)), dn.right_shift(acc, x)),
+    lambda x, acc: dn.select(x >= acc, dn.pow(x, at_most(3, x)), dn.bitwise_not(acc)),
     lambda x, acc: dn.as_type(dn.sqrt(dn.as_type(acc, "f64") + x), x.dtype) + dn.sign(x),
     lambda x, acc: dn.clip(dn.min(acc, x), 2, 5) + dn.population_count(dn.bitwise_or(acc, x)),
 )

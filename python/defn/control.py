@@ -102,8 +102,8 @@ def while_(
     """Repeat ``body(state)`` as long as ``cond(state)`` is not zero; the state when it is.
 
     Shapes: of the state; the body keeps them, names too.
-    Dtypes: of the state; the body keeps them. A number in the state becomes a tensor: start from
-        ``0.0`` where floats are added.
+    Dtypes: of the state; the body keeps them. A number in the state takes on the dtype that the
+        body makes of it, and is an s32, f32 or c64 where that is none.
     Grad: through every trip, in memory that does not grow with their number.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
         ``ShapeError`` unless the condition is a scalar.
@@ -132,7 +132,8 @@ def for_(
     on the error stream, a hundred times at most.
 
     Shapes: of the state; the body keeps them, names too. Items of a tensor lack its first axis.
-    Dtypes: of the state; the body keeps them. Items of a range are s32.
+    Dtypes: of the state; the body keeps them, numbers as in :func:`while_`. Items of a range are
+        s32.
     Grad: through every trip.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
         ``OptionError`` for an ``unroll`` that is negative, and for a ``progress`` that is no
@@ -172,6 +173,12 @@ def _print_progress(done: int, total: int) -> None:
         print(f"\rfor_: {done} of {total}", end=end, file=sys.stderr, flush=True)
 
 
+def _counted(bound: Any) -> Any:
+    """A bound of a range; narrow integers become s32."""
+    is_narrow = isinstance(bound, _core.Tensor) and bound.dtype.bits < 32
+    return _core.as_type(bound, "s32") if is_narrow else bound
+
+
 def _for_bounds(
     init: Any,
     over: range,
@@ -180,8 +187,8 @@ def _for_bounds(
 ) -> Any:
     """A loop whose bounds are tensors: how often it runs is known only when it does."""
     step = over.step
-    # The bounds in one type.
-    bounds = _core.stack([over.start, over.stop], 0)
+    # The bounds in one type, which is wide enough for a step.
+    bounds = _core.stack([_counted(over.start), _counted(over.stop)], 0)
     start, stop = bounds[0], bounds[1]
 
     def tell(counts: Any) -> None:
@@ -209,7 +216,7 @@ def scan(
     """``body(state, item)`` returns the next state and an output: the last state and all outputs.
 
     Shapes: of the state; the body keeps them. Outputs get a new first axis.
-    Dtypes: of the state; the body keeps them.
+    Dtypes: of the state; the body keeps them, numbers as in :func:`while_`.
     Grad: through every trip.
     Raises: ``ContainerError`` if the body returns no pair, or another structure or other types of
         state than it took.

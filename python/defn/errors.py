@@ -18,6 +18,7 @@ __all__ = [
     "FormatError",
     "OptionError",
     "OutOfMemoryError",
+    "RangeError",
     "RecompileWarning",
     "ShapeError",
     "StreamError",
@@ -75,6 +76,19 @@ class DTypeError(Error, TypeError):
     __module__ = "defn"
 
 
+class RangeError(DTypeError, OverflowError):
+    """An integer that the element type it meets does not hold.
+
+    Typical causes: ``u8_tensor + 300``, an integer beyond 32 bits in ``tensor`` without a
+    ``dtype=``. Comparisons take any integer, bounds of ``clip`` too, and a float tensor makes an
+    infinity of what is too large.
+
+    What helps: convert the tensor to a wider element type with ``as_type``.
+    """
+
+    __module__ = "defn"
+
+
 class OptionError(Error, TypeError):
     """An option or a name that is unknown, or a value that an option does not take.
 
@@ -100,11 +114,12 @@ class ContainerError(Error, TypeError):
     """Structures of containers differ, or something in a container cannot be a tensor.
 
     Typical causes: branches of ``cond`` that return different structures, a loop's body that
-    returns a state of another structure or type than it took (most often: starting from the integer
-    0 and adding floats), an argument of a definition of a class that is not registered.
+    returns a state of another structure or type than it took (most often: starting from an integer
+    tensor and adding floats), an argument of a definition of a class that is not registered.
 
-    What helps: the message names the first place that differs. Start a loop from ``0.0`` rather
-    than ``0``; tell ``defn`` about a class with ``register_container``.
+    What helps: the message names the first place that differs. Start a loop from a number,
+    which takes on the type that the body makes of it; tell ``defn`` about a class with
+    ``register_container``.
     """
 
     __module__ = "defn"

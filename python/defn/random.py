@@ -166,7 +166,8 @@ def uniform(
     A complex number has such a real and such an imaginary part.
 
     Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: floats and complex; without one, what the bounds merge to, f32 for integers.
+    Dtypes: floats and complex; without one, what the bounds merge to, f32 for integers and
+        numbers alone; a plain number is weak.
     Grad: none flows.
     Raises: ``DTypeError`` for what is no key or bounds that are complex, ``OptionError`` for a
         dtype of integers, ``ShapeError`` for bounds that do not broadcast to the shape.
@@ -193,7 +194,8 @@ def uniform_split(
     """As :func:`uniform`, of the key itself and without the next one.
 
     Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: floats and complex; without one, what the bounds merge to, f32 for integers.
+    Dtypes: floats and complex; without one, what the bounds merge to, f32 for integers and
+        numbers alone; a plain number is weak.
     Grad: none flows.
     Raises: ``DTypeError`` for what is no key or bounds that are complex, ``OptionError`` for a
         dtype of integers, ``ShapeError`` for bounds that do not broadcast to the shape.
@@ -221,7 +223,8 @@ def normal(
     A complex number has such a real and such an imaginary part.
 
     Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: floats and complex; without one, what the parameters merge to, f32 for integers.
+    Dtypes: floats and complex; without one, what the parameters merge to, f32 for integers and
+        numbers alone; a plain number is weak.
     Grad: none flows.
     Raises: ``DTypeError`` for what is no key or parameters that are complex, ``OptionError`` for
         a dtype of integers, ``ShapeError`` for parameters that do not broadcast to the shape.
@@ -248,7 +251,8 @@ def normal_split(
     """As :func:`normal`, of the key itself and without the next one.
 
     Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: floats and complex; without one, what the parameters merge to, f32 for integers.
+    Dtypes: floats and complex; without one, what the parameters merge to, f32 for integers and
+        numbers alone; a plain number is weak.
     Grad: none flows.
     Raises: ``DTypeError`` for what is no key or parameters that are complex, ``OptionError`` for
         a dtype of integers, ``ShapeError`` for parameters that do not broadcast to the shape.
@@ -276,7 +280,8 @@ def randint(
     Where bounds that are tensors hold no integer between them, the value is ``min``.
 
     Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: integers; without one, what the bounds merge to, s32 for numbers.
+    Dtypes: integers; without one, what the bounds merge to, s32 for numbers alone; a plain number
+        is weak.
     Grad: none flows.
     Raises: ``DTypeError`` for what is no key or bounds that are no integers, ``OptionError`` for
         another dtype and for numbers that do not fit it or hold no integer between them,
@@ -304,7 +309,8 @@ def randint_split(
     """As :func:`randint`, of the key itself and without the next one.
 
     Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: integers; without one, what the bounds merge to, s32 for numbers.
+    Dtypes: integers; without one, what the bounds merge to, s32 for numbers alone; a plain number
+        is weak.
     Grad: none flows.
     Raises: ``DTypeError`` for what is no key or bounds that are no integers, ``OptionError`` for
         another dtype and for numbers that do not fit it or hold no integer between them,

@@ -40,6 +40,14 @@ ROWS: list[tuple[str, str]] = [
     ("a complex number given as a float", 'dn.tensor([1.0, 2j], dtype="f32")'),
     ("an integer that does not fit", "dn.tensor(2**31)"),
     ("an integer that fits nothing", "dn.tensor(2**80)"),
+    ("an integer beside a narrower dtype", 'i.as_type("u8") + 300'),
+    ("a negative integer beside an unsigned dtype", 'dn.select(i, -1, i.as_type("u8"))'),
+    ("an integer of any size beside integers", "i * -(10**40)"),
+    ("a sum of integers beyond what they meet", 'dn.reduce(i, 300, dn.add, dtype="u8")'),
+    (
+        "a loop whose body gives a number that does not fit",
+        'dn.while_(dn.tensor(1, dtype="u8"), lambda s: s < 3, lambda s: 300)',
+    ),
     ("a tensor of another dtype", 'dn.tensor(v, dtype="s32")'),
     ("an order of complex numbers", "dn.floor(c)"),
     ("a comparison of complex numbers", "c < c"),
@@ -405,7 +413,10 @@ ROWS: list[tuple[str, str]] = [
         "dn.register_container(dict, lambda p: ([], None), lambda r, c: {})",
     ),
     # Control flow.
-    ("a loop that changes its dtype", "dn.while_(0, lambda s: s < 3, lambda s: s + 0.5)"),
+    (
+        "a loop that changes its dtype",
+        "dn.while_(dn.tensor(0), lambda s: s < 3, lambda s: s + 0.5)",
+    ),
     (
         "a loop that changes its shape",
         "dn.while_((0, v), lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1][:2]))",

@@ -242,7 +242,7 @@ FLOW = [
         ),
         (
             """
-            k = 0
+            k = dn.tensor(0)
             while x < 10:
                 k = k + 0.5
                 x = x + 1

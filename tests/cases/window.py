@@ -113,7 +113,6 @@ def scatter_row(name, best):
         dtypes=REAL,
         shapes=((3, 5), (3, 3)),
         draw=(apart, small),
-        out="with s32",
         names=((("x", "y"), (None, "z")), ("x", "y")),
         grad_args=(1,),
         **NEAR,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, ErrorKind};
-use crate::scalar::Number;
+use crate::scalar::{Number, wrap};
 
 /// The kinds of element types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -247,22 +247,35 @@ impl DType {
         }
     }
 
-    /// The type of a tensor of this type with a plain number, which gives way where it can.
-    ///
-    /// Truth values become numbers: s32, f32 or c64. An integer tensor widens until the number fits; with a float it becomes f32; float and complex
-    /// tensors stay as they are, except that a complex number makes a float complex.
+    /// The type of a tensor of this type with a plain number, which has a say in the kind and none in the width: an
+    /// integer tensor with a float becomes f32, a complex number makes a real tensor complex. Truth values become numbers: s32,
+    /// f32 or c64.
     pub fn merge_weak(self, number: Number) -> DType {
         match number {
             Number::Bool(_) => self,
-            Number::Int(value) => match self.kind() {
-                Kind::Bool => DType::S32,
-                Kind::Unsigned if value >= 0 => DType::unsigned(self.bits().max(needed_unsigned(value))),
-                Kind::Unsigned => DType::signed((2 * self.bits()).min(64).max(needed_signed(value))),
-                Kind::Signed => DType::signed(self.bits().max(needed_signed(value))),
-                Kind::Float | Kind::Complex => self,
-            },
+            Number::Int(_) | Number::Huge(_) => self.to_number(),
             Number::Float(_) => self.to_float(),
             Number::Complex(_) => self.merge(DType::C64),
+        }
+    }
+
+    /// Whether this is an integer type whose values do not include the number.
+    pub fn lacks(self, number: Number) -> bool {
+        match number {
+            Number::Int(value) => self.is_integer() && wrap(self, value) != value,
+            Number::Huge(_) => self.is_integer(),
+            Number::Bool(_) | Number::Float(_) | Number::Complex(_) => false,
+        }
+    }
+
+    /// The narrowest type in which an integer is compared exactly with integers of this one; beyond 64 bits an
+    /// infinity stands for it, which lies on the same side of all of them.
+    pub(crate) fn compared_weak(self, number: Number) -> DType {
+        match number {
+            Number::Int(value) if !DType::S64.lacks(number) => DType::signed(needed_signed(value)),
+            Number::Int(_) if !DType::U64.lacks(number) => DType::U64,
+            Number::Int(_) | Number::Huge(_) => DType::F32,
+            Number::Bool(_) | Number::Float(_) | Number::Complex(_) => self.merge_weak(number),
         }
     }
 
@@ -384,18 +397,7 @@ fn merge_floats(a: DType, b: DType) -> DType {
     if rank(a) >= rank(b) { a } else { b }
 }
 
-/// The width that a non-negative constant asks for; 0 and 1 fit everywhere.
-fn needed_unsigned(value: i128) -> usize {
-    match value {
-        0..=1 => 0,
-        2..=0xFF => 8,
-        0x100..=0xFFFF => 16,
-        0x1_0000..=0xFFFF_FFFF => 32,
-        _ => 64,
-    }
-}
-
-/// The width that a constant of either sign asks for; -2 to 1 fit everywhere.
+/// The width of the signed type that a constant asks for; -2 to 1 fit everywhere.
 fn needed_signed(value: i128) -> usize {
     match if value < 0 { -value - 1 } else { value } {
         0..=1 => 0,
@@ -488,19 +490,39 @@ mod tests {
         use DType::*;
         for (dtype, number, merged) in [
             (U8, Number::Int(255), U8),
-            (U8, Number::Int(256), U16),
-            (U2, Number::Int(3), U8),
-            (U2, Number::Int(1), U2),
-            (U8, Number::Int(-1), S16),
-            (S8, Number::Int(127), S8),
-            (S8, Number::Int(128), S16),
+            (U8, Number::Int(256), U8),
+            (U2, Number::Int(-1), U2),
+            (S8, Number::Int(128), S8),
+            (S32, Number::Huge(1e40), S32),
+            (BF16, Number::Huge(1e40), BF16),
             (S64, Number::Float(0.5), F32),
+            (BF16, Number::Float(0.1), BF16),
+            (BF16, Number::complex(0.0, 1.0), C64),
             (F8E4M3FN, Number::Float(1e9), F8E4M3FN),
             (F16, Number::Int(70000), F16),
             (F64, Number::complex(0.0, 1.0), C128),
         ] {
             assert_eq!(dtype.merge_weak(number), merged, "{dtype} {number:?}");
             assert_eq!(dtype.merge(merged), merged, "a constant of the merged type keeps it");
+        }
+    }
+
+    #[test]
+    fn integers_are_compared_where_they_fit() {
+        use DType::*;
+        for (dtype, number, lacks, compared) in [
+            (U8, Number::Int(255), false, S16),
+            (U8, Number::Int(256), true, S16),
+            (U8, Number::Int(-1), true, S2),
+            (S8, Number::Int(-129), true, S16),
+            (U64, Number::Int(-1), true, S2),
+            (S64, Number::Int(1 << 63), true, U64),
+            (S64, Number::Int(1 << 64), true, F32),
+            (U64, Number::Huge(1e40), true, F32),
+            (F16, Number::Huge(1e40), false, F32),
+        ] {
+            assert_eq!(dtype.lacks(number), lacks, "{dtype} {number:?}");
+            assert_eq!(dtype.compared_weak(number), compared, "{dtype} {number:?}");
         }
     }
 }

@@ -121,7 +121,7 @@ impl Error {
     /// Whether the text goes on with a line for each operand: where it says something new.
     fn shows_operands(&self) -> bool {
         let is_about_types = match self.class() {
-            ErrorClass::Shape | ErrorClass::Axis | ErrorClass::DType => true,
+            ErrorClass::Shape | ErrorClass::Axis | ErrorClass::DType | ErrorClass::Range => true,
             ErrorClass::Option
             | ErrorClass::Container
             | ErrorClass::Bounds
@@ -172,9 +172,15 @@ pub enum ErrorKind {
     #[error("tensor: {} cannot be stored as {dtype}; convert it explicitly with as_type", number_text(*number))]
     NumberKind { number: Number, dtype: DType },
     #[error(
-        "tensor: the integer {value} does not fit {dtype}; give a wider dtype, or ask for wrapping with dtype=\"{dtype}\""
+        "tensor: {} does not fit {dtype}; give a wider dtype, or ask for wrapping with dtype=\"{dtype}\"",
+        number_text(*number)
     )]
-    IntegerRange { value: i128, dtype: DType },
+    IntegerRange { number: Number, dtype: DType },
+    #[error(
+        "{op}: {} beside {got}, an integer from {} to {} is required; convert the tensor to a wider dtype with as_type",
+        number_text(*number), number_digits(got.dtype.lowest()), number_digits(got.dtype.highest())
+    )]
+    NumberRange { op: &'static str, number: Number, got: TensorType },
     #[error("{op}: the operand is {got}, it must be {required}{hint}")]
     OperandDType { op: &'static str, got: TensorType, required: &'static str, hint: &'static str },
     #[error("{op}: the operands are {left} and {right}, their common dtype must be {required}{hint}")]
@@ -514,10 +520,20 @@ fn dtype_names() -> String {
 
 fn number_text(number: Number) -> String {
     match number {
-        Number::Bool(value) => format!("the truth value {value}"),
-        Number::Int(value) => format!("the integer {value}"),
-        Number::Float(value) => format!("the float {value}"),
-        Number::Complex(value) => format!("the complex number {value}"),
+        Number::Bool(_) => format!("the truth value {}", number_digits(number)),
+        Number::Int(_) | Number::Huge(_) => format!("the integer {}", number_digits(number)),
+        Number::Float(_) => format!("the float {}", number_digits(number)),
+        Number::Complex(_) => format!("the complex number {}", number_digits(number)),
+    }
+}
+
+fn number_digits(number: Number) -> String {
+    match number {
+        Number::Bool(value) => value.to_string(),
+        Number::Int(value) => value.to_string(),
+        Number::Huge(value) => format!("{value:e}"),
+        Number::Float(value) => value.to_string(),
+        Number::Complex(value) => value.to_string(),
     }
 }
 

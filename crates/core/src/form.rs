@@ -519,7 +519,7 @@ impl fmt::Display for Attr {
             Attr::Bool(value) => write!(f, "{value}"),
             Attr::Number(Number::Bool(value)) => write!(f, "{value}"),
             Attr::Number(Number::Int(value)) => write!(f, "{value}"),
-            Attr::Number(Number::Float(value)) => write_float(f, *value),
+            Attr::Number(Number::Huge(value) | Number::Float(value)) => write_float(f, *value),
             Attr::Number(Number::Complex(value)) => {
                 f.write_str("(")?;
                 write_float(f, value.re)?;

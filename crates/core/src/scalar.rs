@@ -16,6 +16,8 @@ pub enum Number {
     Bool(bool),
     /// An integer; every element type's integers fit.
     Int(i128),
+    /// An integer that i128 does not hold, as the nearest float. It fits no integer type.
+    Huge(f64),
     /// A float in full host precision.
     Float(f64),
     /// A complex number in full host precision.
@@ -32,7 +34,7 @@ impl Number {
     pub const fn dtype(self) -> DType {
         match self {
             Number::Bool(_) => DType::Bool,
-            Number::Int(_) => DType::S32,
+            Number::Int(_) | Number::Huge(_) => DType::S32,
             Number::Float(_) => DType::F32,
             Number::Complex(_) => DType::C64,
         }
@@ -43,7 +45,7 @@ impl Number {
         match self {
             Number::Bool(value) => f64::from(u8::from(value)),
             Number::Int(value) => value as f64,
-            Number::Float(value) => value,
+            Number::Huge(value) | Number::Float(value) => value,
             Number::Complex(value) => value.re,
         }
     }
@@ -53,7 +55,7 @@ impl Number {
         match self {
             Number::Bool(value) => value,
             Number::Int(value) => value != 0,
-            Number::Float(value) => value != 0.0,
+            Number::Huge(value) | Number::Float(value) => value != 0.0,
             Number::Complex(value) => value.re != 0.0 || value.im != 0.0,
         }
     }
@@ -102,18 +104,23 @@ impl Scalar {
             (Kind::Bool, number) => Number::Bool(number.is_true()),
             (_, Number::Bool(value)) => return Scalar::new(dtype, i32::from(value)),
             (Kind::Unsigned | Kind::Signed, Number::Int(value)) => Number::Int(wrap(dtype, value)),
+            (Kind::Unsigned | Kind::Signed, Number::Huge(_)) => {
+                return Err(ErrorKind::IntegerRange { number, dtype }.into());
+            }
             (Kind::Unsigned | Kind::Signed, Number::Float(_) | Number::Complex(_))
             | (Kind::Float, Number::Complex(_)) => {
                 return Err(ErrorKind::NumberKind { number, dtype }.into());
             }
             (Kind::Float, Number::Int(value)) => Number::Float(round_int(dtype, value)),
-            (Kind::Float, Number::Float(value)) => Number::Float(round_float(dtype, value)),
+            (Kind::Float, Number::Huge(value) | Number::Float(value)) => {
+                Number::Float(round_float(dtype, value))
+            }
             (Kind::Complex, number) => {
                 let part = dtype.to_real();
                 let (re, im) = match number {
                     Number::Bool(_) => unreachable!("a truth value was converted before"),
                     Number::Int(value) => (round_int(part, value), 0.0),
-                    Number::Float(value) => (value, 0.0),
+                    Number::Huge(value) | Number::Float(value) => (value, 0.0),
                     Number::Complex(value) => (value.re, value.im),
                 };
                 Number::complex(round_float(part, re), round_float(part, im))
@@ -164,7 +171,7 @@ impl Scalar {
                     out.reverse();
                 }
             }
-            Number::Float(value) => push_float(self.dtype, value, &mut out),
+            Number::Huge(value) | Number::Float(value) => push_float(self.dtype, value, &mut out),
             Number::Complex(value) => {
                 push_float(self.dtype.to_real(), value.re, &mut out);
                 push_float(self.dtype.to_real(), value.im, &mut out);
@@ -205,7 +212,7 @@ impl Scalar {
         match self.value {
             Number::Bool(value) => (u64::from(value), 0),
             Number::Int(value) => (value as u64, 0),
-            Number::Float(value) => (value.to_bits(), 1),
+            Number::Huge(value) | Number::Float(value) => (value.to_bits(), 1),
             Number::Complex(value) => (value.re.to_bits(), value.im.to_bits()),
         }
     }
@@ -231,7 +238,7 @@ impl fmt::Display for Scalar {
         match self.value {
             Number::Bool(value) => write!(f, "{value}"),
             Number::Int(value) => write!(f, "{value}"),
-            Number::Float(value) => f.write_str(&float_text(self.dtype, value)),
+            Number::Huge(value) | Number::Float(value) => f.write_str(&float_text(self.dtype, value)),
             Number::Complex(value) => {
                 let part = self.dtype.to_real();
                 let sign = if value.im.is_sign_negative() { '-' } else { '+' };

@@ -10,9 +10,9 @@ use defn_core::{DType, Kind, Number, Scalar, Shape, TensorType};
 fn converted(x: Scalar, to: DType) -> Scalar {
     let number = match (x.value(), to.kind()) {
         (Number::Int(value), _) => Number::Int(value),
-        (Number::Float(value), Kind::Unsigned | Kind::Signed) => saturated(value, to),
+        (Number::Huge(value) | Number::Float(value), Kind::Unsigned | Kind::Signed) => saturated(value, to),
         (Number::Complex(value), Kind::Unsigned | Kind::Signed) => saturated(value.re, to),
-        (Number::Float(value), Kind::Float | Kind::Complex) => Number::Float(value),
+        (Number::Huge(value) | Number::Float(value), Kind::Float | Kind::Complex) => Number::Float(value),
         (Number::Complex(value), Kind::Float) => Number::Float(value.re),
         (Number::Complex(value), Kind::Complex) => Number::Complex(value),
     };

@@ -27,14 +27,16 @@ fn pairs(dtype: DType) -> (Vec<Scalar>, Operand, Operand) {
 fn int(x: Scalar) -> i128 {
     match x.value() {
         Number::Int(value) => value,
-        other @ (Number::Float(_) | Number::Complex(_)) => panic!("{other:?} is no integer"),
+        other @ (Number::Huge(_) | Number::Float(_) | Number::Complex(_)) => {
+            panic!("{other:?} is no integer")
+        }
     }
 }
 
 fn complex(x: Scalar) -> Complex<f64> {
     match x.value() {
         Number::Complex(value) => value,
-        other @ (Number::Int(_) | Number::Float(_)) => Complex::new(other.to_f64(), 0.0),
+        other @ (Number::Int(_) | Number::Huge(_) | Number::Float(_)) => Complex::new(other.to_f64(), 0.0),
     }
 }
 

@@ -130,7 +130,7 @@ fn bytes_of(dtype: DType, elements: &[C]) -> Vec<u8> {
 fn read_bytes(dtype: DType, bytes: &[u8]) -> Vec<C> {
     let element = |bytes: &[u8]| match Scalar::from_bytes(dtype, bytes).value() {
         Number::Int(value) => C::from(value as f64),
-        Number::Float(value) => C::from(value),
+        Number::Huge(value) | Number::Float(value) => C::from(value),
         Number::Complex(value) => value,
     };
     bytes.chunks_exact(dtype.storage_bytes()).map(element).collect()

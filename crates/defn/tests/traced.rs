@@ -227,3 +227,27 @@ fn positions_are_checked_at_once_and_moved_into_range_when_compiled() {
     assert!(x.top_k(4).unwrap_err().to_string().starts_with("top_k: k is 4"));
     assert_eq!(x.cumulative_sum(0, true).unwrap().to_vec::<f32>().unwrap(), [5.0, 7.0, 9.0, 4.0, 5.0, 6.0]);
 }
+
+#[test]
+fn plain_numbers_give_way_in_every_op() {
+    let wide = Tensor::from_slice(&[1.0f64, 2.0], &[2]).unwrap();
+    let run = jit(|x: Expr| (x.clip(1.1, 1.7), x.less(1.5).select(&x, 0.1)));
+    let (clipped, chosen) = run.call(wide.clone()).unwrap();
+    let clipped_at_once = wide.clip(1.1, 1.7).unwrap();
+    let chosen_at_once = wide.less(1.5).unwrap().select(&wide, 0.1).unwrap();
+    for (result, elements) in [
+        (clipped, [1.1, 1.7]),
+        (clipped_at_once, [1.1, 1.7]),
+        (chosen, [1.0, 0.1]),
+        (chosen_at_once, [1.0, 0.1]),
+    ] {
+        assert_eq!(result.to_vec::<f64>().unwrap(), elements);
+    }
+    let bytes = Tensor::from_slice(&[1u8, 2], &[2]).unwrap();
+    let error = bytes.clone().add(300).unwrap_err();
+    assert_eq!(error.kind().class(), ErrorClass::Range);
+    let traced = jit(|x: Expr| x + 300).call(bytes).unwrap_err();
+    assert_eq!(traced.kind().class(), ErrorClass::Range);
+    let text = "add: the integer 300 beside u8[2], an integer from 0 to 255 is required";
+    assert!(traced.to_string().starts_with(text), "{traced}");
+}

@@ -93,7 +93,7 @@ fn product(a: Complex, b: Complex) -> Complex {
 fn numbers(dtype: DType, bytes: &[u8]) -> Vec<Complex> {
     let number = |bytes: &[u8]| match Scalar::from_bytes(dtype, bytes).value() {
         Number::Complex(z) => [z.re, z.im],
-        Number::Float(x) => [x, 0.0],
+        Number::Huge(x) | Number::Float(x) => [x, 0.0],
         Number::Int(x) => [x as f64, 0.0],
     };
     bytes.chunks_exact(dtype.storage_bytes()).map(number).collect()

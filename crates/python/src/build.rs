@@ -42,7 +42,7 @@ pub(crate) fn tensor(
         }
         return from_tensor(tensor, dtype, names);
     }
-    let number = convert::number(value)?;
+    let number = convert::element(value)?;
     let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
     if copy == Some(false) && (number.is_some() || is_list) {
         let why = "numbers and lists have no memory to share".to_owned();
@@ -134,12 +134,10 @@ fn retyped(tensor: Tensor, ty: TensorType) -> Fallible<Tensor> {
 
 /// An integer that a type cannot hold is refused unless the user asked for the type.
 pub(crate) fn check_range(number: Number, dtype: DType) -> Fallible<()> {
-    match number {
-        Number::Int(value) if dtype.is_integer() && defn_core::scalar::wrap(dtype, value) != value => {
-            Err(ErrorKind::IntegerRange { value, dtype }.into())
-        }
-        Number::Bool(_) | Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
+    if dtype.lacks(number) {
+        return Err(ErrorKind::IntegerRange { number, dtype }.into());
     }
+    Ok(())
 }
 
 /// A scalar on the default backend.
@@ -283,7 +281,7 @@ impl Leaves {
     }
 
     fn leaf(&mut self, value: &Bound<'_, PyAny>) -> Fallible<()> {
-        let (number, dtype) = match convert::number(value)? {
+        let (number, dtype) = match convert::element(value)? {
             Some(number) => (number, number.dtype()),
             None if value.is_instance_of::<PyTensor>() => {
                 return Err(Misuse::TensorInside { place: self.place() }.into());

@@ -2,8 +2,7 @@
 
 use std::cell::RefCell;
 
-use defn_core::builder::{self, Arg, BuildControl, Ops, Tag};
-use defn_core::scalar::Scalar;
+use defn_core::builder::{self, Arg, BuildControl, Ops, Tag, exact};
 use defn_core::{ErrorKind, Name, Tensor, TensorType, trace, vectorize};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
@@ -58,7 +57,7 @@ impl HostCall {
                 Arg::Number(number)
                     if expected.shape.rank() == 0 && expected.dtype.merge_weak(number) == expected.dtype =>
                 {
-                    build::scalar(Scalar::new(expected.dtype, number)?)?
+                    build::scalar(exact("runtime_call", expected, number)?)?
                 }
                 Arg::Value(_) | Arg::Number(_) => {
                     let place = self.output.places(py)?.swap_remove(index);

@@ -128,7 +128,7 @@ fn while_<'py>(
 ) -> Fallible<Bound<'py, PyAny>> {
     controlled(|| {
         let py = init.py();
-        let (state, tree) = tensors("while_", init)?;
+        let Operands { args: state, tree } = operands("while_", init)?;
         let bridge = Bridge::default();
         let result = builder::while_(
             &mut ops::builder()?,

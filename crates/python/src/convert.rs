@@ -2,7 +2,8 @@
 
 use defn_core::builder::Arg;
 use defn_core::scalar::Scalar;
-use defn_core::{Axes, AxisRef, ErrorKind, Name, Number, Shape, Tensor};
+use defn_core::{Axes, AxisRef, DType, ErrorKind, Name, Number, Shape, Tensor};
+use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -50,13 +51,35 @@ pub(crate) fn number(value: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
     Ok(Some(Number::complex(re, im)))
 }
 
+/// An integer of any size, as what it meets may be a float. Beyond i128 it is known as the nearest float.
 fn integer(value: &Bound<'_, PyAny>) -> Fallible<Number> {
     if let Ok(small) = value.extract::<i64>() {
         return Ok(Number::Int(i128::from(small)));
     }
-    match value.extract::<i128>() {
-        Ok(wide) if (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&wide) => Ok(Number::Int(wide)),
-        Ok(_) | Err(_) => Err(Misuse::HugeInteger { value: value.str()?.to_string() }.into()),
+    if let Ok(wide) = value.extract::<i128>() {
+        return Ok(Number::Int(wide));
+    }
+    let py = value.py();
+    match value.call_method0(intern!(py, "__float__")).and_then(|float| float.extract::<f64>()) {
+        Ok(float) => Ok(Number::Huge(float)),
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
+            Ok(Number::Huge(if value.lt(0)? { f64::NEG_INFINITY } else { f64::INFINITY }))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A number that becomes an element by itself.
+///
+/// # Errors
+/// An integer that no element type holds.
+pub(crate) fn element(value: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
+    let number = number(value)?;
+    match number {
+        Some(number) if DType::S64.lacks(number) && DType::U64.lacks(number) => {
+            Err(Misuse::HugeInteger { value: value.str()?.to_string() }.into())
+        }
+        Some(_) | None => Ok(number),
     }
 }
 

@@ -96,6 +96,7 @@ fn class_name(class: ErrorClass) -> &'static str {
         ErrorClass::Shape => "ShapeError",
         ErrorClass::Axis => "AxisError",
         ErrorClass::DType => "DTypeError",
+        ErrorClass::Range => "RangeError",
         ErrorClass::Option => "OptionError",
         ErrorClass::Container => "ContainerError",
         ErrorClass::Bounds => "BoundsError",

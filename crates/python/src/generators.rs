@@ -1,8 +1,10 @@
 //! Loops over ranges and over the first axis of tensors: `for_` and `scan`, written with the core's `while_`.
 
-use defn_core::builder::{self, Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
+use defn_core::builder::{
+    self, Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start,
+};
 use defn_core::scalar::wrap;
-use defn_core::trace::Trace;
+use defn_core::trace::{Trace, Tracing};
 use defn_core::{DType, ErrorKind, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyRange, PyRangeMethods};
@@ -36,10 +38,13 @@ impl Over {
                 return Err(convert::bad(op, "what is iterated over", value, "a range of 64-bit integers")?);
             };
             let (start, step, trips) = (start as i64, step as i64, trips as i64);
+            // With one item it is never taken, and may be anything.
+            let step = if trips < 2 { 0 } else { step };
             // The last item lies between the bounds of the range, which are 64-bit integers.
             let last = start.wrapping_add(step.wrapping_mul((trips - 1).max(0)));
             let fits = |value: i64| wrap(DType::S32, i128::from(value)) == i128::from(value);
-            let dtype = if fits(start) && fits(last) && fits(trips) { DType::S32 } else { DType::S64 };
+            let dtype =
+                if fits(start) && fits(last) && fits(step) && fits(trips) { DType::S32 } else { DType::S64 };
             return Ok((Over::Range { start, step, dtype }, trips));
         }
         let (tensors, tree) = tensors(op, value)?;
@@ -124,7 +129,7 @@ fn for_<'py>(
 ) -> Fallible<Bound<'py, PyAny>> {
     controlled(|| {
         let py = init.py();
-        let (mut state, tree) = tensors("for_", init)?;
+        let Operands { args: init, tree } = operands("for_", init)?;
         let (over, trips) = Over::parse("for_", over)?;
         let unroll = unrolling(unroll, trips)?;
         let dtype = over.dtype();
@@ -144,12 +149,26 @@ fn for_<'py>(
             same_structure(py, "for_", "the body's value", next, "the state", &tree)
         };
         let looped = if unroll >= trips { 0 } else { trips / unroll };
+        // Where a trip is followed by another in one trace, the types are known before.
+        let init = if unroll > 1 && trips > 0 {
+            let body = |state: &[Tensor]| {
+                let (tracing, parameters) = begin(dtype, state);
+                let tracing = tracing.at(location::of_function(body));
+                let next = step(&parameters[1..], &parameters[0])?;
+                drop(tracing);
+                Ok(next)
+            };
+            settle("for_", &init, body)?.into_iter().map(Arg::Value).collect()
+        } else {
+            init
+        };
+        let mut state: Vec<Tensor>;
         if looped > 0 {
             let bridge = Bridge::default();
             let last = ops::with(|ops| counter(ops, dtype, 0))?;
             let result = builder::while_(
                 &mut ops::builder()?,
-                [vec![last], state].concat(),
+                [vec![Arg::Value(last)], init].concat(),
                 Some(looped as u64),
                 |ops, state| Ok(Arg::Value(ops.less(&state[0], looped * unroll)?)),
                 |ops, state| {
@@ -169,6 +188,8 @@ fn for_<'py>(
                 return Err(Misuse::Internal { text: "a loop lost its counter".to_owned() }.into());
             };
             state = tensors("for_", &rest)?.0;
+        } else {
+            state = ops::with(|ops| init.into_iter().map(|arg| ops.operand(arg)).collect())?;
         }
         for trip in looped * unroll..trips {
             let now = ops::with(|ops| counter(ops, dtype, trip))?;
@@ -183,6 +204,39 @@ fn for_<'py>(
     })
 }
 
+/// A trace of one trip: its counter, then the state.
+fn begin(counter: DType, state: &[Tensor]) -> (Tracing, Vec<Tensor>) {
+    let counter = Tensor::template(TensorType::scalar(counter));
+    let models: Vec<Tensor> = std::iter::once(counter).chain(state.iter().cloned()).collect();
+    Trace::begin_like(&models)
+}
+
+/// A state as tensors. Numbers give way to what the body makes of them, once: it is traced for that.
+fn settle(
+    op: &'static str,
+    init: &[Arg<Tensor>],
+    mut body: impl FnMut(&[Tensor]) -> Fallible<Vec<Arg<Tensor>>>,
+) -> Fallible<Vec<Tensor>> {
+    let mut state: Vec<Tensor> = ops::with(|ops| init.iter().map(|arg| ops.operand(arg.clone())).collect())?;
+    if init.iter().all(|arg| arg.number().is_none()) {
+        return Ok(state);
+    }
+    let next = body(&state)?;
+    for ((tensor, arg), after) in state.iter_mut().zip(init).zip(&next) {
+        let Some(number) = arg.number() else { continue };
+        let before = tensor.ty().dtype;
+        let after = match after {
+            Arg::Value(after) => after.ty().dtype,
+            Arg::Number(after) => before.merge_weak(*after),
+        };
+        if let Some(dtype) = builder::settled(number, before, after) {
+            let element = builder::exact(op, &tensor.ty().with_dtype(dtype)?, number)?;
+            *tensor = ops::with(|ops| ops.scalar(element))?;
+        }
+    }
+    Ok(state)
+}
+
 /// Operands as tensors: numbers take on the types of the state before.
 fn strict(ops: &mut Ops, args: &[Arg<Tensor>], state: &[Tensor]) -> defn_core::Result<Vec<Tensor>> {
     args.iter()
@@ -192,7 +246,7 @@ fn strict(ops: &mut Ops, args: &[Arg<Tensor>], state: &[Tensor]) -> defn_core::R
             let tensor = match arg {
                 Arg::Value(tensor) => tensor.clone(),
                 Arg::Number(number) if before.ty().dtype.merge_weak(*number) == before.ty().dtype => {
-                    ops.constant(before.ty().dtype, *number)?
+                    ops.scalar(builder::exact("for_", before.ty(), *number)?)?
                 }
                 Arg::Number(number) => ops.constant(number.dtype(), *number)?,
             };
@@ -229,7 +283,7 @@ fn scan<'py>(
 ) -> Fallible<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     controlled(|| {
         let py = init.py();
-        let (state, tree) = tensors("scan", init)?;
+        let Operands { args: init, tree } = operands("scan", init)?;
         let (over, trips) = Over::parse("scan", over)?;
         let dtype = over.dtype();
         let step = |state: &[Tensor], trip: &Tensor| -> Fallible<(Vec<Arg<Tensor>>, Operands)> {
@@ -243,18 +297,31 @@ fn scan<'py>(
             let next = same_structure(py, "scan", "the body's state", next, "the state", &tree)?;
             Ok((next, operands("scan", &out)?))
         };
-        // The types of the outputs are known only from the body: it is traced once for them.
-        let counter_model = Tensor::template(TensorType::scalar(dtype));
-        let models: Vec<Tensor> = std::iter::once(counter_model).chain(state.iter().cloned()).collect();
-        let (tracing, parameters) = Trace::begin_like(&models);
-        let tracing = tracing.at(location::of_function(body));
-        let (_, probe) = step(&parameters[1..], &parameters[0])?;
-        let outputs = ops::with(|ops| {
-            probe.args.iter().map(|arg| defn_core::builder::Builder::operand(ops, arg.clone())).collect()
-        });
-        drop(tracing);
-        let outputs: Vec<Tensor> = outputs?;
-        let out_tree = probe.tree;
+        // The types of the outputs are known only from the body: it is traced once for them, and once more where
+        // numbers of the state give way to something.
+        let probe = |state: &[Tensor]| -> Fallible<(Vec<Arg<Tensor>>, Vec<Tensor>, Tree)> {
+            let (tracing, parameters) = begin(dtype, state);
+            let tracing = tracing.at(location::of_function(body));
+            let (next, out) = step(&parameters[1..], &parameters[0])?;
+            let outputs = ops::with(|ops| out.args.iter().map(|arg| ops.operand(arg.clone())).collect());
+            drop(tracing);
+            Ok((next, outputs?, out.tree))
+        };
+        let mut probed = None;
+        let state = settle("scan", &init, |state| {
+            let (next, outputs, tree) = probe(state)?;
+            let types: Vec<DType> = state.iter().map(|tensor| tensor.ty().dtype).collect();
+            probed = Some((types, outputs, tree));
+            Ok(next)
+        })?;
+        let is_settled = |types: &[DType]| types.iter().eq(state.iter().map(|tensor| &tensor.ty().dtype));
+        let (outputs, out_tree) = match probed {
+            Some((types, outputs, tree)) if is_settled(&types) => (outputs, tree),
+            Some(_) | None => {
+                let (_, outputs, tree) = probe(&state)?;
+                (outputs, tree)
+            }
+        };
 
         let mut start = vec![ops::with(|ops| counter(ops, dtype, 0))?];
         start.extend(state.iter().cloned());
@@ -283,7 +350,13 @@ fn scan<'py>(
                 let mut results = vec![Arg::Value(ops.add(&all[0], 1)?)];
                 results.extend(next);
                 for (buffer, value) in all[1 + states..].iter().zip(out) {
-                    let value = ops.operand_like(value, buffer.ty().dtype)?;
+                    let value = match value {
+                        Arg::Value(tensor) => tensor,
+                        Arg::Number(number) => {
+                            let dtype = buffer.ty().dtype;
+                            ops.scalar(builder::exact("scan", &TensorType::scalar(dtype), number)?)?
+                        }
+                    };
                     let row = ops.new_axis(value, 0, None)?;
                     let mut starts = vec![Start::Index(0); buffer.ty().shape.rank()];
                     starts[0] = Start::Value(all[0].clone());
@@ -303,20 +376,6 @@ fn scan<'py>(
         let last = container(py, &tree, &done[1..=states])?;
         Ok((last, container(py, &out_tree, &done[1 + states..])?))
     })
-}
-
-/// Makes operands of one element type.
-trait OperandLike {
-    fn operand_like(&mut self, arg: Arg<Tensor>, dtype: DType) -> defn_core::Result<Tensor>;
-}
-
-impl OperandLike for Ops {
-    fn operand_like(&mut self, arg: Arg<Tensor>, dtype: DType) -> defn_core::Result<Tensor> {
-        match arg {
-            Arg::Value(tensor) => Ok(tensor),
-            Arg::Number(number) => self.constant(dtype, number),
-        }
-    }
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

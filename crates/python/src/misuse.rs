@@ -297,11 +297,8 @@ impl Misuse {
         use Misuse::*;
         match self {
             Internal { .. } => "Error",
-            ArrayDType { .. }
-            | TensorDType { .. }
-            | NotADType { .. }
-            | HugeInteger { .. }
-            | NotThisKind { .. } => "DTypeError",
+            ArrayDType { .. } | TensorDType { .. } | NotADType { .. } | NotThisKind { .. } => "DTypeError",
+            HugeInteger { .. } => "RangeError",
             Ragged { .. }
             | EmptyList
             | BadShape { .. }

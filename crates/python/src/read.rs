@@ -14,7 +14,7 @@ pub(crate) fn number(py: Python<'_>, scalar: Scalar) -> Fallible<Bound<'_, PyAny
     Ok(match scalar.value() {
         Number::Bool(value) => into_python(py, value)?,
         Number::Int(value) => into_python(py, value)?,
-        Number::Float(value) => into_python(py, value)?,
+        Number::Huge(value) | Number::Float(value) => into_python(py, value)?,
         Number::Complex(value) => PyComplex::from_doubles(py, value.re, value.im).into_any(),
     })
 }
@@ -50,7 +50,9 @@ const TRACED_HINT: &str = "return it from the definition and read it there, or p
 pub(crate) fn to_float(tensor: &Tensor) -> Fallible<f64> {
     let scalar = only_element("float", tensor)?;
     match scalar.value() {
-        number @ (Number::Bool(_) | Number::Int(_) | Number::Float(_)) => Ok(number.to_f64()),
+        number @ (Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_)) => {
+            Ok(number.to_f64())
+        }
         Number::Complex(_) => {
             let required = "real; take real or imag first";
             Err(Misuse::NotThisKind { op: "float", got: tensor.ty().clone(), required }.into())

@@ -187,7 +187,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn element_text(scalar: Scalar) -> String {
     match scalar.value() {
         Number::Bool(value) => if value { "True" } else { "False" }.to_owned(),
-        Number::Int(_) | Number::Float(_) | Number::Complex(_) => scalar.to_string(),
+        Number::Int(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => scalar.to_string(),
     }
 }
 

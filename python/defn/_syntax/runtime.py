@@ -182,16 +182,28 @@ def _disagree(
     )
 
 
-def _require_one_type(kind: str, name: str, first: Any, second: Any) -> None:
+_KINDS = ("unsigned", "signed", "float", "complex")
+
+
+def _gives_way(number: Any, dtype: Any) -> bool:
+    """Whether a number takes on an element type, which is of its own kind or of a greater one."""
+    if not isinstance(number, int | float | complex) or isinstance(number, bool | np.generic):
+        return False
+    kind = "float" if isinstance(number, float) else "complex"
+    least = "unsigned" if isinstance(number, int) else kind
+    return _KINDS.index(dtype.kind) >= _KINDS.index(least)
+
+
+def _require_one_type(kind: str, name: str, first: Any, second: Any, weak: Any = None) -> None:
     """What two ways leave in a variable has one structure, and its tensors one type; a number gives
-    way.
+    way, also one of ``weak``, which the first was made of.
     """
     if isinstance(first, _core.Tensor) and isinstance(second, _core.Tensor):
         clash = any(
             None not in pair and pair[0] != pair[1]
             for pair in zip(first.names, second.names, strict=False)
         )
-        if first.dtype != second.dtype:
+        if first.dtype != second.dtype and not _gives_way(weak, second.dtype):
             hint = "convert one with as_type"
             if kind != "if" and (first.dtype.kind, first.rank) == ("signed", 0):
                 hint = "start from a float, as in 0.0, or convert with as_type"
@@ -206,12 +218,14 @@ def _require_one_type(kind: str, name: str, first: Any, second: Any) -> None:
     if isinstance(first, dict) and isinstance(second, dict):
         if first.keys() == second.keys():
             for key in first:
-                _require_one_type(kind, f"{name}[{key!r}]", first[key], second[key])
+                inner = weak[key] if weak is not None else None
+                _require_one_type(kind, f"{name}[{key!r}]", first[key], second[key], inner)
             return
     elif isinstance(first, list | tuple) and isinstance(second, list | tuple):
         if type(first) is type(second) and len(first) == len(second):
-            for position, pair in enumerate(zip(first, second, strict=True)):
-                _require_one_type(kind, f"{name}[{position}]", *pair)
+            inner = weak if weak is not None else [None] * len(first)
+            for position, items in enumerate(zip(first, second, inner, strict=True)):
+                _require_one_type(kind, f"{name}[{position}]", *items)
             return
     elif not isinstance(first, list | tuple | dict) and not isinstance(second, list | tuple | dict):
         # Tensors and numbers; other containers are compared where they are taken apart.
@@ -285,6 +299,8 @@ class _Loop:
         self._needed = {*live, *carried}
         self._before = dict(zip(names, get(), strict=True))
         self._changed: set[str] = set()
+        # Numbers that the variables hold before take on the types of what the first trip leaves.
+        self._weak = True
         self.start = {n: _carried(value) for n, value in self._before.items() if _is_state(value)}
         self._entered: dict[str, Any] = self.start
 
@@ -299,13 +315,15 @@ class _Loop:
         for name, value in after.items():
             before = self._before[name]
             if name in self.start and _is_state(value):
-                _require_one_type(self._kind, name, self._entered[name], value)
+                weak = self.start[name] if self._weak else None
+                _require_one_type(self._kind, name, self._entered[name], value, weak)
                 continue
             if _same(before, value):
                 continue
             if name in self.start or (before is not UNDEFINED and name in self._needed):
                 raise _disagree(self._kind, name, _describe(before), _describe(value))
             self._changed.add(name)
+        self._weak = False
         return {name: _carried(after[name]) for name in self.start}
 
     def end(self, state: dict[str, Any]) -> None:

@@ -163,7 +163,7 @@ def tril(tensor: TensorLike, *, k: int = 0, **unknown: Never) -> Tensor:
     """The matrix with 0 above a diagonal. ``k`` moves the diagonal to the right.
 
     Shapes: kept, with axis names; the last two axes are the matrices.
-    Dtypes: any; merged with s32.
+    Dtypes: any; kept.
     Grad: ``g`` with the same part set to 0.
     Raises: ``ShapeError`` for a rank below 2.
 
@@ -179,7 +179,7 @@ def triu(tensor: TensorLike, *, k: int = 0, **unknown: Never) -> Tensor:
     """The matrix with 0 below a diagonal. ``k`` moves the diagonal to the right.
 
     Shapes: kept, with axis names; the last two axes are the matrices.
-    Dtypes: any; merged with s32.
+    Dtypes: any; kept.
     Grad: ``g`` with the same part set to 0.
     Raises: ``ShapeError`` for a rank below 2.
 

@@ -242,8 +242,7 @@ def select(
 
     Shapes: of a scalar predicate, those of both branches broadcast together; else the predicate's
         shape and names, to which the branches broadcast.
-    Dtypes: any predicate; both branches merged. A plain number is not weak here: a bare 0 is an
-        s32.
+    Dtypes: any predicate; both branches merged; a plain number is weak.
     Grad: ``g`` masked by the predicate to one branch, by its complement to the other; none to the
         predicate. The branch that is not taken still takes part: a NaN in its derivative stays.
     Raises: ``ShapeError`` if a branch does not broadcast to the predicate.
@@ -260,8 +259,8 @@ def clip(tensor: TensorLike, lo: TensorLike, hi: TensorLike, **unknown: Never) -
     """Move elements into the bounds ``lo`` and ``hi``; NaN stays NaN, and ``lo > hi`` gives ``hi``.
 
     Shapes: kept, with axis names; the bounds are scalars.
-    Dtypes: real; all three merged. A plain number is not weak here: 0.0 is an f32, so that f16
-        becomes f32.
+    Dtypes: real; all three merged; a plain number is weak, and as a bound of integers beyond their
+        dtype it is the dtype's own.
     Grad: ``g`` inside the bounds and on them; to a bound, the sum of ``g`` where it holds.
     Raises: ``ShapeError`` if a bound is no scalar, ``DTypeError`` for complex operands.
 

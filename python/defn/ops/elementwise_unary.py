@@ -189,7 +189,7 @@ def log(tensor: TensorLike, base: TensorLike | None = None, **unknown: Never) ->
     """The natural logarithm, or the one to a base; NaN for negative reals.
 
     Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Dtypes: any; merged, and f32 for integers; a plain number is weak.
     Grad: ``g / x``, divided by the base's logarithm.
     Raises: ``OptionError`` for a base that is a number and not above 0, or is 1.
 

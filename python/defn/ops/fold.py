@@ -34,8 +34,8 @@ def reduce(
 
     Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
         nothing. Other axes keep their names. ``acc`` is a scalar.
-    Dtypes: any; that of the tensor and ``acc`` together unless ``dtype`` is given. ``fun`` gets
-        scalars of it, and gives one, or a narrower one.
+    Dtypes: any; that of the tensor and ``acc`` together unless ``dtype`` is given; a plain number
+        is weak. ``fun`` gets scalars of it, and gives one, or a narrower one.
     Grad: none; it raises.
     Raises: ``AxisError`` if an axis is out of range or given twice, ``ShapeError`` if ``acc`` is no
         scalar or ``fun`` gives no scalar of the dtype.

@@ -97,7 +97,7 @@ def indexed_add(
 
     Shapes: the tensor's. Positions are ``[n][k]``; updates have ``n`` on their first axis and then
         the axes that no entry is along, where they may be smaller: the first elements are meant.
-    Dtypes: any; merged. The indices are integers.
+    Dtypes: any; merged, a plain number is weak. The indices are integers.
     Grad: to the tensor ``g``, to the updates ``g`` at their positions; none to the indices.
     Raises: ``DTypeError`` if the indices are no integers, ``ShapeError`` if they have more than two
         axes or the updates do not fit, ``OptionError`` if the axes do not ascend or are not one for
@@ -127,7 +127,7 @@ def indexed_put(
 
     Shapes: the tensor's. Positions are ``[n][k]``; updates have ``n`` on their first axis and then
         the axes that no entry is along, where they may be smaller: the first elements are meant.
-    Dtypes: any; merged. The indices are integers.
+    Dtypes: any; merged, a plain number is weak. The indices are integers.
     Grad: to the tensor ``g`` with zeros at the positions, to the updates ``g`` there; none to the
         indices.
     Raises: ``DTypeError`` if the indices are no integers, ``ShapeError`` if they have more than two

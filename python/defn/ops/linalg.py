@@ -63,7 +63,7 @@ def outer(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
     Shapes: both are read as vectors; one axis for each, named as the first of ``a`` and the last of
         ``b``.
-    Dtypes: any; merged.
+    Dtypes: any; merged; a plain number is weak.
     Grad: as of the product.
     Raises: ``AxisError`` if both axes would have one name.
 

@@ -400,7 +400,7 @@ def weighted_mean(
 
     Shapes: the weights have the tensor's shape, or one axis for each of ``axes``. The given axes,
         or all, go; ``keep_axes`` keeps them with size 1.
-    Dtypes: any; integers give f32.
+    Dtypes: any; merged, and f32 for integers; a plain number is weak.
     Grad: through the definition, to both.
     Raises: ``ShapeError`` if the weights do not fit, ``AxisError`` if an axis is out of range or
         given twice.

@@ -208,7 +208,7 @@ def stack(
     """Join tensors along a new axis.
 
     Shapes: all equal; the result has a new axis at position ``axis``, named ``name``. Names merge.
-    Dtypes: any; merged.
+    Dtypes: any; merged; a plain number is weak.
     Grad: each tensor receives its slice of ``g``.
     Raises: ``ShapeError`` if there is no tensor or shapes differ, ``AxisError`` if ``axis`` is out
         of range or names differ.
@@ -300,7 +300,7 @@ def put_slice(
     """A copy in which a window is overwritten. Starts are as in ``slice``.
 
     Shapes: the first tensor's; the slice has its rank and no larger size. Names merge.
-    Dtypes: any; merged.
+    Dtypes: any; merged; a plain number is weak.
     Grad: to the tensor ``g`` with zeros in the window, to the slice the window of ``g``.
     Raises: ``ShapeError`` if the slice does not fit, ``AxisError`` unless there is one start per
         axis.

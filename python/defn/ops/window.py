@@ -224,7 +224,8 @@ def window_scatter_max(
 
     Shapes: that of the tensor, with its names. The source has one element for each place of the
         window; ``init`` is a scalar.
-    Dtypes: real; that of ``source`` and ``init`` together. Integers wrap.
+    Dtypes: real; that of ``source`` and ``init`` together, where a plain number is weak. Integers
+        wrap.
     Grad: to the source ``g`` at the chosen places, to ``init`` the sum of ``g``; none to the
         tensor.
     Raises: ``ShapeError`` if the source has another shape, an option has not one entry for each
@@ -257,7 +258,8 @@ def window_scatter_min(
 
     Shapes: that of the tensor, with its names. The source has one element for each place of the
         window; ``init`` is a scalar.
-    Dtypes: real; that of ``source`` and ``init`` together. Integers wrap.
+    Dtypes: real; that of ``source`` and ``init`` together, where a plain number is weak. Integers
+        wrap.
     Grad: to the source ``g`` at the chosen places, to ``init`` the sum of ``g``; none to the
         tensor.
     Raises: ``ShapeError`` if the source has another shape, an option has not one entry for each

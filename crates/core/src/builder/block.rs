@@ -80,7 +80,8 @@ fn inlined(
         let expected = outputs.map(|outputs| &outputs[leaf]);
         let value = match (arg, expected) {
             (Arg::Number(number), Some(expected)) => {
-                ops.scalar(exact(expected.dtype.merge_weak(number), number)?)?
+                let dtype = expected.dtype.merge_weak(number);
+                ops.scalar(exact("block", &expected.with_dtype(dtype)?, number)?)?
             }
             (arg, _) => ops.operand(arg)?,
         };

@@ -215,7 +215,7 @@ pub fn merge_results(
         let LeafType { ty, lanes } = merge_leaf(all.map(written))?;
         let value = match arg {
             Arg::Value(tensor) => ops.as_type(tensor, ty.dtype)?,
-            Arg::Number(number) => ops.scalar(exact(ty.dtype, *number)?)?,
+            Arg::Number(number) => ops.scalar(exact("cond", &ty, *number)?)?,
         };
         let value = vectorize::spread(ops, &value.flat(), value.vectorized_axes(), &lanes, &ty.shape)?;
         results.push(value.with_vectorized(&lanes));

@@ -172,7 +172,7 @@ pub trait BuildCreate: Builder + Sized {
         diagonal: impl Into<Arg<Self::V>>,
         offset: i64,
     ) -> Result<Self::V> {
-        let (x, diagonal) = (self.operand(x)?, self.operand(diagonal)?);
+        let (x, diagonal) = self.weak_pair("put_diagonal", x, diagonal)?;
         compose::create::put_diagonal(self, &x, &diagonal, offset)
     }
 }

@@ -42,6 +42,7 @@ pub(super) fn unify_captures(closed: Vec<Closed>) -> (Vec<Region>, Vec<Tensor>) 
 
 /// A traced region whose results may still be plain numbers.
 pub(super) struct Draft {
+    op: &'static str,
     closed: Closed,
     pub(super) results: Vec<Leaf>,
     /// The vectorized axes of each result; the leading ones of its value.
@@ -107,7 +108,7 @@ impl Draft {
                 Arg::Number(number) => Leaf::Number(number),
             })
             .collect();
-        Ok(Draft { closed, results, lanes })
+        Ok(Draft { op, closed, results, lanes })
     }
 
     /// The type of a result, its vectorized axes left out; a number's own where it is one.
@@ -150,24 +151,24 @@ impl Draft {
 
     /// The region with results of exactly these types.
     pub(super) fn close(self, types: &[LeafType]) -> Result<Closed> {
-        let Draft { closed: Closed { region, captures, lanes: used }, results, lanes } = self;
+        let Draft { op, closed: Closed { region, captures, lanes: used }, results, lanes } = self;
         let (mut graph, inputs, parameters, _) = region.into_parts();
         let results = results
             .into_iter()
             .zip(&lanes)
             .zip(types)
-            .map(|((leaf, lanes), ty)| conform(&mut graph, leaf, lanes, ty))
+            .map(|((leaf, lanes), ty)| conform(op, &mut graph, leaf, lanes, ty))
             .collect::<Result<Values>>()?;
         Ok(Closed { region: Region::new(graph, inputs, parameters, results), captures, lanes: used })
     }
 }
 
 /// A result converted, broadcast and renamed to a type.
-fn conform(graph: &mut Graph, leaf: Leaf, from: &[Lane], to: &LeafType) -> Result<Value> {
+fn conform(op: &'static str, graph: &mut Graph, leaf: Leaf, from: &[Lane], to: &LeafType) -> Result<Value> {
     let LeafType { ty, lanes } = to;
     let value = match leaf {
         Leaf::Value(value) => graph.as_type(value, ty.dtype)?,
-        Leaf::Number(number) => graph.scalar(exact(ty.dtype, number)?)?,
+        Leaf::Number(number) => graph.scalar(exact(op, ty, number)?)?,
     };
     if !lanes.is_empty() {
         return vectorize::spread(graph, &value, from, lanes, &ty.shape);

@@ -4,7 +4,7 @@ use super::{Arg, Builder};
 use crate::compose;
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::op::{BinaryOp, Block, Op, Tolerance, UnaryOp};
+use crate::op::{BinaryOp, BinaryRule, Block, Op, Tolerance, UnaryOp};
 use crate::scalar::Number;
 
 /// Makes the trait: a method for each op of the catalogue, and the methods written out. The tests' functions
@@ -192,7 +192,7 @@ build_elementwise! {
     }
 
     /// Elementwise ops. Operands broadcast; a plain number beside a tensor takes on the tensor's element
-    /// type where it fits, and two plain numbers are tensors of their own.
+    /// type, and two plain numbers are tensors of their own.
     trait {
         /// `op(x)`. The shape and its names are kept.
         ///
@@ -220,8 +220,9 @@ build_elementwise! {
         /// ```
         ///
         /// # Errors
-        /// Shapes or names that do not fit, an element type outside the op's domain, a number that does not
-        /// fit any integer type, and a negative number as exponent of an integer.
+        /// Shapes or names that do not fit, an element type outside the op's domain, an integer that does not
+        /// fit the integer type that it meets, and a negative number as exponent of an integer. Predicates compare
+        /// any integer exactly.
         fn binary(
             &mut self,
             op: BinaryOp,
@@ -232,7 +233,12 @@ build_elementwise! {
             if op == BinaryOp::Pow {
                 check_exponent(self, &a, &b)?;
             }
-            let (a, b) = self.weak_pair(a, b)?;
+            let (a, b) = match op.rule() {
+                BinaryRule::Predicate => self.compared_pair(op.name(), a, b)?,
+                BinaryRule::Merge | BinaryRule::Float | BinaryRule::Complex => {
+                    self.weak_pair(op.name(), a, b)?
+                }
+            };
             let bools = self.ty(&a).dtype.is_bool() && self.ty(&b).dtype.is_bool();
             let op = if bools { of_bools(op) } else { op };
             self.emit_one(Op::Binary(op), &[a, b])
@@ -263,26 +269,26 @@ build_elementwise! {
             self.emit_one(Op::Bitcast { dtype }, &[x])
         }
 
-        /// `on_true` where `pred` is not zero, else `on_false`. Plain numbers do not give way here: `0` is
-        /// an s32.
+        /// `on_true` where `pred` is not zero, else `on_false`. A plain number gives way to the other branch.
         ///
         /// A scalar predicate chooses between the branches broadcast together; another one gives the
         /// result its shape and names, to which the branches broadcast.
         ///
         /// # Errors
-        /// Shapes that do not fit.
+        /// Shapes that do not fit, and an integer that does not fit the integer type of the other branch.
         fn select(
             &mut self,
             pred: impl Into<Arg<Self::V>>,
             on_true: impl Into<Arg<Self::V>>,
             on_false: impl Into<Arg<Self::V>>,
         ) -> Result<Self::V> {
-            let operands = [self.operand(pred)?, self.operand(on_true)?, self.operand(on_false)?];
-            self.emit_one(Op::Select, &operands)
+            let (on_true, on_false) = self.weak_pair("select", on_true, on_false)?;
+            let pred = self.operand(pred)?;
+            self.emit_one(Op::Select, &[pred, on_true, on_false])
         }
 
-        /// `x` moved into the bounds, which are scalars; `hi` wins where `lo > hi`, NaN stays NaN. Plain
-        /// numbers do not give way here: `0.0` is an f32, and the result's element type merges all three.
+        /// `x` moved into the bounds, which are scalars; `hi` wins where `lo > hi`, NaN stays NaN. The result's
+        /// element type merges all three; plain numbers give way, and bounds beyond an integer type are its ends.
         ///
         /// # Errors
         /// Bounds that are no scalars, and complex operands.
@@ -292,7 +298,17 @@ build_elementwise! {
             lo: impl Into<Arg<Self::V>>,
             hi: impl Into<Arg<Self::V>>,
         ) -> Result<Self::V> {
-            let operands = [self.operand(x)?, self.operand(lo)?, self.operand(hi)?];
+            let mut operands = [x.into(), lo.into(), hi.into()];
+            if let Some(ty) = self.weak_type(&operands) {
+                for bound in &mut operands[1..] {
+                    if let Arg::Number(number) = bound
+                        && ty.dtype.lacks(*number)
+                    {
+                        *number = if number.to_f64() < 0.0 { ty.dtype.lowest() } else { ty.dtype.highest() };
+                    }
+                }
+            }
+            let operands = self.weak_all("clip", operands)?;
             self.emit_one(Op::Clip, &operands)
         }
 
@@ -326,7 +342,7 @@ build_elementwise! {
             rtol: f64,
             atol: f64,
         ) -> Result<Self::V> {
-            let (a, b) = self.weak_pair(a.into(), b.into())?;
+            let (a, b) = self.compared_pair("all_close", a, b)?;
             let (rtol, atol) = (Tolerance(rtol), Tolerance(atol));
             self.emit_one(Op::Block(Block::AllClose { equal_nan, rtol, atol }), &[a, b])
         }
@@ -340,8 +356,7 @@ build_elementwise! {
             x: impl Into<Arg<Self::V>>,
             base: impl Into<Arg<Self::V>>,
         ) -> Result<Self::V> {
-            let x = self.operand(x)?;
-            compose::elementwise::log_base(self, &x, base.into())
+            compose::elementwise::log_base(self, x.into(), base.into())
         }
 
         /// The logarithm to base 2.
@@ -371,7 +386,7 @@ build_elementwise! {
             a: impl Into<Arg<Self::V>>,
             b: impl Into<Arg<Self::V>>,
         ) -> Result<Self::V> {
-            let (a, b) = self.weak_pair(a.into(), b.into())?;
+            let (a, b) = self.weak_pair("floor_divide", a, b)?;
             compose::elementwise::floor_divide(self, &a, &b)
         }
 
@@ -384,7 +399,7 @@ build_elementwise! {
             a: impl Into<Arg<Self::V>>,
             b: impl Into<Arg<Self::V>>,
         ) -> Result<Self::V> {
-            let (a, b) = self.weak_pair(a.into(), b.into())?;
+            let (a, b) = self.weak_pair("floor_modulo", a, b)?;
             compose::elementwise::floor_modulo(self, &a, &b)
         }
     }
@@ -431,7 +446,9 @@ fn check_exponent<B: Builder>(b: &B, base: &Arg<B::V>, exponent: &Arg<B::V>) -> 
         Arg::Number(Number::Int(value)) if *value < 0 && base_is_integer => {
             Err(ErrorKind::NegativeExponent { value: *value }.into())
         }
-        Arg::Number(Number::Bool(_) | Number::Int(_) | Number::Float(_) | Number::Complex(_))
+        Arg::Number(
+            Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_),
+        )
         | Arg::Value(_) => Ok(()),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::draft::{Draft, unify_captures};
-use super::{Arg, BuildCreate, BuildElementwise, Builder, Ops, WindowOptions};
+use super::{Arg, BuildElementwise, Builder, Ops, WindowOptions, exact};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::op::{FoldOp, Op, Window, WindowFoldOp};
@@ -67,8 +67,12 @@ pub fn reduce(
     fun: FoldFunction<'_>,
 ) -> Result<Tensor> {
     let (x, acc) = match (dtype, acc) {
-        (Some(dtype), Arg::Number(number)) => (ops.operand(x)?, ops.constant(dtype, number)?),
-        (Some(_) | None, acc) => ops.weak_pair(x, acc)?,
+        (Some(dtype), Arg::Number(number)) => {
+            let x = ops.operand(x)?;
+            let acc = exact("reduce", &x.ty().with_dtype(dtype)?, number)?;
+            (x, ops.scalar(acc)?)
+        }
+        (Some(_) | None, acc) => ops.weak_pair("reduce", x, acc)?,
     };
     check_start("reduce", acc.ty())?;
     let mut resolved = x.ty().shape.resolve_all("reduce", axes)?;
@@ -98,7 +102,7 @@ pub fn window_reduce(
     let x = ops.operand(x)?;
     let dtype = x.ty().dtype;
     let acc = match acc {
-        Arg::Number(number) => ops.constant(dtype, number)?,
+        Arg::Number(number) => ops.scalar(exact("window_reduce", x.ty(), number)?)?,
         Arg::Value(acc) => ops.as_type(acc, dtype)?,
     };
     check_start("window_reduce", acc.ty())?;

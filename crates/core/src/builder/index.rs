@@ -120,7 +120,8 @@ fn scatter<B: Builder>(
     updates: Arg<B::V>,
     axes: &Axes,
 ) -> Result<B::V> {
-    let (x, mut indices, mut updates) = (b.operand(x)?, b.operand(indices)?, b.operand(updates)?);
+    let (x, mut updates) = b.weak_pair(op.name(), x, updates)?;
+    let mut indices = b.operand(indices)?;
     let target = b.ty(&x);
     let got = b.ty(&indices);
     if let &[entries] = got.shape.sizes() {

@@ -60,7 +60,7 @@ pub trait BuildLinalg: Builder + Sized {
         contract_b: impl Into<Axes>,
         batch_b: impl Into<Axes>,
     ) -> Result<Self::V> {
-        let (a, b) = (self.operand(a)?, self.operand(b)?);
+        let (a, b) = self.weak_pair("dot", a, b)?;
         let (shape_a, shape_b) = (self.ty(&a).shape, self.ty(&b).shape);
         let contract_a: AxisList = shape_a.resolve_all("dot", &contract_a.into())?;
         let batch_a = shape_a.resolve_all("dot", &batch_a.into())?;
@@ -75,7 +75,7 @@ pub trait BuildLinalg: Builder + Sized {
     /// # Errors
     /// A result too large to address, or both names being one.
     fn outer(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
-        let (a, b) = self.weak_pair(a.into(), b.into())?;
+        let (a, b) = self.weak_pair("outer", a, b)?;
         compose::linalg::outer(self, &a, &b)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::draft::{Draft, Leaf, LeafType, check_predicate, unify_captures};
-use super::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
+use super::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start, exact};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::infer;
@@ -21,26 +21,30 @@ type StateFn<'a, R> = &'a mut dyn FnMut(&mut Ops, &[Tensor]) -> Result<R>;
 /// The state has the vectorized axes that it begins with, and those that the body adds; both functions may be
 /// traced several times to find them. Where the condition is vectorized, the positions are looped over one by one.
 ///
+/// A plain number that the state begins with gives way to what the body makes of it in the first trace, once.
+///
 /// # Errors
 /// A condition that is no scalar, a body that gives another number of values than the state has or values of
 /// other types, and what both raise.
 pub fn while_<'a>(
     ops: &mut Ops,
-    init: Vec<Tensor>,
+    init: impl IntoIterator<Item = impl Into<Arg<Tensor>>>,
     trips: Option<u64>,
     mut condition: impl FnMut(&mut Ops, &[Tensor]) -> Result<Arg<Tensor>> + 'a,
     mut body: impl FnMut(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>> + 'a,
 ) -> Result<Vec<Tensor>> {
-    repeat(ops, init, trips, &mut condition, &mut body)
+    repeat(ops, init.into_iter().map(Into::into).collect(), trips, &mut condition, &mut body)
 }
 
 fn repeat(
     ops: &mut Ops,
-    init: Vec<Tensor>,
+    init: Vec<Arg<Tensor>>,
     trips: Option<u64>,
     condition: StateFn<'_, Arg<Tensor>>,
     body: StateFn<'_, Vec<Arg<Tensor>>>,
 ) -> Result<Vec<Tensor>> {
+    let mut numbers: Vec<Option<Number>> = init.iter().map(Arg::number).collect();
+    let init = init.into_iter().map(|arg| ops.operand(arg)).collect::<Result<Vec<_>>>()?;
     let mut state = position::read_all(ops, &init)?.into_vec();
     loop {
         let lanes: Vec<Lanes> = state.iter().map(|tensor| tensor.vectorized_axes().into()).collect();
@@ -50,7 +54,9 @@ fn repeat(
         };
         let predicate =
             Draft::trace(ops, "while_", &types, |ops, state| Ok(vec![condition(ops, &wrap(state))?]))?;
-        if !predicate.lanes[0].is_empty() {
+        let by_position = !predicate.lanes[0].is_empty();
+        // What numbers become is settled by a trace of the body over all positions.
+        if by_position && numbers.iter().all(Option::is_none) {
             check_predicate("while", &predicate.leaf_type(0))?;
             let axes = predicate.lanes[0].clone();
             drop(predicate);
@@ -58,6 +64,18 @@ fn repeat(
         }
         let next = Draft::trace(ops, "while_", &types, |ops, state| body(ops, &wrap(state)))?;
         let mut grown = false;
+        for (leaf, (tensor, number)) in state.iter_mut().zip(&numbers).enumerate().take(next.results.len()) {
+            let Some(number) = *number else { continue };
+            let before = tensor.ty().dtype;
+            if let Some(dtype) = settled(number, before, next.result_type(leaf, before).dtype) {
+                *tensor = ops.scalar(exact("while", &tensor.ty().with_dtype(dtype)?, number)?)?;
+                grown = true;
+            }
+        }
+        numbers.clear();
+        if by_position {
+            continue;
+        }
         for (tensor, axes) in state.iter_mut().zip(&next.lanes) {
             let mut joined: Lanes = tensor.vectorized_axes().into();
             join_into("while", &mut joined, axes)?;
@@ -133,6 +151,7 @@ fn repeat_by_position(
                 inner.push(ops.squeeze(slice, 0)?);
             }
             let guard = position::enter(ops, axes, at)?;
+            let inner = inner.into_iter().map(Arg::Value).collect();
             let done = repeat(ops, inner, None, &mut *condition, &mut *body);
             drop(guard);
             let mut next = vec![Arg::Value(ops.add(at, 1)?)];
@@ -169,6 +188,12 @@ fn spread_by(ops: &mut Ops, init: &[Tensor], axes: &Lanes) -> Result<Vec<Tensor>
             vectorize::spread_over(ops, "while", tensor, &order)
         })
         .collect()
+}
+
+/// The element type to which a number that a loop's state begins with gives way, where it is not the one that it had,
+/// `before`: `after` is what the body made of that.
+pub fn settled(number: Number, before: DType, after: DType) -> Option<DType> {
+    (after != before && after.merge_weak(number) == after).then_some(after)
 }
 
 /// The type that a loop's body gives: the state's, where numbers and missing names can give way to it, else its

@@ -36,7 +36,7 @@ pub use fold::{FoldFunction, reduce, window_reduce};
 pub use fourier::{BuildFourier, FFT_EPS, FftLength};
 pub use index::BuildIndex;
 pub use linalg::BuildLinalg;
-pub use loops::while_;
+pub use loops::{settled, while_};
 pub use matrix::{BuildMatrix, NormOrder};
 pub use ops::{Host, Ops, Source, at_once, bring_together, common_backend, part_at_once, product_at_once};
 pub use order::BuildOrder;
@@ -49,7 +49,7 @@ use crate::error::{ErrorKind, Result};
 use crate::graph::Value;
 use crate::location::Location;
 use crate::op::Op;
-use crate::scalar::{Number, Scalar, wrap};
+use crate::scalar::{Number, Scalar};
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
 
@@ -109,35 +109,114 @@ pub trait Builder {
     {
         match x.into() {
             Arg::Value(value) => Ok(value),
-            Arg::Number(number) => self.scalar(exact(number.dtype(), number)?),
+            Arg::Number(number) => self.scalar(alone(number.dtype(), number)?),
         }
     }
 
-    /// The values of two operands of which a plain number gives way to the element type of the other.
+    /// The type to which plain numbers among operands give way, None where all of them are numbers: the merged
+    /// element type of the values, with the greatest kind of the numbers, in the shape of the first value.
+    fn weak_type<'a>(&self, operands: impl IntoIterator<Item = &'a Arg<Self::V>>) -> Option<TensorType>
+    where
+        Self: Sized,
+        Self::V: 'a,
+    {
+        let (mut merged, mut numbers) = (None::<TensorType>, Numbers::new());
+        for operand in operands {
+            match operand {
+                Arg::Number(number) => numbers.push(*number),
+                Arg::Value(value) => {
+                    let ty = self.ty(value);
+                    match &mut merged {
+                        Some(merged) => merged.dtype = merged.dtype.merge(ty.dtype),
+                        None => merged = Some(ty),
+                    }
+                }
+            }
+        }
+        merged.map(|ty| TensorType { dtype: numbers.into_iter().fold(ty.dtype, DType::merge_weak), ..ty })
+    }
+
+    /// The values of operands of which plain numbers give way to the element type of the others. Numbers alone have
+    /// the type that they merge to.
     ///
     /// # Errors
-    /// An integer that fits no integer type.
-    fn weak_pair(&mut self, a: Arg<Self::V>, b: Arg<Self::V>) -> Result<(Self::V, Self::V)>
+    /// An integer that does not fit the integer type that it meets; `op` is for the message.
+    fn weak_all(
+        &mut self,
+        op: &'static str,
+        operands: impl IntoIterator<Item = Arg<Self::V>>,
+    ) -> Result<SmallVec<[Self::V; 3]>>
     where
         Self: Sized,
     {
-        match (a, b) {
-            (Arg::Value(a), Arg::Number(number)) => {
-                let dtype = self.ty(&a).dtype.merge_weak(number);
-                let b = self.scalar(exact(dtype, number)?)?;
-                Ok((a, b))
-            }
-            (Arg::Number(number), Arg::Value(b)) => {
-                let dtype = self.ty(&b).dtype.merge_weak(number);
-                let a = self.scalar(exact(dtype, number)?)?;
-                Ok((a, b))
-            }
-            (a @ Arg::Number(_), b @ Arg::Number(_)) | (a @ Arg::Value(_), b @ Arg::Value(_)) => {
-                Ok((self.operand(a)?, self.operand(b)?))
+        let operands: SmallVec<[Arg<Self::V>; 3]> = operands.into_iter().collect();
+        let mut numbers: Numbers = operands.iter().filter_map(Arg::number).collect();
+        let beside = if numbers.is_empty() { None } else { self.weak_type(&operands) };
+        let merged = numbers.drain(..).map(Number::dtype).reduce(DType::merge);
+        operands
+            .into_iter()
+            .map(|operand| match (operand, &beside, merged) {
+                (Arg::Value(value), _, _) => Ok(value),
+                (Arg::Number(number), Some(ty), _) => self.scalar(exact(op, ty, number)?),
+                (Arg::Number(number), None, merged) => {
+                    self.scalar(alone(merged.unwrap_or(number.dtype()), number)?)
+                }
+            })
+            .collect()
+    }
+
+    /// As [`Builder::weak_all`], of two operands.
+    ///
+    /// # Errors
+    /// As [`Builder::weak_all`].
+    fn weak_pair(
+        &mut self,
+        op: &'static str,
+        a: impl Into<Arg<Self::V>>,
+        b: impl Into<Arg<Self::V>>,
+    ) -> Result<(Self::V, Self::V)>
+    where
+        Self: Sized,
+    {
+        match (a.into(), b.into()) {
+            (Arg::Value(a), Arg::Value(b)) => Ok((a, b)),
+            (a, b) => {
+                let mut pair = self.weak_all(op, [a, b])?.into_iter();
+                Ok((pair.next().expect("two operands"), pair.next().expect("two operands")))
             }
         }
     }
+
+    /// As [`Builder::weak_pair`], for what is compared: an integer that does not fit the integer type of the other
+    /// operand has one in which they are compared exactly.
+    ///
+    /// # Errors
+    /// As [`Builder::operand`], where both are numbers.
+    fn compared_pair(
+        &mut self,
+        op: &'static str,
+        a: impl Into<Arg<Self::V>>,
+        b: impl Into<Arg<Self::V>>,
+    ) -> Result<(Self::V, Self::V)>
+    where
+        Self: Sized,
+    {
+        let mut wide = |arg: Arg<Self::V>, other: &Arg<Self::V>| match (arg, other) {
+            (Arg::Number(number), Arg::Value(value)) if self.ty(value).dtype.to_number().lacks(number) => {
+                let dtype = self.ty(value).dtype.compared_weak(number);
+                Ok(Arg::Value(self.scalar(Scalar::new(dtype, number)?)?))
+            }
+            (arg, _) => Ok::<_, crate::error::Error>(arg),
+        };
+        let (a, b) = (a.into(), b.into());
+        let a = wide(a, &b)?;
+        let b = wide(b, &a)?;
+        self.weak_pair(op, a, b)
+    }
 }
+
+/// The plain numbers among operands.
+type Numbers = SmallVec<[Number; 3]>;
 
 /// An operand as it is written: a value, or a plain number, which gives way to the types around it.
 #[derive(Clone, Debug)]
@@ -166,13 +245,32 @@ impl<V: Clone> From<&V> for Arg<V> {
     }
 }
 
-/// An element that is the number itself: nobody asked for the integer to wrap.
-fn exact(dtype: DType, number: Number) -> Result<Scalar> {
-    if let Number::Int(value) = number
-        && dtype.is_integer()
-        && wrap(dtype, value) != value
-    {
-        return Err(ErrorKind::IntegerRange { value, dtype }.into());
+impl<V> Arg<V> {
+    /// The number, where it is one.
+    pub fn number(&self) -> Option<Number> {
+        match self {
+            Arg::Number(number) => Some(*number),
+            Arg::Value(_) => None,
+        }
+    }
+}
+
+/// The element that a number is beside a tensor of a type: the number itself, since nobody asked for an integer to
+/// wrap; a float rounds, and is infinite beyond what the type holds.
+///
+/// # Errors
+/// An integer that the type does not hold, and a number of another kind; `op` is for the message.
+pub fn exact(op: &'static str, ty: &TensorType, number: Number) -> Result<Scalar> {
+    if ty.dtype.lacks(number) {
+        return Err(ErrorKind::NumberRange { op, number, got: ty.clone() }.into());
+    }
+    Scalar::new(ty.dtype, number)
+}
+
+/// The element that a number is where no tensor is beside it.
+fn alone(dtype: DType, number: Number) -> Result<Scalar> {
+    if dtype.lacks(number) {
+        return Err(ErrorKind::IntegerRange { number, dtype }.into());
     }
     Scalar::new(dtype, number)
 }

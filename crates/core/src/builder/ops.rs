@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::{Arg, Builder, exact};
+use super::{Arg, Builder};
 use crate::backend::{Alike, Backend, Buffer, Buffers, Checks, Hooks, Lent, NoHooks, Operand};
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluator;
@@ -14,6 +14,7 @@ use crate::form;
 use crate::infer;
 use crate::location::{Location, during};
 use crate::op::Op;
+use crate::scalar::Scalar;
 use crate::shape::{AxisList, Shape, TensorType};
 use crate::tensor::{Data, Tensor};
 use crate::trace;
@@ -198,8 +199,8 @@ fn of_one_type(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor
                 let is_alike = !tensor.is_vectorized() && (std::ptr::eq(*tensor, first) || tensor.ty() == ty);
                 Alike::Elements(&**tensor.buffer().filter(|_| is_alike)?)
             }
-            Arg::Number(number) if ty.dtype.merge_weak(*number) == ty.dtype => {
-                Alike::Same(exact(ty.dtype, *number).ok()?)
+            Arg::Number(number) if ty.dtype.merge_weak(*number) == ty.dtype && !ty.dtype.lacks(*number) => {
+                Alike::Same(Scalar::new(ty.dtype, *number).ok()?)
             }
             Arg::Number(_) => return None,
         });

@@ -184,7 +184,7 @@ pub trait BuildReduce: Builder + Sized {
         axes: impl Into<Axes>,
         keep_axes: bool,
     ) -> Result<Self::V> {
-        let (x, weights) = (self.operand(x)?, self.operand(weights)?);
+        let (x, weights) = self.weak_pair("weighted_mean", x, weights)?;
         compose::reduce::weighted_mean(self, &x, &weights, &axes.into(), keep_axes)
     }
 
@@ -229,8 +229,13 @@ pub trait BuildReduce: Builder + Sized {
         mean: Option<Arg<Self::V>>,
         ddof: i64,
     ) -> Result<Self::V> {
-        let x = self.operand(x)?;
-        let mean = mean.map(|mean| self.operand(mean)).transpose()?;
+        let (x, mean) = match mean {
+            None => (self.operand(x)?, None),
+            Some(mean) => {
+                let (x, mean) = self.weak_pair("covariance", x, mean)?;
+                (x, Some(mean))
+            }
+        };
         compose::reduce::covariance(self, &x, mean.as_ref(), ddof)
     }
 
@@ -285,15 +290,18 @@ pub trait BuildReduce: Builder + Sized {
         keep_axes: bool,
         exp_scaling_factor: Option<Arg<Self::V>>,
     ) -> Result<Self::V> {
-        let x = self.operand(x)?;
+        let (x, factor) = match exp_scaling_factor {
+            None => (self.operand(x)?, None),
+            Some(factor) => {
+                let (x, factor) = self.weak_pair("logsumexp", x, factor)?;
+                (x, Some(factor))
+            }
+        };
         let mut axes = self.ty(&x).shape.resolve_all("logsumexp", &axes.into())?;
         axes.sort_unstable();
-        match exp_scaling_factor {
+        match factor {
             None => self.emit_one(Op::Block(Block::Logsumexp { axes, keep_axes }), &[x]),
-            Some(factor) => {
-                let (x, factor) = self.weak_pair(Arg::Value(x), factor)?;
-                compose::reduce::logsumexp(self, &x, &axes, keep_axes, Some(&factor))
-            }
+            Some(factor) => compose::reduce::logsumexp(self, &x, &axes, keep_axes, Some(&factor)),
         }
     }
 }

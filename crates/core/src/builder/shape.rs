@@ -363,7 +363,7 @@ pub trait BuildShape: Builder + Sized {
         starts: &[Start<Self::V>],
         update: impl Into<Arg<Self::V>>,
     ) -> Result<Self::V> {
-        let (x, update) = (self.operand(x)?, self.operand(update)?);
+        let (x, update) = self.weak_pair("put_slice", x, update)?;
         let (target, slice) = (self.ty(&x), self.ty(&update));
         check_count("put_slice", starts.len(), &target)?;
         let fits = target.shape.rank() == slice.shape.rank()
@@ -389,7 +389,7 @@ pub trait BuildShape: Builder + Sized {
         value: impl Into<Arg<Self::V>>,
         config: &[(i64, i64, i64)],
     ) -> Result<Self::V> {
-        let (x, value) = self.weak_pair(x.into(), value.into())?;
+        let (x, value) = self.weak_pair("pad", x, value)?;
         let got = self.ty(&x);
         if config.len() != got.shape.rank() {
             return Err(ErrorKind::PadCount { count: config.len(), got }.into());
@@ -417,7 +417,15 @@ pub trait BuildShape: Builder + Sized {
         mode: PadMode<Self::V>,
         config: &[(i64, i64)],
     ) -> Result<Self::V> {
-        let x = self.operand(x)?;
+        let (x, mode) = match mode {
+            PadMode::Value(value) => {
+                let (x, value) = self.weak_pair("pad_outer", x, value)?;
+                (x, PadMode::Value(Arg::Value(value)))
+            }
+            PadMode::Cyclic | PadMode::Mirror | PadMode::Replicate | PadMode::Reflect => {
+                (self.operand(x)?, mode)
+            }
+        };
         compose::shape::pad_outer(self, &x, mode, config)
     }
 

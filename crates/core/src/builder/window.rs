@@ -222,7 +222,7 @@ pub trait BuildWindow: Builder + Sized {
         kernel: impl Into<Arg<Self::V>>,
         options: &ConvOptions,
     ) -> Result<Self::V> {
-        let (x, kernel) = self.weak_pair(x.into(), kernel.into())?;
+        let (x, kernel) = self.weak_pair("conv", x, kernel)?;
         let op = options.resolve(&self.ty(&x), &self.ty(&kernel))?;
         self.emit_one(Op::Conv(op), &[x, kernel])
     }
@@ -237,8 +237,10 @@ fn scatter<B: Builder>(
     window: &[i64],
     options: &WindowOptions,
 ) -> Result<B::V> {
-    let operands: Vec<B::V> =
-        operands.into_iter().map(|operand| b.operand(operand)).collect::<Result<_>>()?;
+    let [x, source, init] = operands;
+    // The result is made of the source and the start; `x` only says where.
+    let (source, init) = b.weak_pair(op.name(), source, init)?;
+    let operands = [b.operand(x)?, source, init];
     let window = options.resolve(op.name(), &b.ty(&operands[0]), window)?;
     b.emit_one(Op::WindowScatter { op, window }, &operands)
 }

@@ -32,8 +32,8 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
             let (imag, real) = (b.imag(&args[0])?, b.real(&args[0])?);
             b.atan2(imag, real)?
         }
-        Block::Log2 => elementwise::log_base(b, &args[0], 2.into())?,
-        Block::Log10 => elementwise::log_base(b, &args[0], 10.into())?,
+        Block::Log2 => elementwise::log_base(b, (&args[0]).into(), 2.into())?,
+        Block::Log10 => elementwise::log_base(b, (&args[0]).into(), 10.into())?,
         Block::Logsumexp { axes, keep_axes } => reduce::logsumexp(b, &args[0], axes, *keep_axes, None)?,
         Block::AllClose { equal_nan, rtol, atol } => {
             reduce::all_close(b, &args[0], &args[1], *equal_nan, rtol.0, atol.0)?

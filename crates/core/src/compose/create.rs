@@ -22,7 +22,7 @@ pub fn fill<B: Builder>(b: &mut B, x: Arg<B::V>, value: Arg<B::V>, dtype: Option
         (Some(dtype), Arg::Number(number)) => (b.operand(x)?, b.constant(dtype, number)?),
         (Some(dtype), Arg::Value(value)) => (b.operand(x)?, b.as_type(value, dtype)?),
         (None, value) => {
-            let (x, value) = b.weak_pair(x, value)?;
+            let (x, value) = b.weak_pair("fill", x, value)?;
             let merged = b.ty(&x).dtype.merge(b.ty(&value).dtype);
             let value = b.as_type(value, merged)?;
             (x, value)
@@ -119,7 +119,7 @@ pub fn linspace<B: Builder>(
         match end {
             Arg::Value(value) => working = working.merge(b.ty(value).dtype),
             Arg::Number(Number::Complex(_)) => working = working.to_complex(),
-            Arg::Number(Number::Bool(_) | Number::Int(_) | Number::Float(_)) => {}
+            Arg::Number(Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_)) => {}
         }
     }
     let (start, stop) = (bound(b, start, working)?, bound(b, stop, working)?);
@@ -252,7 +252,8 @@ pub fn put_diagonal<B: Builder>(b: &mut B, x: &B::V, diagonal: &B::V, offset: i6
     }
     // In row-major order, every (columns + 1)-th element is on the diagonal.
     let flat = Shape::new(&[ty.size()]);
-    let dtype = if i32::try_from(ty.size()).is_ok() { DType::S32 } else { DType::S64 };
+    // Neighbours on the diagonal may be more than the size apart.
+    let dtype = if i32::try_from(ty.size() + 1).is_ok() { DType::S32 } else { DType::S64 };
     let mut places = b.iota(Shape::new(&[place.length, 1]), dtype, Some(AxisRef::Index(0)))?;
     places = b.multiply(places, Number::from(columns + 1))?;
     if (place.row, place.column) != (0, 0) {

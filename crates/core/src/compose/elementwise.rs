@@ -12,21 +12,25 @@ use crate::shape::Axes;
 ///
 /// # Errors
 /// As the method's.
-pub fn log_base<B: Builder>(b: &mut B, x: &B::V, base: Arg<B::V>) -> Result<B::V> {
-    let log = b.log(x)?;
+pub fn log_base<B: Builder>(b: &mut B, x: Arg<B::V>, base: Arg<B::V>) -> Result<B::V> {
     match base {
         Arg::Value(base) => {
-            let base = b.log(base)?;
+            let (x, base) = b.weak_pair("log", x, base)?;
+            let (log, base) = (b.log(x)?, b.log(base)?);
             b.divide(log, base)
         }
-        Arg::Number(Number::Complex(base)) => b.divide(log, Number::Complex(base.ln())),
-        Arg::Number(base @ (Number::Bool(_) | Number::Int(_) | Number::Float(_))) => {
+        Arg::Number(Number::Complex(base)) => {
+            let log = b.log(x)?;
+            b.divide(log, Number::Complex(base.ln()))
+        }
+        Arg::Number(base @ (Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_))) => {
             let value = base.to_f64();
             if value.is_nan() || value <= 0.0 || value == 1.0 {
                 let (option, given) = ("base", value.to_string());
                 let required = "a number above 0 other than 1".to_owned();
                 return Err(ErrorKind::OptionValue { op: "log", option, given, required }.into());
             }
+            let log = b.log(x)?;
             b.divide(log, value.ln())
         }
     }

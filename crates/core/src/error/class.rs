@@ -12,6 +12,8 @@ pub enum ErrorClass {
     Axis,
     /// Element types.
     DType,
+    /// An integer that an element type does not hold.
+    Range,
     /// A value or name of an option.
     Option,
     /// Containers whose structures differ.
@@ -43,7 +45,6 @@ impl ErrorKind {
         match self {
             UnknownDType { .. }
             | NumberKind { .. }
-            | IntegerRange { .. }
             | OperandDType { .. }
             | OperandsDType { .. }
             | BitcastWidth { .. }
@@ -54,6 +55,7 @@ impl ErrorKind {
             | IndicesDType { .. }
             | ForeignElements { .. }
             | StoredDType { .. } => ErrorClass::DType,
+            IntegerRange { .. } | NumberRange { .. } => ErrorClass::Range,
             Malformed { .. } => ErrorClass::Format,
             NegativeExponent { .. }
             | DivisionByZero { .. }

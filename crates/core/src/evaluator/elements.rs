@@ -87,11 +87,15 @@ pub(super) fn check(op: &Op, operands: &[Operand], out: &TensorType) -> Result<(
         Wrong::Diagonal => diagonal(op, operand),
         Wrong::Zero(name) => each(op, operand, |_, number| match number {
             Number::Int(0) | Number::Bool(false) => Err(ErrorKind::DivisionByZero { op: name }.into()),
-            Number::Bool(true) | Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
+            Number::Bool(true) | Number::Int(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => {
+                Ok(())
+            }
         }),
         Wrong::Negative(error) => each(op, operand, |_, number| match number {
             Number::Int(value) if value < 0 => Err(error(name, value).into()),
-            Number::Bool(_) | Number::Int(_) | Number::Float(_) | Number::Complex(_) => Ok(()),
+            Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => {
+                Ok(())
+            }
         }),
     }
 }
@@ -110,7 +114,11 @@ pub(super) fn counts_inside(op: &Op) -> bool {
                     (Wrong::Negative(_), Number::Int(number)) => number < 0,
                     (
                         Wrong::Positions(_) | Wrong::Diagonal | Wrong::Zero(_) | Wrong::Negative(_),
-                        Number::Bool(_) | Number::Int(_) | Number::Float(_) | Number::Complex(_),
+                        Number::Bool(_)
+                        | Number::Int(_)
+                        | Number::Huge(_)
+                        | Number::Float(_)
+                        | Number::Complex(_),
                     ) => true,
                 }
             });
@@ -151,7 +159,7 @@ fn diagonal(op: &Op, operand: &Operand) -> Result<()> {
         let is_zero = match number {
             Number::Bool(number) => !number,
             Number::Int(number) => number == 0,
-            Number::Float(number) => number == 0.0,
+            Number::Huge(number) | Number::Float(number) => number == 0.0,
             Number::Complex(number) => number.re == 0.0 && number.im == 0.0,
         };
         if is_zero && at % rows == at / rows % rows {

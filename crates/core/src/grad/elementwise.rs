@@ -282,7 +282,7 @@ fn base(site: &mut Site<'_>, g: Value) -> Result<Value> {
     let x = site.float_input(0)?;
     let known = match number(site, 1) {
         Some(Number::Int(p)) => Some(p as f64),
-        Some(Number::Float(p)) => Some(p),
+        Some(Number::Huge(p) | Number::Float(p)) => Some(p),
         Some(Number::Bool(_) | Number::Complex(_)) | None => None,
     };
     if let Some(p) = known {

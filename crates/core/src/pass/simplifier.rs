@@ -230,7 +230,7 @@ fn is_zero(scalar: Scalar) -> bool {
     match scalar.value() {
         Number::Bool(value) => !value,
         Number::Int(value) => value == 0,
-        Number::Float(value) => value == 0.0,
+        Number::Huge(value) | Number::Float(value) => value == 0.0,
         Number::Complex(value) => value.re == 0.0 && value.im == 0.0,
     }
 }

@@ -63,7 +63,7 @@ fn integer(graph: &Graph, value: Value) -> Option<i128> {
     }
     match constant(graph, value)?.value() {
         Number::Int(value) => Some(value),
-        Number::Bool(_) | Number::Float(_) | Number::Complex(_) => None,
+        Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => None,
     }
 }
 

@@ -38,7 +38,11 @@ fn likes_keep_the_type_and_fill_gives_way() {
     assert_eq!(check(&["f8_e5m2[x: 2]"], |b, v| b.zeros_like(v[0])), "f8_e5m2[x: 2]");
     assert_eq!(check(&["c64"], |b, v| b.ones_like(v[0])), "c64");
     assert_eq!(check(&["u8[x: 2]"], |b, v| b.fill(v[0], 255, None)), "u8[x: 2]");
-    assert_eq!(check(&["u8[x: 2]"], |b, v| b.fill(v[0], 256, None)), "u16[x: 2]");
+    assert_eq!(
+        check(&["u8[x: 2]"], |b, v| b.fill(v[0], 256, None)),
+        "fill: the integer 256 beside u8[x: 2], an integer from 0 to 255 is required; convert the tensor to a wider \
+         dtype with as_type"
+    );
     assert_eq!(check(&["u8[2]", "s8"], |b, v| b.fill(v[0], v[1], None)), "s16[2]");
     assert_eq!(check(&["u8[2]"], |b, v| b.fill(v[0], 0.5, Some(DType::F16))), "f16[2]");
     assert_eq!(
@@ -50,7 +54,7 @@ fn likes_keep_the_type_and_fill_gives_way() {
 #[test]
 fn triangles_are_cut_from_the_last_two_axes() {
     assert_eq!(check(&[], |b, _| b.tri(3, 4, i64::MAX)), "u8[3][4]");
-    assert_eq!(check(&["u8[b: 5][x: 2][3]"], |b, v| b.tril(v[0], -1)), "s32[b: 5][x: 2][3]");
+    assert_eq!(check(&["u8[b: 5][x: 2][3]"], |b, v| b.tril(v[0], -1)), "u8[b: 5][x: 2][3]");
     assert_eq!(check(&["f16[2][2]"], |b, v| b.triu(v[0], i64::MIN)), "f16[2][2]");
     assert_eq!(
         check(&["f16[2]"], |b, v| b.triu(v[0], 0)),

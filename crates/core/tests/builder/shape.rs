@@ -296,8 +296,9 @@ fn pad_outer_keeps_names_and_grows() {
         let text = check(&["u8[x: 3][1]"], |b, v| b.pad_outer(v[0], mode, &[(7, 4), (0, 2)]));
         assert_eq!(text, "u8[x: 14][3]");
     }
-    let value = || PadMode::Value(Arg::Number(Number::Int(300)));
-    assert_eq!(check(&["u8[x: 3]"], |b, v| b.pad_outer(v[0], value(), &[(-1, 4)])), "u16[x: 6]");
+    let value = || PadMode::Value(Arg::Number(Number::Float(0.5)));
+    assert_eq!(check(&["u8[x: 3]"], |b, v| b.pad_outer(v[0], value(), &[(-1, 4)])), "f32[x: 6]");
+    assert_eq!(check(&["f16[x: 3]"], |b, v| b.pad_outer(v[0], value(), &[(-1, 4)])), "f16[x: 6]");
     for mode in modes() {
         let text = check(&["u8[0][2]"], |b, v| b.pad_outer(v[0], mode, &[(0, 0), (1, 1)]));
         assert_eq!(text, "u8[0][4]");

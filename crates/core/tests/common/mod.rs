@@ -570,7 +570,13 @@ impl Backend for Scalars {
 }
 
 fn binary(op: BinaryOp, a: Number, b: Number) -> Option<Number> {
-    let (Number::Int(_) | Number::Float(_), Number::Int(_) | Number::Float(_)) = (a, b) else { return None };
+    let (
+        Number::Int(_) | Number::Huge(_) | Number::Float(_),
+        Number::Int(_) | Number::Huge(_) | Number::Float(_),
+    ) = (a, b)
+    else {
+        return None;
+    };
     if let (Number::Int(a), Number::Int(b)) = (a, b) {
         return [(BinaryOp::Add, a + b), (BinaryOp::Multiply, a * b), (BinaryOp::Less, i128::from(a < b))]
             .into_iter()

@@ -44,7 +44,7 @@ fn starts_of(
         Starts::Dynamic => {
             let numbers = dynamic.iter().map(|x| match Scalar::from_bytes(x.ty().dtype, x.bytes()).value() {
                 Number::Int(start) => start,
-                Number::Bool(_) | Number::Float(_) | Number::Complex(_) => {
+                Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => {
                     unreachable!("starts are integers, and not {}", x.ty())
                 }
             });

@@ -106,7 +106,7 @@ fn mean_of(graph: &Graph, clusters: &Clusters, mean: Value, length: usize) -> Op
     };
     let by = match by.value() {
         Number::Int(by) => by as f64,
-        Number::Float(by) => by,
+        Number::Huge(by) | Number::Float(by) => by,
         Number::Bool(_) | Number::Complex(_) => return None,
     };
     // One number in the type of the elements, which need not have all digits of the length.

@@ -68,7 +68,7 @@ pub fn floats(x: &Operand) -> Vec<f64> {
 pub fn integers(x: &Operand) -> Vec<i128> {
     let integer = |number| match number {
         Number::Int(value) => value,
-        Number::Float(_) | Number::Complex(_) => panic!("{number:?} is no integer"),
+        Number::Huge(_) | Number::Float(_) | Number::Complex(_) => panic!("{number:?} is no integer"),
     };
     numbers(x).into_iter().map(integer).collect()
 }

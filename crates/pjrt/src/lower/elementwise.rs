@@ -193,9 +193,14 @@ impl Lowering {
                 let [a, b] = w.two(operands, out.dtype, dims);
                 let bits = match operands.constants[1].map(Scalar::value) {
                     Some(Number::Int(exponent)) if exponent >= 0 => 128 - exponent.leading_zeros() as usize,
-                    Some(Number::Bool(_) | Number::Int(_) | Number::Float(_) | Number::Complex(_)) | None => {
-                        out.dtype.bits()
-                    }
+                    Some(
+                        Number::Bool(_)
+                        | Number::Int(_)
+                        | Number::Huge(_)
+                        | Number::Float(_)
+                        | Number::Complex(_),
+                    )
+                    | None => out.dtype.bits(),
                 };
                 let power = w.integer_power(&a, &b, bits.min(out.dtype.bits()));
                 w.store(&power, out.dtype)

@@ -48,7 +48,7 @@ pub fn small(dtype: DType, sizes: &[usize], which: u64) -> Operand {
 fn wrapped(dtype: DType, number: Number) -> Number {
     match number {
         Number::Int(value) => Number::Int(defn_core::scalar::wrap(dtype, value)),
-        Number::Float(_) | Number::Complex(_) => number,
+        Number::Huge(_) | Number::Float(_) | Number::Complex(_) => number,
     }
 }
 

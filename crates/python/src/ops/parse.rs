@@ -69,7 +69,7 @@ impl Parse for Option<Arg<Tensor>> {
     }
 }
 
-impl Parse for Vec<Tensor> {
+impl Parse for Vec<Arg<Tensor>> {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let required = "a sequence of tensors";
         let value = given(op, what, value, required)?;
@@ -79,16 +79,28 @@ impl Parse for Vec<Tensor> {
         let Ok(items) = value.try_iter() else {
             return Err(convert::bad(op, what, value, required)?);
         };
-        items.map(|item| convert::tensor(op, &item?)).collect()
+        let mut args = Vec::new();
+        for item in items {
+            let item = item?;
+            // A truth value has an element type of its own.
+            args.push(if item.is_instance_of::<PyBool>() {
+                Arg::Value(convert::tensor(op, &item)?)
+            } else {
+                convert::arg(op, &item)?
+            });
+        }
+        Ok(args)
     }
 
     fn bytes(&self) -> usize {
-        self.iter().map(|tensor| tensor.whole().byte_size()).sum()
+        self.iter().map(super::size_of_arg).sum()
     }
 
     fn note(&self, _: &'static str, operands: &mut Operands) {
-        for tensor in self {
-            operands.add(None, tensor);
+        for arg in self {
+            if let Arg::Value(tensor) = arg {
+                operands.add(None, tensor);
+            }
         }
     }
 }

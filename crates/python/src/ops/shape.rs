@@ -1,6 +1,6 @@
 //! Elements moved without computing.
 
-use defn_core::builder::{Arg, BuildShape, Cut, PadMode, Size, Start};
+use defn_core::builder::{Arg, BuildShape, Builder, Cut, PadMode, Size, Start};
 use defn_core::{Axes, AxisRef, Name, Shape, Tensor, vectorize};
 use pyo3::Borrowed;
 use pyo3::prelude::*;
@@ -156,9 +156,14 @@ functions! {
         ops.broadcast(tensor, shape, axes)
     };
     tile(tensor: Arg<Tensor>, repetitions: Vec<i64>) => |ops| ops.tile(tensor, &repetitions);
-    concatenate(tensors: Vec<Tensor>, axis: AxisRef) => |ops| ops.concatenate(&tensors, axis);
-    stack(tensors: Vec<Tensor>, axis: i64, name: Option<Name> = None)
-        => |ops| ops.stack(&tensors, axis, name);
+    concatenate(tensors: Vec<Arg<Tensor>>, axis: AxisRef) => |ops| {
+        let tensors = ops.weak_all("concatenate", tensors)?;
+        ops.concatenate(&tensors, axis)
+    };
+    stack(tensors: Vec<Arg<Tensor>>, axis: i64, name: Option<Name> = None) => |ops| {
+        let tensors = ops.weak_all("stack", tensors)?;
+        ops.stack(&tensors, axis, name)
+    };
     slice(tensor: Tensors, starts: Vec<Start<Tensor>>, lengths: Vec<i64>, strides: Strides = None) => |ops| {
         let strides = strides.for_rank(tensor.0.ty().shape.rank());
         ops.slice(tensor.0, &starts, &lengths, strides.as_deref())

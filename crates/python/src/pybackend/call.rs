@@ -134,7 +134,7 @@ pub(crate) fn attribute<'py>(py: Python<'py>, value: &Attr) -> PyResult<Bound<'p
         Attr::None => Ok(py.None().into_bound(py)),
         Attr::Bool(value) | Attr::Number(Number::Bool(value)) => value.into_bound_py_any(py),
         Attr::Number(Number::Int(value)) => value.into_bound_py_any(py),
-        Attr::Number(Number::Float(value)) => value.into_bound_py_any(py),
+        Attr::Number(Number::Huge(value) | Number::Float(value)) => value.into_bound_py_any(py),
         Attr::Number(Number::Complex(value)) => {
             Ok(PyComplex::from_doubles(py, value.re, value.im).into_any())
         }

@@ -3,11 +3,11 @@
 use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, NoHooks};
+use defn_core::builder::exact;
 use defn_core::compose;
 use defn_core::evaluator::Evaluator;
 use defn_core::op::Block;
 use defn_core::region::Region;
-use defn_core::scalar::Scalar;
 use defn_core::{ErrorKind, Tensor, trace};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -73,7 +73,7 @@ impl Function {
             for (arg, ty) in args.iter().zip(program.inputs()) {
                 // A plain number is one of the function's own type.
                 tensors.push(match convert::number(&arg)? {
-                    Some(number) if ty.shape.rank() == 0 => build::scalar(Scalar::new(ty.dtype, number)?)?,
+                    Some(number) if ty.shape.rank() == 0 => build::scalar(exact(op, ty, number)?)?,
                     Some(_) | None => convert::tensor(op, &arg)?.flat(),
                 });
             }

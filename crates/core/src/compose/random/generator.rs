@@ -114,6 +114,7 @@ pub fn key<B: Builder>(b: &mut B, seed: &Arg<B::V>) -> Result<B::V> {
             b.constant(DType::U64, Number::Int(*seed))?
         }
         Arg::Number(Number::Bool(seed)) => return refuse(seed.to_string()),
+        Arg::Number(Number::Huge(seed)) => return refuse(format!("{seed:e}")),
         Arg::Number(Number::Float(seed)) => return refuse(seed.to_string()),
         Arg::Number(Number::Complex(seed)) => return refuse(seed.to_string()),
         Arg::Value(seed) => {

@@ -110,7 +110,8 @@ fn span<B: Builder>(
     };
     let known = |arg: &Arg<B::V>| match arg {
         Arg::Number(Number::Int(value)) => Some(*value),
-        Arg::Number(Number::Bool(_) | Number::Float(_) | Number::Complex(_)) | Arg::Value(_) => None,
+        Arg::Number(Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_))
+        | Arg::Value(_) => None,
     };
     let (low, high) = (known(min.value), known(max.value));
     if let Some(low) = low

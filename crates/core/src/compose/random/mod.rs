@@ -56,9 +56,12 @@ fn own_dtype<B: Builder>(b: &B, arg: &Arg<B::V>) -> DType {
     }
 }
 
-/// What two parameters merge to.
+/// What two parameters merge to: numbers give way to a tensor.
 fn merged_dtype<B: Builder>(b: &B, left: &Arg<B::V>, right: &Arg<B::V>) -> DType {
-    own_dtype(b, left).merge(own_dtype(b, right))
+    match b.weak_type([left, right]) {
+        Some(ty) => ty.dtype,
+        None => own_dtype(b, left).merge(own_dtype(b, right)),
+    }
 }
 
 /// Refuses what is no key.
@@ -101,7 +104,7 @@ fn parameter<B: Builder>(
 /// Whether a parameter is written as this number.
 fn is_number<V>(arg: &Arg<V>, number: f64) -> bool {
     match arg {
-        Arg::Number(own @ (Number::Bool(_) | Number::Int(_) | Number::Float(_))) => {
+        Arg::Number(own @ (Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_))) => {
             own.to_f64().to_bits() == number.to_bits()
         }
         Arg::Number(Number::Complex(_)) | Arg::Value(_) => false,

@@ -94,7 +94,7 @@ impl Case {
                 self.contract_b.iter().zip(&at).for_each(|(&axis, &at)| j[axis] = at);
                 let complex = |number| match number {
                     Number::Complex(value) => value,
-                    Number::Int(_) | Number::Float(_) => Complex::new(number.to_f64(), 0.0),
+                    Number::Int(_) | Number::Huge(_) | Number::Float(_) => Complex::new(number.to_f64(), 0.0),
                 };
                 let (x, y) = (a[flat_of(a_sizes, &i)].value(), b[flat_of(b_sizes, &j)].value());
                 if let (Number::Int(x), Number::Int(y)) = (x, y) {
@@ -104,7 +104,7 @@ impl Case {
             }
             let want = match got.value() {
                 Number::Int(_) => Number::Int(exact),
-                Number::Float(_) => Number::Float(sum.re),
+                Number::Huge(_) | Number::Float(_) => Number::Float(sum.re),
                 Number::Complex(_) => Number::Complex(sum),
             };
             let want = Scalar::new(dtype, want).unwrap();

@@ -44,12 +44,12 @@ fn naive(op: ReduceOp, dtype: DType, items: &[Scalar]) -> Scalar {
     let to = result_dtype(op, dtype);
     let is_nan = |x: &Scalar| match x.value() {
         Number::Int(_) => false,
-        Number::Float(value) => value.is_nan(),
+        Number::Huge(value) | Number::Float(value) => value.is_nan(),
         Number::Complex(value) => value.is_nan(),
     };
     let truth = |x: &Scalar| match x.value() {
         Number::Int(value) => value != 0,
-        Number::Float(value) => value != 0.0,
+        Number::Huge(value) | Number::Float(value) => value != 0.0,
         Number::Complex(value) => value != Complex::new(0.0, 0.0),
     };
     let extreme = |greatest: bool| {
@@ -66,13 +66,13 @@ fn naive(op: ReduceOp, dtype: DType, items: &[Scalar]) -> Scalar {
             match dtype.is_integer() {
                 true => Number::Int(items.iter().fold(i128::from(start), |acc, x| match x.value() {
                     Number::Int(value) => scalar::wrap(DType::S64, exact(acc, value)),
-                    Number::Float(_) | Number::Complex(_) => unreachable!(),
+                    Number::Huge(_) | Number::Float(_) | Number::Complex(_) => unreachable!(),
                 })),
                 false => {
                     let total =
                         items.iter().fold(Complex::new(f64::from(start), 0.0), |acc, x| match x.value() {
                             Number::Complex(value) => join(acc, value),
-                            Number::Int(_) | Number::Float(_) => {
+                            Number::Int(_) | Number::Huge(_) | Number::Float(_) => {
                                 Complex::new(join(acc, x.value().to_f64().into()).re, 0.0)
                             }
                         });
@@ -226,7 +226,7 @@ fn check_arg(op: ArgOp, tie: TieBreak, dtype: DType, sizes: &[usize], axis: Opti
         // The numbers are integers in every dtype; as f64, the greatest of u64 would be equal.
         let number = |x: &Scalar| match x.value() {
             Number::Int(value) => value,
-            Number::Float(value) => value as i128,
+            Number::Huge(value) | Number::Float(value) => value as i128,
             Number::Complex(_) => unreachable!(),
         };
         let key = |x: &Scalar| match op {

@@ -115,7 +115,7 @@ fn bound<C: Element + CastFrom<f64> + CastFrom<i64> + CastFrom<u64>>(number: def
             Ok(value) => C::cast_from(value),
             Err(_) => C::cast_from(value as i64),
         },
-        defn_core::Number::Float(value) => C::cast_from(value),
+        defn_core::Number::Huge(value) | defn_core::Number::Float(value) => C::cast_from(value),
         defn_core::Number::Complex(_) => unreachable!("complex numbers have no order"),
     }
 }

@@ -1,0 +1,441 @@
+"""One row for each parameter at which a plain number may stand beside a tensor.
+
+The oracle is NumPy's on wide arrays: the tensor's elements, and the number as an element of the
+dtype that both have together, which NumPy and ml_dtypes have rounded. The rules of dtypes are
+those of NEP 50, but that a float beside integers makes f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import defn as dn
+from cases.dtypes import NUMPY, is_complex, is_float, is_integer
+
+INTEGERS = ("s8", "u8")
+FLOATS = ("bf16", "f16", "f64")
+REAL = (*INTEGERS, *FLOATS)
+ALL = (*REAL, "c64")
+
+Number = int | float | complex
+
+
+def together(dtype: str, number: Number) -> str:
+    """The dtype of a tensor with a number: the number has a say in the kind alone."""
+    if isinstance(number, complex):
+        return "c128" if dtype == "f64" else "c64"
+    if isinstance(number, float) and is_integer(dtype):
+        return "f32"
+    return dtype
+
+
+def floating(dtype: str) -> str:
+    return "f32" if is_integer(dtype) else dtype
+
+
+def as_complex(dtype: str) -> str:
+    return "c128" if dtype == "f64" else "c64"
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """``call`` is given the tensor, then the number; ``oracle`` the same as wide arrays."""
+
+    name: str
+    parameter: str
+    call: Callable[[Any, Any], Any]
+    oracle: Callable[[Any, Any], Any]
+    dtypes: tuple[str, ...] = ALL
+    numbers: tuple[Number, ...] = (3, 0.1, 0.5 + 0.25j)
+    # From the common dtype to the result's; nothing for predicates, whose dtype is not looked at.
+    out: Callable[[str], str] | None = lambda dtype: dtype
+    # Of the tensor.
+    shape: tuple[int, ...] = (3,)
+    # Greatest error in units of the last place; 0 where elements are only moved.
+    ulps: float = 0
+    # What becomes of an integer that an integer tensor's dtype does not hold.
+    beyond: str = "raises"
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.parameter}"
+
+    def pairs(self) -> list[tuple[str, Number]]:
+        """The dtypes and numbers that the function takes together."""
+        return [
+            (dtype, number)
+            for dtype in self.dtypes
+            for number in self.numbers
+            if not (isinstance(number, complex) and self.dtypes[-1] != "c64")
+        ]
+
+    def array(self, dtype: str) -> np.ndarray:
+        count = int(np.prod(self.shape))
+        values = np.arange(1, count + 1)
+        if is_integer(dtype):
+            return values.reshape(self.shape).astype(NUMPY[dtype])
+        drawn = values * 0.75 - 0.5
+        if is_complex(dtype):
+            drawn = drawn + 0.5j * values
+        return drawn.reshape(self.shape).astype(NUMPY[dtype])
+
+    def expected(self, array: np.ndarray, number: Number, common: str) -> np.ndarray:
+        """The oracle's result in wide elements."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.oracle(wide(array, common), wide(np.asarray(number), common)))
+
+
+def wide(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The elements as those of a dtype, in a type that holds them exactly."""
+    stored = array.astype(NUMPY[dtype])
+    if is_complex(dtype):
+        return stored.astype(np.complex128)
+    return stored.astype(np.float64 if is_float(dtype) else np.int64)
+
+
+def both_sides(name: str, oracle: Callable[[Any, Any], Any], **options: Any) -> list[Row]:
+    """The two rows of an element-wise op of two operands."""
+    op = getattr(dn, name)
+    left, right = ("y", "x") if name == "atan2" else ("re", "im") if name == "complex" else "ab"
+    return [
+        Row(name, right, op, oracle, **options),
+        Row(name, left, lambda x, n: op(n, x), lambda x, n: oracle(n, x), **options),
+    ]
+
+
+def truth(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda a, b: function(a != 0, b != 0)
+
+
+def clipped(x: Any, low: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(x, low), high)
+
+
+def padded(x: Any, n: Any) -> Any:
+    return np.concatenate([[n], x, [n, n]])
+
+
+def put(x: Any, n: Any, *, add: bool) -> Any:
+    result = np.array(x)
+    result[1] = n + (result[1] if add else 0)
+    return result
+
+
+def scattered(x: Any, n: Any, *, at: int) -> Any:
+    """What window_scatter makes of the source 5 over one window."""
+    result = np.full((3,), n)
+    result[at] += 5
+    return result
+
+
+def folded(a: Any, b: Any) -> Any:
+    return a + b
+
+
+def spaced(start: Any, stop: Any) -> Any:
+    return np.linspace(start, stop, 3)
+
+
+KEY = np.array([7, 11], "uint32")
+
+
+def drawn(name: str, **arguments: Any) -> dn.Tensor:
+    return getattr(dn.random, name)(KEY, shape=(8,), **arguments)
+
+
+CASES = [
+    *both_sides("add", np.add, ulps=1),
+    *both_sides("subtract", np.subtract, ulps=1, numbers=(1, 0.1, 0.5 + 0.25j), dtypes=FLOATS),
+    *both_sides("subtract", np.subtract, numbers=(1,), dtypes=("s8",)),
+    *both_sides("multiply", np.multiply, ulps=2),
+    *both_sides("divide", np.divide, ulps=4, out=floating),
+    *both_sides("pow", np.power, ulps=16, numbers=(2, 0.5, 0.5 + 0.25j)),
+    *both_sides("atan2", np.arctan2, ulps=4, out=floating, dtypes=REAL),
+    *both_sides("quotient", lambda a, b: np.floor_divide(a, b), dtypes=INTEGERS, numbers=(2,)),
+    *both_sides("remainder", np.fmod, ulps=4, dtypes=REAL),
+    *both_sides("max", np.maximum, dtypes=REAL),
+    *both_sides("min", np.minimum, dtypes=REAL),
+    *both_sides("bitwise_and", np.bitwise_and, dtypes=INTEGERS, numbers=(3,)),
+    *both_sides("bitwise_or", np.bitwise_or, dtypes=INTEGERS, numbers=(3,)),
+    *both_sides("bitwise_xor", np.bitwise_xor, dtypes=INTEGERS, numbers=(3,)),
+    *both_sides("left_shift", np.left_shift, dtypes=INTEGERS, numbers=(2,)),
+    *both_sides("right_shift", np.right_shift, dtypes=INTEGERS, numbers=(2,)),
+    *both_sides("equal", np.equal, out=None, beyond="exact"),
+    *both_sides("not_equal", np.not_equal, out=None, beyond="exact"),
+    *both_sides("greater", np.greater, out=None, beyond="exact", dtypes=REAL),
+    *both_sides("greater_equal", np.greater_equal, out=None, beyond="exact", dtypes=REAL),
+    *both_sides("less", np.less, out=None, beyond="exact", dtypes=REAL),
+    *both_sides("less_equal", np.less_equal, out=None, beyond="exact", dtypes=REAL),
+    *both_sides("logical_and", truth(np.logical_and), out=None, beyond="exact"),
+    *both_sides("logical_or", truth(np.logical_or), out=None, beyond="exact"),
+    *both_sides("logical_xor", truth(np.logical_xor), out=None, beyond="exact"),
+    *both_sides("complex", lambda a, b: a + 1j * b, out=as_complex, dtypes=REAL),
+    *both_sides(
+        "all_close",
+        lambda a, b: np.all(np.abs(a - b) <= 1e-8 + 1e-5 * np.abs(b)),
+        out=None,
+        beyond="exact",
+    ),
+    Row(
+        "select",
+        "on_true",
+        lambda x, n: dn.select(dn.tensor([1, 0, 1]), n, x),
+        lambda x, n: np.where([True, False, True], n, x),
+    ),
+    Row(
+        "select",
+        "on_false",
+        lambda x, n: dn.select(dn.tensor([1, 0, 1]), x, n),
+        lambda x, n: np.where([True, False, True], x, n),
+    ),
+    Row(
+        "clip",
+        "lo",
+        lambda x, n: dn.clip(x, n, x[2]),
+        lambda x, n: clipped(x, n, x[2]),
+        dtypes=REAL,
+        numbers=(2, 1.1),
+        beyond="saturates",
+    ),
+    Row(
+        "clip",
+        "hi",
+        lambda x, n: dn.clip(x, x[0], n),
+        lambda x, n: clipped(x, x[0], n),
+        dtypes=REAL,
+        numbers=(2, 1.1),
+        beyond="saturates",
+    ),
+    Row(
+        "clip",
+        "tensor",
+        lambda x, n: dn.clip(n, x[0], x[2]),
+        lambda x, n: clipped(n, x[0], x[2]),
+        dtypes=REAL,
+        numbers=(2, 1.1),
+    ),
+    Row(
+        "log",
+        "base",
+        dn.log,
+        lambda x, n: np.log(x) / np.log(n),
+        out=floating,
+        ulps=16,
+        dtypes=(*INTEGERS, "f64", "c64"),
+        numbers=(3, 1.7),
+        beyond="float",
+    ),
+    Row(
+        "log",
+        "tensor",
+        lambda x, n: dn.log(n, x + 2),
+        lambda x, n: np.log(n) / np.log(x + 2),
+        out=floating,
+        ulps=16,
+        dtypes=(*INTEGERS, "f64", "c64"),
+        numbers=(3, 1.7),
+    ),
+    Row("fill", "value", dn.fill, lambda x, n: np.full(x.shape, n)),
+    Row(
+        "linspace",
+        "start",
+        lambda x, n: dn.linspace(n, x[0], n=3, dtype="f64"),
+        lambda x, n: spaced(n, x[0]),
+        dtypes=("f64",),
+        numbers=(3, 0.1),
+        ulps=4,
+    ),
+    Row(
+        "linspace",
+        "stop",
+        lambda x, n: dn.linspace(x[0], n, n=3, dtype="f64"),
+        lambda x, n: spaced(x[0], n),
+        dtypes=("f64",),
+        numbers=(3, 0.1),
+        ulps=4,
+    ),
+    Row("pad", "value", lambda x, n: dn.pad(x, n, [(1, 2, 0)]), padded),
+    Row("pad_outer", "mode", lambda x, n: dn.pad_outer(x, n, [(1, 2)]), padded),
+    Row(
+        "stack",
+        "tensors",
+        lambda x, n: dn.stack([x[0], n, x[1], 1]),
+        lambda x, n: np.array([x[0], n, x[1], 1]),
+    ),
+    Row(
+        "put_slice",
+        "slice",
+        lambda x, n: dn.put_slice(x, [], n),
+        lambda _, n: n,
+        shape=(),
+    ),
+    Row(
+        "put_slice",
+        "tensor",
+        lambda x, n: dn.put_slice(n, [], x),
+        lambda x, _: x,
+        shape=(),
+    ),
+    Row(
+        "indexed_add",
+        "updates",
+        lambda x, n: dn.indexed_add(x, dn.tensor([1]), n),
+        lambda x, n: put(x, n, add=True),
+        ulps=1,
+    ),
+    Row(
+        "indexed_put",
+        "updates",
+        lambda x, n: dn.indexed_put(x, dn.tensor([1]), n),
+        lambda x, n: put(x, n, add=False),
+    ),
+    Row(
+        "window_scatter_max",
+        "init",
+        lambda x, n: dn.window_scatter_max(
+            dn.tensor([1, 2, 3]), (x * 0 + 5).as_type(x.dtype), n, (3,)
+        ),
+        lambda x, n: scattered(x, n, at=2),
+        dtypes=REAL,
+        shape=(1,),
+        ulps=1,
+    ),
+    Row(
+        "window_scatter_min",
+        "init",
+        lambda x, n: dn.window_scatter_min(
+            dn.tensor([1, 2, 3]), (x * 0 + 5).as_type(x.dtype), n, (3,)
+        ),
+        lambda x, n: scattered(x, n, at=0),
+        dtypes=REAL,
+        shape=(1,),
+        ulps=1,
+    ),
+    Row(
+        "reduce",
+        "acc",
+        lambda x, n: dn.reduce(x, n, folded),
+        lambda x, n: x.sum() + n,
+        ulps=8,
+    ),
+    Row(
+        "window_reduce",
+        "acc",
+        lambda x, n: dn.window_reduce(x, n, (3,), folded),
+        lambda x, n: [x.sum() + n],
+        dtypes=FLOATS,
+        numbers=(3, 0.1),
+        ulps=8,
+    ),
+    Row(
+        "window_reduce",
+        "acc",
+        lambda x, n: dn.window_reduce(x, n, (3,), folded),
+        lambda x, n: [x.sum() + n],
+        dtypes=INTEGERS,
+        numbers=(3,),
+    ),
+    Row("dot", "b", dn.dot, lambda x, n: x * n, ulps=2),
+    Row("dot", "a", lambda x, n: dn.dot(n, x), lambda x, n: x * n, ulps=2),
+    Row("outer", "b", dn.outer, lambda x, n: (x * np.conj(n))[:, None], ulps=2),
+    Row("outer", "a", lambda x, n: dn.outer(n, x), lambda x, n: (n * np.conj(x))[None], ulps=2),
+    Row(
+        "weighted_mean",
+        "weights",
+        dn.weighted_mean,
+        lambda x, _: x,
+        out=floating,
+        shape=(),
+        ulps=2,
+    ),
+    Row(
+        "weighted_mean",
+        "tensor",
+        lambda x, n: dn.weighted_mean(n, x),
+        lambda _, n: n,
+        out=floating,
+        shape=(),
+        ulps=2,
+    ),
+    Row(
+        "logsumexp",
+        "exp_scaling_factor",
+        lambda x, n: dn.logsumexp(x, exp_scaling_factor=n),
+        lambda x, n: np.log(np.sum(n * np.exp(x.astype(np.float64)))),
+        out=floating,
+        dtypes=REAL,
+        ulps=4,
+    ),
+]
+
+
+def bounds(
+    name: str, first: str, second: str, dtypes: tuple[str, ...], number: Number
+) -> list[Row]:
+    """The parameters of a distribution; the oracle of a value is the same with a strong number."""
+    rows = []
+    for suffix in ("", "_split"):
+        for parameter, other in ((first, second), (second, first)):
+
+            def call(
+                x: Any, n: Any, name: str = name + suffix, at: str = parameter, other: str = other
+            ) -> Any:
+                made = drawn(name, **{at: n, other: x[1]})
+                return made if name.endswith("_split") else made[0]
+
+            rows.append(Row(f"random.{name}{suffix}", parameter, call, call, dtypes, (number,)))
+    return rows
+
+
+# Their values are compared with those of a call with tensors.
+DRAWN = [
+    *bounds("uniform", "min", "max", FLOATS, 1.1),
+    *bounds("normal", "mean", "standard_deviation", FLOATS, 0.1),
+    *bounds("randint", "min", "max", INTEGERS, 2),
+]
+
+# Parameters at which a number does not meet a tensor's dtype, and why. A name stands for all.
+EXCUSED = {
+    "as_type": "the dtype is said",
+    "concatenate": "a number has no axis to be joined along",
+    "conv": "both operands have three axes at least",
+    "covariance": "both operands have axes",
+    "gather": "an index is no element of the tensor",
+    "linalg.least_squares": "both operands have axes",
+    "linalg.solve": "both operands have axes",
+    "linalg.triangular_solve": "both operands have axes",
+    "matmul": "both operands have axes",
+    "put_diagonal": "both operands have axes",
+    "random.choice": "what is chosen from and probabilities have an axis",
+    "random.choice_split": "what is chosen from and probabilities have an axis",
+    "random.fold_in": "the data do not meet the key's dtype",
+    "random.multivariate_normal": "both parameters have axes",
+    "random.multivariate_normal_split": "both parameters have axes",
+    "random.shuffle": "the key does not meet the tensor's dtype",
+    "random.shuffle_split": "the key does not meet the tensor's dtype",
+    "take": "an index is no element of the tensor",
+    "take_along_axis": "an index is no element of the tensor",
+    ("select", "pred"): "a predicate does not meet the branches' dtype",
+    ("fill", "tensor"): "a number has the shape of a scalar, and its dtype gives way to the value",
+    ("indexed_add", "tensor"): "it has an axis",
+    ("indexed_add", "indices"): "an index is no element of the tensor",
+    ("indexed_put", "tensor"): "it has an axis",
+    ("indexed_put", "indices"): "an index is no element of the tensor",
+    ("logsumexp", "tensor"): "an axis is added up",
+    ("pad", "tensor"): "a scalar has nothing around it",
+    ("pad_outer", "tensor"): "a scalar has nothing around it",
+    ("reduce", "tensor"): "an axis is folded",
+    ("window_reduce", "tensor"): "a window has an axis",
+    ("window_scatter_max", "tensor"): "a window has an axis",
+    ("window_scatter_max", "source"): "a window has an axis",
+    ("window_scatter_min", "tensor"): "a window has an axis",
+    ("window_scatter_min", "source"): "a window has an axis",
+}
+for _name in ("uniform", "normal", "randint"):
+    for _suffix in ("", "_split"):
+        EXCUSED[f"random.{_name}{_suffix}", "key"] = "the key does not meet the bounds' dtype"
+
+__all__ = ["ALL", "CASES", "DRAWN", "EXCUSED", "FLOATS", "INTEGERS", "Row", "together", "wide"]
