@@ -25,7 +25,7 @@ def test_axes() -> None:
 
 @pytest.mark.parametrize("dtype", ALL)
 def test_bits(dtype: str) -> None:
-    bits = {"f8_e5m2": 8, "f8_e4m3fn": 8}.get(dtype) or int(dtype.lstrip("usbfc"))
+    bits = {"bool": 8, "f8_e5m2": 8, "f8_e4m3fn": 8}.get(dtype) or int(dtype.lstrip("usbfc"))
     assert dn.bit_size(dn.template((2, 3), dtype)) == 6 * bits
     assert dn.bit_size(dn.template((2, 0), dtype)) == 0
 

@@ -219,7 +219,7 @@ def test_blocks_are_run_natively_or_by_their_default() -> None:
     x = dn.tensor([0.0, 1.0], backend=Native())
     assert dn.logical_not(x).to_list() == [1, 0]
     assert dn.jit(dn.logical_not)(x).to_list() == [1, 0]
-    assert seen == [(dn.blocks.LogicalNot(), "u8", 1)] * 2
+    assert seen == [(dn.blocks.LogicalNot(), "bool", 1)] * 2
     assert dn.logical_not(dn.tensor([0.0], backend=Few())).to_list() == [1]
 
 

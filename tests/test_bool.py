@@ -24,7 +24,7 @@ def test_names():
     for name in (bool, "bool", np.bool_, np.dtype(bool), dn.bool):
         assert dn.tensor([1, 0], dtype=name).dtype == dn.bool
     assert str(dn.bool) == "bool"
-    assert (dn.bool.kind, dn.bool.bits) == ("bool", 1)
+    assert (dn.bool.kind, dn.bool.bits) == ("bool", 8)
     assert dn.bool.to_numpy() == np.bool_
     assert dn.tensor(True).dtype == dn.tensor([True]).dtype == dn.tensor(np.True_).dtype == "bool"
     assert dn.tensor([True, 2]).dtype == "s32"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import defn as dn
-from cases.dtypes import ALL, NUMPY, REAL, is_complex, is_integer, limits, narrow, widen
+from cases.dtypes import ALL, NUMPY, REAL, is_complex, is_whole, limits, narrow, widen
 from support import HERE, on_xla
 
 EQUALITIES: dict[str, Callable[[Any, Any], bool]] = {
@@ -47,7 +47,7 @@ MAGNITUDES = [
 
 def elements(dtype: str) -> np.ndarray:
     """Elements of a dtype that others round: the ends, and both sides of what they hold."""
-    if is_integer(dtype):
+    if is_whole(dtype):
         low, high = limits(dtype)
         near = {low, low + 1, high - 1, high, 0, 1, 2, -1, -2}
         near |= {
@@ -71,9 +71,9 @@ def numbers(array: np.ndarray, dtype: str, other: str) -> list[Any]:
 
     Next to a float an integer is what it is as that float.
     """
-    if is_integer(dtype) and not is_integer(other):
+    if is_whole(dtype) and not is_whole(other):
         array, dtype = narrow(widen(array, dtype), other), other
-    kind = int if is_integer(dtype) else complex if is_complex(dtype) else float
+    kind = int if is_whole(dtype) else complex if is_complex(dtype) else float
     return [kind(element) for element in array]
 
 
@@ -92,4 +92,4 @@ def test_values_are_compared(left: str, backend: Any) -> None:
             ]
             wrong = got.to_numpy().astype(bool) != np.array(want)
             pairs = [(a[i], b[j]) for i, j in np.argwhere(wrong)]
-            assert (str(got.dtype), pairs) == ("u8", []), (name, left, right)
+            assert (str(got.dtype), pairs) == ("bool", []), (name, left, right)

@@ -100,7 +100,7 @@ def test_jit_apply() -> None:
     ("value", "dtype"),
     [
         *((1, "s32"), (1.5, "f32"), (1j, "c64"), (np.int16(1), "s16"), (np.float64(1), "f64")),
-        *((np.array([1.0]), "f64"), (np.array([True]), "u8"), (dn.tensor(1, dtype="u2"), "u2")),
+        *((np.array([1.0]), "f64"), (np.array([True]), "bool"), (dn.tensor(1, dtype="u2"), "u2")),
     ],
     ids=str,
 )

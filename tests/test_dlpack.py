@@ -19,7 +19,22 @@ import defn as dn
 from cases import store
 from cases.dtypes import ALL
 
-NUMPYS = ["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64", "f16", "f32", "f64", "c64", "c128"]
+NUMPYS = [
+    "bool",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "s8",
+    "s16",
+    "s32",
+    "s64",
+    "f16",
+    "f32",
+    "f64",
+    "c64",
+    "c128",
+]
 
 
 class Only:

@@ -88,7 +88,7 @@ def test_every_layout_of_numpys(version, order: str, endian: str, kind: str) -> 
         x = dn.load_numpy(npy(array, version=version))
         assert x.shape == shape
         assert (x.to_numpy() == array).all()
-        assert x.dtype == ("u8" if kind == "b1" else array.dtype.newbyteorder("="))
+        assert x.dtype == ("bool" if kind == "b1" else array.dtype.newbyteorder("="))
 
 
 @given(

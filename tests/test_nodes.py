@@ -89,7 +89,7 @@ def test_control_flow_has_regions() -> None:
     assert all(isinstance(one, dn.compilers.Node) for one in cond.captures)
     assert len(cond.captures) + 2 == len(node.inputs)
     assert "while([%0, " in repr(node)
-    assert "(f32, s32) -> (u8)" in repr(cond)
+    assert "(f32, s32) -> (bool)" in repr(cond)
     branch = expr(lambda x: dn.cond([(x > 0, lambda: x + 1)], lambda: x - 1), 1.0)
     predicates, first, second = branch.args
     assert [one.op for one in predicates] == ["greater"]

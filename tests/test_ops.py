@@ -370,7 +370,7 @@ def test_no_axes_reduce_nothing(backend: object) -> None:
     x = dn.tensor([[1, 2], [3, 4]], dtype="u8", backend=backend)
     assert dn.sum(x, axes=[]).to_list() == [[1, 2], [3, 4]]
     assert dn.sum(x, axes=[]).dtype == "u32"
-    assert dn.all(x, axes=[]).to_list() == [[1, 2], [3, 4]]
+    assert dn.all(x, axes=[]).to_list() == [[True, True], [True, True]]
 
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=str)

@@ -25,11 +25,11 @@ def address(array: np.ndarray) -> int:
 @pytest.mark.parametrize(
     ("value", "dtype", "shape"),
     [
-        (True, "u8", ()),
+        (True, "bool", ()),
         (1, "s32", ()),
         (1.5, "f32", ()),
         (1j, "c64", ()),
-        ([True, False], "u8", (2,)),
+        ([True, False], "bool", (2,)),
         ([1, 2.5], "f32", (2,)),
         ([1, 1j], "c64", (2,)),
         ([True, 2], "s32", (2,)),
@@ -37,7 +37,7 @@ def address(array: np.ndarray) -> int:
         ((1, 2), "s32", (2,)),
         (np.float64(1.5), "f64", ()),
         (np.int8(1), "s8", ()),
-        (np.bool_(True), "u8", ()),
+        (np.bool_(True), "bool", ()),
         (float("nan"), "f32", ()),
         (2**31 - 1, "s32", ()),
     ],
@@ -76,7 +76,7 @@ def test_dtypes() -> None:
     assert dn.f32([1, 2]).to_list() == [1.0, 2.0]
     assert dn.u8(300).item() == 44
     assert hash(dn.f32) == hash(dn.dtype("f32"))
-    assert [dn.dtype(t) for t in (bool, int, float, complex)] == [dn.u8, dn.s32, dn.f32, dn.c64]
+    assert [dn.dtype(t) for t in (bool, int, float, complex)] == [dn.bool, dn.s32, dn.f32, dn.c64]
     for name in ALL:
         assert str(dn.dtype(name)) == name
         assert dn.dtype(NUMPY[name]) == name
@@ -175,8 +175,7 @@ def test_unary_operators() -> None:
     assert abs(x).to_list() == [1.5, 2.5]
     assert round(x).to_list() == [2.0, -3.0]
     assert (~dn.tensor([0, 5])).to_list() == [-1, -6]
-    with pytest.raises(dn.DTypeError, match="logical_not"):
-        operator.invert(x > 0)
+    assert (~(x > 0)).to_list() == [False, True]
 
 
 def test_matmul() -> None:
@@ -339,9 +338,9 @@ def test_indices_that_are_refused() -> None:
     with pytest.raises(IndexError, match="out of range"):
         x[3]
     with pytest.raises(IndexError, match="select"):
-        x[x > 5]
-    with pytest.raises(IndexError, match="take"):
-        x[np.zeros(3, dtype=bool)]
+        dn.jit(lambda x: x[x > 5])(x)
+    with pytest.raises(IndexError, match="sizes"):
+        x[np.zeros(7, dtype=bool)]
     with pytest.raises(IndexError, match="zero"):
         x[::0]
     with pytest.raises(IndexError):
@@ -434,6 +433,7 @@ def test_traced_tensors_print_their_graph() -> None:
 @pytest.mark.parametrize("dtype", ALL)
 def test_list_values_are_pythons(dtype: str) -> None:
     kind = int if is_integer(dtype) else complex if is_complex(dtype) else float
+    kind = bool if dtype == "bool" else kind
     assert [type(v) for v in dn.tensor(store([1, 0], dtype)).to_list()] == [kind, kind]
 
 
@@ -451,7 +451,7 @@ def test_huge_shapes_do_not_abort() -> None:
     assert dn.iota((3,)).to_list() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("index", [[0, 1], [True, False], [], [[0]]], ids=repr)
+@pytest.mark.parametrize("index", [[0, 1], [], [[0]]], ids=repr)
 def test_a_list_is_no_index(index: list[object]) -> None:
     # Reading a list as one position for each axis would silently differ from NumPy's rows.
     with pytest.raises(dn.BoundsError, match="take"):

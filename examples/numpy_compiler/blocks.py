@@ -40,7 +40,7 @@ def truth(template: str) -> Callable[..., str]:
             converted(text, one.dtype, compute(one.dtype))
             for text, one in zip(texts, operands, strict=True)
         ]
-        return f"as_u8({template.format(*parts, tag=tag)})"
+        return f"as_bool({template.format(*parts, tag=tag)})"
 
     return write
 

@@ -58,8 +58,8 @@ def operand(node: Any, known: dict[Any, str], dtype: Any) -> str:
 
 
 def is_integer(node: Any) -> bool:
-    """Whether elements are integers."""
-    return node.dtype.kind in ("signed", "unsigned")
+    """Whether elements are whole numbers: integers, and bools as 0 and 1."""
+    return node.dtype.kind in ("bool", "signed", "unsigned")
 
 
 def raw(node: Any, known: dict[Any, str]) -> str:
@@ -106,7 +106,7 @@ def question(template: str) -> Line:
     """A truth about elements as they are."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
-        return f"as_u8({template.format(*(raw(one, known) for one in node.inputs))})"
+        return f"as_bool({template.format(*(raw(one, known) for one in node.inputs))})"
 
     return write
 
@@ -129,7 +129,7 @@ def comparison(template: str) -> Line:
         a, b = node.inputs
         left = operand(a, known, b.dtype if is_integer(a) and not is_integer(b) else a.dtype)
         right = operand(b, known, a.dtype if is_integer(b) and not is_integer(a) else b.dtype)
-        return f"as_u8({template.format(left, right)})"
+        return f"as_bool({template.format(left, right)})"
 
     return write
 
@@ -278,7 +278,7 @@ def truth(template: str) -> Line:
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         options = f"axis={node.attrs['axes']}, keepdims={node.attrs['keep_axes']}"
-        return f"as_u8({template.format(raw(node.inputs[0], known), options)})"
+        return f"as_bool({template.format(raw(node.inputs[0], known), options)})"
 
     return write
 

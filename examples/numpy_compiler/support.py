@@ -14,11 +14,17 @@ from defn.backends.numpy.values import cast, extremes
 
 Array = Any
 
-DTYPES = "u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64".split()
+DTYPES = "bool u2 u4 u8 u16 u32 u64 s2 s4 s8 s16 s32 s64".split()
 DTYPES += "f8_e5m2 f8_e4m3fn f16 bf16 f32 f64 c64 c128".split()
 KINDS = {name: dn.dtype(name) for name in DTYPES}
 _OF_NUMPY = {kind.to_numpy(): kind for kind in KINDS.values()}
-_WIDE = {"unsigned": np.uint64, "signed": np.int64, "float": np.float64, "complex": np.complex128}
+_WIDE = {
+    "bool": np.uint64,
+    "unsigned": np.uint64,
+    "signed": np.int64,
+    "float": np.float64,
+    "complex": np.complex128,
+}
 
 
 def _conversion(dtype: Any) -> Any:

@@ -71,7 +71,7 @@ impl Constant {
         };
         let (fits, required) = match domain {
             Domain::Floats => (dtype.is_float(), "a float dtype"),
-            Domain::Reals => (!dtype.is_complex(), "an integer or float dtype"),
+            Domain::Reals => (dtype.is_integer() || dtype.is_float(), "an integer or float dtype"),
             Domain::Complexes => (dtype.is_complex(), "a complex dtype"),
         };
         if !fits {

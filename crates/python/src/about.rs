@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 use crate::containers::{self, Flat, Mode};
 use crate::convert;
+use crate::dtype;
 use crate::error::{Fallible, guard};
 
 /// Whether two values have one structure, and the same dtype, shape and vectorized axes at each leaf; names that
@@ -55,7 +56,8 @@ fn axis_size(tensor: &Bound<'_, PyAny>, axis: &Bound<'_, PyAny>) -> Fallible<usi
 fn bit_size(tensor: &Bound<'_, PyAny>) -> Fallible<usize> {
     guard(|| {
         let tensor = convert::tensor("bit_size", tensor)?;
-        Ok(tensor.whole().size().saturating_mul(tensor.ty().dtype.bits()))
+        let ty = tensor.whole();
+        Ok(ty.size().saturating_mul(dtype::bits(ty.dtype)))
     })
 }
 

@@ -39,7 +39,7 @@ impl PyDType {
 
     #[getter]
     fn bits(&self) -> usize {
-        self.dtype.bits()
+        bits(self.dtype)
     }
 
     /// The NumPy dtype of arrays with these elements.
@@ -99,6 +99,11 @@ impl PyDType {
     fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
         slf
     }
+}
+
+/// How many bits an element takes where elements are written one after the other: a bool takes a byte.
+pub(crate) fn bits(dtype: DType) -> usize {
+    if dtype.is_packed() { dtype.bits() } else { 8 * dtype.storage_bytes() }
 }
 
 /// The one object of an element type.

@@ -14,11 +14,6 @@ if TYPE_CHECKING:
 __all__ = ["Create"]
 
 
-def _is_packed(dtype: DType) -> bool:
-    """Whether a byte holds several elements."""
-    return dtype.bits < 8 and dtype.kind != "bool"
-
-
 def _unpacked(data: bytes, dtype: DType, count: int) -> Any:
     """The values of 2- or 4-bit elements, of which a byte's first is its highest."""
     octets = np.frombuffer(data, np.uint8).astype(np.uint64)
@@ -39,7 +34,7 @@ class Create:
 
     def from_binary(self, out: Tensor, data: bytes) -> Any:
         """The elements that ``data`` holds."""
-        if _is_packed(out.dtype):
+        if out.dtype.bits < 8:
             return _unpacked(data, out.dtype, out.size).reshape(out.shape)
         if out.dtype.kind == "bool":
             # Bytes from outside may be other than 0 and 1.
@@ -49,7 +44,7 @@ class Create:
     def to_binary(self, x: Tensor, limit: int) -> bytes:
         """The first ``limit`` elements."""
         elements = x.data.reshape(-1)[:limit]
-        return _packed(elements, x.dtype) if _is_packed(x.dtype) else elements.tobytes()
+        return _packed(elements, x.dtype) if x.dtype.bits < 8 else elements.tobytes()
 
     def constant(self, out: Tensor, number: complex) -> Any:
         """``number`` everywhere."""

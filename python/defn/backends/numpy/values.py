@@ -71,7 +71,9 @@ def extremes(dtype: DType) -> tuple[Any, Any]:
         return -448.0, 448.0
     if dtype.kind == "float":
         return -np.inf, np.inf
-    if dtype.kind in ("bool", "unsigned"):
+    if dtype.kind == "bool":
+        return 0, 1
+    if dtype.kind == "unsigned":
         return 0, 2**dtype.bits - 1
     return -(2 ** (dtype.bits - 1)), 2 ** (dtype.bits - 1) - 1
 
