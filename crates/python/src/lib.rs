@@ -48,11 +48,15 @@ mod threads;
 
 use pyo3::prelude::*;
 
+#[global_allocator]
+static ALLOCATOR: defn_cpu::Allocator = defn_cpu::Allocator::new();
+
 /// The extension module. It relies on the interpreter lock: an interpreter without one turns it on.
 #[pymodule(gil_used = true)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     defn_core::location::find_by(location::ask);
+    defn_cpu::set_poll(away::poll_main);
     module.add_class::<dtype::PyDType>()?;
     module.add_class::<tensor::PyTensor>()?;
     module.add("dtypes", dtype::all(py)?)?;

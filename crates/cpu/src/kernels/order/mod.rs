@@ -229,20 +229,23 @@ fn count_bytes<T: Bits>(code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) {
     }
 }
 
-/// Puts back what keys do not tell apart, in its order: the zeros of both signs, and the NaNs.
+/// Puts back what keys do not tell apart, in its order: the zeros of both signs, and the NaNs. Where somebody writes `x`
+/// meanwhile there may be more of them than were sorted, which are left out.
 fn restore<T: Bits>(code: Code<T>, x: &[T], out: &mut [T]) {
     let (zero, nan) = (code.key(T::truncate(0)), code.nan());
     let mut zeros = out.partition_point(|&bits| code.key(bits) < zero);
     let mut nans = out.partition_point(|&bits| code.key(bits) < nan);
     for &bits in x {
         let key = code.key(bits);
-        if key == zero {
-            out[zeros] = bits;
-            zeros += 1;
-        } else if key == nan {
-            out[nans] = bits;
-            nans += 1;
+        let next = match key {
+            _ if key == zero => &mut zeros,
+            _ if key == nan => &mut nans,
+            _ => continue,
+        };
+        if let Some(out) = out.get_mut(*next) {
+            *out = bits;
         }
+        *next += 1;
     }
 }
 

@@ -124,32 +124,31 @@ impl Plan {
             merge::sort(par, read, finish, out, tmp);
             return;
         }
-        let (mut from, mut to) = (tmp, out);
         let Some((&last, others)) = self.shifts.split_last() else {
-            for (index, out) in to.iter_mut().enumerate() {
+            for (index, out) in out.iter_mut().enumerate() {
                 out.write(finish(read(index)));
             }
             return;
         };
         // The buffers swap after each pass, and the last one writes to `out`.
-        if !others.len().is_multiple_of(2) {
-            (from, to) = (to, from);
-        }
-        let Some((&first, middle)) = others.split_first() else {
-            self.pass(last, counts, par, read, finish, to);
-            return;
-        };
-        self.pass(first, counts, par, read, |item| item, to);
-        (from, to) = (to, from);
-        for &shift in middle {
-            // SAFETY: the pass before has written every item.
+        let (mut from, mut to) = if others.len().is_multiple_of(2) { (tmp, out) } else { (out, tmp) };
+        // What is counted is what is moved: items are read once, since somebody may write the elements meanwhile.
+        let target = Target::of(from);
+        par.for_chunks(self.len, piece(self.len), |chunk| {
+            for index in chunk {
+                // SAFETY: chunks are disjoint and inside.
+                unsafe { target.at(index).write(MaybeUninit::new(read(index))) };
+            }
+        });
+        for &shift in others {
+            // SAFETY: every item was written, here or by the pass before.
             let items = unsafe { from.assume_init_ref() };
-            self.pass(shift, counts, par, |index| items[index], |item| item, to);
+            self.pass(shift, counts, par, items, |item| item, to);
             (from, to) = (to, from);
         }
         // SAFETY: as above.
         let items = unsafe { from.assume_init_ref() };
-        self.pass(last, counts, par, |index| items[index], finish, to);
+        self.pass(last, counts, par, items, finish, to);
     }
 
     /// Sorts by the digit at `shift`; writes every item of `to`.
@@ -158,17 +157,16 @@ impl Plan {
         shift: u32,
         counts: &mut Counts<'_>,
         par: Par,
-        read: impl Fn(usize) -> T + Sync,
+        items: &[T],
         finish: impl Fn(T) -> T + Sync,
         to: &mut [MaybeUninit<T>],
     ) {
         let digit = |item: T| item.shifted(shift) as usize & (DIGITS - 1);
-        assert_eq!(to.len(), self.len);
+        assert_eq!([items.len(), to.len()], [self.len; 2], "buffers as long as the row");
         let target = Target::of(to);
         // Moves a piece's items to where its counters say that their digits begin.
         let scatter = |piece: Range<usize>, mut next: [usize; DIGITS]| {
-            for index in piece {
-                let item = read(index);
+            for &item in &items[piece] {
                 let place = &mut next[digit(item)];
                 // SAFETY: the places of a piece's digits are as many as it has items of them, one after the other
                 // in a permutation of the row, so that each is inside and is written once.
@@ -179,7 +177,7 @@ impl Plan {
         match counts {
             Counts::Own(counts) => {
                 counts.fill(0);
-                (0..self.len).for_each(|index| counts[digit(read(index))] += 1);
+                items.iter().for_each(|&item| counts[digit(item)] += 1);
                 let mut start = 0;
                 for count in &mut *counts {
                     start += std::mem::replace(count, start);
@@ -194,7 +192,7 @@ impl Plan {
                 par.for_chunks(self.len, piece, |chunk| {
                     let first = chunk.start / piece * DIGITS;
                     let mut counts = [0u64; DIGITS];
-                    chunk.for_each(|index| counts[digit(read(index))] += 1);
+                    items[chunk].iter().for_each(|&item| counts[digit(item)] += 1);
                     for (at, &count) in counts.iter().enumerate() {
                         // SAFETY: each piece has its own counters.
                         unsafe { counters.at(first + at).write(MaybeUninit::new(count)) };

@@ -4,7 +4,7 @@
 //! twice as many.
 
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::keys::{Bits, Code};
 use super::quick::{Functions, Key};
@@ -109,9 +109,14 @@ impl Sorts {
         let len = x.len();
         assert!([out.len(), pairs.len(), tmp.len()] == [len; 3], "buffers as long as the row");
         let piece = piece(len);
-        let (least, greatest) = ends_shared(code, x, piece, par);
-        let shift = (64 - (greatest - least).leading_zeros()).saturating_sub(parts(len).ilog2());
-        let parts = ((greatest - least) >> shift) as usize + 1;
+        // What is counted is what is moved: the elements are read once, since somebody may write them meanwhile.
+        // SAFETY: a pair has room for a key, and any bits are one; no pair is used while there are keys.
+        let keys = unsafe { std::slice::from_raw_parts_mut(pairs.as_mut_ptr().cast(), len) };
+        let (least, greatest) = read_shared(code, x, keys, piece, par);
+        // SAFETY: all were just written.
+        let keys: &[u32] = unsafe { keys.assume_init_ref() };
+        let shift = (u32::BITS - (greatest - least).leading_zeros()).saturating_sub(parts(len).ilog2());
+        let parts = (u64::from(greatest - least) >> shift) as usize + 1;
         let counts = &mut counts[..len.div_ceil(piece) * parts];
         let counters = Target::of(counts);
         // SAFETY: each piece has its own counters.
@@ -122,7 +127,7 @@ impl Sorts {
             let counts = own(chunk.start);
             counts.fill(MaybeUninit::new(0));
             // SAFETY: just written.
-            count(code, &x[chunk], least, shift, unsafe { counts.assume_init_mut() });
+            count(&keys[chunk], least, shift, unsafe { counts.assume_init_mut() });
         });
         // SAFETY: every piece has written its counters.
         let counts: &mut [u64] = unsafe { counts.assume_init_mut() };
@@ -135,7 +140,7 @@ impl Sorts {
             // SAFETY: the counters are as above, and were written. The places of a piece's digits are as many as it has
             // keys of them, one after the other in a permutation of the row, so that each is inside and is written once.
             unsafe {
-                scatter(code, &x[chunk.clone()], chunk.start, least, shift, own(chunk.start), places.at(0))
+                scatter(&keys[chunk.clone()], chunk.start, least, shift, own(chunk.start), places.at(0))
             };
         });
 
@@ -196,9 +201,9 @@ impl Sorts {
 
 /// Counts the digits of keys: what is above the least key, without `shift` low bits. Everything is taken by value: what
 /// is read again after each count is mistaken for the count where their addresses end alike.
-fn count<T: Bits>(code: Code<T>, x: &[T], least: u64, shift: u32, counts: &mut [u64]) {
-    for &bits in x {
-        counts[((code.key(bits).wide() - least) >> shift) as usize] += 1;
+fn count(keys: &[u32], least: u32, shift: u32, counts: &mut [u64]) {
+    for &key in keys {
+        counts[(u64::from(key - least) >> shift) as usize] += 1;
     }
 }
 
@@ -206,17 +211,16 @@ fn count<T: Bits>(code: Code<T>, x: &[T], least: u64, shift: u32, counts: &mut [
 ///
 /// # Safety
 /// The counters are initialised, and stay below the length of `to`, which nobody else writes or reads there meanwhile.
-unsafe fn scatter<T: Bits>(
-    code: Code<T>,
-    x: &[T],
+unsafe fn scatter(
+    keys: &[u32],
     start: usize,
-    least: u64,
+    least: u32,
     shift: u32,
     next: &mut [MaybeUninit<u64>],
     to: *mut MaybeUninit<u64>,
 ) {
-    for (index, &bits) in x.iter().enumerate() {
-        let key = code.key(bits).wide() - least;
+    for (index, &key) in keys.iter().enumerate() {
+        let key = u64::from(key - least);
         // SAFETY: the caller's promise.
         unsafe {
             let next = next[(key >> shift) as usize].assume_init_mut();
@@ -245,25 +249,36 @@ fn place(counts: &mut [u64], parts: usize, len: usize) -> bool {
     most.is_none_or(|most| most <= len as u64 / 16)
 }
 
-/// The least and the greatest key.
-fn ends_shared<T: Bits>(code: Code<T>, x: &[T], piece: usize, par: Par) -> (u64, u64) {
-    let (least, greatest) = (AtomicU64::new(u64::MAX), AtomicU64::new(0));
+/// Writes the keys of elements, of 32 bits or fewer; gives the least and the greatest.
+fn read_shared<T: Bits>(
+    code: Code<T>,
+    x: &[T],
+    keys: &mut [MaybeUninit<u32>],
+    piece: usize,
+    par: Par,
+) -> (u32, u32) {
+    let (least, greatest) = (AtomicU32::new(u32::MAX), AtomicU32::new(0));
+    let keys = Target::of(keys);
     par.for_chunks(x.len(), piece, |chunk| {
-        let (low, high) = ends(code, &x[chunk]);
-        least.fetch_min(low.wide(), Ordering::Relaxed);
-        greatest.fetch_max(high.wide(), Ordering::Relaxed);
+        // SAFETY: chunks are disjoint and inside.
+        let keys = unsafe { std::slice::from_raw_parts_mut(keys.at(chunk.start), chunk.len()) };
+        let (low, high) = read(code, &x[chunk], keys);
+        least.fetch_min(low, Ordering::Relaxed);
+        greatest.fetch_max(high, Ordering::Relaxed);
     });
     (least.into_inner(), greatest.into_inner())
 }
 
 vectorized! {
-    /// The least and the greatest key of some elements.
-    fn ends[T: Bits] of [T] (code: Code<T>, x: &[T]) -> (T, T) {
-        let first = code.key(x[0]);
-        x.iter().fold((first, first), |(least, greatest), &bits| {
-            let key = code.key(bits);
-            (if key < least { key } else { least }, if key > greatest { key } else { greatest })
-        })
+    /// Writes the keys of elements; gives the least and the greatest.
+    fn read[T: Bits] of [T] (code: Code<T>, x: &[T], keys: &mut [MaybeUninit<u32>]) -> (u32, u32) {
+        let (mut least, mut greatest) = (u32::MAX, 0);
+        for (to, &bits) in keys.iter_mut().zip(x) {
+            let key = code.key(bits).wide() as u32;
+            (least, greatest) = (least.min(key), greatest.max(key));
+            to.write(key);
+        }
+        (least, greatest)
     }
 }
 

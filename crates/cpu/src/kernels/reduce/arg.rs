@@ -171,7 +171,8 @@ fn search_row<F: Extreme, const LAST: bool>(
 const BLOCK: usize = 64;
 
 vectorized! {
-    /// Where an element is that is equal to `value`, or that is NaN if it is: the first one, or the last.
+    /// Where an element is that is equal to `value`, or that is NaN if it is: the first one, or the last. The value is one of
+    /// theirs; where somebody writes them meanwhile it may be gone, and any place will do.
     fn find[C: Real, const LAST: bool] of [C, LAST] (items: &[C], value: C) -> usize {
         let is_it = |&item: &C| (item == value) | (value.nan() & item.nan());
         let (blocks, rest) = items.as_chunks::<BLOCK>();
@@ -189,10 +190,10 @@ vectorized! {
             }
             if has {
                 let place = if LAST { block.iter().rposition(is_it) } else { block.iter().position(is_it) };
-                return index * BLOCK + place.expect("the block has it");
+                return index * BLOCK + place.unwrap_or(0);
             }
         }
-        end + rest.iter().position(is_it).expect("the extreme of a tile is in it")
+        rest.iter().position(is_it).map_or(0, |place| end + place)
     }
 }
 
