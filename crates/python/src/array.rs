@@ -13,6 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyType};
 
+use crate::convert;
 use crate::dtype;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
@@ -98,6 +99,17 @@ pub(crate) fn find<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py,
         return Ok(None);
     };
     Ok(Some(made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?))
+}
+
+/// A leaf whose elements nobody else writes: an array that can be written is copied.
+pub(crate) fn owned<'py>(leaf: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+    let is_own = leaf.is_instance_of::<PyTensor>() || convert::number(leaf)?.is_some() || is_scalar(leaf);
+    let Some(array) = (if is_own { None } else { find(leaf)? }) else { return Ok(leaf.clone()) };
+    let view = View::new(array)?;
+    if view.is_immutable() {
+        return Ok(view.array.into_any());
+    }
+    Ok(view.array().call_method0(intern!(leaf.py(), "copy"))?)
 }
 
 /// Whether an object of a subclass of arrays is a masked one.

@@ -11,6 +11,11 @@ pub(crate) enum Misuse {
     #[error("internal error: {text}; this is a bug in defn, please report it with the code that led here")]
     Internal { text: String },
 
+    #[error(
+        "{op}: an executable is native code that this process would run, and trust is {trust}, trust=True is required; give it for what you or whom you trust has saved"
+    )]
+    Untrusted { op: &'static str, trust: String },
+
     // values
     #[error("{op}: the operand is of type {got}, it must be a tensor, a number or an array{hint}")]
     NotATensor { op: String, got: String, hint: &'static str },
@@ -361,7 +366,7 @@ impl Misuse {
             | ForeignDevice { .. }
             | NotOnHost { .. } => "BackendError",
             BadCapsule { .. } => "FormatError",
-            MaskedArray => "OptionError",
+            MaskedArray | Untrusted { .. } => "OptionError",
             TooManyCompiles { .. } => "CompileError",
             ShardTraced { .. }
             | TracedBool { .. }

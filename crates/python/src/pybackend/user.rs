@@ -19,7 +19,7 @@ use crate::control::{container, operands, same_structure};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::hooks::{self, Slot, Table};
-use crate::jit::wrap;
+use crate::jit::{Borrowed, wrap};
 use crate::misuse::Misuse;
 use crate::ops;
 
@@ -167,7 +167,8 @@ impl UserDefault {
                 let _ = self.program.set(compiled);
             }
             let program = self.program.get().expect("it was set");
-            let run = hooks::Run::new(&self.table, self.named.as_ref());
+            let borrowed = Borrowed::default();
+            let run = hooks::Run::new(&self.table, self.named.as_ref(), &borrowed);
             let results = trace::suspended(|| program.run(&here, tensors, &run));
             if let Some(fault) = run.into_fault() {
                 return Err(fault);
