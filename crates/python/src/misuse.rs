@@ -134,6 +134,10 @@ pub(crate) enum Misuse {
         "{op}: a container holds more than {limit} values; parts that it holds again and again count each time"
     )]
     TooManyValues { op: &'static str, limit: usize },
+    #[error(
+        "jit: {fun} closes over more than {limit} functions, counting those that these close over, so many are looked into; a container must not make another function each time it is taken apart"
+    )]
+    TooManyFunctions { fun: String, limit: usize },
 
     // backends of the user's
     #[error("{callback}: the backend {backend} gave {got}, it must give {expected}")]
@@ -327,6 +331,7 @@ impl Misuse {
             | CaptureCount { .. }
             | TooDeep { .. }
             | TooManyValues { .. }
+            | TooManyFunctions { .. }
             | ClassPlace { .. }
             | NotStored { .. }
             | ClassMissing { .. }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::convert;
-use crate::error::Fallible;
+use crate::error::{Fallible, if_fits};
 use crate::jit::warn_of;
 use crate::misuse::Misuse;
 
@@ -43,7 +43,7 @@ pub(super) fn parse(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> Fall
                 Ok(text) => given.target = Some(text.to_string()),
                 Err(_) => return Err(convert::bad("compile", "target", &value, "the name of a device")?),
             },
-            "device_id" => match convert::index(&value) {
+            "device_id" => match convert::index(&value)? {
                 Some(id) => given.device_id = Some(id),
                 None => return Err(convert::bad("jit", "device_id", &value, "an int")?),
             },
@@ -101,7 +101,7 @@ pub(crate) fn client_name(op: &str, value: &Bound<'_, PyAny>) -> Fallible<String
 /// # Errors
 /// A value that is no int.
 pub(super) fn device_id(op: &str, value: &Bound<'_, PyAny>) -> Fallible<i64> {
-    match convert::index(value) {
+    match convert::index(value)? {
         Some(id) => Ok(id),
         None => Err(convert::bad(op, "device_id", value, "an int")?),
     }
@@ -126,8 +126,8 @@ pub(super) fn attribute(op: &str, name: &str, value: &Bound<'_, PyAny>) -> Falli
     if value.is_instance_of::<PyFloat>() {
         return Ok(Attribute::Float(value.extract()?));
     }
-    match value.extract() {
-        Ok(values) => Ok(Attribute::Ints(values)),
-        Err(_) => Err(convert::bad(op, name, value, "a text, a number, True, False or a list of ints")?),
+    match if_fits(value.py(), value.extract())? {
+        Some(values) => Ok(Attribute::Ints(values)),
+        None => Err(convert::bad(op, name, value, "a text, a number, True, False or a list of ints")?),
     }
 }
