@@ -155,6 +155,8 @@ UNREACHED = {
     "Forked": "test_pjrt_processes.py forks",
     # What is alive is left out here, since other tests make it.
     "OutOfMemoryBeside": "test_memory.py keeps a large tensor",
+    # How much is left of a stack differs between builds.
+    "SmallStack": "test_small_stacks.py starts threads with small stacks",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ import defn as dn
 sys.path.insert(0, {tests!r})
 import test_pjrt_saved as here
 given = here.arguments()
-out = dn.pjrt.load({path!r})(*given)
+out = dn.pjrt.load({path!r}, trust=True)(*given)
 assert dn.pjrt.cache_report().compiles == 0
 assert out["x"] is given[1]
 np.savez({results!r}, **{{name: value.to_numpy() for name, value in out.items()}})
@@ -67,12 +68,12 @@ def test_files_and_bytes_are_the_same():
     file = io.BytesIO()
     compiled.save(file)
     file.seek(0)
-    again = dn.pjrt.load(file)
+    again = dn.pjrt.load(file, trust=True)
     assert repr(again) == repr(compiled)
     assert again(dn.tensor([1.0, 2.0]), 10.0).to_list() == [11.0, 12.0]
     # What was loaded is saved as it was.
     assert again.serialize() == file.getvalue()
-    third = dn.pjrt.deserialize(again.serialize(), client="host", device_id=2)
+    third = dn.pjrt.deserialize(again.serialize(), client="host", device_id=2, trust=True)
     out = third(dn.tensor([1.0, 2.0]), 10.0)
     assert (out.to_list(), str(out.backend)) == ([11.0, 12.0], "PJRT(client='host', device_id=2)")
 
@@ -83,7 +84,7 @@ import defn as dn
 folder = pathlib.Path(sys.argv[1])
 fun = lambda x: dn.sin(x) * 3.25 + dn.sum(x)
 compiled = dn.pjrt.compile(fun, [dn.template((3,), "f32")], cache_dir=folder)
-again = dn.pjrt.deserialize(compiled.serialize())
+again = dn.pjrt.deserialize(compiled.serialize(), trust=True)
 x = dn.tensor([1.0, 2.0, 3.0])
 assert again(x).to_list() == compiled(x).to_list()
 if dn.pjrt.cache_report().disk_hits:
@@ -106,7 +107,7 @@ def test_types_names_and_vectorized_axes_are_kept():
     x = dn.vectorize(dn.iota((3, 2), dtype="f32"), "rows")
     named = dn.tensor([1.0, 2.0], names=["x"])
     compiled = dn.pjrt.compile(lambda a, b: (a * b, b), [x, named])
-    again = dn.pjrt.deserialize(compiled.serialize())
+    again = dn.pjrt.deserialize(compiled.serialize(), trust=True)
     for got, want in zip(again(x, named), compiled(x, named), strict=True):
         assert (got.vectorized_axes, got.names) == (want.vectorized_axes, want.names)
         assert dn.devectorize(got).to_list() == dn.devectorize(want).to_list()
@@ -123,12 +124,12 @@ def test_captured_tensors_keep_their_values():
     data = compiled.serialize()
     state["scale"] = dn.tensor([0.0, 0.0])
     assert compiled(dn.tensor([1.0, 1.0])).to_list() == [1.0, 1.0]
-    assert dn.pjrt.deserialize(data)(dn.tensor([1.0, 1.0])).to_list() == [3.0, 4.0]
+    assert dn.pjrt.deserialize(data, trust=True)(dn.tensor([1.0, 1.0])).to_list() == [3.0, 4.0]
 
 
 def test_donation_is_kept():
     compiled = dn.pjrt.compile(dn.add, [dn.template((2,), "f32")] * 2, donate=0)
-    again = dn.pjrt.deserialize(compiled.serialize())
+    again = dn.pjrt.deserialize(compiled.serialize(), trust=True)
     x, y = (dn.tensor([1.0, 2.0], backend="pjrt") for _ in range(2))
     assert again(x, y).to_list() == [2.0, 4.0]
     with pytest.raises(dn.BackendError, match="donated"):
@@ -140,12 +141,12 @@ def test_damage_is_an_error():
     data = dn.pjrt.compile(dn.add, [dn.template((2,), "f32")] * 2).serialize()
     for length in [0, 1, HEAD, HEAD + 31, HEAD + 40, len(data) // 2, len(data) - 1]:
         with pytest.raises(dn.FormatError, match="load: "):
-            dn.pjrt.deserialize(data[:length])
+            dn.pjrt.deserialize(data[:length], trust=True)
     for at in range(0, len(data), max(1, len(data) // 97)):
         damaged = bytearray(data)
         damaged[at] ^= 1 << at % 8
         with pytest.raises(dn.FormatError, match="load: "):
-            dn.pjrt.deserialize(damaged)
+            dn.pjrt.deserialize(damaged, trust=True)
 
 
 def sealed(data: bytes, body: bytes) -> bytes:
@@ -157,13 +158,79 @@ def test_foreign_bytes_are_an_error():
     data = dn.pjrt.compile(dn.add, [dn.template((2,), "f32")] * 2).serialize()
     for other in (b"\x7fELF" * 100, dn.serialize({"a": 1.0}), bytes(4096)):
         with pytest.raises(dn.FormatError, match="no executable of this version"):
-            dn.pjrt.deserialize(other)
+            dn.pjrt.deserialize(other, trust=True)
     body = data[HEAD + 32 :]
-    whole = dn.pjrt.deserialize(sealed(data, body))
+    whole = dn.pjrt.deserialize(sealed(data, body), trust=True)
     assert whole(np.ones(2, "f4"), np.ones(2, "f4")).to_list() == [2.0, 2.0]
     for other in (b"", body[:-8], body + b"\x01", b"\xff" * 64, body[:8] + b"\xff" + body[9:]):
         with pytest.raises((dn.FormatError, dn.CompileError), match="load: "):
-            dn.pjrt.deserialize(sealed(data, other))
+            dn.pjrt.deserialize(sealed(data, other), trust=True)
+
+
+def test_what_is_loaded_is_trusted(tmp_path: Path):
+    compiled = dn.pjrt.compile(dn.add, [dn.template((2,), "f32")] * 2)
+    compiled.save(tmp_path / "file")
+    for trust in (False, None, 1, "yes", np.True_):
+        with pytest.raises(dn.OptionError, match=r"load: an executable is native code.*trust=True"):
+            dn.pjrt.load(tmp_path / "file", trust=trust)
+        with pytest.raises(dn.OptionError, match=f"trust is {trust!r}, trust=True is required"):
+            dn.pjrt.deserialize(compiled.serialize(), trust=trust)
+    with pytest.raises(dn.OptionError, match="trust is False"):
+        dn.pjrt.load(tmp_path / "file")
+    with pytest.raises(dn.OptionError, match="trust is False"):
+        dn.pjrt.deserialize(b"")
+
+
+PRIVATE = """
+import pathlib, sys, warnings
+import defn as dn
+folder = pathlib.Path(sys.argv[1])
+with warnings.catch_warnings(record=True) as seen:
+    warnings.simplefilter("always")
+    for scale in (2.5, 3.5):
+        fun = dn.pjrt.jit(lambda x: dn.sin(x) * scale, cache_dir=folder)
+        fun(1.0), fun(2.0)
+report = dn.pjrt.cache_report()
+print(report.disk_hits, report.compiles, len(list(folder.iterdir())), len(seen))
+print(*{str(warning.message) for warning in seen})
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders have no modes there")
+def test_the_folder_of_programs_is_the_users_own(tmp_path: Path):
+    def run(folder: Path) -> list[str]:
+        command = [sys.executable, "-c", PRIVATE, str(folder)]
+        said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return said.splitlines()
+
+    folder = tmp_path / "made" / "programs"
+    hits, compiles, files, warned = map(int, run(folder)[0].split())
+    assert (hits, files, warned) == (0, 2, 0)
+    assert compiles >= 2
+    for made in (folder, folder.parent):
+        assert made.stat().st_mode & 0o777 == 0o700
+    assert run(folder)[0].split() == ["2", str(compiles - 2), "2", "0"]
+
+    # Whoever may write there could have put any code in place of ours.
+    folder.chmod(0o770)
+    counts, text = run(folder)
+    assert counts.split() == ["0", str(compiles), "2", "1"]
+    assert text == (
+        f"the folder {folder} of compiled programs may be written by others (mode 770) and is not "
+        "used, one of the user's own that nobody else may write is required"
+    )
+    folder.chmod(0o700)
+    one, other = folder.iterdir()
+    one.chmod(0o666)
+    assert run(folder)[0].split()[0] == "1", "a file that others may write is not read"
+    one.chmod(0o600)
+    if os.geteuid() == 0:
+        os.chown(other, 12345, 12345)
+        assert run(folder)[0].split()[0] == "1", "nor one of another user"
+        os.chown(folder, 12345, 12345)
+        counts, text = run(folder)
+        assert counts.split()[0] == "0"
+        assert "belongs to user 12345 and this process to user 0" in text
 
 
 def of_another_processor() -> bytes:
@@ -179,7 +246,7 @@ def of_another_processor() -> bytes:
 
 def test_another_processor_is_named():
     with pytest.raises(dn.CompileError, match=r"is for cpu \(abacus\) and this is cpu \("):
-        dn.pjrt.deserialize(of_another_processor())
+        dn.pjrt.deserialize(of_another_processor(), trust=True)
 
 
 @pytest.mark.parametrize(

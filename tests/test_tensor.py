@@ -105,6 +105,25 @@ def test_arrays_are_copied_unless_nothing_can_write() -> None:
         dn.tensor(array, copy=False, backend=dn.backends.NumPyBackend())
 
 
+def test_more_axes_than_numpys_arrays_have() -> None:
+    most = dn.reshape(dn.tensor([1.0, 2.0], backend="cpu"), (1,) * 63 + (2,))
+    assert most.to_numpy().shape == (1,) * 63 + (2,)
+    x = dn.new_axis(most, 0)
+    for read in (
+        x.to_numpy,
+        lambda: x.to_numpy(dtype="f64"),
+        lambda: np.asarray(x),
+        lambda: x.data,
+    ):
+        with pytest.raises(dn.ShapeError, match="arrays of NumPy have at most 64 axes; reshape it"):
+            read()
+    with pytest.raises(BufferError, match="memoryview: the tensor has 65 axes"):
+        memoryview(x)
+    assert str(x).count("[") >= 65
+    assert dn.reshape(x, (2,)).to_list() == [1.0, 2.0]
+    assert x.to_flat_list() == [1.0, 2.0]
+
+
 def test_to_numpy_is_a_read_only_view() -> None:
     x = dn.tensor([1.0, 2.0], backend="cpu")
     array = x.to_numpy()

@@ -122,6 +122,8 @@ class _ThreadStream:
     def send(self, chunk: Any, timeout: float | None = None) -> None:
         """Send a chunk; waits while as many as fit are under way.
 
+        Arrays are copied before it returns, so that the caller may write them again.
+
         Raises: ``StreamError`` when the stream has ended or been closed, or nothing was received
             within ``timeout`` seconds; ``ContainerError`` and ``ShapeError`` for a chunk of another
             structure or type, which leaves the stream as it was; and what an earlier step raised.
@@ -129,6 +131,8 @@ class _ThreadStream:
         self._check("send")
         if self._template is not None:
             _core.check_chunk(chunk, self._template)
+        # A step may take the chunk long after this has returned.
+        chunk = _core.owned("send", chunk)
         deadline = _deadline(timeout)
         if self._is_own_thread() and not self._places.acquire(blocking=False):
             raise self._own_thread("send", "a step's own function sends more chunks than fit")
@@ -368,19 +372,23 @@ def stream(
 
     # Tensors that the function takes from around it are looked for in functions of the user's only.
     step.__module__ = getattr(fun, "__module__", None) or step.__module__
-    own = _stream_of_compiler(step, [given[0], first, *given[2:]], kwargs, jit_options)
+    # They are read at every step, whatever the caller writes meanwhile.
+    constants = [_core.owned("stream", constant) for constant in given[2:]]
+    own = _stream_of_compiler(step, [given[0], first, *constants], kwargs, jit_options)
     if own is not None:
         return own
-    compiled = compile(step, [given[0], first, *given[2:]], kwargs, **jit_options)
+    compiled = compile(step, [given[0], first, *constants], kwargs, **jit_options)
     template = to_template(given[0])
-    return _ThreadStream(_Worker(compiled, first, given[2:], maxsize), maxsize, template)
+    return _ThreadStream(_Worker(compiled, first, constants, maxsize), maxsize, template)
 
 
 def start(
     step: Callable[..., Any], state: Any, constants: Sequence[Any] = (), maxsize: int = 8
 ) -> Stream:
     """A stream whose steps run on a thread: ``step(chunk, state, *constants)``."""
-    return _ThreadStream(_Worker(step, state, list(constants), maxsize), maxsize)
+    state = _core.owned("stream", state)
+    constants = [_core.owned("stream", constant) for constant in constants]
+    return _ThreadStream(_Worker(step, state, constants, maxsize), maxsize)
 
 
 def _stream_of_compiler(

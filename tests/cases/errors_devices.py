@@ -101,8 +101,10 @@ ROWS: list[tuple[str, str]] = [
     (
         "an executable for another processor",
         "from test_pjrt_saved import of_another_processor\n"
-        "dn.pjrt.deserialize(of_another_processor())",
+        "dn.pjrt.deserialize(of_another_processor(), trust=True)",
     ),
+    ("untrusted executables", 'dn.pjrt.deserialize(b"defn compiled 02")'),
+    ("untrusted executables in a file", 'dn.pjrt.load("nowhere", trust="yes")'),
     (
         "a saved program that asks the host",
         "dn.pjrt.compile(lambda a: dn.print_value(a), [v]).serialize()",

@@ -147,6 +147,21 @@ ROWS: list[tuple[str, str]] = [
         TENSORS + "dn.load(io.BytesIO(data.replace(b'F32', b'F99')))",
     ),
     ("safetensors cut short", TENSORS + "dn.load(io.BytesIO(data[:-1]))"),
+    (
+        "more axes than an array of NumPy has",
+        "dn.reshape(dn.tensor(1.0), (1,) * 65).to_numpy()",
+    ),
+    (
+        "a container that makes functions without end",
+        "class Fresh: pass\n"
+        "def taken(box):\n"
+        "    return [lambda: box], None\n"
+        "dn.register_container(Fresh, taken, lambda _, items: Fresh())\n"
+        "fresh = [Fresh()]\n"
+        "def outer(fresh):\n"
+        "    return dn.jit(lambda x: x if fresh is None else x)(v)\n"
+        "outer(fresh)",
+    ),
     ("data that is not serialized", "dn.deserialize(b'abc')"),
     ("serialized data cut short", "dn.deserialize(dn.serialize(v)[:-1])"),
     (

@@ -454,6 +454,10 @@ pub enum ErrorKind {
         "{op}: functions are traced {depth} deep inside one another, that is the limit; repeat with while_, and choose among many branches with one cond"
     )]
     TooNested { op: &'static str, depth: usize },
+    #[error(
+        "{op}: this thread's stack has {left} KiB left, {} KiB are required for a function inside others; start the thread with a larger stack", crate::stack::ROOM >> 10
+    )]
+    SmallStack { op: &'static str, left: usize },
     #[error("{op}: the tensor {got} is being traced and has no values yet; {hint}")]
     NoValues { op: &'static str, got: TensorType, hint: &'static str },
     #[error("{op}: {got} is a template, it has a type but no values; pass a tensor")]

@@ -30,6 +30,7 @@ pub mod profile;
 pub mod region;
 pub mod scalar;
 pub mod shape;
+pub mod stack;
 pub mod stage;
 pub mod tensor;
 pub mod trace;

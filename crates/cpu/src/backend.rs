@@ -59,7 +59,7 @@ pub fn cpu_backend() -> Arc<dyn Backend> {
 /// The same, lent.
 pub(crate) fn the_backend() -> &'static Arc<dyn Backend> {
     static BACKEND: OnceLock<Arc<dyn Backend>> = OnceLock::new();
-    BACKEND.get_or_init(|| Arc::new(CpuBackend(())))
+    BACKEND.get_or_init(|| Arc::new(crate::stack::known(CpuBackend(()))))
 }
 
 /// Runs an op on operands, into memory that somebody has chosen for its results; one that takes long calls `poll` now

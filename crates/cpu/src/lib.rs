@@ -10,6 +10,7 @@ mod memory;
 mod par;
 mod roofline;
 mod settings;
+mod stack;
 mod view;
 
 #[doc(hidden)]

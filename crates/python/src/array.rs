@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 use defn_core::backend::HostMemory;
-use defn_core::{DType, Kind, Number, Scalar, Shape, Tensor, TensorType};
+use defn_core::{DType, ErrorKind, Kind, Number, Scalar, Shape, Tensor, TensorType};
 use numpy::npyffi::{self, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
@@ -13,6 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyMemoryView, PyType};
 
+use crate::convert;
 use crate::dtype;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
@@ -100,6 +101,17 @@ pub(crate) fn find<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py,
     Ok(Some(made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?))
 }
 
+/// A leaf whose elements nobody else writes: an array that can be written is copied.
+pub(crate) fn owned<'py>(leaf: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+    let is_own = leaf.is_instance_of::<PyTensor>() || convert::number(leaf)?.is_some() || is_scalar(leaf);
+    let Some(array) = (if is_own { None } else { find(leaf)? }) else { return Ok(leaf.clone()) };
+    let view = View::new(array)?;
+    if view.is_immutable() {
+        return Ok(view.array.into_any());
+    }
+    Ok(view.array().call_method0(intern!(leaf.py(), "copy"))?)
+}
+
 /// Whether an object of a subclass of arrays is a masked one.
 fn is_masked(value: &Bound<'_, PyAny>) -> Fallible<bool> {
     let py = value.py();
@@ -168,7 +180,10 @@ impl<'py> View<'py> {
             if flags & npyffi::NPY_ARRAY_WRITEABLE != 0 {
                 return false;
             }
-            let Ok(base) = array.getattr(intern!(array.py(), "base")) else {
+            // SAFETY: the array is alive. The field is read and not the attribute, which a subclass may change.
+            let base = unsafe { (*npyffi::_PyArray_GET_ITEM_DATA(array.as_array_ptr())).base };
+            // SAFETY: the base of an array that is alive is null or a live object.
+            let Some(base) = (unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), base) }) else {
                 return false;
             };
             if base.is_instance_of::<PyBytes>() || base.is_instance_of::<Memory>() {
@@ -308,8 +323,18 @@ impl Memory {
 
 /// A read-only array over a tensor's memory, without a copy; vectorized axes come first.
 pub(crate) fn view<'py>(py: Python<'py>, tensor: &Tensor, op: &'static str) -> Fallible<Bound<'py, PyAny>> {
-    let memory = tensor.host_bytes(op)?;
     let ty = tensor.whole();
+    // SAFETY: the API table is loaded on demand, and the call has no requirements.
+    let is_new = unsafe { PY_ARRAY_API.PyArray_GetNDArrayCVersion(py) } >= 0x0200_0000;
+    let most = if is_new { 64 } else { 32 };
+    if ty.shape.rank() > most {
+        let required = match most {
+            64 => "arrays of NumPy have at most 64 axes; reshape it first",
+            _ => "arrays of NumPy before 2.0 have at most 32 axes; reshape it first",
+        };
+        return Err(ErrorKind::Rank { op, got: ty.clone(), required }.into());
+    }
+    let memory = tensor.host_bytes(op)?;
     let owner = Bound::new(py, Memory { memory })?;
     let start = owner.get().memory.bytes().as_ptr();
     let mut sizes: Vec<npyffi::npy_intp> =

@@ -25,7 +25,7 @@ fn batch_count(
         let tensor = &tensor.get().tensor;
         tensor.require_buffer(OP, "return it from the definition, and read it there")?;
         let whole = tensor.flat();
-        let size = match convert::index(batch_size).map(usize::try_from) {
+        let size = match convert::index(batch_size)?.map(usize::try_from) {
             Some(Ok(size)) if size > 0 => size,
             _ => return Err(convert::bad(OP, "the batch size", batch_size, "an int that is at least 1")?),
         };

@@ -10,6 +10,9 @@ use pyo3::prelude::*;
 
 use crate::error::Fallible;
 
+/// What a memoryview takes, which says so by an error of its own.
+const MOST_AXES: usize = 64;
+
 /// The format of elements in the language of the module `struct`, with NumPy's `Z` for complex numbers.
 fn format(dtype: DType) -> Option<&'static CStr> {
     match dtype {
@@ -42,7 +45,7 @@ struct Lent {
 /// Fills a view.
 ///
 /// # Errors
-/// A `BufferError`, as the protocol asks for: a consumer that wants to write, and elements without a format. What
+/// A `BufferError`, as the protocol asks for: a consumer that wants to write, too many axes, and elements without a format. What
 /// reading the elements raises.
 ///
 /// # Safety
@@ -63,6 +66,12 @@ pub(crate) unsafe fn fill(
     let wants_columns = flags & ffi::PyBUF_F_CONTIGUOUS & !ffi::PyBUF_STRIDES != 0;
     if wants_columns && ty.shape.rank() > 1 {
         return refuse("the elements lie row by row, not column by column".to_owned());
+    }
+    if flags & ffi::PyBUF_ND != 0 && ty.shape.rank() > MOST_AXES {
+        let axes = ty.shape.rank();
+        return refuse(format!(
+            "memoryview: the tensor has {axes} axes, the buffer protocol takes at most {MOST_AXES}; reshape it first"
+        ));
     }
     let Some(format) = format(ty.dtype) else {
         return refuse(format!(

@@ -58,7 +58,7 @@ impl BuiltIn {
     /// The compiler for a mesh, with further options.
     fn over(mesh: &Bound<'_, PyMesh>, options: Option<&Bound<'_, PyDict>>) -> Fallible<BuiltIn> {
         let place = &mesh.get().place;
-        let compiler = pjrt::mesh_compiler(place, options)?;
+        let compiler = pjrt::mesh_compiler(mesh.py(), place, options)?;
         let known = options.map_or_else(|| Ok(PyDict::new(mesh.py())), |options| options.copy())?;
         known.set_item("mesh", mesh)?;
         let built_in = BuiltIn::new("pjrt", compiler, Some(place.clone())).with_options(known.unbind());

@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyList, PyTuple};
 use crate::born;
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::convert;
-use crate::error::{Fallible, Fault, guard};
+use crate::error::{Fallible, Fault, guard, if_fits};
 use crate::hooks::{self, interrupted};
 use crate::jit::{result_tensor, wrap};
 use crate::misuse::Misuse;
@@ -264,7 +264,7 @@ fn cond<'py>(clauses: &Bound<'py, PyAny>, otherwise: Bound<'py, PyAny>) -> Falli
     controlled(|| {
         let mut pairs = Vec::new();
         let required = "a sequence of (predicate, function)";
-        let Ok(entries) = clauses.try_iter() else {
+        let Some(entries) = if_fits(clauses.py(), clauses.try_iter())? else {
             return Err(convert::bad("cond", "the first argument", clauses, required)?);
         };
         for entry in entries {

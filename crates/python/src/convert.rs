@@ -11,7 +11,7 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::array;
 use crate::build;
-use crate::error::Fallible;
+use crate::error::{Fallible, if_fits};
 use crate::misuse::Misuse;
 use crate::place;
 use crate::shard::{self, PySharded};
@@ -53,6 +53,7 @@ pub(crate) fn number(value: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
 
 /// An integer of any size, as what it meets may be a float. Beyond i128 it is known as the nearest float.
 fn integer(value: &Bound<'_, PyAny>) -> Fallible<Number> {
+    // What is asked of is an integer, whose value runs no code.
     if let Ok(small) = value.extract::<i64>() {
         return Ok(Number::Int(i128::from(small)));
     }
@@ -141,7 +142,7 @@ pub(crate) fn axis(op: &str, value: &Bound<'_, PyAny>) -> Fallible<AxisRef> {
     if let Ok(name) = value.cast::<PyString>() {
         return Ok(AxisRef::Name(Name::from(name.to_str()?)));
     }
-    match index(value) {
+    match index(value)? {
         Some(index) if !value.is_instance_of::<PyBool>() => Ok(AxisRef::Index(index)),
         Some(_) | None => Err(bad(op, "an axis", value, "an int or the name of an axis")?),
     }
@@ -152,10 +153,10 @@ pub(crate) fn axes(op: &str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Axes>
     let Some(value) = value.filter(|value| !value.is_none()) else {
         return Ok(Axes::All);
     };
-    if value.is_instance_of::<PyString>() || index(value).is_some() {
+    if value.is_instance_of::<PyString>() || index(value)?.is_some() {
         return Ok(Axes::List(vec![axis(op, value)?]));
     }
-    let Ok(entries) = value.try_iter() else {
+    let Some(entries) = if_fits(value.py(), value.try_iter())? else {
         return Err(bad(op, "axes", value, "an axis or a sequence of axes")?);
     };
     let mut list = Vec::new();
@@ -171,7 +172,7 @@ pub(crate) fn names(op: &str, value: &Bound<'_, PyAny>) -> Fallible<Vec<Option<N
     if value.is_instance_of::<PyString>() {
         return Err(bad(op, "names", value, required)?);
     }
-    let Ok(entries) = value.try_iter() else {
+    let Some(entries) = if_fits(value.py(), value.try_iter())? else {
         return Err(bad(op, "names", value, required)?);
     };
     let mut list = Vec::new();
@@ -197,18 +198,48 @@ pub(crate) fn named(shape: Shape, op: &str, names: Option<&Bound<'_, PyAny>>) ->
 }
 
 /// An integer that is exactly one: an int, or what has `__index__` and is no tensor.
-pub(crate) fn index(value: &Bound<'_, PyAny>) -> Option<i64> {
+///
+/// # Errors
+/// What its `__index__` raises.
+pub(crate) fn index(value: &Bound<'_, PyAny>) -> Fallible<Option<i64>> {
     if value.is_instance_of::<PyTensor>() {
-        return None;
+        return Ok(None);
     }
     // SAFETY: the object is alive and the thread attached.
     let has_index = unsafe { ffi::PyIndex_Check(value.as_ptr()) } != 0;
-    if has_index { value.extract::<i64>().ok() } else { None }
+    if has_index { if_fits(value.py(), value.extract::<i64>()) } else { Ok(None) }
+}
+
+/// Tuples of so many integers, one for each axis; nothing for anything else.
+///
+/// # Errors
+/// What the objects' own methods raise.
+pub(crate) fn tuples<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>, const N: usize>(
+    value: &Bound<'_, PyAny>,
+) -> Fallible<Option<Vec<[T; N]>>> {
+    let py = value.py();
+    let Some(entries) = if_fits(py, value.extract::<Vec<Bound<'_, PyAny>>>())? else { return Ok(None) };
+    let mut tuples = Vec::with_capacity(entries.len());
+    for entry in &entries {
+        let Some(tuple) = entry.cast::<PyTuple>().ok().filter(|tuple| tuple.len() == N) else {
+            return Ok(None);
+        };
+        let mut items = Vec::with_capacity(N);
+        for item in tuple.iter() {
+            match if_fits(py, item.extract::<T>())? {
+                Some(item) => items.push(item),
+                None => return Ok(None),
+            }
+        }
+        let Ok(items) = items.try_into() else { return Ok(None) };
+        tuples.push(items);
+    }
+    Ok(Some(tuples))
 }
 
 /// Sizes as they are written: an int, or a sequence of ints. Entries may be tensors by mistake.
 pub(crate) fn integers(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Vec<i64>> {
-    if let Some(size) = index(value) {
+    if let Some(size) = index(value)? {
         return Ok(vec![size]);
     }
     let refuse = |what: &Bound<'_, PyAny>| -> Fallible<crate::error::Fault> {
@@ -222,13 +253,13 @@ pub(crate) fn integers(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<V
     if value.is_instance_of::<PyTensor>() || value.is_instance_of::<PyString>() {
         return Err(refuse(value)?);
     }
-    let Ok(entries) = value.try_iter() else {
+    let Some(entries) = if_fits(value.py(), value.try_iter())? else {
         return Err(refuse(value)?);
     };
     let mut sizes = Vec::new();
     for entry in entries {
         let entry = entry?;
-        match index(&entry) {
+        match index(&entry)? {
             Some(size) => sizes.push(size),
             None => return Err(refuse(&entry)?),
         }

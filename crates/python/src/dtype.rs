@@ -9,7 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyTuple, PyType};
 
 use crate::build;
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, guard, if_fits};
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
@@ -156,10 +156,9 @@ pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
             }
         }
         // `np.float32` and the scalar types of ml_dtypes; any other class is no dtype.
-        return match PyArrayDescr::new(py, class) {
-            Ok(descriptor) if descriptor.typeobj().is(class) => Ok(from_descriptor(&descriptor)),
-            Ok(_) | Err(_) => Ok(None),
-        };
+        let descriptor = if_fits(py, PyArrayDescr::new(py, class))?;
+        let own = descriptor.filter(|descriptor| descriptor.typeobj().is(class));
+        return Ok(own.and_then(|descriptor| from_descriptor(&descriptor)));
     }
     Ok(value.cast::<PyArrayDescr>().ok().and_then(from_descriptor))
 }

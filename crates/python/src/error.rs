@@ -8,7 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use defn_core::memory::forget_shortage;
 use defn_core::stage::StageError;
 use defn_core::{Error, ErrorClass, ErrorKind};
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{
+    PyBufferError, PyException, PyMemoryError, PyOverflowError, PyRecursionError, PyTypeError,
+};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -64,6 +66,54 @@ impl From<PyErr> for Fault {
 impl From<pyo3::CastError<'_, '_>> for Fault {
     fn from(error: pyo3::CastError<'_, '_>) -> Fault {
         Fault::Python(error.into())
+    }
+}
+
+impl Fault {
+    /// The exception behind it, if it is one of Python's.
+    fn raised(&self) -> Option<&PyErr> {
+        match self {
+            Fault::Python(error) => Some(error),
+            Fault::Core(error) => match error.kind() {
+                ErrorKind::Host { error } => error.downcast_ref::<PyErr>(),
+                _ => None,
+            },
+            Fault::Misuse(_) => None,
+        }
+    }
+}
+
+/// What was made of an argument; nothing where the argument is not of the kind that was asked for.
+///
+/// # Errors
+/// Any other exception: an interruption, a lack of memory, what the argument's own methods raise.
+pub(crate) fn if_fits<T>(py: Python<'_>, made: Result<T, impl Into<Fault>>) -> Fallible<Option<T>> {
+    unless(made, |error| {
+        !error.is_instance_of::<PyTypeError>(py)
+            && !error.is_instance_of::<PyOverflowError>(py)
+            && !error.is_instance_of::<PyBufferError>(py)
+    })
+}
+
+/// What was found in an object of the user's; nothing where it is not there, for whatever reason the object has.
+///
+/// # Errors
+/// What is no answer of the object's: an interruption, and a lack of memory or of stack.
+pub(crate) fn if_there<T>(py: Python<'_>, found: Result<T, impl Into<Fault>>) -> Fallible<Option<T>> {
+    unless(found, |error| {
+        !error.is_instance_of::<PyException>(py)
+            || error.is_instance_of::<PyMemoryError>(py)
+            || error.is_instance_of::<PyRecursionError>(py)
+    })
+}
+
+fn unless<T>(made: Result<T, impl Into<Fault>>, passes: impl FnOnce(&PyErr) -> bool) -> Fallible<Option<T>> {
+    match made {
+        Ok(made) => Ok(Some(made)),
+        Err(error) => {
+            let fault: Fault = error.into();
+            if fault.raised().is_some_and(passes) { Err(fault) } else { Ok(None) }
+        }
     }
 }
 

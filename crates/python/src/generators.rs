@@ -268,7 +268,7 @@ fn unrolling(value: Option<&Bound<'_, PyAny>>, trips: i64) -> Fallible<i64> {
     if let Ok(flag) = value.cast::<PyBool>() {
         return Ok(if flag.is_true() { trips.max(1) } else { 1 });
     }
-    match convert::index(value) {
+    match convert::index(value)? {
         Some(count) if count >= 1 => Ok(count),
         Some(_) | None => Err(convert::bad("for_", "unroll", value, "True, False or an int of at least 1")?),
     }

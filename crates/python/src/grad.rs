@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::control::controlled;
 use crate::convert;
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, guard, if_fits};
 use crate::jit::{Jitted, function_name, leaf_type, result_tensor, wrap};
 use crate::location;
 use crate::misuse::Misuse;
@@ -368,12 +368,13 @@ impl Pullback {
 
 /// The one tensor that is differentiated.
 fn loss(value: &Bound<'_, PyAny>) -> Fallible<Tensor> {
-    if leaf_type("grad", value).is_ok() {
+    let py = value.py();
+    if if_fits(py, leaf_type("grad", value))?.is_some() {
         return result_tensor("grad", value);
     }
-    let what = match containers::flatten("grad", Mode::State, value) {
-        Ok(flat) => flat.tree.text(value.py())?,
-        Err(_) => format!("of type {}", value.get_type().name()?),
+    let what = match if_fits(py, containers::flatten("grad", Mode::State, value))? {
+        Some(flat) => flat.tree.text(py)?,
+        None => format!("of type {}", value.get_type().name()?),
     };
     Err(Misuse::GradValue { what }.into())
 }
@@ -383,11 +384,11 @@ fn parse_argnums(argnums: Option<&Bound<'_, PyAny>>) -> Fallible<(Vec<i64>, bool
     let Some(value) = argnums else {
         return Ok((vec![0], true));
     };
-    match convert::index(value) {
+    match convert::index(value)? {
         Some(argnum) => Ok((vec![argnum], true)),
-        None => match value.extract::<Vec<i64>>() {
-            Ok(list) if !list.is_empty() => Ok((list, false)),
-            Ok(_) | Err(_) => Err(convert::bad("grad", "argnums", value, "an int or a tuple of ints")?),
+        None => match if_fits(value.py(), value.extract::<Vec<i64>>())? {
+            Some(list) if !list.is_empty() => Ok((list, false)),
+            Some(_) | None => Err(convert::bad("grad", "argnums", value, "an int or a tuple of ints")?),
         },
     }
 }

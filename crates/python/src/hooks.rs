@@ -28,7 +28,7 @@ use crate::containers::Tree;
 use crate::control::{container, tensors};
 use crate::convert;
 use crate::error::{Fallible, Fault, guard};
-use crate::jit::wrap;
+use crate::jit::{Borrowed, wrap};
 use crate::misuse::Misuse;
 use crate::ops;
 use crate::pybackend;
@@ -248,14 +248,16 @@ impl Pulse {
 pub(crate) struct Run<'a> {
     slots: &'a Table,
     named: Option<&'a Py<PyDict>>,
+    /// The caller's memory, which host functions do not get to see: they may keep what they are shown.
+    borrowed: &'a Borrowed,
     pulse: Pulse,
     fault: RefCell<Option<Fault>>,
 }
 
 impl<'a> Run<'a> {
     /// A run with the functions that the caller gives by name.
-    pub(crate) fn new(slots: &'a Table, named: Option<&'a Py<PyDict>>) -> Run<'a> {
-        Run { slots, named, pulse: Pulse::default(), fault: RefCell::new(None) }
+    pub(crate) fn new(slots: &'a Table, named: Option<&'a Py<PyDict>>, borrowed: &'a Borrowed) -> Run<'a> {
+        Run { slots, named, borrowed, pulse: Pulse::default(), fault: RefCell::new(None) }
     }
 
     /// What a host function raised, or the interruption.
@@ -272,7 +274,8 @@ impl<'a> Run<'a> {
 impl Hooks for Run<'_> {
     fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
         let Some(Slot::Hook(shown)) = self.slots.get(slot).map(|slot| &**slot) else { return Ok(()) };
-        away::attach(|py| shown.call(py, self.named, values)).map_err(|fault| self.stop(fault))
+        away::attach(|py| shown.call(py, self.named, &self.borrowed.own_all(values)?))
+            .map_err(|fault| self.stop(fault))
     }
 
     fn compute(
@@ -284,7 +287,8 @@ impl Hooks for Run<'_> {
         let Some(Slot::Call(call)) = self.slots.get(slot).map(|slot| &**slot) else {
             return Err(ErrorKind::NoHostFunction { slot }.into());
         };
-        away::attach(|py| call.compute(py, values, outputs)).map_err(|fault| self.stop(fault))
+        away::attach(|py| call.compute(py, &self.borrowed.own_all(values)?, outputs))
+            .map_err(|fault| self.stop(fault))
     }
 
     fn native(
@@ -295,6 +299,7 @@ impl Hooks for Run<'_> {
         outputs: &[TensorType],
     ) -> defn_core::Result<Option<Vec<Tensor>>> {
         away::attach(|py| {
+            let values = &self.borrowed.own_all(values)?;
             let named = self.named.map(|named| named.clone_ref(py));
             pybackend::native(py, backend, block, self.slots, named, values, outputs)
         })

@@ -218,7 +218,7 @@ fn entry<'py>(ty: &TensorType, item: &Bound<'py, PyAny>) -> Fallible<Entry<'py>>
         return dynamic(ty, &tensor.get().tensor).map(Entry::At);
     }
     if array::is_array(item) && item.getattr("ndim")?.extract::<usize>()? > 0
-        || array::is_array(item) && convert::index(item).is_none()
+        || array::is_array(item) && convert::index(item)?.is_none()
     {
         let kind: String = item.getattr("dtype")?.getattr("kind")?.extract()?;
         let text = format!("{}{}", item.getattr("dtype")?, item.getattr("shape")?);
@@ -230,7 +230,7 @@ fn entry<'py>(ty: &TensorType, item: &Bound<'py, PyAny>) -> Fallible<Entry<'py>>
     if item.is_instance_of::<PyList>() {
         return Err(Misuse::ArrayIndex { indices: convert::describe(item)? }.into());
     }
-    if !item.is_instance_of::<PyBool>() && convert::index(item).is_some() {
+    if !item.is_instance_of::<PyBool>() && convert::index(item)?.is_some() {
         return Ok(Entry::At(Pick::Position(item.clone())));
     }
     Err(bad(ty, item)?)
@@ -265,7 +265,7 @@ fn step(ty: &TensorType, axis: usize, pick: Pick<'_>) -> Fallible<Step> {
         }
         Pick::Position(value) => {
             let extent = size as i64;
-            match convert::index(&value) {
+            match convert::index(&value)? {
                 Some(position) if (-extent..extent).contains(&position) => {
                     let start = Start::Index(position.rem_euclid(extent));
                     Ok(Step { start, length: 1, dropped: true, ..whole })
@@ -278,7 +278,7 @@ fn step(ty: &TensorType, axis: usize, pick: Pick<'_>) -> Fallible<Step> {
         }
         Pick::Range(slice) => {
             let zero = slice.getattr(intern!(slice.py(), "step"))?;
-            if !zero.is_none() && convert::index(&zero) == Some(0) {
+            if !zero.is_none() && convert::index(&zero)? == Some(0) {
                 return Err(Misuse::ZeroStep { axis, got: ty.clone() }.into());
             }
             let range = slice.indices(size as isize)?;

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::convert;
-use crate::error::Fallible;
+use crate::error::{Fallible, if_fits};
 
 /// The memory of a `bytes` object, which never changes.
 struct Constant {
@@ -46,7 +46,7 @@ pub(crate) fn bytes(op: &str, what: &str, value: &Bound<'_, PyAny>) -> Fallible<
     }
     let py = value.py();
     let made = py.get_type::<pyo3::types::PyMemoryView>().call1((value,));
-    let Ok(view) = made else {
+    let Some(view) = if_fits(py, made)? else {
         return Err(convert::bad(op, what, value, "bytes or another buffer")?);
     };
     let bytes = view.call_method0("tobytes")?.cast_into::<PyBytes>().map_err(PyErr::from)?;

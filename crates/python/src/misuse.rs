@@ -11,6 +11,11 @@ pub(crate) enum Misuse {
     #[error("internal error: {text}; this is a bug in defn, please report it with the code that led here")]
     Internal { text: String },
 
+    #[error(
+        "{op}: an executable is native code that this process would run, and trust is {trust}, trust=True is required; give it for what you or whom you trust has saved"
+    )]
+    Untrusted { op: &'static str, trust: String },
+
     // values
     #[error("{op}: the operand is of type {got}, it must be a tensor, a number or an array{hint}")]
     NotATensor { op: String, got: String, hint: &'static str },
@@ -135,6 +140,10 @@ pub(crate) enum Misuse {
         "{op}: a container holds more than {limit} values; parts that it holds again and again count each time"
     )]
     TooManyValues { op: &'static str, limit: usize },
+    #[error(
+        "jit: {fun} closes over more than {limit} functions, counting those that these close over, so many are looked into; a container must not make another function each time it is taken apart"
+    )]
+    TooManyFunctions { fun: String, limit: usize },
 
     // backends of the user's
     #[error("{callback}: the backend {backend} gave {got}, it must give {expected}")]
@@ -324,6 +333,7 @@ impl Misuse {
             | CaptureCount { .. }
             | TooDeep { .. }
             | TooManyValues { .. }
+            | TooManyFunctions { .. }
             | ClassPlace { .. }
             | NotStored { .. }
             | ClassMissing { .. }
@@ -368,7 +378,7 @@ impl Misuse {
             | ForeignDevice { .. }
             | NotOnHost { .. } => "BackendError",
             BadCapsule { .. } => "FormatError",
-            MaskedArray => "OptionError",
+            MaskedArray | Untrusted { .. } => "OptionError",
             TooManyCompiles { .. } => "CompileError",
             ShardTraced { .. }
             | TracedBool { .. }

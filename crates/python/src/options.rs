@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyString};
 
 use crate::compilers::{BuiltIn, Choice};
-use crate::error::{Fallible, Fault, guard};
+use crate::error::{Fallible, Fault, guard, if_fits};
 use crate::jit;
 use crate::misuse::Misuse;
 use crate::pjrt;
@@ -264,7 +264,7 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>) -> Fallible<()> {
                 let (option, got, required) = (name, value.repr()?.to_string(), "True or False".to_owned());
                 return Err(Misuse::OptionValue { op, option, got, required }.into());
             }
-            "print_limit" if value.is_none() || value.extract::<usize>().is_ok() => {}
+            "print_limit" if value.is_none() || if_fits(value.py(), value.extract::<usize>())?.is_some() => {}
             "print_limit" => {
                 let (option, got) = (name, value.repr()?.to_string());
                 let required = "an int that is at least 0, or None for all elements".to_owned();

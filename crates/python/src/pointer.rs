@@ -8,7 +8,7 @@ use crate::array::Memory;
 use crate::born;
 use crate::convert;
 use crate::dtype;
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, guard, if_fits};
 use crate::memory;
 use crate::misuse::Misuse;
 use crate::pjrt;
@@ -66,7 +66,7 @@ fn from_pointer(
         let width = ty.dtype.storage_bytes();
         let part = if ty.dtype.is_complex() { width / 2 } else { width };
         let required = format!("an address that is not 0 and a multiple of {part}");
-        let given = address.extract::<usize>().ok();
+        let given = if_fits(address.py(), address.extract::<usize>())?;
         let Some(start) = given.filter(|&start| start != 0 && start % part == 0) else {
             return Err(convert::bad(op, "the address", address, &required)?);
         };

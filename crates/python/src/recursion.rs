@@ -2,6 +2,8 @@
 
 use std::cell::Cell;
 
+use defn_core::stack;
+
 use crate::error::Fallible;
 use crate::misuse::Misuse;
 
@@ -24,6 +26,7 @@ pub(crate) fn enter(op: &'static str) -> Fallible<Call> {
     if depth >= LIMIT {
         return Err(Misuse::Recursion { op, depth }.into());
     }
+    stack::require(op)?;
     DEPTH.set(depth + 1);
     Ok(Call(()))
 }

@@ -47,7 +47,7 @@ pub(crate) fn parse_limit(op: &str, value: &Bound<'_, PyAny>) -> Fallible<usize>
     if value.is_none() {
         return Ok(usize::MAX);
     }
-    match convert::index(value).map(usize::try_from) {
+    match convert::index(value)?.map(usize::try_from) {
         Some(Ok(limit)) => Ok(limit),
         // More elements than any tensor has.
         _ if value.is_instance_of::<PyInt>() && value.gt(0)? => Ok(usize::MAX),

@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, guard, if_fits};
 use crate::misuse::Misuse;
 use crate::options;
 
@@ -27,7 +27,8 @@ pub(crate) fn parse(
     if value.is_none() {
         return Ok(None);
     }
-    let count = if value.is_instance_of::<PyBool>() { None } else { value.extract::<usize>().ok() };
+    let is_bool = value.is_instance_of::<PyBool>();
+    let count = if is_bool { None } else { if_fits(value.py(), value.extract::<usize>())? };
     match count.filter(|count| (1..=defn_cpu::MOST_THREADS).contains(count)) {
         Some(count) => Ok(Some(count)),
         None => {

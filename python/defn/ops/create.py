@@ -43,8 +43,9 @@ def tensor(
 ) -> Tensor:
     """A tensor from a number, a nested list, an array, or anything with DLPack or a buffer.
 
-    An array's memory is copied unless nothing can write to it; ``copy=True`` always copies,
-    ``copy=False`` never does, on the promise that nobody writes to the memory any more. A tensor is
+    An array's memory is copied unless nothing can write to it, and a read-only view of an array can
+    be written by way of the array. ``copy=True`` always copies, ``copy=False`` never does, on the
+    promise that nobody writes to the memory any more. A tensor is
     taken as it is, and stays on its backend.
 
     Shapes: the nesting of the list or the array's shape; ``names`` has one entry per axis.

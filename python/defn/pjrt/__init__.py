@@ -147,6 +147,7 @@ def compile(
 def load(
     source: str | os.PathLike[str] | BinaryIO,
     *,
+    trust: bool = False,
     client: str | None = None,
     device_id: int | None = None,
     **unknown: Never,
@@ -157,42 +158,48 @@ def load(
     what it did, and computes it on a device of ``client``, by default the first of the default one:
     on the host it has to be a processor of the same kind, on others the platform that it was
     compiled for. Nothing is traced or compiled. Tensors that the function closed over have the
-    values that they had when it was saved, and are on the device ``device_id``. The file is code:
-    load none that you would not run.
+    values that they had when it was saved, and are on the device ``device_id``.
 
-    Raises: ``FormatError`` for a file that is cut short, damaged or another, ``CompileError`` for
-    an executable for another device, ``ContainerError`` where a class of its containers is not
-    there, ``BackendError`` without that client or device, and what opening the file raises.
+    The file holds native code, which this process runs as it is: a checksum tells damage, and not
+    who wrote it. ``trust=True`` says that you would run any program of whoever did.
+
+    Raises: ``OptionError`` without ``trust=True``, ``FormatError`` for a file that is cut short,
+    damaged or another, ``CompileError`` for an executable for another device, ``ContainerError``
+    where a class of its containers is not there, ``BackendError`` without that client or device,
+    and what opening the file raises.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "add.executable")
     >>> dn.pjrt.compile(dn.add, [dn.template((2,), "f32"), dn.template((), "f32")]).save(path)
-    >>> dn.pjrt.load(path)(dn.tensor([1.0, 2.0]), 10.0).to_list()
+    >>> dn.pjrt.load(path, trust=True)(dn.tensor([1.0, 2.0]), 10.0).to_list()
     [11.0, 12.0]
     """
     if unknown:
         refuse_options("load", unknown)
-    return _core.pjrt_load(_files.read(source), client, device_id)
+    return _core.pjrt_load(_files.read(source) if trust is True else b"", trust, client, device_id)
 
 
 def deserialize(
     data: bytes | bytearray | memoryview,
     *,
+    trust: bool = False,
     client: str | None = None,
     device_id: int | None = None,
     **unknown: Never,
 ) -> Compiled:
     """The compiled function of the bytes that its ``serialize`` gave, as ``load`` reads it.
 
+    They hold native code, so that ``trust=True`` is required here too.
+
     Raises: as ``load``.
 
     >>> double = dn.pjrt.compile(lambda x: x + x, [dn.template((), "s32")]).serialize()
-    >>> int(dn.pjrt.deserialize(double)(21))
+    >>> int(dn.pjrt.deserialize(double, trust=True)(21))
     42
     """
     if unknown:
         refuse_options("deserialize", unknown)
-    return _core.pjrt_load(data, client, device_id)
+    return _core.pjrt_load(data, trust, client, device_id)
 
 
 def client(

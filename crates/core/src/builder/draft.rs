@@ -7,6 +7,7 @@ use crate::graph::{Graph, Value, Values};
 use crate::region::Region;
 use crate::scalar::Number;
 use crate::shape::{Axes, Shape, TensorType};
+use crate::stack;
 use crate::tensor::Tensor;
 use crate::trace::{Closed, Trace, depth, is_same};
 use crate::vectorize::{self, Lane, Lanes, join_into};
@@ -82,6 +83,7 @@ impl Draft {
         if depth >= DEPTH_LIMIT {
             return Err(ErrorKind::TooNested { op, depth }.into());
         }
+        stack::require(op)?;
         let (tracing, parameters) = Trace::begin(parameters);
         let tracing = tracing.at(ops.source.locate());
         let written = function(ops, &parameters)?;

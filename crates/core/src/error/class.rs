@@ -138,7 +138,9 @@ impl ErrorKind {
             | NoHostFunction { .. }
             | BufferGone { .. }
             | Host { .. } => ErrorClass::Backend,
-            TooLarge { .. } | OutOfMemory { .. } | OutOfMemoryBeside { .. } => ErrorClass::OutOfMemory,
+            TooLarge { .. } | OutOfMemory { .. } | OutOfMemoryBeside { .. } | SmallStack { .. } => {
+                ErrorClass::OutOfMemory
+            }
             Device(error) => error.class(),
             Stage(error) => error.class(),
             Mesh(error) => error.class(),

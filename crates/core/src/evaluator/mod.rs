@@ -23,6 +23,7 @@ use crate::pass;
 use crate::profile::{self, Recorder};
 use crate::region::Region;
 use crate::shape::TensorType;
+use crate::stack;
 use crate::tensor::Tensor;
 pub(crate) use elements::depends;
 pub use ends::{adopt, argument_buffers, is_true, tensors_of};
@@ -206,6 +207,7 @@ impl Run<'_> {
 
     /// Runs a region on buffers for all its inputs; an argument that nobody else holds may be reused.
     fn region(&self, plan: &Plan, arguments: Vec<Arc<dyn Buffer>>) -> Result<Vec<Arc<dyn Buffer>>> {
+        stack::require("run")?;
         self.inputs(plan, arguments.into_iter().map(Some).collect())
     }
 

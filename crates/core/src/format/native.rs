@@ -9,6 +9,7 @@ use crate::backend::HostMemory;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{Name, Shape, TensorType};
+use crate::stack;
 use crate::tensor::{VectorizedAxes, host_memory};
 
 /// What data begins with. The first byte is no text, and the line ends are changed by what takes it for text.
@@ -310,6 +311,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn value(&mut self, depth: usize) -> Result<Value> {
+        stack::require("deserialize")?;
         if depth > DEEPEST {
             return Err(too_deep(self.op));
         }

@@ -15,6 +15,7 @@ use crate::op::{Op, Outputs, Padding};
 use crate::region::Region;
 use crate::scalar::Number;
 use crate::shape::{Name, Shape, TensorType};
+use crate::stack;
 use crate::verify;
 
 /// How deep regions may nest. It keeps a hostile text from using up the stack.
@@ -225,6 +226,7 @@ impl<'t> Parser<'t> {
     }
 
     fn region(&mut self) -> Result<Region> {
+        stack::require("from_text")?;
         if self.depth == MAX_DEPTH {
             return Err(self.error(format!("regions nest deeper than {MAX_DEPTH}")));
         }

@@ -7,7 +7,7 @@ use defn_core::evaluator::{adopt, tensors_of};
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::memory::check;
 use defn_core::profile::Recorder;
-use defn_core::{Error, Result, Scalar, TensorType, form};
+use defn_core::{Error, Result, Scalar, TensorType, form, stack};
 use smallvec::SmallVec;
 
 use super::group::Group;
@@ -173,6 +173,7 @@ impl Run<'_> {
                 }
             }
             Work::Cond { predicates, branches } => {
+                stack::require("run")?;
                 let (given, captures) = step.inputs.split_at(predicates.len());
                 let is_chosen = |(ty, place): (&TensorType, _)| {
                     // SAFETY: predicates were written.
@@ -187,6 +188,7 @@ impl Run<'_> {
                 unsafe { self.plan(&branches[chosen], &inner)? };
             }
             Work::While(of) => {
+                stack::require("run")?;
                 let operands: Pointers = step.inputs.iter().map(pointer).collect();
                 let outputs: Pointers = step.outputs.iter().map(pointer).collect();
                 // SAFETY: as the loop asks for: the plan has the outputs' places apart or over the operands'.

@@ -10,6 +10,8 @@ mod exit;
 mod fork;
 mod named;
 mod topology;
+#[cfg(unix)]
+mod user;
 
 use std::ffi::c_char;
 use std::mem::offset_of;
@@ -26,6 +28,8 @@ pub use executable::{Buffers, Executable, ExecutableMemory, LoadedExecutable};
 pub(crate) use exit::at_exit;
 pub(crate) use fork::forks;
 pub use topology::Topology;
+#[cfg(unix)]
+pub(crate) use user::user;
 
 use crate::error::{Code, Error, Result};
 use crate::ffi::{self, Arguments, Struct};

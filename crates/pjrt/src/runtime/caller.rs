@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use defn_core::Result;
+use defn_core::{Result, stack};
 
 use super::{ending, helpers};
 
@@ -58,14 +58,18 @@ pub(super) fn poll() -> Result<()> {
     CALLER.get().map_or(Ok(()), |caller| caller.poll())
 }
 
+/// What a plugin may need of the stack: XLA compiles by recursion.
+const PLUGIN_ROOM: usize = 512 << 10;
+
 /// Runs what may take long and cannot be asked to end: on the thread that users interrupt a helper runs it, and goes
-/// on alone when they do.
+/// on alone when they do. A helper runs it also where the stack of this thread is small.
 ///
 /// # Errors
 /// It was interrupted.
 pub(super) fn interruptible<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     match CALLER.get() {
         Some(caller) if caller.may_be_interrupted() => helpers::run(body),
+        Some(_) | None if stack::left() < PLUGIN_ROOM => helpers::run(body),
         Some(_) | None => Ok(away(body)),
     }
 }

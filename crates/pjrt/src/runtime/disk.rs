@@ -1,4 +1,7 @@
 //! A folder of compiled programs: one file for each, whole or not there, whoever writes it at the same time.
+//!
+//! Programs are native code, which runs in whatever process reads them. So the folder and its files have to be the
+//! user's own, and nobody else may write it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,10 +36,18 @@ impl Folder {
         self.0.join(format!("{}.{SUFFIX}", hex(key)))
     }
 
+    /// Why nothing is read or written there, if so: somebody else may have put files there.
+    pub fn refusal(&self) -> Option<String> {
+        own::refusal(&fs::metadata(&self.0).ok()?)
+    }
+
     /// What is stored under a key.
     pub fn find(&self, key: &Digest) -> Found {
         let file = self.file(key);
-        let Ok(bytes) = fs::read(&file) else { return Found::Missing };
+        if self.refusal().is_some() {
+            return Found::Missing;
+        }
+        let Ok(bytes) = own::read(&file) else { return Found::Missing };
         match open(key, bytes) {
             Some(program) => Found::Whole(program),
             None => {
@@ -53,7 +64,10 @@ impl Folder {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let aside = self.0.join(format!("{}.{}.{number}.part", hex(key), std::process::id()));
         let write = || -> std::io::Result<()> {
-            fs::create_dir_all(&self.0)?;
+            own::create(&self.0)?;
+            if let Some(refusal) = self.refusal() {
+                return Err(std::io::Error::other(refusal));
+            }
             fs::write(&aside, close(key, program))?;
             // The name appears with the whole file behind it.
             fs::rename(&aside, self.file(key))
@@ -70,6 +84,54 @@ impl Folder {
         ours.fold((0, 0), |(files, bytes), file| {
             (files + 1, bytes + file.metadata().map_or(0, |metadata| metadata.len()))
         })
+    }
+}
+
+/// What belongs to the user.
+#[cfg(unix)]
+mod own {
+    use std::fs::{DirBuilder, File, Metadata};
+    use std::io::{Error, Read, Result};
+    use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+    use std::path::Path;
+
+    use crate::api::user;
+
+    /// Write access of the group and of all others.
+    const OTHERS_WRITE: u32 = 0o022;
+
+    pub fn refusal(found: &Metadata) -> Option<String> {
+        if found.uid() != user() {
+            return Some(format!("belongs to user {} and this process to user {}", found.uid(), user()));
+        }
+        let mode = found.mode() & 0o7777;
+        (mode & OTHERS_WRITE != 0).then(|| format!("may be written by others (mode {mode:o})"))
+    }
+
+    /// The bytes of a file of the user's.
+    pub fn read(path: &Path) -> Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        if let Some(refusal) = refusal(&file.metadata()?) {
+            return Err(Error::other(refusal));
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Makes a folder that others neither read nor write; one that is there stays as it is.
+    pub fn create(path: &Path) -> Result<()> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path)
+    }
+}
+
+/// Whose a file is takes more than the standard library to find out.
+#[cfg(not(unix))]
+mod own {
+    pub use std::fs::{create_dir_all as create, read};
+
+    pub fn refusal(_: &std::fs::Metadata) -> Option<String> {
+        None
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use defn_core::{ErrorKind, Result};
 
+use super::disk::Folder;
 use crate::options::CompileOptions;
 use crate::plugin::Attribute;
 
@@ -13,7 +14,8 @@ const FOLDER: &str = "DEFN_CACHE_DIR";
 /// What programs are compiled with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompilerOptions {
-    /// The folder of compiled programs; without one it is that of `DEFN_CACHE_DIR`, or none.
+    /// The folder of compiled programs; without one it is that of `DEFN_CACHE_DIR`, or none. It has to be the user's
+    /// own, and one that nobody else may write: what is in it runs.
     pub cache_dir: Option<PathBuf>,
     /// XLA's flags, such as `xla_cpu_enable_fast_math`; the plugin refuses those that it does not know.
     pub flags: Vec<(String, Attribute)>,
@@ -56,6 +58,13 @@ impl CompilerOptions {
     pub(super) fn folder(&self) -> Option<PathBuf> {
         let named = || std::env::var_os(FOLDER).filter(|path| !path.is_empty()).map(PathBuf::from);
         self.cache_dir.clone().or_else(named)
+    }
+
+    /// The folder of compiled programs and why it is not used, if so.
+    pub fn refused_folder(&self) -> Option<(PathBuf, String)> {
+        let folder = self.folder()?;
+        let why = Folder::new(&folder).refusal()?;
+        Some((folder, why))
     }
 
     /// For the plugin: one program for any device of the client.

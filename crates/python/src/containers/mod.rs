@@ -8,6 +8,7 @@ mod class;
 mod store;
 mod tree;
 
+use defn_core::stack;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -33,7 +34,7 @@ pub(crate) use tree::{Aspect, Compare, Held, Place, Tree, any_text, local_name, 
 pub(crate) type Leaves<'py> = SmallVec<[Bound<'py, PyAny>; 8]>;
 
 /// Containers nested deeper than this are refused: they may contain themselves.
-const DEPTH_LIMIT: usize = 200;
+pub(crate) const DEPTH_LIMIT: usize = 200;
 
 /// Containers of more values are refused: those that share their parts again and again grow without end.
 const VALUE_LIMIT: usize = 10_000_000;
@@ -182,9 +183,13 @@ impl<'py> Flat<'py> {
     }
 
     fn walk(&mut self, op: &str, mode: Mode, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
-        if depth > DEPTH_LIMIT {
+        if depth > DEPTH_LIMIT || !stack::has_room() {
             let op = if mode == Mode::State { "container" } else { "jit" };
-            return Err(Misuse::TooDeep { op, limit: DEPTH_LIMIT }.into());
+            // Nothing is nested in what stands alone: the stack is too small for that, too.
+            if depth == 0 {
+                stack::require(op)?;
+            }
+            return Err(Misuse::TooDeep { op, limit: depth.min(DEPTH_LIMIT) }.into());
         }
         if self.tree.len() >= self.limit {
             let op = if mode == Mode::State { "container" } else { "jit" };

@@ -1,8 +1,8 @@
 //! Containers on their way to and from the format of `serialize`.
 
-use defn_core::ErrorKind;
 use defn_core::format::Array;
 use defn_core::format::native::{DEEPEST, Form, Object, Value};
+use defn_core::{ErrorKind, stack};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{
@@ -29,6 +29,7 @@ pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> Fallible<Value> {
 }
 
 fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
+    stack::require(WRITE)?;
     if depth > DEEPEST {
         return Err(Misuse::TooDeep { op: WRITE, limit: DEEPEST }.into());
     }
@@ -131,6 +132,7 @@ fn find<'py>(py: Python<'py>, module: &str, name: &str) -> Fallible<Option<Bound
 
 /// A value that is no tensor: Python's own plain ones, dtypes, members of enumerations, and collections of them.
 fn constant(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
+    stack::require(WRITE)?;
     if depth > DEEPEST {
         return Err(Misuse::TooDeep { op: WRITE, limit: DEEPEST }.into());
     }

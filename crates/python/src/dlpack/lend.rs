@@ -172,7 +172,7 @@ unsafe extern "C" fn delete(managed: *mut Managed) {
 }
 
 /// As [`delete`].
-unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned) {
+pub(super) unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned) {
     // SAFETY: as in `delete`.
     drop(unsafe { Box::from_raw((*managed).context.cast::<Lent<ManagedVersioned>>()) });
 }

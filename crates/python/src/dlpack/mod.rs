@@ -1,7 +1,7 @@
 //! DLPack both ways (dmlc/dlpack, versions 1.0 and 1.1, and the capsules without a version before them).
 //!
 //! The structs are those of `dlpack.h`. A tensor is lent without a copy where the consumer can be told that it is
-//! read-only; what is taken is copied unless its producer says that nothing writes it, or the user promises so.
+//! read-only; what is taken is copied unless it is memory of ours or a copy already, or the user promises that nothing writes it.
 
 mod lend;
 mod take;

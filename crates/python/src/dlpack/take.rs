@@ -13,12 +13,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{
-    Array, CPU, CUDA_HOST, IS_PADDED, Managed, ManagedVersioned, NAME, NAME_VERSIONED, READ_ONLY, USED,
+    Array, CPU, CUDA_HOST, IS_COPIED, IS_PADDED, Managed, ManagedVersioned, NAME, NAME_VERSIONED, USED,
     USED_VERSIONED, VERSION, dtype_of,
 };
 use crate::error::Fallible;
 use crate::memory;
 use crate::misuse::Misuse;
+
+/// How tensors of ours are given back.
+const OURS: unsafe extern "C" fn(*mut ManagedVersioned) = super::lend::delete_versioned;
 
 /// No array has more axes.
 const MOST_AXES: i32 = 64;
@@ -28,8 +31,8 @@ pub(crate) fn is_offered(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.hasattr(intern!(value.py(), "__dlpack__"))
 }
 
-/// The elements that an object offers, lent where nothing writes them or `copy` is false. Nothing where the object
-/// says that it cannot, and offers them otherwise.
+/// The elements that an object offers, lent where nobody else writes them or `copy` is false. A capsule that is read-only
+/// binds who takes it: its producer may still write, unless it is a tensor of ours. Nothing where the object says that it cannot, and offers them otherwise.
 ///
 /// # Errors
 /// Elements on a device, and capsules that are not as the protocol says.
@@ -59,14 +62,12 @@ pub(crate) fn take(
     let owner = Owner::of(&capsule)?;
     let (array, flags) = owner.read()?;
     let view = View::new(&array, flags)?;
-    let is_shared = copy.map_or(flags & READ_ONLY != 0, |copy| !copy);
-    if !is_shared {
-        return Ok(Some((view.ty.clone(), view.copy()?.into())));
+    let is_shared = copy.map_or_else(|| flags & IS_COPIED != 0 || owner.is_ours(), |copy| !copy);
+    let obstacle = view.obstacle();
+    if let (Some(false), Some(why)) = (copy, obstacle) {
+        return Err(Misuse::MustCopy { why: why.to_owned() }.into());
     }
-    if let Some(why) = view.obstacle() {
-        if copy == Some(false) {
-            return Err(Misuse::MustCopy { why: why.to_owned() }.into());
-        }
+    if !is_shared || obstacle.is_some() {
         return Ok(Some((view.ty.clone(), view.copy()?.into())));
     }
     let (start, bytes, ty) = (view.start, view.ty.byte_size(), view.ty);
@@ -112,6 +113,18 @@ impl Owner {
         }
         let got = crate::convert::describe(capsule)?;
         Err(refuse(format!("__dlpack__ gave {got}, which is no capsule of a tensor or was used before")))
+    }
+
+    /// Whether it is of one of our tensors, whose memory nothing writes.
+    fn is_ours(&self) -> bool {
+        match self {
+            Owner::Unversioned(_) => false,
+            Owner::Versioned(managed) => {
+                // SAFETY: the version was looked at when the array was read.
+                let deleter = unsafe { (**managed).deleter };
+                deleter.is_some_and(|deleter| std::ptr::fn_addr_eq(deleter, OURS))
+            }
+        }
     }
 
     /// The array and its flags.
@@ -169,7 +182,7 @@ unsafe impl Sync for Shared {}
 impl AsRef<[u8]> for Shared {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: the producer says that so many elements lie there one after the other, and the owner keeps
-        // them; nothing writes them, by the producer's flag or the user's promise.
+        // them; nothing writes them, by the producer's word or the user's.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 }

@@ -36,7 +36,7 @@ impl PyRule {
 
 /// A number of ops or stages.
 fn count(what: &str, value: &Bound<'_, PyAny>) -> Fallible<usize> {
-    match convert::index(value).map(usize::try_from) {
+    match convert::index(value)?.map(usize::try_from) {
         Some(Ok(count)) => Ok(count),
         Some(Err(_)) | None => Err(convert::bad("split", what, value, "an int that is at least 1")?),
     }

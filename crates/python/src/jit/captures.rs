@@ -8,7 +8,7 @@ use super::leaf::{self, Borrowed};
 use super::signature::function_name;
 use crate::born;
 use crate::containers::Tree;
-use crate::error::Fallible;
+use crate::error::{Fallible, if_there};
 use crate::misuse::Misuse;
 
 /// Where a captured value comes from at each call.
@@ -34,14 +34,12 @@ pub(super) fn read_captures(
         match capture {
             Capture::Bound(tensor) => tensors.push(tensor.clone()),
             Capture::Found { place, model } => {
-                let Ok(value) = place.read(fun, arguments) else {
+                let Some(value) = if_there(fun.py(), place.read(fun, arguments))? else {
                     return Ok(None);
                 };
-                match leaf::captured_model(&value) {
-                    Ok(Some(found)) if leaf::same_model(&found, model) => {
-                        tensors.push(borrowed.tensor(&value)?)
-                    }
-                    Ok(_) | Err(_) => return Ok(None),
+                match if_there(fun.py(), leaf::captured_model(&value))?.flatten() {
+                    Some(found) if leaf::same_model(&found, model) => tensors.push(borrowed.tensor(&value)?),
+                    Some(_) | None => return Ok(None),
                 }
             }
         }

@@ -17,6 +17,7 @@ use super::program::{Program, Source};
 use super::signature::{Signature, function_name};
 use super::written::{written, written_by};
 use super::{Jitted, marked_names, wrap};
+use crate::array;
 use crate::born;
 use crate::checks;
 use crate::compilers::{self, Choice};
@@ -240,6 +241,16 @@ fn check_chunk(chunk: &Bound<'_, PyAny>, template: &Bound<'_, PyAny>) -> Fallibl
     })
 }
 
+/// A container that the caller no longer writes: arrays that can be written are copied, and the rest is as it was.
+#[pyfunction]
+fn owned<'py>(op: &str, value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+    guard(|| {
+        let flat = containers::flatten(op, Mode::Inputs, value)?;
+        let leaves = flat.leaves.iter().map(array::owned).collect::<Fallible<Leaves<'py>>>()?;
+        flat.tree.unflatten(value.py(), &mut leaves.into_iter())
+    })
+}
+
 /// The function behind a definition: what it closes over is looked for there.
 fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     match fun.cast::<Jitted>() {
@@ -382,5 +393,6 @@ pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Compiled>()?;
     module.add_function(wrap_pyfunction!(compile, module)?)?;
     module.add_function(wrap_pyfunction!(check_chunk, module)?)?;
+    module.add_function(wrap_pyfunction!(owned, module)?)?;
     module.add_function(wrap_pyfunction!(debug_expr, module)?)
 }

@@ -9,7 +9,7 @@ use super::signature::Signature;
 use crate::compilers::Choice;
 use crate::containers::Tree;
 use crate::convert;
-use crate::error::Fallible;
+use crate::error::{Fallible, if_fits};
 use crate::misuse::Misuse;
 
 /// A parameter, as the user names it.
@@ -27,17 +27,17 @@ pub(super) fn parse(op: &str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Vec<
     let Some(value) = value.filter(|value| !value.is_none()) else {
         return Ok(Vec::new());
     };
-    let one = |value: &Bound<'_, PyAny>| -> PyResult<Option<Donated>> {
+    let one = |value: &Bound<'_, PyAny>| -> Fallible<Option<Donated>> {
         if let Ok(name) = value.cast::<PyString>() {
             return Ok(Some(Donated::Name(name.to_str()?.to_owned())));
         }
-        Ok(convert::index(value).and_then(|at| usize::try_from(at).ok()).map(Donated::Position))
+        Ok(convert::index(value)?.and_then(|at| usize::try_from(at).ok()).map(Donated::Position))
     };
     let required = "names or positions of parameters";
     if let Some(donated) = one(value)? {
         return Ok(vec![donated]);
     }
-    let Ok(items) = value.try_iter() else {
+    let Some(items) = if_fits(value.py(), value.try_iter())? else {
         return Err(convert::bad(op, "donate", value, required)?);
     };
     let mut donated = Vec::new();

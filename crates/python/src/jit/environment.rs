@@ -4,6 +4,7 @@
 //! function's closure, defaults and the globals that its code names, through containers and objects. Its place
 //! is read again at each call.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use defn_core::Tensor;
@@ -18,11 +19,15 @@ use super::globals;
 use super::leaf;
 use super::signature::function_name;
 use crate::containers::{self, Mode, Tree};
-use crate::error::Fallible;
+use crate::error::{Fallible, if_there};
+use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
 /// Objects looked at in the search for one tensor.
 const SEARCH_LIMIT: usize = 100_000;
+
+/// Functions looked into for one key.
+const FUNCTION_LIMIT: usize = 10_000;
 
 /// What one cell or default holds, for keys.
 pub(super) struct Part {
@@ -91,7 +96,10 @@ pub(super) enum Label {
 struct Walk {
     parts: Vec<Part>,
     labels: Option<Vec<Label>>,
+    /// Callables to look into, each after those that lead to it.
+    queue: VecDeque<Py<PyAny>>,
     seen: FxHashSet<usize>,
+    has_begun: bool,
 }
 
 impl Walk {
@@ -101,16 +109,38 @@ impl Walk {
         transform: Option<&Bound<'_, PyAny>>,
         arguments: &Tree,
     ) -> Fallible<()> {
-        self.callable(fun)?;
+        let py = fun.py();
+        self.reach(fun);
         if let Some(transform) = transform {
-            self.callable(transform)?;
+            self.reach(transform);
         }
         for held in arguments.held() {
             if held.is_function() {
-                self.callable(held.object().bind(fun.py()))?;
+                self.reach(held.object().bind(py));
             }
         }
+        // A queue and no recursion, since containers may make functions without end.
+        while let Some(next) = self.queue.pop_front() {
+            if self.seen.len() > FUNCTION_LIMIT {
+                return Err(
+                    Misuse::TooManyFunctions { fun: function_name(fun), limit: FUNCTION_LIMIT }.into()
+                );
+            }
+            self.callable(next.bind(py))?;
+        }
         Ok(())
+    }
+
+    /// Notes a callable that is to be looked into.
+    fn reach(&mut self, callable: &Bound<'_, PyAny>) {
+        let mut callable = callable.clone();
+        while let Ok(jitted) = callable.cast::<Jitted>() {
+            let inner = jitted.get().fun(callable.py()).clone();
+            callable = inner;
+        }
+        if self.seen.insert(callable.as_ptr() as usize) {
+            self.queue.push_back(callable.unbind());
+        }
     }
 
     fn label(&mut self, label: impl FnOnce() -> PyResult<Label>) -> PyResult<()> {
@@ -121,12 +151,9 @@ impl Walk {
     }
 
     fn callable(&mut self, fun: &Bound<'_, PyAny>) -> Fallible<()> {
-        if !self.seen.insert(fun.as_ptr() as usize) {
-            return Ok(());
-        }
         let py = fun.py();
         // The function that is called needs no name in messages, others do.
-        let is_first = self.seen.len() == 1;
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
         let of = || if is_first { String::new() } else { format!(" of {}", short_name(fun)) };
         if fun.is_exact_instance_of::<PyFunction>() {
             let closure = fun.getattr(intern!(py, "__closure__"))?;
@@ -150,9 +177,6 @@ impl Walk {
             }
             return Ok(());
         }
-        if let Ok(jitted) = fun.cast::<Jitted>() {
-            return self.callable(jitted.get().fun(py));
-        }
         for name in ["__self__", "__func__", "func", "args", "keywords"] {
             if let Some(part) = fun.getattr_opt(name)?
                 && !part.is_instance_of::<PyModule>()
@@ -175,8 +199,9 @@ impl Walk {
         label: impl FnOnce() -> PyResult<Label>,
     ) -> Fallible<()> {
         let py = content.py();
-        if let Ok(jitted) = content.cast::<Jitted>() {
-            return self.callable(jitted.get().fun(py));
+        if content.is_instance_of::<Jitted>() {
+            self.reach(content);
+            return Ok(());
         }
         let flat = containers::flatten("jit", Mode::Environment, content)?;
         let mut words = Vec::new();
@@ -188,9 +213,7 @@ impl Walk {
         self.label(label)?;
         let outline = Outline { tree: flat.tree, words };
         self.parts.push(Part { object: content.clone().unbind(), outline });
-        for function in functions {
-            self.callable(&function)?;
-        }
+        functions.iter().for_each(|function| self.reach(function));
         Ok(())
     }
 }
@@ -437,7 +460,7 @@ impl<'py> Search<'_, 'py> {
     fn expand_names(&mut self, value: &Bound<'py, PyAny>, at: usize) -> PyResult<()> {
         let py = value.py();
         for name in self.names.clone() {
-            if let Ok(Some(found)) = value.getattr_opt(name.as_str()) {
+            if let Some(found) = if_there(py, value.getattr_opt(name.as_str()))?.flatten() {
                 let name = PyString::intern(py, &name).into_any().unbind();
                 self.visit(found, at, Some(Step::Attribute(name)));
             }
@@ -450,13 +473,13 @@ impl<'py> Search<'_, 'py> {
         let class = value.get_type();
         for name in ["__self__", "__func__", "func", "args", "keywords"] {
             if (class.module()?.to_str()? == "builtins" || class.module()?.to_str()? == "functools")
-                && let Ok(Some(found)) = value.getattr_opt(name)
+                && let Some(found) = if_there(py, value.getattr_opt(name))?.flatten()
             {
                 let name = PyString::intern(py, name).into_any().unbind();
                 self.visit(found, at, Some(Step::Attribute(name)));
             }
         }
-        if let Ok(Some(attributes)) = value.getattr_opt(intern!(py, "__dict__"))
+        if let Some(attributes) = if_there(py, value.getattr_opt(intern!(py, "__dict__")))?.flatten()
             && let Ok(attributes) = attributes.cast::<PyDict>()
         {
             let items: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> = attributes.iter().collect();
@@ -466,10 +489,11 @@ impl<'py> Search<'_, 'py> {
                 }
             }
         }
-        if let Ok(Some(slots)) = class.getattr_opt(intern!(py, "__slots__")) {
-            for name in slots.try_iter().into_iter().flatten().flatten() {
-                let Ok(name) = name.cast_into::<PyString>() else { continue };
-                if let Ok(Some(found)) = value.getattr_opt(&name) {
+        if let Some(slots) = if_there(py, class.getattr_opt(intern!(py, "__slots__")))?.flatten() {
+            for name in if_there(py, slots.try_iter())?.into_iter().flatten() {
+                let name = if_there(py, name)?;
+                let Some(Ok(name)) = name.map(Bound::cast_into::<PyString>) else { continue };
+                if let Some(found) = if_there(py, value.getattr_opt(&name))?.flatten() {
                     self.visit(found, at, Some(Step::Attribute(name.into_any().unbind())));
                 }
             }

@@ -5,7 +5,7 @@ use pyo3::types::PyString;
 
 use crate::containers;
 use crate::convert;
-use crate::error::Fallible;
+use crate::error::{Fallible, if_fits};
 use crate::misuse::Misuse;
 
 /// What a call does while another definition is traced.
@@ -36,7 +36,7 @@ pub(super) fn compile_limit(op: &'static str, limit: &Bound<'_, PyAny>) -> Falli
     if limit.is_none() {
         return Ok(None);
     }
-    match convert::index(limit).map(usize::try_from) {
+    match convert::index(limit)?.map(usize::try_from) {
         Some(Ok(count)) => Ok(Some(count)),
         Some(Err(_)) | None => Err(convert::bad(op, "max_compiles", limit, "an int of at least 0")?),
     }
@@ -59,8 +59,8 @@ pub(super) fn marked_names(value: Option<&Bound<'_, PyAny>>) -> Fallible<Vec<Str
     if let Ok(name) = value.cast::<PyString>() {
         return Ok(vec![name.to_str()?.to_owned()]);
     }
-    match value.extract() {
-        Ok(names) => Ok(names),
-        Err(_) => Err(convert::bad("jit", "static", value, "a sequence of parameter names")?),
+    match if_fits(value.py(), value.extract())? {
+        Some(names) => Ok(names),
+        None => Err(convert::bad("jit", "static", value, "a sequence of parameter names")?),
     }
 }

@@ -23,7 +23,7 @@ use super::environment::{self, Label};
 use super::leaf;
 use super::reads::{Reading, Without};
 use crate::containers::{self, Aspect, Flat, Mode, Tree};
-use crate::error::Fallible;
+use crate::error::{Fallible, if_there};
 use crate::ops::Quick;
 
 /// Values in a container that are compared with what they were; of a larger one, its class and length are.
@@ -119,7 +119,7 @@ impl Source {
                     None => return Ok(None),
                 },
             };
-            let Ok(next) = next else { return Ok(None) };
+            let Some(next) = if_there(py, next)? else { return Ok(None) };
             at = next;
         }
         Ok(Some(at))
@@ -169,14 +169,14 @@ impl Opened {
 
 /// A container taken apart, unless it is too large to be compared at each call.
 pub(super) fn opened(value: &Bound<'_, PyAny>) -> Fallible<Option<Opened>> {
-    let Some(Flat { tree, leaves, .. }) = flat(value) else { return Ok(None) };
+    let Some(Flat { tree, leaves, .. }) = flat(value)? else { return Ok(None) };
     let models = leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
     Ok(Some(Opened { tree, models }))
 }
 
 /// One that is too large, too deep, or whose class does not let it be taken apart has no structure to compare.
-fn flat<'py>(value: &Bound<'py, PyAny>) -> Option<Flat<'py>> {
-    containers::flatten_within("jit", Mode::Environment, value, VALUE_LIMIT).ok()
+fn flat<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Flat<'py>>> {
+    if_there(value.py(), containers::flatten_within("jit", Mode::Environment, value, VALUE_LIMIT))
 }
 
 /// What a place meant.
@@ -306,12 +306,12 @@ impl Guard {
                 Some(function) => Ok(function.getattr(intern!(py, "__code__"))?.is(code)),
                 None => Ok(false),
             },
-            Meant::Container(known) => match flat(&now) {
+            Meant::Container(known) => match flat(&now)? {
                 Some(flat) => Ok(known.tree.equals(py, &flat.tree)?),
                 None => Ok(false),
             },
             Meant::Large(class, length) => {
-                Ok(now.get_type().is(class) && now.len().is_ok_and(|now| now == *length))
+                Ok(now.get_type().is(class) && if_there(py, now.len())? == Some(*length))
             }
             Meant::Object(class) => Ok(now.get_type().is(class)),
             Meant::Class(class) => Ok(now.is(class)),
@@ -414,14 +414,17 @@ pub(super) fn function_of<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bou
     if value.is_exact_instance_of::<PyFunction>() {
         return Ok(Some(value));
     }
-    match value.getattr_opt(intern!(value.py(), "__func__")) {
-        Ok(Some(function)) if function.is_exact_instance_of::<PyFunction>() => Ok(Some(function)),
-        Ok(_) | Err(_) => Ok(None),
-    }
+    let function = if_there(value.py(), value.getattr_opt(intern!(value.py(), "__func__")))?.flatten();
+    Ok(function.filter(|function| function.is_exact_instance_of::<PyFunction>()))
 }
 
 /// Whether a value cannot change, so that it is compared where it stands.
 pub(super) fn is_plain(value: &Bound<'_, PyAny>) -> bool {
+    is_plain_at(value, 0)
+}
+
+/// What is nested deeper is refused where containers are taken apart.
+fn is_plain_at(value: &Bound<'_, PyAny>, depth: usize) -> bool {
     value.is_none()
         || value.is_exact_instance_of::<PyBool>()
         || value.is_exact_instance_of::<PyInt>()
@@ -429,12 +432,14 @@ pub(super) fn is_plain(value: &Bound<'_, PyAny>) -> bool {
         || value.is_exact_instance_of::<PyComplex>()
         || value.is_exact_instance_of::<PyString>()
         || value.is_exact_instance_of::<PyBytes>()
-        || value.is_exact_instance_of::<PyFrozenSet>() && all_plain(value)
-        || value.is_exact_instance_of::<PyTuple>() && all_plain(value)
+        || value.is_exact_instance_of::<PyFrozenSet>() && all_plain(value, depth)
+        || value.is_exact_instance_of::<PyTuple>() && all_plain(value, depth)
 }
 
-fn all_plain(values: &Bound<'_, PyAny>) -> bool {
-    values.try_iter().is_ok_and(|mut items| items.all(|item| item.is_ok_and(|item| is_plain(&item))))
+fn all_plain(values: &Bound<'_, PyAny>, depth: usize) -> bool {
+    // Exact tuples and sets, whose iterators run no code of the user's.
+    let is_plain = |item: PyResult<Bound<'_, PyAny>>| item.is_ok_and(|item| is_plain_at(&item, depth + 1));
+    depth < containers::DEPTH_LIMIT && values.try_iter().is_ok_and(|mut items| items.all(is_plain))
 }
 
 impl Jitted {

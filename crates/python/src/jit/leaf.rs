@@ -1,5 +1,6 @@
 //! The leaves of a call: their types, for keys and traces, and the tensors that a run takes.
 
+use std::borrow::Cow;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -105,11 +106,23 @@ fn push_type(ty: &TensorType, lanes: &[Lane], words: &mut impl Extend<u64>) {
 
 /// The memory of arrays that a run borrows.
 #[derive(Default)]
-pub(super) struct Borrowed {
+pub(crate) struct Borrowed {
     ranges: SmallVec<[(usize, usize); 4]>,
+    /// Whether arrays are copied instead.
+    copies: bool,
 }
 
 impl Borrowed {
+    /// Borrows nothing, for who may keep what it is given: arrays that can be written are copied.
+    pub(super) fn copying() -> Borrowed {
+        Borrowed { copies: true, ..Borrowed::default() }
+    }
+
+    /// Borrows nothing from now on.
+    pub(super) fn copy_from_now_on(&mut self) {
+        self.copies = true;
+    }
+
     /// The tensor that a run takes for a leaf. An array's memory is borrowed where it can serve as it lies.
     pub(super) fn tensor(&mut self, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
         if let Ok(tensor) = leaf.cast_exact::<PyTensor>() {
@@ -134,8 +147,8 @@ impl Borrowed {
 
     fn array(&mut self, array: Bound<'_, PyUntypedArray>) -> Fallible<Tensor> {
         let view = View::new(array)?;
-        if view.obstacle().is_some() {
-            return build::place(&place::default()?, view.ty()?, view.copy()?);
+        if self.copies || view.obstacle().is_some() {
+            return build::from_view(&view, None, &place::default()?);
         }
         let memory = view.borrow()?;
         let start = memory.bytes().as_ptr() as usize;
@@ -145,13 +158,18 @@ impl Borrowed {
         Ok(Tensor::concrete(ty, buffer))
     }
 
+    /// Adds what another run borrows.
+    pub(super) fn add(&mut self, other: &Borrowed) {
+        self.ranges.extend_from_slice(&other.ranges);
+    }
+
     /// Whether any memory is.
     pub(super) fn is_any(&self) -> bool {
         !self.ranges.is_empty()
     }
 
     /// A result that lies in borrowed memory gets memory of its own: the array may change after the call.
-    pub(super) fn own(&self, result: Tensor) -> Fallible<Tensor> {
+    pub(crate) fn own(&self, result: Tensor) -> Fallible<Tensor> {
         // To look at what a device computes would be to wait for it; it has copied what was lent to it.
         if !self.is_any() || pjrt::of(&result).is_some() {
             return Ok(result);
@@ -171,6 +189,14 @@ impl Borrowed {
         let buffer = buffer.backend().from_host(result.whole(), bytes)?;
         let owned = Tensor::concrete(result.whole().clone(), buffer);
         Ok(owned.with_vectorized(result.vectorized_axes()))
+    }
+
+    /// Values that a host function is shown, which it may keep: as [`Borrowed::own`].
+    pub(crate) fn own_all<'a>(&self, values: &'a [Tensor]) -> Fallible<Cow<'a, [Tensor]>> {
+        if !self.is_any() {
+            return Ok(Cow::Borrowed(values));
+        }
+        values.iter().map(|value| self.own(value.clone())).collect::<Fallible<Vec<_>>>().map(Cow::Owned)
     }
 }
 

@@ -24,9 +24,14 @@ pub(super) fn compiled(py: Python<'_>, fun: &str, took: Duration, why: &str) -> 
     Ok(())
 }
 
-/// Warns of too many versions, at the user's line.
+/// Warns of too many versions.
 pub(super) fn warn(py: Python<'_>, text: &str) -> Fallible<()> {
     let class = py.import("defn.errors")?.getattr(intern!(py, "RecompileWarning"))?;
+    warn_of(py, &class, text)
+}
+
+/// Warns at the user's line.
+pub(crate) fn warn_of(py: Python<'_>, class: &Bound<'_, PyAny>, text: &str) -> Fallible<()> {
     let (file, line) = place();
     py.import("warnings")?.call_method1(intern!(py, "warn_explicit"), (text, class, file, line))?;
     Ok(())

@@ -354,7 +354,15 @@ impl Program {
         arguments: &Tree,
         borrowed: &mut Borrowed,
     ) -> Fallible<Option<Vec<Tensor>>> {
+        self.limit(borrowed);
         read_captures(&self.captures, fun, arguments, borrowed)
+    }
+
+    /// Programs of a compiler of Python's may keep the tensors that they are given.
+    fn limit(&self, borrowed: &mut Borrowed) {
+        if self.function_key.is_some() {
+            borrowed.copy_from_now_on();
+        }
     }
 
     /// The tensors of a run, and the outputs that are arguments.
@@ -365,6 +373,7 @@ impl Program {
         captures: Vec<Tensor>,
         borrowed: &mut Borrowed,
     ) -> Fallible<(Vec<Tensor>, Kept<'py>)> {
+        self.limit(borrowed);
         let mut tensors = Vec::with_capacity(leaves.len() + captures.len());
         for (position, leaf) in leaves.iter().enumerate() {
             let is_used = self.executable.uses(position);
@@ -428,6 +437,7 @@ impl Program {
         &self,
         py: Python<'_>,
         mut tensors: Vec<Tensor>,
+        borrowed: &Borrowed,
         hooks: Option<&Py<PyDict>>,
     ) -> Fallible<Vec<Tensor>> {
         if self.is_trivial {
@@ -441,13 +451,14 @@ impl Program {
             Some(backend) => backend,
             None => bring_together("run", &mut tensors, &place::default()?)?,
         };
-        self.timed(py, hooks, |hooks| self.executable.run(&backend, tensors, hooks))
+        self.timed(py, borrowed, hooks, |hooks| self.executable.run(&backend, tensors, hooks))
     }
 
     /// Runs, and notes how long it takes.
     fn timed<T: Send>(
         &self,
         py: Python<'_>,
+        borrowed: &Borrowed,
         hooks: Option<&Py<PyDict>>,
         run: impl FnOnce(&hooks::Run<'_>) -> defn_core::Result<T> + Send,
     ) -> Fallible<T> {
@@ -456,7 +467,7 @@ impl Program {
         let runs = count_one(py, &self.runs);
         let start = (runs < TIMED_RUNS || runs.is_multiple_of(TIMED_RUNS)).then(Instant::now);
         let long = self.nanos.load(Ordering::Relaxed) > RELEASE_NANOS;
-        let results = self.with_hooks(py, hooks, long, run)?;
+        let results = self.with_hooks(py, borrowed, hooks, long, run)?;
         if let Some(start) = start {
             let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.nanos.store(nanos, Ordering::Relaxed);
@@ -474,12 +485,13 @@ impl Program {
     fn with_hooks<T: Send>(
         &self,
         py: Python<'_>,
+        borrowed: &Borrowed,
         named: Option<&Py<PyDict>>,
         long: bool,
         run: impl FnOnce(&hooks::Run<'_>) -> defn_core::Result<T> + Send,
     ) -> Fallible<T> {
         let run = || {
-            let hooks = hooks::Run::new(&self.slots, named);
+            let hooks = hooks::Run::new(&self.slots, named, borrowed);
             let results = run(&hooks);
             (results, hooks.into_fault())
         };

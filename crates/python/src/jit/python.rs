@@ -73,7 +73,7 @@ impl Thunk {
 impl Thunk {
     fn __call__(&self, py: Python<'_>) -> Fallible<PyTensor> {
         guard(|| match &self.argument {
-            Argument::Leaf(leaf) => Ok(PyTensor::new(Borrowed::default().tensor(leaf.bind(py))?.flat())),
+            Argument::Leaf(leaf) => Ok(PyTensor::new(Borrowed::copying().tensor(leaf.bind(py))?.flat())),
             Argument::Tensor(tensor) => Ok(PyTensor::new(tensor.clone())),
         })
     }
@@ -176,7 +176,7 @@ impl Traceable {
         if self.given.is_empty() {
             return Ok(());
         }
-        let mut borrowed = Borrowed::default();
+        let mut borrowed = Borrowed::copying();
         let captures = traced.read_captures(pending.source.fun.bind(py), &pending.tree, &mut borrowed)?;
         for tensor in captures.unwrap_or_default() {
             for list in &self.given {

@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::environment::is_library;
 use super::globals::{Guard, Meant, Source, Step, function_of, is_plain, opened};
 use crate::containers::{self, Sort};
-use crate::error::Fallible;
+use crate::error::{Fallible, if_there};
 
 /// Functions whose code is looked at, and objects whose attributes are.
 const FUNCTION_LIMIT: usize = 1_000;
@@ -55,11 +55,11 @@ impl Without {
                 }
             }
             for name in ["__self__", "func"] {
-                if let Ok(Some(part)) = value.getattr_opt(name) {
+                if let Some(part) = if_there(py, value.getattr_opt(name))?.flatten() {
                     queue.push(part);
                 }
             }
-            if let Ok(Some(args)) = value.getattr_opt(intern!(py, "args"))
+            if let Some(args) = if_there(py, value.getattr_opt(intern!(py, "args")))?.flatten()
                 && let Ok(args) = args.cast_into::<PyTuple>()
             {
                 queue.extend(args.iter());
@@ -255,7 +255,7 @@ impl<'a, 'py> Reading<'a, 'py> {
                 let is_container = value.is_instance_of::<PyDict>()
                     || value.is_instance_of::<PyList>()
                     || value.is_instance_of::<PyTuple>();
-                if is_container { value.get_item(key).ok() } else { None }
+                if is_container { if_there(self.py, value.get_item(key))? } else { None }
             } else {
                 if let Ok(module) = value.cast::<PyModule>()
                     && self.is_foreign(&module.getattr(intern!(self.py, "__name__"))?)?
@@ -280,7 +280,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         let py = self.py;
         let is_module = value.is_instance_of::<PyModule>();
         if is_module || value.is_instance_of::<PyType>() {
-            return Ok(value.getattr_opt(name).ok().flatten());
+            return Ok(if_there(py, value.getattr_opt(name))?.flatten());
         }
         if containers::sort(value)? != Sort::Object && !containers::has_fields(value)? {
             return Ok(None);
@@ -290,7 +290,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         if own.is_none() {
             return Ok(None);
         }
-        if let Ok(Some(getter)) = own.getattr_opt(intern!(py, "fget")) {
+        if let Some(getter) = if_there(py, own.getattr_opt(intern!(py, "fget")))?.flatten() {
             self.functions.push((getter, None));
             return Ok(None);
         }
@@ -299,7 +299,7 @@ impl<'a, 'py> Reading<'a, 'py> {
             return Ok(None);
         }
         let is_foreign = self.is_foreign_class(&class)?;
-        Ok(if is_foreign { None } else { value.getattr_opt(name).ok().flatten() })
+        Ok(if is_foreign { None } else { if_there(py, value.getattr_opt(name))?.flatten() })
     }
 
     fn attribute(&mut self, object: usize, name: usize) -> Fallible<()> {
@@ -378,7 +378,10 @@ impl<'a, 'py> Reading<'a, 'py> {
     fn guard_container(&mut self, source: &Source, value: &Bound<'py, PyAny>) -> Fallible<bool> {
         let meant = match opened(value)? {
             Some(opened) => Meant::Container(Box::new(opened.kept(self.py)?)),
-            None => Meant::Large(value.get_type().into_any().unbind(), value.len().unwrap_or(0)),
+            None => Meant::Large(
+                value.get_type().into_any().unbind(),
+                if_there(self.py, value.len())?.unwrap_or(0),
+            ),
         };
         let is_whole = match &meant {
             Meant::Large(..) => false,

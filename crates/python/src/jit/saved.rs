@@ -8,7 +8,7 @@ use defn_core::format::{Array, native, native::Value};
 use defn_core::vectorize::Lanes;
 use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBool, PyTuple};
 
 use super::captures::Capture;
 use super::compiled::{Compiled, flatten_arguments};
@@ -17,9 +17,11 @@ use super::program::{Output, Program};
 use crate::born;
 use crate::build;
 use crate::containers::{self, Leaves, Mode, Tree};
+use crate::convert;
 use crate::error::{Fallible, Fault, guard};
 use crate::hooks::Table;
 use crate::memory;
+use crate::misuse::Misuse;
 use crate::pjrt;
 use crate::place;
 use crate::tensor::PyTensor;
@@ -228,11 +230,23 @@ fn to_output(value: Value) -> Option<Output> {
 }
 
 /// The compiled function of bytes that one was saved as, for the devices of a client.
+///
+/// # Errors
+/// Bytes that the user does not say to trust: what they hold runs in this process, and no check of ours can tell what
+/// it does.
 #[pyfunction]
-#[pyo3(signature = (data, client = None, device_id = None))]
-fn pjrt_load(data: &Bound<'_, PyAny>, client: Option<&str>, device_id: Option<i64>) -> Fallible<Compiled> {
+#[pyo3(signature = (data, trust, client = None, device_id = None))]
+fn pjrt_load(
+    data: &Bound<'_, PyAny>,
+    trust: &Bound<'_, PyAny>,
+    client: Option<&str>,
+    device_id: Option<i64>,
+) -> Fallible<Compiled> {
     guard(|| {
         let py = data.py();
+        if !trust.cast::<PyBool>().is_ok_and(|trust| trust.is_true()) {
+            return Err(Misuse::Untrusted { op: READ, trust: convert::describe(trust)? }.into());
+        }
         let data = memory::bytes(READ, "data", data)?;
         let (compiler, place) = pjrt::loader(py, client, device_id)?;
         let (executable, note) = py.detach(|| compiler.load(data.bytes()))?;

@@ -9,7 +9,7 @@ use pyo3::types::PyString;
 
 use super::{Parse, functions};
 use crate::convert;
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, guard, if_fits};
 use crate::tensor::PyTensor;
 
 /// Axes of the mesh; all of them where none is named.
@@ -21,9 +21,9 @@ impl Parse for Along {
         if let Ok(name) = value.cast::<PyString>() {
             return Ok(Along(vec![name.to_str()?.into()]));
         }
-        match value.extract::<Vec<String>>() {
-            Ok(names) if !names.is_empty() => Ok(Along(names.into_iter().map(Name::from).collect())),
-            Ok(_) | Err(_) => {
+        match if_fits(value.py(), value.extract::<Vec<String>>())? {
+            Some(names) if !names.is_empty() => Ok(Along(names.into_iter().map(Name::from).collect())),
+            Some(_) | None => {
                 let required = "the name of an axis of the mesh, a sequence of them, or None for all";
                 Err(convert::bad(op, what, value, required)?)
             }
@@ -55,9 +55,9 @@ impl Parse for Pairs {
                 crate::misuse::Misuse::BadArgument { op, what, got, required: required.to_owned() }.into()
             );
         };
-        match value.try_iter().and_then(|pairs| pairs.map(|pair| pair?.extract()).collect::<PyResult<_>>()) {
-            Ok(pairs) => Ok(Pairs(pairs)),
-            Err(_) => Err(convert::bad(op, what, value, required)?),
+        match convert::tuples(value)? {
+            Some(pairs) => Ok(Pairs(pairs.into_iter().map(<(usize, usize)>::from).collect())),
+            None => Err(convert::bad(op, what, value, required)?),
         }
     }
 }

@@ -72,7 +72,7 @@ struct Square(Shape);
 impl super::Parse for Square {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let shape: Shape = super::Parse::parse(op, what, value)?;
-        let is_side = value.is_some_and(|value| convert::index(value).is_some());
+        let is_side = value.map(convert::index).transpose()?.flatten().is_some();
         Ok(Square(if is_side { Shape::new(&[shape.sizes()[0]; 2]) } else { shape }))
     }
 }

@@ -7,7 +7,7 @@ use pyo3::types::PyString;
 
 use super::{Parse, functions};
 use crate::convert;
-use crate::error::Fallible;
+use crate::error::{Fallible, if_fits};
 use crate::tensor::PyTensor;
 
 /// What a length must be.
@@ -18,7 +18,7 @@ impl Parse for FftLength {
         let Some(value) = value.filter(|value| !value.is_none()) else {
             return Ok(FftLength::Axis);
         };
-        if let Some(length) = convert::index(value) {
+        if let Some(length) = convert::index(value)? {
             return Ok(FftLength::Given(length));
         }
         match value.cast::<PyString>() {
@@ -33,10 +33,10 @@ struct Length(FftLength);
 
 impl Parse for Length {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        match value.map(|value| (value, convert::index(value))) {
-            None => Ok(Length(FftLength::Axis)),
-            Some((_, Some(length))) => Ok(Length(FftLength::Given(length))),
-            Some((value, None)) => Err(convert::bad(op, what, value, "an int or None")?),
+        let Some(value) = value else { return Ok(Length(FftLength::Axis)) };
+        match convert::index(value)? {
+            Some(length) => Ok(Length(FftLength::Given(length))),
+            None => Err(convert::bad(op, what, value, "an int or None")?),
         }
     }
 }
@@ -50,12 +50,13 @@ impl Parse for Lengths {
             return Ok(Lengths([FftLength::Axis; 2]));
         };
         let is_text = value.is_instance_of::<PyString>();
-        let pair: Option<[Bound<'_, PyAny>; 2]> = if is_text { None } else { value.extract().ok() };
-        match pair {
+        let pair =
+            if is_text { None } else { if_fits(value.py(), value.extract::<Vec<Bound<'_, PyAny>>>())? };
+        match pair.as_deref() {
             Some([first, second]) => {
-                Ok(Lengths([Parse::parse(op, what, Some(&first))?, Parse::parse(op, what, Some(&second))?]))
+                Ok(Lengths([Parse::parse(op, what, Some(first))?, Parse::parse(op, what, Some(second))?]))
             }
-            None => Err(convert::bad(op, what, value, "two of: an int, \"power_of_two\", None")?),
+            Some(_) | None => Err(convert::bad(op, what, value, "two of: an int, \"power_of_two\", None")?),
         }
     }
 }

@@ -48,7 +48,7 @@ impl Parse for QrMode {
 impl Parse for Option<NormOrder> {
     fn parse(op: &'static str, what: &'static str, value: Given<'_, '_>) -> Fallible<Self> {
         let Some(value) = value else { return Ok(None) };
-        if let Some(power) = convert::index(value) {
+        if let Some(power) = convert::index(value)? {
             return Ok(Some(NormOrder::Power(power)));
         }
         if let Ok(number) = value.cast::<PyFloat>().map(|number| number.value()) {

@@ -9,7 +9,7 @@ use pyo3::types::{PyBool, PyFloat, PyString};
 use super::Operands;
 use crate::convert;
 use crate::dtype;
-use crate::error::Fallible;
+use crate::error::{Fallible, if_fits};
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
@@ -76,7 +76,7 @@ impl Parse for Vec<Arg<Tensor>> {
         if value.is_instance_of::<PyTensor>() || value.is_instance_of::<PyString>() {
             return Err(convert::bad(op, what, value, required)?);
         }
-        let Ok(items) = value.try_iter() else {
+        let Some(items) = if_fits(value.py(), value.try_iter())? else {
             return Err(convert::bad(op, what, value, required)?);
         };
         let mut args = Vec::new();
@@ -138,7 +138,7 @@ impl Parse for bool {
 impl Parse for i64 {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let value = given(op, what, value, "an int")?;
-        match convert::index(value) {
+        match convert::index(value)? {
             Some(number) => Ok(number),
             None => Err(convert::bad(op, what, value, "an int")?),
         }
@@ -149,7 +149,7 @@ impl Parse for usize {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let required = "an int that is at least 0";
         let value = given(op, what, value, required)?;
-        match convert::index(value).map(usize::try_from) {
+        match convert::index(value)?.map(usize::try_from) {
             Some(Ok(number)) => Ok(number),
             Some(Err(_)) | None => Err(convert::bad(op, what, value, required)?),
         }
@@ -159,9 +159,9 @@ impl Parse for usize {
 impl Parse for f64 {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let value = given(op, what, value, "a float")?;
-        match value.extract() {
-            Ok(number) => Ok(number),
-            Err(_) => Err(convert::bad(op, what, value, "a float")?),
+        match if_fits(value.py(), value.extract())? {
+            Some(number) => Ok(number),
+            None => Err(convert::bad(op, what, value, "a float")?),
         }
     }
 }
@@ -214,7 +214,7 @@ impl Parse for Vec<i64> {
 impl Parse for Start<Tensor> {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let value = given(op, what, value, "an int or a scalar integer tensor")?;
-        match convert::index(value) {
+        match convert::index(value)? {
             Some(index) => Ok(Start::Index(index)),
             None => Ok(Start::Value(convert::tensor(op, value)?)),
         }
@@ -228,7 +228,7 @@ impl Parse for Vec<Start<Tensor>> {
         if value.is_instance_of::<PyTensor>() {
             return Err(convert::bad(op, what, value, required)?);
         }
-        let Ok(items) = value.try_iter() else {
+        let Some(items) = if_fits(value.py(), value.try_iter())? else {
             return Err(convert::bad(op, what, value, required)?);
         };
         items.map(|item| Parse::parse(op, what, Some(&item?))).collect()
@@ -242,7 +242,7 @@ impl Parse for Cut {
         if value.is_instance_of::<PyFloat>() {
             return Ok(Cut::Share(value.extract()?));
         }
-        match convert::index(value) {
+        match convert::index(value)? {
             Some(at) => Ok(Cut::At(at)),
             None => Err(convert::bad(op, what, value, required)?),
         }

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::parse::Names;
 use super::{Parse, functions, lent, part_at_once, with};
 use crate::convert;
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, guard, if_fits};
 use crate::tensor::PyTensor;
 
 /// Where `reshape` goes: sizes with at most one left open, or the shape of a tensor with its names.
@@ -30,8 +30,11 @@ impl Parse for Sizes {
         if value.is_some_and(is_auto) {
             return Ok(Sizes::List(vec![Size::Auto]));
         }
-        let entries = value.filter(|value| convert::index(value).is_none()).map(|value| value.try_iter());
-        let Some(Ok(entries)) = entries else {
+        let entries = match value {
+            Some(value) if convert::index(value)?.is_none() => if_fits(value.py(), value.try_iter())?,
+            Some(_) | None => None,
+        };
+        let Some(entries) = entries else {
             let sizes: Vec<i64> = Parse::parse(op, what, value)?;
             return Ok(Sizes::List(sizes.into_iter().map(Size::from).collect()));
         };
@@ -65,13 +68,10 @@ struct Padding(Vec<(i64, i64, i64)>);
 
 impl Parse for Padding {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        let parsed = value.map(|value| value.extract::<Vec<(i64, i64, i64)>>());
-        match (parsed, value) {
-            (Some(Ok(entries)), _) => Ok(Padding(entries)),
-            (Some(Err(_)), Some(value)) => {
-                Err(convert::bad(op, what, value, "one (low, high, interior) for each axis")?)
-            }
-            (_, None) | (None, _) => Ok(Padding(Vec::new())),
+        let Some(value) = value else { return Ok(Padding(Vec::new())) };
+        match convert::tuples(value)? {
+            Some(entries) => Ok(Padding(entries.into_iter().map(<(i64, i64, i64)>::from).collect())),
+            None => Err(convert::bad(op, what, value, "one (low, high, interior) for each axis")?),
         }
     }
 }
@@ -81,13 +81,10 @@ struct Sides(Vec<(i64, i64)>);
 
 impl Parse for Sides {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        let parsed = value.map(|value| value.extract::<Vec<(i64, i64)>>());
-        match (parsed, value) {
-            (Some(Ok(entries)), _) => Ok(Sides(entries)),
-            (Some(Err(_)), Some(value)) => {
-                Err(convert::bad(op, what, value, "one (left, right) for each axis")?)
-            }
-            (_, None) | (None, _) => Ok(Sides(Vec::new())),
+        let Some(value) = value else { return Ok(Sides(Vec::new())) };
+        match convert::tuples(value)? {
+            Some(entries) => Ok(Sides(entries.into_iter().map(<(i64, i64)>::from).collect())),
+            None => Err(convert::bad(op, what, value, "one (left, right) for each axis")?),
         }
     }
 }
@@ -119,7 +116,7 @@ impl Parse for Strides {
             return Ok(Strides(None, false));
         };
         let list: Vec<i64> = Parse::parse(op, what, Some(value))?;
-        Ok(Strides(Some(list), convert::index(value).is_some()))
+        Ok(Strides(Some(list), convert::index(value)?.is_some()))
     }
 }
 

@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use super::Parse;
 use crate::control::{container, controlled, map_leaves, tensors};
 use crate::convert;
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, guard, if_fits};
 use crate::jit::result_tensor;
 use crate::ops;
 use crate::tensor::PyTensor;
@@ -43,7 +43,7 @@ fn entries<'py>(
     if value.is_instance_of::<PyTensor>() {
         return Err(refused()?);
     }
-    let Ok(items) = value.try_iter() else { return Err(refused()?) };
+    let Some(items) = if_fits(value.py(), value.try_iter())? else { return Err(refused()?) };
     for item in items {
         let item = item?;
         if let Some(name) = name(&item) {
@@ -59,7 +59,7 @@ fn entries<'py>(
 }
 
 fn size(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<usize> {
-    match convert::index(value).map(usize::try_from) {
+    match convert::index(value)?.map(usize::try_from) {
         Some(Ok(size)) => Ok(size),
         Some(Err(_)) | None => Err(convert::bad(op, "the size of an axis", value, "an int of at least 0")?),
     }
@@ -67,7 +67,7 @@ fn size(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<usize> {
 
 fn open_size(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Size> {
     let is_auto = value.cast::<PyString>().is_ok_and(|text| text.to_str().is_ok_and(|text| text == "auto"));
-    match convert::index(value) {
+    match convert::index(value)? {
         _ if is_auto => Ok(Size::Auto),
         Some(size) => Ok(Size::from(size)),
         None => Err(convert::bad(op, "a size", value, "an int, or -1 or \"auto\" for what is left")?),
@@ -130,7 +130,7 @@ fn revectorize<'py>(
         }
         let shape: Option<Vec<Size>> = match target_shape {
             None => None,
-            Some(given) if convert::index(given).is_some() => Some(vec![open_size(op, given)?]),
+            Some(given) if convert::index(given)?.is_some() => Some(vec![open_size(op, given)?]),
             Some(given) => {
                 Some(given.try_iter()?.map(|size| open_size(op, &size?)).collect::<Fallible<_>>()?)
             }
@@ -191,7 +191,7 @@ fn vmap_leave<'py>(
     name: &str,
     size: usize,
 ) -> Fallible<Bound<'py, PyAny>> {
-    let Some(axis) = convert::index(axis) else {
+    let Some(axis) = convert::index(axis)? else {
         return Err(guard(|| {
             convert::bad("vmap", "out_axes", axis, "an int, None, or a container of them")
         })?);

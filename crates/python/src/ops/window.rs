@@ -7,7 +7,7 @@ use pyo3::types::PyString;
 
 use super::{Parse, functions};
 use crate::convert;
-use crate::error::Fallible;
+use crate::error::{Fallible, if_fits};
 use crate::tensor::PyTensor;
 
 /// An int for all axes, or a sequence with one for each.
@@ -16,16 +16,16 @@ impl Parse for PerAxis {
         let Some(value) = value else {
             return Ok(PerAxis::default());
         };
-        if let Some(entry) = convert::index(value) {
+        if let Some(entry) = convert::index(value)? {
             return Ok(PerAxis::All(entry));
         }
         let required = "an int, or a sequence with an int for each axis";
         if value.is_instance_of::<PyTensor>() || value.is_instance_of::<PyString>() {
             return Err(convert::bad(op, what, value, required)?);
         }
-        match value.extract() {
-            Ok(entries) => Ok(PerAxis::Each(entries)),
-            Err(_) => Err(convert::bad(op, what, value, required)?),
+        match if_fits(value.py(), value.extract())? {
+            Some(entries) => Ok(PerAxis::Each(entries)),
+            None => Err(convert::bad(op, what, value, required)?),
         }
     }
 }
@@ -42,8 +42,9 @@ impl Parse for WindowPadding {
             if text.to_str()? == "same" {
                 return Ok(WindowPadding::Same);
             }
-        } else if let Ok(entries) = value.extract() {
-            return Ok(WindowPadding::Each(entries));
+        } else if let Some(entries) = convert::tuples(value)? {
+            let entries = entries.into_iter().map(|[low, high]| (low, high));
+            return Ok(WindowPadding::Each(entries.collect()));
         }
         let required = "\"valid\", \"same\", or one (low, high) for each axis";
         Err(convert::bad(op, what, value, required)?)

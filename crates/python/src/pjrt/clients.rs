@@ -73,7 +73,7 @@ fn pjrt_client(
         let mut spec = ClientSpec::new(plugin);
         spec.memory_limit = match memory_limit {
             None => None,
-            Some(limit) => match convert::index(limit).and_then(|limit| u64::try_from(limit).ok()) {
+            Some(limit) => match convert::index(limit)?.and_then(|limit| u64::try_from(limit).ok()) {
                 Some(bytes) if bytes > 0 => Some(bytes),
                 Some(_) | None => {
                     return Err(convert::bad("client", "memory_limit", limit, "a number of bytes")?);

@@ -143,10 +143,11 @@ pub(crate) fn device_of(value: &Bound<'_, PyAny>) -> Option<Arc<PjrtBackend>> {
 /// # Errors
 /// An unknown option, a device besides those of the mesh, and a value of another kind.
 pub(crate) fn mesh_compiler(
+    py: Python<'_>,
     place: &Arc<MeshBackend>,
     given: Option<&Bound<'_, PyDict>>,
 ) -> Fallible<Arc<dyn Compiler>> {
-    let options::Given { client, device_id, target, compiler } = options::parse(given)?;
+    let options::Given { client, device_id, target, compiler } = options::parse(py, given)?;
     let others =
         [("client", client.is_some()), ("device_id", device_id.is_some()), ("target", target.is_some())];
     if let Some((option, _)) = others.iter().find(|(_, is_given)| *is_given) {
@@ -171,7 +172,7 @@ pub(crate) fn compiler(
     py: Python<'_>,
     given: Option<&Bound<'_, PyDict>>,
 ) -> Fallible<(Arc<dyn Compiler>, Option<Arc<dyn Backend>>)> {
-    let options::Given { client, device_id, target, compiler } = options::parse(given)?;
+    let options::Given { client, device_id, target, compiler } = options::parse(py, given)?;
     if let Some(target) = target {
         let target = find_target(py, &target, client.as_deref().unwrap_or(TARGET_CLIENT))?;
         return Ok((Arc::new(TargetCompiler::new(target, place::host(), compiler)), None));
@@ -220,7 +221,7 @@ fn pjrt_partitions<'py>(
     options: Option<&Bound<'py, PyDict>>,
 ) -> Fallible<Vec<Bound<'py, PyDict>>> {
     guard(|| {
-        let given = options::parse(options)?;
+        let given = options::parse(py, options)?;
         let count = backend(py, given.client.as_deref(), None)?.runtime().devices().len();
         let part = |id: usize| -> PyResult<Bound<'py, PyDict>> {
             let part = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;

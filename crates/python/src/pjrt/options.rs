@@ -1,11 +1,17 @@
 //! Options as Python gives them.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
 use defn_pjrt::{Attribute, CompilerOptions};
+use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::convert;
-use crate::error::Fallible;
+use crate::error::{Fallible, if_fits};
+use crate::jit::warn_of;
 use crate::misuse::Misuse;
 
 /// What a definition says to the compiler.
@@ -20,7 +26,7 @@ pub(super) struct Given {
 
 /// # Errors
 /// An unknown option, and a value of another kind.
-pub(super) fn parse(options: Option<&Bound<'_, PyDict>>) -> Fallible<Given> {
+pub(super) fn parse(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> Fallible<Given> {
     let mut given = Given::default();
     let mut others = Vec::new();
     for (name, value) in options.into_iter().flatten() {
@@ -37,7 +43,7 @@ pub(super) fn parse(options: Option<&Bound<'_, PyDict>>) -> Fallible<Given> {
                 Ok(text) => given.target = Some(text.to_string()),
                 Err(_) => return Err(convert::bad("compile", "target", &value, "the name of a device")?),
             },
-            "device_id" => match convert::index(&value) {
+            "device_id" => match convert::index(&value)? {
                 Some(id) => given.device_id = Some(id),
                 None => return Err(convert::bad("jit", "device_id", &value, "an int")?),
             },
@@ -52,6 +58,9 @@ pub(super) fn parse(options: Option<&Bound<'_, PyDict>>) -> Fallible<Given> {
         }
     }
     given.compiler = CompilerOptions::parse(&others)?;
+    if let Some((folder, why)) = given.compiler.refused_folder() {
+        warn(py, &folder, &why)?;
+    }
     let is_here =
         [("device_id", given.device_id.is_some()), ("cache_dir", given.compiler.cache_dir.is_some())];
     if let (Some(target), Some((option, _))) = (&given.target, is_here.iter().find(|(_, is_given)| *is_given))
@@ -61,6 +70,19 @@ pub(super) fn parse(options: Option<&Bound<'_, PyDict>>) -> Fallible<Given> {
         return Err(Misuse::OptionValue { op: "compile", option, got, required }.into());
     }
     Ok(given)
+}
+
+/// Says once of a folder of compiled programs that it is not used.
+fn warn(py: Python<'_>, folder: &Path, why: &str) -> Fallible<()> {
+    static WARNED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    if !WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
+        return Ok(());
+    }
+    let text = format!(
+        "the folder {} of compiled programs {why} and is not used, one of the user's own that nobody else may write is required",
+        folder.display()
+    );
+    warn_of(py, &py.get_type::<PyRuntimeWarning>(), &text)
 }
 
 /// The name of a client.
@@ -79,7 +101,7 @@ pub(crate) fn client_name(op: &str, value: &Bound<'_, PyAny>) -> Fallible<String
 /// # Errors
 /// A value that is no int.
 pub(super) fn device_id(op: &str, value: &Bound<'_, PyAny>) -> Fallible<i64> {
-    match convert::index(value) {
+    match convert::index(value)? {
         Some(id) => Ok(id),
         None => Err(convert::bad(op, "device_id", value, "an int")?),
     }
@@ -104,8 +126,8 @@ pub(super) fn attribute(op: &str, name: &str, value: &Bound<'_, PyAny>) -> Falli
     if value.is_instance_of::<PyFloat>() {
         return Ok(Attribute::Float(value.extract()?));
     }
-    match value.extract() {
-        Ok(values) => Ok(Attribute::Ints(values)),
-        Err(_) => Err(convert::bad(op, name, value, "a text, a number, True, False or a list of ints")?),
+    match if_fits(value.py(), value.extract())? {
+        Some(values) => Ok(Attribute::Ints(values)),
+        None => Err(convert::bad(op, name, value, "a text, a number, True, False or a list of ints")?),
     }
 }

@@ -17,7 +17,7 @@ use super::call::template;
 use super::{Adapter, PyBackend, defines, enter};
 use crate::convert;
 use crate::dtype;
-use crate::error::Fallible;
+use crate::error::{Fallible, if_fits};
 use crate::misuse::Misuse;
 use crate::place;
 use crate::tensor::PyTensor;
@@ -104,9 +104,9 @@ impl PythonBuffer {
             options.set_item("mode", mode)?;
             let arguments = (self.tensor(py, callback)?,);
             let result = self.backend.bind(py).call_method(callback, arguments, Some(&options))?;
-            match result.extract() {
-                Ok(address) => Ok(address),
-                Err(_) => {
+            match if_fits(py, result.extract())? {
+                Some(address) => Ok(address),
+                None => {
                     let got = convert::describe(&result)?;
                     let (callback, backend) = (callback.to_owned(), self.backend.get().name.clone());
                     let expected = "an address".to_owned();
@@ -185,12 +185,13 @@ impl Buffer for PythonBuffer {
             let result = backend.call_method1(intern!(py, "to_binary"), (tensor, limit))?;
             let expected = packed::len(dtype, limit);
             let bytes = PyBuffer::<u8>::get(&result).and_then(|buffer| buffer.to_vec(py));
+            let bytes = if_fits(py, bytes)?;
             let got = match &bytes {
-                Ok(bytes) if bytes.len() == expected => None,
-                Ok(bytes) => Some(format!("{} bytes", bytes.len())),
-                Err(_) => Some(convert::describe(&result)?),
+                Some(bytes) if bytes.len() == expected => None,
+                Some(bytes) => Some(format!("{} bytes", bytes.len())),
+                None => Some(convert::describe(&result)?),
             };
-            let (Ok(bytes), None) = (bytes, &got) else {
+            let (Some(bytes), None) = (bytes, &got) else {
                 let backend = self.backend.get().name.clone();
                 let got = got.unwrap_or_default();
                 let expected = format!("the {expected} bytes of {limit} elements of {dtype}");
@@ -322,11 +323,11 @@ pub(super) fn adopt<'py>(
 /// What an array-like object has that the type has not. Other data is the backend's own affair.
 fn mismatch(data: &Bound<'_, PyAny>, ty: &TensorType) -> Fallible<Option<String>> {
     let py = data.py();
-    let (Ok(shape), Ok(kind)) = (data.getattr(intern!(py, "shape")), data.getattr(intern!(py, "dtype")))
-    else {
+    let (shape, kind) = (data.getattr_opt(intern!(py, "shape"))?, data.getattr_opt(intern!(py, "dtype"))?);
+    let (Some(shape), Some(kind)) = (shape, kind) else {
         return Ok(None);
     };
-    let Ok(sizes) = shape.extract::<Vec<usize>>() else {
+    let Some(sizes) = if_fits(py, shape.extract::<Vec<usize>>())? else {
         return Ok(None);
     };
     let known = dtype::from_python(&kind)?;

@@ -17,9 +17,9 @@ use crate::calls::BlockTag;
 use crate::containers::{self, Flat, Mode};
 use crate::control::{container, operands, same_structure};
 use crate::convert;
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, guard, if_fits};
 use crate::hooks::{self, Slot, Table};
-use crate::jit::wrap;
+use crate::jit::{Borrowed, wrap};
 use crate::misuse::Misuse;
 use crate::ops;
 
@@ -107,7 +107,7 @@ fn leaves_of<'py>(
     if is_list && result.len()? == outputs.len() {
         return Ok(result.try_iter()?.collect::<PyResult<_>>()?);
     }
-    if let Ok(Flat { leaves, tree, .. }) = containers::flatten("block", Mode::State, &result)
+    if let Some(Flat { leaves, tree, .. }) = if_fits(py, containers::flatten("block", Mode::State, &result))?
         && let Some(places) = tag.output.places_in(py, &tree)?
     {
         return Ok(places.into_iter().map(|place| leaves[place].clone()).collect());
@@ -167,7 +167,8 @@ impl UserDefault {
                 let _ = self.program.set(compiled);
             }
             let program = self.program.get().expect("it was set");
-            let run = hooks::Run::new(&self.table, self.named.as_ref());
+            let borrowed = Borrowed::default();
+            let run = hooks::Run::new(&self.table, self.named.as_ref(), &borrowed);
             let results = trace::suspended(|| program.run(&here, tensors, &run));
             if let Some(fault) = run.into_fault() {
                 return Err(fault);

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use rustc_hash::FxHasher;
 
 use crate::convert;
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, guard, if_fits};
 use crate::misuse::Misuse;
 use crate::pjrt;
 use crate::place;
@@ -39,7 +39,7 @@ fn axes(value: &Bound<'_, PyAny>) -> Fallible<Vec<(Name, usize)>> {
         let Ok(name) = name.cast::<PyString>() else {
             return Err(convert::bad("mesh", "axes", value, required)?);
         };
-        match convert::index(&size).map(usize::try_from) {
+        match convert::index(&size)?.map(usize::try_from) {
             Some(Ok(size)) => axes.push((Name::from(name.to_str()?), size)),
             Some(Err(_)) | None => return Err(convert::bad("mesh", "axes", value, required)?),
         }
@@ -50,7 +50,7 @@ fn axes(value: &Bound<'_, PyAny>) -> Fallible<Vec<(Name, usize)>> {
 /// A device: a backend object, what `dn.devices()` lists, or a number among those of a client.
 fn device(value: &Bound<'_, PyAny>, client: Option<&str>) -> Fallible<Arc<PjrtBackend>> {
     let py = value.py();
-    if let Some(id) = convert::index(value) {
+    if let Some(id) = convert::index(value)? {
         return pjrt::backend(py, client, Some(id));
     }
     let listed = value.getattr_opt(intern!(py, "backend"))?;
@@ -88,7 +88,7 @@ impl PyMesh {
             };
             let places = match devices.filter(|devices| !devices.is_none()) {
                 Some(devices) => {
-                    let Ok(each) = devices.try_iter() else {
+                    let Some(each) = if_fits(py, devices.try_iter())? else {
                         return Err(convert::bad("mesh", "devices", devices, "a sequence of devices")?);
                     };
                     each.map(|each| device(&each?, client.as_deref())).collect::<Fallible<Vec<_>>>()?

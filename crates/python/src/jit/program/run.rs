@@ -48,7 +48,7 @@ impl Program {
         let (tensors, kept) = self.gather(py, leaves, captures, &mut borrowed)?;
         let results = match known {
             Some(results) => results,
-            None => self.execute(py, tensors, hooks)?,
+            None => self.execute(py, tensors, &borrowed, hooks)?,
         };
         self.hand_out(py, results, kept, &mut borrowed)
     }
@@ -67,7 +67,8 @@ impl Program {
         hooks: Option<&Py<PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         let run = |hooks: &hooks::Run<'_>| self.executable.run_lent(backend, tensors, hooks);
-        let buffers = self.timed(py, hooks, run)?;
+        let mut borrowed = Borrowed::default();
+        let buffers = self.timed(py, &borrowed, hooks, run)?;
         let results = self.types.iter().zip(buffers);
         let mut results = results.map(|(ty, buffer)| Tensor::concrete(ty.clone(), buffer));
         // Mostly there is one.
@@ -77,7 +78,7 @@ impl Program {
         {
             return Ok(handed(py, only, lanes)?);
         }
-        self.hand_out(py, results, Kept::new(), &mut Borrowed::default())
+        self.hand_out(py, results, Kept::new(), &mut borrowed)
     }
 
     /// As [`Program::run`], at a place where the tensors are, if it takes any.
@@ -91,7 +92,7 @@ impl Program {
         let mut borrowed = Borrowed::default();
         let (tensors, kept) = self.gather(py, leaves, Vec::new(), &mut borrowed)?;
         let run = |hooks: &hooks::Run<'_>| self.executable.run(place, tensors, hooks);
-        let results = if self.is_trivial { Vec::new() } else { self.timed(py, hooks, run)? };
+        let results = if self.is_trivial { Vec::new() } else { self.timed(py, &borrowed, hooks, run)? };
         self.hand_out(py, results, kept, &mut borrowed)
     }
 
@@ -104,16 +105,18 @@ impl Program {
     ) -> Fallible<Vec<Bound<'py, PyAny>>> {
         let (mut lists, mut rests) = (Vec::with_capacity(calls.len()), Vec::with_capacity(calls.len()));
         let default = place::default()?;
+        let mut all = Borrowed::default();
         for (leaves, captures, mut borrowed) in calls {
             let (mut tensors, kept) = self.gather(py, &leaves, captures, &mut borrowed)?;
             lists.push((bring_together("run", &mut tensors, &default)?, tensors));
+            all.add(&borrowed);
             rests.push((kept, borrowed));
         }
         let results = match self.is_trivial {
             true => vec![Vec::new(); rests.len()],
             false => {
                 let _showing = self.showing(py, hooks)?;
-                self.with_hooks(py, hooks, true, |hooks| self.executable.run_each(lists, hooks))?
+                self.with_hooks(py, &all, hooks, true, |hooks| self.executable.run_each(lists, hooks))?
             }
         };
         let each = results.into_iter().zip(rests);
