@@ -1,6 +1,8 @@
 //! Loops over ranges and over the first axis of tensors: `for_` and `scan`, written with the core's `while_`.
 
-use defn_core::builder::{self, Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
+use defn_core::builder::{
+    self, Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start,
+};
 use defn_core::scalar::wrap;
 use defn_core::trace::Trace;
 use defn_core::{DType, ErrorKind, Shape, Tensor, TensorType};
@@ -72,6 +74,16 @@ impl Over {
                 if fits { DType::S32 } else { DType::S64 }
             }
         }
+    }
+
+    /// Results with the vectorized axes of what is iterated over before their others.
+    fn first(&self, results: Vec<Tensor>) -> Fallible<Vec<Tensor>> {
+        let Over::Slices { tensors, .. } = self else { return Ok(results) };
+        let items: Vec<Arg<Tensor>> = tensors.iter().map(Arg::from).collect();
+        let items: Vec<&Arg<Tensor>> = items.iter().collect();
+        ops::with(|ops| {
+            results.into_iter().map(|result| ops.in_order(result, &items)).collect::<defn_core::Result<_>>()
+        })
     }
 
     /// The item of one trip.
@@ -179,7 +191,7 @@ fn for_<'py>(
                 strict(ops, &next, &state)
             })?;
         }
-        container(py, &tree, &state)
+        container(py, &tree, &over.first(state)?)
     })
 }
 
@@ -300,6 +312,7 @@ fn scan<'py>(
             }
             Err(fault) => return Err(fault),
         };
+        let done = over.first(done)?;
         let last = container(py, &tree, &done[1..=states])?;
         Ok((last, container(py, &out_tree, &done[1 + states..])?))
     })

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use crate::element::ElementType;
@@ -117,6 +117,8 @@ pub(super) struct Writer {
     depth: usize,
     /// Bytes that were made of truth values, by their names, and those.
     truths: FxHashMap<usize, Ssa>,
+    /// The names of integers none of which is below 0.
+    from_zero: FxHashSet<usize>,
 }
 
 impl Writer {
@@ -139,6 +141,18 @@ impl Writer {
     /// The truth value that bytes were made of.
     pub fn known_truth(&self, bytes: &Ssa) -> Option<Ssa> {
         if let Name::One(id) = bytes.name { self.truths.get(&id).cloned() } else { None }
+    }
+
+    /// Remembers that no element is below 0.
+    pub fn remember_from_zero(&mut self, x: &Ssa) {
+        if let Name::One(id) = x.name {
+            self.from_zero.insert(id);
+        }
+    }
+
+    /// Whether the program says that no element is below 0.
+    pub fn is_from_zero(&self, x: &Ssa) -> bool {
+        if let Name::One(id) = x.name { self.from_zero.contains(&id) } else { false }
     }
 
     fn fresh(&mut self) -> usize {

@@ -4,9 +4,10 @@ use defn_core::builder::{Arg, Cut, Start};
 use defn_core::op::TieBreak;
 use defn_core::{Axes, AxisRef, DType, Name, Shape, Tensor};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyString};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::Operands;
+use crate::containers::{self, Mode, Sort};
 use crate::convert;
 use crate::dtype;
 use crate::error::Fallible;
@@ -69,17 +70,53 @@ impl Parse for Option<Arg<Tensor>> {
     }
 }
 
+fn is_list(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>()
+}
+
+fn is_number(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyInt>()
+        || value.is_instance_of::<PyFloat>()
+        || value.is_instance_of::<PyComplex>()
+}
+
+/// The leaves of a container as tensors, in order.
+fn add_leaves(op: &'static str, value: &Bound<'_, PyAny>, tensors: &mut Vec<Tensor>) -> Fallible<()> {
+    let flat = containers::flatten(op, Mode::State, value)?;
+    for leaf in &flat.leaves {
+        tensors.push(convert::tensor(op, leaf)?);
+    }
+    Ok(())
+}
+
 impl Parse for Vec<Tensor> {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        let required = "a sequence of tensors";
+        let required = "a sequence or a container of tensors";
         let value = given(op, what, value, required)?;
         if value.is_instance_of::<PyTensor>() || value.is_instance_of::<PyString>() {
             return Err(convert::bad(op, what, value, required)?);
         }
+        let mut tensors = Vec::new();
+        if containers::sort(value)? == Sort::Container && !is_list(value) {
+            add_leaves(op, value, &mut tensors)?;
+            return Ok(tensors);
+        }
         let Ok(items) = value.try_iter() else {
             return Err(convert::bad(op, what, value, required)?);
         };
-        items.map(|item| convert::tensor(op, &item?)).collect()
+        for item in items {
+            let item = item?;
+            if item.is_instance_of::<PyTensor>() || containers::sort(&item)? != Sort::Container {
+                tensors.push(convert::tensor(op, &item)?);
+                continue;
+            }
+            // A list of numbers may be meant as one tensor.
+            if is_list(&item) && item.try_iter()?.any(|entry| entry.is_ok_and(|entry| is_number(&entry))) {
+                return Err(convert::not_a_tensor(op, &item)?);
+            }
+            add_leaves(op, &item, &mut tensors)?;
+        }
+        Ok(tensors)
     }
 
     fn bytes(&self) -> usize {
