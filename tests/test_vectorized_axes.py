@@ -83,8 +83,9 @@ def test_making_them() -> None:
     assert dn.iota((2,), vectorized_axes={"a": 2}).to_list() == [[0, 1], [0, 1]]
     assert dn.iota((2, 2), axis=0, vectorized_axes=[("a", 1)]).to_list() == [[[0, 0], [1, 1]]]
     assert dn.eye(2, vectorized_axes={"a": 2}).to_list() == [[[1, 0], [0, 1]]] * 2
-    # Rows of one matrix, for each position one.
-    assert dn.eye((3,), vectorized_axes={"a": 2}).to_list() == [[1, 0, 0], [0, 1, 0]]
+    # The first row of a matrix, at each position.
+    assert dn.eye((3,), vectorized_axes={"a": 2}).to_list() == [[1, 0, 0]] * 2
+    assert dn.eye((2,), names=["n"], vectorized_axes={"a": 1}).names == ("n",)
     assert lanes(dn.fill(rows(), 0.0)) == {"v": 2}
 
 
@@ -140,7 +141,8 @@ def test_slices_that_begin_elsewhere_for_each_position() -> None:
     assert dn.slice(rows(), [start], [2]).to_list() == [[1.0, 2.0], [5.0, 6.0]]
     other = dn.vectorize(dn.tensor([1, -1]), "w")
     assert dn.slice(rows(), [other], [1])[0].to_list() == [[2.0, 1.0], [5.0, 4.0]]
-    assert dn.iota((4,))[start].to_list() == [0, 3]
+    ends = dn.vectorize(dn.tensor([0, -1]), "v")
+    assert dn.iota((4,))[ends].to_list() == [0, 3]
 
 
 def test_zero_positions() -> None:

@@ -220,10 +220,11 @@ def several(template: str) -> Line:
     return write
 
 
-def places(starts: Any, known: dict[Any, str]) -> str:
-    """Where a window begins."""
+def places(node: Any, starts: Any, x: str, known: dict[Any, str]) -> str:
+    """Where a window of an array begins."""
     texts = [str(start) if isinstance(start, int) else known[start] for start in starts]
-    return f"[{', '.join(texts)}]"
+    text = f"[{', '.join(texts)}]"
+    return f"from_front({text}, {x})" if node.attrs.get("from_end") else text
 
 
 def sliced(node: Any, known: dict[Any, str], _: Any) -> str:
@@ -232,13 +233,13 @@ def sliced(node: Any, known: dict[Any, str], _: Any) -> str:
         spans = zip(starts, lengths, strides, strict=True)
         parts = [f"{at}:{at + n}" + (f":{step}" if step > 1 else "") for at, n, step in spans]
         return f"{known[x]}[{', '.join([*parts, '...'])}]"
-    return f"window_at({known[x]}, {places(starts, known)}, {lengths}, {strides})"
+    return f"window_at({known[x]}, {places(node, starts, known[x], known)}, {lengths}, {strides})"
 
 
 def put_slice(node: Any, known: dict[Any, str], _: Any) -> str:
     x, update, starts = node.args
     text, new = (converted(known[one], one.dtype, node.dtype) for one in (x, update))
-    return f"put({text}, {new}, {places(starts, known)})"
+    return f"put({text}, {new}, {places(node, starts, known[x], known)})"
 
 
 def iota(node: Any, known: dict[Any, str], _: Any) -> str:

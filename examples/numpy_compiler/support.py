@@ -212,6 +212,11 @@ def pad(x: Array, value: Array, config: Any) -> Array:
     return whole[tuple(slice(max(-low, 0), n - max(-high, 0)) for n, (low, high, _) in ends)]
 
 
+def from_front(starts: list[Any], x: Array) -> list[int]:
+    """Starts of which those below 0 count from the end."""
+    return [int(at) + size * (at < 0) for at, size in zip(starts, x.shape, strict=True)]
+
+
 def _first(starts: list[Any], sizes: Any, lengths: Any) -> list[int]:
     """Starts that are moved so far that the window is inside."""
     spans = zip(starts, sizes, lengths, strict=True)
@@ -243,8 +248,9 @@ def _positions(indices: Array) -> Array:
 
 
 def into_range(indices: Array, size: int) -> Array:
-    """Positions moved to the nearest ones that there are."""
-    return np.clip(_positions(indices), 0, size - 1)
+    """Positions, those below 0 from the end, moved to the nearest ones that there are."""
+    places = _positions(indices)
+    return np.clip(np.where(places < 0, places + size, places), 0, size - 1)
 
 
 def gather(x: Array, indices: Array, axes: Any) -> Array:
@@ -265,7 +271,7 @@ def scatter(function: Any, x: Array, updates: Array, indices: Array, axes: Any) 
     result = np.array(x)
     front = np.moveaxis(result, axes, range(len(axes)))
     for place, update in zip(_positions(indices), updates, strict=True):
-        if all(0 <= at < size for at, size in zip(place, front.shape, strict=False)):
+        if all(-size <= at < size for at, size in zip(place, front.shape, strict=False)):
             window = (*place, *(slice(0, size) for size in update.shape))
             front[window] = function(front[window], update)
     return result
@@ -439,8 +445,8 @@ __all__ = [
     *_OBJECTS,
     *(
         "all_close away conv count_leading_zeros cube_root each_as eigh erf erf_inv erfc extreme"
-        " from_memory gather greatest in_order into_range iota irfft joined last least left_shift"
-        " named pad population_count power put quotient remainder right_shift scatter sign solved"
-        " svd top transformed window_at window_scatter windows"
+        " from_front from_memory gather greatest in_order into_range iota irfft joined last least"
+        " left_shift named pad population_count power put quotient remainder right_shift scatter"
+        " sign solved svd top transformed window_at window_scatter windows"
     ).split(),
 ]

@@ -7,6 +7,9 @@ one entry of a dict, which is told apart here from code that hands the whole dic
 from __future__ import annotations
 
 import dis
+import functools
+import os
+import sysconfig
 import weakref
 from typing import TYPE_CHECKING
 
@@ -14,7 +17,10 @@ if TYPE_CHECKING:
     import types
     from collections.abc import Hashable
 
-__all__ = ["reads"]
+__all__ = ["ANY", "is_installed", "reads"]
+
+# Stands for attributes whose names code computes.
+ANY = "*"
 
 # A step from a value to what it holds: whether it is an item, and its key or the attribute's name.
 Step = tuple[bool, "Hashable"]
@@ -62,7 +68,46 @@ def _own(code: types.CodeType) -> Reads:
             cells.append((made.argval, _steps(instructions, at + 1)))
     if "getattr" in code.co_names:
         attributes.update(text for text in code.co_consts if isinstance(text, str))
+    if any(_computes(instructions, at) for at in range(len(instructions))):
+        attributes.add(ANY)
     return found, cells, attributes
+
+
+def _computes(instructions: list[dis.Instruction], at: int) -> bool:
+    """Whether an instruction begins to read an attribute whose name the code computes."""
+    made = instructions[at]
+    if made.opname in _ATTRIBUTES:
+        return made.argval == "__dict__"
+    if made.opname not in _GLOBALS or made.argval not in ("getattr", "vars", "attrgetter"):
+        return False
+    if made.argval != "getattr":
+        return True
+    # The name is the second argument: it is written there if one instruction alone makes it.
+    depth, second = 0, 0
+    for made in instructions[at + 1 :]:
+        if made.opname.startswith("CALL") and depth in (2, 3):
+            return second != 1
+        if made.opcode in dis.hasjrel or made.opcode in dis.hasjabs:
+            return True
+        effect = dis.stack_effect(made.opcode, made.arg)
+        if depth == 1 and depth + effect >= 1:
+            second = 1 if made.opname in _CONSTANTS else 2
+        elif depth >= 2 and depth + effect <= 2:
+            second = 2
+        depth += effect
+    return True
+
+
+@functools.cache
+def is_installed(file: str) -> bool:
+    """Whether code lies where packages are installed."""
+    places = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")}
+    parts = os.path.normpath(file).split(os.sep)
+    return (
+        any(file.startswith(place + os.sep) for place in places)
+        or "site-packages" in parts
+        or "dist-packages" in parts
+    )
 
 
 def _steps(instructions: list[dis.Instruction], at: int) -> tuple[Step, ...]:

@@ -446,9 +446,11 @@ class options:  # noqa: N801 - used as a function is.
 class checks:  # noqa: N801 - used as a function is.
     """What is looked for inside a ``with`` block, beside what is always an error.
 
-    ``"index"``: compiled programs raise for a position out of range, as functions that run at once
-    always do, where they would move a read to the nearest element and drop a write; and for an
-    integer divisor of zero, where a quotient would be -1 and a remainder the dividend. ``"nan"``:
+    ``"index"``: compiled programs raise for a position out of range, of ``x[i]``, ``slice``,
+    ``slice_along_axis``, ``put_slice``, ``take``, ``gather`` and the others, as functions that run
+    at once on the host do, where they would move a read to the nearest element and drop a write;
+    and for an integer divisor of zero, where a quotient would be -1 and a remainder the dividend.
+    ``slice`` moves its window unless it is looked at, at once too. ``"nan"``:
     an operation raises if its result has a NaN. The error names the operation and its line.
     Programs are compiled apart for each combination of checks.
 

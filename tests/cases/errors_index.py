@@ -5,11 +5,19 @@ from __future__ import annotations
 ROWS: list[tuple[str, str]] = [
     # Positions.
     ("a position out of range", "dn.gather(x, dn.tensor([[0, 1], [2, 0]]))"),
-    ("an index out of range to take", "dn.take(x, dn.tensor([0, -1]), axis=1)"),
+    ("an index out of range to take", "dn.take(x, dn.tensor([0, -4]), axis=1)"),
     ("an index out of range along an axis", "dn.take_along_axis(v, dn.tensor([0, 3, 1]))"),
     ("a position out of range to add at", "dn.indexed_add(v, dn.tensor([[3]]), v[:1])"),
     ("a single position out of range", "dn.indexed_put(x, dn.tensor([1, 3]), 1.0)"),
     ("an index of the greatest width", 'dn.take(v, dn.tensor([2**64 - 1], dtype="u64"))'),
+    ("one index out of range", "x[dn.tensor(2)]"),
+    ("one index below the range", "v[dn.tensor(-4)]"),
+    ("a window that begins beyond the axis", "dn.slice_along_axis(v, 2, 2)"),
+    ("a slice put beyond the axis", "dn.put_slice(v, [-1], v[:2])"),
+    (
+        "a window beyond the axis where it is looked for",
+        'with dn.checks("index"):\n    dn.jit(lambda i: dn.slice(v, [i], [2]))(dn.tensor(-1))',
+    ),
     (
         "an index out of range where it is looked for",
         'with dn.checks("index"):\n    dn.jit(lambda i: dn.take(v, i))(dn.tensor([3]))',
@@ -30,6 +38,7 @@ ROWS: list[tuple[str, str]] = [
     ("elements of an empty axis", "dn.take(v[:0], dn.tensor([0]))"),
     ("elements at positions in nothing", "dn.gather(x[:, :0], dn.tensor([[0, 0]]))"),
     ("elements along an empty axis", "dn.take_along_axis(v[:0], dn.tensor([0]))"),
+    ("rows of numbers to stack", "dn.stack([[1, 2], [3, 4]])"),
     ("names that differ in take", 'dn.take(x, dn.tensor([0], names=["column"]))'),
     ("indices of another rank", "dn.take_along_axis(x, dn.tensor([0, 1]), axis=1)"),
     ("indices of another size", "dn.take_along_axis(x, dn.iota((1, 3)), axis=1)"),

@@ -16,9 +16,6 @@ ROWS: list[tuple[str, str]] = [
     ("two free sizes of vectorized axes", 'dn.revectorize(x, {"a": -1}, target_shape=[-1])'),
     ("vectorized axes that hold another size", 'dn.revectorize(x, {"a": 4})'),
     ("vectorized axes without sizes", 'dn.iota((2,), vectorized_axes="a")'),
-    ("clip with a vectorized bound", 'dn.clip(v, dn.vectorize(v, "a"), 1.0)'),
-    ("pad with a vectorized value", 'dn.pad(v, dn.vectorize(v, "a"), [(0, 1, 0)])'),
-    ("a slice put at vectorized starts", 'dn.put_slice(v, [dn.vectorize(i, "a")], v[:1])'),
     ("a number of a vectorized tensor", 'float(dn.vectorize(v, "a"))'),
     ("the truth of a vectorized tensor", 'if dn.vectorize(v, "a") > 1:\n    pass'),
     (

@@ -267,6 +267,12 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
         false
     }
 
+    /// Whether a position out of range is an error where an op runs at once. On a device it is not: positions would have to
+    /// be brought to the host first, and every op would wait for them.
+    fn refuses_positions(&self) -> bool {
+        true
+    }
+
     /// Runs one op as [`Backend::run`] does, where a compiled program asks for no checks. A position out of range is
     /// no error: a read is moved to the nearest element and a write is dropped. Neither is an integer divisor of
     /// zero: the quotient has all bits set, and the remainder is the dividend. A backend that does the same

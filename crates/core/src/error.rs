@@ -352,8 +352,10 @@ pub enum ErrorKind {
     Indices { op: &'static str, got: TensorType, required: String },
     #[error("{op}: the updates are {got}, {required}")]
     Updates { op: &'static str, got: TensorType, required: String },
-    #[error("{op}: index {index} on axis {axis} of {got}, it must be in 0..{}", got.shape.sizes().get(*axis).copied().unwrap_or(0))]
+    #[error("{op}: index {index} on axis {axis} of {got}, it must be in {}", positions_text(got, *axis, 1, true))]
     IndexRange { op: &'static str, index: i128, axis: usize, got: TensorType },
+    #[error("{op}: start {start} on axis {axis} of {got}, it must be in {}", positions_text(got, *axis, *length, *from_end))]
+    StartRange { op: &'static str, start: i128, axis: usize, length: usize, from_end: bool, got: TensorType },
     #[error(
         "{op}: axis {axis} of {got} has no element to take, the indices are {indices}; indices without elements are required"
     )]
@@ -538,6 +540,20 @@ fn number_digits(number: Number) -> String {
         Number::Huge(value) => format!("{value:e}"),
         Number::Float(value) => value.to_string(),
         Number::Complex(value) => value.to_string(),
+    }
+}
+
+/// Where windows of `length` elements begin on an axis, an element being one of 1.
+fn positions_text(ty: &TensorType, axis: usize, length: usize, from_end: bool) -> String {
+    let size = ty.shape.sizes().get(axis).map_or(0, |&size| size as i128);
+    let end = size - length as i128 + 1;
+    match (length, from_end) {
+        (1, true) => format!("{}..{size}", -size),
+        (1, false) => format!("0..{end}"),
+        (_, true) => {
+            format!("0..{end} or {}..{} for a window of {length} elements", -size, 1 - length as i128)
+        }
+        (_, false) => format!("0..{end} for a window of {length} elements"),
     }
 }
 

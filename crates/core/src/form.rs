@@ -147,13 +147,21 @@ pub fn form(op: &Op) -> Form {
             smallvec![operands("tensors", 0, None), attribute("axis", axis.index())]
         }
         Op::Stack { axis, name: _ } => smallvec![operands("tensors", 0, None), attribute("axis", *axis)],
-        Op::Slice { starts, lengths, strides } => smallvec![
-            x(),
-            starts_argument(starts, 1),
-            attribute("lengths", &lengths[..]),
-            attribute("strides", &strides[..])
-        ],
-        Op::PutSlice { starts } => smallvec![x(), operand("update", 1), starts_argument(starts, 2)],
+        Op::Slice { starts, lengths, strides } => {
+            let mut arguments = smallvec![
+                x(),
+                starts_argument(starts, 1),
+                attribute("lengths", &lengths[..]),
+                attribute("strides", &strides[..])
+            ];
+            arguments.extend(counted_argument(starts));
+            arguments
+        }
+        Op::PutSlice { starts } => {
+            let mut arguments = smallvec![x(), operand("update", 1), starts_argument(starts, 2)];
+            arguments.extend(counted_argument(starts));
+            arguments
+        }
         Op::Reduce { op: _, axes, keep_axes } => {
             smallvec![x(), option("axes", &axes[..]), option("keep_axes", Attr::Bool(*keep_axes))]
         }
@@ -361,7 +369,15 @@ fn conv_arguments(op: &ConvOp) -> [Argument; 9] {
 fn starts_argument(starts: &Starts, first: usize) -> Argument {
     match starts {
         Starts::Static(starts) => attribute("starts", &starts[..]),
-        Starts::Dynamic => operands("starts", first, None),
+        Starts::Dynamic | Starts::FromEnd => operands("starts", first, None),
+    }
+}
+
+/// Said only of starts of which those below 0 count from the end.
+fn counted_argument(starts: &Starts) -> Option<Argument> {
+    match starts {
+        Starts::Static(_) | Starts::Dynamic => None,
+        Starts::FromEnd => Some(option("from_end", Attr::Bool(true))),
     }
 }
 

@@ -144,8 +144,8 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
         },
         Op::Slice { starts, lengths: _, strides: _ } => match starts {
             Starts::Static(_) => exactly(1),
-            Starts::Dynamic if types.is_empty() => exactly(1),
-            Starts::Dynamic => exactly(1 + rank(0)),
+            Starts::Dynamic | Starts::FromEnd if types.is_empty() => exactly(1),
+            Starts::Dynamic | Starts::FromEnd => exactly(1 + rank(0)),
         },
         Op::PutSlice { starts } => match starts {
             Starts::Static(starts) => {
@@ -158,8 +158,8 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
                     });
                 if fits { Ok(()) } else { Err(format!("{} does not fit at {starts:?}", types[1])) }
             }
-            Starts::Dynamic if types.is_empty() => exactly(2),
-            Starts::Dynamic => exactly(2 + rank(0)),
+            Starts::Dynamic | Starts::FromEnd if types.is_empty() => exactly(2),
+            Starts::Dynamic | Starts::FromEnd => exactly(2 + rank(0)),
         },
         Op::Dot { contract_a, batch_a, contract_b, batch_b } => {
             exactly(2)?;

@@ -99,13 +99,23 @@ impl Sample {
     }
 
     fn is_in_range(&self, row: &[i64]) -> bool {
-        row.iter().zip(&self.axes).all(|(&entry, &axis)| (0..self.sizes[axis] as i64).contains(&entry))
+        let is_in = |(&entry, &axis): (&i64, &usize)| {
+            let size = self.sizes[axis] as i64;
+            (-size..size).contains(&entry)
+        };
+        row.iter().zip(&self.axes).all(is_in)
     }
 
     fn clamped(&self, row: &[i64]) -> Vec<usize> {
-        let clamp = |(&entry, &axis): (&i64, &usize)| entry.clamp(0, self.sizes[axis] as i64 - 1) as usize;
-        row.iter().zip(&self.axes).map(clamp).collect()
+        row.iter().zip(&self.axes).map(|(&entry, &axis)| nearest(entry, self.sizes[axis])).collect()
     }
+}
+
+/// A position counted from the front, where it is below 0 from the end, moved into range.
+fn nearest(entry: i64, size: usize) -> usize {
+    let size = size as i64;
+    let entry = if entry < 0 { entry + size } else { entry };
+    entry.clamp(0, size - 1) as usize
 }
 
 proptest! {
@@ -193,7 +203,7 @@ proptest! {
         let from = elements(&x);
         let at = |place: &[usize], pick: i64| {
             let mut place = place.to_vec();
-            place[axis] = pick.clamp(0, sizes[axis] as i64 - 1) as usize;
+            place[axis] = nearest(pick, sizes[axis]);
             from[flat_of(&sizes, &place)]
         };
         let mut taken = sizes.clone();

@@ -115,7 +115,7 @@ pub(crate) fn arg(op: &str, value: &Bound<'_, PyAny>) -> Fallible<Arg<Tensor>> {
     }
 }
 
-fn not_a_tensor(op: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
+pub(crate) fn not_a_tensor(op: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
     let hint = if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         "; make a tensor of a list with dn.tensor, join tensors with dn.stack"
     } else {

@@ -79,6 +79,16 @@ impl Over {
         }
     }
 
+    /// Results with the vectorized axes of what is iterated over before their others.
+    fn first(&self, results: Vec<Tensor>) -> Fallible<Vec<Tensor>> {
+        let Over::Slices { tensors, .. } = self else { return Ok(results) };
+        let items: Vec<Arg<Tensor>> = tensors.iter().map(Arg::from).collect();
+        let items: Vec<&Arg<Tensor>> = items.iter().collect();
+        ops::with(|ops| {
+            results.into_iter().map(|result| ops.in_order(result, &items)).collect::<defn_core::Result<_>>()
+        })
+    }
+
     /// The item of one trip.
     fn item<'py>(&self, py: Python<'py>, trip: &Tensor) -> Fallible<Bound<'py, PyAny>> {
         match self {
@@ -200,7 +210,7 @@ fn for_<'py>(
                 strict(ops, &next, &state)
             })?;
         }
-        container(py, &tree, &state)
+        container(py, &tree, &over.first(state)?)
     })
 }
 
@@ -373,6 +383,7 @@ fn scan<'py>(
             }
             Err(fault) => return Err(fault),
         };
+        let done = over.first(done)?;
         let last = container(py, &tree, &done[1..=states])?;
         Ok((last, container(py, &out_tree, &done[1 + states..])?))
     })

@@ -110,7 +110,7 @@ pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTenso
 fn positions(ty: &TensorType, index: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
     let Ok(tensor) = index.cast::<PyTensor>() else { return Ok(None) };
     let indices = &tensor.get().tensor;
-    // One position is an index like any other, and so clamps.
+    // One position is an index like any other.
     let is_list = indices.ty().shape.rank() > 0 && indices.ty().dtype.is_integer();
     Ok((is_list && ty.shape.rank() > 0).then(|| indices.clone()))
 }
@@ -311,7 +311,7 @@ fn apply(ops: &mut Ops, x: &Tensor, steps: &[Step], new_axes: &[usize]) -> defn_
         let lengths: Vec<i64> = steps.iter().map(|step| step.length as i64).collect();
         // A stride beyond the length takes one element, as the length itself does.
         let strides: Vec<i64> = steps.iter().map(|step| step.stride.min(step.length.max(1)) as i64).collect();
-        out = ops.slice(out, &starts, &lengths, Some(&strides))?;
+        out = ops.slice_from_end(out, &starts, &lengths, Some(&strides))?;
     }
     let chosen = |pick: fn(&Step) -> bool| -> Axes {
         let axes: Vec<AxisRef> = steps

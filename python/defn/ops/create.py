@@ -130,8 +130,7 @@ def eye(
     """1 where the last two indices are equal, else 0. A number gives a square matrix.
 
     Shapes: the given one, of rank 2 or more; ``names`` has one entry per axis. With
-        ``vectorized_axes`` every position has one, and a shape of rank 1 has the last of these for
-        its rows.
+        ``vectorized_axes`` every position has one, and a shape of rank 1 is a matrix of one row.
     Dtypes: the given one.
     Grad: none flows.
     Raises: ``ShapeError`` for a rank below 2 or a negative size.

@@ -1,7 +1,8 @@
 """Functions that read and write at positions held in a tensor.
 
-A position out of range raises where a function runs at once. In a compiled program a read is moved
-to the nearest element and a write is dropped, unless ``dn.checks("index")`` asks for an error.
+A position below 0 counts from the end. One that is still out of range raises where a function runs
+at once on the host. In a compiled program, and on a device, a read is moved to the nearest element
+and a write is dropped, unless ``dn.checks("index")`` asks for an error.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ def gather(
     """The elements at positions, each of which is a row of ``indices``.
 
     The last axis of the indices holds a position: one entry for each of ``axes``, the first ones
-    where none are given. Axes that no entry is along come whole.
+    where none are given. An entry below 0 counts from the end of its axis. Axes that no entry is
+    along come whole.
 
     Shapes: the other axes of the indices, then the whole axes. Names are dropped.
     Dtypes: any; kept. The indices are integers.
@@ -43,6 +45,8 @@ def gather(
 
 def take(tensor: TensorLike, indices: TensorLike, *, axis: Axis = 0, **unknown: Never) -> Tensor:
     """The elements at positions along an axis. ``x[indices]`` takes along the first.
+
+    Positions below 0 count from the end.
 
     Shapes: the axis gives way to those of the indices, with their names; for indices of one axis
         the two names merge.
@@ -64,7 +68,8 @@ def take_along_axis(
 ) -> Tensor:
     """The elements at positions along an axis, one for each place along the others.
 
-    It puts the positions that ``argsort`` gives to use, for example.
+    It puts the positions that ``argsort`` gives to use, for example. Positions below 0 count from
+    the end.
 
     Shapes: the indices have the tensor's shape but on the axis; the result has theirs, and the
         tensor's names.
@@ -92,8 +97,8 @@ def indexed_add(
 ) -> Tensor:
     """Add updates to the elements at positions, each of which is a row of ``indices``.
 
-    Several updates of one element add up. A vector of one entry for each axis, with a scalar, is a
-    single position.
+    Several updates of one element add up. Entries below 0 count from the end. A vector of one entry
+    for each axis, with a scalar, is a single position.
 
     Shapes: the tensor's. Positions are ``[n][k]``; updates have ``n`` on their first axis and then
         the axes that no entry is along, where they may be smaller: the first elements are meant.
@@ -122,8 +127,8 @@ def indexed_put(
 ) -> Tensor:
     """Put updates in the place of the elements at positions, each a row of ``indices``.
 
-    Of several updates of one element the last stays. A vector of one entry for each axis, with a
-    scalar, is a single position.
+    Of several updates of one element the last stays. Entries below 0 count from the end. A vector
+    of one entry for each axis, with a scalar, is a single position.
 
     Shapes: the tensor's. Positions are ``[n][k]``; updates have ``n`` on their first axis and then
         the axes that no entry is along, where they may be smaller: the first elements are meant.

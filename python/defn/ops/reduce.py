@@ -271,8 +271,8 @@ def argmax(
     Of several equal elements, ``tie_break`` names the first (``"low"``) or the last (``"high"``). A
     NaN counts as the greatest.
 
-    Shapes: the axis goes, or keeps with size 1; without an axis the result is a scalar. Other axes
-        keep their names.
+    Shapes: the axis goes, or keeps with size 1; without an axis the result is a scalar, but a
+        vectorized tensor keeps its inner axes with size 1. Other axes keep their names.
     Dtypes: real; the result is of ``dtype``.
     Grad: none flows.
     Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,
@@ -300,8 +300,8 @@ def argmin(
     Of several equal elements, ``tie_break`` names the first (``"low"``) or the last (``"high"``). A
     NaN counts as the least.
 
-    Shapes: the axis goes, or keeps with size 1; without an axis the result is a scalar. Other axes
-        keep their names.
+    Shapes: the axis goes, or keeps with size 1; without an axis the result is a scalar, but a
+        vectorized tensor keeps its inner axes with size 1. Other axes keep their names.
     Dtypes: real; the result is of ``dtype``.
     Grad: none flows.
     Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,

@@ -188,6 +188,8 @@ def tile(tensor: TensorLike, repetitions: Sequence[int], **unknown: Never) -> Te
 def concatenate(tensors: Sequence[TensorLike], *, axis: Axis = 0, **unknown: Never) -> Tensor:
     """Join tensors along an axis that they already have.
 
+    The tensors are the leaves of any container: of nested lists, the values of dicts, fields.
+
     Shapes: one rank, equal except on ``axis``; the result adds up that axis. Names merge.
     Dtypes: any; merged.
     Grad: each tensor receives its slice of ``g``.
@@ -206,6 +208,8 @@ def stack(
     tensors: Sequence[TensorLike], *, axis: int = 0, name: str | None = None, **unknown: Never
 ) -> Tensor:
     """Join tensors along a new axis.
+
+    The tensors are the leaves of any container: of nested lists, the values of dicts, fields.
 
     Shapes: all equal; the result has a new axis at position ``axis``, named ``name``. Names merge.
     Dtypes: any; merged; a plain number is weak.
@@ -253,13 +257,15 @@ def slice(
     """A window, whose place may be known only when the program runs.
 
     Starts are integers or scalar integer tensors. They are moved into range, so that the window
-    fits: a negative start is 0, it does not count from the end.
+    fits: a negative start is 0, it does not count from the end as in ``x[i]``,
+    ``slice_along_axis`` and ``put_slice``.
 
     Shapes: each axis has ``lengths[i] / strides[i]`` elements, rounded up; names are kept.
     Dtypes: any; kept.
     Grad: ``g`` in zeros at the window's place; none to the starts.
     Raises: ``AxisError`` unless there is one entry per axis, ``ShapeError`` for a length that
-        exceeds the axis or a stride below 1.
+        exceeds the axis or a stride below 1, ``BoundsError`` under ``checks("index")`` for a start
+        out of range.
 
     >>> dn.slice(dn.iota((4, 4)), [1, 0], [2, 3], strides=[1, 2]).to_list()
     [[4, 6], [8, 10]]
@@ -278,13 +284,15 @@ def slice_along_axis(
     strides: int = 1,
     **unknown: Never,
 ) -> Tensor:
-    """A window along one axis; the others stay whole. See ``slice``.
+    """A window along one axis; the others stay whole.
+
+    The start is an integer or a scalar integer tensor; below 0 it counts from the end.
 
     Shapes: the axis has ``length / strides`` elements, rounded up; names are kept.
     Dtypes: any; kept.
     Grad: ``g`` in zeros at the window's place; none to the start.
     Raises: ``ShapeError`` for a length that exceeds the axis or a stride below 1, ``AxisError`` if
-        ``axis`` is out of range.
+        ``axis`` is out of range, ``BoundsError`` for a window that is not inside, see ``checks``.
 
     >>> dn.slice_along_axis(dn.iota((2, 4)), 1, 2, axis=1).to_list()
     [[1, 2], [5, 6]]
@@ -297,13 +305,15 @@ def slice_along_axis(
 def put_slice(
     tensor: TensorLike, starts: Sequence[int | Tensor], slice: TensorLike, **unknown: Never
 ) -> Tensor:
-    """A copy in which a window is overwritten. Starts are as in ``slice``.
+    """A copy in which a window is overwritten.
+
+    Starts are integers or scalar integer tensors; those below 0 count from the end.
 
     Shapes: the first tensor's; the slice has its rank and no larger size. Names merge.
     Dtypes: any; merged; a plain number is weak.
     Grad: to the tensor ``g`` with zeros in the window, to the slice the window of ``g``.
     Raises: ``ShapeError`` if the slice does not fit, ``AxisError`` unless there is one start per
-        axis.
+        axis, ``BoundsError`` for a window that is not inside, see ``checks``.
 
     >>> dn.put_slice(dn.iota((5,)), [1], dn.tensor([10, 20])).to_list()
     [0, 10, 20, 3, 4]

@@ -8,8 +8,8 @@ use crate::shape::{Axes, AxisList, AxisRef, TensorType};
 
 /// Reads and writes at positions held in a tensor of integers.
 ///
-/// A position out of range is an error where an op runs at once on the host. In a compiled program a read is
-/// moved to the nearest element, and a write is dropped.
+/// A position below 0 counts from the end. One that is still out of range is an error where an op runs at once on the
+/// host. In a compiled program, and on a device, a read is moved to the nearest element, and a write is dropped.
 pub trait BuildIndex: Builder + Sized {
     /// `x` at positions: the last axis of `indices` holds one entry for each of `axes`, the first ones where none
     /// are given. The result has the other axes of `indices`, then the axes of `x` that no entry is along; no

@@ -19,7 +19,8 @@ type StateFn<'a, R> = &'a mut dyn FnMut(&mut Ops, &[Tensor]) -> Result<R>;
 /// `trips` is the number of repetitions where the caller knows it.
 ///
 /// The state has the vectorized axes that it begins with, and those that the body adds; both functions may be
-/// traced several times to find them. Where the condition is vectorized, the positions are looped over one by one.
+/// traced several times to find them. Where the condition is vectorized, the positions are looped over one by one,
+/// and its axes come first in the last state.
 ///
 /// A plain number that the state begins with gives way to what the body makes of it in the first trace, once.
 ///
@@ -171,8 +172,8 @@ fn repeat_by_position(
         let lead = all.iter().map(|&(_, size)| (size, None));
         let shape = Shape::from_axes(lead.chain(before.ty().shape.entries()));
         let tensor = ops.reshape_to(tensor.flat(), shape)?.with_vectorized(&all);
-        let mut order: Lanes = before.vectorized_axes().into();
-        join_into("while", &mut order, axes)?;
+        let mut order = axes.clone();
+        join_into("while", &mut order, before.vectorized_axes())?;
         join_into("while", &mut order, &others)?;
         results.push(vectorize::spread_over(ops, "while", &tensor, &order)?);
     }
@@ -183,8 +184,8 @@ fn repeat_by_position(
 fn spread_by(ops: &mut Ops, init: &[Tensor], axes: &Lanes) -> Result<Vec<Tensor>> {
     init.iter()
         .map(|tensor| {
-            let mut order: Lanes = tensor.vectorized_axes().into();
-            join_into("while", &mut order, axes)?;
+            let mut order = axes.clone();
+            join_into("while", &mut order, tensor.vectorized_axes())?;
             vectorize::spread_over(ops, "while", tensor, &order)
         })
         .collect()

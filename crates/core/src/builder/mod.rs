@@ -23,6 +23,7 @@ mod ops;
 mod order;
 mod reduce;
 mod shape;
+pub(crate) mod starts;
 mod window;
 
 use smallvec::SmallVec;
@@ -90,6 +91,19 @@ pub trait Builder {
     /// # Errors
     /// As [`Builder::emit`].
     fn vectorized_like(&mut self, value: Self::V, _model: &Self::V) -> Result<Self::V> {
+        Ok(value)
+    }
+
+    /// Whether a value has vectorized axes.
+    fn is_vectorized(&self, _value: &Self::V) -> bool {
+        false
+    }
+
+    /// A value with its vectorized axes, where the builder's values have any, in the order in which operands have them.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn in_order(&mut self, value: Self::V, _operands: &[&Arg<Self::V>]) -> Result<Self::V> {
         Ok(value)
     }
 

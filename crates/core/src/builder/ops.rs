@@ -246,6 +246,24 @@ impl Builder for Ops {
         let axes = vectorize::union("broadcast", &[model.clone(), value.clone()])?;
         vectorize::spread_over(self, "broadcast", &value, &axes)
     }
+
+    fn is_vectorized(&self, value: &Tensor) -> bool {
+        value.is_vectorized()
+    }
+
+    fn in_order(&mut self, value: Tensor, operands: &[&Arg<Tensor>]) -> Result<Tensor> {
+        if value.vectorized_axes().len() < 2 {
+            return Ok(value);
+        }
+        let operands = operands.iter().filter_map(|operand| match operand {
+            Arg::Value(tensor) => Some(tensor),
+            Arg::Number(_) => None,
+        });
+        let mut order = vectorize::join("broadcast", operands)?;
+        order.retain(|(name, _)| value.vectorized_axes().iter().any(|(known, _)| known == name));
+        vectorize::join_into("broadcast", &mut order, value.vectorized_axes())?;
+        vectorize::spread_over(self, "broadcast", &value, &order)
+    }
 }
 
 /// The backend that all of a run's arguments are on, where it is one object: then nothing is brought anywhere, and no

@@ -1,6 +1,6 @@
 //! Folds over axes, and the statistics made of them.
 
-use super::{Arg, BuildElementwise, Builder};
+use super::{Arg, BuildElementwise, BuildShape, Builder};
 use crate::compose;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -319,7 +319,17 @@ fn arg_reduce<B: Builder>(
 ) -> Result<B::V> {
     let x = b.operand(x)?;
     let axis = axis.map(|axis| b.ty(&x).shape.resolve(op.name(), &axis)).transpose()?;
-    // Over the flat index there is no axis to keep.
-    let keep_axis = keep_axis && axis.is_some();
-    b.emit_one(Op::ArgReduce { op, axis, keep_axis, tie_break, dtype }, &[x])
+    if axis.is_some() {
+        return b.emit_one(Op::ArgReduce { op, axis, keep_axis, tie_break, dtype }, &[x]);
+    }
+    // Over the flat index there is no axis to keep, but each position on vectorized axes keeps those that it has.
+    let kept = (keep_axis && b.is_vectorized(&x)).then(|| {
+        let shape = b.ty(&x).shape;
+        shape.reduced(&shape.axes().collect::<Vec<_>>(), true)
+    });
+    let found = b.emit_one(Op::ArgReduce { op, axis, keep_axis: false, tie_break, dtype }, &[x])?;
+    match kept {
+        Some(shape) => b.reshape_to(found, shape),
+        None => Ok(found),
+    }
 }

@@ -2,9 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::{Arg, BuildCreate, BuildElementwise, Builder};
+use super::{Arg, Builder, starts};
 use crate::compose;
-use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::op::{Op, Padding, Starts};
 use crate::shape::{Axes, Axis, AxisList, AxisRef, Name, Shape, Sizes, TensorType};
@@ -42,9 +41,9 @@ impl From<usize> for Size {
 /// Where a slice begins on one axis.
 #[derive(Clone, Debug)]
 pub enum Start<V> {
-    /// A position, clamped into range; negative ones are clamped to 0.
+    /// A position.
     Index(i64),
-    /// A scalar integer, clamped into range when the op runs.
+    /// A scalar integer, which is looked at when the op runs.
     Value(V),
 }
 
@@ -285,8 +284,8 @@ pub trait BuildShape: Builder + Sized {
 
     /// A window of `x`: from each start, every `stride`-th of `length` elements; strides left out are 1.
     ///
-    /// Starts are clamped so that the window fits. If one of them is a value, all become scalars of their
-    /// merged element type.
+    /// Starts are clamped so that the window fits; those below 0 are clamped to 0. If one of them is a value or out of
+    /// range, all become scalars of their merged element type.
     ///
     /// # Errors
     /// Another number of entries than axes, a length that is negative or above the size, a stride below 1,
@@ -299,37 +298,26 @@ pub trait BuildShape: Builder + Sized {
         strides: Option<&[i64]>,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        let ty = self.ty(&x);
-        let ones = vec![1; lengths.len()];
-        let strides = strides.unwrap_or(&ones);
-        for given in [starts.len(), lengths.len(), strides.len()] {
-            check_count("slice", given, &ty)?;
-        }
-        let (mut sizes, mut steps) = (Sizes::new(), Sizes::new());
-        for axis in ty.shape.axes() {
-            let (length, stride) = (lengths[axis.index()], strides[axis.index()]);
-            let within = usize::try_from(length).ok().filter(|&length| length <= ty.shape[axis]);
-            let Some(length) = within else {
-                let start = match &starts[axis.index()] {
-                    Start::Index(start) => *start,
-                    Start::Value(_) => 0,
-                };
-                let (op, axis) = ("slice", axis.index());
-                return Err(ErrorKind::SliceLength { op, got: ty, axis, start, length }.into());
-            };
-            match usize::try_from(stride) {
-                Ok(stride) if stride >= 1 => steps.push(stride),
-                _ => return Err(ErrorKind::Stride { op: "slice", stride, axis: axis.index() }.into()),
-            }
-            sizes.push(length);
-        }
-        let (starts, dynamic) = lower_starts(self, "slice", &ty, starts, &sizes)?;
-        let mut operands = vec![x];
-        operands.extend(dynamic);
-        self.emit_one(Op::Slice { starts, lengths: sizes, strides: steps }, &operands)
+        starts::window(self, "slice", x, starts, (lengths, strides), Starts::Dynamic)
     }
 
-    /// A window of `x` on one axis, and all of the others.
+    /// As [`BuildShape::slice`], but starts below 0 count from the end of their axis. A window that is not inside is an
+    /// error where an op runs at once on the host, and moved inside in a compiled program.
+    ///
+    /// # Errors
+    /// As [`BuildShape::slice`].
+    fn slice_from_end(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        starts: &[Start<Self::V>],
+        lengths: &[i64],
+        strides: Option<&[i64]>,
+    ) -> Result<Self::V> {
+        let x = self.operand(x)?;
+        starts::window(self, "slice", x, starts, (lengths, strides), Starts::FromEnd)
+    }
+
+    /// A window of `x` on one axis, and all of the others. The start is as those of [`BuildShape::slice_from_end`].
     ///
     /// # Errors
     /// As [`BuildShape::slice`], and an axis that `x` does not have.
@@ -348,11 +336,11 @@ pub trait BuildShape: Builder + Sized {
         let mut lengths: Vec<i64> = shape.sizes().iter().map(|&size| size as i64).collect();
         let mut strides = vec![1; shape.rank()];
         (starts[axis], lengths[axis], strides[axis]) = (start.into(), length, stride);
-        self.slice(x, &starts, &lengths, Some(&strides))
+        starts::window(self, "slice", x, &starts, (&lengths, Some(&strides)), Starts::FromEnd)
     }
 
     /// `x` with the window at `starts` replaced by `update`, of the same rank. Element types and names merge;
-    /// starts are as in [`BuildShape::slice`].
+    /// starts are as those of [`BuildShape::slice_from_end`].
     ///
     /// # Errors
     /// Another number of starts than axes, ranks that differ, an update larger than `x`, and a start that is
@@ -365,13 +353,14 @@ pub trait BuildShape: Builder + Sized {
     ) -> Result<Self::V> {
         let (x, update) = self.weak_pair("put_slice", x, update)?;
         let (target, slice) = (self.ty(&x), self.ty(&update));
-        check_count("put_slice", starts.len(), &target)?;
+        starts::check_count("put_slice", starts.len(), &target)?;
         let fits = target.shape.rank() == slice.shape.rank()
             && target.shape.sizes().iter().zip(slice.shape.sizes()).all(|(x, update)| update <= x);
         if !fits {
             return Err(ErrorKind::PutSlice { target, slice }.into());
         }
-        let (starts, dynamic) = lower_starts(self, "put_slice", &target, starts, slice.shape.sizes())?;
+        let lengths = slice.shape.sizes();
+        let (starts, dynamic) = starts::lower(self, "put_slice", &target, starts, lengths, Starts::FromEnd)?;
         let mut operands = vec![x, update];
         operands.extend(dynamic);
         self.emit_one(Op::PutSlice { starts }, &operands)
@@ -452,15 +441,6 @@ fn axes_text(axes: &[Axis]) -> String {
     format!("[{}]", list.join(", "))
 }
 
-/// One entry for each axis.
-fn check_count(op: &'static str, given: usize, ty: &TensorType) -> Result<()> {
-    if given == ty.shape.rank() {
-        return Ok(());
-    }
-    let required = "one entry for each axis is required";
-    Err(ErrorKind::AxesCount { op, given, shape: ty.shape.clone(), required }.into())
-}
-
 /// Puts the size that the others leave in the place of the open one.
 fn fill_auto(ty: &TensorType, sizes: &[Size]) -> Result<Shape> {
     let text = || {
@@ -535,51 +515,4 @@ fn insertion(op: &'static str, axis: i64, shape: &Shape) -> Result<usize> {
         return Ok(axis.rem_euclid(places) as usize);
     }
     Err(ErrorKind::NewAxisRange { op, axis, shape: shape.clone() }.into())
-}
-
-/// The starts of a window of `lengths` as an attribute, and as operands where any is a value.
-fn lower_starts<B: Builder>(
-    b: &mut B,
-    op: &'static str,
-    ty: &TensorType,
-    starts: &[Start<B::V>],
-    lengths: &[usize],
-) -> Result<(Starts, Vec<B::V>)> {
-    let mut clamped: Sizes = SmallVec::new();
-    let mut dtype: Option<DType> = None;
-    let merge = |dtype: &mut Option<DType>, other: DType| {
-        *dtype = Some(dtype.map_or(other, |dtype| dtype.merge(other)));
-    };
-    for (axis, start) in starts.iter().enumerate() {
-        let last = ty.shape.sizes()[axis] - lengths[axis];
-        clamped.push(match start {
-            Start::Index(index) => usize::try_from(*index).unwrap_or(0).min(last),
-            Start::Value(value) => {
-                let got = b.ty(value);
-                if got.shape.rank() != 0 || !got.dtype.is_integer() {
-                    return Err(ErrorKind::StartIndex { op, axis, got }.into());
-                }
-                merge(&mut dtype, got.dtype);
-                0
-            }
-        });
-    }
-    if dtype.is_none() {
-        return Ok((Starts::Static(clamped), Vec::new()));
-    }
-    for (start, &index) in starts.iter().zip(&clamped) {
-        if let Start::Index(_) = start {
-            let fits = i32::try_from(index).is_ok();
-            merge(&mut dtype, if fits { DType::S32 } else { DType::S64 });
-        }
-    }
-    let dtype = dtype.expect("a value has set it");
-    let mut values = Vec::with_capacity(starts.len());
-    for (start, &index) in starts.iter().zip(&clamped) {
-        values.push(match start {
-            Start::Index(_) => b.constant(dtype, index)?,
-            Start::Value(value) => b.as_type(value, dtype)?,
-        });
-    }
-    Ok((Starts::Dynamic, values))
 }

@@ -114,8 +114,9 @@ pub fn linspace<B: Builder>(
             return Err(ErrorKind::OptionValue { op: "linspace", option, given, required }.into());
         }
     };
+    let operands = [start.clone(), stop.clone()];
     let mut working = working_dtype(dtype);
-    for end in [&start, &stop] {
+    for end in &operands {
         match end {
             Arg::Value(value) => working = working.merge(b.ty(value).dtype),
             Arg::Number(Number::Complex(_)) => working = working.to_complex(),
@@ -134,7 +135,8 @@ pub fn linspace<B: Builder>(
     let (start, stop) = (start?, stop?);
     if size == 1 {
         let start = b.as_type(start, dtype)?;
-        return b.reshape_to(start, shape);
+        let only = b.vectorized_like(start, &stop)?;
+        return b.reshape_to(only, shape);
     }
     let divisor = if endpoint { size - 1 } else { size };
     let span = b.subtract(&stop, &start)?;
@@ -147,7 +149,8 @@ pub fn linspace<B: Builder>(
         let before_last = b.less(index, Number::from(size - 1))?;
         values = b.select(before_last, values, stop)?;
     }
-    b.as_type(values, dtype)
+    let values = b.as_type(values, dtype)?;
+    b.in_order(values, &[&operands[0], &operands[1]])
 }
 
 /// An end of a range, in the type that it is computed in.

@@ -106,7 +106,7 @@ impl ErrorKind {
             | Predicate { .. }
             | ArgumentType { .. }
             | ArgumentCount { .. } => ErrorClass::Shape,
-            IndexRange { .. } | NothingToTake { .. } => ErrorClass::Bounds,
+            IndexRange { .. } | StartRange { .. } | NothingToTake { .. } => ErrorClass::Bounds,
             NamesLength { .. }
             | NamesConflict { .. }
             | NamesRepeated { .. }

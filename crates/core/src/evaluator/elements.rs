@@ -1,10 +1,10 @@
 //! What only the elements of operands tell, looked for here on behalf of backends that do not look themselves:
 //! positions out of range, integer divisors of zero, negative shifts and exponents, zeros on a diagonal.
 
-use crate::backend::Operand;
+use crate::backend::{Backend, Operand};
 use crate::error::{ErrorKind, Result};
 use crate::form;
-use crate::op::{BinaryOp, Block, Op};
+use crate::op::{BinaryOp, Block, Op, Starts};
 use crate::scalar::{Number, Scalar};
 use crate::shape::{Axis, TensorType};
 use crate::tensor::Tensor;
@@ -13,12 +13,36 @@ use crate::tensor::Tensor;
 enum Wrong<'a> {
     /// Positions on these axes of the first operand that it does not have.
     Positions(&'a [Axis]),
+    /// Starts of windows, the operands from this one on, at which the window is not inside.
+    Starts(&'a Starts),
     /// Zeros on the diagonal.
     Diagonal,
     /// Integers that are zero, divisors of the operation of this name.
     Zero(&'static str),
     /// Integers below zero, and the error for one.
     Negative(fn(&'static str, i128) -> ErrorKind),
+}
+
+/// Where a window begins that operands of an op say, and the first of them.
+fn start_operands(op: &Op) -> Option<(usize, &Starts)> {
+    let (first, starts) = if let Op::Slice { starts, lengths: _, strides: _ } = op {
+        (1, starts)
+    } else if let Op::PutSlice { starts } = op {
+        (2, starts)
+    } else {
+        return None;
+    };
+    starts.are_operands().then_some((first, starts))
+}
+
+/// Whether an op that runs at once moves or drops what is out of range, as it does in a compiled program: a window whose
+/// starts do not count from the end, and whatever has positions where a backend does not refuse them.
+pub(super) fn moves_at_once(op: &Op, out: &TensorType, backend: &dyn Backend) -> bool {
+    match wrong(op, out) {
+        Some((_, Wrong::Starts(starts))) => !starts.count_from_end() || !backend.refuses_positions(),
+        Some((_, Wrong::Positions(_))) => !backend.refuses_positions(),
+        Some((_, Wrong::Diagonal | Wrong::Zero(_) | Wrong::Negative(_))) | None => false,
+    }
 }
 
 /// What an op with this result is not defined for, and in which operand; elements count only if the result has any.
@@ -28,6 +52,9 @@ fn wrong<'a>(op: &'a Op, out: &TensorType) -> Option<(usize, Wrong<'a>)> {
     }
     if let Op::Block(Block::Take { axis } | Block::TakeAlongAxis { axis }) = op {
         return Some((1, Wrong::Positions(std::slice::from_ref(axis))));
+    }
+    if let Some((first, starts)) = start_operands(op) {
+        return Some((first, Wrong::Starts(starts)));
     }
     if out.size() == 0 {
         return None;
@@ -84,6 +111,7 @@ pub(super) fn check(op: &Op, operands: &[Operand], out: &TensorType) -> Result<(
     let name = form::name(op);
     match wrong {
         Wrong::Positions(axes) => positions(op, operands, axes),
+        Wrong::Starts(starts) => windows(op, starts, operands, at),
         Wrong::Diagonal => diagonal(op, operand),
         Wrong::Zero(name) => each(op, operand, |_, number| match number {
             Number::Int(0) | Number::Bool(false) => Err(ErrorKind::DivisionByZero { op: name }.into()),
@@ -113,7 +141,11 @@ pub(super) fn counts_inside(op: &Op) -> bool {
                     (Wrong::Zero(_), Number::Bool(number)) => !number,
                     (Wrong::Negative(_), Number::Int(number)) => number < 0,
                     (
-                        Wrong::Positions(_) | Wrong::Diagonal | Wrong::Zero(_) | Wrong::Negative(_),
+                        Wrong::Positions(_)
+                        | Wrong::Starts(_)
+                        | Wrong::Diagonal
+                        | Wrong::Zero(_)
+                        | Wrong::Negative(_),
                         Number::Bool(_)
                         | Number::Int(_)
                         | Number::Huge(_)
@@ -144,11 +176,25 @@ fn positions(op: &Op, operands: &[Operand], axes: &[Axis]) -> Result<()> {
         let Number::Int(index) = number else { unreachable!("indices are integers, and not {}", indices.ty) };
         // The entries of a position lie side by side.
         let axis = axes[entry % axes.len()];
-        if usize::try_from(index).is_ok_and(|index| index < x.shape[axis]) {
+        let size = x.shape[axis] as i128;
+        if (-size..size).contains(&index) {
             return Ok(());
         }
         Err(ErrorKind::IndexRange { op: form::name(op), index, axis: axis.index(), got: x.clone() }.into())
     })
+}
+
+/// Refuses a window that is not inside its tensor. Its starts are the operands from `first` on.
+fn windows(op: &Op, starts: &Starts, operands: &[Operand], first: usize) -> Result<()> {
+    let x = &operands[0].ty;
+    let lengths = if let Op::Slice { lengths, .. } = op { lengths } else { operands[1].ty.shape.sizes() };
+    for (axis, start) in x.shape.axes().zip(&operands[first..]) {
+        each(op, start, |_, number| {
+            let Number::Int(start) = number else { unreachable!("starts are integers") };
+            starts.require(form::name(op), start, lengths[axis.index()], (x, axis))
+        })?;
+    }
+    Ok(())
 }
 
 /// Refuses a zero on the diagonal of square matrices.

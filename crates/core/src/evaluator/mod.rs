@@ -86,7 +86,7 @@ impl Executable for Evaluation {
     ) -> Result<Vec<Tensor>> {
         let used = |input: usize| self.plan.used_inputs[input];
         let buffers = argument_buffers(&self.program, used, backend, arguments)?;
-        let run = Run { backend, hooks, checks: self.checks, recorder: profile::current() };
+        let run = Run { backend, hooks, checks: self.checks, at_once: false, recorder: profile::current() };
         let _program = run.recorder.as_deref().map(Recorder::program);
         let results = run.inputs(&self.plan, buffers)?;
         let types = self.program.result_types().cloned();
@@ -94,7 +94,8 @@ impl Executable for Evaluation {
     }
 }
 
-/// Runs one op at once, with its regions where it has any. Positions out of range are an error, whatever the checks.
+/// Runs one op at once, with its regions where it has any. Positions out of range are an error, whatever the checks, where
+/// the backend refuses them; only a window whose starts do not count from the end is moved into range everywhere.
 ///
 /// # Errors
 /// What can only be known from the elements, memory, and what hooks raise.
@@ -111,7 +112,7 @@ pub fn run_op(
         Step::new(op, &types)?
     };
     // A constant is kept by plans only; here it is made like any other result.
-    let run = Run { backend, hooks, checks: Checks { index: true, ..checks }, recorder: None };
+    let run = Run { backend, hooks, checks, at_once: true, recorder: None };
     let is_constant = matches!(step, Step::Kept(_));
     if is_constant || run.is_native(op, &step) {
         return run.one(op, operands, outputs);
@@ -125,6 +126,8 @@ struct Run<'a> {
     backend: &'a Arc<dyn Backend>,
     hooks: &'a dyn Hooks,
     checks: Checks,
+    /// Whether the op runs at once, so that what it is not defined for is an error, whatever the checks.
+    at_once: bool,
     /// Who wants to know what the steps take.
     recorder: Option<Arc<Recorder>>,
 }
@@ -132,12 +135,14 @@ struct Run<'a> {
 impl Run<'_> {
     /// Runs one op of the backend.
     fn one(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
-        if self.checks.index && !self.backend.checks_operands() {
+        let looks =
+            self.checks.index || self.at_once && !elements::moves_at_once(op, &outputs[0], &**self.backend);
+        if looks && !self.backend.checks_operands() {
             elements::check(op, &operands, &outputs[0])?;
         }
         let buffers = if let Op::Fold(_) | Op::WindowFold(_) = op {
-            self.backend.run_fold(op, operands, outputs, self.checks.index, &|| self.hooks.poll())?
-        } else if self.checks.index {
+            self.backend.run_fold(op, operands, outputs, looks, &|| self.hooks.poll())?
+        } else if looks {
             self.backend.run(op, operands, outputs)?
         } else {
             self.backend.run_unchecked(op, operands, outputs)?
@@ -189,7 +194,7 @@ impl Run<'_> {
             Step::Block(default) => self.backend.has_native(&default.block),
             // What is looked at before an op runs is looked at before each step of a fold.
             Step::Default(_) => {
-                let looks = self.checks.index && !self.backend.checks_operands();
+                let looks = (self.checks.index || self.at_once) && !self.backend.checks_operands();
                 self.backend.has_native_fold(op)
                     && !op.has_effect()
                     && !(looks && elements::counts_inside(op))

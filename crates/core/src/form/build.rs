@@ -392,7 +392,11 @@ impl Given<'_> {
     /// Starts that are not given are operands.
     fn starts(&self) -> Result<Starts, String> {
         let given = self.attributes.iter().any(|(name, _)| name == "starts");
-        Ok(if given { Starts::Static(self.usizes("starts")?) } else { Starts::Dynamic })
+        if given {
+            return Ok(Starts::Static(self.usizes("starts")?));
+        }
+        let counted = self.attributes.iter().any(|(name, _)| name == "from_end") && self.bool("from_end")?;
+        Ok(if counted { Starts::FromEnd } else { Starts::Dynamic })
     }
 
     fn padding(&self, name: &str) -> Result<SmallVec<[Padding; 4]>, String> {

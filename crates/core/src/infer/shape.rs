@@ -184,7 +184,7 @@ pub(super) fn slice(
         let (length, stride) = (lengths[axis.index()], strides[axis.index()]);
         let start = match starts {
             Starts::Static(starts) => starts[axis.index()],
-            Starts::Dynamic => 0,
+            Starts::Dynamic | Starts::FromEnd => 0,
         };
         if stride < 1 {
             return Err(ErrorKind::Stride { op: "slice", stride: 0, axis: axis.index() }.into());
@@ -231,7 +231,7 @@ pub(super) fn put_slice(
 fn check_starts(op: &'static str, x: &TensorType, dynamic: &[&TensorType], starts: &Starts) -> Result<()> {
     let count = match starts {
         Starts::Static(starts) => starts.len(),
-        Starts::Dynamic => dynamic.len(),
+        Starts::Dynamic | Starts::FromEnd => dynamic.len(),
     };
     if count != x.shape.rank() {
         let required = "one start for each axis is required";

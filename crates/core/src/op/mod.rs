@@ -219,12 +219,14 @@ pub enum Op {
     },
 
     // index
-    /// `(x, indices)`: `x` at the positions that the last axis of `indices` holds, one entry for each of `axes`.
+    /// `(x, indices)`: `x` at the positions that the last axis of `indices` holds, one entry for each of `axes`. Entries
+    /// below 0 count from the end of their axis.
     Gather {
         /// The axes that the entries of a position are along, ascending.
         axes: AxisList,
     },
-    /// `(x, indices, updates)`: `x` with the updates at the positions that the rows of `indices` hold.
+    /// `(x, indices, updates)`: `x` with the updates at the positions that the rows of `indices` hold. Entries below 0
+    /// count from the end of their axis.
     Scatter {
         /// What becomes of the elements there.
         op: ScatterOp,

@@ -240,7 +240,7 @@ fn identity(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Value> {
                 && lengths[..] == *ty.shape.sizes()
                 && strides.iter().all(|&stride| stride == 1)
         }
-        Op::Slice { starts: Starts::Dynamic, .. } => false,
+        Op::Slice { starts: Starts::Dynamic | Starts::FromEnd, .. } => false,
         Op::Parameter { .. }
         | Op::Constant(_)
         | Op::Literal(_)

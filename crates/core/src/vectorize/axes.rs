@@ -210,19 +210,19 @@ pub fn spread_over(ops: &mut Ops, op: &'static str, x: &Tensor, axes: &[Lane]) -
     Ok(spread(ops, &x.flat(), x.vectorized_axes(), axes, &x.ty().shape)?.with_vectorized(axes))
 }
 
-/// 1 where the last two indices agree, else 0, for each place on vectorized axes. A shape of one axis takes the last
-/// vectorized one for its rows.
+/// 1 where the last two indices agree, else 0, for each place on vectorized axes. There a shape of one axis is a matrix of
+/// one row.
 ///
 /// # Errors
-/// Fewer than two axes together, a name that stands twice, and a result too large to address.
+/// Fewer than two axes where none is vectorized, a name that stands twice, and a result too large to address.
 pub fn eye(ops: &mut Ops, shape: Shape, dtype: DType, axes: &[Lane]) -> Result<Tensor> {
-    if axes.is_empty() || shape.rank() >= 2 {
-        let plain = ops.eye(shape, dtype)?;
-        return spread_over(ops, "eye", &plain, axes);
-    }
-    let rows = ops.eye(super::with_lead(axes, &shape), dtype)?;
-    let wanted: Vec<Wanted> = axes.iter().map(|(name, _)| (name.clone(), None)).collect();
-    vectorize(ops, &rows, &wanted)
+    let plain = if let (&[size], false) = (shape.sizes(), axes.is_empty()) {
+        let row = ops.eye(Shape::new(&[1, size]), dtype)?;
+        ops.reshape_to(row, shape)?
+    } else {
+        ops.eye(shape, dtype)?
+    };
+    spread_over(ops, "eye", &plain, axes)
 }
 
 /// A text of the vectorized axes and the inner type, as tensors print them.

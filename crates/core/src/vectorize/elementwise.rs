@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::Rewrite;
-use crate::builder::BuildShape;
+use crate::builder::{BuildElementwise, BuildShape};
 use crate::error::Result;
 use crate::op::Op;
 use crate::shape::Axes;
@@ -41,8 +41,28 @@ impl Rewrite<'_> {
     }
 
     pub(super) fn clip(&mut self, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
-        self.refuse_vectorized("the lower bound", &operands[1])?;
-        self.refuse_vectorized("the upper bound", &operands[2])?;
+        if operands[1].is_vectorized() || operands[2].is_vectorized() {
+            return self.clip_each(operands);
+        }
         self.emit(Op::Clip, &[operands[0].flat(), operands[1].clone(), operands[2].clone()])
+    }
+
+    /// Bounds for each position. As with those that all share, what lies on a bound is inside, and a bound that is NaN
+    /// makes NaN.
+    fn clip_each(&mut self, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        let (dtype, shape) = (self.inner[0].dtype, self.inner[0].shape.without_names());
+        let ops = &mut *self.ops;
+        let mut x = ops.reshape_to(operands[0].clone(), shape)?;
+        x = ops.as_type(x, dtype)?;
+        for (bound, is_low) in [(&operands[1], true), (&operands[2], false)] {
+            let bound = ops.as_type(bound, dtype)?;
+            let mut is_beyond = if is_low { ops.less(&x, &bound)? } else { ops.greater(&x, &bound)? };
+            if !dtype.is_integer() {
+                let is_nan = ops.is_nan(&bound)?;
+                is_beyond = ops.logical_or(is_beyond, is_nan)?;
+            }
+            x = ops.select(is_beyond, bound, x)?;
+        }
+        self.flattened(&x)
     }
 }

@@ -120,9 +120,10 @@ impl Rewrite<'_> {
             }
             Op::Slice { starts, lengths, strides } => {
                 if operands[1..].iter().any(Tensor::is_vectorized) {
-                    return self.slice_by_gather(lengths, strides, operands);
+                    self.slice_by_gather(starts, lengths, strides, operands)?
+                } else {
+                    self.slice(starts, lengths, strides, operands)?
                 }
-                self.slice(starts, lengths, strides, operands)?
             }
             Op::PutSlice { starts } => self.put_slice(starts, operands)?,
 

@@ -105,8 +105,10 @@ impl Scope {
         let mut lengths: Sizes = flat.ty().shape.sizes().into();
         let mut starts = vec![zero; lengths.len()];
         for (axis, lane) in lanes.iter().enumerate() {
-            if let Some(place) = self.place(lane) {
-                // An axis of size 1 has one place for all: the start is clamped to it.
+            // An axis of size 1 has one place for all.
+            if let Some(place) = self.place(lane)
+                && lane.1 > 1
+            {
                 starts[axis] = place.clone();
                 lengths[axis] = 1;
             }

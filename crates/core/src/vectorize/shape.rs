@@ -3,20 +3,44 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::Rewrite;
-use crate::builder::{Arg, BuildCreate, BuildElementwise, BuildShape, Builder};
+use crate::builder::{Arg, BuildCreate, BuildElementwise, BuildIndex, BuildShape, Builder, starts};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::op::{Op, Padding, Starts};
+use crate::op::{Op, Padding, ScatterOp, Starts};
 use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisRef, Shape, Sizes};
 use crate::tensor::Tensor;
 
 impl Rewrite<'_> {
     pub(super) fn pad(&mut self, config: &[Padding], operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
-        self.refuse_vectorized("the padding value", &operands[1])?;
+        if operands[1].is_vectorized() {
+            return self.pad_each(config, operands);
+        }
         let mut led: SmallVec<[Padding; 4]> = smallvec![Padding::default(); self.axes.len()];
         led.extend_from_slice(config);
         self.emit(Op::Pad { config: led }, &[operands[0].flat(), operands[1].clone()])
+    }
+
+    /// A value for each position: it takes the place of what is no element of `x`.
+    fn pad_each(&mut self, config: &[Padding], operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        let dtype = self.inner[0].dtype;
+        let shape = operands[0].ty().shape.without_names();
+        let x = self.ops.reshape_to(operands[0].clone(), shape.clone())?;
+        let x = self.ops.as_type(x, dtype)?;
+        let value = self.ops.as_type(operands[1].clone(), dtype)?;
+        let ones = self.ops.full(shape, DType::U8, 1)?;
+        let mut padded = SmallVec::<[Tensor; 2]>::new();
+        for whole in [x, ones] {
+            let zero = self.ops.constant(whole.ty().dtype, 0)?;
+            padded.push(self.ops.emit_one(Op::Pad { config: config.into() }, &[whole, zero])?);
+        }
+        let out = self.ops.select(padded.remove(1), padded.remove(0), value)?;
+        self.flattened(&out)
+    }
+
+    /// What was made of vectorized operands by the builder, as plain operands make it.
+    pub(super) fn flattened(&mut self, made: &Tensor) -> Result<SmallVec<[Tensor; 1]>> {
+        Ok(smallvec![self.full(made)?])
     }
 
     /// Starts that begin at 0 on the vectorized axes; those that are operands get constants beside them.
@@ -27,12 +51,12 @@ impl Rewrite<'_> {
                 led.extend_from_slice(starts);
                 Ok((Starts::Static(led), Vec::new()))
             }
-            Starts::Dynamic => {
+            Starts::Dynamic | Starts::FromEnd => {
                 let dtype = dynamic.first().map_or(DType::S32, |start| start.ty().dtype);
                 let zero = self.ops.constant(dtype, 0)?;
                 let mut led = vec![zero; self.axes.len()];
                 led.extend_from_slice(dynamic);
-                Ok((Starts::Dynamic, led))
+                Ok((starts.clone(), led))
             }
         }
     }
@@ -56,32 +80,59 @@ impl Rewrite<'_> {
 
     /// Starts that differ from position to position: the window's elements are gathered one by one.
     pub(super) fn slice_by_gather(
-        self,
+        &mut self,
+        starts: &Starts,
         lengths: &[usize],
         strides: &[usize],
         operands: &[Tensor],
     ) -> Result<SmallVec<[Tensor; 1]>> {
-        let (ops, ty) = (self.ops, &self.inner[0]);
-        let sizes = ty.shape.without_names();
-        let rank = sizes.rank();
-        let column = Shape::from_axes(sizes.entries().chain([(1, None)]));
-        let mut columns = Vec::with_capacity(rank);
-        for (axis, start) in operands[1..].iter().enumerate() {
-            let size = operands[0].ty().shape.sizes()[axis];
-            let last = size - lengths[axis];
-            // Unsigned starts become signed ones, as constants beside them are; what wraps was out of range.
-            let start = ops.as_type(start, DType::S64)?;
-            let start = ops.max(start, 0)?;
-            let start = ops.min(start, Arg::Number(Number::from(last)))?;
+        let indices = self.elements(starts, &operands[1..], &operands[0], lengths, strides)?;
+        let axes = (0..lengths.len()).map(Axis).collect();
+        let gathered = self.ops.emit_one(Op::Gather { axes }, &[operands[0].clone(), indices])?;
+        self.flattened(&gathered)
+    }
+
+    /// Where the elements of a window lie, whose starts may be vectorized: the window's axes, then the entries.
+    fn elements(
+        &mut self,
+        starts: &Starts,
+        dynamic: &[Tensor],
+        x: &Tensor,
+        lengths: &[usize],
+        strides: &[usize],
+    ) -> Result<Tensor> {
+        let counts: Sizes =
+            lengths.iter().zip(strides).map(|(length, &stride)| length.div_ceil(stride)).collect();
+        let column = Shape::from_axes(counts.iter().map(|&count| (count, None)).chain([(1, None)]));
+        let mut columns = Vec::with_capacity(counts.len());
+        for (axis, start) in dynamic.iter().enumerate() {
+            let start = self.inside(starts, start, lengths[axis], x.ty().shape.sizes()[axis])?;
+            let ops = &mut *self.ops;
             let steps = ops.iota(column.clone(), DType::S64, Some(AxisRef::Index(axis as i64)))?;
             let steps = ops.multiply(steps, Arg::Number(Number::from(strides[axis])))?;
             let at = ops.add(steps, start)?;
             columns.push(ops.broadcast(at, column.clone(), Axes::All)?);
         }
-        let indices = ops.concatenate(&columns, rank as i64)?;
-        let axes = (0..rank).map(Axis).collect();
-        let gathered = ops.emit_one(Op::Gather { axes }, &[operands[0].clone(), indices])?;
-        Ok(smallvec![ops.reshape_to(gathered, ty.shape.clone())?])
+        self.ops.concatenate(&columns, counts.len() as i64)
+    }
+
+    /// A start on an axis of `size`, moved so that a window of `length` is inside.
+    fn inside(&mut self, starts: &Starts, start: &Tensor, length: usize, size: usize) -> Result<Tensor> {
+        let (ops, last) = (&mut *self.ops, size - length);
+        let start = starts::converted(ops, start, DType::S64, size)?;
+        if !starts.count_from_end() {
+            let start = ops.max(start, 0)?;
+            return ops.min(start, Arg::Number(Number::from(last)));
+        }
+        let below = ops.less(&start, 0)?;
+        let counted = ops.add(&start, Arg::Number(Number::from(size)))?;
+        let start = ops.select(below, counted, start)?;
+        // Read from the starts that there are, one out of range is an error or moved, as any position is.
+        let still = ops.less(&start, 0)?;
+        let nowhere = ops.constant(DType::S64, -(last as i64) - 2)?;
+        let start = ops.select(still, nowhere, start)?;
+        let all = ops.iota(Shape::new(&[last + 1]), DType::S64, None)?;
+        ops.take(all, start, 0)
     }
 
     pub(super) fn put_slice(
@@ -89,12 +140,28 @@ impl Rewrite<'_> {
         starts: &Starts,
         operands: &[Tensor],
     ) -> Result<SmallVec<[Tensor; 1]>> {
-        for start in &operands[2..] {
-            self.refuse_vectorized("a start index", start)?;
+        if operands[2..].iter().any(Tensor::is_vectorized) {
+            return self.put_by_scatter(starts, operands);
         }
         let (starts, dynamic) = self.starts(starts, &operands[2..])?;
         let mut all = self.all_full(&operands[..2])?;
         all.extend(dynamic);
         self.emit(Op::PutSlice { starts }, &all)
+    }
+
+    /// Starts that differ from position to position: the window's elements are put one by one.
+    fn put_by_scatter(&mut self, starts: &Starts, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        let (x, update) = (&operands[0], &operands[1]);
+        let lengths: Sizes = update.ty().shape.sizes().into();
+        let (rank, count) = (lengths.len(), update.ty().size());
+        let strides: Sizes = smallvec![1; rank];
+        let indices = self.elements(starts, &operands[2..], x, &lengths, &strides)?;
+        let indices = self.ops.reshape_to(indices, Shape::new(&[count, rank]))?;
+        let updates = self.ops.reshape_to(update.clone(), Shape::new(&[count]))?;
+        let x = self.ops.reshape_to(x.clone(), x.ty().shape.without_names())?;
+        let axes = (0..rank).map(Axis).collect();
+        let op = Op::Scatter { op: ScatterOp::IndexedPut, axes };
+        let put = self.ops.emit_one(op, &[x, indices, updates])?;
+        self.flattened(&put)
     }
 }

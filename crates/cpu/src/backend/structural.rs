@@ -3,7 +3,7 @@
 use defn_core::backend::Buffers;
 use defn_core::op::{ArgOp, CumulativeOp, Padding, ReduceOp, Starts, TieBreak};
 use defn_core::shape::Sizes;
-use defn_core::{Axis, DType, Number, Result, Scalar};
+use defn_core::{Axis, DType, Number, Result, Scalar, TensorType};
 use smallvec::{SmallVec, smallvec};
 
 use super::room::{Room, Scratch};
@@ -29,26 +29,37 @@ fn put(room: Room<'_>, plan: &StridedCopy, x: View<'_>, out: &mut ViewMut<'_>, p
     Ok(())
 }
 
-/// Where a slice of `lengths` begins: as the program says, or as scalar operands do, moved into range.
+/// Where a window of `lengths` begins in `x`: as the program says, or as scalar operands do, moved into range unless that
+/// is `checked`.
 fn starts_of(
     room: Room<'_>,
     starts: &Starts,
     dynamic: &[View<'_>],
     lengths: &[usize],
-    sizes: &[usize],
-) -> Sizes {
+    x: &TensorType,
+    checked: bool,
+) -> Result<Sizes> {
+    let number = |x: &View<'_>| match Scalar::from_bytes(x.ty().dtype, x.bytes()).value() {
+        Number::Int(start) => start,
+        Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => {
+            unreachable!("starts are integers, and not {}", x.ty())
+        }
+    };
     match starts {
-        Starts::Static(starts) => starts.clone(),
+        Starts::Static(starts) => Ok(starts.clone()),
         // Where a slice begins changes no need of memory.
-        Starts::Dynamic if !room.runs() => SmallVec::from_elem(0, sizes.len()),
-        Starts::Dynamic => {
-            let numbers = dynamic.iter().map(|x| match Scalar::from_bytes(x.ty().dtype, x.bytes()).value() {
-                Number::Int(start) => start,
-                Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => {
-                    unreachable!("starts are integers, and not {}", x.ty())
-                }
-            });
-            gather::clamp_starts(numbers, lengths, sizes)
+        Starts::Dynamic | Starts::FromEnd if !room.runs() => Ok(SmallVec::from_elem(0, x.shape.rank())),
+        Starts::Dynamic | Starts::FromEnd => {
+            let window = x.shape.axes().zip(dynamic).zip(lengths);
+            window
+                .map(|((axis, start), &length)| {
+                    let start = number(start);
+                    if checked {
+                        starts.require(room.op, start, length, (x, axis))?;
+                    }
+                    Ok(starts.nearest(start, length, x.shape[axis]))
+                })
+                .collect()
         }
     }
 }
@@ -78,8 +89,8 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn slice(self, starts: &Starts, lengths: &[usize], strides: &[usize]) -> Result<Buffers> {
-        let op = self.room.op;
-        let sizes = self.sizes();
+        let (op, checked) = (self.room.op, self.checked);
+        let (x, sizes) = (self.operand(0), self.sizes());
         let starts = match &self.memory {
             Memory::Held { operands, .. } => {
                 let windows: SmallVec<[Window; 3]> =
@@ -87,9 +98,11 @@ impl<'a> Run<'a> {
                 let pairs = operands[1..].iter().zip(&windows);
                 let dynamic: Views<'_> =
                     pairs.map(|(operand, window)| View::new(&operand.ty, window.bytes())).collect();
-                starts_of(self.room, starts, &dynamic, lengths, sizes)
+                starts_of(self.room, starts, &dynamic, lengths, x, checked)?
             }
-            Memory::Given { operands, .. } => starts_of(self.room, starts, &operands[1..], lengths, sizes),
+            Memory::Given { operands, .. } => {
+                starts_of(self.room, starts, &operands[1..], lengths, x, checked)?
+            }
         };
         let plan = gather::slice(sizes, &starts, strides, self.result());
         self.gather(&plan)
@@ -162,13 +175,13 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn put_slice(self, starts: &Starts) -> Result<Buffers> {
-        let room = self.room;
+        let (room, checked) = (self.room, self.checked);
         // Only elements of the result's dtype can stay where they are.
         let candidates: &[usize] = if self.operand(0).dtype == self.output(0).dtype { &[0] } else { &[] };
         self.stage_in_place(candidates, |views, out, par| {
             let (x, update) = (views[0], views[1]);
             let (sizes, lengths) = (out.ty().shape.sizes(), update.ty().shape.sizes());
-            let starts = starts_of(room, starts, &views[2..], lengths, sizes);
+            let starts = starts_of(room, starts, &views[2..], lengths, x.ty(), checked)?;
             if !x.is_aliased() {
                 room.convert(x, out.ty().dtype, out, par);
             }

@@ -52,7 +52,7 @@ impl Seen {
             Op::Slice { starts: Starts::Static(starts), strides, .. } => {
                 Some(self.sliced(starts, strides, result))
             }
-            Op::Slice { starts: Starts::Dynamic, .. }
+            Op::Slice { starts: Starts::Dynamic | Starts::FromEnd, .. }
             | Op::Parameter { .. }
             | Op::Constant(_)
             | Op::Literal(_)

@@ -1,7 +1,7 @@
 //! Reads and writes at positions held in a tensor of integers.
 //!
-//! Reads out of range are moved to the nearest element and writes out of range are dropped; [`check`] finds such
-//! positions before, for who wants to know. Elements move by their width, in runs where they lie side by side.
+//! Positions below 0 count from the end. Reads that are still out of range are moved to the nearest element and such
+//! writes are dropped; [`check`] finds these positions before, for who wants to know. Elements move by their width, in runs where they lie side by side.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -48,7 +48,7 @@ pub(crate) fn check(
                 [size] => count_beyond(part, [size]),
                 [one, two] => count_beyond(part, [one, two]),
                 [one, two, three] => count_beyond(part, [one, two, three]),
-                _ => part.iter().zip(sizes.iter().cycle()).map(|(index, &size)| u64::from(index.extended() >= size)).sum(),
+                _ => part.iter().zip(sizes.iter().cycle()).map(|(&index, &size)| u64::from(from_front(index, size) >= size)).sum(),
             };
             if beyond > 0 {
                 some.store(true, Ordering::Relaxed);
@@ -58,11 +58,11 @@ pub(crate) fn check(
             return Ok(());
         }
         // Whoever writes the indices meanwhile may have mended it.
-        let entries = indices.iter().zip(sizes.iter().cycle()).map(|(index, &size)| (index.extended(), size));
-        let bad = entries.enumerate().find(|(_, (bits, size))| bits >= size);
+        let entries = indices.iter().zip(sizes.iter().cycle()).map(|(&index, &size)| (index.extended(), from_front(index, size), size));
+        let bad = entries.enumerate().find(|(_, (_, place, size))| place >= size);
         match bad {
             None => Ok(()),
-            Some((place, (bits, _))) => {
+            Some((place, (bits, _, _))) => {
                 let index = if I::SIGNED { i128::from(bits as i64) } else { i128::from(bits) };
                 let (axis, got) = (axes[place % axes.len()], x.clone());
                 Err(ErrorKind::IndexRange { op, index, axis, got }.into())
@@ -76,19 +76,40 @@ vectorized! {
     fn count_beyond[I: Integer, const N: usize] of [I, N] (indices: &[I], sizes: [u64; N]) -> u64 {
         let mut count = 0;
         for row in indices.as_chunks::<N>().0 {
-            for (index, size) in row.iter().zip(sizes) {
-                count += u64::from(index.extended() >= size);
+            for (&index, size) in row.iter().zip(sizes) {
+                count += u64::from(from_front(index, size) >= size);
             }
         }
         count
     }
 }
 
+/// An index along an axis of `size`, counted from the front, as bits of 64: it is out of range where they are not below
+/// the size.
+#[inline(always)]
+fn from_front<I: Integer>(index: I, size: u64) -> u64 {
+    let bits = index.extended();
+    // The sign stretched over all bits chooses without a branch.
+    if I::SIGNED { bits.wrapping_add(((bits as i64) >> 63) as u64 & size) } else { bits }
+}
+
 /// The element nearest to an index along an axis of `size`, which is not 0.
 #[inline(always)]
 fn clamped<I: Integer>(index: I, size: usize) -> usize {
-    let bits = index.extended();
-    if I::SIGNED && (bits as i64) < 0 { 0 } else { (bits as usize).min(size - 1) }
+    if I::SIGNED
+        && size_of::<I>() <= size_of::<i32>()
+        && let Ok(size) = i32::try_from(size)
+    {
+        // Twice as many of 32 bits are found at once.
+        let index = index.extended() as i32;
+        return (index + (index >> 31 & size)).max(0).min(size - 1) as usize;
+    }
+    let bits = from_front(index, size as u64);
+    if I::SIGNED {
+        (bits as i64).clamp(0, size as i64 - 1) as usize
+    } else {
+        bits.min(size as u64 - 1) as usize
+    }
 }
 
 /// `x` seen as `[outer][size][inner]`, of which `taken` indices pick places of the middle axis.
@@ -287,7 +308,7 @@ impl Places {
     fn exact<I: Integer>(&self, row: &[I]) -> Option<usize> {
         let mut start = 0;
         for (index, &(size, stride)) in row.iter().zip(&self.entries) {
-            let bits = index.extended();
+            let bits = from_front(*index, size as u64);
             if bits >= size as u64 {
                 return None;
             }
@@ -521,8 +542,8 @@ fn scatter_each<T: Plain, I: Integer, const N: usize>(
             found.clear();
             for (at, row) in rows.iter().enumerate() {
                 let (mut start, mut inside) = (0, true);
-                for (index, (size, stride)) in row.iter().zip(axes) {
-                    let bits = index.extended();
+                for (&index, (size, stride)) in row.iter().zip(axes) {
+                    let bits = from_front(index, size as u64);
                     inside &= bits < size as u64;
                     start = (bits as usize).wrapping_mul(stride).wrapping_add(start);
                 }

@@ -62,6 +62,7 @@ impl Lowering {
     /// Repeats the body while the condition gives a value that is not zero.
     pub(super) fn while_(&mut self, op: &WhileOp, x: &Operands<'_>, outputs: &Outputs) -> Result<Vec<Ssa>> {
         self.is_open |= op.trips.is_none();
+        let counters = self.counters(op, x);
         let (state, captures) = x.values.split_at(op.state);
         let results: Vec<Ty> = outputs.iter().map(tensor).collect();
         let predicate = op.cond.graph().ty(op.cond.results()[0]).dtype;
@@ -79,6 +80,7 @@ impl Lowering {
         let body = RegionText {
             arguments: results.clone(),
             write: Box::new(|w: &mut Writer, state: &[Ssa]| {
+                counters.iter().for_each(|&at| w.remember_from_zero(&state[at]));
                 this.borrow_mut().inner(w, &op.body, &with_captures(state))
             }),
         };

@@ -10,7 +10,8 @@ use super::{LowerError, Lowering, Operands};
 use crate::element::ElementType as E;
 
 impl Lowering {
-    /// Positions out of range are moved to the nearest element, as StableHLO prescribes.
+    /// Positions below 0 count from the end. What is still out of range is moved to the nearest element, as StableHLO
+    /// prescribes.
     pub(super) fn gather(&mut self, x: &Operands<'_>, axes: &[Axis], out: &TensorType) -> Ssa {
         let value = &x.values[0];
         if out.shape.size() == 0 {
@@ -18,8 +19,8 @@ impl Lowering {
             let zero = self.writer.number(value.element(), 0);
             return self.writer.splat(&zero, out.shape.sizes());
         }
-        let indices = self.writer.narrow_index(&x.values[1], x.types[1].dtype, value.dims());
         let axes: Vec<usize> = axes.iter().map(|axis| axis.index()).collect();
+        let indices = self.writer.positions(&x.values[1], x.types[1].dtype, value.dims(), &axes);
         let batch = indices.ty.rank() - 1;
         let sizes =
             value.dims().iter().enumerate().map(|(axis, &size)| if axes.contains(&axis) { 1 } else { size });
@@ -34,7 +35,7 @@ impl Lowering {
         self.writer.op("gather", &[value, &indices], &attributes, Ty::new(value.element(), out.shape.sizes()))
     }
 
-    /// Positions out of range are dropped, as StableHLO prescribes.
+    /// Positions below 0 count from the end. What is still out of range is dropped, as StableHLO prescribes.
     pub(super) fn scatter(
         &mut self,
         op: ScatterOp,
@@ -43,8 +44,8 @@ impl Lowering {
         out: &TensorType,
     ) -> Ssa {
         let w = &mut self.writer;
-        let mut indices = w.narrow_index(&x.values[1], x.types[1].dtype, out.shape.sizes());
         let mut axes: Vec<usize> = axes.iter().map(|axis| axis.index()).collect();
+        let mut indices = w.positions(&x.values[1], x.types[1].dtype, out.shape.sizes(), &axes);
         let mut sizes = out.shape.sizes().to_vec();
         if axes.is_empty() {
             // XLA writes but one of several updates at positions that have no entries: they get one, which is 0.

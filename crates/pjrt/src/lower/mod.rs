@@ -11,6 +11,7 @@ mod extreme;
 mod index;
 mod linalg;
 mod numeric;
+mod position;
 mod reduce;
 mod shape;
 mod text;
@@ -258,6 +259,9 @@ impl Lowering {
             Op::UserBlock(op) => return self.region(&op.default, &x.values),
         };
         debug_assert_eq!(one.ty, tensor(out), "{:?}", node.op);
+        if self.is_from_zero(&node.op, x, out) {
+            self.writer.remember_from_zero(&one);
+        }
         Ok(vec![one])
     }
 }

@@ -1,12 +1,11 @@
 //! Operations that move elements.
 
 use defn_core::op::{Padding, Starts};
-use defn_core::{Axis, DType, Kind, TensorType};
+use defn_core::{Axis, DType, TensorType};
 
 use super::text::{Dims, Ssa, Ty, Writer, array};
 use super::value::held;
 use super::{Lowering, Operands, tensor};
-use crate::element::ElementType as E;
 
 impl Writer {
     /// The same elements under another shape.
@@ -78,34 +77,6 @@ impl Writer {
         let parts: Vec<&Ssa> = parts.iter().collect();
         self.op("concatenate", &parts, &format!("dimension = {axis} : i64"), ty)
     }
-
-    /// Integers as indices along axes of some sizes: of 32 bits where these hold all of both, else as those of
-    /// [`Writer::index`].
-    pub fn narrow_index(&mut self, x: &Ssa, dtype: DType, sizes: &[usize]) -> Ssa {
-        let is_narrow = match dtype.kind() {
-            Kind::Signed => dtype.bits() <= 32,
-            Kind::Unsigned => dtype.bits() < 32,
-            Kind::Bool | Kind::Float | Kind::Complex => false,
-        };
-        let are_short = sizes.iter().all(|&size| i32::try_from(size).is_ok());
-        if is_narrow && are_short { self.convert(x, E::S32) } else { self.index(x, dtype) }
-    }
-
-    /// Integers as indices: 64 bits, signed; what is beyond them is the last one.
-    pub fn index(&mut self, x: &Ssa, dtype: DType) -> Ssa {
-        if dtype == DType::U64 {
-            let most = self.op(
-                "constant",
-                &[],
-                &format!("value = dense<{}> : tensor<ui64>", i64::MAX),
-                Ty::scalar(E::U64),
-            );
-            let most = self.splat(&most, x.dims());
-            let x = self.op("minimum", &[x, &most], "", x.ty.clone());
-            return self.convert(&x, E::S64);
-        }
-        self.convert(x, E::S64)
-    }
 }
 
 impl Lowering {
@@ -167,12 +138,8 @@ impl Lowering {
         let value = &x.values[0];
         match starts {
             Starts::Static(starts) => w.cut(value, starts, lengths, strides),
-            Starts::Dynamic => {
-                let starts: Vec<Ssa> = x.values[1..]
-                    .iter()
-                    .zip(&x.types[1..])
-                    .map(|(start, ty)| w.index(start, ty.dtype))
-                    .collect();
+            Starts::Dynamic | Starts::FromEnd => {
+                let starts = w.starts(starts, &x.values[1..], &x.types[1..], value.dims());
                 let operands: Vec<&Ssa> = std::iter::once(value).chain(&starts).collect();
                 let ty = Ty::new(value.element(), lengths);
                 let window =
@@ -188,19 +155,11 @@ impl Lowering {
         let update = w.cast(&x.values[1], x.types[1].dtype, out.dtype);
         let starts: Vec<Ssa> = match starts {
             Starts::Static(starts) => starts.iter().map(|&start| w.position(start)).collect(),
-            Starts::Dynamic => {
-                x.values[2..].iter().zip(&x.types[2..]).map(|(start, ty)| w.index(start, ty.dtype)).collect()
+            Starts::Dynamic | Starts::FromEnd => {
+                w.starts(starts, &x.values[2..], &x.types[2..], out.shape.sizes())
             }
         };
         let operands: Vec<&Ssa> = [&into, &update].into_iter().chain(&starts).collect();
         w.op("dynamic_update_slice", &operands, "", Ty::new(held(out.dtype), tensor(out).dims.as_slice()))
-    }
-}
-
-impl Writer {
-    /// A position as a scalar.
-    pub fn position(&mut self, position: usize) -> Ssa {
-        let ty = Ty::scalar(E::S64);
-        self.op("constant", &[], &format!("value = dense<{position}> : {ty}"), ty.clone())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::element::ElementType;
@@ -114,6 +115,8 @@ pub(super) struct Writer {
     text: String,
     values: usize,
     depth: usize,
+    /// The names of integers none of which is below 0.
+    from_zero: FxHashSet<usize>,
 }
 
 impl Writer {
@@ -124,6 +127,18 @@ impl Writer {
     /// An argument of the function.
     pub fn argument(index: usize, ty: Ty) -> Ssa {
         Ssa { name: Name::Argument(index), ty }
+    }
+
+    /// Remembers that no element is below 0.
+    pub fn remember_from_zero(&mut self, x: &Ssa) {
+        if let Name::One(id) = x.name {
+            self.from_zero.insert(id);
+        }
+    }
+
+    /// Whether the program says that no element is below 0.
+    pub fn is_from_zero(&self, x: &Ssa) -> bool {
+        if let Name::One(id) = x.name { self.from_zero.contains(&id) } else { false }
     }
 
     fn fresh(&mut self) -> usize {

@@ -167,6 +167,10 @@ impl Backend for PjrtBackend {
         self.runtime.eager.run(self, op, operands, outputs)
     }
 
+    fn refuses_positions(&self) -> bool {
+        false
+    }
+
     fn has_native(&self, _block: &Block) -> bool {
         true
     }

@@ -11,9 +11,10 @@ use defn_core::Tensor;
 use defn_core::vectorize::type_text;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyFunction, PyInt, PyString, PyTuple, PyType,
-    PyWeakrefMethods, PyWeakrefReference,
+    PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyFunction, PyInt, PyList,
+    PyString, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference,
 };
 use rustc_hash::FxHashSet;
 
@@ -62,6 +63,8 @@ pub(super) enum Step {
     Cell(usize, String),
     /// An attribute of the function behind a definition or a method.
     OfFunction(Py<PyString>),
+    /// What an object that is no container of ours holds, as [`viewed`] gives it.
+    Inside,
 }
 
 impl Clone for Step {
@@ -71,6 +74,7 @@ impl Clone for Step {
             Step::Item(key) => Step::Item(key.clone_ref(py)),
             Step::Cell(cell, name) => Step::Cell(*cell, name.clone()),
             Step::OfFunction(name) => Step::OfFunction(name.clone_ref(py)),
+            Step::Inside => Step::Inside,
         })
     }
 }
@@ -118,6 +122,10 @@ impl Source {
                     Some(function) => function.getattr(name),
                     None => return Ok(None),
                 },
+                Step::Inside => match viewed(&at)? {
+                    Some(inside) => Ok(inside),
+                    None => return Ok(None),
+                },
             };
             let Some(next) = if_there(py, next)? else { return Ok(None) };
             at = next;
@@ -139,6 +147,7 @@ impl Source {
                     format!("the closure's {name} of {}", text.trim_start_matches("the global "))
                 }
                 Step::OfFunction(_) => format!("the defaults of {}", text.trim_start_matches("the global ")),
+                Step::Inside => text,
             };
         }
         text
@@ -153,6 +162,28 @@ impl Source {
         };
         format!("{root} {}", self.text(py))
     }
+}
+
+/// What an object of Python's library holds that may change, as a container or a plain value: the entries of a queue, the
+/// bytes of an array of them.
+pub(super) fn viewed<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>> {
+    let py = value.py();
+    if value.is_instance_of::<PyByteArray>() {
+        return Ok(Some(
+            PyBytes::new(py, &value.cast::<PyByteArray>().map_err(PyErr::from)?.to_vec()).into_any(),
+        ));
+    }
+    static QUEUE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if value.is_instance(QUEUE.import(py, "collections", "deque")?)? {
+        return Ok(Some(PyList::new(py, value.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any()));
+    }
+    static KEPT: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
+    for (cell, name) in KEPT.iter().zip(["UserDict", "UserList"]) {
+        if value.is_instance(cell.import(py, "collections", name)?)? {
+            return Ok(Some(value.getattr(intern!(py, "data"))?));
+        }
+    }
+    Ok(None)
 }
 
 /// A container as it was, and the types of its tensors.

@@ -594,5 +594,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     saved::add(module)?;
     profile::add(module)?;
     memory::add(module)?;
+    reads::add(module)?;
     compiled::add(module)
 }

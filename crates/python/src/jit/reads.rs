@@ -1,18 +1,30 @@
 //! What a function reads from around it besides its closure's plain values: globals, what is in them, attributes
 //! of modules, classes and objects, and what functions found there close over.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyInt, PyList, PyModule, PyString, PyTuple, PyType};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::environment::is_library;
-use super::globals::{Guard, Meant, Source, Step, function_of, is_plain, opened};
+use super::globals::{Guard, Meant, Source, Step, function_of, is_plain, opened, viewed};
 use crate::containers::{self, Sort};
 use crate::error::{Fallible, if_there};
 
 /// Functions whose code is looked at, and objects whose attributes are.
 const FUNCTION_LIMIT: usize = 1_000;
+
+/// Functions of installed packages whose code is looked at, the nearest ones: what a definition closes over may reach all
+/// of a library.
+const DISTANT_LIMIT: usize = 32;
+
+/// Attributes that are looked for.
+const LOOK_LIMIT: usize = 20_000;
+
+/// What code that computes the names of attributes is said to read.
+const ANY: &str = "*";
 
 /// Places that are guarded.
 const GUARD_LIMIT: usize = 4_096;
@@ -22,6 +34,28 @@ const PLACE_LIMIT: usize = 4;
 
 /// Containers inside containers that are searched for functions and objects.
 const DEPTH: usize = 4;
+
+/// How many attributes the last reading looked for.
+static LOOKED: AtomicUsize = AtomicUsize::new(0);
+
+fn note(looked: usize) {
+    LOOKED.store(looked, Ordering::Relaxed);
+}
+
+/// How many attributes of objects were looked for when a definition was last read; for tests.
+#[pyfunction]
+fn last_looked() -> usize {
+    LOOKED.load(Ordering::Relaxed)
+}
+
+pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(last_looked, module)?)
+}
+
+/// The first part of a module's name.
+fn top_level(module: &Bound<'_, PyAny>) -> Option<String> {
+    module.extract::<String>().ok()?.split('.').next().map(str::to_owned)
+}
 
 /// A step as the code writes it: whether it is an item, and its key or name.
 type Written<'py> = (bool, Bound<'py, PyAny>);
@@ -87,6 +121,18 @@ pub(super) struct Reading<'a, 'py> {
     /// Attributes that the code seen so far names.
     names: Vec<String>,
     named: FxHashSet<String>,
+    /// Modules of the user's.
+    modules: Vec<(Bound<'py, PyAny>, Source)>,
+    /// Whether code reads attributes whose names it computes.
+    reads_any: bool,
+    /// What classes have under a name.
+    of_classes: FxHashMap<(usize, String), Option<Bound<'py, PyAny>>>,
+    /// Top-level packages that count as the user's own, installed or not.
+    own: FxHashSet<String>,
+    /// How many functions of installed packages were looked at.
+    distant: usize,
+    /// How many attributes were looked for.
+    looked: usize,
 }
 
 impl<'a, 'py> Reading<'a, 'py> {
@@ -102,16 +148,45 @@ impl<'a, 'py> Reading<'a, 'py> {
             times: FxHashMap::default(),
             names: Vec::new(),
             named: FxHashSet::default(),
+            modules: Vec::new(),
+            reads_any: false,
+            of_classes: FxHashMap::default(),
+            own: FxHashSet::default(),
+            distant: 0,
+            looked: 0,
         }
     }
 
     /// A function whose closure and defaults are compared elsewhere.
     pub(super) fn function(&mut self, function: Bound<'py, PyAny>) {
+        if let Ok(Some(function)) = function_of(&function)
+            && let Ok(module) = function.getattr(intern!(self.py, "__module__"))
+        {
+            self.own.extend(top_level(&module));
+        }
         self.functions.push((function, None));
+    }
+
+    /// Whether a function belongs to an installed package that is none of the definition's own.
+    fn is_distant(&self, function: &Bound<'py, PyAny>, code: &Bound<'py, PyAny>) -> Fallible<bool> {
+        if top_level(&function.getattr(intern!(self.py, "__module__"))?)
+            .is_some_and(|top| self.own.contains(&top))
+        {
+            return Ok(false);
+        }
+        let file = code.getattr(intern!(self.py, "co_filename"))?;
+        Ok(self
+            .py
+            .import("defn._reads")?
+            .call_method1(intern!(self.py, "is_installed"), (file,))?
+            .is_truthy()?)
     }
 
     /// An object that is told apart by identity elsewhere, of which attributes are read.
     pub(super) fn object(&mut self, object: &Bound<'py, PyAny>, label: &str) -> Fallible<()> {
+        if let Some(inside) = viewed(object)? {
+            self.value(Source::object(object, label)?.then(Step::Inside), inside)?;
+        }
         if containers::sort(object)? == Sort::Object && !self.is_foreign_class(&object.get_type())? {
             self.look_into(object, Source::object(object, label)?);
         }
@@ -129,7 +204,7 @@ impl<'a, 'py> Reading<'a, 'py> {
 
     /// The guards of all that was added.
     pub(super) fn finish(mut self) -> Fallible<Vec<Guard>> {
-        let (mut function, mut object, mut names) = (0, 0, 0);
+        let (mut function, mut object, mut names, mut whole) = (0, 0, 0, 0);
         loop {
             if function < self.functions.len().min(FUNCTION_LIMIT) {
                 let (value, source) = self.functions[function].clone();
@@ -137,15 +212,26 @@ impl<'a, 'py> Reading<'a, 'py> {
                 self.read_function(&value, source)?;
             } else if object < self.objects.len() {
                 for name in 0..names {
-                    self.attribute(object, name)?;
+                    self.attribute(object, &self.names[name].clone())?;
                 }
                 object += 1;
             } else if names < self.names.len() {
+                let name = self.names[names].clone();
                 for object in 0..object {
-                    self.attribute(object, names)?;
+                    self.attribute(object, &name)?;
                 }
                 names += 1;
+            } else if self.reads_any && !self.modules.is_empty() {
+                for (module, source) in std::mem::take(&mut self.modules) {
+                    self.look_into(&module, source);
+                }
+            } else if self.reads_any && whole < self.objects.len() {
+                for name in self.own_names(&self.objects[whole].0) {
+                    self.attribute(whole, &name)?;
+                }
+                whole += 1;
             } else {
+                note(self.looked);
                 return Ok(self.guards);
             }
         }
@@ -164,7 +250,8 @@ impl<'a, 'py> Reading<'a, 'py> {
     fn is_foreign_class(&self, class: &Bound<'py, PyType>) -> Fallible<bool> {
         // A bare namespace is as good as an object of one's own.
         let module = class.getattr(intern!(self.py, "__module__"))?;
-        Ok(self.is_foreign(&module)? && class.name()? != "SimpleNamespace")
+        let is_bare = ["SimpleNamespace", "Namespace"].contains(&class.name()?.to_str()?);
+        Ok(self.is_foreign(&module)? && !is_bare)
     }
 
     fn read_function(&mut self, value: &Bound<'py, PyAny>, source: Option<Source>) -> Fallible<()> {
@@ -177,6 +264,12 @@ impl<'a, 'py> Reading<'a, 'py> {
         {
             return Ok(());
         }
+        if self.is_distant(&function, &code)? {
+            if self.distant >= DISTANT_LIMIT {
+                return Ok(());
+            }
+            self.distant += 1;
+        }
         let without = PyFrozenSet::new(py, self.without.codes.iter().copied())?;
         let reads = py.import("defn._reads")?.call_method1(intern!(py, "reads"), (&code, without))?;
         let (globals, cells, attributes): (Vec<Read<'py>>, Vec<Read<'py>>, Vec<String>) = (
@@ -185,6 +278,10 @@ impl<'a, 'py> Reading<'a, 'py> {
             reads.get_item(2)?.try_iter()?.map(|name| name?.extract()).collect::<PyResult<_>>()?,
         );
         for name in attributes {
+            if name == ANY {
+                self.reads_any = true;
+                continue;
+            }
             if self.named.insert(name.clone()) {
                 self.names.push(name);
             }
@@ -234,6 +331,9 @@ impl<'a, 'py> Reading<'a, 'py> {
                 self.follow(source.then(Step::Cell(cell, name.to_string())), content, steps)?;
             } else if function_of(&content)?.is_some() {
                 self.functions.push((content, None));
+            } else if let Some(inside) = viewed(&content)? {
+                let at = Source::object(&content, &format!("the closure's {name}"))?;
+                self.value(at.then(Step::Inside), inside)?;
             } else if containers::sort(&content)? == Sort::Object {
                 // Which object it is counts already, what it holds does not.
                 let at = Source::object(&content, &format!("the closure's {name}"))?;
@@ -286,10 +386,11 @@ impl<'a, 'py> Reading<'a, 'py> {
             return Ok(None);
         }
         let class = value.get_type();
-        let own = py.import("inspect")?.getattr("getattr_static")?.call1((value, name, py.None()))?;
-        if own.is_none() {
-            return Ok(None);
-        }
+        let Some(own) = self.own_attribute(value, &class, name)? else {
+            // What a class computes for a name that it does not have is there to be read, too.
+            let computes = !self.is_foreign_class(&class)? && class.hasattr(intern!(py, "__getattr__"))?;
+            return Ok(if computes { if_there(py, value.getattr_opt(name))?.flatten() } else { None });
+        };
         if let Some(getter) = if_there(py, own.getattr_opt(intern!(py, "fget")))?.flatten() {
             self.functions.push((getter, None));
             return Ok(None);
@@ -302,11 +403,66 @@ impl<'a, 'py> Reading<'a, 'py> {
         Ok(if is_foreign { None } else { if_there(py, value.getattr_opt(name))?.flatten() })
     }
 
-    fn attribute(&mut self, object: usize, name: usize) -> Fallible<()> {
+    /// What an object or its class has under a name, as it lies there.
+    fn own_attribute(
+        &mut self,
+        value: &Bound<'py, PyAny>,
+        class: &Bound<'py, PyType>,
+        name: &str,
+    ) -> Fallible<Option<Bound<'py, PyAny>>> {
+        let py = self.py;
+        let of_class = match self.of_classes.get(&(class.as_ptr() as usize, name.to_owned())) {
+            Some(found) => found.clone(),
+            None => {
+                let mut found = None;
+                for base in class.mro() {
+                    found = base.getattr(intern!(py, "__dict__"))?.get_item(name).ok();
+                    if found.is_some() {
+                        break;
+                    }
+                }
+                self.of_classes.insert((class.as_ptr() as usize, name.to_owned()), found.clone());
+                found
+            }
+        };
+        let is_data = |own: &Bound<'py, PyAny>| own.get_type().hasattr(intern!(py, "__set__"));
+        if let Some(own) = &of_class
+            && is_data(own)?
+        {
+            return Ok(of_class);
+        }
+        let attributes = value.getattr_opt(intern!(py, "__dict__")).ok().flatten();
+        let own = match attributes.as_ref().and_then(|attributes| attributes.cast::<PyDict>().ok()) {
+            Some(attributes) => attributes.get_item(name)?,
+            None => None,
+        };
+        Ok(own.or(of_class))
+    }
+
+    /// The names that an object has of its own.
+    fn own_names(&self, value: &Bound<'py, PyAny>) -> Vec<String> {
+        let mut names = Vec::new();
+        if let Ok(Some(attributes)) = value.getattr_opt(intern!(self.py, "__dict__"))
+            && let Ok(keys) = attributes.call_method0("keys").and_then(|keys| keys.try_iter())
+        {
+            names.extend(keys.flatten().filter_map(|key| key.extract::<String>().ok()));
+        }
+        if let Ok(Some(slots)) = value.get_type().getattr_opt(intern!(self.py, "__slots__")) {
+            names.extend(
+                slots.try_iter().into_iter().flatten().flatten().filter_map(|name| name.extract().ok()),
+            );
+        }
+        names
+    }
+
+    fn attribute(&mut self, object: usize, name: &str) -> Fallible<()> {
         let (value, source) = self.objects[object].clone();
-        let name = self.names[name].clone();
-        if let Some(found) = self.look_up(&value, &name)? {
-            let step = Step::Attribute(PyString::intern(self.py, &name).unbind());
+        if self.looked >= LOOK_LIMIT {
+            return Ok(());
+        }
+        self.looked += 1;
+        if let Some(found) = self.look_up(&value, name)? {
+            let step = Step::Attribute(PyString::intern(self.py, name).unbind());
             self.value(source.then(step), found)?;
         }
         Ok(())
@@ -324,6 +480,12 @@ impl<'a, 'py> Reading<'a, 'py> {
         }
         if is_plain(&value) {
             return self.guard(source, Meant::Plain(value.unbind()));
+        }
+        if let Some(inside) = viewed(&value)? {
+            self.value_within(source.then(Step::Inside), inside, depth + 1)?;
+            if containers::sort(&value)? == Sort::Leaf {
+                return Ok(());
+            }
         }
         if let Some(function) = function_of(&value)? {
             let code = function.getattr(intern!(py, "__code__"))?;
@@ -357,7 +519,11 @@ impl<'a, 'py> Reading<'a, 'py> {
         match containers::sort(&value)? {
             Sort::Leaf => Ok(()),
             Sort::Object => {
-                if !value.is_instance_of::<PyModule>() && !self.is_foreign_class(&value.get_type())? {
+                if let Ok(module) = value.cast::<PyModule>() {
+                    if !self.is_foreign(&module.getattr(intern!(py, "__name__"))?)? {
+                        self.modules.push((value, source));
+                    }
+                } else if !self.is_foreign_class(&value.get_type())? {
                     self.look_into(&value, source.clone());
                     self.guard(source, Meant::Object(value.get_type().into_any().unbind()))?;
                 }
@@ -410,6 +576,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         for (key, item) in items {
             let at = source.then(Step::Item(key.unbind()));
             match containers::sort(&item)? {
+                Sort::Leaf if viewed(&item)?.is_some() => self.value_within(at, item, depth + 1)?,
                 Sort::Object | Sort::Function => self.value_within(at, item, depth + 1)?,
                 Sort::Container if depth < DEPTH => self.inside(&at, &item, depth + 1)?,
                 Sort::Container | Sort::Plain | Sort::Leaf => {}

@@ -4,9 +4,10 @@ use defn_core::builder::{Arg, Cut, Start};
 use defn_core::op::TieBreak;
 use defn_core::{Axes, AxisRef, DType, Name, Shape, Tensor};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyString};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use super::Operands;
+use crate::containers::{self, Mode, Sort};
 use crate::convert;
 use crate::dtype;
 use crate::error::{Fallible, if_fits};
@@ -69,25 +70,51 @@ impl Parse for Option<Arg<Tensor>> {
     }
 }
 
+fn is_list(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>()
+}
+
+fn is_number(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<PyInt>()
+        || value.is_instance_of::<PyFloat>()
+        || value.is_instance_of::<PyComplex>()
+}
+
+/// The leaves of a container as operands, in order.
+fn add_leaves(op: &'static str, value: &Bound<'_, PyAny>, args: &mut Vec<Arg<Tensor>>) -> Fallible<()> {
+    let flat = containers::flatten(op, Mode::State, value)?;
+    for leaf in &flat.leaves {
+        args.push(convert::arg(op, leaf)?);
+    }
+    Ok(())
+}
+
 impl Parse for Vec<Arg<Tensor>> {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        let required = "a sequence of tensors";
+        let required = "a sequence or a container of tensors";
         let value = given(op, what, value, required)?;
         if value.is_instance_of::<PyTensor>() || value.is_instance_of::<PyString>() {
             return Err(convert::bad(op, what, value, required)?);
         }
+        let mut args = Vec::new();
+        if containers::sort(value)? == Sort::Container && !is_list(value) {
+            add_leaves(op, value, &mut args)?;
+            return Ok(args);
+        }
         let Some(items) = if_fits(value.py(), value.try_iter())? else {
             return Err(convert::bad(op, what, value, required)?);
         };
-        let mut args = Vec::new();
         for item in items {
             let item = item?;
-            // A truth value has an element type of its own.
-            args.push(if item.is_instance_of::<PyBool>() {
-                Arg::Value(convert::tensor(op, &item)?)
-            } else {
-                convert::arg(op, &item)?
-            });
+            if item.is_instance_of::<PyTensor>() || containers::sort(&item)? != Sort::Container {
+                args.push(convert::arg(op, &item)?);
+                continue;
+            }
+            // A list of numbers may be meant as one tensor.
+            if is_list(&item) && item.try_iter()?.any(|entry| entry.is_ok_and(|entry| is_number(&entry))) {
+                return Err(convert::not_a_tensor(op, &item)?);
+            }
+            add_leaves(op, &item, &mut args)?;
         }
         Ok(args)
     }

@@ -16,7 +16,10 @@ __all__ = ["Index"]
 
 
 class Index:
-    """Indices are integers; ``axes`` are those that the last axis of ``indices`` indexes."""
+    """Indices are integers, of which those below 0 count from the end of their axis.
+
+    ``axes`` are those that the last axis of ``indices`` indexes.
+    """
 
     def gather(self, out: Tensor, x: Tensor, indices: Tensor, *, axes: Sequence[int]) -> Any:
         """Windows of ``x`` at the places that the last axis of ``indices`` holds."""

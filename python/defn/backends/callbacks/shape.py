@@ -62,12 +62,23 @@ class Shape:
         starts: Sequence[int] | list[Tensor],
         lengths: Sequence[int],
         strides: Sequence[int],
+        *,
+        from_end: bool = False,
     ) -> Any:
-        """A window of ``x``; starts that are tensors are clamped into range."""
+        """A window of ``x``; starts that are tensors are clamped into range.
+
+        With ``from_end`` those below 0 count from the end of their axis before that.
+        """
         raise lacks(self, "slice")
 
     def put_slice(
-        self, out: Tensor, x: Tensor, update: Tensor, starts: Sequence[int] | list[Tensor]
+        self,
+        out: Tensor,
+        x: Tensor,
+        update: Tensor,
+        starts: Sequence[int] | list[Tensor],
+        *,
+        from_end: bool = False,
     ) -> Any:
         """``x`` with a window overwritten; starts as of ``slice``."""
         raise lacks(self, "put_slice")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from defn.backends.numpy.index import nearest
 from defn.backends.numpy.linalg import substituted
 from defn.backends.numpy.order import in_order
 from defn.backends.numpy.values import quiet, store, wide, widen
@@ -65,7 +66,7 @@ def _cumulative(function: np.ufunc) -> Callable[..., Any]:
 
 
 def _clamped(indices: Tensor, size: int) -> Any:
-    return np.clip(np.minimum(widen(indices), 2**62).astype(np.int64), 0, size - 1)
+    return nearest(np.minimum(widen(indices), 2**62).astype(np.int64), size)
 
 
 def _take(tag: Any, out: Tensor, x: Tensor, indices: Tensor) -> Any:

@@ -13,15 +13,20 @@ if TYPE_CHECKING:
 
     from defn._core import Tensor
 
-__all__ = ["Index", "looked_up"]
+__all__ = ["Index", "looked_up", "nearest"]
+
+
+def nearest(indices: Any, size: int) -> Any:
+    """Signed positions along an axis, counted from the front and clamped into range."""
+    return np.clip(np.where(indices < 0, indices + size, indices), 0, size - 1)
 
 
 def looked_up(x: Any, indices: Any, axes: Sequence[int]) -> Any:
-    """Windows at the places that the last axis of ``indices`` holds, clamped into range."""
+    """Windows at the places that the last axis of ``indices`` holds; see ``nearest``."""
     front = np.moveaxis(x, axes, range(len(axes)))
     if not axes:
         return np.broadcast_to(front, indices.shape[:-1] + front.shape)
-    places = [np.clip(indices[..., at], 0, x.shape[axis] - 1) for at, axis in enumerate(axes)]
+    places = [nearest(indices[..., at], x.shape[axis]) for at, axis in enumerate(axes)]
     return front[tuple(places)]
 
 
@@ -57,7 +62,7 @@ class Index:
         result = wide(x, out.dtype)
         front = np.moveaxis(result, axes, range(len(axes)))
         for place, update in zip(_places(indices), wide(updates, out.dtype), strict=True):
-            if all(0 <= at < size for at, size in zip(place, front.shape, strict=False)):
+            if all(-size <= at < size for at, size in zip(place, front.shape, strict=False)):
                 window = (*place, *(slice(0, size) for size in update.shape))
                 front[window] = function(front[window], update)
         return store(result, out)

@@ -36,9 +36,13 @@ def window_at(
     starts: Sequence[int | Tensor],
     lengths: Sequence[int],
     strides: Sequence[int] | None = None,
+    *,
+    from_end: bool = False,
 ) -> tuple[slice, ...]:
-    """A window that is moved into range."""
+    """A window that is moved into range; starts below 0 may count from the end before that."""
     places = [start if isinstance(start, int) else int(start.data) for start in starts]
+    if from_end:
+        places = [at + size if at < 0 else at for at, size in zip(places, sizes, strict=True)]
     first = [
         min(max(place, 0), size - length)
         for place, size, length in zip(places, sizes, lengths, strict=True)
@@ -96,14 +100,24 @@ class Shape:
         starts: Sequence[int] | list[Tensor],
         lengths: Sequence[int],
         strides: Sequence[int],
+        *,
+        from_end: bool = False,
     ) -> Any:
         """A window of ``x``."""
-        return np.asarray(x.data)[(*window_at(x.shape, starts, lengths, strides), ...)]
+        window = window_at(x.shape, starts, lengths, strides, from_end=from_end)
+        return np.asarray(x.data)[(*window, ...)]
 
     def put_slice(
-        self, out: Tensor, x: Tensor, update: Tensor, starts: Sequence[int] | list[Tensor]
+        self,
+        out: Tensor,
+        x: Tensor,
+        update: Tensor,
+        starts: Sequence[int] | list[Tensor],
+        *,
+        from_end: bool = False,
     ) -> Any:
         """``x`` with a window overwritten."""
         result = wide(x, out.dtype)
-        result[window_at(x.shape, starts, update.shape)] = wide(update, out.dtype)
+        window = window_at(x.shape, starts, update.shape, from_end=from_end)
+        result[window] = wide(update, out.dtype)
         return store(result, out)

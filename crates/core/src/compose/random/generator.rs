@@ -167,6 +167,11 @@ pub fn fresh<B: Builder>(b: &mut B, op: &'static str, key: &B::V) -> Result<(B::
 /// # Errors
 /// What is no key, and data that are no integers.
 pub fn fold_in<B: Builder>(b: &mut B, key: &B::V, data: &Arg<B::V>) -> Result<B::V> {
+    let value = folded(b, key, data)?;
+    b.in_order(value, &[&key.into(), data])
+}
+
+fn folded<B: Builder>(b: &mut B, key: &B::V, data: &Arg<B::V>) -> Result<B::V> {
     check_key(b, "fold_in", key)?;
     let data = match data {
         Arg::Number(number @ Number::Int(_)) => b.constant(DType::U64, *number)?,

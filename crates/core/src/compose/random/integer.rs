@@ -29,6 +29,17 @@ pub fn randint<B: Builder>(
     max: &Arg<B::V>,
     sample: &Sample,
 ) -> Result<B::V> {
+    let value = randint_of(b, key, min, max, sample)?;
+    b.in_order(value, &[&key.into(), min, max])
+}
+
+fn randint_of<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    min: &Arg<B::V>,
+    max: &Arg<B::V>,
+    sample: &Sample,
+) -> Result<B::V> {
     check_key(b, "randint", key)?;
     let dtype = sample.dtype.unwrap_or_else(|| merged_dtype(b, min, max));
     if !dtype.is_integer() {

@@ -174,6 +174,17 @@ pub fn uniform<B: Builder>(
     max: &Arg<B::V>,
     sample: &Sample,
 ) -> Result<B::V> {
+    let value = uniform_of(b, key, min, max, sample)?;
+    b.in_order(value, &[&key.into(), min, max])
+}
+
+fn uniform_of<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    min: &Arg<B::V>,
+    max: &Arg<B::V>,
+    sample: &Sample,
+) -> Result<B::V> {
     check_key(b, "uniform", key)?;
     let dtype = sample.dtype.unwrap_or_else(|| merged_dtype(b, min, max).to_float());
     let bounds = [Parameter { name: "min", value: min }, Parameter { name: "max", value: max }];
@@ -211,6 +222,17 @@ fn uniform_floats<B: Builder>(
 /// # Errors
 /// As [`uniform`], of mean and standard deviation.
 pub fn normal<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    mean: &Arg<B::V>,
+    standard_deviation: &Arg<B::V>,
+    sample: &Sample,
+) -> Result<B::V> {
+    let value = normal_of(b, key, mean, standard_deviation, sample)?;
+    b.in_order(value, &[&key.into(), mean, standard_deviation])
+}
+
+fn normal_of<B: Builder>(
     b: &mut B,
     key: &B::V,
     mean: &Arg<B::V>,

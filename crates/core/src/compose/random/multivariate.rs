@@ -38,6 +38,19 @@ pub fn multivariate_normal<B: Builder>(
     sample: &Sample,
     name: Option<Name>,
 ) -> Result<B::V> {
+    let value = multivariate_normal_of(b, key, mean, covariance, method, sample, name)?;
+    b.in_order(value, &[&key.into(), mean, covariance])
+}
+
+fn multivariate_normal_of<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    mean: &Arg<B::V>,
+    covariance: &Arg<B::V>,
+    method: Method,
+    sample: &Sample,
+    name: Option<Name>,
+) -> Result<B::V> {
     let op = "multivariate_normal";
     check_key(b, op, key)?;
     let dtype = sample.dtype.unwrap_or_else(|| merged_dtype(b, mean, covariance).to_float());

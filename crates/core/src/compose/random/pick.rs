@@ -61,6 +61,17 @@ pub fn shuffle<B: Builder>(
     axis: &AxisRef,
     independent: bool,
 ) -> Result<(B::V, B::V)> {
+    let (value, next) = shuffled(b, key, x, axis, independent)?;
+    Ok((b.in_order(value, &[&key.into(), &x.into()])?, next))
+}
+
+fn shuffled<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    x: &B::V,
+    axis: &AxisRef,
+    independent: bool,
+) -> Result<(B::V, B::V)> {
     check_key(b, "shuffle", key)?;
     let shape = b.ty(x).shape;
     let axis = shape.resolve("shuffle", axis)?;
@@ -155,7 +166,8 @@ pub fn choice<B: Builder>(b: &mut B, key: &B::V, x: &B::V, choice: &Choice<B::V>
     } else {
         without_replacement(b, key, &picks)?
     };
-    Ok((chosen(b, &picks, positions)?, next))
+    let values = chosen(b, &picks, positions)?;
+    Ok((in_order(b, values, key, x, choice)?, next))
 }
 
 /// As [`choice`], of the key itself and without the next one.
@@ -170,7 +182,21 @@ pub fn choice_split<B: Builder>(b: &mut B, key: &B::V, x: &B::V, choice: &Choice
     } else {
         without_replacement(b, key, &picks)?.0
     };
-    chosen(b, &picks, positions)
+    let values = chosen(b, &picks, positions)?;
+    in_order(b, values, key, x, choice)
+}
+
+/// What was chosen with its vectorized axes in the order of the operands.
+fn in_order<B: Builder>(
+    b: &mut B,
+    values: B::V,
+    key: &B::V,
+    x: &B::V,
+    choice: &Choice<B::V>,
+) -> Result<B::V> {
+    let (key, x) = (key.into(), x.into());
+    let operands: Vec<&Arg<B::V>> = [&key, &x].into_iter().chain(&choice.p).collect();
+    b.in_order(values, &operands)
 }
 
 fn chosen<B: Builder>(b: &mut B, picks: &Picks<B::V>, positions: B::V) -> Result<B::V> {

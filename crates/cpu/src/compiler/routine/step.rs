@@ -210,7 +210,9 @@ impl Making {
                 frame.held.extend(graph.outputs(position).into_iter().zip(results));
                 return Some(());
             }
-            Op::Slice { starts: Starts::Dynamic, lengths, strides: _ } => self.slice(frame, node, lengths)?,
+            Op::Slice { starts: starts @ (Starts::Dynamic | Starts::FromEnd), lengths, strides: _ } => {
+                self.slice(frame, node, starts, lengths)?
+            }
             Op::PutSlice { starts } => self.put(frame, node, starts, at)?,
             Op::Bitcast { dtype } if node.outputs[0].size() == 1 => {
                 let x = self.scalar(frame, node.inputs[0])?;
@@ -303,6 +305,10 @@ impl Making {
                 let start = match starts {
                     Starts::Static(starts) => self.machine.number(starts[axis])?,
                     Starts::Dynamic => self.scalar(frame, dynamic[axis])?,
+                    Starts::FromEnd => {
+                        let start = self.scalar(frame, dynamic[axis])?;
+                        self.machine.from_front(start, size)?
+                    }
                 };
                 address = self.machine.advance(address, start, size - length, step)?;
             }
@@ -311,7 +317,13 @@ impl Making {
         Some(address)
     }
 
-    fn slice(&mut self, frame: &mut Frame<'_>, node: &Node, lengths: &[usize]) -> Option<Held> {
+    fn slice(
+        &mut self,
+        frame: &mut Frame<'_>,
+        node: &Node,
+        starts: &Starts,
+        lengths: &[usize],
+    ) -> Option<Held> {
         let ty = &node.outputs[0];
         if ty.shape.sizes() != lengths {
             return None;
@@ -320,7 +332,7 @@ impl Making {
             scalar @ Held::Scalar(_) => return Some(scalar),
             Held::Array(array) => array,
         };
-        let address = self.window(frame, &array, lengths, (&Starts::Dynamic, &node.inputs[1..]))?;
+        let address = self.window(frame, &array, lengths, (starts, &node.inputs[1..]))?;
         if ty.size() == 1 {
             return Some(Held::Scalar(self.machine.load(address, ty.dtype)?));
         }

@@ -1,7 +1,6 @@
 //! Copies that fill a whole row-major result and read the operand in another order.
 
 use defn_core::Axis;
-use defn_core::shape::Sizes;
 
 use super::{Layout, StridedCopy};
 
@@ -57,15 +56,10 @@ pub(crate) fn slice(operand: &[usize], starts: &[usize], strides: &[usize], resu
     gather(result, &from)
 }
 
-/// Starts as operands give them, moved so that `lengths` elements from there on are inside.
-pub(crate) fn clamp_starts(starts: impl Iterator<Item = i128>, lengths: &[usize], sizes: &[usize]) -> Sizes {
-    let room = sizes.iter().zip(lengths).map(|(&size, &length)| size - length);
-    starts.zip(room).map(|(start, room)| start.clamp(0, room as i128) as usize).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use defn_core::Shape;
+    use defn_core::op::Starts;
     use proptest::prelude::*;
 
     use super::*;
@@ -128,7 +122,9 @@ mod tests {
             let lengths: Vec<usize> = sizes.iter().zip(&cuts).map(|(&size, cut)| cut.0.min(size)).collect();
             let strides: Vec<usize> = cuts[..sizes.len()].iter().map(|cut| cut.1).collect();
             let result: Vec<usize> = lengths.iter().zip(&strides).map(|(n, step)| n.div_ceil(*step)).collect();
-            let clamped = clamp_starts(starts.iter().copied(), &lengths, &sizes);
+            let axes = starts.iter().zip(&lengths).zip(&sizes);
+            let clamped: Vec<usize> =
+                axes.map(|((&start, &length), &size)| Starts::Dynamic.nearest(start, length, size)).collect();
             for (axis, &start) in clamped.iter().enumerate() {
                 prop_assert!(start + lengths[axis] <= sizes[axis]);
                 let inside = starts[axis] >= 0 && starts[axis] as usize + lengths[axis] <= sizes[axis];

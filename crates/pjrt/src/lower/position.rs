@@ -1,0 +1,227 @@
+//! Positions that values hold: integers of any type, of which those below 0 count from the end.
+
+use defn_core::graph::Value;
+use defn_core::op::{BinaryOp, Op, Starts, WhileOp};
+use defn_core::region::Region;
+use defn_core::{DType, Kind, Number, Scalar, TensorType};
+
+use super::text::{Ssa, Ty, Writer};
+use super::{Lowering, Operands, constant};
+use crate::element::ElementType as E;
+
+impl Writer {
+    /// Integers as indices along axes of some sizes: of 32 bits where these hold all of both, else as those of
+    /// [`Writer::index`].
+    pub fn narrow_index(&mut self, x: &Ssa, dtype: DType, sizes: &[usize]) -> Ssa {
+        let is_narrow = match dtype.kind() {
+            Kind::Signed => dtype.bits() <= 32,
+            Kind::Unsigned => dtype.bits() < 32,
+            Kind::Bool | Kind::Float | Kind::Complex => false,
+        };
+        let are_short = sizes.iter().all(|&size| i32::try_from(size).is_ok());
+        if is_narrow && are_short { self.convert(x, E::S32) } else { self.index(x, dtype) }
+    }
+
+    /// Integers as indices: 64 bits, signed; what is beyond them is the last one.
+    pub fn index(&mut self, x: &Ssa, dtype: DType) -> Ssa {
+        if dtype == DType::U64 {
+            let most = self.op(
+                "constant",
+                &[],
+                &format!("value = dense<{}> : tensor<ui64>", i64::MAX),
+                Ty::scalar(E::U64),
+            );
+            let most = self.splat(&most, x.dims());
+            let x = self.op("minimum", &[x, &most], "", x.ty.clone());
+            return self.convert(&x, E::S64);
+        }
+        self.convert(x, E::S64)
+    }
+
+    /// Positions whose last axis has an entry for each of `axes` of a tensor of `sizes`, counted from the front.
+    pub fn positions(&mut self, x: &Ssa, dtype: DType, sizes: &[usize], axes: &[usize]) -> Ssa {
+        let indices = self.narrow_index(x, dtype, sizes);
+        let counted: Vec<usize> = axes.iter().map(|&axis| sizes[axis]).collect();
+        self.from_front(&indices, x, dtype, &counted)
+    }
+
+    /// Starts, one for each axis of a tensor of `sizes`.
+    pub fn starts(&mut self, kind: &Starts, x: &[Ssa], types: &[&TensorType], sizes: &[usize]) -> Vec<Ssa> {
+        let mut starts = Vec::with_capacity(x.len());
+        for ((start, ty), &size) in x.iter().zip(types).zip(sizes) {
+            let index = self.index(start, ty.dtype);
+            starts.push(if kind.count_from_end() {
+                self.from_front(&index, start, ty.dtype, &[size])
+            } else {
+                index
+            });
+        }
+        starts
+    }
+
+    /// Indices made of `x`, with the size of their axis added where they are below 0. There is a size for each entry of
+    /// the last axis, or one for all. Nothing is added where the program says that none is below 0.
+    fn from_front(&mut self, indices: &Ssa, x: &Ssa, dtype: DType, sizes: &[usize]) -> Ssa {
+        if dtype.kind() == Kind::Unsigned || self.is_from_zero(x) || sizes.is_empty() {
+            return indices.clone();
+        }
+        let (all_alike, ty) = (sizes.iter().all(|&size| size == sizes[0]), indices.ty.clone());
+        let added = if all_alike {
+            let attributes = format!("value = dense<{}> : {ty}", sizes[0]);
+            self.op("constant", &[], &attributes, ty.clone())
+        } else {
+            let row = Ty::new(ty.element, &[sizes.len()]);
+            let attributes = format!("value = dense<{sizes:?}> : {row}");
+            let row = self.op("constant", &[], &attributes, row);
+            self.broadcast_along(&row, &[ty.rank() - 1], &ty.dims)
+        };
+        let zero = self.number_like(indices, 0);
+        let is_below = self.compare(indices, &zero, "LT");
+        let counted = self.op("add", &[indices, &added], "", ty);
+        self.choose(&is_below, &counted, indices)
+    }
+
+    /// A position as a scalar.
+    pub fn position(&mut self, position: usize) -> Ssa {
+        let ty = Ty::scalar(E::S64);
+        self.op("constant", &[], &format!("value = dense<{position}> : {ty}"), ty.clone())
+    }
+}
+
+impl Lowering {
+    /// Whether an op gives integers none of which is below 0.
+    pub(super) fn is_from_zero(&self, op: &Op, x: &Operands<'_>, out: &TensorType) -> bool {
+        let known = |at: usize| {
+            let ty = x.types[at];
+            // The greatest of an unsigned type are below 0 in a signed one that is no wider.
+            let is_held = ty.dtype.kind() == Kind::Unsigned && ty.dtype.bits() < out.dtype.bits();
+            is_held || self.writer.is_from_zero(&x.values[at])
+        };
+        let is_positive = |scalar: Scalar| match scalar.value() {
+            Number::Int(value) => value >= 0,
+            Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => false,
+        };
+        if out.dtype.kind() != Kind::Signed {
+            return false;
+        }
+        #[expect(clippy::wildcard_enum_match_arm, reason = "of what is not listed nothing is known")]
+        match op {
+            Op::Iota { .. } | Op::Eye { .. } | Op::Argsort { .. } | Op::ArgReduce { .. } => true,
+            Op::Constant(scalar) => is_positive(*scalar),
+            Op::Literal(literal) => {
+                let mut elements = literal.bytes().chunks_exact(out.dtype.storage_bytes());
+                elements.all(|bytes| is_positive(Scalar::from_bytes(out.dtype, bytes)))
+            }
+            Op::AsType { dtype } => x.types[0].dtype.bits() <= dtype.bits() && known(0),
+            Op::Reshape { .. }
+            | Op::Squeeze { .. }
+            | Op::Broadcast { .. }
+            | Op::Transpose { .. }
+            | Op::Reverse { .. }
+            | Op::Slice { .. }
+            | Op::Gather { .. }
+            | Op::Sort { .. }
+            | Op::StopGrad
+            | Op::Mark { .. } => known(0),
+            Op::Concatenate { .. } | Op::Stack { .. } => (0..x.types.len()).all(known),
+            Op::Select => known(1) && known(2),
+            Op::Clip => known(1) && known(2),
+            Op::Binary(BinaryOp::Max | BinaryOp::BitwiseAnd) => known(0) || known(1),
+            Op::Binary(BinaryOp::Min | BinaryOp::Quotient) => known(0) && known(1),
+            Op::Binary(BinaryOp::Remainder) => known(0),
+            _ => false,
+        }
+    }
+
+    /// Which values of a loop's state are counters that are never below 0.
+    pub(super) fn counters(&self, op: &WhileOp, x: &Operands<'_>) -> Vec<usize> {
+        (0..op.state).filter(|&at| self.counts(op, x, at)).collect()
+    }
+
+    /// Whether a value of the state begins at 0 or above and grows by a step that does not wrap.
+    fn counts(&self, op: &WhileOp, x: &Operands<'_>, at: usize) -> bool {
+        let is_this = |region: &Region, value: Value| {
+            if let Op::Parameter { index, .. } = region.graph().node(value).op { index == at } else { false }
+        };
+        let number = |region: &Region, value: Value| {
+            let own = if let Op::Parameter { index, .. } = region.graph().node(value).op {
+                x.constants[index]
+            } else {
+                constant(region.graph(), value)
+            };
+            match own?.value() {
+                Number::Int(number) => Some(number),
+                Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => None,
+            }
+        };
+        let dtype = x.types[at].dtype;
+        let next = op.body.graph().node(op.body.results()[at]);
+        let Op::Binary(BinaryOp::Add) = next.op else { return false };
+        if dtype.kind() != Kind::Signed || !self.writer.is_from_zero(&x.values[at]) {
+            return false;
+        }
+        let (a, b) = (next.inputs[0], next.inputs[1]);
+        let step = if is_this(&op.body, a) { b } else { a };
+        if !is_this(&op.body, a) && !is_this(&op.body, b) {
+            return false;
+        }
+        let Some(step) = number(&op.body, step).filter(|&step| step >= 0) else { return false };
+        // As long as it is less than something of its type, one more is no wrap.
+        let test = op.cond.graph().node(op.cond.results()[0]);
+        let is_below = match test.op {
+            Op::Binary(BinaryOp::Less) => is_this(&op.cond, test.inputs[0]),
+            Op::Binary(BinaryOp::Greater) => is_this(&op.cond, test.inputs[1]),
+            _ => false,
+        };
+        if is_below && step <= 1 && test.inputs.iter().all(|&input| op.cond.graph().ty(input).dtype == dtype)
+        {
+            return true;
+        }
+        let (Some(start), Some(trips)) = (x.constants[at], op.trips) else { return false };
+        let (Number::Int(start), Number::Int(highest)) = (start.value(), dtype.highest()) else {
+            return false;
+        };
+        step.checked_mul(i128::from(trips)).is_some_and(|way| start + way <= highest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use defn_core::builder::{BuildCreate, BuildElementwise, BuildIndex, BuildShape};
+    use defn_core::graph::{Graph, Value};
+    use defn_core::{Axes, Shape, TensorType};
+
+    use super::*;
+    use crate::lower::{Hardware, lower};
+
+    /// Whether a size is added to positions below 0 in what is lowered of a read at positions of a type.
+    fn is_counted(dtype: DType, positions: impl Fn(&mut Graph, Value) -> Value) -> bool {
+        let inputs = vec![
+            TensorType::new(DType::F32, Shape::new(&[4])).unwrap(),
+            TensorType::new(dtype, Shape::new(&[2, 1])).unwrap(),
+        ];
+        let mut graph = Graph::new();
+        let x = graph.parameter(0, inputs[0].clone());
+        let at = graph.parameter(1, inputs[1].clone());
+        let at = positions(&mut graph, at);
+        let read = graph.gather(x, at, Axes::All).unwrap();
+        let region = Region::new(graph, inputs, 2, [read].into_iter().collect());
+        lower(&region, &[], Hardware::Device).unwrap().text.contains("comparison_direction LT")
+    }
+
+    #[test]
+    fn what_is_known_not_to_be_below_zero_is_not_looked_at() {
+        assert!(is_counted(DType::S32, |_, at| at));
+        assert!(is_counted(DType::S8, |graph, at| graph.as_type(at, DType::S64).unwrap()));
+        assert!(!is_counted(DType::U8, |_, at| at));
+        assert!(!is_counted(DType::U32, |graph, at| graph.as_type(at, DType::S64).unwrap()));
+        // As wide, the greatest are below 0.
+        assert!(is_counted(DType::U32, |graph, at| graph.as_type(at, DType::S32).unwrap()));
+        assert!(!is_counted(DType::S32, |graph, _| {
+            let at = graph.iota(Shape::new(&[2]), DType::S32, None).unwrap();
+            graph.reshape_to(at, Shape::new(&[2, 1])).unwrap()
+        }));
+        assert!(!is_counted(DType::S32, |graph, at| graph.max(at, 0).unwrap()));
+        assert!(is_counted(DType::S32, |graph, at| graph.max(at, -1).unwrap()));
+    }
+}

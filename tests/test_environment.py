@@ -1,0 +1,204 @@
+"""What a definition reads from around it in ways of which its code says little: queues, bytes,
+attributes whose names are computed, and libraries that it closes over."""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import defn as dn
+from defn import _core
+from defn._reads import ANY, reads
+
+
+class Plain:
+    def __init__(self) -> None:
+        self.rate = 2
+
+
+class Slotted:
+    __slots__ = ("rate",)
+
+    def __init__(self) -> None:
+        self.rate = 2
+
+
+class Computed:
+    """Attributes that a class computes."""
+
+    def __init__(self) -> None:
+        self._held = {"rate": 2}
+
+    def __getattr__(self, name: str) -> Any:
+        held = self.__dict__.get("_held", {})
+        if name not in held:
+            raise AttributeError(name)
+        return held[name]
+
+
+class Queue(collections.deque):
+    """A class of the user's."""
+
+
+def first(held: Any) -> Callable[[Any], Any]:
+    return lambda x: x * held[0]
+
+
+def by_name(held: Any) -> Callable[[Any], Any]:
+    name = "".join(["ra", "te"])
+    return lambda x: x * getattr(held, name)
+
+
+def by_default(held: Any) -> Callable[[Any], Any]:
+    return lambda x: x * getattr(held, "".join(["ra", "te"]), 7)
+
+
+def by_vars(held: Any) -> Callable[[Any], Any]:
+    return lambda x: x * vars(held)["rate"]
+
+
+def by_attribute(held: Any) -> Callable[[Any], Any]:
+    return lambda x: x * held.rate
+
+
+def to_five(held: Any) -> None:
+    held[0] = 5
+
+
+def set_rate(held: Any) -> None:
+    held.rate = 5
+
+
+def set_held(held: Any) -> None:
+    held._held["rate"] = 5
+
+
+ROWS = [
+    ("deque", first, lambda: collections.deque([2]), to_five),
+    ("deque of a class", first, lambda: Queue([2]), to_five),
+    ("deque that turns", first, lambda: collections.deque([2, 5]), lambda held: held.rotate()),
+    ("bytearray", first, lambda: bytearray([2]), to_five),
+    ("user list", first, lambda: collections.UserList([2]), to_five),
+    ("user dict", first, lambda: collections.UserDict({0: 2}), to_five),
+    (
+        "list in a deque",
+        lambda h: lambda x: x * h[0][0],
+        lambda: collections.deque([[2]]),
+        lambda held: to_five(held[0]),
+    ),
+    (
+        "object in a deque",
+        lambda h: lambda x: x * h[0].rate,
+        lambda: collections.deque([Plain()]),
+        lambda held: set_rate(held[0]),
+    ),
+    ("name", by_name, Plain, set_rate),
+    ("name in slots", by_name, Slotted, set_rate),
+    ("name with a default", by_default, Plain, set_rate),
+    ("name in a module", by_name, lambda: module(), set_rate),
+    ("vars", by_vars, Plain, set_rate),
+    ("computed", by_attribute, Computed, set_held),
+    ("computed by name", by_name, Computed, set_held),
+    ("namespace", by_attribute, lambda: argparse.Namespace(rate=2), set_rate),
+]
+
+
+def module() -> types.ModuleType:
+    made = types.ModuleType("the_user_s_own")
+    made.rate = 2  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.mark.parametrize("where", ["closure", "dict", "function"])
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_a_change_is_found(row: tuple[str, Any, Any, Any], where: str) -> None:
+    _, make, hold, change = row
+    held = hold()
+    if where == "closure":
+        call = make(held)
+    elif where == "dict":
+        table = {"held": held}
+        call = lambda x: make(table["held"])(x)  # noqa: E731
+    else:
+        inner = make(held)
+        call = lambda x: inner(x) + 0  # noqa: E731
+    f = dn.jit(call)
+    x = dn.tensor([1.0])
+    assert f(x).to_list() == [2.0]
+    assert f(x).to_list() == [2.0]
+    assert f.cache_info()["misses"] == 1
+    change(held)
+    assert f(x).to_list() == call(x).to_list() == [5.0]
+    assert f(x).to_list() == [5.0]
+    assert f.cache_info()["misses"] == 2
+
+
+def test_a_global_queue() -> None:
+    space: dict[str, Any] = {"held": collections.deque([2]), "raw": bytearray(b"\x03")}
+    exec("def f(x): return x * held[0] + raw[0]", space)
+    f = dn.jit(space["f"])
+    x = dn.tensor([1.0])
+    assert f(x).to_list() == [5.0]
+    space["held"].appendleft(7)
+    assert f(x).to_list() == [10.0]
+    assert "held" in f.explain()[-1]
+    space["raw"][0] = 1
+    assert f(x).to_list() == [8.0]
+
+
+def test_a_queue_that_tracing_fills_is_no_dependency() -> None:
+    log: collections.deque[int] = collections.deque(maxlen=3)
+
+    def f(x: Any) -> Any:
+        log.append(1)
+        return x * 2
+
+    g = dn.jit(f)
+    for _ in range(3):
+        g(dn.tensor([1.0]))
+    assert g.cache_info()["misses"] == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "computes"),
+    [
+        ("getattr(o, 'a')", False),
+        ("getattr(o.b, 'a', 1)", False),
+        ("getattr(o[0], 'a', o.c + 1)", False),
+        ("getattr(o, n)", True),
+        ("getattr(o, 'a' + n)", True),
+        ("getattr(o, n, None)", True),
+        ("getattr(o, n.name)", True),
+        ("vars(o)[n]", True),
+        ("o.__dict__[n]", True),
+        ("o.a.b", False),
+    ],
+)
+def test_which_code_computes_names(source: str, computes: bool) -> None:
+    code = compile(f"def f(o, n): return {source}", "f", "exec").co_consts[0]
+    assert (ANY in reads(code)[2]) == computes
+
+
+def test_libraries_are_looked_through_within_bounds() -> None:
+    """Objects and attributes are counted, whatever they take: a library has no end of them."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    optimize = pytest.importorskip("scipy.optimize")
+    stats = pytest.importorskip("scipy.stats")
+    x = dn.tensor([1.0])
+    for reached in (optimize.minimize, pyplot.plot, stats.norm, optimize.curve_fit):
+
+        def f(x: Any, reached: Any = reached) -> Any:
+            return x * 2 if callable(reached) else x
+
+        g = dn.jit(f)
+        assert g(x).to_list() == [2.0]
+        assert _core.last_looked() <= 5_000
+    space = {"optimize": optimize, "plt": pyplot}
+    exec("def f(x):\n if x.shape == (2,): optimize.minimize(plt.plot)\n return x", space)
+    dn.jit(space["f"])(x)
+    assert 0 < _core.last_looked() <= 5_000
