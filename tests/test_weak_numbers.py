@@ -237,8 +237,7 @@ def test_loop_states(loop: str, start: Any, dtype: str, wanted: str) -> None:
     expected = np.asarray(start).astype(NUMPY[wanted])
     for _ in range(trips):
         expected = (expected + np.asarray(x)).astype(NUMPY[wanted])
-    for call in (run, dn.jit(lambda x: run(start, x))):
-        result = call(start, x) if call is run else call(x)
+    for result in (run(start, x), dn.jit(lambda x: run(start, x))(x)):
         assert result.dtype == wanted
         assert np.asarray(result) == expected
 
