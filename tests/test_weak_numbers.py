@@ -237,8 +237,7 @@ def test_loop_states(loop: str, start: Any, dtype: str, wanted: str) -> None:
     expected = np.asarray(start).astype(NUMPY[wanted])
     for _ in range(trips):
         expected = (expected + np.asarray(x)).astype(NUMPY[wanted])
-    for call in (run, dn.jit(lambda x: run(start, x))):
-        result = call(start, x) if call is run else call(x)
+    for result in (run(start, x), dn.jit(lambda x: run(start, x))(x)):
         assert result.dtype == wanted
         assert np.asarray(result) == expected
 
@@ -289,3 +288,17 @@ def test_ranges_with_narrow_bounds_end() -> None:
 
     assert int(count(dn.tensor(np.array(255, np.uint8)))) == 3
     assert [int(x) for x in dn.scan(0, range(0, 1, 2**40), lambda s, i: (s, i))[1]] == [0]
+
+
+def test_loops_position_by_position() -> None:
+    """What positions of a vectorized axis do apart may not be traced for all of them at once."""
+    starts = dn.vectorize(dn.tensor([0, 2]), "row")
+    x = dn.tensor(np.zeros(4, np.float32))
+
+    def body(state: Any) -> Any:
+        at, total, x = state
+        return at + 1, total + x[0], dn.put_slice(x, [at], dn.tensor([7.0]))
+
+    _, total, last = dn.while_((starts, 0.5, x), lambda s: s[0] < 3, body)
+    assert dn.devectorize(last).to_list() == [[7, 7, 7, 0], [0, 0, 7, 0]]
+    assert np.allclose(dn.devectorize(total).to_numpy(), [14.5, 0.5])

@@ -63,7 +63,13 @@ fn repeat(
             drop(predicate);
             return repeat_by_position(ops, state, &axes, condition, body);
         }
-        let next = Draft::trace(ops, "while_", &types, |ops, state| body(ops, &wrap(state)))?;
+        let traced = Draft::trace(ops, "while_", &types, |ops, state| body(ops, &wrap(state)));
+        if by_position && traced.is_err() {
+            // What cannot be done for all positions at once may be done for one after the other.
+            numbers.clear();
+            continue;
+        }
+        let next = traced?;
         let mut grown = false;
         for (leaf, (tensor, number)) in state.iter_mut().zip(&numbers).enumerate().take(next.results.len()) {
             let Some(number) = *number else { continue };
