@@ -52,6 +52,8 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     defn_core::location::find_by(location::ask);
+    // It says where stacks end, which is asked before anything is computed.
+    let _ = defn_cpu::cpu_backend();
     module.add_class::<dtype::PyDType>()?;
     module.add_class::<tensor::PyTensor>()?;
     module.add("dtypes", dtype::all(py)?)?;
