@@ -9,8 +9,9 @@ use std::sync::OnceLock;
 
 use crate::error::{ErrorKind, Result};
 
-/// What a function inside others needs at least: what it does itself, and what an error on the way takes.
-pub const ROOM: usize = 48 << 10;
+/// What a function inside others needs at least: the kernels of the CPU have pieces of their operands on the stack, up to
+/// 60 KiB of them.
+pub const ROOM: usize = 72 << 10;
 
 /// Gives the lowest address of the calling thread's stack, where it is known.
 pub type Probe = fn() -> Option<usize>;

@@ -7,10 +7,11 @@ use pyo3::exceptions::PyOverflowError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::array;
 use crate::build;
+use crate::containers;
 use crate::error::{Fallible, if_fits};
 use crate::misuse::Misuse;
 use crate::place;
@@ -289,13 +290,47 @@ pub(crate) fn bad(
     Ok(Misuse::BadArgument { op, what, got: describe(got)?, required }.into())
 }
 
+/// How an object prints. What is nested deeper than anybody reads is named by its class: Python prints by recursion, for
+/// which the stack may be too small.
+pub(crate) fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    if is_deep(value) {
+        return Ok(containers::with_article(&value.get_type().name()?.to_string()));
+    }
+    Ok(value.repr()?.to_string())
+}
+
+/// Whether lists, tuples and dicts are nested in a value deeper than a message shows, or hold too much to look at.
+fn is_deep(value: &Bound<'_, PyAny>) -> bool {
+    const LEVELS: usize = 20;
+    const ITEMS: usize = 100_000;
+    let (mut level, mut count) = (vec![value.clone()], 0);
+    for _ in 0..LEVELS {
+        let mut next = Vec::new();
+        for item in &level {
+            if let Ok(list) = item.cast_exact::<PyList>() {
+                next.extend(list.iter());
+            } else if let Ok(tuple) = item.cast_exact::<PyTuple>() {
+                next.extend(tuple.iter());
+            } else if let Ok(dict) = item.cast_exact::<PyDict>() {
+                next.extend(dict.iter().map(|(_, item)| item));
+            }
+        }
+        count += next.len();
+        if next.is_empty() || count > ITEMS {
+            return count > ITEMS;
+        }
+        level = next;
+    }
+    true
+}
+
 /// An object inside a sentence: a tensor by its type, anything else as it prints, on one line and cut short.
 pub(crate) fn describe(value: &Bound<'_, PyAny>) -> PyResult<String> {
     const LIMIT: usize = 80;
     if let Ok(tensor) = value.cast::<PyTensor>() {
         return Ok(format!("the tensor {}", defn_core::vectorize::type_text(&tensor.get().tensor)));
     }
-    let text = value.repr()?.to_string();
+    let text = text(value)?;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= LIMIT {
         return Ok(line);

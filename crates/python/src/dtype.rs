@@ -9,6 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyTuple, PyType};
 
 use crate::build;
+use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
@@ -131,7 +132,7 @@ pub(crate) fn parse(value: &Bound<'_, PyAny>) -> Fallible<DType> {
     }
     match from_python(value)? {
         Some(dtype) => Ok(dtype),
-        None => Err(Misuse::NotADType { got: value.repr()?.to_string() }.into()),
+        None => Err(Misuse::NotADType { got: convert::text(value)? }.into()),
     }
 }
 

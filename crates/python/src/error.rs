@@ -3,6 +3,7 @@
 //! The classes live in `defn.errors`; each message ends with the user's file and line.
 
 use std::any::Any;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use defn_core::memory::forget_shortage;
@@ -107,6 +108,25 @@ pub(crate) fn if_there<T>(py: Python<'_>, found: Result<T, impl Into<Fault>>) ->
     })
 }
 
+thread_local! {
+    static IS_PENDING: Cell<bool> = const { Cell::new(false) };
+    static PENDING: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// As [`if_there`], where nothing can fail: what is no answer of the object's is raised when the call is over that
+/// asked.
+pub(crate) fn asked<T>(py: Python<'_>, found: PyResult<T>) -> Option<T> {
+    match if_there(py, found) {
+        Ok(found) => found,
+        Err(fault) => {
+            let earlier = PENDING.with_borrow_mut(|pending| pending.replace(fault.into()));
+            IS_PENDING.set(true);
+            drop(earlier);
+            None
+        }
+    }
+}
+
 fn unless<T>(made: Result<T, impl Into<Fault>>, passes: impl FnOnce(&PyErr) -> bool) -> Fallible<Option<T>> {
     match made {
         Ok(made) => Ok(Some(made)),
@@ -178,14 +198,20 @@ fn find_class<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyType>>
 /// with as many threads as the context says.
 pub(crate) fn guard<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
     forget_shortage();
-    match catch_unwind(AssertUnwindSafe(|| threads::within(body))) {
+    let result = match catch_unwind(AssertUnwindSafe(|| threads::within(body))) {
         Ok(result) => result,
         // Work on the CPU that is stopped outside of an op unwinds with the error.
         Err(panic) => match panic.downcast::<Error>() {
             Ok(error) => Err(Fault::Core(*error)),
             Err(panic) => Err(panic_fault(&*panic)),
         },
+    };
+    if IS_PENDING.replace(false)
+        && let Some(pending) = PENDING.take()
+    {
+        return Err(pending.into());
     }
+    result
 }
 
 #[cold]

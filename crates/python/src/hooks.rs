@@ -574,7 +574,7 @@ pub(crate) fn named(op: &'static str, hooks: Option<&Bound<'_, PyAny>>) -> Falli
     };
     for (name, fun) in given.iter() {
         if !name.is_instance_of::<PyString>() || !fun.is_callable() {
-            let (option, got) = ("hooks".to_owned(), given.repr()?.to_string());
+            let (option, got) = ("hooks".to_owned(), convert::text(given)?);
             let required = "a dict from names to functions".to_owned();
             return Err(Misuse::OptionValue { op, option, got, required }.into());
         }

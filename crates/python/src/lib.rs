@@ -57,6 +57,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     defn_core::location::find_by(location::ask);
     defn_cpu::set_poll(away::poll_main);
+    // It says where stacks end, which is asked before anything is computed.
+    let _ = defn_cpu::cpu_backend();
     module.add_class::<dtype::PyDType>()?;
     module.add_class::<tensor::PyTensor>()?;
     module.add("dtypes", dtype::all(py)?)?;

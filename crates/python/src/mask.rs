@@ -8,7 +8,6 @@ use pyo3::types::{PyBool, PyEllipsis, PyList, PySlice, PyTuple};
 
 use crate::array;
 use crate::build;
-use crate::convert;
 use crate::error::Fallible;
 use crate::index;
 use crate::misuse::Misuse;
@@ -165,6 +164,6 @@ pub(crate) fn may_be(item: &Bound<'_, PyAny>) -> bool {
 fn may_be_entry(item: &Bound<'_, PyAny>) -> bool {
     match item.cast::<PyTensor>() {
         Ok(tensor) => tensor.get().tensor.ty().dtype.is_bool(),
-        Err(_) => item.is_instance_of::<PyList>() || array::is_array(item) && convert::index(item).is_none(),
+        Err(_) => item.is_instance_of::<PyList>() || array::is_array(item),
     }
 }

@@ -13,6 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyString};
 
 use crate::compilers::{BuiltIn, Choice};
+use crate::convert;
 use crate::error::{Fallible, Fault, guard, if_fits};
 use crate::jit;
 use crate::misuse::Misuse;
@@ -261,12 +262,12 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>) -> Fallible<()> {
             "threads" => threads::check(op, &value)?,
             "log_compiles" | "print_place" if value.is_instance_of::<PyBool>() => {}
             "log_compiles" | "print_place" => {
-                let (option, got, required) = (name, value.repr()?.to_string(), "True or False".to_owned());
+                let (option, got, required) = (name, convert::text(&value)?, "True or False".to_owned());
                 return Err(Misuse::OptionValue { op, option, got, required }.into());
             }
             "print_limit" if value.is_none() || if_fits(value.py(), value.extract::<usize>())?.is_some() => {}
             "print_limit" => {
-                let (option, got) = (name, value.repr()?.to_string());
+                let (option, got) = (name, convert::text(&value)?);
                 let required = "an int that is at least 0, or None for all elements".to_owned();
                 return Err(Misuse::OptionValue { op, option, got, required }.into());
             }

@@ -7,6 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
+use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
 use crate::misuse::Misuse;
 use crate::options;
@@ -32,7 +33,7 @@ pub(crate) fn parse(
     match count.filter(|count| (1..=defn_cpu::MOST_THREADS).contains(count)) {
         Some(count) => Ok(Some(count)),
         None => {
-            let (option, got) = (option.to_owned(), value.repr()?.to_string());
+            let (option, got) = (option.to_owned(), convert::text(value)?);
             Err(Misuse::OptionValue { op, option, got, required: required.to_owned() }.into())
         }
     }

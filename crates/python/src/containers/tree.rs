@@ -19,6 +19,7 @@ use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::class::{self, Class};
+use crate::convert;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
 pub(crate) use changes::{Aspect, Compare, Place, any_text, local_name, value_text, with_article};
@@ -401,7 +402,7 @@ impl Tree {
         };
         match tag {
             Tag::Leaf => out.push_str("tensor"),
-            Tag::Static => out.push_str(&self.take(cursor).object().bind(py).repr()?.to_string()),
+            Tag::Static => out.push_str(&convert::text(self.take(cursor).object().bind(py))?),
             Tag::Tuple => {
                 out.push('(');
                 list(self, cursor, out)?;
@@ -420,7 +421,7 @@ impl Tree {
                     if key > 0 {
                         out.push_str(", ");
                     }
-                    out.push_str(&self.held[from + key].object().bind(py).repr()?.to_string());
+                    out.push_str(&convert::text(self.held[from + key].object().bind(py))?);
                     out.push_str(": ");
                     self.write(py, cursor, out)?;
                 }
@@ -565,7 +566,7 @@ impl Tree {
 }
 
 fn unhashable(op: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
-    let mut text = value.repr()?.to_string();
+    let mut text = convert::text(value)?;
     if text.chars().count() > 60 {
         text = text.chars().take(57).chain("...".chars()).collect();
     }

@@ -66,7 +66,7 @@ fn graph_split<'py>(
                     let given = decide.call1((node(decide.py(), &trace, visit)?, acc))?;
                     let pair = given.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
                     let Some(pair) = pair else {
-                        let (op, what, got) = ("split", "decide", given.repr()?.to_string());
+                        let (op, what, got) = ("split", "decide", convert::text(&given)?);
                         let required = "a tuple of a decision and the next accumulator";
                         return Err(Misuse::BadResult { op, what, got, required }.into());
                     };
@@ -104,7 +104,7 @@ fn decision(given: &Bound<'_, PyAny>) -> Fallible<Decision> {
     match given.cast::<PyString>() {
         Ok(name) => Ok(Decision::parse(name.to_str()?)?),
         Err(_) => {
-            let given = given.repr()?.to_string();
+            let given = convert::text(given)?;
             Err(StageError::Decision { given }.into())
         }
     }

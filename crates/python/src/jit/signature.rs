@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::annotations::{self, Otherwise};
 use crate::containers::{self, Flat, Mode};
-use crate::error::Fallible;
+use crate::error::{Fallible, asked};
 use crate::misuse::Misuse;
 
 /// A function's parameters. Positional ones are inputs, keyword-only ones options.
@@ -265,9 +265,8 @@ fn refuse(
 
 /// A function's name, for messages.
 pub(crate) fn function_name(fun: &Bound<'_, PyAny>) -> String {
-    let name = fun.getattr("__qualname__").or_else(|_| fun.getattr("__name__"));
-    match name.and_then(|name| name.extract::<String>()) {
-        Ok(name) => name,
-        Err(_) => "the function".to_owned(),
-    }
+    let py = fun.py();
+    let named = |name: &str| asked(py, fun.getattr_opt(name)).flatten();
+    let name = named("__qualname__").or_else(|| named("__name__"));
+    name.and_then(|name| name.extract::<String>().ok()).unwrap_or_else(|| "the function".to_owned())
 }

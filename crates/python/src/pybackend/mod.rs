@@ -26,7 +26,7 @@ pub(crate) use buffer::{PythonBuffer, from_pointer};
 pub(crate) use user::native;
 
 use crate::away;
-use crate::error::{Fallible, Fault};
+use crate::error::{Fallible, Fault, asked};
 use call::Call;
 
 /// What `defn.Backend` is built on.
@@ -80,7 +80,7 @@ fn defines(backend: &Bound<'_, PyBackend>, callback: &str) -> bool {
         let own = backend.get_type().getattr(callback)?;
         Ok(!own.is(&base_class(backend.py())?.getattr(callback)?))
     };
-    find().unwrap_or(false)
+    asked(backend.py(), find()).unwrap_or(false)
 }
 
 /// What a tensor's backend stores, where the backend is written in Python.
@@ -137,8 +137,8 @@ impl Backend for Adapter {
     }
 
     fn place(&self) -> String {
-        let text = Python::attach(|py| self.object.bind(py).repr().map(|text| text.to_string()));
-        text.unwrap_or_else(|_| self.name().to_owned())
+        let text = Python::attach(|py| Some(asked(py, self.object.bind(py).repr())?.to_string()));
+        text.unwrap_or_else(|| self.name().to_owned())
     }
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
@@ -194,7 +194,8 @@ impl Backend for Adapter {
             return true;
         }
         // Backends that cannot be compared are different ones.
-        let compare = || Python::attach(|py| self.object.bind(py).eq(&other.object).unwrap_or(false));
+        let compare =
+            || Python::attach(|py| asked(py, self.object.bind(py).eq(&other.object)).unwrap_or(false));
         trace::suspended(compare)
     }
 

@@ -8,6 +8,8 @@ use pyo3::types::{PyFunction, PyString, PyType};
 
 use super::super::class::{self, Class};
 use super::{Cursor, Held, Tag, Tree};
+use crate::convert;
+use crate::error::asked;
 
 /// What of a place differs, apart from the types of tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -481,8 +483,8 @@ pub(crate) fn value_text(value: &Bound<'_, PyAny>) -> String {
     if let Ok(class) = value.cast::<PyType>() {
         return class.name().map(|name| format!("the class {name}")).unwrap_or_default();
     }
-    match (shows_address(), value.repr()) {
-        (Ok(false), Ok(text)) => shortened(text.to_string()),
+    match (shows_address(), asked(py, convert::text(value))) {
+        (Ok(false), Some(text)) => shortened(text),
         // An error of the user's `__repr__` is none of the call's.
         _ => with_article(&class_text(value)),
     }
