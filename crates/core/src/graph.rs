@@ -9,8 +9,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::error::Result;
+use crate::form;
 use crate::infer;
 use crate::location::Location;
+use crate::memory;
 use crate::op::{Op, Outputs};
 use crate::scalar::Scalar;
 use crate::shape::TensorType;
@@ -137,17 +139,30 @@ impl Graph {
     ///
     /// # Errors
     /// Whatever `infer` has against the op on these operands; the error names the current location and
-    /// the operands' types. The graph is then as before.
+    /// the operands' types. Memory. The graph is then as before.
     pub fn push(&mut self, op: Op, inputs: &[Value]) -> Result<Values> {
         let types: SmallVec<[&TensorType; 4]> = inputs.iter().map(|&input| self.ty(input)).collect();
         let outputs = infer::infer(&op, &types)
             .map_err(|error| error.at(self.aside.location.clone()).with_operands(types.iter().copied()))?;
         drop(types);
-        Ok(self.push_typed(op, inputs.into(), outputs))
+        self.push_typed(op, inputs.into(), outputs)
     }
 
     /// Adds a node whose types are known from another graph: passes copy what `infer` has seen.
-    pub(crate) fn push_typed(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Values {
+    ///
+    /// # Errors
+    /// Memory; the graph is then as before.
+    pub(crate) fn push_typed(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Result<Values> {
+        memory::check(form::name(&op))?;
+        if self.nodes.len() == self.nodes.capacity() {
+            let more = self.nodes.len().max(4);
+            memory::grow(form::name(&op), &mut self.nodes, more)?;
+        }
+        Ok(self.place(op, inputs, outputs))
+    }
+
+    /// As [`Graph::push_typed`], where memory was asked for ahead.
+    pub(crate) fn place(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Values {
         let location = self.aside.location.clone();
         let value = Value { node: self.nodes.len() as u32, output: 0 };
         if let Op::Parameter { index, .. } = &op {
@@ -189,7 +204,7 @@ impl Graph {
 
     /// Adds an input of the region that the graph will be.
     pub fn parameter(&mut self, index: usize, ty: TensorType) -> Value {
-        let outputs = self.push(Op::Parameter { index, ty }, &[]);
-        outputs.expect("a parameter has its type by declaration")[0]
+        let outputs = SmallVec::from_elem(ty.clone(), 1);
+        self.place(Op::Parameter { index, ty }, Values::new(), outputs)[0]
     }
 }

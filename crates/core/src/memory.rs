@@ -1,9 +1,103 @@
 //! How much memory of the host may still be taken, so that asking for too much is an error and not an abort.
+//!
+//! What depends on shapes and elements is asked for by what may refuse ([`reserve`], `try_reserve`). What grows with the
+//! length of a graph is spread over thousands of small allocations, which Rust's collections make without asking: an
+//! allocator that keeps a spare for them notes that it was used ([`note_shortage`]), and who walks over nodes looks at
+//! each ([`check`]). What takes more at once than the spare is asked for ahead ([`ahead`]).
 
+use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicIsize, Ordering};
+
+use crate::error::{Error, ErrorKind, Result};
+
+thread_local! {
+    /// The bytes of an allocation of this thread for which only the spare was left, 0 for none.
+    static SHORT: Cell<usize> = const { Cell::new(0) };
+    /// How often this thread was refused memory.
+    static REFUSED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Bytes that working on a node takes, about: its copies, its values and its places in a plan.
+const NODE: usize = 1 << 10;
+
+/// What is taken without asking for it ahead.
+const SMALL: usize = 1 << 20;
+
+/// For an allocator: only what it keeps for this case was left for so many bytes of this thread.
+pub fn note_shortage(bytes: usize) {
+    SHORT.set(bytes.max(1));
+}
+
+/// Forgets a shortage of this thread that nobody was told of: what was to be done is over.
+pub fn forget_shortage() {
+    SHORT.set(0);
+}
+
+/// Whether this thread came to an end of the memory, and nobody was told.
+pub fn is_short() -> bool {
+    SHORT.get() != 0
+}
+
+/// Stops what this thread does where it came to an end of the memory. Asked once for each node and step.
+///
+/// # Errors
+/// It did; the next one is told only of what came after.
+#[inline]
+pub fn check(op: &'static str) -> Result<()> {
+    match SHORT.replace(0) {
+        0 => Ok(()),
+        requested => Err(refuse(op, requested)),
+    }
+}
+
+#[cold]
+fn refuse(op: &'static str, requested: usize) -> Error {
+    REFUSED.set(REFUSED.get() + 1);
+    ErrorKind::OutOfMemory { op, requested, available: 0 }.into()
+}
+
+/// How often this thread was refused memory: who finds fault with something that takes memory to look at knows then whether
+/// that is the fault.
+pub(crate) fn refused() -> usize {
+    REFUSED.get()
+}
+
+/// Asks for the memory that working on so many nodes takes, before it is begun.
+///
+/// # Errors
+/// There is less.
+pub fn ahead(op: &'static str, nodes: usize) -> Result<()> {
+    check(op)?;
+    let bytes = nodes.saturating_mul(NODE);
+    if bytes <= SMALL {
+        return Ok(());
+    }
+    // What is given back at once is there for who asks next.
+    std::hint::black_box(room::<u8>(op, bytes)?);
+    Ok(())
+}
+
+/// An empty list with room for so many items.
+///
+/// # Errors
+/// There is no memory for them.
+pub fn room<T>(op: &'static str, count: usize) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    grow(op, &mut list, count)?;
+    Ok(list)
+}
+
+/// Makes room for so many more items.
+///
+/// # Errors
+/// There is no memory for them.
+pub fn grow<T>(op: &'static str, list: &mut Vec<T>, count: usize) -> Result<()> {
+    list.try_reserve(count)
+        .map_err(|_| refuse(op, list.len().saturating_add(count).saturating_mul(size_of::<T>())))
+}
 
 /// How many bytes are handed out between two looks at the system's counters.
 const CREDIT: usize = 64 << 20;
@@ -15,7 +109,7 @@ static LEFT: AtomicIsize = AtomicIsize::new(0);
 ///
 /// # Errors
 /// The number of bytes that are available, when there are fewer.
-pub fn reserve(bytes: usize) -> Result<(), usize> {
+pub fn reserve(bytes: usize) -> std::result::Result<(), usize> {
     let wanted = isize::try_from(bytes).map_err(|_| available())?;
     if LEFT.load(Ordering::Relaxed) >= wanted {
         // Two threads may both pass and overdraw by what they ask for: the credit is far below the limit.

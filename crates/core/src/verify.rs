@@ -407,7 +407,7 @@ mod tests {
         graph.push(Op::Constant(Scalar::one(DType::F32)), &[]).unwrap();
         let inputs: Values = inputs.iter().map(|&(node, output)| Value { node, output }).collect();
         let outputs = [TensorType::scalar(DType::F32)].into_iter().collect();
-        let results = graph.push_typed(op, inputs, outputs);
+        let results = graph.push_typed(op, inputs, outputs).unwrap();
         verify(&Region::new(graph, Vec::new(), 0, results)).unwrap_err()
     }
 

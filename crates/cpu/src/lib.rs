@@ -18,7 +18,7 @@ pub use backend::{CpuBackend, cpu_backend};
 pub use buffer::CpuBuffer;
 pub use compiler::CpuCompiler;
 pub use defn_core::memory::available as available_memory;
-pub use memory::{MemoryReport, held_bytes, live_bytes, memory_report, peak_bytes, reset_peak};
+pub use memory::{Allocator, MemoryReport, held_bytes, live_bytes, memory_report, peak_bytes, reset_peak};
 pub use par::{ThreadCount, set_threads, threads, with_threads};
 pub use roofline::Roofline;
 pub use settings::MOST_THREADS;

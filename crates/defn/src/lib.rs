@@ -68,7 +68,7 @@ pub use defn_core::{
     Axes, Axis, AxisRef, DType, Error, ErrorClass, ErrorKind, Number, Result, Shape, TensorType,
 };
 #[cfg(feature = "cpu")]
-pub use defn_cpu::{MemoryReport, memory_report};
+pub use defn_cpu::{Allocator, MemoryReport, memory_report};
 pub use expr::{Expr, Operand};
 pub use files::{load, save};
 pub use grad::{grad, value_and_grad, value_and_grad_of};

@@ -5,6 +5,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use defn_core::memory::forget_shortage;
 use defn_core::stage::StageError;
 use defn_core::{Error, ErrorClass, ErrorKind};
 use pyo3::exceptions::PyException;
@@ -125,6 +126,7 @@ fn find_class<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyType>>
 /// Runs `body` so that a panic, which is a bug of ours, becomes an exception that `except Exception` catches, and
 /// with as many threads as the context says.
 pub(crate) fn guard<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
+    forget_shortage();
     match catch_unwind(AssertUnwindSafe(|| threads::within(body))) {
         Ok(result) => result,
         Err(panic) => Err(panic_fault(&*panic)),

@@ -47,6 +47,9 @@ mod threads;
 
 use pyo3::prelude::*;
 
+#[global_allocator]
+static ALLOCATOR: defn_cpu::Allocator = defn_cpu::Allocator::new();
+
 /// The extension module. It relies on the interpreter lock: an interpreter without one turns it on.
 #[pymodule(gil_used = true)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {

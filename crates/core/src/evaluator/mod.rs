@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::form;
 use crate::graph::Node;
 use crate::infer::infer;
+use crate::memory;
 use crate::op::{Op, ReduceOp, UnaryOp};
 use crate::pass;
 use crate::profile::{self, Recorder};
@@ -215,7 +216,8 @@ impl Run<'_> {
         mut arguments: Vec<Option<Arc<dyn Buffer>>>,
     ) -> Result<Vec<Arc<dyn Buffer>>> {
         let graph = plan.region.graph();
-        let mut slots: Vec<Option<Arc<dyn Buffer>>> = vec![None; plan.slots];
+        let mut slots: Vec<Option<Arc<dyn Buffer>>> = memory::room("run", plan.slots)?;
+        slots.resize(plan.slots, None);
         for (position, (node, planned)) in graph.nodes().iter().zip(&plan.nodes).enumerate() {
             let take = |slots: &mut [Option<Arc<dyn Buffer>>], input: usize| {
                 let slot = &mut slots[plan.slot(node.inputs[input])];
@@ -264,6 +266,7 @@ impl Run<'_> {
                 }
             };
             self.hooks.poll()?;
+            memory::check(form::name(&node.op)).map_err(|e| blame(e, node))?;
             for (output, buffer) in outputs.into_iter().enumerate() {
                 if planned.used[output] {
                     slots[plan.first_slot(position) + output] = Some(buffer);

@@ -8,6 +8,7 @@ use crate::backend::{Backend, Buffer, Buffers};
 use crate::compose;
 use crate::error::Result;
 use crate::graph::Value;
+use crate::memory;
 use crate::mesh::MeshError;
 use crate::op::{Block, Op, UserBlockOp};
 use crate::region::Region;
@@ -108,9 +109,11 @@ impl Plan {
     /// Plans a region.
     pub fn new(region: Arc<Region>) -> Result<Plan> {
         let graph = region.graph();
-        let mut nodes = Vec::with_capacity(graph.len());
+        memory::ahead("compile", graph.len())?;
+        let mut nodes = memory::room("compile", graph.len())?;
         let mut slots = 0;
         for node in graph.nodes() {
+            memory::check("compile")?;
             let types: SmallVec<[&TensorType; 4]> =
                 node.inputs.iter().map(|&input| graph.ty(input)).collect();
             nodes.push(PlannedNode {

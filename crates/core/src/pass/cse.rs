@@ -18,7 +18,7 @@ pub fn cse(region: &Region) -> Result<Region> {
     let mut seen: FxHashMap<u64, SmallVec<[u32; 1]>> = FxHashMap::default();
     let new = rebuild(region, |graph, _, node, inputs| {
         if node.op.has_effect() {
-            return Ok(graph.push_typed(node.op.clone(), inputs, node.outputs.clone()));
+            return graph.push_typed(node.op.clone(), inputs, node.outputs.clone());
         }
         let mut hasher = FxHasher::default();
         (&node.op, &inputs).hash(&mut hasher);
@@ -31,7 +31,7 @@ pub fn cse(region: &Region) -> Result<Region> {
             return Ok(graph.outputs(at as usize));
         }
         known.push(graph.len() as u32);
-        Ok(graph.push_typed(node.op.clone(), inputs, node.outputs.clone()))
+        graph.push_typed(node.op.clone(), inputs, node.outputs.clone())
     })?;
     Ok(finish("cse", region, new))
 }

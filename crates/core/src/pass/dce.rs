@@ -29,7 +29,7 @@ pub fn dce(region: &Region) -> Result<Region> {
         if !live[position] {
             return Ok(Values::new());
         }
-        Ok(graph.push_typed(node.op.clone(), inputs, node.outputs.clone()))
+        graph.push_typed(node.op.clone(), inputs, node.outputs.clone())
     })?;
     Ok(finish("dce", region, new))
 }

@@ -27,7 +27,7 @@ pub fn fold(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
         if let Some(value) = fold_node(graph, &node.op, &inputs, &node.outputs[..], backend)? {
             return Ok(SmallVec::from_elem(value, 1));
         }
-        Ok(graph.push_typed(node.op.clone(), inputs, node.outputs.clone()))
+        graph.push_typed(node.op.clone(), inputs, node.outputs.clone())
     })?;
     Ok(finish("fold", region, new))
 }

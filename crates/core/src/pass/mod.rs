@@ -17,6 +17,7 @@ pub use simplifier::{expand, simplify};
 
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
+use crate::memory;
 use crate::region::Region;
 use crate::verify;
 
@@ -27,9 +28,11 @@ fn rebuild(
     mut each: impl FnMut(&mut Graph, usize, &Node, Values) -> Result<Values>,
 ) -> Result<Region> {
     let old = region.graph();
+    memory::ahead("compile", old.len())?;
     let mut graph = Graph::new();
-    let mut moved: Vec<Values> = Vec::with_capacity(old.len());
+    let mut moved: Vec<Values> = memory::room("compile", old.len())?;
     for (position, node) in old.nodes().iter().enumerate() {
+        memory::check("compile")?;
         let inputs = node.inputs.iter().filter_map(|&input| find(&moved, input)).collect();
         graph.set_location(node.location.clone());
         moved.push(each(&mut graph, position, node, inputs)?);
@@ -71,7 +74,10 @@ pub(crate) fn check(origin: &str, region: &Region) {
     if !verify::is_on() {
         return;
     }
-    if let Err(problem) = verify::verify(region) {
+    let refused = memory::refused();
+    if let Err(problem) = verify::verify(region)
+        && memory::refused() == refused
+    {
         panic!("{origin} made an illegal graph: {problem}\n{}", region.to_text());
     }
     if verify::always() {

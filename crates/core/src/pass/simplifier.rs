@@ -101,7 +101,7 @@ impl Simplifier<'_> {
         if let Some(value) = at_construction(graph, &op, &inputs)? {
             return Ok(SmallVec::from_elem(value, 1));
         }
-        Ok(graph.push_typed(op, inputs, outputs.clone()))
+        graph.push_typed(op, inputs, outputs.clone())
     }
 
     /// What an op is in ops of the backend, if it is none.
@@ -196,7 +196,7 @@ impl Simplifier<'_> {
         }
         branches.push(last.clone());
         open.extend_from_slice(captures);
-        Ok(Some(graph.push_typed(Op::Cond(CondOp { branches }), open, outputs.clone())))
+        Ok(Some(graph.push_typed(Op::Cond(CondOp { branches }), open, outputs.clone())?))
     }
 
     /// Puts the nodes of a region, such as a branch, in the place of its op.

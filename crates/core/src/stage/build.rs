@@ -135,7 +135,7 @@ fn part_region(region: &Region, part: &Part, given: &FxHashMap<Source, Value>) -
         let node = &old.nodes()[position];
         let operands: Values = node.inputs.iter().map(|&input| here(&moved, input)).collect();
         graph.set_location(node.location.clone());
-        let made = graph.push_typed(node.op.clone(), operands, node.outputs.clone());
+        let made = graph.place(node.op.clone(), operands, node.outputs.clone());
         moved.extend(old.outputs(position).into_iter().zip(made));
     }
     graph.set_location(None);

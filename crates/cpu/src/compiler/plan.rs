@@ -7,7 +7,7 @@ use defn_core::graph::{Graph, Node, Value, Values};
 use defn_core::mesh::MeshError;
 use defn_core::op::{Op, Outputs};
 use defn_core::region::Region;
-use defn_core::{Error, Result, TensorType, profile};
+use defn_core::{Error, Result, TensorType, memory, profile};
 use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
@@ -112,6 +112,7 @@ impl Plan {
         backend: &Arc<dyn Backend>,
         lent: &[Option<usize>],
     ) -> Result<Plan> {
+        memory::ahead("compile", region.graph().len())?;
         let clusters = Clusters::new(&region);
         let mut slots = Slots::new(&region);
         let mut steps = steps(&region, &clusters, backend, &mut slots)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use defn_core::backend::{Backend, Buffer, Buffers, Hooks};
 use defn_core::evaluator::{adopt, tensors_of};
 use defn_core::graph::{Graph, Node, Value};
+use defn_core::memory::check;
 use defn_core::profile::Recorder;
 use defn_core::{Error, Result, Scalar, TensorType, form};
 use smallvec::SmallVec;
@@ -65,6 +66,7 @@ impl Run<'_> {
             unsafe { self.step(plan, graph, step, node, frame) }
                 .map_err(|error| blame(error, graph, node))?;
             self.hooks.poll()?;
+            check(form::name(&node.op)).map_err(|error| blame(error, graph, node))?;
         }
         for (at, given) in plan.results.iter().enumerate() {
             let from = match given {

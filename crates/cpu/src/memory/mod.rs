@@ -9,6 +9,7 @@ mod count;
 mod large;
 mod report;
 mod small;
+mod spare;
 
 use std::ptr::NonNull;
 
@@ -17,6 +18,7 @@ use defn_core::memory::reserve;
 pub use count::{held_bytes, live_bytes, peak_bytes, reset_peak};
 pub(crate) use large::{AGE, give_back_old};
 pub use report::{MemoryReport, memory_report};
+pub use spare::Allocator;
 
 /// Blocks begin at a multiple of this: a cache line, and the widest vector register.
 pub(crate) const ALIGN: usize = 64;
