@@ -24,7 +24,7 @@ use crate::kernels::fourier::Way;
 use crate::kernels::lanes::Base;
 use crate::kernels::tail::Tail;
 use crate::kernels::{create, elementwise, random};
-use crate::par::Par;
+use crate::par::{Par, interruptible};
 use crate::settings;
 use crate::view::{View, ViewMut, element_align};
 #[doc(hidden)]
@@ -100,7 +100,8 @@ impl CpuBackend {
         settings::check()?;
         let par = parallel(operands.iter().map(|operand| &operand.ty).chain(outputs));
         let memory = Memory::Held { operands: &mut operands, outputs };
-        self.dispatch(op, Run { room: Room::of(form::name(op)), par, checked, memory, tail: None }, poll)
+        let run = Run { room: Room::of(form::name(op)), par, checked, memory, tail: None };
+        interruptible(|| self.dispatch(op, run, poll))
     }
 
     /// Runs one op; one that takes long calls `poll` now and then. Results in memory that was given are no buffers.

@@ -19,6 +19,6 @@ pub use buffer::CpuBuffer;
 pub use compiler::CpuCompiler;
 pub use defn_core::memory::available as available_memory;
 pub use memory::{Allocator, MemoryReport, held_bytes, live_bytes, memory_report, peak_bytes, reset_peak};
-pub use par::{ThreadCount, set_threads, threads, with_threads};
+pub use par::{ThreadCount, set_poll, set_threads, threads, with_threads};
 pub use roofline::Roofline;
 pub use settings::MOST_THREADS;

@@ -6,6 +6,11 @@
 //!
 //! How many threads share a call is asked anew for each: the pool has as many as any call wanted so far. What a call
 //! starts while it runs is shared by those of its own threads that are free.
+//!
+//! Between chunks the thread that called asks now and then whether to go on ([`set_poll`]). Where it is not to, all
+//! threads leave the call before their next chunk, and the error unwinds to [`interruptible`].
+
+mod poll;
 
 use std::any::Any;
 use std::cell::Cell;
@@ -18,8 +23,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use defn_core::Result;
+use defn_core::memory::{forget_shortage, is_short};
 
 use crate::{memory, settings};
+pub use poll::set_poll;
+use poll::{IS_OF_POOL, leave, pause};
+pub(crate) use poll::{breathe, interruptible};
 
 /// Where a kernel may run its chunks. The backend chooses, kernels obey.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,9 +151,19 @@ struct Team {
     count: usize,
     /// How many may still be asked to help.
     free: AtomicUsize,
+    /// Whether what is left of the work is not to be done.
+    is_stopped: AtomicBool,
+    /// Whether a helper came to an end of the memory.
+    is_short: AtomicBool,
 }
 
 impl Team {
+    /// Whether a chunk is to be run; asks for it, where that is due.
+    fn goes_on(&self) -> bool {
+        pause(Some(self));
+        !self.is_stopped.load(Ordering::Relaxed)
+    }
+
     /// Asks for helpers; gives how many may come.
     fn ask(&self, helpers: usize) -> usize {
         let take = |free: usize| (free > 0).then(|| free - free.min(helpers));
@@ -183,7 +202,8 @@ impl Par {
     /// Calls `work` with every chunk of `0..n`, each of `grain` elements but the last.
     ///
     /// The chunks are the same whatever the number of threads, so results that depend on the chunks do not
-    /// depend on the threads. A panic in a chunk unwinds out of this call, when all threads have left it.
+    /// depend on the threads. A panic in a chunk unwinds out of this call, when all threads have left it; so does an
+    /// error for which work is to stop ([`interruptible`]).
     #[inline]
     pub(crate) fn for_chunks(self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
         // There are a thousand kernels and more, and what shares their chunks is compiled once.
@@ -197,8 +217,16 @@ impl Par {
             let start = index * grain;
             work(start..n.min(start + grain));
         };
-        if self == Par::Serial || chunks <= 1 {
+        if self == Par::Serial {
             (0..chunks).for_each(chunk);
+            return;
+        }
+        let alone = |index: usize| {
+            pause(None);
+            chunk(index);
+        };
+        if chunks <= 1 {
+            (0..chunks).for_each(alone);
             return;
         }
         let team = TEAM.get();
@@ -208,9 +236,14 @@ impl Par {
             return;
         }
         match count() {
-            1 => (0..chunks).for_each(chunk),
+            1 => (0..chunks).for_each(alone),
             count => {
-                let team = Team { count, free: AtomicUsize::new(count - 1) };
+                let team = Team {
+                    count,
+                    free: AtomicUsize::new(count - 1),
+                    is_stopped: AtomicBool::new(false),
+                    is_short: AtomicBool::new(false),
+                };
                 let _member = Member::of(&raw const team);
                 share(&team, chunks, &chunk);
             }
@@ -224,8 +257,8 @@ fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
     let pool = if helpers > 0 { pool(team.count - 1) } else { None };
     let Some(pool) = pool else {
         team.free.fetch_add(helpers, Ordering::Relaxed);
-        (0..chunks).for_each(chunk);
-        return;
+        (0..chunks).take_while(|_| team.goes_on()).for_each(chunk);
+        return leave(team);
     };
     // Each thread has a share of its own, the same in every call on as much memory, which may be in its
     // caches. When it is done it helps the others.
@@ -241,6 +274,9 @@ fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
                 if index >= first(share + 1) {
                     break;
                 }
+                if !team.goes_on() {
+                    return;
+                }
                 chunk(index);
             }
         }
@@ -250,6 +286,7 @@ fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
     #[cfg(test)]
     let drain = |thread: usize| crate::kernels::at_tested(level, || drain(thread));
     pool.run(team, helpers, &drain);
+    leave(team);
 }
 
 /// How long a thread looks out for work before it sleeps.
@@ -409,6 +446,7 @@ impl Pool {
 
     /// What a thread does, for ever.
     fn serve(&self, thread: usize) -> ! {
+        IS_OF_POOL.set(true);
         loop {
             let mut state = lock(&self.state);
             let Some(open) = state.open.iter_mut().rev().find(|open| open.room > 0) else {
@@ -446,7 +484,12 @@ impl Pool {
             }
             drop(member);
             // SAFETY: as above, and the team lives as long.
-            unsafe { &*job.team }.free.fetch_add(1, Ordering::Relaxed);
+            let team = unsafe { &*job.team };
+            if is_short() {
+                forget_shortage();
+                team.is_short.store(true, Ordering::Relaxed);
+            }
+            team.free.fetch_add(1, Ordering::Relaxed);
             // The job may be gone from here on.
             if job.inside.fetch_sub(1, Ordering::SeqCst) == 1 && self.waiting.load(Ordering::SeqCst) > 0 {
                 drop(lock(&self.state));

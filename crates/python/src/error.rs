@@ -129,7 +129,11 @@ pub(crate) fn guard<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
     forget_shortage();
     match catch_unwind(AssertUnwindSafe(|| threads::within(body))) {
         Ok(result) => result,
-        Err(panic) => Err(panic_fault(&*panic)),
+        // Work on the CPU that is stopped outside of an op unwinds with the error.
+        Err(panic) => match panic.downcast::<Error>() {
+            Ok(error) => Err(Fault::Core(*error)),
+            Err(panic) => Err(panic_fault(&*panic)),
+        },
     }
 }
 

@@ -55,6 +55,7 @@ static ALLOCATOR: defn_cpu::Allocator = defn_cpu::Allocator::new();
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     defn_core::location::find_by(location::ask);
+    defn_cpu::set_poll(away::poll_main);
     module.add_class::<dtype::PyDType>()?;
     module.add_class::<tensor::PyTensor>()?;
     module.add("dtypes", dtype::all(py)?)?;

@@ -12,6 +12,7 @@ use super::{CpuBackend, Memory, Run, Views, buffer, filled, parallel_over};
 use crate::buffer::{CpuBuffer, Held, Storage, Window};
 use crate::kernels::elementwise::{self, Given};
 use crate::kernels::{TILE, is_computed_as_it_lies};
+use crate::par::interruptible;
 use crate::settings;
 use crate::view::{View, ViewMut};
 
@@ -116,7 +117,8 @@ impl CpuBackend {
         let out = unsafe { ViewMut::new(ty, start) };
         let par = parallel_over(moved);
         let memory = Memory::Given { operands: &views, results: std::slice::from_ref(&out), over: None };
-        self.dispatch(op, Run { room: Room::of(name), par, checked: true, memory, tail: None }, &|| Ok(()))?;
+        let run = Run { room: Room::of(name), par, checked: true, memory, tail: None };
+        interruptible(|| self.dispatch(op, run, &|| Ok(())))?;
         // SAFETY: kernels write every element of their result.
         Ok(Some(smallvec![unsafe { filled(storage) }]))
     }

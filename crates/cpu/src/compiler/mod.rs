@@ -33,7 +33,7 @@ use defn_core::{ErrorKind, Result, Tensor, pass};
 
 use crate::backend::cpu_backend;
 use crate::buffer::{CpuBuffer, Window};
-use crate::par::with_count;
+use crate::par::{interruptible, with_count};
 use crate::settings;
 use direct::Direct;
 use plan::Plan;
@@ -210,7 +210,8 @@ impl Compiled {
         }
         let _program = recorder.as_deref().map(Recorder::program);
         let run = Run { backend: &self.backend, hooks, recorder: recorder.as_deref() };
-        run.program(&self.plan, &windows, &mut memory).inspect_err(|_| self.restore(arguments, &mut windows))
+        interruptible(|| run.program(&self.plan, &windows, &mut memory))
+            .inspect_err(|_| self.restore(arguments, &mut windows))
     }
 
     /// Takes the donated arguments, or none of them.

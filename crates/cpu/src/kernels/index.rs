@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::shape::Layout;
 use super::simd::vectorized;
 use super::{Element, Integer, Plain, TILE, with_compute, with_integer, with_width};
-use crate::par::Par;
+use crate::par::{Par, breathe};
 use crate::view::{View, ViewMut};
 
 /// Elements that one thread moves at a time.
@@ -54,14 +54,15 @@ pub(crate) fn check(
                 some.store(true, Ordering::Relaxed);
             }
         });
-        let bad = some.into_inner().then(|| {
-            let mut entries = indices.iter().zip(sizes.iter().cycle());
-            entries.position(|(index, &size)| index.extended() >= size).expect("there is one")
-        });
+        if !some.into_inner() {
+            return Ok(());
+        }
+        // Whoever writes the indices meanwhile may have mended it.
+        let entries = indices.iter().zip(sizes.iter().cycle()).map(|(index, &size)| (index.extended(), size));
+        let bad = entries.enumerate().find(|(_, (bits, size))| bits >= size);
         match bad {
             None => Ok(()),
-            Some(place) => {
-                let bits = indices[place].extended();
+            Some((place, (bits, _))) => {
                 let index = if I::SIGNED { i128::from(bits as i64) } else { i128::from(bits) };
                 let (axis, got) = (axes[place % axes.len()], x.clone());
                 Err(ErrorKind::IndexRange { op, index, axis, got }.into())
@@ -394,6 +395,7 @@ impl Places {
             by_parts(len / self.run, updates.len(), par, |mine| {
                 let mut found = Found::new();
                 for from in (0..rows).step_by(AHEAD) {
+                    breathe_at(from);
                     found.clear();
                     for at in from..rows.min(from + AHEAD) {
                         let start = row(at).unwrap_or(len);
@@ -416,6 +418,7 @@ impl Places {
         }
         if !self.dims.is_empty() || self.run <= GRAIN || rows * self.run < 4 * GRAIN {
             for (at, update) in updates.chunks_exact(self.block).enumerate() {
+                breathe_at(at);
                 let Some(start) = row(at) else { continue };
                 each(&self.dims, start, 0, &mut |whole, part| {
                     write(&mut out[whole..whole + self.run], &update[part..part + self.run]);
@@ -425,6 +428,7 @@ impl Places {
         }
         par.for_chunks(self.run, GRAIN, |columns| {
             for at in 0..rows {
+                breathe_at(at);
                 let Some(start) = row(at) else { continue };
                 let first = start + columns.start;
                 assert!(first + columns.len() <= len, "a run inside the result");
@@ -441,6 +445,14 @@ impl Places {
 fn by_parts(count: usize, size: usize, par: Par, work: impl Fn(Range<usize>) + Sync) {
     let parts = if size < SHARED { 1 } else { par.threads() };
     par.for_chunks(count, count.div_ceil(parts), work);
+}
+
+/// Asks now and then whether to go on: a thread goes through all positions alone.
+#[inline(always)]
+fn breathe_at(position: usize) {
+    if position.is_multiple_of(1 << 12) {
+        breathe();
+    }
 }
 
 /// Positions that are looked at before anything is written at them.
@@ -504,7 +516,8 @@ fn scatter_each<T: Plain, I: Integer, const N: usize>(
         let out = unsafe { std::slice::from_raw_parts_mut(target.at(mine.start), mine.len()) };
         let rows = indices.as_chunks::<N>().0;
         let mut found = Found::new();
-        for (rows, updates) in rows.chunks(AHEAD).zip(updates.chunks(AHEAD)) {
+        for (from, (rows, updates)) in rows.chunks(AHEAD).zip(updates.chunks(AHEAD)).enumerate() {
+            breathe_at(from * AHEAD);
             found.clear();
             for (at, row) in rows.iter().enumerate() {
                 let (mut start, mut inside) = (0, true);

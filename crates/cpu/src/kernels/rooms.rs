@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Plain;
-use crate::par::Par;
+use crate::par::{Par, breathe};
 
 /// Pieces at most.
 const MOST: usize = 32;
@@ -34,7 +34,10 @@ pub(crate) fn share<T: Plain>(
     assert!(count > 0 || tasks == 0, "{piece} elements of {}", memory.len());
     let start = Start(memory.as_mut_ptr());
     let next = AtomicUsize::new(0);
-    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&task| task < tasks);
+    let take = || {
+        breathe();
+        Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&task| task < tasks)
+    };
     par.for_chunks(count.min(tasks), 1, |index| {
         let Some(first) = take() else { return };
         // SAFETY: pieces are disjoint and inside, and the memory is borrowed mutably meanwhile.

@@ -1,5 +1,7 @@
 use std::sync::Mutex;
 
+use defn_core::ErrorKind;
+
 use super::*;
 
 fn chunks_of(par: Par, n: usize, grain: usize) -> Vec<Range<usize>> {
@@ -171,4 +173,55 @@ fn a_panic_comes_out_and_the_pool_goes_on() {
     });
     assert!(caught.is_err());
     assert_eq!(chunks_of(Par::Pool, 100, 1).len(), 100);
+}
+
+thread_local! {
+    /// Whether this thread is not to go on.
+    static STOP: Cell<bool> = const { Cell::new(false) };
+}
+
+#[test]
+fn work_is_stopped_between_chunks() {
+    set_poll(|| if STOP.get() { Err(ErrorKind::NoHostFunction { slot: 7 }.into()) } else { Ok(()) });
+    let step = |done: &AtomicUsize| {
+        std::thread::sleep(Duration::from_millis(1));
+        done.fetch_add(1, Ordering::Relaxed);
+    };
+    let plain = |done: &AtomicUsize| Par::Pool.for_chunks(10_000, 1, |_| step(done));
+    let nested = |done: &AtomicUsize| {
+        Par::Pool.for_chunks(2, 1, |_| Par::Pool.for_chunks(5000, 1, |_| step(done)));
+    };
+    let in_one_chunk = |done: &AtomicUsize| {
+        Par::Pool.for_chunks(2, 1, |_| {
+            (0..5000).for_each(|_| {
+                breathe();
+                step(done);
+            });
+        });
+    };
+    let works: [&dyn Fn(&AtomicUsize); 3] = [&plain, &nested, &in_one_chunk];
+    for threads in [1, 4] {
+        for work in works {
+            with_threads(threads, || {
+                let done = AtomicUsize::new(0);
+                STOP.set(true);
+                let ended = interruptible(|| {
+                    work(&done);
+                    Ok(())
+                });
+                STOP.set(false);
+                let ErrorKind::NoHostFunction { slot: 7 } = ended.unwrap_err().kind() else {
+                    panic!("another")
+                };
+                assert!(done.into_inner() < 2000);
+                // The next call has a team of its own.
+                let sum = AtomicUsize::new(0);
+                Par::Pool.for_chunks(1000, 10, |chunk| {
+                    sum.fetch_add(chunk.sum::<usize>(), Ordering::Relaxed);
+                });
+                assert_eq!(sum.into_inner(), 499_500);
+            })
+            .unwrap();
+        }
+    }
 }

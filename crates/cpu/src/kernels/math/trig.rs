@@ -128,7 +128,8 @@ fn reduce_far(x: f64) -> Reduced {
     let (first, offset) = (start / 64, start % 64);
     let window = |k: usize| {
         let (high, low) = (TWO_OVER_PI[first + k], TWO_OVER_PI[first + k + 1]);
-        u128::from(pick(offset == 0, high, high << offset | low >> (64 - offset)))
+        // Of no offset no bit is from below; a shift by 64 is none.
+        u128::from(high << offset | low >> 1 >> (63 - offset))
     };
     // The product modulo 2^192, of which the last 62 bits are left out: two bits of quadrants, then the fraction.
     let low = mantissa * window(2);

@@ -8,6 +8,7 @@
 
 use super::RealField;
 use super::passes::{Ahead, Term, combine, inner, lane, reflector, update, update_ahead};
+use crate::par::breathe;
 
 /// Rows of numbers that [`reduce`] needs beside its own.
 pub(super) const ROWS: usize = 7;
@@ -36,6 +37,7 @@ pub(super) fn reduce<R: RealField>(
     let (products, sum, head) = (next(), next(), next());
     let (two, small) = (R::ONE + R::ONE, negligible::<R>());
     for k in 0..n {
+        breathe();
         let from = lane(k);
         let (own, rest) = a[k * stride..].split_at_mut(stride);
         let terms = [

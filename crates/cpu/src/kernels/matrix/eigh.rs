@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use super::passes::{Term, accumulate, inner, lane, reflector, stride, update};
 use super::rotations::{self, Turned, rotation};
 use super::{Field, RealField, room};
-use crate::par::Par;
+use crate::par::{Par, breathe};
 
 /// Sweeps for one eigenvalue after which the iteration gives up; it needs two or three.
 const MOST_SWEEPS: usize = 60;
@@ -155,6 +155,7 @@ fn tridiagonal<T: Field>(
     let (mut conjugates, products) = (next(), next());
     let two = T::ONE + T::ONE;
     for k in 0..n {
+        breathe();
         let from = lane(k);
         let (own, rest) = a[k * step..].split_at_mut(step);
         let terms = |row: usize| {
@@ -221,6 +222,7 @@ fn steps<R: RealField>(diagonal: &mut [R], beside: &mut [R], notes: &mut Turned<
             return false;
         }
         sweeps += 1;
+        breathe();
         // Towards the small values, which a sweep makes converge; a block keeps its direction while it shrinks.
         if first > seen.1 || last < seen.0 {
             ascends = diagonal[first].abs() >= diagonal[last].abs();

@@ -4,6 +4,7 @@
 
 use super::RealField;
 use super::rotations::{Turned, rotation};
+use crate::par::breathe;
 
 /// Sweeps for one value after which the iteration gives up; it needs two or three.
 const MOST_SWEEPS: usize = 60;
@@ -219,6 +220,7 @@ pub(super) fn iterate<R: RealField>(
             return false;
         }
         sweeps += 1;
+        breathe();
         let shift = block.shift(least, tolerance, order);
         notes.begin(block.row(0), ascends, last - first);
         if shift == R::ZERO {

@@ -3,7 +3,7 @@
 
 use super::passes::{Term, accumulate, lane, reflector, stride, transpose, update};
 use super::{Field, room};
-use crate::par::Par;
+use crate::par::{Par, breathe};
 
 /// The elements that the factors of a matrix need beside their own: its columns, the reflections, the columns of the
 /// orthogonal factor, and what [`reduce`] needs.
@@ -54,6 +54,7 @@ pub(super) fn reduce<T: Field>(
     vectors.fill(T::ZERO);
     factors.fill(T::ZERO);
     for k in 0..m.min(n) {
+        breathe();
         let (before, rest) =
             vectors[k.saturating_sub(1) * step..].split_at_mut(if k == 0 { 0 } else { step });
         let (own, _) = rest.split_at_mut(step);

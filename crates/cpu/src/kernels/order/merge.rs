@@ -9,6 +9,9 @@ use crate::par::Par;
 /// The least length of a piece that is worth a thread.
 const PIECE: usize = 1 << 15;
 
+/// The greatest length of a piece.
+const MOST: usize = 1 << 19;
+
 /// Items that one thread merges at a time.
 const GRAIN: usize = 1 << 16;
 
@@ -23,7 +26,9 @@ pub(super) fn sort<T: Item>(
 ) {
     let len = out.len();
     assert_eq!(len, tmp.len(), "buffers of one length");
-    let rounds = par.threads().min(len / PIECE).max(1).next_power_of_two().trailing_zeros();
+    // What one sorts by itself is little enough to be interrupted after it.
+    let pieces = par.threads().min(len / PIECE).max(len.div_ceil(MOST));
+    let rounds = pieces.max(1).next_power_of_two().trailing_zeros();
     let mut piece = len.div_ceil(1 << rounds).max(1);
     // The buffers swap after each round, and the last one writes to `out`.
     let (mut from, mut to) = if rounds.is_multiple_of(2) { (out, tmp) } else { (tmp, out) };
