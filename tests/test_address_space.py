@@ -81,7 +81,7 @@ def run(seed: int, limit: int) -> str:
         except MemoryError:
             pass
         except BaseException as error:
-            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             how = f"{type(error).__name__}: {error}"
         os.write(write, how.encode()[:2000])
         os._exit(0)

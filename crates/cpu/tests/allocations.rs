@@ -29,7 +29,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 /// Random programs, and those that a child runs.
-const PROGRAMS: usize = 40;
+const PROGRAMS: usize = 10;
 const BATCH: usize = 10;
 
 /// The most bytes that an allocation gets which does not ask whether it may.
