@@ -344,10 +344,11 @@ def test_indexing_keeps_names() -> None:
         x[{"d": 0}]
 
 
-def test_scalar_tensor_indices_clamp() -> None:
+def test_scalar_tensor_indices() -> None:
     x = dn.tensor(ARRAY)
     assert (x[dn.tensor(1)].to_numpy() == ARRAY[1]).all()
-    assert (x[dn.tensor(99)].to_numpy() == ARRAY[2]).all()
+    assert (x[dn.tensor(-1)].to_numpy() == ARRAY[-1]).all()
+    assert (dn.jit(lambda t, i: t[i])(x, 99).to_numpy() == ARRAY[2]).all()
     assert (x[:, dn.tensor(1), 2].to_numpy() == ARRAY[:, 1, 2]).all()
     assert dn.jit(lambda t, i: t[i, i])(x, 2).to_list() == ARRAY[2, 2].tolist()
 

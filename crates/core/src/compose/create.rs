@@ -136,7 +136,8 @@ pub fn linspace<B: Builder>(
     if size == 1 {
         let start = b.as_type(start, dtype)?;
         let only = b.vectorized_like(start, &stop)?;
-        return b.reshape_to(only, shape);
+        let only = b.reshape_to(only, shape)?;
+        return b.in_order(only, &[&operands[0], &operands[1]]);
     }
     let divisor = if endpoint { size - 1 } else { size };
     let span = b.subtract(&stop, &start)?;

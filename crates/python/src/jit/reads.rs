@@ -21,7 +21,7 @@ const FUNCTION_LIMIT: usize = 1_000;
 const DISTANT_LIMIT: usize = 32;
 
 /// Attributes that are looked for.
-const LOOK_LIMIT: usize = 20_000;
+const LOOK_LIMIT: usize = 5_000;
 
 /// What code that computes the names of attributes is said to read.
 const ANY: &str = "*";
@@ -187,7 +187,11 @@ impl<'a, 'py> Reading<'a, 'py> {
         if let Some(inside) = viewed(object)? {
             self.value(Source::object(object, label)?.then(Step::Inside), inside)?;
         }
-        if containers::sort(object)? == Sort::Object && !self.is_foreign_class(&object.get_type())? {
+        if let Ok(module) = object.cast::<PyModule>() {
+            if !self.is_foreign(&module.getattr(intern!(self.py, "__name__"))?)? {
+                self.modules.push((object.clone(), Source::object(object, label)?));
+            }
+        } else if containers::sort(object)? == Sort::Object && !self.is_foreign_class(&object.get_type())? {
             self.look_into(object, Source::object(object, label)?);
         }
         Ok(())
