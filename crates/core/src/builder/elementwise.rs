@@ -257,8 +257,7 @@ build_elementwise! {
         /// `on_true` where `pred` is not zero, else `on_false`. Plain numbers do not give way here: `0` is
         /// an s32.
         ///
-        /// A scalar predicate chooses between the branches broadcast together; another one gives the
-        /// result its shape and names, to which the branches broadcast.
+        /// The predicate and both branches broadcast together, and their names merge.
         ///
         /// # Errors
         /// Shapes that do not fit.
