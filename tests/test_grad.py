@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 
 import defn as dn
 from cases import Case, all_cases, apart, store, values
-from cases.dtypes import is_complex
+from cases.dtypes import is_complex, is_integer
 
 CASES = [case for case in all_cases() if case.grad is not None]
 FLOWS = [case for case in CASES if case.grad == "flows"]
@@ -101,20 +102,122 @@ def test_gradient_is_refused(case: Case) -> None:
         dn.grad(lambda *args: dn.sum(case.run(*args)))(*tensors)
 
 
-def test_dtypes() -> None:
-    """The seed is an f32; the variable's dtype takes part through the backward operations."""
-    for dtype, expected in [
-        ("f32", "f32"),
-        ("f64", "f64"),
-        ("s32", "f32"),
-        ("f16", "f32"),
-        ("bf16", "f32"),
-        ("u8", "f32"),
-    ]:
-        x = dn.tensor(store([1, 2], dtype))
-        assert str(dn.grad(lambda v: dn.sum(v * v))(x).dtype) == expected, dtype
-    unused = dn.grad(lambda v: dn.tensor(1.0))(dn.tensor(store([1, 2], "f64")))
-    assert (unused.dtype, unused.to_list()) == ("f32", [0.0, 0.0])
+def full(number: float, shape: tuple[int, ...], dtype: str | dn.DType) -> dn.Tensor:
+    return dn.broadcast(dn.tensor(number, dtype=dtype), shape)
+
+
+DTYPES = ("u8", "s32", "f8_e5m2", "f16", "bf16", "f32", "f64", "c64", "c128")
+TYPED = [(case, dtype) for case in FLOWS for dtype in DTYPES if dtype in case.dtypes]
+
+
+@pytest.mark.parametrize(("case", "dtype"), TYPED, ids=identify)
+def test_gradients_have_the_dtype_of_their_variable(case: Case, dtype: str) -> None:
+    if is_complex(dtype) and not case.grad_complex:
+        return
+    draw = case.grad_draw or (apart if case.draw is values else case.draw)
+    arrays = case.arrays(dtype, draw=draw)
+    tensors = [dn.tensor(a) for a in arrays]
+    expected = "f32" if is_integer(dtype) else dtype
+    for position in case.grad_args or range(len(arrays)):
+        got = dn.grad(lambda *args: dn.sum(dn.real(case.run(*args))), argnums=position)(*tensors)
+        assert (str(got.dtype), got.shape) == (expected, arrays[position].shape), position
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype: str) -> None:
+    """The variable's, whatever else takes part and whether anything flows; integers have f32."""
+    x = dn.tensor(store([1, 2], dtype))
+    expected = "f32" if is_integer(dtype) else dtype
+
+    functions = {
+        "itself": lambda v: dn.sum(dn.real(v * v)),
+        "wider": lambda v: dn.sum(dn.real(dn.as_type(v, "c128"))),
+        "narrower": lambda v: dn.sum(dn.as_type(dn.real(v), "f16")),
+        "beside a wider one": lambda v: dn.sum(dn.real(v * dn.tensor([1.0, 2.0], dtype="f64"))),
+        "nothing flows": lambda v: dn.tensor(1.0),
+        "a branch": lambda v: dn.cond(
+            [(dn.sum(dn.real(v)) > 0, lambda: dn.sum(dn.real(v)))], lambda: dn.sum(dn.real(v)) * 2
+        ),
+        "a rule": lambda v: dn.sum(
+            dn.real(dn.custom_grad(v, [v], lambda g: [dn.as_type(dn.real(g), "f64")]))
+        ),
+    }
+    for name, fun in functions.items():
+        gradient = dn.grad(fun)(x)
+        assert (str(gradient.dtype), gradient.shape) == (expected, (2,)), name
+        _, both = dn.value_and_grad(fun)(x)
+        assert str(both.dtype) == expected, name
+    _, pull = dn.vjp(lambda v: dn.real(v) * 2, x)
+    assert str(pull(dn.tensor([1.0, 1.0])).dtype) == expected
+
+
+def test_casts_to_integers_round_no_cotangent() -> None:
+    third = 1 / 3
+    got = dn.grad(lambda x: third * dn.as_type(dn.as_type(x, "s32"), "f64"))(
+        dn.tensor(2.5, dtype="f64")
+    )
+    assert float(got) == third
+
+
+SUMS = {
+    "used many times": lambda x: sum(dn.sum(x) for _ in range(1000)),
+    "a broadcast": lambda x: dn.sum(dn.broadcast(x, (1000,))),
+    "a stretched operand": lambda x: dn.sum(x + full(0, (1000,), x.dtype)),
+    "gather": lambda x: dn.sum(dn.gather(x, full(0, (1000, 1), "s32"))),
+    "take": lambda x: dn.sum(dn.take(x, full(0, (1000,), "s32"))),
+    "a window": lambda x: dn.sum(dn.window_sum(dn.pad(x, 0, [(999, 999, 0)]), 1000)),
+    "a product of matrices": lambda x: dn.sum(
+        dn.dot(full(1, (1000, 1), x.dtype), dn.reshape(x, (1, 1)))
+    ),
+    "a padding": lambda x: dn.sum(dn.pad(x, dn.reshape(x, ()), [(0, 999, 0)])),
+    "a loop": lambda x: repeated(lambda s: s + dn.sum(x), full(0, (), x.dtype), 1000),
+}
+
+
+def repeated(step: Callable[[dn.Tensor], dn.Tensor], state: dn.Tensor, trips: int) -> dn.Tensor:
+    return dn.while_((0, state), lambda s: s[0] < trips, lambda s: (s[0] + 1, step(s[1])))[1]
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f32"])
+@pytest.mark.parametrize("name", SUMS)
+def test_cotangents_of_small_floats_add_up(name: str, dtype: str) -> None:
+    x = dn.tensor(store([1], dtype))
+    fun = SUMS[name]
+    for gradient in (dn.grad(fun)(x), dn.jit(dn.grad(fun))(x)):
+        assert (str(gradient.dtype), gradient.to_numpy().astype(float).tolist()) == (
+            dtype,
+            [1000.0],
+        )
+
+
+def test_duplicates_in_a_scatter_add_up() -> None:
+    places = full(0, (1000, 1), "s32")
+    ones = full(1, (1000,), "bf16")
+    target = full(0, (2,), "bf16")
+    assert dn.indexed_add(target, places, ones).to_list() == [1000.0, 0.0]
+    x = dn.tensor(store([1], "bf16"))
+    got = dn.grad(lambda x: dn.sum(dn.indexed_add(target, places, dn.broadcast(x, (1000,)))))(x)
+    assert got.to_list() == [1000.0]
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f32", "f64"])
+def test_a_training_step_keeps_its_dtype(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    x = dn.tensor(store(rng.normal(size=(16, 3)), dtype))
+    w = np.array([1.0, -2.0, 0.5])
+    y = dn.tensor(store(x.to_numpy().astype("f8") @ w, dtype))
+
+    @dn.defn
+    def train(params: dict[str, dn.Tensor], x: dn.Tensor, y: dn.Tensor) -> dict[str, dn.Tensor]:
+        for _ in dn.range(60):
+            slope = dn.grad(params, lambda p: dn.mean((x @ p["w"] + p["b"] - y) ** 2))
+            params = {name: params[name] - 0.25 * slope[name] for name in params}
+        return params
+
+    start = {"w": full(0, (3,), dtype), "b": full(0, (), dtype)}
+    found = train(start, x, y)
+    assert {name: str(value.dtype) for name, value in found.items()} == {"w": dtype, "b": dtype}
+    np.testing.assert_allclose(found["w"].to_numpy().astype("f8"), w, atol=0.05)
 
 
 def test_names_are_the_variables() -> None:

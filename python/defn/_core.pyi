@@ -173,7 +173,7 @@ class Tensor:
         axis: Axis | None = None,
         keep_axis: bool = False,
         tie_break: Literal["low", "high"] = "low",
-        dtype: DTypeLike = "s32",
+        dtype: DTypeLike | None = None,
     ) -> Tensor: ...
     def argmin(
         self,
@@ -181,7 +181,7 @@ class Tensor:
         axis: Axis | None = None,
         keep_axis: bool = False,
         tie_break: Literal["low", "high"] = "low",
-        dtype: DTypeLike = "s32",
+        dtype: DTypeLike | None = None,
     ) -> Tensor: ...
     def argsort(
         self,
@@ -189,7 +189,7 @@ class Tensor:
         axis: Axis = 0,
         direction: Literal["asc", "desc"] = "asc",
         stable: bool = False,
-        dtype: DTypeLike | None = "s32",
+        dtype: DTypeLike | None = None,
     ) -> Tensor: ...
     def as_type(self, dtype: DTypeLike) -> Tensor: ...
     def asin(self) -> Tensor: ...
@@ -699,7 +699,7 @@ def argsort(
     axis: Axis = 0,
     direction: Literal["asc", "desc"] = "asc",
     stable: bool = False,
-    dtype: DTypeLike | None = "s32",
+    dtype: DTypeLike | None = None,
     /,
 ) -> Tensor: ...
 def sort(
@@ -717,7 +717,7 @@ def argmax(
     axis: Axis | None = None,
     keep_axis: bool = False,
     tie_break: Literal["low", "high"] = "low",
-    dtype: DTypeLike = "s32",
+    dtype: DTypeLike | None = None,
     /,
 ) -> Tensor: ...
 def argmin(
@@ -725,7 +725,7 @@ def argmin(
     axis: Axis | None = None,
     keep_axis: bool = False,
     tie_break: Literal["low", "high"] = "low",
-    dtype: DTypeLike = "s32",
+    dtype: DTypeLike | None = None,
     /,
 ) -> Tensor: ...
 def covariance(tensor: TensorLike, mean: TensorLike | None = None, ddof: int = 0, /) -> Tensor: ...
@@ -923,7 +923,7 @@ def linalg_triangular_solve(
     b: TensorLike,
     lower: bool = True,
     left_side: bool = True,
-    transform_a: Literal["none", "transpose", "conjugate"] = "none",
+    transform_a: Literal["none", "transpose", "conjugate", "adjoint"] = "none",
     /,
 ) -> Tensor: ...
 def random_bits(

@@ -33,8 +33,7 @@ def grad(*args: Any, argnums: int | Sequence[int] = 0, **unknown: Never) -> Any:
     function uses from outside are constants.
 
     Shapes: each variable's, with its axis names, in the variables' container.
-    Dtypes: as the backward operations merge them; f32 for integer variables and for those that have
-        no influence.
+    Dtypes: the variables' own; f32 for integers. On the way small floats add up in f32.
     Grad: the gradient of the gradient, to any order.
     Raises: ``ContainerError`` if the function returns more than one tensor, ``TraceError`` for an
         operation that has no gradient, with what to do instead.

@@ -61,12 +61,13 @@ def adjoint(tensor: TensorLike, /, **unknown: Never) -> Tensor:
 def cholesky(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     """The lower triangular ``l`` of ``tensor = l @ adjoint(l)``.
 
-    Matrices are symmetric or Hermitian: the lower triangle is read. Where one is not positive
-    definite, its factor is NaN.
+    Matrices are symmetric or Hermitian: the lower triangle is read. Where one has a negative
+    eigenvalue, its factor is NaN. A singular one has columns of zeros: where a pivot and all below
+    it are 0 but for rounding.
 
     Shapes: the same, with names; the last two sizes are equal.
     Dtypes: any; floats and complex keep theirs, integers become f32.
-    Grad: two triangular solves with ``l``; not symmetrised.
+    Grad: two triangular solves with ``l``; not symmetrised. A singular matrix has none.
     Raises: ``ShapeError`` if matrices are not square or there are fewer than two axes.
 
     >>> dn.linalg.cholesky(dn.tensor([[4.0, 2.0], [2.0, 5.0]])).to_list()
@@ -251,8 +252,9 @@ def norm(
 def pinv(tensor: TensorLike, /, *, eps: float = 1e-10, **unknown: Never) -> Tensor:
     """The pseudo-inverse: of a number its inverse, of a vector its adjoint over its squared norm.
 
-    Of matrices it is made of the singular values, of which those below ``eps`` count as zero. Where
-    all elements are at most ``eps``, a number or a vector gives zeros.
+    Of matrices it is made of the singular values. Those of at most ``eps`` times the largest count
+    as zero, and those that rounding leaves of zero: at most the larger side times the distance from
+    1 to the next number, times the largest.
 
     Shapes: the last two sizes exchanged, without names; a vector and a scalar stay as they are.
     Dtypes: integers and floats, complex for vectors and scalars; integers become f32.
@@ -347,14 +349,14 @@ def triangular_solve(
     *,
     lower: bool = True,
     left_side: bool = True,
-    transform_a: Literal["none", "transpose", "conjugate"] = "none",
+    transform_a: Literal["none", "transpose", "conjugate", "adjoint"] = "none",
     **unknown: Never,
 ) -> Tensor:
     """The ``x`` of ``a @ x = b``, or of ``x @ a = b``, for triangular ``a``.
 
     Only the lower, or the upper, triangle of ``a`` is read. ``transform_a`` solves with its
-    transpose or its adjoint instead. In compiled programs a zero on the diagonal gives infinities
-    and NaN.
+    transpose, its conjugate or its adjoint, the conjugate transpose, instead. In compiled programs
+    a zero on the diagonal gives infinities and NaN.
 
     Shapes: ``a`` is ``{..., n, n}``; ``b`` is ``{..., n, k}``, ``{..., k, n}`` where ``a`` is on
         the right, or ``{..., n}`` with one vector for each matrix; the leading axes are equal. The

@@ -491,8 +491,7 @@ def multivariate_normal(
 ) -> tuple[Tensor, Tensor]:
     """Normally distributed vectors with a mean and a covariance, and the next key.
 
-    ``method`` names the factorization that gives a root of the covariance, of which Cholesky's is
-    NaN for a singular matrix.
+    ``method`` names the factorization that gives a root of the covariance.
 
     Shapes: the given one, and the vectors' axis; ``names`` has one entry per axis, that one
         included. The mean is a vector ``(d,)``, the covariance ``(d, d)``.

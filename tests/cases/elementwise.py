@@ -355,7 +355,7 @@ CASES = [
         select,
         shapes=((2, 3),) * 3,
         draw=(ties, values, values),
-        names=((("x", "y"), ("a", None), (None, "b")), ("x", "y")),
+        names=((("x", None), ("x", None), (None, "y")), ("x", "y")),
         grad_args=(1, 2),
     ),
     Case(

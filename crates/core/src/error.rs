@@ -286,7 +286,7 @@ pub enum ErrorKind {
     #[error("{op}: {what} is {got}, it must be a scalar")]
     NotScalar { op: &'static str, what: &'static str, got: TensorType },
     #[error(
-        "select: the predicate is {pred} and the branches are {on_true} and {on_false}; the branches must broadcast to the predicate's shape, or the predicate must be a scalar"
+        "select: the predicate is {pred} and the branches are {on_true} and {on_false}; all three must broadcast together"
     )]
     SelectShapes { pred: TensorType, on_true: TensorType, on_false: TensorType },
     #[error("{op}: {got} has no element on axis {axis}, a reduction without an identity needs at least one")]

@@ -481,7 +481,8 @@ fn triangular_systems_read_one_triangle() {
                     let t = match transform {
                         Transform::None => triangle,
                         Transform::Transpose => Matrix::from_fn(n, n, |i, j| triangle.at(j, i)),
-                        Transform::Conjugate => triangle.adjoint(),
+                        Transform::Conjugate => Matrix::from_fn(n, n, |i, j| triangle.at(i, j).conj()),
+                        Transform::Adjoint => triangle.adjoint(),
                     };
                     let back = if left_side { t.times(&x) } else { x.times(&t) };
                     assert_close(&format!("{op:?} in {dtype}"), &back, &b, 100.0 * epsilon(dtype));

@@ -156,12 +156,8 @@ fn extremes_are_found_and_named_in_any_type() {
     for (tie_break, expected) in [(TieBreak::Low, 1.0), (TieBreak::High, 3.0)] {
         for &dtype in DType::ALL {
             let op = Op::ArgReduce { op: ArgOp::Argmin, axis: None, keep_axis: true, tie_break, dtype };
+            // What holds the last index, as s2 does not.
             let Ok(got) = run(&op, &[&x]) else { continue };
-            // s2 ends at 1: the index wraps as integers do.
-            let expected = match dtype.kind() {
-                Kind::Unsigned | Kind::Signed => wrap(dtype, expected as i128) as f64,
-                Kind::Float | Kind::Complex => expected,
-            };
             assert_eq!(floats(&got), [expected], "{dtype}");
         }
     }

@@ -279,15 +279,17 @@ methods! {
     fn cumulative_min(axis: impl Into<AxisRef>, reverse: bool) |ops, x| ops.cumulative_min(x, axis, reverse);
     /// In order along an axis, stably: NaN above every number, -0.0 equal to 0.0.
     fn sort(axis: impl Into<AxisRef>, direction: Direction) |ops, x| ops.sort(x, axis, direction);
-    /// Where the elements in order come from, as s32.
+    /// Where the elements in order come from, as s32, or s64 where the axis needs it.
     fn argsort(axis: impl Into<AxisRef>, direction: Direction)
-        |ops, x| ops.argsort(x, axis, direction, DType::S32);
-    /// The s32 index of the first greatest element, along an axis or over the flat index.
+        |ops, x| ops.argsort(x, axis, direction, None);
+    /// The index of the first greatest element, along an axis or over the flat index: an s32, or an s64 where the
+    /// axis needs it.
     fn argmax(axis: Option<AxisRef>, keep_axis: bool)
-        |ops, x| ops.argmax(x, axis, keep_axis, TieBreak::Low, DType::S32);
-    /// The s32 index of the first least element, along an axis or over the flat index.
+        |ops, x| ops.argmax(x, axis, keep_axis, TieBreak::Low, None);
+    /// The index of the first least element, along an axis or over the flat index: an s32, or an s64 where the
+    /// axis needs it.
     fn argmin(axis: Option<AxisRef>, keep_axis: bool)
-        |ops, x| ops.argmin(x, axis, keep_axis, TieBreak::Low, DType::S32);
+        |ops, x| ops.argmin(x, axis, keep_axis, TieBreak::Low, None);
 
     /// The same elements under other sizes, one of which may be -1; without names.
     fn reshape(sizes: &[i64]) |ops, x| ops.reshape(x, sizes.iter().copied(), None);

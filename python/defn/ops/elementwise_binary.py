@@ -240,12 +240,11 @@ def select(
 ) -> Tensor:
     """``on_true`` where the predicate is not zero, else ``on_false``.
 
-    Shapes: of a scalar predicate, those of both branches broadcast together; else the predicate's
-        shape and names, to which the branches broadcast.
+    Shapes: the predicate and both branches broadcast together, and their names merge.
     Dtypes: any predicate; both branches merged; a plain number is weak.
     Grad: ``g`` masked by the predicate to one branch, by its complement to the other; none to the
         predicate. The branch that is not taken still takes part: a NaN in its derivative stays.
-    Raises: ``ShapeError`` if a branch does not broadcast to the predicate.
+    Raises: ``ShapeError`` if the three do not broadcast together or their names differ.
 
     >>> dn.select(dn.tensor([1, 0]), dn.tensor([1, 2]), dn.tensor([10, 20])).to_list()
     [1, 20]

@@ -55,7 +55,7 @@ def imag(tensor: TensorLike, **unknown: Never) -> Tensor:
 
     Shapes: kept, with axis names.
     Dtypes: any; complex numbers give floats of half the width, integers f32.
-    Grad: ``imag(g)``.
+    Grad: ``-i g``; none to a real operand.
     Raises: nothing of its own.
 
     >>> float(dn.imag(1 + 2j))

@@ -48,16 +48,16 @@ def argsort(
     axis: Axis = 0,
     direction: Literal["asc", "desc"] = "asc",
     stable: bool = False,
-    dtype: DTypeLike | None = "s32",
+    dtype: DTypeLike | None = None,
     **unknown: Never,
 ) -> Tensor:
     """Where along an axis the elements of ``sort`` come from.
 
     Shapes: kept, with axis names.
-    Dtypes: integers and floats; gives ``dtype``.
+    Dtypes: integers and floats; gives ``dtype``, without one s32, or s64 where the axis needs it.
     Grad: none flows.
-    Raises: ``DTypeError`` for complex numbers, ``OptionError`` if ``dtype`` is not of integers,
-        ``AxisError`` if the axis is out of range.
+    Raises: ``DTypeError`` for complex numbers, ``OptionError`` if ``dtype`` is not of integers or
+        does not hold the last index, ``AxisError`` if the axis is out of range.
 
     >>> dn.argsort(dn.tensor([3, 1, 2])).to_list()
     [1, 2, 0]
@@ -73,7 +73,8 @@ def top_k(tensor: TensorLike, *, k: int = 1, **unknown: Never) -> tuple[Tensor, 
     Of equal elements the first come first; NaN is above every number.
 
     Shapes: the last axis has size ``k``; names are kept.
-    Dtypes: integers and floats; kept. The positions are s32.
+    Dtypes: integers and floats; kept. The positions are s32, or s64 where the axis
+        needs it.
     Grad: ``g`` of the values to the elements that they are; none from the positions.
     Raises: ``DTypeError`` for complex numbers, ``ShapeError`` for a scalar, ``OptionError`` for a
         ``k`` below 1 or above the size of the axis.

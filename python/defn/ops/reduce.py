@@ -83,7 +83,8 @@ def mean(
 
     Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
         nothing. Other axes keep their names.
-    Dtypes: any; integers give f32.
+    Dtypes: any; integers give f32. Elements add up in f64 or c128, floats of 8 and 16 bits but bf16
+        in f32: neither do integers wrap nor sums overflow.
     Grad: ``g / n`` to every element.
     Raises: ``AxisError`` if an axis is out of range or given twice,
         ``ShapeError`` if there is no element to reduce.
@@ -102,7 +103,7 @@ def all(
     """Whether no element is zero. NaN is not zero.
 
     Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
-        nothing. Other axes keep their names.
+        nothing, and give each element's truth value. Other axes keep their names.
     Dtypes: any; bool.
     Grad: none flows.
     Raises: ``AxisError`` if an axis is out of range or given twice.
@@ -121,7 +122,7 @@ def any(
     """Whether an element is not zero. NaN is not zero.
 
     Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
-        nothing. Other axes keep their names.
+        nothing, and give each element's truth value. Other axes keep their names.
     Dtypes: any; bool.
     Grad: none flows.
     Raises: ``AxisError`` if an axis is out of range or given twice.
@@ -262,7 +263,7 @@ def argmax(
     axis: Axis | None = None,
     keep_axis: bool = False,
     tie_break: Literal["low", "high"] = "low",
-    dtype: DTypeLike = "s32",
+    dtype: DTypeLike | None = None,
     **unknown: Never,
 ) -> Tensor:
     """The index of the greatest element along an axis; without one, in row-major order over all
@@ -273,10 +274,11 @@ def argmax(
 
     Shapes: the axis goes, or keeps with size 1; without an axis the result is a scalar, but a
         vectorized tensor keeps its inner axes with size 1. Other axes keep their names.
-    Dtypes: real; the result is of ``dtype``.
+    Dtypes: real; the result is of ``dtype``, without one s32, or s64 where the axis needs it.
     Grad: none flows.
     Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,
-        ``DTypeError`` for complex elements, ``OptionError`` for another ``tie_break``.
+        ``DTypeError`` for complex elements, ``OptionError`` for another ``tie_break`` and for a
+        ``dtype`` that does not hold the last index.
 
     >>> dn.argmax(dn.tensor([[1, 5, 5], [7, 3, 3]]), axis=1).to_list()
     [1, 0]
@@ -292,7 +294,7 @@ def argmin(
     axis: Axis | None = None,
     keep_axis: bool = False,
     tie_break: Literal["low", "high"] = "low",
-    dtype: DTypeLike = "s32",
+    dtype: DTypeLike | None = None,
     **unknown: Never,
 ) -> Tensor:
     """The index of the least element along an axis; without one, in row-major order over all axes.
@@ -302,10 +304,11 @@ def argmin(
 
     Shapes: the axis goes, or keeps with size 1; without an axis the result is a scalar, but a
         vectorized tensor keeps its inner axes with size 1. Other axes keep their names.
-    Dtypes: real; the result is of ``dtype``.
+    Dtypes: real; the result is of ``dtype``, without one s32, or s64 where the axis needs it.
     Grad: none flows.
     Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,
-        ``DTypeError`` for complex elements, ``OptionError`` for another ``tie_break``.
+        ``DTypeError`` for complex elements, ``OptionError`` for another ``tie_break`` and for a
+        ``dtype`` that does not hold the last index.
 
     >>> dn.argmin(dn.tensor([[1, 5, 5], [7, 3, 3]]), axis=1).to_list()
     [0, 1]
@@ -373,12 +376,12 @@ def covariance(
     """How columns vary together, where rows are observations: ``conj(x).T @ x / (n - ddof)``, ``x``
     less its mean.
 
-    Shapes: ``(..., n, d)`` gives ``(..., d, d)``, without names. A mean of shape ``(..., d)`` may
-        be given.
+    Shapes: ``(..., n, d)`` gives ``(..., d, d)``, without names. A mean may be given, without the
+        axis of the rows; it broadcasts.
     Dtypes: any; integers give f32.
     Grad: through the definition.
-    Raises: ``ShapeError`` for a rank below 2 and for a mean of another shape, ``OptionError`` for
-        a negative ``ddof``.
+    Raises: ``ShapeError`` for a rank below 2, and for a mean that is a scalar or does not
+        broadcast, ``OptionError`` for a negative ``ddof``.
 
     >>> dn.covariance(dn.tensor([[1.0, 2.0], [3.0, 6.0]])).to_list()
     [[1.0, 2.0], [2.0, 4.0]]
@@ -485,7 +488,7 @@ def mode(
     Of several it is the least. NaN equals nothing, so that each NaN is there once.
 
     Shapes: the axis goes, or stays with size 1; without an axis the result is a scalar, or has all
-        axes with size 1. Other axes keep their names.
+        axes with size 1, one axis where the operand is a scalar. Other axes keep their names.
     Dtypes: real; kept.
     Grad: to one of the elements that are the result.
     Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,

@@ -158,7 +158,7 @@ def window_mean(
         are 1, or ``(low, high)`` for each axis, where negative numbers crop. The window's elements
         are ``window_dilations`` apart. Names stay. Padding counts as zeros
         that are there.
-    Dtypes: any; integers give f32, in which they and small floats add up.
+    Dtypes: any; integers give f32. They add up as for ``mean``.
     Grad: every element gets the sum of ``g / n`` over the windows that it lies in.
     Raises: ``ShapeError`` if an option has not one entry for each axis or the window does not fit
         once, ``OptionError`` if an entry is below 1.

@@ -271,8 +271,7 @@ build_elementwise! {
 
         /// `on_true` where `pred` is not zero, else `on_false`. A plain number gives way to the other branch.
         ///
-        /// A scalar predicate chooses between the branches broadcast together; another one gives the
-        /// result its shape and names, to which the branches broadcast.
+        /// The predicate and both branches broadcast together, and their names merge.
         ///
         /// # Errors
         /// Shapes that do not fit, and an integer that does not fit the integer type of the other branch.

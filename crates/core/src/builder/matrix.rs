@@ -73,8 +73,9 @@ pub trait BuildMatrix: Builder + Sized {
         compose::matrix::invert(self, &x)
     }
 
-    /// The pseudo-inverse, for which singular values below `eps` count as zero: of a number its inverse, of a
-    /// vector its adjoint over the square of its norm.
+    /// The pseudo-inverse: of a number its inverse, of a vector its adjoint over the square of its norm. Singular
+    /// values count as zero of at most `eps` times the largest, and of at most what rounding leaves of zero: the larger
+    /// side times the distance from 1 to the next number, times the largest.
     ///
     /// # Errors
     /// Complex matrices.
@@ -84,7 +85,7 @@ pub trait BuildMatrix: Builder + Sized {
     }
 
     /// The lower factor `l` of `l adjoint(l)`, with the names of `x`, of whose Hermitian matrices the lower
-    /// triangle is read. NaN where a matrix is not positive definite.
+    /// triangle is read. NaN where a matrix has a negative eigenvalue; a singular one has columns of zeros.
     ///
     /// # Errors
     /// Matrices that are not square.

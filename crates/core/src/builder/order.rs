@@ -3,6 +3,7 @@
 use super::{Arg, Builder};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
+use crate::infer::reduce::index_dtype;
 use crate::op::{Block, Direction, Op};
 use crate::shape::AxisRef;
 
@@ -35,23 +36,27 @@ pub trait BuildOrder: Builder + Sized {
         self.emit_one(Op::Sort { axis, direction }, &[x])
     }
 
-    /// Where along an axis the elements in order come from, as integers of `dtype`, wrapping.
+    /// Where along an axis the elements in order come from, as integers of `dtype`: without one s32, or s64 where the
+    /// axis needs it.
     ///
     /// # Errors
-    /// Complex elements, an axis that `x` does not have, and a dtype that is not of integers.
+    /// Complex elements, an axis that `x` does not have, and a dtype that is not of integers or does not hold the
+    /// last index.
     fn argsort(
         &mut self,
         x: impl Into<Arg<Self::V>>,
         axis: impl Into<AxisRef>,
         direction: Direction,
-        dtype: DType,
+        dtype: impl Into<Option<DType>>,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        let axis = self.ty(&x).shape.resolve("argsort", &axis.into())?;
+        let shape = self.ty(&x).shape;
+        let axis = shape.resolve("argsort", &axis.into())?;
+        let dtype = dtype.into().unwrap_or_else(|| index_dtype(shape[axis]));
         self.emit_one(Op::Argsort { axis, direction, dtype }, &[x])
     }
 
-    /// The `k` greatest elements along the last axis, descending, and their positions, as s32. Of equal elements the
+    /// The `k` greatest elements along the last axis, descending, and their positions, as s32 or, where the axis needs it, s64. Of equal elements the
     /// first come first.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use super::{Arg, BuildElementwise, BuildShape, Builder};
 use crate::compose;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::infer::reduce::index_dtype;
 use crate::op::{ArgOp, Block, CumulativeOp, Op, ReduceOp, TieBreak};
 use crate::shape::{Axes, AxisRef};
 
@@ -42,7 +43,8 @@ macro_rules! scans {
 }
 
 /// Reductions. [`Axes::All`] folds every axis; folded axes go, or stay with size 1 and their names; an empty
-/// list folds nothing and only changes the element type.
+/// list folds nothing and only changes the element type, for [`all`](BuildReduce::all) and
+/// [`any`](BuildReduce::any) to truth values.
 pub trait BuildReduce: Builder + Sized {
     /// `x` folded by `op` over axes.
     ///
@@ -72,12 +74,11 @@ pub trait BuildReduce: Builder + Sized {
         let axes = axes.into();
         let mut resolved = ty.shape.resolve_all(op.name(), &axes)?;
         if let (Axes::List(_), true) = (&axes, resolved.is_empty()) {
-            let dtype = match op {
-                ReduceOp::Sum | ReduceOp::Product => ty.dtype.to_aggregate(),
-                ReduceOp::ReduceMax | ReduceOp::ReduceMin => ty.dtype,
-                ReduceOp::All | ReduceOp::Any => DType::Bool,
+            return match op {
+                ReduceOp::Sum | ReduceOp::Product => self.as_type(x, ty.dtype.to_aggregate()),
+                ReduceOp::ReduceMax | ReduceOp::ReduceMin => Ok(x),
+                ReduceOp::All | ReduceOp::Any => self.as_type(x, DType::Bool),
             };
-            return self.as_type(x, dtype);
         }
         resolved.sort_unstable();
         self.emit_one(Op::Reduce { op, axes: resolved, keep_axes }, &[x])
@@ -127,38 +128,41 @@ pub trait BuildReduce: Builder + Sized {
     }
 
     /// The index of the greatest element along `axis`, or over the flat index where there is none. A NaN counts
-    /// as the greatest.
+    /// as the greatest. Without a `dtype` it is an s32, or an s64 where the axis needs it.
     ///
     /// # Errors
-    /// An axis that `x` does not have, complex elements, and no elements to choose from.
+    /// An axis that `x` does not have, complex elements, no elements to choose from, and a `dtype` that does not
+    /// hold the last index.
     fn argmax(
         &mut self,
         x: impl Into<Arg<Self::V>>,
         axis: Option<AxisRef>,
         keep_axis: bool,
         tie_break: TieBreak,
-        dtype: DType,
+        dtype: impl Into<Option<DType>>,
     ) -> Result<Self::V> {
-        arg_reduce(self, ArgOp::Argmax, x.into(), axis, keep_axis, tie_break, dtype)
+        arg_reduce(self, ArgOp::Argmax, x.into(), axis, keep_axis, tie_break, dtype.into())
     }
 
     /// The index of the least element along `axis`, or over the flat index where there is none. A NaN counts as
-    /// the least.
+    /// the least. Without a `dtype` it is an s32, or an s64 where the axis needs it.
     ///
     /// # Errors
-    /// An axis that `x` does not have, complex elements, and no elements to choose from.
+    /// An axis that `x` does not have, complex elements, no elements to choose from, and a `dtype` that does not
+    /// hold the last index.
     fn argmin(
         &mut self,
         x: impl Into<Arg<Self::V>>,
         axis: Option<AxisRef>,
         keep_axis: bool,
         tie_break: TieBreak,
-        dtype: DType,
+        dtype: impl Into<Option<DType>>,
     ) -> Result<Self::V> {
-        arg_reduce(self, ArgOp::Argmin, x.into(), axis, keep_axis, tie_break, dtype)
+        arg_reduce(self, ArgOp::Argmin, x.into(), axis, keep_axis, tie_break, dtype.into())
     }
 
-    /// The mean, a float or complex. Floats of 8 and 16 bits add up in f32.
+    /// The mean, a float or complex. Elements add up in f64 or c128, floats of 8 and 16 bits but bf16 in f32, so that
+    /// neither integers wrap nor sums overflow.
     ///
     /// # Errors
     /// Axes that `x` does not have or that are given twice, and an axis without elements.
@@ -219,10 +223,11 @@ pub trait BuildReduce: Builder + Sized {
     }
 
     /// The covariance of columns, rows being observations: `conj(d)^T d / (rows - ddof)` with the deviations `d`
-    /// from `mean`, or from the column means where none is given. Leading axes are a batch; no names.
+    /// from `mean`, or from the column means where none is given. A mean lacks the axis of the rows, and broadcasts.
+    /// Leading axes are a batch; no names.
     ///
     /// # Errors
-    /// Rank below 2, a mean whose shape is not that of `x` without its rows, and a negative `ddof`.
+    /// Rank below 2, a mean that is a scalar or does not broadcast, and a negative `ddof`.
     fn covariance(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -315,18 +320,19 @@ fn arg_reduce<B: Builder>(
     axis: Option<AxisRef>,
     keep_axis: bool,
     tie_break: TieBreak,
-    dtype: DType,
+    dtype: Option<DType>,
 ) -> Result<B::V> {
     let x = b.operand(x)?;
-    let axis = axis.map(|axis| b.ty(&x).shape.resolve(op.name(), &axis)).transpose()?;
+    let ty = b.ty(&x);
+    let axis = axis.map(|axis| ty.shape.resolve(op.name(), &axis)).transpose()?;
+    let count = axis.map_or(ty.size(), |axis| ty.shape[axis]);
+    let dtype = dtype.unwrap_or_else(|| index_dtype(count));
     if axis.is_some() {
         return b.emit_one(Op::ArgReduce { op, axis, keep_axis, tie_break, dtype }, &[x]);
     }
     // Over the flat index there is no axis to keep, but each position on vectorized axes keeps those that it has.
-    let kept = (keep_axis && b.is_vectorized(&x)).then(|| {
-        let shape = b.ty(&x).shape;
-        shape.reduced(&shape.axes().collect::<Vec<_>>(), true)
-    });
+    let kept = (keep_axis && b.is_vectorized(&x))
+        .then(|| ty.shape.reduced(&ty.shape.axes().collect::<Vec<_>>(), true));
     let found = b.emit_one(Op::ArgReduce { op, axis, keep_axis: false, tie_break, dtype }, &[x])?;
     match kept {
         Some(shape) => b.reshape_to(found, shape),

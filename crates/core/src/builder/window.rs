@@ -160,8 +160,8 @@ pub trait BuildWindow: Builder + Sized {
         window_min => WindowMin;
     }
 
-    /// The mean of each window, a float or complex. Padding counts as zeros that are there. Integers and small
-    /// floats add up in f32.
+    /// The mean of each window, a float or complex. Padding counts as zeros that are there. They add up in f64, floats of 8 and
+    /// 16 bits but bf16 in f32.
     ///
     /// # Errors
     /// As [`BuildWindow::window`].

@@ -194,6 +194,11 @@ pub(crate) fn choose<B: Builder>(
     b.select(mask, yes.clone(), no.clone())
 }
 
+/// The distance from 1 to the next number of a type in which is computed.
+pub(crate) fn rounding(dtype: DType) -> f64 {
+    if dtype.to_real() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
+}
+
 /// A constant of the dtype of `x`.
 pub(crate) fn number_like<B: Builder>(b: &mut B, x: &B::V, number: f64) -> Result<B::V> {
     let dtype = b.ty(x).dtype;

@@ -1,9 +1,10 @@
 //! What is made of factorizations, and norms.
 
-use super::matrices::{self, number_like, product, square};
+use super::matrices::{self, number_like, product, rounding, square};
 use super::working_dtype;
 use crate::builder::{
-    BuildCreate, BuildElementwise, BuildLinalg, BuildMatrix, BuildReduce, BuildShape, Builder, NormOrder,
+    BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildMatrix, BuildReduce, BuildShape, Builder,
+    NormOrder,
 };
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -83,30 +84,38 @@ pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
     let x = b.as_type(x.clone(), working)?;
     let x = b.reshape_to(x, ty.shape.without_names())?;
     let result = match ty.shape.rank() {
+        0 | 1 if ty.size() == 0 => x,
         0 | 1 => {
+            // Scaled, so that squares neither overflow nor vanish.
+            let size = b.abs(x.clone())?;
+            let (scale, nothing) = scale_of(b, size, Axes::All)?;
+            let x = b.divide(x, scale.clone())?;
             let squares = square(b, &x)?;
             let sum = b.sum(squares, Axes::All, false)?;
-            let size = b.abs(x.clone())?;
-            let small = b.less_equal(size, eps)?;
-            let nothing = b.all(small, Axes::All, false)?;
             let one = number_like(b, &sum, 1.0)?;
-            let sum = b.select(nothing.clone(), one, sum)?;
+            let sum = b.select(nothing, one, sum)?;
             let x = matrices::conjugated(b, &x)?;
             let quotient = b.divide(x, sum)?;
-            let zero = number_like(b, &quotient, 0.0)?;
-            b.select(nothing, zero, quotient)?
+            b.divide(quotient, scale)?
         }
-        _ => {
-            require_real("pinv", ty)?;
+        rank => {
+            require_real("pinv", ty.clone())?;
             let (u, s, vh) = b.svd(x, SWEEPS, false)?;
-            let small = b.less(s.clone(), eps)?;
-            // An eps of zero keeps every value but zero itself.
-            let nothing = b.equal(s.clone(), 0)?;
-            let small = b.logical_or(small, nothing)?;
-            let (zero, one) = (number_like(b, &s, 0.0)?, number_like(b, &s, 1.0)?);
-            let s = b.select(small.clone(), one, s)?;
-            let inverse = b.divide(1, s)?;
-            let inverse = b.select(small, zero, inverse)?;
+            let last = Axis(rank - 2);
+            let inverse = if b.ty(&s).shape[last] == 0 {
+                s
+            } else {
+                let (greatest, _) = scale_of(b, s.clone(), Axes::from(last))?;
+                let sizes = &ty.shape.sizes()[rank - 2..];
+                let bound = eps.max(rounding(working) * sizes[0].max(sizes[1]) as f64);
+                let bound = b.multiply(greatest, bound)?;
+                // Of a matrix of zeros all values are below.
+                let small = b.less_equal(s.clone(), bound)?;
+                let (zero, one) = (number_like(b, &s, 0.0)?, number_like(b, &s, 1.0)?);
+                let s = b.select(small.clone(), one, s)?;
+                let inverse = b.divide(1, s)?;
+                b.select(small, zero, inverse)?
+            };
             let inverse = b.new_axis(inverse, -1, None)?;
             let ut = matrices::transposed(b, &u)?;
             let scaled = b.multiply(inverse, ut)?;
@@ -115,6 +124,15 @@ pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
         }
     };
     b.as_type(result, dtype)
+}
+
+/// The greatest of some sizes, with 1 for 0, and where it is 0; the axes stay. It is a constant to gradients.
+fn scale_of<B: Builder>(b: &mut B, sizes: B::V, axes: Axes) -> Result<(B::V, B::V)> {
+    let greatest = b.reduce_max(sizes, axes, true)?;
+    let greatest = b.stop_grad(greatest)?;
+    let nothing = b.equal(greatest.clone(), 0)?;
+    let one = number_like(b, &greatest, 1.0)?;
+    Ok((b.select(nothing.clone(), one, greatest)?, nothing))
 }
 
 /// See [`BuildMatrix::matrix_power`].

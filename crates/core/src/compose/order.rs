@@ -3,7 +3,6 @@
 use smallvec::{SmallVec, smallvec};
 
 use crate::builder::{BuildIndex, BuildOrder, BuildShape, Builder};
-use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::infer::reduce::require_real;
 use crate::op::Direction;
@@ -24,7 +23,7 @@ pub fn top_k<B: Builder>(b: &mut B, x: &B::V, k: usize) -> Result<SmallVec<[B::V
         let required = format!("at least 1 and at most the size of the last axis of {ty}");
         return Err(ErrorKind::OptionValue { op: "top_k", option, given, required }.into());
     }
-    let order = b.argsort(x, axis, Direction::Desc, DType::S32)?;
+    let order = b.argsort(x, axis, Direction::Desc, None)?;
     let places = b.slice_along_axis(order, 0, k as i64, axis, 1)?;
     let values = b.take_along_axis(x, &places, axis)?;
     Ok(smallvec![values, places])

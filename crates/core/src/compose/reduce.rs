@@ -1,6 +1,6 @@
 //! Means, deviations, and sums of exponentials.
 
-use super::working_dtype;
+use super::{summing_dtype, working_dtype};
 use crate::builder::{
     BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape, Builder,
 };
@@ -43,9 +43,7 @@ fn working_mean<B: Builder>(
     count: usize,
     keep_axes: bool,
 ) -> Result<B::V> {
-    let dtype = b.ty(x).dtype;
-    // Integers add up exactly, in their own way; small floats would overflow or stop growing.
-    let x = if !dtype.is_inexact() { x.clone() } else { b.as_type(x, working_dtype(dtype))? };
+    let x = b.as_type(x, summing_dtype(b.ty(x).dtype))?;
     let sum = b.sum(x, axes, keep_axes)?;
     b.divide(sum, Number::from(count))
 }
@@ -64,8 +62,10 @@ pub fn weighted_mean<B: Builder>(
     let (left, right) = (b.ty(x), b.ty(weights));
     let resolved = left.shape.resolve_all("weighted_mean", axes)?;
     let dtype = left.dtype.merge(right.dtype).to_float();
-    let x = b.as_type(x, working_dtype(dtype))?;
-    let weights = b.as_type(weights, working_dtype(dtype))?;
+    // The wider one of both: an integer beside a small float has more digits than that.
+    let summing = summing_dtype(left.dtype).merge(summing_dtype(right.dtype));
+    let x = b.as_type(x, summing)?;
+    let weights = b.as_type(weights, summing)?;
     let weights = if left.shape.sizes() == right.shape.sizes() {
         weights
     } else {
@@ -132,8 +132,11 @@ fn working_variance<B: Builder>(
 ) -> Result<B::V> {
     let ty = b.ty(x);
     let (axes, count) = counted(op, &ty, axes)?;
-    let mean = working_mean(b, x, axes.clone(), count, true)?;
-    let x = b.as_type(x, working_dtype(ty.dtype))?;
+    // Squares overflow long before sums do, so that floats need nothing wider for their mean.
+    let working = if !ty.dtype.is_inexact() { DType::F64 } else { working_dtype(ty.dtype) };
+    let x = b.as_type(x, working)?;
+    let sum = b.sum(&x, axes.clone(), true)?;
+    let mean = b.divide(sum, Number::from(count))?;
     let deviation = b.subtract(x, mean)?;
     let square = b.multiply(&deviation, &deviation)?;
     let sum = b.sum(square, axes, keep_axes)?;
@@ -158,24 +161,31 @@ pub fn covariance<B: Builder>(b: &mut B, x: &B::V, mean: Option<&B::V>, ddof: i6
     }
     let rows = Axis(rank - 2);
     let count = got.shape[rows];
-    let mut dtype = got.dtype.to_float();
     let x = b.reshape_to(x, got.shape.without_names())?;
-    let mean = match mean {
+    let (mean, given) = match mean {
         None => {
             let (axes, count) = counted("covariance", &got, &Axes::from(rows))?;
-            working_mean(b, &x, axes, count, true)?
+            (working_mean(b, &x, axes, count, true)?, got.dtype)
         }
         Some(mean) => {
             let ty = b.ty(mean);
-            if ty.shape.sizes() != got.shape.reduced(&[rows], false).sizes() {
-                return Err(ErrorKind::ShapesDiffer { op: "covariance", left: ty, right: got }.into());
+            if ty.shape.rank() == 0 {
+                let required = "a mean needs at least one axis";
+                return Err(ErrorKind::Rank { op: "covariance", got: ty, required }.into());
             }
-            dtype = dtype.merge(ty.dtype);
-            b.reshape_to(mean, got.shape.without_names().reduced(&[rows], true))?
+            let mean = b.reshape_to(mean, ty.shape.without_names())?;
+            (b.new_axis(mean, -2, None)?, ty.dtype)
         }
     };
-    let x = b.as_type(x, working_dtype(dtype))?;
+    let dtype = got.dtype.merge(given).to_float();
+    let exact = !got.dtype.is_inexact() && !given.is_inexact();
+    let working = if exact { DType::F64 } else { working_dtype(dtype) };
+    let x = b.as_type(x, working)?;
+    let mean = b.as_type(mean, working)?;
+    b.ty(&x).shape.broadcast_with("covariance", &b.ty(&mean).shape)?;
     let deviation = b.subtract(x, mean)?;
+    let rank = b.ty(&deviation).shape.rank();
+    let rows = Axis(rank - 2);
     let conjugate = if dtype.is_complex() { b.conjugate(&deviation)? } else { deviation.clone() };
     let batch = || Axes::List((0..rank as i64 - 2).map(AxisRef::Index).collect());
     let products = b.dot_general(conjugate, rows, batch(), deviation, rows, batch())?;

@@ -3,9 +3,8 @@
 use crate::builder::{
     Arg, BuildCreate, BuildElementwise, BuildIndex, BuildOrder, BuildReduce, BuildShape, Builder,
 };
-use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::infer::reduce::require_number;
+use crate::infer::reduce::{index_dtype, require_number};
 use crate::op::{Block, CumulativeOp, Direction, Domain, Op, TieBreak};
 use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisRef, Shape, TensorType};
@@ -111,7 +110,10 @@ pub fn median<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis
 /// # Errors
 /// As the method's.
 pub fn mode<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis: bool) -> Result<B::V> {
+    let is_scalar = b.ty(x).shape.rank() == 0;
     let Ordered { values, axis, size, shape } = Ordered::new(b, "mode", x, axis, keep_axis)?;
+    // The axis of all elements, which a scalar has too.
+    let shape = if is_scalar && keep_axis { Shape::new(&[1]) } else { shape };
     if size <= 1 {
         return b.reshape_to(values, shape);
     }
@@ -124,7 +126,7 @@ pub fn mode<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis: 
     let mut config = vec![(0, 0, 0); sorted.shape.rank()];
     config[axis.index()] = (1, 0, 0);
     let begins = b.pad(begins, Number::Int(1), &config)?;
-    let dtype = if i32::try_from(size).is_ok() { DType::S32 } else { DType::S64 };
+    let dtype = index_dtype(size);
     let position = b.iota(sorted.shape, dtype, Some(AxisRef::from(axis)))?;
     let zero = b.constant(dtype, 0)?;
     let starts = b.select(begins, &position, zero)?;

@@ -62,7 +62,7 @@ pub(super) fn cholesky(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> 
     let turned = adjoint(graph, &l)?;
     let inner = product(graph, &turned, &g)?;
     let inner = lower_half(graph, inner)?;
-    let left = graph.triangular_solve(l, inner, true, true, Transform::Conjugate)?;
+    let left = graph.triangular_solve(l, inner, true, true, Transform::Adjoint)?;
     let share = graph.triangular_solve(l, left, true, false, Transform::None)?;
     outgoing(site, Some(share))
 }
@@ -111,8 +111,8 @@ pub(super) fn lu(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
         None => None,
     };
     let Some(inner) = sum(graph, [below, above])? else { return Ok(Vjp::Zero) };
-    let left = graph.triangular_solve(l, inner, true, true, Transform::Conjugate)?;
-    let middle = graph.triangular_solve(u, left, false, false, Transform::Conjugate)?;
+    let left = graph.triangular_solve(l, inner, true, true, Transform::Adjoint)?;
+    let middle = graph.triangular_solve(u, left, false, false, Transform::Adjoint)?;
     let share = product(graph, &p, &middle)?;
     outgoing(site, Some(share))
 }
@@ -177,7 +177,7 @@ pub(super) fn qr(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     let hermitian = from_lower(graph, mixed)?;
     let share = product(graph, &inner, &hermitian)?;
     let share = sum(graph, [first, Some(share)])?.expect("one of them is there");
-    let share = graph.triangular_solve(triangle, share, false, false, Transform::Conjugate)?;
+    let share = graph.triangular_solve(triangle, share, false, false, Transform::Adjoint)?;
     let share = if n > k {
         let rest = match beyond {
             Some(rest) => rest,

@@ -92,15 +92,13 @@ pub(super) fn triangular_solve(
     let (a, x) = (site.input(0)?, site.output(0)?);
     let graph = &mut *site.graph;
     let vector = graph.ty(x).shape.rank() < graph.ty(a).shape.rank();
-    let (op, back) = match transform {
-        Transform::None => (Transform::Transpose, false),
-        Transform::Transpose => (Transform::None, false),
-        // The transpose of an adjoint is the conjugate.
-        Transform::Conjugate => (Transform::None, true),
+    let transposed_system = match transform {
+        Transform::None => Transform::Transpose,
+        Transform::Transpose => Transform::None,
+        Transform::Conjugate => Transform::Adjoint,
+        Transform::Adjoint => Transform::Conjugate,
     };
-    let g = if back { conjugated(graph, &g)? } else { g };
-    let to_b = graph.triangular_solve(a, g, lower, left_side, op)?;
-    let to_b = if back { conjugated(graph, &to_b)? } else { to_b };
+    let to_b = graph.triangular_solve(a, g, lower, left_side, transposed_system)?;
     let to_a = if site.wanted[0] {
         // A vector is a column on the left's right, and a row on the right's left.
         let matrix = |graph: &mut Graph, value: Value| {
@@ -114,7 +112,8 @@ pub(super) fn triangular_solve(
         let share = match transform {
             Transform::None => share,
             Transform::Transpose => transposed(graph, &share)?,
-            Transform::Conjugate => adjoint(graph, &share)?,
+            Transform::Conjugate => conjugated(graph, &share)?,
+            Transform::Adjoint => adjoint(graph, &share)?,
         };
         Some(if lower { graph.tril(share, 0)? } else { graph.triu(share, 0)? })
     } else {

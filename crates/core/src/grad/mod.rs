@@ -5,9 +5,10 @@
 //!
 //! - Cotangents have no axis names, and rules see operands without names: backward arithmetic pairs axes by
 //!   position only. A gradient takes its variable's shape and names at the very end.
-//! - The seed is f32; a cotangent's element type follows from the merges on its way, and is not cast to the
-//!   variable's. A cotangent passes a conversion of element types unchanged, but on its way to a real value a
-//!   complex one keeps only its real part.
+//! - A cotangent has its value's element type, but at least f32 (and its complex type): small floats would stop
+//!   growing where many are added up. Integers have one of the float that reaches them. It passes a conversion of
+//!   element types unchanged, but on its way to a real value a complex one keeps only its real part. A gradient
+//!   takes its variable's element type at the very end, f32 for integers.
 //! - The gradient of a complex `z` is the `G` with `dL = real(G * dz)`. Holomorphic functions multiply by their
 //!   derivative, without a conjugate.
 
@@ -45,7 +46,7 @@ use region::{Draft, HookCalls};
 /// Appends the reverse pass to a graph: what `cotangents` at `outputs` give at each value of `wrt`.
 ///
 /// A value that does not influence the outputs differentiably has `None`. A cotangent has the sizes of its
-/// output; results have the sizes of their values and no names. A loop's state is not kept by a forward loop
+/// output; results have the sizes and the float types of their values, and no names. A loop's state is not kept by a forward loop
 /// that is in the graph already, so that reversing one runs it once more; [`value_and_grad`] has no such cost.
 ///
 /// # Errors
@@ -66,14 +67,20 @@ pub fn vjp(
         walk.add(output, cotangent)?;
     }
     walk.run()?;
-    Ok(wrt.iter().map(|&value| walk.take(value)).collect())
+    wrt.iter()
+        .map(|&value| {
+            let gradient = walk.take(value);
+            let dtype = walk.graph.ty(value).dtype.to_float();
+            gradient.map(|gradient| region::convert(walk.graph, gradient, dtype)).transpose()
+        })
+        .collect()
 }
 
 /// A region with the same inputs whose results are the region's own, then the gradient of result `loss` with
 /// respect to each input in `wrt`.
 ///
-/// A loss that is no scalar stands for the sum of its elements. A gradient has the shape and names of its
-/// variable; its element type follows the merges on the way, f32 where the variable has no influence.
+/// A loss that is no scalar stands for the sum of its elements. A gradient has the shape, the names and the
+/// element type of its variable, f32 for integers.
 ///
 /// # Errors
 /// An op without a gradient between a variable and the loss.
@@ -89,9 +96,9 @@ pub fn value_and_grad(region: &Region, loss: usize, wrt: &[usize]) -> Result<Reg
     let forward =
         region::replay(&mut draft.graph, region, &arguments, HookCalls::Keep, Some((&wanted, &useful)))?;
     let graph = &mut draft.graph;
-    let sizes = graph.ty(forward.results[loss]).shape.without_names();
-    let seed = graph.scalar(Scalar::one(DType::F32))?;
-    let seed = region::fill(graph, seed, &sizes)?;
+    let ty = cotangent_type(graph.ty(forward.results[loss]));
+    let seed = graph.scalar(Scalar::one(ty.dtype))?;
+    let seed = region::fill(graph, seed, &ty.shape)?;
 
     let variables: Vec<Value> = wrt.iter().map(|&input| arguments[input]).collect();
     let mut walk = Walk::new(graph, &variables, forward.loops);
@@ -101,14 +108,7 @@ pub fn value_and_grad(region: &Region, loss: usize, wrt: &[usize]) -> Result<Reg
 
     let mut results = forward.results;
     for (&input, gradient) in wrt.iter().zip(gradients) {
-        let shape = &region.inputs()[input].shape;
-        results.push(match gradient {
-            Some(gradient) => graph.emit_one(Op::Reshape { shape: shape.clone() }, &[gradient])?,
-            None => {
-                let zero = graph.scalar(Scalar::zero(DType::F32))?;
-                region::fill(graph, zero, shape)?
-            }
-        });
+        results.push(finished(graph, gradient, &region.inputs()[input])?);
     }
     draft.close(region.parameter_count(), &results)
 }
@@ -135,17 +135,20 @@ pub fn vjp_region(region: &Region, wrt: &[usize]) -> Result<Region> {
     let mut gradients = gradients.into_iter();
     let mut results = Values::new();
     for (&input, &flows) in wrt.iter().zip(&pullback.flows) {
-        let shape = &region.inputs()[input].shape;
-        results.push(match if flows { gradients.next() } else { None } {
-            Some(gradient) => graph.emit_one(Op::Reshape { shape: shape.clone() }, &[gradient])?,
-            None => {
-                let zero = graph.scalar(Scalar::zero(DType::F32))?;
-                region::fill(graph, zero, shape)?
-            }
-        });
+        let gradient = if flows { gradients.next() } else { None };
+        results.push(finished(graph, gradient, &region.inputs()[input])?);
     }
     let count = arguments.len();
     draft.close(count, &results)
+}
+
+/// What the cotangent of a variable is given out as: its shape and names, its element type, and zeros where
+/// nothing flows to it.
+fn finished(graph: &mut Graph, cotangent: Option<Value>, variable: &TensorType) -> Result<Value> {
+    let ty = TensorType { dtype: variable.dtype.to_float(), shape: variable.shape.clone() };
+    let Some(cotangent) = cotangent else { return region::zeros(graph, &ty) };
+    let gradient = region::convert(graph, cotangent, ty.dtype)?;
+    graph.emit_one(Op::Reshape { shape: ty.shape }, &[gradient])
 }
 
 /// The type of a cotangent that a loop carries or a region takes for a value of type `ty`.
@@ -383,13 +386,15 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Real values have real cotangents.
+    /// A cotangent as its value has it: real where that is real, and at least an f32.
     fn fit(&mut self, value: Value, cotangent: Value) -> Result<Value> {
-        let complex = self.graph.ty(cotangent).dtype.is_complex();
-        if complex && !self.graph.ty(value).dtype.is_complex() {
-            return self.graph.real(cotangent);
-        }
-        Ok(cotangent)
+        let (ty, got) = (cotangent_type(self.graph.ty(value)), self.graph.ty(cotangent).dtype);
+        let real =
+            if got.is_complex() && !ty.dtype.is_complex() { self.graph.real(cotangent)? } else { cotangent };
+        // A conversion to integers is no cut, and rounds nothing on the way back.
+        let is_integer = !self.graph.ty(value).dtype.is_inexact();
+        let dtype = if is_integer { ty.dtype.merge(self.graph.ty(real).dtype) } else { ty.dtype };
+        region::convert(self.graph, real, dtype)
     }
 
     fn take(&self, value: Value) -> Option<Value> {

@@ -2,7 +2,6 @@
 
 use super::{Site, Vjp};
 use crate::builder::{BuildIndex, BuildOrder};
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::op::Direction;
@@ -11,10 +10,8 @@ use crate::shape::Axis;
 /// `g` put back in the order of `x`.
 pub(super) fn sort(site: &mut Site<'_>, axis: Axis, direction: Direction, g: Value) -> Result<Vjp> {
     let x = site.input(0)?;
-    let size = site.graph.ty(x).shape[axis];
-    let dtype = if i32::try_from(size).is_ok() { DType::S32 } else { DType::S64 };
-    let order = site.graph.argsort(x, axis, direction, dtype)?;
+    let order = site.graph.argsort(x, axis, direction, None)?;
     // Where each element has gone: the inverse of where each place's element comes from.
-    let places = site.graph.argsort(order, axis, Direction::Asc, dtype)?;
+    let places = site.graph.argsort(order, axis, Direction::Asc, None)?;
     Ok(Vjp::one(site.graph.take_along_axis(g, places, axis)?))
 }

@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::op::{BinaryOp, BinaryRule, Domain, Op, UnaryOp, UnaryRule};
-use crate::shape::TensorType;
+use crate::shape::{Shape, TensorType};
 
 /// The shape is kept; the dtype follows the op's rule.
 pub(super) fn unary(op: UnaryOp, x: &TensorType) -> Result<TensorType> {
@@ -116,17 +116,13 @@ pub(super) fn bitcast(x: &TensorType, dtype: DType) -> Result<TensorType> {
     x.with_dtype(dtype)
 }
 
-/// A scalar predicate picks between branches that broadcast together; any other sets the shape and the names.
+/// The predicate and the branches broadcast together, names and all.
 pub(super) fn select(pred: &TensorType, on_true: &TensorType, on_false: &TensorType) -> Result<TensorType> {
-    let dtype = on_true.dtype.merge(on_false.dtype);
-    if pred.shape.rank() == 0 {
-        return TensorType::new(dtype, on_true.shape.broadcast_with("select", &on_false.shape)?);
-    }
-    let fits = |branch: &TensorType| {
-        let merged = pred.shape.without_names().broadcast_with("select", &branch.shape.without_names());
-        merged.is_ok_and(|merged| merged.sizes() == pred.shape.sizes())
+    let together = |[pred, on_true, on_false]: [&Shape; 3]| {
+        pred.broadcast_with("select", &on_true.broadcast_with("select", on_false)?)
     };
-    if !fits(on_true) || !fits(on_false) {
+    let plain = [pred, on_true, on_false].map(|ty| ty.shape.without_names());
+    if together(plain.each_ref()).is_err() {
         return Err(ErrorKind::SelectShapes {
             pred: pred.clone(),
             on_true: on_true.clone(),
@@ -134,7 +130,8 @@ pub(super) fn select(pred: &TensorType, on_true: &TensorType, on_false: &TensorT
         }
         .into());
     }
-    pred.with_dtype(dtype)
+    let shape = together([&pred.shape, &on_true.shape, &on_false.shape])?;
+    TensorType::new(on_true.dtype.merge(on_false.dtype), shape)
 }
 
 /// The bounds are scalars and take part in the merge.

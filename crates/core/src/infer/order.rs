@@ -1,8 +1,8 @@
 //! Types of ops that put elements in order.
 
-use super::reduce::require_real;
+use super::reduce::{require_index, require_real};
 use crate::dtype::DType;
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::shape::{Axis, TensorType};
 
 /// The operand's type.
@@ -12,16 +12,8 @@ pub(super) fn sort(x: &TensorType, _axis: Axis) -> Result<TensorType> {
 }
 
 /// Integers in the operand's shape.
-pub(super) fn argsort(x: &TensorType, _axis: Axis, dtype: DType) -> Result<TensorType> {
+pub(super) fn argsort(x: &TensorType, axis: Axis, dtype: DType) -> Result<TensorType> {
     require_real("argsort", x)?;
-    if !dtype.is_integer() {
-        return Err(ErrorKind::OptionValue {
-            op: "argsort",
-            option: "dtype",
-            given: dtype.to_string(),
-            required: "an integer dtype".to_owned(),
-        }
-        .into());
-    }
+    require_index("argsort", x, Some(axis), dtype)?;
     x.with_dtype(dtype)
 }

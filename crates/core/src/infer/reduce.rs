@@ -3,6 +3,7 @@
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::op::{ArgOp, Domain, ReduceOp};
+use crate::scalar::Number;
 use crate::shape::{Axis, TensorType};
 
 /// Axes go, or stay with size 1. Extremes need an element; the other folds have an identity.
@@ -28,15 +29,7 @@ pub(super) fn arg_reduce(
     dtype: DType,
 ) -> Result<TensorType> {
     require_real(op.name(), x)?;
-    if !dtype.is_integer() {
-        return Err(ErrorKind::OptionValue {
-            op: op.name(),
-            option: "dtype",
-            given: dtype.to_string(),
-            required: "an integer dtype".to_owned(),
-        }
-        .into());
-    }
+    require_index(op.name(), x, axis, dtype)?;
     match axis {
         Some(axis) => {
             require_elements(op.name(), x, &[axis])?;
@@ -46,6 +39,36 @@ pub(super) fn arg_reduce(
             let all: Vec<Axis> = x.shape.axes().collect();
             require_elements(op.name(), x, &all)?;
             Ok(TensorType::scalar(dtype))
+        }
+    }
+}
+
+/// The type of indices along an axis of so many elements, where none was asked for.
+pub(crate) fn index_dtype(count: usize) -> DType {
+    if i32::try_from(count.saturating_sub(1)).is_ok() { DType::S32 } else { DType::S64 }
+}
+
+/// Indices along an axis, or over all elements, are of an integer type that holds the last one.
+pub(super) fn require_index(
+    op: &'static str,
+    x: &TensorType,
+    axis: Option<Axis>,
+    dtype: DType,
+) -> Result<()> {
+    let refused = |required: String| {
+        let (option, given) = ("dtype", dtype.to_string());
+        Err(ErrorKind::OptionValue { op, option, given, required }.into())
+    };
+    if !dtype.is_integer() {
+        return refused("an integer dtype".to_owned());
+    }
+    let last = axis.map_or(x.size(), |axis| x.shape[axis]).saturating_sub(1) as i128;
+    match dtype.greatest_finite() {
+        Number::Int(greatest) if greatest >= last => Ok(()),
+        Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => {
+            let place =
+                axis.map_or_else(|| "element".to_owned(), |axis| format!("index of axis {}", axis.index()));
+            refused(format!("an integer dtype that holds {last}, the last {place} of {x}"))
         }
     }
 }

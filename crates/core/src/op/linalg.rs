@@ -7,8 +7,10 @@ super::catalogue! {
         None = "none",
         /// Its axes are exchanged.
         Transpose = "transpose",
-        /// Its axes are exchanged, and its elements conjugated.
+        /// Its elements are conjugated.
         Conjugate = "conjugate",
+        /// Its axes are exchanged, and its elements conjugated.
+        Adjoint = "adjoint",
     }
 }
 

@@ -33,7 +33,7 @@ impl Rewrite<'_> {
         }
         let mut branches = SmallVec::<[Tensor; 3]>::new();
         for branch in &operands[1..] {
-            // The names of branches do not count where the predicate is no scalar, and are the result's otherwise.
+            // The names are the result's.
             let nameless = self.ops.reshape_to(branch, branch.ty().shape.without_names())?;
             branches.push(self.broadcasting(&nameless, out.rank())?);
         }

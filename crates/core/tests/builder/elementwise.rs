@@ -104,14 +104,19 @@ fn plain_numbers_give_way_among_three_operands() {
 }
 
 #[test]
-fn select_takes_names_from_the_predicate_unless_it_is_a_scalar() {
+fn select_broadcasts_the_predicate_and_both_branches() {
     let of = |types: &[&str]| check(types, |b, v| b.select(v[0], v[1], v[2]));
     assert_eq!(of(&["u8", "s8[x: 2][1]", "u8[y: 3]"]), "s16[x: 2][y: 3]");
-    assert_eq!(of(&["f32[p: 2]", "s8[x: 2]", "s8"]), "s8[p: 2]");
+    assert_eq!(of(&["f32[2]", "s8[x: 2]", "s8"]), "s8[x: 2]");
+    assert_eq!(of(&["u8[p: 2][1]", "s8[x: 3]", "s8"]), "s8[p: 2][x: 3]");
+    assert_eq!(
+        of(&["f32[p: 2]", "s8[x: 2]", "s8"]),
+        "select: axis 0 is named \"p\" and axis 0 of the other operand \"x\", merged axes must have one name; \
+         rename one of them"
+    );
     assert_eq!(
         of(&["u8[2]", "s8[3]", "s8"]),
-        "select: the predicate is u8[2] and the branches are s8[3] and s8; the branches must broadcast to \
-         the predicate's shape, or the predicate must be a scalar"
+        "select: the predicate is u8[2] and the branches are s8[3] and s8; all three must broadcast together"
     );
 }
 

@@ -191,8 +191,10 @@ pub(crate) fn rsqrt(z: C) -> C {
 
 /// The cube root whose angle is a third of the principal one.
 pub(crate) fn cbrt(z: C) -> C {
-    if z.im == 0.0 && z.re >= 0.0 {
-        return C::new(math::cbrt(z.re), z.im);
+    // Beside an infinity to the right nothing finite counts: the angle is 0, of which infinity makes no NaN.
+    let is_flat = z.im == 0.0 || (z.re == f64::INFINITY && z.im.is_finite());
+    if is_flat && z.re >= 0.0 {
+        return C::new(math::cbrt(z.re), 0.0_f64.copysign(z.im));
     }
     let (sin, cos) = math::sin_cos(math::atan2(z.im, z.re) / 3.0);
     let abs = math::cbrt(abs(z));

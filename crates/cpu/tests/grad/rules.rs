@@ -215,12 +215,12 @@ fn cuts_and_casts() {
 }
 
 #[test]
-fn dtypes_follow_the_merges() {
+fn dtypes_are_the_variables() {
     for (dtype, want) in [
         (DType::U8, DType::F32),
         (DType::S64, DType::F32),
-        (DType::F16, DType::F32),
-        (DType::BF16, DType::F32),
+        (DType::F16, DType::F16),
+        (DType::BF16, DType::BF16),
         (DType::F32, DType::F32),
         (DType::F64, DType::F64),
     ] {
@@ -229,7 +229,7 @@ fn dtypes_follow_the_merges() {
     }
     let two = [ty(DType::F64, &[2]), ty(DType::F64, &[3])];
     let unused = gradients(&two, &[vec![1.0; 2], vec![1.0; 3]], |graph, x| graph.exp(x[0]));
-    assert_eq!((unused[1].ty().to_string(), values(&unused[1])), ("f32[3]".to_owned(), vec![0.0; 3]));
+    assert_eq!((unused[1].ty().to_string(), values(&unused[1])), ("f64[3]".to_owned(), vec![0.0; 3]));
     // A real variable keeps the real part of what a complex function sends it.
     let found = gradients(&[ty(DType::F32, &[1])], &[vec![0.5]], |graph, x| {
         let turned = graph.multiply(x[0], Number::complex(2.0, 3.0))?;

@@ -59,6 +59,30 @@ impl Lowering {
         values
     }
 
+    /// A value where a scalar predicate holds, else what a region makes of inputs, which runs only then.
+    pub(super) fn unless(
+        &mut self,
+        holds: &Ssa,
+        value: &Ssa,
+        otherwise: &Region,
+        inputs: &[Ssa],
+    ) -> Result<Ssa> {
+        let mut writer = std::mem::take(&mut self.writer);
+        let (no, yes) = (writer.number(E::S32, 0), writer.number(E::S32, 1));
+        let chosen = writer.choose(holds, &yes, &no);
+        let run = RegionText {
+            arguments: Vec::new(),
+            write: Box::new(|w: &mut Writer, _: &[Ssa]| self.inner(w, otherwise, inputs)),
+        };
+        let keep = RegionText {
+            arguments: Vec::new(),
+            write: Box::new(|_: &mut Writer, _: &[Ssa]| Ok(vec![value.clone()])),
+        };
+        let results = writer.op_with("case", &[&chosen], "", vec![run, keep], &[value.ty.clone()]);
+        self.writer = writer;
+        Ok(results?.remove(0))
+    }
+
     /// Repeats the body while the condition gives a value that is not zero.
     pub(super) fn while_(&mut self, op: &WhileOp, x: &Operands<'_>, outputs: &Outputs) -> Result<Vec<Ssa>> {
         self.is_open |= op.trips.is_none();
@@ -123,14 +147,19 @@ impl Lowering {
     }
 
     /// A block that StableHLO has an operation for, or that rounds less than its default graph.
-    pub(super) fn native(&mut self, block: &Block, x: &Operands<'_>, out: &TensorType) -> Option<Ssa> {
-        match block {
+    pub(super) fn native(
+        &mut self,
+        block: &Block,
+        x: &Operands<'_>,
+        out: &TensorType,
+    ) -> Result<Option<Ssa>> {
+        Ok(match block {
             Block::Log2 => Some(self.log_to(LN_2, x, out)),
             Block::Log10 => Some(self.log_to(LN_10, x, out)),
             Block::Fft2 { op, axes, lengths, eps } => Some(self.fft_along(*op, x, axes, lengths, *eps, out)),
             Block::Rfft { axis, length, eps } => Some(self.rfft(x, *axis, *length, *eps, out)),
             Block::Irfft { axis, length, eps } => Some(self.irfft(x, *axis, *length, *eps, out)),
-            Block::Cholesky => Some(self.cholesky(x, out)),
+            Block::Cholesky => Some(self.cholesky(x, out)?),
             Block::LogicalNot
             | Block::Phase
             | Block::Logsumexp { .. }
@@ -149,7 +178,7 @@ impl Lowering {
             | Block::RandomBits { .. }
             | Block::RandomUniform { .. }
             | Block::RandomBelow { .. } => None,
-        }
+        })
     }
 
     /// A block by its default graph.
@@ -163,13 +192,21 @@ impl Lowering {
         x: &Operands<'_>,
         make: impl FnOnce(&mut Graph, &[Value]) -> defn_core::Result<Vec<Value>>,
     ) -> Result<Vec<Ssa>> {
-        let mut graph = Graph::new();
-        let inputs: Vec<TensorType> = x.types.iter().map(|ty| (*ty).clone()).collect();
-        let operands: Vec<Value> =
-            inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
-        let results = make(&mut graph, &operands)?;
-        let count = inputs.len();
-        let region = Arc::new(Region::new(graph, inputs, count, results.into_iter().collect()));
+        let region = Arc::new(defined(x, make)?);
         self.region(&region, &x.values)
     }
+}
+
+/// What a definition makes of operands.
+pub(super) fn defined(
+    x: &Operands<'_>,
+    make: impl FnOnce(&mut Graph, &[Value]) -> defn_core::Result<Vec<Value>>,
+) -> Result<Region> {
+    let mut graph = Graph::new();
+    let inputs: Vec<TensorType> = x.types.iter().map(|ty| (*ty).clone()).collect();
+    let operands: Vec<Value> =
+        inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
+    let results = make(&mut graph, &operands)?;
+    let count = inputs.len();
+    Ok(Region::new(graph, inputs, count, results.into_iter().collect()))
 }

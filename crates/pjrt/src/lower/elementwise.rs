@@ -111,10 +111,7 @@ impl Lowering {
             }
             UnaryOp::Conjugate => {
                 let z = w.load_as(&operands.values[0], from, out.dtype);
-                let part = z.ty.of(half(z.element()));
-                let (re, im) = (w.op("real", &[&z], "", part.clone()), w.op("imag", &[&z], "", part.clone()));
-                let im = w.op("negate", &[&im], "", part);
-                return w.op("complex", &[&re, &im], "", z.ty.clone());
+                return w.conjugate(&z);
             }
             UnaryOp::Exp
             | UnaryOp::Expm1

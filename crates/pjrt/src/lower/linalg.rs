@@ -1,11 +1,12 @@
 //! Products of matrices, triangular systems, and Fourier transforms.
 
 use defn_core::op::{FftOp, Tolerance, Transform};
-use defn_core::{Axis, DType, TensorType};
+use defn_core::{Axis, DType, TensorType, compose};
 
+use super::control::defined;
 use super::text::{Dims, List, Ssa, Ty, Writer, array};
 use super::value::{computed, half, held};
-use super::{Lowering, Operands};
+use super::{Lowering, Operands, Result};
 use crate::element::ElementType as E;
 
 impl Lowering {
@@ -74,11 +75,13 @@ impl Lowering {
             dims.insert(if left_side { dims.len() } else { dims.len() - 1 }, 1);
         }
         let b = w.reshape(&b, &dims);
-        let transform = match transform {
-            Transform::None => "NO_TRANSPOSE",
-            Transform::Transpose => "TRANSPOSE",
-            Transform::Conjugate => "ADJOINT",
+        let (transform, conjugates) = match transform {
+            Transform::None => ("NO_TRANSPOSE", false),
+            Transform::Transpose => ("TRANSPOSE", false),
+            Transform::Conjugate => ("NO_TRANSPOSE", out.dtype.is_complex()),
+            Transform::Adjoint => ("ADJOINT", false),
         };
+        let a = if conjugates { w.conjugate(&a) } else { a };
         let attributes = format!(
             "left_side = {left_side}, lower = {lower}, unit_diagonal = false, \
              transpose_a = #stablehlo<transpose {transform}>"
@@ -153,12 +156,13 @@ impl Lowering {
         w.store(&y, out.dtype)
     }
 
-    /// The lower factor; NaN all over where a pivot is not positive.
-    pub(super) fn cholesky(&mut self, x: &Operands<'_>, out: &TensorType) -> Ssa {
+    /// The lower factor. Where a pivot is not positive the definition says whether the matrix is singular, or has no
+    /// factor.
+    pub(super) fn cholesky(&mut self, operands: &Operands<'_>, out: &TensorType) -> Result<Ssa> {
         let w = &mut self.writer;
-        let x = w.load_as(&x.values[0], x.types[0].dtype, out.dtype);
+        let x = w.load_as(&operands.values[0], operands.types[0].dtype, out.dtype);
         if x.dims().contains(&0) {
-            return w.store(&x, out.dtype);
+            return Ok(w.store(&x, out.dtype));
         }
         let factor = w.op("cholesky", &[&x], "lower = true", x.ty.clone());
         let (rank, element) = (x.ty.rank(), x.element());
@@ -180,17 +184,24 @@ impl Lowering {
         let yes = w.number(E::Pred, 1);
         let good = w.fold(&good, &yes, &[rank - 2, rank - 1], "and");
         let batch: Vec<usize> = (0..rank - 2).collect();
+        let all = w.fold(&good, &yes, &batch, "and");
         let good = w.broadcast_along(&good, &batch, x.dims());
-        let mut nan = w.op("divide", &[&none, &none], "", none.ty.clone());
-        if out.dtype.is_complex() {
-            nan = w.op("complex", &[&nan, &none], "", zero.ty.clone());
-        }
-        let factor = w.choose(&good, &factor, &nan);
-        w.store(&factor, out.dtype)
+        let factor = w.store(&factor, out.dtype);
+        let definition = defined(operands, |graph, x| Ok(vec![compose::factor::cholesky(graph, &x[0])?]))?;
+        let other = self.unless(&all, &factor, &definition, &operands.values)?;
+        Ok(self.writer.choose(&good, &factor, &other))
     }
 }
 
 impl Writer {
+    /// The conjugates of complex numbers.
+    pub fn conjugate(&mut self, z: &Ssa) -> Ssa {
+        let part = z.ty.of(half(z.element()));
+        let (re, im) = (self.op("real", &[z], "", part.clone()), self.op("imag", &[z], "", part.clone()));
+        let im = self.op("negate", &[&im], "", part);
+        self.op("complex", &[&re, &im], "", z.ty.clone())
+    }
+
     /// A transform along some axes, each of which is cut or filled up with zeros to its length first; that back to
     /// real elements needs a half of the frequencies.
     fn transform(&mut self, kind: &str, x: &Ssa, axes: &[Axis], lengths: &[usize], out: &Ty) -> Ssa {

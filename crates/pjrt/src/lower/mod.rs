@@ -252,7 +252,7 @@ impl Lowering {
             Op::RuntimeCall(_) => {
                 return Err(LowerError::RuntimeCall { location: node.location.clone() });
             }
-            Op::Block(block) => match self.native(block, x, out) {
+            Op::Block(block) => match self.native(block, x, out)? {
                 Some(native) => native,
                 None => return self.block(block, x),
             },

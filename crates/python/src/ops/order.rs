@@ -43,7 +43,7 @@ functions! {
     argsort(tensor: Arg<Tensor>, axis: AxisRef, direction: Direction = None, stable: Stable = None,
             dtype: Option<DType> = None) => |ops| {
         let Stable = stable;
-        ops.argsort(tensor, axis, direction, dtype.unwrap_or(DType::S32))
+        ops.argsort(tensor, axis, direction, dtype)
     };
 }
 

@@ -50,10 +50,10 @@ functions! {
         => |ops| ops.cumulative_min(tensor, axis, reverse);
     argmax(tensor: Arg<Tensor>, axis: Option<AxisRef> = None, keep_axis: bool = None,
            tie_break: TieBreak = None, dtype: Option<DType> = None)
-        => |ops| ops.argmax(tensor, axis, keep_axis, tie_break, dtype.unwrap_or(DType::S32));
+        => |ops| ops.argmax(tensor, axis, keep_axis, tie_break, dtype);
     argmin(tensor: Arg<Tensor>, axis: Option<AxisRef> = None, keep_axis: bool = None,
            tie_break: TieBreak = None, dtype: Option<DType> = None)
-        => |ops| ops.argmin(tensor, axis, keep_axis, tie_break, dtype.unwrap_or(DType::S32));
+        => |ops| ops.argmin(tensor, axis, keep_axis, tie_break, dtype);
 }
 
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

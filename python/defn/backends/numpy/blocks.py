@@ -111,15 +111,33 @@ def _irfft(tag: Any, out: Tensor, x: Tensor) -> Any:
 def _cholesky(tag: Any, out: Tensor, x: Tensor) -> Any:
     matrices = wide(x, out.dtype)
     result = np.full_like(matrices, np.nan)
+    # Rounding is that of the elements, which lie in a wider array.
+    eps = 2.0**-52 if str(out.dtype) in ("f64", "c128") else 2.0**-23
     for place in np.ndindex(matrices.shape[:-2]):
         try:
             factor = np.linalg.cholesky(matrices[place])
         except np.linalg.LinAlgError:
-            # What is not positive definite has no factor: it stays NaN.
-            continue
+            factor = _singular_factor(matrices[place], eps)
         if not np.isnan(np.diagonal(factor)).any():
             result[place] = factor
     return store(result, out)
+
+
+def _singular_factor(a: Any, eps: float) -> Any:
+    """Column by column; what is 0 but for rounding is 0, and a negative pivot gives NaN."""
+    size = len(a)
+    lower = np.zeros_like(a)
+    dust = np.diagonal(a).real * 4 * size * eps
+    for j in range(size):
+        rest = a[j:, j] - lower[j:, :j] @ lower[j, :j].conj()
+        pivot = rest[0].real
+        if abs(pivot) <= dust[j] and (abs(rest[1:]) <= np.sqrt(dust[j] * dust[j + 1 :])).all():
+            continue
+        if not pivot > 0:
+            return np.full_like(a, np.nan)
+        lower[j:, j] = rest / np.sqrt(pivot)
+        lower[j, j] = np.sqrt(pivot)
+    return lower
 
 
 def _decomposed(matrices: Any) -> tuple[Any, Any, Any]:

@@ -60,9 +60,9 @@ class Linalg:
         """The ``x`` of ``a x = b``, or of ``x a = b``, for one triangle of ``a``."""
         matrix, right = wide(a, out.dtype), wide(b, out.dtype)
         matrix = np.tril(matrix) if lower else np.triu(matrix)
-        if transform_a != "none":
+        if transform_a in ("transpose", "adjoint"):
             matrix, lower = np.swapaxes(matrix, -1, -2), not lower
-        if transform_a == "conjugate":
+        if transform_a in ("conjugate", "adjoint"):
             matrix = matrix.conj()
         if b.rank < a.rank:
             right = right[..., None] if left_side else right[..., None, :]

@@ -10,7 +10,7 @@ use crate::shape::{Name, Shape, TensorType};
 catalogue! {
     /// Which root of the covariance is taken.
     pub enum Method {
-        /// The Cholesky factor; of a singular matrix it is NaN.
+        /// The Cholesky factor.
         Cholesky = "cholesky",
         /// From the singular values.
         Svd = "svd",

@@ -42,7 +42,7 @@ pub(super) fn workspace<T: Field>(n: usize) -> usize {
 }
 
 /// The lower factor in the place of a matrix of `n` rows, whose lower triangle is read; NaN all over where a
-/// pivot is not positive.
+/// pivot is negative.
 pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) {
     let width = panel_width(n);
     let (square, panels) = work.split_at_mut(width * width);
@@ -50,7 +50,10 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) 
         let wide = width.min(n - first);
         turn(&a[first * n + first..], n, (wide, wide), square, width);
         if !factor_square(square, wide, width) {
-            a.fill(T::from_real(T::Real::NAN));
+            restore(a, n, first);
+            if !factor_singular(a, n, work) {
+                a.fill(T::from_real(T::Real::NAN));
+            }
             return;
         }
         let (above, below) = a.split_at_mut((first + wide) * n);
@@ -76,6 +79,59 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) 
         let panels = &*panels;
         pieces(below, TASK * n, par, |index, rows| subtract(rows, index * TASK, n, first, (panels, wide)));
     }
+}
+
+/// The lower triangle of a matrix again, of which `first` columns are those of its factor, and the rest is what their
+/// products were subtracted from.
+fn restore<T: Field>(a: &mut [T], n: usize, first: usize) {
+    for i in (0..n).rev() {
+        for j in (0..=i).rev() {
+            let known = first.min(j + 1);
+            let rest = if j < first { T::ZERO } else { a[i * n + j] };
+            let pairs = a[i * n..][..known].iter().zip(&a[j * n..][..known]);
+            a[i * n + j] = pairs.fold(rest, |sum, (&x, &y)| sum + x * y.conj());
+        }
+    }
+}
+
+/// The lower factor, column by column, of a matrix that has a pivot that is not positive. One that is 0 but for rounding,
+/// with nothing but rounding below it, gives a column of zeros: that of a matrix without negative eigenvalues. Says
+/// whether no pivot is negative.
+fn factor_singular<T: Field>(a: &mut [T], n: usize, work: &mut [T]) -> bool {
+    // How far rounding may take the elements of a column from 0: as far as the roots of this.
+    let share = T::Real::EPSILON * T::Real::from_f64(4.0 * n as f64);
+    let dust = &mut work[..n];
+    for (i, dust) in dust.iter_mut().enumerate() {
+        *dust = T::from_real(a[i * n + i].re() * share);
+    }
+    for j in 0..n {
+        let (pivot, own) = (a[j * n + j].re(), dust[j].re());
+        let root = own.sqrt();
+        let is_dust = |i: usize| a[i * n + j].abs() <= root * dust[i].re().sqrt();
+        if own.is_finite() && pivot.abs() <= own && (j + 1..n).all(is_dust) {
+            (j..n).for_each(|i| a[i * n + j] = T::ZERO);
+            continue;
+        }
+        // NaN is no positive number either.
+        if pivot.partial_cmp(&<T::Real as Field>::ZERO) != Some(std::cmp::Ordering::Greater) {
+            return false;
+        }
+        let root = pivot.sqrt();
+        a[j * n + j] = T::from_real(root);
+        for i in j + 1..n {
+            a[i * n + j] = a[i * n + j].over(T::from_real(root));
+            let (above, row) = a.split_at_mut(i * n);
+            let factor = row[j];
+            for k in j + 1..i {
+                row[k] = row[k] - factor * above[k * n + j].conj();
+            }
+            row[i] = row[i] - factor * factor.conj();
+        }
+    }
+    for (i, row) in a.chunks_exact_mut(n).enumerate() {
+        row[i + 1..].fill(T::ZERO);
+    }
+    true
 }
 
 /// Writes rows of a panel, the first of which is `start` below the diagonal, to their place behind `first` columns,

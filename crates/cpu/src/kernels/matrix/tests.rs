@@ -205,9 +205,15 @@ fn check_triangular<T: Number>(n: usize, columns: usize, system: Triangular, vec
     let triangle: Vec<T> = (0..n * n)
         .map(|place| {
             let (i, j) = (place / n, place % n);
-            let (i, j) = if transform == Transform::None { (i, j) } else { (j, i) };
+            let (turns, conjugates) = match transform {
+                Transform::None => (false, false),
+                Transform::Transpose => (true, false),
+                Transform::Conjugate => (false, true),
+                Transform::Adjoint => (true, true),
+            };
+            let (i, j) = if turns { (j, i) } else { (i, j) };
             let x = if (j <= i) == lower || i == j { a[i * n + j] } else { T::ZERO };
-            if transform == Transform::Conjugate { x.conj() } else { x }
+            if conjugates { x.conj() } else { x }
         })
         .collect();
     let b = numbers::<T>(8, n * columns);
@@ -229,7 +235,7 @@ fn check_triangular<T: Number>(n: usize, columns: usize, system: Triangular, vec
 fn triangles_are_solved_on_both_sides() {
     for lower in [false, true] {
         for left_side in [false, true] {
-            for transform in [Transform::None, Transform::Transpose, Transform::Conjugate] {
+            for &transform in Transform::ALL {
                 let system = Triangular { lower, left_side, transform };
                 for n in SIZES {
                     check_triangular::<f32>(n, 1, system, true);

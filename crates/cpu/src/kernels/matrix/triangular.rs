@@ -48,8 +48,12 @@ impl Triangular {
             return;
         }
         let columns = b.len() / n;
-        let conjugates = T::COMPLEX && self.transform == Transform::Conjugate;
-        let turned = self.transform != Transform::None;
+        let (turned, conjugates) = match self.transform {
+            Transform::None => (false, false),
+            Transform::Transpose => (true, false),
+            Transform::Conjugate => (false, T::COMPLEX),
+            Transform::Adjoint => (true, T::COMPLEX),
+        };
         // A row of unknowns on the left of a matrix is a column of them on the right of its transpose.
         let swaps = turned == self.left_side;
         let (row, column) = if swaps { (1, n) } else { (n, 1) };

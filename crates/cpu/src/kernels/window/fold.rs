@@ -71,6 +71,11 @@ impl Pass {
         (self.count - 1) * self.stride + (self.window - 1) * self.dilation + 1
     }
 
+    /// Whether a window reaches beyond the tensor.
+    fn is_padded(&self) -> bool {
+        self.low > 0 || self.padded() as i64 > self.size as i64 + self.low
+    }
+
     /// Whether the ladder is worth its memory.
     fn is_long(&self) -> bool {
         self.window >= LONG && self.count > 1 && self.padded() <= 4 * self.size + self.window
@@ -94,15 +99,17 @@ pub(crate) fn fold(
     par: Par,
 ) {
     match op {
-        WindowOp::WindowSum => with_compute!(dtype, C => run(pass, x, out, scratch, par, C::ZERO, C::plus)),
+        WindowOp::WindowSum => {
+            with_compute!(dtype, C => run((op, dtype), pass, x, out, scratch, par, C::ZERO, C::plus))
+        }
         WindowOp::WindowProduct => {
-            with_compute!(dtype, C => run(pass, x, out, scratch, par, C::ONE, C::times))
+            with_compute!(dtype, C => run((op, dtype), pass, x, out, scratch, par, C::ONE, C::times))
         }
         WindowOp::WindowMax => with_real!(dtype, C => {
-            run(pass, x, out, scratch, par, bound::<C>(dtype.lowest()), C::greater)
+            run((op, dtype), pass, x, out, scratch, par, bound::<C>(dtype.lowest()), C::greater)
         }),
         WindowOp::WindowMin => with_real!(dtype, C => {
-            run(pass, x, out, scratch, par, bound::<C>(dtype.highest()), C::lesser)
+            run((op, dtype), pass, x, out, scratch, par, bound::<C>(dtype.highest()), C::lesser)
         }),
     }
 }
@@ -121,6 +128,7 @@ fn bound<C: Element + CastFrom<f64> + CastFrom<i64> + CastFrom<u64>>(number: def
 }
 
 fn run<C: Element>(
+    (op, dtype): (WindowOp, DType),
     pass: &Pass,
     x: View<'_>,
     out: &mut ViewMut<'_>,
@@ -133,7 +141,8 @@ fn run<C: Element>(
     if pass.inner == 0 {
         return;
     }
-    if pass.is_long() {
+    // On the ladder what changes nothing stands for padding. Times a complex infinity it is no such thing.
+    if pass.is_long() && !(op == WindowOp::WindowProduct && dtype.is_complex() && pass.is_padded()) {
         ladder(pass, x.slice(), out, scratch, par, start, join);
     } else {
         direct(pass, x.slice(), out, par, start, join);
@@ -169,6 +178,8 @@ fn direct<C: Element>(
             // Elements of the window that lie in the tensor at one of these places at least.
             let from = ceil_div(low - (last as i64 - 1) * step, apart).max(0);
             let to = ((size as i64 - 1 + low - first as i64 * step).div_euclid(apart) + 1).min(window as i64);
+            // Places from here on have begun: what comes first is copied, as it is where elements are folded.
+            let mut begun = last;
             for element in from..to {
                 let shift = element * apart - low;
                 let begin = ceil_div(-shift, step).clamp(first as i64, last as i64) as usize;
@@ -176,8 +187,22 @@ fn direct<C: Element>(
                 if begin >= end {
                     continue;
                 }
+                let fresh = begun.clamp(begin, end) - begin;
+                begun = begun.min(begin);
                 let read = (begin as i64 * step + shift) as usize;
                 let places = &mut target[(begin - first) * inner..(end - first) * inner];
+                let (copied, places) = places.split_at_mut(fresh * inner);
+                if stride == 1 {
+                    copied.copy_from_slice(&line[read * inner..][..copied.len()]);
+                } else {
+                    for (at, out) in copied.chunks_exact_mut(inner).enumerate() {
+                        out.copy_from_slice(&line[(read + at * stride) * inner..][..inner]);
+                    }
+                }
+                if places.is_empty() {
+                    continue;
+                }
+                let read = read + fresh * stride;
                 if stride == 1 {
                     join_all(places, &line[read * inner..][..places.len()], join);
                 } else if inner == 1 {
