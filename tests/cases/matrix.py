@@ -13,8 +13,7 @@ from cases.dtypes import ALL, REAL, is_whole, limits
 
 WIDE = ("f64", "c128")
 ULPS = {"other": 64, "f8_e5m2": 2, "f8_e4m3fn": 2, "f16": 2, "bf16": 2}
-# Products of factors that were rounded.
-LOOSE = {"other": 200, "f8_e5m2": 4, "f8_e4m3fn": 4, "f16": 8, "bf16": 8}
+LOOSE = {"other": 200, "f8_e5m2": 4, "f8_e4m3fn": 4, "f16": 8, "bf16": 8}  # Products.
 
 
 def wide(x: np.ndarray) -> np.ndarray:
@@ -197,7 +196,7 @@ def away(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.nda
     """Numbers of different magnitudes, none of them zero where the dtype has enough."""
     count = int(np.prod(shape))
     if dtype == "bool":
-        return store(np.eye(*shape) if len(shape) == 2 else np.ones(shape), dtype)
+        return store(np.ones(shape) if len(shape) < 2 else np.eye(*shape), dtype)
     if is_integer(dtype):
         low, high = limits(dtype)
         pool = [1, high, 2 if high > 2 else 1, low or 1]

@@ -6,6 +6,7 @@ mod index;
 mod lent;
 mod matrix;
 mod order;
+mod outside;
 mod room;
 mod sliding;
 mod structural;
@@ -16,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Lent, Operand, Poll};
 use defn_core::op::{Block, Literal, Op};
-use defn_core::{DType, ErrorKind, Kind, Result, TensorType, form};
+use defn_core::{DType, ErrorKind, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
@@ -235,14 +236,14 @@ impl Backend for CpuBackend {
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
         let is_whole = match ty.dtype.is_bool() {
-            true => bytes_are_truths(&bytes),
+            true => outside::are_truths(bytes.bytes()),
             false => ty.dtype.bits() >= 8,
         };
         let adopted = buffer(adopt(bytes, ty.byte_size(), element_align(ty))?);
         if is_whole {
             return Ok(adopted);
         }
-        let operand = Operand { ty: whole_bytes(ty)?, buffer: adopted };
+        let operand = Operand { ty: outside::whole_bytes(ty)?, buffer: adopted };
         let op = Op::AsType { dtype: ty.dtype };
         Ok(self.run(&op, smallvec![operand], std::slice::from_ref(ty))?.remove(0))
     }
@@ -322,18 +323,6 @@ impl Backend for CpuBackend {
     fn as_any(&self) -> &dyn Any {
         self
     }
-}
-
-/// Whether bytes from outside are those of bools. Others count as true where they are not 0, but kernels compute with
-/// 0 and 1.
-fn bytes_are_truths(bytes: &HostMemory) -> bool {
-    bytes.bytes().iter().all(|&byte| byte <= 1)
-}
-
-/// The type of bytes from outside for elements of less than a byte: kernels count on the unused bits to extend the
-/// element, and these bytes may hold any.
-fn whole_bytes(ty: &TensorType) -> Result<TensorType> {
-    ty.with_dtype(if ty.dtype.kind() == Kind::Signed { DType::S8 } else { DType::U8 })
 }
 
 /// Elements that a program holds.
@@ -542,7 +531,7 @@ impl<'a> Run<'a> {
         self.fresh(|_, out, par| {
             if literal.ty().dtype.bits() < 8 {
                 return elementwise::as_type(
-                    View::new(&whole_bytes(literal.ty())?, literal.bytes()),
+                    View::new(&outside::whole_bytes(literal.ty())?, literal.bytes()),
                     out,
                     par,
                 );
