@@ -107,7 +107,13 @@ def full(number: float, shape: tuple[int, ...], dtype: str | dn.DType) -> dn.Ten
 
 
 DTYPES = ("u8", "s32", "f8_e5m2", "f16", "bf16", "f32", "f64", "c64", "c128")
-TYPED = [(case, dtype) for case in FLOWS for dtype in DTYPES if dtype in case.dtypes]
+# Bounds between integers are none for them.
+TYPED = [
+    (case, dtype)
+    for case in FLOWS
+    for dtype in DTYPES
+    if dtype in case.dtypes and not (case.name == "clip" and is_integer(dtype))
+]
 
 
 @pytest.mark.parametrize(("case", "dtype"), TYPED, ids=identify)
@@ -147,7 +153,7 @@ def test_dtypes(dtype: str) -> None:
         assert (str(gradient.dtype), gradient.shape) == (expected, (2,)), name
         _, both = dn.value_and_grad(fun)(x)
         assert str(both.dtype) == expected, name
-    _, pull = dn.vjp(lambda v: dn.real(v) * 2, x)
+    _, pull = dn.vjp(lambda v: dn.real(v) * 2)(x)
     assert str(pull(dn.tensor([1.0, 1.0])).dtype) == expected
 
 

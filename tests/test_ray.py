@@ -306,7 +306,7 @@ def test_an_error_in_a_stage(engine: dn.engines.Ray) -> None:
         assert given == [dn.sin(2.0).item(), dn.sin(6.0).item()]
         messages.append(str(raised.value))
     # The line of the operation goes with its stage.
-    problem = "take: index 5 on axis 0 of f32[3], it must be in 0..3\n  in stage 1 of 3"
+    problem = "take: index 5 on axis 0 of f32[3], it must be in -3..3\n  in stage 1 of 3"
     assert messages == [f"{problem}\n  at {__file__}:{line}"] * 2
     # The engine goes on, and without checks positions are clamped.
     results = dn.graph.run_each(stages, sets, engine=engine)
@@ -569,6 +569,6 @@ def test_the_line_of_what_is_in_a_loop(engine: dn.engines.Ray) -> None:
         with dn.checks("index"), pytest.raises(dn.BoundsError) as raised:
             dn.graph.run(stages, [x, 1], engine=runner)
         assert str(raised.value) == (
-            "take: index 3 on axis 0 of f32[3], it must be in 0..3\n"
+            "take: index 3 on axis 0 of f32[3], it must be in -3..3\n"
             f"  in stage 1 of 2\n  at {__file__}:{line}"
         )

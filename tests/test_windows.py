@@ -319,7 +319,7 @@ FLOAT_FOLDS = (
     lambda x, acc: dn.select(dn.logical_or(x > acc, dn.is_nan(x)), dn.atan2(x, acc), dn.floor(acc)),
     lambda x, acc: dn.as_type(dn.as_type(acc * 10 + x, "s32"), x.dtype) / 7,
     lambda x, acc: dn.pow(dn.min(dn.abs(acc), 2), x) + dn.as_type(x != acc, x.dtype),
-    lambda x, acc: dn.logical_and(acc, x) - dn.logical_not(x) + (x <= 0.5),
+    lambda x, acc: 1 * dn.logical_and(acc, x) - dn.logical_not(x) + (x <= 0.5),
 )
 
 

@@ -398,9 +398,9 @@ def irfft(x: Array, length: int, axis: int) -> Array:
 def solved(a: Array, b: Array, *, lower: bool, left_side: bool, transform_a: str) -> Array:
     """The ``x`` of ``a x = b``, or of ``x a = b``, for one triangle of ``a``."""
     matrix = np.tril(a) if lower else np.triu(a)
-    if transform_a != "none":
+    if transform_a in ("transpose", "adjoint"):
         matrix, lower = np.swapaxes(matrix, -1, -2), not lower
-    if transform_a == "conjugate":
+    if transform_a in ("conjugate", "adjoint"):
         matrix = matrix.conj()
     if b.ndim < a.ndim:
         b = b[..., None] if left_side else b[..., None, :]

@@ -111,6 +111,7 @@ def scatter_row(name, best):
         scatter(best),
         call=lambda f, x, source: f(x, source, 1, (2, 2), strides=[1, 2], padding=[(1, 0), (0, 1)]),
         dtypes=REAL,
+        out="number",
         shapes=((3, 5), (3, 3)),
         draw=(apart, small),
         names=((("x", "y"), (None, "z")), ("x", "y")),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use smallvec::SmallVec;
 
 use crate::form;
+use crate::grad::cotangent_type;
 use crate::graph::{Graph, Node};
 use crate::infer;
 use crate::op::{
@@ -350,7 +351,8 @@ fn custom_grad(op: &CustomGradOp, types: &[&TensorType]) -> Result<(), String> {
         let (values, inputs) = (op.values, op.inputs);
         return Err(format!("{} operands, of which {values} are values and {inputs} inputs", types.len()));
     };
-    signature("rule", &op.rule, &types[..op.values], &types[own..])
+    let cotangents: Vec<TensorType> = types[..op.values].iter().map(|ty| cotangent_type(ty)).collect();
+    signature("rule", &op.rule, &cotangents.iter().collect::<Vec<_>>(), &types[own..])
 }
 
 fn user_block(op: &UserBlockOp, types: &[&TensorType]) -> Result<(), String> {
@@ -397,7 +399,8 @@ fn list<'a>(types: impl IntoIterator<Item = &'a TensorType>) -> String {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::graph::{Value, Values};
+    use crate::grad::cotangent_type;
+use crate::graph::{Value, Values};
     use crate::op::{BinaryOp, UnaryOp};
     use crate::scalar::Scalar;
 

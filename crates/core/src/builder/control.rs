@@ -8,6 +8,7 @@ use super::draft::{Draft, LeafType, Written, check_predicate, merge_leaf, unify_
 use super::{Arg, BuildCreate, BuildElementwise, BuildReduce, Builder, Ops, exact};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
+use crate::grad::cotangent_type;
 use crate::graph::{Graph, Value, Values};
 use crate::op::{CondOp, CustomGradOp, HookOp, Op, RuntimeCallOp, WhileOp};
 use crate::region::Region;
@@ -286,11 +287,8 @@ pub fn custom_grad<'a>(
     let inputs = position::read_all(ops, &inputs)?;
     let cotangents = values
         .iter()
-        .map(|value| {
-            let dtype = DType::F32.merge(value.ty().dtype.to_float());
-            TensorType::new(dtype, value.whole().shape.without_names())
-        })
-        .collect::<Result<Vec<_>>>()?;
+        .map(|value| cotangent_type(value.whole()))
+        .collect::<Vec<_>>();
     let draft = Draft::trace(ops, "custom_grad", &cotangents, |ops, cotangents| {
         let wrapped = cotangents
             .iter()

@@ -71,7 +71,7 @@ pub fn tril<B: Builder>(b: &mut B, x: &B::V, k: i64) -> Result<B::V> {
     let shape = matrix("tril", b.ty(x))?.shape;
     let (row, column) = row_and_column(b, &shape, k)?;
     let keep = b.greater_equal(row, column)?;
-    b.select(keep, x, 0)
+    b.select(keep, x, false)
 }
 
 /// See [`BuildCreate::triu`].
@@ -82,7 +82,7 @@ pub fn triu<B: Builder>(b: &mut B, x: &B::V, k: i64) -> Result<B::V> {
     let shape = matrix("triu", b.ty(x))?.shape;
     let (row, column) = row_and_column(b, &shape, k)?;
     let keep = b.less_equal(row, column)?;
-    b.select(keep, x, 0)
+    b.select(keep, x, false)
 }
 
 /// The type, if it has two axes.

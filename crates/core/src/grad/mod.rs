@@ -152,7 +152,7 @@ fn finished(graph: &mut Graph, cotangent: Option<Value>, variable: &TensorType) 
 }
 
 /// The type of a cotangent that a loop carries or a region takes for a value of type `ty`.
-fn cotangent_type(ty: &TensorType) -> TensorType {
+pub(crate) fn cotangent_type(ty: &TensorType) -> TensorType {
     let dtype = DType::F32.merge(ty.dtype.to_float());
     TensorType { dtype, shape: ty.shape.without_names() }
 }

@@ -127,7 +127,7 @@ def _singular_factor(a: Any, eps: float) -> Any:
     """Column by column; what is 0 but for rounding is 0, and a negative pivot gives NaN."""
     size = len(a)
     lower = np.zeros_like(a)
-    dust = np.diagonal(a).real * 4 * size * eps
+    dust = np.real(np.diagonal(a)) * 4 * size * eps
     for j in range(size):
         rest = a[j:, j] - lower[j:, :j] @ lower[j, :j].conj()
         pivot = rest[0].real
