@@ -46,16 +46,16 @@ impl Starts {
     /// Where a window of `length` elements begins on an axis of `size`, which is not less, for the start of an
     /// operand: none for one out of range.
     pub fn exact(&self, start: i128, length: usize, size: usize) -> Option<usize> {
-        let start = self.from_front(start, size);
+        let start = self.counted(start, size);
         usize::try_from(start).ok().filter(|&start| start <= size - length)
     }
 
     /// As [`Starts::exact`], with a start out of range moved to the nearest.
     pub fn nearest(&self, start: i128, length: usize, size: usize) -> usize {
-        self.from_front(start, size).clamp(0, (size - length) as i128) as usize
+        self.counted(start, size).clamp(0, (size - length) as i128) as usize
     }
 
-    fn from_front(&self, start: i128, size: usize) -> i128 {
+    fn counted(&self, start: i128, size: usize) -> i128 {
         if start < 0 && self.count_from_end() { start + size as i128 } else { start }
     }
 

@@ -42,7 +42,7 @@ impl Writer {
     pub fn positions(&mut self, x: &Ssa, dtype: DType, sizes: &[usize], axes: &[usize]) -> Ssa {
         let indices = self.narrow_index(x, dtype, sizes);
         let counted: Vec<usize> = axes.iter().map(|&axis| sizes[axis]).collect();
-        self.from_front(&indices, x, dtype, &counted)
+        self.counted(&indices, x, dtype, &counted)
     }
 
     /// Starts, one for each axis of a tensor of `sizes`.
@@ -51,7 +51,7 @@ impl Writer {
         for ((start, ty), &size) in x.iter().zip(types).zip(sizes) {
             let index = self.index(start, ty.dtype);
             starts.push(if kind.count_from_end() {
-                self.from_front(&index, start, ty.dtype, &[size])
+                self.counted(&index, start, ty.dtype, &[size])
             } else {
                 index
             });
@@ -61,7 +61,7 @@ impl Writer {
 
     /// Indices made of `x`, with the size of their axis added where they are below 0. There is a size for each entry of
     /// the last axis, or one for all. Nothing is added where the program says that none is below 0.
-    fn from_front(&mut self, indices: &Ssa, x: &Ssa, dtype: DType, sizes: &[usize]) -> Ssa {
+    fn counted(&mut self, indices: &Ssa, x: &Ssa, dtype: DType, sizes: &[usize]) -> Ssa {
         if dtype.kind() == Kind::Unsigned || self.is_from_zero(x) || sizes.is_empty() {
             return indices.clone();
         }
@@ -77,8 +77,8 @@ impl Writer {
         };
         let zero = self.number_like(indices, 0);
         let is_below = self.compare(indices, &zero, "LT");
-        let counted = self.op("add", &[indices, &added], "", ty);
-        self.choose(&is_below, &counted, indices)
+        let sum = self.op("add", &[indices, &added], "", ty);
+        self.choose(&is_below, &sum, indices)
     }
 
     /// A position as a scalar.
@@ -104,7 +104,6 @@ impl Lowering {
         if out.dtype.kind() != Kind::Signed {
             return false;
         }
-        #[expect(clippy::wildcard_enum_match_arm, reason = "of what is not listed nothing is known")]
         match op {
             Op::Iota { .. } | Op::Eye { .. } | Op::Argsort { .. } | Op::ArgReduce { .. } => true,
             Op::Constant(scalar) => is_positive(*scalar),
@@ -126,10 +125,37 @@ impl Lowering {
             Op::Concatenate { .. } | Op::Stack { .. } => (0..x.types.len()).all(known),
             Op::Select => known(1) && known(2),
             Op::Clip => known(1) && known(2),
-            Op::Binary(BinaryOp::Max | BinaryOp::BitwiseAnd) => known(0) || known(1),
-            Op::Binary(BinaryOp::Min | BinaryOp::Quotient) => known(0) && known(1),
-            Op::Binary(BinaryOp::Remainder) => known(0),
-            _ => false,
+            Op::Binary(op) => {
+                let either = [BinaryOp::Max, BinaryOp::BitwiseAnd].contains(op);
+                let both = [BinaryOp::Min, BinaryOp::Quotient].contains(op);
+                either && (known(0) || known(1))
+                    || both && known(0) && known(1)
+                    || *op == BinaryOp::Remainder && known(0)
+            }
+            // Of what these give nothing is known.
+            Op::Parameter { .. }
+            | Op::Unary(_)
+            | Op::Bitcast { .. }
+            | Op::Pad { .. }
+            | Op::PutSlice { .. }
+            | Op::Reduce { .. }
+            | Op::Scatter { .. }
+            | Op::Window { .. }
+            | Op::WindowScatter { .. }
+            | Op::Conv(_)
+            | Op::Fft { .. }
+            | Op::Dot { .. }
+            | Op::TriangularSolve { .. }
+            | Op::Collective(_)
+            | Op::Fold(_)
+            | Op::WindowFold(_)
+            | Op::Cond(_)
+            | Op::While(_)
+            | Op::CustomGrad(_)
+            | Op::Hook(_)
+            | Op::RuntimeCall(_)
+            | Op::Block(_)
+            | Op::UserBlock(_) => false,
         }
     }
 
@@ -168,10 +194,12 @@ impl Lowering {
         let Some(step) = number(&op.body, step).filter(|&step| step >= 0) else { return false };
         // As long as it is less than something of its type, one more is no wrap.
         let test = op.cond.graph().node(op.cond.results()[0]);
-        let is_below = match test.op {
-            Op::Binary(BinaryOp::Less) => is_this(&op.cond, test.inputs[0]),
-            Op::Binary(BinaryOp::Greater) => is_this(&op.cond, test.inputs[1]),
-            _ => false,
+        let is_below = if let Op::Binary(BinaryOp::Less) = test.op {
+            is_this(&op.cond, test.inputs[0])
+        } else if let Op::Binary(BinaryOp::Greater) = test.op {
+            is_this(&op.cond, test.inputs[1])
+        } else {
+            false
         };
         if is_below && step <= 1 && test.inputs.iter().all(|&input| op.cond.graph().ty(input).dtype == dtype)
         {

@@ -307,7 +307,7 @@ impl Making {
                     Starts::Dynamic => self.scalar(frame, dynamic[axis])?,
                     Starts::FromEnd => {
                         let start = self.scalar(frame, dynamic[axis])?;
-                        self.machine.from_front(start, size)?
+                        self.machine.counted(start, size)?
                     }
                 };
                 address = self.machine.advance(address, start, size - length, step)?;

@@ -485,7 +485,7 @@ pub(super) fn advance(dtype: DType) -> Action {
 }
 
 /// The first register, a signed integer, plus the second where it is below 0.
-pub(super) fn from_front(i: &Instruction, words: &mut Registers) -> bool {
+pub(super) fn counted(i: &Instruction, words: &mut Registers) -> bool {
     let [position, size] = [0, 1].map(|operand| words[usize::from(i.operands[operand])] as i64);
     words[usize::from(i.out[0])] = (position + if position < 0 { size } else { 0 }) as u64;
     true

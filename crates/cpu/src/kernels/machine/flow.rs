@@ -123,12 +123,12 @@ impl Machine {
     }
 
     /// A position along an axis of `size`, counted from the front: one below 0 counts from the end.
-    pub(crate) fn from_front(&mut self, position: Register, size: usize) -> Option<Register> {
+    pub(crate) fn counted(&mut self, position: Register, size: usize) -> Option<Register> {
         if position.dtype.kind() != defn_core::Kind::Signed {
             return Some(position);
         }
         let size = self.number(size)?;
-        self.push_as(action::from_front, Role::Pure, &[position, size], DType::S64, |_| {})
+        self.push_as(action::counted, Role::Pure, &[position, size], DType::S64, |_| {})
     }
 
     /// A register whose low bytes are an element as it lies in memory.
