@@ -135,8 +135,8 @@ def jobs() -> list[Job]:
 
     def fail(rng: random.Random) -> None:
         x = there([1.0, 2.0])
-        with pytest.raises(dn.BoundsError):
-            dn.take(x, there(np.int32([rng.randint(2, 9)])))
+        # Devices move positions into the range.
+        assert dn.take(x, there(np.int32([rng.randint(2, 9)]))).to_list() == [2.0]
         with pytest.raises(dn.BackendError, match="threads:"):
             dn.add(x, there([1.0, 2.0], rng.randint(1, 3)))
 

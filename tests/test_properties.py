@@ -244,7 +244,7 @@ UNSTABLE = {"all_close", *dn.linalg.__all__}
 # XLA compiles each example, at once and as a whole.
 EXAMPLES = settings(max_examples=10) if on_xla() else settings()
 # What only values decide: an eager call says it, a compiled program goes on as it is specified.
-OF_VALUES = r"divisor|shift by|exponent|index|zero on|diagonal"
+OF_VALUES = r"divisor|shift by|exponent|index|start|zero on|diagonal"
 
 
 def outcome(call: Call, run: Callable[[], Any]) -> tuple[list[dn.Tensor], str]:

@@ -29,7 +29,7 @@ ROWS: list[tuple[str, str]] = [
     ),
     (
         "an unknown transform",
-        'dn.linalg.triangular_solve(dn.eye(3), v, transform_a="adjoint")',
+        'dn.linalg.triangular_solve(dn.eye(3), v, transform_a="both")',
     ),
     ("a zero on the diagonal", "dn.linalg.triangular_solve(dn.iota((3, 3)), v)"),
     ("a norm of a scalar", "dn.linalg.norm(1.0)"),

@@ -52,7 +52,7 @@ FLOW = [
                 v = -v
             return v
             """,
-            "ShapeError: cond: the predicate is u8[3], it must be a scalar; reduce it with all or any"
+            "ShapeError: cond: the predicate is bool[3], it must be a scalar; reduce it with all or any"
             "\n  at user.py:3",
         ),
     ),

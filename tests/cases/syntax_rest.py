@@ -63,7 +63,7 @@ REST = [
         ("return (0 < x < 9) + (x == x != 2) * 2", "logical_and"),
         (
             "return 1 < x in (2.0, 3.0)",
-            "TraceError: bool: the tensor u8 is being traced and has no values yet in `return 1 < x "
+            "TraceError: bool: the tensor bool is being traced and has no values yet in `return 1 < x "
             "in (2.0, 3.0)`; use dn.cond to run one of two branches, dn.select to choose element by "
             "element, or Python's own if in a function that is itself decorated with dn.defn\n"
             "  at user.py:2",
@@ -160,7 +160,7 @@ REST = [
                 case _:
                     return -x
             """,
-            "TraceError: bool: the tensor u8 is being traced and has no values yet in `case 2.0:`; "
+            "TraceError: bool: the tensor bool is being traced and has no values yet in `case 2.0:`; "
             "use dn.cond to run one of two branches, dn.select to choose element by element, or "
             "Python's own if in a function that is itself decorated with dn.defn\n  at user.py:3",
         ),

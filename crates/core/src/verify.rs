@@ -400,7 +400,7 @@ mod tests {
     use super::*;
     use crate::dtype::DType;
     use crate::grad::cotangent_type;
-use crate::graph::{Value, Values};
+    use crate::graph::{Value, Values};
     use crate::op::{BinaryOp, UnaryOp};
     use crate::scalar::Scalar;
 

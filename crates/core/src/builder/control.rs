@@ -285,10 +285,7 @@ pub fn custom_grad<'a>(
 ) -> Result<Vec<Tensor>> {
     let values = position::read_all(ops, &values)?;
     let inputs = position::read_all(ops, &inputs)?;
-    let cotangents = values
-        .iter()
-        .map(|value| cotangent_type(value.whole()))
-        .collect::<Vec<_>>();
+    let cotangents = values.iter().map(|value| cotangent_type(value.whole())).collect::<Vec<_>>();
     let draft = Draft::trace(ops, "custom_grad", &cotangents, |ops, cotangents| {
         let wrapped = cotangents
             .iter()
