@@ -8,7 +8,7 @@ import textwrap
 
 import pytest
 
-# Seconds that it may take to end on a machine that does other work, too; else it takes a tenth of one.
+# Seconds that it may take to end where the machine has other work; else it takes a tenth of one.
 SOON = 3.0
 
 # What takes some seconds on one thread.

@@ -123,7 +123,15 @@ def test_windows(shape: tuple[int, ...], data: st.DataObject) -> None:
     agree(lambda x: dn.slice(x, traced, lengths, strides=strides), array[where][steps], array)
     update = counted(tuple(lengths), 1000)
     want = array.copy()
-    want[where] = update
+    # Windows that are put begin within the array, or are counted from its end.
+    starts = [data.draw(st.integers(-n, n - k)) for n, k in zip(shape, lengths, strict=True)]
+    starts = [
+        min(start, size - length) if start >= 0 else min(start, -max(length, 1))
+        for start, size, length in zip(starts, shape, lengths, strict=True)
+    ]
+    traced = [dn.tensor(start) for start in starts]
+    first = [start % size if size else 0 for start, size in zip(starts, shape, strict=True)]
+    want[tuple(slice(s, s + k) for s, k in zip(first, lengths, strict=True))] = update
     agree(lambda x, y: dn.put_slice(x, starts, y), want, array, update)
     agree(lambda x, y: dn.put_slice(x, traced, y), want, array, update)
 

@@ -217,7 +217,11 @@ proptest! {
             Number::Int(value) if merged.is_integer() => {
                 Scalar::new(merged, number).unwrap().value() == Number::Int(value)
             }
-            Number::Int(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => true,
+            Number::Bool(_)
+            | Number::Int(_)
+            | Number::Huge(_)
+            | Number::Float(_)
+            | Number::Complex(_) => true,
         };
         if exact {
             prop_assert_eq!(right, merged.to_string());

@@ -158,11 +158,11 @@ class Elementwise:
         raise lacks(self, "count_leading_zeros")
 
     def is_nan(self, out: Tensor, x: Tensor) -> Any:
-        """1 where ``x`` is not a number; a complex number if either part is."""
+        """Whether ``x`` is not a number; a complex number if either part is."""
         raise lacks(self, "is_nan")
 
     def is_infinity(self, out: Tensor, x: Tensor) -> Any:
-        """1 where ``x`` is infinite; a complex number if either part is."""
+        """Whether ``x`` is infinite; a complex number if either part is."""
         raise lacks(self, "is_infinity")
 
     def as_type(self, out: Tensor, x: Tensor) -> Any:
@@ -234,11 +234,11 @@ class Elementwise:
         raise lacks(self, "right_shift")
 
     def equal(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """1 where the values are equal, compared as numbers whatever their dtypes."""
+        """Whether the values are equal, compared as numbers whatever their dtypes."""
         raise lacks(self, "equal")
 
     def less(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """1 where ``a < b``."""
+        """Whether ``a < b``."""
         raise lacks(self, "less")
 
     def complex(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
@@ -246,31 +246,32 @@ class Elementwise:
         raise lacks(self, "complex")
 
     def not_equal(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """1 where the values differ. By default what ``equal`` is not."""
+        """Whether the values differ. By default what ``equal`` is not."""
         return a.equal(b).equal(0)
 
     def greater(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """1 where ``a > b``. By default ``less`` the other way round."""
+        """Whether ``a > b``. By default ``less`` the other way round."""
         return b.less(a)
 
     def less_equal(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """1 where ``a <= b``. By default ``less`` or ``equal``."""
+        """Whether ``a <= b``. By default ``less`` or ``equal``."""
         return a.less(b).logical_or(a.equal(b))
 
     def greater_equal(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """1 where ``a >= b``. By default ``less_equal`` the other way round."""
+        """Whether ``a >= b``. By default ``less_equal`` the other way round."""
         return b.less_equal(a)
 
     def logical_and(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """1 where neither is zero. By default a product of truths."""
-        return a.not_equal(0).multiply(b.not_equal(0))
+        """Whether neither is zero. By default a product of truths."""
+        # As numbers: a product of two bools is this operation itself.
+        return a.not_equal(0).multiply(1).multiply(b.not_equal(0)).equal(1)
 
     def logical_or(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """1 where either is not zero. By default ``logical_and`` of what is zero, inverted."""
-        return a.equal(0).multiply(b.equal(0)).equal(0)
+        """Whether either is not zero. By default ``logical_and`` of what is zero, inverted."""
+        return a.equal(0).multiply(1).multiply(b.equal(0)).equal(0)
 
     def logical_xor(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """1 where exactly one is not zero. By default truths that differ."""
+        """Whether exactly one is not zero. By default truths that differ."""
         return a.equal(0).not_equal(b.equal(0))
 
     def select(self, out: Tensor, pred: Tensor, on_true: Tensor, on_false: Tensor) -> Any:
