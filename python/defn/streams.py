@@ -368,11 +368,12 @@ def stream(
 
     # Tensors that the function takes from around it are looked for in functions of the user's only.
     step.__module__ = getattr(fun, "__module__", None) or step.__module__
-    own = _stream_of_compiler(step, [given[0], first, *given[2:]], kwargs, jit_options)
+    # Chunks may be numbers or tensors, whichever stands for them.
+    template = to_template(given[0])
+    own = _stream_of_compiler(step, [template, first, *given[2:]], kwargs, jit_options)
     if own is not None:
         return own
-    compiled = compile(step, [given[0], first, *given[2:]], kwargs, **jit_options)
-    template = to_template(given[0])
+    compiled = compile(step, [template, first, *given[2:]], kwargs, **jit_options)
     return _ThreadStream(_Worker(compiled, first, given[2:], maxsize), maxsize, template)
 
 

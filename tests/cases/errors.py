@@ -40,6 +40,11 @@ ROWS: list[tuple[str, str]] = [
     ("a complex number given as a float", 'dn.tensor([1.0, 2j], dtype="f32")'),
     ("an integer that does not fit", "dn.tensor(2**31)"),
     ("an integer that fits nothing", "dn.tensor(2**80)"),
+    (
+        "an argument that does not fit what it meets",
+        'dn.jit(lambda x, n: x + n)(dn.tensor([1], dtype="u8"), 300)',
+    ),
+    ("a tensor in the place of a number", "dn.compile(lambda n: n + 1, [0.5])(dn.tensor(0.5))"),
     ("a tensor of another dtype", 'dn.tensor(v, dtype="s32")'),
     ("an order of complex numbers", "dn.floor(c)"),
     ("a comparison of complex numbers", "c < c"),

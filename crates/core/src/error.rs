@@ -98,6 +98,7 @@ impl Error {
     #[must_use]
     pub fn with_argument(mut self, written: impl FnOnce(usize) -> Option<String>) -> Error {
         if let ErrorKind::ArgumentType { argument, .. }
+        | ErrorKind::ArgumentRange { argument, .. }
         | ErrorKind::Device(
             DeviceError::DonateType { argument, .. } | DeviceError::ArgumentGone { argument, .. },
         ) = &mut self.inner.kind
@@ -175,6 +176,10 @@ pub enum ErrorKind {
         "tensor: the integer {value} does not fit {dtype}; give a wider dtype, or ask for wrapping with dtype=\"{dtype}\""
     )]
     IntegerRange { value: i128, dtype: DType },
+    #[error(
+        "{op}: {argument} is {value}, it must fit {dtype}, the dtype of what it meets; convert that to a wider dtype, or give a tensor"
+    )]
+    ArgumentRange { op: &'static str, argument: Argument, value: i128, dtype: DType },
     #[error("{op}: the operand is {got}, it must be {required}{hint}")]
     OperandDType { op: &'static str, got: TensorType, required: &'static str, hint: &'static str },
     #[error("{op}: the operands are {left} and {right}, their common dtype must be {required}{hint}")]

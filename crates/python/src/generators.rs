@@ -1,6 +1,8 @@
 //! Loops over ranges and over the first axis of tensors: `for_` and `scan`, written with the core's `while_`.
 
-use defn_core::builder::{self, Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
+use defn_core::builder::{
+    self, Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start,
+};
 use defn_core::scalar::wrap;
 use defn_core::trace::Trace;
 use defn_core::{DType, ErrorKind, Shape, Tensor, TensorType};
@@ -189,8 +191,12 @@ fn strict(ops: &mut Ops, args: &[Arg<Tensor>], state: &[Tensor]) -> defn_core::R
         .zip(state)
         .enumerate()
         .map(|(index, (arg, before))| {
+            let own = before.ty().dtype;
             let tensor = match arg {
-                Arg::Value(tensor) => tensor.clone(),
+                Arg::Value(tensor) => match ops.weakness(tensor) {
+                    Some(number) if own.merge_weak(number) == own => ops.in_dtype(tensor.clone(), own)?,
+                    Some(_) | None => tensor.clone(),
+                },
                 Arg::Number(number) if before.ty().dtype.merge_weak(*number) == before.ty().dtype => {
                     ops.constant(before.ty().dtype, *number)?
                 }
@@ -313,7 +319,7 @@ trait OperandLike {
 impl OperandLike for Ops {
     fn operand_like(&mut self, arg: Arg<Tensor>, dtype: DType) -> defn_core::Result<Tensor> {
         match arg {
-            Arg::Value(tensor) => Ok(tensor),
+            Arg::Value(tensor) => self.in_dtype(tensor, dtype),
             Arg::Number(number) => self.constant(dtype, number),
         }
     }

@@ -29,6 +29,7 @@ mod location;
 mod memory;
 mod misuse;
 mod nodes;
+mod numbers;
 mod ops;
 mod options;
 mod pickle;

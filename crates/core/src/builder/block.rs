@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::draft::{Draft, Leaf, LeafType, unify_captures};
+use super::draft::{Draft, LeafType, unify_captures};
 use super::{Arg, BuildControl, BuildShape, Builder, Ops, exact};
 use crate::error::{ErrorKind, Result};
 use crate::op::{Op, UserBlockOp};
@@ -48,13 +48,13 @@ pub fn block(
     let mut leaves = Vec::with_capacity(draft.results.len());
     for leaf in 0..draft.results.len() {
         let expected = outputs.map(|outputs| &outputs[leaf]);
-        let got = match (draft.results[leaf], expected) {
-            (Leaf::Number(_), Some(expected)) => draft.result_type(leaf, expected.dtype),
-            (Leaf::Number(_), None) | (Leaf::Value(_), _) => draft.leaf_type(leaf),
+        let got = match expected {
+            Some(expected) => draft.result_type(leaf, expected.dtype),
+            None => draft.leaf_type(leaf),
         };
         leaves.push(LeafType { ty: agreed(&tag, leaf, got, expected)?, lanes: draft.lanes(leaf).into() });
     }
-    let (mut regions, captures) = unify_captures(vec![draft.close(&leaves)?]);
+    let (mut regions, captures) = unify_captures(vec![draft.close(ops, &leaves)?]);
     let region = regions.pop().expect("one region went in");
     let operands: Vec<Tensor> = args.iter().cloned().chain(captures).collect();
     let results: SmallVec<[Tensor; 1]> = if leaves.iter().any(|leaf| !leaf.lanes.is_empty()) {

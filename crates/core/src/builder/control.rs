@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::draft::{Draft, LeafType, Written, check_predicate, merge_leaf, unify_captures};
-use super::{Arg, BuildCreate, BuildElementwise, BuildReduce, Builder, Ops, exact};
+use super::{Arg, BuildCreate, BuildElementwise, BuildReduce, Builder, Ops};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::graph::{Graph, Value, Values};
@@ -15,6 +15,7 @@ use crate::shape::{Axes, Axis, AxisList, Name, TensorType};
 use crate::tensor::Tensor;
 use crate::trace::Closed;
 use crate::vectorize::{self, Lane, Lanes, position};
+use crate::weak::number_of;
 
 /// Control flow over regions that exist already, and marks on values.
 pub trait BuildControl: Builder + Sized {
@@ -177,11 +178,12 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
     let types = (0..expected).map(merged).collect::<Result<Vec<_>>>()?;
     if predicates.is_empty() {
         // Without a choice there is nothing to run later: the branch is put in place.
-        let Closed { region, captures, .. } = branches.remove(0).close(&types)?;
+        let Closed { region, captures, .. } = branches.remove(0).close(ops, &types)?;
         let results = ops.inline(&region, &captures)?;
         return Ok(results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes)).collect());
     }
-    let closed = branches.into_iter().map(|draft| draft.close(&types)).collect::<Result<Vec<_>>>()?;
+    let closed = branches.into_iter().map(|draft| draft.close(ops, &types));
+    let closed = closed.collect::<Result<Vec<_>>>()?;
     let (regions, captures) = unify_captures(closed);
     let regions: Vec<Arc<Region>> = regions.into_iter().map(Arc::new).collect();
     if predicates.iter().any(Tensor::is_vectorized) {
@@ -204,6 +206,7 @@ pub fn merge_results(
     others: &[Vec<Arg<Tensor>>],
 ) -> Result<Vec<Tensor>> {
     let written = |arg: &Arg<Tensor>| match arg {
+        Arg::Value(tensor) if tensor.is_weak() => Written::Number(number_of(tensor.ty().dtype)),
         Arg::Value(tensor) => {
             Written::Value(LeafType { ty: tensor.ty().clone(), lanes: tensor.vectorized_axes().into() })
         }
@@ -214,8 +217,8 @@ pub fn merge_results(
         let all = std::iter::once(arg).chain(others.iter().map(|other| &other[leaf]));
         let LeafType { ty, lanes } = merge_leaf(all.map(written))?;
         let value = match arg {
-            Arg::Value(tensor) => ops.as_type(tensor, ty.dtype)?,
-            Arg::Number(number) => ops.scalar(exact(ty.dtype, *number)?)?,
+            Arg::Value(tensor) if !tensor.is_weak() => ops.as_type(tensor, ty.dtype)?,
+            arg @ (Arg::Value(_) | Arg::Number(_)) => ops.give_way(arg.clone(), ty.dtype)?,
         };
         let value = vectorize::spread(ops, &value.flat(), value.vectorized_axes(), &lanes, &ty.shape)?;
         results.push(value.with_vectorized(&lanes));
@@ -319,7 +322,7 @@ pub fn custom_grad<'a>(
         let ty = TensorType::new(got.dtype, input.ty().shape.without_names())?;
         types.push(LeafType { ty, lanes: input.vectorized_axes().into() });
     }
-    let (mut regions, captures) = unify_captures(vec![draft.close(&types)?]);
+    let (mut regions, captures) = unify_captures(vec![draft.close(ops, &types)?]);
     let rule = Arc::new(regions.pop().expect("one region went in"));
     let flat = |tensors: &[Tensor]| tensors.iter().map(Tensor::flat).collect::<Vec<_>>();
     let results = ops.emit_custom_grad(rule, &flat(&values), &flat(&inputs), &captures)?;

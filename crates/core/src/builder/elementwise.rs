@@ -4,7 +4,7 @@ use super::{Arg, Builder};
 use crate::compose;
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::op::{BinaryOp, Block, Op, Tolerance, UnaryOp};
+use crate::op::{BinaryOp, BinaryRule, Block, Op, Tolerance, UnaryOp};
 use crate::scalar::Number;
 
 /// Makes the trait: a method for each op of the catalogue, and the methods written out. The tests' functions
@@ -229,6 +229,7 @@ build_elementwise! {
             if op == BinaryOp::Pow {
                 check_exponent(self, &a, &b)?;
             }
+            let (a, b) = exactly_compared(self, op, a, b)?;
             let (a, b) = self.weak_pair(a, b)?;
             self.emit_one(Op::Binary(op), &[a, b])
         }
@@ -241,6 +242,15 @@ build_elementwise! {
         /// # Errors
         /// What the builder has against a new node.
         fn as_type(&mut self, x: impl Into<Arg<Self::V>>, dtype: DType) -> Result<Self::V> {
+            let x = x.into();
+            // A narrow integer type would refuse what has to wrap.
+            if let Arg::Value(value) = &x
+                && let Some(number) = self.weakness(value)
+                && dtype.merge_weak(number) == dtype
+                && (dtype == DType::S64 || !dtype.is_integer())
+            {
+                return self.in_dtype(value.clone(), dtype);
+            }
             let x = self.operand(x)?;
             if self.ty(&x).dtype == dtype { Ok(x) } else { self.emit_one(Op::AsType { dtype }, &[x]) }
         }
@@ -395,6 +405,31 @@ fn check_exponent<B: Builder>(b: &B, base: &Arg<B::V>, exponent: &Arg<B::V>) -> 
         }
         Arg::Number(Number::Int(_) | Number::Float(_) | Number::Complex(_)) | Arg::Value(_) => Ok(()),
     }
+}
+
+/// An integer that gives way is compared exactly with integers, which may be too narrow for it.
+fn exactly_compared<B: Builder>(
+    b: &mut B,
+    op: BinaryOp,
+    x: Arg<B::V>,
+    y: Arg<B::V>,
+) -> Result<(Arg<B::V>, Arg<B::V>)> {
+    let is_predicate = match op.rule() {
+        BinaryRule::Predicate => true,
+        BinaryRule::Merge | BinaryRule::Float | BinaryRule::Complex => false,
+    };
+    let (Arg::Value(left), Arg::Value(right)) = (&x, &y) else { return Ok((x, y)) };
+    if !is_predicate || !b.ty(left).dtype.is_integer() || !b.ty(right).dtype.is_integer() {
+        return Ok((x, y));
+    }
+    Ok(match (b.weakness(left), b.weakness(right)) {
+        (Some(_), None) => (Arg::Value(b.in_dtype(left.clone(), DType::S64)?), y),
+        (None, Some(_)) => {
+            let right = b.in_dtype(right.clone(), DType::S64)?;
+            (x, Arg::Value(right))
+        }
+        (Some(_), Some(_)) | (None, None) => (x, y),
+    })
 }
 
 #[cfg(test)]

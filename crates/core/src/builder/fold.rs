@@ -134,6 +134,6 @@ fn trace(
     if got.shape.rank() != 0 || dtype.merge(got.dtype) != dtype {
         return Err(ErrorKind::FoldResult { op, got, expected }.into());
     }
-    let (mut regions, captures) = unify_captures(vec![draft.close(&[expected.into()])?]);
+    let (mut regions, captures) = unify_captures(vec![draft.close(ops, &[expected.into()])?]);
     Ok((Arc::new(regions.pop().expect("one region went in")), captures))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::draft::{Draft, Leaf, LeafType, check_predicate, unify_captures};
+use super::draft::{Draft, LeafType, check_predicate, unify_captures};
 use super::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -85,7 +85,7 @@ fn repeat(
                 return Err(ErrorKind::LoopState { op, what, index, expected, got, hint }.into());
             }
         }
-        let closed = vec![predicate.close(&[bare])?, next.close(&types)?];
+        let closed = vec![predicate.close(ops, &[bare])?, next.close(ops, &types)?];
         let (mut regions, captures) = unify_captures(closed);
         let body = regions.pop().expect("two regions went in");
         let condition = regions.pop().expect("two regions went in");
@@ -176,7 +176,7 @@ fn spread_by(ops: &mut Ops, init: &[Tensor], axes: &Lanes) -> Result<Vec<Tensor>
 fn state_type(body: &Draft, leaf: usize, expected: Option<&TensorType>) -> TensorType {
     let mut got = body.leaf_type(leaf);
     let Some(expected) = expected else { return got };
-    if let Leaf::Number(number) = body.results[leaf] {
+    if let Some(number) = body.number(leaf) {
         got.dtype = expected.dtype.merge_weak(number);
     }
     if expected.is_compatible(&got) { expected.clone() } else { got }

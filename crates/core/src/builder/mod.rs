@@ -93,6 +93,24 @@ pub trait Builder {
         Ok(value)
     }
 
+    /// A number of the kind of a value that takes on the dtype of what it meets, where the builder's values do.
+    fn weakness(&self, _value: &Self::V) -> Option<Number> {
+        None
+    }
+
+    /// A value that takes on the dtype of what it meets, in a dtype.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn in_dtype(&mut self, value: Self::V, _dtype: DType) -> Result<Self::V> {
+        Ok(value)
+    }
+
+    /// A value with the dtype that it has alone.
+    fn settled(&self, value: Self::V) -> Self::V {
+        value
+    }
+
     /// Sets the location that what is made from now on gets, and returns the one before. Builders that do not
     /// keep locations ignore it.
     fn relocate(&mut self, _location: Option<Location>) -> Option<Location> {
@@ -108,12 +126,36 @@ pub trait Builder {
         Self: Sized,
     {
         match x.into() {
-            Arg::Value(value) => Ok(value),
+            Arg::Value(value) => Ok(self.settled(value)),
             Arg::Number(number) => self.scalar(exact(number.dtype(), number)?),
         }
     }
 
-    /// The values of two operands of which a plain number gives way to the element type of the other.
+    /// An operand that gives way, in the dtype that it gives way to; another stays as it is.
+    ///
+    /// # Errors
+    /// An integer that does not fit.
+    fn give_way(&mut self, x: Arg<Self::V>, dtype: DType) -> Result<Self::V>
+    where
+        Self: Sized,
+    {
+        match x {
+            Arg::Value(value) if self.weakness(&value).is_some() => self.in_dtype(value, dtype),
+            Arg::Value(value) => Ok(value),
+            Arg::Number(number) => self.scalar(exact(dtype, number)?),
+        }
+    }
+
+    /// A number of the kind of an operand that gives way: the number itself, where it is one.
+    fn gives_way(&self, x: &Arg<Self::V>) -> Option<Number> {
+        match x {
+            Arg::Value(value) => self.weakness(value),
+            Arg::Number(number) => Some(*number),
+        }
+    }
+
+    /// The values of two operands of which one that gives way, a plain number or a weak value, takes on the element
+    /// type of the other.
     ///
     /// # Errors
     /// An integer that fits no integer type.
@@ -121,20 +163,28 @@ pub trait Builder {
     where
         Self: Sized,
     {
+        let beside = |b: &Self, value: &Self::V, number: Number| b.ty(value).dtype.merge_weak(number);
         match (a, b) {
+            (Arg::Value(a), Arg::Value(b)) => match (self.weakness(&a), self.weakness(&b)) {
+                (None, Some(number)) => {
+                    let b = self.in_dtype(b, beside(self, &a, number))?;
+                    Ok((a, b))
+                }
+                (Some(number), None) => {
+                    let a = self.in_dtype(a, beside(self, &b, number))?;
+                    Ok((a, b))
+                }
+                (Some(_), Some(_)) | (None, None) => Ok((self.settled(a), self.settled(b))),
+            },
             (Arg::Value(a), Arg::Number(number)) => {
-                let dtype = self.ty(&a).dtype.merge_weak(number);
-                let b = self.scalar(exact(dtype, number)?)?;
-                Ok((a, b))
+                let b = self.scalar(exact(beside(self, &a, number), number)?)?;
+                Ok((self.settled(a), b))
             }
             (Arg::Number(number), Arg::Value(b)) => {
-                let dtype = self.ty(&b).dtype.merge_weak(number);
-                let a = self.scalar(exact(dtype, number)?)?;
-                Ok((a, b))
+                let a = self.scalar(exact(beside(self, &b, number), number)?)?;
+                Ok((a, self.settled(b)))
             }
-            (a @ Arg::Number(_), b @ Arg::Number(_)) | (a @ Arg::Value(_), b @ Arg::Value(_)) => {
-                Ok((self.operand(a)?, self.operand(b)?))
-            }
+            (a @ Arg::Number(_), b @ Arg::Number(_)) => Ok((self.operand(a)?, self.operand(b)?)),
         }
     }
 }

@@ -44,6 +44,7 @@ impl ErrorKind {
             UnknownDType { .. }
             | NumberKind { .. }
             | IntegerRange { .. }
+            | ArgumentRange { .. }
             | OperandDType { .. }
             | OperandsDType { .. }
             | BitcastWidth { .. }
