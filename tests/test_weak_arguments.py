@@ -118,6 +118,8 @@ def test_operators_for_integers_are_integers() -> None:
     x = values("u8")
     got = dn.jit(lambda x, n: x + (n * 2 - 1) // 3)(dn.tensor(x), 50)
     assert bits(got) == ("u8", (x + np.uint8(33)).tobytes())
+    wide = dn.jit(lambda x, n: x + (n * 3 - 1))(dn.tensor([1, 2], dtype="s64"), 2**53 // 3)
+    assert wide.to_list() == [1 + 2**53 // 3 * 3 - 1, 2 + 2**53 // 3 * 3 - 1]
 
 
 def test_a_function_of_numbers_alone_is_not_weak() -> None:
@@ -230,7 +232,7 @@ def test_what_changed_from_a_number_to_a_tensor() -> None:
     jitted(x, dn.tensor(0.1))
     assert jitted.explain()[1] == "n changed from a number (f32) to f32"
     jitted(x, 3)
-    assert "a number (s32)" in jitted.explain()[2]
+    assert jitted.explain()[2] == "n changed from f32 to a number (s32)"
 
 
 def test_a_number_or_a_tensor_is_no_storm() -> None:
@@ -265,7 +267,7 @@ def test_compiled_ahead_of_time() -> None:
         assert bits(got[0]) == ("f64", (x * number).tobytes())
         assert bits(got[1]) == ("f32", np.float32(number).tobytes())
     with pytest.raises(
-        dn.OptionError, match=r"^compile: argument 1 is the tensor f32, it must be a number"
+        dn.ShapeError, match=r"^compile: argument 1 is the tensor f32, the compiled function"
     ):
         compiled(dn.tensor(x), dn.tensor(0.1))
     with pytest.raises(
@@ -490,5 +492,5 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
         got = again(number, dn.tensor(x))
         assert bits(got[0]) == ("f64", (x * number).tobytes())
         assert [str(part.dtype) for part in got] == ["f64", "f32", "f32"]
-    with pytest.raises(dn.OptionError, match="it must be a number"):
+    with pytest.raises(dn.ShapeError, match="takes a number"):
         again(dn.tensor(0.1), dn.tensor(x))

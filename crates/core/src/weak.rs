@@ -92,7 +92,7 @@ pub(crate) fn number_of(dtype: DType) -> Number {
 /// The dtype in which operators are applied whose result is wanted in another: narrow floats are rounded once at the
 /// end, and a real value is computed as one.
 fn computed_in(dtype: DType, wanted: DType) -> DType {
-    let wanted = if dtype.kind() == Kind::Complex { wanted } else { wanted.to_real() };
+    let wanted = if wanted.is_complex() && !dtype.is_complex() { wanted.to_real() } else { wanted };
     if wanted.kind() == Kind::Float && wanted.bits() < DType::F32.bits() { DType::F32 } else { wanted }
 }
 

@@ -59,10 +59,7 @@ impl Compiled {
         for (position, (leaf, expected)) in flat.leaves.iter().zip(&self.models).enumerate() {
             let got = leaf::model("compile", leaf)?;
             if expected.is_weak() && !got.is_weak() {
-                let (op, what) = ("compile".to_owned(), format!("argument {position}"));
-                let (got, required) =
-                    (convert::describe(leaf)?, "a number, as it was compiled for".to_owned());
-                return Err(Misuse::BadArgument { op, what, got, required }.into());
+                return Err(Misuse::NumberExpected { position, got: convert::describe(leaf)? }.into());
             }
             let same_axes = got.vectorized_axes() == expected.vectorized_axes();
             if !same_axes || !takes(expected.ty(), got.ty()) {

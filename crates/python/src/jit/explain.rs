@@ -171,7 +171,8 @@ impl Compare for Found<'_> {
             return;
         }
         let place = place.text(self.py);
-        let (fields, old, new) = (fields(old, new), leaf::text(old), leaf::text(new));
+        let shown = if old.is_weak() == new.is_weak() { type_text } else { leaf::text };
+        let (fields, old, new) = (fields(old, new), shown(old), shown(new));
         self.add(Difference { place, fields, old, new });
     }
 
@@ -183,11 +184,11 @@ impl Compare for Found<'_> {
     }
 
     fn old_leaf(&self, leaf: usize) -> String {
-        leaf::text(&self.old[leaf])
+        type_text(&self.old[leaf])
     }
 
     fn new_leaf(&self, leaf: usize) -> String {
-        leaf::text(&self.new[leaf])
+        type_text(&self.new[leaf])
     }
 }
 

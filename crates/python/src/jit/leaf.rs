@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use defn_core::backend::HostMemory;
-use defn_core::scalar::{Scalar, wrap};
+use defn_core::scalar::Scalar;
 use defn_core::tensor::Data;
 use defn_core::vectorize::{Lane, type_text};
 use defn_core::weak::Weak;
@@ -52,7 +52,7 @@ pub(super) fn weak(leaf: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
     if leaf.is_exact_instance_of::<PyBool>() { Ok(None) } else { convert::number(leaf) }
 }
 
-/// A type as it is shown: of a number, what it is alone.
+/// A type as it is shown where numbers are told from tensors.
 pub(super) fn text(model: &Tensor) -> String {
     if model.is_weak() { format!("a number ({})", model.ty()) } else { type_text(model) }
 }
@@ -243,10 +243,7 @@ pub(crate) fn input(
 /// # Errors
 /// An integer that does not fit.
 pub(super) fn number_in(op: &'static str, position: usize, dtype: DType, number: Number) -> Fallible<Tensor> {
-    if let Number::Int(value) = number
-        && dtype.is_integer()
-        && wrap(dtype, value) != value
-    {
+    if let (Number::Int(value), Err(_)) = (number, build::check_range(number, dtype)) {
         return Err(ErrorKind::ArgumentRange { op, argument: position.into(), value, dtype }.into());
     }
     build::scalar(Scalar::new(dtype, number)?)
