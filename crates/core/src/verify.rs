@@ -422,7 +422,7 @@ mod tests {
         assert_eq!(problem(sin.clone(), &[(0, 1)]), "%1 = sin: it takes output 1 of %0, which has fewer");
         assert_eq!(problem(sin, &[]), "%1 = sin: the operands are (), 1 must be given");
         let equal = Op::Binary(BinaryOp::Equal);
-        assert_eq!(problem(equal, &[(0, 0), (0, 0)]), "%1 = equal: its types are (u8), not (f32)");
+        assert_eq!(problem(equal, &[(0, 0), (0, 0)]), "%1 = equal: its types are (bool), not (f32)");
         let all = Op::Reverse { axes: [Axis(0)].into_iter().collect() };
         assert_eq!(problem(all, &[(0, 0)]), "%1 = reverse: axis 0 is beyond the rank 0");
     }

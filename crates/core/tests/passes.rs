@@ -140,7 +140,7 @@ fn known_branches_are_inlined_and_loops_without_a_trip_vanish() {
         %1 = parameter {index: 1} : u8
         %2 = constant {value: 1} : s32
         %3 = constant {value: 2} : s32
-        %4 = less %3 %2 : u8
+        %4 = less %3 %2 : bool
         %5 = cond %4 %1 %2 %0 : f32
           branch (; f32) {
             %0 = parameter {index: 0} : f32
@@ -220,7 +220,7 @@ fn counting(dtype: &str, start: &str, compare: &str, limit: &str, step: (&str, &
           cond ({dtype}, f32; {dtype}) {{
             %0 = parameter {{index: 0}} : {dtype}
             %1 = constant {{value: {limit}}} : {dtype}
-            %2 = {compare} : u8
+            %2 = {compare} : bool
             return %2
           }}
           body ({dtype}, f32; {dtype}) {{

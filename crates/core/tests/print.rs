@@ -64,7 +64,7 @@ fn elementwise() {
     c = sin b             f32
     e = add c, d          f32[2][3]
     f = multiply e, 2.5   f32[2][3]
-    g = greater f, 0.0    u8[2][3]
+    g = greater f, 0.0    bool[2][3]
     h = select g, f, a    f32[2][3]
     i = clip h, -1, 1.0   f32[2][3]
     j = as_type i         f16[2][3]
@@ -80,7 +80,7 @@ fn elementwise() {
       %5 = constant {value: 2.5} : f32
       %6 = multiply %4 %5 : f32[2][3]
       %7 = constant {value: 0.0} : f32
-      %8 = greater %6 %7 : u8[2][3]
+      %8 = greater %6 %7 : bool[2][3]
       %9 = select %8 %6 %0 : f32[2][3]
       %10 = constant {value: -1} : s32
       %11 = constant {value: 1.0} : f32
@@ -377,7 +377,7 @@ fn control_flow() {
           %1 = parameter {index: 1} : f32[2]
           %2 = parameter {index: 2} : f32[2]
           %3 = constant {value: 10} : s32
-          %4 = less %0 %3 : u8
+          %4 = less %0 %3 : bool
           return %4
         }
         body (s32, f32[2]; f32[2]) {

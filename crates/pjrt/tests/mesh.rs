@@ -59,6 +59,7 @@ fn small(dtype: DType, sizes: &[usize], seed: usize) -> Tensor {
         let value = i128::from((at * 7 + seed * 3) as u32 % 4);
         let value = if dtype.kind() == Kind::Unsigned { value } else { value - 2 };
         match dtype.kind() {
+            Kind::Bool => Number::Bool(value > 0),
             Kind::Unsigned | Kind::Signed => Number::Int(value),
             Kind::Float | Kind::Complex => Number::Float(value as f64),
         }

@@ -53,7 +53,7 @@ fn likes_keep_the_type_and_fill_gives_way() {
 
 #[test]
 fn triangles_are_cut_from_the_last_two_axes() {
-    assert_eq!(check(&[], |b, _| b.tri(3, 4, i64::MAX)), "u8[3][4]");
+    assert_eq!(check(&[], |b, _| b.tri(3, 4, i64::MAX)), "bool[3][4]");
     assert_eq!(check(&["u8[b: 5][x: 2][3]"], |b, v| b.tril(v[0], -1)), "u8[b: 5][x: 2][3]");
     assert_eq!(check(&["f16[2][2]"], |b, v| b.triu(v[0], i64::MIN)), "f16[2][2]");
     assert_eq!(

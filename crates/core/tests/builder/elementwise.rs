@@ -89,7 +89,7 @@ fn plain_numbers_give_way() {
         "add: the integer -1e40 beside u8, an integer from 0 to 255 is required; convert the tensor to a wider dtype \
          with as_type"
     );
-    assert_eq!(check(&["u8[2]"], |b, v| b.less(v[0], 300)), "u8[2]");
+    assert_eq!(check(&["u8[2]"], |b, v| b.less(v[0], 300)), "bool[2]");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn casts_to_the_same_type_add_no_node() {
 
 #[test]
 fn blocks_and_composites_have_the_types_of_their_definitions() {
-    assert_eq!(check(&["c64[x: 2]"], |b, v| b.logical_not(v[0])), "u8[x: 2]");
+    assert_eq!(check(&["c64[x: 2]"], |b, v| b.logical_not(v[0])), "bool[x: 2]");
     assert_eq!(check(&["c128[x: 2]"], |b, v| b.phase(v[0])), "f64[x: 2]");
     assert_eq!(check(&["u8[x: 2]"], |b, v| b.phase(v[0])), "f32[x: 2]");
     assert_eq!(check(&["u8[2][3]", "f32[3]"], |b, v| b.all_close(v[0], v[1], true, 1e-5, 1e-8)), "u8");

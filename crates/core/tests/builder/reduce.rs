@@ -39,7 +39,7 @@ fn axes_go_or_stay() {
     assert_eq!(check(&ty, |b, v| b.sum(v[0], Axes::All, false)), "f32");
     assert_eq!(check(&ty, |b, v| b.sum(v[0], Axes::All, true)), "f32[a: 1][b: 1][c: 1]");
     assert_eq!(check(&ty, |b, v| b.product(v[0], ["c", "a"], false)), "f32[b: 3]");
-    assert_eq!(check(&ty, |b, v| b.all(v[0], -2, true)), "u8[a: 2][b: 1][c: 4]");
+    assert_eq!(check(&ty, |b, v| b.all(v[0], -2, true)), "bool[a: 2][b: 1][c: 4]");
     assert_eq!(
         check(&ty, |b, v| b.any(v[0], [0, -3], true)),
         "any: axis -3 is given twice, axes of [a: 2][b: 3][c: 4] must be unique"
@@ -53,7 +53,7 @@ fn axes_go_or_stay() {
 #[test]
 fn only_folds_with_an_identity_take_no_elements() {
     assert_eq!(check(&["f32[0][3]"], |b, v| b.sum(v[0], 0, false)), "f32[3]");
-    assert_eq!(check(&["f32[0]"], |b, v| b.all(v[0], Axes::All, false)), "u8");
+    assert_eq!(check(&["f32[0]"], |b, v| b.all(v[0], Axes::All, false)), "bool");
     assert_eq!(check(&["f32[0][3]"], |b, v| b.reduce_max(v[0], 1, false)), "f32[0]");
     let required = "a reduction without an identity needs at least one";
     assert_eq!(

@@ -466,7 +466,12 @@ impl Random {
             }
             _ => {
                 let inputs: Values = (0..self.below(2)).map(|_| self.one(values)).collect();
-                let rule = self.region(types(&state), types(&captures), depth, Some(&types(&inputs)));
+                // A rule takes cotangents, which are floats without names.
+                let cotangents = types(&state).into_iter().map(|ty| TensorType {
+                    dtype: DType::F32.merge(ty.dtype.to_float()),
+                    shape: ty.shape.without_names(),
+                });
+                let rule = self.region(cotangents.collect(), types(&captures), depth, Some(&types(&inputs)));
                 let op = CustomGradOp { values: state.len(), inputs: inputs.len(), rule: Arc::new(rule) };
                 (Op::CustomGrad(op), state.into_iter().chain(inputs).chain(captures).collect())
             }
