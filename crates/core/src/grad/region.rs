@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::loops::{self, LoopPlan};
 use super::{Walk, reach};
-use crate::builder::Builder;
+use crate::builder::{BuildElementwise, Builder};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Value, Values};
@@ -313,7 +313,7 @@ pub(crate) fn nameless(graph: &mut Graph, value: Value) -> Result<Value> {
 
 /// The value as another element type.
 pub(crate) fn convert(graph: &mut Graph, value: Value, dtype: DType) -> Result<Value> {
-    graph.emit_one(Op::AsType { dtype }, &[value])
+    graph.as_type(value, dtype)
 }
 
 /// A scalar everywhere.
