@@ -248,6 +248,12 @@ impl fmt::Display for Scalar {
     }
 }
 
+/// Whether bytes are those of bools. Others count as true where they are not 0, but what computes with bools reckons with
+/// 0 and 1.
+pub fn are_truths(bytes: &[u8]) -> bool {
+    bytes.iter().all(|&byte| byte <= 1)
+}
+
 /// Reduces an integer modulo 2^bits into the range of its type; for bool, to 1 unless it is 0.
 pub fn wrap(dtype: DType, value: i128) -> i128 {
     if dtype.is_bool() {

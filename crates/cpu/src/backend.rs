@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Lent, Operand, Poll};
 use defn_core::op::{Block, Literal, Op};
+use defn_core::scalar::are_truths;
 use defn_core::{DType, ErrorKind, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
@@ -236,7 +237,7 @@ impl Backend for CpuBackend {
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
         let is_whole = match ty.dtype.is_bool() {
-            true => outside::are_truths(bytes.bytes()),
+            true => are_truths(bytes.bytes()),
             false => ty.dtype.bits() >= 8,
         };
         let adopted = buffer(adopt(bytes, ty.byte_size(), element_align(ty))?);

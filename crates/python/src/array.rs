@@ -168,7 +168,7 @@ impl<'py> View<'py> {
         // SAFETY: a C-contiguous array has as many bytes as elements from its data pointer on, and the thread is attached,
         // so that no Python code frees them meanwhile.
         let bytes = unsafe { std::slice::from_raw_parts(self.data(), self.array.len()) };
-        bytes.iter().all(|&byte| byte <= 1)
+        defn_core::scalar::are_truths(bytes)
     }
 
     /// Whether nothing can write the memory any more: read-only views down to immutable bytes or a tensor.

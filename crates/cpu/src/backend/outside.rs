@@ -2,12 +2,6 @@
 
 use defn_core::{DType, Kind, Result, TensorType};
 
-/// Whether bytes from outside are those of bools. Others count as true where they are not 0, but kernels compute with
-/// 0 and 1.
-pub(super) fn are_truths(bytes: &[u8]) -> bool {
-    bytes.iter().all(|&byte| byte <= 1)
-}
-
 /// The type of bytes from outside for elements of less than a byte: kernels count on the unused bits to extend the
 /// element, and these bytes may hold any.
 pub(super) fn whole_bytes(ty: &TensorType) -> Result<TensorType> {

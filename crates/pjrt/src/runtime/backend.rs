@@ -120,8 +120,7 @@ pub(super) fn dims(ty: &TensorType) -> SmallVec<[i64; 6]> {
 fn whole_elements(dtype: DType, bytes: &[u8]) -> Cow<'_, [u8]> {
     let bits = dtype.bits();
     if dtype.is_bool() {
-        let is_truth = |byte: &u8| *byte <= 1;
-        if bytes.iter().all(is_truth) {
+        if defn_core::scalar::are_truths(bytes) {
             return Cow::Borrowed(bytes);
         }
         return Cow::Owned(bytes.iter().map(|&byte| u8::from(byte != 0)).collect());
