@@ -399,7 +399,6 @@ fn list<'a>(types: impl IntoIterator<Item = &'a TensorType>) -> String {
 mod tests {
     use super::*;
     use crate::dtype::DType;
-    use crate::grad::cotangent_type;
     use crate::graph::{Value, Values};
     use crate::op::{BinaryOp, UnaryOp};
     use crate::scalar::Scalar;

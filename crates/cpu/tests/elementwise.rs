@@ -27,6 +27,7 @@ fn pairs(dtype: DType) -> (Vec<Scalar>, Operand, Operand) {
 fn int(x: Scalar) -> i128 {
     match x.value() {
         Number::Int(value) => value,
+        Number::Bool(value) => i128::from(value),
         other @ (Number::Huge(_) | Number::Float(_) | Number::Complex(_)) => {
             panic!("{other:?} is no integer")
         }
@@ -36,7 +37,9 @@ fn int(x: Scalar) -> i128 {
 fn complex(x: Scalar) -> Complex<f64> {
     match x.value() {
         Number::Complex(value) => value,
-        other @ (Number::Int(_) | Number::Huge(_) | Number::Float(_)) => Complex::new(other.to_f64(), 0.0),
+        other @ (Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_)) => {
+            Complex::new(other.to_f64(), 0.0)
+        }
     }
 }
 

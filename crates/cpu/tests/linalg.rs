@@ -129,6 +129,7 @@ fn bytes_of(dtype: DType, elements: &[C]) -> Vec<u8> {
 
 fn read_bytes(dtype: DType, bytes: &[u8]) -> Vec<C> {
     let element = |bytes: &[u8]| match Scalar::from_bytes(dtype, bytes).value() {
+        Number::Bool(value) => C::from(f64::from(u8::from(value))),
         Number::Int(value) => C::from(value as f64),
         Number::Huge(value) | Number::Float(value) => C::from(value),
         Number::Complex(value) => value,

@@ -95,6 +95,7 @@ fn numbers(dtype: DType, bytes: &[u8]) -> Vec<Complex> {
         Number::Complex(z) => [z.re, z.im],
         Number::Huge(x) | Number::Float(x) => [x, 0.0],
         Number::Int(x) => [x as f64, 0.0],
+        Number::Bool(x) => [f64::from(u8::from(x)), 0.0],
     };
     bytes.chunks_exact(dtype.storage_bytes()).map(number).collect()
 }
@@ -124,7 +125,7 @@ fn compare(ty: &TensorType, got: &[u8], want: &[u8], close: Close) -> Option<(us
     if got == want {
         return None;
     }
-    if dtype.is_integer() {
+    if !dtype.is_inexact() {
         let each = dtype.storage_bytes();
         let at = got.iter().zip(want).position(|(got, want)| got != want).unwrap_or(0) / each;
         return Some((at, numbers(dtype, got)[at], numbers(dtype, want)[at]));

@@ -68,6 +68,7 @@ pub fn floats(x: &Operand) -> Vec<f64> {
 pub fn integers(x: &Operand) -> Vec<i128> {
     let integer = |number| match number {
         Number::Int(value) => value,
+        Number::Bool(value) => i128::from(value),
         Number::Huge(_) | Number::Float(_) | Number::Complex(_) => panic!("{number:?} is no integer"),
     };
     numbers(x).into_iter().map(integer).collect()
@@ -82,6 +83,7 @@ pub fn address(x: &Arc<dyn Buffer>) -> *const u8 {
 pub fn edges(dtype: DType) -> Vec<Scalar> {
     let make = |number: Number| Scalar::new(dtype, number).unwrap();
     let mut found: Vec<Scalar> = match dtype.kind() {
+        defn_core::Kind::Bool => [false, true].map(|x| make(Number::Bool(x))).to_vec(),
         defn_core::Kind::Unsigned | defn_core::Kind::Signed => {
             let Number::Int(low) = dtype.lowest() else { unreachable!() };
             let Number::Int(high) = dtype.highest() else { unreachable!() };

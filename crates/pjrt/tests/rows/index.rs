@@ -89,7 +89,7 @@ pub fn random(dtype: DType) -> Table {
             Kind::Float => {
                 table.must(Op::Block(Block::RandomUniform { dtype, count }), &[&key], Close::Exact)
             }
-            Kind::Complex => {}
+            Kind::Bool | Kind::Complex => {}
         }
     }
     if dtype == DType::U32 {

@@ -34,6 +34,7 @@ pub fn small(dtype: DType, sizes: &[usize], which: u64) -> Operand {
     let mut number = || {
         let half = draw() as f64 / 2.0 - 4.0;
         match dtype.kind() {
+            Kind::Bool => Number::Bool(half > 0.0),
             Kind::Unsigned => Number::Int(half.abs() as i128),
             Kind::Signed => Number::Int(half as i128),
             Kind::Float => Number::Float(half),
@@ -48,7 +49,7 @@ pub fn small(dtype: DType, sizes: &[usize], which: u64) -> Operand {
 fn wrapped(dtype: DType, number: Number) -> Number {
     match number {
         Number::Int(value) => Number::Int(defn_core::scalar::wrap(dtype, value)),
-        Number::Huge(_) | Number::Float(_) | Number::Complex(_) => number,
+        Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => number,
     }
 }
 
@@ -56,6 +57,7 @@ fn wrapped(dtype: DType, number: Number) -> Number {
 pub fn special(dtype: DType) -> Vec<Number> {
     let normal = |number: Number| number.to_f64();
     match dtype.kind() {
+        Kind::Bool => vec![Number::Bool(false), Number::Bool(true)],
         Kind::Unsigned | Kind::Signed => {
             let (Number::Int(least), Number::Int(most)) = (dtype.lowest(), dtype.highest()) else {
                 unreachable!("limits of integers are integers")
@@ -138,6 +140,7 @@ pub fn definite(dtype: DType, batch: usize, n: usize) -> Operand {
                 let off = if dtype.kind() == Kind::Unsigned { off.abs() } else { off };
                 let value = if i == j { (n + i + 2) as f64 } else { off };
                 numbers.push(match dtype.kind() {
+                    Kind::Bool => Number::Bool(i == j),
                     Kind::Unsigned | Kind::Signed => {
                         Number::Int(defn_core::scalar::wrap(dtype, value as i128))
                     }

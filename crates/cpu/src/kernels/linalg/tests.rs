@@ -94,7 +94,9 @@ impl Case {
                 self.contract_b.iter().zip(&at).for_each(|(&axis, &at)| j[axis] = at);
                 let complex = |number| match number {
                     Number::Complex(value) => value,
-                    Number::Int(_) | Number::Huge(_) | Number::Float(_) => Complex::new(number.to_f64(), 0.0),
+                    Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_) => {
+                        Complex::new(number.to_f64(), 0.0)
+                    }
                 };
                 let (x, y) = (a[flat_of(a_sizes, &i)].value(), b[flat_of(b_sizes, &j)].value());
                 if let (Number::Int(x), Number::Int(y)) = (x, y) {
@@ -103,6 +105,7 @@ impl Case {
                 sum += complex(x) * complex(y);
             }
             let want = match got.value() {
+                Number::Bool(_) => unreachable!("products of bools are counted in s32"),
                 Number::Int(_) => Number::Int(exact),
                 Number::Huge(_) | Number::Float(_) => Number::Float(sum.re),
                 Number::Complex(_) => Number::Complex(sum),

@@ -43,11 +43,12 @@ fn groups(x: &Array, axes: &[Axis]) -> Vec<Vec<Scalar>> {
 fn naive(op: ReduceOp, dtype: DType, items: &[Scalar]) -> Scalar {
     let to = result_dtype(op, dtype);
     let is_nan = |x: &Scalar| match x.value() {
-        Number::Int(_) => false,
+        Number::Bool(_) | Number::Int(_) => false,
         Number::Huge(value) | Number::Float(value) => value.is_nan(),
         Number::Complex(value) => value.is_nan(),
     };
     let truth = |x: &Scalar| match x.value() {
+        Number::Bool(value) => value,
         Number::Int(value) => value != 0,
         Number::Huge(value) | Number::Float(value) => value != 0.0,
         Number::Complex(value) => value != Complex::new(0.0, 0.0),
@@ -63,16 +64,17 @@ fn naive(op: ReduceOp, dtype: DType, items: &[Scalar]) -> Scalar {
     };
     let fold =
         |start: i32, join: fn(Complex<f64>, Complex<f64>) -> Complex<f64>, exact: fn(i128, i128) -> i128| {
-            match dtype.is_integer() {
+            match !dtype.is_inexact() {
                 true => Number::Int(items.iter().fold(i128::from(start), |acc, x| match x.value() {
                     Number::Int(value) => scalar::wrap(DType::S64, exact(acc, value)),
+                    Number::Bool(value) => exact(acc, i128::from(value)),
                     Number::Huge(_) | Number::Float(_) | Number::Complex(_) => unreachable!(),
                 })),
                 false => {
                     let total =
                         items.iter().fold(Complex::new(f64::from(start), 0.0), |acc, x| match x.value() {
                             Number::Complex(value) => join(acc, value),
-                            Number::Int(_) | Number::Huge(_) | Number::Float(_) => {
+                            Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_) => {
                                 Complex::new(join(acc, x.value().to_f64().into()).re, 0.0)
                             }
                         });
@@ -225,6 +227,7 @@ fn check_arg(op: ArgOp, tie: TieBreak, dtype: DType, sizes: &[usize], axis: Opti
     for (got, items) in got.scalars().into_iter().zip(groups(&x, &all)) {
         // The numbers are integers in every dtype; as f64, the greatest of u64 would be equal.
         let number = |x: &Scalar| match x.value() {
+            Number::Bool(value) => i128::from(value),
             Number::Int(value) => value,
             Number::Huge(value) | Number::Float(value) => value as i128,
             Number::Complex(_) => unreachable!(),
