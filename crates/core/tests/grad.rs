@@ -92,10 +92,10 @@ fn constants_get_nothing_computed() {
       %4 = sum %3 {axes: [0], keep_axes: false} : f32
       %5 = constant {value: 1.0} : f32
       %6 = broadcast %5 {shape: [2], axes: []} : f32[2]
-      %7 = equal %0 %2 : u8[2]
+      %7 = equal %0 %2 : bool[2]
       %8 = constant {value: 0.5} : f32
       %9 = multiply %6 %8 : f32[2]
-      %10 = greater %0 %2 : u8[2]
+      %10 = greater %0 %2 : bool[2]
       %11 = select %10 %6 %1 : f32[2]
       %12 = select %7 %9 %11 : f32[2]
       return %4 %12

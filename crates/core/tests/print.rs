@@ -58,16 +58,16 @@ fn elementwise() {
         Ok(vec![g.as_type(f, DType::F16)?])
     });
     assert_snapshot!(shown(&region), @r"
-    parameter a:0         s32
-    parameter d:1         f32[2][3]
-    b = negate a          s32
-    c = sin b             f32
-    e = add c, d          f32[2][3]
-    f = multiply e, 2.5   f32[2][3]
-    g = greater f, 0.0    bool[2][3]
-    h = select g, f, a    f32[2][3]
-    i = clip h, -1, 1.0   f32[2][3]
-    j = as_type i         f16[2][3]
+    parameter a:0           s32
+    parameter d:1           f32[2][3]
+    b = negate a            s32
+    c = sin b               f32
+    e = add c, d            f32[2][3]
+    f = multiply e, 2.5     f32[2][3]
+    g = greater f, 0.0      bool[2][3]
+    h = select g, f, a      f32[2][3]
+    i = clip h, -1.0, 1.0   f32[2][3]
+    j = as_type i           f16[2][3]
     ");
     assert_snapshot!(text(&region), @r"
     defn-ir 1
@@ -82,7 +82,7 @@ fn elementwise() {
       %7 = constant {value: 0.0} : f32
       %8 = greater %6 %7 : bool[2][3]
       %9 = select %8 %6 %0 : f32[2][3]
-      %10 = constant {value: -1} : s32
+      %10 = constant {value: -1.0} : f32
       %11 = constant {value: 1.0} : f32
       %12 = clip %9 %10 %11 : f32[2][3]
       %13 = as_type %12 : f16[2][3]

@@ -209,7 +209,7 @@ fn loops_are_cut_out_and_never_inside() {
               cond (f32; f32) {
                 %0 = parameter {index: 0} : f32
                 %1 = parameter {index: 1} : f32
-                %2 = less %0 %1 : u8
+                %2 = less %0 %1 : bool
                 return %2
               }
               body (f32; f32) {

@@ -197,7 +197,7 @@ fn followed(
         2 => {
             let bias = program.input(&last);
             let sum = program.add(&format!("subtract {product} {bias}"), &ty);
-            let equal = program.add(&format!("equal {sum} {product}"), &format!("u8{}", shape(&sizes)));
+            let equal = program.add(&format!("equal {sum} {product}"), &format!("bool{}", shape(&sizes)));
             vec![sum, equal, product]
         }
         // The product twice, and a result of another type.

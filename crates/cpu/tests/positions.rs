@@ -4,11 +4,9 @@ mod common;
 
 use common::*;
 use defn_core::backend::Operand;
-use defn_core::infer::infer;
 use defn_core::op::{Block, CumulativeOp, Op, ScatterOp};
 use defn_core::shape::AxisList;
 use defn_core::{DType, Number, Scalar, Shape};
-use defn_cpu::cpu_backend;
 use proptest::prelude::*;
 
 fn axes(positions: &[usize]) -> AxisList {
@@ -26,15 +24,6 @@ fn ints(dtype: DType, sizes: &[usize], values: impl IntoIterator<Item = i128>) -
 /// The numbers from 0 on, wrapped.
 fn count(dtype: DType, sizes: &[usize]) -> Operand {
     ints(dtype, sizes, 0..sizes.iter().product::<usize>() as i128)
-}
-
-/// Runs an op of one output as compiled programs do.
-fn unchecked(op: &Op, operands: &[&Operand]) -> Operand {
-    let types: Vec<_> = operands.iter().map(|x| &x.ty).collect();
-    let outputs = infer(op, &types).unwrap();
-    let operands = operands.iter().map(|&x| x.clone()).collect();
-    let buffer = cpu_backend().run_unchecked(op, operands, &outputs).unwrap().remove(0);
-    Operand { ty: outputs[0].clone(), buffer }
 }
 
 fn index_of(sizes: &[usize], mut flat: usize) -> Vec<usize> {

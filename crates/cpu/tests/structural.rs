@@ -59,10 +59,12 @@ fn slices_move_dynamic_starts_into_range() {
     let x = count(DType::F16, &[5]);
     let op = Op::Slice { starts: Starts::Dynamic, lengths: smallvec![3], strides: smallvec![2] };
     for (start, expected) in [(-7, [0.0, 2.0]), (1, [1.0, 3.0]), (2, [2.0, 4.0]), (100, [2.0, 4.0])] {
-        assert_eq!(floats(&run(&op, &[&x, &scalar(DType::S8, start)]).unwrap()), expected);
+        let start = scalar(DType::S8, start);
+        assert_eq!(floats(&unchecked(&op, &[&x, &start])), expected);
+        assert_eq!(run(&op, &[&x, &start]).is_ok(), expected[0] == floats(&start)[0], "{expected:?}");
     }
     let huge = Scalar::new(DType::U64, Number::Int((1 << 64) - 1)).unwrap();
-    assert_eq!(floats(&run(&op, &[&x, &tensor(DType::U64, &[], &[huge])]).unwrap()), [2.0, 4.0]);
+    assert_eq!(floats(&unchecked(&op, &[&x, &tensor(DType::U64, &[], &[huge])])), [2.0, 4.0]);
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn every_function_works_on_tensors() {
     assert_close(linalg::norm(&a, None, Axes::All, false), &[7.0]);
     assert_close(linalg::norm(&a, Some(NormOrder::Infinity), 1, false), &[4.0, 5.0]);
     assert_close(linalg::pinv(&b, 1e-10), &[0.4, 0.2]);
-    assert_eq!(linalg::matrix_rank(&a, 1e-7).unwrap().item::<u32>().unwrap(), 2);
+    assert_eq!(linalg::matrix_rank(&a, 1e-7).unwrap().item::<i32>().unwrap(), 2);
     // The eigenvalues of a symmetric matrix are (9 + sqrt(17)) / 2 and (9 - sqrt(17)) / 2.
     let root = 17.0f64.sqrt();
     let values = [(9.0 + root) / 2.0, (9.0 - root) / 2.0];

@@ -1,6 +1,6 @@
 //! Tensors out of nothing, and the composites around them.
 
-use super::{Arg, BuildShape, Builder};
+use super::{Arg, BuildElementwise, BuildShape, Builder};
 use crate::compose;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -42,7 +42,9 @@ pub trait BuildCreate: Builder + Sized {
     /// An axis that the shape does not have, and a shape too large to address.
     fn iota(&mut self, shape: Shape, dtype: DType, axis: Option<AxisRef>) -> Result<Self::V> {
         let axis = axis.map(|axis| shape.resolve("iota", &axis)).transpose()?;
-        self.emit_one(Op::Iota { shape, dtype, axis }, &[])
+        let counted = if dtype.is_bool() { DType::S32 } else { dtype };
+        let counts = self.emit_one(Op::Iota { shape, dtype: counted, axis }, &[])?;
+        self.as_type(counts, dtype)
     }
 
     /// Ones where the last two indices agree, else zeros.

@@ -222,7 +222,7 @@ build_elementwise! {
         /// # Errors
         /// Shapes or names that do not fit, an element type outside the op's domain, an integer that does not
         /// fit the integer type that it meets, and a negative number as exponent of an integer. Predicates compare
-        /// any integer exactly.
+        /// any integer exactly, and what is computed in floats takes any integer as one.
         fn binary(
             &mut self,
             op: BinaryOp,
@@ -235,9 +235,8 @@ build_elementwise! {
             }
             let (a, b) = match op.rule() {
                 BinaryRule::Predicate => self.compared_pair(op.name(), a, b)?,
-                BinaryRule::Merge | BinaryRule::Float | BinaryRule::Complex => {
-                    self.weak_pair(op.name(), a, b)?
-                }
+                BinaryRule::Float | BinaryRule::Complex => self.float_pair(op.name(), a, b)?,
+                BinaryRule::Merge => self.weak_pair(op.name(), a, b)?,
             };
             let bools = self.ty(&a).dtype.is_bool() && self.ty(&b).dtype.is_bool();
             let op = if bools { of_bools(op) } else { op };

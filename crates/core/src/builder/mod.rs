@@ -201,6 +201,32 @@ pub trait Builder {
         }
     }
 
+    /// As [`Builder::weak_pair`], for what is computed in floats: an integer that does not fit the integer type of the
+    /// other operand is a float.
+    ///
+    /// # Errors
+    /// What the builder has against a new node.
+    fn float_pair(
+        &mut self,
+        op: &'static str,
+        a: impl Into<Arg<Self::V>>,
+        b: impl Into<Arg<Self::V>>,
+    ) -> Result<(Self::V, Self::V)>
+    where
+        Self: Sized,
+    {
+        let float = |arg: Arg<Self::V>, other: &Arg<Self::V>| match (arg, other) {
+            (Arg::Number(number), Arg::Value(value)) if self.ty(value).dtype.to_number().lacks(number) => {
+                Arg::Number(Number::Float(number.to_f64()))
+            }
+            (arg, _) => arg,
+        };
+        let (a, b) = (a.into(), b.into());
+        let a = float(a, &b);
+        let b = float(b, &a);
+        self.weak_pair(op, a, b)
+    }
+
     /// As [`Builder::weak_pair`], for what is compared: an integer that does not fit the integer type of the other
     /// operand has one in which they are compared exactly.
     ///

@@ -4,10 +4,13 @@ use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::shape::{Axis, AxisRef, Shape, TensorType};
 
-/// Counting needs an axis of the shape, when it needs one.
+/// Counting needs an axis of the shape, when it needs one, and numbers.
 pub(super) fn iota(shape: &Shape, dtype: DType, axis: Option<Axis>) -> Result<TensorType> {
     if let Some(axis) = axis {
         shape.resolve("iota", &AxisRef::from(axis))?;
+    }
+    if dtype.is_bool() {
+        return Err(ErrorKind::ConstantDType { op: "iota", dtype, required: "the dtype of a number" }.into());
     }
     TensorType::new(dtype, shape.clone())
 }

@@ -216,7 +216,7 @@ impl Chunks {
         Some(at)
     }
 
-    /// The first free chunk that is large enough; neighbours become one on the way.
+    /// The first free chunk that is large enough, of which the rest stays free; neighbours become one on the way.
     fn find(&mut self, step: usize) -> Option<usize> {
         let mut at = 0;
         while at < self.end {
@@ -231,7 +231,11 @@ impl Chunks {
                 head.step += next.step;
             }
             if !head.is_taken && head.step >= step {
-                head.is_taken = true;
+                if head.step > step {
+                    // SAFETY: steps are whole lines, so that there is room for a head in what is left.
+                    unsafe { Chunks::head(at + step).write(Head { step: head.step - step, is_taken: false }) };
+                }
+                *head = Head { step, is_taken: true };
                 return Some(at);
             }
             at += head.step;

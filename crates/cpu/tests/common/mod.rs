@@ -47,6 +47,15 @@ pub fn run_owned(op: &Op, operands: Vec<Operand>) -> Result<Operand> {
     Ok(Operand { ty: outputs[0].clone(), buffer: buffers.remove(0) })
 }
 
+/// Runs an op of one output as compiled programs do.
+pub fn unchecked(op: &Op, operands: &[&Operand]) -> Operand {
+    let types: Vec<_> = operands.iter().map(|x| &x.ty).collect();
+    let outputs = infer(op, &types).unwrap();
+    let operands = operands.iter().map(|&x| x.clone()).collect();
+    let buffer = cpu_backend().run_unchecked(op, operands, &outputs).unwrap().remove(0);
+    Operand { ty: outputs[0].clone(), buffer }
+}
+
 /// The elements.
 pub fn elements(x: &Operand) -> Vec<Scalar> {
     let mut bytes = vec![0; x.ty.byte_size()];

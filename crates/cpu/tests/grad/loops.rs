@@ -322,7 +322,7 @@ fn leaves_have_names_and_any_dtype() {
         });
         check_region(&format!("{known:?}"), &program, &[vec![0.7, -0.4], vec![1.2, 0.8]]);
     }
-    // The gradient passes a state of integers: each trip doubles it.
+    // The gradient passes a state of integers, each trip doubles it, and has the dtype of what it is taken of.
     for known in [Some(3), None] {
         let state = [i.clone(), ty(DType::S64, &[2])];
         let cond = closed(&state, &[], |g, v| Ok(vec![g.less(v[0], 3)?]));
@@ -331,7 +331,7 @@ fn leaves_have_names_and_any_dtype() {
             let (zero, whole) = (g.constant(DType::S32, 0)?, g.as_type(v[0], DType::S64)?);
             Ok(g.emit_while(cond, body, known, &[zero, whole], &[])?[1])
         });
-        assert_eq!((found[0].ty().to_string(), values(&found[0])), ("f32[2]".to_owned(), vec![8.0, 8.0]));
+        assert_eq!((found[0].ty().to_string(), values(&found[0])), ("f64[2]".to_owned(), vec![8.0, 8.0]));
     }
 }
 

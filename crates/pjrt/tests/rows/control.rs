@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{
-    BinaryOp, CondOp, CustomGradOp, FoldOp, HookOp, Op, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp,
+    BinaryOp, Block, CondOp, CustomGradOp, FoldOp, HookOp, Op, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp,
 };
 use defn_core::region::Region;
 use defn_core::{DType, Scalar, TensorType};
@@ -29,7 +29,15 @@ fn one(graph: &mut Graph, op: Op, inputs: &[Value]) -> Value {
     graph.push(op, inputs).expect("the operands fit")[0]
 }
 
+/// Arithmetic, which is logic on bools.
 fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Value {
+    let logical = [
+        (BinaryOp::Add, BinaryOp::LogicalOr),
+        (BinaryOp::Subtract, BinaryOp::LogicalXor),
+        (BinaryOp::Multiply, BinaryOp::LogicalAnd),
+    ];
+    let of_bools = logical.into_iter().find(|(arithmetic, _)| *arithmetic == op);
+    let op = of_bools.filter(|_| graph.ty(a).dtype.is_bool()).map_or(op, |(_, logical)| logical);
     one(graph, Op::Binary(op), &[a, b])
 }
 
@@ -86,7 +94,9 @@ pub fn control(dtype: DType) -> Table {
     table.must(Op::Hook(HookOp { slot: 0, name: None }), &[&x, &y], Close::Exact);
     let default = region(&types, 2, |graph, v| {
         let sum = binary(graph, BinaryOp::Add, v[0], v[1]);
-        [sum, one(graph, Op::Unary(UnaryOp::Negate), &[sum])].into_iter().collect()
+        let negative =
+            if dtype.is_bool() { Op::Block(Block::LogicalNot) } else { Op::Unary(UnaryOp::Negate) };
+        [sum, one(graph, negative, &[sum])].into_iter().collect()
     });
     let block = UserBlockOp { name: "Twice".into(), attributes: "".into(), slot: 0, args: 2, default };
     table.must(Op::UserBlock(block), &[&x, &y], close);

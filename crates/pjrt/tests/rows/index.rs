@@ -40,22 +40,22 @@ pub fn positions(dtype: DType) -> Table {
             ScatterOp::IndexedPut => exact,
         };
         let single = integers(DType::S16, &[4, 1], &[2, 0, 2, 7]);
-        table.must(scatter(&[0, 1]), &[&x, &lists, &small(dtype, &[5], 3)], close);
-        table.must(scatter(&[0, 1]), &[&x, &lists, &small(DType::S8, &[5], 3)], close);
-        table.must(scatter(&[0]), &[&x, &single, &small(dtype, &[4, 3], 4)], close);
-        table.must(scatter(&[1]), &[&x, &single, &small(dtype, &[4, 2], 4)], close);
-        table.must(scatter(&[0, 2]), &[&cube, &lists, &small(dtype, &[5, 3], 5)], close);
-        table.must(
+        table.must_of_numbers(scatter(&[0, 1]), &[&x, &lists, &small(dtype, &[5], 3)], close);
+        table.must_of_numbers(scatter(&[0, 1]), &[&x, &lists, &small(DType::S8, &[5], 3)], close);
+        table.must_of_numbers(scatter(&[0]), &[&x, &single, &small(dtype, &[4, 3], 4)], close);
+        table.must_of_numbers(scatter(&[1]), &[&x, &single, &small(dtype, &[4, 2], 4)], close);
+        table.must_of_numbers(scatter(&[0, 2]), &[&cube, &lists, &small(dtype, &[5, 3], 5)], close);
+        table.must_of_numbers(
             scatter(&[]),
             &[&x, &integers(DType::S32, &[2, 0], &[]), &small(dtype, &[2, 4, 3], 5)],
             close,
         );
-        table.must(
+        table.must_of_numbers(
             scatter(&[0]),
             &[&x, &integers(DType::S32, &[0, 1], &[]), &small(dtype, &[0, 3], 5)],
             close,
         );
-        table.must(
+        table.must_of_numbers(
             scatter(&[0, 1]),
             &[&x, &integers(DType::U64, &[1, 2], &[3, 2]), &small(dtype, &[1], 3)],
             close,

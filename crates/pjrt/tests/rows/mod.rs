@@ -101,6 +101,13 @@ impl Table {
         self.rows.retain(|row| names.insert(defn_core::form::name(&row.op)));
     }
 
+    /// Adds a row that is taken whatever the element type, if none of them is bool.
+    fn must_of_numbers(&mut self, op: Op, operands: &[&Operand], close: Close) {
+        let name = format!("{op:?}");
+        let of_bools = operands.iter().any(|operand| operand.ty.dtype.is_bool());
+        assert!(self.add(op, operands, close) || of_bools, "{name} of {operands:?}");
+    }
+
     /// Adds a row that is taken whatever the element type.
     fn must(&mut self, op: Op, operands: &[&Operand], close: Close) {
         let name = format!("{op:?}");

@@ -29,6 +29,7 @@ fn bytes(dtype: DType, count: usize) -> Vec<u8> {
 
 fn compare(a: Number, b: Number) -> Ordering {
     match (a, b) {
+        (Number::Bool(a), Number::Bool(b)) => a.cmp(&b),
         (Number::Int(a), Number::Int(b)) => a.cmp(&b),
         (Number::Float(a), Number::Float(b)) => match (a.is_nan(), b.is_nan()) {
             (true, true) => Ordering::Equal,

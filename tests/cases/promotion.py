@@ -1,0 +1,553 @@
+"""Calls as NumPy takes them, and the rules by which our results differ from NumPy's.
+
+Each row is an operation of ours beside NumPy's function of the same meaning. A dtype that is not
+NumPy's has to be excused by a rule of ``DTYPES``, a call that only we refuse by one of ``REFUSED``,
+one that only NumPy refuses by one of ``THEIRS``. The dtype that a row promises is computed here, by
+the rules of ``dtypes.py``.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import defn as dn
+from cases.dtypes import (
+    ALL,
+    NUMPY,
+    REAL,
+    is_bool,
+    is_complex,
+    is_float,
+    is_integer,
+    limits,
+    merge,
+    narrow,
+    result_dtype,
+    to_complex,
+    wide,
+)
+
+Number = bool | int | float | complex
+Operand = np.ndarray | Number
+Random = np.random.Generator
+
+NAMES = {dtype: name for name, dtype in NUMPY.items()}
+# What ml_dtypes adds to NumPy.
+ADDED = frozenset(("u2", "u4", "s2", "s4", "f8_e5m2", "f8_e4m3fn", "bf16"))
+
+
+def dtype_of(array: np.ndarray) -> str:
+    return NAMES[array.dtype]
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """``ours`` and ``theirs`` are given the operands and the options that ``options`` draws."""
+
+    name: str
+    ours: Callable[..., Any]
+    theirs: Callable[..., Any]
+    arity: int = 1
+    # The result's dtype from that of the operands together, a rule of dtypes.py or a dtype.
+    out: str = "same"
+    options: Callable[[Random, tuple[int, ...]], dict[str, Any]] = lambda rng, shape: {}
+    shape: Callable[[Random], tuple[int, ...]] | None = None
+    # The least rank and size that the function takes, and whether the operands broadcast.
+    rank: int = 0
+    empty: bool = True
+    alike: bool = False
+    # Which dtypes to draw, and how the values: over the whole range, or small ones.
+    dtypes: tuple[str, ...] = ALL
+    small: bool = False
+    # Whether infinities and NaN are the same in both.
+    special: bool = True
+    # Error in units of the last place, of results and of the greatest sum of the operands.
+    ulps: float = 0
+    sums: float = 0
+    # The operands that are predicates: they decide no dtype.
+    predicates: tuple[int, ...] = ()
+    # Whether values of integers are compared as they are, whatever the dtypes.
+    exact: bool = False
+    # Whether integers that the dtype does not hold become its limits.
+    saturates: bool = False
+    # At which operands a number may stand.
+    numbers: tuple[int, ...] = (0, 1, 2)
+
+    def together(self, operands: tuple[Operand, ...]) -> str:
+        """The dtype of the operands together: numbers have a say in the kind alone."""
+        deciding = [x for at, x in enumerate(operands) if at not in self.predicates]
+        return together(deciding)
+
+    def expected(self, operands: tuple[Operand, ...]) -> str:
+        return result_dtype(self.out, self.together(operands))
+
+    def reference(self, operands: tuple[Operand, ...], options: dict[str, Any]) -> np.ndarray:
+        """NumPy's result on the operands as the dtype that computes, widened."""
+        common, out = self.together(operands), self.expected(operands)
+        compute = common
+        if is_float(out) and (is_integer(common) or is_bool(common)):
+            compute = "f32"
+        if is_complex(out) and not is_complex(common):
+            compute = to_complex(common)
+        kind = np.bool_ if is_bool(compute) else wide(compute)
+
+        def convert(at: int, x: Operand) -> Any:
+            if at in self.predicates:
+                return np.asarray(x).astype(bool) if isinstance(x, np.ndarray) else bool(x)
+            if self.exact and all(is_integral(y) for y in operands):
+                return x.astype(object) if isinstance(x, np.ndarray) else int(x)
+            if self.saturates and not isinstance(x, np.ndarray) and is_integer(compute):
+                return int(x)
+            number = x.astype(wide(dtype_of(x))) if isinstance(x, np.ndarray) else np.asarray(x)
+            computed = np.asarray(narrow(number, compute)).astype(kind)
+            return computed.astype(object) if self.saturates and is_integer(compute) else computed
+
+        result = self.theirs(*(convert(at, x) for at, x in enumerate(operands)), **options)
+        if self.saturates and is_integer(out):
+            result = np.asarray(np.clip(result, *limits(out))).astype(wide(out))
+        return np.asarray(narrow(np.asarray(result), out))
+
+
+def is_integral(x: Operand) -> bool:
+    if isinstance(x, np.ndarray):
+        return is_integer(dtype_of(x)) or is_bool(dtype_of(x))
+    return isinstance(x, int)
+
+
+def together(operands: list[Operand]) -> str:
+    dtype = ""
+    for x in operands:
+        if isinstance(x, np.ndarray):
+            dtype = merge(dtype, dtype_of(x)) if dtype else dtype_of(x)
+    for x in operands:
+        if isinstance(x, np.ndarray):
+            continue
+        alone = {bool: "bool", int: "s32", float: "f32", complex: "c64"}[type(x)]
+        if not dtype:
+            dtype = alone
+        elif is_bool(dtype) or (is_integer(dtype) and alone in ("f32", "c64")):
+            dtype = merge(dtype, alone)
+        elif alone == "c64":
+            dtype = to_complex(dtype)
+    return dtype
+
+
+# Options.
+
+
+def an_axis(rng: Random, shape: tuple[int, ...]) -> dict[str, Any]:
+    return {"axis": int(rng.integers(-len(shape), len(shape)))}
+
+
+def some_axes(rng: Random, shape: tuple[int, ...]) -> dict[str, Any]:
+    if rng.random() < 0.3:
+        return {"axis": None}
+    return an_axis(rng, shape) if shape else {"axis": None}
+
+
+def folded(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, axis: function(x) if axis is None else function(x, axes=[axis])
+
+
+def functions(names: dict[str, str], **options: Any) -> list[Row]:
+    """Rows of functions that differ in nothing but their names."""
+    return [
+        Row(ours, getattr(dn, ours), getattr(np, theirs), **options)
+        for ours, theirs in names.items()
+    ]
+
+
+def away(x: Any) -> Any:
+    """Halves go away from zero, not to the even neighbour."""
+    if np.asarray(x).dtype.kind != "f":
+        return x
+    whole = np.trunc(x)
+    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0.0)
+
+
+def extended(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one sequence, of operands instead."""
+    return lambda *x, **options: function(list(x), **options)
+
+
+def cut(x: Any, low: Any, high: Any) -> Any:
+    """Between bounds, which need not be of the dtype."""
+    return np.minimum(np.maximum(x, low), high)
+
+
+def sign(x: Any) -> Any:
+    """NumPy's, but that bools have one."""
+    return x if np.asarray(x).dtype == bool else np.sign(x)
+
+
+def truths(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a, b: function(np.asarray(a) != 0, np.asarray(b) != 0)
+
+
+FLOATING = {
+    name: name
+    for name in ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "sinh")
+} | {
+    "cosh": "cosh",
+    "tanh": "tanh",
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "sqrt": "sqrt",
+}
+
+# The variance of complex numbers is complex here, the mean of the squares of the differences.
+VARIANCE = {"special": False, "empty": False, "small": True, "dtypes": REAL, "ulps": 8, "sums": 8}
+
+ROWS: list[Row] = [
+    *functions(FLOATING, out="float", ulps=16, special=False, small=True),
+    *functions({"cbrt": "cbrt"}, out="float", ulps=4, dtypes=REAL, special=False),
+    *functions({"abs": "abs"}, out="magnitude", ulps=2, special=False),
+    *functions({"negate": "negative"}),
+    Row("sign", dn.sign, sign, ulps=4, special=False),
+    *functions({"floor": "floor", "ceil": "ceil"}, dtypes=REAL),
+    Row("round", dn.round, away, dtypes=REAL),
+    *functions({"bitwise_not": "invert"}),
+    *functions({"real": "real", "imag": "imag"}, out="real"),
+    *functions({"conjugate": "conjugate"}, out="complex"),
+    *functions({"phase": "angle"}, out="real", ulps=8, special=False),
+    *functions({"is_nan": "isnan", "is_infinity": "isinf"}, out="predicate"),
+    *functions({"logical_not": "logical_not"}, out="predicate"),
+    *functions(
+        {"add": "add", "subtract": "subtract", "multiply": "multiply"},
+        arity=2,
+        ulps=4,
+        special=False,
+    ),
+    *functions({"divide": "divide"}, arity=2, out="float", ulps=8, special=False),
+    *functions({"pow": "power"}, arity=2, ulps=64, special=False, small=True),
+    *functions({"atan2": "arctan2"}, arity=2, out="float", ulps=4, special=False),
+    *functions({"remainder": "fmod"}, arity=2, special=False),
+    *functions({"max": "maximum", "min": "minimum"}, arity=2),
+    *functions(
+        {"bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor"},
+        arity=2,
+    ),
+    *functions(
+        {
+            name: name
+            for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+        },
+        arity=2,
+        out="predicate",
+        exact=True,
+    ),
+    *[
+        Row(name, getattr(dn, name), truths(getattr(np, name)), 2, "predicate", exact=True)
+        for name in ("logical_and", "logical_or", "logical_xor")
+    ],
+    Row("+", operator.add, operator.add, 2, ulps=4, special=False),
+    Row("-", operator.sub, operator.sub, 2, ulps=4, special=False),
+    Row("*", operator.mul, operator.mul, 2, ulps=4, special=False),
+    Row("/", operator.truediv, operator.truediv, 2, "float", ulps=8, special=False),
+    Row("//", operator.floordiv, np.floor_divide, 2, special=False, small=True, ulps=2),
+    Row("%", operator.mod, np.mod, 2, special=False, small=True, ulps=2),
+    Row("**", operator.pow, np.power, 2, ulps=64, special=False, small=True),
+    Row("<", operator.lt, operator.lt, 2, "predicate", exact=True),
+    Row("==", operator.eq, operator.eq, 2, "predicate", exact=True),
+    Row("&", operator.and_, operator.and_, 2),
+    Row("|", operator.or_, operator.or_, 2),
+    Row("^", operator.xor, operator.xor, 2),
+    Row("select", dn.select, np.where, 3, predicates=(0,), numbers=(1, 2)),
+    Row("clip", dn.clip, cut, 3, special=False, numbers=(1, 2), saturates=True),
+    *[
+        Row(ours, folded(getattr(dn, ours)), getattr(np, theirs), 1, out, some_axes, **options)
+        for ours, theirs, out, options in (
+            ("sum", "sum", "sum", {"sums": 8, "special": False}),
+            ("product", "prod", "sum", {"ulps": 32, "small": True, "special": False}),
+            ("mean", "mean", "float", {"sums": 4, "special": False, "empty": False}),
+            ("variance", "var", "float", VARIANCE),
+            ("standard_deviation", "std", "float", VARIANCE),
+            ("reduce_max", "max", "same", {"empty": False}),
+            ("reduce_min", "min", "same", {"empty": False}),
+            ("all", "all", "predicate", {}),
+            ("any", "any", "predicate", {}),
+        )
+    ],
+    *[
+        Row(
+            ours,
+            lambda x, axis, ours=ours: getattr(dn, ours)(x, axis=axis),
+            getattr(np, theirs),
+            1,
+            "s32",
+            an_axis,
+            rank=1,
+            empty=False,
+            numbers=(),
+        )
+        for ours, theirs in (("argmax", "argmax"), ("argmin", "argmin"))
+    ],
+    *[
+        Row(
+            ours,
+            lambda x, axis, ours=ours: getattr(dn, ours)(x, axis=axis),
+            theirs,
+            1,
+            out,
+            an_axis,
+            rank=1,
+            numbers=(),
+            **options,
+        )
+        for ours, theirs, out, options in (
+            ("cumulative_sum", np.cumsum, "number", {"sums": 8, "special": False}),
+            (
+                "cumulative_product",
+                np.cumprod,
+                "number",
+                {"ulps": 32, "small": True, "special": False},
+            ),
+            ("cumulative_max", np.maximum.accumulate, "same", {}),
+            ("cumulative_min", np.minimum.accumulate, "same", {}),
+            ("sort", np.sort, "same", {}),
+            ("argsort", lambda x, axis: np.argsort(x, axis, kind="stable"), "s32", {}),
+        )
+    ],
+    Row(
+        "concatenate",
+        lambda *x, axis: dn.concatenate(list(x), axis=axis),
+        extended(np.concatenate),
+        2,
+        options=an_axis,
+        rank=1,
+        alike=True,
+        numbers=(),
+    ),
+    Row(
+        "stack",
+        lambda *x: dn.stack(list(x)),
+        extended(np.stack),
+        2,
+        alike=True,
+        shape=lambda rng: (),
+    ),
+    Row(
+        "pad",
+        lambda x, value: dn.pad(x, value, [(1, 2, 0)]),
+        lambda x, value: np.concatenate([np.full(1, value), x, np.full(2, value)]).astype(x.dtype),
+        2,
+        shape=lambda rng: (3,),
+        numbers=(1,),
+    ),
+    Row("tril", dn.tril, np.tril, rank=2, numbers=()),
+    Row("triu", dn.triu, np.triu, rank=2, numbers=()),
+    Row(
+        "diff",
+        lambda x, axis: dn.diff(x, axis=axis),
+        lambda x, axis: np.diff(x, axis=axis),
+        options=an_axis,
+        rank=1,
+        empty=False,
+        special=False,
+        numbers=(),
+        ulps=4,
+    ),
+    Row(
+        "dot",
+        dn.dot,
+        np.dot,
+        2,
+        "number",
+        shape=lambda rng: (3,),
+        sums=16,
+        special=False,
+        small=True,
+    ),
+    Row(
+        "@",
+        operator.matmul,
+        operator.matmul,
+        2,
+        "number",
+        shape=lambda rng: (2, 2),
+        sums=16,
+        special=False,
+        small=True,
+        numbers=(),
+    ),
+    Row(
+        "outer",
+        dn.outer,
+        lambda a, b: np.outer(
+            a, np.conjugate(b) if np.iscomplexobj(a) or np.iscomplexobj(b) else b
+        ),
+        2,
+        "number",
+        rank=1,
+        ulps=4,
+        special=False,
+        numbers=(),
+    ),
+    Row(
+        "fft",
+        dn.fft,
+        np.fft.fft,
+        out="complex",
+        rank=1,
+        empty=False,
+        small=True,
+        sums=64,
+        special=False,
+        numbers=(),
+    ),
+    Row("transpose", dn.transpose, np.transpose),
+    Row("reverse", dn.reverse, np.flip),
+    Row("flatten", dn.flatten, np.ravel),
+    Row(
+        "take",
+        lambda x, axis: dn.take(x, np.array([0, 0]), axis=axis),
+        lambda x, axis: np.take(x, [0, 0], axis=axis),
+        options=an_axis,
+        rank=1,
+        empty=False,
+        numbers=(),
+    ),
+]
+
+# What excuses a difference.
+
+
+@dataclass(frozen=True)
+class Call:
+    row: Row
+    operands: tuple[Operand, ...]
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        def text(x: Operand) -> str:
+            return f"{dtype_of(x)}{list(x.shape)}" if isinstance(x, np.ndarray) else repr(x)
+
+        return f"{self.row.name}({', '.join(map(text, self.operands))}, {self.options})"
+
+    @property
+    def dtypes(self) -> list[str]:
+        return [dtype_of(x) for x in self.operands if isinstance(x, np.ndarray)]
+
+    @property
+    def deciding(self) -> list[Operand]:
+        return [x for at, x in enumerate(self.operands) if at not in self.row.predicates]
+
+    @property
+    def common(self) -> str:
+        return self.row.together(self.operands)
+
+    def has(self, test: Callable[[str], bool]) -> bool:
+        return any(test(dtype_of(x)) for x in self.deciding if isinstance(x, np.ndarray))
+
+    def right(self) -> np.ndarray:
+        return np.asarray(self.operands[1])
+
+
+@dataclass(frozen=True)
+class Excuse:
+    """``when`` it holds; ``raises`` names the error of ours that it excuses, "NumPy" NumPy's."""
+
+    rule: str
+    when: Callable[[Call], bool]
+    raises: str = ""
+
+
+def has_added(call: Call) -> bool:
+    return any(dtype in ADDED for dtype in call.dtypes)
+
+
+def mixes(call: Call) -> bool:
+    whole = call.has(is_integer) or any(isinstance(x, int) for x in call.deciding)
+    return whole and call.has(lambda dtype: is_float(dtype) or is_complex(dtype))
+
+
+def signs(call: Call) -> bool:
+    return call.has(lambda dtype: dtype == "u64") and call.has(lambda dtype: dtype[0] == "s")
+
+
+def numbers_decide(call: Call) -> bool:
+    """Whether a number's kind is beyond that of every tensor."""
+    tensors = [x for x in call.deciding if isinstance(x, np.ndarray)]
+    return not tensors or together(tensors) != call.common
+
+
+def least_divisor(call: Call) -> bool:
+    return len(call.operands) == 2 and bool((call.right() == 0).any())
+
+
+def beyond(call: Call) -> bool:
+    """Whether an integer stands there that the dtype of all together does not hold."""
+    if not is_integer(call.common):
+        return False
+    low, high = limits(call.common)
+    return any(isinstance(x, int) and not low <= x <= high for x in call.deciding)
+
+
+ORDERED = frozenset(
+    """
+    max min less less_equal greater greater_equal < clip reduce_max reduce_min argmax argmin sort
+    argsort cumulative_max cumulative_min floor ceil round remainder // % atan2
+    """.split()
+)
+
+DTYPES = [
+    Excuse("ml_dtypes: NumPy gives other floats, or integers, beside them", has_added),
+    Excuse("numbers decide: s32, f32, c64, and not 64 bits", numbers_decide),
+    Excuse("integers take the dtype of floats and complex numbers beside them", mixes),
+    Excuse("u64 and signed integers are s64 together, not f64", signs),
+    Excuse(
+        "sums of integers are counted in 32 bits, or 64 where the elements have them",
+        lambda call: call.row.out in ("sum", "number"),
+    ),
+    Excuse("positions are s32", lambda call: call.row.out == "s32"),
+    Excuse(
+        "what computes in floats takes integers as f32",
+        lambda call: (
+            call.row.out in ("float", "real", "complex")
+            and (is_integer(call.common) or is_bool(call.common))
+        ),
+    ),
+    Excuse("NumPy takes the numbers of lists for arrays", lambda call: call.row.name == "stack"),
+    Excuse("conjugates are complex", lambda call: call.row.name == "conjugate"),
+    Excuse(
+        "transforms of floats up to 32 bits are c64",
+        lambda call: call.row.name == "fft",
+    ),
+]
+
+REFUSED = [
+    Excuse(
+        "bools: only or, and, and what is logical", lambda call: is_bool(call.common), "DTypeError"
+    ),
+    Excuse(
+        "complex numbers have no order",
+        lambda call: is_complex(call.common) and call.row.name in ORDERED,
+        "DTypeError",
+    ),
+    Excuse("integers are not divided by zero", least_divisor, "Error"),
+    Excuse(
+        "integers have no negative powers",
+        lambda call: call.row.name in ("pow", "**") and bool((call.right() < 0).any()),
+        "Error",
+    ),
+    Excuse("integers fit the dtype that they meet, s32 where they meet none", beyond, "RangeError"),
+]
+
+THEIRS = [
+    Excuse("ml_dtypes: NumPy has no common dtype, or no loop", has_added, "NumPy"),
+    Excuse("u64 and signed integers are s64 together, not f64", signs, "NumPy"),
+    Excuse(
+        "bounds of clip beyond the dtype saturate",
+        lambda call: call.row.name == "clip",
+        "NumPy",
+    ),
+]
