@@ -25,8 +25,20 @@ from cases.dtypes import (
     wide,
     widen,
 )
-from cases.promotion import DTYPES, NAMES, REFUSED, ROWS, THEIRS, Call, Operand, Row
+from cases.promotion import (
+    DTYPES,
+    NAMES,
+    OPERATORS,
+    REFUSED,
+    ROWS,
+    THEIRS,
+    WITHOUT,
+    Call,
+    Operand,
+    Row,
+)
 from support import on_xla
+from test_catalogue import public_functions
 
 CALLS = int(os.environ.get("DEFN_RANDOM_CALLS", "3000"))
 SHAPES = [
@@ -100,9 +112,6 @@ def draw(rng: np.random.Generator) -> Call:
         else np.shape(operands[0])
     )
     return Call(row, tuple(operands), row.options(rng, first))
-
-
-OPERATORS = ("+", "-", "*", "/", "//", "%", "**", "<", "==", "&", "|", "^", "@")
 
 
 def theirs(call: Call) -> np.ndarray | Exception:
@@ -235,3 +244,9 @@ def test_every_difference_from_numpy_has_its_rule() -> None:
     for rule, count in excused.most_common():
         print(f"{count:8} {rule}")
     assert not wrong, f"{len(wrong)} calls, such as\n" + "\n".join(wrong[:200])
+
+
+def test_every_function_is_called_or_says_why_not() -> None:
+    called = {row.name for row in ROWS}
+    assert (called - OPERATORS) | WITHOUT == public_functions()
+    assert not called & WITHOUT

@@ -233,6 +233,11 @@ ROWS: list[Row] = [
     *functions({"remainder": "fmod"}, arity=2, special=False),
     *functions({"max": "maximum", "min": "minimum"}, arity=2),
     *functions(
+        {"left_shift": "left_shift", "right_shift": "right_shift"},
+        arity=2,
+        small=True,
+    ),
+    *functions(
         {"bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor"},
         arity=2,
     ),
@@ -392,18 +397,21 @@ ROWS: list[Row] = [
         special=False,
         numbers=(),
     ),
-    Row(
-        "fft",
-        dn.fft,
-        np.fft.fft,
-        out="complex",
-        rank=1,
-        empty=False,
-        small=True,
-        sums=64,
-        special=False,
-        numbers=(),
-    ),
+    *[
+        Row(
+            name,
+            getattr(dn, name),
+            getattr(np.fft, name),
+            out="complex",
+            rank=1,
+            empty=False,
+            small=True,
+            sums=64,
+            special=False,
+            numbers=(),
+        )
+        for name in ("fft", "ifft")
+    ],
     Row("transpose", dn.transpose, np.transpose),
     Row("reverse", dn.reverse, np.flip),
     Row("flatten", dn.flatten, np.ravel),
@@ -417,6 +425,23 @@ ROWS: list[Row] = [
         numbers=(),
     ),
 ]
+
+# Functions whose counterpart in NumPy says nothing of dtypes, or that have none: arrangements that
+# keep the dtype, options that name it, and definitions of their own. Other tables test them.
+WITHOUT = frozenset(
+    """
+    all_close as_type bitcast broadcast broadcast_vectors complex conv count_leading_zeros
+    covariance devectorize erf erf_inv erfc eye fft2 fill from_binary gather ifft2 indexed_add
+    indexed_put iota irfft linspace logsumexp make_diagonal matmul median mode new_axis
+    pad_outer population_count put_diagonal put_slice quotient reduce rename rfft reshape
+    reshape_vectors revectorize rsqrt sigmoid slice slice_along_axis split squeeze
+    take_along_axis take_diagonal template tensor tile top_k tri vectorize weighted_mean
+    window_max window_mean window_min window_product window_reduce window_scatter_max
+    window_scatter_min window_sum
+    """.split()
+)
+OPERATORS = frozenset("+ - * / // % ** < == & | ^ @".split())
+
 
 # What excuses a difference.
 
@@ -520,7 +545,7 @@ DTYPES = [
     Excuse("conjugates are complex", lambda call: call.row.name == "conjugate"),
     Excuse(
         "transforms of floats up to 32 bits are c64",
-        lambda call: call.row.name == "fft",
+        lambda call: call.row.name in ("fft", "ifft"),
     ),
 ]
 
@@ -534,6 +559,11 @@ REFUSED = [
         "DTypeError",
     ),
     Excuse("integers are not divided by zero", least_divisor, "Error"),
+    Excuse(
+        "nothing is shifted by a negative distance",
+        lambda call: "shift" in call.row.name and bool((call.right() < 0).any()),
+        "Error",
+    ),
     Excuse(
         "integers have no negative powers",
         lambda call: call.row.name in ("pow", "**") and bool((call.right() < 0).any()),

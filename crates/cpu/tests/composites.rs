@@ -344,9 +344,9 @@ fn tensors_are_cut_joined_and_overwritten() {
     let nines = given(vector(DType::S32, &[9, 9]));
     assert_eq!(integers(&ops.put_slice(&x, &[Start::Index(-5)], &nines).unwrap()), [9, 9, 2, 3, 4]);
     let error = ops.put_slice(&x, &[Start::Index(-7)], &nines).unwrap_err().to_string();
-    assert!(error.starts_with("put_slice: the start -7 on axis 0"), "{error}");
+    assert!(error.starts_with("put_slice: start -7 on axis 0"), "{error}");
     let error = ops.put_slice(&x, &[Start::Value(late)], &nines).unwrap_err().to_string();
-    assert!(error.starts_with("put_slice: the start 200 on axis 0"), "{error}");
+    assert!(error.starts_with("put_slice: start 200 on axis 0"), "{error}");
 }
 
 #[test]

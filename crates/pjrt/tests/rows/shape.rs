@@ -29,7 +29,10 @@ pub fn create(dtype: DType) -> Table {
         (&[0, 3], None),
         (&[2, 0], Some(1)),
     ] {
-        table.must(Op::Iota { shape: Shape::new(sizes), dtype, axis: axis.map(axis_at) }, &[], exact);
+        // Bools do not count.
+        if !dtype.is_bool() {
+            table.must(Op::Iota { shape: Shape::new(sizes), dtype, axis: axis.map(axis_at) }, &[], exact);
+        }
     }
     for sizes in [&[3, 3][..], &[2, 3], &[2, 3, 2], &[0, 2]] {
         table.must(Op::Eye { shape: Shape::new(sizes), dtype }, &[], exact);
