@@ -49,10 +49,10 @@ def test_what_compile_is_given() -> None:
     assert lengths == [3]
     assert options == {"speed": 11}
     assert [node.op for node in program.outputs] == ["add", "parameter"]
-    f({"a": 5.0}, 1.0)
+    f({"a": 5.0}, dn.tensor(1.0))
     assert len(compiler.seen) == 3, "it is compiled once"
     weight = dn.tensor([1.0, 0.0])
-    assert f({"a": 2.0}, 3.0)["out"].to_list() == [5.0, 3.0]
+    assert f({"a": 2.0}, y)["out"].to_list() == [5.0, 3.0]
     assert len(compiler.seen) == 4
 
 

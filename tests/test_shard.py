@@ -299,6 +299,19 @@ def test_what_is_closed_over_or_named_is_everywhere() -> None:
     assert dn.shard(lambda: dn.tensor([1, 2]), LINE, [], ())().to_numpy().tolist() == [1, 2]
 
 
+def test_a_number_takes_on_the_dtype_of_what_it_meets() -> None:
+    fun = dn.shard(lambda x, n: (x * n, n), LINE, [("data",), ()], [("data",), ()])
+    x = rows(12, 8, 2)
+    for number in (0.1, 0.3):
+        scaled, alone = fun(x, number)
+        assert scaled.to_numpy().tobytes() == (x * number).tobytes()
+        assert alone.to_numpy() == np.float32(number)
+    assert fun.cache_info()["misses"] == 1
+    assert "(f64[2][2], f32, f64)" in fun.text(x, 0.1)
+    with pytest.raises(dn.ShapeError, match="argument n"):
+        dn.shard(lambda n: n + 1, LINE, [("data",)], ())(0.5)
+
+
 def test_definitions_inside_are_traced_into_it() -> None:
     @dn.defn
     def halves(x: dn.Tensor) -> dn.Tensor:

@@ -180,6 +180,9 @@ def jit(
     than ``max_compiles`` times raises. Other options go to the compiler. What is not
     given is as the default options say.
 
+    A number that the function is given takes on the dtype of what it meets, as one in its body
+    does; its value is no part of the signature.
+
     The result has ``explain()``, which says in one sentence for each version why it was compiled:
     what differs from the nearest signature that was compiled before. ``dn.options(
     log_compiles=True)``, or ``DEFN_LOG=compiles`` in the environment, says it when it happens,
@@ -262,7 +265,8 @@ def compile(
     """Compile a function now, for one signature.
 
     ``args`` are templates, or tensors whose types serve as such; static values among them and
-    ``kwargs`` are built in. The result takes the inputs alone, and no other types than those.
+    ``kwargs`` are built in. The result takes the inputs alone, and no other types than those. Where
+    a number is given it takes numbers only, which take on the dtype of what they meet.
     ``donate`` is as in ``jit``. ``run_each`` of the result takes a list of argument lists and gives
     a list of results: ``"pjrt"`` runs them side by side on the devices of a client. What ``"pjrt"``
     compiled has ``save`` and ``serialize`` too, for ``dn.pjrt.load`` in another process; with

@@ -374,11 +374,12 @@ def stream(
     step.__module__ = getattr(fun, "__module__", None) or step.__module__
     # They are read at every step, whatever the caller writes meanwhile.
     constants = [_core.owned("stream", constant) for constant in given[2:]]
-    own = _stream_of_compiler(step, [given[0], first, *constants], kwargs, jit_options)
+    # Chunks may be numbers or tensors, whichever stands for them.
+    template = to_template(given[0])
+    own = _stream_of_compiler(step, [template, first, *constants], kwargs, jit_options)
     if own is not None:
         return own
-    compiled = compile(step, [given[0], first, *constants], kwargs, **jit_options)
-    template = to_template(given[0])
+    compiled = compile(step, [template, first, *constants], kwargs, **jit_options)
     return _ThreadStream(_Worker(compiled, first, constants, maxsize), maxsize, template)
 
 

@@ -48,6 +48,11 @@ ROWS: list[tuple[str, str]] = [
         "a loop whose body gives a number that does not fit",
         'dn.while_(dn.tensor(1, dtype="u8"), lambda s: s < 3, lambda s: 300)',
     ),
+    (
+        "an argument that does not fit what it meets",
+        'dn.jit(lambda x, n: x + n)(dn.tensor([1], dtype="u8"), 300)',
+    ),
+    ("a tensor in the place of a number", "dn.compile(lambda n: n + 1, [0.5])(dn.tensor(0.5))"),
     ("a tensor of another dtype", 'dn.tensor(v, dtype="s32")'),
     ("an order of complex numbers", "dn.floor(c)"),
     ("a comparison of complex numbers", "c < c"),

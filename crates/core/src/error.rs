@@ -98,6 +98,7 @@ impl Error {
     #[must_use]
     pub fn with_argument(mut self, written: impl FnOnce(usize) -> Option<String>) -> Error {
         if let ErrorKind::ArgumentType { argument, .. }
+        | ErrorKind::ArgumentRange { argument, .. }
         | ErrorKind::Device(
             DeviceError::DonateType { argument, .. } | DeviceError::ArgumentGone { argument, .. },
         ) = &mut self.inner.kind
@@ -181,6 +182,11 @@ pub enum ErrorKind {
         number_text(*number), number_digits(got.dtype.lowest()), number_digits(got.dtype.highest())
     )]
     NumberRange { op: &'static str, number: Number, got: TensorType },
+    #[error(
+        "{op}: {argument} is {}, it must fit {dtype}, the dtype of what it meets; convert that to a wider dtype, or give a tensor",
+        number_text(*number)
+    )]
+    ArgumentRange { op: &'static str, argument: Argument, number: Number, dtype: DType },
     #[error("{op}: the operand is {got}, it must be {required}{hint}")]
     OperandDType { op: &'static str, got: TensorType, required: &'static str, hint: &'static str },
     #[error("{op}: the operands are {left} and {right}, their common dtype must be {required}{hint}")]

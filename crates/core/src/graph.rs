@@ -193,6 +193,39 @@ impl Graph {
         }
     }
 
+    /// For each of so many inputs, whether one of the results or an effect needs it.
+    pub(crate) fn needed_inputs(&self, results: &[Value], inputs: usize) -> Vec<bool> {
+        let mut live = vec![false; self.nodes.len()];
+        results.iter().for_each(|result| live[result.node as usize] = true);
+        let mut needed = vec![false; inputs];
+        for (position, node) in self.nodes.iter().enumerate().rev() {
+            if !live[position] && !node.op.has_effect() {
+                continue;
+            }
+            node.inputs.iter().for_each(|input| live[input.node as usize] = true);
+            if let Op::Parameter { index, .. } = &node.op {
+                needed[*index] = true;
+            }
+        }
+        needed
+    }
+
+    /// Gives the inputs of the region other numbers; where there is none for one, its nodes become a zero.
+    pub(crate) fn place_parameters(&mut self, places: &[Option<usize>]) {
+        self.aside.parameters.clear();
+        for (position, node) in self.nodes.iter_mut().enumerate() {
+            let Op::Parameter { index, ty } = &mut node.op else { continue };
+            match places[*index] {
+                Some(place) => {
+                    *index = place;
+                    let value = Value { node: position as u32, output: 0 };
+                    self.aside.parameters.entry(place).or_insert(value);
+                }
+                None => node.op = Op::Constant(Scalar::zero(ty.dtype)),
+            }
+        }
+    }
+
     /// Says where the inputs of the region stand that have been added so far.
     pub(crate) fn locate_parameters(&mut self, location: &Location) {
         for node in &mut self.nodes {

@@ -36,6 +36,7 @@ pub mod tensor;
 pub mod trace;
 pub mod vectorize;
 pub mod verify;
+pub mod weak;
 
 pub use dtype::{DType, Kind};
 pub use error::{Error, ErrorClass, ErrorKind, Result};

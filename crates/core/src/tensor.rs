@@ -8,6 +8,7 @@ use crate::graph::Value;
 use crate::location::Location;
 use crate::shape::{Name, Shape, TensorType};
 use crate::trace::Trace;
+use crate::weak::Weak;
 
 /// Leading named axes that ops do not see; outside shape, rank and names.
 pub type VectorizedAxes = Arc<[(Name, usize)]>;
@@ -17,6 +18,8 @@ pub type VectorizedAxes = Arc<[(Name, usize)]>;
 pub struct Tensor {
     ty: TensorType,
     vectorized: Option<Arc<Vectorized>>,
+    /// How it is made, where it takes on the dtype of what it meets.
+    weak: Option<Arc<Weak>>,
     data: Data,
 }
 
@@ -48,17 +51,17 @@ impl Tensor {
     /// A tensor with elements.
     pub fn concrete(ty: TensorType, buffer: Arc<dyn Buffer>) -> Tensor {
         buffer.list(&ty, Location::said);
-        Tensor { ty, vectorized: None, data: Data::Buffer(buffer) }
+        Tensor { ty, vectorized: None, weak: None, data: Data::Buffer(buffer) }
     }
 
     /// A value of a trace.
     pub fn traced(ty: TensorType, trace: Arc<Trace>, value: Value) -> Tensor {
-        Tensor { ty, vectorized: None, data: Data::Traced { trace, value } }
+        Tensor { ty, vectorized: None, weak: None, data: Data::Traced { trace, value } }
     }
 
     /// A type without elements, to say what a function will be given.
     pub fn template(ty: TensorType) -> Tensor {
-        Tensor { ty, vectorized: None, data: Data::Template }
+        Tensor { ty, vectorized: None, weak: None, data: Data::Template }
     }
 
     /// Element type, sizes and names, the vectorized axes left out.
@@ -90,7 +93,7 @@ impl Tensor {
     /// The same elements without vectorized axes: they lead the shape, and have no names.
     #[must_use]
     pub fn flat(&self) -> Tensor {
-        Tensor { ty: self.whole().clone(), vectorized: None, data: self.data.clone() }
+        Tensor { ty: self.whole().clone(), vectorized: None, weak: None, data: self.data.clone() }
     }
 
     /// The same elements, of whose axes the leading ones are vectorized; their names, if any, are forgotten.
@@ -110,7 +113,35 @@ impl Tensor {
         let inner: Vec<_> = self.ty.shape.entries().skip(axes.len()).collect();
         let whole = TensorType { dtype, shape: Shape::from_axes(lead.chain(inner.iter().cloned())) };
         let ty = TensorType { dtype, shape: Shape::from_axes(inner) };
-        Tensor { ty, vectorized: Some(Arc::new(Vectorized { axes: axes.into(), whole })), data: self.data }
+        let vectorized = Some(Arc::new(Vectorized { axes: axes.into(), whole }));
+        Tensor { ty, vectorized, weak: None, data: self.data }
+    }
+
+    /// The same value as one that takes on the dtype of what it meets; the type is a scalar's, s32, f32 or c64.
+    #[must_use]
+    pub fn with_weak(self, weak: Arc<Weak>) -> Tensor {
+        Tensor { weak: Some(weak), ..self }
+    }
+
+    /// The same value with a dtype of its own.
+    #[must_use]
+    pub fn strong(self) -> Tensor {
+        Tensor { weak: None, ..self }
+    }
+
+    /// How a value is made that takes on the dtype of what it meets.
+    pub fn weak(&self) -> Option<&Arc<Weak>> {
+        self.weak.as_ref()
+    }
+
+    /// Whether the value takes on the dtype of what it meets.
+    pub fn is_weak(&self) -> bool {
+        self.weak.is_some()
+    }
+
+    /// As [`Tensor::weak`], taken out of the tensor, so that its holder may be the only one.
+    pub fn into_weak(self) -> Option<Arc<Weak>> {
+        self.weak
     }
 
     /// What stands behind the type.

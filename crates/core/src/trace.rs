@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 
 use crate::builder::Builder;
+use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, Value, Values};
 use crate::location::Location;
@@ -21,6 +22,7 @@ use crate::region::Region;
 use crate::shape::TensorType;
 use crate::tensor::{Data, Tensor};
 use crate::vectorize::Lanes;
+use crate::weak::Weak;
 
 thread_local! {
     static STACK: RefCell<Vec<Arc<Trace>>> = const { RefCell::new(Vec::new()) };
@@ -41,6 +43,12 @@ struct State {
     parameters: usize,
     /// The vectorized axes of each parameter, where a trace was begun like tensors.
     parameter_lanes: Vec<Lanes>,
+    /// Parameters that are numbers, which take on the dtypes of what they meet.
+    weak: Vec<usize>,
+    /// What they are wanted as, in the order in which that was found.
+    wanted: Vec<Wanted>,
+    /// What [`Closed::further`] has, once their dtypes are known.
+    further: Vec<usize>,
     captures: Vec<Tensor>,
     /// The vectorized axes of tensors from outside that were used.
     lanes: Lanes,
@@ -49,6 +57,14 @@ struct State {
     kept: Option<Arc<Region>>,
     /// What the host language keeps beside the graph.
     host: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// A number among the parameters in the dtype of what it met. Until the trace is closed it stands among the captures,
+/// so that no input changes its number while others are added.
+struct Wanted {
+    parameter: usize,
+    dtype: DType,
+    capture: usize,
 }
 
 impl fmt::Debug for Trace {
@@ -118,6 +134,9 @@ pub struct Closed {
     pub captures: Vec<Tensor>,
     /// The vectorized axes of tensors from outside that the function used; captures have them in front.
     pub lanes: Lanes,
+    /// The parameters that stand behind those that the trace was begun with: numbers among these that are used in
+    /// several dtypes. Each is told by the position of the number, which itself has the first dtype.
+    pub further: Vec<usize>,
 }
 
 impl Trace {
@@ -132,6 +151,9 @@ impl Trace {
             inputs: parameters.to_vec(),
             parameters: parameters.len(),
             parameter_lanes: Vec::new(),
+            weak: Vec::new(),
+            wanted: Vec::new(),
+            further: Vec::new(),
             captures: Vec::new(),
             lanes: Lanes::new(),
             error: None,
@@ -153,14 +175,22 @@ impl Trace {
         (Tracing { trace, not_send: PhantomData }, tensors)
     }
 
-    /// Opens a trace whose parameters have the types and the vectorized axes of tensors.
+    /// Opens a trace whose parameters have the types and the vectorized axes of tensors, and take on other dtypes where
+    /// these do.
     pub fn begin_like(models: &[Tensor]) -> (Tracing, Vec<Tensor>) {
         let types: Vec<TensorType> = models.iter().map(|model| model.whole().clone()).collect();
         let (tracing, parameters) = Trace::begin(&types);
-        tracing.trace.lock().parameter_lanes =
-            models.iter().map(|model| model.vectorized_axes().into()).collect();
-        let lanes = models.iter().map(Tensor::vectorized_axes);
-        let wrapped = parameters.into_iter().zip(lanes).map(|(x, axes)| x.with_vectorized(axes)).collect();
+        let weak = models.iter().enumerate().filter(|(_, model)| model.is_weak());
+        {
+            let mut state = tracing.trace.lock();
+            state.parameter_lanes = models.iter().map(|model| model.vectorized_axes().into()).collect();
+            state.weak = weak.map(|(position, _)| position).collect();
+        }
+        let wrap = |(x, model): (Tensor, &Tensor)| match model.is_weak() {
+            true => x.with_weak(Weak::argument()),
+            false => x.with_vectorized(model.vectorized_axes()),
+        };
+        let wrapped = parameters.into_iter().zip(models).map(wrap).collect();
         (tracing, wrapped)
     }
 
@@ -182,6 +212,11 @@ impl Trace {
         self.lock().parameter_lanes.clone()
     }
 
+    /// The parameters behind those that the trace was begun with, as [`Closed::further`] has them.
+    pub fn further(&self) -> Vec<usize> {
+        self.lock().further.clone()
+    }
+
     /// The tensors from outside, in the order of the captures; none where they were handed on when it was finished.
     pub fn captures(&self) -> Vec<Tensor> {
         self.lock().captures.clone()
@@ -190,6 +225,11 @@ impl Trace {
     /// A number that no other trace of this process has.
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Whether it is open on this thread.
+    pub(crate) fn is_open(&self) -> bool {
+        STACK.with_borrow(|stack| stack.iter().any(|open| std::ptr::eq(&**open, self)))
     }
 
     /// What is wrong with a tensor of this trace where the trace is not among the open ones.
@@ -243,6 +283,53 @@ impl Trace {
             Some(region) => (region.inputs().to_vec(), region.parameter_count()),
             None => (state.inputs.clone(), state.parameters),
         }
+    }
+
+    /// The parameter of a dtype for a number among the parameters, which is `value`; nothing where it has that dtype,
+    /// or the trace is closed.
+    pub(crate) fn weak_parameter(self: &Arc<Trace>, value: Value, dtype: DType) -> Option<Tensor> {
+        let mut state = self.lock();
+        if state.weak.is_empty() {
+            return None;
+        }
+        let own = state.graph.node(value);
+        let Op::Parameter { index: parameter, ty } = own.op.clone() else {
+            unreachable!("a number that a function is given is a parameter");
+        };
+        if ty.dtype == dtype {
+            return None;
+        }
+        let location = own.location.clone();
+        let ty = TensorType { dtype, shape: ty.shape };
+        let known = state.wanted.iter().find(|known| known.parameter == parameter && known.dtype == dtype);
+        let capture = known.map_or(state.captures.len(), |known| known.capture);
+        let index = state.parameters + capture;
+        if known.is_none() {
+            state.wanted.push(Wanted { parameter, dtype, capture });
+            state.captures.push(Tensor::template(ty.clone()));
+            state.inputs.push(ty.clone());
+        }
+        let value = match state.graph.find_parameter(index) {
+            Some(value) => value,
+            None => {
+                let before = state.graph.set_location(location);
+                let value = state.graph.parameter(index, ty.clone());
+                state.graph.set_location(before);
+                value
+            }
+        };
+        Some(Tensor::traced(ty, self.clone(), value))
+    }
+
+    /// Resolves the dtypes of the numbers among the parameters by what is returned, for who looks at the graph before
+    /// the trace is closed.
+    pub fn resolve_weak(&self, results: &[Tensor]) {
+        let value = |tensor: &Tensor| match tensor.data() {
+            Data::Traced { trace, value } if std::ptr::eq(&**trace, self) => Some(*value),
+            Data::Traced { .. } | Data::Buffer(_) | Data::Template => None,
+        };
+        let results: Vec<Value> = results.iter().filter_map(value).collect();
+        self.lock().resolve_weak(&results);
     }
 
     /// Runs `read` on the graph as it stands and the number of its parameters; inputs after them are captures.
@@ -328,6 +415,53 @@ impl State {
     }
 }
 
+impl State {
+    /// Gives each number among the parameters the dtypes in which something needs it, the first to the parameter itself
+    /// and the others to parameters behind all. One that nothing needs keeps its own. Nodes keep their places; what is
+    /// left of a parameter in a dtype that nothing needs is a constant, which nothing needs either.
+    fn resolve_weak(&mut self, results: &[Value]) -> Vec<usize> {
+        if self.weak.is_empty() {
+            return Vec::new();
+        }
+        let is_needed = self.graph.needed_inputs(results, self.inputs.len());
+        let (parameters, inputs) = (self.parameters, self.inputs.len());
+        let mut places: Vec<Option<usize>> = (0..inputs).map(Some).collect();
+        let mut types = self.inputs[..parameters].to_vec();
+        let mut further = Vec::new();
+        for &number in &self.weak {
+            let forms = self.wanted.iter().filter(|wanted| wanted.parameter == number);
+            let forms = forms.map(|wanted| parameters + wanted.capture);
+            let all: Vec<usize> = std::iter::once(number).chain(forms).collect();
+            let mut needed = all.iter().copied().filter(|&input| is_needed[input]);
+            let first = needed.next().unwrap_or(number);
+            let rest: Vec<usize> = needed.collect();
+            all.iter().for_each(|&input| places[input] = None);
+            places[first] = Some(number);
+            types[number] = self.inputs[first].clone();
+            for input in rest {
+                places[input] = Some(types.len());
+                types.push(self.inputs[input].clone());
+                further.push(number);
+            }
+        }
+        self.parameters = types.len();
+        self.parameter_lanes.resize(self.parameters, Lanes::new());
+        let is_own = |capture: &usize| !self.wanted.iter().any(|wanted| wanted.capture == *capture);
+        let kept: Vec<usize> = (0..self.captures.len()).filter(is_own).collect();
+        for &capture in &kept {
+            places[parameters + capture] = Some(types.len());
+            types.push(self.inputs[parameters + capture].clone());
+        }
+        self.captures = kept.iter().map(|&capture| self.captures[capture].clone()).collect();
+        self.inputs = types;
+        self.graph.place_parameters(&places);
+        self.weak.clear();
+        self.wanted.clear();
+        self.further.clone_from(&further);
+        further
+    }
+}
+
 /// Whether two tensors are the same buffer or the same value, under the same type.
 pub(crate) fn is_same(a: &Tensor, b: &Tensor) -> bool {
     let same = match (a.data(), b.data()) {
@@ -366,12 +500,13 @@ impl Tracing {
         }
         let results: Values =
             results.iter().map(|result| state.lift(&self.trace, op, result)).collect::<Result<_>>()?;
+        let further = state.resolve_weak(&results);
         let graph = std::mem::take(&mut state.graph);
         let inputs = std::mem::take(&mut state.inputs);
         let captures = std::mem::take(&mut state.captures);
         let lanes = std::mem::take(&mut state.lanes);
         let region = Region::new(graph, inputs, state.parameters, results);
-        Ok(Closed { region, captures, lanes })
+        Ok(Closed { region, captures, lanes, further })
     }
 }
 

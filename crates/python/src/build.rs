@@ -105,14 +105,20 @@ fn from_tensor(
     dtype: Option<DType>,
     names: Option<&Bound<'_, PyAny>>,
 ) -> Fallible<PyTensor> {
-    let got = tensor.ty();
+    if let (Some(dtype), Some(number)) = (dtype, tensor.weakness())
+        && (dtype.is_bool() || dtype.merge_weak(number) == dtype)
+    {
+        // As a number would be.
+        return ops::on(tensor, |ops, x| ops.as_type(x, dtype));
+    }
+    let (tensor, got) = (tensor.clone().strong(), tensor.ty());
     if let Some(dtype) = dtype.filter(|dtype| *dtype != got.dtype) {
         return Err(Misuse::TensorDType { got: got.clone(), dtype }.into());
     }
     let shape = convert::named(got.shape.without_names(), "tensor", names)?;
     // Broadcasting a shape with itself merges its names, or says which differ.
     shape.broadcast_with("tensor", &got.shape)?;
-    retyped(tensor.clone(), TensorType { dtype: got.dtype, shape }).map(PyTensor::new)
+    retyped(tensor, TensorType { dtype: got.dtype, shape }).map(PyTensor::new)
 }
 
 /// The same elements under another type of the same size.

@@ -228,20 +228,21 @@ fn settle(
     mut body: impl FnMut(&[Tensor]) -> Fallible<Vec<Arg<Tensor>>>,
 ) -> Fallible<Vec<Tensor>> {
     let mut state: Vec<Tensor> = ops::with(|ops| init.iter().map(|arg| ops.operand(arg.clone())).collect())?;
-    if init.iter().all(|arg| arg.number().is_none()) {
+    if init.iter().all(|arg| arg.weakness().is_none()) {
         return Ok(state);
     }
     let next = body(&state)?;
     for ((tensor, arg), after) in state.iter_mut().zip(init).zip(&next) {
-        let Some(number) = arg.number() else { continue };
+        let Some(number) = arg.weakness() else { continue };
         let before = tensor.ty().dtype;
-        let after = match after {
-            Arg::Value(after) => after.ty().dtype,
-            Arg::Number(after) => before.merge_weak(*after),
+        let after = match (after.weakness(), after) {
+            (Some(after), _) => before.merge_weak(after),
+            (None, Arg::Value(after)) => after.ty().dtype,
+            (None, Arg::Number(_)) => before,
         };
         if let Some(dtype) = builder::settled(number, before, after) {
-            let element = builder::exact(op, &tensor.ty().with_dtype(dtype)?, number)?;
-            *tensor = ops::with(|ops| ops.scalar(element))?;
+            let ty = tensor.ty().with_dtype(dtype)?;
+            *tensor = ops::with(|ops| ops.give_way(op, arg.clone(), &ty))?;
         }
     }
     Ok(state)
@@ -253,8 +254,12 @@ fn strict(ops: &mut Ops, args: &[Arg<Tensor>], state: &[Tensor]) -> defn_core::R
         .zip(state)
         .enumerate()
         .map(|(index, (arg, before))| {
+            let own = before.ty().dtype;
             let tensor = match arg {
-                Arg::Value(tensor) => tensor.clone(),
+                Arg::Value(tensor) => match ops.weakness(tensor) {
+                    Some(number) if own.merge_weak(number) == own => ops.in_dtype(tensor.clone(), own)?,
+                    Some(_) | None => tensor.clone(),
+                },
                 Arg::Number(number) if before.ty().dtype.merge_weak(*number) == before.ty().dtype => {
                     ops.scalar(builder::exact("for_", before.ty(), *number)?)?
                 }
@@ -360,13 +365,8 @@ fn scan<'py>(
                 let mut results = vec![Arg::Value(ops.add(&all[0], 1)?)];
                 results.extend(next);
                 for (buffer, value) in all[1 + states..].iter().zip(out) {
-                    let value = match value {
-                        Arg::Value(tensor) => tensor,
-                        Arg::Number(number) => {
-                            let dtype = buffer.ty().dtype;
-                            ops.scalar(builder::exact("scan", &TensorType::scalar(dtype), number)?)?
-                        }
-                    };
+                    let ty = TensorType::scalar(buffer.ty().dtype);
+                    let value = ops.give_way("scan", value, &ty)?;
                     let row = ops.new_axis(value, 0, None)?;
                     let mut starts = vec![Start::Index(0); buffer.ty().shape.rank()];
                     starts[0] = Start::Value(all[0].clone());

@@ -4,6 +4,7 @@ use defn_core::builder::{BuildControl, BuildCreate, BuildElementwise, BuildShape
 use defn_core::region::Region;
 use defn_core::trace::{Closed, Trace};
 use defn_core::vectorize::{self, Lanes};
+use defn_core::weak::Weak;
 use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType, grad};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -12,9 +13,10 @@ use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::control::controlled;
 use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
-use crate::jit::{Jitted, function_name, leaf_type, result_tensor, wrap};
+use crate::jit::{Jitted, function_name, leaf_type, result_tensor, weak_number, wrap};
 use crate::location;
 use crate::misuse::Misuse;
+use crate::numbers::Numbers;
 use crate::ops;
 
 /// What is made of a function's derivative.
@@ -45,6 +47,8 @@ struct Traced<'py> {
     closed: Closed,
     /// The variables, with the vectorized axes of all and of what the function uses from outside.
     variables: Vec<Tensor>,
+    /// How they are parameters of the region.
+    numbers: Numbers,
     /// The containers of the variables, argument by argument.
     trees: Vec<Flat<'py>>,
     /// The function's value.
@@ -68,13 +72,15 @@ impl Gradient {
             Derivative::ValueAndGradient => true,
         };
         let traced = self.trace(fun, args, kwargs, true)?;
-        let wrt: Vec<usize> = (0..traced.variables.len()).collect();
+        let wrt: Vec<usize> = (0..traced.numbers.count()).collect();
         let count = traced.value.leaves.len();
         let outputs = ops::with(|ops| {
             let region = grad::value_and_grad(&traced.closed.region, count, &wrt)?;
-            let flat =
-                traced.variables.iter().map(Tensor::flat).chain(traced.closed.captures.iter().cloned());
-            ops.inline(&region, &flat.collect::<Vec<_>>())
+            let arguments = traced.numbers.arguments(ops, &traced.closed, &traced.variables)?;
+            let mut outputs = ops.inline(&region, &arguments)?;
+            let gradients = outputs.split_off(count + 1);
+            outputs.extend(traced.numbers.gradients(ops, &gradients)?);
+            Ok(outputs)
         })?;
         // The loss stands between the value and the gradients.
         let lanes = traced.lanes.iter().map(|lanes| &lanes[..]);
@@ -123,9 +129,12 @@ impl Gradient {
             }
             trees.push(flat);
         }
-        let mut variables = Vec::new();
+        let (mut variables, mut known) = (Vec::new(), Vec::new());
         for leaf in trees.iter().flat_map(|flat| &flat.leaves) {
-            variables.push(result_tensor("grad", leaf)?);
+            let variable = result_tensor("grad", leaf)?;
+            let number = weak_number(leaf)?;
+            variables.push(if number.is_some() { variable.with_weak(Weak::argument()) } else { variable });
+            known.push(number);
         }
         let mut variables = ops::with(|ops| vectorize::broadcast_vectors(ops, &variables, false))?;
         loop {
@@ -166,7 +175,8 @@ impl Gradient {
                 }
             }
             if wanted == own {
-                return Ok(Traced { closed, variables, trees, value, lanes });
+                let numbers = Numbers::new(&closed, &variables, &known);
+                return Ok(Traced { closed, variables, numbers, trees, value, lanes });
             }
             variables = ops::with(|ops| {
                 variables.iter().map(|x| vectorize::spread_over(ops, "grad", x, &wanted)).collect()
@@ -271,21 +281,22 @@ struct Pull {
     results: Vec<(TensorType, Lanes)>,
     /// The vectorized axes of the variables.
     variables: Vec<Lanes>,
+    numbers: Numbers,
 }
 
 impl Pull {
     fn new(traced: &Traced<'_>) -> Fallible<Pull> {
-        let wrt: Vec<usize> = (0..traced.variables.len()).collect();
+        let wrt: Vec<usize> = (0..traced.numbers.count()).collect();
         let region = grad::vjp_region(&traced.closed.region, &wrt)?;
-        let flat = traced.variables.iter().map(Tensor::flat);
-        let arguments = flat.chain(traced.closed.captures.iter().cloned()).collect();
+        let arguments = ops::with(|ops| traced.numbers.arguments(ops, &traced.closed, &traced.variables))?;
+        let numbers = traced.numbers.clone();
         let inner = |(ty, lanes): (&TensorType, &Lanes)| {
             let shape = Shape::from_axes(ty.shape.entries().skip(lanes.len()));
             (TensorType { dtype: ty.dtype, shape }, lanes.clone())
         };
         let results = traced.closed.region.result_types().zip(&traced.lanes).map(inner).collect();
         let variables = traced.variables.iter().map(|x| x.vectorized_axes().into()).collect();
-        Ok(Pull { region, arguments, results, variables })
+        Ok(Pull { region, arguments, results, variables, numbers })
     }
 
     /// The cotangents of the variables. Vectorized axes of the given ones that their results lack are positions
@@ -315,6 +326,7 @@ impl Pull {
             given.push(spread.flat().with_vectorized(&others));
         }
         let gradients = ops.inline(&self.region, &given)?;
+        let gradients = self.numbers.gradients(ops, &gradients)?;
         let mut results = Vec::with_capacity(gradients.len());
         for (gradient, lanes) in gradients.iter().zip(&self.variables) {
             let gradient = vectorize::spread_over(ops, "vjp", gradient, &extra)?;

@@ -30,6 +30,7 @@ mod mask;
 mod memory;
 mod misuse;
 mod nodes;
+mod numbers;
 mod ops;
 mod options;
 mod pickle;

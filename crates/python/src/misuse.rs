@@ -132,6 +132,10 @@ pub(crate) enum Misuse {
     KnownContainer { got: String },
     #[error("{op}: {place} is {got}, the stream was made for {expected}; make another stream for it")]
     ChunkType { op: &'static str, place: String, got: TensorType, expected: TensorType },
+    #[error(
+        "compile: argument {position} is {got}, the compiled function takes a number; compile it again for tensors"
+    )]
+    NumberExpected { position: usize, got: String },
     #[error("{op}: {given} leaves for a structure of {expected}")]
     LeafCount { op: &'static str, given: usize, expected: usize },
     #[error("{op}: the containers are nested deeper than {limit}; a container must not contain itself")]
@@ -318,6 +322,7 @@ impl Misuse {
             | ScalarIteration { .. }
             | NotOneElement { .. }
             | ChunkType { .. }
+            | NumberExpected { .. }
             | FewBytes { .. } => "ShapeError",
             NotATensor { .. }
             | TensorInside { .. }

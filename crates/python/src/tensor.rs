@@ -5,6 +5,7 @@ use std::sync::Arc;
 use defn_core::builder::{Arg, BuildElementwise, BuildLinalg, BuildShape};
 use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::tensor::Data;
+use defn_core::weak::{Operator, Weak};
 use defn_core::{Axes, AxisRef, ErrorKind, Tensor, TensorType};
 use pyo3::PyTraverseError;
 use pyo3::basic::CompareOp;
@@ -52,9 +53,16 @@ impl PyTensor {
     }
 
     fn unary(&self, op: UnaryOp) -> Fallible<PyTensor> {
-        match ops::at_once(&Op::Unary(op), &[Arg::Value(&self.tensor)])? {
-            Some(result) => Ok(PyTensor::new(result)),
-            None => ops::on(&self.tensor, move |ops, x| ops.unary(op, x)),
+        if let Some(result) = ops::at_once(&Op::Unary(op), &[Arg::Value(&self.tensor)])? {
+            return Ok(PyTensor::new(result));
+        }
+        let PyTensor { tensor } = ops::on(&self.tensor, move |ops, x| ops.unary(op, x))?;
+        match Operator::of_unary(op).filter(|_| self.tensor.is_weak()) {
+            Some(operator) => {
+                let weak = Weak::of(operator, &[Arg::Value(self.tensor.clone())]);
+                Ok(PyTensor::new(tensor.with_weak(weak)))
+            }
+            None => Ok(PyTensor { tensor }),
         }
     }
 
@@ -71,7 +79,9 @@ impl PyTensor {
                 return Ok(Bound::new(other.py(), PyTensor::new(result))?.into_any());
             }
         }
-        ops::operator(self, other, reflected, move |ops, a, b| ops.binary(op, a, b))
+        ops::operator(self, other, (Operator::of_binary(op), reflected), move |ops, a, b| {
+            ops.binary(op, a, b)
+        })
     }
 }
 
@@ -480,19 +490,19 @@ impl PyTensor {
     }
 
     fn __floordiv__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        ops::operator(self, other, false, |ops, a, b| ops.floor_divide(a, b))
+        ops::operator(self, other, (Some(Operator::FloorDivide), false), |ops, a, b| ops.floor_divide(a, b))
     }
 
     fn __rfloordiv__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        ops::operator(self, other, true, |ops, a, b| ops.floor_divide(a, b))
+        ops::operator(self, other, (Some(Operator::FloorDivide), true), |ops, a, b| ops.floor_divide(a, b))
     }
 
     fn __mod__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        ops::operator(self, other, false, |ops, a, b| ops.floor_modulo(a, b))
+        ops::operator(self, other, (Some(Operator::FloorModulo), false), |ops, a, b| ops.floor_modulo(a, b))
     }
 
     fn __rmod__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        ops::operator(self, other, true, |ops, a, b| ops.floor_modulo(a, b))
+        ops::operator(self, other, (Some(Operator::FloorModulo), true), |ops, a, b| ops.floor_modulo(a, b))
     }
 
     fn __matmul__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
@@ -501,11 +511,11 @@ impl PyTensor {
         {
             return Ok(Bound::new(other.py(), PyTensor::new(result))?.into_any());
         }
-        ops::operator(self, other, false, |ops, a, b| ops.matmul(a, b))
+        ops::operator(self, other, (None, false), |ops, a, b| ops.matmul(a, b))
     }
 
     fn __rmatmul__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        ops::operator(self, other, true, |ops, a, b| ops.matmul(a, b))
+        ops::operator(self, other, (None, true), |ops, a, b| ops.matmul(a, b))
     }
 
     fn __pow__<'py>(

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::draft::{Draft, Leaf, LeafType, unify_captures};
-use super::{Arg, BuildControl, BuildShape, Builder, Ops, exact};
+use super::draft::{Draft, LeafType, unify_captures};
+use super::{Arg, BuildControl, BuildShape, Builder, Ops};
 use crate::error::{ErrorKind, Result};
 use crate::op::{Op, UserBlockOp};
 use crate::shape::{Name, TensorType};
@@ -48,13 +48,13 @@ pub fn block(
     let mut leaves = Vec::with_capacity(draft.results.len());
     for leaf in 0..draft.results.len() {
         let expected = outputs.map(|outputs| &outputs[leaf]);
-        let got = match (draft.results[leaf], expected) {
-            (Leaf::Number(_), Some(expected)) => draft.result_type(leaf, expected.dtype),
-            (Leaf::Number(_), None) | (Leaf::Value(_), _) => draft.leaf_type(leaf),
+        let got = match expected {
+            Some(expected) => draft.result_type(leaf, expected.dtype),
+            None => draft.leaf_type(leaf),
         };
         leaves.push(LeafType { ty: agreed(&tag, leaf, got, expected)?, lanes: draft.lanes(leaf).into() });
     }
-    let (mut regions, captures) = unify_captures(vec![draft.close(&leaves)?]);
+    let (mut regions, captures) = unify_captures(vec![draft.close(ops, &leaves)?]);
     let region = regions.pop().expect("one region went in");
     let operands: Vec<Tensor> = args.iter().cloned().chain(captures).collect();
     let results: SmallVec<[Tensor; 1]> = if leaves.iter().any(|leaf| !leaf.lanes.is_empty()) {
@@ -78,12 +78,12 @@ fn inlined(
     let mut results = Vec::with_capacity(given.len());
     for (leaf, arg) in given.into_iter().enumerate() {
         let expected = outputs.map(|outputs| &outputs[leaf]);
-        let value = match (arg, expected) {
-            (Arg::Number(number), Some(expected)) => {
+        let value = match (ops.gives_way(&arg), expected) {
+            (Some(number), Some(expected)) => {
                 let dtype = expected.dtype.merge_weak(number);
-                ops.scalar(exact("block", &expected.with_dtype(dtype)?, number)?)?
+                ops.give_way("block", arg, &expected.with_dtype(dtype)?)?
             }
-            (arg, _) => ops.operand(arg)?,
+            (Some(_) | None, _) => ops.operand(arg)?,
         };
         let ty = agreed(tag, leaf, value.ty().clone(), expected)?;
         results.push(ops.reshape_to(value, ty.shape)?);

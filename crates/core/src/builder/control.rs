@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::draft::{Draft, LeafType, Written, check_predicate, merge_leaf, unify_captures};
-use super::{Arg, BuildCreate, BuildElementwise, BuildReduce, Builder, Ops, exact};
+use super::{Arg, BuildCreate, BuildElementwise, BuildReduce, Builder, Ops};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::grad::cotangent_type;
@@ -178,11 +178,12 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
     let types = (0..expected).map(merged).collect::<Result<Vec<_>>>()?;
     if predicates.is_empty() {
         // Without a choice there is nothing to run later: the branch is put in place.
-        let Closed { region, captures, .. } = branches.remove(0).close(&types)?;
+        let Closed { region, captures, .. } = branches.remove(0).close(ops, &types)?;
         let results = ops.inline(&region, &captures)?;
         return Ok(results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes)).collect());
     }
-    let closed = branches.into_iter().map(|draft| draft.close(&types)).collect::<Result<Vec<_>>>()?;
+    let closed = branches.into_iter().map(|draft| draft.close(ops, &types));
+    let closed = closed.collect::<Result<Vec<_>>>()?;
     let (regions, captures) = unify_captures(closed);
     let regions: Vec<Arc<Region>> = regions.into_iter().map(Arc::new).collect();
     if predicates.iter().any(Tensor::is_vectorized) {
@@ -204,19 +205,20 @@ pub fn merge_results(
     taken: &[Arg<Tensor>],
     others: &[Vec<Arg<Tensor>>],
 ) -> Result<Vec<Tensor>> {
-    let written = |arg: &Arg<Tensor>| match arg {
-        Arg::Value(tensor) => {
+    let written = |arg: &Arg<Tensor>| match (arg.weakness(), arg) {
+        (None, Arg::Value(tensor)) => {
             Written::Value(LeafType { ty: tensor.ty().clone(), lanes: tensor.vectorized_axes().into() })
         }
-        Arg::Number(number) => Written::Number(*number),
+        (Some(number), _) => Written::Number(number),
+        (None, Arg::Number(number)) => Written::Number(*number),
     };
     let mut results = Vec::with_capacity(taken.len());
     for (leaf, arg) in taken.iter().enumerate() {
         let all = std::iter::once(arg).chain(others.iter().map(|other| &other[leaf]));
         let LeafType { ty, lanes } = merge_leaf(all.map(written))?;
         let value = match arg {
-            Arg::Value(tensor) => ops.as_type(tensor, ty.dtype)?,
-            Arg::Number(number) => ops.scalar(exact("cond", &ty, *number)?)?,
+            Arg::Value(tensor) if !tensor.is_weak() => ops.as_type(tensor, ty.dtype)?,
+            arg @ (Arg::Value(_) | Arg::Number(_)) => ops.give_way("cond", arg.clone(), &ty)?,
         };
         let value = vectorize::spread(ops, &value.flat(), value.vectorized_axes(), &lanes, &ty.shape)?;
         results.push(value.with_vectorized(&lanes));
@@ -314,7 +316,7 @@ pub fn custom_grad<'a>(
         let ty = TensorType::new(got.dtype, input.ty().shape.without_names())?;
         types.push(LeafType { ty, lanes: input.vectorized_axes().into() });
     }
-    let (mut regions, captures) = unify_captures(vec![draft.close(&types)?]);
+    let (mut regions, captures) = unify_captures(vec![draft.close(ops, &types)?]);
     let rule = Arc::new(regions.pop().expect("one region went in"));
     let flat = |tensors: &[Tensor]| tensors.iter().map(Tensor::flat).collect::<Vec<_>>();
     let results = ops.emit_custom_grad(rule, &flat(&values), &flat(&inputs), &captures)?;

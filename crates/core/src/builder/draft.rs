@@ -11,6 +11,7 @@ use crate::stack;
 use crate::tensor::Tensor;
 use crate::trace::{Closed, Trace, depth, is_same};
 use crate::vectorize::{self, Lane, Lanes, join_into};
+use crate::weak::number_of;
 
 /// Functions that are traced inside one another: passes recurse over the nesting of regions, and a thread's stack
 /// must hold them.
@@ -48,6 +49,8 @@ pub(super) struct Draft {
     pub(super) results: Vec<Leaf>,
     /// The vectorized axes of each result; the leading ones of its value.
     pub(super) lanes: Vec<Lanes>,
+    /// The results that take on the dtype of what they meet, as they are around the region.
+    weak: Vec<Option<Tensor>>,
 }
 
 /// The type that a result must have, its vectorized axes aside.
@@ -103,6 +106,11 @@ impl Draft {
                 Arg::Number(_) => Lanes::new(),
             })
             .collect();
+        let weak = |arg: &Arg<Tensor>| match arg {
+            Arg::Value(tensor) => tensor.is_weak().then(|| tensor.clone()),
+            Arg::Number(_) => None,
+        };
+        let weak = written.iter().map(weak).collect();
         let results = written
             .into_iter()
             .map(|arg| match arg {
@@ -110,7 +118,7 @@ impl Draft {
                 Arg::Number(number) => Leaf::Number(number),
             })
             .collect();
-        Ok(Draft { op, closed, results, lanes })
+        Ok(Draft { op, closed, results, lanes, weak })
     }
 
     /// The type of a result, its vectorized axes left out; a number's own where it is one.
@@ -129,11 +137,17 @@ impl Draft {
     }
 
     pub(super) fn written(&self, leaf: usize) -> Written {
+        match self.number(leaf) {
+            None => Written::Value(LeafType { ty: self.leaf_type(leaf), lanes: self.lanes[leaf].clone() }),
+            Some(number) => Written::Number(number),
+        }
+    }
+
+    /// The number that a result is, or one of its kind, where it takes on the dtype of what it meets.
+    pub(super) fn number(&self, leaf: usize) -> Option<Number> {
         match self.results[leaf] {
-            Leaf::Value(_) => {
-                Written::Value(LeafType { ty: self.leaf_type(leaf), lanes: self.lanes[leaf].clone() })
-            }
-            Leaf::Number(number) => Written::Number(number),
+            Leaf::Value(_) => self.weak[leaf].as_ref().and_then(Tensor::weakness),
+            Leaf::Number(number) => Some(number),
         }
     }
 
@@ -145,15 +159,19 @@ impl Draft {
     /// The type of a result, where a number gives way to `dtype`.
     pub(super) fn result_type(&self, leaf: usize, dtype: DType) -> TensorType {
         let mut ty = self.leaf_type(leaf);
-        if let Leaf::Number(number) = self.results[leaf] {
+        if let Some(number) = self.number(leaf) {
             ty.dtype = dtype.merge_weak(number);
         }
         ty
     }
 
     /// The region with results of exactly these types.
-    pub(super) fn close(self, types: &[LeafType]) -> Result<Closed> {
-        let Draft { op, closed: Closed { region, captures, lanes: used }, results, lanes } = self;
+    pub(super) fn close(mut self, ops: &mut Ops, types: &[LeafType]) -> Result<Closed> {
+        for (leaf, ty) in types.iter().enumerate() {
+            self.take_on(ops, leaf, ty.ty.dtype)?;
+        }
+        let Draft { op, closed: Closed { region, captures, lanes: used, further }, results, lanes, .. } =
+            self;
         let (mut graph, inputs, parameters, _) = region.into_parts();
         let results = results
             .into_iter()
@@ -161,7 +179,26 @@ impl Draft {
             .zip(types)
             .map(|((leaf, lanes), ty)| conform(op, &mut graph, leaf, lanes, ty))
             .collect::<Result<Values>>()?;
-        Ok(Closed { region: Region::new(graph, inputs, parameters, results), captures, lanes: used })
+        Ok(Closed { region: Region::new(graph, inputs, parameters, results), captures, lanes: used, further })
+    }
+}
+
+impl Draft {
+    /// Gives a result the dtype that it takes on. It is made around the region, which captures it.
+    fn take_on(&mut self, ops: &mut Ops, leaf: usize, dtype: DType) -> Result<()> {
+        let Some(tensor) = self.weak[leaf].take() else { return Ok(()) };
+        let own = tensor.ty().dtype;
+        if dtype == own || dtype.merge_weak(number_of(own)) != dtype {
+            return Ok(());
+        }
+        let value = ops.in_dtype(tensor, dtype)?;
+        let Closed { region, captures, .. } = &mut self.closed;
+        let (mut graph, mut inputs, parameters, results) = region.clone().into_parts();
+        self.results[leaf] = Leaf::Value(graph.parameter(inputs.len(), value.whole().clone()));
+        inputs.push(value.whole().clone());
+        captures.push(value.flat());
+        *region = Region::new(graph, inputs, parameters, results);
+        Ok(())
     }
 }
 

@@ -251,6 +251,15 @@ build_elementwise! {
         /// # Errors
         /// What the builder has against a new node.
         fn as_type(&mut self, x: impl Into<Arg<Self::V>>, dtype: DType) -> Result<Self::V> {
+            let x = x.into();
+            // A narrow integer type would refuse what has to wrap.
+            if let Arg::Value(value) = &x
+                && let Some(number) = self.weakness(value)
+                && dtype.merge_weak(number) == dtype
+                && (dtype == DType::S64 || !dtype.is_integer())
+            {
+                return self.in_dtype(value.clone(), dtype);
+            }
             let x = self.operand(x)?;
             match self.ty(&x).dtype {
                 own if own == dtype => Ok(x),
@@ -299,10 +308,18 @@ build_elementwise! {
             let mut operands = [x.into(), lo.into(), hi.into()];
             if let Some(ty) = self.weak_type(&operands) {
                 for bound in &mut operands[1..] {
-                    if let Arg::Number(number) = bound
-                        && ty.dtype.lacks(*number)
-                    {
-                        *number = if number.to_f64() < 0.0 { ty.dtype.lowest() } else { ty.dtype.highest() };
+                    match bound {
+                        Arg::Number(number) if ty.dtype.lacks(*number) => {
+                            *number = if number.to_f64() < 0.0 { ty.dtype.lowest() } else { ty.dtype.highest() };
+                        }
+                        Arg::Value(value)
+                            if self.weakness(value).is_some() && ty.dtype.is_integer() && ty.dtype != DType::S64 =>
+                        {
+                            let wide = self.in_dtype(value.clone(), DType::S64)?;
+                            let within = self.clip(wide, ty.dtype.lowest(), ty.dtype.highest())?;
+                            *bound = self.as_type(within, ty.dtype)?.into();
+                        }
+                        Arg::Number(_) | Arg::Value(_) => {}
                     }
                 }
             }

@@ -72,6 +72,7 @@ pub fn reduce(
             let acc = exact("reduce", &x.ty().with_dtype(dtype)?, number)?;
             (x, ops.scalar(acc)?)
         }
+        (Some(dtype), Arg::Value(acc)) if acc.is_weak() => (ops.operand(x)?, ops.as_type(acc, dtype)?),
         (Some(_) | None, acc) => ops.weak_pair("reduce", x, acc)?,
     };
     check_start("reduce", acc.ty())?;
@@ -138,6 +139,6 @@ fn trace(
     if got.shape.rank() != 0 || dtype.merge(got.dtype) != dtype {
         return Err(ErrorKind::FoldResult { op, got, expected }.into());
     }
-    let (mut regions, captures) = unify_captures(vec![draft.close(&[expected.into()])?]);
+    let (mut regions, captures) = unify_captures(vec![draft.close(ops, &[expected.into()])?]);
     Ok((Arc::new(regions.pop().expect("one region went in")), captures))
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::draft::{Draft, Leaf, LeafType, check_predicate, unify_captures};
-use super::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start, exact};
+use super::draft::{Draft, LeafType, check_predicate, unify_captures};
+use super::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::infer;
@@ -22,7 +22,7 @@ type StateFn<'a, R> = &'a mut dyn FnMut(&mut Ops, &[Tensor]) -> Result<R>;
 /// traced several times to find them. Where the condition is vectorized, the positions are looped over one by one,
 /// and its axes come first in the last state.
 ///
-/// A plain number that the state begins with gives way to what the body makes of it in the first trace, once.
+/// A plain number or a weak value that the state begins with gives way to what the body makes of it in the first trace, once.
 ///
 /// # Errors
 /// A condition that is no scalar, a body that gives another number of values than the state has or values of
@@ -44,7 +44,9 @@ fn repeat(
     condition: StateFn<'_, Arg<Tensor>>,
     body: StateFn<'_, Vec<Arg<Tensor>>>,
 ) -> Result<Vec<Tensor>> {
-    let mut numbers: Vec<Option<Number>> = init.iter().map(Arg::number).collect();
+    // What gives way, as it was passed.
+    let mut weak: Vec<Option<Arg<Tensor>>> =
+        init.iter().map(|arg| ops.gives_way(arg).map(|_| arg.clone())).collect();
     let init = init.into_iter().map(|arg| ops.operand(arg)).collect::<Result<Vec<_>>>()?;
     let mut state = position::read_all(ops, &init)?.into_vec();
     loop {
@@ -57,7 +59,7 @@ fn repeat(
             Draft::trace(ops, "while_", &types, |ops, state| Ok(vec![condition(ops, &wrap(state))?]))?;
         let by_position = !predicate.lanes[0].is_empty();
         // What numbers become is settled by a trace of the body over all positions.
-        if by_position && numbers.iter().all(Option::is_none) {
+        if by_position && weak.iter().all(Option::is_none) {
             check_predicate("while", &predicate.leaf_type(0))?;
             let axes = predicate.lanes[0].clone();
             drop(predicate);
@@ -66,20 +68,21 @@ fn repeat(
         let traced = Draft::trace(ops, "while_", &types, |ops, state| body(ops, &wrap(state)));
         if by_position && traced.is_err() {
             // What cannot be done for all positions at once may be done for one after the other.
-            numbers.clear();
+            weak.clear();
             continue;
         }
         let next = traced?;
         let mut grown = false;
-        for (leaf, (tensor, number)) in state.iter_mut().zip(&numbers).enumerate().take(next.results.len()) {
-            let Some(number) = *number else { continue };
+        for (leaf, (tensor, arg)) in state.iter_mut().zip(&weak).enumerate().take(next.results.len()) {
+            let Some(arg) = arg else { continue };
+            let Some(number) = ops.gives_way(arg) else { continue };
             let before = tensor.ty().dtype;
             if let Some(dtype) = settled(number, before, next.result_type(leaf, before).dtype) {
-                *tensor = ops.scalar(exact("while", &tensor.ty().with_dtype(dtype)?, number)?)?;
+                *tensor = ops.give_way("while", arg.clone(), &tensor.ty().with_dtype(dtype)?)?;
                 grown = true;
             }
         }
-        numbers.clear();
+        weak.clear();
         if by_position {
             continue;
         }
@@ -110,7 +113,7 @@ fn repeat(
                 return Err(ErrorKind::LoopState { op, what, index, expected, got, hint }.into());
             }
         }
-        let closed = vec![predicate.close(&[bare])?, next.close(&types)?];
+        let closed = vec![predicate.close(ops, &[bare])?, next.close(ops, &types)?];
         let (mut regions, captures) = unify_captures(closed);
         let body = regions.pop().expect("two regions went in");
         let condition = regions.pop().expect("two regions went in");
@@ -208,7 +211,7 @@ pub fn settled(number: Number, before: DType, after: DType) -> Option<DType> {
 fn state_type(body: &Draft, leaf: usize, expected: Option<&TensorType>) -> TensorType {
     let mut got = body.leaf_type(leaf);
     let Some(expected) = expected else { return got };
-    if let Leaf::Number(number) = body.results[leaf] {
+    if let Some(number) = body.number(leaf) {
         got.dtype = expected.dtype.merge_weak(number);
     }
     if expected.is_compatible(&got) { expected.clone() } else { got }

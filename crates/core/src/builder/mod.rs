@@ -107,6 +107,25 @@ pub trait Builder {
         Ok(value)
     }
 
+    /// A number of the kind of a weak value, which takes the dtype of what it meets; None for values with a dtype of
+    /// their own, and where the builder has no weak ones.
+    fn weakness(&self, _value: &Self::V) -> Option<Number> {
+        None
+    }
+
+    /// A weak value in a dtype; another value as it is.
+    ///
+    /// # Errors
+    /// As [`Builder::emit`].
+    fn in_dtype(&mut self, value: Self::V, _dtype: DType) -> Result<Self::V> {
+        Ok(value)
+    }
+
+    /// A value with a dtype of its own: a weak one has the dtype that its number has alone.
+    fn strong(&self, value: Self::V) -> Self::V {
+        value
+    }
+
     /// Sets the location that what is made from now on gets, and returns the one before. Builders that do not
     /// keep locations ignore it.
     fn relocate(&mut self, _location: Option<Location>) -> Option<Location> {
@@ -122,13 +141,39 @@ pub trait Builder {
         Self: Sized,
     {
         match x.into() {
-            Arg::Value(value) => Ok(value),
+            Arg::Value(value) => Ok(self.strong(value)),
             Arg::Number(number) => self.scalar(alone(number.dtype(), number)?),
         }
     }
 
-    /// The type to which plain numbers among operands give way, None where all of them are numbers: the merged
-    /// element type of the values, with the greatest kind of the numbers, in the shape of the first value.
+    /// A number of the kind of an operand that gives way, a plain number or a weak value: the number itself, where it
+    /// is one.
+    fn gives_way(&self, x: &Arg<Self::V>) -> Option<Number>
+    where
+        Self: Sized,
+    {
+        match x {
+            Arg::Value(value) => self.weakness(value),
+            Arg::Number(number) => Some(*number),
+        }
+    }
+
+    /// An operand that gives way, in the dtype of what it meets; another operand as it is.
+    ///
+    /// # Errors
+    /// An integer that does not fit; `op` is for the message.
+    fn give_way(&mut self, op: &'static str, x: Arg<Self::V>, ty: &TensorType) -> Result<Self::V>
+    where
+        Self: Sized,
+    {
+        match x {
+            Arg::Value(value) => self.in_dtype(value, ty.dtype),
+            Arg::Number(number) => self.scalar(exact(op, ty, number)?),
+        }
+    }
+
+    /// The type to which operands that give way do, plain numbers and weak values; None where all of them do: the
+    /// merged element type of the other values, with the greatest kind of the numbers, in the shape of the first value.
     fn weak_type<'a>(&self, operands: impl IntoIterator<Item = &'a Arg<Self::V>>) -> Option<TensorType>
     where
         Self: Sized,
@@ -136,22 +181,28 @@ pub trait Builder {
     {
         let (mut merged, mut numbers) = (None::<TensorType>, Numbers::new());
         for operand in operands {
-            match operand {
-                Arg::Number(number) => numbers.push(*number),
-                Arg::Value(value) => {
-                    let ty = self.ty(value);
-                    match &mut merged {
-                        Some(merged) => merged.dtype = merged.dtype.merge(ty.dtype),
-                        None => merged = Some(ty),
-                    }
+            let value = match operand {
+                Arg::Number(number) => {
+                    numbers.push(*number);
+                    continue;
                 }
+                Arg::Value(value) => value,
+            };
+            if let Some(number) = self.weakness(value) {
+                numbers.push(number);
+                continue;
+            }
+            let ty = self.ty(value);
+            match &mut merged {
+                Some(merged) => merged.dtype = merged.dtype.merge(ty.dtype),
+                None => merged = Some(ty),
             }
         }
         merged.map(|ty| TensorType { dtype: numbers.into_iter().fold(ty.dtype, DType::merge_weak), ..ty })
     }
 
-    /// The values of operands of which plain numbers give way to the element type of the others. Numbers alone have
-    /// the type that they merge to.
+    /// The values of operands of which those that give way, plain numbers and weak values, take the element type of the
+    /// others. Where all of them give way, numbers have the type that they merge to, and weak values their own.
     ///
     /// # Errors
     /// An integer that does not fit the integer type that it meets; `op` is for the message.
@@ -164,14 +215,14 @@ pub trait Builder {
         Self: Sized,
     {
         let operands: SmallVec<[Arg<Self::V>; 3]> = operands.into_iter().collect();
-        let mut numbers: Numbers = operands.iter().filter_map(Arg::number).collect();
+        let mut numbers: Numbers = operands.iter().filter_map(|operand| self.gives_way(operand)).collect();
         let beside = if numbers.is_empty() { None } else { self.weak_type(&operands) };
         let merged = numbers.drain(..).map(Number::dtype).reduce(DType::merge);
         operands
             .into_iter()
             .map(|operand| match (operand, &beside, merged) {
-                (Arg::Value(value), _, _) => Ok(value),
-                (Arg::Number(number), Some(ty), _) => self.scalar(exact(op, ty, number)?),
+                (operand, Some(ty), _) => self.give_way(op, operand, ty),
+                (Arg::Value(value), None, _) => Ok(self.strong(value)),
                 (Arg::Number(number), None, merged) => {
                     self.scalar(alone(merged.unwrap_or(number.dtype()), number)?)
                 }
@@ -193,7 +244,9 @@ pub trait Builder {
         Self: Sized,
     {
         match (a.into(), b.into()) {
-            (Arg::Value(a), Arg::Value(b)) => Ok((a, b)),
+            (Arg::Value(a), Arg::Value(b)) if self.weakness(&a).is_none() && self.weakness(&b).is_none() => {
+                Ok((a, b))
+            }
             (a, b) => {
                 let mut pair = self.weak_all(op, [a, b])?.into_iter();
                 Ok((pair.next().expect("two operands"), pair.next().expect("two operands")))
@@ -251,8 +304,21 @@ pub trait Builder {
         let (a, b) = (a.into(), b.into());
         let a = wide(a, &b)?;
         let b = wide(b, &a)?;
+        let (a, b) = exactly_compared(self, a, b)?;
         self.weak_pair(op, a, b)
     }
+}
+
+/// A weak integer beside an integer with a dtype of its own, which may be too narrow for it, is wide.
+fn exactly_compared<B: Builder>(b: &mut B, x: Arg<B::V>, y: Arg<B::V>) -> Result<(Arg<B::V>, Arg<B::V>)> {
+    let (Arg::Value(left), Arg::Value(right)) = (&x, &y) else { return Ok((x, y)) };
+    let is_weak = (b.weakness(left).is_some(), b.weakness(right).is_some());
+    if is_weak.0 == is_weak.1 || !b.ty(left).dtype.is_integer() || !b.ty(right).dtype.is_integer() {
+        return Ok((x, y));
+    }
+    // What is not weak stays as it is.
+    let (left, right) = (left.clone(), right.clone());
+    Ok((b.in_dtype(left, DType::S64)?.into(), b.in_dtype(right, DType::S64)?.into()))
 }
 
 /// The plain numbers among operands.

@@ -8,17 +8,19 @@ use smallvec::SmallVec;
 
 use super::{Arg, Builder};
 use crate::backend::{Alike, Backend, Buffer, Buffers, Checks, Hooks, Lent, NoHooks, Operand};
+use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluator;
 use crate::form;
 use crate::infer;
 use crate::location::{Location, during};
 use crate::op::Op;
-use crate::scalar::Scalar;
+use crate::scalar::{Number, Scalar};
 use crate::shape::{AxisList, Shape, TensorType};
 use crate::tensor::{Data, Tensor};
 use crate::trace;
 use crate::vectorize;
+use crate::weak;
 
 /// Where the location of a node or an error comes from; asked only when one is needed.
 #[derive(Clone, Debug)]
@@ -237,6 +239,18 @@ impl Builder for Ops {
                 made.map_err(|error: Error| error.at(self.source.locate()))
             }
         }
+    }
+
+    fn weakness(&self, value: &Tensor) -> Option<Number> {
+        value.weakness()
+    }
+
+    fn in_dtype(&mut self, value: Tensor, dtype: DType) -> Result<Tensor> {
+        if value.is_weak() { weak::in_dtype(self, &value, dtype) } else { Ok(value) }
+    }
+
+    fn strong(&self, value: Tensor) -> Tensor {
+        value.strong()
     }
 
     fn vectorized_like(&mut self, value: Tensor, model: &Tensor) -> Result<Tensor> {

@@ -55,7 +55,7 @@ impl ErrorKind {
             | IndicesDType { .. }
             | ForeignElements { .. }
             | StoredDType { .. } => ErrorClass::DType,
-            IntegerRange { .. } | NumberRange { .. } => ErrorClass::Range,
+            IntegerRange { .. } | NumberRange { .. } | ArgumentRange { .. } => ErrorClass::Range,
             Malformed { .. } => ErrorClass::Format,
             NegativeExponent { .. }
             | DivisionByZero { .. }

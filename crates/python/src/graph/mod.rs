@@ -81,14 +81,14 @@ fn graph_split<'py>(
 
 /// The stages of a graph with what goes with each.
 fn of_whole(whole: Whole, stages: Vec<Stage>) -> Vec<PyStage> {
-    let Whole { captures, table, tree, lanes, arguments, .. } = whole;
+    let Whole { captures, table, tree, lanes, arguments, further, .. } = whole;
     let last = stages.len() - 1;
     let mut results = Some((tree, lanes));
     let of_stage = |stage: Stage| {
         let own = stage.sources().iter().filter_map(Source::capture);
         let own: Vec<Tensor> = own.map(|index| captures[index].clone()).collect();
         let results = if stage.position() == last { results.take() } else { None };
-        PyStage::new(stage, own, table.clone(), results, arguments.clone())
+        PyStage::new(stage, own, table.clone(), results, (arguments.clone(), further.clone()))
     };
     stages.into_iter().map(of_stage).collect()
 }
@@ -159,13 +159,16 @@ fn graph_inputs<'py>(stage: &Bound<'py, PyStage>, args: &Bound<'py, PyAny>) -> F
         };
         let Flat { leaves, tree, .. } = jit::flatten_arguments(&args)?;
         let types = stage.get().stage.arguments();
-        if leaves.len() != types.len() {
-            let (given, expected) = (leaves.len(), types.len());
+        let further = stage.get().further(leaves.len())?;
+        if leaves.len() + further.len() != types.len() {
+            let (given, expected) = (leaves.len(), types.len() - further.len());
             return Err(StageError::InputCount { op, given, expected }.into());
         }
-        let mut tensors = Vec::with_capacity(leaves.len());
-        for (position, (leaf, ty)) in leaves.iter().zip(types).enumerate() {
-            let tensor = convert::tensor(op, leaf)?;
+        let mut tensors = Vec::with_capacity(types.len());
+        let positions = (0..leaves.len()).chain(further.iter().copied());
+        for (position, ty) in positions.zip(types) {
+            let leaf = &leaves[position];
+            let tensor = jit::leaf_input(op, leaf, position, ty)?;
             let places = || tree.argument_places(py, |at| format!("args[{at}]"));
             tensor.require_buffer(op, "run stages outside of definitions")?;
             let lanes = stage.get().argument_lanes(position);

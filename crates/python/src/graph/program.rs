@@ -16,11 +16,10 @@ use crate::away;
 use crate::checks;
 use crate::compilers::Choice;
 use crate::containers::Leaves;
-use crate::convert;
 use crate::error::{Fallible, Fault, guard};
 use crate::hooks;
 use crate::jit::staged::Staged;
-use crate::jit::wrap;
+use crate::jit::{leaf_input, wrap};
 use crate::misuse::Misuse;
 use crate::options;
 use crate::place;
@@ -88,7 +87,7 @@ impl StageProgram {
         }
         let mut tensors = Vec::with_capacity(types.len() + stage.captures.len());
         for (position, (arg, ty)) in args.iter().zip(types).enumerate() {
-            let tensor = convert::tensor(op, &arg)?;
+            let tensor = leaf_input(op, &arg, position, ty)?;
             tensor.require_buffer(op, "run stages outside of definitions")?;
             if !ty.is_compatible(tensor.whole()) {
                 let argument = format!("argument {position}");

@@ -49,6 +49,8 @@ pub(crate) struct PyStage {
     results: Option<(Tree, Vec<Lanes>)>,
     /// The vectorized axes of each of the whole's arguments; nothing where they are not known.
     arguments: Arc<[Lanes]>,
+    /// The arguments that are numbers which the parameters behind them are too, in further dtypes.
+    further: Arc<[usize]>,
     expr: PyOnceLock<Py<PyAny>>,
     made: Mutex<Vec<Made>>,
 }
@@ -59,7 +61,7 @@ impl PyStage {
         captures: Vec<Tensor>,
         table: Table,
         results: Option<(Tree, Vec<Lanes>)>,
-        arguments: Arc<[Lanes]>,
+        (arguments, further): (Arc<[Lanes]>, Arc<[usize]>),
     ) -> PyStage {
         PyStage {
             stage,
@@ -67,6 +69,7 @@ impl PyStage {
             table,
             results,
             arguments,
+            further,
             expr: PyOnceLock::new(),
             made: Mutex::default(),
         }
@@ -80,6 +83,18 @@ impl PyStage {
     /// The vectorized axes of an argument of the whole, where they are known.
     pub(super) fn argument_lanes(&self, position: usize) -> Option<&[(Name, usize)]> {
         self.arguments.get(position).map(|lanes| &**lanes)
+    }
+
+    /// The arguments that are numbers in further dtypes, where there are so many arguments.
+    ///
+    /// # Errors
+    /// Fewer arguments than that.
+    pub(super) fn further(&self, count: usize) -> Fallible<&[usize]> {
+        if self.further.iter().all(|&position| position < count) {
+            return Ok(&self.further);
+        }
+        let expected = self.stage.arguments().len() - self.further.len();
+        Err(StageError::InputCount { op: "run", given: count, expected }.into())
     }
 
     /// The types of what travels to it.
@@ -240,7 +255,7 @@ impl PyStage {
         text: &str,
         captures: Option<&Bound<'_, PyAny>>,
     ) -> Fallible<PyStage> {
-        guard(|| read(text, captures, None, Vec::new()))
+        guard(|| read(text, captures, None, (Vec::new(), Vec::new())))
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
@@ -260,7 +275,8 @@ impl PyStage {
                 lanes.iter().map(|(name, size)| (name.to_string(), *size)).collect()
             };
             let arguments: Vec<Vec<(String, usize)>> = self.arguments.iter().map(lanes).collect();
-            let parts = (self.stage.to_text_with_locations(), self.captures(py)?, container, arguments);
+            let (text, captures) = (self.stage.to_text_with_locations(), self.captures(py)?);
+            let parts = (text, captures, container, arguments, self.further.to_vec());
             Ok((again, parts).into_pyobject(py)?)
         })
     }
@@ -324,7 +340,7 @@ fn read(
     text: &str,
     captures: Option<&Bound<'_, PyAny>>,
     container: Option<&Bound<'_, PyAny>>,
-    arguments: Vec<Vec<(String, usize)>>,
+    (arguments, further): (Vec<Vec<(String, usize)>>, Vec<usize>),
 ) -> Fallible<PyStage> {
     let op = "from_text";
     let stage = Stage::from_text(text)?;
@@ -337,7 +353,10 @@ fn read(
         lanes.len() <= sizes.len() && lanes.iter().zip(sizes).all(|(lane, size)| lane.1 == *size)
     };
     let types = stage.arguments();
-    if !arguments.is_empty() && (arguments.len() != types.len() || !arguments.iter().zip(types).all(lead)) {
+    let is_of_another = arguments.len() != types.len() || !arguments.iter().zip(types).all(lead);
+    let own = types.len().checked_sub(further.len());
+    let is_behind = own.is_some_and(|own| further.iter().all(|&position| position < own));
+    if !arguments.is_empty() && is_of_another || !is_behind {
         let problem = "the vectorized axes are not those of the arguments".to_owned();
         let required = "a stage as it was pickled is required".to_owned();
         return Err(ErrorKind::Malformed { op, problem, required }.into());
@@ -362,7 +381,7 @@ fn read(
         let (given, expected) = (results.map_or(0, |(_, lanes)| lanes.len()), region.results().len());
         return Err(Misuse::LeafCount { op, given, expected }.into());
     }
-    Ok(PyStage::new(stage, tensors, Table::new(), results, arguments))
+    Ok(PyStage::new(stage, tensors, Table::new(), results, (arguments, further.into())))
 }
 
 /// What pickled stages are made of again.
@@ -373,8 +392,9 @@ pub(super) fn unpickled(
     captures: &Bound<'_, PyAny>,
     container: &Bound<'_, PyAny>,
     arguments: Vec<Vec<(String, usize)>>,
+    further: Vec<usize>,
 ) -> Fallible<PyStage> {
-    guard(|| read(text, Some(captures), Some(container), arguments))
+    guard(|| read(text, Some(captures), Some(container), (arguments, further)))
 }
 
 fn id_text(id: u64) -> String {

@@ -31,6 +31,8 @@ pub(super) struct Whole {
     pub lanes: Vec<Lanes>,
     /// The vectorized axes of each parameter, where they are known.
     pub arguments: Arc<[Lanes]>,
+    /// The arguments that the parameters behind them are, in further dtypes.
+    pub further: Arc<[usize]>,
 }
 
 impl Whole {
@@ -94,8 +96,8 @@ impl Whole {
             None => Table::new(),
         };
         let region = Arc::new(Region::new(graph, inputs, parameters, results));
-        let arguments = trace.parameter_lanes().into();
-        Ok(Whole { region, trace, captures, table, tree, lanes, arguments })
+        let (arguments, further) = (trace.parameter_lanes().into(), trace.further().into());
+        Ok(Whole { region, trace, captures, table, tree, lanes, arguments, further })
     }
 }
 

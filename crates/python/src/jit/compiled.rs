@@ -59,6 +59,9 @@ impl Compiled {
         }
         for (position, (leaf, expected)) in flat.leaves.iter().zip(&self.models).enumerate() {
             let got = leaf::model("compile", leaf)?;
+            if expected.is_weak() && !got.is_weak() {
+                return Err(Misuse::NumberExpected { position, got: convert::describe(leaf)? }.into());
+            }
             let same_axes = got.vectorized_axes() == expected.vectorized_axes();
             if !same_axes || !takes(expected.ty(), got.ty()) {
                 let (got, expected) = (named_type(&got), named_type(expected));
@@ -85,7 +88,7 @@ impl Compiled {
     /// An error with the name of the argument that it is about.
     #[cold]
     fn written(&self, py: Python<'_>, fault: Fault) -> Fault {
-        let (fun, captures) = (self.fun.bind(py), &self.program.captures);
+        let (fun, captures) = (self.fun.bind(py), (&self.program.captures[..], self.program.further()));
         if fun.is_none() {
             // It was read from a file, which has no names.
             return written(py, fault, &self.call, captures, &|position| format!("args[{position}]"));
@@ -315,7 +318,7 @@ fn compile(
             donate::leaves(py, &donated, &signature, &flat.tree)
         };
         let program = Program::make(py, &source, &flat, &compiler, checks::current(), &donated);
-        let program = program.map_err(|fault| written_by(&fun, fault, &flat.tree, &[]))?;
+        let program = program.map_err(|fault| written_by(&fun, fault, &flat.tree, (&[], &[])))?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
         let (name, fun) = (function_name(&fun), fun.clone().unbind());
         Ok(Compiled {
@@ -382,6 +385,13 @@ fn debug_expr<'py>(
         let wrapped = wrap(py, parameters.into_iter())?;
         let (args, kwargs) = leaf::arguments(py, &flat.tree, wrapped.into_iter())?;
         let result = callee(fun).and_then(|fun| fun.call(args, Some(&kwargs)));
+        if let Ok(result) = &result
+            && let Ok(flat) = containers::flatten("debug_expr", Mode::State, result)
+        {
+            let returned = flat.leaves.iter().filter_map(|leaf| leaf.cast::<PyTensor>().ok());
+            let returned: Vec<Tensor> = returned.map(|tensor| tensor.get().tensor.clone()).collect();
+            tracing.trace().resolve_weak(&returned);
+        }
         tracing.trace().set_host(Arc::new(Known::keeping(table.finish())));
         drop(tracing);
         born::forget();

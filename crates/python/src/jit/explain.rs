@@ -28,6 +28,8 @@ const STORM: u32 = 8;
 pub(super) enum Field {
     /// Of a place, other than the type of a tensor.
     Structure(Aspect),
+    /// Whether it is a number or a tensor.
+    Number,
     DType,
     Rank,
     Shape,
@@ -55,7 +57,7 @@ impl Field {
             Field::Shape => "the shape of ",
             Field::Names => "the names of ",
             Field::VectorizedAxes => "the vectorized axes of ",
-            Field::Compiler | Field::Checks | Field::Hooks => "",
+            Field::Number | Field::Compiler | Field::Checks | Field::Hooks => "",
         }
     }
 
@@ -70,6 +72,7 @@ impl Field {
                 Aspect::Object => "keep one object for all calls, or make its class a container",
                 Aspect::Function => "keep one function for all calls",
             },
+            Field::Number => "pass a number or a tensor in all calls",
             Field::DType => "convert it to one dtype before the call",
             Field::Rank | Field::Shape => "pad it to a few shapes before the call",
             Field::Names => "give its axes the same names in all calls",
@@ -168,7 +171,8 @@ impl Compare for Found<'_> {
             return;
         }
         let place = place.text(self.py);
-        let (fields, old, new) = (fields(old, new), type_text(old), type_text(new));
+        let shown = if old.is_weak() == new.is_weak() { type_text } else { leaf::text };
+        let (fields, old, new) = (fields(old, new), shown(old), shown(new));
         self.add(Difference { place, fields, old, new });
     }
 
@@ -192,6 +196,10 @@ impl Compare for Found<'_> {
 fn fields(old: &Tensor, new: &Tensor) -> SmallVec<[Field; 2]> {
     let mut fields = SmallVec::new();
     let (a, b) = (old.ty(), new.ty());
+    if old.is_weak() != new.is_weak() {
+        fields.push(Field::Number);
+        return fields;
+    }
     if a.dtype != b.dtype {
         fields.push(Field::DType);
     }
@@ -433,6 +441,10 @@ impl Storm {
         }
         for difference in &reason.differences {
             for field in &difference.fields {
+                // A number and a tensor in its place make two versions for ever.
+                if *field == Field::Number {
+                    continue;
+                }
                 let count = counts.by_subject.entry((*field, difference.place.clone())).or_default();
                 *count += 1;
                 let count = *count;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use defn_core::backend::HostMemory;
 use defn_core::scalar::Scalar;
 use defn_core::tensor::Data;
-use defn_core::vectorize::Lane;
-use defn_core::{DType, Number, Tensor, TensorType};
+use defn_core::vectorize::{Lane, type_text};
+use defn_core::weak::Weak;
+use defn_core::{DType, ErrorKind, Number, Tensor, TensorType};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -35,7 +36,27 @@ pub(crate) fn model(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
         let tensor = &tensor.get().tensor;
         return Ok(Tensor::template(tensor.whole().clone()).with_vectorized(tensor.vectorized_axes()));
     }
-    ty(op, leaf).map(Tensor::template)
+    match number_model(leaf)? {
+        Some(model) => Ok(model),
+        None => ty(op, leaf).map(Tensor::template),
+    }
+}
+
+/// As [`model`], of a number that takes on the dtype of what it meets.
+pub(crate) fn number_model(leaf: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
+    let template = |number: Number| Tensor::template(TensorType::scalar(number.dtype()));
+    Ok(weak(leaf)?.map(|number| template(number).with_weak(Weak::argument())))
+}
+
+/// The number that a leaf is, which takes on the dtype of what it meets; a bool has one of its own.
+pub(crate) fn weak(leaf: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
+    let number = convert::number(leaf)?;
+    Ok(number.filter(|number| number.dtype() != DType::Bool))
+}
+
+/// A type as it is shown where numbers are told from tensors.
+pub(super) fn text(model: &Tensor) -> String {
+    if model.is_weak() { format!("a number ({})", model.ty()) } else { type_text(model) }
 }
 
 /// As [`model`], of a tensor or an array that a function captured; nothing for anything else. A number has a
@@ -51,8 +72,13 @@ pub(super) fn captured_model(value: &Bound<'_, PyAny>) -> Fallible<Option<Tensor
     model("jit", value).map(Some)
 }
 
-/// Whether two tensors have one type and the same vectorized axes.
+/// Whether two tensors have one type and the same vectorized axes, and both or none are numbers.
 pub(crate) fn same_model(a: &Tensor, b: &Tensor) -> bool {
+    a.is_weak() == b.is_weak() && same_type(a, b)
+}
+
+/// Whether two tensors have one type and the same vectorized axes.
+pub(super) fn same_type(a: &Tensor, b: &Tensor) -> bool {
     a.ty() == b.ty() && a.vectorized_axes() == b.vectorized_axes()
 }
 
@@ -80,6 +106,11 @@ pub(super) fn push_words(leaf: &Bound<'_, PyAny>, words: &mut impl Extend<u64>) 
     if let Ok(tensor) = leaf.cast_exact::<PyTensor>() {
         let tensor = &tensor.get().tensor;
         push_type(tensor.ty(), tensor.vectorized_axes(), words);
+        return Ok(());
+    }
+    if let Some(number) = weak(leaf)? {
+        // No type of a tensor has this bit.
+        words.extend([1 << 63 | number.dtype() as u64]);
         return Ok(());
     }
     push_type(&ty("jit", leaf)?, &[], words);
@@ -145,6 +176,19 @@ impl Borrowed {
         }
     }
 
+    /// As [`Borrowed::tensor`], where a number takes on a dtype; `position` is that of the leaf.
+    pub(super) fn input(
+        &mut self,
+        leaf: &Bound<'_, PyAny>,
+        position: usize,
+        dtype: DType,
+    ) -> Fallible<Tensor> {
+        match weak(leaf)? {
+            Some(number) => number_in("jit", position, dtype, number),
+            None => self.tensor(leaf),
+        }
+    }
+
     fn array(&mut self, array: Bound<'_, PyUntypedArray>) -> Fallible<Tensor> {
         let view = View::new(array)?;
         if self.copies || view.obstacle().is_some() {
@@ -204,6 +248,32 @@ fn number_scalar(number: Number) -> Fallible<Scalar> {
     let dtype: DType = number.dtype();
     build::check_range(number, dtype)?;
     Ok(Scalar::new(dtype, number)?)
+}
+
+/// A tensor for an input of a type: a number takes on its dtype, where that is one of its kind.
+pub(crate) fn input(
+    op: &'static str,
+    leaf: &Bound<'_, PyAny>,
+    position: usize,
+    ty: &TensorType,
+) -> Fallible<Tensor> {
+    match weak(leaf)? {
+        Some(number) if ty.shape.rank() == 0 && ty.dtype.merge_weak(number) == ty.dtype => {
+            number_in(op, position, ty.dtype, number)
+        }
+        Some(_) | None => convert::tensor(op, leaf),
+    }
+}
+
+/// A number that is the argument at a position, in the dtype of what it meets.
+///
+/// # Errors
+/// An integer that does not fit.
+pub(super) fn number_in(op: &'static str, position: usize, dtype: DType, number: Number) -> Fallible<Tensor> {
+    if dtype.lacks(number) {
+        return Err(ErrorKind::ArgumentRange { op, argument: position.into(), number, dtype }.into());
+    }
+    build::scalar(Scalar::new(dtype, number)?)
 }
 
 fn not_a_leaf(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {

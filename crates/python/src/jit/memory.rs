@@ -92,7 +92,7 @@ pub(super) fn memory<'py>(
         let donated = donate::leaves(py, &this.donate, &this.signature, &flat.tree);
         let made = Program::make(py, &source, &flat, &key.compiler, key.checks, &donated);
         let name = |position: usize| this.signature.name(py, position);
-        let program = made.map_err(|fault| written(py, fault, &flat.tree, &[], &name))?;
+        let program = made.map_err(|fault| written(py, fault, &flat.tree, (&[], &[]), &name))?;
         Ok(PyMemoryNeed(program.executable().memory()?))
     })
 }

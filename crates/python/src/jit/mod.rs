@@ -57,7 +57,11 @@ use explain::{Call, Reason};
 pub(crate) use given::check_default;
 use given::{Conflict, compile_limit, marked_names};
 use leaf::Words;
-pub(crate) use leaf::{Borrowed, arguments as leaf_arguments, model as leaf_model, ty as leaf_type};
+pub(crate) use leaf::number_model as leaf_number;
+pub(crate) use leaf::{
+    Borrowed, arguments as leaf_arguments, input as leaf_input, model as leaf_model, ty as leaf_type,
+    weak as weak_number,
+};
 pub(crate) use log::warn_of;
 use program::Program;
 pub(crate) use python::traced_by;
@@ -272,7 +276,7 @@ impl Jitted {
             Choice::BuiltIn(_) => {
                 let made = Program::make(py, &source, &flat, &key.compiler, key.checks, &donate);
                 let name = |position: usize| self.signature.name(py, position);
-                (made.map_err(|fault| written(py, fault, &flat.tree, &[], &name))?, None)
+                (made.map_err(|fault| written(py, fault, &flat.tree, (&[], &[]), &name))?, None)
             }
             Choice::Python(_) => {
                 donate::refuse(&key.compiler, &donate)?;

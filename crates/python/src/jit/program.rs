@@ -79,6 +79,8 @@ pub(super) struct Program {
     pub(super) captures: Arc<[Capture]>,
     outputs: Vec<Output>,
     tree: Tree,
+    /// The leaves that are numbers which the program takes in further dtypes, in the order of its inputs.
+    further: Vec<usize>,
     /// The host functions that the program shows values to.
     slots: Table,
     /// Whether nothing is computed: the results are arguments, and there are no effects.
@@ -141,6 +143,8 @@ pub(super) struct Traced {
     captures: Arc<[Capture]>,
     pub(super) outputs: Vec<Output>,
     pub(super) tree: Tree,
+    /// The parameters behind those of the leaves: numbers in further dtypes.
+    pub(super) further: Vec<usize>,
     /// A traced tensor for each leaf of the result.
     pub(super) leaves: Vec<Tensor>,
     pub(super) slots: Table,
@@ -177,7 +181,8 @@ impl Traced {
         let mut leaves = Vec::with_capacity(flat.leaves.len());
         for leaf in &flat.leaves {
             let tensor = result_tensor(source.op, leaf)?;
-            match parameters.iter().position(|parameter| leaf::is_same_value(parameter, &tensor)) {
+            let position = parameters.iter().position(|parameter| leaf::is_same_value(parameter, &tensor));
+            match position.filter(|_| !tensor.is_weak()) {
                 Some(position) => {
                     outputs.push(Output::Argument(position));
                     leaves.push(parameters[position].clone());
@@ -206,8 +211,8 @@ impl Traced {
             .iter()
             .map(|capture| locate(source.op, source.fun.bind(py), tree, capture))
             .collect::<Fallible<_>>()?;
-        let region = Arc::new(closed.region);
-        Ok(Traced { region, trace, captures, outputs, tree: flat.tree, leaves, slots })
+        let (region, further) = (Arc::new(closed.region), closed.further);
+        Ok(Traced { region, trace, captures, outputs, tree: flat.tree, further, leaves, slots })
     }
 
     /// The same again, for a program that outlives what the compiler was handed.
@@ -218,6 +223,7 @@ impl Traced {
             captures: self.captures.clone(),
             outputs: self.outputs.clone(),
             tree: self.tree.clone_ref(py),
+            further: self.further.clone(),
             leaves: self.leaves.clone(),
             slots: self.slots.clone(),
         }
@@ -298,8 +304,18 @@ impl Program {
     }
 
     fn new(traced: Traced, executable: Arc<dyn Executable>) -> Program {
-        let Traced { region, captures, outputs, tree, slots, .. } = traced;
-        Program::of_parts(&region, executable, (captures, slots), outputs, tree)
+        let Traced { region, captures, outputs, tree, slots, further, .. } = traced;
+        Program { further, ..Program::of_parts(&region, executable, (captures, slots), outputs, tree) }
+    }
+
+    /// As it is, where leaves that are numbers are taken in further dtypes.
+    pub(super) fn with_further(self, further: Vec<usize>) -> Program {
+        Program { further, ..self }
+    }
+
+    /// The leaves that are numbers which the program takes in further dtypes.
+    pub(super) fn further(&self) -> &[usize] {
+        &self.further
     }
 
     /// A program of what was made before.
@@ -321,6 +337,7 @@ impl Program {
             captures,
             outputs,
             tree,
+            further: Vec::new(),
             slots,
             function_key: None,
             runs: AtomicU64::new(0),
@@ -374,15 +391,19 @@ impl Program {
         borrowed: &mut Borrowed,
     ) -> Fallible<(Vec<Tensor>, Kept<'py>)> {
         self.limit(borrowed);
-        let mut tensors = Vec::with_capacity(leaves.len() + captures.len());
+        let mut tensors = Vec::with_capacity(leaves.len() + self.further.len() + captures.len());
+        let inputs = self.executable.program().inputs();
         for (position, leaf) in leaves.iter().enumerate() {
             let is_used = self.executable.uses(position);
             // What nothing uses is not brought to where the program runs; a tensor of ours is looked at all the same.
             let tensor = match is_used || leaf.is_instance_of::<PyTensor>() {
-                true => borrowed.tensor(leaf)?,
+                true => borrowed.input(leaf, position, inputs[position].dtype)?,
                 false => leaf::model("jit", leaf)?,
             };
             tensors.push(if is_used { tensor } else { Tensor::template(tensor.whole().clone()) });
+        }
+        for (&position, ty) in self.further.iter().zip(&inputs[leaves.len()..]) {
+            tensors.push(borrowed.input(&leaves[position], position, ty.dtype)?);
         }
         tensors.extend(captures);
         if self.outputs.iter().all(Output::is_result) {

@@ -8,15 +8,15 @@ use defn_core::op::Op;
 use defn_core::region::Region;
 use defn_core::trace::{self, Trace};
 use defn_core::vectorize::type_text;
-use defn_core::{Result, Tensor, TensorType};
+use defn_core::{Number, Result, Tensor, TensorType};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::leaf::Borrowed;
-use super::leaf::wrap;
+use super::leaf::{Borrowed, number_in, same_type, weak, wrap};
 use super::program::{Output, Source, Traced};
 use super::signature::function_name;
+use super::written::written_by;
 use crate::build;
 use crate::compilers::{Choice, Custom};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
@@ -96,6 +96,9 @@ pub(super) struct Traceable {
     /// The compiler's vars and lists of arguments, which get what the function takes from around it besides.
     vars: Py<PyList>,
     given: Vec<Py<PyList>>,
+    /// The numbers of the call by the positions of their leaves, and how many leaves the lists lack in front.
+    numbers: Vec<(usize, Number)>,
+    skipped: usize,
     traced: OnceLock<Traced>,
     slots: SharedTable,
 }
@@ -121,9 +124,13 @@ impl Traceable {
         source: &Source,
         flat: &Flat<'_>,
         compiler: &Choice,
-        given: Vec<Py<PyList>>,
+        (given, skipped): (Vec<Py<PyList>>, usize),
     ) -> Fallible<Traceable> {
         let models = source.models(&flat.leaves)?;
+        let mut numbers = Vec::new();
+        for (position, leaf) in flat.leaves.iter().enumerate() {
+            numbers.extend(weak(leaf)?.map(|number| (position, number)));
+        }
         let pending = Pending {
             source: source.clone_ref(py),
             tree: flat.tree.clone_ref(py),
@@ -137,6 +144,8 @@ impl Traceable {
             models,
             vars: vars.unbind(),
             given,
+            numbers,
+            skipped,
             traced: OnceLock::new(),
             slots: Arc::default(),
         })
@@ -155,7 +164,9 @@ impl Traceable {
                 return refuse(convert::describe(&var)?);
             };
             let var = &var.get().tensor;
-            if !super::leaf::same_model(var, model) {
+            // A number is of the dtype in which it is used, once that is known.
+            let is_resolved = model.is_weak() && self.traced.get().is_some();
+            if !is_resolved && !same_type(var, model) {
                 return refuse(type_text(var));
             }
         }
@@ -170,11 +181,31 @@ impl Traceable {
     /// Completes what the compiler was given by what the function takes from around it.
     fn complete(&self, py: Python<'_>, pending: &Pending, traced: &Traced) -> Fallible<()> {
         let inputs = traced.region.inputs();
+        for (position, model) in self.models.iter().enumerate() {
+            if model.is_weak() {
+                let var = Tensor::template(inputs[position].clone());
+                self.vars.bind(py).set_item(position, Bound::new(py, PyTensor::new(var))?)?;
+            }
+        }
         for ty in &inputs[self.models.len()..] {
             self.vars.bind(py).append(Bound::new(py, PyTensor::new(Tensor::template(ty.clone())))?)?;
         }
         if self.given.is_empty() {
             return Ok(());
+        }
+        let number = |position: usize, input: usize| -> Fallible<Option<Bound<'_, Thunk>>> {
+            let known = self.numbers.iter().find(|(leaf, _)| *leaf == position);
+            let Some(&(_, number)) = known else { return Ok(None) };
+            let made = number_in("jit", position, inputs[input].dtype, number)?;
+            Ok(Some(Bound::new(py, Thunk::of_tensor(made))?))
+        };
+        for list in &self.given {
+            for &(position, _) in self.numbers.iter().filter(|(position, _)| *position >= self.skipped) {
+                list.bind(py).set_item(position - self.skipped, number(position, position)?)?;
+            }
+            for (behind, &position) in traced.further.iter().enumerate() {
+                list.bind(py).append(number(position, self.models.len() + behind)?)?;
+            }
         }
         let mut borrowed = Borrowed::copying();
         let captures = traced.read_captures(pending.source.fun.bind(py), &pending.tree, &mut borrowed)?;
@@ -208,7 +239,10 @@ impl Traceable {
             if self.traced.set(traced).is_ok() {
                 *self.slots.lock().unwrap_or_else(PoisonError::into_inner) = slots;
                 let traced = self.traced.get().expect("it was set");
-                self.complete(py, &pending, traced)?;
+                let made = self.complete(py, &pending, traced);
+                made.map_err(|fault| {
+                    written_by(pending.source.fun.bind(py), fault, &pending.tree, (&[], &[]))
+                })?;
             }
             self.container(py, self.traced.get().expect("it was set"))
         })
@@ -278,7 +312,7 @@ impl Compiling<'_, '_> {
     }
 
     fn compile(&self, py: Python<'_>) -> Fallible<Made> {
-        let traceable = Traceable::new(py, self.source, self.flat, &self.choice(), Vec::new())?;
+        let traceable = Traceable::new(py, self.source, self.flat, &self.choice(), (Vec::new(), 0))?;
         let traceable = Py::new(py, traceable)?;
         let vars = traceable.get().vars.clone_ref(py);
         let arguments = (self.key, vars, &traceable, self.compiler.options(py)?);
@@ -298,7 +332,7 @@ impl Compiling<'_, '_> {
         let thunks = self.flat.leaves.iter().map(|leaf| Bound::new(py, Thunk::of_leaf(leaf)));
         let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
         let list = vec![given.clone().unbind()];
-        let traceable = Py::new(py, Traceable::new(py, self.source, self.flat, &self.choice(), list)?)?;
+        let traceable = Py::new(py, Traceable::new(py, self.source, self.flat, &self.choice(), (list, 0))?)?;
         let vars = traceable.get().vars.clone_ref(py);
         let lists = PyList::new(py, [given])?;
         let arguments = (self.key, vars, &traceable, lists, self.compiler.options(py)?);
@@ -478,7 +512,7 @@ pub(super) fn prepare_stream<'py>(
         let thunks = flat.leaves.iter().skip(chunk).map(|leaf| Bound::new(py, Thunk::of_leaf(leaf)));
         let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
         let list = vec![given.clone().unbind()];
-        let traceable = Py::new(py, Traceable::new(py, &source, &flat, &choice, list)?)?;
+        let traceable = Py::new(py, Traceable::new(py, &source, &flat, &choice, (list, chunk))?)?;
         let vars = traceable.get().vars.clone_ref(py);
         let key = Py::new(py, FunctionKey::new(fun))?;
         let lists = PyList::new(py, [given])?;

@@ -6,6 +6,7 @@ use defn_core::backend::{Backend, Executable, HostMemory};
 use defn_core::device::DeviceError;
 use defn_core::format::{Array, native, native::Value};
 use defn_core::vectorize::Lanes;
+use defn_core::weak::Weak;
 use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
@@ -51,13 +52,23 @@ impl Compiled {
         let note = Value::Tuple(vec![
             Value::Text(self.name.clone()),
             containers::to_value(&arguments)?,
-            Value::List(self.models.iter().map(model_value).collect()),
+            Value::List(self.models.iter().enumerate().map(|(at, x)| self.model_value(at, x)).collect()),
             containers::to_value(&results)?,
             Value::List(outputs.iter().map(output_value).collect()),
             Value::List(captures),
         ]);
         let executable = self.program.executable();
         Ok(py.detach(|| executable.to_bytes(&native::write(WRITE, &note)?))?)
+    }
+
+    /// An argument: the type of a tensor; of a number its dtype alone, and the places among its further inputs.
+    fn model_value(&self, position: usize, model: &Tensor) -> Value {
+        if !model.is_weak() {
+            return model_value(model);
+        }
+        let further = self.program.further().iter().enumerate();
+        let own = further.filter(|(_, leaf)| **leaf == position).map(|(place, _)| number(place));
+        Value::Tuple(vec![Value::Text(model.ty().dtype.name().to_owned()), Value::List(own.collect())])
     }
 
     /// The function of an executable, with what was kept beside it.
@@ -75,7 +86,7 @@ impl Compiled {
         let call = flatten_arguments(arguments.cast::<PyTuple>().map_err(|_| foreign())?)?;
         let results = containers::from_value(py, results, &blank)?;
         let results = containers::flatten(READ, Mode::State, &results)?;
-        let models = list(models).and_then(|models| models.into_iter().map(to_model).collect());
+        let models = list(models).and_then(to_models);
         let outputs = list(outputs).and_then(|outputs| outputs.into_iter().map(to_output).collect());
         let captures = list(captures).and_then(|captures| captures.into_iter().map(to_array).collect());
         let (Some(name), Some(models), Some(outputs), Some(captures)) =
@@ -83,16 +94,18 @@ impl Compiled {
         else {
             return Err(foreign());
         };
-        let (models, outputs, captures): (Vec<Tensor>, Vec<Output>, Vec<Array>) = (models, outputs, captures);
+        let ((models, further), outputs, captures): ((Vec<Tensor>, Vec<usize>), Vec<Output>, Vec<Array>) =
+            (models, outputs, captures);
         let mut bound = Vec::with_capacity(captures.len());
         for Array { ty, vectorized, memory } in captures {
             let buffer = place.from_host(&ty, memory)?;
             bound.push(Tensor::concrete(ty, buffer).with_vectorized(&vectorized));
         }
         let program = executable.program();
-        let inputs = models.iter().chain(&bound).map(Tensor::whole);
-        let fits = models.len() + bound.len() == program.inputs().len()
-            && inputs.zip(program.inputs()).all(|(given, taken)| taken.is_compatible(given))
+        let behind = further.iter().map(|&leaf| &models[leaf]);
+        let inputs = models.iter().chain(behind).chain(&bound);
+        let fits = models.len() + further.len() + bound.len() == program.inputs().len()
+            && inputs.zip(program.inputs()).all(|(argument, input)| takes(argument, input))
             && call.leaves.len() == models.len()
             && results.leaves.len() == outputs.len()
             && are_outputs(&outputs, models.len(), program.results().len());
@@ -102,6 +115,7 @@ impl Compiled {
         let captures = bound.into_iter().map(Capture::Bound).collect();
         let region = program.clone();
         let program = Program::of_parts(&region, executable, (captures, Table::new()), outputs, results.tree);
+        let program = program.with_further(further);
         let (fun, hooks) = (py.None(), None);
         Ok(Compiled {
             fun,
@@ -144,7 +158,7 @@ fn lanes_value(lanes: &[(Name, usize)]) -> Value {
     Value::List(lanes.iter().map(lane).collect())
 }
 
-/// The type of an argument, and its vectorized axes.
+/// The type of an argument that is a tensor, and its vectorized axes.
 fn model_value(model: &Tensor) -> Value {
     let ty = model.ty();
     let name = |name: Option<&Name>| name.map_or(Value::None, |name| Value::Text(name.to_string()));
@@ -202,6 +216,32 @@ fn to_lanes(value: Value) -> Option<Lanes> {
         Some((Name::from(text(name)?), to_number(size)?))
     };
     list(value)?.into_iter().map(lane).collect()
+}
+
+/// Whether an input of a type takes what an argument is.
+fn takes(argument: &Tensor, input: &TensorType) -> bool {
+    if argument.is_weak() { input.shape.rank() == 0 } else { input.is_compatible(argument.whole()) }
+}
+
+/// The arguments, and for each further input the argument that it is.
+fn to_models(values: Vec<Value>) -> Option<(Vec<Tensor>, Vec<usize>)> {
+    let (mut models, mut places) = (Vec::with_capacity(values.len()), Vec::new());
+    for (position, value) in values.into_iter().enumerate() {
+        let Value::Tuple(parts) = value else { return None };
+        if parts.len() != 2 {
+            models.push(to_model(Value::Tuple(parts))?);
+            continue;
+        }
+        let [dtype, own] = tuple(Value::Tuple(parts))?;
+        let ty = TensorType::scalar(text(dtype)?.parse().ok()?);
+        models.push(Tensor::template(ty).with_weak(Weak::argument()));
+        for place in list(own)? {
+            places.push((to_number(place)?, position));
+        }
+    }
+    places.sort_unstable();
+    let is_whole = places.iter().enumerate().all(|(at, (place, _))| at == *place);
+    is_whole.then(|| (models, places.into_iter().map(|(_, position)| position).collect()))
 }
 
 fn to_model(value: Value) -> Option<Tensor> {

@@ -23,6 +23,7 @@ use defn_core::backend::Checks;
 use defn_core::builder::{self, Arg, Host, Ops, Source};
 use defn_core::op::Op;
 use defn_core::origin::Given;
+use defn_core::weak::{Operator, Weak};
 use defn_core::{DType, Number, Shape, Tensor, trace};
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
@@ -218,7 +219,7 @@ pub(crate) fn on(
 pub(crate) fn operator<'py>(
     tensor: &PyTensor,
     other: &Bound<'py, PyAny>,
-    reflected: bool,
+    (operator, reflected): (Option<Operator>, bool),
     body: impl FnOnce(&mut Ops, Arg<Tensor>, Arg<Tensor>) -> defn_core::Result<Tensor> + Send,
 ) -> Fallible<Bound<'py, PyAny>> {
     let py = other.py();
@@ -229,7 +230,13 @@ pub(crate) fn operator<'py>(
     let this = Arg::Value(tensor.tensor.clone());
     let (a, b) = if reflected { (other, this) } else { (this, other) };
     let operands = Operands::sides(&a, &b);
+    let weak = operator.filter(|_| [&a, &b].iter().all(|operand| operand.weakness().is_some()));
+    let weak = weak.map(|operator| Weak::of(operator, &[a.clone(), b.clone()]));
     let result = run(bytes, |ops| body(ops, a, b)).map_err(|fault| operands.blame(fault))?;
+    let result = match weak {
+        Some(weak) => result.with_weak(weak),
+        None => result,
+    };
     Ok(Bound::new(py, PyTensor::new(result))?.into_any())
 }
 

@@ -91,6 +91,9 @@ fn parameter<B: Builder>(
         Arg::Number(number) => return b.constant(dtype, *number),
         Arg::Value(value) => value,
     };
+    if b.weakness(value).is_some() {
+        return b.as_type(value, dtype);
+    }
     let got = b.ty(value);
     let fits = got.shape.without_names().broadcast_with(op, &shape.without_names());
     if fits.is_ok_and(|broadcast| broadcast.sizes() == shape.sizes()) {

@@ -1,0 +1,221 @@
+//! Numbers that a traced function is given: values that take on the dtype of what they meet.
+//!
+//! Weakness belongs to the handle of a value, never to the graph. A weak tensor is a value like any other, of the
+//! dtype that its number has alone: s32, f32 or c64. Beside that it knows how it was made of arguments and numbers, so
+//! that it can be had once more in the dtype of a tensor beside it: an argument becomes a parameter of that dtype, and
+//! operators are applied again to it. What nothing needs is dropped when the trace is closed.
+
+use std::mem;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use crate::builder::{Arg, BuildElementwise, Builder, Ops};
+use crate::dtype::{DType, Kind};
+use crate::error::Result;
+use crate::op::{BinaryOp, UnaryOp};
+use crate::scalar::Number;
+use crate::shape::TensorType;
+use crate::tensor::{Data, Tensor};
+
+/// An operator of the host language that gives a weak value where all of its operands give way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// Of one operand.
+    Unary(UnaryOp),
+    /// Of two.
+    Binary(BinaryOp),
+    /// The quotient rounded down.
+    FloorDivide,
+    /// What that leaves.
+    FloorModulo,
+}
+
+impl Operator {
+    /// The operator that a unary op is, if it is one that keeps its operand weak.
+    pub fn of_unary(op: UnaryOp) -> Option<Operator> {
+        [UnaryOp::Negate, UnaryOp::Abs, UnaryOp::BitwiseNot].contains(&op).then_some(Operator::Unary(op))
+    }
+
+    /// As [`Operator::of_unary`], of two operands.
+    pub fn of_binary(op: BinaryOp) -> Option<Operator> {
+        const ARITHMETIC: [BinaryOp; 5] =
+            [BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Multiply, BinaryOp::Divide, BinaryOp::Pow];
+        (ARITHMETIC.contains(&op) || BITWISE.contains(&op)).then_some(Operator::Binary(op))
+    }
+
+    /// The dtype in which the operator gives a value of dtype `own` that is wanted in another: narrow floats are rounded
+    /// once at the end, a real value is computed as one, and bits are those of an integer.
+    fn computed_in(self, own: DType, wanted: DType) -> DType {
+        let is_bitwise = match self {
+            Operator::Unary(op) => op == UnaryOp::BitwiseNot,
+            Operator::Binary(op) => BITWISE.contains(&op),
+            Operator::FloorDivide | Operator::FloorModulo => false,
+        };
+        if is_bitwise && !wanted.is_integer() {
+            return if wanted.to_real().bits() == 64 { DType::S64 } else { own };
+        }
+        let wanted = if wanted.is_complex() && !own.is_complex() { wanted.to_real() } else { wanted };
+        if wanted.kind() == Kind::Float && wanted.bits() < DType::F32.bits() { DType::F32 } else { wanted }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Operator::Unary(op) => op.name(),
+            Operator::Binary(op) => op.name(),
+            Operator::FloorDivide => "floor_divide",
+            Operator::FloorModulo => "floor_modulo",
+        }
+    }
+}
+
+/// The operators of bits, which integers have.
+const BITWISE: [BinaryOp; 5] = [
+    BinaryOp::BitwiseAnd,
+    BinaryOp::BitwiseOr,
+    BinaryOp::BitwiseXor,
+    BinaryOp::LeftShift,
+    BinaryOp::RightShift,
+];
+
+/// How a weak value is made.
+#[derive(Debug)]
+pub struct Weak {
+    /// An argument has none: the tensor is its parameter.
+    operator: Option<Operator>,
+    /// Weak tensors and numbers.
+    operands: SmallVec<[Arg<Tensor>; 2]>,
+}
+
+impl Weak {
+    /// A number that a function is given.
+    pub fn argument() -> Arc<Weak> {
+        Arc::new(Weak { operator: None, operands: SmallVec::new() })
+    }
+
+    /// What an operator makes of operands that give way.
+    pub fn of(operator: Operator, operands: &[Arg<Tensor>]) -> Arc<Weak> {
+        Arc::new(Weak { operator: Some(operator), operands: operands.into() })
+    }
+}
+
+/// Operators in a row may be more than the stack has room for.
+impl Drop for Weak {
+    fn drop(&mut self) {
+        let mut rest = mem::take(&mut self.operands);
+        while let Some(operand) = rest.pop() {
+            if let Arg::Value(tensor) = operand
+                && let Some(mut last) = tensor.into_weak().and_then(Arc::into_inner)
+            {
+                rest.append(&mut last.operands);
+            }
+        }
+    }
+}
+
+impl Tensor {
+    /// A number of the kind that the value has, where it takes the dtype of what it meets.
+    pub fn weakness(&self) -> Option<Number> {
+        self.is_weak().then(|| number_of(self.ty().dtype))
+    }
+}
+
+impl Arg<Tensor> {
+    /// A number of the kind of an operand that takes the dtype of what it meets: the number itself, where it is one.
+    pub fn weakness(&self) -> Option<Number> {
+        match self {
+            Arg::Value(tensor) => tensor.weakness(),
+            Arg::Number(number) => Some(*number),
+        }
+    }
+}
+
+/// A number of the kind that a dtype has.
+pub(crate) fn number_of(dtype: DType) -> Number {
+    match dtype.kind() {
+        Kind::Bool => Number::Bool(false),
+        Kind::Unsigned | Kind::Signed => Number::Int(0),
+        Kind::Float => Number::Float(0.0),
+        Kind::Complex => Number::complex(0.0, 0.0),
+    }
+}
+
+/// A weak value in a dtype, which is one that gives way to nothing of its kind.
+///
+/// # Errors
+/// A number among the operands that the dtype does not hold, and operators that it does not have.
+pub(crate) fn in_dtype(ops: &mut Ops, value: &Tensor, dtype: DType) -> Result<Tensor> {
+    let mut known: FxHashMap<(*const Weak, DType), Tensor> = FxHashMap::default();
+    // What is to be made, and whether its operands have been asked for.
+    let mut wanted = vec![(value, dtype, false)];
+    while let Some((value, dtype, is_asked)) = wanted.pop() {
+        let Some(weak) = value.weak() else { continue };
+        let key = (Arc::as_ptr(weak), dtype);
+        if known.contains_key(&key) {
+            continue;
+        }
+        let Some(operator) = weak.operator else {
+            known.insert(key, argument_in(value, dtype));
+            continue;
+        };
+        let inner = operator.computed_in(value.ty().dtype, dtype);
+        if inner == value.ty().dtype && is_open(value) {
+            known.insert(key, ops.as_type(value.clone().strong(), dtype)?);
+            continue;
+        }
+        if !is_asked {
+            wanted.push((value, dtype, true));
+            for operand in &weak.operands {
+                if let Arg::Value(operand) = operand {
+                    wanted.push((operand, inner.merge_weak(number_of(operand.ty().dtype)), false));
+                }
+            }
+            continue;
+        }
+        let mut operands: SmallVec<[Tensor; 2]> = SmallVec::new();
+        for operand in &weak.operands {
+            operands.push(match operand {
+                Arg::Value(operand) => {
+                    let dtype = inner.merge_weak(number_of(operand.ty().dtype));
+                    let made = operand.weak().and_then(|weak| known.get(&(Arc::as_ptr(weak), dtype)));
+                    made.expect("operands are made before").clone()
+                }
+                Arg::Number(number) => {
+                    let ty = TensorType::scalar(inner.merge_weak(*number));
+                    ops.give_way(operator.name(), Arg::Number(*number), &ty)?
+                }
+            });
+        }
+        let made = apply(ops, operator, &operands)?;
+        known.insert(key, ops.as_type(made, dtype)?);
+    }
+    let made = value.weak().and_then(|weak| known.remove(&(Arc::as_ptr(weak), dtype)));
+    Ok(made.unwrap_or_else(|| value.clone()))
+}
+
+fn apply(ops: &mut Ops, operator: Operator, operands: &[Tensor]) -> Result<Tensor> {
+    match operator {
+        Operator::Unary(op) => ops.unary(op, &operands[0]),
+        Operator::Binary(op) => ops.binary(op, &operands[0], &operands[1]),
+        Operator::FloorDivide => ops.floor_divide(&operands[0], &operands[1]),
+        Operator::FloorModulo => ops.floor_modulo(&operands[0], &operands[1]),
+    }
+}
+
+/// Whether the region is still being traced in which a value was made: a branch gives what is used around it.
+fn is_open(value: &Tensor) -> bool {
+    match value.data() {
+        Data::Traced { trace, .. } => trace.is_open(),
+        Data::Buffer(_) | Data::Template => false,
+    }
+}
+
+/// The parameter of a dtype for an argument; that of a closed trace stays what it is, and is refused where it is used.
+fn argument_in(argument: &Tensor, dtype: DType) -> Tensor {
+    let found = match argument.data() {
+        Data::Traced { trace, value } => trace.weak_parameter(*value, dtype),
+        Data::Buffer(_) | Data::Template => None,
+    };
+    found.unwrap_or_else(|| argument.clone().strong())
+}

@@ -1,0 +1,69 @@
+//! Numbers that a function is differentiated by: its region has a parameter for each dtype in which one is used.
+
+use defn_core::builder::{Arg, BuildElementwise, Builder, Ops};
+use defn_core::trace::Closed;
+use defn_core::{DType, Number, Result, Tensor};
+
+/// How the variables of a function are parameters of its region.
+#[derive(Clone)]
+pub(crate) struct Numbers {
+    /// The dtypes of the gradients of variables that are numbers.
+    dtypes: Vec<Option<DType>>,
+    /// The variables that are numbers whose values are known, as they are outside of definitions.
+    known: Vec<Option<Number>>,
+    /// The variables that the parameters behind them are.
+    further: Vec<usize>,
+}
+
+impl Numbers {
+    pub(crate) fn new(closed: &Closed, variables: &[Tensor], known: &[Option<Number>]) -> Numbers {
+        let dtype = |x: &Tensor| x.is_weak().then(|| x.ty().dtype.to_float());
+        // A number that got vectorized axes has become a tensor.
+        let known = variables.iter().zip(known).map(|(x, number)| number.filter(|_| x.is_weak()));
+        Numbers {
+            dtypes: variables.iter().map(dtype).collect(),
+            known: known.collect(),
+            further: closed.further.clone(),
+        }
+    }
+
+    /// How many parameters the region has.
+    pub(crate) fn count(&self) -> usize {
+        self.dtypes.len() + self.further.len()
+    }
+
+    /// What the region takes, captures last, without vectorized axes.
+    pub(crate) fn arguments(
+        &self,
+        ops: &mut Ops,
+        closed: &Closed,
+        variables: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        let mut arguments = Vec::with_capacity(closed.region.inputs().len());
+        let positions = (0..variables.len()).chain(self.further.iter().copied());
+        for (position, ty) in positions.zip(closed.region.inputs()) {
+            let variable = match self.known[position] {
+                Some(number) => Arg::Number(number),
+                None => Arg::Value(variables[position].clone()),
+            };
+            arguments.push(ops.give_way("grad", variable, ty)?.flat());
+        }
+        arguments.extend(closed.captures.iter().cloned());
+        Ok(arguments)
+    }
+
+    /// The gradients of the variables, from those of the parameters: a number's are added up, whatever it met.
+    pub(crate) fn gradients(&self, ops: &mut Ops, parameters: &[Tensor]) -> Result<Vec<Tensor>> {
+        let (own, further) = parameters.split_at(self.dtypes.len());
+        let mut gradients = own.to_vec();
+        for (gradient, &variable) in further.iter().zip(&self.further) {
+            gradients[variable] = ops.add(&gradients[variable], gradient)?;
+        }
+        for (gradient, dtype) in gradients.iter_mut().zip(&self.dtypes) {
+            if let Some(dtype) = dtype {
+                *gradient = ops.as_type(&*gradient, *dtype)?;
+            }
+        }
+        Ok(gradients)
+    }
+}
