@@ -46,7 +46,7 @@ pub use shape::{BuildShape, Cut, PadMode, Size, Start};
 pub use window::{BuildWindow, ConvOptions, PerAxis, WindowOptions, WindowPadding};
 
 use crate::dtype::DType;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Value;
 use crate::location::Location;
 use crate::op::Op;
@@ -268,15 +268,27 @@ pub trait Builder {
     where
         Self: Sized,
     {
-        let float = |arg: Arg<Self::V>, other: &Arg<Self::V>| match (arg, other) {
-            (Arg::Number(number), Arg::Value(value)) if self.ty(value).dtype.to_number().lacks(number) => {
-                Arg::Number(Number::Float(number.to_f64()))
+        let mut float = |arg: Arg<Self::V>, other: &Arg<Self::V>| {
+            let Arg::Value(value) = other else { return Ok(arg) };
+            let beside = self.ty(value).dtype.to_number();
+            match arg {
+                Arg::Number(number) if beside.lacks(number) => {
+                    Ok(Arg::Number(Number::Float(number.to_f64())))
+                }
+                // The value of a weak integer is not known: any may be too wide.
+                Arg::Value(weak)
+                    if beside.is_integer()
+                        && self.weakness(&weak).is_some_and(|number| number.dtype().is_integer())
+                        && self.weakness(value).is_none() =>
+                {
+                    Ok::<_, Error>(Arg::Value(self.in_dtype(weak, DType::F32)?))
+                }
+                arg => Ok(arg),
             }
-            (arg, _) => arg,
         };
         let (a, b) = (a.into(), b.into());
-        let a = float(a, &b);
-        let b = float(b, &a);
+        let a = float(a, &b)?;
+        let b = float(b, &a)?;
         self.weak_pair(op, a, b)
     }
 
@@ -299,7 +311,7 @@ pub trait Builder {
                 let dtype = self.ty(value).dtype.compared_weak(number);
                 Ok(Arg::Value(self.scalar(Scalar::new(dtype, number)?)?))
             }
-            (arg, _) => Ok::<_, crate::error::Error>(arg),
+            (arg, _) => Ok::<_, Error>(arg),
         };
         let (a, b) = (a.into(), b.into());
         let a = wide(a, &b)?;
