@@ -15,11 +15,14 @@ use super::vector::{Half32, Half64, Wide32, Wide64};
 use crate::kernels::Plain;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::{Level, level};
-use crate::par::Par;
+use crate::par::{Par, breathe};
 
 /// Keys of the pieces that threads share in one split, and the most pieces.
 const PIECE: usize = 1 << 15;
 const PIECES: usize = 64;
+
+/// Keys of a part before whose split a thread asks whether to go on.
+const PAUSE: usize = 1 << 17;
 
 /// Keys that are looked at to choose where threads split.
 const SAMPLE: usize = 255;
@@ -288,6 +291,10 @@ unsafe fn sort_serially<V: Vector>(keys: *mut V::Key, tmp: *mut V::Key, len: usi
         // SAFETY: the caller's promise; parts are inside and disjoint.
         unsafe {
             while part.len > network::ROWS * V::LANES && part.patience > 0 {
+                // Keys are plain: nobody looks at a half sorted buffer.
+                if part.len >= PAUSE {
+                    breathe();
+                }
                 let (low, high) = divide::<V>(part, keys, tmp);
                 let (longer, shorter) = if low.len > high.len { (low, high) } else { (high, low) };
                 waiting[count] = longer;
