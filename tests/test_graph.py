@@ -65,7 +65,7 @@ def test_the_example_of_the_documentation() -> None:
   f32
 
   parameter a:1   f32
-  parameter c:0   s32
+  parameter c:0   f32
   b = cos a       f32
   d = add b, c    f32
 >"""

@@ -110,7 +110,7 @@ def test_the_log_from_the_environment(value: str) -> None:
     assert [line.rsplit(" ms: ", 1)[-1] for line in lines] == [
         FIRST,
         "  at <string>:3",
-        "the dtype and rank of x changed from f32 to s32[2]",
+        "x changed from a number (f32) to s32[2]",
         "  at <string>:4",
     ]
     assert lines[0].startswith("defn: <lambda> was compiled in ")

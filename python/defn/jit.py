@@ -209,7 +209,7 @@ def jit(
       4.0
     >
     >>> double.explain()
-    ['nothing was compiled before', 'the dtype and rank of x changed from s32[2] to f32']
+    ['nothing was compiled before', 'x changed from s32[2] to a number (f32)']
     """
     given: dict[str, Any] = {
         "compiler": compiler,

@@ -168,7 +168,7 @@ fn graph_inputs<'py>(stage: &Bound<'py, PyStage>, args: &Bound<'py, PyAny>) -> F
         let positions = (0..leaves.len()).chain(further.iter().copied());
         for (position, ty) in positions.zip(types) {
             let leaf = &leaves[position];
-            let tensor = jit::leaf_input(op, leaf, position, ty)?;
+            let tensor = jit::leaf::input(op, leaf, position, ty)?;
             let places = || tree.argument_places(py, |at| format!("args[{at}]"));
             tensor.require_buffer(op, "run stages outside of definitions")?;
             let lanes = stage.get().argument_lanes(position);

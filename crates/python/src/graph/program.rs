@@ -18,8 +18,9 @@ use crate::compilers::Choice;
 use crate::containers::Leaves;
 use crate::error::{Fallible, Fault, guard};
 use crate::hooks;
+use crate::jit::leaf;
 use crate::jit::staged::Staged;
-use crate::jit::{leaf_input, wrap};
+use crate::jit::wrap;
 use crate::misuse::Misuse;
 use crate::options;
 use crate::place;
@@ -87,7 +88,7 @@ impl StageProgram {
         }
         let mut tensors = Vec::with_capacity(types.len() + stage.captures.len());
         for (position, (arg, ty)) in args.iter().zip(types).enumerate() {
-            let tensor = leaf_input(op, &arg, position, ty)?;
+            let tensor = leaf::input(op, &arg, position, ty)?;
             tensor.require_buffer(op, "run stages outside of definitions")?;
             if !ty.is_compatible(tensor.whole()) {
                 let argument = format!("argument {position}");

@@ -11,7 +11,7 @@ mod environment;
 mod explain;
 mod given;
 mod globals;
-mod leaf;
+pub(crate) mod leaf;
 mod log;
 mod memory;
 mod over;
@@ -57,11 +57,7 @@ use explain::{Call, Reason};
 pub(crate) use given::check_default;
 use given::{Conflict, compile_limit, marked_names};
 use leaf::Words;
-pub(crate) use leaf::number_model as leaf_number;
-pub(crate) use leaf::{
-    Borrowed, arguments as leaf_arguments, input as leaf_input, model as leaf_model, ty as leaf_type,
-    weak as weak_number,
-};
+pub(crate) use leaf::{Borrowed, arguments as leaf_arguments, model as leaf_model, ty as leaf_type};
 pub(crate) use log::warn_of;
 use program::Program;
 pub(crate) use python::traced_by;

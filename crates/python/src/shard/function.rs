@@ -21,7 +21,8 @@ use crate::away;
 use crate::containers::{self, Flat, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
-use crate::jit::{Jitted, function_name, leaf_arguments, leaf_number, leaf_type};
+use crate::jit::leaf::number_model;
+use crate::jit::{Jitted, function_name, leaf_arguments, leaf_type};
 use crate::location;
 use crate::misuse::Misuse;
 use crate::place;
@@ -175,7 +176,7 @@ impl ShardedFunction {
         let (flat, specs) = self.take_apart(args, kwargs)?;
         let mut models = Vec::with_capacity(specs.len());
         for (position, (leaf, spec)) in flat.leaves.iter().zip(&specs).enumerate() {
-            if let Some(model) = leaf_number(leaf)? {
+            if let Some(model) = number_model(leaf)? {
                 self.block(py, &flat, position, spec, model.ty())?;
                 models.push(model);
                 continue;
@@ -234,7 +235,7 @@ impl ShardedFunction {
             for (position, spec) in specs.iter().enumerate() {
                 let leaf = &flat.leaves[position];
                 // A number is one on every device, and takes on the dtype of what it meets there.
-                if let Some(model) = leaf_number(leaf)? {
+                if let Some(model) = number_model(leaf)? {
                     self.block(py, &flat, position, spec, model.ty())?;
                     leaves.push(leaf.clone());
                     continue;
