@@ -183,7 +183,7 @@ fn large_arrays() {
     let matrix = input(&TensorType::new(DType::F64, Shape::new(&[150, 150])).unwrap(), 0);
     let long = input(&TensorType::new(DType::F64, Shape::new(&[30_011])).unwrap(), 0);
     let places = input(&TensorType::new(DType::S64, Shape::new(&[30_000])).unwrap(), 0);
-    let square = ops().dot(&matrix, &ops().transpose(&matrix, Axes::All).unwrap()).unwrap();
+    let square = ops().dot(&matrix, ops().transpose(&matrix, Axes::All).unwrap()).unwrap();
     let eye = ops().eye(square.ty().shape.clone(), DType::F64).unwrap();
     let square = ops().add(&square, &eye).unwrap();
     macro_rules! each {

@@ -75,10 +75,10 @@ impl Fault {
     fn raised(&self) -> Option<&PyErr> {
         match self {
             Fault::Python(error) => Some(error),
-            Fault::Core(error) => match error.kind() {
-                ErrorKind::Host { error } => error.downcast_ref::<PyErr>(),
-                _ => None,
-            },
+            Fault::Core(error) => {
+                let ErrorKind::Host { error } = error.kind() else { return None };
+                error.downcast_ref::<PyErr>()
+            }
             Fault::Misuse(_) => None,
         }
     }

@@ -72,7 +72,7 @@ def split(expr: Any, /, *given: Any) -> list[Stage]:
       f32
     <BLANKLINE>
       parameter a:1   f32
-      parameter c:0   s32
+      parameter c:0   f32
       b = cos a       f32
       d = add b, c    f32
     >

@@ -261,10 +261,12 @@ build_elementwise! {
                 return self.in_dtype(value.clone(), dtype);
             }
             let x = self.operand(x)?;
-            match self.ty(&x).dtype {
-                own if own == dtype => Ok(x),
-                _ if dtype.is_bool() => self.not_equal(x, 0),
-                _ => self.emit_one(Op::AsType { dtype }, &[x]),
+            if self.ty(&x).dtype == dtype {
+                Ok(x)
+            } else if dtype.is_bool() {
+                self.not_equal(x, 0)
+            } else {
+                self.emit_one(Op::AsType { dtype }, &[x])
             }
         }
 

@@ -283,7 +283,7 @@ pub trait Builder {
                 {
                     Ok::<_, Error>(Arg::Value(self.in_dtype(weak, DType::F32)?))
                 }
-                arg => Ok(arg),
+                arg @ (Arg::Value(_) | Arg::Number(_)) => Ok(arg),
             }
         };
         let (a, b) = (a.into(), b.into());

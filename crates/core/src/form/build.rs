@@ -457,11 +457,12 @@ impl Given<'_> {
 
     fn scalar(&self) -> Result<Scalar, String> {
         let (attr, ty) = (self.attr("value")?, self.out()?);
-        let number = match attr {
-            Attr::Bool(value) if ty.dtype.is_bool() => &Number::Bool(*value),
-            Attr::Number(number) if !ty.dtype.is_bool() => number,
-            attr if ty.dtype.is_bool() => return Err(kind("value", attr, "true or false")),
-            attr => return Err(kind("value", attr, "a number")),
+        let number = if ty.dtype.is_bool() {
+            let Attr::Bool(value) = attr else { return Err(kind("value", attr, "true or false")) };
+            &Number::Bool(*value)
+        } else {
+            let Attr::Number(number) = attr else { return Err(kind("value", attr, "a number")) };
+            number
         };
         if ty.shape.rank() != 0 {
             return Err(format!("a constant has type {ty}, it must be a scalar"));

@@ -233,7 +233,9 @@ impl Chunks {
             if !head.is_taken && head.step >= step {
                 if head.step > step {
                     // SAFETY: steps are whole lines, so that there is room for a head in what is left.
-                    unsafe { Chunks::head(at + step).write(Head { step: head.step - step, is_taken: false }) };
+                    unsafe {
+                        Chunks::head(at + step).write(Head { step: head.step - step, is_taken: false })
+                    };
                 }
                 *head = Head { step, is_taken: true };
                 return Some(at);

@@ -78,7 +78,8 @@ impl Lowering {
             arguments: Vec::new(),
             write: Box::new(|_: &mut Writer, _: &[Ssa]| Ok(vec![value.clone()])),
         };
-        let results = writer.op_with("case", &[&chosen], "", vec![run, keep], &[value.ty.clone()]);
+        let results =
+            writer.op_with("case", &[&chosen], "", vec![run, keep], std::slice::from_ref(&value.ty));
         self.writer = writer;
         Ok(results?.remove(0))
     }

@@ -253,7 +253,7 @@ impl Multivariate {
         let text: String = method.and_then(|method| method.extract().ok()).unwrap_or_default();
         let Some(&method) = Method::ALL.iter().find(|known| known.name() == text) else {
             let (option, required) = ("method", "\"cholesky\", \"svd\" or \"eigh\"".to_owned());
-            let given = method.map_or(Ok("None".to_owned()), |method| convert::text(&method))?;
+            let given = method.map_or(Ok("None".to_owned()), |method| convert::text(method))?;
             return Err(ErrorKind::OptionValue { op, option, given, required }.into());
         };
         let mut shape: Shape = Parse::parse(op, "the shape", shape)?;

@@ -100,16 +100,16 @@ pub(crate) fn fold(
 ) {
     match op {
         WindowOp::WindowSum => {
-            with_compute!(dtype, C => run((op, dtype), pass, x, out, scratch, par, C::ZERO, C::plus))
+            with_compute!(dtype, C => run((op, dtype), pass, x, out, scratch, par, (C::ZERO, C::plus)))
         }
         WindowOp::WindowProduct => {
-            with_compute!(dtype, C => run((op, dtype), pass, x, out, scratch, par, C::ONE, C::times))
+            with_compute!(dtype, C => run((op, dtype), pass, x, out, scratch, par, (C::ONE, C::times)))
         }
         WindowOp::WindowMax => with_real!(dtype, C => {
-            run((op, dtype), pass, x, out, scratch, par, bound::<C>(dtype.lowest()), C::greater)
+            run((op, dtype), pass, x, out, scratch, par, (bound::<C>(dtype.lowest()), C::greater))
         }),
         WindowOp::WindowMin => with_real!(dtype, C => {
-            run((op, dtype), pass, x, out, scratch, par, bound::<C>(dtype.highest()), C::lesser)
+            run((op, dtype), pass, x, out, scratch, par, (bound::<C>(dtype.highest()), C::lesser))
         }),
     }
 }
@@ -134,8 +134,7 @@ fn run<C: Element>(
     out: &mut ViewMut<'_>,
     scratch: &mut ViewMut<'_>,
     par: Par,
-    start: C,
-    join: impl Fn(C, C) -> C + Copy + Sync,
+    (start, join): (C, impl Fn(C, C) -> C + Copy + Sync),
 ) {
     // An empty axis behind this one leaves nothing to fold.
     if pass.inner == 0 {
