@@ -222,9 +222,10 @@ def test_a_number_inside_a_definition_keeps_its_precision() -> None:
     assert (x * 0.1).to_list() == [0.1]
 
 
-def test_numbers_as_arguments_are_tensors() -> None:
+def test_numbers_as_arguments_are_numbers() -> None:
     half = dn.tensor(store([1], "f16"))
-    assert dn.jit(lambda x, y: x + y)(half, 1.0).dtype == "f32"
+    assert dn.jit(lambda x, y: x + y)(half, 1.0).dtype == "f16"
+    assert dn.jit(lambda x, y: x + y)(half, np.float32(1.0)).dtype == "f32"
 
 
 @pytest.mark.parametrize("source", ALL)
