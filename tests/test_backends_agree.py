@@ -77,6 +77,9 @@ def agree(
         except dn.Error as error:
             outcomes.append(error)
     got, want = outcomes
+    # Devices move positions into range.
+    if on_xla() and isinstance(want, dn.BoundsError) and isinstance(got, dn.Tensor):
+        return
     if isinstance(got, dn.Error) or isinstance(want, dn.Error):
         assert type(got) is type(want), outcomes
         return

@@ -25,6 +25,17 @@ OF_DEFAULTS = (
     "a tensor of another backend",
     "copy=False of an array with gaps",
     "an exchange that one device would make",
+    # Devices move positions into range.
+    "a position out of range",
+    "an index out of range to take",
+    "an index out of range along an axis",
+    "a position out of range to add at",
+    "a single position out of range",
+    "an index of the greatest width",
+    "one index out of range",
+    "one index below the range",
+    "a window that begins beyond the axis",
+    "a slice put beyond the axis",
 )
 
 

@@ -73,7 +73,7 @@ impl Elements {
     fn host(self: &Arc<Elements>) -> Result<Option<HostMemory>> {
         self.runtime.require_process("read")?;
         let ty = &self.what.ty;
-        if ty.dtype.bits() < 8 || !self.runtime.is_host() {
+        if ty.dtype.is_packed() || !self.runtime.is_host() {
             return Ok(None);
         }
         if ty.byte_size() == 0 {
