@@ -90,7 +90,9 @@ impl PjrtBackend {
     /// As [`Backend::from_host`].
     pub fn borrow(&self, ty: &TensorType, memory: HostMemory) -> Result<Arc<dyn Buffer>> {
         self.runtime.require_process("from_pointer")?;
-        let is_same = self.runtime.is_host() && ty.dtype.bits() >= 8 && ty.byte_size() > 0;
+        let is_whole =
+            !ty.dtype.is_packed() && (!ty.dtype.is_bool() || defn_core::scalar::are_truths(memory.bytes()));
+        let is_same = self.runtime.is_host() && is_whole && ty.byte_size() > 0;
         let is_aligned = memory.bytes().as_ptr().addr().is_multiple_of(VIEW_ALIGNMENT);
         if !is_same || !is_aligned {
             return self.from_host(ty, memory);
