@@ -52,9 +52,9 @@ def transcendental(name, oracle, draw=small, **options):
     return unary(name, floating(oracle), **{"draw": draw, "out": "float", "ulps": NEAR, **options})
 
 
-def away(x):
-    """Halves away from zero."""
-    if x.dtype.kind in "iu":
+def round_half_away(x):
+    """Halves go away from zero, not to the even neighbour."""
+    if np.asarray(x).dtype.kind != "f":
         return x
     whole = np.trunc(x)
     return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0.0)
@@ -205,7 +205,7 @@ CASES = [
     unary("sign", sign, ulps=EXACT, grad="zero", grad_draw=apart),
     unary("floor", np.floor, dtypes=REAL, grad="zero", grad_draw=unit),
     unary("ceil", np.ceil, dtypes=REAL, grad="zero", grad_draw=unit),
-    unary("round", away, dtypes=REAL, grad="zero", grad_draw=between(-0.4, 0.4)),
+    unary("round", round_half_away, dtypes=REAL, grad="zero", grad_draw=between(-0.4, 0.4)),
     transcendental("exp", np.exp),
     transcendental("expm1", np.expm1),
     transcendental("expm1", np.expm1, label="near-zero", draw=between(-1e-4, 1e-4), grad=None),

@@ -24,6 +24,7 @@ from cases.dtypes import (
     is_complex,
     is_float,
     is_integer,
+    is_whole,
     limits,
     merge,
     narrow,
@@ -31,6 +32,7 @@ from cases.dtypes import (
     to_complex,
     wide,
 )
+from cases.elementwise import round_half_away
 
 Number = bool | int | float | complex
 Operand = np.ndarray | Number
@@ -78,10 +80,13 @@ class Row:
     # At which operands a number may stand.
     numbers: tuple[int, ...] = (0, 1, 2)
 
+    def deciding(self, operands: tuple[Operand, ...]) -> list[Operand]:
+        """The operands that decide the dtype."""
+        return [x for at, x in enumerate(operands) if at not in self.predicates]
+
     def together(self, operands: tuple[Operand, ...]) -> str:
         """The dtype of the operands together: numbers have a say in the kind alone."""
-        deciding = [x for at, x in enumerate(operands) if at not in self.predicates]
-        return together(deciding)
+        return together(self.deciding(operands))
 
     def expected(self, operands: tuple[Operand, ...]) -> str:
         return result_dtype(self.out, self.together(operands))
@@ -90,7 +95,7 @@ class Row:
         """NumPy's result on the operands as the dtype that computes, widened."""
         common, out = self.together(operands), self.expected(operands)
         compute = common
-        if is_float(out) and (is_integer(common) or is_bool(common)):
+        if is_float(out) and is_whole(common):
             compute = "f32"
         if is_complex(out) and not is_complex(common):
             compute = to_complex(common)
@@ -114,9 +119,7 @@ class Row:
 
 
 def is_integral(x: Operand) -> bool:
-    if isinstance(x, np.ndarray):
-        return is_integer(dtype_of(x)) or is_bool(dtype_of(x))
-    return isinstance(x, int)
+    return is_whole(dtype_of(x)) if isinstance(x, np.ndarray) else isinstance(x, int)
 
 
 def together(operands: list[Operand]) -> str:
@@ -160,14 +163,6 @@ def functions(names: dict[str, str], **options: Any) -> list[Row]:
         Row(ours, getattr(dn, ours), getattr(np, theirs), **options)
         for ours, theirs in names.items()
     ]
-
-
-def away(x: Any) -> Any:
-    """Halves go away from zero, not to the even neighbour."""
-    if np.asarray(x).dtype.kind != "f":
-        return x
-    whole = np.trunc(x)
-    return whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0.0)
 
 
 def extended(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -214,7 +209,7 @@ ROWS: list[Row] = [
     *functions({"negate": "negative"}),
     Row("sign", dn.sign, sign, ulps=4, special=False),
     *functions({"floor": "floor", "ceil": "ceil"}, dtypes=REAL),
-    Row("round", dn.round, away, dtypes=REAL),
+    Row("round", dn.round, round_half_away, dtypes=REAL),
     *functions({"bitwise_not": "invert"}),
     *functions({"real": "real", "imag": "imag"}, out="real"),
     *functions({"conjugate": "conjugate"}, out="complex"),
@@ -464,7 +459,7 @@ class Call:
 
     @property
     def deciding(self) -> list[Operand]:
-        return [x for at, x in enumerate(self.operands) if at not in self.row.predicates]
+        return self.row.deciding(self.operands)
 
     @property
     def common(self) -> str:
@@ -479,11 +474,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Excuse:
-    """``when`` it holds; ``raises`` names the error of ours that it excuses, "NumPy" NumPy's."""
+    """``when`` it holds; ``error`` is the class of our error, where it excuses one."""
 
     rule: str
     when: Callable[[Call], bool]
-    raises: str = ""
+    error: type[Exception] = Exception
 
 
 def has_added(call: Call) -> bool:
@@ -505,8 +500,9 @@ def numbers_decide(call: Call) -> bool:
     return not tensors or together(tensors) != call.common
 
 
-def least_divisor(call: Call) -> bool:
-    return len(call.operands) == 2 and bool((call.right() == 0).any())
+def divides_by_zero(call: Call) -> bool:
+    is_division = call.row.name in ("//", "%", "remainder")
+    return is_division and is_integer(call.common) and bool((call.right() == 0).any())
 
 
 def beyond(call: Call) -> bool:
@@ -536,10 +532,7 @@ DTYPES = [
     Excuse("positions are s32", lambda call: call.row.out == "s32"),
     Excuse(
         "what computes in floats takes integers as f32",
-        lambda call: (
-            call.row.out in ("float", "real", "complex")
-            and (is_integer(call.common) or is_bool(call.common))
-        ),
+        lambda call: call.row.out in ("float", "real", "complex") and is_whole(call.common),
     ),
     Excuse("NumPy takes the numbers of lists for arrays", lambda call: call.row.name == "stack"),
     Excuse("conjugates are complex", lambda call: call.row.name == "conjugate"),
@@ -551,33 +544,35 @@ DTYPES = [
 
 REFUSED = [
     Excuse(
-        "bools: only or, and, and what is logical", lambda call: is_bool(call.common), "DTypeError"
+        "bools: only or, and, and what is logical", lambda call: is_bool(call.common), dn.DTypeError
     ),
     Excuse(
         "complex numbers have no order",
         lambda call: is_complex(call.common) and call.row.name in ORDERED,
-        "DTypeError",
+        dn.DTypeError,
     ),
-    Excuse("integers are not divided by zero", least_divisor, "Error"),
+    Excuse("integers are not divided by zero", divides_by_zero, dn.Error),
     Excuse(
         "nothing is shifted by a negative distance",
         lambda call: "shift" in call.row.name and bool((call.right() < 0).any()),
-        "Error",
+        dn.Error,
     ),
     Excuse(
         "integers have no negative powers",
-        lambda call: call.row.name in ("pow", "**") and bool((call.right() < 0).any()),
-        "Error",
+        lambda call: (
+            call.row.name in ("pow", "**")
+            and is_integer(call.common)
+            and bool((call.right() < 0).any())
+        ),
+        dn.Error,
     ),
-    Excuse("integers fit the dtype that they meet, s32 where they meet none", beyond, "RangeError"),
+    Excuse(
+        "integers fit the dtype that they meet, s32 where they meet none", beyond, dn.RangeError
+    ),
 ]
 
 THEIRS = [
-    Excuse("ml_dtypes: NumPy has no common dtype, or no loop", has_added, "NumPy"),
-    Excuse("u64 and signed integers are s64 together, not f64", signs, "NumPy"),
-    Excuse(
-        "bounds of clip beyond the dtype saturate",
-        lambda call: call.row.name == "clip",
-        "NumPy",
-    ),
+    Excuse("ml_dtypes: NumPy has no common dtype, or no loop", has_added),
+    Excuse("u64 and signed integers are s64 together, not f64", signs),
+    Excuse("bounds of clip beyond the dtype saturate", lambda call: call.row.name == "clip"),
 ]
