@@ -26,6 +26,18 @@ def ways(fun: Any, *arrays: Any) -> list[Any]:
     return found
 
 
+class Defined(NumPyBackend):
+    """Composites by their definitions."""
+
+    def block(self, tag: Any, out: Any, args: list[Any], fun: Any) -> Any:
+        return fun(tag, *args)
+
+
+def defined(fun: Any, *arrays: Any) -> Any:
+    with dn.options(backend=Defined(), compiler="evaluator"):
+        return fun(*[dn.tensor(a) for a in arrays])
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_means_of_integers_do_not_wrap(dtype: str) -> None:
     low, high = limits(dtype)
@@ -224,26 +236,61 @@ def semidefinite(size: int, rank: int, dtype: str) -> np.ndarray:
     return (root @ root.conj().T).astype(NUMPY[dtype])
 
 
+def factors(x: np.ndarray) -> list[Any]:
+    return [*ways(dn.linalg.cholesky, x), defined(dn.linalg.cholesky, x)]
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f64", "c64", "c128"])
 @pytest.mark.parametrize(("size", "rank"), [(2, 1), (3, 0), (4, 3), (10, 2), (40, 3), (70, 5)])
 def test_singular_matrices_have_a_cholesky_factor(size: int, rank: int, dtype: str) -> None:
     x = semidefinite(size, rank, dtype)
     bound = 8 * size * np.finfo(NUMPY[dtype]).eps * np.abs(np.diagonal(x)).max(initial=0)
-    for got in ways(dn.linalg.cholesky, x):
+    for got in factors(x):
         factor = got.to_numpy()
         assert np.isfinite(factor).all()
         np.testing.assert_array_equal(factor, np.tril(factor))
         assert np.abs(factor @ factor.conj().T - x).max() <= bound
 
 
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("size", [3, 20, 60])
+@pytest.mark.parametrize("kind", ["smooth", "graph", "projection", "few samples", "scales"])
+def test_covariances_that_rounding_makes_indefinite(kind: str, size: int, dtype: str) -> None:
+    rng = np.random.default_rng(size)
+    if kind == "smooth":
+        places = np.sort(rng.uniform(size=size))
+        places[1] = places[0]
+        x = np.exp(-((places[:, None] - places) ** 2))
+    elif kind == "graph":
+        x = 2 * np.eye(size) - np.eye(size, k=1) - np.eye(size, k=-1)
+        x[0, 0] = x[-1, -1] = 1
+    elif kind == "projection":
+        columns = np.linalg.qr(rng.normal(size=(size, size)))[0][:, : size // 2 + 1]
+        x = columns @ columns.T
+    elif kind == "few samples":
+        x = np.cov(rng.normal(size=(max(2, size // 2), size)).T)
+    else:
+        rows = rng.normal(size=(size, size - 1)) * 10.0 ** rng.uniform(-3, 3, size=(size, 1))
+        x = rows @ rows.T
+    x = x.astype(NUMPY[dtype])
+    scale = np.sqrt(np.outer(np.diagonal(x), np.diagonal(x)))
+    for got in factors(x):
+        factor = got.to_numpy()
+        np.testing.assert_array_equal(factor, np.tril(factor))
+        error = np.abs(factor @ factor.T - x) / scale
+        assert error.max() <= 16 * size * np.finfo(NUMPY[dtype]).eps
+    for got in factors(x - 0.01 * np.diag(np.diagonal(x))):
+        assert np.isnan(got.to_numpy()).all()
+
+
 def test_cholesky_factors_of_singular_and_other_matrices() -> None:
     x = np.array([[[1, 1], [1, 1]], [[4, 2], [2, 5]], [[1, 2], [2, 1]], [[0, 0], [0, 4]]], "f4")
     nan = np.nan
     want = [[[1, 0], [1, 0]], [[2, 0], [1, 2]], [[nan, nan], [nan, nan]], [[0, 0], [0, 2]]]
-    for got in ways(dn.linalg.cholesky, x):
+    for got in factors(x):
         np.testing.assert_array_equal(got.to_numpy(), want)
     for refused in ([[0.0, 1.0], [1.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]], [[1.0, nan], [nan, 1.0]]):
-        for got in ways(dn.linalg.cholesky, np.array(refused)):
+        for got in factors(np.array(refused)):
             assert np.isnan(got.to_numpy()).all()
 
 

@@ -4,11 +4,13 @@ attributes whose names are computed, and libraries that it closes over."""
 from __future__ import annotations
 
 import argparse
+import array
 import collections
 import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import defn as dn
@@ -97,6 +99,41 @@ ROWS = [
         lambda: collections.deque([Plain()]),
         lambda held: set_rate(held[0]),
     ),
+    ("packed array", first, lambda: array.array("l", [2]), to_five),
+    ("memory view", first, lambda: memoryview(bytearray([2])), to_five),
+    ("array", first, lambda: np.array([2.0, 1.0]), to_five),
+    ("view of an array", lambda h: lambda x: x * h[:1], lambda: np.array([2, 1]), to_five),
+    ("sum of an array", lambda h: lambda x: x * h.sum(), lambda: np.array([2, 0]), to_five),
+    (
+        "loop over an array",
+        lambda h: lambda x: x * sum(e for e in h),
+        lambda: np.array([2]),
+        to_five,
+    ),
+    (
+        "array in a list",
+        lambda h: lambda x: x * h[0][0],
+        lambda: [np.array([2.0])],
+        lambda held: to_five(held[0]),
+    ),
+    (
+        "array used whole, too",
+        lambda h: lambda x: x * h[0] + h * 0,
+        lambda: np.array([2.0]),
+        to_five,
+    ),
+    (
+        "array of an object",
+        lambda h: lambda x: x * h.array[0],
+        lambda: types.SimpleNamespace(array=np.array([2.0])),
+        lambda held: to_five(held.array),
+    ),
+    (
+        "another array of an object",
+        lambda h: lambda x: x * h.array[0],
+        lambda: types.SimpleNamespace(array=np.array([2.0])),
+        lambda held: setattr(held, "array", np.array([5.0])),
+    ),
     ("name", by_name, Plain, set_rate),
     ("name in slots", by_name, Slotted, set_rate),
     ("name with a default", by_default, Plain, set_rate),
@@ -149,6 +186,60 @@ def test_a_global_queue() -> None:
     assert "held" in f.explain()[-1]
     space["raw"][0] = 1
     assert f(x).to_list() == [8.0]
+
+
+def test_an_array_that_is_used_whole_is_an_input() -> None:
+    weights = np.array([2.0, 3.0])
+    layers = {"first": {"bias": np.zeros(1)}, "count": np.zeros(1)}
+    f = dn.jit(lambda x: x * weights + weights.shape[0] + layers["first"]["bias"])
+    for step in range(4):
+        weights[0] = step
+        layers["first"]["bias"][0] = layers["count"][0] = step
+        assert f(dn.tensor([1.0, 1.0])).to_list() == [step + step + 2.0, step + 5.0]
+    assert f.cache_info()["misses"] == 1
+
+
+def test_the_elements_of_an_array_are_named() -> None:
+    space: dict[str, Any] = {"table": np.arange(4)}
+    exec("def f(x): return x + table[1]", space)
+    f = dn.jit(space["f"])
+    f(1.0)
+    space["table"][1] = 7
+    assert float(f(1.0)) == 8.0
+    assert f.explain()[-1] == (
+        "the value of the global table changed from [0, 1, 2, 3] to [0, 7, 2, 3]"
+    )
+    space["table"] = np.arange(20_000)
+    assert float(f(1.0)) == 2.0
+    space["table"] = np.arange(20_000) + 1
+    assert float(f(1.0)) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("source", "is_taken_apart"),
+    [
+        ("w[0]", True),
+        ("w[i]", True),
+        ("w[i + 1, f(j)]", True),
+        ("w[:i]", True),
+        ("w[a if b else c]", True),
+        ("w.T @ x", True),
+        ("w.sum()", True),
+        ("[e for e in w]", True),
+        ("o.w[0]", True),
+        ("w", False),
+        ("x @ w", False),
+        ("w @ x", False),
+        ("w.shape[0]", False),
+        ("dot(w, x[0])", False),
+        ("x[0] * w + x.T", False),
+        ("[w, x]", False),
+        ("-w", False),
+    ],
+)
+def test_arrays_that_code_takes_apart(source: str, is_taken_apart: bool) -> None:
+    code = compile(f"def f(x):\n    y = {source}\n    return y + x[0]", "here", "exec").co_consts[0]
+    assert (("w", 0) in reads(code)[3]) == is_taken_apart
 
 
 def test_a_queue_that_tracing_fills_is_no_dependency() -> None:

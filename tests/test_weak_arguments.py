@@ -176,6 +176,21 @@ def test_comparisons_with_integers_are_exact() -> None:
         assert [part.to_list() for part in got] == [part.astype(int).tolist() for part in want]
 
 
+def test_wide_integers_beside_bools_and_floats() -> None:
+    mask = dn.tensor([True, False])
+    for number in (-1, 0, 1, 300, 2**40):
+        got = dn.jit(lambda x, n: [x < n, n > x, x == n, x >= n])(mask, number)
+        want = [mask < number, number > mask, mask == number, mask >= number]
+        assert [bits(part) for part in got] == [bits(part) for part in want]
+        for fun in (
+            lambda x, n: dn.select(x, -0.5, n),
+            lambda x, n: dn.select(x, n, 0.5),
+            lambda x, n: x / (n + 2),
+            lambda x, n: (n + 0.5) * dn.as_type(x, "f32"),
+        ):
+            assert bits(dn.jit(fun)(mask, number)) == bits(fun(mask, number))
+
+
 def test_a_number_beyond_the_dtype() -> None:
     add = dn.jit(lambda x, n: x + n)
     x = dn.tensor(values("u8"))

@@ -62,8 +62,8 @@ def cholesky(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     """The lower triangular ``l`` of ``tensor = l @ adjoint(l)``.
 
     Matrices are symmetric or Hermitian: the lower triangle is read. Where one has a negative
-    eigenvalue, its factor is NaN. A singular one has columns of zeros: where a pivot and all below
-    it are 0 but for rounding.
+    eigenvalue, its factor is NaN. A singular one has a column of zeros for each row that depends on
+    those above it; where rounding hides that, pivots are taken in another order (Higham, 1990).
 
     Shapes: the same, with names; the last two sizes are equal.
     Dtypes: any; floats and complex keep theirs, integers become f32.

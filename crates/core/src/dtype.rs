@@ -268,14 +268,14 @@ impl DType {
         }
     }
 
-    /// The narrowest type in which an integer is compared exactly with integers of this one; beyond 64 bits an
-    /// infinity stands for it, which lies on the same side of all of them.
-    pub(crate) fn compared_weak(self, number: Number) -> DType {
+    /// The narrowest dtype in which an integer is compared exactly with integers of a dtype that does not hold it; beyond
+    /// 64 bits an infinity stands for it, which lies on the same side of all of them.
+    pub(crate) fn comparing(number: Number) -> DType {
         match number {
             Number::Int(value) if !DType::S64.lacks(number) => DType::signed(needed_signed(value)),
             Number::Int(_) if !DType::U64.lacks(number) => DType::U64,
             Number::Int(_) | Number::Huge(_) => DType::F32,
-            Number::Bool(_) | Number::Float(_) | Number::Complex(_) => self.merge_weak(number),
+            Number::Bool(_) | Number::Float(_) | Number::Complex(_) => number.dtype(),
         }
     }
 
@@ -522,7 +522,7 @@ mod tests {
             (F16, Number::Huge(1e40), false, F32),
         ] {
             assert_eq!(dtype.lacks(number), lacks, "{dtype} {number:?}");
-            assert_eq!(dtype.compared_weak(number), compared, "{dtype} {number:?}");
+            assert_eq!(DType::comparing(number), compared, "{dtype} {number:?}");
         }
     }
 }

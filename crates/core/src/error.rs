@@ -556,10 +556,10 @@ fn positions_text(ty: &TensorType, axis: usize, length: usize, from_end: bool) -
     match (length, from_end) {
         (1, true) => format!("{}..{size}", -size),
         (1, false) => format!("0..{end}"),
-        (_, true) => {
+        (_, true) if size > 0 => {
             format!("0..{end} or {}..{} for a window of {length} elements", -size, 1 - length as i128)
         }
-        (_, false) => format!("0..{end} for a window of {length} elements"),
+        (_, _) => format!("0..{end} for a window of {length} elements"),
     }
 }
 

@@ -419,15 +419,14 @@ impl State {
     /// Gives each number among the parameters the dtypes in which something needs it, the first to the parameter itself
     /// and the others to parameters behind all. One that nothing needs keeps its own. Nodes keep their places; what is
     /// left of a parameter in a dtype that nothing needs is a constant, which nothing needs either.
-    fn resolve_weak(&mut self, results: &[Value]) -> Vec<usize> {
+    fn resolve_weak(&mut self, results: &[Value]) {
         if self.weak.is_empty() {
-            return Vec::new();
+            return;
         }
         let is_needed = self.graph.needed_inputs(results, self.inputs.len());
         let (parameters, inputs) = (self.parameters, self.inputs.len());
         let mut places: Vec<Option<usize>> = (0..inputs).map(Some).collect();
         let mut types = self.inputs[..parameters].to_vec();
-        let mut further = Vec::new();
         for &number in &self.weak {
             let forms = self.wanted.iter().filter(|wanted| wanted.parameter == number);
             let forms = forms.map(|wanted| parameters + wanted.capture);
@@ -441,7 +440,7 @@ impl State {
             for input in rest {
                 places[input] = Some(types.len());
                 types.push(self.inputs[input].clone());
-                further.push(number);
+                self.further.push(number);
             }
         }
         self.parameters = types.len();
@@ -457,8 +456,6 @@ impl State {
         self.graph.place_parameters(&places);
         self.weak.clear();
         self.wanted.clear();
-        self.further.clone_from(&further);
-        further
     }
 }
 
@@ -500,13 +497,13 @@ impl Tracing {
         }
         let results: Values =
             results.iter().map(|result| state.lift(&self.trace, op, result)).collect::<Result<_>>()?;
-        let further = state.resolve_weak(&results);
+        state.resolve_weak(&results);
         let graph = std::mem::take(&mut state.graph);
         let inputs = std::mem::take(&mut state.inputs);
         let captures = std::mem::take(&mut state.captures);
         let lanes = std::mem::take(&mut state.lanes);
         let region = Region::new(graph, inputs, state.parameters, results);
-        Ok(Closed { region, captures, lanes, further })
+        Ok(Closed { region, captures, lanes, further: state.further.clone() })
     }
 }
 

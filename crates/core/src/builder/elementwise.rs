@@ -234,8 +234,8 @@ build_elementwise! {
                 check_exponent(self, &a, &b)?;
             }
             let (a, b) = match op.rule() {
-                BinaryRule::Predicate => self.compared_pair(op.name(), a, b)?,
-                BinaryRule::Float | BinaryRule::Complex => self.float_pair(op.name(), a, b)?,
+                BinaryRule::Predicate => self.wide_pair(op.name(), a, b, DType::comparing)?,
+                BinaryRule::Float | BinaryRule::Complex => self.wide_pair(op.name(), a, b, |_| DType::F32)?,
                 BinaryRule::Merge => self.weak_pair(op.name(), a, b)?,
             };
             let bools = self.ty(&a).dtype.is_bool() && self.ty(&b).dtype.is_bool();
@@ -359,7 +359,7 @@ build_elementwise! {
             rtol: f64,
             atol: f64,
         ) -> Result<Self::V> {
-            let (a, b) = self.compared_pair("all_close", a, b)?;
+            let (a, b) = self.wide_pair("all_close", a, b, DType::comparing)?;
             let (rtol, atol) = (Tolerance(rtol), Tolerance(atol));
             self.emit_one(Op::Block(Block::AllClose { equal_nan, rtol, atol }), &[a, b])
         }

@@ -222,6 +222,12 @@ pub trait Builder {
             .into_iter()
             .map(|operand| match (operand, &beside, merged) {
                 (operand, Some(ty), _) => self.give_way(op, operand, ty),
+                // An integer that meets floats alone is one of them, however wide it is.
+                (Arg::Value(value), None, Some(dtype))
+                    if !dtype.is_integer() && self.is_weak_integer(&value) =>
+                {
+                    self.in_dtype(value, dtype)
+                }
                 (Arg::Value(value), None, _) => Ok(self.strong(value)),
                 (Arg::Number(number), None, merged) => {
                     self.scalar(alone(merged.unwrap_or(number.dtype()), number)?)
@@ -254,83 +260,44 @@ pub trait Builder {
         }
     }
 
-    /// As [`Builder::weak_pair`], for what is computed in floats: an integer that does not fit the integer type of the
-    /// other operand is a float.
-    ///
-    /// # Errors
-    /// What the builder has against a new node.
-    fn float_pair(
-        &mut self,
-        op: &'static str,
-        a: impl Into<Arg<Self::V>>,
-        b: impl Into<Arg<Self::V>>,
-    ) -> Result<(Self::V, Self::V)>
-    where
-        Self: Sized,
-    {
-        let mut float = |arg: Arg<Self::V>, other: &Arg<Self::V>| {
-            let Arg::Value(value) = other else { return Ok(arg) };
-            let beside = self.ty(value).dtype.to_number();
-            match arg {
-                Arg::Number(number) if beside.lacks(number) => {
-                    Ok(Arg::Number(Number::Float(number.to_f64())))
-                }
-                // The value of a weak integer is not known: any may be too wide.
-                Arg::Value(weak)
-                    if beside.is_integer()
-                        && self.weakness(&weak).is_some_and(|number| number.dtype().is_integer())
-                        && self.weakness(value).is_none() =>
-                {
-                    Ok::<_, Error>(Arg::Value(self.in_dtype(weak, DType::F32)?))
-                }
-                arg @ (Arg::Value(_) | Arg::Number(_)) => Ok(arg),
-            }
-        };
-        let (a, b) = (a.into(), b.into());
-        let a = float(a, &b)?;
-        let b = float(b, &a)?;
-        self.weak_pair(op, a, b)
-    }
-
-    /// As [`Builder::weak_pair`], for what is compared: an integer that does not fit the integer type of the other
-    /// operand has one in which they are compared exactly.
+    /// As [`Builder::weak_pair`], where the op has a meaning for integers that the other operand's dtype does not hold:
+    /// such an integer has the dtype that `beyond` names for it. So has a weak integer, which may be any of s64.
     ///
     /// # Errors
     /// As [`Builder::operand`], where both are numbers.
-    fn compared_pair(
+    fn wide_pair(
         &mut self,
         op: &'static str,
         a: impl Into<Arg<Self::V>>,
         b: impl Into<Arg<Self::V>>,
+        beyond: fn(Number) -> DType,
     ) -> Result<(Self::V, Self::V)>
     where
         Self: Sized,
     {
-        let mut wide = |arg: Arg<Self::V>, other: &Arg<Self::V>| match (arg, other) {
-            (Arg::Number(number), Arg::Value(value)) if self.ty(value).dtype.to_number().lacks(number) => {
-                let dtype = self.ty(value).dtype.compared_weak(number);
-                Ok(Arg::Value(self.scalar(Scalar::new(dtype, number)?)?))
-            }
-            (arg, _) => Ok::<_, Error>(arg),
+        let mut widened = |arg: Arg<Self::V>, other: &Arg<Self::V>| {
+            let Arg::Value(other) = other else { return Ok(arg) };
+            let (beside, is_strong) = (self.ty(other).dtype.to_number(), self.weakness(other).is_none());
+            Ok::<_, Error>(match arg {
+                Arg::Number(number) if beside.lacks(number) => {
+                    Arg::Value(self.scalar(Scalar::new(beyond(number), number)?)?)
+                }
+                Arg::Value(value) if is_strong && beside.is_integer() && self.is_weak_integer(&value) => {
+                    Arg::Value(self.in_dtype(value, beyond(i64::MIN.into()))?)
+                }
+                arg @ (Arg::Value(_) | Arg::Number(_)) => arg,
+            })
         };
         let (a, b) = (a.into(), b.into());
-        let a = wide(a, &b)?;
-        let b = wide(b, &a)?;
-        let (a, b) = exactly_compared(self, a, b)?;
+        let a = widened(a, &b)?;
+        let b = widened(b, &a)?;
         self.weak_pair(op, a, b)
     }
-}
 
-/// A weak integer beside an integer with a dtype of its own, which may be too narrow for it, is wide.
-fn exactly_compared<B: Builder>(b: &mut B, x: Arg<B::V>, y: Arg<B::V>) -> Result<(Arg<B::V>, Arg<B::V>)> {
-    let (Arg::Value(left), Arg::Value(right)) = (&x, &y) else { return Ok((x, y)) };
-    let is_weak = (b.weakness(left).is_some(), b.weakness(right).is_some());
-    if is_weak.0 == is_weak.1 || !b.ty(left).dtype.is_integer() || !b.ty(right).dtype.is_integer() {
-        return Ok((x, y));
+    /// Whether a value is a weak integer.
+    fn is_weak_integer(&self, value: &Self::V) -> bool {
+        self.weakness(value).is_some_and(|number| number.dtype().is_integer())
     }
-    // What is not weak stays as it is.
-    let (left, right) = (left.clone(), right.clone());
-    Ok((b.in_dtype(left, DType::S64)?.into(), b.in_dtype(right, DType::S64)?.into()))
 }
 
 /// The plain numbers among operands.

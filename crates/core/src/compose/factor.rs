@@ -7,9 +7,10 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::matrices::{
-    Batch, adjoint, choose, counter, magnitude, nan_unless, number_like, piece, product, real_part, repeat,
-    rounding, square,
+    Batch, adjoint, choose, counter, loop_while, magnitude, number_like, piece, product, real_part, repeat,
+    square,
 };
+use super::semidefinite;
 use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildReduce, BuildShape, Builder, Start};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -19,10 +20,9 @@ use crate::shape::{Axes, AxisRef, Shape};
 
 type List<V> = SmallVec<[V; 1]>;
 
-/// The lower factor; NaN all over where a pivot is negative. Reads the lower triangle.
+/// The lower factor; NaN all over where an eigenvalue is negative. Reads the lower triangle.
 ///
-/// A pivot that is 0 but for rounding, with nothing but rounding below it, gives a column of zeros: that of a matrix
-/// that is singular and has no negative eigenvalue.
+/// Where a pivot is not positive, [`semidefinite::factor`] says whether the matrix is singular, or has no factor.
 ///
 /// # Errors
 /// What the ops of the definition have against the operands.
@@ -35,29 +35,37 @@ pub fn cholesky<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
         return b.reshape_to(lower, shape);
     }
     let zeros = b.zeros_like(batch.value.clone())?;
-    // How far rounding may take the elements of a column from 0: as far as the roots of this.
-    let dust = b.take_diagonal(batch.value.clone(), 0)?;
-    let dust = real_part(b, &dust)?;
-    let dust = b.multiply(dust, 4.0 * n as f64 * rounding(batch.working))?;
-    let dust = b.new_axis(dust, -1, None)?;
-    let captures = [batch.value.clone(), dust];
+    let captures = [batch.value.clone()];
     let lower = repeat(b, n, &[zeros], &captures, |graph, j, state, captures| {
-        Ok(vec![cholesky_column(graph, j, state[0], (captures[0], captures[1]))?])
+        Ok(vec![cholesky_column(graph, j, state[0], captures[0])?])
     })?
     .remove(0);
     // One bad pivot makes a NaN on the diagonal.
     let diagonal = b.take_diagonal(lower.clone(), 0)?;
     let bad = b.is_nan(diagonal)?;
     let bad = b.any(bad, [1], true)?;
-    let good = b.equal(bad, 0)?;
-    let good = b.new_axis(good, -1, None)?;
-    let lower = nan_unless(b, &good, &lower)?;
+    let bad = b.new_axis(bad, -1, None)?;
+    let any = b.any(bad.clone(), Axes::All, false)?;
+    // A loop of at most one trip: most matrices have a factor.
+    let other = loop_while(
+        b,
+        None,
+        &[any, lower.clone()],
+        &captures,
+        |_, state, _| Ok(state[0]),
+        |graph, _, captures| {
+            let done = graph.constant(DType::Bool, false)?;
+            Ok(vec![done, semidefinite::factor(graph, captures[0])?])
+        },
+    )?
+    .remove(1);
+    let lower = choose(b, &bad, &other, &lower, &b.ty(&lower).shape.clone())?;
     let lower = batch.unfold(b, &lower, batch.dtype)?;
     b.reshape_to(lower, shape)
 }
 
 /// The factor with column `j`, from those before it.
-fn cholesky_column(graph: &mut Graph, j: Value, lower: Value, (x, dust): (Value, Value)) -> Result<Value> {
+fn cholesky_column(graph: &mut Graph, j: Value, lower: Value, x: Value) -> Result<Value> {
     let n = graph.ty(x).shape.sizes()[1];
     let column = piece(graph, &x, Start::Value(j), 1, 2)?;
     let row = piece(graph, &lower, Start::Value(j), 1, 1)?;
@@ -69,20 +77,6 @@ fn cholesky_column(graph: &mut Graph, j: Value, lower: Value, (x, dust): (Value,
     let pivot = piece(graph, &rest, Start::Value(j), 1, 1)?;
     let pivot = real_part(graph, &pivot)?;
     let shape = graph.ty(pivot).shape.clone();
-
-    // Whether the column is 0 but for rounding. Infinite elements are never that.
-    let own = piece(graph, &dust, Start::Value(j), 1, 1)?;
-    let (size, far) = (graph.abs(pivot)?, graph.less(own, f64::INFINITY)?);
-    let small = graph.less_equal(size, own)?;
-    let small = graph.logical_and(small, far)?;
-    let (root, other) = (graph.sqrt(own)?, graph.sqrt(dust)?);
-    let bound = graph.multiply(root, other)?;
-    let size = graph.abs(rest)?;
-    let (kept, above) = (graph.less_equal(size, bound)?, graph.less_equal(rows, j)?);
-    let kept = graph.logical_or(kept, above)?;
-    let nothing = graph.all(kept, [1], true)?;
-    let nothing = graph.logical_and(nothing, small)?;
-
     let positive = graph.greater(pivot, 0)?;
     let nan = number_like(graph, &pivot, f64::NAN)?;
     let pivot = choose(graph, &positive, &pivot, &nan, &shape)?;
@@ -94,7 +88,6 @@ fn cholesky_column(graph: &mut Graph, j: Value, lower: Value, (x, dust): (Value,
     let root = graph.as_type(root, dtype)?;
     let edge = choose(graph, &on, &root, &zero, &tall)?;
     let column = choose(graph, &below, &scaled, &edge, &tall)?;
-    let column = choose(graph, &nothing, &zero, &column, &tall)?;
     graph.put_slice(lower, &[0.into(), 0.into(), Start::Value(j)], column)
 }
 

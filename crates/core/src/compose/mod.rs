@@ -14,6 +14,7 @@ pub mod matrix;
 pub mod order;
 pub mod random;
 pub mod reduce;
+mod semidefinite;
 pub mod shape;
 pub mod spectral;
 pub mod statistics;

@@ -90,9 +90,7 @@ impl PjrtBackend {
     /// As [`Backend::from_host`].
     pub fn borrow(&self, ty: &TensorType, memory: HostMemory) -> Result<Arc<dyn Buffer>> {
         self.runtime.require_process("from_pointer")?;
-        let is_whole =
-            !ty.dtype.is_packed() && (!ty.dtype.is_bool() || defn_core::scalar::are_truths(memory.bytes()));
-        let is_same = self.runtime.is_host() && is_whole && ty.byte_size() > 0;
+        let is_same = self.runtime.is_host() && ty.byte_size() > 0 && is_whole(ty.dtype, memory.bytes());
         let is_aligned = memory.bytes().as_ptr().addr().is_multiple_of(VIEW_ALIGNMENT);
         if !is_same || !is_aligned {
             return self.from_host(ty, memory);
@@ -117,28 +115,24 @@ pub(super) fn dims(ty: &TensorType) -> SmallVec<[i64; 6]> {
     ty.shape.sizes().iter().map(|&size| i64::try_from(size).expect("sizes of tensors fit")).collect()
 }
 
-/// Elements of less than a byte, the unused bits of which programs count on to extend the element: bytes from
-/// outside may hold any.
+/// Whether bytes from outside are elements as devices have them: bools are 0 or 1, and programs count on the unused bits
+/// of elements of less than a byte to extend the element.
+fn is_whole(dtype: DType, bytes: &[u8]) -> bool {
+    if dtype.is_bool() { defn_core::scalar::are_truths(bytes) } else { dtype.bits() >= 8 }
+}
+
+/// Elements as devices have them, copied where [`is_whole`] says no.
 fn whole_elements(dtype: DType, bytes: &[u8]) -> Cow<'_, [u8]> {
-    let bits = dtype.bits();
-    if dtype.is_bool() {
-        if defn_core::scalar::are_truths(bytes) {
-            return Cow::Borrowed(bytes);
-        }
-        return Cow::Owned(bytes.iter().map(|&byte| u8::from(byte != 0)).collect());
-    }
-    if bits >= 8 {
+    if is_whole(dtype, bytes) {
         return Cow::Borrowed(bytes);
     }
-    let unused = 8 - bits as u32;
-    let extend = |&byte: &u8| {
-        if dtype.kind() == Kind::Signed {
-            ((byte << unused).cast_signed() >> unused).cast_unsigned()
-        } else {
-            byte << unused >> unused
-        }
+    let unused = 8 - dtype.bits().min(8) as u32;
+    let whole = |&byte: &u8| match dtype.kind() {
+        Kind::Bool => u8::from(byte != 0),
+        Kind::Signed => ((byte << unused).cast_signed() >> unused).cast_unsigned(),
+        Kind::Unsigned | Kind::Float | Kind::Complex => byte << unused >> unused,
     };
-    Cow::Owned(bytes.iter().map(extend).collect())
+    Cow::Owned(bytes.iter().map(whole).collect())
 }
 
 impl Backend for PjrtBackend {

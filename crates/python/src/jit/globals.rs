@@ -5,6 +5,8 @@
 //! remembers what these places meant, and is passed over once one of them means something else. Tensors are no
 //! part of this: they are hidden inputs.
 
+mod elements;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use defn_core::Tensor;
@@ -14,9 +16,11 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyFunction, PyInt, PyList,
-    PyString, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference,
+    PyMemoryView, PyString, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference,
 };
 use rustc_hash::FxHashSet;
+
+pub(super) use elements::Elements;
 
 use super::Jitted;
 use super::cache::Key;
@@ -153,6 +157,24 @@ impl Source {
         text
     }
 
+    /// The variable or attribute that is read, and how many items further the place is.
+    pub(super) fn name(&self, py: Python<'_>) -> (String, usize) {
+        let mut items = 0;
+        for step in self.steps.iter().rev() {
+            match step {
+                Step::Attribute(name) | Step::OfFunction(name) => return (name.bind(py).to_string(), items),
+                Step::Cell(_, name) => return (name.clone(), items),
+                Step::Item(_) => items += 1,
+                Step::Inside => {}
+            }
+        }
+        let name = match &self.root {
+            Root::Global(_, name) => name.bind(py).to_string(),
+            Root::Object(..) | Root::Weak(..) => String::new(),
+        };
+        (name, items)
+    }
+
     /// What tells the place from others while they are collected.
     pub(super) fn key(&self, py: Python<'_>) -> String {
         let root = match &self.root {
@@ -172,6 +194,10 @@ pub(super) fn viewed<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'p
         return Ok(Some(
             PyBytes::new(py, &value.cast::<PyByteArray>().map_err(PyErr::from)?.to_vec()).into_any(),
         ));
+    }
+    static PACKED: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if value.is_instance_of::<PyMemoryView>() || value.is_instance(PACKED.import(py, "array", "array")?)? {
+        return Ok(Some(value.call_method0(intern!(py, "tobytes"))?));
     }
     static QUEUE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if value.is_instance(QUEUE.import(py, "collections", "deque")?)? {
@@ -217,6 +243,8 @@ pub(super) enum Meant {
     /// The code of a function.
     Code(Py<PyAny>),
     Container(Box<Opened>),
+    /// An array of NumPy's.
+    Elements(Elements),
     /// The class and the length of a container that is too large.
     Large(Py<PyAny>, usize),
     /// An object of a class, whose attributes have places of their own.
@@ -256,6 +284,7 @@ impl Guard {
         let old = match &self.meant {
             Meant::Plain(value) | Meant::Code(value) => text(value.bind(py)),
             Meant::Container(known) => known.tree.whole(py, &known.models)?,
+            Meant::Elements(elements) => elements.text(py)?,
             Meant::Large(_, length) => length.to_string(),
             Meant::Object(class) => containers::with_article(&class_name(class.bind(py))),
             Meant::Class(class) => containers::value_text(class.bind(py)),
@@ -295,6 +324,11 @@ impl Guard {
                     (aspect, new) = (Aspect::Length, now.len()?.to_string());
                 }
             }
+            Meant::Elements(elements) => {
+                if let Some(now) = Elements::of(&now, elements.name.clone())? {
+                    (aspect, new) = (Aspect::Value, now.text(py)?);
+                }
+            }
             Meant::Object(_) | Meant::Class(_) | Meant::Absent => {}
         }
         if old == new {
@@ -303,6 +337,30 @@ impl Guard {
             new = format!("another {name}");
         }
         Ok(Some((place, Change::Meaning(aspect, old, new))))
+    }
+
+    /// Notes whether code takes items or attributes of what is at the place.
+    pub(super) fn note_parts(&mut self, parts: &FxHashSet<(String, usize)>) {
+        if let Meant::Elements(elements) = &mut self.meant {
+            elements.is_taken_apart = parts.contains(&elements.name);
+        }
+    }
+
+    /// Whether an array is at the place whose elements are an input of the program and nothing else.
+    fn is_input(&self, py: Python<'_>, inputs: &FxHashSet<usize>) -> Fallible<bool> {
+        match &self.meant {
+            Meant::Elements(elements) if !elements.is_taken_apart => {
+                Ok(self.source.read(py)?.is_some_and(|now| inputs.contains(&(now.as_ptr() as usize))))
+            }
+            Meant::Elements(_)
+            | Meant::Plain(_)
+            | Meant::Code(_)
+            | Meant::Container(_)
+            | Meant::Large(..)
+            | Meant::Object(_)
+            | Meant::Class(_)
+            | Meant::Absent => Ok(false),
+        }
     }
 
     /// Whether the place still means the same.
@@ -316,6 +374,7 @@ impl Guard {
                 Meant::Plain(_)
                 | Meant::Code(_)
                 | Meant::Container(_)
+                | Meant::Elements(_)
                 | Meant::Large(..)
                 | Meant::Object(_)
                 | Meant::Class(_) => false,
@@ -341,6 +400,7 @@ impl Guard {
                 Some(flat) => Ok(known.tree.equals(py, &flat.tree)?),
                 None => Ok(false),
             },
+            Meant::Elements(elements) => elements.are_in(&now),
             Meant::Large(class, length) => {
                 Ok(now.get_type().is(class) && if_there(py, now.len())? == Some(*length))
             }
@@ -379,12 +439,13 @@ pub(super) fn guards(py: Python<'_>, roots: &Roots<'_>, without: &Without) -> Fa
 }
 
 /// The guards that count: a place that tracing gave another meaning is what the function changes, and not what
-/// it depends on; nor is what its host functions alone read.
+/// it depends on; nor is what its host functions alone read, nor arrays that are `inputs` of the program.
 pub(super) fn stable<'py>(
     py: Python<'py>,
     guards: Vec<Guard>,
     roots: &Roots<'py>,
     hosts: impl IntoIterator<Item = Bound<'py, PyAny>>,
+    inputs: &FxHashSet<usize>,
 ) -> Fallible<Vec<Guard>> {
     let without = Without::of(hosts)?;
     let counted: Option<FxHashSet<String>> = if without.is_empty() {
@@ -396,7 +457,7 @@ pub(super) fn stable<'py>(
     let mut kept = Vec::with_capacity(guards.len());
     for guard in guards {
         let is_counted = counted.as_ref().is_none_or(|counted| counted.contains(&guard.source.key(py)));
-        if is_counted && guard.holds(py)? {
+        if is_counted && !guard.is_input(py, inputs)? && guard.holds(py)? {
             kept.push(guard);
         }
     }

@@ -296,7 +296,7 @@ impl Jitted {
         let leaves = flat.leaves.clone();
         let hosts = program.host_functions(py);
         let has_hosts = !hosts.is_empty();
-        let guards = globals::stable(py, guards, &roots, hosts)?;
+        let guards = globals::stable(py, guards, &roots, hosts, &program.input_arrays(fun, &flat.tree))?;
         let entry = Arc::new(Entry::new(fun, key, &after, flat, program, guards)?);
         if entry.known.is_owned {
             let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);

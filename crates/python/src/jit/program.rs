@@ -17,6 +17,7 @@ use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::captures::{Capture, locate, read_captures};
@@ -521,6 +522,15 @@ impl Program {
             Some(fault) => Err(fault),
             None => Ok(results?),
         }
+    }
+
+    /// The addresses of the arrays whose elements are inputs of the program.
+    pub(super) fn input_arrays(&self, fun: &Bound<'_, PyAny>, arguments: &Tree) -> FxHashSet<usize> {
+        let places = self.captures.iter().filter_map(|capture| match capture {
+            Capture::Found { place, .. } => place.read(fun, arguments).ok(),
+            Capture::Bound(_) => None,
+        });
+        places.map(|found| found.as_ptr() as usize).collect()
     }
 
     /// What is to say where a captured tensor is gone right after tracing: the function replaced it.

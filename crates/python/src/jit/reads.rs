@@ -1,6 +1,9 @@
 //! What a function reads from around it besides its closure's plain values: globals, what is in them, attributes
 //! of modules, classes and objects, and what functions found there close over.
 
+mod closure;
+mod without;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::intern;
@@ -9,9 +12,11 @@ use pyo3::types::{PyDict, PyFrozenSet, PyInt, PyList, PyModule, PyString, PyTupl
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::environment::is_library;
-use super::globals::{Guard, Meant, Source, Step, function_of, is_plain, opened, viewed};
+use super::globals::{Elements, Guard, Meant, Source, Step, function_of, is_plain, opened, viewed};
 use crate::containers::{self, Sort};
 use crate::error::{Fallible, if_there};
+
+pub(super) use without::Without;
 
 /// Functions whose code is looked at, and objects whose attributes are.
 const FUNCTION_LIMIT: usize = 1_000;
@@ -61,52 +66,6 @@ fn top_level(module: &Bound<'_, PyAny>) -> Option<String> {
 type Written<'py> = (bool, Bound<'py, PyAny>);
 type Read<'py> = (Bound<'py, PyString>, Vec<Written<'py>>);
 
-/// Code and objects that a run needs, and not a trace.
-#[derive(Default)]
-pub(super) struct Without {
-    codes: FxHashSet<usize>,
-    objects: FxHashSet<usize>,
-}
-
-impl Without {
-    /// What host functions are made of.
-    pub(super) fn of<'py>(functions: impl IntoIterator<Item = Bound<'py, PyAny>>) -> Fallible<Without> {
-        let mut without = Without::default();
-        let mut queue: Vec<Bound<'py, PyAny>> = functions.into_iter().collect();
-        while let Some(value) = queue.pop() {
-            let py = value.py();
-            if !without.objects.insert(value.as_ptr() as usize) || without.objects.len() > FUNCTION_LIMIT {
-                continue;
-            }
-            if let Some(function) = function_of(&value)? {
-                without.codes.insert(function.getattr(intern!(py, "__code__"))?.as_ptr() as usize);
-                let closure = function.getattr(intern!(py, "__closure__"))?;
-                if !closure.is_none() {
-                    let cells = closure.try_iter()?;
-                    queue.extend(
-                        cells.filter_map(|cell| cell.ok()?.getattr(intern!(py, "cell_contents")).ok()),
-                    );
-                }
-            }
-            for name in ["__self__", "func"] {
-                if let Some(part) = if_there(py, value.getattr_opt(name))?.flatten() {
-                    queue.push(part);
-                }
-            }
-            if let Some(args) = if_there(py, value.getattr_opt(intern!(py, "args")))?.flatten()
-                && let Ok(args) = args.cast_into::<PyTuple>()
-            {
-                queue.extend(args.iter());
-            }
-        }
-        Ok(without)
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.codes.is_empty()
-    }
-}
-
 /// Collects guards, function by function.
 pub(super) struct Reading<'a, 'py> {
     py: Python<'py>,
@@ -121,6 +80,8 @@ pub(super) struct Reading<'a, 'py> {
     /// Attributes that the code seen so far names.
     names: Vec<String>,
     named: FxHashSet<String>,
+    /// What code takes items or attributes of: a name, and how many items further it is.
+    parts: FxHashSet<(String, usize)>,
     /// Modules of the user's.
     modules: Vec<(Bound<'py, PyAny>, Source)>,
     /// Whether code reads attributes whose names it computes.
@@ -148,6 +109,7 @@ impl<'a, 'py> Reading<'a, 'py> {
             times: FxHashMap::default(),
             names: Vec::new(),
             named: FxHashSet::default(),
+            parts: FxHashSet::default(),
             modules: Vec::new(),
             reads_any: false,
             of_classes: FxHashMap::default(),
@@ -236,6 +198,9 @@ impl<'a, 'py> Reading<'a, 'py> {
                 whole += 1;
             } else {
                 note(self.looked);
+                for guard in &mut self.guards {
+                    guard.note_parts(&self.parts);
+                }
                 return Ok(self.guards);
             }
         }
@@ -281,6 +246,9 @@ impl<'a, 'py> Reading<'a, 'py> {
             reads.get_item(1)?.extract()?,
             reads.get_item(2)?.try_iter()?.map(|name| name?.extract()).collect::<PyResult<_>>()?,
         );
+        for name in reads.get_item(3)?.try_iter()? {
+            self.parts.insert(name?.extract()?);
+        }
         for name in attributes {
             if name == ANY {
                 self.reads_any = true;
@@ -306,42 +274,6 @@ impl<'a, 'py> Reading<'a, 'py> {
             let defaults = function.getattr(name)?;
             if !defaults.is_none() {
                 self.value(source.then(Step::OfFunction(name.clone().unbind())), defaults)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn read_cells(
-        &mut self,
-        function: &Bound<'py, PyAny>,
-        code: &Bound<'py, PyAny>,
-        cells: &[Read<'py>],
-        source: Option<&Source>,
-    ) -> Fallible<()> {
-        let py = self.py;
-        let names: Vec<Bound<'py, PyAny>> =
-            code.getattr(intern!(py, "co_freevars"))?.try_iter()?.collect::<PyResult<_>>()?;
-        let closure = function.getattr(intern!(py, "__closure__"))?;
-        for (name, steps) in cells {
-            let mut cell = None;
-            for (at, known) in names.iter().enumerate() {
-                if known.eq(name)? {
-                    cell = Some(at);
-                }
-            }
-            let Some(cell) = cell.filter(|_| !closure.is_none()) else { continue };
-            let Ok(content) = closure.get_item(cell)?.getattr(intern!(py, "cell_contents")) else { continue };
-            if let Some(source) = source {
-                self.follow(source.then(Step::Cell(cell, name.to_string())), content, steps)?;
-            } else if function_of(&content)?.is_some() {
-                self.functions.push((content, None));
-            } else if let Some(inside) = viewed(&content)? {
-                let at = Source::object(&content, &format!("the closure's {name}"))?;
-                self.value(at.then(Step::Inside), inside)?;
-            } else if containers::sort(&content)? == Sort::Object {
-                // Which object it is counts already, what it holds does not.
-                let at = Source::object(&content, &format!("the closure's {name}"))?;
-                self.follow(at, content, steps)?;
             }
         }
         Ok(())
@@ -485,6 +417,9 @@ impl<'a, 'py> Reading<'a, 'py> {
         if is_plain(&value) {
             return self.guard(source, Meant::Plain(value.unbind()));
         }
+        if let Some(elements) = Elements::of(&value, source.name(py))? {
+            return self.guard(source, Meant::Elements(elements));
+        }
         if let Some(inside) = viewed(&value)? {
             self.value_within(source.then(Step::Inside), inside, depth + 1)?;
             if containers::sort(&value)? == Sort::Leaf {
@@ -558,6 +493,7 @@ impl<'a, 'py> Reading<'a, 'py> {
             Meant::Plain(_)
             | Meant::Code(_)
             | Meant::Container(_)
+            | Meant::Elements(_)
             | Meant::Object(_)
             | Meant::Class(_)
             | Meant::Absent => true,
@@ -568,22 +504,12 @@ impl<'a, 'py> Reading<'a, 'py> {
 
     /// Functions and objects in a container, whose insides count too.
     fn inside(&mut self, source: &Source, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
-        let mut items: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> = Vec::new();
-        if let Ok(dict) = value.cast::<PyDict>() {
-            items.extend(dict.iter());
-        } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-            for (position, item) in value.try_iter()?.enumerate() {
-                let position = PyInt::new(self.py, position);
-                items.push((position.into_any(), item?));
-            }
-        }
-        for (key, item) in items {
+        for (key, item) in entries(value)? {
             let at = source.then(Step::Item(key.unbind()));
             match containers::sort(&item)? {
-                Sort::Leaf if viewed(&item)?.is_some() => self.value_within(at, item, depth + 1)?,
-                Sort::Object | Sort::Function => self.value_within(at, item, depth + 1)?,
+                Sort::Leaf | Sort::Object | Sort::Function => self.value_within(at, item, depth + 1)?,
                 Sort::Container if depth < DEPTH => self.inside(&at, &item, depth + 1)?,
-                Sort::Container | Sort::Plain | Sort::Leaf => {}
+                Sort::Container | Sort::Plain => {}
             }
         }
         Ok(())
@@ -595,4 +521,18 @@ impl<'a, 'py> Reading<'a, 'py> {
         }
         Ok(())
     }
+}
+
+/// The entries of a dict, a list or a tuple, and their keys or positions.
+fn entries<'py>(value: &Bound<'py, PyAny>) -> Fallible<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    if let Ok(dict) = value.cast::<PyDict>() {
+        return Ok(dict.iter().collect());
+    }
+    let mut items = Vec::new();
+    if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        for (position, item) in value.try_iter()?.enumerate() {
+            items.push((PyInt::new(value.py(), position).into_any(), item?));
+        }
+    }
+    Ok(items)
 }

@@ -124,19 +124,36 @@ def _cholesky(tag: Any, out: Tensor, x: Tensor) -> Any:
 
 
 def _singular_factor(a: Any, eps: float) -> Any:
-    """Column by column; what is 0 but for rounding is 0, and a negative pivot gives NaN."""
-    size = len(a)
-    lower = np.zeros_like(a)
-    dust = np.real(np.diagonal(a)) * 4 * size * eps
+    """The factor of a matrix without negative eigenvalues, whose columns begin where a row is
+    independent of those above it: a root by diagonal pivoting, made triangular row by row.
+    """
+    size, failed = len(a), np.full_like(a, np.nan)
+    rest, root = np.tril(a) + np.tril(a, -1).conj().T, np.zeros_like(a)
+    sizes, left = np.real(np.diagonal(a)), np.ones(size, bool)
+    share = 4 * size * eps
+    if not (sizes >= 0).all():
+        return failed
     for j in range(size):
-        rest = a[j:, j] - lower[j:, :j] @ lower[j, :j].conj()
-        pivot = rest[0].real
-        if abs(pivot) <= dust[j] and (abs(rest[1:]) <= np.sqrt(dust[j] * dust[j + 1 :])).all():
-            continue
-        if not pivot > 0:
-            return np.full_like(a, np.nan)
-        lower[j:, j] = rest / np.sqrt(pivot)
-        lower[j, j] = np.sqrt(pivot)
+        shares = np.where(
+            left & (sizes > 0), np.real(np.diagonal(rest)) / np.maximum(sizes, 1e-300), 0
+        )
+        pivot = int(shares.argmax())
+        if not shares[pivot] > share:
+            break
+        root[left, j] = rest[left, pivot] / np.sqrt(np.real(rest[pivot, pivot]))
+        rest -= np.outer(root[:, j], root[:, j].conj())
+        left[pivot] = False
+    scale = np.sqrt(sizes)
+    if not (abs(rest) <= share * np.outer(scale, scale))[np.ix_(left, left)].all():
+        return failed
+    lower = np.zeros_like(a)
+    for i in range(size):
+        norm = np.linalg.norm(root[i])
+        if norm > share * scale[i]:
+            direction = root[i] / norm
+            lower[i:, i] = root[i:] @ direction.conj()
+            lower[i, i] = norm
+            root[i:] -= np.outer(lower[i:, i], direction)
     return lower
 
 

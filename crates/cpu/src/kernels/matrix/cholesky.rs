@@ -6,7 +6,7 @@
 use super::field::multiplying;
 use super::passes::pieces;
 use super::rows::turn;
-use super::{Field, RealField};
+use super::{Field, RealField, semidefinite};
 use crate::kernels::linalg::gemm::Matrix;
 use crate::par::Par;
 
@@ -41,8 +41,8 @@ pub(super) fn workspace<T: Field>(n: usize) -> usize {
     width * width + n.saturating_sub(width).div_ceil(ROWS) * panel_size::<T>(width)
 }
 
-/// The lower factor in the place of a matrix of `n` rows, whose lower triangle is read; NaN all over where a
-/// pivot is negative.
+/// The lower factor in the place of a matrix of `n` rows, whose lower triangle is read; NaN all over where an
+/// eigenvalue is negative.
 pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) {
     let width = panel_width(n);
     let (square, panels) = work.split_at_mut(width * width);
@@ -51,7 +51,7 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) 
         turn(&a[first * n + first..], n, (wide, wide), square, width);
         if !factor_square(square, wide, width) {
             restore(a, n, first);
-            if !factor_singular(a, n, work) {
+            if !semidefinite::factor(a, n, work) {
                 a.fill(T::from_real(T::Real::NAN));
             }
             return;
@@ -92,46 +92,6 @@ fn restore<T: Field>(a: &mut [T], n: usize, first: usize) {
             a[i * n + j] = pairs.fold(rest, |sum, (&x, &y)| sum + x * y.conj());
         }
     }
-}
-
-/// The lower factor, column by column, of a matrix that has a pivot that is not positive. One that is 0 but for rounding,
-/// with nothing but rounding below it, gives a column of zeros: that of a matrix without negative eigenvalues. Says
-/// whether no pivot is negative.
-fn factor_singular<T: Field>(a: &mut [T], n: usize, work: &mut [T]) -> bool {
-    // How far rounding may take the elements of a column from 0: as far as the roots of this.
-    let share = T::Real::EPSILON * T::Real::from_f64(4.0 * n as f64);
-    let dust = &mut work[..n];
-    for (i, dust) in dust.iter_mut().enumerate() {
-        *dust = T::from_real(a[i * n + i].re() * share);
-    }
-    for j in 0..n {
-        let (pivot, own) = (a[j * n + j].re(), dust[j].re());
-        let root = own.sqrt();
-        let is_dust = |i: usize| a[i * n + j].abs() <= root * dust[i].re().sqrt();
-        if own.is_finite() && pivot.abs() <= own && (j + 1..n).all(is_dust) {
-            (j..n).for_each(|i| a[i * n + j] = T::ZERO);
-            continue;
-        }
-        // NaN is no positive number either.
-        if pivot.partial_cmp(&<T::Real as Field>::ZERO) != Some(std::cmp::Ordering::Greater) {
-            return false;
-        }
-        let root = pivot.sqrt();
-        a[j * n + j] = T::from_real(root);
-        for i in j + 1..n {
-            a[i * n + j] = a[i * n + j].over(T::from_real(root));
-            let (above, row) = a.split_at_mut(i * n);
-            let factor = row[j];
-            for k in j + 1..i {
-                row[k] = row[k] - factor * above[k * n + j].conj();
-            }
-            row[i] = row[i] - factor * factor.conj();
-        }
-    }
-    for (i, row) in a.chunks_exact_mut(n).enumerate() {
-        row[i + 1..].fill(T::ZERO);
-    }
-    true
 }
 
 /// Writes rows of a panel, the first of which is `start` below the diagonal, to their place behind `first` columns,

@@ -13,6 +13,7 @@ mod passes;
 mod qr;
 mod rotations;
 mod rows;
+mod semidefinite;
 #[cfg(test)]
 mod spectra;
 mod svd;

@@ -1,0 +1,148 @@
+//! The lower factor of a singular matrix without negative eigenvalues, of which there are many: the one whose columns
+//! begin where a row is independent of the rows above it.
+//!
+//! Without an order of its pivots, Cholesky's method takes roots of what rounding leaves of zeros. With diagonal
+//! pivoting (Higham, "Analysis of the Cholesky Decomposition of a Semi-definite Matrix", 1990) it ends at the rank, with
+//! a root B, B B* = A, that is not triangular. The modified Gram-Schmidt method on its rows makes it so (Björck,
+//! "Solving Linear Least Squares Problems by Gram-Schmidt Orthogonalization", 1967).
+
+use super::matrices::{
+    adjoint, choose, counter, nan_unless, number_like, piece, product, real_part, repeat, rounding, square,
+};
+use crate::builder::{BuildCreate, BuildElementwise, BuildReduce, BuildShape, Start};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::{Graph, Value};
+use crate::op::TieBreak;
+use crate::shape::{Axes, Axis};
+
+/// The factors of matrices of rank 3, of which the lower triangles are read; NaN all over where an eigenvalue is
+/// negative by more than rounding.
+pub(super) fn factor(graph: &mut Graph, x: Value) -> Result<Value> {
+    let ty = graph.ty(x).clone();
+    let n = ty.shape.sizes()[1];
+    let (lower, strictly) = (graph.tril(x, 0)?, graph.tril(x, -1)?);
+    let upper = adjoint(graph, &strictly)?;
+    let diagonal = graph.take_diagonal(x, 0)?;
+    let diagonal = real_part(graph, &diagonal)?;
+    let whole = graph.add(lower, upper)?;
+    let zeros = graph.zeros_like(x)?;
+    // What rounding leaves of a zero, as a share of what it was subtracted from.
+    let share = 4.0 * n as f64 * rounding(ty.dtype);
+    let used = graph.less(diagonal, diagonal)?;
+    let state = repeat(graph, n, &[whole, zeros, used], &[diagonal], |graph, j, state, captures| {
+        pivot(graph, j, (state[0], state[1], state[2]), captures[0], share)
+    })?;
+    let (rest, root, used) = (state[0], state[1], state[2]);
+
+    let sizes = graph.sqrt(diagonal)?;
+    let tall = graph.new_axis(sizes, -1, None)?;
+    let good = {
+        let wide = graph.new_axis(sizes, 1, None)?;
+        let bound = graph.multiply(tall, wide)?;
+        let bound = graph.multiply(bound, share)?;
+        let left = graph.abs(rest)?;
+        let small = graph.less_equal(left, bound)?;
+        let (own, other) = (graph.new_axis(used, -1, None)?, graph.new_axis(used, 1, None)?);
+        let done = graph.logical_or(own, other)?;
+        let fits = graph.logical_or(small, done)?;
+        let fits = graph.all(fits, [1, 2], true)?;
+        let proper = graph.greater_equal(tall, 0)?;
+        let proper = graph.all(proper, [1, 2], true)?;
+        graph.logical_and(fits, proper)?
+    };
+    let zeros = graph.zeros_like(x)?;
+    let state = repeat(graph, n, &[root, zeros], &[tall], |graph, i, state, captures| {
+        column(graph, i, (state[0], state[1]), captures[0], share)
+    })?;
+    nan_unless(graph, &good, &state[1])
+}
+
+/// Step `j` of the root: what is left of the matrix, the columns so far, and which rows were pivots.
+fn pivot(
+    graph: &mut Graph,
+    j: Value,
+    (rest, root, used): (Value, Value, Value),
+    diagonal: Value,
+    share: f64,
+) -> Result<Vec<Value>> {
+    let ty = graph.ty(rest).clone();
+    let n = ty.shape.sizes()[1];
+    let left = graph.take_diagonal(rest, 0)?;
+    let left = real_part(graph, &left)?;
+    let flat = graph.ty(left).shape.clone();
+    let none = graph.less_equal(diagonal, 0)?;
+    let none = graph.logical_or(none, used)?;
+    let (zero, one) = (number_like(graph, &left, 0.0)?, number_like(graph, &left, 1.0)?);
+    let divisor = choose(graph, &none, &one, &diagonal, &flat)?;
+    let shares = graph.divide(left, divisor)?;
+    let shares = choose(graph, &none, &zero, &shares, &flat)?;
+    let greatest = graph.reduce_max(shares, [1], true)?;
+    let is_pivot = graph.greater(greatest, share)?;
+    let at = graph.argmax(shares, Some(Axis(1).into()), true, TieBreak::Low, DType::S32)?;
+    let places = counter(graph, 1, n)?;
+    let places = graph.squeeze(places, 2)?;
+    let hit = graph.equal(places, at)?;
+    let hit = graph.logical_and(hit, is_pivot)?;
+
+    let head = choose(graph, &hit, &left, &zero, &flat)?;
+    let head = graph.sum(head, [1], true)?;
+    let single = graph.ty(head).shape.clone();
+    let head = choose(graph, &is_pivot, &head, &one, &single)?;
+    let head = graph.sqrt(head)?;
+    let head = graph.new_axis(head, -1, None)?;
+    let chosen = graph.as_type(hit, ty.dtype)?;
+    let chosen = graph.new_axis(chosen, -1, None)?;
+    let column = product(graph, &rest, &chosen)?;
+    let column = graph.divide(column, head)?;
+    let tall = graph.ty(column).shape.clone();
+    let zero = number_like(graph, &column, 0.0)?;
+    let blank = graph.new_axis(used, -1, None)?;
+    let column = choose(graph, &blank, &zero, &column, &tall)?;
+    let row = adjoint(graph, &column)?;
+    let share = product(graph, &column, &row)?;
+    let rest = graph.subtract(rest, share)?;
+    let root = graph.put_slice(root, &[0.into(), 0.into(), Start::Value(j)], column)?;
+    Ok(vec![rest, root, graph.logical_or(used, hit)?])
+}
+
+/// Column `i` of the factor, and the rows of the root without what it takes of them.
+fn column(
+    graph: &mut Graph,
+    i: Value,
+    (root, lower): (Value, Value),
+    sizes: Value,
+    share: f64,
+) -> Result<Vec<Value>> {
+    let n = graph.ty(root).shape.sizes()[1];
+    let row = piece(graph, &root, Start::Value(i), 1, 1)?;
+    let squares = square(graph, &row)?;
+    let norm = graph.sum(squares, [1, 2], true)?;
+    let norm = graph.sqrt(norm)?;
+    let single = graph.ty(norm).shape.clone();
+    let own = piece(graph, &sizes, Start::Value(i), 1, 1)?;
+    let bound = graph.multiply(own, share)?;
+    let counts = graph.greater(norm, bound)?;
+    let (zero, one) = (number_like(graph, &norm, 0.0)?, number_like(graph, &norm, 1.0)?);
+    let divisor = choose(graph, &counts, &norm, &one, &single)?;
+    let direction = graph.divide(row, divisor)?;
+    let wide = graph.ty(direction).shape.clone();
+    let nothing = number_like(graph, &direction, 0.0)?;
+    let direction = choose(graph, &counts, &direction, &nothing, &wide)?;
+    let norm = choose(graph, &counts, &norm, &zero, &single)?;
+
+    let along = adjoint(graph, &direction)?;
+    let along = product(graph, &root, &along)?;
+    let tall = graph.ty(along).shape.clone();
+    let rows = counter(graph, 1, n)?;
+    let (below, on) = (graph.greater(rows, i)?, graph.equal(rows, i)?);
+    let dtype = graph.ty(along).dtype;
+    let norm = graph.as_type(norm, dtype)?;
+    let norm = graph.broadcast(norm, tall.clone(), Axes::All)?;
+    let edge = choose(graph, &on, &norm, &nothing, &tall)?;
+    let column = choose(graph, &below, &along, &edge, &tall)?;
+    let share = product(graph, &column, &direction)?;
+    let root = graph.subtract(root, share)?;
+    let lower = graph.put_slice(lower, &[0.into(), 0.into(), Start::Value(i)], column)?;
+    Ok(vec![root, lower])
+}

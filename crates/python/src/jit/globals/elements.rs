@@ -1,0 +1,83 @@
+//! Arrays of NumPy's that code takes apart in Python: their elements are constants of the program.
+//!
+//! An array that meets a tensor whole is an input of the program, which is read at each call. One of which Python code
+//! takes an element, a view or a sum is compared with what it was.
+
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyWeakrefMethods, PyWeakrefReference};
+
+use crate::array;
+use crate::error::Fallible;
+
+/// Bytes of an array that are compared at each call: about the time that the call itself takes.
+const BYTE_LIMIT: usize = 1 << 16;
+
+/// What an array was.
+pub(in crate::jit) struct Elements {
+    dtype: Py<PyArrayDescr>,
+    shape: Vec<usize>,
+    elements: Kept,
+    /// The variable or attribute that code reads, and how many items further the array is.
+    pub(super) name: (String, usize),
+    /// Whether code takes items or attributes of it.
+    pub(super) is_taken_apart: bool,
+}
+
+enum Kept {
+    Copy(Py<PyBytes>),
+    /// Of a large array, which one it is.
+    Identity(Py<PyWeakrefReference>),
+}
+
+impl Elements {
+    /// The elements of an array; None for another object.
+    pub(in crate::jit) fn of(value: &Bound<'_, PyAny>, name: (String, usize)) -> Fallible<Option<Elements>> {
+        if !array::is_array(value) {
+            return Ok(None);
+        }
+        let array = value.cast::<PyUntypedArray>().map_err(PyErr::from)?;
+        let dtype = array.dtype();
+        // What holds references has no bytes of its own to compare.
+        let is_large = dtype.has_object() || dtype.itemsize().saturating_mul(array.len()) > BYTE_LIMIT;
+        let elements = if is_large {
+            Kept::Identity(PyWeakrefReference::new(value)?.unbind())
+        } else {
+            Kept::Copy(bytes(value)?.unbind())
+        };
+        let shape = array.shape().to_vec();
+        Ok(Some(Elements { dtype: dtype.unbind(), shape, elements, name, is_taken_apart: false }))
+    }
+
+    /// Whether an object is an array of the same elements.
+    pub(super) fn are_in(&self, value: &Bound<'_, PyAny>) -> Fallible<bool> {
+        let Ok(array) = value.cast::<PyUntypedArray>() else { return Ok(false) };
+        let py = value.py();
+        Ok(match &self.elements {
+            Kept::Identity(known) => known.bind(py).upgrade().is_some_and(|known| known.is(value)),
+            Kept::Copy(known) => {
+                array.shape() == self.shape
+                    && array.dtype().is_equiv_to(self.dtype.bind(py))
+                    && bytes(value)?.as_bytes() == known.bind(py).as_bytes()
+            }
+        })
+    }
+
+    /// The elements on one line, those in the middle of many left out.
+    pub(super) fn text(&self, py: Python<'_>) -> Fallible<String> {
+        let Kept::Copy(known) = &self.elements else { return Ok(format!("an array of {:?}", self.shape)) };
+        let numpy = py.import("numpy")?;
+        let flat = numpy.call_method1(intern!(py, "frombuffer"), (known, &self.dtype))?;
+        let options = PyDict::new(py);
+        options.set_item("threshold", 6)?;
+        options.set_item("separator", ", ")?;
+        let text = numpy.call_method(intern!(py, "array2string"), (flat,), Some(&options))?;
+        Ok(text.extract::<String>()?.replace('\n', ""))
+    }
+}
+
+/// The bytes of an array's elements in the order of its axes.
+fn bytes<'py>(array: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyBytes>> {
+    Ok(array.call_method0(intern!(array.py(), "tobytes"))?.cast_into::<PyBytes>().map_err(PyErr::from)?)
+}

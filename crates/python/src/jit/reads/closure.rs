@@ -1,0 +1,78 @@
+//! What functions close over.
+
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use super::{DEPTH, Read, Reading, entries};
+use crate::containers::{self, Sort};
+use crate::error::Fallible;
+use crate::jit::globals::{Elements, Meant, Source, Step, function_of, viewed};
+
+impl<'py> Reading<'_, 'py> {
+    /// The cells that code reads. Of the definition itself, whose place is nowhere, they are part of the key.
+    pub(super) fn read_cells(
+        &mut self,
+        function: &Bound<'py, PyAny>,
+        code: &Bound<'py, PyAny>,
+        cells: &[Read<'py>],
+        source: Option<&Source>,
+    ) -> Fallible<()> {
+        let py = self.py;
+        let names: Vec<Bound<'py, PyAny>> =
+            code.getattr(intern!(py, "co_freevars"))?.try_iter()?.collect::<PyResult<_>>()?;
+        let closure = function.getattr(intern!(py, "__closure__"))?;
+        for (name, steps) in cells {
+            let mut cell = None;
+            for (at, known) in names.iter().enumerate() {
+                if known.eq(name)? {
+                    cell = Some(at);
+                }
+            }
+            let Some(cell) = cell.filter(|_| !closure.is_none()) else { continue };
+            let Ok(content) = closure.get_item(cell)?.getattr(intern!(py, "cell_contents")) else { continue };
+            if let Some(source) = source {
+                self.follow(source.then(Step::Cell(cell, name.to_string())), content, steps)?;
+            } else if function_of(&content)?.is_some() {
+                self.functions.push((content, None));
+            } else if let Some(inside) = viewed(&content)? {
+                let at = Source::object(&content, &format!("the closure's {name}"))?;
+                self.value(at.then(Step::Inside), inside)?;
+            } else if containers::sort(&content)? == Sort::Object {
+                // Which object it is counts already, what it holds does not.
+                let at = Source::object(&content, &format!("the closure's {name}"))?;
+                self.follow(at, content, steps)?;
+            } else {
+                let (mut read, mut label, mut items) = (content, format!("the closure's {name}"), 0);
+                for (_, key) in steps.iter().take_while(|(is_item, _)| *is_item) {
+                    let mut found = entries(&read)?.into_iter();
+                    let Some((_, entry)) = found.find(|(known, _)| known.eq(key).unwrap_or(false)) else {
+                        break;
+                    };
+                    label.push_str(&format!("[{}]", containers::value_text(key)));
+                    (read, items) = (entry, items + 1);
+                }
+                self.closed_arrays(&read, &label, (&name.to_string(), items))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Arrays that a closure holds, and its containers: which they are counts already, not their elements.
+    fn closed_arrays(
+        &mut self,
+        value: &Bound<'py, PyAny>,
+        label: &str,
+        (name, items): (&str, usize),
+    ) -> Fallible<()> {
+        if let Some(elements) = Elements::of(value, (name.to_owned(), items))? {
+            return self.guard(Source::object(value, label)?, Meant::Elements(elements));
+        }
+        if items <= DEPTH && containers::sort(value)? == Sort::Container {
+            for (key, item) in entries(value)? {
+                let label = format!("{label}[{}]", containers::value_text(&key));
+                self.closed_arrays(&item, &label, (name, items + 1))?;
+            }
+        }
+        Ok(())
+    }
+}
