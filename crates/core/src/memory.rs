@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -20,6 +20,9 @@ thread_local! {
     static REFUSED: Cell<usize> = const { Cell::new(0) };
 }
 
+/// Whether any thread ever was short: until then none looks at its own place, which takes a call.
+static WAS_SHORT: AtomicBool = AtomicBool::new(false);
+
 /// Bytes that working on a node takes, about: its copies, its values and its places in a plan.
 const NODE: usize = 1 << 10;
 
@@ -28,17 +31,21 @@ const SMALL: usize = 1 << 20;
 
 /// For an allocator: only what it keeps for this case was left for so many bytes of this thread.
 pub fn note_shortage(bytes: usize) {
+    WAS_SHORT.store(true, Ordering::Relaxed);
     SHORT.set(bytes.max(1));
 }
 
 /// Forgets a shortage of this thread that nobody was told of: what was to be done is over.
+#[inline]
 pub fn forget_shortage() {
-    SHORT.set(0);
+    if WAS_SHORT.load(Ordering::Relaxed) {
+        SHORT.set(0);
+    }
 }
 
 /// Whether this thread came to an end of the memory, and nobody was told.
 pub fn is_short() -> bool {
-    SHORT.get() != 0
+    WAS_SHORT.load(Ordering::Relaxed) && SHORT.get() != 0
 }
 
 /// Stops what this thread does where it came to an end of the memory. Asked once for each node and step.
@@ -47,6 +54,9 @@ pub fn is_short() -> bool {
 /// It did; the next one is told only of what came after.
 #[inline]
 pub fn check(op: &'static str) -> Result<()> {
+    if !WAS_SHORT.load(Ordering::Relaxed) {
+        return Ok(());
+    }
     match SHORT.replace(0) {
         0 => Ok(()),
         requested => Err(refuse(op, requested)),

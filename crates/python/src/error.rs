@@ -3,8 +3,9 @@
 //! The classes live in `defn.errors`; each message ends with the user's file and line.
 
 use std::any::Any;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use defn_core::memory::forget_shortage;
 use defn_core::stage::StageError;
@@ -108,8 +109,10 @@ pub(crate) fn if_there<T>(py: Python<'_>, found: Result<T, impl Into<Fault>>) ->
     })
 }
 
+/// How many threads have one pending: with none, none looks at its own place, which takes a call.
+static PENDING_COUNT: AtomicUsize = AtomicUsize::new(0);
+
 thread_local! {
-    static IS_PENDING: Cell<bool> = const { Cell::new(false) };
     static PENDING: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
@@ -120,7 +123,9 @@ pub(crate) fn asked<T>(py: Python<'_>, found: PyResult<T>) -> Option<T> {
         Ok(found) => found,
         Err(fault) => {
             let earlier = PENDING.with_borrow_mut(|pending| pending.replace(fault.into()));
-            IS_PENDING.set(true);
+            if earlier.is_none() {
+                PENDING_COUNT.fetch_add(1, Ordering::Relaxed);
+            }
             drop(earlier);
             None
         }
@@ -206,9 +211,10 @@ pub(crate) fn guard<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
             Err(panic) => Err(panic_fault(&*panic)),
         },
     };
-    if IS_PENDING.replace(false)
+    if PENDING_COUNT.load(Ordering::Relaxed) > 0
         && let Some(pending) = PENDING.take()
     {
+        PENDING_COUNT.fetch_sub(1, Ordering::Relaxed);
         return Err(pending.into());
     }
     result
