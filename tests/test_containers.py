@@ -229,3 +229,24 @@ def test_a_leaf_that_is_returned_unchanged_and_one_that_is_not_used() -> None:
 def test_an_unused_tensor_must_still_be_one() -> None:
     with pytest.raises(dn.TraceError, match="template"):
         dn.jit(lambda x, y: x)(1.0, dn.template((2,), "f32"))
+
+
+@pytest.mark.parametrize("join", [dn.concatenate, dn.stack])
+def test_leaves_of_containers_are_joined(join) -> None:
+    a, b, c = (np.array([at, at + 1.0], "f4") for at in range(3))
+    oracle = {dn.concatenate: np.concatenate, dn.stack: np.stack}[join]
+    for nested in (
+        {"a": a, "b": b, "c": c},
+        [a, (b, [c])],
+        {"a": {"b": a}, "c": [b, c]},
+        Pair(a, {"b": b, "c": c}),
+        Plain([a, b], c),
+        {1: a, 2: Frozen(b, c)},
+    ):
+        assert join(nested).to_list() == oracle([a, b, c]).tolist()
+        assert dn.jit(join)(nested).to_list() == oracle([a, b, c]).tolist()
+        assert dn.jit(lambda nested: join(nested, axis=-1))(nested).to_list() == (
+            oracle([a, b, c], axis=-1).tolist()
+        )
+    with pytest.raises(dn.ShapeError, match="no tensors were given"):
+        join({})
