@@ -73,7 +73,7 @@ class Row:
     sums: float = 0
     # The operands that are predicates: they decide no dtype.
     predicates: tuple[int, ...] = ()
-    # Whether values of integers are compared as they are, whatever the dtypes.
+    # Whether integers, and floats, are compared as they are, whatever the dtypes.
     exact: bool = False
     # Whether integers that the dtype does not hold become its limits.
     saturates: bool = False
@@ -109,6 +109,8 @@ class Row:
             if self.saturates and not isinstance(x, np.ndarray) and is_integer(compute):
                 return int(x)
             number = x.astype(wide(dtype_of(x))) if isinstance(x, np.ndarray) else np.asarray(x)
+            if self.exact and isinstance(x, np.ndarray) and is_float(dtype_of(x)):
+                return number
             computed = np.asarray(narrow(number, compute)).astype(kind)
             return computed.astype(object) if self.saturates and is_integer(compute) else computed
 
