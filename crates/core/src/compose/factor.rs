@@ -22,7 +22,7 @@ type List<V> = SmallVec<[V; 1]>;
 
 /// The lower factor; NaN all over where an eigenvalue is negative. Reads the lower triangle.
 ///
-/// Where a pivot is not positive, [`semidefinite::factor`] says whether the matrix is singular, or has no factor.
+/// Where a pivot is not positive, a root with diagonal pivoting says whether the matrix is singular, or has no factor.
 ///
 /// # Errors
 /// What the ops of the definition have against the operands.
