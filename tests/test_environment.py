@@ -122,6 +122,15 @@ ROWS = [
         lambda: np.array([2.0]),
         to_five,
     ),
+    ("whole and computed", lambda h: lambda x: x * h + (h - h), lambda: np.array([2.0]), to_five),
+    ("half and half", lambda h: lambda x: 0.5 * x * h + 0.5 * h, lambda: np.array([2.0]), to_five),
+    (
+        "whole and summed",
+        lambda h: lambda x: x * h * 0 + np.sum(h),
+        lambda: np.array([2.0]),
+        to_five,
+    ),
+    ("whole and compared", lambda h: lambda x: x * h * (h > 1), lambda: np.array([2.0]), to_five),
     (
         "array of an object",
         lambda h: lambda x: x * h.array[0],

@@ -15,6 +15,8 @@ use crate::misuse::Misuse;
 pub(super) enum Capture {
     /// Made while tracing: a constant of the program.
     Bound(Tensor),
+    /// As [`Capture::Bound`], of an array or a scalar that NumPy computed meanwhile, of what may lie around the function.
+    Computed(Tensor),
     /// Found again where the function found it.
     Found { place: Place, model: Tensor },
 }
@@ -32,7 +34,7 @@ pub(super) fn read_captures(
     let mut tensors = Vec::with_capacity(captures.len());
     for capture in captures {
         match capture {
-            Capture::Bound(tensor) => tensors.push(tensor.clone()),
+            Capture::Bound(tensor) | Capture::Computed(tensor) => tensors.push(tensor.clone()),
             Capture::Found { place, model } => {
                 let Some(value) = if_there(fun.py(), place.read(fun, arguments))? else {
                     return Ok(None);
@@ -61,9 +63,10 @@ pub(super) fn locate(
         let fun = function_name(fun);
         return Err(Misuse::ForcedTraced { op, fun }.into());
     };
-    let found = match born::origin(fun.py(), capture) {
+    let origin = born::origin(fun.py(), capture);
+    let found = match &origin {
         Some(born::Origin::Constant) => return Ok(Capture::Bound(capture.clone())),
-        Some(born::Origin::Array(array)) => environment::find(fun, arguments, Wanted::Object(&array))?,
+        Some(born::Origin::Array(array)) => environment::find(fun, arguments, Wanted::Object(array))?,
         None => environment::find(fun, arguments, Wanted::Buffer(buffer))?,
     };
     match found {
@@ -72,7 +75,8 @@ pub(super) fn locate(
             let model = leaf::model(op, &place.read(fun, arguments)?)?;
             Ok(Capture::Found { place, model })
         }
-        // An array that the function made itself is a constant.
+        None if origin.is_some() => Ok(Capture::Computed(capture.clone())),
+        // What the function made itself is a constant.
         None if born::is_new(capture) => Ok(Capture::Bound(capture.clone())),
         None => {
             let fun = function_name(fun);

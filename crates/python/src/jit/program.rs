@@ -524,13 +524,20 @@ impl Program {
         }
     }
 
-    /// The addresses of the arrays whose elements are inputs of the program.
+    /// The addresses of the arrays whose elements are inputs of the program and nothing else: none where NumPy computed
+    /// something meanwhile, which may be of any.
     pub(super) fn input_arrays(&self, fun: &Bound<'_, PyAny>, arguments: &Tree) -> FxHashSet<usize> {
-        let places = self.captures.iter().filter_map(|capture| match capture {
-            Capture::Found { place, .. } => place.read(fun, arguments).ok(),
-            Capture::Bound(_) => None,
-        });
-        places.map(|found| found.as_ptr() as usize).collect()
+        let mut inputs = FxHashSet::default();
+        for capture in self.captures.iter() {
+            match capture {
+                Capture::Computed(_) => return FxHashSet::default(),
+                Capture::Found { place, .. } => {
+                    inputs.extend(place.read(fun, arguments).map(|found| found.as_ptr() as usize));
+                }
+                Capture::Bound(_) => {}
+            }
+        }
+        inputs
     }
 
     /// What is to say where a captured tensor is gone right after tracing: the function replaced it.

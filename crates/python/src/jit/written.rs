@@ -29,7 +29,7 @@ pub(super) fn written(
         }
         match captures.get(position - places.len() - further.len())? {
             Capture::Found { place, .. } => Some(place.text(py)),
-            Capture::Bound(_) => None,
+            Capture::Bound(_) | Capture::Computed(_) => None,
         }
     };
     error.with_argument(text).into()

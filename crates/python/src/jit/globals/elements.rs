@@ -1,7 +1,7 @@
 //! Arrays of NumPy's that code takes apart in Python: their elements are constants of the program.
 //!
 //! An array that meets a tensor whole is an input of the program, which is read at each call. One of which Python code
-//! takes an element, a view or a sum is compared with what it was.
+//! takes an element, a view or a sum is compared with what it was, and so are all where NumPy computed something.
 
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
