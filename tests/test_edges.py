@@ -258,9 +258,9 @@ def test_singular_matrices_have_a_cholesky_factor(size: int, rank: int, dtype: s
 def test_covariances_that_rounding_makes_indefinite(kind: str, size: int, dtype: str) -> None:
     rng = np.random.default_rng(size)
     if kind == "smooth":
-        places = np.sort(rng.uniform(size=size))
-        places[1] = places[0]
-        x = np.exp(-((places[:, None] - places) ** 2))
+        points = np.sort(rng.uniform(size=size))
+        points[1] = points[0]
+        x = np.exp(-((points[:, None] - points) ** 2))
     elif kind == "graph":
         x = 2 * np.eye(size) - np.eye(size, k=1) - np.eye(size, k=-1)
         x[0, 0] = x[-1, -1] = 1

@@ -225,7 +225,7 @@ def test_the_elements_of_an_array_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "is_taken_apart"),
+    ("source", "is_accessed"),
     [
         ("w[0]", True),
         ("w[i]", True),
@@ -246,9 +246,9 @@ def test_the_elements_of_an_array_are_named() -> None:
         ("-w", False),
     ],
 )
-def test_arrays_that_code_takes_apart(source: str, is_taken_apart: bool) -> None:
+def test_arrays_of_which_code_takes_items(source: str, is_accessed: bool) -> None:
     code = compile(f"def f(x):\n    y = {source}\n    return y + x[0]", "here", "exec").co_consts[0]
-    assert (("w", 0) in reads(code)[3]) == is_taken_apart
+    assert (("w", 0) in reads(code)[3]) == is_accessed
 
 
 def test_a_queue_that_tracing_fills_is_no_dependency() -> None:

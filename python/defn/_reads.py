@@ -27,9 +27,9 @@ Step = tuple[bool, "Hashable"]
 Read = tuple[str, tuple[Step, ...]]
 # The name of a variable or an attribute, and how many constant items further a value is of which
 # code takes an item or an attribute.
-Part = tuple[str, int]
-# Globals, variables of functions around this one, the names of attributes, and what is taken apart.
-Reads = tuple[list[Read], list[Read], set[str], set[Part]]
+Access = tuple[str, int]
+# Globals, variables of functions around this one, the names of attributes, and what is accessed.
+Reads = tuple[list[Read], list[Read], set[str], set[Access]]
 
 _KNOWN: weakref.WeakKeyDictionary[types.CodeType, Reads] = weakref.WeakKeyDictionary()
 _NOTHING = frozenset({"EXTENDED_ARG", "PUSH_NULL", "PRECALL", "CACHE", "NOP"})
@@ -37,7 +37,7 @@ _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CELLS = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"})
 # Attributes of an array that say nothing of its elements.
-_OF_TYPES = frozenset({"dtype", "itemsize", "nbytes", "ndim", "shape", "size"})
+_METADATA = frozenset({"dtype", "itemsize", "nbytes", "ndim", "shape", "size"})
 _CONSTANTS = frozenset({"LOAD_CONST", "LOAD_SMALL_INT"})
 
 
@@ -48,20 +48,21 @@ def reads(code: types.CodeType, without: frozenset[int] = frozenset()) -> Reads:
     own = _KNOWN.get(code)
     if own is None:
         own = _KNOWN[code] = _own(code)
-    found, cells, attributes, parts = list(own[0]), list(own[1]), set(own[2]), set(own[3])
+    found, cells, attributes, accessed = list(own[0]), list(own[1]), set(own[2]), set(own[3])
     for inner in code.co_consts:
         if hasattr(inner, "co_code") and id(inner) not in without:
             more = reads(inner, without)
             found += more[0]
             cells += more[1]
             attributes |= more[2]
-            parts |= more[3]
+            accessed |= more[3]
     free = set(code.co_freevars)
-    return found, [(name, steps) for name, steps in cells if name in free], attributes, parts
+    return found, [(name, steps) for name, steps in cells if name in free], attributes, accessed
 
 
 def _own(code: types.CodeType) -> Reads:
-    instructions = [made for made in dis.get_instructions(code) if made.opname not in _NOTHING]
+    every = list(dis.get_instructions(code))
+    instructions = [made for made in every if made.opname not in _NOTHING]
     found: list[Read] = []
     cells: list[Read] = []
     attributes: set[str] = set()
@@ -76,29 +77,28 @@ def _own(code: types.CodeType) -> Reads:
         attributes.update(text for text in code.co_consts if isinstance(text, str))
     if any(_computes(instructions, at) for at in range(len(instructions))):
         attributes.add(ANY)
-    every = list(dis.get_instructions(code))
     read = _ATTRIBUTES | _GLOBALS | _CELLS
-    parts: set[Part] = set()
+    accessed: set[Access] = set()
     for at, made in enumerate(every):
         if made.opname not in read:
             continue
         items, at = 0, at + 1
         while True:
-            if _is_taken_apart(every, at):
-                parts.add((made.argval, items))
+            if _is_accessed(every, at):
+                accessed.add((made.argval, items))
             if every[at].opname not in _CONSTANTS or not _is_item(every, at + 1):
                 break
             items, at = items + 1, at + 2
-    return found, cells, attributes, parts
+    return found, cells, attributes, accessed
 
 
-def _is_taken_apart(instructions: list[dis.Instruction], at: int) -> bool:
+def _is_accessed(instructions: list[dis.Instruction], at: int) -> bool:
     """Whether an item or an attribute is taken of the value that was just read."""
     # How many values are on the stack from that one on.
     depth = 1
     for made in instructions[at:]:
         if made.opname in _ATTRIBUTES and depth == 1:
-            return made.argval not in _OF_TYPES
+            return made.argval not in _METADATA
         if (made.opname == "GET_ITER" or made.opname.startswith("UNPACK_")) and depth == 1:
             return True
         if (_is_subscript(made) and depth == 2) or (made.opname == "BINARY_SLICE" and depth == 3):

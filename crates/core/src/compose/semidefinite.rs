@@ -29,7 +29,8 @@ pub(super) fn factor(graph: &mut Graph, x: Value) -> Result<Value> {
     let zeros = graph.zeros_like(x)?;
     // What rounding leaves of a zero, as a share of what it was subtracted from.
     let share = 4.0 * n as f64 * rounding(ty.dtype);
-    let used = graph.less(diagonal, diagonal)?;
+    let flat = graph.ty(diagonal).shape.clone();
+    let used = graph.full(flat, DType::Bool, false)?;
     let state = repeat(graph, n, &[whole, zeros, used], &[diagonal], |graph, j, state, captures| {
         pivot(graph, j, (state[0], state[1], state[2]), captures[0], share)
     })?;
@@ -51,7 +52,6 @@ pub(super) fn factor(graph: &mut Graph, x: Value) -> Result<Value> {
         let proper = graph.all(proper, [1, 2], true)?;
         graph.logical_and(fits, proper)?
     };
-    let zeros = graph.zeros_like(x)?;
     let state = repeat(graph, n, &[root, zeros], &[tall], |graph, i, state, captures| {
         column(graph, i, (state[0], state[1]), captures[0], share)
     })?;
@@ -80,9 +80,9 @@ fn pivot(
     let greatest = graph.reduce_max(shares, [1], true)?;
     let is_pivot = graph.greater(greatest, share)?;
     let at = graph.argmax(shares, Some(Axis(1).into()), true, TieBreak::Low, DType::S32)?;
-    let places = counter(graph, 1, n)?;
-    let places = graph.squeeze(places, 2)?;
-    let hit = graph.equal(places, at)?;
+    let rows = counter(graph, 1, n)?;
+    let rows = graph.squeeze(rows, 2)?;
+    let hit = graph.equal(rows, at)?;
     let hit = graph.logical_and(hit, is_pivot)?;
 
     let head = choose(graph, &hit, &left, &zero, &flat)?;

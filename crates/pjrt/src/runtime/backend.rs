@@ -90,9 +90,9 @@ impl PjrtBackend {
     /// As [`Backend::from_host`].
     pub fn borrow(&self, ty: &TensorType, memory: HostMemory) -> Result<Arc<dyn Buffer>> {
         self.runtime.require_process("from_pointer")?;
-        let is_same = self.runtime.is_host() && ty.byte_size() > 0 && is_whole(ty.dtype, memory.bytes());
         let is_aligned = memory.bytes().as_ptr().addr().is_multiple_of(VIEW_ALIGNMENT);
-        if !is_same || !is_aligned {
+        let is_viewed = self.runtime.is_host() && ty.byte_size() > 0 && is_aligned;
+        if !is_viewed || !is_whole(ty.dtype, memory.bytes()) {
             return self.from_host(ty, memory);
         }
         let raw = self.runtime.client().view(memory, element_type(ty), &dims(ty), self.device());

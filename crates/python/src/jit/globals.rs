@@ -243,8 +243,13 @@ pub(super) enum Meant {
     /// The code of a function.
     Code(Py<PyAny>),
     Container(Box<Opened>),
-    /// An array of NumPy's.
-    Elements(Elements),
+    /// The elements of an array, the variable or attribute by which code reads it, how many items further it is, and
+    /// whether code takes items or attributes of it.
+    Elements {
+        elements: Elements,
+        name: (String, usize),
+        is_accessed: bool,
+    },
     /// The class and the length of a container that is too large.
     Large(Py<PyAny>, usize),
     /// An object of a class, whose attributes have places of their own.
@@ -252,6 +257,14 @@ pub(super) enum Meant {
     Class(Py<PyAny>),
     /// Nothing was there.
     Absent,
+}
+
+impl Meant {
+    /// The elements of an array that code reads by a name; None for another object.
+    pub(super) fn elements(value: &Bound<'_, PyAny>, name: (String, usize)) -> Fallible<Option<Meant>> {
+        let elements = Elements::of(value)?;
+        Ok(elements.map(|elements| Meant::Elements { elements, name, is_accessed: false }))
+    }
 }
 
 /// A place and what it meant.
@@ -284,7 +297,7 @@ impl Guard {
         let old = match &self.meant {
             Meant::Plain(value) | Meant::Code(value) => text(value.bind(py)),
             Meant::Container(known) => known.tree.whole(py, &known.models)?,
-            Meant::Elements(elements) => elements.text(py)?,
+            Meant::Elements { elements, .. } => elements.text(py)?,
             Meant::Large(_, length) => length.to_string(),
             Meant::Object(class) => containers::with_article(&class_name(class.bind(py))),
             Meant::Class(class) => containers::value_text(class.bind(py)),
@@ -324,8 +337,8 @@ impl Guard {
                     (aspect, new) = (Aspect::Length, now.len()?.to_string());
                 }
             }
-            Meant::Elements(elements) => {
-                if let Some(now) = Elements::of(&now, elements.name.clone())? {
+            Meant::Elements { .. } => {
+                if let Some(now) = Elements::of(&now)? {
                     (aspect, new) = (Aspect::Value, now.text(py)?);
                 }
             }
@@ -339,28 +352,17 @@ impl Guard {
         Ok(Some((place, Change::Meaning(aspect, old, new))))
     }
 
-    /// Notes whether code takes items or attributes of what is at the place.
-    pub(super) fn note_parts(&mut self, parts: &FxHashSet<(String, usize)>) {
-        if let Meant::Elements(elements) = &mut self.meant {
-            elements.is_taken_apart = parts.contains(&elements.name);
+    /// Notes whether code takes items or attributes of the array that is at the place.
+    pub(super) fn note_accessed(&mut self, accessed: &FxHashSet<(String, usize)>) {
+        if let Meant::Elements { name, is_accessed, .. } = &mut self.meant {
+            *is_accessed = accessed.contains(name);
         }
     }
 
     /// Whether an array is at the place whose elements are an input of the program and nothing else.
     fn is_input(&self, py: Python<'_>, inputs: &FxHashSet<usize>) -> Fallible<bool> {
-        match &self.meant {
-            Meant::Elements(elements) if !elements.is_taken_apart => {
-                Ok(self.source.read(py)?.is_some_and(|now| inputs.contains(&(now.as_ptr() as usize))))
-            }
-            Meant::Elements(_)
-            | Meant::Plain(_)
-            | Meant::Code(_)
-            | Meant::Container(_)
-            | Meant::Large(..)
-            | Meant::Object(_)
-            | Meant::Class(_)
-            | Meant::Absent => Ok(false),
-        }
+        let Meant::Elements { is_accessed: false, .. } = &self.meant else { return Ok(false) };
+        Ok(self.source.read(py)?.is_some_and(|now| inputs.contains(&(now.as_ptr() as usize))))
     }
 
     /// Whether the place still means the same.
@@ -369,16 +371,7 @@ impl Guard {
             return Ok(true);
         }
         let Some(now) = self.source.read(py)? else {
-            return Ok(match self.meant {
-                Meant::Absent => true,
-                Meant::Plain(_)
-                | Meant::Code(_)
-                | Meant::Container(_)
-                | Meant::Elements(_)
-                | Meant::Large(..)
-                | Meant::Object(_)
-                | Meant::Class(_) => false,
-            });
+            return Ok(matches!(self.meant, Meant::Absent));
         };
         match &self.meant {
             Meant::Plain(before) => {
@@ -400,7 +393,7 @@ impl Guard {
                 Some(flat) => Ok(known.tree.equals(py, &flat.tree)?),
                 None => Ok(false),
             },
-            Meant::Elements(elements) => elements.are_in(&now),
+            Meant::Elements { elements, .. } => elements.are_in(&now),
             Meant::Large(class, length) => {
                 Ok(now.get_type().is(class) && if_there(py, now.len())? == Some(*length))
             }

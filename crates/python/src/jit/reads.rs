@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyFrozenSet, PyInt, PyList, PyModule, PyString, PyTupl
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::environment::is_library;
-use super::globals::{Elements, Guard, Meant, Source, Step, function_of, is_plain, opened, viewed};
+use super::globals::{Guard, Meant, Source, Step, function_of, is_plain, opened, viewed};
 use crate::containers::{self, Sort};
 use crate::error::{Fallible, if_there};
 
@@ -81,7 +81,7 @@ pub(super) struct Reading<'a, 'py> {
     names: Vec<String>,
     named: FxHashSet<String>,
     /// What code takes items or attributes of: a name, and how many items further it is.
-    parts: FxHashSet<(String, usize)>,
+    accessed: FxHashSet<(String, usize)>,
     /// Modules of the user's.
     modules: Vec<(Bound<'py, PyAny>, Source)>,
     /// Whether code reads attributes whose names it computes.
@@ -109,7 +109,7 @@ impl<'a, 'py> Reading<'a, 'py> {
             times: FxHashMap::default(),
             names: Vec::new(),
             named: FxHashSet::default(),
-            parts: FxHashSet::default(),
+            accessed: FxHashSet::default(),
             modules: Vec::new(),
             reads_any: false,
             of_classes: FxHashMap::default(),
@@ -199,7 +199,7 @@ impl<'a, 'py> Reading<'a, 'py> {
             } else {
                 note(self.looked);
                 for guard in &mut self.guards {
-                    guard.note_parts(&self.parts);
+                    guard.note_accessed(&self.accessed);
                 }
                 return Ok(self.guards);
             }
@@ -247,7 +247,7 @@ impl<'a, 'py> Reading<'a, 'py> {
             reads.get_item(2)?.try_iter()?.map(|name| name?.extract()).collect::<PyResult<_>>()?,
         );
         for name in reads.get_item(3)?.try_iter()? {
-            self.parts.insert(name?.extract()?);
+            self.accessed.insert(name?.extract()?);
         }
         for name in attributes {
             if name == ANY {
@@ -288,10 +288,7 @@ impl<'a, 'py> Reading<'a, 'py> {
     ) -> Fallible<()> {
         for (is_item, key) in steps {
             let next = if *is_item {
-                let is_container = value.is_instance_of::<PyDict>()
-                    || value.is_instance_of::<PyList>()
-                    || value.is_instance_of::<PyTuple>();
-                if is_container { if_there(self.py, value.get_item(key))? } else { None }
+                entry(&value, key)?
             } else {
                 if let Ok(module) = value.cast::<PyModule>()
                     && self.is_foreign(&module.getattr(intern!(self.py, "__name__"))?)?
@@ -417,8 +414,8 @@ impl<'a, 'py> Reading<'a, 'py> {
         if is_plain(&value) {
             return self.guard(source, Meant::Plain(value.unbind()));
         }
-        if let Some(elements) = Elements::of(&value, source.name(py))? {
-            return self.guard(source, Meant::Elements(elements));
+        if let Some(meant) = Meant::elements(&value, source.name(py))? {
+            return self.guard(source, meant);
         }
         if let Some(inside) = viewed(&value)? {
             self.value_within(source.then(Step::Inside), inside, depth + 1)?;
@@ -481,22 +478,14 @@ impl<'a, 'py> Reading<'a, 'py> {
 
     /// Whether all that is in a container is compared.
     fn guard_container(&mut self, source: &Source, value: &Bound<'py, PyAny>) -> Fallible<bool> {
-        let meant = match opened(value)? {
+        let opened = opened(value)?;
+        let is_whole = opened.is_some();
+        let meant = match opened {
             Some(opened) => Meant::Container(Box::new(opened.kept(self.py)?)),
             None => Meant::Large(
                 value.get_type().into_any().unbind(),
                 if_there(self.py, value.len())?.unwrap_or(0),
             ),
-        };
-        let is_whole = match &meant {
-            Meant::Large(..) => false,
-            Meant::Plain(_)
-            | Meant::Code(_)
-            | Meant::Container(_)
-            | Meant::Elements(_)
-            | Meant::Object(_)
-            | Meant::Class(_)
-            | Meant::Absent => true,
         };
         self.guard(source.clone(), meant)?;
         Ok(is_whole)
@@ -521,6 +510,14 @@ impl<'a, 'py> Reading<'a, 'py> {
         }
         Ok(())
     }
+}
+
+/// The entry of a dict, a list or a tuple that code takes.
+fn entry<'py>(value: &Bound<'py, PyAny>, key: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>> {
+    let is_container = value.is_instance_of::<PyDict>()
+        || value.is_instance_of::<PyList>()
+        || value.is_instance_of::<PyTuple>();
+    if is_container { if_there(value.py(), value.get_item(key)) } else { Ok(None) }
 }
 
 /// The entries of a dict, a list or a tuple, and their keys or positions.

@@ -134,9 +134,8 @@ def _singular_factor(a: Any, eps: float) -> Any:
     if not (sizes >= 0).all():
         return failed
     for j in range(size):
-        shares = np.where(
-            left & (sizes > 0), np.real(np.diagonal(rest)) / np.maximum(sizes, 1e-300), 0
-        )
+        remainder = np.real(np.diagonal(rest))
+        shares = np.divide(remainder, sizes, out=np.zeros(size), where=left & (sizes > 0))
         pivot = int(shares.argmax())
         if not shares[pivot] > share:
             break

@@ -14,8 +14,8 @@ use crate::par::Par;
 /// Rows of matrices that are factored by rows.
 const SMALL: usize = 32;
 
-/// Which rows are exchanged: each with one behind it, in this order.
-type Pivots = SmallVec<[usize; 64]>;
+/// Positions of rows or columns. As pivots they say which rows are exchanged: each with one behind it, in this order.
+pub(super) type Positions = SmallVec<[usize; 64]>;
 
 /// Columns of a panel.
 fn panel_width(n: usize) -> usize {
@@ -42,7 +42,7 @@ pub(super) fn solve_workspace<T: Field>(n: usize, count: usize) -> usize {
 }
 
 /// Factors a matrix of `n` rows in its place, and says which rows were exchanged.
-fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) -> Pivots {
+fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) -> Positions {
     let mut pivots = SmallVec::from_elem(0, n);
     if n <= SMALL {
         by_rows(a, n, &mut pivots);
@@ -77,7 +77,7 @@ fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) -> Pivots {
 }
 
 /// Exchanges two rows of a matrix, if they are two.
-fn exchange<T>(a: &mut [T], columns: usize, first: usize, last: usize) {
+pub(super) fn exchange<T>(a: &mut [T], columns: usize, first: usize, last: usize) {
     if first != last {
         let (first, last) = two_rows(a, columns, first, last);
         first.swap_with_slice(last);

@@ -5,14 +5,10 @@
 //! pivoting (Higham, "Analysis of the Cholesky Decomposition of a Semi-definite Matrix", 1990) it ends at the rank, with
 //! a root B, B B* = A, that is not triangular. Householder's reflections of its rows make it so.
 
-use smallvec::SmallVec;
-
+use super::lu::{Positions, exchange};
 use super::passes::reflector;
 use super::{Field, RealField};
 use crate::par::breathe;
-
-/// Positions, in the order in which they were chosen.
-type Positions = SmallVec<[usize; 64]>;
 
 /// The factor in the place of a matrix of `n` rows, whose lower triangle is read; needs `2 n` elements of workspace.
 /// Says whether there is one: whether no eigenvalue is negative by more than rounding.
@@ -38,9 +34,7 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T]) -> bool {
     }
     for (j, &k) in pivots.iter().enumerate().rev() {
         sizes.swap(j, k);
-        for column in 0..rank {
-            a.swap(j * n + column, k * n + column);
-        }
+        exchange(a, n, j, k);
     }
     let columns = triangular(a, n, rank, sizes, space, share);
     spread(a, n, &columns, space);
@@ -68,9 +62,7 @@ fn root<T: Field>(
         }
         pivots.push(best);
         sizes.swap(j, best);
-        for column in 0..n {
-            a.swap(j * n + column, best * n + column);
-        }
+        exchange(a, n, j, best);
         for row in a[j * n..].chunks_exact_mut(n) {
             row.swap(j, best);
         }

@@ -1,4 +1,4 @@
-//! Arrays of NumPy's that code takes apart in Python: their elements are constants of the program.
+//! Arrays of NumPy's of which Python code takes elements: their elements are constants of the program.
 //!
 //! An array that meets a tensor whole is an input of the program, which is read at each call. One of which Python code
 //! takes an element, a view or a sum is compared with what it was, and so are all where NumPy computed something.
@@ -19,10 +19,6 @@ pub(in crate::jit) struct Elements {
     dtype: Py<PyArrayDescr>,
     shape: Vec<usize>,
     elements: Kept,
-    /// The variable or attribute that code reads, and how many items further the array is.
-    pub(super) name: (String, usize),
-    /// Whether code takes items or attributes of it.
-    pub(super) is_taken_apart: bool,
 }
 
 enum Kept {
@@ -33,7 +29,7 @@ enum Kept {
 
 impl Elements {
     /// The elements of an array; None for another object.
-    pub(in crate::jit) fn of(value: &Bound<'_, PyAny>, name: (String, usize)) -> Fallible<Option<Elements>> {
+    pub(super) fn of(value: &Bound<'_, PyAny>) -> Fallible<Option<Elements>> {
         if !array::is_array(value) {
             return Ok(None);
         }
@@ -47,7 +43,7 @@ impl Elements {
             Kept::Copy(bytes(value)?.unbind())
         };
         let shape = array.shape().to_vec();
-        Ok(Some(Elements { dtype: dtype.unbind(), shape, elements, name, is_taken_apart: false }))
+        Ok(Some(Elements { dtype: dtype.unbind(), shape, elements }))
     }
 
     /// Whether an object is an array of the same elements.

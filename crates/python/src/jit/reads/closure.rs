@@ -3,10 +3,10 @@
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::{DEPTH, Read, Reading, entries};
+use super::{DEPTH, Read, Reading, entries, entry};
 use crate::containers::{self, Sort};
 use crate::error::Fallible;
-use crate::jit::globals::{Elements, Meant, Source, Step, function_of, viewed};
+use crate::jit::globals::{Meant, Source, Step, function_of, viewed};
 
 impl<'py> Reading<'_, 'py> {
     /// The cells that code reads. Of the definition itself, whose place is nowhere, they are part of the key.
@@ -44,10 +44,7 @@ impl<'py> Reading<'_, 'py> {
             } else {
                 let (mut read, mut label, mut items) = (content, format!("the closure's {name}"), 0);
                 for (_, key) in steps.iter().take_while(|(is_item, _)| *is_item) {
-                    let mut found = entries(&read)?.into_iter();
-                    let Some((_, entry)) = found.find(|(known, _)| known.eq(key).unwrap_or(false)) else {
-                        break;
-                    };
+                    let Some(entry) = entry(&read, key)? else { break };
                     label.push_str(&format!("[{}]", containers::value_text(key)));
                     (read, items) = (entry, items + 1);
                 }
@@ -64,8 +61,8 @@ impl<'py> Reading<'_, 'py> {
         label: &str,
         (name, items): (&str, usize),
     ) -> Fallible<()> {
-        if let Some(elements) = Elements::of(value, (name.to_owned(), items))? {
-            return self.guard(Source::object(value, label)?, Meant::Elements(elements));
+        if let Some(meant) = Meant::elements(value, (name.to_owned(), items))? {
+            return self.guard(Source::object(value, label)?, meant);
         }
         if items <= DEPTH && containers::sort(value)? == Sort::Container {
             for (key, item) in entries(value)? {
