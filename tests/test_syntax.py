@@ -157,7 +157,7 @@ def test_a_variable_of_one_branch_is_not_bound_after() -> None:
             inner = x * 3
         return inner
 
-    with pytest.raises(NameError, match="inner"):
+    with pytest.raises(dn.TraceError, match="variable inner is bound in one branch only"):
         used(2.0)
 
 
@@ -343,7 +343,7 @@ def test_the_item_is_not_bound_after_a_traced_loop() -> None:
             x = x + i
         return x + i
 
-    with pytest.raises(NameError):
+    with pytest.raises(dn.TraceError, match="variable i is bound first in the loop at"):
         f(1.0)
 
 

@@ -17,7 +17,9 @@ from defn.errors import DTypeError, ShapeError, TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from typing import Any
+    from typing import Any, SupportsIndex
+
+    from defn._core import Tensor
 
 __all__ = [
     "cond",
@@ -53,7 +55,15 @@ class range:  # noqa: N801 - it stands where Python's stands.
     120
     """
 
-    def __init__(self, start: Any, stop: Any = None, step: int = 1, /) -> None:
+    def __init__(
+        self,
+        start: SupportsIndex | Tensor,
+        stop: SupportsIndex | Tensor | None = None,
+        step: int = 1,
+        /,
+    ) -> None:
+        self.start: Any
+        self.stop: Any
         self.start, self.stop = (0, start) if stop is None else (start, stop)
         self.step = operator.index(step)
         if self.step == 0:
@@ -210,6 +220,34 @@ def _for_bounds(
     return _core.while_((start, init), goes_on, next_state)[1]
 
 
+def for_until(
+    init: Any,
+    over: Any,
+    body: Callable[[Any, Any], Any],
+    is_over: Callable[[Any], Any],
+) -> Any:
+    """As ``for_``, up to the first trip that leaves a state of which ``is_over`` is true."""
+    step = over.step if isinstance(over, range) else 1
+    if isinstance(over, range):
+        bounds = _core.stack([_counted(over.start), _counted(over.stop)], 0)
+        start, stop = bounds[0], bounds[1]
+    elif len(over) == 0:
+        return init
+    else:
+        start, stop = _core.as_type(0, "s32"), _core.as_type(len(over), "s32")
+
+    def goes_on(state: tuple[Any, Any]) -> Any:
+        is_within = state[0] < stop if step > 0 else state[0] > stop
+        return _core.logical_and(is_within, _core.logical_not(is_over(state[1])))
+
+    def next_state(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        at, inner = state
+        item = at if isinstance(over, range) else over[at]
+        return _core.as_type(at + step, start.dtype), body(inner, item)
+
+    return _core.while_((start, init), goes_on, next_state)[1]
+
+
 def scan(
     init: Any, over: Any, body: Callable[[Any, Any], tuple[Any, Any]], **unknown: Never
 ) -> Any:
@@ -324,10 +362,7 @@ def print_value(
     ... def double(x):
     ...     return dn.print_value(x, dn.sum, label="sum") * 2
     >>> double(dn.tensor([1, 2])).to_list()
-    sum: Tensor<
-      s32
-      3
-    >
+    sum: 3
     [2, 4]
     """
     if unknown:

@@ -126,6 +126,7 @@ FLOW = [
             """,
             "ContainerError: if: the variable y is f32[a: 1] in one branch and f32[b: 1] in the "
             "other, dtype, shape and names must be the same; rename the axes of one\n"
+            "  in the other: f32[b: 1], made at user.py:8\n"
             "  at user.py:3",
         ),
     ),
@@ -151,8 +152,8 @@ FLOW = [
                 y = x * 10
             return y
             """,
-            "UnboundLocalError: cannot access local variable 'y' where it is not associated with a "
-            "value",
+            "TraceError: if: the variable y is bound in one branch only of the condition on a tensor "
+            "at user.py:2; bind it in every branch, or before, as in y = 0\n  at user.py:4",
         ),
     ),
     Construct(
@@ -250,7 +251,7 @@ FLOW = [
             """,
             "ContainerError: while: the variable k is s32 before the loop and f32 after a trip, "
             "dtype, shape and names must be the same; start from a float, as in 0.0, or convert "
-            "with as_type\n  at user.py:3",
+            "with as_type\n  after a trip: f32, made at user.py:4\n  at user.py:3",
         ),
     ),
     Construct(
@@ -272,19 +273,7 @@ FLOW = [
             """,
             "while",
         ),
-        (
-            """
-            while x < 9:
-                x = x + 1
-                if n == 3:
-                    break
-            else:
-                x = x * 10
-            return x
-            """,
-            "TraceError: defn: `break` in a while on a tensor; use dn.while_, both conditions in "
-            "its test\n  at user.py:2",
-        ),
+        "the else clause runs unless a break ended the loop",
     ),
     Construct(
         "for over a range",
@@ -310,6 +299,7 @@ FLOW = [
             """,
             "ContainerError: for: the variable y is f32[1] before the loop and f32[2] after a trip, "
             "dtype, shape and names must be the same; broadcast one to the shape of the other\n"
+            "  after a trip: f32[2], made at user.py:4\n"
             "  at user.py:3",
         ),
     ),
@@ -374,7 +364,6 @@ FLOW = [
             x = x * value + k if key == "b" else x
         return x
         """,
-        "what is not a tensor or dn.range is Python's, whatever its items are",
         (
             """
             for y in [x, -x]:
@@ -382,9 +371,9 @@ FLOW = [
                     break
             return y
             """,
-            "TraceError: defn: `break` under a condition on a tensor; use dn.while_, with the "
-            "condition in its test\n  at user.py:3",
+            "cond",
         ),
+        "what is not a tensor or dn.range is Python's, whatever its items are",
     ),
     Construct(
         "break",
@@ -395,16 +384,29 @@ FLOW = [
             x = x + k
         return x
         """,
-        "a graph's loop ends by its condition",
         (
             """
+            k = 0
             for k in dn.range(9):
-                if k == n:
+                if x > 5:
                     break
+                x = x + k
+            return x + k
+            """,
+            "while",
+        ),
+        (
+            """
+            while x < 9:
+                try:
+                    x = x + 1
+                    break
+                finally:
+                    pass
             return x
             """,
-            "TraceError: defn: `break` in a for over a tensor or dn.range; use dn.while_, with the "
-            "condition in its test\n  at user.py:2",
+            "TraceError: defn: `break` inside with or try in a while on a tensor; use dn.while_, "
+            "both conditions in its test\n  at user.py:2",
         ),
     ),
     Construct(
@@ -416,7 +418,6 @@ FLOW = [
             x = x + k
         return x
         """,
-        "a trip of a graph's loop is run whole",
         (
             """
             for k in range(4):
@@ -425,8 +426,19 @@ FLOW = [
                 x = x + k
             return x
             """,
-            "TraceError: defn: `continue` under a condition on a tensor; use if and else around what "
-            "is skipped\n  at user.py:3",
+            "cond",
+        ),
+        (
+            """
+            for k in dn.range(4):
+                try:
+                    continue
+                finally:
+                    pass
+            return x
+            """,
+            "TraceError: defn: `continue` inside with or try in a for over a tensor or dn.range; use "
+            "if and else around what is skipped\n  at user.py:2",
         ),
     ),
     Construct(
@@ -467,15 +479,24 @@ FLOW = [
             return x * 10
         return x
         """,
-        "what comes after it would have to be skipped",
         (
             """
             if x > 1:
                 return x * 10
             return x
             """,
+            "cond",
+        ),
+        (
+            """
+            if x > 1:
+                return x * 10
+            x = x + 1
+            """,
             "TraceError: defn: `return` in one branch only of an if on a tensor; return from every "
-            "branch, or use dn.if_\n  at user.py:2",
+            "branch, or bind a variable in both and return it after the if:\n"
+            "      if condition: result = a\n      else: result = b\n      return result\n"
+            "  at user.py:2",
         ),
     ),
     Construct(
@@ -487,14 +508,24 @@ FLOW = [
             if n == 0:
                 return x
         """,
-        "a graph's loop ends by its condition",
+        (
+            """
+            while True:
+                x = x + 1
+                if x > 3:
+                    return x
+            """,
+            "while",
+        ),
         (
             """
             while x < 9:
-                return x
+                with dn.checks("nan"):
+                    return x
             """,
-            "TraceError: defn: `return` in a while on a tensor; use dn.while_, and return after it\n"
-            "  at user.py:2",
+            "TraceError: defn: `return` in a while on a tensor; bind the result, leave with break, "
+            "and return after the loop:\n      while condition:\n          if found:\n"
+            "              break\n      return result\n  at user.py:2",
         ),
     ),
 ]

@@ -178,7 +178,7 @@ REST = [
             """
             def g(y):
                 if y > 1:
-                    y = y * 10
+                    return y * 10
                 return y
             return g(x) + g(-x)
             """,
@@ -189,11 +189,12 @@ REST = [
             def g(y):
                 if y > 1:
                     return y
-                return -y
             return g(x)
             """,
             "TraceError: defn: `return` in one branch only of an if on a tensor; return from every "
-            "branch, or use dn.if_\n  at user.py:3",
+            "branch, or bind a variable in both and return it after the if:\n"
+            "      if condition: result = a\n      else: result = b\n      return result\n"
+            "  at user.py:3",
         ),
     ),
     Construct(
@@ -340,7 +341,9 @@ REST = [
             return x
             """,
             "TraceError: defn: `return` in one branch only of an if on a tensor; return from every "
-            "branch, or use dn.if_\n  at user.py:2",
+            "branch, or bind a variable in both and return it after the if:\n"
+            "      if condition: result = a\n      else: result = b\n      return result\n"
+            "  at user.py:2",
         ),
     ),
     Construct(
@@ -369,7 +372,9 @@ REST = [
             return -x
             """,
             "TraceError: defn: `return` in one branch only of an if on a tensor; return from every "
-            "branch, or use dn.if_\n  at user.py:2",
+            "branch, or bind a variable in both and return it after the if:\n"
+            "      if condition: result = a\n      else: result = b\n      return result\n"
+            "  at user.py:2",
         ),
     ),
     Construct(
@@ -401,8 +406,8 @@ REST = [
                 del y
             return y
             """,
-            "UnboundLocalError: cannot access local variable 'y' where it is not associated with a "
-            "value",
+            "TraceError: if: the variable y is bound in one branch only of the condition on a tensor "
+            "at user.py:3; bind it in every branch, or before, as in y = 0\n  at user.py:5",
         ),
     ),
     Construct(

@@ -15,10 +15,11 @@ import inspect
 import types
 from typing import TYPE_CHECKING
 
-from defn._names import caller
+from defn._names import caller, is_own
 from defn._syntax.rewrite import rewrite
 from defn._syntax.runtime import RUNTIME
 from defn._syntax.source import definition_of
+from defn._syntax.unbound import explained
 from defn.errors import TraceError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def converted(fun: Callable[..., Any]) -> Callable[..., Any]:
     made.__module__ = fun.__module__
     made.__doc__ = fun.__doc__
     made.__dict__.update(fun.__dict__)
-    return made
+    return explained(made)
 
 
 def _inside(fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -100,16 +101,21 @@ def _without_source(fun: types.FunctionType) -> Callable[..., Any]:
         try:
             return fun(*args, **kwargs)
         except TraceError as error:
-            trace = error.__traceback__
-            while trace is not None and trace.tb_next is not None:
+            trace, text = error.__traceback__, str(error)
+            last = None
+            while trace is not None:
+                if not is_own(trace.tb_frame):
+                    last = trace
                 trace = trace.tb_next
-            text = str(error)
-            if trace is None or trace.tb_frame.f_code is not fun.__code__ or text[:5] != "bool:":
+            is_of_flow = text.startswith(("bool:", "range: a bound is a tensor"))
+            if last is None or last.tb_frame.f_code is not fun.__code__ or not is_of_flow:
                 raise
-            line = f"\n  at {fun.__code__.co_filename}:{trace.tb_lineno}"
+            line = f"\n  at {fun.__code__.co_filename}:{last.tb_lineno}"
             raise TraceError(
-                f"defn: the source of {fun.__qualname__} is missing, a condition on a tensor in it "
-                f"cannot be rewritten; use dn.cond, dn.while_ or dn.for_{line}"
+                f"defn: the source of {fun.__qualname__} cannot be read (it is of exec, an old "
+                "prompt, or a file that has changed), so that a condition or a loop on a tensor in "
+                "it cannot be rewritten; put it into a file or a notebook, or use dn.cond, "
+                f"dn.while_ or dn.for_, which need no source, with convert=False{line}"
             ) from error
 
     return unconverted

@@ -251,7 +251,7 @@ class Reads:
         while waiting:
             node, nested, written = waiting.pop()
             if isinstance(node, ast.Name):
-                where = (node.lineno, node.col_offset)
+                where = getattr(node, "_defn_where", (node.lineno, node.col_offset))
                 if isinstance(node.ctx, ast.Load):
                     self._reads.setdefault(node.id, []).append((where, nested))
                 else:

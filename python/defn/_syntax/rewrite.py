@@ -14,10 +14,23 @@ import types
 from typing import TYPE_CHECKING
 
 from defn._syntax.names import Reads, always_returns, facts, is_simple, jumps, rebound, stored
+from defn._syntax.restructure import STOP, restructure, stop_of
 from defn._syntax.source import parse
+from defn._syntax.trees import (
+    all_arguments,
+    cannot_move,
+    copied,
+    declared_names,
+    forget_defaults,
+    parsed,
+    point,
+    relocate,
+    thunk,
+    unless,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from defn._syntax.names import Facts
@@ -41,35 +54,14 @@ def rewrite(fun: types.FunctionType, definition: Definition) -> types.CodeType |
         return None
     original = fun.__code__
     # The tree of the file serves other definitions too: a copy is rewritten.
-    copy = _copied(definition)
+    copy = copied(definition)
+    restructure(copy, copied)
     body = _Rewriter(copy).function(copy, top=True)
     module = _wrapped(body, original, fun.__qualname__)
     flags = original.co_flags & _FUTURES
     compiled = compile(module, original.co_filename, "exec", flags=flags, dont_inherit=True)
     code = _code_of(compiled, original.co_name, depth=0)
     return code.replace(co_qualname=original.co_qualname)
-
-
-def _copied(node: Any) -> Any:
-    """A deep copy of a tree."""
-
-    def bare(value: Any) -> Any:
-        if isinstance(value, list):
-            return [bare(item) for item in value]
-        if not isinstance(value, ast.AST):
-            return value
-        made = ast.copy_location(type(value)(), value)
-        waiting.append((value, made))
-        return made
-
-    waiting: list[tuple[ast.AST, Any]] = []
-    result = bare(node)
-    # By a list of its own, since chains of conditions are nested as deep as they are long.
-    while waiting:
-        original, made = waiting.pop()
-        for name, value in ast.iter_fields(original):
-            setattr(made, name, bare(value))
-    return result
 
 
 def _has_control_flow(definition: Definition) -> bool:
@@ -144,13 +136,13 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(node, ast.Lambda):
             node.body = self.visit(node.body)
             if top:
-                _forget_defaults(node.args)
+                forget_defaults(node.args)
             return node
         for inner in ast.walk(node):
             if isinstance(inner, ast.Global):
                 self._globals.update(inner.names)
-        declared = _declared(node.body)
-        parameters = {arg.arg for arg in _all_arguments(node.args)}
+        declared = declared_names(node.body)
+        parameters = {arg.arg for arg in all_arguments(node.args)}
         own = {*facts(node.body).stored, *declared, *parameters}
         self._rebound = [name for name in rebound(node.body) if name in own]
         self._outer = {*declared, *self._rebound}
@@ -159,7 +151,7 @@ class _Rewriter(ast.NodeTransformer):
         if missing:
             # A name must be bound in the function itself for those inside to share it.
             chain = " = ".join(missing)
-            node.body = [*_parsed(f"if False:\n    {chain} = None", node), *node.body]
+            node.body = [*parsed(f"if False:\n    {chain} = None", node), *node.body]
         if top:
             # Never run: lines are counted from that of the first decorator.
             node.decorator_list = [
@@ -167,11 +159,11 @@ class _Rewriter(ast.NodeTransformer):
                 for decorator in node.decorator_list[:1]
             ]
             node.returns = None
-            for arg in _all_arguments(node.args):
+            for arg in all_arguments(node.args):
                 arg.annotation = None
             if hasattr(node, "type_params"):
                 setattr(node, "type_params", [])  # noqa: B010 - Python 3.11 does not know it
-            _forget_defaults(node.args)
+            forget_defaults(node.args)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -230,7 +222,7 @@ class _Rewriter(ast.NodeTransformer):
         method = "if_return" if both_return else "if_"
         arguments = [
             first,
-            ast.Tuple([_thunk(test) for test in others], ast.Load()),
+            ast.Tuple([thunk(test) for test in others], ast.Load()),
             ast.Tuple(functions, ast.Load()),
             *self._shared_arguments(label, names, live, does),
         ]
@@ -249,10 +241,10 @@ class _Rewriter(ast.NodeTransformer):
             node.body = self._in_loop(node)
             node.orelse = self._statements(node.orelse)
             return [node]
+        stop = stop_of(node)
         names = self._bound(facts([node.test, *node.body]))
         binds = bool(stored([node.test]))
-        live = tuple(name for name in names if self._is_live(name, node))
-        carried = tuple(name for name in names if self._reads.is_carried(name, node))
+        live, carried = self._loop_names(names, node)
         label = self._label()
         test_body: list[ast.stmt] = [
             ast.copy_location(ast.Return(self.visit(node.test)), node.test)
@@ -267,6 +259,7 @@ class _Rewriter(ast.NodeTransformer):
             ast.Name(f"_defn_body_{label}", ast.Load()),
             *self._shared_arguments(label, names, live, does),
             _constant(carried),
+            _constant(stop),
             _constant(binds),
         ]
         made.append(ast.Expr(self._call("while_", arguments, node.test)))
@@ -284,14 +277,19 @@ class _Rewriter(ast.NodeTransformer):
             node.body = self._in_loop(node)
             node.orelse = self._statements(node.orelse)
             return [node]
+        stop = stop_of(node)
         names = self._bound(does)
-        live = tuple(name for name in names if self._is_live(name, node))
-        carried = tuple(name for name in names if self._reads.is_carried(name, node))
+        live, carried = self._loop_names(names, node)
         label = self._label()
         item = f"_defn_item_{label}"
         bind = ast.Assign([node.target], ast.Name(item, ast.Load()))
-        _point(bind.value, node.target)
-        body = [ast.copy_location(bind, node.target), *self._in_loop(node)]
+        point(bind.value, node.target)
+        ast.copy_location(bind, node.target)
+        if stop is None:
+            body = [bind, *self._in_loop(node)]
+        else:
+            node.body = [unless(stop, [bind, *node.body])]
+            body = self._in_loop(node)
         function = self._branch(f"_defn_body_{label}", body, names, node)
         function.args.args.append(ast.arg(item))
         arguments = [
@@ -299,6 +297,7 @@ class _Rewriter(ast.NodeTransformer):
             ast.Name(f"_defn_body_{label}", ast.Load()),
             *self._shared_arguments(label, names, live, does),
             _constant(carried),
+            _constant(stop),
         ]
         made = [function, *self._accessors(label, names, node)]
         made.append(ast.Expr(self._call("for_", arguments, node.iter)))
@@ -311,7 +310,7 @@ class _Rewriter(ast.NodeTransformer):
             return node
         # A function never computes the types of its variables, and shared ones may have none.
         if node.value is None:
-            return _parsed(f"if False:\n    {node.target.id} = None", node)[0]
+            return parsed(f"if False:\n    {node.target.id} = None", node)[0]
         return ast.copy_location(ast.Assign([node.target], node.value), node)
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
@@ -333,6 +332,16 @@ class _Rewriter(ast.NodeTransformer):
             names.update(dict.fromkeys(self._rebound))
         return list(names)
 
+    def _loop_names(
+        self, names: Sequence[str], node: ast.For | ast.While
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Of names that a loop binds, those read after it, and those read at a later trip."""
+        live = [name for name in names if self._is_live(name, node)]
+        carried = [
+            name for name in names if name.startswith(STOP) or self._reads.is_carried(name, node)
+        ]
+        return tuple(live), tuple(carried)
+
     def _in_loop(self, node: ast.For | ast.While) -> list[ast.stmt]:
         self._loops.append(node)
         body = self._statements(node.body)
@@ -340,7 +349,7 @@ class _Rewriter(ast.NodeTransformer):
         return body
 
     def _is_live(self, name: str, node: ast.stmt) -> bool:
-        if name in self._globals or name in self._outer:
+        if name in self._globals or name in self._outer or name.startswith(STOP):
             return True
         return self._reads.is_live(name, node, self._loops[0] if self._loops else None)
 
@@ -352,27 +361,27 @@ class _Rewriter(ast.NodeTransformer):
         if is_super and self._first is not None and not node.args and not node.keywords:
             # In a branch's function there is nothing that it could find by itself.
             node.args = [ast.Name("__class__", ast.Load()), ast.Name(self._first, ast.Load())]
-            _relocate(node.args, node)
+            relocate(node.args, node)
         return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         parts = [self.visit(node.test), self.visit(node.body), self.visit(node.orelse)]
-        if _cannot_move([node.body, node.orelse]):
+        if cannot_move([node.body, node.orelse]):
             node.test = self._call("plain", [parts[0], ast.Constant("walrus")], node.test)
             node.body, node.orelse = parts[1:]
             return node
-        return self._call("if_else", [parts[0], _thunk(parts[1]), _thunk(parts[2])], node)
+        return self._call("if_else", [parts[0], thunk(parts[1]), thunk(parts[2])], node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         values = [self.visit(value) for value in node.values]
-        if _cannot_move(node.values[1:]):
+        if cannot_move(node.values[1:]):
             values[:-1] = [
                 self._call("plain", [value, ast.Constant("walrus")], value) for value in values[:-1]
             ]
             node.values = values
             return node
         method = "and_" if isinstance(node.op, ast.And) else "or_"
-        return self._call(method, [values[0], *(_thunk(value) for value in values[1:])], node)
+        return self._call(method, [values[0], *(thunk(value) for value in values[1:])], node)
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
         self.generic_visit(node)
@@ -388,12 +397,12 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         left = self.visit(node.left)
         rest = [self.visit(comparator) for comparator in node.comparators]
-        if len(node.ops) == 1 or _cannot_move(node.comparators[1:]):
+        if len(node.ops) == 1 or cannot_move(node.comparators[1:]):
             node.left, node.comparators = left, rest
             return node
         arguments: list[ast.expr] = [left]
         for op, value in zip(node.ops, rest, strict=True):
-            arguments += [ast.Constant(_COMPARISONS[type(op)]), _thunk(value)]
+            arguments += [ast.Constant(_COMPARISONS[type(op)]), thunk(value)]
         return self._call("compare", arguments, node)
 
     # what is made
@@ -409,7 +418,7 @@ class _Rewriter(ast.NodeTransformer):
         ast.copy_location(call, at)
         for node in ast.walk(call):
             if isinstance(node, ast.expr | ast.arg) and not hasattr(node, "lineno"):
-                _point(node, at)
+                point(node, at)
         return call
 
     def _declaration(self, names: Iterable[str]) -> list[ast.stmt]:
@@ -427,13 +436,13 @@ class _Rewriter(ast.NodeTransformer):
         """A function of statements that shares the names that they bind."""
         function = parse(f"def {name}():\n    pass").body[0]
         assert isinstance(function, ast.FunctionDef)
-        declared = _declared(body)
+        declared = declared_names(body)
         names = [name for name in names if name not in declared]
         function.body = [*self._declaration(names), *(body or [ast.Pass()])]
         # What stands in the statements has its places already.
         for node in (function, *function.body):
             if node is function or not hasattr(node, "lineno"):
-                _point(node, at)
+                point(node, at)
         return function
 
     def _accessors(self, label: int, names: Sequence[str], at: ast.stmt) -> list[ast.stmt]:
@@ -450,14 +459,14 @@ class _Rewriter(ast.NodeTransformer):
         made = parse("\n".join(lines)).body
         put: Any = made[1]
         put.body[:1] = self._declaration(names) or [ast.Pass()]
-        _relocate(made, at)
+        relocate(made, at)
         return made
 
     def _shared_arguments(
         self, label: int, names: Sequence[str], live: Sequence[str], does: Facts
     ) -> list[ast.expr]:
         mutations: list[ast.expr] = [
-            ast.Tuple([_constant(text), _thunk(_copied(of))], ast.Load())
+            ast.Tuple([_constant(text), thunk(copied(of))], ast.Load())
             for text, of in does.mutations()
         ]
         return [
@@ -521,80 +530,8 @@ def _first(ways: set[str]) -> str:
     return next(kind for kind in _ORDER if kind in ways)
 
 
-def _declared(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names that statements declare to be bound elsewhere."""
-    return {
-        name
-        for inner in _own_statements(statements)
-        if isinstance(inner, ast.Nonlocal | ast.Global)
-        for name in inner.names
-    }
-
-
-def _thunk(value: ast.expr) -> ast.Lambda:
-    arguments = ast.arguments([], [], None, [], [], None, [])
-    return ast.copy_location(ast.Lambda(arguments, value), value)
-
-
-def _cannot_move(expressions: Iterable[ast.expr]) -> bool:
-    """Whether an expression would mean something else inside a function of its own."""
-    return any(
-        isinstance(node, ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await)
-        for expression in expressions
-        for node in ast.walk(expression)
-    )
-
-
-def _own_statements(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements and those inside them, without those of inner functions and classes."""
-    waiting = list(statements)
-    while waiting:
-        statement = waiting.pop()
-        yield statement
-        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        for child in ast.iter_child_nodes(statement):
-            if isinstance(child, ast.stmt):
-                waiting.append(child)
-            elif isinstance(child, ast.ExceptHandler | ast.match_case):
-                waiting.extend(child.body)
-
-
-def _all_arguments(args: ast.arguments) -> list[ast.arg]:
-    rest = [arg for arg in (args.vararg, args.kwarg) if arg is not None]
-    return [*args.posonlyargs, *args.args, *args.kwonlyargs, *rest]
-
-
-def _forget_defaults(args: ast.arguments) -> None:
-    """The defaults were computed when the function was made; they are taken from there."""
-    args.defaults = []
-    args.kw_defaults = [None for _ in args.kwonlyargs]
-
-
 def _is_transform(decorator: ast.expr) -> bool:
     name = decorator.attr if isinstance(decorator, ast.Attribute) else None
     if isinstance(decorator, ast.Name):
         name = decorator.id
     return name == "deftransform"
-
-
-def _parsed(text: str, at: ast.AST) -> list[ast.stmt]:
-    statements = parse(text).body
-    _relocate(statements, at)
-    return statements
-
-
-def _point(node: Any, at: Any) -> None:
-    """Gives a node the place where ``at`` begins. Had it its length too, an attribute in it would
-    be on the last line, as debuggers see it.
-    """
-    node.lineno = node.end_lineno = at.lineno
-    node.col_offset = node.end_col_offset = at.col_offset
-
-
-def _relocate(nodes: Iterable[ast.AST], at: ast.AST) -> None:
-    """Gives all nodes of parsed text the place of ``at``."""
-    for node in nodes:
-        for child in ast.walk(node):
-            if isinstance(child, ast.stmt | ast.expr | ast.arg):
-                _point(child, at)

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import collections
-import dataclasses
+import contextlib
 import operator
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from defn import _core, control
-from defn._names import caller
-from defn.errors import ContainerError, TraceError
+from defn._syntax import unbound
+from defn._syntax.refusals import (
+    LOOPS,
+    STATEMENTS,
+    UNDEFINED,
+    disagree,
+    is_state,
+    refuse,
+)
+from defn._syntax.restructure import STOP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     Thunk = Callable[[], Any]
@@ -23,15 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RUNTIME"]
 
-
-class _Undefined:
-    """What a name holds that is not bound."""
-
-    def __repr__(self) -> str:
-        return "undefined"
-
-
-UNDEFINED = _Undefined()
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -49,58 +49,9 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 # What methods change where they stand.
 _CONTAINERS = (list, dict, set, bytearray, collections.deque)
 
-# What a condition on a tensor cannot decide, and what does.
-_REFUSED = {
-    "break": "`break` under a condition on a tensor; use dn.while_, with the condition in its test",
-    "continue": "`continue` under a condition on a tensor; use if and else around what is skipped",
-    "return": "`return` in one branch only of an if on a tensor; return from every branch, "
-    "or use dn.if_",
-    "raise": "`raise` under a condition on a tensor; use dn.hook to look at values while they run",
-    "yield": "`yield` under a condition on a tensor; use dn.scan",
-    "await": "`await` under a condition on a tensor; use dn.hook",
-    "assert": "`assert` on a tensor; use dn.hook to look at values while they run, "
-    "or dn.checks to find NaNs",
-    "guard": "a guard on a tensor in a `match`; use if, elif and else",
-    "filter": "`if` on a tensor in a comprehension; use dn.select, or compute all and mask them",
-    "generator": "a condition on a tensor in a generator; use dn.scan, or a function that returns",
-    "coroutine": "a condition on a tensor in a coroutine; compute it in a definition",
-    "walrus": "`:=` in what a condition on a tensor decides; bind the name in a statement before",
-    "while break": "`break` in a while on a tensor; use dn.while_, both conditions in its test",
-    "while continue": "`continue` in a while on a tensor; use if and else around what is skipped",
-    "while return": "`return` in a while on a tensor; use dn.while_, and return after it",
-    "while raise": "`raise` in a while on a tensor; use dn.hook to look at values while they run",
-    "while yield": "`yield` in a while on a tensor; use dn.scan",
-    "while await": "`await` in a while on a tensor; use dn.hook",
-}
-
-_REFUSED_ITEMS = {
-    "break": "`break` in a for over a tensor or dn.range; use dn.while_, with the condition in its "
-    "test",
-    "continue": "`continue` in a for over a tensor or dn.range; use if and else around what is "
-    "skipped",
-    "return": "`return` in a for over a tensor or dn.range; use dn.while_, and return after it",
-    "raise": "`raise` in a for over a tensor or dn.range; use dn.hook to look at values while they "
-    "run",
-    "yield": "`yield` in a for over a tensor or dn.range; use dn.scan",
-    "await": "`await` in a for over a tensor or dn.range; use dn.hook",
-}
-
 
 def _is_tensor(value: Any) -> bool:
     return isinstance(value, _core.Tensor)
-
-
-def _is_state(value: Any) -> bool:
-    """Whether branches and loops can carry a value: tensors, numbers, and containers of them."""
-    if isinstance(value, _core.Tensor | int | float | complex | np.generic | np.ndarray):
-        return True
-    if isinstance(value, list | tuple):
-        return all(_is_state(item) for item in value)
-    if isinstance(value, dict):
-        return all(_is_state(item) for item in value.values())
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return True
-    return hasattr(type(value), "__attrs_attrs__")
 
 
 def _carried(value: Any) -> Any:
@@ -131,27 +82,6 @@ def _same(left: Any, right: Any) -> bool:
     return False
 
 
-def _describe(value: Any) -> str:
-    if value is UNDEFINED:
-        return "not bound"
-    if isinstance(value, _core.Tensor):
-        axes = zip(value.names, value.shape, strict=True)
-        sizes = [f"[{size}]" if name is None else f"[{name}: {size}]" for name, size in axes]
-        return f"{value.dtype}{''.join(sizes)}"
-    function = getattr(value, "__qualname__", None)
-    if function is not None:
-        return f"the function {function.split('.')[-1]}"
-    text = repr(value)
-    if _is_state(value) and not isinstance(value, np.generic | np.ndarray):
-        if isinstance(value, dict):
-            items = ", ".join(f"{key!r}: {_describe(item)}" for key, item in value.items())
-            text = f"{{{items}}}"
-        elif type(value) in (list, tuple):
-            items = ", ".join(map(_describe, value))
-            text = f"[{items}]" if isinstance(value, list) else f"({items})"
-    return text if len(text) <= 80 else f"a {type(value).__name__}"
-
-
 def _placeholder(value: Any) -> Any:
     """Zeros where one branch has no value for a name; the name is not bound afterwards."""
     if isinstance(value, _core.Tensor):
@@ -166,22 +96,6 @@ def _placeholder(value: Any) -> Any:
     return value
 
 
-def _disagree(
-    kind: str,
-    name: str,
-    first: str,
-    second: str,
-    rule: str = "a condition on a tensor needs one type; give it a tensor or a number in both",
-) -> ContainerError:
-    where = (
-        ("in one branch", "in the other") if kind == "if" else ("before the loop", "after a trip")
-    )
-    return ContainerError(
-        f"{kind}: the variable {name} is {first} {where[0]} and {second} {where[1]}, {rule}"
-        f"{caller()}"
-    )
-
-
 _KINDS = ("unsigned", "signed", "float", "complex")
 
 
@@ -194,6 +108,29 @@ def _gives_way(number: Any, dtype: Any) -> bool:
     return _KINDS.index(dtype.kind) >= _KINDS.index(least)
 
 
+class _Numbers(threading.local):
+    """The tensors that stand for numbers in the first trip of the loops that are traced."""
+
+    tensors: list[Any] = []  # noqa: RUF012 - it is never changed, but bound again
+
+
+_NUMBERS = _Numbers()
+_WIDEST = _core.dtype("c128")
+
+
+def _is_weak(first: Any, second: Any) -> bool:
+    """Whether a tensor that stands for a number takes on the type of the other one."""
+    if first.shape != second.shape:
+        return False
+    return any(
+        (_core.is_weak(one) or any(one is known for known in _NUMBERS.tensors))
+        and other.dtype.kind != "bool"
+        and _KINDS.index(other.dtype.kind) >= _KINDS.index(one.dtype.kind)
+        for one, other in ((first, second), (second, first))
+        if one.dtype.kind != "bool"
+    )
+
+
 def _require_one_type(kind: str, name: str, first: Any, second: Any, weak: Any = None) -> None:
     """What two ways leave in a variable has one structure, and its tensors one type; a number gives
     way, also one of ``weak``, which the first was made of.
@@ -203,6 +140,9 @@ def _require_one_type(kind: str, name: str, first: Any, second: Any, weak: Any =
             None not in pair and pair[0] != pair[1]
             for pair in zip(first.names, second.names, strict=False)
         )
+        if _is_weak(first, second):
+            # The branches' numbers of one give way, as a number does.
+            return
         if first.dtype != second.dtype and not _gives_way(weak, second.dtype):
             hint = "convert one with as_type"
             if kind != "if" and (first.dtype.kind, first.rank) == ("signed", 0):
@@ -214,7 +154,7 @@ def _require_one_type(kind: str, name: str, first: Any, second: Any, weak: Any =
         else:
             return
         rule = f"dtype, shape and names must be the same; {hint}"
-        raise _disagree(kind, name, _describe(first), _describe(second), rule)
+        raise disagree(kind, name, first, second, rule)
     if isinstance(first, dict) and isinstance(second, dict):
         if first.keys() == second.keys():
             for key in first:
@@ -231,7 +171,7 @@ def _require_one_type(kind: str, name: str, first: Any, second: Any, weak: Any =
         # Tensors and numbers; other containers are compared where they are taken apart.
         return
     rule = "the structure must be the same; keep one number of items and one kind of container"
-    raise _disagree(kind, name, _describe(first), _describe(second), rule)
+    raise disagree(kind, name, first, second, rule)
 
 
 def _has_type_of(left: Any, right: Any) -> bool:
@@ -248,7 +188,7 @@ def _has_type_of(left: Any, right: Any) -> bool:
 def _refuse_changes(kind: str, changes: Sequence[str], mutations: Sequence[Mutation]) -> None:
     """What is changed inside an object cannot be taken back, and would be done for every way."""
     if changes:
-        raise _refuse(
+        raise refuse(
             f"{kind}: `{changes[0]}` is assigned under a condition on a tensor, only variables can "
             "be; assign a variable there, and the object after it"
         )
@@ -260,7 +200,7 @@ def _refuse_changes(kind: str, changes: Sequence[str], mutations: Sequence[Mutat
             continue
         if isinstance(changed, _CONTAINERS):
             name = type(changed).__name__
-            raise _refuse(
+            raise refuse(
                 f"{kind}: `{text}` changes a {name} under a condition on a tensor, only variables "
                 f"can be changed; bind a variable there, or collect with dn.scan"
             )
@@ -278,8 +218,8 @@ def _merged(
     if name not in live or any(value is UNDEFINED for value in (first, *others)):
         return UNDEFINED
     for other in others:
-        if not _same(first, other) and not (_is_state(first) and _is_state(other)):
-            raise _disagree("if", name, _describe(first), _describe(other))
+        if not _same(first, other) and not (is_state(first) and is_state(other)):
+            raise disagree("if", name, first, other)
     return merged[name]
 
 
@@ -294,34 +234,55 @@ class _Loop:
         names: Sequence[str],
         live: Sequence[str],
         carried: Sequence[str],
+        stop: str | None,
     ) -> None:
         self._kind, self._get, self._put, self._names = kind, get, put, names
+        self._stop = stop
         self._needed = {*live, *carried}
         self._before = dict(zip(names, get(), strict=True))
         self._changed: set[str] = set()
+        # What says that the loop was left, and where; and of those what no trip sets.
+        self._ways_out = [name for name in names if name.startswith(STOP)]
+        self._unmet = set(self._ways_out)
         # Numbers that the variables hold before take on the types of what the first trip leaves.
         self._weak = True
-        self.start = {n: _carried(value) for n, value in self._before.items() if _is_state(value)}
+        self.start = {n: _carried(value) for n, value in self._before.items() if is_state(value)}
         self._entered: dict[str, Any] = self.start
 
-    def enter(self, state: dict[str, Any]) -> None:
-        """Gives the variables the values of a trip's beginning."""
-        self._entered = state
+    @contextlib.contextmanager
+    def trip(self, state: dict[str, Any]) -> Iterator[None]:
+        """Gives the variables the values of a trip's beginning: the loop was not left."""
+        self._entered = state = {**state, **dict.fromkeys(self._ways_out, False)}
         self._put(tuple(state.get(name, self._before[name]) for name in self._names))
+        before, numbers = _NUMBERS.tensors, []
+        if self._weak:
+            numbers = [state[n] for n, value in self.start.items() if _gives_way(value, _WIDEST)]
+        _NUMBERS.tensors = [*before, *numbers]
+        try:
+            yield
+        finally:
+            _NUMBERS.tensors = before
+
+    def goes_on(self, state: dict[str, Any], verdict: Any) -> Any:
+        """Whether there is another trip, by the loop's condition and what left it before."""
+        if self._stop is None:
+            return verdict
+        return _core.logical_and(_core.logical_not(state[self._stop]), _carried(verdict))
 
     def leave(self) -> dict[str, Any]:
         """What the variables hold at a trip's end."""
         after = dict(zip(self._names, self._get(), strict=True))
+        self._unmet -= {name for name in self._unmet if after[name] is not False}
         for name, value in after.items():
             before = self._before[name]
-            if name in self.start and _is_state(value):
+            if name in self.start and is_state(value):
                 weak = self.start[name] if self._weak else None
                 _require_one_type(self._kind, name, self._entered[name], value, weak)
                 continue
             if _same(before, value):
                 continue
             if name in self.start or (before is not UNDEFINED and name in self._needed):
-                raise _disagree(self._kind, name, _describe(before), _describe(value))
+                raise disagree(self._kind, name, before, value)
             self._changed.add(name)
         self._weak = False
         return {name: _carried(after[name]) for name in self.start}
@@ -332,11 +293,10 @@ class _Loop:
             name: UNDEFINED if name in self._changed else value
             for name, value in self._before.items()
         }
+        state = {**state, **dict.fromkeys(self._unmet, False)}
         self._put(tuple(state.get(name, rest[name]) for name in self._names))
-
-
-def _refuse(message: str) -> TraceError:
-    return TraceError(message + caller())
+        for name in self._changed:
+            unbound.note(self._kind, name)
 
 
 def _plain_branch(test: Any, tests: Sequence[Thunk]) -> int | list[Any]:
@@ -381,14 +341,14 @@ class _Runtime:
     def plain(test: Any, kind: str) -> Any:
         """A condition that has to be plain, because of how its statement is left."""
         if _is_tensor(test):
-            raise _refuse(f"defn: {_REFUSED[kind]}")
+            raise refuse(f"defn: {STATEMENTS[kind]}")
         return test
 
     @staticmethod
     def plain_items(items: Any, kind: str) -> Any:
         """What a loop runs over that has to be plain, because of how its body is left."""
         if _is_tensor(items) or isinstance(items, control.range):
-            raise _refuse(f"defn: {_REFUSED_ITEMS[kind]}")
+            raise refuse(f"defn: {LOOPS[kind]}")
         return items
 
     @staticmethod
@@ -477,7 +437,7 @@ class _Runtime:
                 body()
                 after = dict(zip(names, get(), strict=True))
                 left.append(after)
-                kept = {name: _carried(after[name]) for name in live if _is_state(after[name])}
+                kept = {name: _carried(after[name]) for name in live if is_state(after[name])}
                 if len(left) == 1:
                     first.update({name: [value] for name, value in kept.items()})
                     return kept
@@ -492,7 +452,11 @@ class _Runtime:
             return run
 
         merged = _chosen(position, branches, branch)
-        put(tuple(_merged(name, left, merged, live) for name in names))
+        values = tuple(_merged(name, left, merged, live) for name in names)
+        put(values)
+        for name, value in zip(names, values, strict=True):
+            if value is UNDEFINED and any(after[name] is not UNDEFINED for after in left):
+                unbound.note("if", name)
 
     @staticmethod
     def if_return(
@@ -533,28 +497,36 @@ class _Runtime:
         changes: Sequence[str],
         mutations: Sequence[Mutation],
         carried: Sequence[str],
+        stop: str | None,
         binds: bool,
     ) -> None:
         """A while statement. Trips whose condition is plain are Python's.
 
-        ``binds`` says that the condition binds names: they are bound again where they are read.
+        ``stop`` is the variable that a ``break`` sets. ``binds`` says that the condition binds
+        names: they are bound again where they are read.
         """
-        while not _is_tensor(verdict := test()):
+        left = (lambda: get()[names.index(stop)]) if stop is not None else (lambda: False)
+        while not _is_tensor(is_left := left()):
+            if is_left:
+                return
+            verdict = test()
+            if _is_tensor(verdict):
+                break
             if not verdict:
                 return
             body()
         _refuse_changes("while", changes, mutations)
-        loop = _Loop("while", get, put, names, live, carried)
+        loop = _Loop("while", get, put, names, live, carried, stop)
 
         def condition(state: dict[str, Any]) -> Any:
-            loop.enter(state)
-            return test()
+            with loop.trip(state):
+                return loop.goes_on(state, test())
 
         def step(state: dict[str, Any]) -> dict[str, Any]:
-            loop.enter(state)
-            if binds:
-                test()
-            body()
+            with loop.trip(state):
+                if binds:
+                    test()
+                body()
             return loop.leave()
 
         loop.end(_core.while_(loop.start, condition, step))
@@ -572,21 +544,31 @@ class _Runtime:
         changes: Sequence[str],
         mutations: Sequence[Mutation],
         carried: Sequence[str],
+        stop: str | None,
     ) -> None:
-        """A for statement: a loop of the graph over a tensor's first axis or ``dn.range``."""
+        """A for statement: a loop of the graph over a tensor's first axis or ``dn.range``.
+
+        ``stop`` is the variable that a ``break`` sets: then the loop ends when it does.
+        """
         if not _is_tensor(items) and not isinstance(items, control.range):
             for item in items:
                 body(item)
+                # Under a condition on a tensor the body asks the variable itself.
+                if stop is not None and get()[names.index(stop)] is True:
+                    return
             return
         _refuse_changes("for", changes, mutations)
-        loop = _Loop("for", get, put, names, live, carried)
+        loop = _Loop("for", get, put, names, live, carried, stop)
 
         def step(state: dict[str, Any], item: Any) -> dict[str, Any]:
-            loop.enter(state)
-            body(item)
+            with loop.trip(state):
+                body(item)
             return loop.leave()
 
-        loop.end(control.for_(loop.start, items, step))
+        if stop is None:
+            loop.end(control.for_(loop.start, items, step))
+        else:
+            loop.end(control.for_until(loop.start, items, step, lambda state: state[stop]))
 
 
 RUNTIME = _Runtime()
