@@ -75,7 +75,7 @@ def loss_and_accuracy(params: Params, images: dn.Tensor, labels: dn.Tensor):
 
 
 @dn.defn
-def adam(params: Params, gradient: Params, state: Adam, rate: dn.Tensor):
+def adam(params: Params, gradient: Params, state: Adam, rate: dn.Tensor | float):
     """The next parameters and state. The averages start at zero, which `scale` makes up for."""
     step = state.step + 1
     mean = each(lambda mean, g: 0.9 * mean + 0.1 * g, state.mean, gradient)
@@ -86,7 +86,9 @@ def adam(params: Params, gradient: Params, state: Adam, rate: dn.Tensor):
 
 
 @dn.defn
-def train_step(params: Params, state: Adam, images: dn.Tensor, labels: dn.Tensor, rate: dn.Tensor):
+def train_step(
+    params: Params, state: Adam, images: dn.Tensor, labels: dn.Tensor, rate: dn.Tensor | float
+):
     """One step on one batch."""
     (loss, accuracy), gradient = dn.value_and_grad(
         lambda params: loss_and_accuracy(params, images, labels), lambda value: value[0]
@@ -173,9 +175,8 @@ def train(digits: Digits, random: Random, epochs: int) -> Iterator[Step]:
         order = random.shuffled(digits.training)
         for start in range(0, len(order) - BATCH + 1, BATCH):
             batch = order[start : start + BATCH]
-            params, state, loss, accuracy = train_step(
-                params, state, digits.images[batch], digits.labels[batch], rate
-            )
+            images, labels = dn.tensor(digits.images[batch]), dn.tensor(digits.labels[batch])
+            params, state, loss, accuracy = train_step(params, state, images, labels, rate)
             yield Step(params, float(loss), float(accuracy))
 
 
@@ -209,7 +210,7 @@ def draw(path: Path, losses: list[float], digits: Digits, guesses: np.ndarray) -
     labels = digits.labels[digits.held_out]
     wrong = np.flatnonzero(guesses != labels)
     figure = plt.figure(figsize=(9, 4), layout="constrained")
-    curve, gallery = figure.subfigures(1, 2)
+    [[curve, gallery]] = figure.subfigures(1, 2, squeeze=False)
     axes = curve.subplots()
     axes.semilogy(range(1, len(losses) + 1), losses, linewidth=0.8)
     axes.set(title="training loss", xlabel="step", ylabel="cross-entropy")
@@ -250,13 +251,14 @@ def main(arguments: Sequence[str] | None = None) -> float:
 
     with dn.options(compiler=given.compiler) if given.compiler else nullcontext():
         steps: list[Step] = []
+        first = 0.0
         start = time.perf_counter()
         for step in watch(train(digits, random, given.epochs), total):
             if not steps:
                 first = time.perf_counter() - start
             steps.append(step)
         seconds = time.perf_counter() - start
-        guesses = guess(steps[-1].params, digits.images[digits.held_out]).to_numpy()
+        guesses = guess(steps[-1].params, dn.tensor(digits.images[digits.held_out])).to_numpy()
 
     later = 1e3 * (seconds - first) / max(total - 1, 1)
     print(

@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> float:
     params = each(lambda part: part.to_tensor(), steps[-1].params)
     if given.log:
         given.log.write_text(json.dumps([step.loss for step in steps]))
-    guesses = guess(params, digits.images[digits.held_out]).to_numpy()
+    guesses = guess(params, dn.tensor(digits.images[digits.held_out])).to_numpy()
     accuracy = float((guesses == digits.labels[digits.held_out]).mean())
     print(f"{len(steps)} steps on {given.devices} devices, the last with loss {steps[-1].loss:.4f}")
     print(f"test accuracy: {100 * accuracy:.1f}%")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 import numpy as np
 
@@ -125,7 +126,7 @@ def main(name="sequential"):
         print(
             f"stage {stage.position}: {work:.2f} million operations, {len(stage.captures)} weights"
         )
-    engine = ENGINES[name]()
+    engine: Any = ENGINES[name]()
     start = time.perf_counter()
     for number, logits in enumerate(dn.graph.run_each(stages, [[b] for b in given], engine=engine)):
         print(f"batch {number}: {dn.argmax(logits[:, -1], axis=-1).to_list()} follow")

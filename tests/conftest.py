@@ -32,7 +32,10 @@ sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
 
 
 # It needs packages of a gigabyte, which `./dev test gpu-compile` installs before it runs it.
-collect_ignore = [] if "DEFN_CUDA_PACKAGES" in os.environ else ["test_pjrt_target.py"]
+# The files in `typing` are for type checkers.
+collect_ignore = ["typing"]
+if "DEFN_CUDA_PACKAGES" not in os.environ:
+    collect_ignore.append("test_pjrt_target.py")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -10,7 +10,7 @@ import pytest
 import defn as dn
 from cases import all_cases
 from defn import _core
-from defn.tensors import METHOD_MODULES, NOT_METHODS
+from defn.tensors import ALIASES, METHOD_MODULES, NOT_METHODS, OWN_METHODS
 
 # Ops that users reach by something other than a function of their name.
 STRUCTURAL = {
@@ -70,9 +70,13 @@ def test_rows_are_told_apart() -> None:
 
 
 def test_methods_have_the_functions_signatures() -> None:
-    for name in sorted(public_functions() - NOT_METHODS - {"reshape"}):
+    own = {*OWN_METHODS, "real", "imag"}
+    for name in sorted(public_functions() - NOT_METHODS - own):
         function, method = getattr(dn, name), inspect.getattr_static(dn.Tensor, name)
         assert inspect.unwrap(function) is method, name
+    for name, ours in ALIASES.items():
+        assert getattr(dn, name) is getattr(dn, ours)
+        assert getattr(dn.Tensor, name) is inspect.unwrap(getattr(dn, ours))
     reshape = inspect.signature(dn.Tensor.reshape)
     assert list(reshape.parameters) == ["tensor", "sizes", "names", "unknown"]
 
@@ -90,7 +94,7 @@ PUBLIC = {
         ("constants.", dn.constants),
     )
     for name in module.__all__
-    if inspect.isfunction(inspect.unwrap(getattr(module, name)))
+    if inspect.isfunction(inspect.unwrap(getattr(module, name))) and name not in ALIASES
 }
 
 # Functions that hand further options on, to those who know them.

@@ -118,6 +118,8 @@ BASES = {
     "ShapeError": ValueError,
     "AxisError": ValueError,
     "DTypeError": TypeError,
+    "DivisionError": ZeroDivisionError,
+    "NonFiniteError": ArithmeticError,
     "OptionError": TypeError,
     "RangeError": OverflowError,
     "ContainerError": TypeError,
@@ -147,7 +149,7 @@ def test_classes() -> None:
 # Kinds of errors that no program of this language can reach, each with the reason.
 UNREACHED = {
     # The Python layer finds these first, with the place in the user's containers.
-    "LoopState": "the structure check of while_ names the place in the state",
+    "LoopState": "the error of while_ names the place in the state",
     "BranchCount": "the structure check of cond names what differs",
     "CallResult": "the check of runtime_call names the place in the output",
     "ArgumentCount": "the number of arguments is bound by Python's rules",

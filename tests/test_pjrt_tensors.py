@@ -322,11 +322,13 @@ def test_printed_tensors_say_where_they_are(device: PJRT, second: PJRT) -> None:
         assert f", {found[1]}>" not in repr(other)
         assert "PJRT<tensors:1, " in repr(dn.backend_copy(x, second))
         assert "PJRT" not in repr(dn.backend_copy(x))
+        scalar = repr(dn.tensor(2.5, backend=device))
+        assert re.fullmatch(r"Tensor\(2\.5, f32, PJRT<tensors:0, \d+>\)", scalar), scalar
         assert "[1, 2, ...]" in x.inspect(limit=2)
     with dn.options(print_place=False):
         assert repr(x) == repr(dn.backend_copy(x))
         with dn.options(print_limit=2):
-            assert repr(x) == "Tensor<\n  s32[3]\n  [1, 2, ...]\n>"
+            assert repr(x) == "Tensor<\n  s32[3]\n  [1, ..., 3]\n>"
     with pytest.raises(dn.OptionError, match="print_place"):
         dn.global_default_options(print_place="no")
 

@@ -412,8 +412,14 @@ def test_limits_of_printing() -> None:
         assert dn.inspect(x, limit=limit) == f"Tensor<\n  s32[3][3]\n  {text}\n>"
         data = x.to_binary(limit=limit)
         assert dn.backends.inspect(dn.to_template(x), data, limit) == text
+    ends = "[\n    [0, ..., 2],\n    ...,\n    [6, ..., 8]\n  ]"
+    few = {0: "[\n    ...\n  ]", 3: "[\n    [0, ..., 2],\n    ...\n  ]"}
+    for limit, text in few.items():
         with dn.options(print_limit=limit):
-            assert repr(x) == dn.inspect(x, limit=limit)
+            assert repr(x) == f"Tensor<\n  s32[3][3]\n  {text}\n>"
+    for limit, text in {4: ends, 8: ends, 9: full, None: full}.items():
+        with dn.options(print_limit=limit):
+            assert repr(x) == f"Tensor<\n  s32[3][3]\n  {text}\n>"
     assert dn.inspect(dn.tensor(5), limit=0) == "Tensor<\n  s32\n  ...\n>"
     assert repr(dn.iota((50,))) == dn.inspect(dn.iota((50,)), limit=None)
     assert "..." not in dn.inspect(dn.iota((2000,)), limit=None)

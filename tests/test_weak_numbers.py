@@ -11,6 +11,7 @@ import pytest
 import defn as dn
 from cases.dtypes import EPSILON, NUMPY, is_complex, is_float
 from cases.weak_numbers import CASES, DRAWN, EXCUSED, Row, together, wide
+from defn.tensors import ALIASES
 
 PAIRS = [
     pytest.param(row, dtype, number, id=f"{row}-{dtype}-{number}")
@@ -156,7 +157,7 @@ def functions() -> list[tuple[str, str]]:
         for name in dir(module):
             function = getattr(module, name)
             is_ours = getattr(function, "__module__", "").startswith("defn")
-            if name.startswith("_") or not callable(function) or not is_ours:
+            if name in ALIASES or name.startswith("_") or not callable(function) or not is_ours:
                 continue
             if inspect.isclass(function) or isinstance(function, dn.DType):
                 continue

@@ -18,7 +18,13 @@ FUNCTIONS = (
     "# What the public functions call, in their order of parameters: written by tools/stubs.py.\n",
     "# The end of the functions.\n",
 )
-RESHAPE = '    def reshape(\n        self, *sizes: int | Literal["auto"] | Shape | Tensor, names: Names | None = None\n    ) -> Tensor: ...\n'  # noqa: E501
+# Methods that are not called as the functions of their names are.
+OWN = {
+    "max": "    def max(self, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor: ...\n",  # noqa: E501
+    "min": "    def min(self, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor: ...\n",  # noqa: E501
+    "reshape": '    def reshape(\n        self, *sizes: int | Literal["auto"] | Shape | Tensor, names: Names | None = None\n    ) -> Tensor: ...\n',  # noqa: E501
+    "transpose": "    @overload\n    def transpose(self, *axes: Axis) -> Tensor: ...\n    @overload\n    def transpose(self, axes: Axes | None = None) -> Tensor: ...\n",  # noqa: E501
+}
 
 
 def parameter_text(parameter: inspect.Parameter) -> str:
@@ -74,11 +80,11 @@ def function(name: str, public: Callable[..., object]) -> str:
 
 def methods() -> str:
     import defn as dn
-    from defn.tensors import method_names
+    from defn.tensors import ALIASES, method_names
 
     return "".join(
-        RESHAPE if name == "reshape" else method(name, getattr(dn, name))
-        for name in sorted(method_names())
+        OWN[name] if name in OWN else method(name, getattr(dn, name))
+        for name in sorted([*method_names(), *ALIASES])
     )
 
 

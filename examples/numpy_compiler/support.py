@@ -427,14 +427,9 @@ def svd(x: Array, full: bool) -> list[Array]:
 
 
 def eigh(x: Array, eps: float) -> list[Array]:
-    """Eigenvalues by their size, the greatest first, and eigenvectors."""
+    """Eigenvalues, ascending, and eigenvectors."""
     matrices, bad = _finite(x)
-    values, vectors = np.linalg.eigh((matrices + np.conj(np.swapaxes(matrices, -1, -2))) / 2)
-    order = np.argsort(-np.abs(values), -1, kind="stable")
-    factors = [
-        np.take_along_axis(values, order, -1),
-        np.take_along_axis(vectors, order[..., None, :], -1),
-    ]
+    factors = list(np.linalg.eigh((matrices + np.conj(np.swapaxes(matrices, -1, -2))) / 2))
     for factor in factors:
         factor[np.abs(factor) <= eps] = 0
         factor[bad] = np.nan

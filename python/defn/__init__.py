@@ -12,7 +12,18 @@ A function is traced once into a typed graph, checked, differentiated, compiled 
 
 from typing import TYPE_CHECKING
 
-from defn import _core, backends, compilers, constants, engines, graph, linalg, pjrt, random
+from defn import (
+    _core,
+    backends,
+    compilers,
+    constants,
+    engines,
+    graph,
+    linalg,
+    pjrt,
+    random,
+    tree,
+)
 from defn._core import DType, Tensor
 from defn._notebook import attach as _attach_notebook
 from defn.about import axes, axis_index, axis_size, bit_size, compatible
@@ -27,9 +38,11 @@ from defn.errors import (
     BoundsError,
     CompileError,
     ContainerError,
+    DivisionError,
     DTypeError,
     Error,
     FormatError,
+    NonFiniteError,
     OptionError,
     OutOfMemoryError,
     RangeError,
@@ -286,11 +299,13 @@ __all__ = [
     "ContainerError",
     "DType",
     "DTypeError",
+    "DivisionError",
     "Error",
     "FormatError",
     "LiveTensors",
     "MemoryReport",
     "Mesh",
+    "NonFiniteError",
     "OptionError",
     "OutOfMemoryError",
     "Pointer",
@@ -397,6 +412,7 @@ __all__ = [
     "fft2",
     "fill",
     "flatten",
+    "flip",
     "floor",
     "for_",
     "from_binary",
@@ -446,12 +462,14 @@ __all__ = [
     "mark",
     "matmul",
     "max",
+    "maximum",
     "mean",
     "median",
     "memory_report",
     "mesh_index",
     "mesh_size",
     "min",
+    "minimum",
     "mode",
     "multiply",
     "negate",
@@ -538,6 +556,7 @@ __all__ = [
     "to_template",
     "top_k",
     "transpose",
+    "tree",
     "tri",
     "tril",
     "triu",
@@ -594,16 +613,26 @@ dtype = _core.dtype
 ) = _core.dtypes
 f8 = f8_e5m2
 
+# NumPy's names of these.
+flip, maximum, minimum = reverse, max, min
+
 _attach()
 _attach_notebook()
 
 
-def __getattr__(name: str) -> object:
-    """Import what is rarely needed; say which name is used here for one used elsewhere."""
-    if name == "blocks":
-        import importlib
+if not TYPE_CHECKING:
 
-        return importlib.import_module("defn.blocks")
-    from defn._names import unknown_name
+    def __getattr__(name: str) -> object:
+        """Import what is rarely needed; say which name is used here for one used elsewhere."""
+        if name == "blocks":
+            import importlib
 
-    raise unknown_name("defn has nothing", name)
+            return importlib.import_module("defn.blocks")
+        from defn._names import unknown_name
+
+        raise unknown_name("defn has nothing", name)
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

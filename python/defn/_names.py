@@ -7,136 +7,22 @@ through its ``__getattr__``.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import operator
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from defn import _foreign
 from defn.errors import OptionError, UnknownNameError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from types import FrameType, ModuleType
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
-
-# What to write here for a function or method that has another name elsewhere.
-FOREIGN_NAMES = {
-    "absolute": "abs",
-    "allclose": "all_close",
-    "amax": "reduce_max",
-    "amin": "reduce_min",
-    "angle": "phase",
-    "arange": "iota",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arctanh": "atanh",
-    "array": "tensor",
-    "as_tensor": "tensor",
-    "asarray": "tensor",
-    "astype": "as_type",
-    "bitwise_invert": "bitwise_not",
-    "bitwise_left_shift": "left_shift",
-    "bitwise_right_shift": "right_shift",
-    "broadcast_to": "broadcast",
-    "cast": "as_type",
-    "cat": "concatenate",
-    "clamp": "clip",
-    "concat": "concatenate",
-    "conj": "conjugate",
-    "cov": "covariance",
-    "cummax": "cumulative_max",
-    "cummin": "cumulative_min",
-    "cumprod": "cumulative_product",
-    "cumsum": "cumulative_sum",
-    "cumulative_prod": "cumulative_product",
-    "custom_jvp": "custom_grad",
-    "custom_vjp": "custom_grad",
-    "data_ptr": "to_pointer",
-    "detach": "stop_grad",
-    "device_get": "backend_transfer",
-    "device_put": "backend_transfer, or backend_copy which keeps the source",
-    "diag": "make_diagonal or take_diagonal",
-    "diagonal": "take_diagonal",
-    "div": "divide",
-    "dynamic_slice": "slice",
-    "dynamic_update_slice": "put_slice",
-    "expand": "broadcast",
-    "expand_dims": "new_axis",
-    "flip": "reverse",
-    "floor_divide": "quotient, or // which floors",
-    "fori_loop": "for_",
-    "from_dlpack": "tensor",
-    "from_numpy": "tensor",
-    "frombuffer": "from_binary",
-    "fromfile": "load",
-    "fromstring": "from_binary",
-    "full": "broadcast, as in broadcast(value, shape)",
-    "full_like": "fill",
-    "ge": "greater_equal",
-    "gt": "greater",
-    "hstack": "concatenate",
-    "identity": "eye",
-    "index_add": "indexed_add",
-    "index_put": "indexed_put",
-    "index_select": "take",
-    "invert": "bitwise_not",
-    "isinf": "is_infinity",
-    "isnan": "is_nan",
-    "le": "less_equal",
-    "load_file": "load",
-    "lt": "less",
-    "make_jaxpr": "debug_expr",
-    "maximum": "max",
-    "minimum": "min",
-    "mod": "remainder, or % which floors",
-    "moveaxis": "transpose",
-    "mul": "multiply",
-    "ne": "not_equal",
-    "neg": "negate",
-    "negative": "negate",
-    "numpy": "to_numpy",
-    "ones": "broadcast, as in broadcast(1.0, shape)",
-    "ones_like": "fill, as in fill(x, 1)",
-    "permute": "transpose",
-    "permute_dims": "transpose",
-    "power": "pow",
-    "prod": "product",
-    "ravel": "flatten",
-    "reciprocal": "divide, as in 1 / x",
-    "rem": "remainder",
-    "rint": "round",
-    "save_file": "save",
-    "savez": "save",
-    "savez_compressed": "save, with compressed=True",
-    "scatter": "indexed_put",
-    "scatter_add": "indexed_add",
-    "set_printoptions": "options, as in options(print_limit=100)",
-    "square": "multiply, as in x * x",
-    "std": "standard_deviation",
-    "stop_gradient": "stop_grad",
-    "sub": "subtract",
-    "swapaxes": "transpose",
-    "switch": "cond",
-    "take_along_dim": "take_along_axis",
-    "tensordot": "dot",
-    "to_device": "backend_transfer",
-    "tobytes": "to_binary",
-    "tolist": "to_list",
-    "true_divide": "divide",
-    "unsqueeze": "new_axis",
-    "var": "variance",
-    "view": "reshape",
-    "vstack": "concatenate",
-    "where": "select",
-    "while_loop": "while_",
-    "zeros": "broadcast, as in broadcast(0.0, shape)",
-    "zeros_like": "fill, as in fill(x, 0)",
-}
 
 
 class _Required:
@@ -175,11 +61,22 @@ _FOREIGN_OPTIONS = {
 }
 
 
+def is_own(frame: FrameType) -> bool:
+    """Whether code of this package runs in a frame."""
+    return frame.f_code.co_filename.startswith(_PACKAGE)
+
+
+def caller_frame() -> FrameType | None:
+    """The innermost frame outside this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and is_own(frame):
+        frame = frame.f_back
+    return frame
+
+
 def caller() -> str:
     """The innermost file and line outside this package, as the last line of a message."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
+    frame = caller_frame()
     # Where a thread of the package's begins there is no line of the user's.
     if frame is None or frame.f_globals.get("__name__") == "threading":
         return ""
@@ -215,21 +112,73 @@ def refuse_options(function: str, unknown: Mapping[str, object]) -> NoReturn:
     *_, name = function.split(".")
     public = operator.attrgetter(function)(defn)
     parameters = inspect.signature(public).parameters.values()
-    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    known = [
+        p.name
+        for p in parameters
+        if p.kind is p.KEYWORD_ONLY
+        or (p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty)
+    ]
     raise unknown_options(name, unknown, known)
 
 
-def refuse_one_operand(function: str, ours: str) -> NoReturn:
+def refuse_one_operand(function: str) -> NoReturn:
     """Raise for a function of two tensors that is called as the reduction of its name elsewhere."""
     raise option_error(
-        f"{function}: one tensor or unknown options are given, two tensors are required; "
-        f"use {ours} for the elements of one tensor"
+        f"{function}: one tensor is given, two are required; "
+        f"use x.{function}() or dn.reduce_{function}(x) for the elements of one tensor"
     )
 
 
-def unknown_name(where: str, name: str) -> UnknownNameError:
-    """The error for a name that the package or its tensors do not have."""
-    ours = FOREIGN_NAMES.get(name)
+def unknown_name(where: str, name: str, module: ModuleType | None = None) -> UnknownNameError:
+    """The error for a name that the package, or one of its modules, does not have."""
+    import defn
+
+    module = module or defn
+    tables = {"linalg": _foreign.LINALG, "random": _foreign.RANDOM, "tree": _foreign.TREE}
+    ours = tables.get(module.__name__.rpartition(".")[2], _foreign.FUNCTIONS).get(name)
+    if ours is None:
+        close = difflib.get_close_matches(name, module.__all__, 1, 0.75)
+        prefix = "dn" + module.__name__.removeprefix("defn")
+        ours = f"{prefix}.{close[0]}" if close else None
+    return _unknown(where, name, ours)
+
+
+def unknown_attribute(name: str) -> UnknownNameError:
+    """The error for a method or attribute of another library's arrays."""
+    return _unknown("tensors have no method", name, attribute_hint(name))
+
+
+def attribute_hint(name: str) -> str | None:
+    """What to write for a method of another library's arrays: methods where there are."""
+    ours = _foreign.METHODS.get(name)
+    if ours is not None:
+        return ours
+    ours = _foreign.FUNCTIONS.get(name)
+    if ours is None:
+        return None
+    from defn.tensors import method_names
+
+    methods = method_names()
+
+    def as_method(found: re.Match[str]) -> str:
+        function, rest = found.groups()
+        return f"x.{function}({rest}" if function in methods else found.group()
+
+    return re.sub(r"dn\.(\w+)\(x(?:, )?(\)?)", as_method, ours)
+
+
+def numpy_name(name: str) -> str | None:
+    """What to write for a function of NumPy's, or ``linalg.name``; None if there is no such."""
+    import defn
+
+    *module, last = name.split(".")
+    table, ours = (_foreign.LINALG, defn.linalg) if module else (_foreign.FUNCTIONS, defn)
+    if last in ours.__all__:
+        return ".".join(["dn", *module, last])
+    return table.get(last)
+
+
+def _unknown(where: str, name: str, ours: str | None) -> UnknownNameError:
     text = f"{name}: {where} of this name"
     if ours is not None:
         text += f"; use {ours}"

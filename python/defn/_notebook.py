@@ -63,8 +63,7 @@ def _table(tensor: Tensor, cells: list[list[str]]) -> str:
         head = "" if rank == 0 else f"<th>{index if rank == 2 else ''}</th>"
         values = "".join(f"<td>{_escape(cell)}</td>" for cell in row)
         lines.append(f"<tr>{head}{values}</tr>")
-    # The type is the second line of the text.
-    kind = _escape(repr(tensor).splitlines()[1].strip())
+    kind = _escape(_core.type_text(tensor))
     return f"<table><caption>{kind}</caption>{''.join(lines)}</table>"
 
 

@@ -1,7 +1,7 @@
 """Containers: what may hold tensors in arguments, states and results.
 
-Tuples, lists, dicts, named tuples, dataclasses and attrs classes are containers without any
-declaration.
+Tuples, lists, dicts and other mappings, named tuples, dataclasses and attrs classes are containers
+without any declaration.
 """
 
 from __future__ import annotations

@@ -14,8 +14,10 @@ __all__ = [
     "CompileError",
     "ContainerError",
     "DTypeError",
+    "DivisionError",
     "Error",
     "FormatError",
+    "NonFiniteError",
     "OptionError",
     "OutOfMemoryError",
     "RangeError",
@@ -92,9 +94,9 @@ class RangeError(DTypeError, OverflowError):
 class OptionError(Error, TypeError):
     """An option or a name that is unknown, or a value that an option does not take.
 
-    ``defn`` keeps Nx's names and has no aliases. A name from NumPy, JAX or PyTorch is refused with
-    the name that it has here: ``axis=`` of a reduction is ``axes=``, ``keepdims=`` is
-    ``keep_axes=``, ``where`` is ``select``, ``astype`` is ``as_type``.
+    ``defn`` keeps Nx's names; ``flip``, ``maximum`` and ``minimum`` are the only others. A name
+    from NumPy, JAX or PyTorch is refused with what to write here: ``axis=`` of a reduction is
+    ``axes=``, ``keepdims=`` is ``keep_axes=``, ``where`` is ``select``, ``astype`` is ``as_type``.
     """
 
     __module__ = "defn"
@@ -110,12 +112,35 @@ class UnknownNameError(OptionError, AttributeError):
     __module__ = "defn"
 
 
+class DivisionError(Error, ZeroDivisionError):
+    """An integer divided by zero.
+
+    What runs at once on the host raises; compiled programs give -1 as the quotient and the dividend
+    as the remainder, unless ``dn.checks("index")`` asks for the error. Floats divide by zero as
+    IEEE 754 says.
+
+    What helps: put another divisor where it is zero, ``dn.select(b == 0, 1, b)``.
+    """
+
+    __module__ = "defn"
+
+
+class NonFiniteError(Error, ArithmeticError):
+    """A NaN or an infinity under ``dn.checks("nan")`` or ``dn.checks("inf")``.
+
+    The message names the operation that made it, and its line.
+    """
+
+    __module__ = "defn"
+
+
 class ContainerError(Error, TypeError):
     """Structures of containers differ, or something in a container cannot be a tensor.
 
     Typical causes: branches of ``cond`` that return different structures, a loop's body that
     returns a state of another structure or type than it took (most often: starting from an integer
-    tensor and adding floats), an argument of a definition of a class that is not registered.
+    tensor and adding floats), an argument of a definition of a class that is not registered, a
+    scalar whose rows are asked for.
 
     What helps: the message names the first place that differs. Start a loop from a number,
     which takes on the type that the body makes of it; tell ``defn`` about a class with

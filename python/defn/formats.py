@@ -172,10 +172,7 @@ def deserialize(data: Buffer, *, backend: BackendLike | None = None, **unknown: 
     ``ContainerError`` for a class that is not there or has other fields now.
 
     >>> dn.deserialize(dn.serialize((dn.tensor(1), None)))
-    (Tensor<
-      s32
-      1
-    >, None)
+    (Tensor(1, s32), None)
     """
     if unknown:
         refuse_options("deserialize", unknown)

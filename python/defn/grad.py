@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Never, overload
+from typing import TYPE_CHECKING, Never, ParamSpec, TypeVar, overload
 
 from defn import _core
 from defn._names import option_error, refuse_options
@@ -12,13 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from defn._core import Jitted
+    from defn._core import Jitted, Tensor
 
 __all__ = ["custom_grad", "grad", "hessian", "jacobian", "stop_grad", "value_and_grad", "vjp"]
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
 @overload
-def grad(fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0) -> Jitted: ...
+def grad(fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0) -> Jitted[P, Any]: ...
 @overload
 def grad(vars: Any, fun: Callable[[Any], Any], /) -> Any: ...
 def grad(*args: Any, argnums: int | Sequence[int] = 0, **unknown: Never) -> Any:
@@ -57,12 +61,12 @@ def grad(*args: Any, argnums: int | Sequence[int] = 0, **unknown: Never) -> Any:
 
 @overload
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     /,
-    transform: Callable[[Any], Any] | None = None,
+    transform: Callable[[R], Any] | None = None,
     *,
     argnums: int | Sequence[int] = 0,
-) -> Jitted: ...
+) -> Jitted[P, tuple[R, Any]]: ...
 @overload
 def value_and_grad(
     vars: Any, fun: Callable[[Any], Any], /, transform: Callable[[Any], Any] | None = None
@@ -108,8 +112,8 @@ def value_and_grad(
 
 
 def jacobian(
-    fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0, **unknown: Never
-) -> Jitted:
+    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **unknown: Never
+) -> Jitted[P, Tensor]:
     """The derivative of every element of a function's value by every element of its arguments.
 
     The function runs once, its reverse for all elements of the value together, on a vectorized
@@ -130,8 +134,8 @@ def jacobian(
 
 
 def hessian(
-    fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0, **unknown: Never
-) -> Jitted:
+    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **unknown: Never
+) -> Jitted[P, Tensor]:
     """The second derivatives of every element of a function's value: the jacobian's jacobian.
 
     Shapes: the shape of the value, then that of the variable twice, with their names.

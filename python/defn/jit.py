@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, ParamSpec, TypeVar, overload
 
 from defn import _core
 from defn._names import option_error, unknown_options
@@ -34,6 +34,8 @@ __all__ = [
     "to_backend",
 ]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 Static = Annotated[T, _core.static_marker()]
@@ -49,7 +51,7 @@ def _jitted(
     static: str | Sequence[str],
     options: dict[str, Any],
     convert: bool = False,
-) -> Jitted:
+) -> Jitted[..., Any]:
     if not callable(fun):
         raise option_error(
             f"{'defn' if inline else 'jit'}: the argument is of type {type(fun).__name__}, "
@@ -81,6 +83,24 @@ def _jitted(
     return jitted
 
 
+@overload
+def defn(
+    fun: Callable[P, R],
+    /,
+    *,
+    convert: bool = True,
+    static: str | Sequence[str] = (),
+    **jit_options: Any,
+) -> Jitted[P, R]: ...
+@overload
+def defn(
+    fun: None = None,
+    /,
+    *,
+    convert: bool = True,
+    static: str | Sequence[str] = (),
+    **jit_options: Any,
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def defn(
     fun: Callable[..., Any] | None = None,
     /,
@@ -135,7 +155,7 @@ def defn(
     return _jitted(fun, True, static, jit_options, convert)
 
 
-def deftransform(fun: Callable[..., Any], /) -> Callable[..., Any]:
+def deftransform(fun: Callable[P, R], /) -> Callable[P, R]:
     """Declare a function to be Python that runs while a definition is traced, on its traced
     tensors.
 
@@ -157,6 +177,32 @@ def deftransform(fun: Callable[..., Any], /) -> Callable[..., Any]:
     return fun
 
 
+@overload
+def jit(
+    fun: Callable[P, R],
+    /,
+    *,
+    compiler: CompilerLike | None = None,
+    hooks: dict[str, Callable[[Any], Any]] | None = None,
+    on_conflict: Literal["raise", "force", "reuse"] | None = None,
+    static: str | Sequence[str] = (),
+    donate: int | str | Sequence[int | str] = (),
+    max_compiles: int | None = None,
+    **compiler_options: Any,
+) -> Jitted[P, R]: ...
+@overload
+def jit(
+    fun: None = None,
+    /,
+    *,
+    compiler: CompilerLike | None = None,
+    hooks: dict[str, Callable[[Any], Any]] | None = None,
+    on_conflict: Literal["raise", "force", "reuse"] | None = None,
+    static: str | Sequence[str] = (),
+    donate: int | str | Sequence[int | str] = (),
+    max_compiles: int | None = None,
+    **compiler_options: Any,
+) -> Callable[[Callable[P, R]], Jitted[P, R]]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
     /,
@@ -204,10 +250,7 @@ def jit(
     >>> double.cache_info()["misses"]
     1
     >>> double(2.0)
-    Tensor<
-      f32
-      4.0
-    >
+    Tensor(4.0, f32)
     >>> double.explain()
     ['nothing was compiled before', 'x changed from s32[2] to a number (f32)']
     """
@@ -286,7 +329,7 @@ def compile(
     return _core.compile(fun, given, kwargs, compiler, compiler_options or None, hooks, donate)
 
 
-def debug_expr(fun: Callable[..., Any], /, **jit_options: Any) -> Callable[..., Any]:
+def debug_expr(fun: Callable[P, R], /, **jit_options: Any) -> Callable[P, R]:
     """A function that traces ``fun`` and returns what it returns, with traced tensors, which print
     as graphs.
 
@@ -360,7 +403,7 @@ def default_options(options: dict[str, Any] | None = None, /, **changes: Any) ->
     global ones. ``compiler``, ``on_conflict``, ``max_compiles`` and ``log_compiles`` are as
     ``jit`` says, ``backend`` is where tensors are made, ``threads`` how many of the CPU share the
     work of a call (``None``: as many as ``set_threads`` says), ``print_limit`` how many elements
-    are printed.
+    are printed: of a tensor with more those at the ends of its axes.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 
@@ -455,10 +498,12 @@ class checks:  # noqa: N801 - used as a function is.
     at once on the host do, where they would move a read to the nearest element and drop a write;
     and for an integer divisor of zero, where a quotient would be -1 and a remainder the dividend.
     ``slice`` moves its window unless it is looked at, at once too. ``"nan"``:
-    an operation raises if its result has a NaN. The error names the operation and its line.
+    an operation raises if its result has a NaN. ``"inf"``: an operation raises if its result has an
+    infinity and no operand has one. The error names the operation and its line.
     Programs are compiled apart for each combination of checks.
 
-    Raises: ``OptionError`` for another kind; inside, ``BoundsError`` and ``OptionError``.
+    Raises: ``OptionError`` for another kind; inside, ``BoundsError``, ``DivisionError`` and
+        ``NonFiniteError``.
 
     >>> take = dn.jit(lambda i: dn.take(dn.tensor([10, 20, 30]), i))
     >>> take(dn.tensor([0, 3])).to_list()
@@ -468,9 +513,9 @@ class checks:  # noqa: N801 - used as a function is.
     [10, 30]
     """
 
-    def __init__(self, *kinds: Literal["index", "nan"]) -> None:
+    def __init__(self, *kinds: Literal["index", "inf", "nan"]) -> None:
         self._kinds = kinds
-        self._before: list[tuple[bool, bool]] = []
+        self._before: list[tuple[bool, bool, bool]] = []
 
     def __enter__(self) -> Self:
         self._before.append(_core.add_checks(list(self._kinds)))

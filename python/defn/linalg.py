@@ -12,6 +12,7 @@ for ever.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Never
 
 from defn import _core
@@ -99,8 +100,8 @@ def eigh(
 ) -> tuple[Tensor, Tensor]:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices: ``(values, vectors)``.
 
-    The values come by magnitude, descending; column i of the vectors is a unit vector that belongs
-    to value i, up to a sign, or a phase. Both triangles are read, as those of one Hermitian matrix.
+    The values ascend; column i of the vectors is a unit vector that belongs to value i, up to a
+    sign, or a phase. Both triangles are read, as those of one Hermitian matrix.
     Values, and elements of vectors, of at most ``eps`` become 0; where the reference cuts at 1e-4,
     nothing is cut here unless asked for. ``max_iter`` bounds the sweeps of backends that rotate.
 
@@ -219,9 +220,9 @@ def matrix_rank(tensor: TensorLike, /, *, eps: float = 1e-7, **unknown: Never) -
 def norm(
     tensor: TensorLike,
     /,
-    *,
     ord: float | Literal["inf", "neg_inf", "frobenius", "nuclear"] | None = None,
     axes: Axes | None = None,
+    *,
     keep_axes: bool = False,
     **unknown: Never,
 ) -> Tensor:
@@ -374,3 +375,17 @@ def triangular_solve(
     if unknown:
         refuse_options("linalg.triangular_solve", unknown)
     return _core.linalg_triangular_solve(a, b, lower, left_side, transform_a)
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what to write here for a name of NumPy's."""
+        from defn._names import unknown_name
+
+        raise unknown_name("defn.linalg has nothing", name, sys.modules[__name__])
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return list(__all__)

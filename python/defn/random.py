@@ -16,6 +16,7 @@ Nx.Random to the bit.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Never
 
 from defn import _core
@@ -538,3 +539,17 @@ def multivariate_normal_split(
     return _core.random_multivariate_normal_split(
         key, mean, covariance, shape, dtype, names, method
     )
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what to write here for a name of NumPy's."""
+        from defn._names import unknown_name
+
+        raise unknown_name("defn.random has nothing", name, sys.modules[__name__])
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return list(__all__)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspect import unwrap
 from typing import TYPE_CHECKING, Never
 
-from defn import _core, about, reading
-from defn._names import FOREIGN_NAMES, refuse_options, unknown_name
+from defn import _core, _foreign, _numpy, about, reading
+from defn._names import option_error, refuse_options, unknown_attribute
 from defn.ops import (
     create,
     elementwise_binary,
@@ -25,11 +25,12 @@ from defn.ops import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FunctionType, ModuleType
     from typing import Any
 
     from defn._core import Tensor
-    from defn.typing import Names
+    from defn.typing import Axes, Names
 
 __all__ = ["METHOD_MODULES", "NOT_METHODS", "attach", "method_names"]
 
@@ -69,6 +70,9 @@ NOT_METHODS = frozenset(
 """Functions whose first parameter is not one tensor."""
 
 
+ALIASES = {"flip": "reverse", "maximum": "max", "minimum": "min"}
+"""NumPy's names of some functions."""
+
 READING = ("inspect", "to_batched", "to_binary", "to_heatmap")
 """Methods that read a tensor; the extension has the others."""
 
@@ -92,6 +96,49 @@ def _reshape(tensor: Tensor, *sizes: Any, names: Names | None = None, **unknown:
     return _core.reshape(tensor, sizes[0] if len(sizes) == 1 else sizes, names)
 
 
+def _transpose(tensor: Tensor, *axes: Any, **options: Any) -> Tensor:
+    """The axes in another order, reversed unless given: ``x.transpose(1, 0)`` or
+    ``x.transpose((1, 0))``.
+
+    See ``dn.transpose``.
+    """
+    return shape.transpose(tensor, *axes if len(axes) <= 1 else (axes,), **options)
+
+
+def _max(
+    tensor: Tensor, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
+) -> Tensor:
+    """The greatest element, of all or along axes: ``dn.reduce_max``.
+
+    The greater of two tensors, element by element, is ``dn.max(a, b)``.
+    """
+    if unknown:
+        refuse_options("reduce_max", unknown)
+    return _core.reduce_max(tensor, _axes("max", axes), keep_axes)
+
+
+def _min(
+    tensor: Tensor, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
+) -> Tensor:
+    """The least element, of all or along axes: ``dn.reduce_min``.
+
+    The lesser of two tensors, element by element, is ``dn.min(a, b)``.
+    """
+    if unknown:
+        refuse_options("reduce_min", unknown)
+    return _core.reduce_min(tensor, _axes("min", axes), keep_axes)
+
+
+def _axes(function: str, axes: Axes | None) -> Axes | None:
+    """The axes of a method that reduces, unless they are the other operand of the function."""
+    if isinstance(axes, (_core.Tensor, float)):
+        raise option_error(
+            f"{function}: an operand is given where axes are required, the method reduces; "
+            f"use dn.{function}(a, b) for two tensors, element by element"
+        )
+    return axes
+
+
 class _Foreign:
     """A method of another library: an attribute that raises, and says the name to use."""
 
@@ -101,12 +148,75 @@ class _Foreign:
         self.name = name
 
     def __get__(self, tensor: Tensor | None, owner: type) -> Never:
-        raise unknown_name("tensors have no method", self.name)
+        raise unknown_attribute(self.name)
+
+
+class _Part:
+    """``x.real`` and ``x.imag``: methods here and attributes elsewhere, which say so if they are
+    taken for tensors.
+    """
+
+    def __init__(self, name: str, function: Callable[[Tensor], Tensor]) -> None:
+        self.name, self.function = name, function
+
+    def __get__(self, tensor: Tensor | None, owner: type) -> Any:
+        return self.function if tensor is None else _PartOf(self.name, self.function, tensor)
+
+
+class _PartOf:
+    """A method that is bound to a tensor. What one does with tensors raises, and names the call."""
+
+    __slots__ = ("__self__", "_function", "_name")
+
+    def __init__(self, name: str, function: Callable[[Tensor], Tensor], tensor: Tensor) -> None:
+        self._name, self._function, self.__self__ = name, function, tensor
+
+    def __call__(self, **unknown: Never) -> Tensor:
+        return self._function(self.__self__, **unknown)
+
+    def __repr__(self) -> str:
+        return f"<method {self._name} of a tensor: call it, x.{self._name}()>"
+
+    def __getattr__(self, name: str) -> Never:
+        # Protocols that are asked for of every object are answered as objects answer.
+        if name.startswith("__") and name != "__array__":
+            raise AttributeError(name)
+        self._refuse()
+
+    def _refuse(self, *args: object) -> Never:
+        raise option_error(
+            f"{self._name}: the method is used as a tensor; call it, x.{self._name}()"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = _refuse
+    __rtruediv__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = __neg__ = __abs__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __len__ = __iter__ = __float__ = _refuse
+    __bool__ = __array__ = _refuse
+
+
+def _set_item(tensor: Tensor, index: object, value: object) -> Never:
+    raise option_error(
+        "index: tensors never change; write x = dn.put_slice(x, starts, value) for a slice, "
+        "dn.indexed_put(x, indices, values) for elements, dn.select(mask, value, x) for a mask"
+    )
 
 
 def _dir(tensor: Tensor) -> list[str]:
     """The attributes there are; other libraries' names are not among them."""
-    return [name for name in object.__dir__(tensor) if name not in FOREIGN_NAMES]
+    return [
+        name
+        for name in object.__dir__(tensor)
+        if not isinstance(vars(type(tensor)).get(name), _Foreign)
+    ]
+
+
+OWN_METHODS: dict[str, FunctionType] = {
+    "max": _max,
+    "min": _min,
+    "reshape": _reshape,
+    "transpose": _transpose,
+}
+"""Methods that are not called as the functions of their names are."""
 
 
 def attach() -> None:
@@ -120,10 +230,17 @@ def attach() -> None:
     for name in method_names():
         # Python finds and calls methods fastest that are functions of its own.
         setattr(tensor, name, unwrap(functions[name]))
-    _reshape.__name__ = "reshape"
-    _reshape.__qualname__ = "Tensor.reshape"
-    tensor.reshape = _reshape
-    for name in FOREIGN_NAMES:
+    for name, ours in ALIASES.items():
+        setattr(tensor, name, unwrap(functions[ours]))
+    for name, method in OWN_METHODS.items():
+        method.__name__ = name
+        method.__qualname__ = f"Tensor.{name}"
+        setattr(tensor, name, method)
+    for name in {**_foreign.FUNCTIONS, **_foreign.METHODS}:
         if not hasattr(tensor, name):
             setattr(tensor, name, _Foreign(name))
+    tensor.real = _Part("real", functions["real"])
+    tensor.imag = _Part("imag", functions["imag"])
+    tensor.__setitem__ = _set_item
+    tensor.__array_function__ = _numpy.array_function
     tensor.__dir__ = _dir

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING, Never, ParamSpec, TypeVar
 
 from defn import _core
 from defn._names import option_error, refuse_options
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from defn.typing import DTypeLike
 
 __all__ = ["map", "vmap"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _Nesting(threading.local):
@@ -56,8 +59,8 @@ def _each(axes: Any, value: Any, what: str, change: Callable[[Any, Any], Any]) -
 
 
 def vmap(
-    fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0, **unknown: Never
-) -> Callable[..., Any]:
+    fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, **unknown: Never
+) -> Callable[P, R]:
     """A function of tensors with one axis more: ``fun`` sees them without it.
 
     ``in_axes`` says which axis of each positional argument leaves the shape: one for all, or one
@@ -78,6 +81,8 @@ def vmap(
     """
     if unknown:
         refuse_options("vmap", unknown)
+
+    call: Callable[..., Any] = fun
 
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -109,7 +114,7 @@ def vmap(
                 _each(axis, value, "in_axes", lambda part, at: _core.vmap_enter(part, at, name))
                 for axis, value in zip(axes, args, strict=True)
             ]
-            result = fun(*inner, **kwargs)
+            result = call(*inner, **kwargs)
         finally:
             _nesting.depth -= 1
 

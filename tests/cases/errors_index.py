@@ -26,6 +26,10 @@ ROWS: list[tuple[str, str]] = [
         "a NaN where it is looked for",
         'with dn.checks("nan"):\n    dn.jit(lambda y: dn.log(y) + 1.0)(-v)',
     ),
+    (
+        "an infinity where it is looked for",
+        'with dn.checks("inf"):\n    dn.jit(lambda y: dn.exp(y * 1000.0) + 1.0)(v)',
+    ),
     ("a check that there is none of", 'with dn.checks("overflow"):\n    pass'),
     ("indices that are no integers", "dn.gather(x, v)"),
     ("indices to take that are no integers", "dn.take(x, v)"),

@@ -342,6 +342,8 @@ pub struct Checks {
     pub index: bool,
     /// A result with a NaN is an error.
     pub nan: bool,
+    /// A result with an infinity is an error, unless an operand has one.
+    pub inf: bool,
 }
 
 /// Turns a closed graph into something that runs.

@@ -110,6 +110,17 @@ impl Error {
         self
     }
 
+    /// Says what the function of the loop is called, and where in the state the leaf is whose type changed, which is
+    /// known by its number only.
+    #[must_use]
+    pub fn of_state(mut self, name: &'static str, written: impl FnOnce(usize) -> String) -> Error {
+        if let ErrorKind::LoopState { index, expected, got, hint, .. } = &self.inner.kind {
+            let (expected, got, hint, place) = (expected.clone(), got.clone(), *hint, written(*index));
+            self.inner.kind = ErrorKind::StateType { op: name, place, expected, got, hint };
+        }
+        self
+    }
+
     /// What refuses a product as the product that was asked for.
     #[must_use]
     pub(crate) fn of_product(mut self, name: &'static str) -> Error {
@@ -122,8 +133,11 @@ impl Error {
     /// Whether the text goes on with a line for each operand: where it says something new.
     fn shows_operands(&self) -> bool {
         let is_about_types = match self.class() {
+            _ if self.inner.kind.is_of_state() => true,
             ErrorClass::Shape | ErrorClass::Axis | ErrorClass::DType | ErrorClass::Range => true,
             ErrorClass::Option
+            | ErrorClass::Division
+            | ErrorClass::NonFinite
             | ErrorClass::Container
             | ErrorClass::Bounds
             | ErrorClass::Trace
@@ -207,6 +221,10 @@ pub enum ErrorKind {
     DivisionByZero { op: &'static str },
     #[error("{op}: the result {got} has a NaN, none is allowed under checks(\"nan\")")]
     FoundNan { op: &'static str, got: TensorType },
+    #[error(
+        "{op}: the result {got} has an infinity and no operand has one, none is allowed under checks(\"inf\")"
+    )]
+    FoundInfinity { op: &'static str, got: TensorType },
     #[error("{op}: the number of bits to shift by is {value}, it must not be negative")]
     NegativeShift { op: &'static str, value: i128 },
     #[error(
@@ -411,6 +429,10 @@ pub enum ErrorKind {
     // control flow
     #[error("{op}: the predicate is {got}, it must be a scalar; reduce it with all or any")]
     Predicate { op: &'static str, got: TensorType },
+    #[error(
+        "{op}: the body's value is {got}{place} and was {expected} before; dtype, shape and names must stay the same{hint}"
+    )]
+    StateType { op: &'static str, place: String, got: TensorType, expected: TensorType, hint: &'static str },
     #[error(
         "{op}: {what} {index} is {got} after the body and {expected} before; dtype, shape and names must stay the same{hint}"
     )]

@@ -131,7 +131,7 @@ functions! {
     fn cholesky() -> One, one |ops, x| ops.cholesky(x);
     /// The determinant.
     fn determinant() -> One, one |ops, x| ops.determinant(x);
-    /// The eigenvalues of symmetric or Hermitian matrices, by descending magnitude, and eigenvectors in columns.
+    /// The eigenvalues of symmetric or Hermitian matrices, ascending, and eigenvectors in columns.
     /// What is at most `eps` becomes 0.
     fn eigh(max_iter: usize, eps: f64) -> Two, two |ops, x| ops.eigh(x, max_iter, eps);
     /// The inverse; NaN where a matrix is singular.

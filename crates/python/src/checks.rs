@@ -13,6 +13,13 @@ use crate::misuse::Misuse;
 /// Whether any check was ever asked for, so that calls need not look before.
 static ANY_SET: AtomicBool = AtomicBool::new(false);
 
+/// Checks as Python keeps them: of positions, of NaN and of infinities.
+type Kinds = (bool, bool, bool);
+
+fn kinds(checks: Checks) -> Kinds {
+    (checks.index, checks.nan, checks.inf)
+}
+
 /// A context variable: threads and asynchronous tasks have their own.
 fn of_context(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static VARIABLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -23,8 +30,9 @@ fn of_context(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 }
 
 fn read(py: Python<'_>) -> PyResult<Checks> {
-    let (index, nan) = of_context(py)?.call_method1(intern!(py, "get"), ((false, false),))?.extract()?;
-    Ok(Checks { index, nan })
+    let kinds: Kinds = of_context(py)?.call_method1(intern!(py, "get"), (Kinds::default(),))?.extract()?;
+    let (index, nan, inf) = kinds;
+    Ok(Checks { index, nan, inf })
 }
 
 /// The checks of this context.
@@ -38,36 +46,38 @@ pub(crate) fn current() -> Checks {
 
 fn set(py: Python<'_>, checks: Checks) -> PyResult<()> {
     ANY_SET.store(true, Ordering::Relaxed);
-    of_context(py)?.call_method1(intern!(py, "set"), ((checks.index, checks.nan),))?;
+    of_context(py)?.call_method1(intern!(py, "set"), (kinds(checks),))?;
     Ok(())
 }
 
 /// Adds checks to those of this context, and returns the ones before.
 #[pyfunction]
-fn add_checks(py: Python<'_>, kinds: Vec<String>) -> Fallible<(bool, bool)> {
+fn add_checks(py: Python<'_>, names: Vec<String>) -> Fallible<Kinds> {
     guard(|| {
         let before = read(py)?;
         let mut checks = before;
-        for kind in kinds {
+        for kind in names {
             match &*kind {
                 "index" => checks.index = true,
                 "nan" => checks.nan = true,
+                "inf" => checks.inf = true,
                 _ => {
                     let (option, got) = ("a kind".to_owned(), format!("\"{kind}\""));
-                    let required = "\"index\" or \"nan\"".to_owned();
+                    let required = "\"index\", \"nan\" or \"inf\"".to_owned();
                     return Err(Misuse::OptionValue { op: "checks", option, got, required }.into());
                 }
             }
         }
         set(py, checks)?;
-        Ok((before.index, before.nan))
+        Ok(kinds(before))
     })
 }
 
 /// Puts back the checks of before.
 #[pyfunction]
-fn restore_checks(py: Python<'_>, before: (bool, bool)) -> PyResult<()> {
-    set(py, Checks { index: before.0, nan: before.1 })
+fn restore_checks(py: Python<'_>, before: Kinds) -> PyResult<()> {
+    let (index, nan, inf) = before;
+    set(py, Checks { index, nan, inf })
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -263,7 +263,10 @@ impl Custom {
 
 /// The checks that are asked for, by name.
 fn kinds(checks: Checks) -> impl Iterator<Item = &'static str> {
-    [("nan", checks.nan), ("index", checks.index)].into_iter().filter(|(_, on)| *on).map(|(kind, _)| kind)
+    [("nan", checks.nan), ("inf", checks.inf), ("index", checks.index)]
+        .into_iter()
+        .filter(|(_, on)| *on)
+        .map(|(kind, _)| kind)
 }
 
 thread_local! {

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use defn_core::builder::{self, Arg, BuildControl, Clause, Ops, Thunk};
-use defn_core::{Error, ErrorKind, Name, Tensor};
+use defn_core::{Error, Name, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyTuple};
 
@@ -99,17 +99,20 @@ pub(crate) fn same_structure(
 
 /// Says where in the state a type changed; the core knows leaves by their number only.
 pub(crate) fn locate_state(py: Python<'_>, op: &'static str, error: Error, tree: &Tree) -> Fallible<Fault> {
-    let ErrorKind::LoopState { index, expected, got, hint, .. } = error.kind() else {
-        return Ok(error.into());
+    let places = tree.places(py)?;
+    let written = |index: usize| {
+        let place = places.get(index).map_or("", String::as_str);
+        // The state of `for_` and `scan` stands behind a counter that the user does not see.
+        let shown = if op == "while_" { Some(place) } else { place.strip_prefix("[1]") };
+        shown.filter(|place| !place.is_empty()).map_or_else(String::new, |place| format!(" at {place}"))
     };
-    let place = tree.places(py)?.get(*index).cloned().unwrap_or_default();
-    // The state of `for_` and `scan` stands behind a counter that the user does not see.
-    let shown = if op == "while_" { Some(place.as_str()) } else { place.strip_prefix("[1]") };
-    let place = shown.unwrap_or_default();
-    let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
-    let what = "the body's value";
-    let (got, expected) = (got.clone(), expected.clone());
-    Ok(Misuse::StateType { op, what, place, got, expected, hint }.into())
+    Ok(error.of_state(op, written).into())
+}
+
+/// Whether a traced tensor stands for a number, whose dtype gives way.
+#[pyfunction]
+fn is_weak(tensor: &Bound<'_, PyTensor>) -> bool {
+    tensor.get().tensor.is_weak()
 }
 
 /// Runs a control function and forgets, outside of any trace, which tensors were made on the way.
@@ -356,6 +359,7 @@ fn custom_grad<'py>(
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(is_weak, module)?)?;
     module.add_function(wrap_pyfunction!(while_, module)?)?;
     module.add_function(wrap_pyfunction!(cond, module)?)?;
     module.add_function(wrap_pyfunction!(if_, module)?)?;

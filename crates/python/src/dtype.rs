@@ -3,7 +3,6 @@
 use defn_core::{DType, Kind};
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyTuple, PyType};
@@ -46,6 +45,12 @@ impl PyDType {
     /// The NumPy dtype of arrays with these elements.
     fn to_numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(descriptor(py, self.dtype)?.into_any())
+    }
+
+    /// As [`PyDType::to_numpy`]: what NumPy asks an object for that stands for a dtype.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.to_numpy(py)
     }
 
     /// A tensor with these elements.
@@ -128,12 +133,29 @@ pub(crate) fn all<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
 /// Anything else, by what it is.
 pub(crate) fn parse(value: &Bound<'_, PyAny>) -> Fallible<DType> {
     if let Ok(name) = value.cast::<PyString>() {
-        return Ok(name.to_str()?.parse()?);
+        let name = name.to_str()?;
+        return of_name(name).ok_or_else(|| unknown(name).into());
     }
     match from_python(value)? {
         Some(dtype) => Ok(dtype),
         None => Err(Misuse::NotADType { got: convert::text(value)? }.into()),
     }
+}
+
+#[cold]
+fn unknown(name: &str) -> Misuse {
+    // The width that NumPy's and C's names without one stand for differs between libraries.
+    let hint = match name {
+        "half" => "; use f16",
+        "float" | "single" | "double" => "; use f32 or f64",
+        "int" | "int_" | "long" | "intp" => "; use s32 or s64",
+        "uint" => "; use u32 or u64",
+        "complex" => "; use c64 or c128",
+        "longdouble" | "float96" | "float128" => "; f64 is the widest float",
+        _ => "",
+    };
+    let known: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.name()).collect();
+    Misuse::UnknownDType { name: name.to_owned(), known: known.join(", "), hint }
 }
 
 /// The element type that an object stands for, if it does.
@@ -143,7 +165,7 @@ pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
         return Ok(Some(object.get().dtype));
     }
     if let Ok(name) = value.cast::<PyString>() {
-        return Ok(name.to_str()?.parse().ok());
+        return Ok(of_name(name.to_str()?));
     }
     if let Ok(class) = value.cast::<PyType>() {
         for (known, dtype) in [
@@ -195,18 +217,49 @@ fn from_extension(descriptor: &Bound<'_, PyArrayDescr>) -> Option<DType> {
     }
     let name = class.name().ok()?;
     let name = name.to_str().ok()?;
-    EXTENSIONS.iter().find(|(_, known)| *known == name).map(|&(dtype, _)| dtype)
+    DType::ALL.iter().copied().find(|&dtype| is_extension(dtype) && numpy_name(dtype) == name)
 }
 
-const EXTENSIONS: &[(DType, &str)] = &[
-    (DType::U2, "uint2"),
-    (DType::U4, "uint4"),
-    (DType::S2, "int2"),
-    (DType::S4, "int4"),
-    (DType::F8E5M2, "float8_e5m2"),
-    (DType::F8E4M3FN, "float8_e4m3fn"),
-    (DType::BF16, "bfloat16"),
-];
+/// NumPy's name of each element type, or that of ml_dtypes.
+fn numpy_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::Bool => "bool",
+        DType::U2 => "uint2",
+        DType::U4 => "uint4",
+        DType::U8 => "uint8",
+        DType::U16 => "uint16",
+        DType::U32 => "uint32",
+        DType::U64 => "uint64",
+        DType::S2 => "int2",
+        DType::S4 => "int4",
+        DType::S8 => "int8",
+        DType::S16 => "int16",
+        DType::S32 => "int32",
+        DType::S64 => "int64",
+        DType::F8E5M2 => "float8_e5m2",
+        DType::F8E4M3FN => "float8_e4m3fn",
+        DType::F16 => "float16",
+        DType::BF16 => "bfloat16",
+        DType::F32 => "float32",
+        DType::F64 => "float64",
+        DType::C64 => "complex64",
+        DType::C128 => "complex128",
+    }
+}
+
+/// Whether ml_dtypes has the type, and NumPy has not.
+fn is_extension(dtype: DType) -> bool {
+    matches!(
+        dtype,
+        DType::U2 | DType::U4 | DType::S2 | DType::S4 | DType::F8E5M2 | DType::F8E4M3FN | DType::BF16
+    )
+}
+
+/// The element type of a name: ours or NumPy's.
+fn of_name(name: &str) -> Option<DType> {
+    let known = || DType::ALL.iter().copied().find(|&dtype| numpy_name(dtype) == name);
+    name.parse().ok().or_else(known)
+}
 
 /// The NumPy dtype of arrays with elements of a type.
 pub(crate) fn descriptor<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyArrayDescr>> {
@@ -217,30 +270,11 @@ pub(crate) fn descriptor<'py>(py: Python<'py>, dtype: DType) -> PyResult<Bound<'
 }
 
 fn make_descriptor(py: Python<'_>, dtype: DType) -> PyResult<Py<PyArrayDescr>> {
-    let name = match dtype {
-        DType::Bool => "bool",
-        DType::U8 => "uint8",
-        DType::U16 => "uint16",
-        DType::U32 => "uint32",
-        DType::U64 => "uint64",
-        DType::S8 => "int8",
-        DType::S16 => "int16",
-        DType::S32 => "int32",
-        DType::S64 => "int64",
-        DType::F16 => "float16",
-        DType::F32 => "float32",
-        DType::F64 => "float64",
-        DType::C64 => "complex64",
-        DType::C128 => "complex128",
-        DType::U2 | DType::U4 | DType::S2 | DType::S4 | DType::F8E5M2 | DType::F8E4M3FN | DType::BF16 => {
-            let (_, name) = EXTENSIONS
-                .iter()
-                .find(|(known, _)| *known == dtype)
-                .ok_or_else(|| PyRuntimeError::new_err("an element type without a NumPy name"))?;
-            let class = py.import("ml_dtypes")?.getattr(*name)?;
-            return Ok(PyArrayDescr::new(py, class)?.unbind());
-        }
-    };
+    let name = numpy_name(dtype);
+    if is_extension(dtype) {
+        let class = py.import("ml_dtypes")?.getattr(name)?;
+        return Ok(PyArrayDescr::new(py, class)?.unbind());
+    }
     Ok(PyArrayDescr::new(py, name)?.unbind())
 }
 

@@ -174,6 +174,8 @@ fn class_name(class: ErrorClass) -> &'static str {
         ErrorClass::DType => "DTypeError",
         ErrorClass::Range => "RangeError",
         ErrorClass::Option => "OptionError",
+        ErrorClass::Division => "DivisionError",
+        ErrorClass::NonFinite => "NonFiniteError",
         ErrorClass::Container => "ContainerError",
         ErrorClass::Bounds => "BoundsError",
         ErrorClass::Trace => "TraceError",

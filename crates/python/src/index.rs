@@ -5,15 +5,17 @@ use defn_core::builder::{BuildIndex, BuildShape, Ops, Start};
 use defn_core::{Axes, AxisRef, Name, Shape, Tensor, TensorType};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyEllipsis, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 use smallvec::SmallVec;
 
 use crate::array;
+use crate::build;
 use crate::convert;
 use crate::error::Fallible;
 use crate::mask;
 use crate::misuse::Misuse;
 use crate::ops;
+use crate::place;
 use crate::tensor::PyTensor;
 
 /// One entry of an index.
@@ -106,13 +108,48 @@ pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTenso
     ops::on(tensor, move |ops, x| apply(ops, x, &steps, &new_axes))
 }
 
-/// A tensor of positions along the first axis, which stands alone.
+/// Refuses a slice from or to a position that is not known while tracing: its size would not be.
+fn require_known(slice: &Bound<'_, PySlice>) -> Fallible<()> {
+    let py = slice.py();
+    for (bound, name) in [("start", intern!(py, "start")), ("stop", intern!(py, "stop"))] {
+        let value = slice.getattr(name)?;
+        if let Ok(tensor) = value.cast::<PyTensor>()
+            && tensor.get().tensor.is_traced()
+        {
+            return Err(Misuse::TracedSlice { bound, got: tensor.get().tensor.ty().clone() }.into());
+        }
+    }
+    Ok(())
+}
+
+/// A tensor, an array or a list of positions along the first axis, which stands alone.
 fn positions(ty: &TensorType, index: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
-    let Ok(tensor) = index.cast::<PyTensor>() else { return Ok(None) };
-    let indices = &tensor.get().tensor;
+    let indices = match index.cast::<PyTensor>() {
+        Ok(tensor) => tensor.get().tensor.clone(),
+        Err(_) => match listed(index)? {
+            Some(listed) => listed,
+            None => return Ok(None),
+        },
+    };
     // One position is an index like any other.
     let is_list = indices.ty().shape.rank() > 0 && indices.ty().dtype.is_integer();
-    Ok((is_list && ty.shape.rank() > 0).then(|| indices.clone()))
+    Ok((is_list && ty.shape.rank() > 0).then_some(indices))
+}
+
+/// The integers of an array of NumPy's, or of a list.
+fn listed(index: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
+    let py = index.py();
+    if array::is_array(index) {
+        let kind: String = index.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
+        let is_integer = kind == "i" || kind == "u";
+        return if is_integer { build::from_array(index, None, &place::default()?) } else { Ok(None) };
+    }
+    let Ok(list) = index.cast_exact::<PyList>() else { return Ok(None) };
+    if list.is_empty() || !list.iter().all(|item| item.is_exact_instance_of::<PyInt>()) {
+        return Ok(None);
+    }
+    let array = py.import("numpy")?.call_method1(intern!(py, "asarray"), (index,))?;
+    build::from_array(&array, None, &place::default()?)
 }
 
 /// The slice at one position of the first axis, without that axis.
@@ -281,6 +318,7 @@ fn step(ty: &TensorType, axis: usize, pick: Pick<'_>) -> Fallible<Step> {
             if !zero.is_none() && convert::index(&zero)? == Some(0) {
                 return Err(Misuse::ZeroStep { axis, got: ty.clone() }.into());
             }
+            require_known(&slice)?;
             let range = slice.indices(size as isize)?;
             let (count, stride) = (range.slicelength, range.step.unsigned_abs());
             if count == 0 {

@@ -44,6 +44,10 @@ pub(crate) enum Misuse {
     )]
     TensorBackend { got: TensorType, place: String, asked: String },
     #[error(
+        "dtype: \"{name}\" is no dtype, it must be one of {known}, or NumPy's name of one, such as \"float32\"{hint}"
+    )]
+    UnknownDType { name: String, known: String, hint: &'static str },
+    #[error(
         "dtype: {got} is no dtype, it must be a dtype, its name, a NumPy dtype, or bool, int, float or complex"
     )]
     NotADType { got: String },
@@ -87,6 +91,10 @@ pub(crate) enum Misuse {
         "index: {index} cannot index {got}, it must be an int, a slice, ..., None, a scalar integer tensor, or a dict by axis name"
     )]
     BadIndex { index: String, got: TensorType },
+    #[error(
+        "index: the {bound} of a slice is {got} that is being traced, the size of the result must be known; use dn.slice_along_axis(x, start, length, axis), or mask what is left out with dn.select"
+    )]
+    TracedSlice { bound: &'static str, got: TensorType },
     #[error("len: {got} is a scalar, it has no length")]
     ScalarLength { got: TensorType },
     #[error("iter: {got} is a scalar, it cannot be iterated over")]
@@ -109,19 +117,12 @@ pub(crate) enum Misuse {
         "{op}: {place} is of type {got}, which is neither a tensor nor a container; register its class with register_container"
     )]
     NotAContainer { op: String, place: String, got: String },
+    #[error(
+        "container: a {class} is not made of a dict alone; pass dict(x), or register its class with register_container"
+    )]
+    MappingClass { class: String },
     #[error("{op}: {what} and {other} differ in structure: {difference}")]
     Structure { op: &'static str, what: String, other: String, difference: String },
-    #[error(
-        "{op}: {what} is {got}{place} and was {expected} before; dtype, shape and names must stay the same{hint}"
-    )]
-    StateType {
-        op: &'static str,
-        what: &'static str,
-        place: String,
-        got: TensorType,
-        expected: TensorType,
-        hint: &'static str,
-    },
     #[error(
         "runtime_call: the function gives {got}{place}, the output says {expected}; convert what it gives, or change the output"
     )]
@@ -310,7 +311,11 @@ impl Misuse {
         use Misuse::*;
         match self {
             Internal { .. } => "Error",
-            ArrayDType { .. } | TensorDType { .. } | NotADType { .. } | NotThisKind { .. } => "DTypeError",
+            ArrayDType { .. }
+            | TensorDType { .. }
+            | UnknownDType { .. }
+            | NotADType { .. }
+            | NotThisKind { .. } => "DTypeError",
             HugeInteger { .. } => "RangeError",
             Ragged { .. }
             | EmptyList
@@ -318,8 +323,6 @@ impl Misuse {
             | BinaryLength { .. }
             | TooManyIndices { .. }
             | TwoEllipses { .. }
-            | ScalarLength { .. }
-            | ScalarIteration { .. }
             | NotOneElement { .. }
             | ChunkType { .. }
             | NumberExpected { .. }
@@ -328,8 +331,8 @@ impl Misuse {
             | TensorInside { .. }
             | NotANumber { .. }
             | NotAContainer { .. }
+            | MappingClass { .. }
             | Structure { .. }
-            | StateType { .. }
             | BadResult { .. }
             | HostResult { .. }
             | KnownContainer { .. }
@@ -346,7 +349,9 @@ impl Misuse {
             | NotSaved { .. }
             | SpecCount { .. }
             | SpecKey { .. }
-            | GradValue { .. } => "ContainerError",
+            | GradValue { .. }
+            | ScalarLength { .. }
+            | ScalarIteration { .. } => "ContainerError",
             IndexRange { .. }
             | ZeroStep { .. }
             | MaskIndex { .. }
@@ -374,9 +379,13 @@ impl Misuse {
             | OverForGood { .. }
             | CompilerChecks { .. }
             | Profile { .. } => "CompileError",
-            NoRun | NoNode { .. } | GraphGone { .. } | OtherGraph { .. } | NoGraph { .. } | StageInTrace => {
-                "TraceError"
-            }
+            TracedSlice { .. }
+            | NoRun
+            | NoNode { .. }
+            | GraphGone { .. }
+            | OtherGraph { .. }
+            | NoGraph { .. }
+            | StageInTrace => "TraceError",
             CallbackResult { .. }
             | CallbackMissing { .. }
             | TensorBackend { .. }

@@ -1,4 +1,5 @@
-//! How a tensor prints: its type, then its values as Nx prints them, or the graph of a traced one.
+//! How a tensor prints: its type, then its values as Nx prints them, or the graph of a traced one. A scalar is one
+//! line. Of many elements those at both ends of each axis are shown, as NumPy does.
 
 use defn_core::backend::BufferState;
 use defn_core::format::packed;
@@ -17,10 +18,20 @@ use crate::misuse::Misuse;
 use crate::options;
 use crate::pjrt;
 use crate::pybackend::PythonBuffer;
+use crate::read;
 use crate::tensor::PyTensor;
 
-/// How many elements are read and shown.
+/// A tensor of more elements shows those at the ends of its axes.
 const LIMIT: usize = 50;
+
+/// How many positions at each end of an axis are shown of a tensor with many elements.
+const EDGE: usize = 3;
+
+/// How long a line may be before a row is continued on the next one.
+const WIDTH: usize = 80;
+
+/// Elements of a tensor on a device with more bytes are not all read for being printed: the first ones are.
+const WHOLE: usize = 1 << 20;
 
 /// How many axes are written out as nested brackets; tensors of more show their type only.
 const DEEPEST: usize = 256;
@@ -55,22 +66,68 @@ pub(crate) fn parse_limit(op: &str, value: &Bound<'_, PyAny>) -> Fallible<usize>
     }
 }
 
-/// A tensor as it prints: the text between `Tensor<` and `>`, and both.
+/// A tensor as it prints: a scalar in one line, others as the text between `Tensor<` and `>`.
 pub(crate) fn tensor(py: Python<'_>, tensor: &Tensor) -> Fallible<String> {
-    written(tensor, limit(py)?)
+    let Some(element) = scalar(tensor)? else { return written(tensor, Part::Ends(limit(py)?)) };
+    Ok(match place(tensor)? {
+        Some(place) => format!("Tensor({element}, {}, {place})", tensor.ty().dtype),
+        None => format!("Tensor({element}, {})", tensor.ty().dtype),
+    })
 }
 
-/// A tensor with at most so many elements.
+/// A tensor as `str` gives it: the number of a scalar, others as they print.
+pub(crate) fn plain(py: Python<'_>, tensor: &Tensor) -> Fallible<String> {
+    match scalar(tensor)? {
+        // As Python writes them, and formats them.
+        Some(_) if tensor.ty().dtype.is_complex() => {
+            Ok(read::number(py, read::only_element("str", tensor)?)?.str()?.to_string())
+        }
+        Some(element) => Ok(element),
+        None => written(tensor, Part::Ends(limit(py)?)),
+    }
+}
+
+/// The element of a scalar that has its value, as text.
+fn scalar(tensor: &Tensor) -> Fallible<Option<String>> {
+    let is_live = tensor.buffer().is_some_and(|buffer| match buffer.state() {
+        BufferState::Live => true,
+        BufferState::Gone(_) => false,
+    });
+    if is_live && tensor.whole().shape.rank() == 0 {
+        Ok(Some(elements(tensor, Part::First(1))?))
+    } else {
+        Ok(None)
+    }
+}
+
+/// A tensor with at most so many elements, the first ones.
 #[pyfunction]
 fn inspect(tensor: &Bound<'_, PyTensor>, limit: &Bound<'_, PyAny>) -> Fallible<String> {
-    guard(|| written(&tensor.get().tensor, parse_limit("inspect", limit)?))
+    guard(|| written(&tensor.get().tensor, Part::First(parse_limit("inspect", limit)?)))
 }
 
-fn written(tensor: &Tensor, limit: usize) -> Fallible<String> {
+/// Which elements are shown.
+#[derive(Clone, Copy)]
+enum Part {
+    /// At most so many, in row-major order.
+    First(usize),
+    /// All of them if they are at most so many, else those at the ends of the axes.
+    Ends(usize),
+}
+
+/// Where the elements of a tensor on a device are, unless options say that it is not shown.
+fn place(tensor: &Tensor) -> Fallible<Option<String>> {
+    match pjrt::signature(tensor) {
+        Some(place) if shows_place()? => Ok(Some(place)),
+        Some(_) | None => Ok(None),
+    }
+}
+
+fn written(tensor: &Tensor, part: Part) -> Fallible<String> {
     let body = match tensor.data() {
         Data::Template => String::new(),
         Data::Buffer(buffer) => match buffer.state() {
-            BufferState::Live => format!("\n  {}", elements(tensor, limit)?),
+            BufferState::Live => format!("\n  {}", elements(tensor, part)?),
             // The type is known still, and printing a tensor must not raise while an error is looked into.
             BufferState::Gone(gone) => format!("\n  ({})", gone.how),
         },
@@ -90,32 +147,68 @@ fn written(tensor: &Tensor, limit: usize) -> Fallible<String> {
     if !tensor.vectorized_axes().is_empty() {
         header = format!("{}\n  ", vectorize::lanes_text(tensor.vectorized_axes()));
     }
-    let place = match pjrt::signature(tensor) {
-        Some(place) if shows_place()? => format!("\n  {place}"),
-        Some(_) | None => String::new(),
-    };
+    let place = place(tensor)?.map(|place| format!("\n  {place}")).unwrap_or_default();
     Ok(format!("Tensor<\n  {header}{}{place}{body}\n>", tensor.ty()))
 }
 
-fn elements(tensor: &Tensor, limit: usize) -> Fallible<String> {
+fn elements(tensor: &Tensor, part: Part) -> Fallible<String> {
     let stored = tensor.whole();
-    if stored.shape.rank() > DEEPEST {
+    let sizes = stored.shape.sizes();
+    if sizes.len() > DEEPEST {
         return Ok("...".to_owned());
     }
     let own = tensor.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<PythonBuffer>());
+    let (Part::First(limit) | Part::Ends(limit)) = part;
     if let Some(text) = own.and_then(|own| own.inspect(limit)) {
         return Ok(text?);
     }
-    let memory = tensor.host_prefix("repr", limit)?;
-    Ok(values(stored.dtype, stored.shape.sizes(), memory.bytes(), limit))
+    match part {
+        Part::Ends(limit) if limit > 0 && stored.size() > limit => {
+            let edges = edges(sizes, limit);
+            let most = match own {
+                // `inspect` of the backend says otherwise.
+                Some(_) => limit,
+                None if stored.byte_size() > WHOLE => WHOLE / stored.dtype.storage_bytes(),
+                None => usize::MAX,
+            };
+            let memory = tensor.host_prefix("repr", most)?;
+            Ok(Values::new(stored.dtype, sizes, memory.bytes(), usize::MAX, edges).text())
+        }
+        Part::Ends(limit) | Part::First(limit) => {
+            let memory = tensor.host_prefix("repr", limit)?;
+            Ok(values(stored.dtype, sizes, memory.bytes(), limit))
+        }
+    }
+}
+
+/// How many positions at the start and at the end of each axis are shown, so that at most `limit` elements are.
+fn edges(sizes: &[usize], limit: usize) -> Vec<(usize, usize)> {
+    let shown = |edges: &[(usize, usize)]| {
+        edges
+            .iter()
+            .zip(sizes)
+            .fold(1, |count: usize, (&(start, end), &size)| count.saturating_mul((start + end).min(size)))
+    };
+    for edge in (1..=EDGE).rev() {
+        let edges = vec![(edge, edge); sizes.len()];
+        if shown(&edges) <= limit {
+            return edges;
+        }
+    }
+    // Of many axes the first ones show their first position only.
+    let mut edges = vec![(1, 1); sizes.len()];
+    for axis in 0..sizes.len() {
+        if shown(&edges) <= limit {
+            break;
+        }
+        edges[axis] = (1, 0);
+    }
+    edges
 }
 
 /// The values of a tensor of these sizes, of which at least the first `limit` are in `bytes`.
 fn values(dtype: DType, sizes: &[usize], bytes: &[u8], limit: usize) -> String {
-    let mut values = Values { dtype, bytes, left: limit };
-    let mut out = String::new();
-    values.write(sizes, 1, &mut out);
-    out
+    Values::new(dtype, sizes, bytes, limit, vec![(usize::MAX, 0); sizes.len()]).text()
 }
 
 /// The values that bytes hold for a tensor of the type of `out`, as `to_binary` gives them.
@@ -167,6 +260,12 @@ fn table_cells(tensor: &Bound<'_, PyTensor>) -> Fallible<Option<Vec<Vec<String>>
     })
 }
 
+/// A tensor's type as it prints: `f32[x: 2][3]`.
+#[pyfunction]
+fn type_text(tensor: &Bound<'_, PyTensor>) -> String {
+    vectorize::type_text(&tensor.get().tensor)
+}
+
 /// Whether a tensor is a value of a graph that is there to be looked at.
 #[pyfunction]
 fn has_graph(tensor: &Bound<'_, PyTensor>) -> bool {
@@ -180,6 +279,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(inspect, module)?)?;
     module.add_function(wrap_pyfunction!(table_cells, module)?)?;
     module.add_function(wrap_pyfunction!(has_graph, module)?)?;
+    module.add_function(wrap_pyfunction!(type_text, module)?)?;
     module.add_function(wrap_pyfunction!(inspect_binary, module)?)
 }
 
@@ -191,51 +291,114 @@ fn element_text(scalar: Scalar) -> String {
     }
 }
 
-/// The elements not shown yet.
+/// Elements that are shown as nested brackets.
 struct Values<'a> {
     dtype: DType,
+    sizes: &'a [usize],
+    /// How many elements one position of an axis further is.
+    strides: Vec<usize>,
     bytes: &'a [u8],
-    left: usize,
+    /// How many elements may be shown, of those that come first.
+    limit: usize,
+    /// How many positions at the start and at the end of each axis are shown.
+    edges: Vec<(usize, usize)>,
 }
 
-impl Values<'_> {
-    /// Writes a block of these sizes; `depth` is how far its lines are indented.
-    fn write(&mut self, sizes: &[usize], depth: usize, out: &mut String) {
-        let Some((&size, inner)) = sizes.split_first() else {
-            if self.left == 0 {
-                out.push_str("...");
-                return;
-            }
-            let (element, rest) = self.bytes.split_at(self.dtype.storage_bytes());
-            out.push_str(&element_text(Scalar::from_bytes(self.dtype, element)));
-            self.bytes = rest;
-            self.left -= 1;
-            return;
+impl<'a> Values<'a> {
+    fn new(
+        dtype: DType,
+        sizes: &'a [usize],
+        bytes: &'a [u8],
+        limit: usize,
+        edges: Vec<(usize, usize)>,
+    ) -> Values<'a> {
+        let mut strides = vec![1; sizes.len()];
+        for axis in (1..sizes.len()).rev() {
+            strides[axis - 1] = strides[axis] * sizes[axis];
+        }
+        let limit = limit.min(bytes.len() / dtype.storage_bytes());
+        Values { dtype, sizes, strides, bytes, limit, edges }
+    }
+
+    fn text(&self) -> String {
+        let mut out = String::new();
+        self.write(0, 0, &mut out);
+        out
+    }
+
+    /// The positions of an axis that are shown, in a block that begins at an element; None is an ellipsis.
+    fn positions(&self, axis: usize, start: usize) -> Vec<Option<usize>> {
+        let (size, (first, last)) = (self.sizes[axis], self.edges[axis]);
+        let every: Vec<Option<usize>> = if size <= first.saturating_add(last) {
+            (0..size).map(Some).collect()
+        } else {
+            let ends = (0..first).map(Some).chain([None]);
+            ends.chain((size - last..size).map(Some)).collect()
         };
-        if size == 0 || inner.contains(&0) {
+        let is_there = |at: &Option<usize>| at.is_none_or(|at| start + at * self.strides[axis] < self.limit);
+        let mut shown: Vec<_> = every.iter().copied().take_while(is_there).collect();
+        if shown.len() < every.len() && shown.last() != Some(&None) {
+            shown.push(None);
+        }
+        shown
+    }
+
+    /// Writes the block of an axis and those inside it that begins at an element.
+    fn write(&self, axis: usize, start: usize, out: &mut String) {
+        if axis == self.sizes.len() {
+            out.push_str(&self.element(start));
+            return;
+        }
+        if self.sizes[axis..].contains(&0) {
             out.push_str("[]");
             return;
         }
-        let (open, gap, close) = if inner.is_empty() {
-            (String::new(), " ".to_owned(), String::new())
-        } else {
-            let line = |depth: usize| format!("\n{}", "  ".repeat(depth));
-            (line(depth + 1), line(depth + 1), line(depth))
-        };
-        out.push('[');
-        out.push_str(&open);
-        for position in 0..size {
-            if position > 0 {
-                out.push(',');
-                out.push_str(&gap);
-            }
-            if self.left == 0 {
-                out.push_str("...");
-                break;
-            }
-            self.write(inner, depth + 1, out);
+        if axis + 1 == self.sizes.len() {
+            return self.row(start, out);
         }
-        out.push_str(&close);
+        let line = |depth: usize| format!("\n{}", "  ".repeat(depth));
+        out.push('[');
+        for (count, position) in self.positions(axis, start).into_iter().enumerate() {
+            out.push_str(if count > 0 { "," } else { "" });
+            out.push_str(&line(axis + 2));
+            match position {
+                Some(position) => self.write(axis + 1, start + position * self.strides[axis], out),
+                None => out.push_str("..."),
+            }
+        }
+        out.push_str(&line(axis + 1));
         out.push(']');
+    }
+
+    /// Writes a row of elements, continued on further lines where it is long.
+    fn row(&self, start: usize, out: &mut String) {
+        let indent = 2 * self.sizes.len() + 1;
+        let mut column = indent;
+        out.push('[');
+        for (count, position) in self.positions(self.sizes.len() - 1, start).into_iter().enumerate() {
+            let text = position.map_or_else(|| "...".to_owned(), |at| self.element(start + at));
+            if count > 0 {
+                out.push(',');
+                // The space before and the comma or bracket behind.
+                if column + text.len() + 3 > WIDTH {
+                    out.push('\n');
+                    out.push_str(&" ".repeat(indent));
+                    column = indent;
+                } else {
+                    out.push(' ');
+                    column += 2;
+                }
+            }
+            column += text.len();
+            out.push_str(&text);
+        }
+        out.push(']');
+    }
+
+    fn element(&self, at: usize) -> String {
+        let Some(element) = self.bytes.chunks_exact(self.dtype.storage_bytes()).nth(at) else {
+            return "...".to_owned();
+        };
+        if at < self.limit { element_text(Scalar::from_bytes(self.dtype, element)) } else { "...".to_owned() }
     }
 }

@@ -52,6 +52,15 @@ impl PyTensor {
         self.tensor.ty()
     }
 
+    /// Refuses to give a traced tensor's elements to a function of NumPy's or `math`'s, by that function's name.
+    fn refuse_traced(slf: &Bound<'_, Self>) -> PyResult<()> {
+        if slf.get().tensor.is_traced() {
+            let py = slf.py();
+            py.import("defn._numpy")?.call_method1(intern!(py, "refuse_traced"), (slf,))?;
+        }
+        Ok(())
+    }
+
     fn unary(&self, op: UnaryOp) -> Fallible<PyTensor> {
         if let Some(result) = ops::at_once(&Op::Unary(op), &[Arg::Value(&self.tensor)])? {
             return Ok(PyTensor::new(result));
@@ -89,8 +98,8 @@ impl PyTensor {
 impl PyTensor {
     /// NumPy leaves operators between its arrays and tensors to the tensors.
     #[classattr]
-    fn __array_ufunc__(py: Python<'_>) -> Py<PyAny> {
-        py.None()
+    fn __array_priority__() -> f64 {
+        1000.0
     }
 
     #[getter]
@@ -227,18 +236,20 @@ impl PyTensor {
 
     #[pyo3(signature = (dtype = None, copy = None))]
     fn __array__<'py>(
-        &self,
+        slf: &Bound<'py, Self>,
         py: Python<'py>,
         dtype: Option<Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> Fallible<Bound<'py, PyAny>> {
+        Self::refuse_traced(slf)?;
         guard(|| {
-            let view = array::view(py, &self.tensor, "__array__")?;
+            let view = array::view(py, &slf.get().tensor, "__array__")?;
             let known = view.getattr(intern!(py, "dtype"))?;
             match dtype {
                 Some(dtype) if !dtype.is_none() && !known.eq(&dtype)? => {
                     if copy == Some(false) {
-                        let text = format!("a {} tensor becomes {dtype} only by a copy", self.ty().dtype);
+                        let text =
+                            format!("a {} tensor becomes {dtype} only by a copy", slf.get().ty().dtype);
                         return Err(PyValueError::new_err(text).into());
                     }
                     Ok(view.call_method1(intern!(py, "astype"), (dtype,))?)
@@ -344,8 +355,9 @@ impl PyTensor {
         guard(|| Ok(read::is_true(read::only_element("bool", &self.tensor)?)))
     }
 
-    fn __float__(&self) -> Fallible<f64> {
-        guard(|| read::to_float(&self.tensor))
+    fn __float__(slf: &Bound<'_, Self>) -> Fallible<f64> {
+        Self::refuse_traced(slf)?;
+        guard(|| read::to_float(&slf.get().tensor))
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
@@ -374,7 +386,7 @@ impl PyTensor {
 
     fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> Fallible<Bound<'py, PyAny>> {
         if spec.is_empty() {
-            return Ok(PyString::new(py, &self.__repr__(py)?).into_any());
+            return Ok(PyString::new(py, &self.__str__(py)?).into_any());
         }
         guard(|| {
             let number = read::number(py, read::only_element("format", &self.tensor)?)?;
@@ -566,6 +578,10 @@ impl PyTensor {
 
     fn __repr__(&self, py: Python<'_>) -> Fallible<String> {
         guard(|| show::tensor(py, &self.tensor))
+    }
+
+    fn __str__(&self, py: Python<'_>) -> Fallible<String> {
+        guard(|| show::plain(py, &self.tensor))
     }
 
     fn __copy__(slf: Bound<'_, Self>) -> Bound<'_, Self> {

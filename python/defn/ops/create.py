@@ -143,7 +143,7 @@ def eye(
     return _core.eye(shape, dtype, names, vectorized_axes, backend)
 
 
-def tri(n: int, m: int, *, k: int = 0, **unknown: Never) -> Tensor:
+def tri(n: int, m: int, k: int = 0, **unknown: Never) -> Tensor:
     """A matrix that is true on and below a diagonal. ``k`` moves the diagonal to the right.
 
     Shapes: ``(n, m)``.
@@ -159,7 +159,7 @@ def tri(n: int, m: int, *, k: int = 0, **unknown: Never) -> Tensor:
     return _core.tri(n, m, k)
 
 
-def tril(tensor: TensorLike, *, k: int = 0, **unknown: Never) -> Tensor:
+def tril(tensor: TensorLike, k: int = 0, **unknown: Never) -> Tensor:
     """The matrix with 0 above a diagonal. ``k`` moves the diagonal to the right.
 
     Shapes: kept, with axis names; the last two axes are the matrices.
@@ -175,7 +175,7 @@ def tril(tensor: TensorLike, *, k: int = 0, **unknown: Never) -> Tensor:
     return _core.tril(tensor, k)
 
 
-def triu(tensor: TensorLike, *, k: int = 0, **unknown: Never) -> Tensor:
+def triu(tensor: TensorLike, k: int = 0, **unknown: Never) -> Tensor:
     """The matrix with 0 below a diagonal. ``k`` moves the diagonal to the right.
 
     Shapes: kept, with axis names; the last two axes are the matrices.
@@ -213,8 +213,8 @@ def linspace(
     start: TensorLike,
     stop: TensorLike,
     /,
-    *,
     n: int,
+    *,
     name: str | None = None,
     dtype: DTypeLike = "f32",
     endpoint: bool = True,
@@ -259,7 +259,7 @@ def from_binary(
     return _core.from_binary(data, dtype, backend)
 
 
-def make_diagonal(tensor: TensorLike, *, offset: int = 0, **unknown: Never) -> Tensor:
+def make_diagonal(tensor: TensorLike, offset: int = 0, **unknown: Never) -> Tensor:
     """A square matrix with a vector on a diagonal, else 0. ``offset`` moves the diagonal to the
     right.
 
@@ -276,7 +276,7 @@ def make_diagonal(tensor: TensorLike, *, offset: int = 0, **unknown: Never) -> T
     return _core.make_diagonal(tensor, offset)
 
 
-def take_diagonal(tensor: TensorLike, *, offset: int = 0, **unknown: Never) -> Tensor:
+def take_diagonal(tensor: TensorLike, offset: int = 0, **unknown: Never) -> Tensor:
     """The elements on a diagonal of matrices. ``offset`` moves the diagonal to the right.
 
     Shapes: the last two axes become one, as long as the diagonal; names are dropped.
@@ -293,7 +293,7 @@ def take_diagonal(tensor: TensorLike, *, offset: int = 0, **unknown: Never) -> T
 
 
 def put_diagonal(
-    tensor: TensorLike, diagonal: TensorLike, *, offset: int = 0, **unknown: Never
+    tensor: TensorLike, diagonal: TensorLike, offset: int = 0, **unknown: Never
 ) -> Tensor:
     """A matrix with a diagonal overwritten. ``offset`` moves the diagonal to the right.
 

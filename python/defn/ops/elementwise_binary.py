@@ -146,7 +146,7 @@ def quotient(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     Dtypes: integers; merged; a plain number is weak.
     Grad: refused: use ``floor(divide(a, b))`` or ``stop_grad``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``DTypeError`` unless both are integers, ``OptionError`` for a divisor of 0 when run
+        ``DTypeError`` unless both are integers, ``DivisionError`` for a divisor of 0 when run
         eagerly.
 
     >>> dn.quotient(dn.tensor([7, -7]), 2).to_list()
@@ -165,7 +165,7 @@ def remainder(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     Dtypes: real; merged; a plain number is weak.
     Grad: ``g`` and ``-g * floor(a / b)``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``DTypeError`` for complex operands, ``OptionError`` for an integer divisor of 0 when run
+        ``DTypeError`` for complex operands, ``DivisionError`` for an integer divisor of 0 when run
         eagerly.
 
     >>> dn.remainder(dn.tensor([7, -7]), 4).to_list()
@@ -178,8 +178,9 @@ def remainder(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def max(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
-    """The greater of two; NaN if either is. ``reduce_max`` is the greatest of one tensor's
-    elements.
+    """The greater of two tensors, element by element; NaN if either is. ``dn.max(x, 0)`` is this,
+    too: the greatest along an axis is ``x.max(0)``, or ``dn.reduce_max(x, 0)``. ``maximum`` is the
+    same function.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: real; merged; a plain number is weak.
@@ -191,7 +192,7 @@ def max(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     [3, 5]
     """
     if b is REQUIRED:
-        refuse_one_operand("max", "reduce_max")
+        refuse_one_operand("max")
     if unknown:
         refuse_options("max", unknown)
     return _core.max(a, b)
@@ -199,7 +200,9 @@ def max(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
 
 @quick
 def min(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
-    """The lesser of two; NaN if either is. ``reduce_min`` is the least of one tensor's elements.
+    """The lesser of two tensors, element by element; NaN if either is. ``dn.min(x, 0)`` is this,
+    too: the least along an axis is ``x.min(0)``, or ``dn.reduce_min(x, 0)``. ``minimum`` is the
+    same function.
 
     Shapes: broadcast together; axis names merge.
     Dtypes: real; merged; a plain number is weak.
@@ -211,7 +214,7 @@ def min(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     [1, 3]
     """
     if b is REQUIRED:
-        refuse_one_operand("min", "reduce_min")
+        refuse_one_operand("min")
     if unknown:
         refuse_options("min", unknown)
     return _core.min(a, b)

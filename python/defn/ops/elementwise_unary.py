@@ -135,7 +135,7 @@ def ceil(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def round(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """The nearest integer; halves go away from zero.
+    """The nearest integer; halves go away from zero, where NumPy takes the even one.
 
     Shapes: kept, with axis names.
     Dtypes: real; kept. Integers are returned as they are.

@@ -43,7 +43,7 @@ def gather(
     return _core.gather(tensor, indices, axes)
 
 
-def take(tensor: TensorLike, indices: TensorLike, *, axis: Axis = 0, **unknown: Never) -> Tensor:
+def take(tensor: TensorLike, indices: TensorLike, axis: Axis = 0, **unknown: Never) -> Tensor:
     """The elements at positions along an axis. ``x[indices]`` takes along the first.
 
     Positions below 0 count from the end.
@@ -64,7 +64,7 @@ def take(tensor: TensorLike, indices: TensorLike, *, axis: Axis = 0, **unknown: 
 
 
 def take_along_axis(
-    tensor: TensorLike, indices: TensorLike, *, axis: Axis = 0, **unknown: Never
+    tensor: TensorLike, indices: TensorLike, axis: Axis = 0, **unknown: Never
 ) -> Tensor:
     """The elements at positions along an axis, one for each place along the others.
 

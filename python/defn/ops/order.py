@@ -18,13 +18,14 @@ __all__ = ["argsort", "sort", "top_k"]
 
 def sort(
     tensor: TensorLike,
-    *,
     axis: Axis = 0,
+    *,
     direction: Literal["asc", "desc"] = "asc",
     stable: bool = False,
     **unknown: Never,
 ) -> Tensor:
-    """The elements in order along an axis, the first one if none is given.
+    """The elements in order along an axis: the first one if none is given, where NumPy takes the
+    last.
 
     Equal elements keep their order, in both directions, whether ``stable`` asks for it or not. NaN
     is last in the ascending order and first in the descending one.
@@ -44,14 +45,15 @@ def sort(
 
 def argsort(
     tensor: TensorLike,
-    *,
     axis: Axis = 0,
+    *,
     direction: Literal["asc", "desc"] = "asc",
     stable: bool = False,
     dtype: DTypeLike | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """Where along an axis the elements of ``sort`` come from.
+    """Where along an axis the elements of ``sort`` come from: along the first one if none is given,
+    where NumPy takes the last.
 
     Shapes: kept, with axis names.
     Dtypes: integers and floats; gives ``dtype``, without one s32, or s64 where the axis needs it.
@@ -67,7 +69,7 @@ def argsort(
     return _core.argsort(tensor, axis, direction, stable, dtype)
 
 
-def top_k(tensor: TensorLike, *, k: int = 1, **unknown: Never) -> tuple[Tensor, Tensor]:
+def top_k(tensor: TensorLike, k: int = 1, **unknown: Never) -> tuple[Tensor, Tensor]:
     """The ``k`` greatest elements along the last axis, descending, and their positions.
 
     Of equal elements the first come first; NaN is above every number.

@@ -39,7 +39,7 @@ __all__ = [
 
 
 def sum(
-    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
     """Add up the elements.
 
@@ -58,7 +58,7 @@ def sum(
 
 
 def product(
-    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
     """Multiply the elements.
 
@@ -77,7 +77,7 @@ def product(
 
 
 def mean(
-    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
     """The sum divided by the number of elements.
 
@@ -98,7 +98,7 @@ def mean(
 
 
 def all(
-    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
     """Whether no element is zero. NaN is not zero.
 
@@ -117,7 +117,7 @@ def all(
 
 
 def any(
-    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
     """Whether an element is not zero. NaN is not zero.
 
@@ -136,7 +136,7 @@ def any(
 
 
 def reduce_max(
-    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
     """The greatest element; NaN if any is.
 
@@ -157,7 +157,7 @@ def reduce_max(
 
 
 def reduce_min(
-    tensor: TensorLike, *, axes: Axes | None = None, keep_axes: bool = False, **unknown: Never
+    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
     """The least element; NaN if any is.
 
@@ -178,9 +178,10 @@ def reduce_min(
 
 
 def cumulative_sum(
-    tensor: TensorLike, *, axis: Axis = 0, reverse: bool = False, **unknown: Never
+    tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
 ) -> Tensor:
-    """The sum of the elements up to each place of an axis, the first one if none is given.
+    """The sum of the elements up to each place of an axis: the first one if none is
+    given, where NumPy flattens.
 
     With ``reverse``, of those from each place on.
 
@@ -198,9 +199,10 @@ def cumulative_sum(
 
 
 def cumulative_product(
-    tensor: TensorLike, *, axis: Axis = 0, reverse: bool = False, **unknown: Never
+    tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
 ) -> Tensor:
-    """The product of the elements up to each place of an axis, the first one if none is given.
+    """The product of the elements up to each place of an axis: the first one if none is
+    given, where NumPy flattens.
 
     With ``reverse``, of those from each place on.
 
@@ -218,9 +220,10 @@ def cumulative_product(
 
 
 def cumulative_max(
-    tensor: TensorLike, *, axis: Axis = 0, reverse: bool = False, **unknown: Never
+    tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
 ) -> Tensor:
-    """The greatest of the elements up to each place of an axis, the first one if none is given.
+    """The greatest of the elements up to each place of an axis: the first one if none is
+    given, where NumPy flattens.
 
     With ``reverse``, of those from each place on. A NaN stays the greatest.
 
@@ -238,9 +241,10 @@ def cumulative_max(
 
 
 def cumulative_min(
-    tensor: TensorLike, *, axis: Axis = 0, reverse: bool = False, **unknown: Never
+    tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
 ) -> Tensor:
-    """The least of the elements up to each place of an axis, the first one if none is given.
+    """The least of the elements up to each place of an axis: the first one if none is
+    given, where NumPy flattens.
 
     With ``reverse``, of those from each place on. A NaN stays the least.
 
@@ -259,8 +263,8 @@ def cumulative_min(
 
 def argmax(
     tensor: TensorLike,
-    *,
     axis: Axis | None = None,
+    *,
     keep_axis: bool = False,
     tie_break: Literal["low", "high"] = "low",
     dtype: DTypeLike | None = None,
@@ -290,8 +294,8 @@ def argmax(
 
 def argmin(
     tensor: TensorLike,
-    *,
     axis: Axis | None = None,
+    *,
     keep_axis: bool = False,
     tie_break: Literal["low", "high"] = "low",
     dtype: DTypeLike | None = None,
@@ -320,8 +324,8 @@ def argmin(
 
 def variance(
     tensor: TensorLike,
-    *,
     axes: Axes | None = None,
+    *,
     keep_axes: bool = False,
     ddof: int = 0,
     **unknown: Never,
@@ -346,8 +350,8 @@ def variance(
 
 def standard_deviation(
     tensor: TensorLike,
-    *,
     axes: Axes | None = None,
+    *,
     keep_axes: bool = False,
     ddof: int = 0,
     **unknown: Never,
@@ -374,7 +378,7 @@ def covariance(
     tensor: TensorLike, mean: TensorLike | None = None, *, ddof: int = 0, **unknown: Never
 ) -> Tensor:
     """How columns vary together, where rows are observations: ``conj(x).T @ x / (n - ddof)``, ``x``
-    less its mean.
+    less its mean. In NumPy rows are the variables, and ``ddof`` is 1.
 
     Shapes: ``(..., n, d)`` gives ``(..., d, d)``, without names. A mean may be given, without the
         axis of the rows; it broadcasts.
@@ -394,8 +398,8 @@ def covariance(
 def weighted_mean(
     tensor: TensorLike,
     weights: TensorLike,
-    *,
     axes: Axes | None = None,
+    *,
     keep_axes: bool = False,
     **unknown: Never,
 ) -> Tensor:
@@ -418,8 +422,8 @@ def weighted_mean(
 
 def logsumexp(
     tensor: TensorLike,
-    *,
     axes: Axes | None = None,
+    *,
     keep_axes: bool = False,
     exp_scaling_factor: TensorLike | None = None,
     **unknown: Never,
@@ -440,7 +444,7 @@ def logsumexp(
     return _core.logsumexp(tensor, axes, keep_axes, exp_scaling_factor)
 
 
-def diff(tensor: TensorLike, *, order: int = 1, axis: Axis = -1, **unknown: Never) -> Tensor:
+def diff(tensor: TensorLike, order: int = 1, axis: Axis = -1, **unknown: Never) -> Tensor:
     """The differences of neighbours: each element less the one before it, ``order`` times over.
 
     Shapes: the axis loses ``order`` elements and keeps its name, like the others.
@@ -458,7 +462,7 @@ def diff(tensor: TensorLike, *, order: int = 1, axis: Axis = -1, **unknown: Neve
 
 
 def median(
-    tensor: TensorLike, *, axis: Axis | None = None, keep_axis: bool = False, **unknown: Never
+    tensor: TensorLike, axis: Axis | None = None, *, keep_axis: bool = False, **unknown: Never
 ) -> Tensor:
     """The element in the middle along an axis; without one, of all elements.
 
@@ -481,7 +485,7 @@ def median(
 
 
 def mode(
-    tensor: TensorLike, *, axis: Axis | None = None, keep_axis: bool = False, **unknown: Never
+    tensor: TensorLike, axis: Axis | None = None, *, keep_axis: bool = False, **unknown: Never
 ) -> Tensor:
     """The element that is there most often along an axis; without one, of all elements.
 

@@ -60,7 +60,7 @@ def reshape(
     return _core.reshape(tensor, shape, names)
 
 
-def flatten(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -> Tensor:
+def flatten(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
     """Merge all axes, or some neighbouring ones, into one.
 
     Shapes: the merged axis has the product of the sizes and no name; other axes keep theirs.
@@ -77,7 +77,7 @@ def flatten(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -
     return _core.flatten(tensor, axes)
 
 
-def squeeze(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -> Tensor:
+def squeeze(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
     """Drop axes of size 1: all of them, or the given ones.
 
     Shapes: without those axes; other axes keep their names.
@@ -126,7 +126,7 @@ def rename(tensor: TensorLike, names: Names | None, **unknown: Never) -> Tensor:
     return _core.rename(tensor, names)
 
 
-def transpose(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -> Tensor:
+def transpose(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
     """Put the axes in another order; without one, reverse them.
 
     Shapes: axis ``axes[i]`` of the operand becomes axis ``i``, with its name.
@@ -185,7 +185,7 @@ def tile(tensor: TensorLike, repetitions: Sequence[int], **unknown: Never) -> Te
     return _core.tile(tensor, repetitions)
 
 
-def concatenate(tensors: Sequence[TensorLike], *, axis: Axis = 0, **unknown: Never) -> Tensor:
+def concatenate(tensors: Sequence[TensorLike], axis: Axis = 0, **unknown: Never) -> Tensor:
     """Join tensors along an axis that they already have.
 
     The tensors are the leaves of any container: of nested lists, the values of dicts, fields.
@@ -205,7 +205,7 @@ def concatenate(tensors: Sequence[TensorLike], *, axis: Axis = 0, **unknown: Nev
 
 
 def stack(
-    tensors: Sequence[TensorLike], *, axis: int = 0, name: str | None = None, **unknown: Never
+    tensors: Sequence[TensorLike], axis: int = 0, *, name: str | None = None, **unknown: Never
 ) -> Tensor:
     """Join tensors along a new axis.
 
@@ -226,7 +226,7 @@ def stack(
 
 
 def split(
-    tensor: TensorLike, split: float, *, axis: Axis = 0, **unknown: Never
+    tensor: TensorLike, split: float, axis: Axis = 0, **unknown: Never
 ) -> tuple[Tensor, Tensor]:
     """Cut into two parts along an axis.
 
@@ -279,8 +279,8 @@ def slice_along_axis(
     tensor: TensorLike,
     start: int | Tensor,
     length: int,
-    *,
     axis: Axis = 0,
+    *,
     strides: int = 1,
     **unknown: Never,
 ) -> Tensor:
@@ -368,8 +368,8 @@ def pad_outer(
     return _core.pad_outer(tensor, mode, config)
 
 
-def reverse(tensor: TensorLike, *, axes: Axes | None = None, **unknown: Never) -> Tensor:
-    """Read axes backwards: all of them, or the given ones.
+def reverse(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
+    """Read axes backwards: all of them, or the given ones. ``flip`` is the same function.
 
     Shapes: kept, with axis names.
     Dtypes: any; kept.

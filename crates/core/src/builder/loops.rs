@@ -5,8 +5,10 @@ use std::sync::Arc;
 use super::draft::{Draft, LeafType, check_predicate, unify_captures};
 use super::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start};
 use crate::dtype::DType;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::infer;
+use crate::origin::{Given, Origin};
+use crate::region::Region;
 use crate::scalar::Number;
 use crate::shape::{Shape, TensorType};
 use crate::tensor::Tensor;
@@ -118,7 +120,10 @@ fn repeat(
         let body = regions.pop().expect("two regions went in");
         let condition = regions.pop().expect("two regions went in");
         let flat: Vec<Tensor> = state.iter().map(Tensor::flat).collect();
-        let last = ops.emit_while(Arc::new(condition), Arc::new(body), trips, &flat, &captures)?;
+        let body = Arc::new(body);
+        let last = ops
+            .emit_while(Arc::new(condition), body.clone(), trips, &flat, &captures)
+            .map_err(|error| with_origins(error, &state, &body))?;
         return Ok(last.into_iter().zip(&lanes).map(|(tensor, axes)| tensor.with_vectorized(axes)).collect());
     }
 }
@@ -215,4 +220,15 @@ fn state_type(body: &Draft, leaf: usize, expected: Option<&TensorType>) -> Tenso
         got.dtype = expected.dtype.merge_weak(number);
     }
     if expected.is_compatible(&got) { expected.clone() } else { got }
+}
+
+/// Says of a leaf whose type changed where it was made before the loop and in it.
+#[cold]
+fn with_origins(error: Error, state: &[Tensor], body: &Region) -> Error {
+    let ErrorKind::LoopState { index, .. } = error.kind() else { return error };
+    let (Some(before), Some(after)) = (state.get(*index), body.results().get(*index)) else { return error };
+    let made = body.graph().nodes().get(after.node as usize).and_then(|node| node.location.clone());
+    let ty = body.graph().ty(*after).clone();
+    let after = Given { name: Some("after"), ty, origin: Origin::Made(made) };
+    error.given(vec![Given::new(Some("before"), before), after])
 }

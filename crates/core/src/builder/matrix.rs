@@ -117,7 +117,7 @@ pub trait BuildMatrix: Builder + Sized {
         Ok((take(&mut factors), take(&mut factors), take(&mut factors)))
     }
 
-    /// The eigenvalues of symmetric or Hermitian matrices, by descending magnitude, and unit eigenvectors in
+    /// The eigenvalues of symmetric or Hermitian matrices, ascending, and unit eigenvectors in
     /// columns. Elements of both of at most `eps` become zero; an iteration takes at most `max_iter` sweeps.
     ///
     /// # Errors

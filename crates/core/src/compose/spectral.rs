@@ -30,7 +30,7 @@ fn epsilon(dtype: DType) -> f64 {
     if dtype.to_real() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
-/// Eigenvalues by descending magnitude, and eigenvectors in columns. Reads both triangles as those of a
+/// Eigenvalues, ascending, and eigenvectors in columns. Reads both triangles as those of a
 /// Hermitian matrix. Where an element is not finite, all results are NaN.
 ///
 /// # Errors
@@ -56,8 +56,8 @@ pub fn eigh<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, eps: f64) -> Resul
     let (diagonal, vectors) = rotate_symmetric(b, &matrix, max_iter)?;
     let scale = b.reshape_to(scale, Shape::new(&[batch.count, 1]))?;
     let values = b.multiply(diagonal, scale)?;
-    let size = b.abs(values.clone())?;
-    let places = ranks(b, &size)?;
+    let opposite = b.negate(values.clone())?;
+    let places = ranks(b, &opposite)?;
     let values = in_order(b, &values, &places)?;
     let places = b.as_type(places, batch.working)?;
     let vectors = product(b, &vectors, &places)?;

@@ -16,6 +16,10 @@ pub enum ErrorClass {
     Range,
     /// A value or name of an option.
     Option,
+    /// An integer divided by zero.
+    Division,
+    /// A NaN or an infinity that was looked for.
+    NonFinite,
     /// Containers whose structures differ.
     Container,
     /// An index out of range.
@@ -39,6 +43,11 @@ impl ErrorKind {
         matches!(self, Broadcast { .. } | NamesConflict { .. } | NamesRepeated { .. })
     }
 
+    /// Whether the text is about a loop's state, whose origin says more than its type.
+    pub(super) fn is_of_state(&self) -> bool {
+        matches!(self, ErrorKind::LoopState { .. } | ErrorKind::StateType { .. })
+    }
+
     /// The class that users catch.
     pub fn class(&self) -> ErrorClass {
         use ErrorKind::*;
@@ -57,10 +66,10 @@ impl ErrorKind {
             | StoredDType { .. } => ErrorClass::DType,
             IntegerRange { .. } | NumberRange { .. } | ArgumentRange { .. } => ErrorClass::Range,
             Malformed { .. } => ErrorClass::Format,
+            DivisionByZero { .. } => ErrorClass::Division,
+            FoundNan { .. } | FoundInfinity { .. } => ErrorClass::NonFinite,
             NegativeExponent { .. }
-            | DivisionByZero { .. }
             | NegativeShift { .. }
-            | FoundNan { .. }
             | ZeroDiagonal { .. }
             | OptionValue { .. }
             | UnknownCompilerOption { .. } => ErrorClass::Option,
@@ -119,6 +128,7 @@ impl ErrorKind {
             | VectorizedName { .. }
             | Permutation { .. } => ErrorClass::Axis,
             LoopState { .. }
+            | StateType { .. }
             | BranchCount { .. }
             | RegionResults { .. }
             | CallResult { .. }

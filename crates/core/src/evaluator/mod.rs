@@ -140,6 +140,8 @@ impl Run<'_> {
         if looks && !self.backend.checks_operands() {
             elements::check(op, &operands, &outputs[0])?;
         }
+        // What was infinite before is no fault of the op. Kept operands are not written over.
+        let before = if self.checks.inf { operands.clone() } else { SmallVec::new() };
         let buffers = if let Op::Fold(_) | Op::WindowFold(_) = op {
             self.backend.run_fold(op, operands, outputs, looks, &|| self.hooks.poll())?
         } else if looks {
@@ -147,29 +149,47 @@ impl Run<'_> {
         } else {
             self.backend.run_unchecked(op, operands, outputs)?
         };
-        if self.checks.nan {
-            for (ty, buffer) in outputs.iter().zip(&buffers) {
-                self.require_numbers(op, ty, buffer)?;
-            }
-        }
+        self.require_numbers(op, &before, outputs, &buffers)?;
         Ok(buffers)
     }
 
     /// What the host has made, checked and brought to where the program runs.
     fn adopt(&self, op: &Op, results: Vec<Tensor>, outputs: &[TensorType]) -> Result<Buffers> {
         let buffers = adopt(op, results, outputs, self.backend)?;
-        if self.checks.nan {
-            for (ty, buffer) in outputs.iter().zip(&buffers) {
-                self.require_numbers(op, ty, buffer)?;
-            }
-        }
+        self.require_numbers(op, &[], outputs, &buffers)?;
         Ok(buffers)
     }
 
-    /// Refuses a result with a NaN.
-    fn require_numbers(&self, op: &Op, ty: &TensorType, buffer: &Arc<dyn Buffer>) -> Result<()> {
+    /// Refuses results with a NaN or an infinity, as far as they are looked for.
+    fn require_numbers(
+        &self,
+        op: &Op,
+        operands: &[Operand],
+        outputs: &[TensorType],
+        buffers: &[Arc<dyn Buffer>],
+    ) -> Result<()> {
+        let name = || form::name(op);
+        for (ty, buffer) in outputs.iter().zip(buffers) {
+            if self.checks.nan && self.has(UnaryOp::IsNan, ty, buffer)? {
+                return Err(ErrorKind::FoundNan { op: name(), got: ty.clone() }.into());
+            }
+            if self.checks.inf && !operands.is_empty() && self.has(UnaryOp::IsInfinity, ty, buffer)? {
+                let mut is_new = true;
+                for operand in operands {
+                    is_new &= !self.has(UnaryOp::IsInfinity, &operand.ty, &operand.buffer)?;
+                }
+                if is_new {
+                    return Err(ErrorKind::FoundInfinity { op: name(), got: ty.clone() }.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a predicate is true of any element.
+    fn has(&self, predicate: UnaryOp, ty: &TensorType, buffer: &Arc<dyn Buffer>) -> Result<bool> {
         if !ty.dtype.is_inexact() {
-            return Ok(());
+            return Ok(false);
         }
         let run = |op: Op, ty: &TensorType, buffer: &Arc<dyn Buffer>| -> Result<_> {
             let operand = Operand { ty: ty.clone(), buffer: buffer.clone() };
@@ -177,14 +197,11 @@ impl Run<'_> {
             let made = self.backend.run(&op, SmallVec::from_iter([operand]), &outputs)?.remove(0);
             Ok((outputs.remove(0), made))
         };
-        let (mask_ty, mask) = run(Op::Unary(UnaryOp::IsNan), ty, buffer)?;
+        let (mask_ty, mask) = run(Op::Unary(predicate), ty, buffer)?;
         let axes = ty.shape.axes().collect();
         let any = Op::Reduce { op: ReduceOp::Any, axes, keep_axes: false };
         let (verdict, any) = run(any, &mask_ty, &mask)?;
-        if is_true(&verdict, &*any)? {
-            return Err(ErrorKind::FoundNan { op: form::name(op), got: ty.clone() }.into());
-        }
-        Ok(())
+        is_true(&verdict, &*any)
     }
 
     /// Whether a step is one op of the backend.

@@ -136,7 +136,7 @@ pub enum Block {
         /// Whether both sets of vectors are complete.
         full_matrices: bool,
     },
-    /// Eigenvalues by descending magnitude, and eigenvectors in columns, of a symmetric or Hermitian matrix.
+    /// Eigenvalues, ascending, and eigenvectors in columns, of a symmetric or Hermitian matrix.
     Eigh {
         /// The most sweeps of an iteration.
         max_iter: usize,

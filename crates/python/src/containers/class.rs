@@ -8,9 +8,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use rustc_hash::FxHashMap;
 
-use super::{Flat, Mode, Tree, classify, flatten};
+use super::{Flat, Held, Mode, Tree, classify, flatten};
 use crate::annotations::{self, Otherwise};
-use crate::error::{Fallible, guard};
+use crate::error::{Fallible, guard, if_there};
 use crate::misuse::Misuse;
 
 /// How objects of a class are taken apart.
@@ -19,14 +19,16 @@ pub(crate) enum Class {
     Number,
     /// A NumPy array or scalar.
     Array,
+    /// What offers an array: a tensor of another library, a column of a table, a buffer.
+    Foreign,
     /// A Python function, which equals others of its code and environment.
     Function,
     /// A value that is static everywhere.
     Plain,
     /// A named tuple.
     Named,
-    /// An `OrderedDict`.
-    Ordered,
+    /// A mapping that is made of a dict, such as `OrderedDict`.
+    Mapping,
     /// A dataclass or an attrs class.
     Object(Vec<Field>),
     /// A class that the user has registered.
@@ -105,6 +107,44 @@ pub(super) fn fields(class: &Bound<'_, PyType>) -> Fallible<Option<Vec<Field>>> 
         fields.push(Field { name: name.unbind(), is_static });
     }
     Ok(Some(fields))
+}
+
+/// What makes mappings like one: its class, and of a `defaultdict` what makes its entries, too.
+pub(super) fn maker(value: &Bound<'_, PyAny>) -> PyResult<Held> {
+    let class = value.get_type().into_any();
+    let default = value.py().import("collections")?.getattr(intern!(value.py(), "defaultdict"))?;
+    if !value.is_instance(&default)? {
+        return Ok(Held::Identity(class.unbind()));
+    }
+    let factory = value.getattr(intern!(value.py(), "default_factory"))?;
+    Ok(Held::Value(PyTuple::new(value.py(), [class, factory])?.into_any().unbind()))
+}
+
+/// The class of a maker, or a class itself.
+pub(super) fn of_maker<'py>(maker: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyType>> {
+    match maker.cast::<PyTuple>() {
+        Ok(parts) => Ok(parts.get_item(0)?.cast_into::<PyType>()?),
+        Err(_) => Ok(maker.clone().cast_into::<PyType>()?),
+    }
+}
+
+/// A mapping of what makes one, with the entries of a dict.
+///
+/// # Errors
+/// A class whose constructor takes something else.
+pub(super) fn made_of_dict<'py>(
+    maker: &Bound<'py, PyAny>,
+    dict: Bound<'py, PyAny>,
+) -> Fallible<Bound<'py, PyAny>> {
+    let class = of_maker(maker)?;
+    let made = match maker.cast::<PyTuple>() {
+        Ok(parts) => class.call1((parts.get_item(1)?, dict)),
+        Err(_) => class.call1((dict,)),
+    };
+    match if_there(class.py(), made)? {
+        Some(made) => Ok(made),
+        None => Err(Misuse::MappingClass { class: class.name()?.to_string() }.into()),
+    }
 }
 
 /// Whether an annotation is `Static[...]`.

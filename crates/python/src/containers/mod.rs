@@ -19,9 +19,12 @@ use pyo3::types::{
 use smallvec::SmallVec;
 
 use crate::array;
+use crate::build;
+use crate::dlpack;
 use crate::dtype::PyDType;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
+use crate::place;
 use crate::shard::PySharded;
 use crate::tensor::PyTensor;
 use class::Class;
@@ -127,12 +130,12 @@ pub(crate) fn sort(value: &Bound<'_, PyAny>) -> Fallible<Sort> {
         return Ok(Sort::Object);
     }
     Ok(match &*class::of(&value.get_type())? {
-        Class::Array => Sort::Leaf,
+        Class::Array | Class::Foreign => Sort::Leaf,
         Class::Number => Sort::Plain,
         Class::Function => Sort::Function,
         Class::Plain if has_call(&value.get_type()) && !is_enum(&value.get_type())? => Sort::Object,
         Class::Plain => Sort::Plain,
-        Class::Named | Class::Ordered | Class::Object(_) | Class::Registered { .. } => Sort::Container,
+        Class::Named | Class::Mapping | Class::Object(_) | Class::Registered { .. } => Sort::Container,
         Class::Unknown => Sort::Object,
     })
 }
@@ -144,9 +147,13 @@ pub(crate) fn has_fields(value: &Bound<'_, PyAny>) -> Fallible<bool> {
     }
     Ok(match &*class::of(&value.get_type())? {
         Class::Named | Class::Object(_) | Class::Registered { .. } => true,
-        Class::Array | Class::Number | Class::Function | Class::Plain | Class::Ordered | Class::Unknown => {
-            false
-        }
+        Class::Array
+        | Class::Foreign
+        | Class::Number
+        | Class::Function
+        | Class::Plain
+        | Class::Mapping
+        | Class::Unknown => false,
     })
 }
 
@@ -282,11 +289,10 @@ impl<'py> Flat<'py> {
                 self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
                 tuple.iter().try_for_each(|item| self.walk(op, mode, &item, depth + 1))?;
             }
-            Class::Ordered => {
-                let dict = value.cast::<PyDict>()?;
-                self.tree.node(Tag::Ordered, 0);
-                self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
-                self.walk_dict(op, mode, dict, depth)?;
+            Class::Mapping => {
+                self.tree.node(Tag::Mapping, 0);
+                self.tree.hold(class::maker(value)?);
+                self.walk_dict(op, mode, &entries_of(value)?, depth)?;
             }
             Class::Object(fields) => {
                 self.tree.node(Tag::Object, fields.len());
@@ -306,26 +312,52 @@ impl<'py> Flat<'py> {
                 self.tree.hold(Held::Value(data.unbind()));
                 children.iter().try_for_each(|item| self.walk(op, mode, item, depth + 1))?;
             }
-            Class::Unknown if mode == Mode::Environment && value.is_instance_of::<PyDict>() => {
-                self.tree.node(Tag::Ordered, 0);
-                self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
-                self.walk_dict(op, mode, value.cast::<PyDict>()?, depth)?;
-            }
+            Class::Foreign => match mode {
+                Mode::Inputs | Mode::Receiver | Mode::Options | Mode::State => match lent_by(value)? {
+                    Some(array) => self.leaf(&array),
+                    None => return Err(not_a_container(op, value)?),
+                },
+                Mode::Environment => {
+                    self.tree.node(Tag::Static, 0);
+                    self.tree.hold(Held::Identity(value.clone().unbind()));
+                }
+                Mode::Static => self.constant(value),
+            },
             Class::Unknown => match mode {
                 Mode::Options | Mode::Static => self.constant(value),
                 Mode::Environment | Mode::Receiver => {
                     self.tree.node(Tag::Static, 0);
                     self.tree.hold(Held::Identity(value.clone().unbind()));
                 }
-                Mode::Inputs | Mode::State => {
-                    let got = value.get_type().name()?.to_string();
-                    let place = "a value".to_owned();
-                    return Err(Misuse::NotAContainer { op: op.to_owned(), place, got }.into());
-                }
+                Mode::Inputs | Mode::State => return Err(not_a_container(op, value)?),
             },
         }
         Ok(())
     }
+}
+
+fn not_a_container(op: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
+    let got = value.get_type().name()?.to_string();
+    Ok(Misuse::NotAContainer { op: op.to_owned(), place: "a value".to_owned(), got }.into())
+}
+
+/// The entries of a mapping, as a dict.
+pub(super) fn entries_of<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyDict>> {
+    if let Ok(dict) = value.cast::<PyDict>() {
+        return Ok(dict.clone());
+    }
+    let dict = value.py().get_type::<PyDict>().call1((value,))?;
+    Ok(dict.cast_into::<PyDict>().map_err(PyErr::from)?)
+}
+
+/// What another library lends of an object: an array of NumPy's, or a tensor.
+fn lent_by<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>> {
+    if dlpack::is_offered(value)? {
+        let tensor = build::from_array(value, None, &place::default()?)?;
+        let tensor = tensor.map(|tensor| Bound::new(value.py(), PyTensor::new(tensor))).transpose()?;
+        return Ok(tensor.map(Bound::into_any));
+    }
+    Ok(array::find(value)?.map(Bound::into_any))
 }
 
 /// What an object that is not one of Python's own containers is, by its class.
@@ -366,15 +398,39 @@ fn classify(class: &Bound<'_, pyo3::types::PyType>) -> Fallible<Class> {
     if class.is_subclass_of::<PyTuple>()? && class.hasattr(intern!(py, "_fields"))? {
         return Ok(Class::Named);
     }
-    if class.is_subclass_of::<PyDict>()?
-        && class.is(&py.import("collections")?.getattr(intern!(py, "OrderedDict"))?)
-    {
-        return Ok(Class::Ordered);
-    }
     if let Some(fields) = class::fields(class)? {
         return Ok(Class::Object(fields));
     }
+    if is_mapping(class)? {
+        return Ok(Class::Mapping);
+    }
+    if lends(class)? {
+        return Ok(Class::Foreign);
+    }
     Ok(if has_call(class) { Class::Plain } else { Class::Unknown })
+}
+
+fn is_mapping(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    if class.is_subclass_of::<PyDict>()? {
+        return Ok(true);
+    }
+    let py = class.py();
+    class.is_subclass(&py.import("collections.abc")?.getattr(intern!(py, "Mapping"))?)
+}
+
+/// Whether objects of a class offer their elements as an array does.
+fn lends(class: &Bound<'_, PyType>) -> PyResult<bool> {
+    // SAFETY: the class is alive; the slot is only compared with null.
+    let is_buffer = unsafe { !ffi::PyType_GetSlot(class.as_type_ptr(), ffi::Py_bf_getbuffer).is_null() };
+    if is_buffer {
+        return Ok(true);
+    }
+    for protocol in ["__array__", "__array_interface__", "__dlpack__"] {
+        if class.hasattr(protocol)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn is_enum(class: &Bound<'_, PyType>) -> PyResult<bool> {

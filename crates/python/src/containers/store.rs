@@ -10,7 +10,7 @@ use pyo3::types::{
 };
 
 use super::class::{self, Class};
-use super::tree;
+use super::{Held, entries_of, tree};
 use crate::convert;
 use crate::dtype::{self, PyDType};
 use crate::error::Fallible;
@@ -54,14 +54,16 @@ fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
     let class = value.get_type();
     let kind = class::of(&class)?;
     match &*kind {
-        Class::Number | Class::Array => leaf(value),
+        Class::Number | Class::Array | Class::Foreign => leaf(value),
         Class::Plain | Class::Function | Class::Unknown => constant(value, depth),
         Class::Named => {
             let parts = value.cast::<PyTuple>()?.iter().map(|item| Ok((String::new(), store(&item, next)?)));
             object(&class, Form::Named, parts.collect::<Fallible<_>>()?)
         }
-        Class::Ordered => {
-            let dict = entries(value.cast::<PyDict>()?, |item| store(item, next), next)?;
+        // What makes its entries is a function, which is not stored.
+        Class::Mapping if matches!(class::maker(value)?, Held::Value(_)) => constant(value, depth),
+        Class::Mapping => {
+            let dict = entries(&entries_of(value)?, |item| store(item, next), next)?;
             object(&class, Form::Ordered, vec![(String::new(), dict)])
         }
         Class::Object(fields) => {
@@ -264,8 +266,10 @@ fn make<'py>(
             }
             Ok(class.call_method1(intern!(py, "_make"), (values,))?)
         }
-        (Class::Ordered, Form::Ordered) => match &values[..] {
-            [dict] if dict.is_exact_instance_of::<PyDict>() => Ok(class.call1((dict,))?),
+        (Class::Mapping, Form::Ordered) => match &values[..] {
+            [dict] if dict.is_exact_instance_of::<PyDict>() => {
+                class::made_of_dict(class.as_any(), dict.clone())
+            }
             _ => Err(damaged("an ordered dict holds none")),
         },
         (Class::Registered { unflatten, .. }, Form::Registered) => {

@@ -38,7 +38,7 @@ pub(super) enum Tag {
     /// Holds its class.
     Named,
     /// Holds its class; the dict follows.
-    Ordered,
+    Mapping,
     /// Holds its class.
     Object,
     /// Holds its class and what `flatten` gave besides the children.
@@ -52,7 +52,7 @@ const TAGS: [Tag; 9] = [
     Tag::List,
     Tag::Dict,
     Tag::Named,
-    Tag::Ordered,
+    Tag::Mapping,
     Tag::Object,
     Tag::Registered,
 ];
@@ -340,9 +340,9 @@ impl Tree {
                 let values = PyTuple::new(py, self.children(py, count, cursor, leaves)?)?;
                 class.call_method1(intern!(py, "_make"), (values,))?
             }
-            Tag::Ordered => {
-                let class = class(self.take(cursor))?;
-                class.call1((self.build(py, cursor, leaves)?,))?
+            Tag::Mapping => {
+                let maker = self.take(cursor).object().bind(py).clone();
+                class::made_of_dict(&maker, self.build(py, cursor, leaves)?)?
             }
             Tag::Object => {
                 let class = class(self.take(cursor))?;
@@ -357,10 +357,11 @@ impl Tree {
                     Class::Registered { unflatten, .. } => unflatten.bind(py).call1((data, values))?,
                     Class::Number
                     | Class::Array
+                    | Class::Foreign
                     | Class::Function
                     | Class::Plain
                     | Class::Named
-                    | Class::Ordered
+                    | Class::Mapping
                     | Class::Object(_)
                     | Class::Unknown => {
                         let got = class.name()?.to_string();
@@ -427,13 +428,13 @@ impl Tree {
                 }
                 out.push('}');
             }
-            Tag::Named | Tag::Object | Tag::Registered | Tag::Ordered => {
-                let class = self.take(cursor).object().bind(py).getattr("__name__")?;
+            Tag::Named | Tag::Object | Tag::Registered | Tag::Mapping => {
+                let class = class::of_maker(self.take(cursor).object().bind(py))?.name()?;
                 if tag == Tag::Registered {
                     cursor.held += 1;
                 }
                 out.push_str(&format!("{class}("));
-                if tag == Tag::Ordered {
+                if tag == Tag::Mapping {
                     self.write(py, cursor, out)?;
                 } else {
                     list(self, cursor, out)?;
@@ -502,7 +503,7 @@ impl Tree {
         for child in 0..tag.children(count) {
             let step = match tag {
                 Tag::Dict => format!("[{}]", value_text(self.held[first + child].object().bind(py))),
-                Tag::Ordered => String::new(),
+                Tag::Mapping => String::new(),
                 Tag::Object => {
                     let class = self.held[first].object().bind(py).cast::<PyType>()?;
                     let class = class::of(class).map_err(PyErr::from)?;
@@ -544,7 +545,7 @@ impl Tree {
             places.push(place);
             return Ok(());
         }
-        if tag == Tag::Ordered {
+        if tag == Tag::Mapping {
             return self.locate(py, cursor, place, places);
         }
         let class = if tag == Tag::Object {

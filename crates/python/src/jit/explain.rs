@@ -408,7 +408,7 @@ impl Call<'_, '_> {
 }
 
 fn checks_text(checks: Checks) -> String {
-    let names: Vec<&str> = [(checks.nan, "\"nan\""), (checks.index, "\"index\"")]
+    let names: Vec<&str> = [(checks.nan, "\"nan\""), (checks.inf, "\"inf\""), (checks.index, "\"index\"")]
         .iter()
         .filter(|(on, _)| *on)
         .map(|(_, name)| *name)

@@ -583,8 +583,9 @@ impl Jitted {
         }
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
-        format!("<{} {}>", self.op(), function_name(self.fun.bind(py)))
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let about = (self.op(), function_name(self.fun.bind(py)), &self.fun, self.shared.len());
+        py.import("defn._describe")?.call_method1("definition", about)?.extract()
     }
 }
 

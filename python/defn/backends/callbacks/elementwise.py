@@ -280,4 +280,4 @@ class Elementwise:
 
     def clip(self, out: Tensor, x: Tensor, lo: Tensor, hi: Tensor) -> Any:
         """``x`` moved into the bounds, which are scalars. By default by ``max`` and ``min``."""
-        return x.max(lo).min(hi).as_type(out.dtype)
+        return x.maximum(lo).minimum(hi).as_type(out.dtype)

@@ -213,13 +213,9 @@ def _svd(tag: Any, out: tuple[Tensor, ...], x: Tensor) -> Any:
 
 
 def _eigh(tag: Any, out: tuple[Tensor, Tensor], x: Tensor) -> Any:
-    """Values by their size, the greatest first."""
     matrices, bad = _finite(wide(x, out[1].dtype))
     matrices = (matrices + np.conj(np.swapaxes(matrices, -1, -2))) / 2
     values, vectors = np.linalg.eigh(matrices)
-    order = np.argsort(-np.abs(values), -1, kind="stable")
-    values = np.take_along_axis(values, order, -1)
-    vectors = np.take_along_axis(vectors, order[..., None, :], -1)
     for factor in (values, vectors):
         factor[np.abs(factor) <= tag.eps] = 0
         factor[bad] = np.nan

@@ -29,7 +29,7 @@ fn parts<T: Field>() -> usize {
     if T::COMPLEX { 2 } else { 1 }
 }
 
-/// The values by descending magnitude, and the vectors in columns. Magnitudes of at most `eps` become 0. NaN where
+/// The values, ascending, and the vectors in columns. Magnitudes of at most `eps` become 0. NaN where
 /// an element is not finite, or where the iteration does not end.
 pub(super) fn factors<T: Field>(
     a: &mut [T],
@@ -92,9 +92,7 @@ pub(super) fn factors<T: Field>(
     }
     turned.apply();
     let mut order: SmallVec<[usize; 64]> = (0..n).collect();
-    order.sort_by(|&i, &j| {
-        diagonal[j].abs().partial_cmp(&diagonal[i].abs()).unwrap_or(std::cmp::Ordering::Equal)
-    });
+    order.sort_by(|&i, &j| diagonal[i].partial_cmp(&diagonal[j]).unwrap_or(std::cmp::Ordering::Equal));
     turned.write_columns(0, &order, parts::<T>(), T::parts(v), n);
     for (w, &place) in w.iter_mut().zip(&order) {
         *w = T::from_real(diagonal[place] * scale);

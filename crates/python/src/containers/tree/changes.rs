@@ -206,7 +206,7 @@ impl Tree {
             | Tag::List
             | Tag::Dict
             | Tag::Named
-            | Tag::Ordered
+            | Tag::Mapping
             | Tag::Object
             | Tag::Registered => with_article(&self.class_name(py, at)?),
         })
@@ -222,8 +222,8 @@ impl Tree {
             Tag::List => "list".to_owned(),
             Tag::Dict => "dict".to_owned(),
             Tag::Static => self.take(&mut cursor).class_name(py),
-            Tag::Named | Tag::Ordered | Tag::Object | Tag::Registered => {
-                self.take(&mut cursor).object().bind(py).getattr(intern!(py, "__name__"))?.extract()?
+            Tag::Named | Tag::Mapping | Tag::Object | Tag::Registered => {
+                class::of_maker(self.take(&mut cursor).object().bind(py))?.name()?.to_string()
             }
         })
     }
@@ -268,7 +268,7 @@ impl Sides<'_, '_> {
                     let same = count == other_count && self.same_keys(*a, *b, count)?;
                     (!same).then_some(Aspect::Keys)
                 }
-                Tag::Named | Tag::Ordered | Tag::Object => {
+                Tag::Named | Tag::Mapping | Tag::Object => {
                     let (old, new) = (&self.old.held[a.cursor.held], &self.new.held[b.cursor.held]);
                     match old.same(self.py, new)? {
                         true => (count != other_count).then_some(Aspect::Length),
@@ -315,12 +315,12 @@ impl Sides<'_, '_> {
         let first = b.cursor.held;
         a.cursor.held += tag.held(count);
         b.cursor.held += tag.held(count);
-        if tag == Tag::Ordered {
+        if tag == Tag::Mapping {
             return self.walk(place, a, b, to);
         }
         let fields = match tag {
             Tag::Object | Tag::Named => field_names(self.new.held[first].object().bind(self.py))?,
-            Tag::Leaf | Tag::Static | Tag::Tuple | Tag::List | Tag::Dict | Tag::Ordered | Tag::Registered => {
+            Tag::Leaf | Tag::Static | Tag::Tuple | Tag::List | Tag::Dict | Tag::Mapping | Tag::Registered => {
                 Vec::new()
             }
         };
@@ -398,10 +398,11 @@ fn field_names(class: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         Class::Object(fields) => fields.iter().map(|field| field.name.bind(py).to_string()).collect(),
         Class::Number
         | Class::Array
+        | Class::Foreign
         | Class::Function
         | Class::Plain
         | Class::Named
-        | Class::Ordered
+        | Class::Mapping
         | Class::Registered { .. }
         | Class::Unknown => Vec::new(),
     })

@@ -9,7 +9,7 @@ impl Tag {
     pub(super) fn held(self, count: usize) -> usize {
         match self {
             Tag::Leaf | Tag::Tuple | Tag::List => 0,
-            Tag::Static | Tag::Named | Tag::Ordered | Tag::Object => 1,
+            Tag::Static | Tag::Named | Tag::Mapping | Tag::Object => 1,
             Tag::Dict => count,
             Tag::Registered => 2,
         }
@@ -18,7 +18,7 @@ impl Tag {
     /// How many structures follow a node of this count.
     pub(super) fn children(self, count: usize) -> usize {
         match self {
-            Tag::Ordered => 1,
+            Tag::Mapping => 1,
             Tag::Leaf
             | Tag::Static
             | Tag::Tuple
