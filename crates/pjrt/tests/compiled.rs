@@ -267,7 +267,9 @@ fn checks_are_made() {
         let taken = ops.take(&x[0], &index, 0)?;
         Ok(vec![ops.log(&taken)?])
     });
-    let compiled = |index, nan| compiler(&place).compile(region.clone(), Checks { index, nan }).unwrap();
+    let compiled = |index, nan| {
+        compiler(&place).compile(region.clone(), Checks { index, nan, ..Checks::default() }).unwrap()
+    };
     let arguments = |value: f32, at: i32| vec![floats(&*place, &[1.0, value]), s32(&*place, at)];
     let checked = compiled(true, false);
     assert_eq!(read(&run(&*checked, &place, arguments(1.0, 1)).unwrap()[0]), [0.0]);
@@ -278,7 +280,7 @@ fn checks_are_made() {
     assert!(error.to_string().starts_with("log: the result f32[1] has a NaN"), "{error}");
     let error = checked.to_bytes(&[]).unwrap_err().to_string();
     assert_eq!(error, "save: the program is run with checks, op by op, one without is required");
-    let checks = Checks { index: true, nan: false };
+    let checks = Checks { index: true, ..Checks::default() };
     let error = compiler(&place).compile_donating(region, checks, &[0]).unwrap_err().to_string();
     assert_eq!(error, "donate: the program is run with checks, op by op, one without checks is required");
 }
