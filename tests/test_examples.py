@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib.util
 import pathlib
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import defn as dn
 
@@ -24,7 +26,8 @@ def load(name: str) -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    "name", ["newton", "ray_marcher", "rnn", "metropolis", "kmeans", "pipeline"]
+    "name",
+    ["newton", "ray_marcher", "rnn", "metropolis", "kmeans", "pipeline", "lotka_volterra", "hmc"],
 )
 def test_they_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     load(name).main()
@@ -88,3 +91,99 @@ def test_kmeans() -> None:
     np.testing.assert_allclose(centres.to_numpy(), expected[0], rtol=1e-12)
     np.testing.assert_array_equal(nearest.to_numpy(), expected[1])
     assert int(rounds) == expected[2]
+
+
+def test_gpt() -> None:
+    example = load("gpt")
+    params = example.initial(11)
+    random = np.random.default_rng(0)
+    tokens = random.integers(0, 11, (2, 9)).astype(np.int32)
+    scores = example.logits(params, dn.tensor(tokens)).to_numpy()
+    want = gpt_logits(dn.tree.map(lambda p: p.to_numpy().astype(np.float64), params), tokens)
+    np.testing.assert_allclose(scores, want, atol=1e-5)
+    later = tokens.copy()
+    later[:, 6:] = 0
+    same = example.logits(params, dn.tensor(later)).to_numpy()
+    np.testing.assert_array_equal(scores[:, :6], same[:, :6])
+
+    moments = tuple(dn.tree.map(lambda p: dn.fill(p, 0), params) for _ in range(2))
+    losses = []
+    for step in range(1, 31):
+        params, moments, loss = example.train_step(params, moments, step, dn.tensor(tokens), 1e-2)
+        losses.append(float(loss))
+    assert losses[0] == pytest.approx(np.log(11), abs=0.5)
+    assert losses[-1] < 0.2 * losses[0]
+    assert example.train_step.cache_info()["misses"] == 1
+    # What was learnt by heart is written.
+    text = example.written(params, dn.tensor(tokens[0, :3]), dn.random.key(0), count=6)
+    assert text.to_list()[:3] == tokens[0, :3].tolist()
+    assert len(text) == 9
+
+
+def gpt_logits(params: Any, tokens: np.ndarray) -> np.ndarray:
+    """The model in NumPy."""
+
+    def normalized(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * weight
+
+    batch, length = tokens.shape
+    x = params["tokens"][tokens] + params["places"][:length]
+    for layer in params["layers"]:
+        parts = normalized(x, layer["norm_1"]) @ layer["attend"]
+        q, k, v = parts.reshape(batch, length, 3, 4, 16).transpose(2, 0, 3, 1, 4)
+        scores = np.einsum("bhid,bhjd->bhij", q, k) / 4
+        scores = np.where(np.tril(np.ones((length, length))), scores, -np.inf)
+        weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+        x = x + (weights @ v).transpose(0, 2, 1, 3).reshape(batch, length, 64) @ layer["merge"]
+        hidden = normalized(x, layer["norm_2"]) @ layer["widen"]
+        x = x + (hidden / (1 + np.exp(-1.702 * hidden))) @ layer["narrow"]
+    return normalized(x, params["norm"]) @ params["tokens"].T
+
+
+def test_lotka_volterra() -> None:
+    example = load("lotka_volterra")
+    rates, y = np.array([0.55, 0.028, 0.024, 0.8]), np.array([33.0, 6.0])
+
+    def field(_: float, y: np.ndarray) -> list[float]:
+        meals = y[0] * y[1]
+        return [rates[0] * y[0] - rates[1] * meals, rates[2] * meals - rates[3] * y[1]]
+
+    times = np.linspace(1.0, 20.0, 20)
+    exact = solve_ivp(field, (0, 20), y, "DOP853", times, rtol=1e-11, atol=1e-11).y.T
+    found = example.course(y, rates, times)
+    np.testing.assert_allclose(found.to_numpy(), exact, rtol=1e-6)
+
+    def loss(rates: Any) -> Any:
+        return dn.sum(dn.log(example.course(y, rates, times)) ** 2)
+
+    slope = dn.grad(loss)(rates).to_numpy()
+    for at in range(4):
+        step = np.zeros(4)
+        step[at] = 1e-5 * rates[at]
+        difference = (float(loss(rates + step)) - float(loss(rates - step))) / (2 * step[at])
+        assert slope[at] == pytest.approx(difference, rel=1e-4)
+
+
+def test_hmc() -> None:
+    example = load("hmc")
+    random = np.random.default_rng(2)
+    x = np.column_stack([np.ones(60), random.normal(size=60)])
+    y = (random.uniform(size=60) < 1 / (1 + np.exp(-x @ np.array([0.3, 1.0])))).astype(float)
+    run = dn.jit(dn.vmap(example.chain, in_axes=(0, None, None, None)))
+    draws, accepted = run(dn.random.split(dn.random.key(3), parts=16), x, y, 0.25)
+    assert float(accepted.min()) > 0.8
+    kept = draws.to_numpy()[:, 50:]
+    assert example.spread(kept).max() < 1.05
+    # The posterior on a grid.
+    grid = np.stack(np.meshgrid(*[np.linspace(-3, 4, 141)] * 2, indexing="ij"), -1).reshape(-1, 2)
+    scores = grid @ x.T
+    log = (y * scores - np.logaddexp(0, scores)).sum(1) - 0.5 * (grid * grid).sum(1)
+    weights = np.exp(log - log.max())
+    weights /= weights.sum()
+    mean = weights @ grid
+    deviation = np.sqrt(weights @ (grid - mean) ** 2)
+    np.testing.assert_allclose(kept.mean((0, 1)), mean, atol=0.1 * deviation.max())
+    np.testing.assert_allclose(kept.std((0, 1)), deviation, rtol=0.1)
+    # Side by side they give what each gives alone.
+    alone, _ = example.chain(dn.random.split(dn.random.key(3), parts=16)[5], x, y, 0.25)
+    np.testing.assert_allclose(draws[5].to_numpy(), alone.to_numpy(), atol=1e-6)

@@ -101,6 +101,10 @@ _KINDS = ("unsigned", "signed", "float", "complex")
 
 def _gives_way(number: Any, dtype: Any) -> bool:
     """Whether a number takes on an element type, which is of its own kind or of a greater one."""
+    if isinstance(number, _core.Tensor):
+        # What operators make of numbers that the definition was given.
+        is_number = _core.is_weak(number) and number.dtype.kind != "bool"
+        return is_number and _KINDS.index(dtype.kind) >= _KINDS.index(number.dtype.kind)
     if not isinstance(number, int | float | complex) or isinstance(number, bool | np.generic):
         return False
     kind = "float" if isinstance(number, float) else "complex"
@@ -244,8 +248,6 @@ class _Loop:
         # What says that the loop was left, and where; and of those what no trip sets.
         self._ways_out = [name for name in names if name.startswith(STOP)]
         self._unmet = set(self._ways_out)
-        # Numbers that the variables hold before take on the types of what the first trip leaves.
-        self._weak = True
         self.start = {n: _carried(value) for n, value in self._before.items() if is_state(value)}
         self._entered: dict[str, Any] = self.start
 
@@ -254,9 +256,8 @@ class _Loop:
         """Gives the variables the values of a trip's beginning: the loop was not left."""
         self._entered = state = {**state, **dict.fromkeys(self._ways_out, False)}
         self._put(tuple(state.get(name, self._before[name]) for name in self._names))
-        before, numbers = _NUMBERS.tensors, []
-        if self._weak:
-            numbers = [state[n] for n, value in self.start.items() if _gives_way(value, _WIDEST)]
+        before = _NUMBERS.tensors
+        numbers = [state[n] for n, value in self.start.items() if _gives_way(value, _WIDEST)]
         _NUMBERS.tensors = [*before, *numbers]
         try:
             yield
@@ -276,15 +277,13 @@ class _Loop:
         for name, value in after.items():
             before = self._before[name]
             if name in self.start and is_state(value):
-                weak = self.start[name] if self._weak else None
-                _require_one_type(self._kind, name, self._entered[name], value, weak)
+                _require_one_type(self._kind, name, self._entered[name], value, self.start[name])
                 continue
             if _same(before, value):
                 continue
             if name in self.start or (before is not UNDEFINED and name in self._needed):
                 raise disagree(self._kind, name, before, value)
             self._changed.add(name)
-        self._weak = False
         return {name: _carried(after[name]) for name in self.start}
 
     def end(self, state: dict[str, Any]) -> None:

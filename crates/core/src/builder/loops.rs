@@ -24,7 +24,8 @@ type StateFn<'a, R> = &'a mut dyn FnMut(&mut Ops, &[Tensor]) -> Result<R>;
 /// traced several times to find them. Where the condition is vectorized, the positions are looped over one by one,
 /// and its axes come first in the last state.
 ///
-/// A plain number or a weak value that the state begins with gives way to what the body makes of it in the first trace, once.
+/// A plain number or a weak value that the state begins with gives way to what the body makes of it, once. The body is
+/// traced again until none does.
 ///
 /// # Errors
 /// A condition that is no scalar, a body that gives another number of values than the state has or values of
@@ -75,16 +76,20 @@ fn repeat(
         }
         let next = traced?;
         let mut grown = false;
-        for (leaf, (tensor, arg)) in state.iter_mut().zip(&weak).enumerate().take(next.results.len()) {
-            let Some(arg) = arg else { continue };
+        for (leaf, (tensor, slot)) in state.iter_mut().zip(&mut weak).enumerate().take(next.results.len()) {
+            let Some(arg) = slot else { continue };
             let Some(number) = ops.gives_way(arg) else { continue };
             let before = tensor.ty().dtype;
             if let Some(dtype) = settled(number, before, next.result_type(leaf, before).dtype) {
                 *tensor = ops.give_way("while", arg.clone(), &tensor.ty().with_dtype(dtype)?)?;
+                // Once: what it became may make others give way in the next trace.
+                *slot = None;
                 grown = true;
             }
         }
-        weak.clear();
+        if !grown {
+            weak.clear();
+        }
         if by_position {
             continue;
         }
