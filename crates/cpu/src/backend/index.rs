@@ -1,12 +1,14 @@
 //! How reads and writes at positions run.
 
+use std::sync::atomic::AtomicBool;
+
 use defn_core::backend::Buffers;
 use defn_core::op::ScatterOp;
 use defn_core::{Axis, DType, Result, TensorType};
 use smallvec::SmallVec;
 
 use super::Run;
-use crate::kernels::index::{self, Along, Places};
+use crate::kernels::index::{self, Along, Places, Watch};
 use crate::kernels::linalg::compute_dtype;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -40,19 +42,23 @@ pub(super) fn stays(op: ScatterOp, operand: DType, result: DType) -> bool {
 }
 
 impl Run<'_> {
-    /// A kernel that reads at the positions in the second operand, after these were checked.
+    /// A kernel that reads at the positions in the second operand, and looks whether they are in range where that is
+    /// asked for: what it wrote by then is dropped with the error.
     fn reading(
         self,
         axes: &[usize],
-        kernel: impl FnOnce(View<'_>, View<'_>, &mut ViewMut<'_>, Par),
+        kernel: impl FnOnce(View<'_>, View<'_>, &mut ViewMut<'_>, Watch<'_>, Par),
     ) -> Result<Buffers> {
         let (op, checked) = (self.room.op, self.checked);
         self.fresh(|views: &[View<'_>], out, par| {
-            if checked {
-                index::check(op, views[0].ty(), axes, views[1], par)?;
+            let (x, indices) = (views[0], views[1]);
+            // Nothing is read where nothing is written.
+            if checked && out.ty().size() == 0 {
+                return index::check(op, x.ty(), axes, indices, par);
             }
-            kernel(views[0], views[1], out, par);
-            Ok(())
+            let some = AtomicBool::new(false);
+            kernel(x, indices, out, Watch::new(checked.then_some(&some)), par);
+            if some.into_inner() { index::check(op, x.ty(), axes, indices, par) } else { Ok(()) }
         })
     }
 
@@ -60,17 +66,19 @@ impl Run<'_> {
         let axes = positions(axes);
         let x = self.operand(0);
         let places = Places::new(x.shape.sizes(), &axes, &others(x, &axes));
-        self.reading(&axes, |x, indices, out, par| places.gather(x, indices, out, par))
+        self.reading(&axes, |x, indices, out, watch, par| places.gather(x, indices, out, watch, par))
     }
 
     pub(super) fn take_at(self, axis: Axis) -> Result<Buffers> {
         let along = Along::new(self.operand(0).shape.sizes(), axis.index());
-        self.reading(&[axis.index()], |x, indices, out, par| along.take(x, indices, out, par))
+        self.reading(&[axis.index()], |x, indices, out, watch, par| along.take(x, indices, out, watch, par))
     }
 
     pub(super) fn take_along_axis(self, axis: Axis) -> Result<Buffers> {
         let along = Along::new(self.operand(0).shape.sizes(), axis.index());
-        self.reading(&[axis.index()], |x, indices, out, par| along.take_along(x, indices, out, par))
+        self.reading(&[axis.index()], |x, indices, out, watch, par| {
+            along.take_along(x, indices, out, watch, par)
+        })
     }
 
     pub(super) fn scatter(self, scatter: ScatterOp, axes: &[Axis]) -> Result<Buffers> {

@@ -1,14 +1,17 @@
 //! Reads and writes at positions held in a tensor of integers.
 //!
 //! Positions below 0 count from the end. Reads that are still out of range are moved to the nearest element and such
-//! writes are dropped; [`check`] finds these positions before, for who wants to know. Elements move by their width, in runs where they lie side by side.
+//! writes are dropped; [`check`] and [`Watch`] find these positions, for who wants to know. Elements move by their width,
+//! in runs where they lie side by side.
+
+mod range;
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use defn_core::{ErrorKind, Result, TensorType};
 use smallvec::SmallVec;
+
+pub(crate) use range::{Watch, check};
 
 use super::shape::Layout;
 use super::simd::vectorized;
@@ -22,68 +25,6 @@ const GRAIN: usize = 16 * TILE;
 /// Elements written from which on threads share them.
 const SHARED: usize = 1 << 16;
 
-/// Finds the first index that is out of range: entry `i` of the last axis, or each element where there is one
-/// axis, counts along `axes[i]` of `x`.
-///
-/// # Errors
-/// It names the index, the axis and `x`.
-pub(crate) fn check(
-    op: &'static str,
-    x: &TensorType,
-    axes: &[usize],
-    indices: View<'_>,
-    par: Par,
-) -> Result<()> {
-    if axes.is_empty() {
-        return Ok(());
-    }
-    let sizes: SmallVec<[u64; 6]> = axes.iter().map(|&axis| x.shape.sizes()[axis] as u64).collect();
-    with_integer!(indices.ty().dtype, I => {
-        let indices: &[I] = indices.slice();
-        let some = AtomicBool::new(false);
-        par.for_chunks(indices.len() / sizes.len(), GRAIN, |rows| {
-            let part = &indices[rows.start * sizes.len()..rows.end * sizes.len()];
-            // A sum instead of a search is vectorized, and says in nearly every case that there is none.
-            let beyond = match sizes[..] {
-                [size] => count_beyond(part, [size]),
-                [one, two] => count_beyond(part, [one, two]),
-                [one, two, three] => count_beyond(part, [one, two, three]),
-                _ => part.iter().zip(sizes.iter().cycle()).map(|(&index, &size)| u64::from(from_front(index, size) >= size)).sum(),
-            };
-            if beyond > 0 {
-                some.store(true, Ordering::Relaxed);
-            }
-        });
-        if !some.into_inner() {
-            return Ok(());
-        }
-        // Whoever writes the indices meanwhile may have mended it.
-        let entries = indices.iter().zip(sizes.iter().cycle()).map(|(&index, &size)| (index.extended(), from_front(index, size), size));
-        let bad = entries.enumerate().find(|(_, (_, place, size))| place >= size);
-        match bad {
-            None => Ok(()),
-            Some((place, (bits, _, _))) => {
-                let index = if I::SIGNED { i128::from(bits as i64) } else { i128::from(bits) };
-                let (axis, got) = (axes[place % axes.len()], x.clone());
-                Err(ErrorKind::IndexRange { op, index, axis, got }.into())
-            }
-        }
-    })
-}
-
-vectorized! {
-    /// How many indices, in rows of as many as there are sizes, are not below their size.
-    fn count_beyond[I: Integer, const N: usize] of [I, N] (indices: &[I], sizes: [u64; N]) -> u64 {
-        let mut count = 0;
-        for row in indices.as_chunks::<N>().0 {
-            for (&index, size) in row.iter().zip(sizes) {
-                count += u64::from(from_front(index, size) >= size);
-            }
-        }
-        count
-    }
-}
-
 /// An index along an axis of `size`, counted from the front, as bits of 64: it is out of range where they are not below
 /// the size.
 #[inline(always)]
@@ -93,23 +34,32 @@ fn from_front<I: Integer>(index: I, size: u64) -> u64 {
     if I::SIGNED { bits.wrapping_add(((bits as i64) >> 63) as u64 & size) } else { bits }
 }
 
-/// The element nearest to an index along an axis of `size`, which is not 0.
+/// The element nearest to an index along an axis of `size`, which is not 0, and whether the index is out of range.
 #[inline(always)]
-fn clamped<I: Integer>(index: I, size: usize) -> usize {
+fn nearest<I: Integer>(index: I, size: usize) -> (usize, bool) {
     if I::SIGNED
         && size_of::<I>() <= size_of::<i32>()
         && let Ok(size) = i32::try_from(size)
     {
         // Twice as many of 32 bits are found at once.
         let index = index.extended() as i32;
-        return (index + (index >> 31 & size)).max(0).min(size - 1) as usize;
+        let place = index + (index >> 31 & size);
+        let near = place.max(0).min(size - 1);
+        return (near as usize, near != place);
     }
-    let bits = from_front(index, size as u64);
-    if I::SIGNED {
-        (bits as i64).clamp(0, size as i64 - 1) as usize
+    let place = from_front(index, size as u64);
+    let near = if I::SIGNED {
+        (place as i64).clamp(0, size as i64 - 1) as usize
     } else {
-        bits.min(size as u64 - 1) as usize
-    }
+        place.min(size as u64 - 1) as usize
+    };
+    (near, near as u64 != place)
+}
+
+/// The element nearest to an index along an axis of `size`, which is not 0.
+#[inline(always)]
+fn clamped<I: Integer>(index: I, size: usize) -> usize {
+    nearest(index, size).0
 }
 
 /// `x` seen as `[outer][size][inner]`, of which `taken` indices pick places of the middle axis.
@@ -128,7 +78,14 @@ impl Along {
     }
 
     /// Each outer part with every index: `[outer][indices][inner]`.
-    pub(crate) fn take(self, x: View<'_>, indices: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+    pub(crate) fn take(
+        self,
+        x: View<'_>,
+        indices: View<'_>,
+        out: &mut ViewMut<'_>,
+        watch: Watch<'_>,
+        par: Par,
+    ) {
         if out.ty().size() == 0 {
             return;
         }
@@ -147,7 +104,7 @@ impl Along {
                     let len = (count - first).min(chunk.end - place);
                     let from = &x[part * size * inner..][..size * inner];
                     let (now, rest) = out.split_at_mut(len * inner);
-                    pick(from, &indices[first..first + len], size, inner, now);
+                    watch.note(pick(from, &indices[first..first + len], size, inner, now));
                     (out, place) = (rest, place + len);
                 }
             });
@@ -155,7 +112,14 @@ impl Along {
     }
 
     /// Each place of the result with an index of its own: `[outer][count][inner]`.
-    pub(crate) fn take_along(self, x: View<'_>, indices: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+    pub(crate) fn take_along(
+        self,
+        x: View<'_>,
+        indices: View<'_>,
+        out: &mut ViewMut<'_>,
+        watch: Watch<'_>,
+        par: Par,
+    ) {
         let total = out.ty().size();
         if total == 0 {
             return;
@@ -175,10 +139,12 @@ impl Along {
                     let (now, rest) = out.split_at_mut(len);
                     let indices = &indices[place..place + len];
                     if inner == 1 {
-                        pick(from, indices, size, 1, now);
+                        watch.note(pick(from, indices, size, 1, now));
                     } else {
                         for (at, (out, &index)) in now.iter_mut().zip(indices).enumerate() {
-                            out.write(from[clamped(index, size) * inner + column + at]);
+                            let (place, is_beyond) = nearest(index, size);
+                            watch.note(is_beyond);
+                            out.write(from[place * inner + column + at]);
                         }
                     }
                     (out, place) = (rest, place + len);
@@ -188,47 +154,58 @@ impl Along {
     }
 }
 
-/// The runs of `inner` elements that indices name among `size` of them.
+/// The runs of `inner` elements that indices name among `size` of them; whether an index is out of range.
 fn pick<T: Plain, I: Integer>(
     from: &[T],
     indices: &[I],
     size: usize,
     inner: usize,
     out: &mut [MaybeUninit<T>],
-) {
+) -> bool {
     if inner == 1 {
         return pick_each(&from[..size], indices, out);
     }
+    let mut is_any_beyond = false;
     for (out, &index) in out.chunks_exact_mut(inner).zip(indices) {
-        out.write_copy_of_slice(&from[clamped(index, size) * inner..][..inner]);
+        let (place, is_beyond) = nearest(index, size);
+        is_any_beyond |= is_beyond;
+        out.write_copy_of_slice(&from[place * inner..][..inner]);
     }
+    is_any_beyond
 }
 
 vectorized! {
-    /// The elements that indices name.
-    fn pick_each[T: Plain, I: Integer] of [T, I] (from: &[T], indices: &[I], out: &mut [MaybeUninit<T>]) {
+    /// The elements that indices name; whether an index is out of range.
+    fn pick_each[T: Plain, I: Integer] of [T, I] (from: &[T], indices: &[I], out: &mut [MaybeUninit<T>]) -> bool {
         assert!(!from.is_empty());
+        let mut is_any_beyond = false;
         for (out, &index) in out.iter_mut().zip(indices) {
-            // SAFETY: a clamped index is inside what is not empty. A check would keep the loop from being vectorized.
-            out.write(unsafe { *from.get_unchecked(clamped(index, from.len())) });
+            let (place, is_beyond) = nearest(index, from.len());
+            is_any_beyond |= is_beyond;
+            // SAFETY: the nearest place is inside what is not empty. A check would keep the loop from being vectorized.
+            out.write(unsafe { *from.get_unchecked(place) });
         }
+        is_any_beyond
     }
 }
 
-/// The elements that rows of indices name, which count along axes of these sizes and strides.
+/// The elements that rows of indices name, which count along axes of these sizes and strides; whether an index is out of
+/// range.
 fn pick_rows<T: Plain, I: Integer, const N: usize>(
     from: &[T],
     indices: &[I],
     axes: [(usize, usize); N],
     out: &mut [MaybeUninit<T>],
-) {
+) -> bool {
     let mut starts = [0; PICKED];
+    let mut is_any_beyond = false;
     for (out, rows) in out.chunks_mut(PICKED).zip(indices.as_chunks::<N>().0.chunks(PICKED)) {
-        starts_of(rows, axes, &mut starts);
+        is_any_beyond |= starts_of(rows, axes, &mut starts);
         for (out, &start) in out.iter_mut().zip(&starts) {
             out.write(from[start]);
         }
     }
+    is_any_beyond
 }
 
 /// Positions that are found before the elements there are read: a processor has the more reads under way the less it
@@ -236,16 +213,23 @@ fn pick_rows<T: Plain, I: Integer, const N: usize>(
 const PICKED: usize = 64;
 
 vectorized! {
-    /// Where rows of indices lie.
+    /// Where rows of indices lie; whether an index is out of range.
     fn starts_of[I: Integer, const N: usize] of [I, N] (
         rows: &[[I; N]],
         axes: [(usize, usize); N],
         starts: &mut [usize; PICKED],
-    ) {
+    ) -> bool {
+        let mut is_any_beyond = false;
         for (start, row) in starts.iter_mut().zip(rows) {
-            let each = row.iter().zip(axes);
-            *start = each.map(|(&index, (size, stride))| clamped(index, size) * stride).sum();
+            let mut sum = 0;
+            for (&index, (size, stride)) in row.iter().zip(axes) {
+                let (place, is_beyond) = nearest(index, size);
+                is_any_beyond |= is_beyond;
+                sum += place * stride;
+            }
+            *start = sum;
         }
+        is_any_beyond
     }
 }
 
@@ -318,11 +302,19 @@ impl Places {
     }
 
     /// Reads the elements at each position: `[positions][block]`.
-    pub(crate) fn gather(&self, x: View<'_>, indices: View<'_>, out: &mut ViewMut<'_>, par: Par) {
+    pub(crate) fn gather(
+        &self,
+        x: View<'_>,
+        indices: View<'_>,
+        out: &mut ViewMut<'_>,
+        watch: Watch<'_>,
+        par: Par,
+    ) {
         if out.ty().size() == 0 {
             return;
         }
         let (count, width) = (out.ty().size() / self.block, self.entries.len());
+        let sizes: SmallVec<[usize; 6]> = self.entries.iter().map(|&(size, _)| size).collect();
         with_width!(out.ty().dtype, T => with_integer!(indices.ty().dtype, I => {
             let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
             let out = &*out;
@@ -331,10 +323,10 @@ impl Places {
                 let out = unsafe { out.part::<T>(chunk.start * self.block, chunk.len() * self.block) };
                 let rows = &indices[chunk.start * width..chunk.end * width];
                 match (&self.entries[..], self.block) {
-                    (&[(size, 1)], 1) => return pick(x, rows, size, 1, out),
-                    (&[one, two], 1) => return pick_rows(x, rows, [one, two], out),
-                    (&[one, two, three], 1) => return pick_rows(x, rows, [one, two, three], out),
-                    (_, _) => {}
+                    (&[(size, 1)], 1) => return watch.note(pick(x, rows, size, 1, out)),
+                    (&[one, two], 1) => return watch.note(pick_rows(x, rows, [one, two], out)),
+                    (&[one, two, three], 1) => return watch.note(pick_rows(x, rows, [one, two, three], out)),
+                    (_, _) => watch.look(rows, &sizes),
                 }
                 for (at, out) in out.chunks_exact_mut(self.block).enumerate() {
                     let start = self.nearest(&rows[at * width..][..width]);

@@ -1,0 +1,171 @@
+//! Looking for indices that are out of range.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use defn_core::{ErrorKind, Result, TensorType};
+use smallvec::SmallVec;
+
+use super::{GRAIN, from_front};
+use crate::kernels::simd::vectorized;
+use crate::kernels::{Integer, with_integer};
+use crate::par::Par;
+use crate::view::View;
+
+/// Finds the first index that is out of range: entry `i` of the last axis, or each element where there is one
+/// axis, counts along `axes[i]` of `x`.
+///
+/// # Errors
+/// It names the index, the axis and `x`.
+pub(crate) fn check(
+    op: &'static str,
+    x: &TensorType,
+    axes: &[usize],
+    indices: View<'_>,
+    par: Par,
+) -> Result<()> {
+    if axes.is_empty() {
+        return Ok(());
+    }
+    let sizes: SmallVec<[usize; 6]> = axes.iter().map(|&axis| x.shape.sizes()[axis]).collect();
+    with_integer!(indices.ty().dtype, I => {
+        let indices: &[I] = indices.slice();
+        let some = AtomicBool::new(false);
+        par.for_chunks(indices.len() / sizes.len(), GRAIN, |rows| {
+            Watch::new(Some(&some)).look(&indices[rows.start * sizes.len()..rows.end * sizes.len()], &sizes);
+        });
+        if !some.into_inner() {
+            return Ok(());
+        }
+        // Whoever writes the indices meanwhile may have mended it.
+        let sizes_in_turn = sizes.iter().map(|&size| size as u64).collect::<SmallVec<[u64; 6]>>();
+        let entries = indices.iter().zip(sizes_in_turn.iter().cycle());
+        let mut entries = entries.map(|(&index, &size)| (index.extended(), from_front(index, size), size)).enumerate();
+        match entries.find(|(_, (_, place, size))| place >= size) {
+            None => Ok(()),
+            Some((place, (bits, _, _))) => {
+                let index = if I::SIGNED { i128::from(bits as i64) } else { i128::from(bits) };
+                let (axis, got) = (axes[place % axes.len()], x.clone());
+                Err(ErrorKind::IndexRange { op, index, axis, got }.into())
+            }
+        }
+    })
+}
+
+/// Where a kernel that reads at indices says that one was out of range, if anybody asks. It finds out on the way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Watch<'a>(Option<&'a AtomicBool>);
+
+impl<'a> Watch<'a> {
+    pub(crate) fn new(some: Option<&'a AtomicBool>) -> Watch<'a> {
+        Watch(some)
+    }
+
+    /// Says whether there was one.
+    #[inline]
+    pub(super) fn note(self, is_beyond: bool) {
+        if let Some(some) = self.0
+            && is_beyond
+        {
+            some.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Looks at rows of indices, of as many as there are sizes.
+    #[inline]
+    pub(super) fn look<I: Integer>(self, indices: &[I], sizes: &[usize]) {
+        if let Some(some) = self.0
+            && !sizes.is_empty()
+            && is_any_beyond(indices, sizes)
+        {
+            some.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How many indices are looked at in one go: a multiple of the usual lengths of rows.
+const LANES: usize = 48;
+
+/// Whether any index is not one of an axis of its size.
+fn is_any_beyond<I: Integer>(indices: &[I], sizes: &[usize]) -> bool {
+    let is_beyond = |(&index, &size): (&I, &usize)| from_front(index, size as u64) >= size as u64;
+    let is_narrow = size_of::<I>() <= 4 && sizes.iter().all(|&size| size < 1 << 30);
+    let is_wide = sizes.iter().all(|&size| size < 1 << 62);
+    if !LANES.is_multiple_of(sizes.len()) || !is_wide {
+        return indices.iter().zip(sizes.iter().cycle()).any(is_beyond);
+    }
+    // An index is in range where it is one of so many from the lowest one on.
+    let lowest = |at: usize| if I::SIGNED { sizes[at % sizes.len()] as u64 } else { 0 };
+    let count = |at: usize| sizes[at % sizes.len()] as u64 + lowest(at);
+    let rest = &indices[indices.len() - indices.len() % LANES..];
+    let beyond = if is_narrow {
+        let (lowest, count) = (|at| lowest(at) as u32, |at| count(at) as u32);
+        beyond_narrow(indices, &std::array::from_fn(lowest), &std::array::from_fn(count)) > 0
+    } else {
+        beyond_wide(indices, &std::array::from_fn(lowest), &std::array::from_fn(count)) > 0
+    };
+    beyond || rest.iter().zip(sizes.iter().cycle()).any(is_beyond)
+}
+
+vectorized! {
+    /// How many indices of whole groups are beyond their range. A sum instead of a search is vectorized.
+    fn beyond_narrow[I: Integer] of [I] (indices: &[I], lowest: &[u32; LANES], count: &[u32; LANES]) -> u32 {
+        let mut beyond = 0u32;
+        for group in indices.as_chunks::<LANES>().0 {
+            for ((&index, &lowest), &count) in group.iter().zip(lowest).zip(count) {
+                beyond |= u32::from((index.extended() as u32).wrapping_add(lowest) >= count);
+            }
+        }
+        beyond
+    }
+}
+
+vectorized! {
+    /// As [`beyond_narrow`], of indices of 64 bits or along long axes.
+    fn beyond_wide[I: Integer] of [I] (indices: &[I], lowest: &[u64; LANES], count: &[u64; LANES]) -> u64 {
+        let mut beyond = 0u64;
+        for group in indices.as_chunks::<LANES>().0 {
+            for ((&index, &lowest), &count) in group.iter().zip(lowest).zip(count) {
+                beyond |= u64::from(index.extended().wrapping_add(lowest) >= count);
+            }
+        }
+        beyond
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_out_of_range_are_found_wherever_they_are() {
+        for sizes in [&[7usize][..], &[7, 11], &[7, 11, 3], &[7, 11, 3, 5, 2], &[1 << 31, 9]] {
+            let rows = 40;
+            let fits: Vec<i64> = (0..rows * sizes.len())
+                .map(|at| if at % 2 == 0 { -1 } else { sizes[at % sizes.len()] as i64 - 1 })
+                .collect();
+            assert!(!is_any_beyond(&fits, sizes));
+            for at in 0..fits.len() {
+                let size = sizes[at % sizes.len()] as i64;
+                for bad in [size, -size - 1, i64::MAX, i64::MIN] {
+                    let mut indices = fits.clone();
+                    indices[at] = bad;
+                    assert!(is_any_beyond(&indices, sizes), "{bad} at {at} of {sizes:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn narrow_indices_are_looked_at_as_wide_ones() {
+        for index in i16::MIN..=i16::MAX {
+            let mut indices = [0i16; 100];
+            indices[17] = index;
+            assert_eq!(is_any_beyond(&indices, &[1000]), !(-1000..1000).contains(&index), "{index}");
+        }
+        for index in 0..=u8::MAX {
+            let mut indices = [0u8; 100];
+            indices[3] = index;
+            assert_eq!(is_any_beyond(&indices, &[9, 200]), index >= 200, "{index}");
+        }
+    }
+}
