@@ -151,3 +151,22 @@ def test_a_device_runs_programs_as_a_whole() -> None:
         dn.CompileError, match='profile: "pjrt" runs a program as a whole, "cpu" or'
     ):
         dn.jit(dn.sin, compiler="pjrt").profile(1.0)
+
+
+def test_a_step_in_place_counts_what_it_touches() -> None:
+    """Of a large array of which a little is written, the little is counted."""
+    n = 1 << 20
+
+    def f(i):
+        x = dn.iota((n,), dtype="f32") * 2.0
+        x = dn.put_slice(x, (i,), dn.tensor([1.0, 2.0, 3.0]))
+        x = dn.indexed_put(x, dn.tensor([[7], [9]]), dn.tensor([5.0, 6.0]))
+        x = dn.indexed_add(x, dn.tensor([[7], [9]]), dn.tensor([5.0, 6.0]))
+        return dn.sort(x)
+
+    steps = dn.jit(f, compiler="cpu").profile(4).steps
+    bytes_of = {name: step.bytes for step in steps for name in [step.name.split()[0]]}
+    assert bytes_of["put_slice"] == 4 + 2 * 12, "an index, and the slice read and written"
+    assert bytes_of["indexed_put"] == 8 + 2 * 8
+    assert bytes_of["indexed_add"] == 8 + 3 * 8
+    assert bytes_of["sort"] >= 2 * 4 * n

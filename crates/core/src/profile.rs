@@ -13,7 +13,7 @@ use crate::cost;
 use crate::form;
 use crate::graph::{Graph, Value};
 use crate::location::Location;
-use crate::op::Op;
+use crate::op::{Op, ScatterOp};
 
 /// How many runs of steps are kept one by one; the others are counted only.
 const SPANS: usize = 100_000;
@@ -230,6 +230,24 @@ pub fn work(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> 
         work.ops = forms;
     }
     work
+}
+
+/// The bytes that an op reads and writes whose result lies in the memory of its first operand, where it leaves most of
+/// that as it is.
+pub fn in_place(graph: &Graph, node: usize) -> Option<u64> {
+    let node = &graph.nodes()[node];
+    let size = |at: usize| graph.ty(node.inputs[at]).byte_size() as u64;
+    if let Op::PutSlice { .. } = &node.op {
+        let starts: u64 = (2..node.inputs.len()).map(size).sum();
+        return Some(starts.saturating_add(size(1).saturating_mul(2)));
+    }
+    let Op::Scatter { op, axes: _ } = &node.op else { return None };
+    // What is added to is read, too.
+    let times = match op {
+        ScatterOp::IndexedAdd => 3,
+        ScatterOp::IndexedPut => 2,
+    };
+    Some(size(1).saturating_add(size(2).saturating_mul(times)))
 }
 
 /// The nodes that a step does, in order.

@@ -222,7 +222,9 @@ impl Step {
     #[cold]
     pub(super) fn profiled(&self, graph: &Graph) -> profile::Work {
         let values = |places: &[(Value, Place)]| places.iter().map(|(value, _)| *value).collect::<Values>();
-        profile::work(graph, &values(&self.inputs), &values(&self.outputs), self.node)
+        let work = profile::work(graph, &values(&self.inputs), &values(&self.outputs), self.node);
+        let bytes = if self.over == Some(0) { profile::in_place(graph, self.node) } else { None };
+        profile::Work { bytes: bytes.unwrap_or(work.bytes), ..work }
     }
 
     /// The outputs that may lie in the memory of an input, which is as large: pairs of both.
