@@ -18,6 +18,7 @@ mod convert;
 mod dlpack;
 mod dtype;
 mod error;
+mod fields;
 mod formats;
 mod generators;
 mod grad;

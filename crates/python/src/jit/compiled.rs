@@ -1,5 +1,6 @@
 //! Functions compiled ahead of their calls, and functions traced for a look at them.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use defn_core::trace::{self, Trace};
@@ -24,6 +25,7 @@ use crate::compilers::{self, Choice};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
 use crate::error::{Fallible, Fault, guard};
+use crate::fields::Fields;
 use crate::hooks::{self, Collecting, Known};
 use crate::location;
 use crate::misuse::Misuse;
@@ -32,7 +34,9 @@ use crate::tensor::PyTensor;
 
 /// A function for arguments of one structure and type.
 #[pyclass(frozen, dict, weakref, module = "defn._core")]
-pub(crate) struct Compiled {
+pub(crate) struct Compiled(Fields<Parts>);
+
+pub(crate) struct Parts {
     /// The function that captures are found by; None where there are none to find.
     pub(super) fun: Py<PyAny>,
     /// The function's name, for messages.
@@ -45,6 +49,20 @@ pub(crate) struct Compiled {
     pub(super) hooks: Option<Py<PyDict>>,
     /// The compiler, where it is known.
     pub(super) compiler: Option<Choice>,
+}
+
+impl Deref for Compiled {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl From<Parts> for Compiled {
+    fn from(parts: Parts) -> Compiled {
+        Compiled(parts.into())
+    }
 }
 
 impl Compiled {
@@ -169,11 +187,14 @@ impl Compiled {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.fun)?;
-        visit.call(&self.hooks)?;
-        self.tree.traverse(&visit)?;
-        self.call.traverse(&visit)?;
-        self.program.traverse(&visit)
+        let Some(parts) = self.0.get() else {
+            return Ok(());
+        };
+        visit.call(&parts.fun)?;
+        visit.call(&parts.hooks)?;
+        parts.tree.traverse(&visit)?;
+        parts.call.traverse(&visit)?;
+        parts.program.traverse(&visit)
     }
 
     fn __repr__(&self) -> String {
@@ -274,7 +295,8 @@ fn callee<'py>(fun: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// Compiles a function for templates; keyword arguments are part of the program.
 #[pyfunction]
-#[pyo3(signature = (fun, args, kwargs = None, compiler = None, options = None, hooks = None, donate = None))]
+#[pyo3(signature = (fun, args, kwargs = None, compiler = None, options = None, hooks = None, donate = None, r#static = None))]
+#[expect(clippy::too_many_arguments, reason = "they are the options of a definition")]
 fn compile(
     fun: &Bound<'_, PyAny>,
     args: &Bound<'_, PyAny>,
@@ -283,21 +305,31 @@ fn compile(
     options: Option<&Bound<'_, PyDict>>,
     hooks: Option<&Bound<'_, PyAny>>,
     donate: Option<&Bound<'_, PyAny>>,
+    r#static: Option<&Bound<'_, PyAny>>,
 ) -> Fallible<Compiled> {
     guard(|| {
         let hooks = hooks::named("compile", hooks)?;
         let py = fun.py();
         let compiler = chosen(py, "compile", compiler, options)?;
         let args = args.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+        let marked = marked_names(r#static)?;
+        let made;
+        let signature = match fun.cast::<Jitted>() {
+            // What a definition says of its parameters holds here too.
+            Ok(jitted) if marked.is_empty() => &jitted.get().signature,
+            Ok(_) | Err(_) => {
+                made = Signature::new(&unwrapped(fun), &marked)?;
+                &made
+            }
+        };
         let mut inputs = Vec::new();
-        for arg in &args {
-            let alone = flatten_arguments(&PyTuple::new(py, [arg])?)?;
-            if !alone.leaves.is_empty() {
+        for (position, arg) in args.iter().enumerate() {
+            if signature.is_input("compile", position, arg)? {
                 inputs.push(arg);
             }
         }
         let call_tree = flatten_arguments(&PyTuple::new(py, inputs)?)?.tree;
-        let flat = flatten_arguments(&PyTuple::new(py, args)?)?;
+        let flat = signature.flatten_positional("compile", &args)?;
         let (callee, fun) = (callee(fun)?, unwrapped(fun));
         let (called, baked) = (callee.unbind(), kwargs.map(|kwargs| kwargs.clone().unbind()));
         let call = move |args: &Bound<'_, PyTuple>, _: &Bound<'_, PyDict>| {
@@ -313,24 +345,15 @@ fn compile(
         let donated = if donated.is_empty() {
             SmallVec::new()
         } else {
-            let signature = Signature::new(&fun, &[])?;
-            donate::check(py, &donated, &signature)?;
-            donate::leaves(py, &donated, &signature, &flat.tree)
+            donate::check(py, &donated, signature)?;
+            donate::leaves(py, &donated, signature, &flat.tree)
         };
         let program = Program::make(py, &source, &flat, &compiler, checks::current(), &donated);
         let program = program.map_err(|fault| written_by(&fun, fault, &flat.tree, (&[], &[])))?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
         let (name, fun) = (function_name(&fun), fun.clone().unbind());
-        Ok(Compiled {
-            fun,
-            name,
-            tree: flat.tree,
-            call: call_tree,
-            models,
-            program,
-            hooks,
-            compiler: Some(compiler),
-        })
+        let (tree, call, compiler) = (flat.tree, call_tree, Some(compiler));
+        Ok(Parts { fun, name, tree, call, models, program, hooks, compiler }.into())
     })
 }
 

@@ -6,6 +6,7 @@
 mod cache;
 mod captures;
 mod compiled;
+mod definition;
 mod donate;
 mod environment;
 mod explain;
@@ -26,7 +27,7 @@ mod turns;
 mod versions;
 mod written;
 
-use std::collections::VecDeque;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -43,6 +44,7 @@ use crate::compilers::Choice;
 use crate::containers::{Flat, Held};
 use crate::convert;
 use crate::error::{Fallible, guard};
+use crate::fields::Fields;
 use crate::grad::Gradient;
 use crate::hooks;
 use crate::misuse::Misuse;
@@ -51,7 +53,7 @@ use crate::recursion;
 use crate::tensor::PyTensor;
 use cache::{Entry, Key, Shared, VERSION_LIMIT};
 pub(crate) use compiled::{flatten_arguments, named_type};
-use donate::Donated;
+use definition::{Definition, Kind};
 use environment::Part;
 use explain::{Call, Reason};
 pub(crate) use given::check_default;
@@ -68,55 +70,16 @@ use versions::Last;
 use written::{written, written_of};
 pub(crate) use {leaf::wrap, program::result_tensor, signature::function_name};
 
-/// What a definition does with its function.
-pub(crate) enum Kind {
-    /// Calls it.
-    Plain,
-    /// Differentiates it.
-    Gradient(Gradient),
-}
-
-impl Kind {
-    fn has_transform(&self) -> bool {
-        match self {
-            Kind::Plain => false,
-            Kind::Gradient(gradient) => gradient.transform.is_some(),
-        }
-    }
-}
-
 /// A definition.
 #[pyclass(frozen, dict, weakref, module = "defn._core")]
-pub(crate) struct Jitted {
-    fun: Py<PyAny>,
-    /// Whether the function's control flow is rewritten before it is traced.
-    convert: bool,
-    /// What is called in place of the function then.
-    converted: OnceLock<Py<PyAny>>,
-    kind: Kind,
-    /// The default option decides where nothing was given.
-    conflict: Option<Conflict>,
-    compiler: Option<Choice>,
-    /// What is handed to the default compiler.
-    options: Option<Py<PyDict>>,
-    max_compiles: Option<usize>,
-    /// Parameters whose memory runs reuse.
-    donate: Vec<Donated>,
-    /// Functions for hooks by their names.
-    hooks: Option<Py<PyDict>>,
-    signature: Signature,
-    shared: Arc<Shared>,
-    last: Last,
-    /// Whether the function has cells or defaults, which are part of each call's key.
-    closes: bool,
-    /// Versions whose programs hold objects of this definition's function; others are shared.
-    owned: Mutex<Vec<Arc<Entry>>>,
-    /// Why the latest versions were compiled.
-    history: Mutex<VecDeque<String>>,
-    hits: AtomicU64,
-    misses: AtomicU64,
-    /// The time spent on tracing and compiling.
-    nanos: AtomicU64,
+pub(crate) struct Jitted(Fields<Definition>);
+
+impl Deref for Jitted {
+    type Target = Definition;
+
+    fn deref(&self) -> &Definition {
+        &self.0
+    }
 }
 
 impl Jitted {
@@ -127,7 +90,9 @@ impl Jitted {
 
     /// A definition that differentiates a function.
     pub(crate) fn gradient(fun: &Bound<'_, PyAny>, gradient: Gradient) -> Fallible<Jitted> {
-        Jitted::build(fun, false, Kind::Gradient(gradient), Some(Conflict::Reuse), &[], None, None)
+        let kind = Kind::Gradient(gradient);
+        let definition = Jitted::build(fun, false, kind, Some(Conflict::Reuse), &[], None, None)?;
+        Ok(Jitted(definition.into()))
     }
 
     fn build(
@@ -138,12 +103,12 @@ impl Jitted {
         marked: &[String],
         compiler: Option<Choice>,
         max_compiles: Option<usize>,
-    ) -> Fallible<Jitted> {
+    ) -> Fallible<Definition> {
         if !fun.is_callable() {
             return Err(convert::bad("jit", "the function", fun, "callable")?);
         }
         let signature = Signature::new(fun, marked)?;
-        Ok(Jitted {
+        Ok(Definition {
             shared: Shared::of(fun, &kind, marked, &[])?,
             donate: Vec::new(),
             last: Last::default(),
@@ -432,16 +397,15 @@ impl Jitted {
             };
             let marked = marked_names(r#static)?;
             let hooks = hooks::named("jit", hooks)?;
-            let jitted =
-                Jitted::build(&fun, convert, Kind::Plain, conflict, &marked, compiler, max_compiles)?;
+            let made = Jitted::build(&fun, convert, Kind::Plain, conflict, &marked, compiler, max_compiles)?;
             let options = options.map(|options| options.clone().unbind());
             let donate = donate::parse("jit", donate)?;
             if donate.is_empty() {
-                return Ok(Jitted { hooks, options, ..jitted });
+                return Ok(Jitted(Definition { hooks, options, ..made }.into()));
             }
-            donate::check(fun.py(), &donate, &jitted.signature)?;
+            donate::check(fun.py(), &donate, &made.signature)?;
             let shared = Shared::of(&fun, &Kind::Plain, &marked, &donate)?;
-            Ok(Jitted { hooks, options, shared, donate, ..jitted })
+            Ok(Jitted(Definition { hooks, options, shared, donate, ..made }.into()))
         })
     }
 
@@ -558,28 +522,12 @@ impl Jitted {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.fun)?;
-        visit.call(&self.hooks)?;
-        visit.call(&self.options)?;
-        if let Some(converted) = self.converted.get() {
-            visit.call(converted)?;
-        }
-        match &self.kind {
-            Kind::Plain => {}
-            Kind::Gradient(gradient) => visit.call(&gradient.transform)?,
-        }
-        // Where another thread holds the lock, this definition is in use.
-        match self.owned.try_lock() {
-            Ok(owned) => owned.iter().try_for_each(|entry| entry.traverse(&visit)),
-            Err(_) => Ok(()),
-        }
+        self.0.get().map_or(Ok(()), |definition| definition.traverse(&visit))
     }
 
     fn __clear__(&self) {
-        if let Ok(mut owned) = self.owned.try_lock() {
-            let owned_before = std::mem::take(&mut *owned);
-            drop(owned);
-            drop(owned_before);
+        if let Some(definition) = self.0.get() {
+            definition.clear();
         }
     }
 

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
 use super::captures::Capture;
-use super::compiled::{Compiled, flatten_arguments};
+use super::compiled::{Compiled, Parts, flatten_arguments};
 use super::leaf::Borrowed;
 use super::program::{Output, Program};
 use crate::born;
@@ -116,17 +116,9 @@ impl Compiled {
         let region = program.clone();
         let program = Program::of_parts(&region, executable, (captures, Table::new()), outputs, results.tree);
         let program = program.with_further(further);
-        let (fun, hooks) = (py.None(), None);
-        Ok(Compiled {
-            fun,
-            name,
-            tree: Tree::default(),
-            call: call.tree,
-            models,
-            program,
-            hooks,
-            compiler: None,
-        })
+        let (fun, hooks, compiler) = (py.None(), None, None);
+        let (tree, call) = (Tree::default(), call.tree);
+        Ok(Parts { fun, name, tree, call, models, program, hooks, compiler }.into())
     }
 }
 

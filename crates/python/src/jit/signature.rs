@@ -172,6 +172,28 @@ impl Signature {
         self.flatten_named(fun, args, kwargs)
     }
 
+    /// Takes positional arguments apart: those of parameters that are static are values.
+    pub(crate) fn flatten_positional<'py>(
+        &self,
+        op: &str,
+        args: &[Bound<'py, PyAny>],
+    ) -> Fallible<Flat<'py>> {
+        let mut flat = Flat::default();
+        flat.begin_tuple(args.len());
+        for (position, value) in args.iter().enumerate() {
+            flat.push(op, self.mode(position), value)?;
+        }
+        flat.begin_dict(std::iter::empty());
+        Ok(flat)
+    }
+
+    /// Whether an argument in this position, or a part of it, is an input.
+    pub(crate) fn is_input(&self, op: &str, position: usize, value: &Bound<'_, PyAny>) -> Fallible<bool> {
+        let mut flat = Flat::default();
+        flat.push(op, self.mode(position), value)?;
+        Ok(!flat.leaves.is_empty())
+    }
+
     fn mode(&self, position: usize) -> Mode {
         if position < self.positional { self.parameters[position].mode } else { Mode::Inputs }
     }

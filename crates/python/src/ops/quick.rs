@@ -11,11 +11,14 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 use super::elementwise::{BinaryFunction, UnaryFunction};
 use crate::error::Fallible;
+use crate::fields::Fields;
 
 /// A function of Python's that applies an op: where it is called with the op's operands alone, and the op has a short way for
 /// them, it need not run. To whoever looks at it it is the function, as what `functools.wraps` gives is.
 #[pyclass(frozen, dict, weakref, name = "Function", module = "defn._core")]
-pub(crate) struct Quick {
+pub(crate) struct Quick(Fields<Function>);
+
+struct Function {
     way: Way,
     fun: Py<PyAny>,
 }
@@ -28,7 +31,7 @@ enum Way {
 impl Quick {
     /// The function of Python's.
     pub(crate) fn fun<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
-        self.fun.bind(py)
+        self.0.fun.bind(py)
     }
 }
 
@@ -42,7 +45,7 @@ impl Quick {
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
         if kwargs.is_none() {
-            let made = match (&self.way, args.len()) {
+            let made = match (&self.0.way, args.len()) {
                 (Way::Unary(op), 1) => op.shortly(&*args.get_borrowed_item(0)?)?,
                 (Way::Binary(op), 2) => {
                     op.shortly(&*args.get_borrowed_item(0)?, &*args.get_borrowed_item(1)?)?
@@ -53,7 +56,7 @@ impl Quick {
                 return Ok(Bound::new(py, made)?.into_any());
             }
         }
-        Ok(self.fun.bind(py).call(args, kwargs)?)
+        Ok(self.0.fun.bind(py).call(args, kwargs)?)
     }
 
     /// As functions do, it becomes a method where it is found in a class.
@@ -72,15 +75,15 @@ impl Quick {
 
     /// It is found again by its name.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.fun.bind(py).getattr(intern!(py, "__qualname__"))
+        self.0.fun.bind(py).getattr(intern!(py, "__qualname__"))
     }
 
     fn __repr__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
-        self.fun.bind(py).repr()
+        self.0.fun.bind(py).repr()
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.fun)
+        self.0.get().map_or(Ok(()), |function| visit.call(&function.fun))
     }
 }
 
@@ -97,7 +100,7 @@ fn quick<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         (None, Some(&op)) => Way::Binary(BinaryFunction { op }),
         (None, None) => return Err(PyValueError::new_err(format!("{name} is no element-wise op"))),
     };
-    let made = Bound::new(py, Quick { way, fun: function.clone().unbind() })?;
+    let made = Bound::new(py, Quick(Function { way, fun: function.clone().unbind() }.into()))?;
     py.import("functools")?.call_method1("update_wrapper", (made, function))
 }
 

@@ -21,6 +21,7 @@ use crate::away;
 use crate::containers::{self, Flat, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
+use crate::fields::Fields;
 use crate::jit::leaf::number_model;
 use crate::jit::{Jitted, function_name, leaf_arguments, leaf_type};
 use crate::location;
@@ -30,7 +31,9 @@ use crate::tensor::PyTensor;
 
 /// A function that the devices of a mesh run together.
 #[pyclass(frozen, dict, weakref, module = "defn._core")]
-pub(crate) struct ShardedFunction {
+pub(crate) struct ShardedFunction(Fields<Sharded>);
+
+struct Sharded {
     jitted: Py<Jitted>,
     mesh: Arc<MeshBackend>,
     inputs: Vec<Specs>,
@@ -49,11 +52,11 @@ fn inputs(value: &Bound<'_, PyAny>, mesh: &MeshBackend) -> Fallible<Vec<Specs>> 
 
 impl ShardedFunction {
     fn jitted<'a, 'py>(&'a self, py: Python<'py>) -> &'a Bound<'py, Jitted> {
-        self.jitted.bind(py)
+        self.0.jitted.bind(py)
     }
 
     fn name(&self, py: Python<'_>) -> String {
-        function_name(self.jitted.get().fun(py))
+        function_name(self.0.jitted.get().fun(py))
     }
 
     /// A call taken apart, with the spec of each leaf. What is given by name is whole on every device.
@@ -66,17 +69,17 @@ impl ShardedFunction {
         if trace::depth() > 0 {
             return Err(Misuse::ShardTraced { fun: self.name(py) }.into());
         }
-        let jitted = self.jitted.get();
+        let jitted = self.0.jitted.get();
         let flat = jitted.take_apart(py, args, kwargs)?;
         let arguments = flat.tree.arguments(py);
-        let (given, expected) = (self.inputs.len(), arguments.positional.len());
+        let (given, expected) = (self.0.inputs.len(), arguments.positional.len());
         if given != expected {
             let what = format!("the arguments of {}", self.name(py));
             return Err(Misuse::SpecCount { what, given, expected }.into());
         }
         let (values, _) = leaf_arguments(py, &flat.tree, flat.leaves.iter().cloned())?;
         let mut specs = Vec::with_capacity(flat.leaves.len());
-        for (at, (range, input)) in arguments.positional.iter().zip(&self.inputs).enumerate() {
+        for (at, (range, input)) in arguments.positional.iter().zip(&self.0.inputs).enumerate() {
             match input {
                 Specs::One(spec) => specs.extend(std::iter::repeat_n(spec.clone(), range.len())),
                 // A parameter that is static as a whole has no tensor to lay anywhere.
@@ -100,11 +103,11 @@ impl ShardedFunction {
         spec: &Spec,
         ty: &TensorType,
     ) -> Fallible<TensorType> {
-        let mesh = self.mesh.mesh();
+        let mesh = self.0.mesh.mesh();
         if let Ok(block) = spec.block(mesh, "", ty) {
             return Ok(block);
         }
-        let jitted = self.jitted.get();
+        let jitted = self.0.jitted.get();
         let places = flat.tree.argument_places(py, |at| jitted.argument_name(py, at))?;
         Ok(spec.block(mesh, &format!("argument {}", places[position]), ty)?)
     }
@@ -115,7 +118,7 @@ impl ShardedFunction {
         let whole = match leaf.cast::<PySharded>() {
             Ok(sharded) => {
                 let sharded = sharded.get();
-                if sharded.spec == *spec && sharded.place.is_same_place(&*self.mesh) {
+                if sharded.spec == *spec && sharded.place.is_same_place(&*self.0.mesh) {
                     return Ok(sharded.block.clone());
                 }
                 sharded.whole(py)?
@@ -128,7 +131,7 @@ impl ShardedFunction {
         }
         whole.require_buffer("shard", "pass a tensor with values")?;
         let block = self.block(py, flat, position, spec, whole.ty())?;
-        let mesh = &self.mesh;
+        let mesh = &self.0.mesh;
         Ok(away::detach(py, || {
             let mut ops = Ops::new(place::host(), Source::Ask(location::ask));
             let blocks = spec.cut(&mut ops, mesh.mesh(), &whole, &block)?;
@@ -140,7 +143,7 @@ impl ShardedFunction {
     fn wrap<'py>(&self, result: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
         let py = result.py();
         let mut specs = Vec::new();
-        self.outputs.assign("the result", result, &mut specs)?;
+        self.0.outputs.assign("the result", result, &mut specs)?;
         let flat = containers::flatten("shard", Mode::State, result)?;
         let mut wrapped = Vec::with_capacity(specs.len());
         for (position, (leaf, spec)) in flat.leaves.iter().zip(specs).enumerate() {
@@ -148,11 +151,11 @@ impl ShardedFunction {
             let block = match tensor.backend() {
                 Some(backend) if MeshBackend::of(&*backend).is_some() => tensor,
                 Some(_) | None => {
-                    let copies = vec![tensor.clone(); self.mesh.mesh().count()];
-                    away::detach(py, || self.mesh.gather_blocks(tensor.ty(), &copies))?
+                    let copies = vec![tensor.clone(); self.0.mesh.mesh().count()];
+                    away::detach(py, || self.0.mesh.gather_blocks(tensor.ty(), &copies))?
                 }
             };
-            let mesh = self.mesh.mesh();
+            let mesh = self.0.mesh.mesh();
             let ty = match spec.whole(mesh, "", block.ty()) {
                 Ok(ty) => ty,
                 Err(_) => {
@@ -160,7 +163,7 @@ impl ShardedFunction {
                     spec.whole(mesh, &what, block.ty())?
                 }
             };
-            let sharded = PySharded { block, place: self.mesh.clone(), spec, ty };
+            let sharded = PySharded { block, place: self.0.mesh.clone(), spec, ty };
             wrapped.push(Bound::new(py, sharded)?.into_any());
         }
         flat.tree.unflatten(py, &mut wrapped.into_iter())
@@ -218,7 +221,7 @@ impl ShardedFunction {
             options.set_item("on_conflict", "raise")?;
             let jitted = py.get_type::<Jitted>().call((fun,), Some(&options))?;
             let jitted = jitted.cast_into::<Jitted>().map_err(PyErr::from)?.unbind();
-            Ok(ShardedFunction { jitted, mesh: place, inputs, outputs })
+            Ok(ShardedFunction(Sharded { jitted, mesh: place, inputs, outputs }.into()))
         })
     }
 
@@ -264,7 +267,7 @@ impl ShardedFunction {
     ) -> Fallible<String> {
         guard(|| {
             let region = self.region(args, kwargs)?;
-            let compiler = MeshCompiler::new(self.mesh.clone(), place::host(), CompilerOptions::default());
+            let compiler = MeshCompiler::new(self.0.mesh.clone(), place::host(), CompilerOptions::default());
             Ok(compiler.text(&region)?)
         })
     }
@@ -272,7 +275,7 @@ impl ShardedFunction {
     /// The mesh whose devices run it.
     #[getter]
     fn mesh(&self) -> PyMesh {
-        PyMesh { place: self.mesh.clone() }
+        PyMesh { place: self.0.mesh.clone() }
     }
 
     /// How many calls found a compiled version, and how many compiled one, as of any definition.
@@ -292,7 +295,7 @@ impl ShardedFunction {
 
     #[getter]
     fn __wrapped__<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        self.jitted.get().fun(py).clone()
+        self.0.jitted.get().fun(py).clone()
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -301,6 +304,6 @@ impl ShardedFunction {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.jitted)
+        self.0.get().map_or(Ok(()), |fields| visit.call(&fields.jitted))
     }
 }
