@@ -504,3 +504,44 @@ def test_nothing_is_returned() -> None:
 
     assert f(2.0) is None
     assert seen == [2.0]
+
+
+def test_compile_honours_static_parameters() -> None:
+    def power(x: dn.Tensor, n: dn.Static[int]) -> dn.Tensor:
+        return x**n if n > 1 else x
+
+    x = dn.tensor([2.0, 3.0])
+    for fun in (power, dn.defn(power)):
+        compiled = dn.compile(fun, [x, 3])
+        assert compiled(x).to_list() == [8.0, 27.0], "a static value is built in"
+    named = dn.compile(lambda x, n: x if n == 1 else x * n, [x, 4], static="n")
+    assert named(x).to_list() == [8.0, 12.0]
+    both = dn.compile(lambda n, pair: pair[0] * n, [2, (x, 5.0)], static=["n"])
+    assert both((x, 7.0)).to_list() == [4.0, 6.0]
+    with pytest.raises(dn.OptionError, match='static names the parameter "m", the function has'):
+        dn.compile(lambda n: n, [2], static="m")
+
+
+def test_defaults_take_a_compilers_own_options() -> None:
+    compiler = Noting()
+    with dn.options(compiler=compiler, speed=11):
+        assert dn.jit(lambda x: x + 1)(1.0).item() == 2.0
+        dn.jit(lambda x: x + 2, speed=12)(1.0)
+        dn.jit(lambda x: x + 3, compiler="cpu")(1.0)
+        with dn.options(compiler="evaluator"):
+            dn.jit(lambda x: x + 4)(1.0)
+    assert [entry[-1] for entry in compiler.seen if isinstance(entry, tuple)] == [
+        {"speed": 11},
+        {"speed": 12},
+    ]
+
+
+def test_defaults_refuse_options_that_their_compiler_does_not_take() -> None:
+    for options in ({"compiler": "cpu", "client": "host"}, {"spede": 1}):
+        with pytest.raises(dn.OptionError, match=r"client|spede"):
+            dn.default_options(options)
+        with pytest.raises(dn.OptionError, match=r"client|spede"):
+            dn.global_default_options(options)
+        with pytest.raises(dn.OptionError, match=r"client|spede"), dn.options(**options):
+            pass
+    assert "client" not in dn.default_options()

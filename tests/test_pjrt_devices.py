@@ -132,3 +132,38 @@ def test_a_compiler_in_python_hands_lists_on():
     x, w = batch(2)
     out = dn.jit(model, compiler=Counting(), client="host")(x, w)
     assert out["y"].backend == dn.backends.PJRT(client="host", device_id=3)
+
+
+def test_defaults_say_which_device():
+    x, w = batch(6)
+    f = dn.jit(model)
+    with dn.options(compiler="pjrt", client="host", device_id=2):
+        assert places([f(x, w)]) == [2]
+        with dn.options(device_id=1):
+            assert places([f(x, w)]) == [1]
+            assert places([dn.jit(model, device_id=3)(x, w)]) == [3]
+        here = dn.jit(model, compiler="evaluator")(x, w)
+        assert here["y"].backend != DEVICES[2].backend, "a compiler that is named has its own"
+    before = dn.default_options({"compiler": "pjrt", "client": "host", "device_id": 3})
+    try:
+        assert places([f(x, w)]) == [3]
+    finally:
+        dn.default_options(before)
+
+
+def test_defaults_are_checked_when_their_compiler_is_known():
+    for options in (
+        {"compiler": "pjrt", "spede": 11},
+        {"compiler": "pjrt", "device_id": "first"},
+        {"compiler": "evaluator", "device_id": 1},
+    ):
+        with pytest.raises(dn.OptionError, match=r"spede|device_id"):
+            dn.default_options(options)
+    with dn.options(compiler="pjrt"), pytest.raises(dn.OptionError, match="spede"):
+        dn.default_options({**dn.default_options(), "spede": 1})
+    with dn.options(device_id=1):
+        f = dn.jit(lambda x: x + 1)
+        with pytest.raises(dn.OptionError, match="device_id"):
+            dn.jit(lambda x: x + 1, compiler=dn.compilers.get("cpu"), device_id=1)(1.0)
+        with dn.options(compiler="pjrt", device_id=1):
+            assert f(np.ones(3, "f4")).backend.device_id == 1

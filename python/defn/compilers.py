@@ -160,7 +160,7 @@ def _missing(callback: str, compiler: object) -> CompileError:
 class BuiltIn(Compiler):
     """A compiler that is part of this build."""
 
-    checks = ("index", "nan")
+    checks = ("index", "inf", "nan")
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -44,6 +44,20 @@ ROWS: list[tuple[str, str]] = [
         "checks that a compiler does not make",
         compiler("pass", 'with dn.checks("nan"):\n    dn.jit(lambda x: x + 1, compiler=Mine())(v)'),
     ),
+    (
+        "parts that are no options",
+        compiler("pass").splitlines()[0]
+        + "\n    def compile(self, key, vars, fun, options):\n"
+        + '        return dn.compilers.get("evaluator").compile(key, vars, fun, {})\n'
+        + "    def partitions_options(self, options):\n        return options\n"
+        + "dn.compile(lambda x: x + 1, [v], compiler=Mine()).run_each([[v], [v]])",
+    ),
+    (
+        "a default that its compiler does not take",
+        'dn.default_options({"compiler": "cpu", "client": "host"})',
+    ),
+    ("a default of an unknown compiler", 'dn.default_options(compiler="gpu")'),
+    ("a parameter that is static and not there", 'dn.compile(lambda n: n, [v], static="m")'),
     ("hooks where nothing runs", "dn.compilers.hooks()"),
     ("the node of a tensor with values", "v.expr"),
     ("the node of a template", 'dn.template((3,), "f32").expr'),

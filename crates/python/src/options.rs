@@ -118,12 +118,29 @@ fn with_threads(py: Python<'_>, options: &Bound<'_, PyDict>) -> Fallible<Arc<Bui
 /// # Errors
 /// A name in `DEFN_COMPILER` that is no compiler's, and options that it does not take.
 pub(crate) fn default_compiler(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> Fallible<Choice> {
-    if ANY_SET.load(Ordering::Relaxed)
-        && let Some(compiler) = effective(py)?.get_item(intern!(py, "compiler"))?
-    {
-        return Choice::of("jit", &compiler, options);
+    if !ANY_SET.load(Ordering::Relaxed) {
+        return Ok(Choice::BuiltIn(built_in(py, from_environment(), options)?));
     }
-    Ok(Choice::BuiltIn(built_in(py, from_environment(), options)?))
+    let defaults = effective(py)?;
+    let own = compiler_options(&defaults)?;
+    if let Some(options) = options {
+        own.update(options.as_mapping())?;
+    }
+    match defaults.get_item(intern!(py, "compiler"))? {
+        Some(compiler) => Choice::of("jit", &compiler, Some(&own)),
+        None => Ok(Choice::BuiltIn(built_in(py, from_environment(), Some(&own))?)),
+    }
+}
+
+/// The default options that are the compiler's own.
+fn compiler_options<'py>(options: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    let own = PyDict::new(options.py());
+    for (name, value) in options.iter() {
+        if !KNOWN.contains(&&*name.str()?.to_string_lossy()) {
+            own.set_item(name, value)?;
+        }
+    }
+    Ok(own)
 }
 
 /// Whether a compiler is the one that [`default_compiler`] gives a definition without options; false where defaults were
@@ -249,13 +266,46 @@ fn effective(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(merged)
 }
 
-fn check(op: &'static str, options: &Bound<'_, PyDict>) -> Fallible<()> {
+/// The error for options that a compiler refuses. A name that no compiler of ours takes may be meant for something else.
+fn refused(op: &'static str, own: &Bound<'_, PyDict>, refusal: Fault) -> Fault {
+    let unknown = |fault: &Fault| match fault {
+        Fault::Misuse(misuse) => {
+            if let Misuse::CompilerOption { option, .. } = &**misuse {
+                Some(option.clone())
+            } else {
+                None
+            }
+        }
+        Fault::Core(_) | Fault::Python(_) => None,
+    };
+    let by_pjrt = unknown(&refusal).and_then(|_| pjrt::check_options(own.py(), own).err());
+    match by_pjrt.as_ref().and_then(unknown) {
+        Some(option) => {
+            let known = format!("{}, and options of the compiler", KNOWN.join(", "));
+            Misuse::UnknownOption { op, option, known }.into()
+        }
+        None => refusal,
+    }
+}
+
+fn check(op: &'static str, options: &Bound<'_, PyDict>, outside: &Bound<'_, PyDict>) -> Fallible<()> {
+    let py = options.py();
+    let own = compiler_options(options)?;
+    let compiler = match options.get_item(intern!(py, "compiler"))? {
+        Some(compiler) => Some(compiler),
+        None => outside.get_item(intern!(py, "compiler"))?,
+    };
+    let refusal = match compiler {
+        Some(compiler) => Choice::of(op, &compiler, Some(&own)).err(),
+        None => pjrt::check_options(py, &own).err(),
+    };
+    if let Some(refusal) = refusal {
+        return Err(refused(op, &own, refusal));
+    }
     for (name, value) in options.iter() {
         let name = name.str()?.to_string();
         match &*name {
-            "compiler" => {
-                Choice::of(op, &value, None)?;
-            }
+            "compiler" => {}
             "backend" => {
                 place::parse(Some(&value))?;
             }
@@ -272,10 +322,7 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>) -> Fallible<()> {
                 return Err(Misuse::OptionValue { op, option, got, required }.into());
             }
             known if KNOWN.contains(&known) => jit::check_default(op, known, &value)?,
-            _ => {
-                let known = KNOWN.join(", ");
-                return Err(Misuse::UnknownOption { op, option: name, known }.into());
-            }
+            _ => {}
         }
     }
     ANY_SET.store(true, Ordering::Relaxed);
@@ -292,7 +339,8 @@ fn default_options<'py>(
     guard(|| {
         let before = effective(py)?;
         if let Some(options) = options {
-            check("default_options", options)?;
+            // What the process has holds on beside them.
+            check("default_options", options, process_wide(py)?)?;
             of_context(py)?.call_method1(intern!(py, "set"), (options.copy()?,))?;
         }
         Ok(before)
@@ -310,13 +358,19 @@ fn global_default_options<'py>(
         let known = process_wide(py)?;
         let before = known.copy()?;
         if let Some(options) = options {
-            check("global_default_options", options)?;
+            check("global_default_options", options, &PyDict::new(py))?;
             let options = options.copy()?;
             known.clear();
             known.update(options.as_mapping())?;
         }
         Ok(before)
     })
+}
+
+/// The options that have defaults and are not a compiler's own.
+#[pyfunction]
+fn option_names() -> Vec<&'static str> {
+    KNOWN.to_vec()
 }
 
 /// The names of the compilers of this build.
@@ -330,5 +384,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(global_default_options, module)?)?;
     module.add_function(wrap_pyfunction!(context_options, module)?)?;
     module.add_function(wrap_pyfunction!(restore_context_options, module)?)?;
+    module.add_function(wrap_pyfunction!(option_names, module)?)?;
     module.add_function(wrap_pyfunction!(compiler_names, module)?)
 }

@@ -1,30 +1,27 @@
 //! Definitions behind compilers that are written in Python: what such a compiler is given, and what it gives.
 
-use std::fmt;
+mod executable;
+
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use defn_core::backend::{Backend, Executable, Hooks};
-use defn_core::op::Op;
-use defn_core::region::Region;
+use defn_core::backend::Executable;
 use defn_core::trace::{self, Trace};
 use defn_core::vectorize::type_text;
-use defn_core::{Number, Result, Tensor, TensorType};
-use pyo3::intern;
+use defn_core::{Number, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use self::executable::PythonExecutable;
 use super::leaf::{Borrowed, number_in, same_type, weak, wrap};
-use super::program::{Output, Source, Traced};
+use super::program::{Source, Traced};
 use super::signature::function_name;
 use super::written::written_by;
-use crate::build;
 use crate::compilers::{Choice, Custom};
-use crate::containers::{self, Flat, Leaves, Mode, Tree};
+use crate::containers::{Flat, Tree};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::hooks::{self, Known, SharedTable, Showing, Table};
 use crate::misuse::Misuse;
-use crate::pybackend::enter;
 use crate::tensor::PyTensor;
 
 /// What a compiler knows a function by: equal for two calls only if they are of one function with equal static
@@ -299,14 +296,9 @@ impl Compiling<'_, '_> {
             let compiler = self.compiler.name.clone();
             return Err(Misuse::NeverTraced { callback, compiler }.into());
         };
-        let executable = Arc::new(PythonExecutable {
-            region: traced.region.clone(),
-            compiler: self.compiler.clone(),
-            compiled,
-            traceable: traceable.clone_ref(py),
-            key: self.key.clone_ref(py),
-            used: traced.used(),
-        });
+        let key = self.key.clone_ref(py);
+        let executable =
+            Arc::new(PythonExecutable::new(self.compiler, compiled, traceable.clone_ref(py), key));
         let slots = hooks::taken(&traceable.get().slots);
         Ok(Made { executable, traced: traced.clone_ref(py), slots, first: None })
     }
@@ -318,14 +310,8 @@ impl Compiling<'_, '_> {
         let arguments = (self.key, vars, &traceable, self.compiler.options(py)?);
         let compiled = trace::suspended(|| self.compiler.call("compile", arguments, py));
         traceable.get().end();
-        let compiled = compiled?;
-        if !compiled.is_callable() {
-            let (callback, compiler) = ("compile", self.compiler.name.clone());
-            let (got, expected) =
-                (convert::describe(&compiled)?, "a function of lists of arguments".to_owned());
-            return Err(Misuse::CompilerResult { callback, compiler, got, expected }.into());
-        }
-        self.finish(py, "compile", traceable, Some(compiled.unbind()))
+        let compiled = executable::checked(self.compiler, compiled?)?;
+        self.finish(py, "compile", traceable, Some(compiled))
     }
 
     fn jit(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<Made> {
@@ -342,142 +328,8 @@ impl Compiling<'_, '_> {
         let results = results?;
         let made = self.finish(py, "jit", traceable.clone_ref(py), None)?;
         let traced = traceable.get().traced.get().expect("finish looked for it");
-        let first = traced.results(py, self.compiler, "jit", &results)?;
-        Ok(Made { first: Some(first), ..made })
-    }
-}
-
-/// A program that a compiler of Python's made.
-struct PythonExecutable {
-    region: Arc<Region>,
-    compiler: Arc<Custom>,
-    /// What `compile` gave; without it, `jit` runs each call.
-    compiled: Option<Py<PyAny>>,
-    traceable: Py<Traceable>,
-    key: Py<PyAny>,
-    /// Whether anything uses an input: what nothing uses is a template.
-    used: Vec<bool>,
-}
-
-impl fmt::Debug for PythonExecutable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PythonExecutable({})", self.compiler.name)
-    }
-}
-
-impl Executable for PythonExecutable {
-    fn program(&self) -> &Arc<Region> {
-        &self.region
-    }
-
-    fn uses(&self, input: usize) -> bool {
-        self.used[input]
-    }
-
-    fn run(&self, _: &Arc<dyn Backend>, arguments: Vec<Tensor>, _: &dyn Hooks) -> Result<Vec<Tensor>> {
-        enter(|py| {
-            let traced = self.traceable.get().traced.get().expect("it was traced when it was compiled");
-            let (callback, results) = match &self.compiled {
-                Some(compiled) => {
-                    let given = PyList::new(py, wrap(py, arguments.into_iter())?)?;
-                    ("compile", compiled.bind(py).call1((PyList::new(py, [given])?,))?)
-                }
-                None => {
-                    let thunks = arguments.into_iter().map(|tensor| Bound::new(py, Thunk::of_tensor(tensor)));
-                    let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
-                    let vars = PyList::new(py, self.traceable.get().vars.bind(py))?;
-                    let lists = PyList::new(py, [given])?;
-                    let options = self.compiler.options(py)?;
-                    let arguments = (&self.key, vars, &self.traceable, lists, options);
-                    ("jit", self.compiler.call("jit", arguments, py)?)
-                }
-            };
-            traced.results(py, &self.compiler, callback, &results)
-        })
-    }
-}
-
-impl Traced {
-    /// For each input, whether the results or an effect take it, as they are or in what they are made of.
-    fn used(&self) -> Vec<bool> {
-        let graph = self.region.graph();
-        let mut needed = vec![false; graph.len()];
-        self.region.results().iter().for_each(|value| needed[value.node as usize] = true);
-        let mut used = vec![false; self.region.inputs().len()];
-        for (position, node) in graph.nodes().iter().enumerate().rev() {
-            if !needed[position] && !node.op.has_effect() {
-                continue;
-            }
-            node.inputs.iter().for_each(|input| needed[input.node as usize] = true);
-            if let Op::Parameter { index, .. } = &node.op {
-                used[*index] = true;
-            }
-        }
-        for output in &self.outputs {
-            if let Output::Argument(position) = output {
-                used[*position] = true;
-            }
-        }
-        used
-    }
-
-    /// The tensors that a compiler's program gave for one list of arguments, held against their types. What is
-    /// an argument of the call is left out.
-    fn results(
-        &self,
-        py: Python<'_>,
-        compiler: &Custom,
-        callback: &'static str,
-        results: &Bound<'_, PyAny>,
-    ) -> Fallible<Vec<Tensor>> {
-        let refuse = |got: String, expected: String| -> Misuse {
-            Misuse::CompilerResult { callback, compiler: compiler.name.clone(), got, expected }
-        };
-        let is_list = results.is_instance_of::<PyList>() || results.is_instance_of::<PyTuple>();
-        if !is_list || results.len()? != 1 {
-            let got =
-                if is_list { format!("{} results", results.len()?) } else { convert::describe(results)? };
-            return Err(refuse(got, "a list with one result for each list of arguments".to_owned()).into());
-        }
-        let result = results.get_item(0)?;
-        let Flat { leaves, tree, .. } = match containers::flatten(callback, Mode::State, &result) {
-            Ok(flat) => flat,
-            Err(_) => {
-                let expected = format!("the structure {}", self.tree.text(py)?);
-                return Err(refuse(convert::describe(&result)?, expected).into());
-            }
-        };
-        let leaves: Leaves<'_> = if tree.equals(py, &self.tree)? {
-            leaves
-        } else if let Some(places) = self.tree.places_in(py, &tree)? {
-            places.into_iter().map(|place| leaves[place].clone()).collect()
-        } else {
-            let expected = format!("the structure {}", self.tree.text(py)?);
-            return Err(refuse(format!("the structure {}", tree.text(py)?), expected).into());
-        };
-        let mut tensors = Vec::new();
-        let mut place: Option<Bound<'_, PyAny>> = None;
-        for (output, leaf) in self.outputs.iter().zip(&leaves) {
-            let Output::Result(position, _) = output else { continue };
-            let ty: &TensorType = self.region.graph().ty(self.region.results()[*position]);
-            let tensor = match leaf.cast::<PyTensor>() {
-                Ok(tensor) => tensor.get().tensor.flat(),
-                Err(_) => {
-                    if place.is_none() && compiler.object.bind(py).hasattr(intern!(py, "to_backend"))? {
-                        place = Some(compiler.call("to_backend", (compiler.options(py)?,), py)?);
-                    }
-                    build::tensor(leaf, None, None, place.as_ref(), None)?.tensor
-                }
-            };
-            let Some(buffer) = tensor.buffer() else {
-                return Err(refuse("a tensor without values".to_owned(), ty.to_string()).into());
-            };
-            if tensor.ty().dtype != ty.dtype || tensor.ty().shape.sizes() != ty.shape.sizes() {
-                return Err(refuse(tensor.ty().to_string(), ty.to_string()).into());
-            }
-            tensors.push(Tensor::concrete(ty.clone(), buffer.clone()));
-        }
-        Ok(tensors)
+        let first = traced.results(py, self.compiler, "jit", 1, &results)?.pop();
+        Ok(Made { first, ..made })
     }
 }
 

@@ -147,7 +147,8 @@ pub(crate) fn mesh_compiler(
     place: &Arc<MeshBackend>,
     given: Option<&Bound<'_, PyDict>>,
 ) -> Fallible<Arc<dyn Compiler>> {
-    let options::Given { client, device_id, target, compiler } = options::parse(py, given)?;
+    let options::Given { client, device_id, target, compiler } =
+        options::parse(py, given, CompilerOptions::KNOWN)?;
     let others =
         [("client", client.is_some()), ("device_id", device_id.is_some()), ("target", target.is_some())];
     if let Some((option, _)) = others.iter().find(|(_, is_given)| *is_given) {
@@ -172,7 +173,7 @@ pub(crate) fn compiler(
     py: Python<'_>,
     given: Option<&Bound<'_, PyDict>>,
 ) -> Fallible<(Arc<dyn Compiler>, Option<Arc<dyn Backend>>)> {
-    let options::Given { client, device_id, target, compiler } = options::parse(py, given)?;
+    let options::Given { client, device_id, target, compiler } = options::parse(py, given, options::KNOWN)?;
     if let Some(target) = target {
         let target = find_target(py, &target, client.as_deref().unwrap_or(TARGET_CLIENT))?;
         return Ok((Arc::new(TargetCompiler::new(target, place::host(), compiler)), None));
@@ -221,7 +222,7 @@ fn pjrt_partitions<'py>(
     options: Option<&Bound<'py, PyDict>>,
 ) -> Fallible<Vec<Bound<'py, PyDict>>> {
     guard(|| {
-        let given = options::parse(py, options)?;
+        let given = options::parse(py, options, options::KNOWN)?;
         let count = backend(py, given.client.as_deref(), None)?.runtime().devices().len();
         let part = |id: usize| -> PyResult<Bound<'py, PyDict>> {
             let part = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
@@ -241,6 +242,11 @@ pub(crate) fn wait(py: Python<'_>, tensor: &Tensor) -> Fallible<bool> {
     let poll = || away::attach(|py| py.check_signals()).map_err(pybackend::carry);
     away::detach(py, || own.block_until_ready(&poll))?;
     Ok(true)
+}
+
+/// Refuses options that the compiler for devices does not take.
+pub(crate) fn check_options(py: Python<'_>, options: &Bound<'_, PyDict>) -> Fallible<()> {
+    options::parse(py, Some(options), options::KNOWN).map(drop)
 }
 
 /// Where a tensor's elements lie, for its printed form: the device, and a number that tells its memory from others.

@@ -24,9 +24,19 @@ pub(super) struct Given {
     pub compiler: CompilerOptions,
 }
 
+/// The options that the compiler for one device takes.
+pub(super) const KNOWN: &str =
+    "\"client\", \"device_id\", \"target\", \"cache_dir\" and XLA's flags, which begin with \"xla_\"";
+
+/// Options, of which an error for an unknown one says which are known.
+///
 /// # Errors
 /// An unknown option, and a value of another kind.
-pub(super) fn parse(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> Fallible<Given> {
+pub(super) fn parse(
+    py: Python<'_>,
+    options: Option<&Bound<'_, PyDict>>,
+    known: &'static str,
+) -> Fallible<Given> {
     let mut given = Given::default();
     let mut others = Vec::new();
     for (name, value) in options.into_iter().flatten() {
@@ -50,6 +60,9 @@ pub(super) fn parse(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> Fall
             "cache_dir" => {
                 let path = value.py().import("os")?.call_method1("fspath", (&value,))?;
                 others.push((name, attribute("jit", "cache_dir", &path)?));
+            }
+            flag if !flag.starts_with("xla_") => {
+                return Err(Misuse::CompilerOption { name: "pjrt".to_owned(), option: name, known }.into());
             }
             _ => {
                 let value = attribute("jit", &name, &value)?;
