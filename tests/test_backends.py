@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import warnings
 import weakref
 
 import numpy as np
@@ -441,3 +442,58 @@ def test_pointers() -> None:
         dn.to_pointer(few)
     with pytest.raises(dn.BackendError, match="from_pointer: the backend Few has no such callback"):
         dn.from_pointer(dn.to_pointer(x), "f32", (2,), backend=Few())
+
+
+class Host(Few):
+    """A backend that has the host do what it lacks."""
+
+    fallback = "host"
+
+
+def test_what_a_backend_lacks_runs_on_the_host() -> None:
+    for backend in (Host(), Few(fallback="host")):
+        x = dn.tensor([[1.0, 4.0], [9.0, 16.0]], backend=backend)
+        with pytest.warns(RuntimeWarning, match=r"^sqrt: the backend .* the host computes it"):
+            roots = dn.sqrt(x)
+        assert roots.to_list() == [[1.0, 2.0], [3.0, 4.0]]
+        assert roots.backend == backend
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert dn.sqrt(x).to_list() == [[1.0, 2.0], [3.0, 4.0]], "it is announced once"
+            assert (x + x).to_list() == [[2.0, 8.0], [18.0, 32.0]], "what is there runs there"
+        with pytest.warns(RuntimeWarning):
+            values, vectors = dn.linalg.eigh(x + dn.transpose(x))
+        f = dn.jit(
+            lambda x: dn.argmax(dn.cumulative_sum(dn.sort(x, axis=1), axis=1), axis=1),
+            compiler="cpu",
+        )
+        with pytest.warns(RuntimeWarning) as announced:
+            result = f(x)
+        assert "sort" in {str(warning.message).partition(":")[0] for warning in announced}
+        assert result.to_list() == f(dn.backend_copy(x)).to_list()
+        assert values.backend == vectors.backend == backend
+
+
+def test_without_fallback_what_is_missing_is_an_error() -> None:
+    x = dn.tensor([1.0, 4.0], backend=Few())
+    with pytest.raises(dn.BackendError, match=r'sqrt: .* no such callback.*fallback="host"'):
+        dn.sqrt(x)
+    with pytest.raises(dn.OptionError, match="fallback is"):
+        Few(fallback="device")
+
+    class Wrong(Few):
+        fallback = True
+
+    with pytest.raises(dn.OptionError, match="fallback"):
+        dn.sqrt(dn.tensor([1.0], backend=Wrong()))
+
+
+def test_what_a_callback_raises_is_no_reason_to_fall_back() -> None:
+    class Failing(Few):
+        fallback = "host"
+
+        def sqrt(self, out, x):
+            raise dn.BackendError("sqrt: the device burns")
+
+    with pytest.raises(dn.BackendError, match="the device burns"):
+        dn.sqrt(dn.tensor([1.0], backend=Failing()))

@@ -27,6 +27,11 @@ ROWS: list[tuple[str, str]] = [
     ("a callback that gives a template", CLASS + "dn.logsumexp(o)"),
     ("a callback that gives too few bytes", CLASS + "o.to_list()"),
     ("an option that a backend does not take", CLASS + "Own(device=1)"),
+    ("a fallback that is no place", CLASS + 'Own(fallback="device")'),
+    (
+        "a fallback in a class that is no place",
+        CLASS + 'Own.fallback = "device"\ndn.sin(o)',
+    ),
     ("a backend that is none", "dn.tensor(1, backend=3)"),
     ("a backend that is unknown", 'dn.tensor(1, backend="tpu")'),
     ("the data of a traced tensor", "dn.jit(lambda x: x.data)(v)"),

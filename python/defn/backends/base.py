@@ -18,7 +18,7 @@ from defn.backends.callbacks.window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Self
+    from typing import Any, Literal, Self
 
     from defn._core import Tensor
 
@@ -37,8 +37,10 @@ class Backend(
     with ``shape`` and ``dtype`` must have those of ``out``, and a tensor stands for its own data.
 
     A callback that is not defined runs by its default where there is one, else it raises and names
-    the callback. ``from_binary`` and ``to_binary`` are always needed. Operands may differ from
-    ``out`` in dtype, and in shape where the operation broadcasts: ``out`` says what to compute in.
+    the callback. With ``fallback="host"``, given when a backend is made or set in its class, the
+    host does instead what has neither; a warning says so once for each callback. ``from_binary``
+    and ``to_binary`` are always needed. Operands may differ from ``out`` in dtype, and in shape
+    where the operation broadcasts: ``out`` says what to compute in.
 
     Two backends are one place if they are equal: by default, if they are of one class and were made
     of equal arguments. A backend that takes options names them as keywords of its ``__init__`` and
@@ -56,6 +58,7 @@ class Backend(
     b'\x01\x02'
     """
 
+    fallback: Literal["host"] | None = None
     _made_of: tuple[type, tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -64,7 +67,11 @@ class Backend(
         self._made_of = (cls, args, options)
         return self
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, fallback: Literal["host"] | None = None, **options: Any) -> None:
+        if fallback not in (None, "host"):
+            raise option_error(f'backend: fallback is {fallback!r}, it must be "host" or None')
+        if fallback is not None:
+            self.fallback = fallback
         if options:
             names = ", ".join(f'"{name}"' for name in options)
             raise option_error(

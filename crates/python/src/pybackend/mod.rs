@@ -5,6 +5,7 @@
 
 mod buffer;
 pub(crate) mod call;
+mod fallback;
 mod functions;
 mod user;
 
@@ -160,9 +161,17 @@ impl Backend for Adapter {
             return Ok(smallvec![self.from_host(literal.ty(), bytes)?]);
         }
         enter(|py| {
-            let call = Call::new(py, &self.object, op, operands, outputs)?;
             let object = self.object.bind(py);
-            let result = call.apply(object)?;
+            let kept = fallback::operands_of(object, &operands)?;
+            let call = Call::new(py, &self.object, op, operands, outputs)?;
+            let result = match (call.apply(object), kept) {
+                (Ok(result), _) => result,
+                (Err(fault), Some(kept)) if fallback::is_lack(py, &fault)? => {
+                    fallback::announce(object, call.name)?;
+                    return fallback::run(self, op, kept, outputs);
+                }
+                (Err(fault), _) => return Err(fault),
+            };
             if let [ty] = outputs {
                 return Ok(smallvec![self.adopt(py, call.name, ty, result)?]);
             }

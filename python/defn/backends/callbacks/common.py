@@ -8,10 +8,17 @@ from defn.errors import BackendError
 __all__ = ["lacks"]
 
 
-def lacks(backend: object, callback: str) -> BackendError:
-    """The error for a callback that a backend does not have, and that has no default."""
+def lacks(backend: object, callback: str, *, by_host: bool = True) -> BackendError:
+    """The error for a callback that a backend does not have, and that has no default; ``by_host``
+    says whether the host could do it instead.
+    """
     name = type(backend).__name__
-    return BackendError(
+    hint = ', or have the host do it, with fallback="host"' if by_host else ""
+    error = BackendError(
         f"{callback}: the backend {name} has no such callback, and there is no default; define it"
+        + hint
         + caller()
     )
+    if by_host:
+        error.lacking = callback
+    return error

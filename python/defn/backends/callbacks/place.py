@@ -56,11 +56,11 @@ class Place(Create):
 
         ``mode`` is ``"local"``: for this process.
         """
-        raise lacks(self, "to_pointer")
+        raise lacks(self, "to_pointer", by_host=False)
 
     def from_pointer(self, pointer: int, dtype: DType, shape: Sequence[int]) -> Any:
         """Data over memory that somebody else owns."""
-        raise lacks(self, "from_pointer")
+        raise lacks(self, "from_pointer", by_host=False)
 
     def inspect(self, x: Tensor, limit: int | None) -> str:
         """The elements as they print, at most ``limit``. By default those of ``to_binary``."""
