@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use defn_core::builder::{self, Arg, BuildControl, Ops, Tag, exact};
 use defn_core::{ErrorKind, Name, Tensor, TensorType, trace, vectorize};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::build;
 use crate::containers::{self, Flat, Mode, Tree};
@@ -145,8 +145,17 @@ fn block<'py>(
         }
         let expected = output.map(|output| Output::parse(op, output)).transpose()?;
         let (mut trees, mut values) = (Vec::new(), Vec::new());
-        for arg in args.try_iter()? {
-            let (leaves, tree) = tensors(op, &arg?)?;
+        let args: Vec<Bound<'py, PyAny>> = args.try_iter()?.collect::<PyResult<_>>()?;
+        let operands_end =
+            args.iter().rposition(|arg| !arg.is_instance_of::<PyDict>()).map_or(0, |at| at + 1);
+        for (position, arg) in args.iter().enumerate() {
+            let (leaves, tree) = if position < operands_end {
+                tensors(op, arg)?
+            } else {
+                // Trailing options: their numbers stay what they are.
+                let Flat { leaves, tree, .. } = containers::flatten(op, Mode::Options, arg)?;
+                (leaves.iter().map(|leaf| convert::tensor(op, leaf)).collect::<Fallible<_>>()?, tree)
+            };
             values.extend(leaves);
             trees.push(tree);
         }

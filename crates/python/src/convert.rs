@@ -13,6 +13,7 @@ use crate::array;
 use crate::build;
 use crate::containers;
 use crate::error::{Fallible, if_fits};
+use crate::lazy;
 use crate::misuse::Misuse;
 use crate::place;
 use crate::shard::{self, PySharded};
@@ -98,6 +99,9 @@ pub(crate) fn try_arg(value: &Bound<'_, PyAny>) -> Fallible<Option<Arg<Tensor>>>
     }
     if let Ok(sharded) = value.cast::<PySharded>() {
         return Err(shard::refuse("tensor", sharded.get()));
+    }
+    if let Some(leaf) = lazy::of(value) {
+        return Ok(Some(Arg::Value(leaf.get().read(value.py())?)));
     }
     Ok(build::from_array(value, None, &place::default()?)?.map(Arg::Value))
 }

@@ -92,7 +92,7 @@ pub(crate) enum Misuse {
     )]
     BadIndex { index: String, got: TensorType },
     #[error(
-        "index: the {bound} of a slice is {got} that is being traced, the size of the result must be known; use dn.slice_along_axis(x, start, length, axis), or mask what is left out with dn.select"
+        "index: the {bound} of a slice is a traced {got}, the size of the result must be known; use dn.slice_along_axis(x, start, length, axis), or mask what is left out with dn.select"
     )]
     TracedSlice { bound: &'static str, got: TensorType },
     #[error("len: {got} is a scalar, it has no length")]
@@ -131,6 +131,10 @@ pub(crate) enum Misuse {
     BadResult { op: &'static str, what: &'static str, got: String, required: &'static str },
     #[error("register_container: {got} is already a container")]
     KnownContainer { got: String },
+    #[error("lazy: the function gave {got}, its template says {expected}; make both say the same")]
+    LazyType { got: String, expected: String },
+    #[error("scope: {problem}")]
+    ScopeUse { problem: &'static str },
     #[error("{op}: {place} is {got}, the stream was made for {expected}; make another stream for it")]
     ChunkType { op: &'static str, place: String, got: TensorType, expected: TensorType },
     #[error(
@@ -153,7 +157,9 @@ pub(crate) enum Misuse {
     // backends of the user's
     #[error("{callback}: the backend {backend} gave {got}, it must give {expected}")]
     CallbackResult { callback: String, backend: String, got: String, expected: String },
-    #[error("{callback}: the backend {backend} has no such callback, and there is no default; define it")]
+    #[error(
+        "{callback}: the backend {backend} has no such callback, and there is no default; define it, or have the host do it, with fallback=\"host\""
+    )]
     CallbackMissing { callback: String, backend: String },
 
     // compilers of the user's
@@ -336,6 +342,7 @@ impl Misuse {
             | BadResult { .. }
             | HostResult { .. }
             | KnownContainer { .. }
+            | LazyType { .. }
             | LeafCount { .. }
             | HostStage { .. }
             | CaptureCount { .. }
@@ -363,6 +370,7 @@ impl Misuse {
             MustCopy { .. }
             | BadArgument { .. }
             | RoundDigits { .. }
+            | ScopeUse { .. }
             | Unhashable { .. }
             | Call { .. }
             | UnknownStatic { .. }

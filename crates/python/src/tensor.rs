@@ -32,12 +32,14 @@ use crate::place;
 use crate::pybackend::{self, PythonBuffer};
 use crate::read;
 use crate::rows::Rows;
+use crate::scope;
 use crate::show;
 
 /// A tensor. Immutable; its elements are numbers of one dtype, in a shape whose axes may have names.
 #[pyclass(frozen, weakref, name = "Tensor", module = "defn")]
 pub(crate) struct PyTensor {
     pub(crate) tensor: Tensor,
+    _mark: scope::Mark,
 }
 
 impl PyTensor {
@@ -45,7 +47,8 @@ impl PyTensor {
         if let Some(buffer) = tensor.buffer() {
             buffer.list(tensor.ty(), location::ask);
         }
-        PyTensor { tensor }
+        let mark = scope::note(&tensor);
+        PyTensor { tensor, _mark: mark }
     }
 
     fn ty(&self) -> &TensorType {
@@ -65,14 +68,11 @@ impl PyTensor {
         if let Some(result) = ops::at_once(&Op::Unary(op), &[Arg::Value(&self.tensor)])? {
             return Ok(PyTensor::new(result));
         }
-        let PyTensor { tensor } = ops::on(&self.tensor, move |ops, x| ops.unary(op, x))?;
-        match Operator::of_unary(op).filter(|_| self.tensor.is_weak()) {
-            Some(operator) => {
-                let weak = Weak::of(operator, &[Arg::Value(self.tensor.clone())]);
-                Ok(PyTensor::new(tensor.with_weak(weak)))
-            }
-            None => Ok(PyTensor { tensor }),
-        }
+        let result = ops::on(&self.tensor, move |ops, x| ops.unary(op, x))?;
+        let operator = Operator::of_unary(op).filter(|_| self.tensor.is_weak());
+        let Some(operator) = operator else { return Ok(result) };
+        let weak = Weak::of(operator, &[Arg::Value(self.tensor.clone())]);
+        Ok(PyTensor::new(result.tensor.with_weak(weak)))
     }
 
     fn binary<'py>(

@@ -11,13 +11,15 @@ use rustc_hash::FxHashMap;
 use super::{Flat, Held, Mode, Tree, classify, flatten};
 use crate::annotations::{self, Otherwise};
 use crate::error::{Fallible, guard, if_there};
+use crate::lazy;
 use crate::misuse::Misuse;
+use crate::tensor::PyTensor;
 
 /// How objects of a class are taken apart.
 pub(crate) enum Class {
     /// A subclass of `int`, `float` or `complex`.
     Number,
-    /// A NumPy array or scalar.
+    /// A NumPy array or scalar, or what stands for a tensor.
     Array,
     /// What offers an array: a tensor of another library, a column of a table, a buffer.
     Foreign,
@@ -253,8 +255,29 @@ fn flatten_container<'py>(value: &Bound<'py, PyAny>) -> Fallible<(Bound<'py, PyL
         let py = value.py();
         let Flat { leaves, tree, .. } = flatten("flatten_container", Mode::State, value)?;
         let structure = Structure::new(tree, leaves.len());
+        let leaves = leaves.into_iter().map(read).collect::<Fallible<Vec<_>>>()?;
         Ok((PyList::new(py, leaves)?, Bound::new(py, structure)?.into_any()))
     })
+}
+
+/// The structure of a container: leaves that stand for tensors are not read.
+#[pyfunction]
+fn container_structure(value: &Bound<'_, PyAny>) -> Fallible<Structure> {
+    guard(|| {
+        let Flat { leaves, tree, .. } = flatten("container_structure", Mode::State, value)?;
+        Ok(Structure::new(tree, leaves.len()))
+    })
+}
+
+/// A leaf as functions of containers see it: what stands for a tensor is read.
+fn read(leaf: Bound<'_, PyAny>) -> Fallible<Bound<'_, PyAny>> {
+    match lazy::of(&leaf) {
+        Some(found) => {
+            let tensor = PyTensor::new(found.get().read(leaf.py())?);
+            Ok(Bound::new(leaf.py(), tensor)?.into_any())
+        }
+        None => Ok(leaf),
+    }
 }
 
 /// A container of a structure and leaves.
@@ -296,8 +319,9 @@ fn map_container<'py>(
         }
         let mut out = Vec::with_capacity(columns[0].len());
         for at in 0..columns[0].len() {
-            let arguments = PyTuple::new(py, columns.iter().map(|column| &column[at]))?;
-            out.push(fun.call1(arguments)?);
+            let arguments =
+                columns.iter().map(|column| read(column[at].clone())).collect::<Fallible<Vec<_>>>()?;
+            out.push(fun.call1(PyTuple::new(py, arguments)?)?);
         }
         first.tree.unflatten(py, &mut out.into_iter())
     })
@@ -307,6 +331,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(static_marker, module)?)?;
     module.add_function(wrap_pyfunction!(register, module)?)?;
     module.add_function(wrap_pyfunction!(flatten_container, module)?)?;
+    module.add_function(wrap_pyfunction!(container_structure, module)?)?;
     module.add_function(wrap_pyfunction!(unflatten_container, module)?)?;
     module.add_function(wrap_pyfunction!(map_container, module)?)
 }

@@ -23,6 +23,7 @@ use crate::build;
 use crate::dlpack;
 use crate::dtype::PyDType;
 use crate::error::Fallible;
+use crate::lazy::{self, PyLazy};
 use crate::misuse::Misuse;
 use crate::place;
 use crate::shard::PySharded;
@@ -310,7 +311,18 @@ impl<'py> Flat<'py> {
                 self.tree.node(Tag::Registered, children.len());
                 self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
                 self.tree.hold(Held::Value(data.unbind()));
-                children.iter().try_for_each(|item| self.walk(op, mode, item, depth + 1))?;
+                let has_leaves = match mode {
+                    Mode::Inputs | Mode::Receiver | Mode::Options | Mode::State => true,
+                    Mode::Static | Mode::Environment => false,
+                };
+                for child in &children {
+                    // It is called where its tensor is needed.
+                    if has_leaves && lazy::takes_nothing(child)? {
+                        self.leaf(Bound::new(py, PyLazy::of(child))?.as_any());
+                    } else {
+                        self.walk(op, mode, child, depth + 1)?;
+                    }
+                }
             }
             Class::Foreign => match mode {
                 Mode::Inputs | Mode::Receiver | Mode::Options | Mode::State => match lent_by(value)? {
@@ -369,6 +381,7 @@ fn classify(class: &Bound<'_, pyo3::types::PyType>) -> Fallible<Class> {
     if array::is_scalar_class(class)
         || class.is_subclass_of::<numpy::PyUntypedArray>()?
         || class.is_subclass_of::<PySharded>()?
+        || class.is_subclass_of::<PyLazy>()?
     {
         return Ok(Class::Array);
     }

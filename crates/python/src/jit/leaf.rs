@@ -21,6 +21,7 @@ use crate::build;
 use crate::containers::{Leaves, Tree};
 use crate::convert;
 use crate::error::Fallible;
+use crate::lazy;
 use crate::misuse::Misuse;
 use crate::pjrt;
 use crate::place;
@@ -35,6 +36,9 @@ pub(crate) fn model(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     if let Ok(tensor) = leaf.cast::<PyTensor>() {
         let tensor = &tensor.get().tensor;
         return Ok(Tensor::template(tensor.whole().clone()).with_vectorized(tensor.vectorized_axes()));
+    }
+    if let Some(leaf) = lazy::of(leaf) {
+        return leaf.get().model(leaf.py());
     }
     match number_model(leaf)? {
         Some(model) => Ok(model),
@@ -95,6 +99,9 @@ pub(crate) fn ty(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<TensorType> {
     if let Ok(sharded) = leaf.cast::<PySharded>() {
         return Err(refuse(op, sharded.get()));
     }
+    if let Some(leaf) = lazy::of(leaf) {
+        return Ok(leaf.get().model(leaf.py())?.ty().clone());
+    }
     match array::find(leaf)? {
         Some(array) => View::new(array)?.ty(),
         None => Err(not_a_leaf(op, leaf)?),
@@ -111,6 +118,11 @@ pub(super) fn push_words(leaf: &Bound<'_, PyAny>, words: &mut impl Extend<u64>) 
     if let Some(number) = weak(leaf)? {
         // No type of a tensor has this bit.
         words.extend([1 << 63 | number.dtype() as u64]);
+        return Ok(());
+    }
+    if let Some(leaf) = lazy::of(leaf) {
+        let model = leaf.get().model(leaf.py())?;
+        push_type(model.ty(), model.vectorized_axes(), words);
         return Ok(());
     }
     push_type(&ty("jit", leaf)?, &[], words);
@@ -169,6 +181,9 @@ impl Borrowed {
         }
         if let Some(number) = convert::number(leaf)? {
             return build::scalar(number_scalar(number)?);
+        }
+        if let Some(leaf) = lazy::of(leaf) {
+            return leaf.get().read(leaf.py());
         }
         match array::find(leaf)? {
             Some(array) => self.array(array),

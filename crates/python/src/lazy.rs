@@ -1,0 +1,122 @@
+//! Leaves that are read when they are needed: functions of no argument that give tensors.
+
+use std::sync::OnceLock;
+
+use defn_core::Tensor;
+use defn_core::vectorize::type_text;
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyFunction;
+
+use crate::convert;
+use crate::error::{Fallible, guard};
+use crate::jit;
+use crate::misuse::Misuse;
+use crate::tensor::PyTensor;
+
+/// What `co_flags` says of code that takes any positional arguments (`inspect.CO_VARARGS`).
+const VARARGS: u32 = 0x04;
+
+/// As [`VARARGS`], of any keywords.
+const VARKEYWORDS: u32 = 0x08;
+
+/// A tensor that a function makes when it is needed.
+#[pyclass(frozen, weakref, name = "Lazy", module = "defn")]
+pub(crate) struct PyLazy {
+    /// Its type, where it is known before the tensor is.
+    template: Option<Tensor>,
+    fun: Py<PyAny>,
+    /// The tensor, where only the tensor says of which type it is.
+    made: OnceLock<Tensor>,
+}
+
+impl PyLazy {
+    /// A leaf of a function whose tensor says of which type it is.
+    pub(crate) fn of(fun: &Bound<'_, PyAny>) -> PyLazy {
+        PyLazy { template: None, fun: fun.clone().unbind(), made: OnceLock::new() }
+    }
+
+    /// The type and the vectorized axes, as a template.
+    ///
+    /// # Errors
+    /// What the function raises, where it is asked.
+    pub(crate) fn model(&self, py: Python<'_>) -> Fallible<Tensor> {
+        let known = match &self.template {
+            Some(template) => template.clone(),
+            None => self.read(py)?,
+        };
+        Ok(Tensor::template(known.whole().clone()).with_vectorized(known.vectorized_axes()))
+    }
+
+    /// The tensor.
+    ///
+    /// # Errors
+    /// What the function raises, and a tensor of another type than the template's.
+    pub(crate) fn read(&self, py: Python<'_>) -> Fallible<Tensor> {
+        if let Some(made) = self.made.get() {
+            return Ok(made.clone());
+        }
+        let tensor = convert::tensor("lazy", &self.fun.bind(py).call0()?)?;
+        let Some(template) = &self.template else {
+            return Ok(self.made.get_or_init(|| tensor).clone());
+        };
+        if tensor.ty() != template.ty() || tensor.vectorized_axes() != template.vectorized_axes() {
+            let (got, expected) = (type_text(&tensor), type_text(template));
+            return Err(Misuse::LazyType { got, expected }.into());
+        }
+        Ok(tensor)
+    }
+}
+
+#[pymethods]
+impl PyLazy {
+    fn __call__(&self, py: Python<'_>) -> Fallible<PyTensor> {
+        guard(|| Ok(PyTensor::new(self.read(py)?)))
+    }
+
+    fn __repr__(&self) -> String {
+        match &self.template {
+            Some(template) => format!("<lazy {}>", type_text(template)),
+            None => "<lazy>".to_owned(),
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.fun)
+    }
+}
+
+/// The leaf that an object is, if it is one.
+pub(crate) fn of<'a, 'py>(value: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyLazy>> {
+    value.cast_exact::<PyLazy>().ok()
+}
+
+/// Whether an object is a Python function without parameters.
+pub(crate) fn takes_nothing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let py = value.py();
+    let Ok(function) = value.cast_exact::<PyFunction>() else { return Ok(false) };
+    let code = function.getattr(intern!(py, "__code__"))?;
+    let count = |name: &str| -> PyResult<u32> { code.getattr(name)?.extract() };
+    Ok(count("co_argcount")? == 0
+        && count("co_kwonlyargcount")? == 0
+        && count("co_flags")? & (VARARGS | VARKEYWORDS) == 0)
+}
+
+/// A leaf of a type that is known before its tensor is made.
+#[pyfunction]
+fn lazy(template: &Bound<'_, PyAny>, fun: &Bound<'_, PyAny>) -> Fallible<PyLazy> {
+    guard(|| {
+        if !fun.is_callable() {
+            return Err(convert::bad("lazy", "fun", fun, "a function of no argument")?);
+        }
+        let template = jit::leaf_model("lazy", template)?;
+        Ok(PyLazy { template: Some(template), fun: fun.clone().unbind(), made: OnceLock::new() })
+    })
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyLazy>()?;
+    module.add_function(wrap_pyfunction!(lazy, module)?)
+}

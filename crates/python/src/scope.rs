@@ -1,0 +1,179 @@
+//! Blocks that free the tensors which were made in them.
+//!
+//! A tensor of Python's that is made while a scope is open carries a mark. When the scope ends, a buffer is freed if
+//! nothing holds it but tensors with marks of this scope: what older tensors, programs or other threads' runs hold too
+//! is theirs.
+
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use defn_core::Tensor;
+use defn_core::backend::Buffer;
+use pyo3::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::containers::{self, Flat, Mode};
+use crate::error::{Fallible, guard};
+use crate::misuse::Misuse;
+use crate::tensor::PyTensor;
+
+/// How many scopes are open in the process: without one, nothing else is looked at.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Tensors are looked through again for those that are gone after so many at least.
+const PRUNE: usize = 1_024;
+
+thread_local! {
+    static SCOPES: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a tensor of Python's carries that was made in a scope.
+pub(crate) type Mark = Option<Arc<()>>;
+
+/// A tensor that was made in a scope.
+struct Made {
+    buffer: Weak<dyn Buffer>,
+    /// Alive as long as the tensor of Python's is.
+    mark: Weak<()>,
+}
+
+/// An open scope of this thread.
+struct Open {
+    id: u64,
+    made: Vec<Made>,
+    /// How many there are when they are looked through again.
+    limit: usize,
+}
+
+/// Notes a tensor that is made for Python.
+pub(crate) fn note(tensor: &Tensor) -> Mark {
+    if OPEN.load(Ordering::Relaxed) == 0 { None } else { noted(tensor) }
+}
+
+#[cold]
+fn noted(tensor: &Tensor) -> Mark {
+    let buffer = Arc::downgrade(tensor.buffer()?);
+    SCOPES.with_borrow_mut(|scopes| {
+        let open = scopes.last_mut()?;
+        if open.made.len() >= open.limit {
+            open.made.retain(|made| made.mark.strong_count() > 0);
+            open.limit = (2 * open.made.len()).max(PRUNE);
+        }
+        let mark = Arc::new(());
+        open.made.push(Made { buffer, mark: Arc::downgrade(&mark) });
+        Some(mark)
+    })
+}
+
+/// Where a buffer is.
+fn address(buffer: &Arc<dyn Buffer>) -> usize {
+    Arc::as_ptr(buffer).cast::<()>() as usize
+}
+
+/// A block at whose end the tensors that were made in it are freed.
+#[pyclass(frozen, weakref, name = "Scope", module = "defn")]
+struct Scope {
+    id: u64,
+    was_entered: AtomicBool,
+    /// The addresses of what is kept, with what keeps them theirs.
+    kept: Mutex<Vec<Arc<dyn Buffer>>>,
+}
+
+#[pymethods]
+impl Scope {
+    fn __enter__(slf: Bound<'_, Self>) -> Fallible<Bound<'_, Self>> {
+        guard(|| {
+            let scope = slf.get();
+            if scope.was_entered.swap(true, Ordering::Relaxed) {
+                let problem = "it was entered before; make another with dn.scope()";
+                return Err(Misuse::ScopeUse { problem }.into());
+            }
+            let open = Open { id: scope.id, made: Vec::new(), limit: PRUNE };
+            SCOPES.with_borrow_mut(|scopes| scopes.push(open));
+            OPEN.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        })?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_raised))]
+    fn __exit__(&self, _raised: &Bound<'_, PyAny>) -> Fallible<()> {
+        guard(|| {
+            let ended = SCOPES.with_borrow_mut(|scopes| {
+                let at = scopes.iter().rposition(|open| open.id == self.id)?;
+                Some(scopes.remove(at))
+            });
+            let Some(ended) = ended else {
+                let problem = "it is left on another thread than it was entered on; leave it there";
+                return Err(Misuse::ScopeUse { problem }.into());
+            };
+            OPEN.fetch_sub(1, Ordering::Relaxed);
+            let kept = std::mem::take(&mut *self.lock());
+            end(ended, &kept)
+        })
+    }
+
+    /// Keeps the tensors of a container, which is given back.
+    fn keep<'py>(&self, value: Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
+        guard(|| {
+            let Flat { leaves, .. } = containers::flatten("scope", Mode::State, &value)?;
+            let tensors = leaves.iter().filter_map(|leaf| leaf.cast::<PyTensor>().ok());
+            let buffers = tensors.filter_map(|tensor| tensor.get().tensor.buffer().cloned());
+            let buffers: Vec<_> = buffers.collect();
+            self.lock().extend(buffers);
+            Ok(value)
+        })
+    }
+
+    fn __repr__(&self) -> &'static str {
+        "<scope>"
+    }
+}
+
+impl Scope {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<dyn Buffer>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Frees what a scope made, and hands what is kept to the scope around it.
+fn end(ended: Open, kept: &[Arc<dyn Buffer>]) -> Fallible<()> {
+    let kept: FxHashSet<usize> = kept.iter().map(address).collect();
+    let mut held: FxHashMap<usize, (Arc<dyn Buffer>, usize)> = FxHashMap::default();
+    let mut passed = Vec::new();
+    for made in ended.made {
+        let Some(buffer) = made.buffer.upgrade().filter(|_| made.mark.strong_count() > 0) else { continue };
+        let address = address(&buffer);
+        if kept.contains(&address) {
+            passed.push(made);
+        } else {
+            held.entry(address).or_insert((buffer, 0)).1 += 1;
+        }
+    }
+    SCOPES.with_borrow_mut(|scopes| {
+        if let Some(outer) = scopes.last_mut() {
+            outer.made.extend(passed);
+        }
+    });
+    for (buffer, marks) in held.into_values() {
+        // Ours, and one for each tensor.
+        if Arc::strong_count(&buffer) == marks + 1 {
+            buffer.deallocate()?;
+        }
+    }
+    Ok(())
+}
+
+/// A block at whose end the tensors that were made in it are freed.
+#[pyfunction]
+fn scope() -> Scope {
+    static IDS: AtomicU64 = AtomicU64::new(0);
+    let id = IDS.fetch_add(1, Ordering::Relaxed);
+    Scope { id, was_entered: AtomicBool::new(false), kept: Mutex::new(Vec::new()) }
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Scope>()?;
+    module.add_function(wrap_pyfunction!(scope, module)?)
+}
