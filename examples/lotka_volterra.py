@@ -88,7 +88,7 @@ def main(steps: int = 6) -> None:
     true = dn.tensor(np.array([0.55, 0.028, 0.024, 0.8]))
     y, times = dn.tensor(np.array([33.0, 6.0])), dn.tensor(np.linspace(1.0, 20.0, 20))
     seen = course(y, true, times)
-    end, tried = solve(y, true, np.float64(0.0), np.float64(20.0))
+    end, tried = solve(y, true, 0.0, 20.0)
     print(f"after 20 years {end[0]:.3f} hares, {end[1]:.3f} lynxes, by {tried} steps")
 
     # Gauss-Newton on the logarithms of the rates.

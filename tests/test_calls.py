@@ -403,3 +403,48 @@ def test_calls_from_several_threads() -> None:
     for thread in threads:
         thread.join()
     assert results == {n: 2.0 * n for n in range(8)}
+
+
+def test_options_of_blocks_stay_what_they_are() -> None:
+    """Dicts at the end are options: numbers in them are axes and sizes as they stand."""
+    seen: list[Any] = []
+
+    def default(tag, x, options):
+        seen.append(options)
+        return dn.sum(x, axes=options["axes"]) * options["scale"]
+
+    def f(x):
+        return dn.block("total", [x, {"axes": [0], "scale": 2, "name": "t"}], None, default)
+
+    for run in (f, dn.jit(f)):
+        assert run(X).to_list() == (2 * X.to_numpy().sum(0)).tolist()
+    assert seen == [{"axes": [0], "scale": 2, "name": "t"}] * len(seen)
+    assert "axes=[0], scale=2" in str(dn.debug_expr(f)(X))
+
+    def weighted(x, options):
+        return dn.sum(x * options["w"], axes=options["axes"])
+
+    def g(x, w):
+        return dn.optional("weighted", [x, {"axes": [1], "w": w}], weighted)
+
+    w = dn.tensor([1.0, 2.0, 3.0])
+    expected = (X.to_numpy() * [1.0, 2.0, 3.0]).sum(1).tolist()
+    assert g(X, w).to_list() == dn.jit(g)(X, w).to_list() == expected
+    gradient = dn.grad(lambda w: g(X, w))(w)
+    assert gradient.to_list() == X.to_numpy().sum(0).tolist(), "a tensor among them is an input"
+
+
+def test_options_of_a_block_reach_the_backend() -> None:
+    class Sums(NumPyBackend):
+        def block(self, tag, out, args, fun):
+            if tag == "total":
+                x, options = args
+                return x.data.sum(tuple(options["axes"]))
+            return fun(tag, *args)
+
+    def f(x):
+        default = lambda tag, x, options: dn.sum(x, axes=options["axes"])  # noqa: E731
+        return dn.block("total", [x, {"axes": [0]}], None, default)
+
+    x = dn.backend_copy(X, Sums())
+    assert f(x).to_list() == dn.jit(f)(x).to_list() == X.to_numpy().sum(0).tolist()

@@ -100,8 +100,8 @@ PUBLIC = {
 # Functions that hand further options on, to those who know them.
 HANDING_ON = {
     "checks", "compile", "debug_expr", "debug_expr_apply", "default_options", "defn",
-    "deftransform", "dtype", "global_default_options", "jit", "jit_apply", "keyword", "options",
-    "shard", "stream", "to_backend",
+    "deftransform", "dtype", "global_default_options", "grad", "hessian", "jacobian", "jit",
+    "jit_apply", "keyword", "options", "shard", "stream", "to_backend", "value_and_grad",
 }  # fmt: skip
 
 

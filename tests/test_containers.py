@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict, namedtuple
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -250,3 +250,81 @@ def test_leaves_of_containers_are_joined(join) -> None:
         )
     with pytest.raises(dn.ShapeError, match="no tensors were given"):
         join({})
+
+
+class Table:
+    """A container whose columns are read when they are needed."""
+
+    def __init__(self, **columns: Any) -> None:
+        self.columns = columns
+
+
+dn.register_container(
+    Table,
+    lambda table: (list(table.columns.values()), tuple(table.columns)),
+    lambda names, columns: Table(**dict(zip(names, columns, strict=True))),
+)
+
+
+def test_a_leaf_that_is_a_function_is_read_when_it_is_needed() -> None:
+    read: list[str] = []
+
+    def column(name: str, values: list[float]) -> Any:
+        def load():
+            read.append(name)
+            return np.array(values, dtype=np.float32)
+
+        return load
+
+    table = Table(a=column("a", [1.0, 2.0]), b=column("b", [3.0, 4.0]))
+    structure = dn.tree.structure(table)
+    assert read == [], "the structure says nothing of the tensors"
+    f = dn.jit(lambda table: table.columns["a"] * 2)
+    assert f(table).to_list() == [2.0, 4.0]
+    assert sorted(read) == ["a", "b"], "the types of both are part of the version: once each"
+    assert [leaf.to_list() for leaf in dn.tree.leaves(table)] == [[1.0, 2.0], [3.0, 4.0]]
+    assert dn.tree.structure(dn.tree.map(lambda x: x * 2, table)) == structure
+    read.clear()
+    gradient = dn.grad(lambda table: dn.sum(table.columns["a"] ** 2))(table)
+    assert gradient.columns["a"].to_list() == [2.0, 4.0]
+    assert sorted(read) == ["a", "b"]
+
+
+def test_a_lazy_leaf_is_read_where_the_program_uses_it() -> None:
+    read: list[str] = []
+
+    def lazily(name: str, value: Any) -> Any:
+        def load():
+            read.append(name)
+            return value
+
+        return dn.lazy(dn.template((2,), "f32"), load)
+
+    table = Table(a=lazily("a", dn.tensor([1.0, 2.0])), b=lazily("b", np.ones(2, np.float32)))
+    f = dn.jit(lambda table: table.columns["a"] * 2)
+    assert f(table).to_list() == [2.0, 4.0]
+    assert read == ["a"]
+    assert f(table).to_list() == [2.0, 4.0]
+    assert read == ["a", "a"], "each call reads it anew"
+    both = dn.jit(lambda table: table.columns["a"] + table.columns["b"], compiler="evaluator")
+    assert both(table).to_list() == [2.0, 3.0]
+    assert read == ["a", "a", "a", "b"]
+    assert f.cache_info()["misses"] == 1
+    assert repr(table.columns["a"]) == "<lazy f32[2]>"
+    assert dn.sum(table.columns["a"]).item() == 3.0
+    assert dn.lazy(1.5, lambda: 2.5)().item() == 2.5
+
+
+def test_what_a_lazy_leaf_gives_is_of_its_type() -> None:
+    f = dn.jit(lambda x: x + 1)
+    wrong = dn.lazy(dn.template((2,), "f32"), lambda: dn.tensor([1, 2, 3]))
+    with pytest.raises(dn.ContainerError, match=r"lazy: the function gave s32\[3\], its template"):
+        f(wrong)
+    with pytest.raises(dn.OptionError, match="lazy: fun"):
+        dn.lazy(dn.template((2,), "f32"), 3)  # type: ignore[arg-type]
+
+    def broken():
+        raise FileNotFoundError("table.bin")
+
+    with pytest.raises(FileNotFoundError, match=r"table\.bin"):
+        f(dn.lazy(dn.template((2,), "f32"), broken))

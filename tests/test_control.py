@@ -341,3 +341,45 @@ def test_a_fold_may_go_through_complex_numbers() -> None:
 
     assert dn.reduce(x, 0.0, add).item() == 6.0
     assert dn.jit(lambda x: dn.reduce(x, 0.0, add))(x).item() == 6.0
+
+
+@pytest.mark.parametrize("apply", [lambda f: f, dn.jit], ids=["at once", "jit"])
+def test_progress_of_scan_and_while(apply: Any) -> None:
+    told: list[Any] = []
+
+    def summed(x):
+        last, outs = dn.scan(
+            x, dn.iota((3,)), lambda s, i: (s + i, s), progress=lambda *counts: told.append(counts)
+        )
+        return last, outs
+
+    last, outs = apply(summed)(1)
+    assert int(last) == 4
+    assert outs.to_list() == [1, 1, 2]
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    told.clear()
+
+    def halved(x):
+        note = lambda *counts: told.append(counts)  # noqa: E731
+        return dn.while_(x, lambda x: x > 1.0, lambda x: x / 2, progress=note)
+
+    assert float(apply(halved)(8.0)) == 1.0
+    assert told == [(1, None), (2, None), (3, None)], "how many there will be is not known"
+    assert float(dn.grad(halved)(8.0)) == 0.125
+
+
+def test_progress_of_scan_and_while_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    dn.scan(0, dn.iota((2,)), lambda s, i: (s + i, s), progress=True)
+    assert capsys.readouterr().err == "\rscan: 1 of 2\rscan: 2 of 2\n"
+    dn.while_(8.0, lambda x: x > 1.0, lambda x: x / 2, progress=True)
+    shown = capsys.readouterr().err
+    assert shown.startswith("\rwhile_: 1 trips")
+    assert shown.endswith("\rwhile_: 3 trips\n")
+    dn.while_(8.0, lambda x: x > 1.0, lambda x: x / 2, progress=False)
+    assert capsys.readouterr().err == ""
+    for loop in (
+        lambda: dn.while_(8.0, lambda x: x > 1.0, lambda x: x / 2, progress=3),  # type: ignore[arg-type]
+        lambda: dn.scan(0, dn.iota((2,)), lambda s, i: (s, s), progress=3),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(dn.OptionError, match="progress is of type int, it must be a bool or a"):
+            loop()

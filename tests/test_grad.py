@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -374,3 +375,31 @@ def test_select_does_not_protect() -> None:
 def test_an_argument_is_differentiated_once(argnums: tuple[int, int]) -> None:
     with pytest.raises(dn.OptionError, match="each argument once"):
         dn.grad(lambda x, y: x * y, argnums=argnums)(2.0, 3.0)
+
+
+@pytest.mark.parametrize("make", [dn.grad, dn.value_and_grad, dn.jacobian, dn.hessian])
+def test_derivatives_take_the_options_of_jit(make: Any) -> None:
+    class Counting(dn.Compiler):
+        compiled = 0
+
+        def compile(self, key, vars, fun, options):
+            self.compiled += 1
+            return dn.compilers.get("evaluator").compile(key, vars, fun, options)
+
+    compiler = Counting()
+    f = make(lambda x: dn.sum(x**3), compiler=compiler)
+    x = dn.tensor([1.0, 2.0])
+    plain = make(lambda x: dn.sum(x**3))(x)
+    for got, expected in zip(dn.tree.leaves(f(x)), dn.tree.leaves(plain), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    assert compiler.compiled == 1
+    with pytest.raises(dn.CompileError, match="compiler"):
+        make(lambda x: x, compiler="no such")(1.0)
+
+
+def test_gradients_at_variables_take_the_options_of_jit() -> None:
+    assert float(dn.grad(2.0, lambda x: x**3, compiler="evaluator")) == 12.0
+    value, gradient = dn.value_and_grad(2.0, lambda x: x**3, compiler="evaluator")
+    assert (float(value), float(gradient)) == (8.0, 12.0)
+    with pytest.raises(dn.CompileError, match="compiler"):
+        dn.grad(2.0, lambda x: x, compiler="no such")

@@ -262,3 +262,21 @@ def test_functions_that_a_program_asks_stop_at_a_limit_too():
     for call in (asked, dn.jit(lambda x: asked(x))):
         with pytest.raises(dn.TraceError, match="150 deep"):
             call(dn.tensor(1.0))
+
+
+def test_io_call_is_a_hook_by_another_name() -> None:
+    seen: list[Any] = []
+
+    def f(x):
+        y = dn.io_call(x + 1, "after", lambda v: seen.append(("own", v.item())))
+        return dn.io_call(y, lambda v: seen.append(("now", v.item()))) * 2
+
+    assert dn.jit(f)(1.0).item() == 4.0
+    assert seen == [("own", 2.0), ("now", 2.0)]
+    seen.clear()
+    given = dn.jit(f, hooks={"after": lambda v: seen.append(("given", v.item()))})
+    assert given(2.0).item() == 6.0
+    assert seen == [("given", 3.0), ("now", 3.0)]
+    assert float(dn.grad(f)(1.0)) == 2.0
+    with pytest.raises(dn.OptionError, match="io_call"):
+        dn.io_call(1.0, "x", speed=1)  # type: ignore[call-arg]

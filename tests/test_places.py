@@ -464,3 +464,103 @@ def test_heatmaps_of_many_axes() -> None:
     for empty in ((0,), (0, 3), (3, 0), (0, 2, 2), (2, 0, 2)):
         assert drawn(dn.iota(empty)).startswith("Heatmap<")
     assert drawn(dn.tensor([2**63, 0], dtype="u64")).endswith("\n  90\n>")
+
+
+def test_a_scope_frees_what_was_made_in_it() -> None:
+    x = dn.tensor([1.0, 2.0, 3.0])
+    before = x.to_numpy()
+    with dn.scope() as scope:
+        y = x * 2
+        same, view = dn.reshape(x, (3, 1)), dn.reshape(y, (3, 1))
+        z, pair = scope.keep(y + 1), scope.keep({"a": y - 1, "b": (x, 4)})
+        array = (y * 3).to_numpy()
+        copied = np.asarray(y)
+    for freed in (y, same, view):
+        with pytest.raises(dn.BackendError, match=r"memory was freed at .*test_places\.py"):
+            freed + 1
+    assert z.to_list() == [3.0, 5.0, 7.0]
+    assert pair["a"].to_list() == [1.0, 3.0, 5.0]
+    assert (x + 1).to_list() == [2.0, 3.0, 4.0], "what is older stays"
+    assert before.tolist() == [1.0, 2.0, 3.0]
+    assert array.tolist() == [6.0, 12.0, 18.0], "so does what NumPy holds"
+    assert copied.tolist() == [2.0, 4.0, 6.0]
+
+
+def test_scopes_in_scopes() -> None:
+    with dn.scope() as outer:
+        with dn.scope() as inner:
+            a, b = dn.tensor([1.0]), inner.keep(dn.tensor([2.0]))
+        with pytest.raises(dn.BackendError, match="freed"):
+            a + 1
+        c = outer.keep(b * 2)
+    with pytest.raises(dn.BackendError, match="freed"):
+        b + 1
+    assert c.to_list() == [4.0]
+
+
+def test_a_scope_leaves_what_programs_hold() -> None:
+    f = None
+    with dn.scope():
+        table = dn.tensor([1.0, 2.0])
+        constant = dn.jit(lambda x: x + dn.tensor([3.0, 4.0]))
+        f = dn.compile(lambda x: x + 1, [table])
+        made = [constant(table), f(table)]
+    assert constant(dn.tensor([0.0, 0.0])).to_list() == [3.0, 4.0]
+    assert f(dn.tensor([0.0, 0.0])).to_list() == [1.0, 1.0]
+    for freed in made:
+        with pytest.raises(dn.BackendError, match="freed"):
+            freed + 1
+
+
+def test_a_scope_ends_when_the_block_raises() -> None:
+    made: list[dn.Tensor] = []
+
+    def block() -> None:
+        with dn.scope():
+            made.append(dn.tensor([1.0]))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        block()
+    with pytest.raises(dn.BackendError, match="freed"):
+        made[0] + 1
+    scope = dn.scope()
+    with scope:
+        pass
+    with pytest.raises(dn.OptionError, match="scope: it was entered before"), scope:
+        pass
+
+
+def test_many_temporaries_of_a_scope_are_forgotten() -> None:
+    x = dn.tensor([0.0])
+    with dn.scope() as scope:
+        for _ in range(5000):
+            x = x + 1
+        total = scope.keep(x * 1)
+    assert total.item() == 5000.0
+    with pytest.raises(dn.BackendError, match="freed"):
+        x + 1
+
+
+def test_scopes_are_a_threads_own() -> None:
+    made: list[dn.Tensor] = []
+    with dn.scope():
+        thread = threading.Thread(target=lambda: made.append(dn.tensor([1.0]) * 2))
+        thread.start()
+        thread.join()
+    assert made[0].to_list() == [2.0]
+    scope = dn.scope()
+    scope.__enter__()
+    faults: list[BaseException] = []
+
+    def leave() -> None:
+        try:
+            scope.__exit__(None, None, None)
+        except dn.OptionError as error:
+            faults.append(error)
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    thread.join()
+    assert "another thread" in str(faults[0])
+    scope.__exit__(None, None, None)

@@ -75,6 +75,29 @@ def test_states_of_loops_begin_with_numbers() -> None:
     assert bits(taken(x[0], 2.1)) == ("f64", np.float64(2.1).tobytes())
 
 
+def test_numbers_of_a_state_take_on_their_types_one_after_the_other() -> None:
+    """What one became makes the next one give way, also where the first one is an argument."""
+    x = dn.tensor(1.5, dtype="f64")
+
+    def explicit(start):
+        return dn.while_(
+            (start, 0.0, 0.0, 0),
+            lambda s: s[3] < 3,
+            lambda s: (s[0] + x, s[1] + s[0], s[2] + s[1], s[3] + 1),
+        )
+
+    def syntax(start):
+        a, b, c, n = start, 0.0, 0.0, dn.tensor(0)
+        while n < 3:
+            a, b, c, n = a + x, b + a, c + b, n + 1
+        return a, b, c, n
+
+    for run in (explicit, dn.jit(explicit), dn.defn(syntax)):
+        out = run(0.25)
+        assert [str(value.dtype) for value in out] == ["f64", "f64", "f64", "s32"]
+        assert [value.item() for value in out] == [4.75, 5.25, 2.25, 3]
+
+
 def test_operators_of_bits_stay_weak() -> None:
     x = dn.tensor(values("u8"))
 

@@ -30,8 +30,20 @@ from defn.about import axes, axis_index, axis_size, bit_size, compatible
 from defn.backends import Backend
 from defn.calls import block, optional, runtime_call
 from defn.compilers import Compiler
-from defn.containers import register_container
-from defn.control import cond, for_, hook, if_, mark, print_expr, print_value, range, scan, while_
+from defn.containers import lazy, register_container
+from defn.control import (
+    cond,
+    for_,
+    hook,
+    if_,
+    io_call,
+    mark,
+    print_expr,
+    print_value,
+    range,
+    scan,
+    while_,
+)
 from defn.errors import (
     AxisError,
     BackendError,
@@ -265,6 +277,7 @@ from defn.places import (
     backend_transfer,
     default_backend,
     from_pointer,
+    scope,
     to_pointer,
     to_template,
     with_default_backend,
@@ -433,6 +446,7 @@ __all__ = [
     "indexed_add",
     "indexed_put",
     "inspect",
+    "io_call",
     "iota",
     "irfft",
     "is_infinity",
@@ -441,6 +455,7 @@ __all__ = [
     "jit",
     "jit_apply",
     "keyword",
+    "lazy",
     "left_shift",
     "less",
     "less_equal",
@@ -517,6 +532,7 @@ __all__ = [
     "s64",
     "save",
     "scan",
+    "scope",
     "select",
     "serialize",
     "set_threads",

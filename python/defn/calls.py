@@ -15,18 +15,32 @@ if TYPE_CHECKING:
 __all__ = ["block", "optional", "runtime_call"]
 
 
-def _text(tag: Any) -> tuple[str, str]:
-    """The name of a tag and its attributes as they print."""
+def _text(tag: Any, args: Sequence[Any]) -> tuple[str, str]:
+    """The name of a tag, and its attributes and the options among the arguments as they print."""
+    options = []
+    for arg in reversed(args) if isinstance(args, (list, tuple)) else ():
+        if not isinstance(arg, dict):
+            break
+        plain = {name: value for name, value in arg.items() if not _has_tensors(value)}
+        options[:0] = [f"{name}={value!r}" for name, value in plain.items()]
     if isinstance(tag, str):
-        return tag, ""
+        return tag, ", ".join(options)
     name = type(tag).__name__
     if dataclasses.is_dataclass(tag):
         fields = [field.name for field in dataclasses.fields(tag) if field.repr]
     elif (attributes := getattr(tag, "__attrs_attrs__", None)) is not None:
         fields = [attribute.name for attribute in attributes if attribute.repr]
     else:
-        return name, repr(tag)
-    return name, ", ".join(f"{field}={getattr(tag, field)!r}" for field in fields)
+        return name, ", ".join([repr(tag), *options])
+    return name, ", ".join([*(f"{field}={getattr(tag, field)!r}" for field in fields), *options])
+
+
+def _has_tensors(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_tensors, value))
+    if isinstance(value, dict):
+        return any(map(_has_tensors, value.values()))
+    return hasattr(value, "__array__")
 
 
 def block(
@@ -36,10 +50,12 @@ def block(
 
     The tag says what is computed: a frozen dataclass whose fields are the options, or any other
     hashable value. ``output`` is a template, or a container of templates, for what the block gives.
-    In the graph the block is one node with the tag's name and attributes, and ``fun``, traced once,
-    is its default. A backend written in Python gets the tag in its callback ``block``; everybody
-    else runs the default, and so do gradients and vectorized axes. If the default shows values to
-    a hook or calls a Python function, it is what runs in any case.
+    Dicts at the end of ``args`` are options: numbers and lists of numbers in them stay what they
+    are, for ``fun`` and for the backend. In the graph the block is one node with the tag's name and
+    attributes, and ``fun``, traced once, is its default. A backend written in Python gets the tag
+    in its callback ``block``; everybody else runs the default, and so do gradients and vectorized
+    axes. If the default shows values to a hook or calls a Python function, it is what runs in any
+    case.
 
     Shapes: of the output.
     Dtypes: any; of the output.
@@ -65,7 +81,7 @@ def block(
     """
     if unknown:
         refuse_options("block", unknown)
-    return _core.block(_hashable("block", tag), _text(tag), args, output, fun, True)
+    return _core.block(_hashable("block", tag), _text(tag, args), args, output, fun, True)
 
 
 def optional(name: str, args: Sequence[Any], fun: Callable[..., Any], **unknown: Never) -> Any:
@@ -73,7 +89,8 @@ def optional(name: str, args: Sequence[Any], fun: Callable[..., Any], **unknown:
 
     A block whose tag is a name. A backend written in Python that has a method of the name gets
     ``(out, *args)``, where ``out`` is a template of what ``fun`` gives; one that has only the
-    callback ``block`` gets the name as the tag. Everybody else runs ``fun``.
+    callback ``block`` gets the name as the tag. Everybody else runs ``fun``. Dicts at the end of
+    ``args`` are options, whose numbers stay what they are.
 
     Shapes: of what ``fun`` gives.
     Dtypes: any; of what ``fun`` gives.
@@ -82,13 +99,17 @@ def optional(name: str, args: Sequence[Any], fun: Callable[..., Any], **unknown:
 
     >>> dn.optional("double", [dn.tensor([1, 2])], lambda x: x + x).to_list()
     [2, 4]
+    >>> def total(x, options):
+    ...     return dn.sum(x, axes=options["axes"])
+    >>> dn.optional("total", [dn.iota((2, 2)), {"axes": [0]}], total).to_list()
+    [2, 4]
     """
     if unknown:
         refuse_options("optional", unknown)
     if not isinstance(name, str):
         kind = type(name).__name__
         raise option_error(f"optional: the name is of type {kind}, it must be a str")
-    return _core.block(name, _text(name), args, None, fun, False)
+    return _core.block(name, _text(name, args), args, None, fun, False)
 
 
 def _hashable(function: str, tag: Any) -> Any:

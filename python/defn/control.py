@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import operator
 import sys
+import time
 from typing import TYPE_CHECKING, Never
 
 from defn import _core
@@ -26,6 +27,7 @@ __all__ = [
     "for_",
     "hook",
     "if_",
+    "io_call",
     "mark",
     "print_expr",
     "print_value",
@@ -107,9 +109,17 @@ class range:  # noqa: N801 - it stands where Python's stands.
 
 
 def while_(
-    init: Any, cond: Callable[[Any], Any], body: Callable[[Any], Any], **unknown: Never
+    init: Any,
+    cond: Callable[[Any], Any],
+    body: Callable[[Any], Any],
+    *,
+    progress: bool | Callable[[int, int | None], object] | None = None,
+    **unknown: Never,
 ) -> Any:
     """Repeat ``body(state)`` as long as ``cond(state)`` is not zero; the state when it is.
+
+    After each trip ``progress`` is called with how many are done and ``None``, since it is not
+    known how many there are; true prints their number on the error stream, ten times a second.
 
     Shapes: of the state; the body keeps them, names too.
     Dtypes: of the state; the body keeps them. A number in the state takes on the dtype that the
@@ -123,7 +133,20 @@ def while_(
     """
     if unknown:
         refuse_options("while_", unknown)
-    return _core.while_(init, cond, body)
+    show = _progress("while_", progress)
+    if show is None:
+        return _core.while_(init, cond, body)
+
+    def next_state(state: tuple[Any, Any]) -> tuple[Any, Any]:
+        done, inner = state[0] + 1, body(state[1])
+        hook(done, lambda count: show(int(count), None))
+        return done, inner
+
+    start = _core.as_type(0, "s64")
+    trips, last = _core.while_((start, init), lambda state: cond(state[1]), next_state)
+    if progress is True:
+        hook(trips, lambda count: _end_progress("while_", int(count)))
+    return last
 
 
 def for_(
@@ -154,7 +177,7 @@ def for_(
     """
     if unknown:
         refuse_options("for_", unknown)
-    show = _progress(progress)
+    show = _progress("for_", progress)
     if isinstance(over, range):
         plain = over.plain()
         if plain is None:
@@ -165,22 +188,41 @@ def for_(
     return _core.for_(init, over, body, unroll, lambda total: lambda done: show(int(done), total))
 
 
-def _progress(progress: Any) -> Callable[[int, int], object] | None:
-    """Who is told of each trip."""
+def _progress(loop: str, progress: Any) -> Callable[[int, Any], object] | None:
+    """Who is told of each trip of a loop."""
     if progress is None or progress is False:
         return None
     if progress is True:
-        return _print_progress
+        return _Printed(loop)
     if not callable(progress):
         kind = type(progress).__name__
-        raise option_error(f"for_: progress is of type {kind}, it must be a bool or a function")
+        raise option_error(f"{loop}: progress is of type {kind}, it must be a bool or a function")
     return progress
 
 
-def _print_progress(done: int, total: int) -> None:
-    if done == total or done % -(-total // 100) == 0:
-        end = "\n" if done == total else ""
-        print(f"\rfor_: {done} of {total}", end=end, file=sys.stderr, flush=True)
+class _Printed:
+    """Prints how many trips are done: a hundred times, or ten times a second."""
+
+    def __init__(self, loop: str) -> None:
+        self._loop = loop
+        self._last = 0.0
+
+    def __call__(self, done: int, total: int | None) -> None:
+        if total is None:
+            now = time.monotonic()
+            if now - self._last < 0.1:
+                return
+            self._last = now
+            text, end = f"{done} trips", ""
+        elif done == total or done % -(-total // 100) == 0:
+            text, end = f"{done} of {total}", "\n" if done == total else ""
+        else:
+            return
+        print(f"\r{self._loop}: {text}", end=end, file=sys.stderr, flush=True)
+
+
+def _end_progress(loop: str, trips: int) -> None:
+    print(f"\r{loop}: {trips} trips", file=sys.stderr, flush=True)
 
 
 def _counted(bound: Any) -> Any:
@@ -249,9 +291,16 @@ def for_until(
 
 
 def scan(
-    init: Any, over: Any, body: Callable[[Any, Any], tuple[Any, Any]], **unknown: Never
+    init: Any,
+    over: Any,
+    body: Callable[[Any, Any], tuple[Any, Any]],
+    *,
+    progress: bool | Callable[[int, int], object] | None = None,
+    **unknown: Never,
 ) -> Any:
     """``body(state, item)`` returns the next state and an output: the last state and all outputs.
+
+    ``progress`` is as in :func:`for_`.
 
     Shapes: of the state; the body keeps them. Outputs get a new first axis.
     Dtypes: of the state; the body keeps them, numbers as in :func:`while_`.
@@ -265,7 +314,19 @@ def scan(
     """
     if unknown:
         refuse_options("scan", unknown)
-    return _core.scan(init, over, body)
+    show = _progress("scan", progress)
+    if show is None:
+        return _core.scan(init, over, body)
+    total = len(over if isinstance(over, builtins.range) else _core.flatten_container(over)[0][0])
+
+    def step(state: tuple[Any, Any], item: Any) -> tuple[Any, Any]:
+        inner, out = body(state[1], item)
+        done = state[0] + 1
+        hook(done, lambda count: show(int(count), total))
+        return (done, inner), out
+
+    (_, last), outs = _core.scan((_core.as_type(0, "s64"), init), over, step)
+    return last, outs
 
 
 def cond(
@@ -340,6 +401,30 @@ def hook(
     if fun is not None and not callable(fun):
         raise option_error(f"hook: fun is of type {type(fun).__name__}, a function is required")
     return _core.hook(value, name, fun)
+
+
+def io_call(
+    value: Any,
+    name_or_fun: str | Callable[[Any], Any],
+    fun: Callable[[Any], Any] | None = None,
+    **unknown: Never,
+) -> Any:
+    """A ``hook`` by the name that it has in Nx 0.12: the value, which a function gets when the
+    program runs. Named ones are filled by ``hooks=`` of ``jit``.
+
+    Shapes: kept.
+    Dtypes: any; kept.
+    Grad: the value's.
+    Raises: as :func:`hook`.
+
+    >>> seen = []
+    >>> f = dn.jit(lambda x: dn.io_call(x + 1, "after") * 2, hooks={"after": seen.append})
+    >>> float(f(1.0)), float(seen[0])
+    (4.0, 2.0)
+    """
+    if unknown:
+        refuse_options("io_call", unknown)
+    return hook(value, name_or_fun, fun)
 
 
 def print_value(

@@ -181,9 +181,12 @@ class BackendError(Error, RuntimeError):
 
     Typical causes: using a tensor after ``backend_deallocate`` or after it was donated, operands on
     two backends neither of which is the default.
+
+    ``lacking`` names the callback that a backend written in Python has not, if that is the reason.
     """
 
     __module__ = "defn"
+    lacking: str | None = None
 
 
 class FormatError(Error, ValueError):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Never, ParamSpec, TypeVar, overload
 
 from defn import _core
 from defn._names import option_error, refuse_options
+from defn.jit import jit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,10 +23,12 @@ R = TypeVar("R")
 
 
 @overload
-def grad(fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0) -> Jitted[P, Any]: ...
+def grad(
+    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
+) -> Jitted[P, Any]: ...
 @overload
-def grad(vars: Any, fun: Callable[[Any], Any], /) -> Any: ...
-def grad(*args: Any, argnums: int | Sequence[int] = 0, **unknown: Never) -> Any:
+def grad(vars: Any, fun: Callable[[Any], Any], /, **jit_options: Any) -> Any: ...
+def grad(*args: Any, argnums: int | Sequence[int] = 0, **jit_options: Any) -> Any:
     """The gradient of a function, or its value at given variables.
 
     ``grad(fun)`` is a function of the same arguments; ``argnums`` says which of them are
@@ -34,7 +37,8 @@ def grad(*args: Any, argnums: int | Sequence[int] = 0, **unknown: Never) -> Any:
     another gradient.
 
     A result that is no scalar is added up: its gradient is that of the sum. Tensors that the
-    function uses from outside are constants.
+    function uses from outside are constants. Other options, such as ``compiler``, are those of
+    ``jit``: with any of them the gradient is compiled apart, as by ``dn.jit(dn.grad(fun), ...)``.
 
     Shapes: each variable's, with its axis names, in the variables' container.
     Dtypes: the variables' own; f32 for integers. On the way small floats add up in f32.
@@ -48,15 +52,20 @@ def grad(*args: Any, argnums: int | Sequence[int] = 0, **unknown: Never) -> Any:
     >>> float(a), float(b)
     (3.0, 2.0)
     """
-    if unknown:
-        refuse_options("grad", unknown)
     if len(args) == 2:
         if argnums != 0:
             raise option_error("grad: argnums is for grad(fun), grad(vars, fun) takes none")
+        if jit_options:
+            return _compiled(_core.gradient(args[1], 0), jit_options)(args[0])
         return _core.gradient_at(args[0], args[1])
     if len(args) != 1 or not callable(args[0]):
         raise option_error("grad: one function, or variables and a function, are required")
-    return _core.gradient(args[0], argnums)
+    return _compiled(_core.gradient(args[0], argnums), jit_options)
+
+
+def _compiled(derivative: Jitted[..., Any], options: dict[str, Any]) -> Jitted[..., Any]:
+    """The derivative, compiled with options where there are any."""
+    return jit(derivative, **options) if options else derivative
 
 
 @overload
@@ -66,23 +75,28 @@ def value_and_grad(
     transform: Callable[[R], Any] | None = None,
     *,
     argnums: int | Sequence[int] = 0,
+    **jit_options: Any,
 ) -> Jitted[P, tuple[R, Any]]: ...
 @overload
 def value_and_grad(
-    vars: Any, fun: Callable[[Any], Any], /, transform: Callable[[Any], Any] | None = None
+    vars: Any,
+    fun: Callable[[Any], Any],
+    /,
+    transform: Callable[[Any], Any] | None = None,
+    **jit_options: Any,
 ) -> Any: ...
 def value_and_grad(
     *args: Any,
     transform: Callable[[Any], Any] | None = None,
     argnums: int | Sequence[int] = 0,
-    **unknown: Any,
+    **jit_options: Any,
 ) -> Any:
     """A function's value together with its gradient, from one trace.
 
     ``value_and_grad(fun)`` is a function of the same arguments that returns both;
     ``value_and_grad(vars, fun)`` returns both at ``vars``. With a ``transform``, the gradient is
     that of ``transform(value)``, while the whole value is returned: so a function may return more
-    than its loss.
+    than its loss. Other options are those of ``jit``, as for ``grad``.
 
     Shapes: the value's own; each gradient has its variable's shape and names.
     Dtypes: as for ``grad``.
@@ -94,16 +108,16 @@ def value_and_grad(
     >>> float(value), float(gradient)
     (9.0, 6.0)
     """
-    if unknown:
-        refuse_options("value_and_grad", unknown)
     if args and callable(args[0]):
         if len(args) == 2 and transform is None:
             args, transform = args[:1], args[1]
         if len(args) == 1:
-            return _core.gradient(args[0], argnums, transform, True)
+            return _compiled(_core.gradient(args[0], argnums, transform, True), jit_options)
     elif len(args) in (2, 3):
         if len(args) == 3 and transform is None:
             args, transform = args[:2], args[2]
+        if len(args) == 2 and argnums == 0 and jit_options:
+            return _compiled(_core.gradient(args[1], 0, transform, True), jit_options)(args[0])
         if len(args) == 2 and argnums == 0:
             return _core.gradient_at(args[0], args[1], transform, True)
     raise option_error(
@@ -112,7 +126,7 @@ def value_and_grad(
 
 
 def jacobian(
-    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **unknown: Never
+    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
 ) -> Jitted[P, Tensor]:
     """The derivative of every element of a function's value by every element of its arguments.
 
@@ -128,13 +142,11 @@ def jacobian(
     >>> dn.jacobian(lambda x: x * x)(dn.tensor([1.0, 2.0])).to_list()
     [[2.0, 0.0], [0.0, 4.0]]
     """
-    if unknown:
-        refuse_options("jacobian", unknown)
-    return _core.jacobian(fun, argnums)
+    return _compiled(_core.jacobian(fun, argnums), jit_options)
 
 
 def hessian(
-    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **unknown: Never
+    fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
 ) -> Jitted[P, Tensor]:
     """The second derivatives of every element of a function's value: the jacobian's jacobian.
 
@@ -146,9 +158,7 @@ def hessian(
     >>> dn.hessian(lambda x: x[0] ** 2 * x[1])(dn.tensor([3.0, 5.0])).to_list()
     [[10.0, 6.0], [6.0, 0.0]]
     """
-    if unknown:
-        refuse_options("hessian", unknown)
-    return _core.jacobian(_core.jacobian(fun, argnums), argnums)
+    return _compiled(_core.jacobian(_core.jacobian(fun, argnums), argnums), jit_options)
 
 
 def vjp(

@@ -302,14 +302,16 @@ def compile(
     *,
     compiler: CompilerLike | None = None,
     hooks: dict[str, Callable[[Any], Any]] | None = None,
+    static: str | Sequence[str] = (),
     donate: int | str | Sequence[int | str] = (),
     **compiler_options: Any,
 ) -> Compiled:
     """Compile a function now, for one signature.
 
-    ``args`` are templates, or tensors whose types serve as such; static values among them and
-    ``kwargs`` are built in. The result takes the inputs alone, and no other types than those. Where
-    a number is given it takes numbers only, which take on the dtype of what they meet.
+    ``args`` are templates, or tensors whose types serve as such. Static values among them, of
+    parameters that are ``Static`` or named in ``static``, and ``kwargs`` are built in. The result
+    takes the inputs alone, and no other types than those. Where a number is given it takes numbers
+    only, which take on the dtype of what they meet.
     ``donate`` is as in ``jit``. ``run_each`` of the result takes a list of argument lists and gives
     a list of results: ``"pjrt"`` runs them side by side on the devices of a client. What ``"pjrt"``
     compiled has ``save`` and ``serialize`` too, for ``dn.pjrt.load`` in another process; with
@@ -326,7 +328,8 @@ def compile(
     [[2.0, 3.0], [3.0, 4.0]]
     """
     given = _listed("compile", args)
-    return _core.compile(fun, given, kwargs, compiler, compiler_options or None, hooks, donate)
+    options = compiler_options or None
+    return _core.compile(fun, given, kwargs, compiler, options, hooks, donate, static)
 
 
 def debug_expr(fun: Callable[P, R], /, **jit_options: Any) -> Callable[P, R]:
@@ -403,7 +406,9 @@ def default_options(options: dict[str, Any] | None = None, /, **changes: Any) ->
     global ones. ``compiler``, ``on_conflict``, ``max_compiles`` and ``log_compiles`` are as
     ``jit`` says, ``backend`` is where tensors are made, ``threads`` how many of the CPU share the
     work of a call (``None``: as many as ``set_threads`` says), ``print_limit`` how many elements
-    are printed: of a tensor with more those at the ends of its axes.
+    are printed: of a tensor with more those at the ends of its axes. Options of the compiler, such
+    as ``client`` and ``device_id``, go to the default compiler, not to one that a definition names.
+    They are checked as soon as it is known: now if there is a default one, else where it is used.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 
@@ -476,8 +481,12 @@ class options:  # noqa: N801 - used as a function is.
         self._before: list[dict[str, Any]] = []
 
     def __enter__(self) -> Self:
-        before = _core.default_options()
-        _core.default_options({**before, **self._changes})
+        before = outside = _core.default_options()
+        if "compiler" in self._changes:
+            # What the compiler outside takes is not for this one.
+            known = _core.option_names()
+            outside = {name: value for name, value in before.items() if name in known}
+        _core.default_options({**outside, **self._changes})
         self._before.append(before)
         return self
 

@@ -24,6 +24,7 @@ __all__ = [
     "backend_transfer",
     "default_backend",
     "from_pointer",
+    "scope",
     "to_pointer",
     "to_template",
     "with_default_backend",
@@ -87,6 +88,32 @@ def backend_deallocate(value: Any, **unknown: Never) -> Any:
     if unknown:
         refuse_options("backend_deallocate", unknown)
     return _core.backend_deallocate(value)
+
+
+def scope(**unknown: Never) -> _core.Scope:
+    """A block at whose end the tensors that were made in it are freed.
+
+    Names that go on after the block hold no memory then, nor does what a loop bound last: on a
+    device, where memory is scarce, a step's temporaries are gone when it ends. ``scope.keep(x)``
+    gives back a tensor or a container that is to stay, and hands it to the scope around this one.
+    What older tensors, compiled programs and other threads hold too stays, as do NumPy arrays made
+    of it. Tensors of this thread count. Using a freed one raises and names the line of the block.
+
+    Raises: ``OptionError`` for a scope that is entered twice or left on another thread.
+
+    >>> x = dn.tensor([1.0, 2.0, 3.0])
+    >>> with dn.scope() as scope:
+    ...     squares = x * x
+    ...     norm = scope.keep(dn.sqrt(dn.sum(squares)))
+    >>> round(float(norm), 3)
+    3.742
+    >>> squares + 1
+    Traceback (most recent call last):
+    defn.BackendError: add: the tensor's memory was freed at ...; keep a copy, or do not...
+    """
+    if unknown:
+        refuse_options("scope", unknown)
+    return _core.scope()
 
 
 def default_backend(backend: BackendLike | None = None, **unknown: Never) -> BackendLike:

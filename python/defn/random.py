@@ -71,7 +71,7 @@ def key(seed: TensorLike, **unknown: Never) -> Tensor:
     return _core.random_key(seed)
 
 
-def split(key: TensorLike, *, parts: int = 2, **unknown: Never) -> Tensor:
+def split(key: TensorLike, parts: int = 2, **unknown: Never) -> Tensor:
     """New keys in place of one.
 
     Shapes: ``(parts, 2)``.

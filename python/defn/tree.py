@@ -47,12 +47,13 @@ def leaves(tree: Any, /) -> list[Any]:
 
 
 def structure(tree: Any, /) -> Any:
-    """The structure of a container, without its leaves: it can be compared and hashed.
+    """The structure of a container, without its leaves: it can be compared and hashed. Leaves that
+    are functions of no argument are not called.
 
     >>> dn.tree.structure({"a": 1, "b": 2.5}) == dn.tree.structure({"a": 3, "b": 4})
     True
     """
-    return _core.flatten_container(tree)[1]
+    return _core.container_structure(tree)
 
 
 def flatten(tree: Any, /) -> tuple[list[Any], Any]:

@@ -162,6 +162,15 @@ ROWS: list[tuple[str, str]] = [
         "    return dn.jit(lambda x: x if fresh is None else x)(v)\n"
         "outer(fresh)",
     ),
+    ("a tensor that a scope freed", "with dn.scope():\n    y = v + 1\ny * 2"),
+    ("a scope that is entered twice", "s = dn.scope()\nwith s: pass\nwith s: pass"),
+    ("what a scope cannot keep", "with dn.scope() as s:\n    s.keep(object())"),
+    (
+        "a lazy leaf of another type",
+        'dn.jit(lambda x: x + 1)(dn.lazy(dn.template((7,), "f32"), lambda: v))',
+    ),
+    ("a lazy leaf without a function", "dn.lazy(v, 3)"),
+    ("a lazy leaf that gives no tensor", 'dn.lazy(v, lambda: "text")()'),
     ("data that is not serialized", "dn.deserialize(b'abc')"),
     ("serialized data cut short", "dn.deserialize(dn.serialize(v)[:-1])"),
     (
