@@ -41,14 +41,24 @@ def test_the_right_side(row: Row) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=[row.theirs for row in ROWS])
 def test_both_sides(row: Row) -> None:
     jax = pytest.importorskip("jax")
-    for module in ("lax", "nn", "numpy", "ops", "random", "scipy.special", "tree", "tree_util"):
+    for module in (
+        "experimental",
+        "lax",
+        "nn",
+        "numpy",
+        "ops",
+        "random",
+        "scipy.special",
+        "tree",
+        "tree_util",
+    ):
         importlib.import_module(f"jax.{module}")
     if "(" not in row.theirs or "jaxpr" in row.theirs or "disable_jit" in row.theirs:
-        eval(row.theirs, {"jax": jax})
+        eval(row.theirs, {**INPUTS, "jax": jax})
         return
     if ".key(0)" in row.theirs and ".shape" not in row.theirs:
         return
-    with jax.experimental.enable_x64() if hasattr(jax, "experimental") else jax.enable_x64():
+    with jax.enable_x64(True):
         inputs = jax.tree.map(lambda value: value, INPUTS)
         theirs = eval(row.theirs, {**inputs, "jax": jax})
         assert compare(theirs, one(row)), (theirs, one(row))
