@@ -140,7 +140,7 @@ impl Scope {
 /// Frees what a scope made, and hands what is kept to the scope around it.
 fn end(ended: Open, kept: &[Arc<dyn Buffer>]) -> Fallible<()> {
     let kept: FxHashSet<usize> = kept.iter().map(address).collect();
-    let mut held: FxHashMap<usize, (Arc<dyn Buffer>, usize)> = FxHashMap::default();
+    let mut marked: FxHashMap<usize, (Arc<dyn Buffer>, usize)> = FxHashMap::default();
     let mut passed = Vec::new();
     for made in ended.made {
         let Some(buffer) = made.buffer.upgrade().filter(|_| made.mark.strong_count() > 0) else { continue };
@@ -148,7 +148,7 @@ fn end(ended: Open, kept: &[Arc<dyn Buffer>]) -> Fallible<()> {
         if kept.contains(&address) {
             passed.push(made);
         } else {
-            held.entry(address).or_insert((buffer, 0)).1 += 1;
+            marked.entry(address).or_insert((buffer, 0)).1 += 1;
         }
     }
     SCOPES.with_borrow_mut(|scopes| {
@@ -156,7 +156,7 @@ fn end(ended: Open, kept: &[Arc<dyn Buffer>]) -> Fallible<()> {
             outer.made.extend(passed);
         }
     });
-    for (buffer, marks) in held.into_values() {
+    for (buffer, marks) in marked.into_values() {
         // Ours, and one for each tensor.
         if Arc::strong_count(&buffer) == marks + 1 {
             buffer.deallocate()?;

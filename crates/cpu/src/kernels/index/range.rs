@@ -37,9 +37,8 @@ pub(crate) fn check(
             return Ok(());
         }
         // Whoever writes the indices meanwhile may have mended it.
-        let sizes_in_turn = sizes.iter().map(|&size| size as u64).collect::<SmallVec<[u64; 6]>>();
-        let entries = indices.iter().zip(sizes_in_turn.iter().cycle());
-        let mut entries = entries.map(|(&index, &size)| (index.extended(), from_front(index, size), size)).enumerate();
+        let entries = indices.iter().zip(sizes.iter().map(|&size| size as u64).cycle());
+        let mut entries = entries.map(|(&index, size)| (index.extended(), from_front(index, size), size)).enumerate();
         match entries.find(|(_, (_, place, size))| place >= size) {
             None => Ok(()),
             Some((place, (bits, _, _))) => {
@@ -107,7 +106,7 @@ fn is_any_beyond<I: Integer>(indices: &[I], sizes: &[usize]) -> bool {
 }
 
 vectorized! {
-    /// How many indices of whole groups are beyond their range. A sum instead of a search is vectorized.
+    /// Not 0 where an index of whole groups is beyond its range. An `or` over all instead of a search is vectorized.
     fn beyond_narrow[I: Integer] of [I] (indices: &[I], lowest: &[u32; LANES], count: &[u32; LANES]) -> u32 {
         let mut beyond = 0u32;
         for group in indices.as_chunks::<LANES>().0 {

@@ -114,21 +114,22 @@ impl PythonExecutable {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let given = PyList::empty(py);
+        let argument_lists = PyList::empty(py);
         let (callback, results) = match program {
             Some(program) => {
                 for list in lists {
-                    given.append(PyList::new(py, wrap(py, list.into_iter())?)?)?;
+                    argument_lists.append(PyList::new(py, wrap(py, list.into_iter())?)?)?;
                 }
-                ("compile", program.bind(py).call1((given,))?)
+                ("compile", program.bind(py).call1((argument_lists,))?)
             }
             None => {
                 for list in lists {
                     let thunks = list.into_iter().map(|tensor| Bound::new(py, Thunk::of_tensor(tensor)));
-                    given.append(PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?)?;
+                    argument_lists.append(PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?)?;
                 }
                 let vars = PyList::new(py, traceable.vars.bind(py))?;
-                let arguments = (&self.key, vars, &self.traceable, given, self.compiler.options(py)?);
+                let arguments =
+                    (&self.key, vars, &self.traceable, argument_lists, self.compiler.options(py)?);
                 ("jit", self.compiler.call("jit", arguments, py)?)
             }
         };
@@ -150,11 +151,12 @@ impl PythonExecutable {
         if self.compiled.is_none() || !self.compiler.object.bind(py).hasattr(callback)? {
             return Ok(Vec::new());
         }
-        let given = self.compiler.call(callback, (self.compiler.options(py)?,), py)?;
-        let options = given.extract::<Vec<Bound<'_, PyDict>>>().ok().filter(|options| !options.is_empty());
+        let partitions = self.compiler.call(callback, (self.compiler.options(py)?,), py)?;
+        let options =
+            partitions.extract::<Vec<Bound<'_, PyDict>>>().ok().filter(|options| !options.is_empty());
         let Some(options) = options else {
             let (got, expected) =
-                (convert::describe(&given)?, "a list of at least one dict of options".to_owned());
+                (convert::describe(&partitions)?, "a list of at least one dict of options".to_owned());
             let compiler = self.compiler.name.clone();
             return Err(Misuse::CompilerResult { callback, compiler, got, expected }.into());
         };
