@@ -1,4 +1,4 @@
-"""Write ``docs/ops.md``: every operation and every callback; ``--check`` compares instead."""
+"""Writes ``docs/ops.md``: every operation and every callback. ``--check`` compares instead."""
 
 from __future__ import annotations
 
@@ -27,31 +27,31 @@ CALLBACKS = """
     window_reduce window_scatter_max window_scatter_min window_sum
 """.split()
 
-# Where a callback has another name: Python makes objects its own way.
+# Callbacks with another name in Python.
 RENAMED = {"init": "__init__"}
 
-# What the catalogue has beside operations with a function of their name. Each entry is infer,
+# Catalogue entries that have no public function of their name. Each value has the columns infer,
 # gradient, vectorize and CPU.
 STRUCTURE = {
     "parameter": ("as declared", "flows to the caller", "yes", "no code"),
-    "constant": ("as written", "none", "nothing to vectorize", "native"),
+    "constant": ("as written", "none", "no operands", "native"),
     "all_reduce": ("same", "rule", "yes", "refused"),
     "all_gather": ("same", "rule", "yes", "refused"),
     "reduce_scatter": ("same", "rule", "yes", "refused"),
     "collective_permute": ("same", "rule", "yes", "refused"),
-    "mesh_index": ("`s32`", "none", "nothing to vectorize", "refused"),
+    "mesh_index": ("`s32`", "none", "no operands", "refused"),
     "cond": ("merge of the branches", "rule", "yes", "the evaluator"),
     "while": ("as the state", "rule", "yes, position by position", "the evaluator"),
     "custom_grad": ("as the values", "the user's rule", "yes", "no code"),
     "stop_grad": ("same", "none", "yes", "no code"),
     "mark": ("same", "rule", "yes", "no code"),
     "hook": ("same", "rule", "yes", "the evaluator"),
-    "runtime_call": ("as asked", "refused", "refused", "the evaluator"),
-    "block": ("of the default", "of the default", "the default", "the default"),
+    "runtime_call": ("as requested", "refused", "refused", "the evaluator"),
+    "block": ("as the default", "as the default", "the default", "the default"),
     "threefry": ("`u32`", "none", "yes", "native"),
-    "random_bits": ("as asked, unsigned", "none", "yes", "native"),
-    "random_uniform": ("as asked, a float", "none", "yes", "native"),
-    "random_below": ("as asked, an integer", "none", "yes", "native"),
+    "random_bits": ("as requested, unsigned", "none", "yes", "native"),
+    "random_uniform": ("as requested, a float", "none", "yes", "native"),
+    "random_below": ("as requested, an integer", "none", "yes", "native"),
 }
 
 GRADS = {"flows": "rule", "zero": "none", "refused": "refused", None: "none"}
@@ -86,7 +86,7 @@ def infer_text(cases: list[Any]) -> str:
 
 
 def gradient_text(cases: list[Any]) -> str:
-    """What becomes of a gradient; a row that differentiates says more than one that cannot."""
+    """The gradient column. A case with a gradient rule counts more than one without."""
     grads = {case.grad for case in cases}
     for grad in ("flows", "refused", "zero"):
         if grad in grads:
@@ -95,7 +95,7 @@ def gradient_text(cases: list[Any]) -> str:
 
 
 def traced_nodes(case: Any) -> list[tuple[str, bool]]:
-    """The operations that a row becomes, and whether the CPU runs each natively."""
+    """The nodes that a case is traced into, and whether the CPU has a native kernel for each."""
     import defn as dn
     from defn import _core
 
@@ -117,7 +117,7 @@ def cpu_text(name: str, cases: list[Any]) -> str:
 
 
 def numpy_text(name: str, cpu: str) -> str:
-    """What of the NumPy backend runs an operation."""
+    """The part of the NumPy backend that runs an operation."""
     from defn.backends import Backend, NumPyBackend
     from defn.backends.numpy.blocks import NATIVE
     from defn.blocks import class_name
@@ -130,13 +130,13 @@ def numpy_text(name: str, cpu: str) -> str:
 
 
 def vectorize_text(cases: list[Any]) -> str:
-    """Whether operands may be vectorized, each by itself."""
+    """Whether each single operand may be vectorized."""
     import numpy as np
 
     import defn as dn
 
     if all(case.creates for case in cases):
-        return "nothing to vectorize"
+        return "no operands"
     refused: dict[str, None] = {}
     accepted = False
     for case in cases:
@@ -212,7 +212,7 @@ def module_text(cls: type) -> str:
 
 
 def callbacks() -> str:
-    """Where each callback is declared, what it does by default, and where NumPy's is."""
+    """Where each callback is declared, its default, and where the NumPy backend defines it."""
     from defn.backends import Backend, NumPyBackend
 
     rows = ["| callback | declared in | by default | NumPy backend |", "|---|---|---|---|"]
@@ -222,11 +222,11 @@ def callbacks() -> str:
         found = re.search(r"By default (.*?)\.(?:\s|$)", text, re.DOTALL)
         default = " ".join(found[1].split()) if found else ""
         if not found:
-            default = "refuses unknown options" if name == "init" else "raises, and names it"
+            default = "refuses unknown options" if name == "init" else "raises, naming the callback"
         own = owner(NumPyBackend, attribute)
         is_own = own.__module__.startswith("defn.backends.numpy")
-        place = f"`{module_text(own)}`" if is_own else "as by default"
-        shown = f"`{name}`" if attribute == name else f"`{name}`, which is `{attribute}`"
+        place = f"`{module_text(own)}`" if is_own else "the default"
+        shown = f"`{name}`" if attribute == name else f"`{name}`, here `{attribute}`"
         rows.append(
             f"| {shown} | `{module_text(owner(Backend, attribute))}` | {default} | {place} |"
         )
@@ -234,7 +234,7 @@ def callbacks() -> str:
 
 
 def structure() -> str:
-    """What the catalogue has beside operations with a function of their name."""
+    """The table of catalogue entries that have no public function of their name."""
     from defn import _core
 
     names = [name for name in _core.op_names() if name not in documented()]
@@ -253,30 +253,31 @@ def documented() -> set[str]:
 
 HEAD = """# Operations
 
-Written by `python tools/docs_ops.py` from the catalogue, the backends and the table of test cases.
-Every operation is compared with an oracle in each of its dtypes, eager and compiled, on the CPU and
-on NumPy's backend; in other dtypes it raises.
+`python tools/docs_ops.py` writes this page from the catalogue, the backends and the test cases.
+Tests compare every operation with an oracle in each of its dtypes, eager and compiled, on the CPU
+and on NumPy's backend. In any other dtype the operation raises an error.
 
-- **infer**: the dtype of the result, by the rule of that name in `tests/cases/dtypes.py`.
-- **gradient**: a rule, which is checked against finite differences; none flows; or it is refused.
+- **infer**: the dtype of the result, as the name of a rule in `tests/cases/dtypes.py`.
+- **gradient**: *rule*, which is checked against finite differences; *none*, where no gradient
+  flows; or *refused*, where differentiating raises an error.
 - **vectorize**: whether operands may have vectorized axes.
-- **CPU**: native kernels; the default of a block or of a fold, in other operations; or a composite,
-  which is never more than other operations.
-- **NumPy backend**: a callback or a native block of its own, or as on the CPU.
+- **CPU**: *native* kernels; the *default* of a block or of a fold, computed by other operations; or
+  a *composite*, which always consists of other operations.
+- **NumPy backend**: a *callback* or native *block* of its own, or the same word as for the CPU.
 
-{names} operations over {ops} names of the catalogue, {dtypes} dtypes, {cases} cases, {checks}
-checks of a case in a dtype."""
+{names} operations, {ops} names in the catalogue, {dtypes} dtypes, {cases} test cases, and {checks}
+checks of one case in one dtype."""
 
 STRUCTURES = """## Structure and generators
 
-What else the nodes of a graph can be. The generators are behind `dn.random`.
+The other nodes that a graph can have. `dn.random` is built on the generators.
 
 {rows}"""
 
 CALLBACK_TABLE = """## Callbacks
 
-The {count} callbacks of Nx.Backend 0.12, and where `dn.Backend` and NumPy's backend have them, in
-`python/defn/backends`. [Backends](backends.md) says how they are called.
+The {count} callbacks of Nx.Backend 0.12, and the modules of `python/defn/backends` where
+`dn.Backend` and NumPy's backend define them. [Backends](backends.md) describes how they are called.
 
 {rows}"""
 
