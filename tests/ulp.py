@@ -1,4 +1,4 @@
-"""How far the functions are from the exact values, in units of the last place.
+"""The errors of the functions, in units in the last place.
 
 mpmath is the oracle. f64 is compared with it directly. f32 is compared with our f64 on the same
 numbers, which is 2^29 times finer, and which the comparison with mpmath has shown to be right.
@@ -224,10 +224,11 @@ def main(options: list[str]) -> int:
     each = 64 if everything else 4
     count = "all 2^32 values" if everything else "4,096 mantissas per exponent and sign"
     print("# Accuracy of the functions of real numbers\n")
-    print("Written by `python tests/ulp.py`. Errors are in units of the last place; half a unit is")
-    print(f"what rounding the exact value costs. f32: {count}, compared with f64,")
-    print(f"which is 2^29 times finer. f64: {each} mantissas per exponent and sign, and more where")
-    print("functions bend, compared with mpmath. `-`: every f32 was the nearest one.\n")
+    print("`python tests/ulp.py` writes this page. Errors are in units in the last place, of")
+    print("which rounding the exact value costs up to a half.")
+    print(f"f32: {count}, compared with f64, which is 2^29 times finer.")
+    print(f"f64: {each} mantissas per exponent and sign, with more samples where functions")
+    print("curve, compared with mpmath. `-`: every f32 result was correctly rounded.\n")
     print("| function | f32, at most | at | f64, at most | at | values of f64 |")
     print("|---|---:|---:|---:|---:|---:|")
     singles = mantissas("f32", 4096)
@@ -248,11 +249,9 @@ def main(options: list[str]) -> int:
             f"| {double.count:,} |",
             flush=True,
         )
-    print("\nOf `pow` and `atan2`, which take two numbers, f32 is compared on random pairs too: a")
-    print(
-        "positive one with every exponent, and one such that powers are finite. The table shows the"
-    )
-    print("first of both.")
+    print("\n`pow` and `atan2` take two numbers, so both dtypes are compared on random pairs.")
+    print("The first number is positive and takes every exponent, the second is such that")
+    print("powers are finite. The table shows the first number.")
     return 0
 
 
