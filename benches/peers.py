@@ -360,7 +360,7 @@ def main() -> int:
             workloads.append(row.measured())
         else:
             ours, theirs = [report.text(min(times)) for times in row.times[:2]]
-            extra.append(f"{row.name}: {ours}, by JAX {theirs} ({ratios[0]:.1f} times as long)")
+            extra.append(f"{row.name}: {ours}, JAX {theirs} ({ratios[0]:.1f} times as long)")
         if is_slow(row.name, row.times):
             slow.append(row.name)
     if table:

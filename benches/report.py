@@ -28,20 +28,20 @@ SLOWER, FELL = 1.10, 1.25
 
 HEAD = """# Benchmarks
 
-Written by `./dev bench peers --write`: every number is of one run, in one process, on one machine.
-Ours and the others' calls take turns; the least time counts, and the median stands beside it.
-Results are checked to be equal before anything is timed, and the memory of a run to be what
-`memory` tells before it, to the byte.
+`./dev bench peers --write` writes this page. Every number is from one run, in one process, on one
+machine. Calls of defn and of the other libraries alternate; the least time counts, and the median
+is beside it. Before anything is timed, a check requires that the results are equal, and that a run
+takes exactly the memory that `memory` predicts, to the byte.
 
 """.splitlines()
 
 LEGEND = """
-![How many times our time JAX takes](benchmarks.png)
+![JAX's time as a multiple of defn's](benchmarks.png)
 
-*Limit* is the share of the time that the machine needs at least: for the bytes that are read and
-written once at the speed of copying, or for the operations on floats, whichever is longer. What
-fits in the caches can be faster than that, and functions such as `exp` count as one operation.
-*Others* are NumPy, SciPy or numexpr, where they have the same.""".splitlines()
+*Limit* is the least time that the machine needs, as a share of defn's time: the time to read and
+write each byte once at copying speed, or to do the operations on floats, whichever is longer.
+Workloads that fit in the caches can be faster. Functions such as `exp` count as one operation.
+*Others* is NumPy, SciPy or numexpr, where it has the same operation.""".splitlines()
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,12 @@ class Machine:
         share = self.limit(row) / row.ours[0]
         by = "bytes" if row.bytes / self.copied > row.flops / self.flops else "operations"
         if row.family == "index":
-            return "its elements lie at random places, for which both wait"
+            return "its elements are at random addresses, so that both wait for memory"
         if share > 0.8:
-            return f"near what the machine does in {by}, which both come near"
+            return f"both are near the machine's limit for {by}"
         if row.ratio > 0.9:
-            return "within a tenth, which is how far two runs lie apart"
-        return "not at the machine's limit, and so room to take"
+            return "within a tenth, by which two runs differ"
+        return "not at the machine's limit, so that it can be improved"
 
     @staticmethod
     def words() -> str:
@@ -172,7 +172,7 @@ def page(rows: Sequence[Measured], machine: Machine, versions: str, extra: Seque
         f"- it copies {bandwidth:.1f} GB/s (read and written, all processors) and does {flops:.0f}",
         "  GFLOP/s in f32",
         f"- {len(rows)} workloads: JAX takes {overall:.2f} times as long in the geometric mean,",
-        f"  {over_smooth:.2f} times over element-wise work and reductions",
+        f"  {over_smooth:.2f} times for element-wise operations and reductions",
         *(f"- {line}" for line in extra),
         *LEGEND,
     ]
@@ -199,7 +199,7 @@ def page(rows: Sequence[Measured], machine: Machine, versions: str, extra: Seque
         named = []
         for row in slow:
             share = 100 * machine.limit(row) / row.ours[0]
-            named.append(f"- {row.name}: {row.ratio:.2f}, ours at {share:.0f} % of the limit;")
+            named.append(f"- {row.name}: {row.ratio:.2f}, defn at {share:.0f} % of the limit;")
             named.append(f"  {machine.cause(row)}")
         lines += ["", "## Where JAX is faster", "", *named]
     return "\n".join(lines) + "\n"

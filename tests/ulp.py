@@ -224,8 +224,8 @@ def main(options: list[str]) -> int:
     each = 64 if everything else 4
     count = "all 2^32 values" if everything else "4,096 mantissas per exponent and sign"
     print("# Accuracy of the functions of real numbers\n")
-    print("`python tests/ulp.py` writes this page. Errors are in units in the last place, of")
-    print("which rounding the exact value costs up to a half.")
+    print("`python tests/ulp.py` writes this page. Errors are in units in the last place;")
+    print("rounding the exact value alone costs up to half a unit.")
     print(f"f32: {count}, compared with f64, which is 2^29 times finer.")
     print(f"f64: {each} mantissas per exponent and sign, with more samples where functions")
     print("curve, compared with mpmath. `-`: every f32 result was correctly rounded.\n")
