@@ -89,7 +89,7 @@ class Machine:
         if share > 0.8:
             return f"both are near the machine's limit for {by}"
         if row.ratio > 0.9:
-            return "within a tenth, by which two runs differ"
+            return "within a tenth, which is the noise between two runs"
         return "not at the machine's limit, so that it can be improved"
 
     @staticmethod
