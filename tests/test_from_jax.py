@@ -1,4 +1,4 @@
-"""The page "From JAX": the right side of each row is run, and beside JAX where it is installed."""
+"""The page "From JAX": runs the right side of each row, and compares it with JAX if installed."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_page_has_the_most_used_names() -> None:
     here = [name for name in names() if where(name)[1] in where(name)[0].__all__]
     count = len(names())
     assert count > 130
-    text = f"{count} names: {len(here)} are ours, {count - len(here)} have a way out"
+    text = f"{count} names: `dn` has {len(here)}, the other {count - len(here)} have replacements"
     assert text in re.sub(r"\s+", " ", PAGE)
 
 
