@@ -1,1 +1,1 @@
-"""The operations, by family: one public function for each."""
+"""The operations by family, with one public function for each."""

@@ -1,4 +1,4 @@
-"""Functions that make tensors, and that convert their elements."""
+"""Functions that create tensors and convert their elements."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def tensor(
     copy: bool | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """A tensor from a number, a nested list, an array, or anything with DLPack or a buffer.
+    """Create a tensor from a number, a nested list, an array, or an object with DLPack or a buffer.
 
-    An array's memory is copied unless nothing can write to it, and a read-only view of an array can
-    be written by way of the array. ``copy=True`` always copies, ``copy=False`` never does, on the
-    promise that nobody writes to the memory any more. A tensor is
-    taken as it is, and stays on its backend.
+    The memory of an array is copied unless nothing can write to it. A read-only view is copied too
+    if the array behind it is writable. ``copy=True`` always copies. ``copy=False`` never copies;
+    the caller promises that nobody writes to the memory again. A tensor is used as it is and stays
+    on its backend.
 
-    Shapes: the nesting of the list or the array's shape; ``names`` has one entry per axis.
-    Dtypes: of numbers, integers give s32, floats f32, complex numbers c64, bools bool; mixed ones
-        merge; an array keeps its own. With ``dtype``, numbers are stored as that type, where
-        integers wrap.
-    Grad: none flows.
-    Raises: ``ShapeError`` for a ragged list, ``DTypeError`` for an integer that fits no s32 or for
-        numbers that the ``dtype`` cannot hold, ``AxisError`` if ``names`` does not fit the shape,
-        ``OptionError`` for a masked array, and for ``copy=False`` where a copy is needed,
+    Shapes: the nesting of the list or the shape of the array; ``names`` has one entry per axis.
+    Dtypes: Python integers become s32, floats f32, complex numbers c64 and bools bool; mixed
+        numbers are promoted. An array keeps its dtype. With ``dtype``, numbers are stored in that
+        dtype, and integers wrap.
+    Grad: none.
+    Raises: ``ShapeError`` for a ragged list, ``DTypeError`` for an integer that does not fit s32
+        and for numbers that ``dtype`` cannot hold, ``AxisError`` if ``names`` does not fit the
+        shape, ``OptionError`` for a masked array and for ``copy=False`` where a copy is needed,
         ``BackendError`` for an array on a device or a tensor on another backend than ``backend``.
 
     >>> dn.tensor([[1, 2], [3, 4]], names=["row", None])
@@ -75,13 +75,13 @@ def tensor(
 def template(
     shape: Shape | int, dtype: DTypeLike, *, names: Names | None = None, **unknown: Never
 ) -> Tensor:
-    """A type without elements: what a compiled function is to expect.
+    """A tensor type without elements, which describes an argument of a compiled function.
 
-    Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: the given one.
-    Grad: none flows.
-    Raises: ``ShapeError`` for a negative size, ``DTypeError`` for an unknown type, ``AxisError`` if
-        ``names`` does not fit the shape. Using its elements raises ``TraceError``.
+    Shapes: the given shape; ``names`` has one entry per axis.
+    Dtypes: the given dtype.
+    Grad: none.
+    Raises: ``ShapeError`` for a negative size, ``DTypeError`` for an unknown dtype, ``AxisError``
+        if ``names`` does not fit the shape. Using the elements raises ``TraceError``.
 
     >>> dn.template((3,), "s32").dtype
     s32
@@ -101,14 +101,14 @@ def iota(
     backend: BackendLike | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """Count from 0 along an axis; without one, in row-major order over all axes.
+    """Count from 0 along ``axis``; without an axis, over all axes in row-major order.
 
-    Shapes: the given one; ``names`` has one entry per axis. Each position of ``vectorized_axes``
-        counts alike.
-    Dtypes: the given one.
-    Grad: none flows.
+    Shapes: the given shape; ``names`` has one entry per axis. Every position of ``vectorized_axes``
+        has the same elements.
+    Dtypes: the given dtype.
+    Grad: none.
     Raises: ``AxisError`` if ``axis`` is out of range, ``ShapeError`` for a negative size,
-        ``OutOfMemoryError`` if there is no room for so many elements.
+        ``OutOfMemoryError`` if the elements do not fit in memory.
 
     >>> dn.iota((2, 3), axis=1).to_list()
     [[0, 1, 2], [0, 1, 2]]
@@ -127,12 +127,12 @@ def eye(
     backend: BackendLike | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """1 where the last two indices are equal, else 0. A number gives a square matrix.
+    """1 where the last two indices are equal, else 0. An int as the shape creates a square matrix.
 
-    Shapes: the given one, of rank 2 or more; ``names`` has one entry per axis. With
-        ``vectorized_axes`` every position has one, and a shape of rank 1 is a matrix of one row.
-    Dtypes: the given one.
-    Grad: none flows.
+    Shapes: the given shape, of rank 2 or more; ``names`` has one entry per axis. With
+        ``vectorized_axes`` each position has one matrix, and a shape of rank 1 is one row.
+    Dtypes: the given dtype.
+    Grad: none.
     Raises: ``ShapeError`` for a rank below 2 or a negative size.
 
     >>> dn.eye(2).to_list()
@@ -144,11 +144,11 @@ def eye(
 
 
 def tri(n: int, m: int, k: int = 0, **unknown: Never) -> Tensor:
-    """A matrix that is true on and below a diagonal. ``k`` moves the diagonal to the right.
+    """A matrix that is true on and below a diagonal. ``k`` shifts the diagonal to the right.
 
     Shapes: ``(n, m)``.
     Dtypes: bool.
-    Grad: none flows.
+    Grad: none.
     Raises: ``ShapeError`` for a negative size.
 
     >>> dn.tri(2, 3).to_list()
@@ -160,11 +160,11 @@ def tri(n: int, m: int, k: int = 0, **unknown: Never) -> Tensor:
 
 
 def tril(tensor: TensorLike, k: int = 0, **unknown: Never) -> Tensor:
-    """The matrix with 0 above a diagonal. ``k`` moves the diagonal to the right.
+    """Set the elements above a diagonal to 0. ``k`` shifts the diagonal to the right.
 
-    Shapes: kept, with axis names; the last two axes are the matrices.
-    Dtypes: any; kept.
-    Grad: ``g`` with the same part set to 0.
+    Shapes: unchanged; names are kept. The last two axes are the matrices.
+    Dtypes: any; unchanged.
+    Grad: ``g`` with the same elements set to 0.
     Raises: ``ShapeError`` for a rank below 2.
 
     >>> dn.tril(dn.tensor([[1, 2], [3, 4]])).to_list()
@@ -176,11 +176,11 @@ def tril(tensor: TensorLike, k: int = 0, **unknown: Never) -> Tensor:
 
 
 def triu(tensor: TensorLike, k: int = 0, **unknown: Never) -> Tensor:
-    """The matrix with 0 below a diagonal. ``k`` moves the diagonal to the right.
+    """Set the elements below a diagonal to 0. ``k`` shifts the diagonal to the right.
 
-    Shapes: kept, with axis names; the last two axes are the matrices.
-    Dtypes: any; kept.
-    Grad: ``g`` with the same part set to 0.
+    Shapes: unchanged; names are kept. The last two axes are the matrices.
+    Dtypes: any; unchanged.
+    Grad: ``g`` with the same elements set to 0.
     Raises: ``ShapeError`` for a rank below 2.
 
     >>> dn.triu(dn.tensor([[1, 2], [3, 4]])).to_list()
@@ -194,12 +194,12 @@ def triu(tensor: TensorLike, k: int = 0, **unknown: Never) -> Tensor:
 def fill(
     tensor: TensorLike, value: TensorLike, *, dtype: DTypeLike | None = None, **unknown: Never
 ) -> Tensor:
-    """The value at every position of a tensor.
+    """A tensor of the same shape with ``value`` at every position.
 
-    Shapes: the tensor's, with axis names; the value is a scalar.
-    Dtypes: any; merged, a plain number is weak; or ``dtype``.
-    Grad: to the value the sum of ``g``, none to the tensor.
-    Raises: ``ShapeError`` if the value is no scalar.
+    Shapes: that of the tensor, with its axis names; the value is a scalar.
+    Dtypes: any; ``dtype`` if given, else promoted; Python numbers are weakly typed.
+    Grad: the sum of ``g`` to the value, zero to the tensor.
+    Raises: ``ShapeError`` if the value is not a scalar.
 
     >>> dn.fill(dn.tensor([1, 2]), 7).to_list()
     [7, 7]
@@ -220,14 +220,15 @@ def linspace(
     endpoint: bool = True,
     **unknown: Never,
 ) -> Tensor:
-    """``n`` values at equal distances from ``start`` to ``stop``, which is the last one if
-    ``endpoint``.
+    """``n`` evenly spaced values from ``start`` to ``stop``. ``stop`` is the last one if
+    ``endpoint`` is true.
 
-    Shapes: that of both bounds, which must be equal, and a new last axis of size ``n`` named
+    Shapes: both bounds have the same shape; the result has a new last axis of size ``n`` named
         ``name``.
-    Dtypes: the given one.
+    Dtypes: the given dtype.
     Grad: through the definition, to both bounds.
-    Raises: ``ShapeError`` if the bounds' shapes differ, ``OptionError`` unless ``n`` is at least 1.
+    Raises: ``ShapeError`` if the shapes of the bounds differ, ``OptionError`` unless ``n`` is at
+        least 1.
 
     >>> dn.linspace(0.0, 1.0, n=5).to_list()
     [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -244,12 +245,12 @@ def from_binary(
     backend: BackendLike | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """A vector from bytes in native order, in which elements of 2 or 4 bits are packed.
+    """Create a vector from bytes in native byte order. Elements of 2 or 4 bits are packed.
 
-    Shapes: one axis, as long as there are elements.
-    Dtypes: the given one.
-    Grad: none flows.
-    Raises: ``ShapeError`` unless the bytes are a whole number of elements and at least one.
+    Shapes: one axis, whose size is the number of elements.
+    Dtypes: the given dtype.
+    Grad: none.
+    Raises: ``ShapeError`` unless the bytes hold a whole number of elements and at least one.
 
     >>> dn.from_binary(bytes([1, 2, 255]), "s8").to_list()
     [1, 2, -1]
@@ -260,11 +261,11 @@ def from_binary(
 
 
 def make_diagonal(tensor: TensorLike, offset: int = 0, **unknown: Never) -> Tensor:
-    """A square matrix with a vector on a diagonal, else 0. ``offset`` moves the diagonal to the
-    right.
+    """A square matrix with a vector on a diagonal and 0 elsewhere. ``offset`` shifts the diagonal
+    to the right.
 
-    Shapes: ``(n,)`` gives a square of size ``n + abs(offset)``.
-    Dtypes: any; merged with s32.
+    Shapes: ``(n,)`` becomes a square matrix of size ``n + abs(offset)``.
+    Dtypes: any; promoted with s32.
     Grad: the diagonal of ``g``.
     Raises: ``ShapeError`` unless the rank is 1.
 
@@ -277,11 +278,11 @@ def make_diagonal(tensor: TensorLike, offset: int = 0, **unknown: Never) -> Tens
 
 
 def take_diagonal(tensor: TensorLike, offset: int = 0, **unknown: Never) -> Tensor:
-    """The elements on a diagonal of matrices. ``offset`` moves the diagonal to the right.
+    """The elements on a diagonal of matrices. ``offset`` shifts the diagonal to the right.
 
-    Shapes: the last two axes become one, as long as the diagonal; names are dropped.
-    Dtypes: any; kept.
-    Grad: ``g`` on the diagonal, else 0.
+    Shapes: the last two axes become one axis of the size of the diagonal; names are dropped.
+    Dtypes: any; unchanged.
+    Grad: ``g`` on the diagonal, 0 elsewhere.
     Raises: ``ShapeError`` for a rank below 2, ``OptionError`` for an offset outside the matrix.
 
     >>> dn.take_diagonal(dn.tensor([[1, 2], [3, 4]])).to_list()
@@ -295,12 +296,12 @@ def take_diagonal(tensor: TensorLike, offset: int = 0, **unknown: Never) -> Tens
 def put_diagonal(
     tensor: TensorLike, diagonal: TensorLike, offset: int = 0, **unknown: Never
 ) -> Tensor:
-    """A matrix with a diagonal overwritten. ``offset`` moves the diagonal to the right.
+    """A copy of a matrix with one diagonal replaced. ``offset`` shifts the diagonal to the right.
 
-    Shapes: the matrix's; the new diagonal is a vector as long as the diagonal.
-    Dtypes: any; merged.
-    Grad: to the matrix ``g`` with zeros on the diagonal, to the vector the diagonal of ``g``.
-    Raises: ``ShapeError`` for other ranks or lengths, ``OptionError`` for an offset outside the
+    Shapes: that of the matrix; the new diagonal is a vector of the size of the diagonal.
+    Dtypes: any; promoted.
+    Grad: ``g`` with zeros on the diagonal to the matrix, the diagonal of ``g`` to the vector.
+    Raises: ``ShapeError`` for other ranks or sizes, ``OptionError`` for an offset outside the
         matrix.
 
     >>> dn.put_diagonal(dn.tensor([[1, 2], [3, 4]]), dn.tensor([9, 9])).to_list()
@@ -312,17 +313,17 @@ def put_diagonal(
 
 
 def as_type(tensor: TensorLike, dtype: DTypeLike, **unknown: Never) -> Tensor:
-    """Convert the elements to another type.
+    """Convert the elements to another dtype.
 
-    Integers wrap modulo 2**bits. A float becomes an integer by dropping its fraction; NaN becomes
-    0, and what is out of range the nearest value in range. A complex number becomes real by
-    dropping its imaginary part. Narrower floats round to the nearest, ties to even.
+    Integers wrap modulo 2**bits. Conversion from float to integer drops the fraction; NaN becomes
+    0, and a value out of range becomes the nearest value in range. Conversion from complex to real
+    drops the imaginary part. Conversion to a narrower float rounds to nearest, ties to even.
 
-    Shapes: kept, with axis names.
+    Shapes: unchanged; names are kept.
     Dtypes: any to any.
-    Grad: ``g`` passes unchanged, also through conversions to integers; its real part from complex
-        to real.
-    Raises: ``DTypeError`` for an unknown type.
+    Grad: ``g``, also through conversions to integers; its real part if the operand is real and
+        ``g`` is complex.
+    Raises: ``DTypeError`` for an unknown dtype.
 
     >>> dn.as_type(dn.tensor([1.9, -1.9]), "s8").to_list()
     [1, -1]
@@ -333,12 +334,12 @@ def as_type(tensor: TensorLike, dtype: DTypeLike, **unknown: Never) -> Tensor:
 
 
 def bitcast(tensor: TensorLike, dtype: DTypeLike, **unknown: Never) -> Tensor:
-    """Read the bits of the elements as another type of the same width.
+    """Reinterpret the bits of the elements as another dtype of the same width.
 
-    Shapes: kept, with axis names.
+    Shapes: unchanged; names are kept.
     Dtypes: any but complex, to one of the same width.
-    Grad: ``g`` passes unchanged.
-    Raises: ``DTypeError`` if the widths differ or a type is complex.
+    Grad: ``g``.
+    Raises: ``DTypeError`` if the widths differ or a dtype is complex.
 
     >>> dn.bitcast(dn.tensor([1.0]), "u32").to_list()
     [1065353216]
