@@ -1,7 +1,7 @@
-"""Functions of several tensors that compute element by element.
+"""Element-wise functions of several tensors.
 
-Operands broadcast: sizes are equal or 1, aligned at the last axis, and axis names merge. A plain
-number is weak: it takes the element type of the tensor beside it where it can.
+Operands broadcast: sizes are equal or 1, aligned at the last axis, and axis names merge. A Python
+number is weakly typed: it takes the dtype of the tensor beside it where possible.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def add(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a + b``; integers wrap.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: merged; a plain number is weak.
+    Dtypes: promoted; Python numbers are weakly typed.
     Grad: ``g`` to both.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
@@ -53,10 +53,10 @@ def add(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def subtract(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """``a - b``; integers wrap, unsigned ones too.
+    """``a - b``; integers wrap, also unsigned ones.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: merged; a plain number is weak.
+    Dtypes: promoted; Python numbers are weakly typed.
     Grad: ``g`` and ``-g``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
@@ -73,7 +73,7 @@ def multiply(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a * b``; integers wrap.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: merged; a plain number is weak.
+    Dtypes: promoted; Python numbers are weakly typed.
     Grad: ``g * b`` and ``g * a``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
@@ -87,10 +87,10 @@ def multiply(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def divide(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """``a / b``, always a float: a division by zero gives an infinity or NaN.
+    """``a / b``, always a float. Division by zero returns an infinity or NaN.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: merged, and f32 for integers; a plain number is weak.
+    Dtypes: promoted, integers to f32; Python numbers are weakly typed.
     Grad: ``g / b`` and ``-g * y / b``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
@@ -104,11 +104,11 @@ def divide(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def pow(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """``a`` to the power of ``b``; exact modulo 2**bits for integers, and 1 for 0**0.
+    """``a`` to the power of ``b``. Integers are exact modulo 2**bits; 0**0 is 1.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: merged; a plain number is weak.
-    Grad: ``g * b * a**(b - 1)`` and ``g * log(a) * y``, with 0 for the logarithm where ``a`` is 0.
+    Dtypes: promoted; Python numbers are weakly typed.
+    Grad: ``g * b * a**(b - 1)`` and ``g * log(a) * y``; ``log(a)`` counts as 0 where ``a`` is 0.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``OptionError`` for a negative exponent of an integer when run eagerly.
 
@@ -122,10 +122,10 @@ def pow(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def atan2(y: TensorLike, x: TensorLike, /, **unknown: Never) -> Tensor:
-    """The angle of the point whose coordinates are ``y`` and ``x``.
+    """The angle of the point with the coordinates ``x`` and ``y``.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; merged, and f32 for integers; a plain number is weak.
+    Dtypes: real; promoted, integers to f32; Python numbers are weakly typed.
     Grad: ``g * x / (x**2 + y**2)`` and ``-g * y / (x**2 + y**2)``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
@@ -143,8 +143,8 @@ def quotient(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """The integer quotient, truncated towards zero; ``//`` floors instead.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: integers; merged; a plain number is weak.
-    Grad: refused: use ``floor(divide(a, b))`` or ``stop_grad``.
+    Dtypes: integers; promoted; Python numbers are weakly typed.
+    Grad: not defined; use ``floor(divide(a, b))`` or ``stop_grad``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` unless both are integers, ``DivisionError`` for a divisor of 0 when run
         eagerly.
@@ -159,10 +159,11 @@ def quotient(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def remainder(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """What truncated division leaves; it has the sign of ``a``, where ``%`` takes that of ``b``.
+    """The remainder of truncated division. Its sign is that of ``a``; with ``%`` it is that of
+    ``b``.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; merged; a plain number is weak.
+    Dtypes: real; promoted; Python numbers are weakly typed.
     Grad: ``g`` and ``-g * floor(a / b)``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands, ``DivisionError`` for an integer divisor of 0 when run
@@ -178,13 +179,13 @@ def remainder(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def max(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
-    """The greater of two tensors, element by element; NaN if either is. ``dn.max(x, 0)`` is this,
-    too: the greatest along an axis is ``x.max(0)``, or ``dn.reduce_max(x, 0)``. ``maximum`` is the
-    same function.
+    """The element-wise maximum of two tensors; NaN if either element is NaN. ``dn.max(x, 0)``
+    compares with 0; the maximum along axis 0 is ``x.max(0)`` or ``dn.reduce_max(x, 0)``.
+    ``maximum`` is the same function.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; merged; a plain number is weak.
-    Grad: ``g`` to the greater; halves where they are equal.
+    Dtypes: real; promoted; Python numbers are weakly typed.
+    Grad: ``g`` to the greater operand; half of ``g`` to each where they are equal.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
 
@@ -200,13 +201,13 @@ def max(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
 
 @quick
 def min(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
-    """The lesser of two tensors, element by element; NaN if either is. ``dn.min(x, 0)`` is this,
-    too: the least along an axis is ``x.min(0)``, or ``dn.reduce_min(x, 0)``. ``minimum`` is the
-    same function.
+    """The element-wise minimum of two tensors; NaN if either element is NaN. ``dn.min(x, 0)``
+    compares with 0; the minimum along axis 0 is ``x.min(0)`` or ``dn.reduce_min(x, 0)``.
+    ``minimum`` is the same function.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; merged; a plain number is weak.
-    Grad: ``g`` to the lesser; halves where they are equal.
+    Dtypes: real; promoted; Python numbers are weakly typed.
+    Grad: ``g`` to the lesser operand; half of ``g`` to each where they are equal.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
 
@@ -225,7 +226,7 @@ def complex(re: TensorLike, im: TensorLike, /, **unknown: Never) -> Tensor:
     """The complex number ``re + im * 1j``.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; c64, or c128 where an operand is f64.
+    Dtypes: real; the result is c64, or c128 if an operand is f64.
     Grad: ``real(g)`` and ``real(-1j * g)``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
@@ -241,12 +242,12 @@ def complex(re: TensorLike, im: TensorLike, /, **unknown: Never) -> Tensor:
 def select(
     pred: TensorLike, on_true: TensorLike, on_false: TensorLike, /, **unknown: Never
 ) -> Tensor:
-    """``on_true`` where the predicate is not zero, else ``on_false``.
+    """``on_true`` where the predicate is nonzero, else ``on_false``.
 
     Shapes: the predicate and both branches broadcast together, and their names merge.
-    Dtypes: any predicate; both branches merged; a plain number is weak.
-    Grad: ``g`` masked by the predicate to one branch, by its complement to the other; none to the
-        predicate. The branch that is not taken still takes part: a NaN in its derivative stays.
+    Dtypes: any for the predicate; both branches are promoted; Python numbers are weakly typed.
+    Grad: ``g`` masked by the predicate to ``on_true``, by its complement to ``on_false``; zero to
+        the predicate. A NaN in the derivative of the branch not taken still propagates.
     Raises: ``ShapeError`` if the three do not broadcast together or their names differ.
 
     >>> dn.select(dn.tensor([1, 0]), dn.tensor([1, 2]), dn.tensor([10, 20])).to_list()
@@ -258,13 +259,15 @@ def select(
 
 
 def clip(tensor: TensorLike, lo: TensorLike, hi: TensorLike, **unknown: Never) -> Tensor:
-    """Move elements into the bounds ``lo`` and ``hi``; NaN stays NaN, and ``lo > hi`` gives ``hi``.
+    """Limit elements to the range from ``lo`` to ``hi``. NaN stays NaN; if ``lo > hi`` the result
+    is ``hi``.
 
-    Shapes: kept, with axis names; the bounds are scalars.
-    Dtypes: real; all three merged; a plain number is weak, and as a bound of integers beyond their
-        dtype it is the dtype's own.
-    Grad: ``g`` inside the bounds and on them; to a bound, the sum of ``g`` where it holds.
-    Raises: ``ShapeError`` if a bound is no scalar, ``DTypeError`` for complex operands.
+    Shapes: unchanged; names are kept. The bounds are scalars.
+    Dtypes: real; all three are promoted; Python numbers are weakly typed. A Python bound outside
+        the range of an integer dtype becomes the limit of that dtype.
+    Grad: ``g`` within the bounds, inclusive; to a bound, the sum of ``g`` over the elements beyond
+        it.
+    Raises: ``ShapeError`` if a bound is not a scalar, ``DTypeError`` for complex operands.
 
     >>> dn.clip(dn.tensor([1, 5, 9]), 2, 6).to_list()
     [2, 5, 6]
@@ -284,11 +287,11 @@ def all_close(
     atol: float = 1e-8,
     **unknown: Never,
 ) -> Tensor:
-    """Whether every ``abs(a - b) <= atol + rtol * abs(b)``. Equal infinities are close.
+    """Whether ``abs(a - b) <= atol + rtol * abs(b)`` for all elements. Equal infinities are close.
 
     Shapes: broadcast together; the result is a scalar.
-    Dtypes: any; bool.
-    Grad: none flows.
+    Dtypes: any; the result is bool.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast.
 
     >>> int(dn.all_close(dn.tensor([1.0, 2.0]), dn.tensor([1.0, 2.000001])))

@@ -1,4 +1,4 @@
-"""Functions of the parts of complex numbers, element by element."""
+"""Element-wise functions of complex numbers and their parts."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["conjugate", "imag", "phase", "real"]
 def conjugate(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The complex conjugate; a real operand becomes complex.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; c64, or c128 for f64 and c128.
-    Grad: ``conj(g)``, and its real part for a real operand.
-    Raises: nothing of its own.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; the result is c64, or c128 for f64 and c128.
+    Grad: ``conj(g)``; its real part for a real operand.
+    Raises: no specific errors.
 
     >>> complex(dn.conjugate(1 + 2j))
     (1-2j)
@@ -36,10 +36,10 @@ def conjugate(tensor: TensorLike, **unknown: Never) -> Tensor:
 def real(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The real part.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; complex numbers give floats of half the width, integers f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; complex numbers become floats of half the width, integers become f32.
     Grad: ``real(g)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.real(1 + 2j))
     1.0
@@ -53,10 +53,10 @@ def real(tensor: TensorLike, **unknown: Never) -> Tensor:
 def imag(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The imaginary part; 0 for a real operand.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; complex numbers give floats of half the width, integers f32.
-    Grad: ``-i g``; none to a real operand.
-    Raises: nothing of its own.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; complex numbers become floats of half the width, integers become f32.
+    Grad: ``-i g``; zero for a real operand.
+    Raises: no specific errors.
 
     >>> float(dn.imag(1 + 2j))
     2.0
@@ -69,10 +69,10 @@ def imag(tensor: TensorLike, **unknown: Never) -> Tensor:
 def phase(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The angle of a complex number, ``atan2(imag, real)``.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; complex numbers give floats of half the width, integers f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; complex numbers become floats of half the width, integers become f32.
     Grad: through ``atan2``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.phase(1j))
     1.5707963705062866

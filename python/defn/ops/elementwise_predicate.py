@@ -1,4 +1,4 @@
-"""Functions on bits, and questions about each element that are answered by 1 or 0.
+"""Bitwise functions, comparisons and other element-wise predicates.
 
 Two operands broadcast: sizes are equal or 1, aligned at the last axis, and axis names merge.
 """
@@ -41,12 +41,12 @@ __all__ = [
 
 @quick
 def bitwise_not(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """Every bit inverted.
+    """Invert every bit.
 
-    Shapes: kept, with axis names.
-    Dtypes: integers; kept.
-    Grad: none flows.
-    Raises: ``DTypeError`` unless the operand is an integer.
+    Shapes: unchanged; names are kept.
+    Dtypes: integers; unchanged.
+    Grad: zero.
+    Raises: ``DTypeError`` unless the operand has an integer dtype.
 
     >>> dn.bitwise_not(dn.tensor([0, 5])).to_list()
     [-1, -6]
@@ -58,12 +58,12 @@ def bitwise_not(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def population_count(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """How many bits are 1.
+    """The number of bits that are 1.
 
-    Shapes: kept, with axis names.
-    Dtypes: integers; kept.
-    Grad: none flows.
-    Raises: ``DTypeError`` unless the operand is an integer.
+    Shapes: unchanged; names are kept.
+    Dtypes: integers; unchanged.
+    Grad: zero.
+    Raises: ``DTypeError`` unless the operand has an integer dtype.
 
     >>> dn.population_count(dn.tensor([0, 5, -1])).to_list()
     [0, 2, 32]
@@ -75,12 +75,12 @@ def population_count(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def count_leading_zeros(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """How many bits are 0 before the first 1, in the element type's own width.
+    """The number of 0 bits before the first 1, in the width of the dtype.
 
-    Shapes: kept, with axis names.
-    Dtypes: integers; kept.
-    Grad: none flows.
-    Raises: ``DTypeError`` unless the operand is an integer.
+    Shapes: unchanged; names are kept.
+    Dtypes: integers; unchanged.
+    Grad: zero.
+    Raises: ``DTypeError`` unless the operand has an integer dtype.
 
     >>> dn.count_leading_zeros(dn.tensor([0, 1], dtype="u8")).to_list()
     [8, 7]
@@ -92,12 +92,12 @@ def count_leading_zeros(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def is_nan(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """Whether the operand is not a number; a complex number if either part is.
+    """Whether the operand is NaN; for a complex number, whether either part is.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; bool.
-    Grad: none flows.
-    Raises: nothing of its own.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; the result is bool.
+    Grad: zero.
+    Raises: no specific errors.
 
     >>> dn.is_nan(dn.tensor([1.0, float("nan")])).to_list()
     [False, True]
@@ -109,12 +109,12 @@ def is_nan(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def is_infinity(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """Whether the operand is infinite; a complex number if either part is.
+    """Whether the operand is infinite; for a complex number, whether either part is.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; bool.
-    Grad: none flows.
-    Raises: nothing of its own.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; the result is bool.
+    Grad: zero.
+    Raises: no specific errors.
 
     >>> dn.is_infinity(dn.tensor([1.0, float("inf")])).to_list()
     [False, True]
@@ -127,10 +127,10 @@ def is_infinity(tensor: TensorLike, **unknown: Never) -> Tensor:
 def logical_not(tensor: TensorLike, **unknown: Never) -> Tensor:
     """Whether the operand is zero.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; bool.
-    Grad: none flows.
-    Raises: nothing of its own.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; the result is bool.
+    Grad: zero.
+    Raises: no specific errors.
 
     >>> dn.logical_not(dn.tensor([0, 3])).to_list()
     [True, False]
@@ -142,13 +142,13 @@ def logical_not(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def bitwise_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Bits that are 1 in both.
+    """The bits that are 1 in both operands.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: integers; merged; a plain number is weak.
-    Grad: none flows.
+    Dtypes: integers; promoted; Python numbers are weakly typed.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``DTypeError`` unless both are integers.
+        ``DTypeError`` unless both have integer dtypes.
 
     >>> dn.bitwise_and(dn.tensor([6, 5]), 3).to_list()
     [2, 1]
@@ -160,13 +160,13 @@ def bitwise_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def bitwise_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Bits that are 1 in either.
+    """The bits that are 1 in at least one operand.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: integers; merged; a plain number is weak.
-    Grad: none flows.
+    Dtypes: integers; promoted; Python numbers are weakly typed.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``DTypeError`` unless both are integers.
+        ``DTypeError`` unless both have integer dtypes.
 
     >>> dn.bitwise_or(dn.tensor([6, 5]), 3).to_list()
     [7, 7]
@@ -178,13 +178,13 @@ def bitwise_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def bitwise_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Bits that differ.
+    """The bits that differ.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: integers; merged; a plain number is weak.
-    Grad: none flows.
+    Dtypes: integers; promoted; Python numbers are weakly typed.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``DTypeError`` unless both are integers.
+        ``DTypeError`` unless both have integer dtypes.
 
     >>> dn.bitwise_xor(dn.tensor([6, 5]), 3).to_list()
     [5, 6]
@@ -196,14 +196,14 @@ def bitwise_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def left_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """``a * 2**b``; 0 from the element type's width on.
+    """``a * 2**b``; 0 if ``b`` is at least the width of the dtype.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: integers; merged; a plain number is weak.
-    Grad: none flows.
+    Dtypes: integers; promoted; Python numbers are weakly typed.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``DTypeError`` unless both are integers, ``OptionError`` for a negative shift when run
-        eagerly.
+        ``DTypeError`` unless both have integer dtypes, ``OptionError`` for a negative shift when
+        run eagerly.
 
     >>> dn.left_shift(dn.tensor([1, 2]), 3).to_list()
     [8, 16]
@@ -215,14 +215,14 @@ def left_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def right_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """``a / 2**b`` rounded down: arithmetic for signed results, logical for unsigned ones.
+    """``a / 2**b`` rounded down: an arithmetic shift for signed results, logical for unsigned ones.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: integers; merged; a plain number is weak.
-    Grad: none flows.
+    Dtypes: integers; promoted; Python numbers are weakly typed.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``DTypeError`` unless both are integers, ``OptionError`` for a negative shift when run
-        eagerly.
+        ``DTypeError`` unless both have integer dtypes, ``OptionError`` for a negative shift when
+        run eagerly.
 
     >>> dn.right_shift(dn.tensor([16, -16]), 3).to_list()
     [2, -2]
@@ -234,11 +234,11 @@ def right_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Whether the values are equal, compared as numbers whatever their types.
+    """Whether the values are equal. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: any; bool.
-    Grad: none flows.
+    Dtypes: any; the result is bool.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
     >>> dn.equal(dn.tensor([1, 2, 3]), 2).to_list()
@@ -251,11 +251,11 @@ def equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def not_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Whether the values differ, compared as numbers whatever their types.
+    """Whether the values differ. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: any; bool.
-    Grad: none flows.
+    Dtypes: any; the result is bool.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
     >>> dn.not_equal(dn.tensor([1, 2, 3]), 2).to_list()
@@ -268,11 +268,11 @@ def not_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def greater(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Whether ``a > b``, compared as numbers whatever their types.
+    """Whether ``a > b``. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; bool.
-    Grad: none flows.
+    Dtypes: real; the result is bool.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
 
@@ -286,11 +286,11 @@ def greater(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def greater_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Whether ``a >= b``, compared as numbers whatever their types.
+    """Whether ``a >= b``. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; bool.
-    Grad: none flows.
+    Dtypes: real; the result is bool.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
 
@@ -304,11 +304,11 @@ def greater_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def less(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Whether ``a < b``, compared as numbers whatever their types.
+    """Whether ``a < b``. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; bool.
-    Grad: none flows.
+    Dtypes: real; the result is bool.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
 
@@ -322,11 +322,11 @@ def less(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def less_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Whether ``a <= b``, compared as numbers whatever their types.
+    """Whether ``a <= b``. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; bool.
-    Grad: none flows.
+    Dtypes: real; the result is bool.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
 
@@ -340,11 +340,11 @@ def less_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def logical_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Whether neither is zero.
+    """Whether both operands are nonzero.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: any; bool.
-    Grad: none flows.
+    Dtypes: any; the result is bool.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
     >>> dn.logical_and(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
@@ -357,11 +357,11 @@ def logical_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def logical_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Whether either is not zero.
+    """Whether at least one operand is nonzero.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: any; bool.
-    Grad: none flows.
+    Dtypes: any; the result is bool.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
     >>> dn.logical_or(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
@@ -374,11 +374,11 @@ def logical_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 @quick
 def logical_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Whether exactly one is not zero.
+    """Whether exactly one operand is nonzero.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: any; bool.
-    Grad: none flows.
+    Dtypes: any; the result is bool.
+    Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
 
     >>> dn.logical_xor(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()

@@ -1,4 +1,4 @@
-"""Functions of one tensor that compute element by element and keep the shape."""
+"""Element-wise functions of one tensor; they keep its shape."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ __all__ = [
 
 @quick
 def negate(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """Change the sign; unsigned integers wrap.
+    """Negate the elements; unsigned integers wrap.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; kept.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; unchanged.
     Grad: ``-g``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> dn.negate(dn.tensor([1, -2])).to_list()
     [-1, 2]
@@ -66,13 +66,13 @@ def negate(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def abs(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """The distance from zero; the most negative integer wraps to itself.
+    """The absolute value; the most negative integer wraps to itself.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; kept, but complex numbers give floats of half the width.
-    Grad: ``g`` where the operand is at least 0, else ``-g``; complex ``real(g) * conj(z) /
-        abs(z)``.
-    Raises: nothing of its own.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; unchanged, but complex numbers become floats of half the width.
+    Grad: ``g`` where the operand is at least 0, else ``-g``; for a complex ``z``,
+        ``real(g) * conj(z) / abs(z)``.
+    Raises: no specific errors.
 
     >>> dn.abs(dn.tensor([-1.5, 2.0])).to_list()
     [1.5, 2.0]
@@ -84,12 +84,12 @@ def abs(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def sign(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """-1, 0 or 1; NaN stays NaN, and a complex ``z`` gives ``z / abs(z)``.
+    """-1, 0 or 1. NaN stays NaN; for a complex ``z`` the result is ``z / abs(z)``.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; kept.
-    Grad: none flows.
-    Raises: nothing of its own.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; unchanged.
+    Grad: zero.
+    Raises: no specific errors.
 
     >>> dn.sign(dn.tensor([-2.5, 0.0, 7.0])).to_list()
     [-1.0, 0.0, 1.0]
@@ -103,9 +103,9 @@ def sign(tensor: TensorLike, **unknown: Never) -> Tensor:
 def floor(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The greatest integer not above the operand.
 
-    Shapes: kept, with axis names.
-    Dtypes: real; kept. Integers are returned as they are.
-    Grad: none flows.
+    Shapes: unchanged; names are kept.
+    Dtypes: real; unchanged. Integers are returned as they are.
+    Grad: zero.
     Raises: ``DTypeError`` for a complex operand.
 
     >>> dn.floor(dn.tensor([-1.5, 1.5])).to_list()
@@ -120,9 +120,9 @@ def floor(tensor: TensorLike, **unknown: Never) -> Tensor:
 def ceil(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The least integer not below the operand.
 
-    Shapes: kept, with axis names.
-    Dtypes: real; kept. Integers are returned as they are.
-    Grad: none flows.
+    Shapes: unchanged; names are kept.
+    Dtypes: real; unchanged. Integers are returned as they are.
+    Grad: zero.
     Raises: ``DTypeError`` for a complex operand.
 
     >>> dn.ceil(dn.tensor([-1.5, 1.5])).to_list()
@@ -135,11 +135,11 @@ def ceil(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def round(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """The nearest integer; halves go away from zero, where NumPy takes the even one.
+    """The nearest integer. Halves round away from zero; NumPy rounds them to even.
 
-    Shapes: kept, with axis names.
-    Dtypes: real; kept. Integers are returned as they are.
-    Grad: none flows.
+    Shapes: unchanged; names are kept.
+    Dtypes: real; unchanged. Integers are returned as they are.
+    Grad: zero.
     Raises: ``DTypeError`` for a complex operand.
 
     >>> dn.round(dn.tensor([-0.5, 0.5, 2.5])).to_list()
@@ -154,10 +154,10 @@ def round(tensor: TensorLike, **unknown: Never) -> Tensor:
 def exp(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``e`` to the power of the operand.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g * y``, where ``y`` is the result.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.exp(0.0))
     1.0
@@ -171,10 +171,10 @@ def exp(tensor: TensorLike, **unknown: Never) -> Tensor:
 def expm1(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``exp(x) - 1``, accurate near zero, where the subtraction would cancel.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g * (y + 1)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.expm1(1e-10))
     1.000000013351432e-10
@@ -186,12 +186,12 @@ def expm1(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def log(tensor: TensorLike, base: TensorLike | None = None, **unknown: Never) -> Tensor:
-    """The natural logarithm, or the one to a base; NaN for negative reals.
+    """The natural logarithm, or the logarithm to ``base``; NaN for negative reals.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; merged, and f32 for integers; a plain number is weak.
-    Grad: ``g / x``, divided by the base's logarithm.
-    Raises: ``OptionError`` for a base that is a number and not above 0, or is 1.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; promoted, integers to f32; Python numbers are weakly typed.
+    Grad: ``g / x``, divided by the logarithm of the base.
+    Raises: ``OptionError`` if the base is a Python number that is 1 or not above 0.
 
     >>> float(dn.log(1.0))
     0.0
@@ -205,10 +205,10 @@ def log(tensor: TensorLike, base: TensorLike | None = None, **unknown: Never) ->
 def log1p(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``log(1 + x)``, accurate near zero, where the addition would lose digits.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g / (1 + x)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.log1p(1e-10))
     1.000000013351432e-10
@@ -222,10 +222,10 @@ def log1p(tensor: TensorLike, **unknown: Never) -> Tensor:
 def sigmoid(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``1 / (1 + exp(-x))``.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g * y * (1 - y)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.sigmoid(0.0))
     0.5
@@ -239,10 +239,10 @@ def sigmoid(tensor: TensorLike, **unknown: Never) -> Tensor:
 def sin(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The sine of an angle in radians.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g * cos(x)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.sin(0.0))
     0.0
@@ -256,10 +256,10 @@ def sin(tensor: TensorLike, **unknown: Never) -> Tensor:
 def cos(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The cosine of an angle in radians.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``-g * sin(x)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.cos(0.0))
     1.0
@@ -273,10 +273,10 @@ def cos(tensor: TensorLike, **unknown: Never) -> Tensor:
 def tan(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The tangent of an angle in radians.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g / cos(x)**2``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.tan(0.0))
     0.0
@@ -290,10 +290,10 @@ def tan(tensor: TensorLike, **unknown: Never) -> Tensor:
 def sinh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The hyperbolic sine.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g * cosh(x)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.sinh(0.0))
     0.0
@@ -307,10 +307,10 @@ def sinh(tensor: TensorLike, **unknown: Never) -> Tensor:
 def cosh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The hyperbolic cosine.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g * sinh(x)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.cosh(0.0))
     1.0
@@ -324,10 +324,10 @@ def cosh(tensor: TensorLike, **unknown: Never) -> Tensor:
 def tanh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The hyperbolic tangent.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g * (1 - y**2)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.tanh(0.0))
     0.0
@@ -339,12 +339,12 @@ def tanh(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def asin(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """The angle whose sine is the operand; NaN for reals outside -1 to 1.
+    """The arcsine; NaN for reals outside -1 to 1.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g / sqrt(1 - x**2)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.asin(0.0))
     0.0
@@ -356,12 +356,12 @@ def asin(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def acos(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """The angle whose cosine is the operand; NaN for reals outside -1 to 1.
+    """The arccosine; NaN for reals outside -1 to 1.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``-g / sqrt(1 - x**2)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.acos(1.0))
     0.0
@@ -373,12 +373,12 @@ def acos(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 @quick
 def atan(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """The angle whose tangent is the operand.
+    """The arctangent.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g / (1 + x**2)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.atan(0.0))
     0.0
@@ -392,10 +392,10 @@ def atan(tensor: TensorLike, **unknown: Never) -> Tensor:
 def asinh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``sinh``.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g / sqrt(x**2 + 1)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.asinh(0.0))
     0.0
@@ -409,10 +409,10 @@ def asinh(tensor: TensorLike, **unknown: Never) -> Tensor:
 def acosh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``cosh``; NaN for reals below 1.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g / sqrt(x**2 - 1)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.acosh(1.0))
     0.0
@@ -426,10 +426,10 @@ def acosh(tensor: TensorLike, **unknown: Never) -> Tensor:
 def atanh(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``tanh``; NaN for reals outside -1 to 1.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g / (1 - x**2)``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.atanh(0.0))
     0.0
@@ -443,10 +443,10 @@ def atanh(tensor: TensorLike, **unknown: Never) -> Tensor:
 def sqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The square root; NaN for negative reals.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g / (2 * y)``; infinite at 0.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.sqrt(4.0))
     2.0
@@ -460,10 +460,10 @@ def sqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
 def rsqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``1 / sqrt(x)``.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``-g * x**-1.5 / 2``; infinite at 0.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.rsqrt(4.0))
     0.5
@@ -477,10 +477,10 @@ def rsqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
 def cbrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The cube root; negative for negative reals.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g / (3 * y**2)``; infinite at 0.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.cbrt(-8.0))
     -2.0
@@ -494,8 +494,8 @@ def cbrt(tensor: TensorLike, **unknown: Never) -> Tensor:
 def erf(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The error function.
 
-    Shapes: kept, with axis names.
-    Dtypes: real; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: real; integers become f32.
     Grad: ``g * 2 / sqrt(pi) * exp(-x**2)``.
     Raises: ``DTypeError`` for a complex operand.
 
@@ -511,8 +511,8 @@ def erf(tensor: TensorLike, **unknown: Never) -> Tensor:
 def erfc(tensor: TensorLike, **unknown: Never) -> Tensor:
     """``1 - erf(x)``, accurate where ``erf`` is close to 1.
 
-    Shapes: kept, with axis names.
-    Dtypes: real; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: real; integers become f32.
     Grad: ``-g * 2 / sqrt(pi) * exp(-x**2)``.
     Raises: ``DTypeError`` for a complex operand.
 
@@ -528,8 +528,8 @@ def erfc(tensor: TensorLike, **unknown: Never) -> Tensor:
 def erf_inv(tensor: TensorLike, **unknown: Never) -> Tensor:
     """The inverse of ``erf``; infinite at -1 and 1.
 
-    Shapes: kept, with axis names.
-    Dtypes: real; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: real; integers become f32.
     Grad: ``g * sqrt(pi) / 2 * exp(y**2)``.
     Raises: ``DTypeError`` for a complex operand.
 
@@ -542,12 +542,12 @@ def erf_inv(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 
 def log2(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """The logarithm to the base 2; NaN for negative reals.
+    """The base-2 logarithm; NaN for negative reals.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g / (x * log(2))``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.log2(8.0))
     3.0
@@ -558,12 +558,12 @@ def log2(tensor: TensorLike, **unknown: Never) -> Tensor:
 
 
 def log10(tensor: TensorLike, **unknown: Never) -> Tensor:
-    """The logarithm to the base 10; NaN for negative reals.
+    """The base-10 logarithm; NaN for negative reals.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; integers give f32.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; integers become f32.
     Grad: ``g / (x * log(10))``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> float(dn.log10(1.0))
     0.0
