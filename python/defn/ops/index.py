@@ -1,8 +1,8 @@
 """Functions that read and write at positions held in a tensor.
 
-A position below 0 counts from the end. One that is still out of range raises where a function runs
-at once on the host. In a compiled program, and on a device, a read is moved to the nearest element
-and a write is dropped, unless ``dn.checks("index")`` asks for an error.
+A position below 0 counts from the end. A position that is still out of range raises an error if the
+function runs eagerly on the host. In a compiled program and on a device, a read is clamped to the
+nearest element and a write is dropped, unless ``dn.checks("index")`` asks for an error.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ __all__ = ["gather", "indexed_add", "indexed_put", "take", "take_along_axis"]
 def gather(
     tensor: TensorLike, indices: TensorLike, *, axes: Axes | None = None, **unknown: Never
 ) -> Tensor:
-    """The elements at positions, each of which is a row of ``indices``.
+    """The elements at positions; each row of ``indices`` is a position.
 
-    The last axis of the indices holds a position: one entry for each of ``axes``, the first ones
-    where none are given. An entry below 0 counts from the end of its axis. Axes that no entry is
-    along come whole.
+    The last axis of the indices holds a position: one entry for each of ``axes``, by default the
+    leading axes. An entry below 0 counts from the end of its axis. Axes without an entry are taken
+    whole.
 
     Shapes: the other axes of the indices, then the whole axes. Names are dropped.
-    Dtypes: any; kept. The indices are integers.
-    Grad: ``g`` added up where its elements came from; none to the indices.
-    Raises: ``DTypeError`` if the indices are no integers, ``ShapeError`` if they are a scalar or a
-        position has more entries than there are axes, ``OptionError`` if the axes do not ascend or
-        are not one for each entry, ``BoundsError`` for a position out of range, see ``checks``.
+    Dtypes: any; unchanged. The indices are integers.
+    Grad: ``g`` added at the positions read; zero to the indices.
+    Raises: ``DTypeError`` if the indices are not integers, ``ShapeError`` if they are a scalar or a
+        position has more entries than there are axes, ``OptionError`` unless the axes ascend and
+        there is one for each entry, ``BoundsError`` for a position out of range, see ``checks``.
 
     >>> dn.gather(dn.iota((3, 3)), dn.tensor([[0, 1], [2, 2]])).to_list()
     [1, 8]
@@ -44,16 +44,16 @@ def gather(
 
 
 def take(tensor: TensorLike, indices: TensorLike, axis: Axis = 0, **unknown: Never) -> Tensor:
-    """The elements at positions along an axis. ``x[indices]`` takes along the first.
+    """The elements at positions along an axis. ``x[indices]`` takes along the first axis.
 
     Positions below 0 count from the end.
 
-    Shapes: the axis gives way to those of the indices, with their names; for indices of one axis
-        the two names merge.
-    Dtypes: any; kept. The indices are integers.
-    Grad: ``g`` added up where its elements came from; none to the indices.
-    Raises: ``DTypeError`` if the indices are no integers, ``AxisError`` if the axis is out of range
-        or names differ, ``BoundsError`` for an index out of range, see ``checks``.
+    Shapes: the axis is replaced by the axes of the indices, with their names; if the indices have
+        one axis, the two names merge.
+    Dtypes: any; unchanged. The indices are integers.
+    Grad: ``g`` added at the positions read; zero to the indices.
+    Raises: ``DTypeError`` if the indices are not integers, ``AxisError`` if the axis is out of
+        range or names differ, ``BoundsError`` for an index out of range, see ``checks``.
 
     >>> dn.take(dn.tensor([10, 20, 30]), dn.tensor([[2, 0], [1, 1]])).to_list()
     [[30, 10], [20, 20]]
@@ -66,16 +66,16 @@ def take(tensor: TensorLike, indices: TensorLike, axis: Axis = 0, **unknown: Nev
 def take_along_axis(
     tensor: TensorLike, indices: TensorLike, axis: Axis = 0, **unknown: Never
 ) -> Tensor:
-    """The elements at positions along an axis, one for each place along the others.
+    """The elements at positions along an axis, with separate positions along the other axes.
 
-    It puts the positions that ``argsort`` gives to use, for example. Positions below 0 count from
-    the end.
+    For example, it applies the indices that ``argsort`` returns. Positions below 0 count from the
+    end.
 
-    Shapes: the indices have the tensor's shape but on the axis; the result has theirs, and the
-        tensor's names.
-    Dtypes: any; kept. The indices are integers.
-    Grad: ``g`` added up where its elements came from; none to the indices.
-    Raises: ``DTypeError`` if the indices are no integers, ``ShapeError`` if another axis differs,
+    Shapes: the indices have the shape of the tensor except on the axis; the result has the shape of
+        the indices and the names of the tensor.
+    Dtypes: any; unchanged. The indices are integers.
+    Grad: ``g`` added at the positions read; zero to the indices.
+    Raises: ``DTypeError`` if the indices are not integers, ``ShapeError`` if another axis differs,
         ``AxisError`` if the axis is out of range, ``BoundsError`` for an index out of range, see
         ``checks``.
 
@@ -95,18 +95,18 @@ def indexed_add(
     axes: Axes | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """Add updates to the elements at positions, each of which is a row of ``indices``.
+    """Add updates to the elements at positions; each row of ``indices`` is a position.
 
-    Several updates of one element add up. Entries below 0 count from the end. A vector of one entry
-    for each axis, with a scalar, is a single position.
+    Several updates of one element add up. Entries below 0 count from the end. A vector with one
+    entry per axis, together with a scalar update, is a single position.
 
-    Shapes: the tensor's. Positions are ``[n][k]``; updates have ``n`` on their first axis and then
-        the axes that no entry is along, where they may be smaller: the first elements are meant.
-    Dtypes: any; merged, a plain number is weak. The indices are integers.
-    Grad: to the tensor ``g``, to the updates ``g`` at their positions; none to the indices.
-    Raises: ``DTypeError`` if the indices are no integers, ``ShapeError`` if they have more than two
-        axes or the updates do not fit, ``OptionError`` if the axes do not ascend or are not one for
-        each entry, ``BoundsError`` for a position out of range, see ``checks``.
+    Shapes: that of the tensor. Indices are ``[n][k]``. Updates have ``n`` on their first axis, then
+        the axes without an entry. They may be smaller on those and then update the first elements.
+    Dtypes: any; promoted; Python numbers are weakly typed. The indices are integers.
+    Grad: ``g`` to the tensor, ``g`` at their positions to the updates; zero to the indices.
+    Raises: ``DTypeError`` if the indices are not integers, ``ShapeError`` if they have more than
+        two axes or the updates do not fit, ``OptionError`` unless the axes ascend and there is one
+        for each entry, ``BoundsError`` for a position out of range, see ``checks``.
 
     >>> at, updates = dn.tensor([[1], [2], [1]]), dn.tensor([1, 2, 3])
     >>> dn.indexed_add(dn.tensor([0, 0, 0]), at, updates).to_list()
@@ -125,19 +125,19 @@ def indexed_put(
     axes: Axes | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """Put updates in the place of the elements at positions, each a row of ``indices``.
+    """Replace the elements at positions by updates; each row of ``indices`` is a position.
 
-    Of several updates of one element the last stays. Entries below 0 count from the end. A vector
-    of one entry for each axis, with a scalar, is a single position.
+    Of several updates of one element the last wins. Entries below 0 count from the end. A vector
+    with one entry per axis, together with a scalar update, is a single position.
 
-    Shapes: the tensor's. Positions are ``[n][k]``; updates have ``n`` on their first axis and then
-        the axes that no entry is along, where they may be smaller: the first elements are meant.
-    Dtypes: any; merged, a plain number is weak. The indices are integers.
-    Grad: to the tensor ``g`` with zeros at the positions, to the updates ``g`` there; none to the
+    Shapes: that of the tensor. Indices are ``[n][k]``. Updates have ``n`` on their first axis, then
+        the axes without an entry. They may be smaller on those and then update the first elements.
+    Dtypes: any; promoted; Python numbers are weakly typed. The indices are integers.
+    Grad: ``g`` with zeros at the positions to the tensor, ``g`` there to the updates; zero to the
         indices.
-    Raises: ``DTypeError`` if the indices are no integers, ``ShapeError`` if they have more than two
-        axes or the updates do not fit, ``OptionError`` if the axes do not ascend or are not one for
-        each entry, ``BoundsError`` for a position out of range, see ``checks``.
+    Raises: ``DTypeError`` if the indices are not integers, ``ShapeError`` if they have more than
+        two axes or the updates do not fit, ``OptionError`` unless the axes ascend and there is one
+        for each entry, ``BoundsError`` for a position out of range, see ``checks``.
 
     >>> dn.indexed_put(dn.tensor([0, 0, 0]), dn.tensor([2]), 7).to_list()
     [0, 0, 7]

@@ -1,4 +1,4 @@
-"""Functions that put elements in order: NaN above every number, -0.0 equal to 0.0."""
+"""Functions that sort elements. NaN sorts above every number; -0.0 equals 0.0."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ def sort(
     stable: bool = False,
     **unknown: Never,
 ) -> Tensor:
-    """The elements in order along an axis: the first one if none is given, where NumPy takes the
-    last.
+    """Sort the elements along an axis. The default is the first axis; in NumPy it is the last.
 
-    Equal elements keep their order, in both directions, whether ``stable`` asks for it or not. NaN
-    is last in the ascending order and first in the descending one.
+    Equal elements keep their order in both directions, with and without ``stable``. NaN is last in
+    ascending order and first in descending order.
 
-    Shapes: kept, with axis names.
-    Dtypes: integers and floats; kept.
-    Grad: ``g`` back where the elements came from.
+    Shapes: unchanged; names are kept.
+    Dtypes: integers and floats; unchanged.
+    Grad: ``g`` in the original order of the elements.
     Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range.
 
     >>> dn.sort(dn.tensor([3, 1, 2]), direction="desc").to_list()
@@ -52,14 +51,15 @@ def argsort(
     dtype: DTypeLike | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """Where along an axis the elements of ``sort`` come from: along the first one if none is given,
-    where NumPy takes the last.
+    """The indices that sort the elements along an axis. The default is the first axis; in NumPy it
+    is the last.
 
-    Shapes: kept, with axis names.
-    Dtypes: integers and floats; gives ``dtype``, without one s32, or s64 where the axis needs it.
-    Grad: none flows.
-    Raises: ``DTypeError`` for complex numbers, ``OptionError`` if ``dtype`` is not of integers or
-        does not hold the last index, ``AxisError`` if the axis is out of range.
+    Shapes: unchanged; names are kept.
+    Dtypes: integers and floats; the result has ``dtype``, by default s32, or s64 if the axis needs
+        it.
+    Grad: zero.
+    Raises: ``DTypeError`` for complex numbers, ``OptionError`` if ``dtype`` is not an integer dtype
+        or cannot hold the last index, ``AxisError`` if the axis is out of range.
 
     >>> dn.argsort(dn.tensor([3, 1, 2])).to_list()
     [1, 2, 0]
@@ -70,14 +70,13 @@ def argsort(
 
 
 def top_k(tensor: TensorLike, k: int = 1, **unknown: Never) -> tuple[Tensor, Tensor]:
-    """The ``k`` greatest elements along the last axis, descending, and their positions.
+    """The ``k`` greatest elements along the last axis in descending order, and their indices.
 
-    Of equal elements the first come first; NaN is above every number.
+    Equal elements keep their order. NaN sorts above every number.
 
     Shapes: the last axis has size ``k``; names are kept.
-    Dtypes: integers and floats; kept. The positions are s32, or s64 where the axis
-        needs it.
-    Grad: ``g`` of the values to the elements that they are; none from the positions.
+    Dtypes: integers and floats; unchanged. The indices are s32, or s64 if the axis needs it.
+    Grad: ``g`` of the values to the selected elements; zero from the indices.
     Raises: ``DTypeError`` for complex numbers, ``ShapeError`` for a scalar, ``OptionError`` for a
         ``k`` below 1 or above the size of the axis.
 

@@ -1,4 +1,4 @@
-"""Functions that move elements without computing."""
+"""Functions that move elements without computing on them."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def reshape(
     names: Names | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """The same elements, in row-major order, under another shape.
+    """The same elements in row-major order with another shape.
 
-    Shapes: to any with as many elements. One size may be -1 or ``"auto"`` and is then found. Names
-        are those given, or the target tensor's where the shape is a tensor; the operand's are
-        dropped.
-    Dtypes: any; kept.
+    Shapes: any shape with the same number of elements. One size may be -1 or ``"auto"``; it is
+        inferred. Names are those given, or those of ``shape`` if it is a tensor; names of the
+        operand are dropped.
+    Dtypes: any; unchanged.
     Grad: ``g`` in the operand's shape.
-    Raises: ``ShapeError`` if the numbers of elements differ or the free size cannot be found,
+    Raises: ``ShapeError`` if the numbers of elements differ or the open size cannot be inferred,
         ``AxisError`` if ``names`` does not fit the shape.
 
     >>> dn.reshape(dn.iota((6,)), (2, -1)).to_list()
@@ -61,13 +61,13 @@ def reshape(
 
 
 def flatten(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
-    """Merge all axes, or some neighbouring ones, into one.
+    """Merge all axes, or some adjacent axes, into one.
 
     Shapes: the merged axis has the product of the sizes and no name; other axes keep theirs.
-    Dtypes: any; kept.
+    Dtypes: any; unchanged.
     Grad: ``g`` in the operand's shape.
-    Raises: ``OptionError`` if the axes are not neighbours in order, ``AxisError`` if one is not
-        there.
+    Raises: ``OptionError`` if the axes are not adjacent and in order, ``AxisError`` if one does not
+        exist.
 
     >>> dn.flatten(dn.iota((2, 3, 4)), axes=[1, 2]).shape
     (2, 12)
@@ -78,13 +78,12 @@ def flatten(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> T
 
 
 def squeeze(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
-    """Drop axes of size 1: all of them, or the given ones.
+    """Remove axes of size 1: all of them, or the given ones.
 
     Shapes: without those axes; other axes keep their names.
-    Dtypes: any; kept.
-    Grad: ``g`` with the axes put back.
-    Raises: ``ShapeError`` if an axis that is given has another size, ``AxisError`` if it is not
-        there.
+    Dtypes: any; unchanged.
+    Grad: ``g`` with the axes inserted again.
+    Raises: ``ShapeError`` if a given axis has another size, ``AxisError`` if it does not exist.
 
     >>> dn.squeeze(dn.iota((1, 3, 1))).shape
     (3,)
@@ -95,10 +94,10 @@ def squeeze(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> T
 
 
 def new_axis(tensor: TensorLike, axis: int, name: str | None = None, **unknown: Never) -> Tensor:
-    """Insert an axis of size 1 at a position of the result; -1 appends.
+    """Insert an axis of size 1 at a position of the result; -1 appends it.
 
-    Shapes: one axis more, named ``name``; other axes keep their names.
-    Dtypes: any; kept.
+    Shapes: one more axis, named ``name``; other axes keep their names.
+    Dtypes: any; unchanged.
     Grad: ``g`` without the axis.
     Raises: ``AxisError`` if the position is out of range.
 
@@ -111,12 +110,12 @@ def new_axis(tensor: TensorLike, axis: int, name: str | None = None, **unknown: 
 
 
 def rename(tensor: TensorLike, names: Names | None, **unknown: Never) -> Tensor:
-    """Give the axes other names; ``None`` clears them all.
+    """Rename the axes; ``None`` removes all names.
 
-    Shapes: kept, with the given names, one entry per axis.
-    Dtypes: any; kept.
+    Shapes: unchanged; ``names`` has one entry per axis.
+    Dtypes: any; unchanged.
     Grad: ``g``.
-    Raises: ``AxisError`` if there are not as many names as axes.
+    Raises: ``AxisError`` unless there is one name per axis.
 
     >>> dn.rename(dn.iota((2, 3)), ["row", None]).names
     ('row', None)
@@ -127,11 +126,11 @@ def rename(tensor: TensorLike, names: Names | None, **unknown: Never) -> Tensor:
 
 
 def transpose(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
-    """Put the axes in another order; without one, reverse them.
+    """Permute the axes; without ``axes``, reverse their order.
 
     Shapes: axis ``axes[i]`` of the operand becomes axis ``i``, with its name.
-    Dtypes: any; kept.
-    Grad: ``g`` with the axes put back.
+    Dtypes: any; unchanged.
+    Grad: ``g`` with the axes in their original order.
     Raises: ``AxisError`` unless ``axes`` names every axis once.
 
     >>> dn.transpose(dn.iota((2, 3, 4)), axes=[1, 0, 2]).shape
@@ -150,15 +149,15 @@ def broadcast(
     names: Names | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """Repeat along new axes and along axes of size 1.
+    """Broadcast to a shape: repeat elements along new axes and along axes of size 1.
 
-    Shapes: to the given one. Axis ``i`` of the operand becomes axis ``axes[i]``; without ``axes``
-        they are the last ones. Names are those given, or the target tensor's where the shape is a
-        tensor; the operand's are dropped.
-    Dtypes: any; kept.
+    Shapes: the given shape. Axis ``i`` of the operand becomes axis ``axes[i]``; without ``axes``,
+        the axes of the operand become the last ones. Names are those given, or those of ``shape``
+        if it is a tensor; names of the operand are dropped.
+    Dtypes: any; unchanged.
     Grad: the sum of ``g`` over the axes that were added or stretched.
-    Raises: ``ShapeError`` if a size is neither 1 nor the one it meets, ``AxisError`` if ``names``
-        does not fit the shape.
+    Raises: ``ShapeError`` if a size is neither 1 nor that of the target axis, ``AxisError`` if
+        ``names`` does not fit the shape.
 
     >>> dn.broadcast(dn.tensor([1, 2]), (2, 3), axes=[0]).to_list()
     [[1, 1, 1], [2, 2, 2]]
@@ -169,11 +168,11 @@ def broadcast(
 
 
 def tile(tensor: TensorLike, repetitions: Sequence[int], **unknown: Never) -> Tensor:
-    """Lay copies side by side.
+    """Repeat a tensor along its axes.
 
-    Shapes: each axis is repeated as often as its entry says; entries or axes that are missing on
-        the left count as 1. Names are dropped.
-    Dtypes: any; kept.
+    Shapes: axis i is repeated ``repetitions[i]`` times; entries or axes missing on the left count
+        as 1. Names are dropped.
+    Dtypes: any; unchanged.
     Grad: the sum of ``g`` over the copies.
     Raises: ``OptionError`` unless the repetitions are integers of at least 1.
 
@@ -188,10 +187,11 @@ def tile(tensor: TensorLike, repetitions: Sequence[int], **unknown: Never) -> Te
 def concatenate(tensors: Sequence[TensorLike], axis: Axis = 0, **unknown: Never) -> Tensor:
     """Join tensors along an axis that they already have.
 
-    The tensors are the leaves of any container: of nested lists, the values of dicts, fields.
+    The tensors are the leaves of any container: nested lists, values of dicts, fields of
+    dataclasses.
 
-    Shapes: one rank, equal except on ``axis``; the result adds up that axis. Names merge.
-    Dtypes: any; merged.
+    Shapes: the same rank, and equal except on ``axis``, whose sizes add up. Names merge.
+    Dtypes: any; promoted.
     Grad: each tensor receives its slice of ``g``.
     Raises: ``ShapeError`` if there is no tensor or another axis differs, ``AxisError`` if ``axis``
         is out of range or names differ.
@@ -209,10 +209,11 @@ def stack(
 ) -> Tensor:
     """Join tensors along a new axis.
 
-    The tensors are the leaves of any container: of nested lists, the values of dicts, fields.
+    The tensors are the leaves of any container: nested lists, values of dicts, fields of
+    dataclasses.
 
     Shapes: all equal; the result has a new axis at position ``axis``, named ``name``. Names merge.
-    Dtypes: any; merged; a plain number is weak.
+    Dtypes: any; promoted; Python numbers are weakly typed.
     Grad: each tensor receives its slice of ``g``.
     Raises: ``ShapeError`` if there is no tensor or shapes differ, ``AxisError`` if ``axis`` is out
         of range or names differ.
@@ -228,12 +229,13 @@ def stack(
 def split(
     tensor: TensorLike, split: float, axis: Axis = 0, **unknown: Never
 ) -> tuple[Tensor, Tensor]:
-    """Cut into two parts along an axis.
+    """Split into two parts along an axis.
 
-    Shapes: an integer is the size of the first part, a negative one counts from the end; a float is
-        the share of the first part, rounded up to whole elements. Names are kept.
-    Dtypes: any; kept.
-    Grad: the parts' cotangents side by side.
+    Shapes: an integer ``split`` is the size of the first part; below 0 it counts from the end. A
+        float is the fraction of the axis in the first part, rounded up to whole elements. Names are
+        kept.
+    Dtypes: any; unchanged.
+    Grad: the concatenated cotangents of the parts.
     Raises: ``OptionError`` unless both parts have elements, ``AxisError`` if ``axis`` is out of
         range.
 
@@ -254,15 +256,15 @@ def slice(
     strides: int | Sequence[int] = 1,
     **unknown: Never,
 ) -> Tensor:
-    """A window, whose place may be known only when the program runs.
+    """A window of the tensor. Its start may be known only at run time.
 
-    Starts are integers or scalar integer tensors. They are moved into range, so that the window
-    fits: a negative start is 0, it does not count from the end as in ``x[i]``,
-    ``slice_along_axis`` and ``put_slice``.
+    Starts are integers or scalar integer tensors. They are clamped so that the window fits: a
+    negative start becomes 0. In ``x[i]``, ``slice_along_axis`` and ``put_slice`` it counts from the
+    end instead.
 
     Shapes: each axis has ``lengths[i] / strides[i]`` elements, rounded up; names are kept.
-    Dtypes: any; kept.
-    Grad: ``g`` in zeros at the window's place; none to the starts.
+    Dtypes: any; unchanged.
+    Grad: zeros with ``g`` in the window; zero to the starts.
     Raises: ``AxisError`` unless there is one entry per axis, ``ShapeError`` for a length that
         exceeds the axis or a stride below 1, ``BoundsError`` under ``checks("index")`` for a start
         out of range.
@@ -284,15 +286,15 @@ def slice_along_axis(
     strides: int = 1,
     **unknown: Never,
 ) -> Tensor:
-    """A window along one axis; the others stay whole.
+    """A window along one axis of the tensor; the other axes are taken whole.
 
-    The start is an integer or a scalar integer tensor; below 0 it counts from the end.
+    The start is an integer or a scalar integer tensor. A negative start counts from the end.
 
     Shapes: the axis has ``length / strides`` elements, rounded up; names are kept.
-    Dtypes: any; kept.
-    Grad: ``g`` in zeros at the window's place; none to the start.
+    Dtypes: any; unchanged.
+    Grad: zeros with ``g`` in the window; zero to the start.
     Raises: ``ShapeError`` for a length that exceeds the axis or a stride below 1, ``AxisError`` if
-        ``axis`` is out of range, ``BoundsError`` for a window that is not inside, see ``checks``.
+        ``axis`` is out of range, ``BoundsError`` for a window that is out of range, see ``checks``.
 
     >>> dn.slice_along_axis(dn.iota((2, 4)), 1, 2, axis=1).to_list()
     [[1, 2], [5, 6]]
@@ -305,15 +307,15 @@ def slice_along_axis(
 def put_slice(
     tensor: TensorLike, starts: Sequence[int | Tensor], slice: TensorLike, **unknown: Never
 ) -> Tensor:
-    """A copy in which a window is overwritten.
+    """A copy of a tensor with a window replaced.
 
-    Starts are integers or scalar integer tensors; those below 0 count from the end.
+    Starts are integers or scalar integer tensors. Negative starts count from the end.
 
-    Shapes: the first tensor's; the slice has its rank and no larger size. Names merge.
-    Dtypes: any; merged; a plain number is weak.
-    Grad: to the tensor ``g`` with zeros in the window, to the slice the window of ``g``.
+    Shapes: that of ``tensor``; the slice has the same rank and no larger size. Names merge.
+    Dtypes: any; promoted; Python numbers are weakly typed.
+    Grad: ``g`` with zeros in the window to the tensor, the window of ``g`` to the slice.
     Raises: ``ShapeError`` if the slice does not fit, ``AxisError`` unless there is one start per
-        axis, ``BoundsError`` for a window that is not inside, see ``checks``.
+        axis, ``BoundsError`` for a window that is out of range, see ``checks``.
 
     >>> dn.put_slice(dn.iota((5,)), [1], dn.tensor([10, 20])).to_list()
     [0, 10, 20, 3, 4]
@@ -326,14 +328,14 @@ def put_slice(
 def pad(
     tensor: TensorLike, value: TensorLike, config: Sequence[tuple[int, int, int]], **unknown: Never
 ) -> Tensor:
-    """Put a value around the elements and between them, or crop.
+    """Insert a value around the elements and between them, or crop.
 
-    Shapes: for each axis ``(low, high, interior)``: so many values before, after, and between
-        neighbours; a negative ``low`` or ``high`` crops. Names are kept.
-    Dtypes: any; merged, a plain number for the value is weak.
-    Grad: to the tensor its elements of ``g``, to the value the sum of the others.
+    Shapes: each axis has an entry ``(low, high, interior)``: the number of values before, after,
+        and between neighbours. A negative ``low`` or ``high`` crops. Names are kept.
+    Dtypes: any; promoted; a Python number as the value is weakly typed.
+    Grad: ``g`` at its elements to the tensor, the sum of the other elements of ``g`` to the value.
     Raises: ``ShapeError`` unless there is one entry per axis, the value is a scalar, the interior
-        is not negative and the result's sizes are at least 0.
+        is not negative and the sizes of the result are at least 0.
 
     >>> dn.pad(dn.tensor([1, 2]), 0, [(1, 2, 1)]).to_list()
     [0, 1, 0, 2, 0, 0]
@@ -349,16 +351,17 @@ def pad_outer(
     config: Sequence[tuple[int, int]],
     **unknown: Never,
 ) -> Tensor:
-    """Put more of a tensor around it, or a scalar.
+    """Pad a tensor with its own elements or with a scalar.
 
-    ``"cyclic"`` repeats the tensor, ``"mirror"`` its mirror image with the edge twice,
-    ``"reflect"`` with the edge once, and ``"replicate"`` the edge.
+    ``"cyclic"`` repeats the tensor. ``"mirror"`` repeats its mirror image including the edge,
+    ``"reflect"`` without the edge. ``"replicate"`` repeats the edge.
 
-    Shapes: for each axis ``(left, right)``: so many values before and after. Names are kept.
-    Dtypes: any; kept. With a scalar merged, where a plain number is weak.
-    Grad: each element receives the sum of ``g`` at its copies.
-    Raises: ``OptionError`` if the mode is unknown or an amount is negative, ``ShapeError`` unless
-        there is one entry per axis, or where an axis has no element to repeat.
+    Shapes: each axis has an entry ``(left, right)``: the number of values before and after. Names
+        are kept.
+    Dtypes: any; unchanged, but promoted with a scalar; Python numbers are weakly typed.
+    Grad: the sum of ``g`` over all copies of an element.
+    Raises: ``OptionError`` if the mode is unknown or an amount is negative, ``ShapeError`` if there
+        is not one entry per axis or an axis has no element to repeat.
 
     >>> dn.pad_outer(dn.tensor([1, 2, 3]), "reflect", [(2, 1)]).to_list()
     [3, 2, 1, 2, 3, 2]
@@ -369,11 +372,11 @@ def pad_outer(
 
 
 def reverse(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
-    """Read axes backwards: all of them, or the given ones. ``flip`` is the same function.
+    """Reverse the elements along all axes or along the given ones. ``flip`` is the same function.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; kept.
-    Grad: ``g`` reversed.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; unchanged.
+    Grad: ``g``, reversed.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> dn.reverse(dn.tensor([1, 2, 3])).to_list()
