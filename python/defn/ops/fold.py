@@ -1,4 +1,4 @@
-"""Folds by functions of your own."""
+"""Reductions by a user function."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ def reduce(
     dtype: DTypeLike | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """Fold the elements by a function ``fun(element, acc)`` of scalars, from ``acc`` on.
+    """Fold the elements with a function ``fun(element, acc)`` of scalars, starting from ``acc``.
 
-    The elements come in row-major order. A function that is one addition or multiplication may take
-    them in another one, as ``sum`` and ``product`` do, which shows in the rounding of floats only.
-    The function is called once, while it is traced; it may use tensors from outside.
+    The elements are folded in row-major order. If ``fun`` is a single addition or multiplication,
+    the order may differ, as in ``sum`` and ``product``; only the rounding of floats depends on it.
+    ``fun`` is called once, while it is traced. It may capture tensors.
 
-    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
-        nothing. Other axes keep their names. ``acc`` is a scalar.
-    Dtypes: any; that of the tensor and ``acc`` together unless ``dtype`` is given; a plain number
-        is weak. ``fun`` gets scalars of it, and gives one, or a narrower one.
-    Grad: none; it raises.
-    Raises: ``AxisError`` if an axis is out of range or given twice, ``ShapeError`` if ``acc`` is no
-        scalar or ``fun`` gives no scalar of the dtype.
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
+        ``axes`` reduces nothing. Other axes keep their names. ``acc`` is a scalar.
+    Dtypes: any; ``dtype`` if given, else the tensor and ``acc`` are promoted; Python numbers are
+        weakly typed. ``fun`` receives scalars of that dtype and returns one of it or a narrower
+        one.
+    Grad: not defined; it raises.
+    Raises: ``AxisError`` if an axis is out of range or given twice, ``ShapeError`` if ``acc`` is
+        not a scalar or ``fun`` does not return a scalar of the dtype.
 
     >>> dn.reduce(dn.tensor([1, 2, 3]), 0, lambda x, acc: x + 10 * acc).item()
     123

@@ -1,4 +1,4 @@
-"""Functions that fold elements over axes."""
+"""Reductions, cumulative functions and statistics over axes."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ __all__ = [
 def sum(
     tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
-    """Add up the elements.
+    """The sum of the elements.
 
-    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
-        nothing. Other axes keep their names.
-    Dtypes: any; integers up to 32 bits give s32 or u32, 64-bit ones s64, and wrap.
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
+        ``axes`` reduces nothing. Other axes keep their names.
+    Dtypes: any; integers of up to 32 bits become s32 or u32, 64-bit integers s64; integers wrap.
     Grad: ``g`` to every element.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
@@ -60,12 +60,12 @@ def sum(
 def product(
     tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
-    """Multiply the elements.
+    """The product of the elements.
 
-    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
-        nothing. Other axes keep their names.
-    Dtypes: any; integers up to 32 bits give s32 or u32, 64-bit ones s64, and wrap.
-    Grad: ``g`` times the product of the other elements, exact also where elements are 0.
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
+        ``axes`` reduces nothing. Other axes keep their names.
+    Dtypes: any; integers of up to 32 bits become s32 or u32, 64-bit integers s64; integers wrap.
+    Grad: ``g`` times the product of the other elements; exact also where elements are 0.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> dn.product(dn.tensor([[1, 2], [3, 4]]), axes=[1]).to_list()
@@ -79,15 +79,15 @@ def product(
 def mean(
     tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
-    """The sum divided by the number of elements.
+    """The sum of the elements divided by their number.
 
-    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
-        nothing. Other axes keep their names.
-    Dtypes: any; integers give f32. Elements add up in f64 or c128, floats of 8 and 16 bits but bf16
-        in f32: neither do integers wrap nor sums overflow.
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
+        ``axes`` reduces nothing. Other axes keep their names.
+    Dtypes: any; integers become f32. Sums accumulate in f64 or c128, for 8-bit floats and f16 in
+        f32, so integers do not wrap and sums do not overflow.
     Grad: ``g / n`` to every element.
-    Raises: ``AxisError`` if an axis is out of range or given twice,
-        ``ShapeError`` if there is no element to reduce.
+    Raises: ``AxisError`` if an axis is out of range or given twice, ``ShapeError`` if there is no
+        element to reduce.
 
     >>> float(dn.mean(dn.tensor([1, 2, 3, 4])))
     2.5
@@ -100,12 +100,12 @@ def mean(
 def all(
     tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
-    """Whether no element is zero. NaN is not zero.
+    """Whether all elements are nonzero. NaN is nonzero.
 
-    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
-        nothing, and give each element's truth value. Other axes keep their names.
-    Dtypes: any; bool.
-    Grad: none flows.
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. With an
+        empty ``axes`` the result is the truth value of each element. Other axes keep their names.
+    Dtypes: any; the result is bool.
+    Grad: zero.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> dn.all(dn.tensor([[1, 2], [3, 0]]), axes=[1]).to_list()
@@ -119,12 +119,12 @@ def all(
 def any(
     tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
-    """Whether an element is not zero. NaN is not zero.
+    """Whether at least one element is nonzero. NaN is nonzero.
 
-    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
-        nothing, and give each element's truth value. Other axes keep their names.
-    Dtypes: any; bool.
-    Grad: none flows.
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. With an
+        empty ``axes`` the result is the truth value of each element. Other axes keep their names.
+    Dtypes: any; the result is bool.
+    Grad: zero.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
     >>> dn.any(dn.tensor([[0, 2], [0, 0]]), axes=[1]).to_list()
@@ -138,15 +138,14 @@ def any(
 def reduce_max(
     tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
-    """The greatest element; NaN if any is.
+    """The maximum; NaN if any element is NaN.
 
-    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
-        nothing. Other axes keep their names.
-    Dtypes: real; kept.
-    Grad: ``g`` shared equally by all elements that are the greatest.
-    Raises: ``AxisError`` if an axis is out of range or given twice,
-        ``ShapeError`` if there is no element to reduce,
-        ``DTypeError`` for complex elements.
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
+        ``axes`` reduces nothing. Other axes keep their names.
+    Dtypes: real; unchanged.
+    Grad: ``g``, divided equally among the elements that are the maximum.
+    Raises: ``AxisError`` if an axis is out of range or given twice, ``ShapeError`` if there is no
+        element to reduce, ``DTypeError`` for complex elements.
 
     >>> dn.reduce_max(dn.tensor([[1, 5], [7, 3]]), axes=[1]).to_list()
     [5, 7]
@@ -159,15 +158,14 @@ def reduce_max(
 def reduce_min(
     tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
-    """The least element; NaN if any is.
+    """The minimum; NaN if any element is NaN.
 
-    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. No axes at all reduce
-        nothing. Other axes keep their names.
-    Dtypes: real; kept.
-    Grad: ``g`` shared equally by all elements that are the least.
-    Raises: ``AxisError`` if an axis is out of range or given twice,
-        ``ShapeError`` if there is no element to reduce,
-        ``DTypeError`` for complex elements.
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
+        ``axes`` reduces nothing. Other axes keep their names.
+    Dtypes: real; unchanged.
+    Grad: ``g``, divided equally among the elements that are the minimum.
+    Raises: ``AxisError`` if an axis is out of range or given twice, ``ShapeError`` if there is no
+        element to reduce, ``DTypeError`` for complex elements.
 
     >>> dn.reduce_min(dn.tensor([[1, 5], [7, 3]]), axes=[1]).to_list()
     [1, 3]
@@ -180,14 +178,13 @@ def reduce_min(
 def cumulative_sum(
     tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
 ) -> Tensor:
-    """The sum of the elements up to each place of an axis: the first one if none is
-    given, where NumPy flattens.
+    """The cumulative sum along an axis. The default is the first axis; NumPy flattens.
 
-    With ``reverse``, of those from each place on.
+    With ``reverse`` it runs from the last element to the first.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; kept, integers wrap.
-    Grad: at each place the sum of ``g`` at those that it is added to.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; unchanged; integers wrap.
+    Grad: the cumulative sum of ``g`` in the opposite direction.
     Raises: ``AxisError`` if the axis is out of range.
 
     >>> dn.cumulative_sum(dn.tensor([1, 2, 3])).to_list()
@@ -201,14 +198,13 @@ def cumulative_sum(
 def cumulative_product(
     tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
 ) -> Tensor:
-    """The product of the elements up to each place of an axis: the first one if none is
-    given, where NumPy flattens.
+    """The cumulative product along an axis. The default is the first axis; NumPy flattens.
 
-    With ``reverse``, of those from each place on.
+    With ``reverse`` it runs from the last element to the first.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; kept, integers wrap.
-    Grad: ``g`` times the other factors, exact also where elements are 0.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; unchanged; integers wrap.
+    Grad: ``g`` times the other factors; exact also where elements are 0.
     Raises: ``AxisError`` if the axis is out of range.
 
     >>> dn.cumulative_product(dn.tensor([1, 2, 3])).to_list()
@@ -222,14 +218,13 @@ def cumulative_product(
 def cumulative_max(
     tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
 ) -> Tensor:
-    """The greatest of the elements up to each place of an axis: the first one if none is
-    given, where NumPy flattens.
+    """The cumulative maximum along an axis. The default is the first axis; NumPy flattens.
 
-    With ``reverse``, of those from each place on. A NaN stays the greatest.
+    With ``reverse`` it runs from the last element to the first. A NaN counts as the maximum.
 
-    Shapes: kept, with axis names.
-    Dtypes: integers and floats; kept.
-    Grad: ``g`` to the element that each place shows; ties share it by halves.
+    Shapes: unchanged; names are kept.
+    Dtypes: integers and floats; unchanged.
+    Grad: ``g`` at each position to the element that is the result there; each tie halves it.
     Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range.
 
     >>> dn.cumulative_max(dn.tensor([1, 3, 2])).to_list()
@@ -243,14 +238,13 @@ def cumulative_max(
 def cumulative_min(
     tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
 ) -> Tensor:
-    """The least of the elements up to each place of an axis: the first one if none is
-    given, where NumPy flattens.
+    """The cumulative minimum along an axis. The default is the first axis; NumPy flattens.
 
-    With ``reverse``, of those from each place on. A NaN stays the least.
+    With ``reverse`` it runs from the last element to the first. A NaN counts as the minimum.
 
-    Shapes: kept, with axis names.
-    Dtypes: integers and floats; kept.
-    Grad: ``g`` to the element that each place shows; ties share it by halves.
+    Shapes: unchanged; names are kept.
+    Dtypes: integers and floats; unchanged.
+    Grad: ``g`` at each position to the element that is the result there; each tie halves it.
     Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range.
 
     >>> dn.cumulative_min(dn.tensor([3, 1, 2])).to_list()
@@ -270,19 +264,19 @@ def argmax(
     dtype: DTypeLike | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """The index of the greatest element along an axis; without one, in row-major order over all
-    axes.
+    """The index of the maximum along an axis; without an axis, its index in row-major order.
 
-    Of several equal elements, ``tie_break`` names the first (``"low"``) or the last (``"high"``). A
-    NaN counts as the greatest.
+    ``tie_break`` selects the first (``"low"``) or the last (``"high"``) of equal elements. A NaN
+    counts as the maximum.
 
-    Shapes: the axis goes, or keeps with size 1; without an axis the result is a scalar, but a
-        vectorized tensor keeps its inner axes with size 1. Other axes keep their names.
-    Dtypes: real; the result is of ``dtype``, without one s32, or s64 where the axis needs it.
-    Grad: none flows.
+    Shapes: the axis is removed, or with ``keep_axis`` has size 1. Without an axis the result is a
+        scalar, but with ``keep_axis`` a vectorized tensor keeps its inner axes with size 1. Other
+        axes keep their names.
+    Dtypes: real; the result has ``dtype``, by default s32, or s64 if the axis needs it.
+    Grad: zero.
     Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,
         ``DTypeError`` for complex elements, ``OptionError`` for another ``tie_break`` and for a
-        ``dtype`` that does not hold the last index.
+        ``dtype`` that cannot hold the last index.
 
     >>> dn.argmax(dn.tensor([[1, 5, 5], [7, 3, 3]]), axis=1).to_list()
     [1, 0]
@@ -301,18 +295,19 @@ def argmin(
     dtype: DTypeLike | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """The index of the least element along an axis; without one, in row-major order over all axes.
+    """The index of the minimum along an axis; without an axis, its index in row-major order.
 
-    Of several equal elements, ``tie_break`` names the first (``"low"``) or the last (``"high"``). A
-    NaN counts as the least.
+    ``tie_break`` selects the first (``"low"``) or the last (``"high"``) of equal elements. A NaN
+    counts as the minimum.
 
-    Shapes: the axis goes, or keeps with size 1; without an axis the result is a scalar, but a
-        vectorized tensor keeps its inner axes with size 1. Other axes keep their names.
-    Dtypes: real; the result is of ``dtype``, without one s32, or s64 where the axis needs it.
-    Grad: none flows.
+    Shapes: the axis is removed, or with ``keep_axis`` has size 1. Without an axis the result is a
+        scalar, but with ``keep_axis`` a vectorized tensor keeps its inner axes with size 1. Other
+        axes keep their names.
+    Dtypes: real; the result has ``dtype``, by default s32, or s64 if the axis needs it.
+    Grad: zero.
     Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,
         ``DTypeError`` for complex elements, ``OptionError`` for another ``tie_break`` and for a
-        ``dtype`` that does not hold the last index.
+        ``dtype`` that cannot hold the last index.
 
     >>> dn.argmin(dn.tensor([[1, 5, 5], [7, 3, 3]]), axis=1).to_list()
     [0, 1]
@@ -330,13 +325,13 @@ def variance(
     ddof: int = 0,
     **unknown: Never,
 ) -> Tensor:
-    """The mean of the squared distances from the mean.
+    """The mean of the squared deviations from the mean.
 
-    The squares are divided by the number of elements less ``ddof``.
+    The sum of the squares is divided by the number of elements minus ``ddof``.
 
-    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. Other axes keep their
-        names.
-    Dtypes: any; integers give f32.
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. Other
+        axes keep their names.
+    Dtypes: any; integers become f32.
     Grad: through the definition.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
@@ -358,11 +353,11 @@ def standard_deviation(
 ) -> Tensor:
     """The square root of the variance.
 
-    The squares are divided by the number of elements less ``ddof``.
+    The sum of the squares is divided by the number of elements minus ``ddof``.
 
-    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. Other axes keep their
-        names.
-    Dtypes: any; integers give f32.
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. Other
+        axes keep their names.
+    Dtypes: any; integers become f32.
     Grad: through the definition.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
@@ -377,12 +372,12 @@ def standard_deviation(
 def covariance(
     tensor: TensorLike, mean: TensorLike | None = None, *, ddof: int = 0, **unknown: Never
 ) -> Tensor:
-    """How columns vary together, where rows are observations: ``conj(x).T @ x / (n - ddof)``, ``x``
-    less its mean. In NumPy rows are the variables, and ``ddof`` is 1.
+    """The covariance of columns, with rows as observations: ``conj(x).T @ x / (n - ddof)`` for
+    ``x`` minus its mean. In NumPy the rows are the variables, and ``ddof`` is 1.
 
-    Shapes: ``(..., n, d)`` gives ``(..., d, d)``, without names. A mean may be given, without the
-        axis of the rows; it broadcasts.
-    Dtypes: any; integers give f32.
+    Shapes: ``(..., n, d)`` becomes ``(..., d, d)``, without names. A given mean lacks the axis of
+        the rows; it broadcasts.
+    Dtypes: any; integers become f32.
     Grad: through the definition.
     Raises: ``ShapeError`` for a rank below 2, and for a mean that is a scalar or does not
         broadcast, ``OptionError`` for a negative ``ddof``.
@@ -405,9 +400,9 @@ def weighted_mean(
 ) -> Tensor:
     """The sum of the elements times their weights, divided by the sum of the weights.
 
-    Shapes: the weights have the tensor's shape, or one axis for each of ``axes``. The given axes,
-        or all, go; ``keep_axes`` keeps them with size 1.
-    Dtypes: any; merged, and f32 for integers; a plain number is weak.
+    Shapes: the weights have the shape of the tensor, or one axis for each of ``axes``. The given
+        axes, or all axes, are removed; ``keep_axes`` keeps them with size 1.
+    Dtypes: any; promoted, integers to f32; Python numbers are weakly typed.
     Grad: through the definition, to both.
     Raises: ``ShapeError`` if the weights do not fit, ``AxisError`` if an axis is out of range or
         given twice.
@@ -430,9 +425,9 @@ def logsumexp(
 ) -> Tensor:
     """``log(sum(exp(x)))`` without overflow; with a factor, ``log(sum(factor * exp(x)))``.
 
-    Shapes: the given axes, or all, go; ``keep_axes`` keeps them with size 1. Other axes keep their
-        names.
-    Dtypes: any; integers give f32.
+    Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. Other
+        axes keep their names.
+    Dtypes: any; integers become f32.
     Grad: ``g`` times the softmax.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
@@ -445,13 +440,13 @@ def logsumexp(
 
 
 def diff(tensor: TensorLike, order: int = 1, axis: Axis = -1, **unknown: Never) -> Tensor:
-    """The differences of neighbours: each element less the one before it, ``order`` times over.
+    """The differences of neighbours: each element minus the one before it, applied ``order`` times.
 
-    Shapes: the axis loses ``order`` elements and keeps its name, like the others.
-    Dtypes: any; kept, and unsigned differences wrap.
+    Shapes: the axis loses ``order`` elements; all axes keep their names.
+    Dtypes: any; unchanged; unsigned differences wrap.
     Grad: through the definition.
     Raises: ``ShapeError`` for a scalar, ``AxisError`` if the axis is out of range, ``OptionError``
-        for an ``order`` that is negative or above the axis's size.
+        for an ``order`` that is negative or above the size of the axis.
 
     >>> dn.diff(dn.tensor([1, 4, 9, 16])).to_list()
     [3, 5, 7]
@@ -464,15 +459,15 @@ def diff(tensor: TensorLike, order: int = 1, axis: Axis = -1, **unknown: Never) 
 def median(
     tensor: TensorLike, axis: Axis | None = None, *, keep_axis: bool = False, **unknown: Never
 ) -> Tensor:
-    """The element in the middle along an axis; without one, of all elements.
+    """The median along an axis; without an axis, of all elements.
 
-    Of an even number of elements it is the mean of the two in the middle. NaN is above every
+    For an even number of elements it is the mean of the two middle elements. NaN sorts above every
     number.
 
-    Shapes: the axis goes, or stays with size 1; without an axis the result is a scalar, or has all
-        axes with size 1. Other axes keep their names.
-    Dtypes: real; kept for an odd number of elements, integers give f32 for an even one.
-    Grad: to the elements in the middle.
+    Shapes: the axis is removed, or with ``keep_axis`` has size 1. Without an axis the result is a
+        scalar, or with ``keep_axis`` all axes have size 1. Other axes keep their names.
+    Dtypes: real; unchanged for an odd number of elements; integers become f32 for an even number.
+    Grad: ``g`` to the middle elements.
     Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,
         ``DTypeError`` for complex elements.
 
@@ -487,14 +482,15 @@ def median(
 def mode(
     tensor: TensorLike, axis: Axis | None = None, *, keep_axis: bool = False, **unknown: Never
 ) -> Tensor:
-    """The element that is there most often along an axis; without one, of all elements.
+    """The most frequent element along an axis; without an axis, of all elements.
 
-    Of several it is the least. NaN equals nothing, so that each NaN is there once.
+    Of equally frequent elements it is the least. NaN equals nothing, so each NaN counts once.
 
-    Shapes: the axis goes, or stays with size 1; without an axis the result is a scalar, or has all
-        axes with size 1, one axis where the operand is a scalar. Other axes keep their names.
-    Dtypes: real; kept.
-    Grad: to one of the elements that are the result.
+    Shapes: the axis is removed, or with ``keep_axis`` has size 1. Without an axis the result is a
+        scalar, or with ``keep_axis`` all axes have size 1; a scalar operand then gets one axis.
+        Other axes keep their names.
+    Dtypes: real; unchanged.
+    Grad: ``g`` to one of the elements equal to the result.
     Raises: ``AxisError`` if the axis is out of range, ``ShapeError`` if there is no element,
         ``DTypeError`` for complex elements.
 

@@ -1,4 +1,4 @@
-"""Windows that slide over a tensor, and convolutions."""
+"""Sliding windows and convolutions."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def window_sum(
     window_dilations: PerAxis = 1,
     **unknown: Never,
 ) -> Tensor:
-    """Add up the elements in each place of a window.
+    """The sum of the elements at each window position.
 
-    Shapes: the window has a size for each axis and moves by ``strides`` over the tensor with
-        ``padding`` around it: ``"valid"`` none, ``"same"`` as much as keeps the sizes where strides
-        are 1, or ``(low, high)`` for each axis, where negative numbers crop. The window's elements
-        are ``window_dilations`` apart. Names stay. Padding counts as 0.
-    Dtypes: any; kept. Integers wrap.
-    Grad: every element gets the sum of ``g`` over the windows that it lies in.
-    Raises: ``ShapeError`` if an option has not one entry for each axis or the window does not fit
+    Shapes: the window has one size per axis and moves by ``strides`` over the padded tensor.
+        ``padding`` is ``"valid"`` for none, ``"same"`` to keep the sizes if strides are 1, or
+        ``(low, high)`` for each axis; negative numbers crop. The elements of a window are
+        ``window_dilations`` apart. Names are kept. Padding counts as 0.
+    Dtypes: any; unchanged. Integers wrap.
+    Grad: the sum of ``g`` over the windows that contain the element.
+    Raises: ``ShapeError`` unless each option has one entry per axis and the window fits at least
         once, ``OptionError`` if an entry is below 1.
 
     >>> dn.window_sum(dn.tensor([1, 2, 3, 4]), 2).to_list()
@@ -63,15 +63,15 @@ def window_product(
     window_dilations: PerAxis = 1,
     **unknown: Never,
 ) -> Tensor:
-    """Multiply the elements in each place of a window.
+    """The product of the elements at each window position.
 
-    Shapes: the window has a size for each axis and moves by ``strides`` over the tensor with
-        ``padding`` around it: ``"valid"`` none, ``"same"`` as much as keeps the sizes where strides
-        are 1, or ``(low, high)`` for each axis, where negative numbers crop. The window's elements
-        are ``window_dilations`` apart. Names stay. Padding counts as 1.
-    Dtypes: any; kept. Integers wrap.
-    Grad: none; it raises.
-    Raises: ``ShapeError`` if an option has not one entry for each axis or the window does not fit
+    Shapes: the window has one size per axis and moves by ``strides`` over the padded tensor.
+        ``padding`` is ``"valid"`` for none, ``"same"`` to keep the sizes if strides are 1, or
+        ``(low, high)`` for each axis; negative numbers crop. The elements of a window are
+        ``window_dilations`` apart. Names are kept. Padding counts as 1.
+    Dtypes: any; unchanged. Integers wrap.
+    Grad: not defined; it raises.
+    Raises: ``ShapeError`` unless each option has one entry per axis and the window fits at least
         once, ``OptionError`` if an entry is below 1.
 
     >>> dn.window_product(dn.tensor([1, 2, 3, 4]), 2, padding="same").to_list()
@@ -91,18 +91,16 @@ def window_max(
     window_dilations: PerAxis = 1,
     **unknown: Never,
 ) -> Tensor:
-    """The greatest element in each place of a window; NaN if any is.
+    """The maximum at each window position; NaN if any element is NaN.
 
-    Shapes: the window has a size for each axis and moves by ``strides`` over the tensor with
-        ``padding`` around it: ``"valid"`` none, ``"same"`` as much as keeps the sizes where strides
-        are 1, or ``(low, high)`` for each axis, where negative numbers crop. The window's elements
-        are ``window_dilations`` apart. Names stay. Padding is never
-        above an element.
-    Dtypes: real; kept.
-    Grad: the whole ``g`` to the greatest element of each window, the last of equal ones.
-    Raises: ``ShapeError`` if an option has not one entry for each axis or the window does not fit
-        once, ``OptionError`` if an entry is below 1,
-        ``DTypeError`` for complex elements.
+    Shapes: the window has one size per axis and moves by ``strides`` over the padded tensor.
+        ``padding`` is ``"valid"`` for none, ``"same"`` to keep the sizes if strides are 1, or
+        ``(low, high)`` for each axis; negative numbers crop. The elements of a window are
+        ``window_dilations`` apart. Names are kept. Padding is never greater than an element.
+    Dtypes: real; unchanged.
+    Grad: ``g`` to the maximum of each window, to the last of equal elements.
+    Raises: ``ShapeError`` unless each option has one entry per axis and the window fits at least
+        once, ``OptionError`` if an entry is below 1, ``DTypeError`` for complex elements.
 
     >>> dn.window_max(dn.tensor([1, 4, 3, 2]), 2, strides=2).to_list()
     [4, 3]
@@ -121,18 +119,16 @@ def window_min(
     window_dilations: PerAxis = 1,
     **unknown: Never,
 ) -> Tensor:
-    """The least element in each place of a window; NaN if any is.
+    """The minimum at each window position; NaN if any element is NaN.
 
-    Shapes: the window has a size for each axis and moves by ``strides`` over the tensor with
-        ``padding`` around it: ``"valid"`` none, ``"same"`` as much as keeps the sizes where strides
-        are 1, or ``(low, high)`` for each axis, where negative numbers crop. The window's elements
-        are ``window_dilations`` apart. Names stay. Padding is never
-        below an element.
-    Dtypes: real; kept.
-    Grad: the whole ``g`` to the least element of each window, the last of equal ones.
-    Raises: ``ShapeError`` if an option has not one entry for each axis or the window does not fit
-        once, ``OptionError`` if an entry is below 1,
-        ``DTypeError`` for complex elements.
+    Shapes: the window has one size per axis and moves by ``strides`` over the padded tensor.
+        ``padding`` is ``"valid"`` for none, ``"same"`` to keep the sizes if strides are 1, or
+        ``(low, high)`` for each axis; negative numbers crop. The elements of a window are
+        ``window_dilations`` apart. Names are kept. Padding is never less than an element.
+    Dtypes: real; unchanged.
+    Grad: ``g`` to the minimum of each window, to the last of equal elements.
+    Raises: ``ShapeError`` unless each option has one entry per axis and the window fits at least
+        once, ``OptionError`` if an entry is below 1, ``DTypeError`` for complex elements.
 
     >>> dn.window_min(dn.tensor([1, 4, 3, 2]), 2, window_dilations=2).to_list()
     [1, 2]
@@ -151,16 +147,16 @@ def window_mean(
     window_dilations: PerAxis = 1,
     **unknown: Never,
 ) -> Tensor:
-    """The mean of each place of a window.
+    """The mean at each window position.
 
-    Shapes: the window has a size for each axis and moves by ``strides`` over the tensor with
-        ``padding`` around it: ``"valid"`` none, ``"same"`` as much as keeps the sizes where strides
-        are 1, or ``(low, high)`` for each axis, where negative numbers crop. The window's elements
-        are ``window_dilations`` apart. Names stay. Padding counts as zeros
-        that are there.
-    Dtypes: any; integers give f32. They add up as for ``mean``.
-    Grad: every element gets the sum of ``g / n`` over the windows that it lies in.
-    Raises: ``ShapeError`` if an option has not one entry for each axis or the window does not fit
+    Shapes: the window has one size per axis and moves by ``strides`` over the padded tensor.
+        ``padding`` is ``"valid"`` for none, ``"same"`` to keep the sizes if strides are 1, or
+        ``(low, high)`` for each axis; negative numbers crop. The elements of a window are
+        ``window_dilations`` apart. Names are kept. Padding counts as zeros, which are included in
+        the number of elements.
+    Dtypes: any; integers become f32. Sums accumulate as in ``mean``.
+    Grad: the sum of ``g / n`` over the windows that contain the element.
+    Raises: ``ShapeError`` unless each option has one entry per axis and the window fits at least
         once, ``OptionError`` if an entry is below 1.
 
     >>> dn.window_mean(dn.tensor([1, 2, 3, 4]), 2, strides=2).to_list()
@@ -182,22 +178,21 @@ def window_reduce(
     window_dilations: PerAxis = 1,
     **unknown: Never,
 ) -> Tensor:
-    """Fold the elements in each place of a window by a function ``fun(element, acc)`` of scalars.
+    """Fold the elements at each window position with a function ``fun(element, acc)`` of scalars.
 
-    The elements come in row-major order. A function that is one addition or multiplication may take
-    them in another one, as ``window_sum`` and ``window_product`` do. The function is called once,
-    while it is traced.
+    The elements are folded in row-major order. If ``fun`` is a single addition or multiplication,
+    the order may differ, as in ``window_sum`` and ``window_product``. ``fun`` is called once, while
+    it is traced.
 
-    Shapes: the window has a size for each axis and moves by ``strides`` over the tensor with
-        ``padding`` around it: ``"valid"`` none, ``"same"`` as much as keeps the sizes where strides
-        are 1, or ``(low, high)`` for each axis, where negative numbers crop. The window's elements
-        are ``window_dilations`` apart. Names stay. Padding
-        counts as ``acc``, a scalar.
-    Dtypes: any; kept, also by ``acc`` and by what ``fun`` gets and gives.
-    Grad: none; it raises.
-    Raises: ``ShapeError`` if an option has not one entry for each axis or the window does not fit
-        once, ``OptionError`` if an entry is below 1,
-        ``ShapeError`` if ``acc`` or what ``fun`` gives is no scalar.
+    Shapes: the window has one size per axis and moves by ``strides`` over the padded tensor.
+        ``padding`` is ``"valid"`` for none, ``"same"`` to keep the sizes if strides are 1, or
+        ``(low, high)`` for each axis; negative numbers crop. The elements of a window are
+        ``window_dilations`` apart. Names are kept. Padding counts as ``acc``, a scalar.
+    Dtypes: any; unchanged. ``acc`` and the arguments and result of ``fun`` have the same dtype.
+    Grad: not defined; it raises.
+    Raises: ``ShapeError`` unless each option has one entry per axis and the window fits at least
+        once, ``OptionError`` if an entry is below 1, ``ShapeError`` if ``acc`` or the result of
+        ``fun`` is not a scalar.
 
     >>> dn.window_reduce(dn.tensor([1, 2, 3, 4]), 0, 2, lambda x, acc: x + 2 * acc).to_list()
     [4, 7, 10]
@@ -217,19 +212,19 @@ def window_scatter_max(
     padding: Padding = "valid",
     **unknown: Never,
 ) -> Tensor:
-    """``init`` everywhere, plus each element of ``source`` where its window's greatest element is.
+    """``init`` everywhere, plus each element of ``source`` at the position of its window's maximum.
 
-    Of equal elements the last one receives, and NaN counts as the greatest. Padding counts as
-    ``init``, and receives nothing.
+    Of equal elements the last receives the value. NaN counts as the maximum. Padding counts as
+    ``init`` and receives nothing.
 
-    Shapes: that of the tensor, with its names. The source has one element for each place of the
-        window; ``init`` is a scalar.
-    Dtypes: real; that of ``source`` and ``init`` together, where a plain number is weak. Integers
+    Shapes: that of the tensor, with its names. The source has one element per window position;
+        ``init`` is a scalar.
+    Dtypes: real; ``source`` and ``init`` are promoted; Python numbers are weakly typed. Integers
         wrap.
-    Grad: to the source ``g`` at the chosen places, to ``init`` the sum of ``g``; none to the
+    Grad: ``g`` at the selected positions to the source, the sum of ``g`` to ``init``; zero to the
         tensor.
-    Raises: ``ShapeError`` if the source has another shape, an option has not one entry for each
-        axis, or the window does not fit once, ``OptionError`` if an entry is below 1,
+    Raises: ``ShapeError`` unless the source has one element per position, each option has one entry
+        per axis, and the window fits at least once, ``OptionError`` if an entry is below 1,
         ``DTypeError`` for complex elements.
 
     >>> x, source = dn.tensor([1, 4, 4, 2]), dn.tensor([10, 20])
@@ -251,19 +246,19 @@ def window_scatter_min(
     padding: Padding = "valid",
     **unknown: Never,
 ) -> Tensor:
-    """``init`` everywhere, plus each element of ``source`` where its window's least element is.
+    """``init`` everywhere, plus each element of ``source`` at the position of its window's minimum.
 
-    Of equal elements the last one receives, and NaN counts as the least. Padding counts as
-    ``init``, and receives nothing.
+    Of equal elements the last receives the value. NaN counts as the minimum. Padding counts as
+    ``init`` and receives nothing.
 
-    Shapes: that of the tensor, with its names. The source has one element for each place of the
-        window; ``init`` is a scalar.
-    Dtypes: real; that of ``source`` and ``init`` together, where a plain number is weak. Integers
+    Shapes: that of the tensor, with its names. The source has one element per window position;
+        ``init`` is a scalar.
+    Dtypes: real; ``source`` and ``init`` are promoted; Python numbers are weakly typed. Integers
         wrap.
-    Grad: to the source ``g`` at the chosen places, to ``init`` the sum of ``g``; none to the
+    Grad: ``g`` at the selected positions to the source, the sum of ``g`` to ``init``; zero to the
         tensor.
-    Raises: ``ShapeError`` if the source has another shape, an option has not one entry for each
-        axis, or the window does not fit once, ``OptionError`` if an entry is below 1,
+    Raises: ``ShapeError`` unless the source has one element per position, each option has one entry
+        per axis, and the window fits at least once, ``OptionError`` if an entry is below 1,
         ``DTypeError`` for complex elements.
 
     >>> x, source = dn.tensor([1, 4, 4, 2]), dn.tensor([10, 20])
@@ -290,19 +285,22 @@ def conv(
     output_permutation: Sequence[Axis] | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """Sums of products of a kernel and what it lies over, at each of its places. No flip.
+    """The convolution of a tensor with a kernel that is not flipped (cross-correlation).
 
-    With ``feature_group_size`` the channels, with ``batch_group_size`` the batch falls into so many
-    groups, each with its own part of the output channels; only one of both may be above 1.
+    ``feature_group_size`` is the number of groups into which the channels are split,
+    ``batch_group_size`` that of the batch. Each group has its own part of the output channels. Only
+    one of the two may be above 1.
 
     Shapes: the tensor is (batch, channels, spatial...), the kernel (output channels, channels of a
-        group, spatial...), the result (batch / batch groups, output channels, places...). Entry i
-        of a permutation is the axis that plays role i in that order. Strides, padding and
-        dilations have an entry for each spatial axis, or one for all; padding is put around the
-        dilated tensor. The result has the tensor's names, by role.
-    Dtypes: any; float or complex, integers give f32. Small floats add up in f32.
-    Grad: to the tensor, ``g`` convolved with the kernel; to the kernel, the tensor with ``g``.
-    Raises: ``ShapeError`` if ranks differ or are below 3, an option has not one entry for each
+        group, spatial...), the result (batch / batch groups, output channels, positions...). Entry
+        i of a permutation is the axis with role i in that order. Strides, padding and dilations
+        have one entry per spatial axis, or one for all. Padding surrounds the dilated tensor. The
+        result has the names of the tensor, by role.
+    Dtypes: any; floats and complex are unchanged, integers become f32. Floats of 8 and 16 bits
+        accumulate in f32.
+    Grad: ``g`` convolved with the kernel to the tensor; the tensor convolved with ``g`` to the
+        kernel.
+    Raises: ``ShapeError`` if ranks differ or are below 3, an option does not have one entry per
         spatial axis, groups do not divide the batch or the channels, the channels differ, or the
         kernel does not fit once, ``OptionError`` if an entry is below 1 or a permutation does not
         name every axis.
