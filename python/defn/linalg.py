@@ -1,9 +1,9 @@
 """Linear algebra: systems of equations, factorizations, norms.
 
-All functions work on the matrices in the last two axes, for every position of the leading ones.
-Results are floats or complex numbers: integers become f32. Floats of 8 and 16 bits are computed in
-f32 and rounded at the end. A matrix with a NaN or an infinity has factors of NaN; no iteration runs
-for ever.
+All functions work on the matrices in the last two axes, for every position of the leading axes.
+Results are floats or complex numbers; integers become f32. Floats of 8 and 16 bits are computed in
+f32 and rounded at the end. The factors of a matrix with a NaN or an infinity are NaN. All
+iterations terminate.
 
 >>> a = dn.tensor([[4.0, 1.0], [1.0, 3.0]])
 >>> dn.round(dn.linalg.solve(a, dn.tensor([9.0, 5.0]))).to_list()
@@ -44,12 +44,12 @@ __all__ = [
 
 
 def adjoint(tensor: TensorLike, /, **unknown: Never) -> Tensor:
-    """The last two axes exchanged, and complex elements conjugated.
+    """The conjugate transpose: the last two axes are exchanged and complex elements conjugated.
 
-    Shapes: the last two sizes and names exchanged; a vector and a scalar stay as they are.
-    Dtypes: any; the same.
-    Grad: ``g`` moved back, conjugated where the tensor is complex.
-    Raises: nothing of its own.
+    Shapes: the last two sizes and names are exchanged; vectors and scalars keep their shape.
+    Dtypes: any; unchanged.
+    Grad: ``g`` transposed, and conjugated if the tensor is complex.
+    Raises: no specific errors.
 
     >>> dn.linalg.adjoint(dn.tensor([[1, 2j], [3, 4]])).to_list()
     [[(1-0j), (3-0j)], [-2j, (4-0j)]]
@@ -62,14 +62,15 @@ def adjoint(tensor: TensorLike, /, **unknown: Never) -> Tensor:
 def cholesky(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     """The lower triangular ``l`` of ``tensor = l @ adjoint(l)``.
 
-    Matrices are symmetric or Hermitian: the lower triangle is read. Where one has a negative
-    eigenvalue, its factor is NaN. A singular one has a column of zeros for each row that depends on
-    those above it; where rounding hides that, pivots are taken in another order (Higham, 1990).
+    Matrices are symmetric or Hermitian; only the lower triangle is read. The factor of a matrix
+    with a negative eigenvalue is NaN. The factor of a singular matrix has a column of zeros for
+    each row that depends on the rows above it. If rounding hides this dependence, the factor is
+    computed with diagonal pivoting (Higham, 1990).
 
-    Shapes: the same, with names; the last two sizes are equal.
-    Dtypes: any; floats and complex keep theirs, integers become f32.
-    Grad: two triangular solves with ``l``; not symmetrised. A singular matrix has none.
-    Raises: ``ShapeError`` if matrices are not square or there are fewer than two axes.
+    Shapes: unchanged; names are kept. The last two sizes must be equal.
+    Dtypes: any; floats and complex are unchanged, integers become f32.
+    Grad: two triangular solves with ``l``; not symmetrized. Not defined for a singular matrix.
+    Raises: ``ShapeError`` if matrices are not square or the rank is below 2.
 
     >>> dn.linalg.cholesky(dn.tensor([[4.0, 2.0], [2.0, 5.0]])).to_list()
     [[2.0, 0.0], [1.0, 2.0]]
@@ -80,12 +81,12 @@ def cholesky(tensor: TensorLike, /, **unknown: Never) -> Tensor:
 
 
 def determinant(tensor: TensorLike, /, **unknown: Never) -> Tensor:
-    """The determinant: in closed form up to three rows, through :func:`lu` beyond.
+    """The determinant: in closed form for up to three rows, else through :func:`lu`.
 
-    Shapes: the leading axes, without names; the last two sizes are equal.
-    Dtypes: any; floats and complex keep theirs, integers become f32.
-    Grad: of the closed form, or through :func:`lu`, where it needs a regular matrix.
-    Raises: ``ShapeError`` if matrices are not square or there are fewer than two axes.
+    Shapes: the leading axes, without names. The last two sizes must be equal.
+    Dtypes: any; floats and complex are unchanged, integers become f32.
+    Grad: that of the closed form, or through :func:`lu`, which needs a nonsingular matrix.
+    Raises: ``ShapeError`` if matrices are not square or the rank is below 2.
 
     >>> dn.linalg.determinant(dn.tensor([[1, 2], [3, 4]])).item()
     -2.0
@@ -100,17 +101,18 @@ def eigh(
 ) -> tuple[Tensor, Tensor]:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices: ``(values, vectors)``.
 
-    The values ascend; column i of the vectors is a unit vector that belongs to value i, up to a
-    sign, or a phase. Both triangles are read, as those of one Hermitian matrix.
-    Values, and elements of vectors, of at most ``eps`` become 0; where the reference cuts at 1e-4,
-    nothing is cut here unless asked for. ``max_iter`` bounds the sweeps of backends that rotate.
+    The eigenvalues ascend. Column i of the vectors is the unit eigenvector of value i, up to a sign
+    or a phase. Both triangles are read, as those of one Hermitian matrix. Values and elements of
+    vectors with a magnitude of at most ``eps`` become 0; Nx uses 1e-4, here the default is 0.
+    ``max_iter`` limits the sweeps of backends that use Jacobi rotations.
 
     Shapes: ``{..., n}`` and ``{..., n, n}``, without names.
-    Dtypes: any; floats and complex keep theirs, values of complex matrices being complex too, and
-        integers become f32.
-    Grad: through differences of values, which must be distinct where vectors are used; symmetrised.
-    Raises: ``ShapeError`` if matrices are not square or there are fewer than two axes,
-        ``OptionError`` for ``max_iter`` below 1 and a negative ``eps``.
+    Dtypes: any; floats and complex are unchanged, also the values of complex matrices; integers
+        become f32.
+    Grad: symmetrized. Eigenvalues must be distinct if the vectors are used, because the gradient
+        divides by their differences.
+    Raises: ``ShapeError`` if matrices are not square or the rank is below 2, ``OptionError`` for
+        ``max_iter`` below 1 and for a negative ``eps``.
 
     >>> values, vectors = dn.linalg.eigh(dn.tensor([[1.0, 0.0], [0.0, -2.0]]))
     >>> values.to_list(), dn.abs(vectors).to_list()
@@ -124,13 +126,13 @@ def eigh(
 def invert(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     """The inverse of matrices.
 
-    NaN where a matrix is singular: where the magnitude of its determinant is below 1000 times the
-    least normal number of its dtype.
+    The inverse of a singular matrix is NaN. A matrix counts as singular if the magnitude of its
+    determinant is below 1000 times the smallest positive normal number of its dtype.
 
-    Shapes: the same, without names; the last two sizes are equal.
-    Dtypes: any; floats and complex keep theirs, integers become f32.
-    Grad: ``-y^T g y^T`` with the inverse ``y``.
-    Raises: ``ShapeError`` if matrices are not square or there are fewer than two axes.
+    Shapes: unchanged, without names. The last two sizes must be equal.
+    Dtypes: any; floats and complex are unchanged, integers become f32.
+    Grad: ``-y^T g y^T``, where ``y`` is the inverse.
+    Raises: ``ShapeError`` if matrices are not square or the rank is below 2.
 
     >>> dn.linalg.invert(dn.tensor([[2.0, 0.0], [0.0, 4.0]])).to_list()
     [[0.5, 0.0], [0.0, 0.25]]
@@ -143,10 +145,10 @@ def invert(tensor: TensorLike, /, **unknown: Never) -> Tensor:
 def least_squares(
     a: TensorLike, b: TensorLike, /, *, eps: float = 1e-15, **unknown: Never
 ) -> Tensor:
-    """The ``x`` for which ``a @ x`` is closest to ``b``; of several the shortest.
+    """The ``x`` that minimizes the norm of ``a @ x - b``; of several, that of the least norm.
 
-    Shapes: a matrix ``{m, n}`` and a vector ``{m}`` give ``{n}``, without a name.
-    Dtypes: integers and floats; the merged float.
+    Shapes: for a matrix ``{m, n}`` and a vector ``{m}`` the result is ``{n}``, without a name.
+    Dtypes: integers and floats; promoted, integers to f32.
     Grad: through :func:`pinv`.
     Raises: ``ShapeError`` for other ranks or sizes, ``DTypeError`` for complex numbers,
         ``OptionError`` for a negative ``eps``.
@@ -164,13 +166,13 @@ def least_squares(
 def lu(tensor: TensorLike, /, **unknown: Never) -> tuple[Tensor, Tensor, Tensor]:
     """The factors of ``tensor = p @ l @ u``: ``(p, l, u)``.
 
-    ``p`` is a permutation, ``l`` lower triangular with ones on its diagonal, ``u`` upper
-    triangular. Rows are exchanged for the pivot of the greatest magnitude.
+    ``p`` is a permutation, ``l`` is lower triangular with ones on its diagonal, ``u`` is upper
+    triangular. Partial pivoting selects the pivot of the greatest magnitude.
 
-    Shapes: three times the same, without names; the last two sizes are equal.
-    Dtypes: any; ``p`` has that of the tensor, the factors are floats or complex.
-    Grad: two triangular solves; none reaches the tensor from ``p``.
-    Raises: ``ShapeError`` if matrices are not square or there are fewer than two axes.
+    Shapes: three times that of the tensor, without names. The last two sizes must be equal.
+    Dtypes: any; ``p`` has the dtype of the tensor, the factors are floats or complex.
+    Grad: two triangular solves; zero from ``p``.
+    Raises: ``ShapeError`` if matrices are not square or the rank is below 2.
 
     >>> p, l, u = dn.linalg.lu(dn.tensor([[1, 2], [4, 4]]))
     >>> p.to_list(), l.to_list(), u.to_list()
@@ -182,15 +184,15 @@ def lu(tensor: TensorLike, /, **unknown: Never) -> tuple[Tensor, Tensor, Tensor]
 
 
 def matrix_power(tensor: TensorLike, power: int, /, **unknown: Never) -> Tensor:
-    """The product of ``power`` times the same matrix.
+    """The matrix raised to an integer power.
 
-    A negative power is one of the inverse; power 0 is the identity, in s32.
+    A negative power inverts the matrix first. Power 0 is the identity in s32.
 
-    Shapes: the same, without names; the last two sizes are equal.
-    Dtypes: any; the same, but as :func:`invert` for negative powers and s32 for power 0. Integers
-        wrap.
-    Grad: of the products.
-    Raises: ``ShapeError`` if matrices are not square or there are fewer than two axes.
+    Shapes: unchanged, without names. The last two sizes must be equal.
+    Dtypes: any; unchanged for positive powers, as :func:`invert` for negative powers, s32 for power
+        0. Integers wrap.
+    Grad: that of the products.
+    Raises: ``ShapeError`` if matrices are not square or the rank is below 2.
 
     >>> dn.linalg.matrix_power(dn.tensor([[1, 1], [1, 0]]), 10).to_list()
     [[89, 55], [55, 34]]
@@ -201,12 +203,12 @@ def matrix_power(tensor: TensorLike, power: int, /, **unknown: Never) -> Tensor:
 
 
 def matrix_rank(tensor: TensorLike, /, *, eps: float = 1e-7, **unknown: Never) -> Tensor:
-    """How many singular values are above ``eps`` times the longer side times the greatest of them.
+    """The number of singular values above ``eps`` times the longer side times the largest one.
 
-    Shapes: a matrix gives a scalar.
+    Shapes: a matrix; the result is a scalar.
     Dtypes: integers and floats; u32.
-    Grad: none flows.
-    Raises: ``ShapeError`` for another rank than 2, ``DTypeError`` for complex numbers,
+    Grad: zero.
+    Raises: ``ShapeError`` for a rank other than 2, ``DTypeError`` for complex numbers,
         ``OptionError`` for a negative ``eps``.
 
     >>> dn.linalg.matrix_rank(dn.tensor([[1, 1, 1], [2, 2, 2], [1, 2, 3]])).item()
@@ -226,19 +228,20 @@ def norm(
     keep_axes: bool = False,
     **unknown: Never,
 ) -> Tensor:
-    """A norm of a vector or a matrix, or of the vectors along one of the axes of a matrix.
+    """A norm of a vector or a matrix, or of the vectors along one axis of a matrix.
 
-    Without ``ord`` it is the root of the sum of squares. Of vectors it may be any int p for the
-    p-norm, 0 for the number of elements that are not zero, "inf" and "neg_inf" for the greatest and
-    the least magnitude. Of matrices 1 and -1 are the greatest and least sum of magnitudes of a
-    column, "inf" and "neg_inf" those of a row, 2 and -2 the greatest and least singular value,
-    "nuclear" the sum of the singular values, and "frobenius" the root of the sum of squares.
+    Without ``ord`` it is the root of the sum of squares. For vectors, ``ord`` is an int p for the
+    p-norm, 0 for the number of nonzero elements, "inf" or "neg_inf" for the greatest or least
+    magnitude. For matrices, 1 and -1 are the greatest and least sum of magnitudes of a column,
+    "inf" and "neg_inf" those of a row, 2 and -2 the greatest and least singular value, "nuclear"
+    the sum of the singular values, and "frobenius" the root of the sum of squares.
 
-    Shapes: a scalar, or, with one of two axes, the other; the axes stay with ``keep_axes``.
-    Dtypes: any, real ones where singular values are used; real: f32 for integers.
-    Grad: of what it is defined by, singular where a root is taken of zero.
-    Raises: ``ShapeError`` for another rank than 1 and 2, ``OptionError`` for an ``ord`` that
-        vectors, or matrices, do not have.
+    Shapes: a scalar; with one axis of a matrix, the other axis. ``keep_axes`` keeps reduced axes
+        with size 1.
+    Dtypes: any, but real where singular values are used. The result is real, f32 for integers.
+    Grad: through the definition; singular where the root of zero is taken.
+    Raises: ``ShapeError`` for a rank other than 1 and 2, ``OptionError`` for an ``ord`` that is not
+        defined for vectors or for matrices.
 
     >>> dn.linalg.norm(dn.tensor([3, 4])).item()
     5.0
@@ -251,14 +254,14 @@ def norm(
 
 
 def pinv(tensor: TensorLike, /, *, eps: float = 1e-10, **unknown: Never) -> Tensor:
-    """The pseudo-inverse: of a number its inverse, of a vector its adjoint over its squared norm.
+    """The pseudo-inverse: for a number its inverse, for a vector its adjoint over its squared norm.
 
-    Of matrices it is made of the singular values. Those of at most ``eps`` times the largest count
-    as zero, and those that rounding leaves of zero: at most the larger side times the distance from
-    1 to the next number, times the largest.
+    For matrices it is computed from the singular values. A singular value counts as zero if it is
+    at most ``eps`` times the largest, or at most the machine epsilon times the longer side times
+    the largest.
 
-    Shapes: the last two sizes exchanged, without names; a vector and a scalar stay as they are.
-    Dtypes: integers and floats, complex for vectors and scalars; integers become f32.
+    Shapes: the last two sizes are exchanged, without names; vectors and scalars keep their shape.
+    Dtypes: integers and floats, for vectors and scalars also complex; integers become f32.
     Grad: through the definition, which needs distinct singular values.
     Raises: ``DTypeError`` for complex matrices, ``OptionError`` for a negative ``eps``.
 
@@ -280,15 +283,16 @@ def qr(
 ) -> tuple[Tensor, Tensor]:
     """The factors of ``tensor = q @ r``: ``(q, r)``.
 
-    ``q`` has orthonormal columns, ``r`` is upper triangular; signs of its diagonal are free.
-    ``eps`` allows a backend to take smaller columns for zero; the built-in ones have no need to.
+    ``q`` has orthonormal columns, ``r`` is upper triangular. The signs of its diagonal are not
+    specified. A backend may treat columns smaller than ``eps`` as zero; the built-in backends do
+    not.
 
-    Shapes: ``{..., m, k}`` and ``{..., k, n}`` with the smaller side k, or ``{..., m, m}`` and
+    Shapes: ``{..., m, k}`` and ``{..., k, n}`` where k is the smaller side, or ``{..., m, m}`` and
         ``{..., m, n}`` in mode "complete"; without names.
-    Dtypes: any; floats and complex keep theirs, integers become f32.
-    Grad: a triangular solve with the first columns of ``r``, which must be independent. Of the
-        columns of a complete ``q`` beyond k only the space that they span counts.
-    Raises: ``ShapeError`` for fewer than two axes, ``OptionError`` for another mode.
+    Dtypes: any; floats and complex are unchanged, integers become f32.
+    Grad: a triangular solve with the first columns of ``r``, which must be independent. For the
+        columns of a complete ``q`` beyond k, only the space that they span is differentiated.
+    Raises: ``ShapeError`` for a rank below 2, ``OptionError`` for another mode.
 
     >>> q, r = dn.linalg.qr(dn.tensor([[3.0, 1.0], [4.0, 2.0]]))
     >>> q.shape, dn.all_close(q @ r, dn.tensor([[3.0, 1.0], [4.0, 2.0]])).item()
@@ -300,14 +304,15 @@ def qr(
 
 
 def solve(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """The ``x`` of ``a @ x = b``, through :func:`lu`.
+    """The solution ``x`` of ``a @ x = b``, through :func:`lu`.
 
-    Infinities and NaN where ``a`` is singular.
+    If ``a`` is singular, the result has infinities and NaN.
 
     Shapes: ``a`` is ``{..., n, n}``; ``b`` is ``{..., n, k}``, or ``{..., n}`` with one vector for
-        each matrix; the leading axes are equal. The result has the shape of ``b``, without names.
-    Dtypes: any; the merged float or complex.
-    Grad: to ``b`` the solution of the transposed system, to ``a`` minus its product with ``x``.
+        each matrix; the leading axes must be equal. The result has the shape of ``b``, without
+        names.
+    Dtypes: any; promoted, integers to f32.
+    Grad: the solution of the transposed system to ``b``, minus its product with ``x`` to ``a``.
     Raises: ``ShapeError`` if ``a`` is not square or ``b`` does not fit.
 
     >>> dn.linalg.solve(dn.tensor([[2.0, 0.0], [0.0, 4.0]]), dn.tensor([2.0, 2.0])).to_list()
@@ -323,16 +328,16 @@ def svd(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The singular values and vectors of ``tensor = u @ diag(s) @ vh``: ``(u, s, vh)``.
 
-    ``s`` descends; the columns of ``u`` and the rows of ``vh`` are orthonormal, up to signs.
-    ``max_iter`` bounds the sweeps of backends that rotate.
+    ``s`` descends. The columns of ``u`` and the rows of ``vh`` are orthonormal; their signs are not
+    specified. ``max_iter`` limits the sweeps of backends that use Jacobi rotations.
 
-    Shapes: ``{..., m, m}``, ``{..., k}`` and ``{..., n, n}`` with the smaller side k;
+    Shapes: ``{..., m, m}``, ``{..., k}`` and ``{..., n, n}`` where k is the smaller side;
         ``{..., m, k}``, ``{..., k}`` and ``{..., k, n}`` without ``full_matrices``; without names.
     Dtypes: integers and floats; integers become f32.
-    Grad: distinct values are needed where vectors are used, and none is where only ``s`` is. Of the
-        vectors beyond k only the space that they span counts.
-    Raises: ``ShapeError`` for fewer than two axes, ``DTypeError`` for complex numbers,
-        ``OptionError`` for ``max_iter`` below 1.
+    Grad: singular values must be distinct if the vectors are used, but not if only ``s`` is used.
+        For the vectors beyond k, only the space that they span is differentiated.
+    Raises: ``ShapeError`` for a rank below 2, ``DTypeError`` for complex numbers, ``OptionError``
+        for ``max_iter`` below 1.
 
     >>> u, s, vh = dn.linalg.svd(dn.tensor([[0.0, 2.0], [3.0, 0.0]]))
     >>> [f"{value:.2f}" for value in s.to_list()]
@@ -353,20 +358,20 @@ def triangular_solve(
     transform_a: Literal["none", "transpose", "conjugate", "adjoint"] = "none",
     **unknown: Never,
 ) -> Tensor:
-    """The ``x`` of ``a @ x = b``, or of ``x @ a = b``, for triangular ``a``.
+    """The solution ``x`` of ``a @ x = b``, or of ``x @ a = b``, for triangular ``a``.
 
-    Only the lower, or the upper, triangle of ``a`` is read. ``transform_a`` solves with its
-    transpose, its conjugate or its adjoint, the conjugate transpose, instead. In compiled programs
-    a zero on the diagonal gives infinities and NaN.
+    Only one triangle of ``a`` is read: the lower one if ``lower``, else the upper one.
+    ``transform_a`` solves with the transpose, the conjugate or the adjoint (conjugate transpose) of
+    ``a`` instead. In a compiled program a zero on the diagonal produces infinities and NaN.
 
-    Shapes: ``a`` is ``{..., n, n}``; ``b`` is ``{..., n, k}``, ``{..., k, n}`` where ``a`` is on
-        the right, or ``{..., n}`` with one vector for each matrix; the leading axes are equal. The
+    Shapes: ``a`` is ``{..., n, n}``; ``b`` is ``{..., n, k}``, ``{..., k, n}`` if ``a`` is on the
+        right, or ``{..., n}`` with one vector for each matrix; the leading axes must be equal. The
         result has the shape and names of ``b``.
-    Dtypes: any; the merged float or complex.
-    Grad: to ``b`` the solution of the transposed system, to the triangle of ``a`` minus its product
-        with ``x``.
+    Dtypes: any; promoted, integers to f32.
+    Grad: the solution of the transposed system to ``b``, minus its product with ``x`` to the
+        triangle of ``a``.
     Raises: ``ShapeError`` if ``a`` is not square or ``b`` does not fit, ``OptionError`` for a zero
-        on the diagonal, and for another ``transform_a``.
+        on the diagonal and for another ``transform_a``.
 
     >>> a = dn.tensor([[2.0, 0.0], [1.0, 4.0]])
     >>> dn.linalg.triangular_solve(a, dn.tensor([2.0, 9.0])).to_list()
@@ -380,7 +385,7 @@ def triangular_solve(
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Say what to write here for a name of NumPy's."""
+        """Raise an error that suggests the name to use instead."""
         from defn._names import unknown_name
 
         raise unknown_name("defn.linalg has nothing", name, sys.modules[__name__])

@@ -1,7 +1,7 @@
 """Discrete Fourier transforms.
 
-``eps`` is the size below which a backend may clean parts of a result to 0. The CPU does not: what
-a transform gives is not touched.
+``eps`` is the magnitude below which a backend may set parts of a result to 0. The CPU backend does
+not change them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def fft(
 ) -> Tensor:
     """The discrete Fourier transform along an axis, unscaled.
 
-    Shapes: ``axis`` gets the length, which is its own unless given; it is cut, or filled up with
-        zeros. ``"power_of_two"`` is the least power of two that is not below it. Names stay.
-    Dtypes: any; c64, c128 for f64 and c128.
+    Shapes: ``axis`` is cut or padded with zeros to ``length``, by default its own size.
+        ``"power_of_two"`` is the next power of two at or above that size. Names are kept.
+    Dtypes: any; the result is c64, or c128 for f64 and c128.
     Grad: the same transform of ``g``.
     Raises: ``ShapeError`` for a scalar, ``AxisError`` if the axis is out of range, ``OptionError``
         if the length is below 1.
@@ -53,11 +53,11 @@ def ifft(
     eps: float = 1e-10,
     **unknown: Never,
 ) -> Tensor:
-    """The inverse of ``fft``: divided by the length.
+    """The inverse of ``fft``; it divides by the length.
 
-    Shapes: ``axis`` gets the length, which is its own unless given; it is cut, or filled up with
-        zeros. ``"power_of_two"`` is the least power of two that is not below it. Names stay.
-    Dtypes: any; c64, c128 for f64 and c128.
+    Shapes: ``axis`` is cut or padded with zeros to ``length``, by default its own size.
+        ``"power_of_two"`` is the next power of two at or above that size. Names are kept.
+    Dtypes: any; the result is c64, or c128 for f64 and c128.
     Grad: the same transform of ``g``.
     Raises: ``ShapeError`` for a scalar, ``AxisError`` if the axis is out of range, ``OptionError``
         if the length is below 1.
@@ -80,11 +80,11 @@ def fft2(
 ) -> Tensor:
     """The discrete Fourier transform along two axes, unscaled.
 
-    Shapes: the axes get the lengths, in their order, which are their own unless given; see ``fft``.
-        Names stay.
-    Dtypes: any; c64, c128 for f64 and c128.
+    Shapes: the axes get ``lengths``, in their order, by default their own sizes; see ``fft``. Names
+        are kept.
+    Dtypes: any; the result is c64, or c128 for f64 and c128.
     Grad: the same transform of ``g``.
-    Raises: ``ShapeError`` below two axes, ``AxisError`` if the axes are not two or out of range,
+    Raises: ``ShapeError`` for a rank below 2, ``AxisError`` unless two axes in range are given,
         ``OptionError`` if a length is below 1.
 
     >>> dn.fft2(dn.tensor([[1, 0], [1, 0]])).to_list()
@@ -105,11 +105,11 @@ def ifft2(
 ) -> Tensor:
     """The inverse of ``fft2``.
 
-    Shapes: the axes get the lengths, in their order, which are their own unless given; see ``fft``.
-        Names stay.
-    Dtypes: any; c64, c128 for f64 and c128.
+    Shapes: the axes get ``lengths``, in their order, by default their own sizes; see ``fft``. Names
+        are kept.
+    Dtypes: any; the result is c64, or c128 for f64 and c128.
     Grad: the same transform of ``g``.
-    Raises: ``ShapeError`` below two axes, ``AxisError`` if the axes are not two or out of range,
+    Raises: ``ShapeError`` for a rank below 2, ``AxisError`` unless two axes in range are given,
         ``OptionError`` if a length is below 1.
 
     >>> dn.ifft2(dn.tensor([[2, 2], [0, 0]])).to_list()
@@ -128,12 +128,13 @@ def rfft(
     eps: float = 1e-10,
     **unknown: Never,
 ) -> Tensor:
-    """The first half of the frequencies of real elements, which determine the others.
+    """The first half of the frequencies of real elements. It determines the second half.
 
-    Shapes: ``axis`` gets ``length // 2 + 1`` frequencies; the length is as in ``fft``. Names stay.
-    Dtypes: real; c64, c128 for f64.
+    Shapes: ``axis`` has ``length // 2 + 1`` frequencies; ``length`` is as in ``fft``. Names are
+        kept.
+    Dtypes: real; the result is c64, or c128 for f64.
     Grad: through ``fft``.
-    Raises: ``DTypeError`` for complex elements; else as ``fft``.
+    Raises: ``DTypeError`` for complex elements; otherwise as ``fft``.
 
     >>> dn.rfft(dn.tensor([1, 1, 0, 0])).to_list()
     [(2+0j), (1-1j), 0j]
@@ -151,14 +152,14 @@ def irfft(
     eps: float = 1e-10,
     **unknown: Never,
 ) -> Tensor:
-    """Real elements from the first half of their frequencies.
+    """The inverse of ``rfft``: real elements from the first half of their frequencies.
 
-    Shapes: ``axis`` gets the length, ``2 * (n - 1)`` for an axis of size n unless it is given;
-        the axis is cut, or filled up with zeros, to ``length // 2 + 1``. Names stay.
-    Dtypes: any; the real half of complex ones, floats stay, integers give f32.
+    Shapes: ``axis`` gets ``length``, by default ``2 * (n - 1)`` for an axis of size n; the operand
+        is cut or padded with zeros to ``length // 2 + 1``. Names are kept.
+    Dtypes: any; complex numbers become floats of half the width, integers become f32.
     Grad: through ``ifft``.
-    Raises: ``OptionError`` if the axis has fewer than two elements and no length is given; else
-        as ``fft``.
+    Raises: ``OptionError`` if the axis has fewer than two elements and no length is given;
+        otherwise as ``fft``.
 
     >>> dn.irfft(dn.tensor([2, 1 - 1j, 0])).to_list()
     [1.0, 1.0, 0.0, 0.0]

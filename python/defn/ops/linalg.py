@@ -17,19 +17,19 @@ __all__ = ["dot", "matmul", "outer"]
 
 
 def dot(*args: Any, **unknown: Never) -> Tensor:
-    """Sums of products over contracted axes.
+    """The sum of products over contracted axes.
 
-    ``dot(a, b)`` contracts the last axis of ``a`` with the last but one of ``b``, or with its only
-    one; a scalar multiplies. ``dot(a, axes_a, b, axes_b)`` contracts the given axes. ``dot(a,
-    axes_a, batch_a, b, axes_b, batch_b)`` also keeps batch axes together, which must be the first
-    ones, in order.
+    ``dot(a, b)`` contracts the last axis of ``a`` with the second-to-last axis of ``b``, or with
+    its only axis; a scalar multiplies. ``dot(a, axes_a, b, axes_b)`` contracts the given axes.
+    ``dot(a, axes_a, batch_a, b, axes_b, batch_b)`` also takes batch axes, which must be the leading
+    axes in order.
 
-    Shapes: batch axes, then what is left of ``a``, then of ``b``, with their names; contracted
-        axes, and batch axes, must have equal sizes.
-    Dtypes: any; merged. Small floats are multiplied and added up in f32, integers wrap.
+    Shapes: the batch axes, then the remaining axes of ``a``, then those of ``b``, with their names.
+        Contracted axes must have equal sizes, and so must batch axes.
+    Dtypes: any; promoted. Floats of 8 and 16 bits accumulate in f32; integers wrap.
     Grad: ``g`` contracted with the other operand, which is not conjugated.
-    Raises: ``ShapeError`` if sizes or batch axes do not match, ``AxisError`` if a name would stand
-        on two axes of the result.
+    Raises: ``ShapeError`` if sizes or batch axes do not match, ``AxisError`` if two axes of the
+        result would have the same name.
 
     >>> dn.dot(dn.tensor([[1, 2], [3, 4]]), dn.tensor([10, 100])).to_list()
     [210, 430]
@@ -42,11 +42,11 @@ def dot(*args: Any, **unknown: Never) -> Tensor:
 
 
 def matmul(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """The product of matrices, for every position of the leading axes; what ``@`` does.
+    """The matrix product ``a @ b``, for every position of the leading axes.
 
     Shapes: the last two axes are the matrices; the axes before them broadcast. A vector on the left
-        is a row, on the right a column, whose axis is dropped from the result.
-    Dtypes: any; merged. Small floats are multiplied and added up in f32, integers wrap.
+        is a row, on the right a column; its axis is dropped from the result.
+    Dtypes: any; promoted. Floats of 8 and 16 bits accumulate in f32; integers wrap.
     Grad: ``g`` times the other operand transposed.
     Raises: ``ShapeError`` for a scalar or if the sizes do not match.
 
@@ -59,13 +59,14 @@ def matmul(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
 
 def outer(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
-    """Every element of ``a`` times every element of ``b``, conjugated where the result is complex.
+    """Every element of ``a`` times every element of ``b``; ``b`` is conjugated if the result is
+    complex.
 
-    Shapes: both are read as vectors; one axis for each, named as the first of ``a`` and the last of
-        ``b``.
-    Dtypes: any; merged; a plain number is weak.
-    Grad: as of the product.
-    Raises: ``AxisError`` if both axes would have one name.
+    Shapes: both are flattened; the result has one axis for each, named as the first axis of ``a``
+        and the last of ``b``.
+    Dtypes: any; promoted; Python numbers are weakly typed.
+    Grad: that of the product.
+    Raises: ``AxisError`` if both axes would have the same name.
 
     >>> dn.outer(dn.tensor([1, 2]), dn.tensor([1, 10, 100])).to_list()
     [[1, 10, 100], [2, 20, 200]]
