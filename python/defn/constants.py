@@ -1,6 +1,6 @@
-"""Numbers with a name, and the limits of element types: ``dn.constants.pi("f64")``.
+"""Mathematical constants and the limits of dtypes: ``dn.constants.pi("f64")``.
 
-Each function gives a scalar tensor of a dtype, rounded to the nearest; f32 unless told otherwise.
+Each function returns a scalar tensor of a dtype, by default f32, rounded to nearest.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def pi(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknow
 
     Shapes: a scalar.
     Dtypes: floats.
-    Grad: none flows.
-    Raises: ``DTypeError`` for a dtype that is no float.
+    Grad: none.
+    Raises: ``DTypeError`` for a dtype that is not a float.
 
     >>> float(dn.constants.pi())
     3.1415927410125732
@@ -52,8 +52,8 @@ def e(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown
 
     Shapes: a scalar.
     Dtypes: floats.
-    Grad: none flows.
-    Raises: ``DTypeError`` for a dtype that is no float.
+    Grad: none.
+    Raises: ``DTypeError`` for a dtype that is not a float.
 
     >>> dn.constants.e("f64").item()
     2.718281828459045
@@ -66,12 +66,12 @@ def e(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown
 def euler_gamma(
     dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
 ) -> Tensor:
-    """The limit of the harmonic series less the logarithm.
+    """The Euler-Mascheroni constant: the limit of the harmonic series minus the logarithm.
 
     Shapes: a scalar.
     Dtypes: floats.
-    Grad: none flows.
-    Raises: ``DTypeError`` for a dtype that is no float.
+    Grad: none.
+    Raises: ``DTypeError`` for a dtype that is not a float.
 
     >>> dn.constants.euler_gamma("f64").item()
     0.5772156649015329
@@ -88,8 +88,8 @@ def nan(
 
     Shapes: a scalar.
     Dtypes: floats.
-    Grad: none flows.
-    Raises: ``DTypeError`` for a dtype that is no float.
+    Grad: none.
+    Raises: ``DTypeError`` for a dtype that is not a float.
 
     >>> dn.constants.nan().item()
     nan
@@ -102,12 +102,12 @@ def nan(
 def infinity(
     dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
 ) -> Tensor:
-    """Infinity; in f8_e4m3fn, which has none, the greatest number.
+    """Infinity; in f8_e4m3fn, which has no infinity, the greatest number.
 
     Shapes: a scalar.
     Dtypes: floats.
-    Grad: none flows.
-    Raises: ``DTypeError`` for a dtype that is no float.
+    Grad: none.
+    Raises: ``DTypeError`` for a dtype that is not a float.
 
     >>> dn.constants.infinity().item()
     inf
@@ -120,12 +120,12 @@ def infinity(
 def neg_infinity(
     dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
 ) -> Tensor:
-    """Negative infinity; in f8_e4m3fn, which has none, the least number.
+    """Negative infinity; in f8_e4m3fn, which has no infinity, the least number.
 
     Shapes: a scalar.
     Dtypes: floats.
-    Grad: none flows.
-    Raises: ``DTypeError`` for a dtype that is no float.
+    Grad: none.
+    Raises: ``DTypeError`` for a dtype that is not a float.
 
     >>> dn.constants.neg_infinity().item()
     -inf
@@ -138,11 +138,11 @@ def neg_infinity(
 def max(
     dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
 ) -> Tensor:
-    """The greatest value: infinity where the dtype has it.
+    """The greatest value: infinity if the dtype has it.
 
     Shapes: a scalar.
     Dtypes: integers and floats.
-    Grad: none flows.
+    Grad: none.
     Raises: ``DTypeError`` for a complex dtype.
 
     >>> dn.constants.max("u8").item(), dn.constants.max("f32").item()
@@ -156,11 +156,11 @@ def max(
 def min(
     dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
 ) -> Tensor:
-    """The least value: negative infinity where the dtype has it.
+    """The least value: negative infinity if the dtype has it.
 
     Shapes: a scalar.
     Dtypes: integers and floats.
-    Grad: none flows.
+    Grad: none.
     Raises: ``DTypeError`` for a complex dtype.
 
     >>> dn.constants.min("s8").item(), dn.constants.min("f32").item()
@@ -174,11 +174,11 @@ def min(
 def max_finite(
     dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
 ) -> Tensor:
-    """The greatest number.
+    """The greatest finite number.
 
     Shapes: a scalar.
     Dtypes: integers and floats.
-    Grad: none flows.
+    Grad: none.
     Raises: ``DTypeError`` for a complex dtype.
 
     >>> dn.constants.max_finite("f16").item()
@@ -192,11 +192,11 @@ def max_finite(
 def min_finite(
     dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
 ) -> Tensor:
-    """The least number.
+    """The least finite number.
 
     Shapes: a scalar.
     Dtypes: integers and floats.
-    Grad: none flows.
+    Grad: none.
     Raises: ``DTypeError`` for a complex dtype.
 
     >>> dn.constants.min_finite("f16").item()
@@ -210,12 +210,12 @@ def min_finite(
 def epsilon(
     dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
 ) -> Tensor:
-    """What is between 1 and the next greater number.
+    """The machine epsilon: the difference between 1 and the next greater number.
 
     Shapes: a scalar.
     Dtypes: floats.
-    Grad: none flows.
-    Raises: ``DTypeError`` for a dtype that is no float.
+    Grad: none.
+    Raises: ``DTypeError`` for a dtype that is not a float.
 
     >>> dn.constants.epsilon("f64").item()
     2.220446049250313e-16
@@ -228,12 +228,12 @@ def epsilon(
 def smallest_positive_normal(
     dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
 ) -> Tensor:
-    """The smallest number above 0 that has the whole precision.
+    """The smallest positive normal number, which has full precision.
 
     Shapes: a scalar.
     Dtypes: floats.
-    Grad: none flows.
-    Raises: ``DTypeError`` for a dtype that is no float.
+    Grad: none.
+    Raises: ``DTypeError`` for a dtype that is not a float.
 
     >>> dn.constants.smallest_positive_normal("f64").item()
     2.2250738585072014e-308
@@ -248,7 +248,7 @@ def i(dtype: DTypeLike = "c64", *, backend: BackendLike | None = None, **unknown
 
     Shapes: a scalar.
     Dtypes: complex.
-    Grad: none flows.
+    Grad: none.
     Raises: ``DTypeError`` for a dtype that is not complex.
 
     >>> dn.constants.i().item()

@@ -1,12 +1,13 @@
 """Random numbers from keys: ``value, key = dn.random.uniform(key)``.
 
-A key is a tensor ``u32[2]``, made from a seed by :func:`key`. Nothing here has a state: the same
-key gives the same numbers, on every backend, eager and compiled. So each function that draws gives
-the next key beside its value. Its other form, with ``_split`` in its name, uses the key itself and
-gives the value only; use each key once, and make more with :func:`split` and :func:`fold_in`.
+A key is a tensor ``u32[2]``; :func:`key` creates one from a seed. The functions are stateless: the
+same key produces the same numbers on every backend, eager and compiled. Each function that draws
+numbers therefore returns a pair: the value and the next key. Its form with ``_split`` in the name
+draws from the key itself and returns only the value. Use each key once; create more keys with
+:func:`split` and :func:`fold_in`.
 
-The generator is Threefry-2x32 with 20 rounds; keys, bits, integers and :func:`uniform` are those of
-Nx.Random to the bit.
+The generator is Threefry-2x32 with 20 rounds. Keys, bits, integers and :func:`uniform` are
+bit-identical to those of Nx.Random.
 
 >>> key = dn.random.key(12)
 >>> value, key = dn.random.uniform(key)
@@ -52,16 +53,16 @@ __all__ = [
 
 
 def key(seed: TensorLike, **unknown: Never) -> Tensor:
-    """The key of a seed: its upper and its lower 32 bits.
+    """Create a key from a seed: its upper and its lower 32 bits.
 
-    Inside a definition, an int that is an argument is a tensor s32: pass a seed as
-    ``np.int64(seed)``, or the key.
+    Inside a definition an int argument is an s32 tensor: pass the seed as ``np.int64(seed)``, or
+    pass the key.
 
     Shapes: ``(2,)``.
-    Dtypes: u32; the seed is an int of at most 64 bits, a negative one counting as its two's
-        complement, or a scalar of u64 or s64.
-    Grad: none flows.
-    Raises: ``DTypeError`` for another seed.
+    Dtypes: u32; the seed is an int of at most 64 bits or a scalar of u64 or s64. A negative int is
+        read as two's complement.
+    Grad: none.
+    Raises: ``DTypeError`` for any other seed.
 
     >>> dn.random.key(999999999999).to_list()
     [232, 3567587327]
@@ -72,12 +73,12 @@ def key(seed: TensorLike, **unknown: Never) -> Tensor:
 
 
 def split(key: TensorLike, parts: int = 2, **unknown: Never) -> Tensor:
-    """New keys in place of one.
+    """Split a key into ``parts`` new keys.
 
     Shapes: ``(parts, 2)``.
     Dtypes: u32.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key, ``OptionError`` for negative ``parts``.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key, ``OptionError`` for negative ``parts``.
 
     >>> dn.random.split(dn.random.key(1701)).to_list()
     [[56197195, 1801093307], [961309823, 1704866707]]
@@ -88,12 +89,12 @@ def split(key: TensorLike, parts: int = 2, **unknown: Never) -> Tensor:
 
 
 def fold_in(key: TensorLike, data: TensorLike, **unknown: Never) -> Tensor:
-    """New keys of a key and integers, one for each: of the number of a step, say.
+    """Derive one key from ``key`` for each integer in ``data``, such as a step number.
 
-    Shapes: that of the data and a new last axis of size 2; names are dropped.
+    Shapes: that of the data with a new last axis of size 2; names are dropped.
     Dtypes: u32; the data are integers.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key, and for data that are no integers.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key and for data that are not integers.
 
     >>> dn.random.fold_in(dn.random.key(42), 99).to_list()
     [2015327502, 1351855566]
@@ -113,11 +114,10 @@ def bits(
 ) -> tuple[Tensor, Tensor]:
     """Random bits, and the next key.
 
-    Shapes: the given one; ``names`` has one entry per axis.
+    Shapes: the given shape; ``names`` has one entry per axis.
     Dtypes: unsigned.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key, ``OptionError`` for a dtype that is not
-        unsigned.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key, ``OptionError`` for a dtype that is not unsigned.
 
     >>> value, key = dn.random.bits(dn.random.key(42), shape=2, dtype="u8")
     >>> value.to_list()
@@ -136,13 +136,12 @@ def bits_split(
     names: Names | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """As :func:`bits`, of the key itself and without the next one.
+    """Like :func:`bits`, but draws from ``key`` itself and returns only the value.
 
-    Shapes: the given one; ``names`` has one entry per axis.
+    Shapes: the given shape; ``names`` has one entry per axis.
     Dtypes: unsigned.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key, ``OptionError`` for a dtype that is not
-        unsigned.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key, ``OptionError`` for a dtype that is not unsigned.
 
     >>> dn.random.bits_split(dn.random.key(1701), shape=4).to_list()
     [56197195, 1801093307, 961309823, 1704866707]
@@ -162,15 +161,15 @@ def uniform(
     names: Names | None = None,
     **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
-    """Numbers of the half-open interval from ``min`` to ``max``, and the next key.
+    """Uniform random numbers from the half-open interval ``[min, max)``, and the next key.
 
-    A complex number has such a real and such an imaginary part.
+    For a complex dtype the real and the imaginary part are both drawn from this interval.
 
-    Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: floats and complex; without one, what the bounds merge to, f32 for integers and
-        numbers alone; a plain number is weak.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key or bounds that are complex, ``OptionError`` for a
+    Shapes: the given shape; ``names`` has one entry per axis.
+    Dtypes: floats and complex; by default the bounds are promoted, and integers and Python numbers
+        alone become f32; Python numbers are weakly typed.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key or bounds that are complex, ``OptionError`` for a
         dtype of integers, ``ShapeError`` for bounds that do not broadcast to the shape.
 
     >>> value, key = dn.random.uniform(dn.random.key(1701), shape=(3, 2), dtype="f16")
@@ -192,13 +191,13 @@ def uniform_split(
     names: Names | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """As :func:`uniform`, of the key itself and without the next one.
+    """Like :func:`uniform`, but draws from ``key`` itself and returns only the value.
 
-    Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: floats and complex; without one, what the bounds merge to, f32 for integers and
-        numbers alone; a plain number is weak.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key or bounds that are complex, ``OptionError`` for a
+    Shapes: the given shape; ``names`` has one entry per axis.
+    Dtypes: floats and complex; by default the bounds are promoted, and integers and Python numbers
+        alone become f32; Python numbers are weakly typed.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key or bounds that are complex, ``OptionError`` for a
         dtype of integers, ``ShapeError`` for bounds that do not broadcast to the shape.
 
     >>> dn.random.uniform_split(dn.random.key(44), 0, 100, dtype="f64").item()
@@ -219,16 +218,16 @@ def normal(
     names: Names | None = None,
     **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
-    """Normally distributed numbers, and the next key.
+    """Normally distributed random numbers, and the next key.
 
-    A complex number has such a real and such an imaginary part.
+    For a complex dtype the real and the imaginary part are both drawn from this distribution.
 
-    Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: floats and complex; without one, what the parameters merge to, f32 for integers and
-        numbers alone; a plain number is weak.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key or parameters that are complex, ``OptionError`` for
-        a dtype of integers, ``ShapeError`` for parameters that do not broadcast to the shape.
+    Shapes: the given shape; ``names`` has one entry per axis.
+    Dtypes: floats and complex; by default the parameters are promoted, and integers and Python
+        numbers alone become f32; Python numbers are weakly typed.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key or parameters that are complex, ``OptionError`` for a
+        dtype of integers, ``ShapeError`` for parameters that do not broadcast to the shape.
 
     >>> value, key = dn.random.normal(dn.random.key(42))
     >>> f"{value:.5f}"
@@ -249,14 +248,14 @@ def normal_split(
     names: Names | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """As :func:`normal`, of the key itself and without the next one.
+    """Like :func:`normal`, but draws from ``key`` itself and returns only the value.
 
-    Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: floats and complex; without one, what the parameters merge to, f32 for integers and
-        numbers alone; a plain number is weak.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key or parameters that are complex, ``OptionError`` for
-        a dtype of integers, ``ShapeError`` for parameters that do not broadcast to the shape.
+    Shapes: the given shape; ``names`` has one entry per axis.
+    Dtypes: floats and complex; by default the parameters are promoted, and integers and Python
+        numbers alone become f32; Python numbers are weakly typed.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key or parameters that are complex, ``OptionError`` for a
+        dtype of integers, ``ShapeError`` for parameters that do not broadcast to the shape.
 
     >>> f"{dn.random.normal_split(dn.random.key(44), 0, 100):.3f}"
     '-234.924'
@@ -276,16 +275,16 @@ def randint(
     names: Names | None = None,
     **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
-    """Integers of the half-open interval from ``min`` to ``max``, and the next key.
+    """Random integers from the half-open interval ``[min, max)``, and the next key.
 
-    Where bounds that are tensors hold no integer between them, the value is ``min``.
+    If the bounds are tensors with no integer between them, the value is ``min``.
 
-    Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: integers; without one, what the bounds merge to, s32 for numbers alone; a plain number
-        is weak.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key or bounds that are no integers, ``OptionError`` for
-        another dtype and for numbers that do not fit it or hold no integer between them,
+    Shapes: the given shape; ``names`` has one entry per axis.
+    Dtypes: integers; by default the bounds are promoted, and Python numbers alone become s32;
+        Python numbers are weakly typed.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key or bounds that are not integers, ``OptionError`` for
+        another dtype and for Python bounds that do not fit it or have no integer between them,
         ``ShapeError`` for bounds that do not broadcast to the shape.
 
     >>> value, key = dn.random.randint(dn.random.key(1701), 1, 100, shape=(3, 2), dtype="u32")
@@ -307,14 +306,14 @@ def randint_split(
     names: Names | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """As :func:`randint`, of the key itself and without the next one.
+    """Like :func:`randint`, but draws from ``key`` itself and returns only the value.
 
-    Shapes: the given one; ``names`` has one entry per axis.
-    Dtypes: integers; without one, what the bounds merge to, s32 for numbers alone; a plain number
-        is weak.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key or bounds that are no integers, ``OptionError`` for
-        another dtype and for numbers that do not fit it or hold no integer between them,
+    Shapes: the given shape; ``names`` has one entry per axis.
+    Dtypes: integers; by default the bounds are promoted, and Python numbers alone become s32;
+        Python numbers are weakly typed.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key or bounds that are not integers, ``OptionError`` for
+        another dtype and for Python bounds that do not fit it or have no integer between them,
         ``ShapeError`` for bounds that do not broadcast to the shape.
 
     >>> dn.random.randint_split(dn.random.key(44), 0, 100, dtype="u8").item()
@@ -333,12 +332,12 @@ def gumbel(
     names: Names | None = None,
     **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
-    """Numbers of the standard Gumbel distribution, and the next key.
+    """Random numbers from the standard Gumbel distribution, and the next key.
 
-    Shapes: the given one; ``names`` has one entry per axis.
+    Shapes: the given shape; ``names`` has one entry per axis.
     Dtypes: floats.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key, ``OptionError`` for a dtype that is no float.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key, ``OptionError`` for a dtype that is not a float.
 
     >>> value, key = dn.random.gumbel(dn.random.key(1))
     >>> f"{value:.5f}"
@@ -357,12 +356,12 @@ def gumbel_split(
     names: Names | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """As :func:`gumbel`, of the key itself and without the next one.
+    """Like :func:`gumbel`, but draws from ``key`` itself and returns only the value.
 
-    Shapes: the given one; ``names`` has one entry per axis.
+    Shapes: the given shape; ``names`` has one entry per axis.
     Dtypes: floats.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key, ``OptionError`` for a dtype that is no float.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key, ``OptionError`` for a dtype that is not a float.
 
     >>> f"{dn.random.gumbel_split(dn.random.split(dn.random.key(1))[1]):.5f}"
     '-0.72946'
@@ -382,12 +381,12 @@ def shuffle(
 ) -> tuple[Tensor, Tensor]:
     """The elements along an axis in random order, and the next key.
 
-    The order is one for all places along the other axes, or ``independent`` for each.
+    All positions along the other axes share one order; with ``independent`` each has its own.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; kept.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key, ``AxisError`` if the axis is out of range.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; unchanged.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key, ``AxisError`` if the axis is out of range.
 
     >>> value, key = dn.random.shuffle(dn.random.key(42), dn.iota((3, 4), axis=0))
     >>> value.to_list()
@@ -406,12 +405,12 @@ def shuffle_split(
     independent: bool = False,
     **unknown: Never,
 ) -> Tensor:
-    """The same order as that of :func:`shuffle`, without the next key.
+    """Like :func:`shuffle`, in the same order, but returns only the value.
 
-    Shapes: kept, with axis names.
-    Dtypes: any; kept.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key, ``AxisError`` if the axis is out of range.
+    Shapes: unchanged; names are kept.
+    Dtypes: any; unchanged.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key, ``AxisError`` if the axis is out of range.
 
     >>> dn.random.shuffle_split(dn.random.key(42), dn.iota(3)).to_list()
     [2, 0, 1]
@@ -431,18 +430,18 @@ def choice(
     replace: bool = True,
     **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
-    """Elements chosen along an axis, or from the flat tensor, and the next key.
+    """Random elements along an axis, or of the flattened tensor, and the next key.
 
-    ``p`` holds the probabilities, which need not add up to 1; without it, elements are equally
-    likely. Unless ``replace``, no element is chosen twice.
+    ``p`` holds the probabilities, which need not add up to 1; without it all elements are equally
+    likely. Without ``replace`` no element is chosen twice.
 
     Shapes: the axis has size ``samples`` and keeps its name; without an axis, ``(samples,)``.
-    Dtypes: any; kept. The probabilities are floats.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key, ``OptionError`` for ``samples`` below 1 or, unless
-        ``replace``, above the number of elements, ``ShapeError`` if there is nothing to choose
-        from or ``p`` is not a vector of floats with one for each element, ``AxisError`` if the
-        axis is out of range.
+    Dtypes: any; unchanged. The probabilities are floats.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key, ``OptionError`` for ``samples`` below 1 or, without
+        ``replace``, above the number of elements, ``ShapeError`` if there is nothing to choose from
+        or ``p`` is not a vector of floats with one for each element, ``AxisError`` if the axis is
+        out of range.
 
     >>> value, key = dn.random.choice(dn.random.key(1), dn.iota((4, 3)), samples=2, axis=0)
     >>> value.to_list()
@@ -463,11 +462,11 @@ def choice_split(
     replace: bool = True,
     **unknown: Never,
 ) -> Tensor:
-    """As :func:`choice`, of the key itself and without the next one.
+    """Like :func:`choice`, but draws from ``key`` itself and returns only the value.
 
     Shapes: the axis has size ``samples`` and keeps its name; without an axis, ``(samples,)``.
-    Dtypes: any; kept. The probabilities are floats.
-    Grad: none flows.
+    Dtypes: any; unchanged. The probabilities are floats.
+    Grad: none.
     Raises: as :func:`choice`.
 
     >>> used = dn.random.split(dn.random.key(1))[1]
@@ -490,16 +489,16 @@ def multivariate_normal(
     method: Literal["cholesky", "svd", "eigh"] = "cholesky",
     **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
-    """Normally distributed vectors with a mean and a covariance, and the next key.
+    """Random vectors from a multivariate normal distribution, and the next key.
 
-    ``method`` names the factorization that gives a root of the covariance.
+    ``method`` is the factorization that computes a root of the covariance.
 
-    Shapes: the given one, and the vectors' axis; ``names`` has one entry per axis, that one
-        included. The mean is a vector ``(d,)``, the covariance ``(d, d)``.
-    Dtypes: floats; without one, what the parameters merge to, f32 for integers.
-    Grad: none flows.
-    Raises: ``DTypeError`` for what is no key, ``OptionError`` for a dtype that is no float or for
-        another method, ``ShapeError`` if mean and covariance do not fit each other.
+    Shapes: the given shape with a last axis for the vectors; ``names`` has one entry per axis,
+        including the last. The mean is a vector ``(d,)``, the covariance ``(d, d)``.
+    Dtypes: floats; by default the parameters are promoted, integers to f32.
+    Grad: none.
+    Raises: ``DTypeError`` for an invalid key, ``OptionError`` for a dtype that is not a float or
+        for another method, ``ShapeError`` if mean and covariance do not fit each other.
 
     >>> mean, covariance = dn.tensor([0.0, 1.0]), dn.tensor([[2.0, 1.0], [1.0, 2.0]])
     >>> value, key = dn.random.multivariate_normal(dn.random.key(12), mean, covariance)
@@ -522,12 +521,12 @@ def multivariate_normal_split(
     method: Literal["cholesky", "svd", "eigh"] = "cholesky",
     **unknown: Never,
 ) -> Tensor:
-    """As :func:`multivariate_normal`, of the key itself and without the next one.
+    """Like :func:`multivariate_normal`, but draws from ``key`` itself and returns only the value.
 
-    Shapes: the given one, and the vectors' axis; ``names`` has one entry per axis, that one
-        included. The mean is a vector ``(d,)``, the covariance ``(d, d)``.
-    Dtypes: floats; without one, what the parameters merge to, f32 for integers.
-    Grad: none flows.
+    Shapes: the given shape with a last axis for the vectors; ``names`` has one entry per axis,
+        including the last. The mean is a vector ``(d,)``, the covariance ``(d, d)``.
+    Dtypes: floats; by default the parameters are promoted, integers to f32.
+    Grad: none.
     Raises: as :func:`multivariate_normal`.
 
     >>> mean, covariance = dn.tensor([0.0, 1.0]), dn.tensor([[2.0, 1.0], [1.0, 2.0]])
@@ -544,7 +543,7 @@ def multivariate_normal_split(
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Say what to write here for a name of NumPy's."""
+        """Raise an error that suggests the name to use instead."""
         from defn._names import unknown_name
 
         raise unknown_name("defn.random has nothing", name, sys.modules[__name__])
