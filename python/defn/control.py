@@ -1,7 +1,6 @@
-"""Control flow that the values decide.
+"""Control flow that depends on values.
 
-States, branches and results are containers. Tensors from outside may be used in every function
-given here.
+States, branches and results may be containers. The functions passed in may capture tensors.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ __all__ = [
 ]
 
 
-class range:  # noqa: N801 - it stands where Python's stands.
-    """The integers of a loop, as Python's ``range``; a ``for`` over it is a loop of the graph.
+class range:  # noqa: N801 - it replaces Python's range.
+    """The integers of a loop, like Python's ``range``; a ``for`` over it is a loop of the graph.
 
-    In a function decorated with ``defn``, ``for i in dn.range(n)`` is traced once, where Python's
-    ``range`` repeats its body while tracing. ``start`` and ``stop`` may be scalar integer tensors,
-    ``step`` is a number other than 0.
+    In a function decorated with ``defn``, the body of ``for i in dn.range(n)`` is traced once;
+    Python's ``range`` traces it once per iteration. ``start`` and ``stop`` may be scalar integer
+    tensors. ``step`` is an int other than 0.
 
     Raises: ``OptionError`` for a step of 0, ``DTypeError`` and ``ShapeError`` for bounds that are
-        no scalar integers.
+        not scalar integers.
 
     >>> @dn.defn
     ... def factorial(n):
@@ -83,13 +82,13 @@ class range:  # noqa: N801 - it stands where Python's stands.
                 )
 
     def plain(self) -> builtins.range | None:
-        """Python's own range, where no bound is a tensor."""
+        """Python's ``range`` if no bound is a tensor, else None."""
         if isinstance(self.start, _core.Tensor) or isinstance(self.stop, _core.Tensor):
             return None
         return builtins.range(self.start, self.stop, self.step)
 
     def __iter__(self) -> Iterator[int]:
-        """The integers one by one, where no bound is a tensor."""
+        """Iterate over the integers. A bound that is a tensor raises."""
         plain = self.plain()
         if plain is None:
             raise TraceError(
@@ -116,15 +115,16 @@ def while_(
     progress: bool | Callable[[int, int | None], object] | None = None,
     **unknown: Never,
 ) -> Any:
-    """Repeat ``body(state)`` as long as ``cond(state)`` is not zero; the state when it is.
+    """Repeat ``body(state)`` while ``cond(state)`` is nonzero, and return the last state.
 
-    After each trip ``progress`` is called with how many are done and ``None``, since it is not
-    known how many there are; true prints their number on the error stream, ten times a second.
+    After each iteration ``progress`` is called with the number of finished iterations and ``None``,
+    because the total is unknown. ``progress=True`` prints the number to standard error, at most ten
+    times a second.
 
-    Shapes: of the state; the body keeps them, names too.
-    Dtypes: of the state; the body keeps them. A number in the state takes on the dtype that the
-        body makes of it, and is an s32, f32 or c64 where that is none.
-    Grad: through every trip, in memory that does not grow with their number.
+    Shapes: those of the state; the body keeps them and the axis names.
+    Dtypes: those of the state; the body keeps them. A Python number in the state takes the dtype
+        that the body returns for it; if that is weakly typed too, it becomes s32, f32 or c64.
+    Grad: through all iterations, in memory independent of their number.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
         ``ShapeError`` unless the condition is a scalar.
 
@@ -158,19 +158,20 @@ def for_(
     progress: bool | Callable[[int, int], object] | None = None,
     **unknown: Never,
 ) -> Any:
-    """``body(state, item)`` for each item of a range, or of a tensor's first axis; the last state.
+    """Repeat ``state = body(state, item)`` for each item of a range or of a tensor's first axis.
 
-    ``unroll`` writes so many trips one after the other, or all of them where it is true. After each
-    trip ``progress`` is called with how many are done and how many there are; true prints the two
-    on the error stream, a hundred times at most.
+    The result is the last state. ``unroll=n`` puts n iterations into the loop body; ``unroll=True``
+    unrolls the whole loop. After each iteration ``progress`` is called with the number of finished
+    iterations and their total. ``progress=True`` prints both to standard error, at most a hundred
+    times.
 
-    Shapes: of the state; the body keeps them, names too. Items of a tensor lack its first axis.
-    Dtypes: of the state; the body keeps them, numbers as in :func:`while_`. Items of a range are
-        s32.
-    Grad: through every trip.
+    Shapes: those of the state; the body keeps them and the axis names. Items of a tensor lack its
+        first axis.
+    Dtypes: those of the state; the body keeps them. Python numbers are treated as in
+        :func:`while_`. Items of a range are s32.
+    Grad: through all iterations.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
-        ``OptionError`` for an ``unroll`` that is negative, and for a ``progress`` that is no
-        function.
+        ``OptionError`` for a negative ``unroll`` and for a ``progress`` that is not a function.
 
     >>> int(dn.for_(0, range(5), lambda total, i: total + i))
     10
@@ -189,7 +190,7 @@ def for_(
 
 
 def _progress(loop: str, progress: Any) -> Callable[[int, Any], object] | None:
-    """Who is told of each trip of a loop."""
+    """The function that reports each iteration of a loop, or None."""
     if progress is None or progress is False:
         return None
     if progress is True:
@@ -201,7 +202,7 @@ def _progress(loop: str, progress: Any) -> Callable[[int, Any], object] | None:
 
 
 class _Printed:
-    """Prints how many trips are done: a hundred times, or ten times a second."""
+    """Print the number of finished iterations: a hundred times, or ten times a second."""
 
     def __init__(self, loop: str) -> None:
         self._loop = loop
@@ -226,7 +227,7 @@ def _end_progress(loop: str, trips: int) -> None:
 
 
 def _counted(bound: Any) -> Any:
-    """A bound of a range; narrow integers become s32."""
+    """Return a bound of a range, with narrow integers converted to s32."""
     is_narrow = isinstance(bound, _core.Tensor) and bound.dtype.bits < 32
     return _core.as_type(bound, "s32") if is_narrow else bound
 
@@ -237,9 +238,9 @@ def _for_bounds(
     body: Callable[[Any, Any], Any],
     show: Callable[[int, int], object] | None,
 ) -> Any:
-    """A loop whose bounds are tensors: how often it runs is known only when it does."""
+    """A loop whose bounds are tensors: its trip count is known only at run time."""
     step = over.step
-    # The bounds in one type, which is wide enough for a step.
+    # Both bounds get one dtype, which is wide enough for a step.
     bounds = _core.stack([_counted(over.start), _counted(over.stop)], 0)
     start, stop = bounds[0], bounds[1]
 
@@ -253,7 +254,7 @@ def _for_bounds(
     def next_state(state: tuple[Any, Any]) -> tuple[Any, Any]:
         next_item, after = _core.as_type(state[0] + step, start.dtype), body(state[1], state[0])
         if show is not None:
-            # Rounded up: the last step may go beyond the bound.
+            # The total is rounded up, because the last step may go beyond the bound.
             first, last, item = (_core.as_type(x, "s64") for x in (start, stop, state[0]))
             counts = ((item - first) // step + 1, -((first - last) // step))
             hook(counts, tell)
@@ -268,7 +269,7 @@ def for_until(
     body: Callable[[Any, Any], Any],
     is_over: Callable[[Any], Any],
 ) -> Any:
-    """As ``for_``, up to the first trip that leaves a state of which ``is_over`` is true."""
+    """Like ``for_``, but stops after the first iteration whose state satisfies ``is_over``."""
     step = over.step if isinstance(over, range) else 1
     if isinstance(over, range):
         bounds = _core.stack([_counted(over.start), _counted(over.stop)], 0)
@@ -298,15 +299,16 @@ def scan(
     progress: bool | Callable[[int, int], object] | None = None,
     **unknown: Never,
 ) -> Any:
-    """``body(state, item)`` returns the next state and an output: the last state and all outputs.
+    """Repeat ``state, output = body(state, item)``, and return the last state and all outputs.
 
     ``progress`` is as in :func:`for_`.
 
-    Shapes: of the state; the body keeps them. Outputs get a new first axis.
-    Dtypes: of the state; the body keeps them, numbers as in :func:`while_`.
-    Grad: through every trip.
-    Raises: ``ContainerError`` if the body returns no pair, or another structure or other types of
-        state than it took.
+    Shapes: those of the state; the body keeps them. Outputs get a new first axis.
+    Dtypes: those of the state; the body keeps them. Python numbers are treated as in
+        :func:`while_`.
+    Grad: through all iterations.
+    Raises: ``ContainerError`` if the body does not return a pair, or returns a state of another
+        structure or other types than it took.
 
     >>> total, partial = dn.scan(0, dn.tensor([1, 2, 3]), lambda s, x: (s + x, s + x))
     >>> int(total), partial.to_list()
@@ -332,11 +334,11 @@ def scan(
 def cond(
     clauses: Sequence[tuple[Any, Callable[[], Any]]], otherwise: Callable[[], Any], **unknown: Never
 ) -> Any:
-    """Run the function of the first clause whose predicate is not zero, else the last one.
+    """Run the function of the first clause whose predicate is nonzero, else ``otherwise``.
 
     Shapes: every function returns the same structure; its tensors broadcast together.
-    Dtypes: merged; a plain number is weak.
-    Grad: through the branch that ran; none to the predicates.
+    Dtypes: promoted; Python numbers are weakly typed.
+    Grad: through the branch that ran; zero to the predicates.
     Raises: ``ShapeError`` unless predicates are scalars, ``ContainerError`` if structures differ.
 
     >>> x = dn.tensor(-3)
@@ -349,11 +351,11 @@ def cond(
 
 
 def if_(pred: Any, then: Any, otherwise: Any = 0, **unknown: Never) -> Any:
-    """One of two branches, each a function or a value. See ``cond``.
+    """Select one of two branches, each a function or a value. See ``cond``.
 
     Shapes: both branches have the same structure; their tensors broadcast together.
-    Dtypes: merged; a plain number is weak.
-    Grad: through the branch that ran; none to the predicate.
+    Dtypes: promoted; Python numbers are weakly typed.
+    Grad: through the branch that ran; zero to the predicate.
     Raises: ``ShapeError`` unless the predicate is a scalar, ``ContainerError`` if structures
         differ.
 
@@ -368,16 +370,16 @@ def if_(pred: Any, then: Any, otherwise: Any = 0, **unknown: Never) -> Any:
 def hook(
     value: Any, name_or_fun: Any, fun: Callable[[Any], Any] | None = None, **unknown: Never
 ) -> Any:
-    """Show a value to a Python function whenever the program comes by, and return it.
+    """Pass a value to a Python function each time the program reaches it, and return the value.
 
-    ``hook(x, print)`` calls ``print``; ``hook(x, "loss")`` has a name, for which
-    ``jit(f, hooks={"loss": print})`` gives a function; ``hook(x, "loss", print)`` has both, and the
-    function given by name comes first. The function gets the value, which may be a container, and
-    what it returns is ignored. Hooks run in the order of the program, once for each trip of a loop,
-    and in a branch only if it is taken; what one raises stops the program.
+    ``hook(x, print)`` calls ``print``. ``hook(x, "loss")`` has a name;
+    ``jit(f, hooks={"loss": print})`` sets its function. ``hook(x, "loss", print)`` has both; a
+    function set by name takes precedence. The function receives the value, which may be a
+    container; its result is ignored. Hooks run in program order, once for each iteration of a loop,
+    and in a branch only if it is taken. An exception in a hook stops the program.
 
-    Shapes: kept.
-    Dtypes: any; kept, a number becomes a tensor.
+    Shapes: unchanged.
+    Dtypes: any; unchanged; a number becomes a tensor.
     Grad: ``g``; the function is not called again.
     Raises: ``OptionError`` unless a name or a function is given.
 
@@ -409,12 +411,13 @@ def io_call(
     fun: Callable[[Any], Any] | None = None,
     **unknown: Never,
 ) -> Any:
-    """A ``hook`` by the name that it has in Nx 0.12: the value, which a function gets when the
-    program runs. Named ones are filled by ``hooks=`` of ``jit``.
+    """The same as :func:`hook`, under its name in Nx 0.12.
 
-    Shapes: kept.
-    Dtypes: any; kept.
-    Grad: the value's.
+    ``hooks=`` of ``jit`` sets the functions of named hooks.
+
+    Shapes: unchanged.
+    Dtypes: any; unchanged.
+    Grad: ``g``.
     Raises: as :func:`hook`.
 
     >>> seen = []
@@ -434,12 +437,12 @@ def print_value(
     label: str | None = None,
     **unknown: Never,
 ) -> Any:
-    """Print a value whenever the program comes by, and return it.
+    """Print a value each time the program reaches it, and return the value.
 
-    ``fun`` maps what is printed, ``label`` stands in front of it.
+    ``fun`` maps the value before it is printed. ``label`` is printed in front of it.
 
-    Shapes: kept.
-    Dtypes: any; kept, a number becomes a tensor.
+    Shapes: unchanged.
+    Dtypes: any; unchanged; a number becomes a tensor.
     Grad: ``g``; nothing is printed again.
     Raises: ``OptionError`` unless ``fun`` is a function.
 
@@ -467,12 +470,12 @@ def print_value(
 
 
 def mark(value: Any, name: str, **unknown: Never) -> Any:
-    """The value, under a name by which the graph can be cut and read.
+    """Name a value, so that the graph can be split and read at that name.
 
-    Shapes: kept.
-    Dtypes: any; kept.
+    Shapes: unchanged.
+    Dtypes: any; unchanged.
     Grad: ``g``.
-    Raises: ``ContainerError`` for something that is no tensor or container.
+    Raises: ``ContainerError`` for a value that is neither a tensor nor a container.
 
     >>> float(dn.mark(2.0, "loss"))
     2.0
@@ -483,12 +486,12 @@ def mark(value: Any, name: str, **unknown: Never) -> Any:
 
 
 def print_expr(value: Any, **unknown: Never) -> Any:
-    """Print what a value is while it is traced, and return it.
+    """Print the expression of a value while it is traced, and return the value.
 
-    Shapes: kept.
-    Dtypes: any; kept.
+    Shapes: unchanged.
+    Dtypes: any; unchanged.
     Grad: ``g``.
-    Raises: nothing of its own.
+    Raises: no specific errors.
 
     >>> @dn.jit
     ... def double(x):
