@@ -1,4 +1,4 @@
-"""Gradients: what a function's result changes by when its inputs change."""
+"""Gradients: the derivatives of a function's result with respect to its inputs."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ def grad(
 @overload
 def grad(vars: Any, fun: Callable[[Any], Any], /, **jit_options: Any) -> Any: ...
 def grad(*args: Any, argnums: int | Sequence[int] = 0, **jit_options: Any) -> Any:
-    """The gradient of a function, or its value at given variables.
+    """Differentiate a function: return its gradient function, or the gradient at given variables.
 
-    ``grad(fun)`` is a function of the same arguments; ``argnums`` says which of them are
-    differentiated, the others are inputs. ``grad(vars, fun)`` is the gradient of ``fun(vars)``,
-    where ``vars`` is a tensor or a container. Either form may be used inside a definition, and on
+    ``grad(fun)`` returns a function of the same arguments. ``argnums`` selects the differentiated
+    arguments; the others are inputs. ``grad(vars, fun)`` returns the gradient of ``fun(vars)``,
+    where ``vars`` is a tensor or a container. Both forms may be used inside a definition and on
     another gradient.
 
-    A result that is no scalar is added up: its gradient is that of the sum. Tensors that the
-    function uses from outside are constants. Other options, such as ``compiler``, are those of
-    ``jit``: with any of them the gradient is compiled apart, as by ``dn.jit(dn.grad(fun), ...)``.
+    If the result is not a scalar, the gradient is that of the sum of its elements. Captured tensors
+    are constants. Other options, such as ``compiler``, are those of ``jit``. With any of them the
+    gradient is compiled separately, as by ``dn.jit(dn.grad(fun), ...)``.
 
-    Shapes: each variable's, with its axis names, in the variables' container.
-    Dtypes: the variables' own; f32 for integers. On the way small floats add up in f32.
-    Grad: the gradient of the gradient, to any order.
+    Shapes: that of each variable, with its axis names, in the container of the variables.
+    Dtypes: that of each variable; f32 for integers. Floats of 8 and 16 bits accumulate in f32.
+    Grad: differentiable to any order.
     Raises: ``ContainerError`` if the function returns more than one tensor, ``TraceError`` for an
-        operation that has no gradient, with what to do instead.
+        operation without a gradient; the message says what to do instead.
 
     >>> float(dn.grad(lambda x: x**2)(3.0))
     6.0
@@ -64,7 +64,7 @@ def grad(*args: Any, argnums: int | Sequence[int] = 0, **jit_options: Any) -> An
 
 
 def _compiled(derivative: Jitted[..., Any], options: dict[str, Any]) -> Jitted[..., Any]:
-    """The derivative, compiled with options where there are any."""
+    """The derivative, compiled with the options if any are given."""
     return jit(derivative, **options) if options else derivative
 
 
@@ -91,18 +91,18 @@ def value_and_grad(
     argnums: int | Sequence[int] = 0,
     **jit_options: Any,
 ) -> Any:
-    """A function's value together with its gradient, from one trace.
+    """The value of a function together with its gradient, from one trace.
 
-    ``value_and_grad(fun)`` is a function of the same arguments that returns both;
-    ``value_and_grad(vars, fun)`` returns both at ``vars``. With a ``transform``, the gradient is
-    that of ``transform(value)``, while the whole value is returned: so a function may return more
-    than its loss. Other options are those of ``jit``, as for ``grad``.
+    ``value_and_grad(fun)`` returns a function of the same arguments that returns both.
+    ``value_and_grad(vars, fun)`` returns both at ``vars``. With ``transform`` the gradient is that
+    of ``transform(value)``, but the whole value is returned; so a function can return more than its
+    loss. Other options are those of ``jit``, as for ``grad``.
 
-    Shapes: the value's own; each gradient has its variable's shape and names.
+    Shapes: that of the value; each gradient has the shape and names of its variable.
     Dtypes: as for ``grad``.
-    Grad: the gradient of the gradient, to any order.
-    Raises: ``ContainerError`` if what is differentiated is more than one tensor, ``TraceError`` for
-        an operation that has no gradient, with what to do instead.
+    Grad: differentiable to any order.
+    Raises: ``ContainerError`` if the differentiated result is more than one tensor, ``TraceError``
+        for an operation without a gradient; the message says what to do instead.
 
     >>> value, gradient = dn.value_and_grad(lambda x: x**2)(3.0)
     >>> float(value), float(gradient)
@@ -128,16 +128,16 @@ def value_and_grad(
 def jacobian(
     fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
 ) -> Jitted[P, Tensor]:
-    """The derivative of every element of a function's value by every element of its arguments.
+    """The Jacobian: the derivative of each element of the value by each element of the arguments.
 
-    The function runs once, its reverse for all elements of the value together, on a vectorized
-    axis. Where the value or an argument is a container, the result is the value's container, of
-    which each tensor is the arguments' container.
+    The function runs once. Its reverse pass also runs once, for all elements of the value on a
+    vectorized axis. If the value or an argument is a container, the result has the structure of the
+    value, and each of its leaves has the structure of the arguments.
 
-    Shapes: the shape of the value, then that of the variable, with their names.
+    Shapes: the shape of the value followed by that of the variable, with their names.
     Dtypes: as for ``grad``.
-    Grad: the gradient of the derivative, to any order.
-    Raises: ``TraceError`` for an operation that has no gradient, with what to do instead.
+    Grad: differentiable to any order.
+    Raises: ``TraceError`` for an operation without a gradient; the message says what to do instead.
 
     >>> dn.jacobian(lambda x: x * x)(dn.tensor([1.0, 2.0])).to_list()
     [[2.0, 0.0], [0.0, 4.0]]
@@ -148,12 +148,12 @@ def jacobian(
 def hessian(
     fun: Callable[P, Any], /, *, argnums: int | Sequence[int] = 0, **jit_options: Any
 ) -> Jitted[P, Tensor]:
-    """The second derivatives of every element of a function's value: the jacobian's jacobian.
+    """The Hessian of each element of the value: the Jacobian of the Jacobian.
 
-    Shapes: the shape of the value, then that of the variable twice, with their names.
+    Shapes: the shape of the value followed twice by that of the variable, with their names.
     Dtypes: as for ``grad``.
-    Grad: the gradient of the derivative, to any order.
-    Raises: ``TraceError`` for an operation that has no gradient, with what to do instead.
+    Grad: differentiable to any order.
+    Raises: ``TraceError`` for an operation without a gradient; the message says what to do instead.
 
     >>> dn.hessian(lambda x: x[0] ** 2 * x[1])(dn.tensor([3.0, 5.0])).to_list()
     [[10.0, 6.0], [6.0, 0.0]]
@@ -164,18 +164,18 @@ def hessian(
 def vjp(
     fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0, **unknown: Never
 ) -> Callable[..., Any]:
-    """A function's value, and what takes a cotangent of the value back to its arguments.
+    """The value of a function, and its vector-Jacobian product.
 
-    ``vjp(fun)`` is a function of the same arguments that returns both. The second is a function of
-    the value's container, and returns that of the variable, or a tuple of them where ``argnums`` is
-    a list. Vectorized axes of a cotangent that the value lacks are positions, each of which is
-    taken back by itself.
+    ``vjp(fun)`` returns a function of the same arguments that returns both. The product is a
+    function that takes a cotangent with the structure of the value. It returns the cotangent of the
+    variable, or a tuple of cotangents if ``argnums`` is a list. If the given cotangent has
+    vectorized axes that the value lacks, each position on them is pulled back separately.
 
-    Shapes: the value's own; each cotangent has its variable's shape and names.
+    Shapes: that of the value; each cotangent has the shape and names of its variable.
     Dtypes: as for ``grad``.
-    Grad: the gradient of the cotangents, to any order.
+    Grad: differentiable to any order.
     Raises: ``ContainerError`` for a cotangent of another structure, ``ShapeError`` for one of
-        another shape, ``TraceError`` for an operation that has no gradient.
+        another shape, ``TraceError`` for an operation without a gradient.
 
     >>> value, back = dn.vjp(lambda x: x * x)(dn.tensor([1.0, 2.0]))
     >>> back(dn.tensor([1.0, 10.0])).to_list()
@@ -192,12 +192,12 @@ def vjp(
 
 
 def stop_grad(value: Any, **unknown: Never) -> Any:
-    """The value, as a constant: no gradient flows through it.
+    """Return the value as a constant: no gradient flows through it.
 
-    Shapes: kept; a container keeps its structure.
-    Dtypes: any; kept.
-    Grad: none flows.
-    Raises: ``ContainerError`` for something that is no tensor or container.
+    Shapes: unchanged; a container keeps its structure.
+    Dtypes: any; unchanged.
+    Grad: zero.
+    Raises: ``ContainerError`` for a value that is neither a tensor nor a container.
 
     >>> float(dn.grad(lambda x: x + dn.stop_grad(x))(3.0))
     1.0
@@ -210,15 +210,15 @@ def stop_grad(value: Any, **unknown: Never) -> Any:
 def custom_grad(
     value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence[Any]], **unknown: Never
 ) -> Any:
-    """The value, with a gradient rule of its own.
+    """Return the value with a custom gradient rule.
 
-    ``fun`` is called with the cotangent of the value, a tuple where the value is one, and returns a
-    list with one cotangent for each of ``inputs``. The operations inside the value get no gradient
-    by themselves.
+    ``fun`` is called with the cotangent of the value, which is a tuple if the value is one. It
+    returns a list with one cotangent for each of ``inputs``. The operations that compute the value
+    are not differentiated.
 
-    Shapes: the value's own; each cotangent has its input's shape.
-    Dtypes: any; the cotangent is at least an f32.
-    Grad: what ``fun`` returns.
+    Shapes: that of the value; each cotangent has the shape of its input.
+    Dtypes: any; the cotangent is at least f32.
+    Grad: the result of ``fun``.
     Raises: ``ContainerError`` unless ``fun`` returns as many tensors as there are inputs.
 
     >>> def clipped(x):

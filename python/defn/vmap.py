@@ -1,4 +1,4 @@
-"""Functions of one element, applied to many at once."""
+"""Functions of one element, applied to many elements at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _nesting = _Nesting()
 
 
 def _parts(axes: Any, value: Any, what: str) -> list[tuple[Any, Any]]:
-    """The parts of a container beside their axes."""
+    """Pair the parts of a container with their axes."""
     if isinstance(axes, dict) and isinstance(value, dict) and axes.keys() == value.keys():
         return [(axes[key], value[key]) for key in value]
     both = isinstance(axes, (list, tuple)) and isinstance(value, (list, tuple))
@@ -47,7 +47,7 @@ def _is_leaf(axes: Any) -> bool:
 
 
 def _each(axes: Any, value: Any, what: str, change: Callable[[Any, Any], Any]) -> Any:
-    """The container with each part changed, where ``axes`` is a prefix of its structure."""
+    """Apply ``change`` to each part of a container; ``axes`` is a prefix of its structure."""
     if _is_leaf(axes):
         return value if axes is None and what == "in_axes" else change(value, axes)
     parts = [_each(axis, part, what, change) for axis, part in _parts(axes, value, what)]
@@ -61,18 +61,18 @@ def _each(axes: Any, value: Any, what: str, change: Callable[[Any, Any], Any]) -
 def vmap(
     fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, **unknown: Never
 ) -> Callable[P, R]:
-    """A function of tensors with one axis more: ``fun`` sees them without it.
+    """Map a function over one axis of its arguments; ``fun`` receives tensors without that axis.
 
-    ``in_axes`` says which axis of each positional argument leaves the shape: one for all, or one
-    for each, where ``None`` leaves an argument as it is; for a container, one for all its tensors
-    or a container of them. Keyword arguments are taken whole. ``out_axes`` says where the axis
-    goes in the results. The axis is a vectorized one inside, under a name that no argument has;
-    calls may be nested.
+    ``in_axes`` is the mapped axis of each positional argument: one axis for all arguments or a list
+    with one entry for each. ``None`` passes an argument whole. For a container, an entry is one
+    axis for all its tensors or a container of axes. Keyword arguments are passed whole.
+    ``out_axes`` is the position of the axis in the results. Inside, the axis is a vectorized axis
+    with an unused name. Calls may be nested.
 
-    Shapes: each argument's without its axis; each result's with one more.
-    Dtypes: any; kept.
-    Grad: flows.
-    Raises: ``OptionError`` if the sizes of the axes differ, if there is none, or if the axes do not
+    Shapes: those of the arguments without the axis; those of the results with one more axis.
+    Dtypes: any; unchanged.
+    Grad: differentiable.
+    Raises: ``OptionError`` if the sizes of the axes differ, there is no axis, or the axes do not
         fit the arguments; ``AxisError`` for an axis out of range.
 
     >>> a, b = dn.tensor([[1.0, 2.0], [3.0, 4.0]]), dn.tensor([1.0, 10.0])
@@ -136,12 +136,12 @@ def vmap(
 def map(
     tensor: Any, fun: Callable[[Tensor], Any], *, dtype: DTypeLike | None = None, **unknown: Never
 ) -> Tensor:
-    """A function of a scalar, applied to each element.
+    """Apply a function of a scalar to each element.
 
-    Shapes: any; kept, with its names. ``fun`` returns a scalar.
-    Dtypes: what ``fun`` returns, or ``dtype``.
-    Grad: flows, as through the operations of ``fun``.
-    Raises: ``ShapeError`` if ``fun`` returns something else than a scalar.
+    Shapes: unchanged; names are kept. ``fun`` returns a scalar.
+    Dtypes: that of the result of ``fun``, or ``dtype``.
+    Grad: through the operations of ``fun``.
+    Raises: ``ShapeError`` if ``fun`` does not return a scalar.
 
     >>> dn.map(dn.tensor([[1, 2], [3, 4]]), lambda x: x * x + 1).to_list()
     [[2, 5], [10, 17]]

@@ -1,4 +1,4 @@
-"""Functions that make, move and join vectorized axes."""
+"""Functions that create, move and combine vectorized axes."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["broadcast_vectors", "devectorize", "reshape_vectors", "revectorize",
 
 
 def vectorize(value: Any, axes: VectorizedAxes, **unknown: Never) -> Any:
-    """Leading axes as vectorized ones, after those that are vectorized already.
+    """Turn leading axes into vectorized axes, after the axes that are vectorized already.
 
-    A vectorized axis has a name, and is outside the shape: every operation works on what is inside,
-    for each position on the vectorized axes.
+    A vectorized axis has a name and is not part of the shape. Every operation is applied to the
+    inner tensor at each position on the vectorized axes.
 
-    Shapes: any, or a container of tensors; the leading axes leave the shape. ``axes`` is a name,
-        a list of names or of ``(name, size)``, or a dict of names and sizes, which are checked.
-    Dtypes: any; kept.
-    Grad: flows.
-    Raises: ``ShapeError`` for more axes than the tensor has, or another size than was said;
-        ``AxisError`` if a name would stand on two axes.
+    Shapes: any, or a container of tensors; the leading axes leave the shape. ``axes`` is a name, a
+        list of names or of ``(name, size)``, or a dict of names and sizes; sizes are checked.
+    Dtypes: any; unchanged.
+    Grad: differentiable.
+    Raises: ``ShapeError`` for more axes than the tensor has and for a size that differs;
+        ``AxisError`` if two axes would have the same name.
 
     >>> x = dn.vectorize(dn.tensor([[1, 2, 3], [4, 5, 6]]), "rows")
     >>> x.sum()
@@ -43,12 +43,12 @@ def vectorize(value: Any, axes: VectorizedAxes, **unknown: Never) -> Any:
 
 
 def devectorize(value: Any, *, keep_names: bool = True, **unknown: Never) -> Any:
-    """Vectorized axes as the leading axes of the shape, under their names or none.
+    """Turn vectorized axes into leading axes of the shape, with their names or without names.
 
-    Shapes: any, or a container of tensors; vectorized axes come in front.
-    Dtypes: any; kept.
-    Grad: flows.
-    Raises: ``ContainerError`` for something that is no tensor or container.
+    Shapes: any, or a container of tensors; the vectorized axes become the first axes.
+    Dtypes: any; unchanged.
+    Grad: differentiable.
+    Raises: ``ContainerError`` for a value that is neither a tensor nor a container.
 
     >>> x = dn.vectorize(dn.tensor([[1, 2, 3], [4, 5, 6]]), "rows")
     >>> dn.devectorize(x).names
@@ -67,14 +67,14 @@ def revectorize(
     target_names: Names | None = None,
     **unknown: Never,
 ) -> Any:
-    """The same elements, in row-major order, under other vectorized axes and another shape.
+    """The same elements in row-major order with other vectorized axes and another shape.
 
-    Shapes: any, or a container of tensors; the shape is kept unless ``target_shape`` says another.
-        At most one size, among axes and shape together, is ``-1`` or ``"auto"``.
-    Dtypes: any; kept.
-    Grad: flows.
-    Raises: ``ShapeError`` if the sizes do not hold as many elements, ``AxisError`` if a name would
-        stand on two axes.
+    Shapes: any, or a container of tensors; the shape is kept unless ``target_shape`` is given. At
+        most one size of the axes and the shape together may be ``-1`` or ``"auto"``.
+    Dtypes: any; unchanged.
+    Grad: differentiable.
+    Raises: ``ShapeError`` if the number of elements differs, ``AxisError`` if two axes would have
+        the same name.
 
     >>> x = dn.iota((4,), vectorized_axes={"a": 2, "b": 3})
     >>> dn.revectorize(x, {"c": -1}).vectorized_axes
@@ -86,14 +86,14 @@ def revectorize(
 
 
 def reshape_vectors(values: Any, *, align_ranks: bool = False, **unknown: Never) -> Any:
-    """The vectorized axes of all tensors on each of them, with size 1 where one lacks an axis.
+    """Give each tensor the vectorized axes of all tensors; an axis that it lacks gets size 1.
 
-    Shapes: any, in a container; kept, or filled up with leading axes of size 1 to the greatest
-        rank with ``align_ranks``. The axes come in the order in which they first appear.
-    Dtypes: any; kept.
-    Grad: flows.
-    Raises: ``ShapeError`` if axes of one name have sizes that differ and are not 1, ``AxisError``
-        if a name would stand on two axes.
+    Shapes: any, in a container; unchanged. ``align_ranks`` adds leading axes of size 1 up to the
+        greatest rank. The axes are in the order of their first appearance.
+    Dtypes: any; unchanged.
+    Grad: differentiable.
+    Raises: ``ShapeError`` if axes of the same name have different sizes other than 1, ``AxisError``
+        if two axes would have the same name.
 
     >>> x, y = dn.iota((2,)).vectorize("x"), dn.iota((3,)).vectorize("y")
     >>> [t.vectorized_axes for t in dn.reshape_vectors([x, y])]
@@ -105,14 +105,14 @@ def reshape_vectors(values: Any, *, align_ranks: bool = False, **unknown: Never)
 
 
 def broadcast_vectors(values: Any, *, align_ranks: bool = False, **unknown: Never) -> Any:
-    """The vectorized axes of all tensors on each of them, in full.
+    """Give each tensor the vectorized axes of all tensors, in full size.
 
-    Shapes: any, in a container; kept, or filled up with leading axes of size 1 to the greatest
-        rank with ``align_ranks``. The axes come in the order in which they first appear.
-    Dtypes: any; kept.
-    Grad: flows.
-    Raises: ``ShapeError`` if axes of one name have sizes that differ and are not 1, ``AxisError``
-        if a name would stand on two axes.
+    Shapes: any, in a container; unchanged. ``align_ranks`` adds leading axes of size 1 up to the
+        greatest rank. The axes are in the order of their first appearance.
+    Dtypes: any; unchanged.
+    Grad: differentiable.
+    Raises: ``ShapeError`` if axes of the same name have different sizes other than 1, ``AxisError``
+        if two axes would have the same name.
 
     >>> x, y = dn.iota((2,)).vectorize("x"), dn.iota((3,)).vectorize("y")
     >>> dn.broadcast_vectors([x, y])[0].to_list()
