@@ -629,7 +629,7 @@ dtype = _core.dtype
 ) = _core.dtypes
 f8 = f8_e5m2
 
-# NumPy's names of these.
+# NumPy names of these functions.
 flip, maximum, minimum = reverse, max, min
 
 _attach()
@@ -639,7 +639,7 @@ _attach_notebook()
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import what is rarely needed; say which name is used here for one used elsewhere."""
+        """Import a rarely used module, or raise an error that suggests the name to use instead."""
         if name == "blocks":
             import importlib
 

@@ -1,6 +1,7 @@
-"""Composites with a name, which a backend may run natively: what a ``block`` callback is given.
+"""The tags of blocks: named composite operations that a backend may run natively.
 
-A tag is a frozen dataclass whose fields are the options of the operation of the same name.
+The ``block`` callback of a backend receives a tag. It is a frozen dataclass whose fields are the
+options of the operation of the same name.
 
 >>> dn.blocks.Logsumexp(axes=(0,), keep_axes=False)
 Logsumexp(axes=(0,), keep_axes=False)
@@ -66,7 +67,7 @@ class Log10:
 
 @dataclass(frozen=True)
 class Logsumexp:
-    """``log(sum(exp(x)))``, without overflow."""
+    """``log(sum(exp(x)))`` without overflow."""
 
     axes: tuple[int, ...]
     keep_axes: bool
@@ -83,7 +84,7 @@ class AllClose:
 
 @dataclass(frozen=True)
 class CumulativeSum:
-    """At each place of an axis, the sum of the elements up to it."""
+    """The cumulative sum along an axis."""
 
     axis: int
     reverse: bool
@@ -91,7 +92,7 @@ class CumulativeSum:
 
 @dataclass(frozen=True)
 class CumulativeProduct:
-    """At each place of an axis, the product of the elements up to it."""
+    """The cumulative product along an axis."""
 
     axis: int
     reverse: bool
@@ -99,7 +100,7 @@ class CumulativeProduct:
 
 @dataclass(frozen=True)
 class CumulativeMax:
-    """At each place of an axis, the greatest of the elements up to it."""
+    """The cumulative maximum along an axis."""
 
     axis: int
     reverse: bool
@@ -107,7 +108,7 @@ class CumulativeMax:
 
 @dataclass(frozen=True)
 class CumulativeMin:
-    """At each place of an axis, the least of the elements up to it."""
+    """The cumulative minimum along an axis."""
 
     axis: int
     reverse: bool
@@ -115,28 +116,28 @@ class CumulativeMin:
 
 @dataclass(frozen=True)
 class Take:
-    """``x`` at positions along an axis."""
+    """The elements of ``x`` at positions along an axis."""
 
     axis: int
 
 
 @dataclass(frozen=True)
 class TakeAlongAxis:
-    """``x`` at a position along an axis for each place along the others."""
+    """The elements of ``x`` along an axis, with separate positions along the other axes."""
 
     axis: int
 
 
 @dataclass(frozen=True)
 class TopK:
-    """The greatest elements along the last axis, descending, and their positions."""
+    """The greatest elements along the last axis in descending order, and their indices."""
 
     k: int
 
 
 @dataclass(frozen=True)
 class FFT2:
-    """A Fourier transform along two axes."""
+    """The discrete Fourier transform along two axes."""
 
     axes: tuple[int, int]
     lengths: tuple[int, int]
@@ -154,7 +155,7 @@ class IFFT2:
 
 @dataclass(frozen=True)
 class RFFT:
-    """The half of a real tensor's Fourier transform that determines it."""
+    """The first half of the frequencies of a real tensor, which determines the second half."""
 
     axis: int
     length: int
@@ -172,17 +173,17 @@ class IRFFT:
 
 @dataclass(frozen=True)
 class Cholesky:
-    """The lower factor of a positive definite matrix; NaN for any other."""
+    """The lower triangular factor of a positive definite matrix; NaN for any other matrix."""
 
 
 @dataclass(frozen=True)
 class Solve:
-    """The ``x`` of ``a x = b``."""
+    """The solution ``x`` of ``a @ x = b``."""
 
 
 @dataclass(frozen=True)
 class QR:
-    """An orthogonal factor, and an upper triangular one."""
+    """The orthogonal and the upper triangular factor."""
 
     mode: str
     eps: float
@@ -190,12 +191,12 @@ class QR:
 
 @dataclass(frozen=True)
 class LU:
-    """A permutation, a lower triangular factor of ones on the diagonal, and an upper one."""
+    """A permutation, a unit lower triangular factor, and an upper triangular factor."""
 
 
 @dataclass(frozen=True)
 class SVD:
-    """Singular vectors, singular values descending, and the adjoint of more vectors."""
+    """Left singular vectors, descending singular values, and adjoint right singular vectors."""
 
     max_iter: int
     full_matrices: bool
@@ -203,7 +204,7 @@ class SVD:
 
 @dataclass(frozen=True)
 class Eigh:
-    """Eigenvalues, the greatest in size first, and eigenvectors in columns."""
+    """Eigenvalues, the greatest in magnitude first, and eigenvectors in columns."""
 
     max_iter: int
     eps: float
@@ -216,32 +217,32 @@ class Determinant:
 
 @dataclass(frozen=True)
 class Threefry:
-    """A pair of random words for each pair of counters, which stand side by side on axis 0."""
+    """A pair of random words for each pair of counters; axis 0 holds the two members of a pair."""
 
 
 @dataclass(frozen=True)
 class RandomBits:
-    """The random bits of a key, as a vector of unsigned integers."""
+    """The random bits of a key as a vector of unsigned integers."""
 
 
 @dataclass(frozen=True)
 class RandomUniform:
-    """The random numbers of a key in [0, 1), as a vector of floats."""
+    """The random numbers of a key in [0, 1) as a vector of floats."""
 
 
 @dataclass(frozen=True)
 class RandomBelow:
-    """The random integers of a key below a bound, as a vector."""
+    """The random integers of a key below a bound as a vector."""
 
 
 def class_name(name: str) -> str:
-    """The name of the class of an operation's tag."""
+    """The class name of an operation's tag."""
     return name.upper() if name.upper() in __all__ else name.title().replace("_", "")
 
 
 @functools.cache
 def _class(name: str, fields: tuple[str, ...]) -> type:
-    """The class of an operation's tag; one that is not listed above is made of its options."""
+    """The class of an operation's tag; a class not listed above is created from the options."""
     cls = class_name(name)
     if cls in __all__:
         return globals()[cls]
@@ -249,5 +250,5 @@ def _class(name: str, fields: tuple[str, ...]) -> type:
 
 
 def tag(name: str, fields: dict[str, Any]) -> Any:
-    """The tag of an operation, from its name and options."""
+    """Create the tag of an operation from its name and options."""
     return _class(name, tuple(fields))(**fields)

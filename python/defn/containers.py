@@ -1,7 +1,7 @@
-"""Containers: what may hold tensors in arguments, states and results.
+"""Containers: values that may hold tensors in arguments, states and results.
 
 Tuples, lists, dicts and other mappings, named tuples, dataclasses and attrs classes are containers
-without any declaration.
+without registration.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ def register_container(
     unflatten: Callable[[Any, Sequence[Any]], Any],
     **unknown: Never,
 ) -> None:
-    """Tell how a class holds tensors, so that its instances are containers.
+    """Register a class as a container.
 
-    ``flatten(value)`` returns the children, which may be containers, and a hashable rest;
-    ``unflatten(rest, children)`` makes an instance again. A child that is a Python function without
-    parameters stands for the tensor that it returns: it is called when the tensor is needed, once
-    at most, and not where only the structure is asked for. ``dn.lazy`` says the type besides.
+    ``flatten(value)`` returns the children, which may be containers, and a hashable rest.
+    ``unflatten(rest, children)`` creates an instance again. A child that is a Python function
+    without parameters stands for the tensor that it returns. It is called at most once, when the
+    tensor is needed, and not if only the structure is needed. ``dn.lazy`` also declares the type.
 
-    Raises: ``ContainerError`` for ``tuple``, ``list`` and ``dict``, and for a class that is
-    registered already.
+    Raises: ``ContainerError`` for ``tuple``, ``list`` and ``dict``, and for a class that is already
+        registered.
 
     >>> class Pair:
     ...     def __init__(self, left, right):
@@ -47,13 +47,13 @@ def register_container(
 
 
 def lazy(template: Any, fun: Callable[[], Any], /, **unknown: Never) -> _core.Lazy:
-    """A leaf of a container whose tensor is made when a program needs it.
+    """Create a container leaf whose tensor is computed only when a program needs it.
 
-    ``template`` says of which type the tensor is, as a template or as a tensor of that type;
-    ``fun()`` gives it, as a tensor, an array or a number. A definition that does not use the leaf
-    never calls it: its type is enough to compile for. It is called anew by each call that does.
+    ``template`` declares the type: a template, or a tensor of that type. ``fun()`` returns the
+    tensor, an array or a number. A definition that does not use the leaf never calls ``fun``,
+    because the type suffices to compile. Each call that uses the leaf calls ``fun`` again.
 
-    Raises: ``ContainerError`` for a tensor of another type than the template's.
+    Raises: ``ContainerError`` if the type of the tensor is not that of the template.
 
     >>> read = []
     >>> def load():

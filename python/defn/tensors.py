@@ -1,4 +1,4 @@
-"""The methods of ``Tensor`` that are the public functions, and the names that it lacks."""
+"""The methods of ``Tensor`` that are public functions, and errors for names that it lacks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ METHOD_MODULES: tuple[ModuleType, ...] = (
     fourier,
     fold,
 )
-"""Where the functions are that become methods."""
+"""The modules whose functions become methods."""
 
 NOT_METHODS = frozenset(
     [
@@ -67,27 +67,27 @@ NOT_METHODS = frozenset(
         "tri",
     ]
 )
-"""Functions whose first parameter is not one tensor."""
+"""Functions whose first parameter is not a single tensor."""
 
 
 ALIASES = {"flip": "reverse", "maximum": "max", "minimum": "min"}
-"""NumPy's names of some functions."""
+"""NumPy names of some functions."""
 
 READING = ("inspect", "to_batched", "to_binary", "to_heatmap")
-"""Methods that read a tensor; the extension has the others."""
+"""Methods that read a tensor; the extension defines the others."""
 
 ABOUT = ("axis_index", "axis_size", "bit_size")
-"""Methods that say what a tensor is."""
+"""Methods that describe a tensor."""
 
 
 def method_names() -> list[str]:
-    """The public functions that are methods too, in the order of the modules."""
+    """The public functions that are also methods, in the order of the modules."""
     names = [name for module in METHOD_MODULES for name in module.__all__]
     return [name for name in names if name not in NOT_METHODS] + [*READING, *ABOUT]
 
 
 def _reshape(tensor: Tensor, *sizes: Any, names: Names | None = None, **unknown: Never) -> Tensor:
-    """The same elements under another shape: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``.
+    """The same elements with another shape: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``.
 
     See ``dn.reshape``.
     """
@@ -97,7 +97,7 @@ def _reshape(tensor: Tensor, *sizes: Any, names: Names | None = None, **unknown:
 
 
 def _transpose(tensor: Tensor, *axes: Any, **options: Any) -> Tensor:
-    """The axes in another order, reversed unless given: ``x.transpose(1, 0)`` or
+    """Permute the axes, by default in reverse order: ``x.transpose(1, 0)`` or
     ``x.transpose((1, 0))``.
 
     See ``dn.transpose``.
@@ -108,9 +108,9 @@ def _transpose(tensor: Tensor, *axes: Any, **options: Any) -> Tensor:
 def _max(
     tensor: Tensor, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
-    """The greatest element, of all or along axes: ``dn.reduce_max``.
+    """The maximum of all elements or along axes: ``dn.reduce_max``.
 
-    The greater of two tensors, element by element, is ``dn.max(a, b)``.
+    The element-wise maximum of two tensors is ``dn.max(a, b)``.
     """
     if unknown:
         refuse_options("reduce_max", unknown)
@@ -120,9 +120,9 @@ def _max(
 def _min(
     tensor: Tensor, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
 ) -> Tensor:
-    """The least element, of all or along axes: ``dn.reduce_min``.
+    """The minimum of all elements or along axes: ``dn.reduce_min``.
 
-    The lesser of two tensors, element by element, is ``dn.min(a, b)``.
+    The element-wise minimum of two tensors is ``dn.min(a, b)``.
     """
     if unknown:
         refuse_options("reduce_min", unknown)
@@ -130,7 +130,7 @@ def _min(
 
 
 def _axes(function: str, axes: Axes | None) -> Axes | None:
-    """The axes of a method that reduces, unless they are the other operand of the function."""
+    """Check the axes of a reducing method: a second operand in their place raises."""
     if isinstance(axes, (_core.Tensor, float)):
         raise option_error(
             f"{function}: an operand is given where axes are required, the method reduces; "
@@ -140,7 +140,7 @@ def _axes(function: str, axes: Axes | None) -> Axes | None:
 
 
 class _Foreign:
-    """A method of another library: an attribute that raises, and says the name to use."""
+    """A method of another library: an attribute that raises and suggests the name to use."""
 
     __slots__ = ("name",)
 
@@ -152,8 +152,9 @@ class _Foreign:
 
 
 class _Part:
-    """``x.real`` and ``x.imag``: methods here and attributes elsewhere, which say so if they are
-    taken for tensors.
+    """``x.real`` and ``x.imag``: methods here, attributes in other libraries.
+
+    Using them as tensors raises an error that says so.
     """
 
     def __init__(self, name: str, function: Callable[[Tensor], Tensor]) -> None:
@@ -164,7 +165,7 @@ class _Part:
 
 
 class _PartOf:
-    """A method that is bound to a tensor. What one does with tensors raises, and names the call."""
+    """A method bound to a tensor. Using it as a tensor raises and suggests the call."""
 
     __slots__ = ("__self__", "_function", "_name")
 
@@ -178,7 +179,7 @@ class _PartOf:
         return f"<method {self._name} of a tensor: call it, x.{self._name}()>"
 
     def __getattr__(self, name: str) -> Never:
-        # Protocols that are asked for of every object are answered as objects answer.
+        # Generic lookups of special methods get the usual AttributeError.
         if name.startswith("__") and name != "__array__":
             raise AttributeError(name)
         self._refuse()
@@ -202,7 +203,7 @@ def _set_item(tensor: Tensor, index: object, value: object) -> Never:
 
 
 def _dir(tensor: Tensor) -> list[str]:
-    """The attributes there are; other libraries' names are not among them."""
+    """The attributes, without the names of other libraries."""
     return [
         name
         for name in object.__dir__(tensor)
@@ -216,11 +217,11 @@ OWN_METHODS: dict[str, FunctionType] = {
     "reshape": _reshape,
     "transpose": _transpose,
 }
-"""Methods that are not called as the functions of their names are."""
+"""Methods whose calls differ from the functions of the same names."""
 
 
 def attach() -> None:
-    """Give ``Tensor`` its methods. Attributes that raise cost nothing where they are not used."""
+    """Give ``Tensor`` its methods. Attributes that raise cost nothing unless they are used."""
     tensor: Any = _core.Tensor
     functions: dict[str, FunctionType] = {
         name: getattr(module, name) for module in METHOD_MODULES for name in module.__all__
@@ -228,7 +229,7 @@ def attach() -> None:
     functions |= {name: getattr(reading, name) for name in READING}
     functions |= {name: getattr(about, name) for name in ABOUT}
     for name in method_names():
-        # Python finds and calls methods fastest that are functions of its own.
+        # Python finds and calls plain Python functions fastest as methods.
         setattr(tensor, name, unwrap(functions[name]))
     for name, ours in ALIASES.items():
         setattr(tensor, name, unwrap(functions[ours]))

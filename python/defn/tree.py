@@ -1,8 +1,8 @@
-"""Functions of containers: of all tensors, numbers and arrays that are in one, its leaves.
+"""Functions on containers and their leaves, the tensors, numbers and arrays inside.
 
 Containers are tuples, lists, dicts and other mappings, named tuples, dataclasses, attrs classes and
-what ``dn.register_container`` was told of. Strings, ``None``, bools and fields that are ``Static``
-are no leaves: they stay as they are.
+classes registered with ``dn.register_container``. Strings, ``None``, bools and ``Static`` fields
+are not leaves; they are kept as they are.
 
 >>> params = {"w": dn.tensor([1.0, 2.0]), "b": dn.tensor(0.5)}
 >>> step = dn.tree.map(lambda p, g: p - 0.5 * g, params, {"w": dn.tensor([2.0, 2.0]), "b": 1.0})
@@ -26,10 +26,9 @@ __all__ = ["all", "flatten", "leaves", "map", "reduce", "structure", "unflatten"
 
 
 def map(fun: Callable[..., Any], tree: Any, /, *others: Any) -> Any:
-    """The container of what a function gives for each leaf, and for the leaves of other containers
-    in the same places.
+    """Apply a function to each leaf, together with the corresponding leaves of other containers.
 
-    Raises: ``ContainerError`` if the structures differ; it names the first place.
+    Raises: ``ContainerError`` if the structures differ; it names the first difference.
 
     >>> dn.tree.map(lambda x, y: x + y, {"a": 1, "b": (2, 3)}, {"a": 10, "b": (20, 30)})
     {'a': 11, 'b': (22, 33)}
@@ -47,8 +46,8 @@ def leaves(tree: Any, /) -> list[Any]:
 
 
 def structure(tree: Any, /) -> Any:
-    """The structure of a container, without its leaves: it can be compared and hashed. Leaves that
-    are functions of no argument are not called.
+    """The structure of a container without its leaves. It can be compared and hashed. Leaves that
+    are functions without parameters are not called.
 
     >>> dn.tree.structure({"a": 1, "b": 2.5}) == dn.tree.structure({"a": 3, "b": 4})
     True
@@ -57,7 +56,7 @@ def structure(tree: Any, /) -> Any:
 
 
 def flatten(tree: Any, /) -> tuple[list[Any], Any]:
-    """The leaves of a container and its structure, which ``unflatten`` puts together.
+    """The leaves and the structure of a container; ``unflatten`` combines them again.
 
     >>> leaves, structure = dn.tree.flatten([1, (2, 3)])
     >>> dn.tree.unflatten(structure, [leaf * 10 for leaf in leaves])
@@ -67,9 +66,9 @@ def flatten(tree: Any, /) -> tuple[list[Any], Any]:
 
 
 def unflatten(structure: Any, leaves: Sequence[Any], /) -> Any:
-    """The container of a structure with these leaves.
+    """Build the container with a structure and leaves.
 
-    Raises: ``ContainerError`` for another number of leaves.
+    Raises: ``ContainerError`` if the number of leaves does not match.
 
     >>> dn.tree.unflatten(dn.tree.structure((1, 2)), [3, 4])
     (3, 4)
@@ -81,9 +80,9 @@ _NONE: Any = object()
 
 
 def reduce(fun: Callable[[Any, Any], Any], tree: Any, initial: Any = _NONE, /) -> Any:
-    """What a function of two gives for the leaves, one after the other.
+    """Fold the leaves in order with a function ``fun(accumulated, leaf)``.
 
-    Raises: ``TypeError`` without leaves and an initial value, as ``functools.reduce`` does.
+    Raises: ``TypeError`` if there are no leaves and no initial value, as ``functools.reduce`` does.
 
     >>> dn.tree.reduce(lambda total, x: total + x, {"a": 1, "b": (2, 3)}, 10)
     16
@@ -105,7 +104,7 @@ def all(tree: Any, /) -> bool:
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Say what to write here for a name of JAX's."""
+        """Raise an error that suggests the name to use instead."""
         from defn._names import unknown_name
 
         raise unknown_name("defn.tree has nothing", name, sys.modules[__name__])
