@@ -1,4 +1,4 @@
-"""What a program asks of others: a backend's native form of a block, a Python function's values."""
+"""Calls out of a program: to a backend's kernel for a block, and to a Python function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["block", "optional", "runtime_call"]
 
 
 def _text(tag: Any, args: Sequence[Any]) -> tuple[str, str]:
-    """The name of a tag, and its attributes and the options among the arguments as they print."""
+    """The name of a tag, and the text of its attributes and of the options in the arguments."""
     options = []
     for arg in reversed(args) if isinstance(args, (list, tuple)) else ():
         if not isinstance(arg, dict):
@@ -46,21 +46,20 @@ def _has_tensors(value: Any) -> bool:
 def block(
     tag: Hashable, args: Sequence[Any], output: Any, fun: Callable[..., Any], **unknown: Never
 ) -> Any:
-    """``fun(tag, *args)``, which a backend that knows the tag may run as a kernel of its own.
+    """Compute ``fun(tag, *args)``; a backend that knows the tag may run its own kernel instead.
 
-    The tag says what is computed: a frozen dataclass whose fields are the options, or any other
-    hashable value. ``output`` is a template, or a container of templates, for what the block gives.
-    Dicts at the end of ``args`` are options: numbers and lists of numbers in them stay what they
-    are, for ``fun`` and for the backend. In the graph the block is one node with the tag's name and
-    attributes, and ``fun``, traced once, is its default. A backend written in Python gets the tag
-    in its callback ``block``; everybody else runs the default, and so do gradients and vectorized
-    axes. If the default shows values to a hook or calls a Python function, it is what runs in any
-    case.
+    The tag identifies the computation: a frozen dataclass whose fields are the options, or any
+    other hashable value. ``output`` is a template of the result, or a container of templates. Dicts
+    at the end of ``args`` are options: numbers and lists of numbers in them are passed unchanged to
+    ``fun`` and to the backend. In the graph the block is one node with the tag's name and
+    attributes. Its default is ``fun``, traced once. A backend written in Python receives the tag in
+    its callback ``block``; other backends run the default, and so do gradients and vectorized axes.
+    A default that contains a hook or calls a Python function is always run.
 
     Shapes: of the output.
     Dtypes: any; of the output.
     Grad: of the default.
-    Raises: ``ContainerError`` if what the default gives differs from the output in structure,
+    Raises: ``ContainerError`` if the result of the default differs from the output in structure,
         dtype, shape or names, ``OptionError`` for a tag that cannot be hashed.
 
     >>> @dataclasses.dataclass(frozen=True)
@@ -85,15 +84,15 @@ def block(
 
 
 def optional(name: str, args: Sequence[Any], fun: Callable[..., Any], **unknown: Never) -> Any:
-    """``fun(*args)``, which a backend with a callback of that name runs by it.
+    """Compute ``fun(*args)``; a backend with a callback of this name runs the callback instead.
 
-    A block whose tag is a name. A backend written in Python that has a method of the name gets
-    ``(out, *args)``, where ``out`` is a template of what ``fun`` gives; one that has only the
-    callback ``block`` gets the name as the tag. Everybody else runs ``fun``. Dicts at the end of
-    ``args`` are options, whose numbers stay what they are.
+    This is a block whose tag is a name. A backend written in Python that has a method of the name
+    receives ``(out, *args)``, where ``out`` is a template of the result of ``fun``. A backend that
+    has only the callback ``block`` receives the name as the tag. Other backends run ``fun``. Dicts
+    at the end of ``args`` are options, whose numbers are passed unchanged.
 
-    Shapes: of what ``fun`` gives.
-    Dtypes: any; of what ``fun`` gives.
+    Shapes: of the result of ``fun``.
+    Dtypes: any; of the result of ``fun``.
     Grad: of ``fun``.
     Raises: ``OptionError`` unless the name is a str.
 
@@ -124,20 +123,20 @@ def _hashable(function: str, tag: Any) -> Any:
 
 
 def runtime_call(output: Any, value: Any, fun: Callable[[Any], Any], **unknown: Never) -> Any:
-    """What a Python function makes of a value each time the program comes by.
+    """Call a Python function on a value whenever the program runs, and use its result.
 
-    ``fun`` gets the value, which may be a container, and gives tensors, arrays or numbers as the
-    template ``output`` says, or a container of them in its structure. Calls happen in the order of
-    the program, once for each trip of a loop, in a branch only if it is taken, and whether or not
-    anything uses the result. What ``fun`` raises stops the program. A gradient that passes by a
-    call, in a loop for example, may call it again: it should give the same for the same value.
+    ``fun`` receives the value, which may be a container. It returns tensors, arrays or numbers as
+    the template ``output`` describes, or a container of them with its structure. Calls happen in
+    the order of the program: once for each iteration of a loop, in a branch only if it is taken,
+    and whether or not the result is used. An error in ``fun`` stops the program. A gradient through
+    a program with a call, for example in a loop, may call ``fun`` again, so it should return the
+    same result for the same value.
 
     Shapes: of the output.
-    Dtypes: any; of the output, to which a plain number gives way.
-    Grad: none; give the result one with ``custom_grad``, or keep the value out with ``stop_grad``.
-    Raises: ``ContainerError`` if the function gives another structure, or at a tensor of the output
-        another dtype, shape or names, ``ShapeError`` for a vectorized value, and what ``fun``
-        raises.
+    Dtypes: any; of the output, to which plain numbers are converted.
+    Grad: none; define one with ``custom_grad``, or exclude the value with ``stop_grad``.
+    Raises: ``ContainerError`` if the function returns another structure, or a tensor of another
+        dtype, shape or names, ``ShapeError`` for a vectorized value, and the errors of ``fun``.
 
     >>> import numpy as np
     >>> @dn.defn

@@ -1,7 +1,7 @@
-"""Compilers: what turns a traced definition into something that runs, and how to write one.
+"""Compilers: they turn a traced definition into a program that runs. How to write one in Python.
 
-``dn.Compiler`` is the base class of those written in Python. What is traced is read as nodes:
-``program`` gives the graph of what a definition returned.
+``dn.Compiler`` is the base class of compilers written in Python. A traced definition is read as
+nodes: ``program`` returns the graph of the values that it returned.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ __all__ = [
 class Compiler:
     """The base class of compilers that are written in Python.
 
-    An object of such a class, or the class itself, is given wherever a compiler is named:
-    ``dn.jit(f, compiler=Mine(), speed=11)``, ``dn.options(compiler=Mine())``. Options that are not
-    those of ``jit`` are handed to the compiler as they are; it refuses those that it does not know.
-    An object of any class will do, and a module, if it has the callbacks.
+    An object of such a class, or the class itself, may stand wherever a compiler is named:
+    ``dn.jit(f, compiler=Mine(), speed=11)``, ``dn.options(compiler=Mine())``. Options that ``jit``
+    does not know are passed to the compiler, which has to refuse unknown ones. An object of any
+    other class, or a module, works too if it has the callbacks.
 
-    ``compile`` is the one that every compiler needs. It is called once for each signature of a
-    definition. ``jit``, where a compiler has its own, is called at every call instead.
+    Every compiler needs ``compile``, which is called once for each signature of a definition. If a
+    compiler defines ``jit``, that is called at every call instead.
 
-    ``checks`` names what programs of the compiler look for when ``dn.checks`` asks for it; other
-    checks are refused. ``defn.compilers.checks()`` says what is asked for.
+    ``checks`` lists the checks that programs of the compiler make when ``dn.checks`` asks for them;
+    others are refused. ``defn.compilers.checks()`` returns those that are asked for.
 
     >>> class Counting(dn.Compiler):
     ...     def compile(self, key, vars, fun, options):
@@ -71,17 +71,17 @@ class Compiler:
         fun: Callable[..., Any],
         options: dict[str, Any],
     ) -> Callable[[list[list[Tensor]]], list[Any]]:
-        """Compile a definition: the result takes a list of argument lists, and gives a list of
+        """Compile a definition; returns a function from a list of argument lists to a list of
         results.
 
         ``vars`` are templates, one for each tensor among the arguments. ``fun(*vars)`` traces the
-        definition and returns what it returns, with traced tensors; it must be called. Afterwards
-        ``vars`` has a template more for each tensor that the definition takes from around it, and
-        so have the argument lists. ``key`` is opaque and hashable: it stands for the function and
-        its static values, not for the types in ``vars``.
+        definition and returns its results as traced tensors; ``compile`` must call it. The call
+        appends to ``vars`` one template for each tensor that the definition captures, and the
+        argument lists have these tensors too. ``key`` is opaque and hashable: it identifies the
+        function and its static values, not the types in ``vars``.
 
-        A result is a container as ``fun`` returned it, with a tensor or a NumPy array of the same
-        dtype and shape in the place of each traced tensor.
+        A result is a container with the structure that ``fun`` returned, in which each traced
+        tensor is replaced by a tensor or a NumPy array of the same dtype and shape.
         """
         raise _missing("compile", self)
 
@@ -93,11 +93,11 @@ class Compiler:
         args_list: list[list[Callable[[], Tensor]]],
         options: dict[str, Any],
     ) -> list[Any]:
-        """Compile a definition, or take what was compiled for the key and the types of ``vars``,
-        and run it for each argument list.
+        """Compile a definition, or look up the version for the key and the types of ``vars``, and
+        run it for each argument list.
 
-        An argument is a function without arguments that gives the tensor when it is called. By
-        default, ``compile`` is called, and its result.
+        An argument is a function without parameters that returns the tensor. By default, the
+        method calls ``compile`` and then its result.
         """
         run = self.compile(key, vars, fun, options)
         return run([[thunk() for thunk in args] for args in args_list])
@@ -116,9 +116,10 @@ class Compiler:
         ``close``.
 
         ``input`` and ``acc`` are the templates of a chunk and of the accumulator, in their
-        containers. ``fun(*vars)`` returns the pair of an output and the next accumulator; ``vars``
-        begins with the tensors of a chunk. The argument lists give those that follow: the first
-        accumulator, then what is constant. By default the steps run on a thread, by ``compile``.
+        containers. ``fun(*vars)`` returns a pair: an output and the next accumulator. ``vars``
+        begins with the tensors of a chunk. The argument lists hold the values after these: the
+        initial accumulator, then the constants. By default the method compiles the step with
+        ``compile`` and runs it on a thread.
         """
         from defn.ops.create import tensor
         from defn.streams import start
@@ -139,13 +140,13 @@ class Compiler:
         return streams
 
     def partitions_options(self, options: dict[str, Any]) -> list[dict[str, Any]]:
-        """The options of each of the parts that a program is divided into: one, by default."""
+        """The options of each partition of a program; by default there is one."""
         return [options]
 
     def to_backend(self, options: dict[str, Any]) -> BackendLike:
-        """Where the results of programs are: on the default backend, unless told otherwise.
+        """Return the backend that holds the results of programs: by default, the default backend.
 
-        NumPy arrays that a program gives are placed there.
+        NumPy arrays that a program returns are copied there.
         """
         return _core.default_backend()
 
@@ -181,14 +182,14 @@ class BuiltIn(Compiler):
         fun: Callable[..., Any],
         options: dict[str, Any],
     ) -> Callable[[list[list[Tensor]]], list[Any]]:
-        """Compile as a definition is that names this compiler."""
+        """Compile as for a definition that names this compiler."""
         _core.find_compiler(self.name, options)
         traced = trace(fun, vars)
         run = _core.compile_region(self.name, traced.region, options)
         return lambda args_list: [traced.rebuild(values) for values in run.run_each(args_list)]
 
     def partitions_options(self, options: dict[str, Any]) -> list[dict[str, Any]]:
-        """For ``"pjrt"`` the options for each device of the client."""
+        """The options for each device of the client if this is ``"pjrt"``."""
         if self.name == "pjrt":
             return _core.pjrt_partitions(options)
         return super().partitions_options(options)
@@ -196,7 +197,7 @@ class BuiltIn(Compiler):
 
 @dataclass(frozen=True)
 class Program:
-    """What a definition traced: the graph, and the container of what it returned."""
+    """The result of tracing a definition: the graph, and the container that was returned."""
 
     region: Region
     """The graph, with its parameters, captures and outputs."""
@@ -204,22 +205,22 @@ class Program:
 
     @property
     def outputs(self) -> tuple[Node, ...]:
-        """A node for each tensor of what was returned."""
+        """One node for each tensor in the returned container."""
         return self.region.outputs
 
     def walk(self) -> Iterator[Node]:
-        """The operations in the order of evaluation, those with an effect included."""
+        """The operations in order of evaluation, including those with side effects."""
         return self.region.walk()
 
     def rebuild(self, values: Iterable[Any]) -> Any:
-        """A container as it was returned, with a value for each of its tensors."""
+        """The returned container, with a value in place of each of its tensors."""
         return _core.unflatten_container(self._structure, list(values))
 
 
 def program(value: Any) -> Program:
-    """The graph of what a traced function returned: a container of traced tensors.
+    """Return the graph of the value that a traced function returned: a container of traced tensors.
 
-    Raises: ``TraceError`` for a container without one, or whose definition has ended.
+    Raises: ``TraceError`` for a container without traced tensors, or whose definition has ended.
 
     >>> double = dn.compilers.program(dn.debug_expr(lambda x: {"double": x + x})(1.0))
     >>> list(double.walk())
@@ -231,10 +232,10 @@ def program(value: Any) -> Program:
 
 
 def trace(fun: Callable[..., Any], vars: Sequence[Tensor]) -> Program:
-    r"""Call the function that a compiler is given with its vars, and give the graph of what it
-    returns.
+    r"""Call the function that was passed to a compiler on ``vars``, and return the graph of its
+    result.
 
-    Raises: as the function does, and ``TraceError`` if it traced nothing.
+    Raises: as the function, and ``TraceError`` if it traced nothing.
 
     >>> class Printing(dn.Compiler):
     ...     def compile(self, key, vars, fun, options):
@@ -248,9 +249,9 @@ def trace(fun: Callable[..., Any], vars: Sequence[Tensor]) -> Program:
 
 
 def flatten(value: Any) -> tuple[list[Any], Callable[[Iterable[Any]], Any]]:
-    """The tensors of a container in order, and a function that puts others in their places.
+    """Return the tensors of a container in order, and a function that rebuilds it from others.
 
-    Raises: ``ContainerError`` for what is neither a tensor nor a container.
+    Raises: ``ContainerError`` for a value that is neither a tensor nor a container.
 
     >>> leaves, rebuild = dn.compilers.flatten({"a": 1.0, "b": (2.0, "static")})
     >>> leaves
@@ -263,7 +264,7 @@ def flatten(value: Any) -> tuple[list[Any], Callable[[Iterable[Any]], Any]]:
 
 
 def current() -> Compiler | Any | None:
-    """The compiler for which a definition is being traced here, None outside of definitions.
+    """The compiler for which a definition is being traced here; None outside of definitions.
 
     Raises: nothing.
 
@@ -277,7 +278,7 @@ def current() -> Compiler | Any | None:
 
 
 def tracing() -> bool:
-    """Whether a function is being traced here, so that tensors have no values.
+    """Whether a function is being traced here; its tensors have no values.
 
     Raises: nothing.
 
@@ -288,9 +289,9 @@ def tracing() -> bool:
 
 
 def get(name: str) -> Compiler:
-    """The compiler of a name, as an object with the callbacks.
+    """The compiler of this name, as an object with the callbacks.
 
-    Raises: ``CompileError`` for a name that is unknown.
+    Raises: ``CompileError`` for an unknown name.
 
     >>> dn.compilers.get("evaluator")
     <compiler 'evaluator'>
@@ -300,18 +301,18 @@ def get(name: str) -> Compiler:
 
 
 def hooks() -> Hooks:
-    """The host functions of the run in progress, for programs of compilers in Python.
+    """The host functions of the current run, for programs of compilers written in Python.
 
-    A program asks for them when it begins to run, and calls them with the ``slot`` of a ``hook``
-    node and a list of its values; a slot that nobody fills does nothing.
+    A program gets them when it starts, and calls them with the ``slot`` of a ``hook`` node and the
+    list of its values. Calling a slot without a function does nothing.
 
-    Raises: ``TraceError`` where no program runs.
+    Raises: ``TraceError`` when no program is running.
     """
     return _core.run_hooks()
 
 
 def checks() -> tuple[str, ...]:
-    """What ``dn.checks`` asks for here, for compilers that look for it.
+    """The checks that ``dn.checks`` asks for here, for compilers that implement them.
 
     Raises: nothing.
 

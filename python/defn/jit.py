@@ -1,4 +1,4 @@
-"""Definitions: functions that are traced once and compiled, and the options of doing so."""
+"""Definitions: functions that are traced once and compiled, and their options."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 Static = Annotated[T, _core.static_marker()]
-"""The type of a parameter or field that is kept as it is, and is part of a compiled version's key.
+"""The type of a parameter or field that keeps its Python value, which is part of the cache key.
 
-A parameter ``n: Static[int]`` of a definition stays a Python number, and so may be a size or an
-axis. Each value that it takes is compiled apart. """
+A parameter ``n: Static[int]`` of a definition stays a Python number, so it may be a size or an
+axis. Each of its values is compiled separately."""
 
 
 def _jitted(
@@ -75,8 +75,8 @@ def _jitted(
         options=options or None,
         convert=convert,
     )
-    # What else `functools.update_wrapper` copies, a definition answers itself: an object that the
-    # garbage collector sees through must not refer to the function from its `__dict__`.
+    # A definition looks up the other attributes that `functools.update_wrapper` copies itself: the
+    # `__dict__` of an object that the garbage collector traverses must not refer to the function.
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         if hasattr(fun, name):
             setattr(jitted, name, getattr(fun, name))
@@ -109,22 +109,22 @@ def defn(
     static: str | Sequence[str] = (),
     **jit_options: Any,
 ) -> Any:
-    """Make a function a numerical definition; a decorator, bare or with options.
+    """Turn a function into a numerical definition; a decorator, with or without options.
 
-    Called from Python, a definition is traced once for each signature (the types of its tensors,
-    the values of its options), compiled and run. Called while another definition is traced, it is
-    inlined.
+    A definition that is called from Python is traced once for each signature (the types of its
+    tensors and the values of its options), compiled and run. A definition that is called while
+    another one is traced is inlined.
 
     Positional parameters are inputs: tensors, numbers and containers of them. Keyword-only
-    parameters are options, whose values are part of the signature; ``static`` names further ones.
-    Python's ``if``, ``while``, ``for``, ``and``, ``or``, ``not``, conditional expressions and
-    chained comparisons work on tensors: the function's source, and that of functions inside it, is
-    rewritten so that conditions on tensors become branches and loops of the graph. On plain values
-    they do what they always do. ``convert=False`` leaves the function as it is. Other options are
-    those of ``jit``.
+    parameters are options, whose values are part of the signature; ``static`` names further
+    options. Python's ``if``, ``while``, ``for``, ``and``, ``or``, ``not``, conditional expressions
+    and chained comparisons work on tensors: the source of the function, and of functions inside
+    it, is rewritten so that conditions on tensors become branches and loops of the graph. On plain
+    values they behave as usual. ``convert=False`` turns the rewriting off. Other options are those
+    of ``jit``.
 
-    Raises: ``OptionError`` for unknown options, ``TraceError`` for what cannot be rewritten, such
-        as ``break`` under a condition on a tensor, and what the traced function raises.
+    Raises: ``OptionError`` for unknown options, ``TraceError`` for code that cannot be rewritten,
+        such as ``break`` under a condition on a tensor, and the errors of the traced function.
 
     >>> @dn.defn
     ... def collatz(n):
@@ -156,13 +156,12 @@ def defn(
 
 
 def deftransform(fun: Callable[P, R], /) -> Callable[P, R]:
-    """Declare a function to be Python that runs while a definition is traced, on its traced
-    tensors.
+    """Mark a function as Python code that runs on traced tensors while a definition is traced.
 
-    The function is returned as it is: any function that a definition calls is run so. The
-    declaration says that this is meant, also where a definition's source is rewritten.
+    The function is returned unchanged: a definition runs every function that it calls in this way.
+    The mark documents the intention, and it keeps a function in a definition from being rewritten.
 
-    Raises: ``OptionError`` unless a function is given.
+    Raises: ``OptionError`` unless the argument is a function.
 
     >>> @dn.deftransform
     ... def rank_of(x):
@@ -217,32 +216,32 @@ def jit(
 ) -> Any:
     """Compile a function at its first call with each signature; a decorator, bare or with options.
 
-    ``compiler`` is the default one unless given. ``hooks`` gives functions to named hooks, over
-    those that they have. ``on_conflict`` says what a call does while another definition is traced:
-    ``"raise"``, which it does unless told otherwise, run apart (``"force"``), or trace into that
-    definition (``"reuse"``). ``static`` names parameters that are kept as they are. ``donate``
-    gives names or positions of parameters whose memory a run reuses for its results: their tensors
-    are gone after it, and a compiler that cannot promise it refuses. A function that compiles more
-    than ``max_compiles`` times raises. Other options go to the compiler. What is not
-    given is as the default options say.
+    ``compiler`` defaults to the default compiler. ``hooks`` maps names of hooks to functions, which
+    replace their own ones. ``on_conflict`` selects the behaviour of a call while another definition
+    is traced: ``"raise"`` (the default), ``"force"`` (run separately), or ``"reuse"`` (trace into
+    that definition). ``static`` names parameters that keep their Python values. ``donate`` lists
+    names or positions of parameters whose memory a run reuses for its results: their tensors are
+    freed by the run, and compilers that do not support donation refuse it. A function that compiles
+    more than ``max_compiles`` times raises. Other options go to the compiler. An option that is not
+    given has the value that ``default_options`` sets.
 
-    A number that the function is given takes on the dtype of what it meets, as one in its body
-    does; its value is no part of the signature.
+    A Python number among the arguments takes the dtype of the tensors that it is combined with, as
+    a number in the body does. Its value is not part of the signature.
 
-    The result has ``explain()``, which says in one sentence for each version why it was compiled:
-    what differs from the nearest signature that was compiled before. ``dn.options(
-    log_compiles=True)``, or ``DEFN_LOG=compiles`` in the environment, says it when it happens,
-    through the logger ``defn`` of Python's ``logging`` at the level INFO, or on standard error
-    where no logging is configured. One field that makes more than 8 versions warns once, with a
-    ``RecompileWarning``. ``cache_info()`` counts ``hits`` and ``misses`` of this definition, and
-    the ``seconds`` that it spent on compiling; the ``size`` of the cache, which all definitions of
-    one code share, stays within a ``limit`` of 256 versions for each of them: the version that was
-    not used for the longest time goes. ``cache_clear()`` empties it. Arguments are not kept alive
-    by it, nor is the object of a method. ``profile(*args)`` calls it once and says what each step
-    of the run took. ``memory(*args)`` tells the bytes that a call will allocate, before it runs.
+    The result has these methods. ``explain()`` says in one sentence for each version why it was
+    compiled: how its signature differs from the nearest one compiled before. ``dn.options(
+    log_compiles=True)``, or ``DEFN_LOG=compiles`` in the environment, logs this at each compilation
+    through Python's logger ``defn`` at the level INFO, or to standard error where no logging is
+    configured. One field that causes more than 8 versions issues a ``RecompileWarning`` once.
+    ``cache_info()`` returns the ``hits`` and ``misses`` of this definition, the ``seconds`` that it
+    spent on compiling, and the ``size`` and ``limit`` of the cache. Definitions with the same code
+    object share a cache of up to 256 versions for each of them, from which the least recently used
+    version is removed; the cache keeps neither arguments nor the object of a method alive.
+    ``cache_clear()`` empties it. ``profile(*args)`` calls the function once and measures each step
+    of the run. ``memory(*args)`` returns the bytes that a call will allocate, without running it.
 
-    Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler, and what
-        the traced function raises.
+    Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler, and the
+        errors of the traced function.
 
     >>> double = dn.jit(lambda x: x + x)
     >>> double(dn.tensor([1, 2])).to_list()
@@ -268,7 +267,7 @@ def jit(
 
 
 def _listed(op: str, args: Any) -> tuple[Any, ...]:
-    """The arguments of a call, which are given as one list or tuple."""
+    """The arguments of a call, given as one list or tuple."""
     if not isinstance(args, list | tuple):
         kind = type(args).__name__
         raise option_error(f"{op}: args is of type {kind}, it must be a list or tuple of arguments")
@@ -284,7 +283,7 @@ def jit_apply(
 ) -> Any:
     """Compile a function and call it: ``jit(fun, **jit_options)(*args, **kwargs)``.
 
-    Functions with one code object share what was compiled, so that nothing is compiled twice.
+    Functions with the same code object share compiled versions, so that nothing is compiled twice.
 
     Raises: as ``jit``.
 
@@ -308,14 +307,15 @@ def compile(
 ) -> Compiled:
     """Compile a function now, for one signature.
 
-    ``args`` are templates, or tensors whose types serve as such. Static values among them, of
-    parameters that are ``Static`` or named in ``static``, and ``kwargs`` are built in. The result
-    takes the inputs alone, and no other types than those. Where a number is given it takes numbers
-    only, which take on the dtype of what they meet.
-    ``donate`` is as in ``jit``. ``run_each`` of the result takes a list of argument lists and gives
-    a list of results: ``"pjrt"`` runs them side by side on the devices of a client. What ``"pjrt"``
-    compiled has ``save`` and ``serialize`` too, for ``dn.pjrt.load`` in another process; with
-    ``target="h200"`` it is compiled for that device, which need not be there.
+    ``args`` are templates, or tensors whose types are used. Static values (of parameters that are
+    ``Static`` or named in ``static``) and ``kwargs`` become part of the program. The result takes
+    only the inputs, with exactly these types. In place of a number it takes only numbers, which
+    take the dtype of the tensors that they are combined with. ``donate`` is as in ``jit``.
+
+    ``run_each`` of the result takes a list of argument lists and returns a list of results;
+    ``"pjrt"`` runs them in parallel on the devices of a client. Functions that ``"pjrt"`` compiled
+    also have ``save`` and ``serialize``, for ``dn.pjrt.load`` in another process. With
+    ``target="h200"`` the function is compiled for that device, which need not be present.
 
     Raises: ``ShapeError`` when called with other types, ``TraceError`` when called while a
         definition is traced, ``CompileError`` for an unknown compiler.
@@ -333,10 +333,10 @@ def compile(
 
 
 def debug_expr(fun: Callable[P, R], /, **jit_options: Any) -> Callable[P, R]:
-    """A function that traces ``fun`` and returns what it returns, with traced tensors, which print
+    """Return a function that traces ``fun`` and returns its results as traced tensors, which print
     as graphs.
 
-    Raises: ``OptionError`` for unknown options, and what the traced function raises.
+    Raises: ``OptionError`` for unknown options, and the errors of the traced function.
 
     >>> dn.debug_expr(lambda x: dn.sin(-x))(dn.tensor([1.0, 2.0]))
     Tensor<
@@ -367,7 +367,7 @@ def debug_expr_apply(
     /,
     **jit_options: Any,
 ) -> Any:
-    """Trace a function and return what it returns, with traced tensors. See ``debug_expr``.
+    """Trace a function and return its results as traced tensors. See ``debug_expr``.
 
     Raises: as ``debug_expr``.
 
@@ -384,10 +384,9 @@ def debug_expr_apply(
 
 
 def keyword(options: dict[str, Any], /, **defaults: Any) -> dict[str, Any]:
-    """Fill in the defaults of options that a function takes as ``**options``, and refuse unknown
-    ones.
+    """Add the defaults of options that a function takes as ``**options``, and refuse unknown ones.
 
-    Raises: ``OptionError`` for an option without a default; the message lists those that there are.
+    Raises: ``OptionError`` for an option without a default; the message lists the known ones.
 
     >>> dn.keyword({"rate": 0.1}, rate=1.0, steps=10)
     {'rate': 0.1, 'steps': 10}
@@ -401,14 +400,15 @@ def keyword(options: dict[str, Any], /, **defaults: Any) -> dict[str, Any]:
 def default_options(options: dict[str, Any] | None = None, /, **changes: Any) -> dict[str, Any]:
     """Read or set the options that every ``jit`` starts from, in this context.
 
-    Without arguments, the options that hold. Otherwise they are set, and those before are returned;
-    ``{}`` clears them. They hold in the current thread and in contexts made from it, over the
-    global ones. ``compiler``, ``on_conflict``, ``max_compiles`` and ``log_compiles`` are as
-    ``jit`` says, ``backend`` is where tensors are made, ``threads`` how many of the CPU share the
-    work of a call (``None``: as many as ``set_threads`` says), ``print_limit`` how many elements
-    are printed: of a tensor with more those at the ends of its axes. Options of the compiler, such
-    as ``client`` and ``device_id``, go to the default compiler, not to one that a definition names.
-    They are checked as soon as it is known: now if there is a default one, else where it is used.
+    Without arguments, returns the current options. Otherwise replaces the options of the context
+    and returns the previous ones; ``{}`` clears them. They apply in the current thread and in
+    contexts copied from it, and take precedence over the global ones. ``compiler``,
+    ``on_conflict``, ``max_compiles`` and ``log_compiles`` are described in ``jit``. ``backend`` is
+    the backend of new tensors. ``threads`` is the number of CPU threads that share the work of a
+    call; ``None`` stands for that of ``set_threads``. ``print_limit`` is the number of elements
+    that are printed: of a larger tensor, those at the ends of its axes. Options of the compiler,
+    such as ``client`` and ``device_id``, go to the default compiler, not to one that a definition
+    names. They are checked now if there is a default compiler, else when they are used.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 
@@ -427,9 +427,9 @@ def global_default_options(
 ) -> dict[str, Any]:
     """Read or set the options that every ``jit`` starts from, in the whole process.
 
-    Without arguments, the options that hold. Otherwise they are set, and those before are returned;
-    ``{}`` clears them. The first values come from ``DEFN_COMPILER``, ``DEFN_BACKEND`` and
-    ``DEFN_LOG``, which may be ``compiles``.
+    Without arguments, returns the current options. Otherwise replaces them and returns the previous
+    ones; ``{}`` clears them. The initial values come from the environment variables
+    ``DEFN_COMPILER``, ``DEFN_BACKEND`` and ``DEFN_LOG``, which may be ``compiles``.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 
@@ -444,13 +444,14 @@ def global_default_options(
 
 
 def to_backend(**jit_options: Any) -> BackendLike:
-    """Where the results of definitions are that are compiled with these options.
+    """Return the backend that holds the results of definitions compiled with these options.
 
-    ``compiler`` is the default one unless given; other options go to it. ``"pjrt"`` runs on a
-    device, the others where the arguments are, and on the default backend without any.
+    ``compiler`` defaults to the default compiler; other options go to it. Results of ``"pjrt"`` are
+    on a device. Those of other compilers are where the arguments are, or on the default backend if
+    there are no arguments.
 
     Raises: ``OptionError`` for options that the compiler does not take, ``CompileError`` for an
-    unknown compiler, or one that does not say.
+    unknown compiler, or one without ``to_backend``.
 
     >>> dn.to_backend()
     'cpu'
@@ -467,7 +468,7 @@ def to_backend(**jit_options: Any) -> BackendLike:
 
 
 class options:  # noqa: N801 - used as a function is.
-    """Options that hold inside a ``with`` block, over those outside.
+    """Options that apply inside a ``with`` block and take precedence over those outside it.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 
@@ -483,7 +484,7 @@ class options:  # noqa: N801 - used as a function is.
     def __enter__(self) -> Self:
         before = outside = _core.default_options()
         if "compiler" in self._changes:
-            # What the compiler outside takes is not for this one.
+            # Options of the compiler outside do not apply to this one.
             known = _core.option_names()
             outside = {name: value for name, value in before.items() if name in known}
         _core.default_options({**outside, **self._changes})
@@ -500,18 +501,18 @@ class options:  # noqa: N801 - used as a function is.
 
 
 class checks:  # noqa: N801 - used as a function is.
-    """What is looked for inside a ``with`` block, beside what is always an error.
+    """Checks that compiled programs make inside a ``with`` block.
 
-    ``"index"``: compiled programs raise for a position out of range, of ``x[i]``, ``slice``,
-    ``slice_along_axis``, ``put_slice``, ``take``, ``gather`` and the others, as functions that run
-    at once on the host do, where they would move a read to the nearest element and drop a write;
-    and for an integer divisor of zero, where a quotient would be -1 and a remainder the dividend.
-    ``slice`` moves its window unless it is looked at, at once too. ``"nan"``:
-    an operation raises if its result has a NaN. ``"inf"``: an operation raises if its result has an
-    infinity and no operand has one. The error names the operation and its line.
-    Programs are compiled apart for each combination of checks.
+    ``"index"``: compiled programs raise for an index out of range in ``x[i]``, ``slice``,
+    ``slice_along_axis``, ``put_slice``, ``take``, ``gather`` and similar functions, as eager
+    operations on the host do; without the check they clamp a read to the nearest element and drop a
+    write. They also raise for an integer divisor of zero; without the check the quotient is -1 and
+    the remainder the dividend. ``slice`` clamps its window without the check even when it is eager.
+    ``"nan"``: an operation raises if its result has a NaN. ``"inf"``: an operation raises if its
+    result has an infinity and no operand has one. The error names the operation and its line.
+    Programs are compiled separately for each combination of checks.
 
-    Raises: ``OptionError`` for another kind; inside, ``BoundsError``, ``DivisionError`` and
+    Raises: ``OptionError`` for an unknown check; inside, ``BoundsError``, ``DivisionError`` and
         ``NonFiniteError``.
 
     >>> take = dn.jit(lambda i: dn.take(dn.tensor([10, 20, 30]), i))

@@ -1,7 +1,7 @@
 """Several devices: functions that all devices of a mesh run together, each on its own blocks.
 
-``dn.Mesh({"data": 4})`` names devices in a grid, ``dn.shard`` makes a function that they run as one
-program, and ``dn.all_reduce`` and its like are what they exchange on the way.
+``dn.Mesh({"data": 4})`` arranges devices in a named grid. ``dn.shard`` creates a function that the
+devices run as one program. Collectives such as ``dn.all_reduce`` exchange data between them.
 """
 
 from __future__ import annotations
@@ -42,39 +42,40 @@ def shard(
     max_compiles: int | None = None,
     **compiler_options: Any,
 ) -> ShardedFunction:
-    """Make a function that the devices of a mesh run together, each on its blocks of the arguments.
+    """Create a function that the devices of a mesh run together, each on its own blocks.
 
-    ``in_specs`` has one spec for each positional argument. A spec is a tuple that names for each
-    axis of a tensor the axis of the mesh that it is laid over, several in a tuple, or None for an
-    axis that is whole on every device; axes at the end may be left out, so that ``()``, or None in
-    place of a spec, is a tensor of which every device has all. One spec serves all tensors of a
-    container; a list of specs gives each entry of a tuple or list its own, a dict each entry of a
-    dict. ``out_specs`` says in the same way how the blocks that the devices return make up the
-    results. Where it names no axis for a result, every device has to return the same, as after
-    ``all_reduce``: this is not looked at, and ``to_tensor`` gives what the first device has.
+    ``in_specs`` has one spec for each positional argument. A spec is a tuple with an entry for each
+    axis of a tensor: the axis of the mesh that it is sharded over, a tuple of several such axes, or
+    None for an axis that every device holds whole. Axes at the end may be left out, so ``()``, or
+    None in place of a spec, is a tensor that is replicated on every device. One spec applies to all
+    tensors of a container; a list of specs has one for each entry of a tuple or list, a dict one
+    for each entry of a dict. ``out_specs`` describes in the same way how the blocks that the
+    devices return form the results. If it names no axis for a result, every device must return the
+    same value, as after ``all_reduce``: this is not checked, and ``to_tensor`` returns the value of
+    the first device.
 
-    Results are ``dn.Sharded``: their blocks stay on the devices, and move nowhere when they are
-    passed to a function that wants them laid the same way. ``to_tensor()`` and ``to_numpy()`` put
-    them together on the host. Arguments may be tensors, arrays and numbers anywhere, which are cut
-    up and copied to the devices at each call, or ``Sharded``. What the function closes over, and
-    what is given by name, every device has whole.
+    Results are ``dn.Sharded``. Their blocks stay on the devices, and are not moved when they are
+    passed to a function that takes them with the same spec. ``to_tensor()`` and ``to_numpy()``
+    assemble them on the host. Arguments may be ``Sharded``, or tensors, arrays and numbers on any
+    backend, which are split and copied to the devices at each call. Captured tensors and keyword
+    arguments are replicated.
 
-    The function is traced and compiled for the types of its arguments as by ``dn.jit``, whose
-    ``static``, ``donate`` and ``max_compiles`` these are; other options go to the compiler
-    ``"pjrt"``. A ``Sharded`` argument that is donated is gone after the call. The result has
-    ``cache_info()``, ``cache_clear()`` and ``explain()``; ``text(*args)`` is the graph of a call,
-    ``stablehlo(*args)`` the program that XLA compiles of it.
+    The function is traced and compiled for the types of its arguments as by ``dn.jit``; ``static``,
+    ``donate`` and ``max_compiles`` are as there, and other options go to the compiler ``"pjrt"``. A
+    donated ``Sharded`` argument is freed by the call. The result has ``cache_info()``,
+    ``cache_clear()`` and ``explain()``; ``text(*args)`` is the graph of a call, and
+    ``stablehlo(*args)`` the program that XLA compiles for it.
 
-    A gradient inside is that of the sum of what all devices differentiate: ``grad`` of a device's
-    own loss is the device's share of the gradient, and ``all_reduce`` of it that of the sum of the
-    losses.
+    A gradient inside the function is that of the sum over all devices: ``grad`` of a device's loss
+    is the device's part of the gradient, and ``all_reduce`` of these parts is the gradient of the
+    sum of the losses.
 
-    Raises: ``OptionError`` for what is no spec or no mesh, ``AxisError`` for a name that the mesh
-        does not have, ``ShapeError`` for a spec with more entries than a tensor has axes, and for
-        a size that the devices do not divide, ``ContainerError`` for as many specs as there are no
-        arguments, ``CompileError`` for an exchange in a branch, or in a loop that ends by what a
-        device has, since devices that do not come to it would keep the others waiting for ever,
-        and ``TraceError`` where it is called while another definition is traced.
+    Raises: ``OptionError`` for an invalid spec or mesh, ``AxisError`` for a name that the mesh does
+        not have, ``ShapeError`` for a spec with more entries than a tensor has axes, and for a size
+        that the number of devices does not divide, ``ContainerError`` if the numbers of specs and
+        arguments differ, ``CompileError`` for a collective in a branch, or in a loop whose length
+        depends on a device's data, because devices that do not reach it would block the others
+        for ever, and ``TraceError`` for a call while another definition is traced.
 
     >>> mesh = dn.Mesh({"data": 4}, client="host")
     >>> def normalize(x):
@@ -102,15 +103,15 @@ def all_reduce(
     op: Literal["sum", "max", "min"] = "sum",
     **unknown: Never,
 ) -> Tensor:
-    """Fold what the devices have in the same place; each of them has the result.
+    """Reduce the elements at the same position on all devices; each device gets the result.
 
-    ``over`` names the axis or the axes of the mesh whose devices work together, None all of them.
+    ``over`` names the axes of the mesh whose devices take part; None stands for all axes.
 
     Shapes: any; kept.
-    Dtypes: any, real for ``"max"`` and ``"min"``; kept, so that integers wrap in their own width.
-        A NaN is the greatest and the least.
-    Grad: of the sum over the devices: what they have of the result's is added up, and goes to every
-        device, or in equal shares to those whose element is the extreme one.
+    Dtypes: any, real for ``"max"`` and ``"min"``; kept, so integers wrap in their own width.
+        A NaN is both the greatest and the least element.
+    Grad: of the sum over the devices: the devices' cotangents of the result are added up, and the
+        sum goes to every device, or in equal shares to the devices with the extreme element.
     Raises: ``TraceError`` outside of a sharded function, ``AxisError`` for an axis that the mesh
         does not have.
 
@@ -127,7 +128,7 @@ def all_reduce(
 def all_gather(
     tensor: Any, over: str | Sequence[str] | None = None, *, axis: int | str = 0, **unknown: Never
 ) -> Tensor:
-    """The blocks of all devices, one after the other along an axis, on each of them.
+    """Concatenate the blocks of all devices along an axis; each device gets the result.
 
     Shapes: the size of the axis is multiplied by the number of devices.
     Dtypes: any; kept.
@@ -148,13 +149,14 @@ def all_gather(
 def reduce_scatter(
     tensor: Any, over: str | Sequence[str] | None = None, *, axis: int | str = 0, **unknown: Never
 ) -> Tensor:
-    """The sum of what the devices have, of which each device has its part along an axis.
+    """Sum the tensors of all devices; each device gets its part of the sum along an axis.
 
     Shapes: the size of the axis is divided by the number of devices.
     Dtypes: any; kept.
     Grad: ``all_gather``.
     Raises: ``TraceError`` outside of a sharded function, ``AxisError`` for an axis that the mesh or
-        the tensor does not have, ``ShapeError`` for one whose size the devices do not divide.
+        the tensor does not have, ``ShapeError`` for a size that the number of devices does not
+        divide.
 
     >>> mesh = dn.Mesh({"data": 2}, client="host")
     >>> f = dn.shard(lambda x: dn.reduce_scatter(x, "data"), mesh, [()], ("data",))
@@ -173,16 +175,16 @@ def collective_permute(
     pairs: Sequence[tuple[int, int]] = (),
     **unknown: Never,
 ) -> Tensor:
-    """What another device has: for each pair, that of the first device goes to the second.
+    """Send tensors between devices: for each pair, from the first device to the second.
 
-    ``pairs`` are positions along the axis. A device to which none goes has zeros.
+    ``pairs`` are positions along the axis. A device that receives nothing gets zeros.
 
     Shapes: any; kept.
     Dtypes: any; kept.
-    Grad: the way back.
+    Grad: the reverse permutation.
     Raises: ``TraceError`` outside of a sharded function, ``AxisError`` for an axis that the mesh
-        does not have, ``OptionError`` for a position that is out of range, and for two pairs from
-        one device or to one.
+        does not have, ``OptionError`` for a position out of range, and for two pairs with the same
+        source or the same target.
 
     >>> mesh = dn.Mesh({"data": 4}, client="host")
     >>> ring = [(i, (i + 1) % 4) for i in range(4)]
@@ -196,9 +198,9 @@ def collective_permute(
 
 
 def mesh_index(over: str | Sequence[str] | None = None, **unknown: Never) -> Tensor:
-    """Where the device that runs the function stands along an axis of the mesh, from 0 on.
+    """The position along an axis of the mesh of the device that runs the function, from 0.
 
-    Along several axes the last is the fastest.
+    For several axes, the positions are numbered with the last axis fastest.
 
     Shapes: a scalar.
     Dtypes: s32.
@@ -217,7 +219,7 @@ def mesh_index(over: str | Sequence[str] | None = None, **unknown: Never) -> Ten
 
 
 def mesh_size(over: str | Sequence[str] | None = None, **unknown: Never) -> int:
-    """How many devices there are along an axis of the mesh: a Python number.
+    """The number of devices along an axis of the mesh, as a Python number.
 
     Shapes: none.
     Dtypes: none.

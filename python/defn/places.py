@@ -1,4 +1,4 @@
-"""Where tensors are: copying and moving them, freeing them, and the backend that new ones get."""
+"""Where tensors are: copying, moving and freeing them, and the backend of new ones."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ __all__ = [
 
 
 def backend_copy(value: Any, backend: BackendLike = "cpu", **unknown: Never) -> Any:
-    """Tensors of the same elements on a backend: the host unless told otherwise.
+    """Copy tensors to a backend, by default to the host.
 
-    The tensors that are given stay as they are. Names and vectorized axes are kept. A container
-    gives a container; numbers and arrays in it become tensors. The default backend makes no
-    difference here.
+    The original tensors do not change. Names and vectorized axes are kept. For a container, the
+    result is a container; numbers and arrays in it become tensors. The default backend has no
+    effect here.
 
     Raises: ``BackendError`` for an unknown backend or freed elements, ``TraceError`` for a traced
     tensor or a template.
@@ -51,11 +51,11 @@ def backend_copy(value: Any, backend: BackendLike = "cpu", **unknown: Never) -> 
 
 
 def backend_transfer(value: Any, backend: BackendLike = "cpu", **unknown: Never) -> Any:
-    """Move elements to a backend: the host unless told otherwise.
+    """Move tensors to a backend, by default to the host.
 
-    Nothing happens to a tensor that is there already. Any other is freed, also when the copy
-    fails, and using it afterwards raises. Names and vectorized axes are kept. A container gives a
-    container; numbers and arrays in it become tensors.
+    A tensor that is already there is returned unchanged. Any other is freed, even if the copy
+    fails, and using it afterwards raises. Names and vectorized axes are kept. For a container, the
+    result is a container; numbers and arrays in it become tensors.
 
     Raises: ``BackendError`` for an unknown backend or freed elements, ``TraceError`` for a traced
     tensor or a template.
@@ -70,11 +70,11 @@ def backend_transfer(value: Any, backend: BackendLike = "cpu", **unknown: Never)
 
 
 def backend_deallocate(value: Any, **unknown: Never) -> Any:
-    """Free the elements of a tensor now, rather than when nobody holds it any more.
+    """Free the elements of a tensor now, not only when its last reference goes away.
 
-    Returns ``"ok"``, or ``"already_deallocated"``; for a container, a container of these. Using
+    Returns ``"ok"`` or ``"already_deallocated"``; for a container, a container of these. Using
     the tensor afterwards raises an error that names the line which freed it. Tensors that share its
-    memory, such as its reshaped self, keep it, and so do NumPy arrays made of it.
+    memory, such as its ``reshape``, keep the memory, and so do NumPy arrays made from it.
 
     Raises: ``TraceError`` for a traced tensor or a template.
 
@@ -91,15 +91,16 @@ def backend_deallocate(value: Any, **unknown: Never) -> Any:
 
 
 def scope(**unknown: Never) -> _core.Scope:
-    """A block at whose end the tensors that were made in it are freed.
+    """A ``with`` block that frees the tensors created in it when it ends.
 
-    Names that go on after the block hold no memory then, nor does what a loop bound last: on a
-    device, where memory is scarce, a step's temporaries are gone when it ends. ``scope.keep(x)``
-    gives back a tensor or a container that is to stay, and hands it to the scope around this one.
-    What older tensors, compiled programs and other threads hold too stays, as do NumPy arrays made
-    of it. Tensors of this thread count. Using a freed one raises and names the line of the block.
+    Variables that outlive the block, also those of its loops, then hold no memory: a step's
+    temporaries are freed when the step ends, which matters on devices, where memory is scarce.
+    ``scope.keep(x)`` returns a tensor or container that is not freed, and passes it to the
+    enclosing scope. Memory that older tensors, compiled programs, other threads or NumPy arrays
+    share is not freed, nor are tensors of other threads. Using a freed tensor raises an error that
+    names the line of the block.
 
-    Raises: ``OptionError`` for a scope that is entered twice or left on another thread.
+    Raises: ``OptionError`` for a scope that is entered twice or exited on another thread.
 
     >>> x = dn.tensor([1.0, 2.0, 3.0])
     >>> with dn.scope() as scope:
@@ -117,12 +118,13 @@ def scope(**unknown: Never) -> _core.Scope:
 
 
 def default_backend(backend: BackendLike | None = None, **unknown: Never) -> BackendLike:
-    """Read or set the backend on which tensors are made that come from no other tensor.
+    """Read or set the backend of new tensors that are not computed from other tensors.
 
-    Without an argument, the one that holds. Otherwise it is set for this context, which is the
-    current thread and what is run in copies of its context, and the one before is returned.
-    ``global_default_options(backend=...)`` sets it for the whole process, and ``DEFN_BACKEND``
-    from outside; the context's comes first. Operands that are on other backends are not moved.
+    Without an argument, returns the current default. Otherwise sets it for this context (the
+    current thread and code that runs in copies of its context) and returns the previous one.
+    ``global_default_options(backend=...)`` sets it for the whole process, and so does the
+    environment variable ``DEFN_BACKEND``; the context takes precedence. Operands on other backends
+    are not moved.
 
     Raises: ``BackendError`` for an unknown backend.
 
@@ -138,9 +140,9 @@ def default_backend(backend: BackendLike | None = None, **unknown: Never) -> Bac
 
 
 def with_default_backend(backend: BackendLike, fun: Callable[[], T], /, **unknown: Never) -> T:
-    """Call a function while another backend is the default one, and return what it returns.
+    """Call a function with another default backend, and return its result.
 
-    The default backend is put back also when the function raises. ``dn.options(backend=...)`` is
+    The previous default is restored even if the function raises. ``dn.options(backend=...)`` is
     the same for a ``with`` block.
 
     Raises: ``BackendError`` for an unknown backend.
@@ -159,12 +161,12 @@ def with_default_backend(backend: BackendLike, fun: Callable[[], T], /, **unknow
 
 
 def to_template(value: Any, **unknown: Never) -> Any:
-    """The types of tensors, without their elements: templates of the same dtype, shape, names and
+    """The types of tensors without their elements: templates of the same dtype, shape, names and
     vectorized axes.
 
-    A container gives a container. Of a traced tensor it is a template, too.
+    For a container, the result is a container. A traced tensor has a template, too.
 
-    Raises: ``ContainerError`` for what is neither a tensor nor a container.
+    Raises: ``ContainerError`` for a value that is neither a tensor nor a container.
 
     >>> dn.to_template({"x": dn.tensor([1.0, 2.0], names=["row"])})
     {'x': Tensor<
@@ -178,10 +180,9 @@ def to_template(value: Any, **unknown: Never) -> Any:
 
 @dataclass(frozen=True)
 class Pointer:
-    """Where elements lie in this process's memory.
+    """The address of a tensor's elements in the memory of this process.
 
-    A pointer that ``to_pointer`` gave keeps the elements there. One that is made of an address does
-    not.
+    A pointer from ``to_pointer`` keeps the elements alive. One made from an address does not.
     """
 
     address: int
@@ -191,14 +192,14 @@ class Pointer:
 
 
 def to_pointer(tensor: TensorLike, *, mode: str = "local", **unknown: Never) -> Pointer:
-    """The address of a tensor's elements, for other languages in this process.
+    """The address of a tensor's elements, for code in other languages in this process.
 
-    They lie in row-major order and native byte order, a byte for each 2- or 4-bit element, and
-    ``data_size`` bytes long. They must not be written: other tensors may share them. They stay as
-    long as the pointer lives.
+    The elements are stored in row-major order and native byte order, in ``data_size`` bytes; a 2-
+    or 4-bit element takes a byte. They must not be written, because other tensors may share them.
+    They stay valid as long as the pointer lives.
 
     Raises: ``BackendError`` for elements that are not on the host or freed, ``TraceError`` for a
-    traced tensor or a template, ``OptionError`` for another mode than ``"local"``.
+    traced tensor or a template, ``OptionError`` for a mode other than ``"local"``.
 
     >>> pointer = dn.to_pointer(dn.tensor([1.0, 2.0]))
     >>> pointer.data_size
@@ -221,18 +222,18 @@ def from_pointer(
     backend: BackendLike | None = None,
     **unknown: Never,
 ) -> Tensor:
-    """A tensor of the elements at an address of this process's memory, which is not copied.
+    """A tensor of the elements at an address in this process's memory, without a copy.
 
-    A device that does not read the host's memory gets a copy, and so does XLA on the CPU of memory
-    that is not aligned to 64 bytes.
+    A device that cannot read the host's memory gets a copy. XLA on the CPU copies memory that is
+    not aligned to 64 bytes.
 
-    **This cannot be made safe.** The memory must hold that many elements, in row-major order and
-    native byte order, and must stay there unwritten as long as the tensor or anything that shares
-    its memory lives. What is known is checked: the address is not 0 and aligned, and a pointer's
-    ``data_size`` is that of the type. Nothing keeps the memory alive, nor does a pointer that is
-    given; keep a reference, or make a copy with ``backend_copy`` at once.
+    **This cannot be made safe.** The memory must hold all elements, in row-major order and native
+    byte order. It must stay valid and unwritten as long as the tensor, or anything that shares its
+    memory, lives. These checks are made: the address is not 0 and is aligned, and a pointer's
+    ``data_size`` is that of the type. Neither the tensor nor a pointer passed here keeps the memory
+    alive; keep a reference to it, or copy the tensor at once with ``backend_copy``.
 
-    Raises: ``OptionError`` for an address or a data size that cannot be right.
+    Raises: ``OptionError`` for an invalid address or data size.
 
     >>> array = np.array([1, 2, 3], dtype=np.int16)
     >>> dn.from_pointer(array.ctypes.data, "s16", (3,)).to_list()

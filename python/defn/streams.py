@@ -1,6 +1,6 @@
-"""Streams: a compiled step that chunks are sent through, and an accumulator that it carries.
+"""Streams: chunks are sent through a compiled step, which carries an accumulator.
 
-The step runs on a thread of its own, which holds no lock on a device: other work goes on beside it.
+The step runs on a separate thread that holds no lock on a device, so other work can run meanwhile.
 """
 
 from __future__ import annotations
@@ -23,44 +23,44 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream", "stream"]
 
-# How often a waiting thread looks whether the stream has ended meanwhile, in seconds.
+# How often a waiting thread checks whether the stream has ended, in seconds.
 _PERIOD = 0.05
 
 
 @runtime_checkable
 class Stream(Protocol):
-    """What chunks are sent through. ``dn.stream`` makes one; a compiler may have its own.
+    """The interface of streams. ``dn.stream`` starts one; a compiler may return its own class.
 
     >>> isinstance(dn.stream(lambda x, acc: (x, acc + x), [dn.template((), "f32"), 0.0]), dn.Stream)
     True
     """
 
     def send(self, chunk: Any, timeout: float | None = None) -> None:
-        """Send a chunk; waits while as many as fit are under way."""
+        """Send a chunk; waits while the stream is full."""
         ...
 
     def recv(self, timeout: float | None = None) -> Any:
-        """The output of the oldest chunk not received yet; waits for it."""
+        """Return the output of the oldest chunk not received yet; waits for it."""
         ...
 
     def done(self) -> Any:
-        """End the stream: the accumulator after the last chunk."""
+        """End the stream and return the accumulator after the last chunk."""
         ...
 
     def close(self) -> None:
-        """End the stream and drop what is under way."""
+        """End the stream and drop the chunks under way."""
         ...
 
 
 class _End:
-    """Follows the last chunk, and the last output."""
+    """The sentinel after the last chunk and after the last output."""
 
 
 _END = _End()
 
 
 class _Worker:
-    """What runs the steps. It knows nothing of its stream, which may be forgotten meanwhile."""
+    """Runs the steps. It has no reference to its stream, which may be collected meanwhile."""
 
     def __init__(self, step: Callable[..., Any], state: Any, constants: list[Any], size: int):
         self.step, self.state, self.constants = step, state, constants
@@ -71,7 +71,7 @@ class _Worker:
         self.error: BaseException | None = None
 
     def run(self) -> None:
-        """Takes chunks until the stream ends, is closed, or a step raises."""
+        """Process chunks until the stream ends, is closed, or a step raises."""
         line = ""
         try:
             while not self.closed.is_set():
@@ -85,7 +85,7 @@ class _Worker:
                 output, self.state = self.step(chunk, self.state, *self.constants)
                 self.outbox.put(output)
         except BaseException as error:
-            # What is wrong with a chunk is no line's on this thread: it is the one's that sent it.
+            # An error in a chunk is attributed to the line that sent it: no user line runs here.
             if isinstance(error, Error) and "\n  at " not in str(error):
                 error.args = (str(error) + line, *error.args[1:])
             self.error = error
@@ -100,7 +100,7 @@ class _ThreadStream:
     def __init__(self, worker: _Worker, size: int, template: Any = None):
         self._worker = worker
         self._template = template
-        # A chunk holds a place from its sending until its output is received.
+        # A chunk occupies a slot from `send` until its output is received.
         self._places = threading.Semaphore(size)
         self._lock = threading.Lock()
         self._ended = False
@@ -117,21 +117,21 @@ class _ThreadStream:
             self._thread = threading.Thread(target=run, name="defn-stream", daemon=True)
             self._thread.start()
 
-    # the user's side
+    # The user's side.
 
     def send(self, chunk: Any, timeout: float | None = None) -> None:
-        """Send a chunk; waits while as many as fit are under way.
+        """Send a chunk; waits while the stream is full.
 
-        Arrays are copied before it returns, so that the caller may write them again.
+        Arrays are copied before ``send`` returns, so the caller may overwrite them.
 
-        Raises: ``StreamError`` when the stream has ended or been closed, or nothing was received
+        Raises: ``StreamError`` when the stream has ended or was closed, or no output was received
             within ``timeout`` seconds; ``ContainerError`` and ``ShapeError`` for a chunk of another
-            structure or type, which leaves the stream as it was; and what an earlier step raised.
+            structure or type, which does not change the stream; and the error of an earlier step.
         """
         self._check("send")
         if self._template is not None:
             _core.check_chunk(chunk, self._template)
-        # A step may take the chunk long after this has returned.
+        # A step may read the chunk long after `send` has returned.
         chunk = _core.owned("send", chunk)
         deadline = _deadline(timeout)
         if self._is_own_thread() and not self._places.acquire(blocking=False):
@@ -154,10 +154,10 @@ class _ThreadStream:
         self._worker.inbox.put((chunk, caller()))
 
     def recv(self, timeout: float | None = None) -> Any:
-        """The output of the oldest chunk not received yet; waits for it.
+        """Return the output of the oldest chunk not received yet; waits for it.
 
         Raises: ``StreamError`` when no chunk is under way, the stream was closed, or no output came
-            within ``timeout`` seconds; and what the step raised.
+            within ``timeout`` seconds; and the error of the step.
         """
         deadline = _deadline(timeout)
         if self._is_own_thread():
@@ -185,7 +185,7 @@ class _ThreadStream:
                         f"wait longer{caller()}"
                     ) from None
         if output is _END:
-            # Whoever waits after this one finds the end too.
+            # Another thread that waits for an output has to see the end too.
             self._worker.outbox.put(_END)
             self._check("recv", sending=False)
             raise StreamError(f"recv: the stream has ended, no output follows{caller()}")
@@ -193,11 +193,11 @@ class _ThreadStream:
         return output
 
     def done(self) -> Any:
-        """End the stream: the accumulator after the last chunk that was sent.
+        """End the stream and return the accumulator after the last chunk that was sent.
 
         Outputs that were not received are dropped.
 
-        Raises: ``StreamError`` when the stream was closed; and what a step raised.
+        Raises: ``StreamError`` when the stream was closed; and the error of a step.
         """
         self._check("done", sending=False)
         if self._is_own_thread():
@@ -208,14 +208,14 @@ class _ThreadStream:
                 self._worker.inbox.put(_END)
         if self._thread is not None:
             while not self._worker.finished.wait(_PERIOD):
-                # Ctrl-C is looked for between the waits.
+                # Python handles Ctrl-C between the waits.
                 self._check("done", sending=False)
         self._check("done", sending=False)
         self._under_way = 0
         return self._worker.state
 
     def close(self) -> None:
-        """End the stream and drop what is under way. Closing again does nothing."""
+        """End the stream and drop the chunks under way. Closing it again has no effect."""
         self._worker.closed.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
@@ -250,7 +250,7 @@ class _ThreadStream:
             )
 
     def map(self, chunks: Iterable[Any]) -> Iterator[Any]:
-        """The outputs of chunks, in order, sent ahead as far as they fit.
+        """Yield the outputs of chunks, in order; sends chunks ahead until the stream is full.
 
         Raises: as ``send`` and ``recv``.
         """
@@ -263,13 +263,13 @@ class _ThreadStream:
             yield self.recv()
 
     def __iter__(self) -> Iterator[Any]:
-        """The outputs of all chunks that are under way."""
+        """Yield the outputs of all chunks under way."""
         while self._under_way:
             yield self.recv()
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        """The outputs of all chunks that are under way, awaited without holding up the loop."""
-        # It costs more to import than all of this package.
+        """Yield the outputs of all chunks under way, without blocking the event loop."""
+        # Importing asyncio takes longer than importing this package.
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -288,7 +288,7 @@ class _ThreadStream:
         self.close()
 
     def __del__(self) -> None:
-        # The thread ends by itself once nobody can receive what it makes.
+        # The thread ends by itself when nothing can receive its outputs any more.
         self._worker.closed.set()
 
 
@@ -315,16 +315,17 @@ def stream(
 ) -> Any:
     """Compile a step and start a stream of chunks through it.
 
-    ``args`` are a template of the chunks, the first state of the accumulator, and further
-    arguments, which stay the same. ``fun(chunk, state, *constants)`` returns a pair, an output and
-    the next state. At most ``maxsize`` chunks are under way at a time: ``send`` waits then.
+    ``args`` are a template of the chunks, the initial state of the accumulator, and further
+    arguments, which are constant. ``fun(chunk, state, *constants)`` returns a pair: an output and
+    the next state. At most ``maxsize`` chunks are under way at a time; ``send`` waits for a slot.
 
-    The stream has ``send``, ``recv``, ``done``, ``close`` and ``map``; it is a context manager,
-    which closes it, and an iterator, also in ``async for``, over the outputs of what was sent. A
-    step that raises ends the stream, and the error is raised where its output is received.
+    The stream has ``send``, ``recv``, ``done``, ``close`` and ``map``. It is a context manager,
+    which closes it, and an iterator over the outputs of the chunks sent, also in ``async for``. A
+    step that raises ends the stream; ``recv`` raises its error.
 
     Raises: ``OptionError`` for fewer than two arguments or a ``maxsize`` below 1,
-        ``ContainerError`` if the step returns no pair, or a state of another structure or type.
+        ``ContainerError`` if the step does not return a pair, or the next state has another
+        structure or type.
 
     >>> def running(x, total):
     ...     return total, x + total
@@ -350,7 +351,7 @@ def stream(
         )
     if isinstance(maxsize, bool) or not isinstance(maxsize, int) or maxsize < 1:
         raise option_error(f"stream: maxsize is {maxsize!r}, it must be an int of at least 1")
-    # Numbers become tensors, as they do in every call.
+    # Numbers become tensors, as in every call.
     first = jit_apply(lambda value: value, (given[1],))
 
     def step(chunk: Any, state: Any, *constants: Any, **options: Any) -> Any:
@@ -361,7 +362,7 @@ def stream(
                 f"stream: the step returns a value of type {kind}, "
                 f"it must return a pair of an output and the next state{caller()}"
             )
-        # A loop without trips: it says how the next state differs from the first.
+        # A loop without iterations: its error says how the next state differs from the first.
         try:
             _core.while_(state, lambda _: False, lambda _: pair[1])
         except Error as error:
@@ -370,11 +371,11 @@ def stream(
             raise
         return pair
 
-    # Tensors that the function takes from around it are looked for in functions of the user's only.
+    # Captured tensors are looked up only in functions of the user's modules.
     step.__module__ = getattr(fun, "__module__", None) or step.__module__
-    # They are read at every step, whatever the caller writes meanwhile.
+    # Every step reads them, so they must not change when the caller overwrites its arrays.
     constants = [_core.owned("stream", constant) for constant in given[2:]]
-    # Chunks may be numbers or tensors, whichever stands for them.
+    # A chunk may be a number or a tensor, and so may its template.
     template = to_template(given[0])
     own = _stream_of_compiler(step, [template, first, *constants], kwargs, jit_options)
     if own is not None:
@@ -386,7 +387,7 @@ def stream(
 def start(
     step: Callable[..., Any], state: Any, constants: Sequence[Any] = (), maxsize: int = 8
 ) -> Stream:
-    """A stream whose steps run on a thread: ``step(chunk, state, *constants)``."""
+    """Start a stream whose steps run on a thread: ``step(chunk, state, *constants)``."""
     state = _core.owned("stream", state)
     constants = [_core.owned("stream", constant) for constant in constants]
     return _ThreadStream(_Worker(step, state, constants, maxsize), maxsize)
@@ -398,7 +399,7 @@ def _stream_of_compiler(
     kwargs: dict[str, Any] | None,
     jit_options: dict[str, Any],
 ) -> Any:
-    """The stream that a compiler with a ``stream`` of its own starts, None for any other."""
+    """The stream of a compiler that has its own ``stream``, None for other compilers."""
     options = {name: value for name, value in jit_options.items() if name != "compiler"}
     compiler, place = _core.find_compiler(jit_options.get("compiler"))
     if place is not None:
