@@ -1,4 +1,4 @@
-"""``python -m defn devices``: the plugins that are installed, and the devices that they drive."""
+"""``python -m defn devices``: lists the installed plugins and their devices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _memory(device: Device) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table; 1 without a device, 2 for another command."""
+    """Print the table. The status is 1 without a device, and 2 for an unknown command."""
     if arguments != ["devices"]:
         print(_USAGE, file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""What objects of the extension are shown as."""
+"""The text of objects of the extension."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def definition(kind: str, name: str, fun: Callable[..., Any], versions: int) -> str:
-    """A definition: what made it, its name and parameters, and how often it is compiled."""
+    """The text of a definition: its kind, name, parameters, and number of compiled versions."""
     count = {0: "not compiled yet", 1: "1 version"}.get(versions, f"{versions} versions")
     return f"<{kind} {name}{_parameters(fun)}, {count}>"
 

@@ -1,4 +1,4 @@
-"""Bytes in files, which users give as a path or as a file that is open."""
+"""Reading and writing bytes; users pass a path or an open file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def read(source: str | os.PathLike[str] | BinaryIO) -> bytes:
-    """All that a file holds, or what is left of an open one."""
+    """The content of a file, or the rest of an open one."""
     if isinstance(source, (str, os.PathLike)):
         with open(source, "rb") as file:
             return file.read()
@@ -18,7 +18,7 @@ def read(source: str | os.PathLike[str] | BinaryIO) -> bytes:
 
 
 def write(target: str | os.PathLike[str] | BinaryIO, data: bytes) -> None:
-    """Makes a file of the bytes, or adds them to an open one."""
+    """Write the bytes to a new file, or append them to an open one."""
     if isinstance(target, (str, os.PathLike)):
         with open(target, "wb") as file:
             file.write(data)

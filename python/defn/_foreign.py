@@ -1,7 +1,7 @@
-"""What to write here for names of NumPy, JAX and PyTorch that the package does not have.
+"""Equivalents for names of NumPy, JAX and PyTorch that the package does not have.
 
-The pages "From NumPy" and "From JAX" show each with an example; a test holds that both say the
-same. ``x`` stands for a tensor, other letters for what the function takes there.
+The pages "From NumPy" and "From JAX" show each with an example; a test checks that the pages and
+these tables agree. ``x`` stands for a tensor; other letters are the parameters of the original.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["FUNCTIONS", "LINALG", "METHODS", "RANDOM", "TREE"]
 
 FUNCTIONS = {
-    # Making tensors.
+    # Creation.
     "Array": "dn.Tensor",
     "ShapeDtypeStruct": "dn.template(shape, dtype)",
     "arange": "dn.iota(n), and start + step * dn.iota(n) for other steps",
@@ -245,7 +245,7 @@ FUNCTIONS = {
     "trapezoid": "dn.sum((x[1:] + x[:-1]) / 2)",
     "trapz": "dn.sum((x[1:] + x[:-1]) / 2)",
     "var": "dn.variance(x, axis)",
-    # Positions and order.
+    # Indices and order.
     "argpartition": "dn.argsort(x)",
     "argwhere": "np.argwhere(x)",
     "choose": "dn.take_along_axis(dn.stack(choices), dn.new_axis(x, 0), 0)[0]",
@@ -284,7 +284,7 @@ FUNCTIONS = {
     "unique": "np.unique(x)",
     "unravel_index": "x // columns and x % columns",
     "ravel_multi_index": "row * columns + column",
-    # Products and systems.
+    # Products and linear systems.
     "bitcast_convert_type": "dn.bitcast(x, dtype)",
     "broadcasted_iota": "dn.iota(shape, axis=axis)",
     "clear_caches": "fun.cache_clear()",
@@ -379,7 +379,7 @@ FUNCTIONS = {
     "pi": "math.pi, or dn.constants.pi(dtype)",
     "e": "math.e, or dn.constants.e(dtype)",
 }
-"""Names of functions, and what is written here."""
+"""Names of functions, and what to write instead."""
 
 METHODS = {
     "at": "dn.indexed_put(x, indices, updates), dn.indexed_add, or x.put_slice(starts, y)",
@@ -406,7 +406,7 @@ METHODS = {
     "tolist": "x.to_list()",
     "values": "x.to_numpy()",
 }
-"""Names of attributes that functions of the name do not tell of, and what is written here."""
+"""Names of methods and attributes that ``FUNCTIONS`` does not cover, and what to write instead."""
 
 LINALG = {
     "cond": "the quotient of the first and the last of dn.linalg.svd(x)[1]",
@@ -432,7 +432,7 @@ LINALG = {
     "vecdot": "dn.sum(dn.conjugate(x) * y, -1)",
     "vector_norm": "dn.linalg.norm(x)",
 }
-"""Names of ``numpy.linalg``, and what is written here."""
+"""Names of ``numpy.linalg``, and what to write instead."""
 
 RANDOM = {
     "PRNGKey": "dn.random.key(seed)",
@@ -457,7 +457,7 @@ RANDOM = {
     "standard_normal": "dn.random.normal_split(key, shape=shape)",
     "truncated_normal": "dn.clip(dn.random.normal_split(key, shape=shape), lo, hi), or draws again",
 }
-"""Names of ``numpy.random`` and ``jax.random``, and what is written here."""
+"""Names of ``numpy.random`` and ``jax.random``, and what to write instead."""
 
 TREE = {
     "flatten_with_path": "dn.tree.flatten(params)",
@@ -465,4 +465,4 @@ TREE = {
     "leaves_with_path": "dn.tree.leaves(params)",
     "transpose": "dn.tree.map(fun, first, *others) over the containers",
 }
-"""Names of ``jax.tree``, and what is written here."""
+"""Names of ``jax.tree``, and what to write instead."""

@@ -1,4 +1,4 @@
-"""What is said about compiling, through Python's logging."""
+"""Messages about compilation, through Python's logging."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _STDERR.setFormatter(logging.Formatter("defn: %(message)s"))
 
 
 def compiled(text: str, file: str, line: int) -> None:
-    """Log a version that was compiled, as a record of level INFO from the user's line.
+    """Log a compiled version, as a record of level INFO from the user's line.
 
-    The one who asks for the log wants to see it: where the program has configured no logging, it
-    goes to standard error, and the root's level does not hide it, only that of the logger itself.
+    The user has asked for this log, so it must be visible. It goes to standard error if the program
+    has not configured logging. Only the level of the logger itself hides it, not the root's.
     """
     if _LOGGER.level > logging.INFO or _LOGGER.disabled:
         return

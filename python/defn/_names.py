@@ -1,8 +1,8 @@
-"""Names that users bring from NumPy, JAX and PyTorch, and the ones that they have here.
+"""Names from NumPy, JAX and PyTorch, and their equivalents here.
 
-Nothing in this module runs unless a name was wrong: functions collect unknown options in
-``**unknown`` and call :func:`refuse_options` if there are any; unknown names of the package come
-through its ``__getattr__``.
+This module runs only when a name is wrong: functions collect unknown options in ``**unknown`` and
+call :func:`refuse_options` if there are any; unknown names of the package come through its
+``__getattr__``.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class _Required:
 
 
 REQUIRED: Any = _Required()
-"""The default of a parameter that has none, where its absence is explained."""
+"""The default of a required parameter whose absence has its own error message."""
 
-# What an option of another library is called here; the first name that the function has is meant.
+# Options of other libraries and our names for them; the first that the function has is suggested.
 _FOREIGN_OPTIONS = {
     "axis": ("axes",),
     "axes": ("axis",),
@@ -62,7 +62,7 @@ _FOREIGN_OPTIONS = {
 
 
 def is_own(frame: FrameType) -> bool:
-    """Whether code of this package runs in a frame."""
+    """Whether a frame runs code of this package."""
     return frame.f_code.co_filename.startswith(_PACKAGE)
 
 
@@ -77,7 +77,7 @@ def caller_frame() -> FrameType | None:
 def caller() -> str:
     """The innermost file and line outside this package, as the last line of a message."""
     frame = caller_frame()
-    # Where a thread of the package's begins there is no line of the user's.
+    # A thread of this package starts without a line of the user's.
     if frame is None or frame.f_globals.get("__name__") == "threading":
         return ""
     return f"\n  at {frame.f_code.co_filename}:{frame.f_lineno}"
@@ -89,7 +89,7 @@ def option_error(message: str) -> OptionError:
 
 
 def unknown_options(function: str, unknown: Iterable[str], known: Iterable[str]) -> OptionError:
-    """The error for options that a function does not have; it names those that it has."""
+    """The error for options that a function does not have; it lists those that it has."""
     given = list(unknown)
     names = [name for name in known if name not in given]
     meant = [
@@ -106,7 +106,7 @@ def unknown_options(function: str, unknown: Iterable[str], known: Iterable[str])
 
 
 def refuse_options(function: str, unknown: Mapping[str, object]) -> NoReturn:
-    """Raise for options that a public function does not have; ``random.key`` is one of a module."""
+    """Raise for unknown options of a public function; ``random.key`` names one in a module."""
     import defn
 
     *_, name = function.split(".")
@@ -122,7 +122,7 @@ def refuse_options(function: str, unknown: Mapping[str, object]) -> NoReturn:
 
 
 def refuse_one_operand(function: str) -> NoReturn:
-    """Raise for a function of two tensors that is called as the reduction of its name elsewhere."""
+    """Raise for a two-operand function called with one, as the reduction in other libraries."""
     raise option_error(
         f"{function}: one tensor is given, two are required; "
         f"use x.{function}() or dn.reduce_{function}(x) for the elements of one tensor"
@@ -149,7 +149,7 @@ def unknown_attribute(name: str) -> UnknownNameError:
 
 
 def attribute_hint(name: str) -> str | None:
-    """What to write for a method of another library's arrays: methods where there are."""
+    """What to write for a method of another library's arrays: a method if there is one."""
     ours = _foreign.METHODS.get(name)
     if ours is not None:
         return ours
@@ -168,7 +168,7 @@ def attribute_hint(name: str) -> str | None:
 
 
 def numpy_name(name: str) -> str | None:
-    """What to write for a function of NumPy's, or ``linalg.name``; None if there is no such."""
+    """What to write for a NumPy function, or for ``linalg.name``; None without an equivalent."""
     import defn
 
     *module, last = name.split(".")

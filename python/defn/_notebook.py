@@ -1,4 +1,4 @@
-"""How tensors and stages are shown in notebooks: tables and text in HTML, without scripts."""
+"""How notebooks show tensors and stages: as tables and text in HTML, without scripts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["attach"]
 
 
 def _tensor_html(tensor: Tensor) -> str:
-    """A small tensor of at most two axes as a table, a larger one as it prints, and a traced one
-    as its graph prints, with a picture in the language of Mermaid to unfold.
+    """A tensor in HTML: a small one with at most two axes as a table, a traced one as its graph
+    with a fold-out Mermaid diagram, any other one as text.
     """
     cells = _core.table_cells(tensor)
     if cells is not None:
@@ -26,12 +26,12 @@ def _tensor_html(tensor: Tensor) -> str:
 
 
 def _stage_html(stage: Stage) -> str:
-    """What a stage computes, as it prints, with a picture in the language of Mermaid to unfold."""
+    """The graph of a stage as text, with a fold-out Mermaid diagram."""
     return _graph_html(stage)
 
 
 def _escape(text: str) -> str:
-    # It is imported where something is shown; most programs are no notebooks.
+    # Imported on use, because most programs are not notebooks.
     import html
 
     return html.escape(text)
@@ -70,7 +70,7 @@ def _table(tensor: Tensor, cells: list[list[str]]) -> str:
 def _bundle(
     value: Any, include: Container[str] | None = None, exclude: Container[str] | None = None
 ) -> dict[str, str]:
-    """The value in every form that a notebook may show: text, HTML, and for graphs Mermaid."""
+    """The value in all forms that a notebook can show: text, HTML, and Mermaid for graphs."""
     forms = {"text/plain": repr(value), "text/html": value._repr_html_()}
     if isinstance(value, _core.Stage) or _is_graph(value):
         forms["text/vnd.mermaid"] = _core.graph_mermaid(value)
@@ -82,7 +82,7 @@ def _bundle(
 
 
 def attach() -> None:
-    """Give the classes what notebooks look for."""
+    """Add the methods that notebooks look for to the classes."""
     for cls, shown in ((_core.Tensor, _tensor_html), (_core.Stage, _stage_html)):
         given: Any = cls
         given._repr_html_ = shown

@@ -1,4 +1,4 @@
-"""What NumPy's functions do with tensors: they take those with values, and refuse traced ones."""
+"""NumPy's functions on tensors: they accept tensors with values, and refuse traced ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, NoReturn
 
-# These only make an array of a tensor: no function of ours stands for them in a definition.
+# These only convert a tensor to an array, so no function of ours replaces them in a definition.
 _CONVERSIONS = frozenset({"array", "asanyarray", "asarray", "ascontiguousarray", "copy"})
 _LOADS = frozenset(
     {"LOAD_ATTR", "LOAD_METHOD", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FAST", "LOAD_DEREF"}
@@ -43,7 +43,7 @@ def array_function(
 
 
 def _converted(value: Any, traced: list[_core.Tensor]) -> Any:
-    """Arguments with arrays in the place of tensors; traced tensors are put into the list."""
+    """The arguments with arrays in place of tensors; appends traced tensors to the list."""
     if isinstance(value, _core.Tensor):
         if value.is_traced:
             traced.append(value)
@@ -57,8 +57,8 @@ def _converted(value: Any, traced: list[_core.Tensor]) -> Any:
 
 
 def refuse_traced(tensor: _core.Tensor) -> None:
-    """Raise where a function of NumPy's, SciPy's or ``math``'s asks a traced tensor for its
-    elements. It is named, and so is ours, if the caller's code tells which function that is.
+    """Raise if a function of NumPy, SciPy or ``math`` asks a traced tensor for its elements. The
+    message names it, and our equivalent, if the caller's code shows which function it is.
     """
     name = _called(caller_frame())
     if name is not None and name not in _CONVERSIONS and numpy_name(name) is not None:
@@ -66,7 +66,7 @@ def refuse_traced(tensor: _core.Tensor) -> None:
 
 
 def _refuse(tensor: _core.Tensor, name: str, module: str) -> NoReturn:
-    # NumPy says "numpy" of its main functions, and "numpy.linalg" of others.
+    # NumPy's main functions have the module "numpy", others have "numpy.linalg".
     ours = numpy_name(f"linalg.{name}" if module.endswith("linalg") else name)
     way = f"use {ours}" if ours else "return it from the definition, and call NumPy there"
     raise TraceError(
@@ -83,7 +83,7 @@ def _called(frame: FrameType | None) -> str | None:
     line, end_line, column, end_column = here
     if line is None or end_line is None or column is None or end_column is None:
         return None
-    # What begins where the call begins and ends before it, as far as possible, is what is called.
+    # The function is the longest load that starts where the call starts and ends before it.
     name, longest = None, (0, 0)
     for made in dis.get_instructions(frame.f_code):
         at = made.positions

@@ -1,7 +1,8 @@
-"""What the code of a function reads from around it, as far as its instructions say.
+"""The names, attributes and items that a function's code reads from outside, found in its bytecode.
 
-A compiled version of a definition holds while what it read is the same. ``CONFIG["rate"]`` reads
-one entry of a dict, which is told apart here from code that hands the whole dict to somebody.
+A compiled version of a definition is valid as long as the values that it read are the same.
+``CONFIG["rate"]`` reads one entry of a dict; other code may pass the whole dict on. The bytecode
+tells these cases apart.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = ["ANY", "is_installed", "reads"]
 
-# Stands for attributes whose names code computes.
+# Stands for attributes whose names are computed at run time.
 ANY = "*"
 
-# A step from a value to what it holds: whether it is an item, and its key or the attribute's name.
+# A step from a value into it: whether it is an item, and the item's key or the attribute's name.
 Step = tuple[bool, "Hashable"]
 Read = tuple[str, tuple[Step, ...]]
-# The name of a variable or an attribute, and how many constant items further a value is of which
-# code takes an item or an attribute.
+# The name of a variable or an attribute, and the number of constant items after it; the code takes
+# an item or an attribute of the value at the end of this path.
 Access = tuple[str, int]
-# Globals, variables of functions around this one, the names of attributes, and what is accessed.
+# Globals, captured variables, the names of attributes, and the accesses.
 Reads = tuple[list[Read], list[Read], set[str], set[Access]]
 
 _KNOWN: weakref.WeakKeyDictionary[types.CodeType, Reads] = weakref.WeakKeyDictionary()
@@ -36,14 +37,14 @@ _NOTHING = frozenset({"EXTENDED_ARG", "PUSH_NULL", "PRECALL", "CACHE", "NOP"})
 _GLOBALS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CELLS = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
 _ATTRIBUTES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR", "LOAD_SUPER_METHOD"})
-# Attributes of an array that say nothing of its elements.
+# Attributes of an array that do not depend on its elements.
 _METADATA = frozenset({"dtype", "itemsize", "nbytes", "ndim", "shape", "size"})
 _CONSTANTS = frozenset({"LOAD_CONST", "LOAD_SMALL_INT"})
 
 
 def reads(code: types.CodeType, without: frozenset[int] = frozenset()) -> Reads:
-    """What code and the functions written inside it read; ``without`` are the ids of code that does
-    not count.
+    """The reads of a code object and of the functions inside it, except the code objects whose ids
+    are in ``without``.
     """
     own = _KNOWN.get(code)
     if own is None:
@@ -94,7 +95,7 @@ def _own(code: types.CodeType) -> Reads:
 
 def _is_accessed(instructions: list[dis.Instruction], at: int) -> bool:
     """Whether an item or an attribute is taken of the value that was just read."""
-    # How many values are on the stack from that one on.
+    # The number of values on the stack, counted from that one.
     depth = 1
     for made in instructions[at:]:
         if made.opname in _ATTRIBUTES and depth == 1:
@@ -104,10 +105,10 @@ def _is_accessed(instructions: list[dis.Instruction], at: int) -> bool:
         if (_is_subscript(made) and depth == 2) or (made.opname == "BINARY_SLICE" and depth == 3):
             return True
         if made.opcode in dis.hasjrel or made.opcode in dis.hasjabs:
-            # Which way it goes is not known: an index may be computed.
+            # The path is unknown after a jump: an index may be computed.
             return True
         effect = dis.stack_effect(made.opcode, made.arg)
-        # What takes two values and gives one has taken the value itself.
+        # An instruction that pops two values and pushes one has consumed the value itself.
         if depth + effect < 1 or (depth <= 2 and effect < 0):
             return False
         depth += effect
@@ -115,7 +116,7 @@ def _is_accessed(instructions: list[dis.Instruction], at: int) -> bool:
 
 
 def _computes(instructions: list[dis.Instruction], at: int) -> bool:
-    """Whether an instruction begins to read an attribute whose name the code computes."""
+    """Whether an instruction starts a read of an attribute whose name the code computes."""
     made = instructions[at]
     if made.opname in _ATTRIBUTES:
         return made.argval == "__dict__"
@@ -123,7 +124,7 @@ def _computes(instructions: list[dis.Instruction], at: int) -> bool:
         return False
     if made.argval != "getattr":
         return True
-    # The name is the second argument: it is written there if one instruction alone makes it.
+    # The second argument is the name; it is a constant if a single instruction pushes it.
     depth, second = 0, 0
     for made in instructions[at + 1 :]:
         if made.opname.startswith("CALL") and depth in (2, 3):
@@ -141,7 +142,7 @@ def _computes(instructions: list[dis.Instruction], at: int) -> bool:
 
 @functools.cache
 def is_installed(file: str) -> bool:
-    """Whether code lies where packages are installed."""
+    """Whether a file is in a directory of installed packages."""
     places = {sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib", "platstdlib")}
     parts = os.path.normpath(file).split(os.sep)
     return (
@@ -152,7 +153,7 @@ def is_installed(file: str) -> bool:
 
 
 def _steps(instructions: list[dis.Instruction], at: int) -> tuple[Step, ...]:
-    """The attributes and constant items that are taken of what was just read."""
+    """The attributes and constant items that are taken of the value that was just read."""
     steps: list[Step] = []
     while at < len(instructions):
         made = instructions[at]

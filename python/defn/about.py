@@ -1,5 +1,5 @@
-"""What tensors are: questions to their types. None needs an element, so templates and traced
-tensors answer too.
+"""Queries about the types of tensors. They need no elements, so they also work on templates and
+traced tensors.
 
 ``dtype``, ``shape``, ``names``, ``rank``, ``size``, ``flat_size``, ``nbytes`` and
 ``vectorized_axes`` are attributes.
@@ -23,7 +23,7 @@ __all__ = ["axes", "axis_index", "axis_size", "bit_size", "compatible"]
 def axes(tensor: TensorLike, **unknown: Never) -> tuple[int, ...]:
     """The positions of all axes.
 
-    Raises: ``TypeError`` for what is no tensor.
+    Raises: ``TypeError`` for a value that is not a tensor.
 
     >>> dn.axes(dn.iota((2, 3)))
     (0, 1)
@@ -34,7 +34,7 @@ def axes(tensor: TensorLike, **unknown: Never) -> tuple[int, ...]:
 
 
 def axis_index(tensor: TensorLike, axis: Axis, **unknown: Never) -> int:
-    """The position of an axis from the front, of one counted from the end or named.
+    """The position of an axis from the front; the axis may be negative or a name.
 
     Raises: ``AxisError`` if the tensor has no such axis.
 
@@ -61,9 +61,9 @@ def axis_size(tensor: TensorLike, axis: Axis, **unknown: Never) -> int:
 
 
 def bit_size(tensor: TensorLike, **unknown: Never) -> int:
-    """The bits that the elements have; those of 2 and 4 bits are counted as such.
+    """The number of bits of all elements; elements of 2 and 4 bits count as such.
 
-    Raises: ``TypeError`` for what is no tensor.
+    Raises: ``TypeError`` for a value that is not a tensor.
 
     >>> dn.bit_size(dn.tensor([1, 2, 3], dtype="u4"))
     12
@@ -76,10 +76,10 @@ def bit_size(tensor: TensorLike, **unknown: Never) -> int:
 def compatible(a: Any, b: Any, **unknown: Never) -> bool:
     """Whether two tensors have the same dtype, shape, vectorized axes and names.
 
-    A name that is missing matches any. Containers must have the same structure, and compatible
-    tensors in it.
+    A missing name matches any name. Containers must have the same structure and compatible
+    tensors.
 
-    Raises: ``ContainerError`` for what is neither a tensor nor a container.
+    Raises: ``ContainerError`` for a value that is neither a tensor nor a container.
 
     >>> x = dn.iota((2, 3), names=["row", None])
     >>> dn.compatible(x, dn.template((2, 3), "s32")), dn.compatible(x, x.as_type("f32"))

@@ -1,10 +1,10 @@
-"""What can go wrong, as classes whose docstrings say how to put it right.
+"""The exception classes; each docstring says how to fix the error.
 
-Every class derives from :class:`Error` and, where Python has a natural base for it, from that one
-too, so that ``except ValueError`` catches a :class:`ShapeError`. A message reads ``<function>:
-<what was given>, <what is required>; <what to do>``; its last line is the file and line of the
-caller. Between them, an error about shapes, axes or element types in a traced function says of each
-operand its type and where it was made.
+Every class derives from :class:`Error`, and also from the natural built-in exception if there is
+one, so that ``except ValueError`` catches a :class:`ShapeError`. A message has the form
+``<function>: <what was given>, <what is required>; <what to do>``. Its last line is the file and
+line of the caller. Before that line, an error about shapes, axes or dtypes in a traced function
+lists the type of each operand and where it was created.
 """
 
 __all__ = [
@@ -30,24 +30,23 @@ __all__ = [
 
 
 class Error(Exception):
-    """The base of every error that ``defn`` raises itself.
+    """The base of every error that ``defn`` itself raises.
 
-    An exception that is raised inside a function of the user's passes through unchanged.
+    An exception raised inside a user's function passes through unchanged.
     """
 
     __module__ = "defn"
 
 
 class ShapeError(Error, ValueError):
-    """Sizes do not fit.
+    """Sizes do not match.
 
     Typical causes: operands that do not broadcast (sizes must be equal or 1, aligned at the last
-    axis), a ``reshape`` to another number of elements, a compiled function that is called with
-    other shapes than those it was compiled for, a scalar where an axis is needed or the other way
-    round.
+    axis), a ``reshape`` to another number of elements, a call of a compiled function with other
+    shapes than those it was compiled for, a scalar where an axis is needed or the reverse.
 
-    What helps: print both types (``x.shape``, ``x.names``), add axes with ``new_axis``, or say the
-    target with ``broadcast``. A function that must take several shapes is made by ``jit``, not by
+    What helps: print both types (``x.shape``, ``x.names``), add axes with ``new_axis``, or name the
+    target shape with ``broadcast``. For several shapes, create the function with ``jit``, not with
     ``compile``.
     """
 
@@ -55,10 +54,10 @@ class ShapeError(Error, ValueError):
 
 
 class AxisError(Error, ValueError):
-    """An axis or an axis name is not there, is there twice, or names disagree.
+    """An axis or an axis name does not exist, occurs twice, or conflicts with another one.
 
     Typical causes: an axis number outside ``-rank <= axis < rank``, a name that no axis has,
-    merging two axes that have different names, ``names=`` with another length than the rank.
+    merging two axes with different names, ``names=`` whose length is not the rank.
 
     What helps: ``x.names`` shows the names, ``rename`` changes or clears them.
     """
@@ -67,10 +66,10 @@ class AxisError(Error, ValueError):
 
 
 class DTypeError(Error, TypeError):
-    """An element type that a function does not take.
+    """A function does not support the dtype.
 
     Typical causes: a complex operand where an order is needed (``max``, ``less``, ``floor``), a
-    float where bits are meant (``bitwise_and``), an integer that fits no element type.
+    float where bits are needed (``bitwise_and``), an integer that fits into no dtype.
 
     What helps: convert with ``as_type``, or take ``real``, ``imag`` or ``abs`` of a complex tensor.
     """
@@ -79,23 +78,23 @@ class DTypeError(Error, TypeError):
 
 
 class RangeError(DTypeError, OverflowError):
-    """An integer that the element type it meets does not hold.
+    """An integer does not fit into the dtype of the tensor that it is combined with.
 
-    Typical causes: ``u8_tensor + 300``, an integer beyond 32 bits in ``tensor`` without a
-    ``dtype=``. Comparisons take any integer, bounds of ``clip`` too, and a float tensor makes an
-    infinity of what is too large.
+    Typical causes: ``u8_tensor + 300``, an integer of more than 32 bits in ``tensor`` without a
+    ``dtype=``. Comparisons and the bounds of ``clip`` take any integer. In a float tensor, a number
+    that is too large becomes an infinity.
 
-    What helps: convert the tensor to a wider element type with ``as_type``.
+    What helps: convert the tensor to a wider dtype with ``as_type``.
     """
 
     __module__ = "defn"
 
 
 class OptionError(Error, TypeError):
-    """An option or a name that is unknown, or a value that an option does not take.
+    """An option or a name is unknown, or an option does not take the value.
 
     ``defn`` keeps Nx's names; ``flip``, ``maximum`` and ``minimum`` are the only others. A name
-    from NumPy, JAX or PyTorch is refused with what to write here: ``axis=`` of a reduction is
+    from NumPy, JAX or PyTorch is refused with the name to use here: ``axis=`` of a reduction is
     ``axes=``, ``keepdims=`` is ``keep_axes=``, ``where`` is ``select``, ``astype`` is ``as_type``.
     """
 
@@ -103,48 +102,47 @@ class OptionError(Error, TypeError):
 
 
 class UnknownNameError(OptionError, AttributeError):
-    """A name that the package or its tensors do not have, most often another library's.
+    """The package or its tensors do not have this name, which is most often another library's.
 
-    It is an ``AttributeError`` too, so that ``hasattr`` works. The message says the name that is
-    used here.
+    It is an ``AttributeError`` too, so that ``hasattr`` works. The message contains the name to use
+    here.
     """
 
     __module__ = "defn"
 
 
 class DivisionError(Error, ZeroDivisionError):
-    """An integer divided by zero.
+    """An integer is divided by zero.
 
-    What runs at once on the host raises; compiled programs give -1 as the quotient and the dividend
-    as the remainder, unless ``dn.checks("index")`` asks for the error. Floats divide by zero as
-    IEEE 754 says.
+    Eager operations on the host raise it. Compiled programs return -1 as the quotient and the
+    dividend as the remainder, unless ``dn.checks("index")`` turns the error on. Floats divide by
+    zero according to IEEE 754.
 
-    What helps: put another divisor where it is zero, ``dn.select(b == 0, 1, b)``.
+    What helps: replace zero divisors, ``dn.select(b == 0, 1, b)``.
     """
 
     __module__ = "defn"
 
 
 class NonFiniteError(Error, ArithmeticError):
-    """A NaN or an infinity under ``dn.checks("nan")`` or ``dn.checks("inf")``.
+    """A result is NaN or infinite under ``dn.checks("nan")`` or ``dn.checks("inf")``.
 
-    The message names the operation that made it, and its line.
+    The message names the operation and its line.
     """
 
     __module__ = "defn"
 
 
 class ContainerError(Error, TypeError):
-    """Structures of containers differ, or something in a container cannot be a tensor.
+    """The structures of containers differ, or an entry of a container cannot be a tensor.
 
     Typical causes: branches of ``cond`` that return different structures, a loop's body that
-    returns a state of another structure or type than it took (most often: starting from an integer
-    tensor and adding floats), an argument of a definition of a class that is not registered, a
-    scalar whose rows are asked for.
+    returns a state of another structure or type than its argument (most often: starting from an
+    integer tensor and adding floats), an argument of a class that is not registered, iterating over
+    the rows of a scalar.
 
-    What helps: the message names the first place that differs. Start a loop from a number,
-    which takes on the type that the body makes of it; tell ``defn`` about a class with
-    ``register_container``.
+    What helps: the message names the first place that differs. Start a loop from a number, which
+    takes the type that the body returns. Declare a class with ``register_container``.
     """
 
     __module__ = "defn"
@@ -157,32 +155,33 @@ class BoundsError(Error, IndexError):
 
 
 class TraceError(Error, RuntimeError):
-    """A traced tensor is used as if it had values, or outside the definition that made it.
+    """A traced tensor is used as if it had values, or outside the definition that created it.
 
     While a definition is traced, its tensors have a type and no values. Python's ``if``, ``while``,
     ``float()`` or ``bool()`` need values, and so do ``print`` of elements and NumPy functions.
 
-    What helps: ``cond`` or ``if_`` runs one of two branches, ``select`` chooses element by element,
-    ``while_`` repeats. A number that is fixed for a compiled function is an option: a keyword-only
-    parameter, or one listed in ``static=``. Return a tensor from the definition to read it outside.
+    What helps: ``cond`` or ``if_`` runs one of two branches, ``select`` chooses elements, and
+    ``while_`` repeats. A number that is constant in a compiled function is an option: a
+    keyword-only parameter, or one listed in ``static=``. To read a tensor outside the definition,
+    return it.
     """
 
     __module__ = "defn"
 
 
 class CompileError(Error, RuntimeError):
-    """A compiler is unknown, refuses a program, or has compiled one function too often."""
+    """A compiler is unknown, refuses a program, or has compiled one function too many times."""
 
     __module__ = "defn"
 
 
 class BackendError(Error, RuntimeError):
-    """A backend is unknown, refuses an operation, or a tensor's memory is gone.
+    """A backend is unknown, refuses an operation, or a tensor's memory was freed.
 
-    Typical causes: using a tensor after ``backend_deallocate`` or after it was donated, operands on
-    two backends neither of which is the default.
+    Typical causes: a tensor is used after ``backend_deallocate`` or after it was donated, or
+    operands are on two backends, neither of which is the default.
 
-    ``lacking`` names the callback that a backend written in Python has not, if that is the reason.
+    ``lacking`` names the callback that a Python backend does not implement, if that is the reason.
     """
 
     __module__ = "defn"
@@ -190,13 +189,13 @@ class BackendError(Error, RuntimeError):
 
 
 class FormatError(Error, ValueError):
-    """A file or bytes that are not what they should be.
+    """A file or bytes do not have the expected content.
 
-    Typical causes: a file that was cut short or changed on the way, a file of another format, data
-    that a newer version has written.
+    Typical causes: a file that was truncated or changed in transfer, a file of another format, data
+    that a newer version wrote.
 
-    What helps: write the file again. Nothing that a file says is believed before it is checked, so
-    that a damaged one costs neither memory nor time.
+    What helps: write the file again. All contents are checked before they are used, so a damaged
+    file costs neither memory nor time.
     """
 
     __module__ = "defn"
@@ -209,11 +208,11 @@ class StreamError(Error, RuntimeError):
 
 
 class OutOfMemoryError(Error, MemoryError):
-    """A tensor needs more memory than there is.
+    """A tensor needs more memory than is available.
 
-    The memory is checked before it is taken, so nothing is lost: every tensor that was valid before
-    the error is valid after it. What helps: smaller shapes, or freeing tensors that are no longer
-    used.
+    The memory is checked before it is allocated, so nothing is lost: every tensor that was valid
+    before the error is still valid. What helps: smaller shapes, or freeing tensors that are no
+    longer used.
     """
 
     __module__ = "defn"
@@ -222,9 +221,10 @@ class OutOfMemoryError(Error, MemoryError):
 class RecompileWarning(RuntimeWarning):
     """A function is compiled again and again for one reason.
 
-    Each version costs tracing and compiling. The message says what of the signature keeps changing,
-    and what helps; ``explain()`` of the definition lists all versions. A function is reported once.
-    Where many versions are meant, ``warnings.simplefilter("ignore", dn.RecompileWarning)`` says so.
+    Each version costs tracing and compiling. The message says which part of the signature keeps
+    changing, and what to do; ``explain()`` of the definition lists all versions. Each function is
+    reported once. If many versions are intended, silence the warning with
+    ``warnings.simplefilter("ignore", dn.RecompileWarning)``.
     """
 
     __module__ = "defn"

@@ -1,6 +1,6 @@
-"""Tensors in files and in bytes: NumPy's formats, safetensors, and one of our own that keeps all.
+"""Tensors in files and bytes: NumPy's formats, safetensors, and ``.defn``, which loses nothing.
 
-``docs/formats.md`` says what each keeps, and describes our own byte by byte.
+``docs/formats.md`` says what each format keeps, and specifies ``.defn`` byte by byte.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FORMATS = ("npy", "npz", "safetensors", "defn")
 
 
 def _format(function: str, target: Any, name: Any) -> Any:
-    """The format that is named, or else the one of a path's suffix; None where there is neither."""
+    """The named format, else that of the path's suffix; None without either."""
     required = '"npy", "npz", "safetensors" or "defn"'
     if name is not None:
         if name not in _FORMATS:
@@ -48,14 +48,15 @@ def load(
 ) -> Any:
     """Read a file: ``.npy``, ``.npz``, ``.safetensors``, or ``.defn``, which ``save`` writes.
 
-    ``source`` is a path or a file that is open for reading bytes. Without ``format``, what the file
-    begins with tells. An ``.npy`` file gives a tensor, ``.npz`` and ``.safetensors`` a dict of
-    tensors by name, ``.defn`` what was saved. NumPy writes the types of ``ml_dtypes`` without
-    saying which they are: two bytes are taken for bf16, others need ``dtype``.
+    ``source`` is a path or a file that is open for reading bytes. Without ``format``, the first
+    bytes of the file determine the format. The result for an ``.npy`` file is a tensor, for
+    ``.npz`` and ``.safetensors`` a dict of tensors by name, for ``.defn`` the saved value. NumPy
+    does not write which type of ``ml_dtypes`` a file holds: elements of two bytes are read as bf16,
+    others need ``dtype``.
 
-    Raises: ``FormatError`` for a file that is damaged or of no known format, ``DTypeError`` for
-    elements that have no counterpart, ``OutOfMemoryError`` for an archive that inflates to more
-    than there is, and what opening the file raises.
+    Raises: ``FormatError`` for a file that is damaged or of an unknown format, ``DTypeError`` for
+    elements without a corresponding dtype, ``OutOfMemoryError`` for an archive that expands to more
+    than the available memory, and the errors of opening the file.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "pair.npz")
@@ -65,7 +66,7 @@ def load(
     """
     if unknown:
         refuse_options("load", unknown)
-    # The content tells better than a suffix does; a suffix may be anything.
+        # The content is more reliable than the suffix, which may be anything.
     chosen = None if format is None else _format("load", source, format)
     return _core.load("load", _files.read(source), chosen, dtype, backend)
 
@@ -78,17 +79,16 @@ def save(
     compressed: bool = False,
     **unknown: Never,
 ) -> None:
-    """Write a file, of the format that its suffix says: ``.npy``, ``.npz``, ``.safetensors`` or
-    ``.defn``.
+    """Write a file in the format of its suffix: ``.npy``, ``.npz``, ``.safetensors`` or ``.defn``.
 
     ``target`` is a path, or a file that is open for writing bytes, which needs ``format``. An
     ``.npy`` file holds one tensor, ``.npz`` and ``.safetensors`` a dict of tensors by name,
-    ``.defn`` any container. Axis names are kept by ``.defn`` alone; in the others, vectorized axes
-    become ordinary ones. ``compressed`` deflates an ``.npz`` file. Nothing is written when the
-    value cannot be saved.
+    ``.defn`` any container. Only ``.defn`` keeps axis names; in the other formats, vectorized axes
+    become ordinary axes. ``compressed`` deflates an ``.npz`` file. Nothing is written if the value
+    cannot be saved.
 
-    Raises: ``OptionError`` if there is no format, ``ContainerError`` for a value that the format
-    cannot hold, ``DTypeError`` for elements that it cannot hold, and what opening the file raises.
+    Raises: ``OptionError`` if the format is unknown, ``ContainerError`` for a value and
+    ``DTypeError`` for elements that the format cannot hold, and the errors of opening the file.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "x.npy")
@@ -116,13 +116,13 @@ def load_numpy(
     backend: BackendLike | None = None,
     **unknown: Never,
 ) -> Tensor | dict[str, Tensor]:
-    """The tensors of the bytes of an ``.npy`` or ``.npz`` file.
+    """Read tensors from the bytes of an ``.npy`` or ``.npz`` file.
 
-    An ``.npy`` file gives a tensor, ``.npz`` a dict of tensors by name. Both byte orders and both
-    orders of axes are read. ``dtype`` is as for ``load``, which reads files.
+    The result for ``.npy`` is a tensor, for ``.npz`` a dict of tensors by name. Both byte orders
+    and both axis orders are read. ``dtype`` is as in ``load``, which reads files.
 
-    Raises: ``FormatError`` for other or damaged bytes, ``DTypeError`` for elements that have no
-    counterpart, such as strings and Python objects.
+    Raises: ``FormatError`` for other or damaged bytes, ``DTypeError`` for elements without a
+    corresponding dtype, such as strings and Python objects.
 
     >>> import io
     >>> file = io.BytesIO()
@@ -138,20 +138,20 @@ def load_numpy(
     """
     if unknown:
         refuse_options("load_numpy", unknown)
-    # Archives begin with "PK", as every ZIP file does.
+    # Archives begin with "PK", like every ZIP file.
     chosen = "npz" if bytes(memoryview(data)[:2]) == b"PK" else "npy"
     return _core.load("load_numpy", data, chosen, dtype, backend)
 
 
 def serialize(value: Any, **unknown: Never) -> bytes:
-    """Bytes from which ``deserialize`` makes a tensor or a container of tensors again.
+    """Write a tensor or a container of tensors to bytes, which ``deserialize`` reads.
 
-    Dtypes, shapes, names, vectorized axes and the containers' structure are kept, and so are
-    values that are static: ``None``, bools, strings, and what stands in fields marked ``Static``.
-    Numbers and arrays become tensors. Classes of containers are kept by name.
+    Dtypes, shapes, names, vectorized axes and the structure of containers are kept, and so are
+    static values: ``None``, bools, strings, and fields marked ``Static``. Numbers and arrays become
+    tensors. Container classes are stored by name.
 
-    Raises: ``TraceError`` for a traced tensor or a template, ``ContainerError`` for what cannot be
-    stored, ``BackendError`` for freed elements.
+    Raises: ``TraceError`` for a traced tensor or a template, ``ContainerError`` for a value that
+    cannot be stored, ``BackendError`` for freed elements.
 
     >>> data = dn.serialize({"w": dn.tensor([1.0, 2.0], names=["in"]), "steps": 3})
     >>> dn.deserialize(data)["w"].names
@@ -163,13 +163,13 @@ def serialize(value: Any, **unknown: Never) -> bytes:
 
 
 def deserialize(data: Buffer, *, backend: BackendLike | None = None, **unknown: Never) -> Any:
-    """The tensor or container that ``serialize`` was given.
+    """Read the tensor or container that ``serialize`` wrote.
 
-    No code comes from the data, and nothing is imported: a class in it must stand in a module that
-    is imported already, and be a container or an enumeration.
+    The data contains no code, and nothing is imported: a class in it must be defined in a module
+    that is imported already, and be a container or an enumeration.
 
     Raises: ``FormatError`` for other data, other versions of the format, and damaged data,
-    ``ContainerError`` for a class that is not there or has other fields now.
+    ``ContainerError`` for a class that does not exist or has other fields now.
 
     >>> dn.deserialize(dn.serialize((dn.tensor(1), None)))
     (Tensor(1, s32), None)

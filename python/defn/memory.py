@@ -1,4 +1,4 @@
-"""What memory tensors have on the CPU, and which lines made them."""
+"""The memory of tensors on the CPU, and the lines that created them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["LiveTensors", "MemoryReport", "memory_report"]
 
 @dataclass(frozen=True)
 class LiveTensors:
-    """Live tensors of one type that one line of the program made.
+    """Live tensors of one type that were created by one line of the program.
 
-    ``bytes`` is the memory that all ``count`` of them hold, each part of it counted once: a slice
-    holds all of the memory that it is a window of. ``line`` is ``"file:line"``, or ``None`` where
-    no line is known. ``borrowed`` says that the memory came with a value of Python's, such as an
-    array, and ``shared`` that tensors of other entries hold some of it too.
+    ``bytes`` is the memory that all ``count`` of them keep alive, where shared memory counts once:
+    a slice keeps the whole memory alive that it is a view of. ``line`` is ``"file:line"``, or
+    ``None`` if the line is not known. ``borrowed`` says that the memory comes from a Python value,
+    such as an array, and ``shared`` that tensors of other entries use some of it too.
     """
 
     dtype: DType
@@ -36,14 +36,13 @@ class LiveTensors:
 
 @dataclass(frozen=True, repr=False)
 class MemoryReport:
-    """The memory of this process's tensors on the CPU at a moment. Printed, it is a table.
+    """The memory of this process's tensors on the CPU at one moment. It prints as a table.
 
-    ``live_bytes`` is what tensors and running programs have asked for and not given back, and
-    ``peak_bytes`` the most that this has been: exact, without rounding. ``cached_bytes`` are held
-    from the system beside: freed memory that is kept to be given again, and rounding.
-    ``borrowed_bytes`` is memory that came with Python's values, in large tensors. ``tensors`` are
-    those that hold 64 KiB or more, the largest first; ``unlisted_bytes`` is the rest of what is
-    live.
+    ``live_bytes`` is the memory of tensors and running programs, and ``peak_bytes`` its maximum so
+    far; both are exact, without rounding. ``cached_bytes`` is further memory held from the system:
+    freed blocks kept for reuse, and rounding. ``borrowed_bytes`` is memory that comes from Python
+    values, in large tensors. ``tensors`` lists the tensors of 64 KiB or more, the largest first;
+    ``unlisted_bytes`` is the rest of the live memory.
     """
 
     live_bytes: int
@@ -59,11 +58,11 @@ class MemoryReport:
 
 
 def memory_report(**unknown: Never) -> MemoryReport:
-    """What is alive on the CPU, and which line of the program made it.
+    """Report the live tensors on the CPU, and the lines of the program that created them.
 
-    Only tensors that hold 64 KiB or more are listed: finding the line takes longer than making a
-    small one. Freed and donated tensors are not alive, whoever still has them. Tensors on devices
-    are not counted here.
+    Only tensors of 64 KiB or more are listed, because finding the line takes longer than creating a
+    small tensor. Freed and donated tensors are not live, even if they are still referenced. Tensors
+    on devices are not counted.
 
     Raises: nothing.
 

@@ -1,4 +1,4 @@
-"""What ``profile`` of a definition returns: what each step of one run took."""
+"""The result of ``profile`` of a definition: the time that each step of one run took."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ __all__ = ["Machine", "Profile", "Step"]
 
 @dataclass(frozen=True)
 class Machine:
-    """What the machine can do at best, measured: speeds are compared with it."""
+    """The measured peak rates of the machine, with which speeds are compared."""
 
     threads: int
-    """How many threads were used."""
+    """The number of threads."""
     bandwidth: float
-    """Bytes that are read and written in a second by copying what no cache holds."""
+    """Bytes read and written per second when copying data that fits into no cache."""
     flops: float
-    """Products and sums of f32 in a second, in registers."""
+    """Multiplications and additions of f32 per second, in registers."""
     wide_flops: float
-    """Products and sums of f64 in a second, in registers."""
+    """Multiplications and additions of f64 per second, in registers."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step: operations that are done together, in all of its runs."""
+    """One step (fused operations), with the totals of all its runs."""
 
     name: str
-    """The operations, or the loop or branch that the steps after it are in."""
+    """The operations, or the loop or branch that contains the next steps."""
     lines: list[str]
-    """The lines that they stand in, as ``file:line``."""
+    """The source lines of the operations, as ``file:line``."""
     depth: int
-    """In how many loops and branches it is."""
+    """The number of loops and branches around the step."""
     runs: int
-    """How often it ran."""
+    """The number of runs."""
     seconds: float
-    """What all its runs took."""
+    """The time of all runs."""
     bytes: int
-    """What they read and wrote, from the types."""
+    """The bytes read and written, computed from the types."""
     flops: int
-    """How many operations on elements they made, from the types; a sine is one."""
+    """The number of operations on elements, computed from the types; a sine counts as one."""
     share: float
-    """The time that the machine needs at least, by that which it took: more than 1 where caches
-    hold what is read."""
+    """The minimum time on this machine, divided by the time taken: more than 1 if the data is in a
+    cache."""
 
 
 class _Row(NamedTuple):
@@ -66,12 +66,12 @@ class _Row(NamedTuple):
 
 
 class Profile:
-    """What each step of one run took. Its text is a table, ``save_trace`` writes a picture.
+    """The time that each step of one run took. It prints as a table; ``save_trace`` writes a trace.
 
-    ``result`` is what the function returned, ``seconds`` what the run took, without looking up or
-    compiling the version, and ``steps`` are its parts. What is not in them is between them: memory,
-    and the handing over of arguments and results. The first run of a version finds its memory and
-    the threads asleep, so that a second profile says what later calls take.
+    ``result`` is the result of the function. ``seconds`` is the time of the run, without looking up
+    or compiling the version, and ``steps`` are its parts. The time outside of all steps is spent on
+    memory and on passing arguments and results. The first run of a version also allocates memory
+    and wakes the threads, so a second profile shows what later calls take.
     """
 
     def __init__(
@@ -92,18 +92,18 @@ class Profile:
 
     @functools.cached_property
     def machine(self) -> Machine:
-        """The limits of the machine with as many threads, measured once in a process."""
+        """The peak rates of the machine with this number of threads, measured once in a process."""
         return Machine(self._threads, *_core.roofline(self._threads))
 
     @functools.cached_property
     def steps(self) -> list[Step]:
-        """The steps in their order, those inside a loop or a branch after it."""
+        """The steps in order; a loop or branch comes before the steps inside it."""
         count = len(self._rows)
         children: list[list[int]] = [[] for _ in range(count)]
         for at, row in enumerate(self._rows):
             if row.parent is not None:
                 children[row.parent].append(at)
-        # A step comes after the one around it.
+        # A step has a higher index than the loop or branch around it.
         flops, moved, wide = [0] * count, [0] * count, [False] * count
         for at in reversed(range(count)):
             row = self._rows[at]
@@ -168,10 +168,10 @@ class Profile:
         return "\n".join([top, *texts])
 
     def save_trace(self, path: str | os.PathLike[str]) -> None:
-        """Write the runs of all steps as a trace, which https://ui.perfetto.dev and Chrome's
-        ``about:tracing`` show.
+        """Write the runs of all steps as a trace for https://ui.perfetto.dev and Chrome's
+        ``about:tracing``.
 
-        Of more than 100,000 runs of steps it has the first.
+        Only the first 100,000 runs of steps are in the trace.
         """
         names = [" ".join(row.ops) for row in self._rows]
         events: list[dict[str, Any]] = [

@@ -59,7 +59,7 @@ def to_list(tensor: TensorLike, **unknown: Never) -> Any:
 def to_flat_list(
     tensor: TensorLike, *, limit: int | None = None, **unknown: Never
 ) -> list[int] | list[float] | list[complex]:
-    """The elements in row-major order as one list, of the first ``limit`` ones where it is given.
+    """The elements in row-major order as one list; with ``limit``, only the first ``limit``.
 
     Raises: ``OptionError`` for a negative limit, ``TraceError`` for a traced tensor or a template.
 
@@ -72,7 +72,7 @@ def to_flat_list(
 
 
 def to_binary(tensor: TensorLike, *, limit: int | None = None, **unknown: Never) -> bytes:
-    """The bytes of the elements in row-major order, of the first ``limit`` ones where it is given.
+    """The bytes of the elements in row-major order; with ``limit``, of the first ``limit`` only.
 
     The byte order is the machine's. Elements of 2 and 4 bits are packed, the first in the highest
     bits of a byte. ``from_binary`` reads them.
@@ -88,7 +88,7 @@ def to_binary(tensor: TensorLike, *, limit: int | None = None, **unknown: Never)
 
 
 class Batches(Sequence["Tensor"]):
-    """The batches of a tensor, each made when it is asked for."""
+    """The batches of a tensor, each created on access."""
 
     __slots__ = ("_count", "_size", "_tensor")
 
@@ -119,12 +119,12 @@ def to_batched(
     leftover: Literal["repeat", "discard"] = "repeat",
     **unknown: Never,
 ) -> Sequence[Tensor]:
-    """The tensor in parts of ``batch_size`` along its first axis, as a sequence that makes them
-    one at a time.
+    """Split a tensor into batches of ``batch_size`` along its first axis; a sequence that creates
+    them on access.
 
-    Where the size does not divide, the last batch is filled from the beginning (``"repeat"``) or
-    left out (``"discard"``). The first axis is the first vectorized one, where there are any. Names
-    are kept.
+    If the size is not a multiple of ``batch_size``, the last batch is filled from the beginning of
+    the tensor (``"repeat"``) or dropped (``"discard"``). If there are vectorized axes, the first of
+    them is the first axis. Names are kept.
 
     Raises: ``ShapeError`` for a scalar or a batch longer than the axis, ``OptionError`` for a batch
     size below 1 or another ``leftover``, ``TraceError`` for a traced tensor or a template.
@@ -143,7 +143,7 @@ def to_batched(
 
 
 def inspect(tensor: TensorLike, *, limit: int | None = 50, **unknown: Never) -> str:
-    """A tensor as it prints, with at most ``limit`` elements; None shows all of them.
+    """The text of a tensor, with at most ``limit`` elements; None shows all of them.
 
     ``dn.options(print_limit=...)`` sets the limit for ``repr``. A traced tensor prints its graph.
 
@@ -171,12 +171,12 @@ def to_heatmap(
     ansi_whitespace: str = "\u3000",
     **unknown: Never,
 ) -> Heatmap:
-    """An object that draws the matrices of a tensor where it is printed.
+    """Return an object that prints the matrices of a tensor as heatmaps.
 
-    On a terminal, each element is a block of a shade of grey, from black for the least of its
-    matrix to white for the greatest; NaN is red, infinities are marked. Elsewhere it is a digit
-    from 0 to 9, and ``+``, ``-`` and ``x`` for the infinities and NaN. ``ansi_enabled`` decides
-    which, ``ansi_whitespace`` is what a block is made of. Indexing gives heatmaps of parts.
+    On a terminal, each element is a block in a shade of grey, from black for the least element of
+    its matrix to white for the greatest; NaN is red, infinities are marked. Elsewhere it is a digit
+    from 0 to 9, and ``+``, ``-`` and ``x`` for the infinities and NaN. ``ansi_enabled`` selects the
+    form, ``ansi_whitespace`` is the text of a block. Indexing returns heatmaps of parts.
 
     Raises: ``ShapeError`` for a scalar, ``DTypeError`` for complex elements, ``TraceError`` for a
     traced tensor or a template.
@@ -196,16 +196,16 @@ def to_heatmap(
 
 
 def _is_terminal() -> bool:
-    """Whether what is printed goes to a terminal that shows colours (https://no-color.org)."""
+    """Whether standard output is a terminal that shows colours (https://no-color.org)."""
     if "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb":
         return False
     return sys.stdout is not None and sys.stdout.isatty()
 
 
 class Heatmap:
-    """A tensor that draws itself: see ``to_heatmap``."""
+    """A tensor that prints as a heatmap: see ``to_heatmap``."""
 
-    # The greys of the palette of 256 colours, from the darkest on.
+    # The greys of the 256-colour palette, starting with the darkest.
     _DARKEST, _SHADES = 232, 24
     _MATRICES = 50
 
@@ -232,7 +232,7 @@ class Heatmap:
         return "\n".join(["Heatmap<", *header, *(f"  {line}" for line in lines), ">"])
 
     def _block(self, outer: list[int], state: list[Any], rows: int, columns: int) -> list[str]:
-        """The lines of some matrices; ``state`` is the values and how many matrices are left."""
+        """The lines of some matrices; ``state`` is the values and the number of matrices left."""
         if not outer:
             count = rows * columns
             values, state[0] = state[0][:count], state[0][count:]
@@ -262,7 +262,7 @@ class Heatmap:
             return "x"
         if value - value != 0:
             return "+" if value > 0 else "-"
-        # Half away from zero; `round` would go to the even digit.
+        # Rounds halves away from zero; `round` would round to the even digit.
         return str(int((value - least) / span * 9 + 0.5))
 
     def _shade(self, value: Any, least: Any, span: Any) -> str:

@@ -1,4 +1,4 @@
-"""How many threads share the work of one call on the CPU."""
+"""The number of threads that share the work of one call on the CPU."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ __all__ = ["get_threads", "set_threads"]
 
 
 def set_threads(count: SupportsIndex | None = None, **unknown: Never) -> int | None:
-    """Set how many threads share the work of one call on the CPU, and return what was set before.
+    """Set how many threads share the work of one call on the CPU, and return the previous setting.
 
-    The calling thread is one of them. ``None`` goes back to the default: what ``DEFN_THREADS``
-    says, else as many processors as the affinity and the quota of the process leave it, found out
-    anew. There may be more threads than processors; threads that are not asked for any more sleep.
-    It holds in the whole process from the next operation on. ``dn.options(threads=...)`` comes
-    before it for what is called inside, and ``dn.jit(fun, threads=...)`` before both.
+    The calling thread is one of them. ``None`` restores the default: the value of ``DEFN_THREADS``,
+    else the number of processors that the affinity and the quota of the process allow, determined
+    anew. There may be more threads than processors; unused threads sleep. The setting applies to
+    the whole process from the next operation on. Inside ``dn.options(threads=...)`` that option
+    takes precedence over it, and ``dn.jit(fun, threads=...)`` over both.
 
     Results do not depend on the number of threads.
 
-    Raises: ``OptionError`` for what is no ``int`` from 1 to 1024.
+    Raises: ``OptionError`` unless the number is an ``int`` from 1 to 1024.
 
     >>> before = dn.set_threads(2)
     >>> dn.get_threads()
@@ -38,9 +38,9 @@ def set_threads(count: SupportsIndex | None = None, **unknown: Never) -> int | N
 
 
 def get_threads(**unknown: Never) -> int:
-    """How many threads share the work of one call on the CPU that is made here.
+    """The number of threads that share the work of one call on the CPU made here.
 
-    Raises: ``OptionError`` where ``DEFN_THREADS`` or ``DEFN_SIMD`` is not understood.
+    Raises: ``OptionError`` if the value of ``DEFN_THREADS`` or ``DEFN_SIMD`` is invalid.
 
     >>> with dn.options(threads=3):
     ...     dn.get_threads()

@@ -1,4 +1,4 @@
-"""What functions take, for annotations of your own."""
+"""Types of arguments, for your own annotations."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 DTypeLike: TypeAlias = DType | str | np.dtype[Any] | type
 """An element type: ``dn.f32``, ``"f32"``, ``np.float32``.
 
-Of Python's types bool is bool, int s32, float f32 and complex c64.
+Python's bool means bool, int means s32, float means f32, and complex means c64.
 """
 
 TensorLike: TypeAlias = Tensor | complex | np.ndarray[Any, Any] | np.generic
 """A tensor, a number or a NumPy array."""
 
 Axis: TypeAlias = int | str
-"""The position of an axis, from the end if negative, or its name."""
+"""The position of an axis (from the end if negative), or its name."""
 
 Axes: TypeAlias = Axis | Sequence[Axis]
 """One axis or several."""
@@ -53,13 +53,13 @@ CompilerLike: TypeAlias = object
 """The name of a compiler, or an object with the callbacks of ``dn.Compiler``."""
 
 VectorizedAxes: TypeAlias = str | Sequence[str | tuple[str, int]] | Mapping[str, int]
-"""Names of vectorized axes, with their sizes where they are needed."""
+"""Names of vectorized axes, with their sizes where these are needed."""
 
 PerAxis: TypeAlias = int | Sequence[int]
-"""An int for each of an op's axes, or one for all of them."""
+"""An int for each axis of an operation, or one for all of them."""
 
 Padding: TypeAlias = Literal["valid", "same"] | Sequence[tuple[int, int]]
-"""What stands around a tensor: nothing, as much as keeps its sizes, or so much before and after."""
+"""Padding: none, as much as keeps the sizes, or a number before and after for each axis."""
 
 FftLength: TypeAlias = int | Literal["power_of_two"] | None
-"""How long a transform is: so long, the next power of two, or as its axis."""
+"""The length of a transform: a number, the next power of two, or (None) the size of its axis."""
