@@ -1,11 +1,11 @@
-"""Python's own control flow on traced tensors: the source of a definition, rewritten.
+"""Python's control flow on traced tensors, by rewriting the source of a definition.
 
 A function decorated with ``defn`` is parsed once, when it is first traced. Its ``if``, ``while``,
 ``for``, conditional expressions, ``and``, ``or``, ``not`` and chained comparisons become calls of
-:mod:`defn._syntax.runtime`, which look at the condition: on a plain value they do what Python
-does, on a tensor they build branches and loops of the graph. The rewritten function keeps the file,
-the lines, the closure cells, the defaults and the globals of the original, so that tracebacks,
-debuggers and captured tensors know no difference.
+:mod:`defn._syntax.runtime`, which test the condition: on a plain value they do what Python does, on
+a tensor they build branches and loops of the graph. The rewritten function keeps the file, the
+lines, the closure cells, the defaults and the globals of the original, so that tracebacks,
+debuggers and captured tensors work as before.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["converted"]
 
-# By the identity of the original code, which is kept alive here: `None` where nothing is rewritten,
-# the original itself where its source is missing.
+# Rewritten code by the id of the original code, which is kept alive here. The value is `None` if
+# nothing is rewritten, and the original itself if its source is missing.
 _CODES: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}
 
-# What a function is that does not return once, by the flag of its code.
+# Functions that do not return exactly once, by the flag of their code.
 _NO_FUNCTIONS = {0x20: "generator", 0x80: "coroutine", 0x200: "asynchronous generator"}
 
 
 def converted(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its control flow rewritten; itself where there is none, or no source."""
+    """The function with its control flow rewritten; itself without control flow or source."""
     if not isinstance(fun, types.FunctionType):
         return _inside(fun)
     original = fun.__code__
@@ -68,12 +68,12 @@ def converted(fun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _inside(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """What calls a function of Python's, with that function rewritten; anything else as it is."""
+    """A wrapper of a Python function, with that function rewritten; other callables unchanged."""
     if isinstance(fun, functools.partial):
         return functools.partial(converted(fun.func), *fun.args, **fun.keywords)
     if isinstance(fun, types.MethodType):
         return types.MethodType(converted(fun.__func__), fun.__self__)
-    # An object's own call, where a function of Python's is it.
+    # The object's class may define `__call__` in Python.
     call = inspect.getattr_static(type(fun), "__call__", None)
     if isinstance(call, types.FunctionType):
         return types.MethodType(converted(call), fun)
@@ -92,8 +92,7 @@ def _rewritten(fun: types.FunctionType) -> types.CodeType | None:
 
 
 def _without_source(fun: types.FunctionType) -> Callable[..., Any]:
-    """The function as it is; where a condition on a tensor stands in it, it is said why that cannot
-    be.
+    """The function unchanged; its error for a condition on a tensor says why it was not rewritten.
     """
 
     @functools.wraps(fun)

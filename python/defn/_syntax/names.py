@@ -1,4 +1,4 @@
-"""Which names statements bind and read, and how they are left."""
+"""The names that statements bind and read, and the jumps that leave them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class _Stored(ast.NodeVisitor):
-    """The names that are bound in the scope that the visited statements stand in."""
+    """Collects the names that are bound in the scope of the visited statements."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
@@ -30,7 +30,7 @@ class _Stored(ast.NodeVisitor):
             self._bind(node.id)
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        # It binds in the scope around a comprehension too.
+        # Inside a comprehension, too, it binds in the enclosing scope.
         self._bind(node.target.id)
         self.visit(node.value)
 
@@ -74,7 +74,7 @@ def stored(nodes: Iterable[ast.AST]) -> list[str]:
 
 
 def rebound(statements: Iterable[ast.stmt]) -> list[str]:
-    """The names that functions inside statements bind for a function around them."""
+    """The names that functions inside statements bind in an enclosing function."""
     found: dict[str, None] = {}
     for statement in statements:
         for node in ast.walk(statement):
@@ -85,7 +85,7 @@ def rebound(statements: Iterable[ast.stmt]) -> list[str]:
     return list(found)
 
 
-# Methods that change Python's own containers.
+# Methods that modify Python's containers.
 _MUTATORS = frozenset(
     {
         *("add", "append", "appendleft", "clear", "difference_update", "discard", "extend"),
@@ -96,15 +96,15 @@ _MUTATORS = frozenset(
 
 
 class Facts:
-    """What statements do: the names that they bind, how they are left, what they change."""
+    """The effects of statements: the names bound, the jumps, and the objects modified."""
 
     def __init__(self) -> None:
         self.stored: dict[str, None] = {}
         self.jumps: set[str] = set()
         self.has_call = False
-        # Attributes and items that are assigned to: the name that they are of, and their text.
+        # Attributes and items that are assigned to: the root variable, and the text.
         self._targets: list[tuple[str | None, str]] = []
-        # Methods of that kind that are called: the name, the text, and what the method is of.
+        # Calls of modifying methods: the root variable, the text, and the object.
         self._mutators: list[tuple[str | None, str, ast.expr]] = []
 
     def _add(self, other: Facts) -> None:
@@ -115,17 +115,17 @@ class Facts:
         self._mutators += other._mutators
 
     def changes(self) -> list[str]:
-        """The attributes and items, as text, that are assigned to of objects made outside."""
+        """The text of attributes and items assigned to, of objects created outside."""
         texts = (text for name, text in self._targets if name not in self.stored)
         return list(dict.fromkeys(texts))
 
     def mutations(self) -> list[tuple[str, ast.expr]]:
-        """Calls, as text, that change a container if what they are a method of is one, and that."""
+        """Calls that modify their object if it is a container: the text, and the object."""
         return [(text, of) for name, text, of in self._mutators if name not in self.stored]
 
 
 def facts(nodes: Iterable[ast.AST]) -> Facts:
-    """What nodes do, which is remembered of each, so that long chains take time in proportion."""
+    """The effects of nodes. They are cached for each node, so that long chains take linear time."""
     found = Facts()
     for node in nodes:
         found._add(_facts_of(node))
@@ -139,7 +139,7 @@ def _facts_of(node: ast.AST) -> Facts:
         if not (isinstance(last, ast.If) and len(last.orelse) == 1):
             break
         chain.append(last.orelse[0])
-    # The last first: each holds those behind it.
+    # From the last link on, because each link contains those after it.
     for link in reversed(chain):
         if hasattr(link, "_defn_facts"):
             continue
@@ -171,15 +171,15 @@ def _look_for_changes(node: ast.AST, into: Facts) -> None:
 
 
 def _root(node: ast.expr) -> str | None:
-    """The variable at the beginning of attributes and items."""
+    """The root variable of an expression of attributes and items."""
     while isinstance(node, ast.Attribute | ast.Subscript):
         node = node.value
     return node.id if isinstance(node, ast.Name) else None
 
 
 def is_simple(test: ast.expr) -> bool:
-    """Whether a condition may as well be computed where it is not needed: comparisons of variables
-    and constants.
+    """Whether a condition may be evaluated even if it is not needed: it consists of comparisons of
+    variables and constants.
     """
     simple = (
         ast.Compare, ast.Name, ast.Constant, ast.Attribute, ast.UnaryOp, ast.expr_context,
@@ -189,7 +189,7 @@ def is_simple(test: ast.expr) -> bool:
 
 
 def jumps(nodes: Iterable[ast.AST]) -> set[str]:
-    """How statements leave the place that they stand in: ``break``, ``continue``, ``return``,
+    """The ways in which statements leave their block: ``break``, ``continue``, ``return``,
     ``raise``, ``yield``, ``await``.
     """
     found: set[str] = set()
@@ -222,14 +222,14 @@ def jumps(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def always_returns(statements: Sequence[ast.stmt]) -> bool:
-    """Whether the last statement returns a value on every way through it."""
+    """Whether the last statement returns on every path."""
     while statements:
         last = statements[-1]
         if isinstance(last, ast.Return):
             return True
         if not (isinstance(last, ast.If) and always_returns(last.body)):
             return False
-        # Of a chain of conditions the rest stands in the last branch.
+        # The rest of an `elif` chain is in the last branch.
         statements = last.orelse
     return False
 
@@ -238,7 +238,7 @@ Position = tuple[int, int]
 
 
 class Reads:
-    """Where a function reads its names."""
+    """The positions at which a function reads its names."""
 
     def __init__(self, function: ast.AST) -> None:
         self._reads: dict[str, list[tuple[Position, bool]]] = {}
@@ -246,7 +246,7 @@ class Reads:
         self._look(function)
 
     def _look(self, function: ast.AST) -> None:
-        # By a list of its own, since chains of conditions are nested as deep as they are long.
+        # Iterative, because `elif` chains nest as deep as they are long.
         waiting: list[tuple[ast.AST, bool, Position | None]] = [(function, False, None)]
         while waiting:
             node, nested, written = waiting.pop()
@@ -257,19 +257,20 @@ class Reads:
                 else:
                     self._writes.setdefault(node.id, []).append(written or where)
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr):
-                # The value is read before the name is written, although it stands behind it.
+                # The value is read before the name is written, although it comes later in the text.
                 written = (node.end_lineno or node.lineno, node.end_col_offset or 0)
             if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                # `x += y` reads x although its context says that it stores.
+                # `x += y` reads x although its context is a store.
                 where = (node.lineno, node.col_offset)
                 self._reads.setdefault(node.target.id, []).append((where, nested))
             nested = nested or (node is not function and isinstance(node, _SCOPES))
             waiting.extend((child, nested, written) for child in ast.iter_child_nodes(node))
 
     def is_live(self, name: str, statement: ast.stmt, loop: ast.stmt | None) -> bool:
-        """Whether what a statement leaves in a name may be read after it.
+        """Whether the value that a statement leaves in a name may be read after it.
 
-        ``loop`` is the outermost loop around the statement. The answer may err on the side of yes.
+        ``loop`` is the outermost loop around the statement. The answer is conservative: True may be
+        wrong, False is not.
         """
         first, last = _span(statement)
         for where, nested in self._reads.get(name, []):
@@ -280,7 +281,7 @@ class Reads:
                 return True
             if loop is not None and not inside and where >= _span(loop)[0]:
                 return True
-            # Read again at the next trip, before it is written.
+            # Read in the next iteration, before it is written.
             if loop is not None and inside and self._reads_first(name, first, last):
                 return True
         return False
@@ -291,7 +292,7 @@ class Reads:
         return bool(reads) and (not writes or min(reads) <= min(writes))
 
     def is_carried(self, name: str, statement: ast.stmt) -> bool:
-        """Whether a loop's body may read what an earlier trip left in a name."""
+        """Whether a loop's body may read a value of the name from an earlier iteration."""
         return self._reads_first(name, *_span(statement))
 
 

@@ -1,4 +1,4 @@
-"""What control flow on tensors cannot be, in words: the errors of rewritten definitions."""
+"""The errors for control flow on tensors that cannot be rewritten."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["LOOPS", "STATEMENTS", "UNDEFINED", "describe", "disagree", "is_state
 
 
 class _Undefined:
-    """What a name holds that is not bound."""
+    """The value of a name that is not bound."""
 
     def __repr__(self) -> str:
         return "undefined"
 
 
 UNDEFINED = _Undefined()
-"""What a name holds that is not bound."""
+"""The value of a name that is not bound."""
 
 STATEMENTS = {
     "break": "`break` under a condition on a tensor inside with or try; take the loop out of it, "
@@ -61,7 +61,7 @@ STATEMENTS = {
     "while yield": "`yield` in a while on a tensor; use dn.scan",
     "while await": "`await` in a while on a tensor; use dn.hook",
 }
-"""What a condition on a tensor cannot decide, and what does."""
+"""Code that a condition on a tensor cannot control, and the alternatives."""
 
 LOOPS = {
     "break": "`break` inside with or try in a for over a tensor or dn.range; use dn.while_, with "
@@ -79,11 +79,11 @@ LOOPS = {
     "yield": "`yield` in a for over a tensor or dn.range; use dn.scan",
     "await": "`await` in a for over a tensor or dn.range; use dn.hook",
 }
-"""What cannot leave a loop over a tensor, and what can."""
+"""Statements that cannot leave a loop over a tensor, and the alternatives."""
 
 
 def refuse(message: str) -> TraceError:
-    """The error for what cannot be rewritten; it ends with the user's line."""
+    """The error for code that cannot be rewritten; it ends with the user's line."""
     return TraceError(message + caller())
 
 
@@ -128,7 +128,7 @@ def disagree(
     second: Any,
     rule: str = "a condition on a tensor needs one type; give it a tensor or a number in both",
 ) -> ContainerError:
-    """The error for a variable that two ways leave with different types; it says where they come
+    """The error for a variable that has different types on two paths; it says where the values come
     from.
     """
     ways = (
@@ -146,7 +146,7 @@ def disagree(
 
 
 def _made_at(value: Any) -> str | None:
-    """The file and line that made a traced tensor, unless it is an input of a loop or branch."""
+    """The file and line that created a traced tensor; None for an input of a loop or branch."""
     if not isinstance(value, _core.Tensor) or not value.is_traced or not _core.has_graph(value):
         return None
     node = value.expr

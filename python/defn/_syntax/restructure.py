@@ -1,10 +1,10 @@
-"""Statements that leave a block early, put where a branch ends: what follows goes to the other.
+"""Moves statements that leave a block early to the ends of branches.
 
-``if test: return a`` with more behind it becomes an ``if`` with an ``else``; ``break`` sets a name
-that the loop's condition asks for, ``return`` in a loop one more, and ``continue`` is the end of a
-branch. The result does what
-the original does, on plain values too, and has the form that branches and loops of a graph have
-(structuring as in Erosa and Hendren, "Taming control flow", 1994, for jumps out of branches only).
+``if test: return a`` with code after it becomes an ``if`` with an ``else``. ``break`` sets a
+variable that the loop's condition tests, ``return`` in a loop sets another one, and ``continue``
+becomes the end of a branch. The result behaves like the original, on plain values too, and has the
+form of branches and loops of a graph (structuring as in Erosa and Hendren, "Taming control flow",
+1994, for jumps out of branches only).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 __all__ = ["STOP", "restructure", "stop_of"]
 
 STOP = "_defn_stop_"
-"""How the names begin of variables that a ``break`` sets."""
+"""The prefix of the variables that a ``break`` sets."""
 
-# How deep branches may come to stand inside each other, and how many statements may be written
-# twice where both branches of an `if` go on.
+# The maximum nesting depth of branches, and the maximum number of statements that are duplicated
+# where both branches of an `if` continue.
 _DEEPEST = 20
 _MOST_COPIES = 64
 
 
 def restructure(function: Definition, copied: Callable[[Any], Any]) -> None:
-    """Rewrites a function's tree, and those of functions inside it.
+    """Rewrite the tree of a function, and those of functions inside it.
 
     ``copied`` copies a tree.
     """
@@ -40,7 +40,7 @@ def restructure(function: Definition, copied: Callable[[Any], Any]) -> None:
 
 
 class _Function:
-    """Rewrites one function after those inside it, and loops after those inside them."""
+    """Rewrites one function after those inside it, and loops after the loops inside them."""
 
     def __init__(self, copied: Callable[[Any], Any]) -> None:
         self._copied = copied
@@ -71,7 +71,7 @@ class _Function:
         return made
 
     def _chain(self, node: ast.If) -> None:
-        """The branches of a chain of conditions, which is nested as deep as it is long."""
+        """Rewrite the branches of an ``elif`` chain, iteratively: a long chain nests deeply."""
         link: ast.If | None = node
         while link is not None:
             link.body = self._block(link.body)
@@ -99,10 +99,10 @@ def stop_of(loop: ast.For | ast.While) -> str | None:
 def _loop(
     loop: ast.For | ast.While, number: int, copied: Callable[[Any], Any]
 ) -> Sequence[ast.stmt]:
-    """A loop without ``break``, ``continue`` and ``return``; itself where they cannot go.
+    """The loop without ``break``, ``continue`` and ``return``; unchanged if they cannot be removed.
 
-    What is returned is computed after the loop, which ends where ``return`` stood: all variables
-    are then what they were there.
+    A return value is computed after the loop. The loop ends where ``return`` stood, so all
+    variables still have the values that they had there.
     """
     left = jumps(loop.body)
     if not left or not left <= {"break", "continue", "return"}:
@@ -124,7 +124,7 @@ def _loop(
         went_on = ast.UnaryOp(ast.Not(), ast.Name(stop, ast.Load()))
         made.append(_placed(ast.If(went_on, loop.orelse, []), loop.orelse[0], loop.orelse[-1]))
         loop.orelse = []
-    # A loop that only returns leave needs no condition for the last of them.
+    # A loop that only `return` can leave needs no condition for the last one.
     is_endless = (
         isinstance(loop, ast.While)
         and isinstance(loop.test, ast.Constant)
@@ -141,7 +141,7 @@ def _loop(
 
 
 class _Returns:
-    """The returns of a loop, each with a variable that says that it was met."""
+    """The returns of a loop, each with a variable that is set when it is reached."""
 
     def __init__(self, number: int, loop: ast.For | ast.While) -> None:
         self._number = number
@@ -150,7 +150,7 @@ class _Returns:
         self.statements: list[ast.Return] = []
 
     def put(self, block: list[ast.stmt], stop: str) -> list[ast.stmt]:
-        """The block with variables that are set in the place of its last returns."""
+        """The block, in which returns at the end set variables instead."""
         if not block:
             return block
         *others, last = block
@@ -162,26 +162,26 @@ class _Returns:
             self.statements.append(last)
             for node in ast.walk(last):
                 if isinstance(node, ast.Name):
-                    # Where it is read now, for those who ask which variables are read later.
+                    # The expression is now read after the loop; liveness analysis uses this.
                     node._defn_where = self._after  # type: ignore[attr-defined]
             return [*others, _assigned(name, True, last), _assigned(stop, True, last)]
         return [*others, last]
 
 
 class _Block:
-    """Puts the rest of a block into the branches of the statements that may leave it."""
+    """Moves the rest of a block into the branches of statements that may leave the block."""
 
     def __init__(self, kinds: set[str], copied: Callable[[Any], Any]) -> None:
         self._kinds, self._copied = kinds, copied
         self._copies = 0
 
     def put(self, block: list[ast.stmt], depth: int = 0) -> list[ast.stmt] | None:
-        """The block in the other form, none where it would be too large."""
+        """The rewritten block; None if it would be too large."""
         if depth > _DEEPEST:
             return None
         for position, statement in enumerate(block):
             if _is_jump(statement, self._kinds):
-                # What stands behind it never runs.
+                # The code after it never runs.
                 return block[: position + 1]
             if not isinstance(statement, ast.If) or not self._leaves(statement):
                 continue
@@ -202,7 +202,7 @@ class _Block:
         return block
 
     def _leaves(self, statement: ast.If, depth: int = 0) -> bool:
-        """Whether a branch, or one inside it, ends with a jump; very deep ones are passed over."""
+        """Whether a branch, or one inside it, has a jump; very deep branches are ignored."""
         for inner in [*statement.body, *statement.orelse]:
             if _is_jump(inner, self._kinds):
                 return True
@@ -211,7 +211,7 @@ class _Block:
         return False
 
     def _ends(self, block: Sequence[ast.stmt], depth: int = 0) -> bool:
-        """Whether nothing runs behind a block."""
+        """Whether control never reaches the code after a block."""
         if not block or depth > _DEEPEST:
             return False
         last = block[-1]
@@ -226,7 +226,7 @@ def _is_jump(statement: ast.stmt, kinds: set[str]) -> bool:
 
 
 def _ends(block: list[ast.stmt], stop: str) -> list[ast.stmt]:
-    """The block with its last statements rewritten, and those of its branches: ``break`` sets the
+    """The block with the last statements of it and of its branches rewritten: ``break`` sets the
     variable, ``continue`` does nothing.
     """
     if not block:
@@ -247,7 +247,7 @@ def _assigned(name: str, value: bool, at: ast.stmt) -> ast.stmt:
 
 
 def _placed(made: Any, first: ast.stmt, last: ast.stmt | None) -> Any:
-    """A statement that stands from the beginning of one to the end of another."""
+    """Give a statement the source range from the start of ``first`` to the end of ``last``."""
     ast.copy_location(made, first)
     if last is None:
         made.end_lineno, made.end_col_offset = made.lineno, made.col_offset

@@ -1,9 +1,9 @@
-"""The rewriting itself: from a function's tree to the code of one that asks the runtime.
+"""Rewrites a function's tree into code that calls the runtime.
 
-A branch or a loop's body becomes a function inside the function, which shares its variables by
-``nonlocal``; two more read and write all variables that it binds, so that the runtime can run a
-branch and take back what it did. What Python cannot leave from inside a function (``break``,
-``continue``, a ``return`` in one branch only) stays as it is, under a condition that must be plain.
+A branch or a loop's body becomes a nested function that shares variables through ``nonlocal``. Two
+more functions get and set all variables that it binds, so that the runtime can run a branch and
+undo its assignments. Statements that cannot leave a nested function (``break``, ``continue``, a
+``return`` in one branch only) stay unchanged, under a condition that must be plain.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _OUTER = "_defn_outer"
 
 
 def rewrite(fun: types.FunctionType, definition: Definition) -> types.CodeType | None:
-    """The code of a function with its control flow rewritten, or none where it has none.
+    """The code of a function with its control flow rewritten; None if it has no control flow.
 
     The code has the original's name, file, lines and captured names, and ``__defn__``, the runtime.
     """
     if not _has_control_flow(definition):
         return None
     original = fun.__code__
-    # The tree of the file serves other definitions too: a copy is rewritten.
+    # Other definitions use the file's tree too, so a copy is rewritten.
     copy = copied(definition)
     restructure(copy, copied)
     body = _Rewriter(copy).function(copy, top=True)
@@ -78,19 +78,19 @@ def _has_control_flow(definition: Definition) -> bool:
 
 
 def _wrapped(body: Definition, original: types.CodeType, qualname: str) -> ast.Module:
-    """A module whose innermost function is ``body``, with the captured names around it."""
+    """A module whose innermost function is ``body``, inside a function with the captured names."""
     names = dict.fromkeys([*original.co_freevars, "__defn__"])
     statement = body if isinstance(body, ast.stmt) else ast.copy_location(ast.Expr(body), body)
     bound = [original.co_name] if isinstance(body, ast.stmt) else []
     owner = qualname.split(".")[-2:-1]
     if owner and owner != ["<locals>"]:
-        # Names that begin with two underscores mean what they mean in the class.
+        # Inside the class, names with two leading underscores are mangled as in the original.
         cls: Any = parse(f"class {owner[0]}:\n    pass").body[0]
         cls.body = [statement]
         statement, bound = cls, owner
     parameters = ", ".join(names)
     outer: Any = parse(f"def {_OUTER}({parameters}):\n    pass").body[0]
-    # A function of the module, or its class, that is named inside is the module's, not this one.
+    # The function's own name, or that of its class, refers to the module's object, not to this one.
     module_names = [name for name in bound if name not in names]
     outer.body = [*([ast.Global(module_names)] if module_names else []), statement]
     module = ast.Module([outer], [])
@@ -101,7 +101,7 @@ def _wrapped(body: Definition, original: types.CodeType, qualname: str) -> ast.M
 
 
 def _code_of(code: types.CodeType, name: str, *, depth: int) -> types.CodeType:
-    """The code of the wrapped function: inside the outer one, and inside a class where there is."""
+    """The code of the wrapped function, inside the outer function and the class if there is one."""
     inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     if depth > 0:
         for constant in inner:
@@ -116,23 +116,23 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self, function: Definition) -> None:
         self._reads = Reads(function)
         arguments = function.args
-        # What `super()` is called on.
+        # The parameter that `super()` uses.
         self._first = next((arg.arg for arg in (*arguments.posonlyargs, *arguments.args)), None)
         self._count = 0
         # The loops around the current statement, outermost first.
         self._loops: list[ast.stmt] = []
-        # Names that some statement shares between functions, and those declared global.
+        # Names that are shared between nested functions, and names declared global.
         self._shared: dict[str, None] = {}
         self._globals: set[str] = set()
-        # Names whose last value is read outside the function's own statements, and those that
-        # functions inside it bind for it.
+        # Names whose last value is read outside the function's own statements, and the function's
+        # names that functions inside it bind.
         self._outer: set[str] = set()
         self._rebound: list[str] = []
 
     # functions
 
     def function(self, node: Definition, *, top: bool = False) -> Definition:
-        """The function with its body rewritten; at the top without what is only run outside."""
+        """The function with its body rewritten; at the top without decorators and annotations."""
         if isinstance(node, ast.Lambda):
             node.body = self.visit(node.body)
             if top:
@@ -149,11 +149,11 @@ class _Rewriter(ast.NodeTransformer):
         node.body = self._statements(node.body)
         missing = [name for name in self._shared if name not in declared | parameters]
         if missing:
-            # A name must be bound in the function itself for those inside to share it.
+            # Functions inside can share a name only if the function itself binds it.
             chain = " = ".join(missing)
             node.body = [*parsed(f"if False:\n    {chain} = None", node), *node.body]
         if top:
-            # Never run: lines are counted from that of the first decorator.
+            # Never run: the first decorator determines the first line.
             node.decorator_list = [
                 ast.copy_location(ast.Constant(None), decorator)
                 for decorator in node.decorator_list[:1]
@@ -204,7 +204,7 @@ class _Rewriter(ast.NodeTransformer):
             node.orelse = self._statements(node.orelse)
             return [node]
         tests, branches, rest = [node.test], [node.body], node.orelse
-        # A chain of simple conditions is one choice among many, not one inside the other.
+        # A chain of simple conditions becomes one choice among many, not nested choices.
         while len(rest) == 1 and isinstance(rest[0], ast.If) and is_simple(rest[0].test):
             tests.append(rest[0].test)
             branches.append(rest[0].body)
@@ -308,7 +308,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
             return node
-        # A function never computes the types of its variables, and shared ones may have none.
+        # A function never evaluates annotations of variables, and nonlocal variables have none.
         if node.value is None:
             return parsed(f"if False:\n    {node.target.id} = None", node)[0]
         return ast.copy_location(ast.Assign([node.target], node.value), node)
@@ -335,7 +335,7 @@ class _Rewriter(ast.NodeTransformer):
     def _loop_names(
         self, names: Sequence[str], node: ast.For | ast.While
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Of names that a loop binds, those read after it, and those read at a later trip."""
+        """Of the names that a loop binds: those read after it, and those read in later trips."""
         live = [name for name in names if self._is_live(name, node)]
         carried = [
             name for name in names if name.startswith(STOP) or self._reads.is_carried(name, node)
@@ -359,7 +359,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         is_super = isinstance(node.func, ast.Name) and node.func.id == "super"
         if is_super and self._first is not None and not node.args and not node.keywords:
-            # In a branch's function there is nothing that it could find by itself.
+            # Without arguments it does not work in a branch's function.
             node.args = [ast.Name("__class__", ast.Load()), ast.Name(self._first, ast.Load())]
             relocate(node.args, node)
         return node
@@ -405,14 +405,14 @@ class _Rewriter(ast.NodeTransformer):
             arguments += [ast.Constant(_COMPARISONS[type(op)]), thunk(value)]
         return self._call("compare", arguments, node)
 
-    # what is made
+    # generated code
 
     def _label(self) -> int:
         self._count += 1
         return self._count
 
     def _call(self, method: str, arguments: Iterable[ast.expr], at: ast.AST) -> ast.expr:
-        """A call of the runtime, at a place of the source."""
+        """A call of the runtime at a position of the source."""
         function = ast.Attribute(ast.Name("__defn__", ast.Load()), method, ast.Load())
         call = ast.Call(function, list(arguments), [])
         ast.copy_location(call, at)
@@ -433,20 +433,20 @@ class _Rewriter(ast.NodeTransformer):
     def _branch(
         self, name: str, body: list[ast.stmt], names: Sequence[str], at: ast.stmt
     ) -> ast.FunctionDef:
-        """A function of statements that shares the names that they bind."""
+        """A function of the statements, which shares the names that they bind."""
         function = parse(f"def {name}():\n    pass").body[0]
         assert isinstance(function, ast.FunctionDef)
         declared = declared_names(body)
         names = [name for name in names if name not in declared]
         function.body = [*self._declaration(names), *(body or [ast.Pass()])]
-        # What stands in the statements has its places already.
+        # Nodes of the original statements have their positions already.
         for node in (function, *function.body):
             if node is function or not hasattr(node, "lineno"):
                 point(node, at)
         return function
 
     def _accessors(self, label: int, names: Sequence[str], at: ast.stmt) -> list[ast.stmt]:
-        """What reads the shared names, and what writes them; an absent one is ``undefined``."""
+        """The functions that get and set the shared names; an unbound name is ``undefined``."""
         reads = "".join(f"__defn__.value(lambda: {name}), " for name in names)
         lines = [f"def _defn_get_{label}():", f"    return ({reads})"]
         lines += [f"def _defn_put_{label}(_defn_values):", "    pass"]
@@ -480,7 +480,7 @@ class _Rewriter(ast.NodeTransformer):
 
 
 class _Plain(ast.NodeTransformer):
-    """Marks the conditions of a function that cannot be rewritten: they have to be plain."""
+    """Requires plain conditions in a function that cannot be rewritten."""
 
     def __init__(self, call: Callable[..., ast.expr], kind: str) -> None:
         self._call, self._kind = call, kind
@@ -503,7 +503,7 @@ class _Plain(ast.NodeTransformer):
         return self._marked(node)
 
 
-# In this order a statement's ways out are named.
+# The order of precedence in which messages name a statement's jumps.
 _ORDER = ("yield", "await", "break", "continue", "return", "raise")
 
 _COMPARISONS = {
@@ -521,12 +521,12 @@ _COMPARISONS = {
 
 
 def _constant(value: Any) -> ast.Constant:
-    """A text, or a tuple of texts, which the compiler takes although no source writes it."""
+    """A constant; the compiler takes tuples of strings too, although the parser creates none."""
     return ast.Constant(value)
 
 
 def _first(ways: set[str]) -> str:
-    """The way out that a message names, of those that a statement has."""
+    """The jump that a message names, of those in a statement."""
     return next(kind for kind in _ORDER if kind in ways)
 
 

@@ -1,4 +1,4 @@
-"""What rewritten control flow calls: Python's behaviour on plain values, a graph's on tensors."""
+"""The runtime of rewritten control flow: Python's on plain values, a graph's on tensors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "not in": lambda left, right: left not in right,
 }
 
-# What methods change where they stand.
+# Containers that methods modify in place.
 _CONTAINERS = (list, dict, set, bytearray, collections.deque)
 
 
@@ -55,7 +55,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _carried(value: Any) -> Any:
-    """A value as branches and loops carry it: a bool, which is static elsewhere, is a tensor."""
+    """A value as branches and loops carry it: a bool, static elsewhere, becomes a tensor."""
     if isinstance(value, bool):
         return _core.as_type(value, "bool")
     if type(value) in (list, tuple):
@@ -68,7 +68,7 @@ def _carried(value: Any) -> Any:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Whether two values are one, or equal plain ones."""
+    """Whether two values are identical, or equal plain values."""
     if left is right:
         return True
     if type(left) is not type(right) or isinstance(left, _core.Tensor | np.ndarray):
@@ -83,7 +83,7 @@ def _same(left: Any, right: Any) -> bool:
 
 
 def _placeholder(value: Any) -> Any:
-    """Zeros where one branch has no value for a name; the name is not bound afterwards."""
+    """Zeros for a name without a value in one branch; the name is unbound afterwards."""
     if isinstance(value, _core.Tensor):
         zero = _core.as_type(0, value.dtype)
         return _core.broadcast(zero, value.shape, None, list(value.names))
@@ -100,9 +100,9 @@ _KINDS = ("unsigned", "signed", "float", "complex")
 
 
 def _gives_way(number: Any, dtype: Any) -> bool:
-    """Whether a number takes on an element type, which is of its own kind or of a greater one."""
+    """Whether a number takes a dtype, which must be of the number's kind or of a higher one."""
     if isinstance(number, _core.Tensor):
-        # What operators make of numbers that the definition was given.
+        # The result of operators on numbers among the arguments.
         is_number = _core.is_weak(number) and number.dtype.kind != "bool"
         return is_number and _KINDS.index(dtype.kind) >= _KINDS.index(number.dtype.kind)
     if not isinstance(number, int | float | complex) or isinstance(number, bool | np.generic):
@@ -113,7 +113,7 @@ def _gives_way(number: Any, dtype: Any) -> bool:
 
 
 class _Numbers(threading.local):
-    """The tensors that stand for numbers in the first trip of the loops that are traced."""
+    """The tensors that stand for numbers in the first iteration of the loops being traced."""
 
     tensors: list[Any] = []  # noqa: RUF012 - it is never changed, but bound again
 
@@ -123,7 +123,7 @@ _WIDEST = _core.dtype("c128")
 
 
 def _is_weak(first: Any, second: Any) -> bool:
-    """Whether a tensor that stands for a number takes on the type of the other one."""
+    """Whether a tensor that stands for a number takes the dtype of the other one."""
     if first.shape != second.shape:
         return False
     return any(
@@ -136,8 +136,8 @@ def _is_weak(first: Any, second: Any) -> bool:
 
 
 def _require_one_type(kind: str, name: str, first: Any, second: Any, weak: Any = None) -> None:
-    """What two ways leave in a variable has one structure, and its tensors one type; a number gives
-    way, also one of ``weak``, which the first was made of.
+    """Require one structure and type of the values that two paths leave in a variable. A number
+    takes the other's dtype, and so does a tensor in ``first`` that was a number in ``weak``.
     """
     if isinstance(first, _core.Tensor) and isinstance(second, _core.Tensor):
         clash = any(
@@ -145,7 +145,7 @@ def _require_one_type(kind: str, name: str, first: Any, second: Any, weak: Any =
             for pair in zip(first.names, second.names, strict=False)
         )
         if _is_weak(first, second):
-            # The branches' numbers of one give way, as a number does.
+            # One of them stands for a number, which takes the other's dtype.
             return
         if first.dtype != second.dtype and not _gives_way(weak, second.dtype):
             hint = "convert one with as_type"
@@ -172,14 +172,14 @@ def _require_one_type(kind: str, name: str, first: Any, second: Any, weak: Any =
                 _require_one_type(kind, f"{name}[{position}]", *items)
             return
     elif not isinstance(first, list | tuple | dict) and not isinstance(second, list | tuple | dict):
-        # Tensors and numbers; other containers are compared where they are taken apart.
+        # Tensors and numbers; other containers are compared when they are flattened.
         return
     rule = "the structure must be the same; keep one number of items and one kind of container"
     raise disagree(kind, name, first, second, rule)
 
 
 def _has_type_of(left: Any, right: Any) -> bool:
-    """Whether comparing with the one is as good as comparing with the other."""
+    """Whether a comparison with ``left`` makes one with ``right`` redundant."""
     if not _is_tensor(right):
         return True
     return _is_tensor(left) and (left.dtype, left.shape, left.names) == (
@@ -190,7 +190,7 @@ def _has_type_of(left: Any, right: Any) -> bool:
 
 
 def _refuse_changes(kind: str, changes: Sequence[str], mutations: Sequence[Mutation]) -> None:
-    """What is changed inside an object cannot be taken back, and would be done for every way."""
+    """Refuse changes inside objects, because tracing would make them on every path."""
     if changes:
         raise refuse(
             f"{kind}: `{changes[0]}` is assigned under a condition on a tensor, only variables can "
@@ -200,7 +200,7 @@ def _refuse_changes(kind: str, changes: Sequence[str], mutations: Sequence[Mutat
         try:
             changed = read()
         except (NameError, AttributeError, LookupError):
-            # What the branch makes itself is not there yet.
+            # An object that the branch itself creates does not exist yet.
             continue
         if isinstance(changed, _CONTAINERS):
             name = type(changed).__name__
@@ -213,7 +213,7 @@ def _refuse_changes(kind: str, changes: Sequence[str], mutations: Sequence[Mutat
 def _merged(
     name: str, left: Sequence[dict[str, Any]], merged: dict[str, Any], live: Sequence[str]
 ) -> Any:
-    """What a name holds after an if statement."""
+    """The value of a name after an if statement."""
     first, *others = (after[name] for after in left)
     if not others:
         return merged.get(name, first)
@@ -228,7 +228,7 @@ def _merged(
 
 
 class _Loop:
-    """The variables of a loop: those it carries from trip to trip, and the rest."""
+    """The variables of a loop: those carried from iteration to iteration, and the others."""
 
     def __init__(
         self,
@@ -245,7 +245,7 @@ class _Loop:
         self._needed = {*live, *carried}
         self._before = dict(zip(names, get(), strict=True))
         self._changed: set[str] = set()
-        # What says that the loop was left, and where; and of those what no trip sets.
+        # The variables that record how the loop was left, and those of them that are never set.
         self._ways_out = [name for name in names if name.startswith(STOP)]
         self._unmet = set(self._ways_out)
         self.start = {n: _carried(value) for n, value in self._before.items() if is_state(value)}
@@ -253,7 +253,7 @@ class _Loop:
 
     @contextlib.contextmanager
     def trip(self, state: dict[str, Any]) -> Iterator[None]:
-        """Gives the variables the values of a trip's beginning: the loop was not left."""
+        """Set the variables to their values at the start of an iteration: the loop was not left."""
         self._entered = state = {**state, **dict.fromkeys(self._ways_out, False)}
         self._put(tuple(state.get(name, self._before[name]) for name in self._names))
         before = _NUMBERS.tensors
@@ -265,13 +265,13 @@ class _Loop:
             _NUMBERS.tensors = before
 
     def goes_on(self, state: dict[str, Any], verdict: Any) -> Any:
-        """Whether there is another trip, by the loop's condition and what left it before."""
+        """Whether another iteration follows: the condition holds and the loop was not left."""
         if self._stop is None:
             return verdict
         return _core.logical_and(_core.logical_not(state[self._stop]), _carried(verdict))
 
     def leave(self) -> dict[str, Any]:
-        """What the variables hold at a trip's end."""
+        """Check and return the values of the variables at the end of an iteration."""
         after = dict(zip(self._names, self._get(), strict=True))
         self._unmet -= {name for name in self._unmet if after[name] is not False}
         for name, value in after.items():
@@ -287,7 +287,7 @@ class _Loop:
         return {name: _carried(after[name]) for name in self.start}
 
     def end(self, state: dict[str, Any]) -> None:
-        """Gives the variables what the loop left; what only its trips bound is not bound."""
+        """Set the variables to their values after the loop; names bound only in it are unbound."""
         rest = {
             name: UNDEFINED if name in self._changed else value
             for name, value in self._before.items()
@@ -299,8 +299,8 @@ class _Loop:
 
 
 def _plain_branch(test: Any, tests: Sequence[Thunk]) -> int | list[Any]:
-    """Which branch plain conditions decide on; where a tensor has to, all conditions from the first
-    on: of those before it none holds.
+    """The index of the branch that plain conditions choose. If a tensor has to choose, all
+    conditions; those before the tensor are false.
     """
     verdicts = [test]
     while not _is_tensor(verdicts[-1]):
@@ -310,7 +310,7 @@ def _plain_branch(test: Any, tests: Sequence[Thunk]) -> int | list[Any]:
             return len(verdicts)
         verdicts.append(tests[len(verdicts) - 1]())
     verdicts += [read() for read in tests[len(verdicts) - 1 :]]
-    # To cond, only numbers are plain.
+    # `cond` takes only numbers as plain conditions.
     return [verdict if _is_tensor(verdict) else bool(verdict) for verdict in verdicts]
 
 
@@ -322,13 +322,13 @@ def _chosen(
 
 
 class _Runtime:
-    """The functions that rewritten code finds under ``__defn__``."""
+    """The functions that rewritten code calls through ``__defn__``."""
 
     undefined = UNDEFINED
 
     @staticmethod
     def value(read: Thunk) -> Any:
-        """What a name holds, or that it is not bound."""
+        """The value of a name, or ``UNDEFINED`` if it is not bound."""
         try:
             return read()
         except NameError:
@@ -338,21 +338,21 @@ class _Runtime:
 
     @staticmethod
     def plain(test: Any, kind: str) -> Any:
-        """A condition that has to be plain, because of how its statement is left."""
+        """Require a plain condition; ``kind`` is the reason, such as a jump in the statement."""
         if _is_tensor(test):
             raise refuse(f"defn: {STATEMENTS[kind]}")
         return test
 
     @staticmethod
     def plain_items(items: Any, kind: str) -> Any:
-        """What a loop runs over that has to be plain, because of how its body is left."""
+        """Require plain items of a loop; ``kind`` is the jump in its body."""
         if _is_tensor(items) or isinstance(items, control.range):
             raise refuse(f"defn: {LOOPS[kind]}")
         return items
 
     @staticmethod
     def and_(left: Any, *rest: Thunk) -> Any:
-        """``left and ...``; on tensors bool, with every operand computed."""
+        """``left and ...``; on tensors a bool, for which every operand is computed."""
         for right in rest:
             if _is_tensor(left):
                 left = _core.logical_and(left, right())
@@ -364,7 +364,7 @@ class _Runtime:
 
     @staticmethod
     def or_(left: Any, *rest: Thunk) -> Any:
-        """``left or ...``; on tensors bool, with every operand computed."""
+        """``left or ...``; on tensors a bool, for which every operand is computed."""
         for right in rest:
             if _is_tensor(left):
                 left = _core.logical_or(left, right())
@@ -376,7 +376,7 @@ class _Runtime:
 
     @staticmethod
     def not_(value: Any) -> Any:
-        """``not value``; on tensors bool."""
+        """``not value``; on tensors a bool."""
         return _core.logical_not(value) if _is_tensor(value) else not value
 
     @staticmethod
@@ -416,8 +416,8 @@ class _Runtime:
         changes: Sequence[str],
         mutations: Sequence[Mutation],
     ) -> None:
-        """An if statement, with what follows as elif: its branches are functions that share its
-        variables, and the last is that of else.
+        """An if statement with its elif clauses. The branches are functions that share its
+        variables; the last one is that of else.
         """
         position = _plain_branch(test, tests)
         if not isinstance(position, list):
@@ -425,9 +425,9 @@ class _Runtime:
             return
         _refuse_changes("if", changes, mutations)
         before = get()
-        # What each branch leaves in the names, in the order of the branches.
+        # The values of the names after each branch, in the order of the branches.
         left: list[dict[str, Any]] = []
-        # What the names are compared with: what the first branch left, and other types of tensors.
+        # The values that names are compared with: the first branch's, and tensors of other types.
         first: dict[str, list[Any]] = {}
 
         def branch(body: Thunk) -> Thunk:
@@ -440,7 +440,7 @@ class _Runtime:
                 if len(left) == 1:
                     first.update({name: [value] for name, value in kept.items()})
                     return kept
-                # The names that the first branch gave are those of the result.
+                # The result has the names that the first branch bound.
                 for name in first.keys() & kept.keys():
                     for known in first[name]:
                         _require_one_type("if", name, known, kept[name])
@@ -469,7 +469,7 @@ class _Runtime:
         changes: Sequence[str],
         mutations: Sequence[Mutation],
     ) -> Any:
-        """An if statement that returns from all branches."""
+        """An if statement whose branches all return."""
         position = _plain_branch(test, tests)
         if not isinstance(position, list):
             return branches[position]()
@@ -499,10 +499,10 @@ class _Runtime:
         stop: str | None,
         binds: bool,
     ) -> None:
-        """A while statement. Trips whose condition is plain are Python's.
+        """A while statement. Python runs the iterations whose condition is plain.
 
         ``stop`` is the variable that a ``break`` sets. ``binds`` says that the condition binds
-        names: they are bound again where they are read.
+        names: the condition is computed again where they are read.
         """
         left = (lambda: get()[names.index(stop)]) if stop is not None else (lambda: False)
         while not _is_tensor(is_left := left()):
@@ -547,12 +547,12 @@ class _Runtime:
     ) -> None:
         """A for statement: a loop of the graph over a tensor's first axis or ``dn.range``.
 
-        ``stop`` is the variable that a ``break`` sets: then the loop ends when it does.
+        ``stop`` is the variable that a ``break`` sets; the loop ends when it is set.
         """
         if not _is_tensor(items) and not isinstance(items, control.range):
             for item in items:
                 body(item)
-                # Under a condition on a tensor the body asks the variable itself.
+                # If the variable is a tensor, the body itself tests it.
                 if stop is not None and get()[names.index(stop)] is True:
                     return
             return

@@ -1,4 +1,4 @@
-"""From a function to the syntax tree that it was made of."""
+"""Finds the syntax tree of a function."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 __all__ = ["Definition", "definition_of", "parse"]
 
 Definition = ast.FunctionDef | ast.Lambda
-"""What makes a function. Coroutines and generators are never rewritten."""
+"""The syntax tree of a function. Coroutines and generators are never rewritten."""
 
-# The trees of files by name, with the text that they were parsed from.
+# The trees of files by name, with the parsed text.
 _TREES: dict[str, tuple[str, ast.Module]] = {}
 
-# Python up to 3.12 counts how deep it is in a tree for all threads together, and raises SystemError
-# where another thread came between. Collecting garbage in a parse may lead to another of the same
-# thread, which is no harm.
+# Up to 3.12, Python counts the recursion depth in a tree for all threads together, and raises
+# SystemError if another thread interferes. The lock is reentrant because a garbage collection
+# during a parse may start another parse in the same thread, which is harmless.
 _PARSING = threading.RLock()
 
-# Code objects of generators and coroutines of all kinds.
+# The flags of the code of generators and coroutines of all kinds.
 _NOT_PLAIN = 0x20 | 0x80 | 0x200
 
 
 def definition_of(fun: types.FunctionType) -> Definition | None:
-    """The tree of a function, with the lines that its file has; none where its source is missing,
-    has changed since, or makes a generator or a coroutine.
+    """The tree of a function, with the line numbers of its file; None if its source is missing or
+    has changed since, or if it is a generator or a coroutine.
     """
     code = fun.__code__
     if code.co_flags & _NOT_PLAIN:
@@ -46,7 +46,7 @@ def definition_of(fun: types.FunctionType) -> Definition | None:
 
 
 def parse(text: str, filename: str = "<unknown>") -> ast.Module:
-    """The tree of a text; ``ast.parse`` for several threads.
+    """Parse a text, as ``ast.parse`` does, but safely in several threads.
 
     Raises: as ``ast.parse``.
     """
@@ -75,7 +75,7 @@ def _definitions(tree: ast.Module) -> Iterator[Definition]:
 
 
 def _fits(node: Definition, code: types.CodeType) -> bool:
-    """Whether a definition stands where the code says, and takes what the code takes."""
+    """Whether a definition has the name, the line and the parameters of the code."""
     if isinstance(node, ast.Lambda):
         name, line = "<lambda>", node.lineno
     else:
@@ -86,13 +86,13 @@ def _fits(node: Definition, code: types.CodeType) -> bool:
     args = node.args
     names = [arg.arg for arg in [*args.posonlyargs, *args.args, *args.kwonlyargs]]
     count = code.co_argcount + code.co_kwonlyargcount
-    # Inside a class, names that begin with two underscores are mangled.
+    # Inside a class, names with two leading underscores are mangled.
     given = zip(code.co_varnames[:count], names, strict=False)
     return count == len(names) and all(have.endswith(want) for have, want in given)
 
 
 def _spans(node: Definition, code: types.CodeType) -> bool:
-    """Whether all instructions lie within the definition; it tells apart several on one line."""
+    """Whether a definition contains all instructions; it distinguishes several on one line."""
     body = node.body if isinstance(node, ast.Lambda) else node
     first = (body.lineno, body.col_offset)
     last = (body.end_lineno or 0, body.end_col_offset or 0)

@@ -1,4 +1,4 @@
-"""Syntax trees: copies, places, and small ones that are made."""
+"""Syntax trees: copying, positions, and small generated trees."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def copied(node: Any) -> Any:
 
     waiting: list[tuple[ast.AST, Any]] = []
     result = bare(node)
-    # By a list of its own, since chains of conditions are nested as deep as they are long.
+    # Iterative, because `elif` chains nest as deep as they are long.
     while waiting:
         original, made = waiting.pop()
         for name, value in ast.iter_fields(original):
@@ -52,7 +52,7 @@ def copied(node: Any) -> Any:
 
 
 def unless(stop: str, body: list[ast.stmt]) -> ast.stmt:
-    """Statements that run as long as a loop was not left, in its form for items of Python's."""
+    """A loop's body, run only if the loop was not left; needed where Python runs over the items."""
     made = ast.If(ast.UnaryOp(ast.Not(), ast.Name(stop, ast.Load())), body, [])
     ast.copy_location(made, body[0])
     made.end_lineno, made.end_col_offset = body[-1].end_lineno, body[-1].end_col_offset
@@ -63,7 +63,7 @@ def unless(stop: str, body: list[ast.stmt]) -> ast.stmt:
 
 
 def declared_names(statements: Iterable[ast.stmt]) -> set[str]:
-    """The names that statements declare to be bound elsewhere."""
+    """The names that statements declare ``nonlocal`` or ``global``."""
     return {
         name
         for inner in own_statements(statements)
@@ -78,7 +78,7 @@ def thunk(value: ast.expr) -> ast.Lambda:
 
 
 def cannot_move(expressions: Iterable[ast.expr]) -> bool:
-    """Whether an expression would mean something else inside a function of its own."""
+    """Whether an expression would have another meaning inside a nested function."""
     return any(
         isinstance(node, ast.NamedExpr | ast.Yield | ast.YieldFrom | ast.Await)
         for expression in expressions
@@ -87,7 +87,7 @@ def cannot_move(expressions: Iterable[ast.expr]) -> bool:
 
 
 def own_statements(statements: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements and those inside them, without those of inner functions and classes."""
+    """Statements and those inside them, except those of inner functions and classes."""
     waiting = list(statements)
     while waiting:
         statement = waiting.pop()
@@ -107,7 +107,7 @@ def all_arguments(args: ast.arguments) -> list[ast.arg]:
 
 
 def forget_defaults(args: ast.arguments) -> None:
-    """The defaults were computed when the function was made; they are taken from there."""
+    """Remove the defaults; they were computed when the function was created, and are kept."""
     args.defaults = []
     args.kw_defaults = [None for _ in args.kwonlyargs]
 
@@ -119,15 +119,15 @@ def parsed(text: str, at: ast.AST) -> list[ast.stmt]:
 
 
 def point(node: Any, at: Any) -> None:
-    """Gives a node the place where ``at`` begins. Had it its length too, an attribute in it would
-    be on the last line, as debuggers see it.
+    """Give a node the position where ``at`` begins. With the length of ``at``, debuggers would see
+    an attribute in the node on the last line.
     """
     node.lineno = node.end_lineno = at.lineno
     node.col_offset = node.end_col_offset = at.col_offset
 
 
 def relocate(nodes: Iterable[ast.AST], at: ast.AST) -> None:
-    """Gives all nodes of parsed text the place of ``at``."""
+    """Give all nodes of parsed text the position of ``at``."""
     for node in nodes:
         for child in ast.walk(node):
             if isinstance(child, ast.stmt | ast.expr | ast.arg):

@@ -1,4 +1,4 @@
-"""Variables that a branch or a loop leaves unbound: reading one is said in words of that branch."""
+"""Variables that a branch or a loop leaves unbound: errors for reads name that statement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["explained", "note"]
 
 
 class _Notes(threading.local):
-    """What is noted in the definition that runs: by name, the statement and its line."""
+    """The notes of the running definition: by name, the statement and its line."""
 
     names: dict[str, tuple[str, str]] | None = None
 
@@ -27,13 +27,13 @@ _NOTES = _Notes()
 
 
 def note(kind: str, name: str) -> None:
-    """A statement on a tensor has bound a name on one way only."""
+    """Record that a statement on a tensor has bound a name on one path only."""
     if _NOTES.names is not None:
         _NOTES.names[name] = (kind, caller().strip().removeprefix("at "))
 
 
 def explained(fun: Callable[..., Any]) -> Callable[..., Any]:
-    """A definition that says of such a name, where it is read, which statement left it unbound."""
+    """A definition whose errors for reads of such a name say which statement left it unbound."""
 
     @functools.wraps(fun)
     def run(*args: Any, **kwargs: Any) -> Any:
