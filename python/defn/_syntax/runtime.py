@@ -1,4 +1,4 @@
-"""The runtime of rewritten control flow: Python's on plain values, a graph's on tensors."""
+"""The runtime of rewritten control flow: Python semantics on plain values, graphs on tensors."""
 
 from __future__ import annotations
 

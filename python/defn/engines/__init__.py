@@ -1,6 +1,6 @@
-"""Engines: who runs the stages of a graph, one after the other, in threads or elsewhere.
+"""Engines: they run the stages of a graph, in order, on threads, or in other processes.
 
-An engine is an object with ``run_each(plan, sets)``; ``dn.graph.run`` calls it.
+An engine is an object with ``run_each(plan, sets)``, which ``dn.graph.run`` calls.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Engine", "Ray", "Sequential", "StageReport", "Threads"]
 
 @runtime_checkable
 class Engine(Protocol):
-    """What runs stages.
+    """The interface of engines, which run stages.
 
     >>> class Printing:
     ...     def run_each(self, plan, sets):
@@ -38,14 +38,14 @@ class Engine(Protocol):
     def run_each(self, plan: Plan, sets: Iterable[Sequence[Tensor]]) -> Iterator[Sequence[Tensor]]:
         """Run the stages of a plan on sets of tensors, each the arguments of the whole in order.
 
-        Gives for each set, in order, what the last stage gives. Tensors that functions captured
-        are with the stages and in none of the sets.
+        Yields the results of the last stage for each set, in order. Captured tensors belong to the
+        stages and are in none of the sets.
         """
         ...
 
 
 class Sequential:
-    """The engine that runs one stage after the other, and one set of arguments after the other.
+    """The engine that runs the stages one after the other, and the sets one after the other.
 
     >>> dn.engines.Sequential()
     Sequential()
@@ -55,7 +55,7 @@ class Sequential:
         return "Sequential()"
 
     def run_each(self, plan: Plan, sets: Iterable[Sequence[Tensor]]) -> Iterator[Sequence[Tensor]]:
-        """The results of each set, in order."""
+        """Yield the results of each set, in order."""
         programs = [plan.compile(position) for position in range(len(plan.stages))]
         for tensors in sets:
             values = {(None, index): tensor for index, tensor in enumerate(tensors)}
@@ -66,13 +66,13 @@ class Sequential:
 def _run(
     plan: Plan, programs: Sequence[Callable[..., Any]], values: dict[tuple[Any, int], Tensor]
 ) -> Sequence[Tensor]:
-    """What the last stage gives. A value is let go when its last user takes it."""
+    """The results of the last stage. A value is dropped when its last user takes it."""
     taken = {source for sources in plan.sources for source in sources}
     for source in [source for source in values if source not in taken]:
         del values[source]
     outputs: Sequence[Tensor] = ()
     for position, program in enumerate(programs):
-        # What the stage before gave is among the values.
+        # The previous outputs are in `values`; drop this reference to them.
         outputs = ()
         uses = zip(plan.sources[position], plan.last_uses[position], strict=True)
         given = [values.pop(source) if last else values[source] for source, last in uses]
@@ -83,7 +83,7 @@ def _run(
 
 
 def __getattr__(name: str) -> object:
-    """Import the engine for Ray when it is asked for: it needs more than all others."""
+    """Import the engine for Ray on first use, because it needs more imports than all others."""
     if name in ("Ray", "StageReport"):
         import importlib
 

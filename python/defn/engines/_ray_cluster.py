@@ -1,4 +1,4 @@
-"""The cluster that a process is connected to, and what its machines have."""
+"""The cluster that a process is connected to, and the resources of its machines."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["CLUSTER", "Cluster", "demand", "listed", "package", "reason", "resources"]
 
-# While a connection of ours lasts: a cluster that is started reports to nobody, and errors that are
-# raised by us anyway are not logged for each value that is missing because of them.
+# Set while our connection lasts: a cluster that we start sends no usage statistics, and Ray does
+# not log the errors that we raise anyway for each value that they leave missing.
 _ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_IGNORE_UNHANDLED_ERRORS": "1"}
 
 
 def package() -> Any:
-    """The package ray, or an error that says how to get it."""
+    """The package ray; the error without it says how to install it."""
     try:
         return importlib.import_module("ray")
     except ImportError as error:
@@ -36,24 +36,24 @@ def package() -> Any:
 
 
 class Cluster:
-    """The one cluster that a process is connected to, shared by its engines.
+    """The cluster that a process is connected to, shared by its engines.
 
-    What an engine connected is disconnected when the last engine leaves; a cluster that was started
-    for it ends then. A connection that was there before stays.
+    A connection that an engine made ends when the last engine leaves, and so does a cluster that
+    was started for it. A connection that existed before stays.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # How many engines use the connection, and which one it is.
+        # The number of engines that use the connection, and the number of the connection.
         self._users = self._number = 0
-        # Whether engines made the connection, and whether they started what it is to.
+        # Whether engines made the connection, and whether they started its cluster.
         self._ours = self._private = False
         self._environment: dict[str, str | None] = {}
 
     def join(self, ray: Any, address: str | None, init: Mapping[str, Any]) -> int:
-        """Counts one more engine, after connecting the process if it is not.
+        """Add an engine, and connect the process if it is not connected.
 
-        Gives the number of the connection.
+        Returns the number of the connection.
         """
         with self._lock:
             if not ray.is_initialized():
@@ -72,7 +72,7 @@ class Cluster:
             return self._number
 
     def leave(self, ray: Any, number: int) -> bool:
-        """Counts one engine less. Whether its connection has ended, and every worker with it."""
+        """Remove an engine. Returns whether the connection, with all its workers, has ended."""
         with self._lock:
             if number != self._number:
                 return True
@@ -80,7 +80,7 @@ class Cluster:
             alive = ray.is_initialized()
             if self._ours and (self._users <= 0 or not alive):
                 self._ours = self._private = False
-                # Who counts on this connection finds another.
+                # Engines that still use this number see that the connection has ended.
                 self._number += 1
                 if alive:
                     ray.shutdown()
@@ -89,7 +89,7 @@ class Cluster:
             return not alive
 
     def is_there(self, ray: Any, number: int) -> bool:
-        """Whether a connection has not ended."""
+        """Whether a connection still exists."""
         return number == self._number and ray.is_initialized()
 
     def _connect(self, ray: Any, address: str | None, init: Mapping[str, Any]) -> None:
@@ -123,9 +123,9 @@ class Cluster:
                 os.environ[name] = value
 
     def check(self, ray: Any, demands: Mapping[int, Mapping[str, float]]) -> None:
-        """Refuses at once what the machine of a cluster of our own does not have.
+        """Refuse resources that the machine of our own cluster does not have, without waiting.
 
-        Other clusters may grow, so that only waiting tells.
+        Other clusters may grow, so only waiting shows what they have.
         """
         if not self._private:
             return
@@ -147,7 +147,7 @@ CLUSTER = Cluster()
 
 
 def _probe(address: str) -> None:
-    """Refuses an address where nobody listens; Ray would try for minutes."""
+    """Refuse an address without a server, because Ray would retry for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not port.isdigit():
         return
@@ -166,18 +166,18 @@ def _no_cluster(address: str | None, error: Exception) -> BackendError:
 
 
 def resources(ray: Any) -> tuple[str, str]:
-    """What the cluster has, and what of it is free."""
+    """The resources of the cluster, and the free ones, as text."""
     return listed(_named(ray.cluster_resources())), listed(_named(ray.available_resources()))
 
 
 def _named(amounts: Mapping[str, float]) -> dict[str, float]:
-    """Without the memory, and without what stands for single machines."""
+    """The resources except memory and the entries for single machines."""
     hidden = ("memory", "object_store_memory")
     return {k: v for k, v in amounts.items() if k not in hidden and not k.startswith("node:")}
 
 
 def listed(amounts: Mapping[str, Any]) -> str:
-    """Names with their amounts, as they are read best."""
+    """Names with their amounts, as text."""
     parts = [
         f"{amount:g} {name}" if isinstance(amount, int | float) else f"{name}={amount!r}"
         for name, amount in amounts.items()
@@ -186,13 +186,13 @@ def listed(amounts: Mapping[str, Any]) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """What an error of Ray's says, without the processes and addresses around it."""
+    """The message of a Ray error, without the processes and addresses around it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__
 
 
 def demand(what: str, options: Mapping[str, Any]) -> dict[str, float]:
-    """What a worker asks for, by the names of Ray; ``what`` is for the message."""
+    """A worker's resources by Ray's names; ``what`` names the worker in messages."""
     own = {"num_cpus": "CPU", "num_gpus": "GPU"}
     unknown = [name for name in options if name not in own and name != "resources"]
     if unknown:

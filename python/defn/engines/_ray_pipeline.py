@@ -1,4 +1,4 @@
-"""Argument sets on their way through the stages, by the workers of an engine of Ray."""
+"""Runs argument sets through the stages in the workers of a Ray engine."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Pipeline"]
 
-# The bytes of a tensor that is quicker sent with a call than put into the store, as Ray does with
-# results.
+# Tensors up to this number of bytes are sent with the call, which is faster than the object store;
+# Ray treats results in the same way.
 _SMALL = 64 << 10
 
 
 class _Set:
-    """One argument set: references to the values that are still needed, and what went wrong."""
+    """One argument set: references to the values still needed, and its errors."""
 
     def __init__(self, values: dict[Any, Any]):
         self.values = values
         self.results: list[Any] = []
-        # The calls that are under way, by the position of their stage; those that failed.
+        # The running calls, and the errors, by the position of their stage.
         self.calls: dict[int, Any] = {}
         self.errors: dict[int, BaseException] = {}
 
@@ -38,9 +38,9 @@ class _Set:
 class Pipeline:
     """One run of many argument sets.
 
-    A call is sent to its worker with references to its inputs, which may still be computed: Ray
-    hands it over when they are there, and keeps them until the call has ended, so that it can be
-    repeated. The references here are dropped as soon as the last call that takes them is sent.
+    A call is sent to its worker with references to its inputs, which may still be computed. Ray
+    delivers the call when they are ready, and keeps them until it has ended, so that it can be
+    repeated. The references here are dropped as soon as the last call that uses them is sent.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Pipeline:
         self._maxsize, self._restarts = maxsize, restarts
         self._heard, self._lost, self._is_open = heard, lost, is_open
         count = len(plan.stages)
-        # Whom a stage must not be too far ahead of: itself, and who takes its results.
+        # The stages that a stage must not run too far ahead of: itself, and those that use it.
         self._ahead_of = [{position} for position in range(count)]
         for position, sources in enumerate(plan.sources):
             for source, _ in sources:
@@ -67,7 +67,7 @@ class Pipeline:
         self._used = sorted(
             {index for sources in plan.sources for source, index in sources if source is None}
         )
-        # For each stage, how many sets were sent, and how many have ended, without a gap.
+        # For each stage, the number of sets sent, and the number completed without a gap.
         self._sent = [0] * count
         self._ended = [0] * count
         self._early: list[set[int]] = [set() for _ in range(count)]
@@ -75,11 +75,11 @@ class Pipeline:
         self._taken = self._given = 0
         self._more = True
         self._waiting: dict[Any, tuple[int, int]] = {}
-        # Arguments that the set before had too are not sent again.
+        # Arguments that the previous set had too are not sent again.
         self._sent_arguments: dict[int, tuple[Tensor, Any]] = {}
 
     def results(self, sets: Iterator[Sequence[Tensor]]) -> Iterator[list[Tensor]]:
-        """The results of each set, in order; what a set raises ends the run."""
+        """Yield the results of each set, in order; an error of a set ends the run."""
         try:
             while True:
                 self._advance(sets)
@@ -98,14 +98,14 @@ class Pipeline:
                 self._given += 1
                 yield results
         finally:
-            # Calls under way are not cancelled: Ray's workers wait long for one that does not come.
+            # Running calls are not cancelled: workers would wait long for a call that never comes.
             self._waiting.clear()
             self._sets.clear()
 
     def _advance(self, sets: Iterator[Sequence[Tensor]]) -> None:
-        """Sends every call that the queues have room for."""
+        """Send every call that the queues have room for."""
         if not self._is_open():
-            # Ray would connect anew.
+            # Otherwise Ray would connect again.
             raise BackendError(
                 "run: the engine was closed before the last result, it must be open until then; "
                 f"take every result first{caller()}"
@@ -121,7 +121,7 @@ class Pipeline:
                     moved = True
 
     def _take(self, number: int, sets: Iterator[Sequence[Tensor]]) -> bool:
-        """Takes the next set; whether there is one."""
+        """Take the next set; returns whether there is one."""
         if not self._more:
             return False
         try:
@@ -131,7 +131,7 @@ class Pipeline:
             self._more = False
             return False
         except Exception as error:
-            # It is raised in its turn, after the results of the sets before.
+            # It is raised after the results of the earlier sets.
             self._more = False
             current = _Set({})
             current.errors[-1] = error
@@ -139,7 +139,7 @@ class Pipeline:
         return self._more
 
     def _has_room(self, position: int, number: int) -> bool:
-        """Whether the stage may go on to a set: after its inputs' stages, and not too far ahead."""
+        """Whether a stage may run a set: earlier stages were sent, and it is not too far ahead."""
         if any(self._sent[before] <= number for before in self._plan.waits[position]):
             return False
         if number - self._given > self._maxsize * len(self._sent):
@@ -151,7 +151,7 @@ class Pipeline:
         )
 
     def _put(self, arguments: Sequence[Tensor]) -> dict[Any, Any]:
-        """The arguments that a stage takes, as calls take them."""
+        """The arguments that stages use, in the form that calls take."""
         sent: dict[int, tuple[Tensor, Any]] = {}
         values: dict[Any, Any] = {}
         for index in self._used:
@@ -165,7 +165,7 @@ class Pipeline:
         return values
 
     def _sendable(self, tensor: Tensor, index: int) -> Any:
-        """A reference to a tensor in the store; what is small goes along with the call."""
+        """A reference to a tensor in the store, or a small tensor itself."""
         packed = pack(tensor)
         if tensor.nbytes <= _SMALL:
             return packed
@@ -191,8 +191,8 @@ class Pipeline:
         self._sent[position] += 1
 
     def _listen(self) -> None:
-        """Waits for a call to end, and notes it and all others that have ended too."""
-        # Reports are small and come with the answer: nothing is fetched that is not here.
+        """Wait for a call to end, and process all calls that have ended."""
+        # Reports are small and arrive with the answer, so nothing is fetched here.
         waiting = list(self._waiting)
         self._ray.wait(waiting, num_returns=1)
         ended, _ = self._ray.wait(waiting, num_returns=len(waiting), timeout=0)
@@ -214,7 +214,7 @@ class Pipeline:
                 self._ended[position] += 1
 
     def _answers(self, calls: list[Any]) -> list[Any]:
-        """What calls that have ended say, or the error of Ray's in its place."""
+        """The answers of calls that have ended; a Ray error in place of a missing answer."""
         errors = self._ray.exceptions.RayError
         try:
             return self._ray.get(calls)
@@ -230,7 +230,7 @@ class Pipeline:
             raise self._as_ours(error, "the results") from error
 
     def _fail(self, current: _Set) -> None:
-        """Raises what the first stage that failed did; the others had no inputs because of it."""
+        """Raise the error of the first stage that failed; later stages failed because of it."""
         position = min(current.errors)
         error = current.errors[position]
         exceptions = self._ray.exceptions
@@ -246,7 +246,7 @@ class Pipeline:
         raise self._as_ours(error, f"stage {position}") from error
 
     def _as_ours(self, error: BaseException, what: str) -> BaseException:
-        """An error of Ray's own, as one of ours."""
+        """An error of ours for a Ray error."""
         exceptions = self._ray.exceptions
         if isinstance(error, exceptions.ObjectStoreFullError | exceptions.OutOfMemoryError):
             return OutOfMemoryError(
@@ -257,7 +257,7 @@ class Pipeline:
 
 
 def _at_home(error: BaseException) -> BaseException:
-    """An error of ours with the line that asked for the run, in place of one of the worker's."""
+    """The error with the line that requested the run, in place of the worker's."""
     if isinstance(error, Error) and error.args and "\n  at " not in str(error.args[0]):
         error.args = (f"{error.args[0]}{caller()}", *error.args[1:])
     return error

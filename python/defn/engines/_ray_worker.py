@@ -1,4 +1,4 @@
-"""What runs in the processes of Ray's workers, and how tensors travel between them."""
+"""The code that runs in Ray's worker processes, and the transfer of tensors between them."""
 
 from __future__ import annotations
 
@@ -24,47 +24,47 @@ __all__ = ["Failed", "Worker", "pack", "unpack"]
 
 
 def pack(tensor: Tensor) -> tuple[str, tuple[int, ...], tuple[str | None, ...], Any]:
-    """A tensor as its type and a view of its bytes, which pickle keeps out of band.
+    """A tensor as its type and a view of its bytes, which pickle transfers out of band.
 
-    NumPy pickles elements of types that are not its own, such as bf16, one copy more and in band.
+    NumPy pickles arrays of foreign dtypes, such as bf16, in band and with one more copy.
     """
     array = tensor.to_numpy()
     return tensor.dtype.name, tensor.shape, tensor.names, array.reshape(-1).view("u1")
 
 
 def unpack(packed: tuple[str, tuple[int, ...], tuple[str | None, ...], Any], *, copy: bool) -> Any:
-    """The tensor again. Without ``copy`` it has the object store's memory where it can."""
+    """The unpacked tensor. Without ``copy`` it shares the object store's memory if possible."""
     dtype, shape, names, data = packed
     kind = _core.dtype(dtype)
     array = data.view(kind.to_numpy()).reshape(shape)
-    # Narrow integers are checked while they are copied. Memory of the store is never written again.
+    # Narrow integers are validated during the copy. Memory of the store is never written again.
     alias = None if copy or kind.bits < 8 else False
     return _core.tensor(array, None, list(names), "cpu", True if copy else alias)
 
 
 class Failed:
-    """Stands for what a stage that raised would have given; a stage that takes it does not run."""
+    """Stands for the results of a stage that raised; a stage that receives it does not run."""
 
 
 class Worker:
-    """What runs in a process of Ray's: stages, each compiled when it is called first."""
+    """The actor in a Ray process; it runs stages and compiles each at its first call."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        # What is pickled by name is found where the caller finds it.
+        # Objects pickled by name must be importable here as in the caller.
         sys.path.extend(path for path in paths if path not in sys.path)
         self.incarnation = uuid.uuid4().hex
         self.stages: dict[Any, _Loaded] = {}
 
     def ready(self) -> str:
-        """The version of the package here; that the process runs is what this is asked for."""
+        """The version of the package here; called to find out whether the process runs."""
         import defn
 
         return defn.__version__
 
     def run(self, key: Any, program: list[Any], outputs: int, *packed: Any) -> Any:
-        """Runs a stage: what it gives, then what to report of it and the error that it raised.
+        """Run a stage; returns its results, and a pair of its report and the error that it raised.
 
-        An error is no error of Ray's, which would lose its class where it passes a stage.
+        The error is returned, because an exception that Ray re-raises loses its class.
         """
         if any(isinstance(value, Failed) for value in packed):
             return (*(Failed() for _ in range(outputs)), (None, None))
@@ -80,9 +80,9 @@ class Worker:
 
 
 def _portable(error: Exception) -> bytes:
-    """An exception that another process can read, with where it was raised if that says more."""
+    """An exception that another process can unpickle, with its traceback if that is useful."""
     if isinstance(error, Error):
-        # A line of Ray's, where none of the user's is known, is nobody's.
+        # Without a line of the user's, the message ends with a line of Ray's, which is dropped.
         text, _, line = str(error).rpartition("\n  at ")
         if line.startswith(os.path.dirname(package().__file__)):
             error.args = (text, *error.args[1:])
@@ -99,7 +99,7 @@ def _portable(error: Exception) -> bytes:
 
 
 class _Loaded:
-    """A stage that a worker has, and what it has done with it."""
+    """A stage that a worker has compiled, and the statistics of its runs."""
 
     def __init__(self, incarnation: str, program: tuple[bytes, bytes]):
         import defn
@@ -120,7 +120,7 @@ class _Loaded:
         }
 
     def run(self, packed: Sequence[Any]) -> list[Any]:
-        """Computes the stage once."""
+        """Run the stage once."""
         report = self.report
         report["calls"] += 1
         report["bytes_in"] += sum(data.nbytes for *_, data in packed)

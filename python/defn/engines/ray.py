@@ -1,8 +1,8 @@
-"""Stages by workers of Ray, on one machine or on many.
+"""Runs stages in workers of Ray, on one machine or many.
 
-Each stage has a worker: a process that gets the stage's text, constants and options, compiles it
-once, and keeps the executable. What a stage gives stays in Ray's object store, and goes from there
-to the workers that take it; the process that calls holds references only, until it reads results.
+Each stage has a worker: a process that receives the stage's text, constants and options, compiles
+it once, and keeps the executable. The results of a stage stay in Ray's object store, from which the
+workers of other stages read them. The calling process holds only references until it reads results.
 """
 
 from __future__ import annotations
@@ -34,64 +34,63 @@ __all__ = ["Ray", "StageReport"]
 
 @dataclasses.dataclass(frozen=True)
 class StageReport:
-    """What the workers of an engine say of one stage, over all runs since it started."""
+    """The workers' report on one stage, over all runs since the engine started."""
 
     stage: str
     """The stage's ``id``."""
     position: int
-    """Where it stands among those of its split."""
+    """The position among the stages of its split."""
     calls: int
-    """How often it was begun, as the processes that gave a result of it count."""
+    """The number of started calls, as counted by the processes that returned a result."""
     compiles: int
-    """How often it was compiled: once for each process that ran it."""
+    """The number of compilations: one for each process that ran the stage."""
     restarts: int
-    """How many processes ran it beyond the first."""
+    """The number of processes that ran it after the first."""
     seconds: float
-    """How long it was computed, without waiting and compiling."""
+    """The computing time, without waiting and compiling."""
     compile_seconds: float
-    """How long it was compiled."""
+    """The compile time."""
     bytes_in: int
-    """The bytes of what it took."""
+    """The bytes of all inputs."""
     bytes_out: int
-    """The bytes of what it gave."""
+    """The bytes of all outputs."""
     pid: int
-    """The process that ran it last."""
+    """The process that ran the stage last."""
     node: str
-    """The machine of that process, as Ray names it."""
+    """The machine of that process, as Ray calls it."""
 
 
 class Ray:
-    """Stages by workers of Ray, side by side and on as many machines as there are.
+    """The engine that runs stages in workers of Ray, in parallel and on any number of machines.
 
-    Each stage has a worker, or with ``workers`` so many workers share the stages, neighbours
-    together. A worker gets a stage's text, constants and options, compiles it once, and keeps the
-    executable until the engine is closed. Of many argument sets as many are under way as the
-    bounded queues let in: a stage is at most ``maxsize`` sets ahead of those that take its results,
-    and the last one of whoever reads them.
+    Each stage has a worker. With ``workers``, this number of workers share the stages, and
+    neighbouring stages share a worker. A worker receives a stage's text, constants and options,
+    compiles it once, and keeps the executable until the engine is closed. Bounded queues limit the
+    argument sets under way: a stage runs at most ``maxsize`` sets ahead of the stages that take its
+    results, and the last stage ahead of the reader of the results.
 
-    The process of a worker that is lost is started again, up to ``restarts`` times, compiles its
-    stages again, and repeats what it had not finished. What other workers had given is in the
-    object store and is not computed again, unless the machine that held it is lost.
+    If the process of a worker is lost, it is restarted, up to ``restarts`` times. It compiles its
+    stages again and repeats unfinished calls. Results of other workers are in the object store and
+    are not computed again, unless the machine that held them is lost.
 
-    A worker asks for ``num_cpus``, ``num_gpus`` and ``resources`` of its machine, nothing by
-    default; ``placement`` says otherwise for single workers by their number, as in ``{3:
+    A worker requests ``num_cpus``, ``num_gpus`` and ``resources`` of its machine, by default none;
+    ``placement`` overrides this for single workers by their number, as in ``{3:
     {"num_gpus": 1}}``. Workers are spread over the machines.
 
     Without ``address`` the engine joins the cluster that the process is connected to, or else
-    starts one on this machine, which ends with the engine; ``init`` has options of ``ray.init`` for
-    that. With one, such as ``"auto"``, it joins the cluster there. Every machine needs this version
-    of ``defn``, and results come as tensors of the host, whatever ran the stages. An engine is a
-    context manager, which closes it.
+    starts one on this machine, which ends with the engine; ``init`` are the options of ``ray.init``
+    for this. With an address, such as ``"auto"``, it joins the cluster there. Every machine needs
+    this version of ``defn``. Results are tensors on the host, whatever device ran the stages. An
+    engine is a context manager, which closes it.
 
-    What raises in a stage is raised where the result of its set would be; results before it are
-    given, and the engine goes on to be usable. Hooks and ``runtime_call`` are functions of this
-    process, so that stages with them are refused. Ctrl-C ends the wait; what a worker computes goes
-    on until ``close``.
+    An error in a stage is raised in place of the result of its set, after the results of earlier
+    sets; the engine stays usable. Stages with hooks or ``runtime_call`` are refused, because these
+    call functions of this process. Ctrl-C ends the wait; running workers continue until ``close``.
 
-    Raises: ``OptionError`` for a number of workers, a bound or a demand that is none, and for
-        options of a stage that cannot be sent; ``BackendError`` where Ray is not installed, no
-        machine has what a worker asks for within ``start_timeout`` seconds, or a worker is lost
-        more often than ``restarts``.
+    Raises: ``OptionError`` for an invalid number of workers, bound or resource, and for options of
+        a stage that cannot be sent; ``BackendError`` if Ray is not installed, no machine has the
+        requested resources within ``start_timeout`` seconds, or a worker is lost more than
+        ``restarts`` times.
 
     >>> dn.engines.Ray(workers=2, num_cpus=1, placement={1: {"num_gpus": 1}})
     <Ray, no worker yet>
@@ -157,7 +156,7 @@ class Ray:
         self.close()
 
     def close(self) -> None:
-        """End the workers, and the cluster where the engine started it. It may be used again."""
+        """End the workers, and the cluster if the engine started it. The engine can be reused."""
         with self._lock:
             workers, self._workers = self._workers, []
             self._programs.clear()
@@ -171,7 +170,7 @@ class Ray:
                         ray.kill(worker)
 
     def report(self) -> list[StageReport]:
-        """What the workers say of each stage, over all runs since the engine started."""
+        """The workers' reports on each stage, over all runs since the engine started."""
         with self._lock:
             return [
                 _summary(stage, position, list(reports.values()))
@@ -179,7 +178,7 @@ class Ray:
             ]
 
     def run_each(self, plan: Plan, sets: Iterable[Sequence[Tensor]]) -> Iterator[list[Tensor]]:
-        """The last stage's results for each argument set, in order."""
+        """Yield the last stage's results for each argument set, in order."""
         ray = package()
         with self._lock:
             if self._connection is not None and not CLUSTER.is_there(ray, self._connection):
@@ -219,19 +218,19 @@ class Ray:
         return pipeline.results(iter(sets))
 
     def _program(self, ray: Any, plan: Plan, position: int) -> tuple[Any, Any]:
-        """A stage with its options where workers read it, and the key by which they know it."""
+        """A stage and its options in the object store, and the key by which workers know it."""
         stage, options = plan.stages[position], dict(plan.options[position])
-        # A stage with hooks has none here: it refuses to be pickled.
+        # A stage with hooks cannot be sent, because pickling it raises.
         options.pop("hooks", None)
         try:
-            # Checks of this context are made there, too. Classes of a script go by value.
+            # Workers apply the checks of this context. Classes of a script are pickled by value.
             how = ray.cloudpickle.dumps((options, _core.checks_asked()), protocol=5)
             key = (stage.id, how)
             if key not in self._programs:
                 self._programs[key] = [ray.put((pickle.dumps(stage, protocol=5), how))]
                 self._reports.setdefault(key, (stage.id, position, {}))
         except (pickle.PicklingError, TypeError, AttributeError) as error:
-            # What the stage itself has against it is an error of ours.
+            # Errors of our own classes come from the stage itself.
             if isinstance(error, Error):
                 raise
             raise option_error(
@@ -241,7 +240,7 @@ class Ray:
         return key, self._programs[key]
 
     def _start(self, ray: Any, count: int) -> None:
-        """Starts the workers that there are not yet, and waits until each has its place."""
+        """Start the missing workers, and wait until each has been placed."""
         self._workers += [None] * (count - len(self._workers))
         demands = {
             number: self._placement.get(number, self._demand)
@@ -258,7 +257,7 @@ class Ray:
                 num_gpus=demand.get("GPU", 0),
                 resources={name: n for name, n in demand.items() if name not in ("CPU", "GPU")},
                 max_restarts=self._restarts,
-                # As often as the worker is started again.
+                # Retry as often as the worker is restarted.
                 max_task_retries=-1,
                 scheduling_strategy="SPREAD",
             ).remote(sys.path)
@@ -304,12 +303,12 @@ class Ray:
             )
 
     def _lost(self, handle: Any) -> None:
-        """Forgets a worker that is not started again, so that the next run makes another."""
+        """Forget a worker that Ray will not restart, so that the next run starts another."""
         with self._lock:
             self._workers = [None if worker is handle else worker for worker in self._workers]
 
     def _heard(self, key: Any, report: dict[str, Any]) -> None:
-        """Keeps what a worker says; calls that were repeated may be heard of in any order."""
+        """Keep a worker's report; reports of repeated calls may arrive in any order."""
         with self._lock:
             reports = self._reports[key][2]
             known = reports.get(report["incarnation"])
@@ -318,7 +317,7 @@ class Ray:
 
 
 def _summary(stage: str, position: int, reports: Sequence[Mapping[str, Any]]) -> StageReport:
-    """What all processes that ran a stage say of it together."""
+    """The combined report of all processes that ran a stage."""
 
     def total(name: str) -> Any:
         return sum(report[name] for report in reports)

@@ -1,7 +1,7 @@
 """The engine that runs stages on threads.
 
-A stage of a set of arguments is ready when those that it waits for have run. Threads take what is
-ready, the oldest set first, so that results come in order and few values are alive.
+A stage of an argument set is ready when the stages that it waits for have run. Threads take the
+ready stage of the oldest set first, so that results come in order and few values are alive.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from defn.graph import Plan
 
 
-# How often a thread without work looks whether the process ends, in seconds.
+# How often a thread without work checks whether the process ends, in seconds.
 _PERIOD = 0.2
 
 
 class Threads:
-    """The engine that runs stages on threads: those that do not wait for one another side by side,
-    and several sets of arguments at a time, as in a pipeline.
+    """The engine that runs stages on threads: independent stages in parallel, and several argument
+    sets at a time, as in a pipeline.
 
-    ``workers`` is how many threads there are, by default one for each processor. ``maxsize`` is how
-    many sets are under way at a time, by default as many as there are threads: arguments of the
-    next are asked for when the result of the oldest was taken. Results are those of
-    ``Sequential``, and so is the order of effects.
+    ``workers`` is the number of threads, by default one for each processor. ``maxsize`` is the
+    number of sets under way at a time, by default the number of threads: the next arguments are
+    read when the oldest result was taken. Results are those of ``Sequential``, and so is the order
+    of effects.
 
-    An error is raised in the caller, where the result of its set would be; sets before it have
-    their results. Ctrl-C ends the wait; stages that run then go on to their end, for
-    which a process that ends waits.
+    An error is raised in the caller, in place of the result of its set; earlier sets still return
+    their results. Ctrl-C ends the wait. Stages that are running then continue to their end, and the
+    process waits for them before it exits.
 
     Raises: ``OptionError`` for numbers below 1.
 
@@ -63,7 +63,7 @@ class Threads:
         return f"Threads({self.workers}, maxsize={self.maxsize})"
 
     def run_each(self, plan: Plan, sets: Iterable[Sequence[Tensor]]) -> Iterator[Sequence[Tensor]]:
-        """The results of each set, in order."""
+        """Yield the results of each set, in order."""
         job = _Job(plan, self.workers)
         pending: Exception | None = None
         given, begun, is_over = 0, 0, False
@@ -76,7 +76,7 @@ class Threads:
                     except StopIteration:
                         is_over = True
                     except Exception as error:
-                        # It is raised where the result of this set would be.
+                        # It is raised in place of the result of this set.
                         pending, is_over = error, True
                     else:
                         job.begin(begun, tensors)
@@ -96,10 +96,10 @@ class Threads:
 
 
 class _Set:
-    """One set of arguments on its way."""
+    """One argument set under way."""
 
     def __init__(self, plan: Plan, tensors: Sequence[Tensor]) -> None:
-        # How often each value will be taken. What is taken no more is let go.
+        # The number of remaining uses of each value. A value without uses is dropped.
         self.uses = Counter(source for sources in plan.sources for source in sources)
         self.values: dict[tuple[int | None, int], Tensor] = {}
         self.put(None, tensors)
@@ -122,7 +122,7 @@ class _Set:
 
 
 class _Job:
-    """One call of an engine: sets, threads, and what is ready."""
+    """One call of an engine: its sets, threads, and ready stages."""
 
     def __init__(self, plan: Plan, workers: int) -> None:
         self.plan, self.workers = plan, workers
@@ -134,7 +134,7 @@ class _Job:
             for other in waits:
                 self.followers[other].append(position)
         effects = [position for position, has in enumerate(plan.has_effects) if has]
-        # Of several sets the effects of one come before those of the next.
+        # The effects of one set come before those of the next.
         self.first_effect, self.last_effect = (effects[0], effects[-1]) if effects else (None, None)
         self.effects_done = 0
         self.changed = threading.Condition()
@@ -148,11 +148,11 @@ class _Job:
     # the caller's side
 
     def begin(self, number: int, tensors: Sequence[Tensor]) -> None:
-        """Put a set on its way."""
+        """Start a set."""
         one = _Set(self.plan, tensors)
         with self.changed:
             if self.failed is not None:
-                # Nobody asks for the result: that of an earlier set is an error.
+                # Its result is never read: an earlier set has failed.
                 return
             self.sets[number] = one
             if self.first_effect is not None and self.effects_done < number:
@@ -160,7 +160,7 @@ class _Job:
             self._push(number, [position for position, waits in enumerate(one.waits) if waits == 0])
 
     def result(self, number: int) -> Sequence[Tensor]:
-        """What the last stage gives of a set, waited for."""
+        """Wait for the results of the last stage for a set."""
         with self.changed:
             while True:
                 if self.failed is not None and self.failed[0] <= number:
@@ -174,7 +174,7 @@ class _Job:
         raise error
 
     def stop(self, *, wait: bool) -> None:
-        """End the threads. What runs is not interrupted."""
+        """End the threads. Running stages are not interrupted."""
         with self.changed:
             self.stopped = True
             self.sets.clear()
@@ -192,7 +192,7 @@ class _Job:
             heapq.heappush(self.ready, (number, position))
         missing = min(len(self.ready) - self.idle, self.workers - len(self.threads))
         for _ in range(missing):
-            # Options and checks of the caller's context hold here too.
+            # The options and checks of the caller's context apply here too.
             run = contextvars.copy_context().run
             thread = threading.Thread(target=run, args=(self._work,), name="defn-stages")
             self.threads.append(thread)
@@ -224,7 +224,7 @@ class _Job:
     def _fail(self, number: int, error: BaseException) -> None:
         if self.failed is None or number < self.failed[0]:
             self.failed = (number, error)
-        # Sets before it go on; nobody will ask for the others.
+        # Earlier sets continue; the results of later ones are never read.
         self.ready = [entry for entry in self.ready if entry[0] < number]
         heapq.heapify(self.ready)
         for other in [other for other in self.sets if other >= number]:
@@ -240,7 +240,7 @@ class _Job:
                     self.idle += 1
                     self.changed.wait(_PERIOD)
                     self.idle -= 1
-                    # A process that ends waits for what runs, and for no thread without work.
+                    # The process waits for running stages when it ends, but not for idle threads.
                     self.stopped |= not threading.main_thread().is_alive()
                 if self.stopped:
                     return

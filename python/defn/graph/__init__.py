@@ -1,7 +1,7 @@
-"""Graphs in stages: ``split`` cuts what a function traced, ``run`` runs the parts one after the
-other, side by side or elsewhere, and some functions take a look at graphs.
+"""Graphs in stages: ``split`` cuts a traced graph, ``run`` runs the stages in order, in parallel or
+in other processes; other functions analyse, draw and print graphs.
 
-A graph is what ``dn.debug_expr`` gives: a container of traced tensors.
+A graph is a container of traced tensors, as ``dn.debug_expr`` returns it.
 
 >>> expr = dn.debug_expr(lambda x, y: dn.cos(dn.sin(-x)) + y)(1, 2)
 >>> stages = dn.graph.split(expr, lambda node: "before" if node.op == "cos" else "none")

@@ -1,4 +1,4 @@
-"""``split``, and rules to cut by."""
+"""``split``, and the rules for it."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ def split(
     expr: Any, acc: Acc, decide: Callable[[Node, Acc], tuple[Decision, Acc]], /
 ) -> list[Stage]: ...
 def split(expr: Any, /, *given: Any) -> list[Stage]:
-    """Cut a graph into stages that together compute what it computes.
+    """Cut a graph into stages that together compute the same results.
 
-    ``split(expr, decide)`` asks ``decide(node)`` about every node that the results need, and every
-    one with an effect, operands first, but for parameters:
+    ``split(expr, decide)`` calls ``decide(node)`` for each node that the results need or that has
+    an effect, except parameters, with operands first:
 
     - ``"before"`` ends a stage that computes the operands of the node,
     - ``"after"`` ends a stage that computes the node,
     - ``"both"`` does one after the other,
-    - ``"none"`` cuts nowhere.
+    - ``"none"`` does not cut.
 
-    ``split(expr, acc, decide)`` asks ``decide(node, acc)``, which returns the decision and the next
-    ``acc``. In place of ``decide`` there may be a rule: ``every``, ``ops``, ``marks``,
-    ``balanced``.
+    ``split(expr, acc, decide)`` calls ``decide(node, acc)``, which returns the decision and the
+    next ``acc``. A rule may replace ``decide``: ``every``, ``ops``, ``marks``, ``balanced``.
 
-    Nothing is computed twice: a value that is used after a cut is an output of the stage that made
-    it, and a stage takes only what it uses. What is written in the program, numbers and tensors
-    that a definition made, stands in each stage that uses it. A loop or a branch is never cut
-    inside; a cut there leaves it alone in its stage. A cut with nothing to compute on one side of
-    it is none, so that there may be fewer stages than cuts.
+    Nothing is computed twice: a value that is used after a cut is an output of the stage that
+    computes it, and a stage takes only the values that it uses. Constants of the program, such as
+    numbers and tensors that a definition creates, are part of each stage that uses them. Loops and
+    branches are never cut inside; a cut there puts the whole loop or branch into a stage of its
+    own. A cut with nothing to compute on one side is ignored, so there may be fewer stages.
 
-    ``expr`` is a container of traced tensors of one graph. Each stage but the last gives a tuple;
-    the last gives the container of ``expr``. Tensors that the function found around it are no
-    arguments: they go with the stages that use them, as ``stage.captures``, with the elements that
-    they had when the function was traced. Tensors with elements and numbers in ``expr`` are such
-    too. Only where a compiler in Python is handed its definition, what that captured follows the
-    arguments, as it does there.
+    ``expr`` is a container of traced tensors of one graph. Each stage returns a tuple, except the
+    last, which returns the container of ``expr``. Captured tensors are not arguments: they belong
+    to the stages that use them, as ``stage.captures``, with the elements that they had when the
+    function was traced. The same applies to numbers and to tensors with elements in ``expr``. Only
+    in a graph that a Python compiler receives, captured tensors follow the arguments, as in
+    ``Compiler.compile``.
 
-    Raises: ``OptionError`` for a decision that is none and a rule that does not fit the graph,
-        ``ContainerError`` where there is no decision and accumulator, ``TraceError`` for an
-        ``expr`` without a graph or of several, and what ``decide`` raises.
+    Raises: ``OptionError`` for an invalid decision and for a rule that does not fit the graph,
+        ``ContainerError`` if ``decide`` does not return a decision and an accumulator,
+        ``TraceError`` for an ``expr`` without a graph or with several, and the errors of
+        ``decide``.
 
     >>> expr = dn.debug_expr(lambda x, y: dn.cos(dn.sin(-x)) + y)(1, 2)
     >>> first, last = dn.graph.split(expr, lambda n: "before" if n.op == "cos" else "none")
@@ -98,9 +98,9 @@ def split(expr: Any, /, *given: Any) -> list[Stage]:
 
 
 def every(count: int) -> Rule:
-    """A rule for ``split``: a stage for so many operations, one after the other.
+    """A rule for ``split``: stages of ``count`` operations, in order.
 
-    Numbers and tensors that are written in the program do not count.
+    Constants of the program are not counted.
 
     Raises: ``OptionError`` for a count below 1.
 
@@ -112,9 +112,9 @@ def every(count: int) -> Rule:
 
 
 def ops(*names: str, decision: Decision = "before") -> Rule:
-    """A rule for ``split``: a decision at the operations of some names.
+    """A rule for ``split``: the same decision at all operations with these names.
 
-    Raises: ``OptionError`` for a name that no operation has, and a decision that is none.
+    Raises: ``OptionError`` for an unknown operation, and for an invalid decision.
 
     >>> expr = dn.debug_expr(lambda x: dn.exp(dn.cos(dn.sin(x))))(1.0)
     >>> len(dn.graph.split(expr, dn.graph.ops("cos", decision="both")))
@@ -124,11 +124,11 @@ def ops(*names: str, decision: Decision = "before") -> Rule:
 
 
 def marks(*names: str) -> Rule:
-    """A rule for ``split``: a stage ends after each mark of these names, or after every one.
+    """A rule for ``split``: ends a stage after each mark with one of these names, or after all.
 
     ``dn.mark`` sets marks.
 
-    Raises: ``OptionError`` where the graph has no such mark.
+    Raises: ``OptionError`` if the graph has no such mark.
 
     >>> expr = dn.debug_expr(lambda x: dn.cos(dn.mark(dn.sin(x), "middle")))(1.0)
     >>> len(dn.graph.split(expr, dn.graph.marks("middle")))
@@ -138,12 +138,12 @@ def marks(*names: str) -> Rule:
 
 
 def balanced(stages: int) -> Rule:
-    """A rule for ``split``: so many stages that the one with the most work has little more than it
-    must, cut where the fewest bytes travel.
+    """A rule for ``split``: ``stages`` stages of balanced work, with cuts where the fewest bytes
+    are transferred.
 
-    Work is estimated as ``cost`` does.
+    The stage with the most work has little more than necessary. Work is estimated as by ``cost``.
 
-    Raises: ``OptionError`` for less than one stage, and for more than there are operations.
+    Raises: ``OptionError`` for fewer than one stage, and for more stages than operations.
 
     >>> expr = dn.debug_expr(lambda x: dn.exp(dn.cos(dn.sin(x))))(1.0)
     >>> len(dn.graph.split(expr, dn.graph.balanced(3)))

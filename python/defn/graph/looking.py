@@ -1,4 +1,4 @@
-"""Looks at graphs: what they cost, how they differ, pictures, and their text."""
+"""Analysis of graphs: their cost, differences, diagrams, and text."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cost:
-    """What running a graph costs, as far as types tell.
+    """The cost of running a graph, estimated from the types.
 
-    ``flops`` are operations on elements, ``read`` and ``written`` the bytes that operations take
-    and give, each by itself, ``peak`` the most bytes that are there at one time. ``work`` is one
-    number for the time it takes: for each operation its flops, or its bytes in the time of 16
-    flops each, whichever is more. A loop counts as often as it is known to run; ``assumed_loops``
-    says how many are not known, which count once.
+    ``flops`` is the number of operations on elements. ``read`` and ``written`` are the bytes of the
+    inputs and outputs of all operations, ``peak`` the most bytes alive at one time. ``work`` is one
+    number for the run time: for each operation the greater of its flops and 16 flops for each of
+    its bytes. A loop counts as often as it is known to run; ``assumed_loops`` is the number of
+    loops with an unknown trip count, which count once.
     """
 
     flops: int
@@ -34,9 +34,9 @@ class Cost:
 
 
 def cost(expr: Any) -> Cost:
-    """Estimate what running a graph or a stage costs.
+    """Estimate the cost of running a graph or a stage.
 
-    Raises: ``TraceError`` for what is no graph.
+    Raises: ``TraceError`` for a value that is not a graph.
 
     >>> expr = dn.debug_expr(dn.dot)(dn.template((8, 16), "f32"), dn.template((16, 4), "f32"))
     >>> dn.graph.cost(expr).flops == 2 * 8 * 16 * 4
@@ -46,12 +46,12 @@ def cost(expr: Any) -> Cost:
 
 
 def diff(old: Any, new: Any) -> Difference:
-    """Say how a graph or a stage differs from another.
+    """Compare two graphs or stages.
 
-    The result is true if anything differs, prints as lines with ``-`` and ``+``, and has the
-    operations as ``removed``, ``added``, ``changed`` and the number of ``equal`` ones.
+    The result is true if anything differs, and prints as lines with ``-`` and ``+``. It has the
+    operations as ``removed``, ``added`` and ``changed``, and the number of ``equal`` ones.
 
-    Raises: ``TraceError`` for what is no graph.
+    Raises: ``TraceError`` for a value that is not a graph.
 
     >>> double = dn.debug_expr(lambda x: dn.sin(x) * 2)(1.0)
     >>> triple = dn.debug_expr(lambda x: dn.sin(x) * 3)(1.0)
@@ -65,12 +65,12 @@ def diff(old: Any, new: Any) -> Difference:
 
 
 def mermaid(expr: Any) -> str:
-    """A picture of a graph, a stage or a list of stages, in the language of Mermaid.
+    """A Mermaid diagram of a graph, a stage or a list of stages.
 
-    Loops and branches are boxes, and so are stages. GitHub and most notebooks draw it.
+    Loops, branches and stages are boxes. GitHub and most notebooks draw it.
 
-    Raises: ``TraceError`` for what is no graph, ``ContainerError`` for stages that are not all
-        of one split.
+    Raises: ``TraceError`` for a value that is not a graph, ``ContainerError`` for stages that are
+        not all of one split.
 
     >>> print(dn.graph.mermaid(dn.debug_expr(dn.sin)(1.0)), end="")
     flowchart TD
@@ -84,7 +84,7 @@ def mermaid(expr: Any) -> str:
 
 
 def dot(expr: Any) -> str:
-    r"""A picture of a graph, a stage or a list of stages, in DOT, the language of Graphviz.
+    r"""A diagram of a graph, a stage or a list of stages, in DOT, the language of Graphviz.
 
     Raises: as ``mermaid``.
 
@@ -104,9 +104,9 @@ def dot(expr: Any) -> str:
 def to_text(expr: Any) -> str:
     """A graph as text, exact to the bit, which ``from_text`` reads.
 
-    The container is left out, and so are the elements of captured tensors.
+    The text contains neither the container nor the elements of captured tensors.
 
-    Raises: ``TraceError`` for what is no graph.
+    Raises: ``TraceError`` for a value that is not a graph.
 
     >>> print(dn.graph.to_text(dn.debug_expr(dn.sin)(1.0)), end="")
     defn-ir 1
@@ -120,12 +120,12 @@ def to_text(expr: Any) -> str:
 
 
 def from_text(text: str, captures: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
-    """The graph of a text: a traced tensor for each result.
+    """Read a graph from its text; returns a traced tensor for each result.
 
-    ``captures`` are the tensors that the graph captured, where it did. A stage's text is read by
-    ``dn.graph.Stage.from_text``.
+    ``captures`` are the graph's captured tensors, if it has any. ``dn.graph.Stage.from_text`` reads
+    the text of a stage.
 
-    Raises: ``TraceError`` for another text, with the line; ``ContainerError`` for another number
+    Raises: ``TraceError`` for invalid text, with the line; ``ContainerError`` for a wrong number
         of ``captures``, ``ShapeError`` and others for captures of another type.
 
     >>> text = dn.graph.to_text(dn.debug_expr(dn.sin)(1.0))

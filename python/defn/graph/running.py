@@ -1,4 +1,4 @@
-"""Running stages: what is looked at once, and what an engine gets."""
+"""Running stages: a plan, which is checked once, and the functions that give it to an engine."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-# Options of definitions that say nothing of a stage.
+# Options of definitions that do not apply to a stage.
 _NOT_HERE = ("donate", "max_compiles", "on_conflict", "static")
-# What a stage with a compiler of its own has of the options of all.
+# The common options that also apply to a stage with its own compiler.
 _SHARED = ("backend", "hooks")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Stages that were looked at, with what an engine needs to run them.
+    """Validated stages, with the data that an engine needs to run them.
 
-    ``stages`` are those of one split, all of them and in order, and ``options`` has for each what
-    ``compile`` takes. ``sources`` says for each parameter of each stage where it comes from: the
-    position of a stage, or ``None`` for the arguments of the whole, and the index there.
-    ``last_uses`` says for each of them whether no later stage uses the value. ``waits`` are the
-    positions of the stages that must have run before: those whose outputs a stage takes, and for a
-    stage with effects, which ``has_effects`` tells, the one before that has some. Other stages may
-    run side by side; of several sets of arguments the effects of one come before those of the next.
+    ``stages`` are all stages of one split, in order, and ``options`` are the options of ``compile``
+    for each. ``sources`` is the origin of each parameter of each stage: the position of a stage, or
+    ``None`` for the arguments of the whole, and the index there. ``last_uses`` says for each of
+    these whether no later stage uses the value. ``waits`` are the positions of the stages that must
+    have run before: those whose outputs a stage takes and, for a stage with effects (see
+    ``has_effects``), the previous stage with effects. Other stages may run in parallel. Of several
+    argument sets, the effects of one come before those of the next.
 
     >>> expr = dn.debug_expr(lambda x: dn.cos(dn.sin(x)))(1.0)
     >>> plan = dn.graph.Plan.of(dn.graph.split(expr, dn.graph.every(1)))
@@ -53,10 +53,10 @@ class Plan:
         stage_options: Mapping[int, Mapping[str, Any]] | None = None,
         **jit_options: Any,
     ) -> Plan:
-        """Look at stages and their options.
+        """Validate stages and their options.
 
         Raises: ``ContainerError`` for a list that is not all stages of one split in order,
-            ``OptionError`` for options of a stage that there is not.
+            ``OptionError`` for options of a stage that does not exist.
         """
         if not isinstance(stages, list | tuple):
             raise ContainerError(
@@ -74,22 +74,22 @@ class Plan:
         )
 
     def compile(self, position: int) -> StageProgram:
-        """The program of a stage: tensors in, one for each of its ``sources``, a tuple of tensors
-        out.
+        """The program of a stage: it takes one tensor for each of the stage's ``sources``, and
+        returns a tuple of tensors.
 
-        What was compiled before with equal options is taken again.
+        A program that was compiled before with equal options is reused.
         """
         return compile(self.stages[position], **self.options[position])
 
     def inputs(self, args: Sequence[Any]) -> list[Any]:
-        """The tensors of the whole's arguments, in order.
+        """The tensors in the arguments of the whole, in order.
 
         Raises: ``ShapeError`` and others for arguments that the graph was not traced with.
         """
         return _core.graph_inputs(self.stages[0], args)
 
     def result(self, values: Sequence[Any]) -> Any:
-        """The container of the whole's results, of the tensors that the last stage gives."""
+        """The container of the whole's results, from the tensors that the last stage returned."""
         return _core.graph_results(self.stages[-1], list(values))
 
 
@@ -112,7 +112,7 @@ def _options(
         refused += [name for name in options if name in _NOT_HERE]
     if refused:
         raise unknown_options("run", refused, ("compiler", "hooks", "backend", "stage_options"))
-    # Another process, and another thread, may have other defaults.
+    # Other processes and threads may have other defaults.
     if jit_options.get("compiler") is None and "compiler" in (defaults := _core.default_options()):
         jit_options = {**jit_options, "compiler": defaults["compiler"]}
     shared = {name: jit_options[name] for name in _SHARED if name in jit_options}
@@ -122,17 +122,17 @@ def _options(
 
 
 def compile(stage: Stage, /, **jit_options: Any) -> StageProgram:
-    """Compile a stage by itself: tensors in, one for each parameter, a tuple of tensors out.
+    """Compile a stage separately; it takes one tensor for each parameter, and returns a tuple.
 
-    ``compiler``, ``hooks`` and the options of the compiler are as ``dn.jit`` says. ``backend`` is
-    where the stage runs: what it takes is copied there. Without it a stage runs on the device that
+    ``compiler``, ``hooks`` and the options of the compiler are as in ``dn.jit``. ``backend`` is
+    where the stage runs: its inputs are copied there. Without it, a stage runs on the device that
     the compiler's options name, or where its inputs are.
 
-    A program that was compiled before with equal options is taken again. One that was unpickled
-    in another process is compiled as here.
+    A program that was compiled before with equal options is reused. A stage that was unpickled in
+    another process is compiled in the same way.
 
     Raises: ``OptionError`` for options that the compiler does not take, ``CompileError`` for an
-        unknown compiler, and what the compiler has against the stage.
+        unknown compiler, and the compiler's errors.
 
     >>> expr = dn.debug_expr(lambda x: dn.cos(dn.sin(x)))(1.0)
     >>> first, last = dn.graph.split(expr, dn.graph.every(1))
@@ -150,20 +150,19 @@ def run(
     stage_options: Mapping[int, Mapping[str, Any]] | None = None,
     **jit_options: Any,
 ) -> Any:
-    """Run stages on the arguments of the function that was traced: what the whole gives, in its
-    container.
+    """Run stages on the arguments of the traced function; returns the container of its results.
 
-    ``args`` are the function's arguments; those that are no tensors, and options, have been traced
-    and are left out. A value is freed after its last use. ``engine`` says who runs the stages: by
-    default ``dn.engines.Sequential()``, one after the other.
+    ``args`` are the function's arguments without options and static values, which were traced. A
+    value is freed after its last use. ``engine`` runs the stages: by default
+    ``dn.engines.Sequential()``, one after the other.
 
-    ``jit_options`` are those of ``compile``, for all stages. ``stage_options`` has the options of
-    single stages by position, which come first; a stage with a compiler of its own has only
-    ``backend`` and ``hooks`` of the others.
+    ``jit_options`` are those of ``compile``, for all stages. ``stage_options`` are the options of
+    single stages by position, which take precedence. A stage with its own compiler inherits only
+    ``backend`` and ``hooks``.
 
     Raises: ``ContainerError`` for a list that is not all stages of one split in order,
-        ``ShapeError`` and others for arguments of other types, ``OptionError``, and what a stage
-        raises, which says in which stage it was.
+        ``ShapeError`` and others for arguments of other types, ``OptionError``, and the errors of
+        the stages, which name the stage.
 
     >>> expr = dn.debug_expr(lambda x: {"out": dn.cos(dn.sin(x))})(1.0)
     >>> stages = dn.graph.split(expr, dn.graph.every(1))
@@ -184,11 +183,11 @@ def run_each(
     stage_options: Mapping[int, Mapping[str, Any]] | None = None,
     **jit_options: Any,
 ) -> Iterator[Any]:
-    """Run stages on many argument lists: an iterator of the results, in order.
+    """Run stages on many argument lists; returns an iterator of the results, in order.
 
-    An engine that can has several under way at a time. Otherwise as ``run``.
+    Engines that support it run several lists at a time. The options are as in ``run``.
 
-    Raises: as ``run``, where the result is asked for that it is about; results before it are given.
+    Raises: as ``run``, in place of the result that fails; earlier results are returned.
 
     >>> expr = dn.debug_expr(lambda x: dn.cos(dn.sin(x)))(1.0)
     >>> stages = dn.graph.split(expr, dn.graph.every(1))
@@ -210,7 +209,7 @@ def _results(plan: Plan, given: Iterator[Sequence[Any]]) -> Iterator[Any]:
         for values in given:
             yield plan.result(values)
     finally:
-        # An engine that is a generator ends what it has under way.
+        # An engine that is a generator stops its running work when it is closed.
         close = getattr(given, "close", None)
         if close is not None:
             close()

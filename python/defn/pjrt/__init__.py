@@ -1,8 +1,8 @@
 """Devices: PJRT plugins, the clients that drive them, and programs that XLA compiles for them.
 
 A plugin is a package such as ``xla-cpu-pjrt``, which ``pip install 'defn[xla]'`` installs. Its
-client starts when it is first needed. ``dn.backends.PJRT(client="cuda", device_id=1)`` is a device
-as a place for tensors, ``"pjrt"`` the first device of the default client; ``compiler="pjrt"``
+client starts on first use. ``dn.backends.PJRT(client="cuda", device_id=1)`` is a device as a
+backend of tensors, and ``"pjrt"`` is the first device of the default client. ``compiler="pjrt"``
 compiles whole definitions for a device.
 """
 
@@ -46,8 +46,8 @@ __all__ = [
 class Device:
     """A device of a client.
 
-    ``memory_used`` and ``memory_limit`` are in bytes, None where the plugin does not count them;
-    ``interface`` is the version of PJRT's interface that the plugin speaks.
+    ``memory_used`` and ``memory_limit`` are in bytes, or None if the plugin does not count them;
+    ``interface`` is the plugin's version of the PJRT interface.
     """
 
     client: str
@@ -62,17 +62,18 @@ class Device:
 
     @property
     def backend(self) -> PJRT:
-        """The device as a place for tensors."""
+        """The device as a backend of tensors."""
         return _backend(self.client, self.device_id)
 
 
 @dataclass(frozen=True)
 class CacheReport:
-    """What the cache of compiled programs of a client did so far in this process.
+    """The statistics of a client's cache of compiled programs, in this process so far.
 
-    ``memory_hits`` and ``disk_hits`` were found, ``compiles`` were compiled, which took
-    ``compile_seconds``; ``disk_misses`` were not in the folder, ``corrupt`` files in it were made
-    again. ``entries`` are in memory now, ``disk_entries`` files of ``disk_bytes`` in the folders.
+    ``memory_hits`` and ``disk_hits`` programs were found, and ``compiles`` programs were compiled
+    in ``compile_seconds``. ``disk_misses`` programs were not in the directory, and ``corrupt``
+    files there were replaced. ``entries`` programs are in memory now, and ``disk_entries`` files of
+    ``disk_bytes`` in the directories.
     """
 
     memory_hits: int
@@ -91,7 +92,7 @@ def _backend(client: str, device_id: int) -> PJRT:
 
 
 def _path(client: str) -> Path:
-    """The library of the plugin that makes a client of this name."""
+    """The library of the plugin for a client of this name."""
     for plugin in plugins():
         if plugin.client == client:
             return plugin.path
@@ -107,12 +108,12 @@ def _path(client: str) -> Path:
 def jit(fun: Callable[..., Any] | None = None, /, **jit_options: Any) -> Any:
     """As ``dn.jit``, with ``compiler="pjrt"``.
 
-    Besides the options of ``dn.jit`` it takes ``client`` and ``device_id``, where programs run
-    whose arguments are on no device, ``cache_dir``, a folder in which compiled programs are kept
-    for other processes, and XLA's flags, such as ``xla_cpu_enable_fast_math``. Results stay on the
-    device.
+    Besides the options of ``dn.jit`` it takes ``client`` and ``device_id``, which select the device
+    of programs whose arguments are on no device, ``cache_dir``, a directory that keeps compiled
+    programs for other processes, and XLA's flags, such as ``xla_cpu_enable_fast_math``. Results
+    stay on the device.
 
-    Raises: as ``dn.jit``, ``BackendError`` without a plugin, client or device of that name.
+    Raises: as ``dn.jit``, and ``BackendError`` without a plugin, client or device of that name.
 
     >>> double = dn.pjrt.jit(lambda x: x + x)
     >>> double(dn.tensor([1, 2])).backend
@@ -130,12 +131,12 @@ def compile(
 ) -> Compiled:
     """As ``dn.compile``, with ``compiler="pjrt"`` and the options of ``dn.pjrt.jit``.
 
-    With ``target="h200"`` it compiles for that device, which need not be there: the plugin of
-    ``client``, by default ``"cuda"``, has to be installed, but no device. The result can be saved
-    here, loaded where the device is, and run there. ``run_each`` of the result runs it on several
+    With ``target="h200"`` it compiles for that device, which need not be present: only the plugin
+    of ``client``, by default ``"cuda"``, must be installed. The result can be saved here, and
+    loaded and run on a machine with the device. ``run_each`` of the result runs it on several
     devices at once.
 
-    Raises: as ``dn.compile``, ``BackendError`` without a plugin, client or device of that name.
+    Raises: as ``dn.compile``, and ``BackendError`` without a plugin, client or device of that name.
 
     >>> add = dn.pjrt.compile(dn.add, [dn.template((2,), "f32"), dn.template((), "f32")])
     >>> add(dn.tensor([1.0, 2.0]), 10.0).to_list()
@@ -155,18 +156,18 @@ def load(
     """Read a compiled function from a file that its ``save`` wrote, in this process or another.
 
     ``source`` is a path or a file that is open for reading bytes. The function takes and returns
-    what it did, and computes it on a device of ``client``, by default the first of the default one:
-    on the host it has to be a processor of the same kind, on others the platform that it was
-    compiled for. Nothing is traced or compiled. Tensors that the function closed over have the
-    values that they had when it was saved, and are on the device ``device_id``.
+    the same as before. It runs on a device of ``client``, by default the first one of the default
+    client. On the host this must be a processor of the same kind, elsewhere the platform that the
+    function was compiled for. Nothing is traced or compiled. Captured tensors have the values that
+    they had when the function was saved, and are on the device ``device_id``.
 
-    The file holds native code, which this process runs as it is: a checksum tells damage, and not
-    who wrote it. ``trust=True`` says that you would run any program of whoever did.
+    The file holds native code, which this process runs without checks: a checksum detects damage,
+    but not who wrote the file. ``trust=True`` states that you would run any program of its author.
 
-    Raises: ``OptionError`` without ``trust=True``, ``FormatError`` for a file that is cut short,
-    damaged or another, ``CompileError`` for an executable for another device, ``ContainerError``
-    where a class of its containers is not there, ``BackendError`` without that client or device,
-    and what opening the file raises.
+    Raises: ``OptionError`` without ``trust=True``, ``FormatError`` for a file that is truncated,
+    damaged or of another format, ``CompileError`` for an executable for another device,
+    ``ContainerError`` if a class of its containers does not exist, ``BackendError`` without that
+    client or device, and the errors of opening the file.
 
     >>> import os, tempfile
     >>> path = os.path.join(tempfile.mkdtemp(), "add.executable")
@@ -187,9 +188,9 @@ def deserialize(
     device_id: int | None = None,
     **unknown: Never,
 ) -> Compiled:
-    """The compiled function of the bytes that its ``serialize`` gave, as ``load`` reads it.
+    """Read a compiled function from the bytes that its ``serialize`` returned, as ``load`` does.
 
-    They hold native code, so that ``trust=True`` is required here too.
+    The bytes hold native code, so ``trust=True`` is required here too.
 
     Raises: as ``load``.
 
@@ -210,14 +211,14 @@ def client(
     memory_limit: int | None = None,
     **options: Any,
 ) -> None:
-    """Describe a client before it starts: the library of its plugin, and what it is started with.
+    """Configure a client before it starts: the library of its plugin, and its options.
 
-    Without ``plugin`` it is the installed one of that name. ``memory_limit`` is how many bytes of
-    each device it takes at most, where the platform can be limited; without a limit, memory is
-    taken as it is needed. Other options go to the plugin, such as ``cpu_device_count=8``.
+    Without ``plugin``, the installed plugin of that name is used. ``memory_limit`` is the maximum
+    number of bytes that it takes on each device, if the platform supports a limit; without a limit,
+    memory is taken as needed. Other options go to the plugin, such as ``cpu_device_count=8``.
 
-    Raises: ``BackendError`` if the client runs already, with other options, or if there is no
-    plugin of that name; ``OptionError`` for a limit that is no number of bytes.
+    Raises: ``BackendError`` if the client already runs with other options, or if there is no plugin
+    of that name; ``OptionError`` for a limit that is not a number of bytes.
 
     >>> dn.pjrt.client("twins", plugin=dn.pjrt.plugins()[0].path, cpu_device_count=2)
     >>> dn.backends.PJRT(client="twins", device_id=1)
@@ -229,10 +230,10 @@ def client(
 def devices(client: str | None = None, **unknown: Never) -> list[Device]:
     """The devices of a client, or of all clients that start.
 
-    A client that is named starts, and no other one.
+    If a client is named, only that client is started.
 
     Raises: ``BackendError`` for a client that is unknown or does not start; ``OptionError`` for a
-    name that is no text.
+    name that is not a string.
 
     >>> dn.devices("host")[0].platform
     'cpu'
@@ -246,7 +247,7 @@ def devices(client: str | None = None, **unknown: Never) -> list[Device]:
 
 
 def cache_report(client: str | None = None) -> CacheReport:
-    """What the cache of compiled programs did: of a client, or of the default one.
+    """The statistics of the cache of compiled programs of a client, or of the default one.
 
     Raises: ``BackendError`` for a client that is unknown or does not start.
 
@@ -261,7 +262,7 @@ def cache_report(client: str | None = None) -> CacheReport:
 
 
 def live_buffers(client: str | None = None) -> int:
-    """How many tensors have memory on the devices of a client, or of the default one.
+    """The number of tensors with memory on the devices of a client, or of the default one.
 
     Raises: ``BackendError`` for a client that is unknown or does not start.
 

@@ -1,7 +1,7 @@
-"""Which PJRT plugins are installed, and which devices there are through them.
+"""Finds the installed PJRT plugins.
 
-A plugin is a shared library from a wheel. Nothing is loaded to find it: the packages that say
-they have one are asked where they lie.
+A plugin is a shared library from a wheel. Nothing is loaded to find it; only the locations of the
+packages that announce a plugin are read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plugin", "plugins"]
 
-# The entry points by which packages announce a plugin; and packages that announce none.
+# The entry points by which packages announce a plugin, and packages that announce none.
 _GROUPS = ("xla_plugins", "jax_plugins")
 _SILENT = ("libtpu",)
 
@@ -27,8 +27,8 @@ _SILENT = ("libtpu",)
 class Plugin:
     """An installed plugin.
 
-    ``client`` is the name under which its devices are known, ``path`` the library, ``found`` what
-    announced it.
+    ``client`` is the client name of its devices, ``path`` the library, and ``found`` the entry
+    point or package that announced it.
     """
 
     client: str
@@ -37,13 +37,13 @@ class Plugin:
 
 
 def plugins() -> tuple[Plugin, ...]:
-    """The plugins that are installed, the default one first.
+    """The installed plugins, the default one first.
 
-    Each of the names ``"cuda"``, ``"rocm"``, ``"tpu"`` and ``"host"``, which is XLA on the CPU,
-    stands for one plugin; any other is known by the name under which it was announced. The
-    environment variable ``DEFN_PJRT_PLUGIN`` is the path of one more, which is the default then.
+    Each of the names ``"cuda"``, ``"rocm"``, ``"tpu"`` and ``"host"`` (XLA on the CPU) stands for
+    one plugin; any other has the name under which it was announced. The environment variable
+    ``DEFN_PJRT_PLUGIN`` is the path of an additional one, which is then the default.
 
-    Raises: nothing: a package that is broken has no plugin.
+    Raises: nothing: a broken package has no plugin.
 
     >>> [plugin.client for plugin in dn.pjrt.plugins()]  # doctest: +SKIP
     ['host']
@@ -70,7 +70,7 @@ def _announced() -> Iterator[Plugin]:
 
 
 def _of_module(module: str, name: str, found: str) -> Iterator[Plugin]:
-    """The plugin in the folder of a package, which is not imported."""
+    """The plugin in the directory of a package, which is not imported."""
     from importlib import util
 
     try:
