@@ -1,4 +1,4 @@
-"""Backends: places for tensors that run operations, and the base class of those in Python."""
+"""Backends: they hold tensors and run operations. The base class of those written in Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["PJRT", "Backend", "NumPyBackend", "inspect"]
 
 
 def __getattr__(name: str) -> object:
-    """Load the NumPy backend when it is asked for, and keep it out of the package's import."""
+    """Load the NumPy backend on first use, to keep it out of the package's import."""
     if name == "NumPyBackend":
         from defn.backends.numpy import NumPyBackend
 

@@ -28,23 +28,24 @@ __all__ = ["Backend"]
 class Backend(
     Place, Elementwise, Shape, Index, Order, Reduce, Window, Fourier, Linalg, _core.Backend
 ):
-    r"""A place for tensors that can run one operation at a time, written in Python.
+    r"""A backend written in Python: it holds tensors and runs one operation at a time.
 
-    Derive from it and define the callbacks that you have; they are those of Nx.Backend 0.12, under
-    their names. A callback gets ``out``, a template with the dtype and shape of its result, then
-    the operands as tensors of this backend, then the options as keywords. ``x.data`` is what the
-    callback that made ``x`` returned. What a callback returns becomes the data of its result; data
-    with ``shape`` and ``dtype`` must have those of ``out``, and a tensor stands for its own data.
+    Derive from it and define the callbacks that the backend supports; they are those of Nx.Backend
+    0.12, under their names. A callback receives ``out``, a template with the dtype and shape of its
+    result, then the operands as tensors of this backend, then the options as keywords. ``x.data``
+    is the value that the callback which created ``x`` returned. The value that a callback returns
+    becomes the data of its result: data with ``shape`` and ``dtype`` must have those of ``out``,
+    and a tensor stands for its own data.
 
-    A callback that is not defined runs by its default where there is one, else it raises and names
-    the callback. With ``fallback="host"``, given when a backend is made or set in its class, the
-    host does instead what has neither; a warning says so once for each callback. ``from_binary``
-    and ``to_binary`` are always needed. Operands may differ from ``out`` in dtype, and in shape
-    where the operation broadcasts: ``out`` says what to compute in.
+    A callback that is not defined runs by its default if it has one, else it raises and names the
+    callback. With ``fallback="host"``, passed to the constructor or set in the class, the host runs
+    the operation instead, with one warning for each callback. ``from_binary`` and ``to_binary`` are
+    always needed. Operands may differ from ``out`` in dtype, and in shape if the operation
+    broadcasts: the computation is in the dtype of ``out``.
 
-    Two backends are one place if they are equal: by default, if they are of one class and were made
-    of equal arguments. A backend that takes options names them as keywords of its ``__init__`` and
-    passes the others on, which raises for those that are unknown.
+    Two backends are the same place if they are equal: by default, if they have the same class and
+    were created with equal arguments. A backend with options names them as keywords of its
+    ``__init__`` and passes the others on, which raises for unknown options.
 
     Raises: ``OptionError`` for an unknown option.
 
@@ -62,7 +63,7 @@ class Backend(
     _made_of: tuple[type, tuple[Any, ...], dict[str, Any]]
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Remember what the backend is made of, which tells it from others."""
+        """Store the class and the arguments, which identify the backend."""
         self = super().__new__(cls, *args, **options)
         self._made_of = (cls, args, options)
         return self
@@ -101,10 +102,10 @@ class Backend(
         args: list[Tensor],
         fun: Callable[..., Any],
     ) -> Any:
-        """A composite that may have a native form, by its ``tag``.
+        """A composite that may have a native implementation, identified by its ``tag``.
 
-        The tag is one of ``dn.blocks`` or what ``dn.block`` was given; ``out`` is a template, for a
-        block of the user's in the container of its output. ``fun(tag, *args)`` is the block in
-        primitive operations, which run on this backend. By default it is called.
+        The tag is one of ``dn.blocks`` or the one passed to ``dn.block``. ``out`` is a template,
+        or for a user's block a container of templates. ``fun(tag, *args)`` computes the block in
+        primitive operations, which run on this backend. By default ``fun`` is called.
         """
         return fun(tag, *args)

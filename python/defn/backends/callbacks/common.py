@@ -1,4 +1,4 @@
-"""What the families of callbacks share."""
+"""Helpers that the families of callbacks share."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ __all__ = ["lacks"]
 
 
 def lacks(backend: object, callback: str, *, by_host: bool = True) -> BackendError:
-    """The error for a callback that a backend does not have, and that has no default; ``by_host``
-    says whether the host could do it instead.
+    """The error for a missing callback without a default; ``by_host`` says whether the host could
+    run the operation instead.
     """
     name = type(backend).__name__
     hint = ', or have the host do it, with fallback="host"' if by_host else ""

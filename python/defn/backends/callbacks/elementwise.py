@@ -15,7 +15,7 @@ __all__ = ["Elementwise"]
 
 
 class Elementwise:
-    """One element in, or two or three, one out. Operands broadcast to the shape of ``out``."""
+    """Operations on one, two or three elements. Operands broadcast to the shape of ``out``."""
 
     def negate(self, out: Tensor, x: Tensor) -> Any:
         """``-x``, wrapping for integers."""
@@ -150,19 +150,19 @@ class Elementwise:
         raise lacks(self, "bitwise_not")
 
     def population_count(self, out: Tensor, x: Tensor) -> Any:
-        """How many bits are 1."""
+        """The number of bits that are 1."""
         raise lacks(self, "population_count")
 
     def count_leading_zeros(self, out: Tensor, x: Tensor) -> Any:
-        """How many bits are 0 before the first 1, in the dtype's own width."""
+        """The number of 0 bits before the first 1, in the dtype's own width."""
         raise lacks(self, "count_leading_zeros")
 
     def is_nan(self, out: Tensor, x: Tensor) -> Any:
-        """Whether ``x`` is not a number; a complex number if either part is."""
+        """Whether ``x`` is NaN; for a complex number, whether either part is."""
         raise lacks(self, "is_nan")
 
     def is_infinity(self, out: Tensor, x: Tensor) -> Any:
-        """Whether ``x`` is infinite; a complex number if either part is."""
+        """Whether ``x`` is infinite; for a complex number, whether either part is."""
         raise lacks(self, "is_infinity")
 
     def as_type(self, out: Tensor, x: Tensor) -> Any:
@@ -202,7 +202,7 @@ class Elementwise:
         raise lacks(self, "quotient")
 
     def remainder(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """What truncated division leaves; it has the sign of ``a``."""
+        """The remainder of truncated division; it has the sign of ``a``."""
         raise lacks(self, "remainder")
 
     def max(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
@@ -226,7 +226,7 @@ class Elementwise:
         raise lacks(self, "bitwise_xor")
 
     def left_shift(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """``a * 2**b``; 0 from the dtype's width on."""
+        """``a * 2**b``; 0 if ``b`` is the dtype's width or more."""
         raise lacks(self, "left_shift")
 
     def right_shift(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
@@ -234,7 +234,7 @@ class Elementwise:
         raise lacks(self, "right_shift")
 
     def equal(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """Whether the values are equal, compared as numbers whatever their dtypes."""
+        """Whether the values are equal, compared as numbers even if the dtypes differ."""
         raise lacks(self, "equal")
 
     def less(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
@@ -246,11 +246,11 @@ class Elementwise:
         raise lacks(self, "complex")
 
     def not_equal(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """Whether the values differ. By default what ``equal`` is not."""
+        """Whether the values differ. By default the inverse of ``equal``."""
         return a.equal(b).equal(0)
 
     def greater(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """Whether ``a > b``. By default ``less`` the other way round."""
+        """Whether ``a > b``. By default ``less`` with the operands swapped."""
         return b.less(a)
 
     def less_equal(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
@@ -258,20 +258,20 @@ class Elementwise:
         return a.less(b).logical_or(a.equal(b))
 
     def greater_equal(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """Whether ``a >= b``. By default ``less_equal`` the other way round."""
+        """Whether ``a >= b``. By default ``less_equal`` with the operands swapped."""
         return b.less_equal(a)
 
     def logical_and(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """Whether neither is zero. By default a product of truths."""
-        # As numbers: a product of two bools is this operation itself.
+        """Whether neither is zero. By default ``(a != 0) * (b != 0) == 1``."""
+        # As numbers, because the product of two bools is this operation itself.
         return a.not_equal(0).multiply(1).multiply(b.not_equal(0)).equal(1)
 
     def logical_or(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """Whether either is not zero. By default ``logical_and`` of what is zero, inverted."""
+        """Whether either is not zero. By default ``(a == 0) * (b == 0) == 0``."""
         return a.equal(0).multiply(1).multiply(b.equal(0)).equal(0)
 
     def logical_xor(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """Whether exactly one is not zero. By default truths that differ."""
+        """Whether exactly one is not zero. By default ``(a == 0) != (b == 0)``."""
         return a.equal(0).not_equal(b.equal(0))
 
     def select(self, out: Tensor, pred: Tensor, on_true: Tensor, on_false: Tensor) -> Any:
@@ -279,5 +279,5 @@ class Elementwise:
         raise lacks(self, "select")
 
     def clip(self, out: Tensor, x: Tensor, lo: Tensor, hi: Tensor) -> Any:
-        """``x`` moved into the bounds, which are scalars. By default by ``max`` and ``min``."""
+        """``x`` limited to the bounds, which are scalars. By default ``max`` and ``min``."""
         return x.maximum(lo).minimum(hi).as_type(out.dtype)

@@ -1,4 +1,4 @@
-"""Callbacks that read and write at positions."""
+"""Callbacks that read and write at indices."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ __all__ = ["Index"]
 
 
 class Index:
-    """Indices are integers, of which those below 0 count from the end of their axis.
+    """Indices are integers; those below 0 count from the end of their axis.
 
-    ``axes`` are those that the last axis of ``indices`` indexes.
+    ``axes`` are the axes that the last axis of ``indices`` indexes.
     """
 
     def gather(self, out: Tensor, x: Tensor, indices: Tensor, *, axes: Sequence[int]) -> Any:
-        """Windows of ``x`` at the places that the last axis of ``indices`` holds."""
+        """Windows of ``x`` at the indices in the last axis of ``indices``."""
         raise lacks(self, "gather")
 
     def indexed_add(
         self, out: Tensor, x: Tensor, indices: Tensor, updates: Tensor, *, axes: Sequence[int]
     ) -> Any:
-        """``x`` with updates added at places; those of equal places add up."""
+        """``x`` with updates added at indices; updates at equal indices add up."""
         raise lacks(self, "indexed_add")
 
     def indexed_put(
         self, out: Tensor, x: Tensor, indices: Tensor, updates: Tensor, *, axes: Sequence[int]
     ) -> Any:
-        """``x`` with updates put at places; the last of equal places wins."""
+        """``x`` with updates written at indices; the last of equal indices wins."""
         raise lacks(self, "indexed_put")

@@ -34,5 +34,5 @@ class Linalg:
     def triangular_solve(
         self, out: Tensor, a: Tensor, b: Tensor, *, left_side: bool, lower: bool, transform_a: str
     ) -> Any:
-        """The ``x`` of ``a x = b``, or of ``x a = b``; one triangle of ``a`` is read."""
+        """The solution ``x`` of ``a x = b`` or ``x a = b``; one triangle of ``a`` is read."""
         raise lacks(self, "triangular_solve")

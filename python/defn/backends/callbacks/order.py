@@ -1,4 +1,4 @@
-"""Callbacks that put elements in order."""
+"""Callbacks that sort elements."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Order"]
 
 
 class Order:
-    """Stable, with NaN above every number; ``direction`` is ``"asc"`` or ``"desc"``."""
+    """Sorting is stable, with NaN above every number; ``direction`` is ``"asc"`` or ``"desc"``."""
 
     def sort(self, out: Tensor, x: Tensor, *, axis: int, direction: str) -> Any:
-        """``x`` in order along an axis, ``"asc"`` or ``"desc"``; stable, NaN greatest."""
+        """``x`` sorted along an axis, ``"asc"`` or ``"desc"``; stable, NaN greatest."""
         raise lacks(self, "sort")
 
     def argsort(self, out: Tensor, x: Tensor, *, axis: int, direction: str) -> Any:
-        """Where the elements of ``sort`` come from."""
+        """The index of each element of ``sort`` in ``x``."""
         raise lacks(self, "argsort")

@@ -1,4 +1,4 @@
-"""Callbacks that read tensors in other ways, and move them between backends."""
+"""Callbacks that read and print tensors, and move them between backends."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ __all__ = ["Place"]
 
 
 class Place(Create):
-    """Where tensors are, and how they are shown."""
+    """Places of tensors, and their text."""
 
     def backend_copy(self, x: Tensor, backend: BackendLike) -> Tensor:
-        """The elements of ``x`` on another backend. By default the bytes of ``to_binary``."""
+        """The elements of ``x`` on another backend. By default a copy through ``to_binary``."""
         from defn.ops.create import tensor
 
         return tensor(x.to_numpy(), names=x.names, backend=backend)
 
     def backend_transfer(self, x: Tensor, backend: BackendLike) -> Tensor:
-        """As ``backend_copy``; ``x`` is let go after. By default ``backend_copy``.
+        """As ``backend_copy``; ``x`` is freed afterwards. By default ``backend_copy``.
 
-        ``backend_deallocate`` is called for ``x`` then, whatever became of the copy.
+        ``backend_deallocate`` is then called for ``x``, even if the copy failed.
         """
         return self.backend_copy(x, backend)
 
     def backend_deallocate(self, x: Tensor) -> None:
-        """Called once, before the data of ``x`` is let go. By default nothing is done."""
+        """Called once, before the data of ``x`` is dropped. By default nothing is done."""
 
     def to_batched(self, out: Tensor, x: Tensor, *, leftover: str) -> list[Any]:
         """Batches of the rows of ``x``, each of the type of ``out``.
 
-        Rows that are left over are dropped with ``"discard"``; with ``"repeat"`` the last batch is
-        filled up from the first row on. By default ``slice`` and ``concatenate``.
+        ``"discard"`` drops the remaining rows; ``"repeat"`` fills the last batch with rows from the
+        beginning. By default ``slice`` and ``concatenate``.
         """
         from defn.ops.shape import concatenate
 
@@ -52,18 +52,18 @@ class Place(Create):
         return batches
 
     def to_pointer(self, x: Tensor, *, mode: str) -> int:
-        """The address of the elements, which stay where they are while ``x`` lives.
+        """The address of the elements, which must not move while ``x`` lives.
 
-        ``mode`` is ``"local"``: for this process.
+        ``mode`` is ``"local"``: the address is for this process.
         """
         raise lacks(self, "to_pointer", by_host=False)
 
     def from_pointer(self, pointer: int, dtype: DType, shape: Sequence[int]) -> Any:
-        """Data over memory that somebody else owns."""
+        """Data in memory that another object owns."""
         raise lacks(self, "from_pointer", by_host=False)
 
     def inspect(self, x: Tensor, limit: int | None) -> str:
-        """The elements as they print, at most ``limit``. By default those of ``to_binary``."""
+        """The text of the elements, at most ``limit``. By default those of ``to_binary``."""
         from defn.backends import inspect
 
         count = x.size if limit is None else min(limit, x.size)

@@ -1,4 +1,4 @@
-"""Callbacks that fold elements."""
+"""Callbacks that reduce elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Reduce"]
 
 
 class Reduce:
-    """Folds over ``axes``, which are always given; those that stay have size 1."""
+    """Reductions over ``axes``, which are always given; axes that are kept have size 1."""
 
     def sum(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
         """The sum, in ``out.dtype``."""
@@ -27,31 +27,31 @@ class Reduce:
         raise lacks(self, "product")
 
     def reduce_max(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
-        """The greatest; NaN if any element is."""
+        """The greatest element; NaN if any element is NaN."""
         raise lacks(self, "reduce_max")
 
     def reduce_min(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
-        """The least; NaN if any element is."""
+        """The least element; NaN if any element is NaN."""
         raise lacks(self, "reduce_min")
 
     def all(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
-        """1 if no element is zero. By default the product of truths."""
+        """1 if no element is zero. By default the product of ``x != 0``."""
         return x.not_equal(0).product(axes=axes, keep_axes=keep_axes).as_type(out.dtype)
 
     def any(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
-        """1 if an element is not zero. By default what is not zero everywhere."""
+        """1 if an element is not zero. By default the inverse of ``all`` of ``x == 0``."""
         return x.equal(0).all(axes=axes, keep_axes=keep_axes).equal(0)
 
     def argmax(
         self, out: Tensor, x: Tensor, *, axis: int | None, keep_axis: bool, tie_break: str
     ) -> Any:
-        """The index of the greatest, flat without an axis; NaN counts as the greatest."""
+        """The index of the greatest element, flat without an axis; NaN counts as the greatest."""
         raise lacks(self, "argmax")
 
     def argmin(
         self, out: Tensor, x: Tensor, *, axis: int | None, keep_axis: bool, tie_break: str
     ) -> Any:
-        """The index of the least, flat without an axis; NaN counts as the least."""
+        """The index of the least element, flat without an axis; NaN counts as the least."""
         raise lacks(self, "argmin")
 
     def reduce(
@@ -64,5 +64,5 @@ class Reduce:
         axes: Sequence[int],
         keep_axes: bool,
     ) -> Any:
-        """The fold of ``fun(element, acc)`` from ``acc``. By default its operations on slices."""
+        """The fold of ``fun(element, acc)`` from ``acc``. By default ``fun`` applied to slices."""
         raise lacks(self, "reduce")

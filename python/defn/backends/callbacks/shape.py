@@ -16,10 +16,10 @@ __all__ = ["Shape"]
 
 
 class Shape:
-    """The elements of ``x``, elsewhere. Axes are positions that are not negative."""
+    """The elements of ``x`` at other positions. Axes are positions that are not negative."""
 
     def reshape(self, out: Tensor, x: Tensor) -> Any:
-        """The same elements in row-major order, under the shape of ``out``."""
+        """The same elements in row-major order, in the shape of ``out``."""
         raise lacks(self, "reshape")
 
     def squeeze(self, out: Tensor, x: Tensor, axes: Sequence[int]) -> Any:
@@ -27,11 +27,11 @@ class Shape:
         return x.reshape(out.shape)
 
     def broadcast(self, out: Tensor, x: Tensor, shape: Sequence[int], axes: Sequence[int]) -> Any:
-        """``x`` repeated up to ``shape``; ``axes[i]`` is where axis ``i`` goes."""
+        """``x`` repeated to ``shape``; axis ``i`` of ``x`` becomes axis ``axes[i]``."""
         raise lacks(self, "broadcast")
 
     def transpose(self, out: Tensor, x: Tensor, axes: Sequence[int]) -> Any:
-        """``x`` with its axes in another order: ``axes[i]`` becomes axis ``i``."""
+        """``x`` with its axes permuted: ``axes[i]`` becomes axis ``i``."""
         raise lacks(self, "transpose")
 
     def pad(
@@ -41,15 +41,15 @@ class Shape:
         raise lacks(self, "pad")
 
     def reverse(self, out: Tensor, x: Tensor, axes: Sequence[int]) -> Any:
-        """``x`` read backwards along axes."""
+        """``x`` reversed along axes."""
         raise lacks(self, "reverse")
 
     def concatenate(self, out: Tensor, tensors: list[Tensor], axis: int) -> Any:
-        """The tensors one after the other."""
+        """The tensors joined along an axis."""
         raise lacks(self, "concatenate")
 
     def stack(self, out: Tensor, tensors: list[Tensor], axis: int) -> Any:
-        """The tensors side by side along a new axis. By default ``reshape`` and ``concatenate``."""
+        """The tensors joined along a new axis. By default ``reshape`` and ``concatenate``."""
         from defn.ops.shape import concatenate
 
         shape = (*out.shape[:axis], 1, *out.shape[axis + 1 :])
@@ -67,7 +67,7 @@ class Shape:
     ) -> Any:
         """A window of ``x``; starts that are tensors are clamped into range.
 
-        With ``from_end`` those below 0 count from the end of their axis before that.
+        With ``from_end``, starts below 0 first have the size of their axis added.
         """
         raise lacks(self, "slice")
 
@@ -80,5 +80,5 @@ class Shape:
         *,
         from_end: bool = False,
     ) -> Any:
-        """``x`` with a window overwritten; starts as of ``slice``."""
+        """``x`` with a window overwritten; starts are as in ``slice``."""
         raise lacks(self, "put_slice")

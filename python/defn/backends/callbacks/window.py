@@ -1,4 +1,4 @@
-"""Callbacks that work on windows."""
+"""Callbacks that reduce windows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Window:
         padding: Sequence[tuple[int, int]],
         window_dilations: Sequence[int],
     ) -> Any:
-        """The greatest of each window, NaN if any is; padding is the least value."""
+        """The greatest element of each window, NaN if any is; padding is the least value."""
         raise lacks(self, "window_max")
 
     def window_min(
@@ -67,7 +67,7 @@ class Window:
         padding: Sequence[tuple[int, int]],
         window_dilations: Sequence[int],
     ) -> Any:
-        """The least of each window, NaN if any is; padding is the greatest value."""
+        """The least element of each window, NaN if any is; padding is the greatest value."""
         raise lacks(self, "window_min")
 
     def window_reduce(
@@ -84,7 +84,7 @@ class Window:
     ) -> Any:
         """The fold of ``fun(element, acc)`` over each window, padded with ``acc``.
 
-        By default its operations on slices.
+        By default ``fun`` applied to slices.
         """
         raise lacks(self, "window_reduce")
 
@@ -100,7 +100,7 @@ class Window:
         padding: Sequence[tuple[int, int]],
         window_dilations: Sequence[int],
     ) -> Any:
-        """``init`` plus each source value where its window is greatest, last of ties."""
+        """``init`` plus each source value at its window's greatest element, the last of ties."""
         raise lacks(self, "window_scatter_max")
 
     def window_scatter_min(
@@ -115,7 +115,7 @@ class Window:
         padding: Sequence[tuple[int, int]],
         window_dilations: Sequence[int],
     ) -> Any:
-        """``init`` plus each source value where its window is least, last of ties."""
+        """``init`` plus each source value at its window's least element, the last of ties."""
         raise lacks(self, "window_scatter_min")
 
     def conv(

@@ -1,4 +1,4 @@
-"""A backend on NumPy: plain, slow, right. Other backends are tested against it."""
+"""A backend on NumPy: simple, slow, correct. Other backends are tested against it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class NumPyBackend(
     Blocks,
     Backend,
 ):
-    """Tensors as NumPy arrays, and every operation in plain NumPy.
+    """Tensors as NumPy arrays, with every operation in plain NumPy.
 
     It has every callback, in every dtype, and computes in float64 and 64-bit integers before it
-    rounds or wraps: it is what to compare with, not what to be fast with. ``x.data`` is the array.
+    rounds or wraps: it is a reference for correctness, not for speed. ``x.data`` is the array.
 
-    Raises: ``OptionError`` for any option: it takes none.
+    Raises: ``OptionError`` for any option, because it takes none.
 
     >>> x = dn.tensor([1.0, 2.0], backend=dn.backends.NumPyBackend())
     >>> (x + 1.0).data

@@ -1,4 +1,4 @@
-"""Composites that NumPy has, or that are simpler here than by their defaults."""
+"""Composites that NumPy has, or that are simpler in NumPy than their defaults."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _transform(function: Any) -> Callable[..., Any]:
     """A transform along two axes."""
 
     def transform(tag: Any, out: Tensor, x: Tensor) -> Any:
-        # NumPy transforms no empty axis.
+        # NumPy does not transform empty axes.
         values = wide(x, out.dtype)
         return store(
             function(values, tag.lengths, tag.axes) if out.size else np.zeros(out.shape), out
@@ -111,7 +111,7 @@ def _irfft(tag: Any, out: Tensor, x: Tensor) -> Any:
 def _cholesky(tag: Any, out: Tensor, x: Tensor) -> Any:
     matrices = wide(x, out.dtype)
     result = np.full_like(matrices, np.nan)
-    # Rounding is that of the elements, which lie in a wider array.
+    # The rounding unit of the elements' dtype, although the array has a wider one.
     eps = 2.0**-52 if str(out.dtype) in ("f64", "c128") else 2.0**-23
     for place in np.ndindex(matrices.shape[:-2]):
         try:
@@ -124,8 +124,8 @@ def _cholesky(tag: Any, out: Tensor, x: Tensor) -> Any:
 
 
 def _singular_factor(a: Any, eps: float) -> Any:
-    """The factor of a matrix without negative eigenvalues, whose columns begin where a row is
-    independent of those above it: a root by diagonal pivoting, made triangular row by row.
+    """The Cholesky factor of a positive semidefinite matrix. Its columns start at rows that are
+    linearly independent of the rows above. A root by diagonal pivoting is made triangular.
     """
     size, failed = len(a), np.full_like(a, np.nan)
     rest, root = np.tril(a) + np.tril(a, -1).conj().T, np.zeros_like(a)
@@ -157,7 +157,7 @@ def _singular_factor(a: Any, eps: float) -> Any:
 
 
 def _decomposed(matrices: Any) -> tuple[Any, Any, Any]:
-    """P, L, U of ``a = P L U``: Gaussian elimination, the pivot being the first of the largest."""
+    """P, L, U of ``a = P L U`` by Gaussian elimination; the pivot is the first of the largest."""
     u = matrices.copy()
     size = u.shape[-1]
     p, lower = np.zeros(u.shape), np.zeros_like(u)
@@ -199,7 +199,7 @@ def _qr(tag: Any, out: tuple[Tensor, Tensor], x: Tensor) -> Any:
 
 
 def _finite(matrices: Any) -> tuple[Any, Any]:
-    """Matrices of zeros for those that have NaN or infinities, and which these are."""
+    """The matrices, zero where they have NaN or infinities, and a mask of these matrices."""
     bad = ~np.isfinite(matrices).all((-2, -1))
     return np.where(bad[..., None, None], 0, matrices), bad
 
@@ -248,14 +248,14 @@ NATIVE: dict[str, Callable[..., Any]] = {
     "Eigh": _eigh,
     "Determinant": _determinant,
 }
-"""What computes a block, by the class of its tag."""
+"""The function that computes a block, by the class name of its tag."""
 
 
 class Blocks:
-    """Composites; those that are not listed run by their defaults."""
+    """Composites; blocks that are not in ``NATIVE`` run by their defaults."""
 
     @quiet
     def block(self, tag: Any, out: Any, args: list[Tensor], fun: Callable[..., Any]) -> Any:
-        """A composite, by NumPy."""
+        """A composite, computed with NumPy if it is in ``NATIVE``."""
         native = NATIVE.get(type(tag).__name__)
         return fun(tag, *args) if native is None else native(tag, out, *args)

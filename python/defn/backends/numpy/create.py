@@ -1,4 +1,4 @@
-"""Callbacks that make tensors, and read them."""
+"""Callbacks that create and read tensors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Create"]
 
 
 def _unpacked(data: bytes, dtype: DType, count: int) -> Any:
-    """The values of 2- or 4-bit elements, of which a byte's first is its highest."""
+    """The values of 2- or 4-bit elements; the first is in the highest bits of a byte."""
     octets = np.frombuffer(data, np.uint8).astype(np.uint64)
     shifts = np.arange(8 - dtype.bits, -1, -dtype.bits, dtype=np.uint64)
     return cast((octets[:, None] >> shifts).reshape(-1)[:count], dtype)
@@ -30,14 +30,14 @@ def _packed(elements: Any, dtype: DType) -> bytes:
 
 
 class Create:
-    """Tensors out of nothing, and out of memory."""
+    """Tensors from constants and from memory."""
 
     def from_binary(self, out: Tensor, data: bytes) -> Any:
-        """The elements that ``data`` holds."""
+        """The elements in ``data``."""
         if out.dtype.bits < 8:
             return _unpacked(data, out.dtype, out.size).reshape(out.shape)
         if out.dtype.kind == "bool":
-            # Bytes from outside may be other than 0 and 1.
+            # Bytes from outside may have values other than 0 and 1.
             return (np.frombuffer(data, np.uint8) != 0).reshape(out.shape)
         return np.frombuffer(data, out.dtype.to_numpy()).reshape(out.shape)
 
@@ -63,5 +63,5 @@ class Create:
         return store(np.broadcast_to(counts.reshape(sizes), out.shape), out)
 
     def eye(self, out: Tensor) -> Any:
-        """1 where the last two indices agree, else 0."""
+        """1 where the last two indices are equal, else 0."""
         return store(np.broadcast_to(np.eye(out.shape[-2], out.shape[-1]), out.shape), out)

@@ -39,7 +39,7 @@ def _binary(function: Callable[[Any, Any], Any]) -> Any:
 
 
 def _question(function: Callable[[Any], Any]) -> Any:
-    """A callback that looks at the elements as they are."""
+    """A callback that computes on the elements in their own dtype."""
 
     @quiet
     def callback(self: Any, out: Tensor, x: Tensor) -> Any:
@@ -49,7 +49,7 @@ def _question(function: Callable[[Any], Any]) -> Any:
 
 
 def _comparison(function: Callable[[Any, Any], Any]) -> Any:
-    """A callback that compares numbers: integers as what they are, with floats as the floats."""
+    """A callback that compares numbers: integers exactly, an integer and a float as floats."""
 
     @quiet
     def callback(self: Any, out: Tensor, a: Tensor, b: Tensor) -> Any:
@@ -81,7 +81,7 @@ def _away(x: Any) -> Any:
 
 
 def _whole(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """The identity on integers."""
+    """The function on floats, the identity on integers."""
     return lambda x: x if x.dtype.kind in "iu" else function(x)
 
 
@@ -92,7 +92,7 @@ def _cube_root(x: Any) -> Any:
 
 
 def _erf_inv(y: float) -> float:
-    """The inverse of ``erf`` by Newton's method, on what is left to 1 where that is small."""
+    """The inverse of ``erf`` by Newton's method, on ``1 - y`` if that is small."""
     if not -1.0 < y < 1.0:
         return math.copysign(math.inf, y) if abs(y) == 1.0 else math.nan
     size = abs(y)
@@ -124,7 +124,7 @@ def _remainder(x: Any, y: Any) -> Any:
 
 
 def _shift(function: Callable[[Any, Any, int], Any]) -> Any:
-    """A callback whose second operand counts bits; negative numbers are more than there are."""
+    """A callback whose second operand counts bits; a negative count stands for all bits."""
 
     @quiet
     def callback(self: Any, out: Tensor, a: Tensor, b: Tensor) -> Any:
@@ -146,12 +146,12 @@ def _right(x: Any, count: Any, bits: int) -> Any:
 
 
 def _bits(x: Tensor) -> Any:
-    """The bits of integers, as numbers that are not negative."""
+    """The bits of integers, as unsigned numbers."""
     return widen(x).astype(np.uint64) & np.uint64(2**x.dtype.bits - 1)
 
 
 class Elementwise:
-    """One element in, or two or three, one out."""
+    """Operations on one, two or three elements."""
 
     negate = _unary(np.negative)
     sign = _unary(_sign)
@@ -216,7 +216,7 @@ class Elementwise:
 
     @quiet
     def pow(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """``a**b``; of integers by the exponent's bits, modulo 2**64, which wraps to any."""
+        """``a**b``; for integers modulo 2**64, with the exponent's bits read as unsigned."""
         base = wide(a, out.dtype)
         if base.dtype.kind not in "iu":
             return store(np.power(base, wide(b, out.dtype)), out)
@@ -225,13 +225,13 @@ class Elementwise:
         return store(power.astype(base.dtype), out)
 
     def population_count(self, out: Tensor, x: Tensor) -> Any:
-        """How many bits are 1."""
+        """The number of bits that are 1."""
         bits = _bits(x)
         ones = [(bits >> np.uint64(place)) & np.uint64(1) for place in range(x.dtype.bits)]
         return store(sum(ones), out)
 
     def count_leading_zeros(self, out: Tensor, x: Tensor) -> Any:
-        """How many bits are 0 before the first 1."""
+        """The number of 0 bits before the first 1."""
         bits = _bits(x)
         length = sum((bits >> np.uint64(place)) != 0 for place in range(x.dtype.bits))
         return store(x.dtype.bits - np.asarray(length, np.int64), out)
@@ -256,6 +256,6 @@ class Elementwise:
         return store(chosen, out)
 
     def clip(self, out: Tensor, x: Tensor, lo: Tensor, hi: Tensor) -> Any:
-        """``x`` moved into the bounds."""
+        """``x`` limited to the bounds."""
         lifted = np.maximum(wide(x, out.dtype), wide(lo, out.dtype))
         return store(np.minimum(lifted, wide(hi, out.dtype)), out)

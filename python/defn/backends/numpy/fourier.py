@@ -17,13 +17,13 @@ __all__ = ["Fourier"]
 
 
 def _along(function: Callable[..., Any], out: Tensor, x: Tensor, length: int, axis: int) -> Any:
-    """A transform along an axis; NumPy transforms no empty one."""
+    """A transform along an axis; NumPy does not transform empty axes."""
     values = wide(x, out.dtype)
     return store(function(values, length, axis) if out.size else np.zeros(out.shape), out)
 
 
 class Fourier:
-    """Transforms along one axis, by NumPy's."""
+    """Transforms along one axis, with NumPy."""
 
     @quiet
     def fft(self, out: Tensor, x: Tensor, *, axis: int, length: int, eps: float) -> Any:

@@ -1,4 +1,4 @@
-"""Callbacks that read and write at positions."""
+"""Callbacks that read and write at indices."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["Index", "looked_up", "nearest"]
 
 
 def nearest(indices: Any, size: int) -> Any:
-    """Signed positions along an axis, counted from the front and clamped into range."""
+    """Signed indices along an axis, counted from the front and clamped into range."""
     return np.clip(np.where(indices < 0, indices + size, indices), 0, size - 1)
 
 
 def looked_up(x: Any, indices: Any, axes: Sequence[int]) -> Any:
-    """Windows at the places that the last axis of ``indices`` holds; see ``nearest``."""
+    """Windows at the indices in the last axis of ``indices``; see ``nearest``."""
     front = np.moveaxis(x, axes, range(len(axes)))
     if not axes:
         return np.broadcast_to(front, indices.shape[:-1] + front.shape)
@@ -31,22 +31,22 @@ def looked_up(x: Any, indices: Any, axes: Sequence[int]) -> Any:
 
 
 class Index:
-    """Elements by their places."""
+    """Elements by their indices."""
 
     def gather(self, out: Tensor, x: Tensor, indices: Tensor, *, axes: Sequence[int]) -> Any:
-        """Windows of ``x`` at places."""
+        """Windows of ``x`` at indices."""
         return looked_up(x.data, _places(indices), axes).reshape(out.shape)
 
     def indexed_add(
         self, out: Tensor, x: Tensor, indices: Tensor, updates: Tensor, *, axes: Sequence[int]
     ) -> Any:
-        """``x`` with updates added at places."""
+        """``x`` with updates added at indices."""
         return self._scatter(np.add, out, x, indices, updates, axes)
 
     def indexed_put(
         self, out: Tensor, x: Tensor, indices: Tensor, updates: Tensor, *, axes: Sequence[int]
     ) -> Any:
-        """``x`` with updates put at places, one after the other."""
+        """``x`` with updates written at indices, one after the other."""
         return self._scatter(lambda _, update: update, out, x, indices, updates, axes)
 
     @quiet
@@ -69,5 +69,5 @@ class Index:
 
 
 def _places(indices: Tensor) -> Any:
-    """Indices as signed integers; what does not fit is out of any range."""
+    """Indices as signed integers; values that do not fit are out of any range."""
     return np.minimum(widen(indices), 2**62).astype(np.int64)

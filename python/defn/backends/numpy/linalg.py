@@ -17,7 +17,7 @@ __all__ = ["Linalg", "substituted"]
 
 
 def substituted(a: Any, b: Any, *, lower: bool) -> Any:
-    """The ``x`` of ``a x = b`` for triangular ``a``, row by row; zeros on the diagonal divide."""
+    """The ``x`` of ``a x = b`` for triangular ``a``, by substitution; a zero diagonal divides."""
     x = np.zeros(np.broadcast_shapes(b.shape, (*a.shape[:-2], 1, 1)), b.dtype)
     rows = range(a.shape[-1]) if lower else reversed(range(a.shape[-1]))
     for row in rows:
@@ -57,7 +57,7 @@ class Linalg:
     def triangular_solve(
         self, out: Tensor, a: Tensor, b: Tensor, *, lower: bool, left_side: bool, transform_a: str
     ) -> Any:
-        """The ``x`` of ``a x = b``, or of ``x a = b``, for one triangle of ``a``."""
+        """The solution ``x`` of ``a x = b`` or ``x a = b``, for one triangle of ``a``."""
         matrix, right = wide(a, out.dtype), wide(b, out.dtype)
         matrix = np.tril(matrix) if lower else np.triu(matrix)
         if transform_a in ("transpose", "adjoint"):

@@ -1,4 +1,4 @@
-"""Callbacks that put elements in order."""
+"""Callbacks that sort elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Order", "in_order"]
 
 
 def in_order(x: Any, axis: int, direction: str) -> Any:
-    """Where the elements in order come from: stable, NaN greatest."""
+    """The indices that sort an array: stable, NaN greatest."""
     if direction == "asc":
         return np.argsort(x, axis, kind="stable")
     last = x.shape[axis] - 1
@@ -23,13 +23,13 @@ def in_order(x: Any, axis: int, direction: str) -> Any:
 
 
 class Order:
-    """Stable, with NaN above every number."""
+    """Sorting; stable, with NaN above every number."""
 
     def sort(self, out: Tensor, x: Tensor, *, axis: int, direction: str) -> Any:
-        """``x`` in order along an axis."""
+        """``x`` sorted along an axis."""
         order = in_order(widen(x), axis, direction)
         return np.take_along_axis(x.data, order, axis)
 
     def argsort(self, out: Tensor, x: Tensor, *, axis: int, direction: str) -> Any:
-        """Where the elements of ``sort`` come from."""
+        """The index of each element of ``sort`` in ``x``."""
         return store(in_order(widen(x), axis, direction), out)

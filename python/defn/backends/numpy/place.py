@@ -1,4 +1,4 @@
-"""Callbacks that share memory with others."""
+"""Callbacks that share memory."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Place:
     """Arrays and their memory."""
 
     def to_pointer(self, x: Tensor, *, mode: str) -> int:
-        """The address of the array's first element, where its elements lie one after the other."""
+        """The address of the array's first element; the elements must be contiguous."""
         if not x.data.flags.c_contiguous:
             raise BufferError(f"to_pointer: the elements of {x.dtype}{list(x.shape)} have gaps")
         return x.data.ctypes.data
 
     def from_pointer(self, pointer: int, dtype: DType, shape: Sequence[int], **options: Any) -> Any:
-        """An array over memory that somebody else owns, and keeps."""
+        """An array in memory that another object owns and keeps alive."""
         kind = dtype.to_numpy()
         count = int(np.prod(shape, dtype=np.int64))
         memory = (ctypes.c_char * (count * kind.itemsize)).from_address(pointer)

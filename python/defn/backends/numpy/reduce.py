@@ -1,4 +1,4 @@
-"""Callbacks that fold elements."""
+"""Callbacks that reduce elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Reduce", "folded"]
 def folded(
     backend: Any, out: Tensor, elements: Any, acc: Tensor, fun: Callable[[Tensor, Tensor], Tensor]
 ) -> Any:
-    """The fold of the last axis by a user's function on scalars, first to last."""
+    """The fold over the last axis with a user's function on scalars, first to last."""
     from defn.ops.create import tensor
 
     result = np.empty(elements.shape[:-1], acc.dtype.to_numpy())
@@ -32,7 +32,7 @@ def folded(
 
 
 class Reduce:
-    """Folds over axes."""
+    """Reductions over axes."""
 
     @quiet
     def sum(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
@@ -45,11 +45,11 @@ class Reduce:
         return store(wide(x, out.dtype).prod(tuple(axes)), out)
 
     def reduce_max(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
-        """The greatest; NaN if any element is."""
+        """The greatest element; NaN if any element is NaN."""
         return store(widen(x).max(tuple(axes)), out) if out.size else store([], out)
 
     def reduce_min(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
-        """The least; NaN if any element is."""
+        """The least element; NaN if any element is NaN."""
         return store(widen(x).min(tuple(axes)), out) if out.size else store([], out)
 
     def all(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
@@ -63,13 +63,13 @@ class Reduce:
     def argmax(
         self, out: Tensor, x: Tensor, *, axis: int | None, keep_axis: bool, tie_break: str
     ) -> Any:
-        """The index of the greatest."""
+        """The index of the greatest element."""
         return self._extreme(np.argmax, out, x, axis, tie_break)
 
     def argmin(
         self, out: Tensor, x: Tensor, *, axis: int | None, keep_axis: bool, tie_break: str
     ) -> Any:
-        """The index of the least."""
+        """The index of the least element."""
         return self._extreme(np.argmin, out, x, axis, tie_break)
 
     def _extreme(

@@ -39,7 +39,7 @@ def window_at(
     *,
     from_end: bool = False,
 ) -> tuple[slice, ...]:
-    """A window that is moved into range; starts below 0 may count from the end before that."""
+    """A window clamped into range; with ``from_end``, starts below 0 count from the end."""
     places = [start if isinstance(start, int) else int(start.data) for start in starts]
     if from_end:
         places = [at + size if at < 0 else at for at, size in zip(places, sizes, strict=True)]
@@ -54,10 +54,10 @@ def window_at(
 
 
 class Shape:
-    """The elements of ``x``, elsewhere."""
+    """The elements of ``x`` at other positions."""
 
     def reshape(self, out: Tensor, x: Tensor) -> Any:
-        """The same elements under the shape of ``out``."""
+        """The same elements in the shape of ``out``."""
         return x.data.reshape(out.shape)
 
     def squeeze(self, out: Tensor, x: Tensor, axes: Sequence[int]) -> Any:
@@ -65,18 +65,18 @@ class Shape:
         return x.data.reshape(out.shape)
 
     def broadcast(self, out: Tensor, x: Tensor, shape: Sequence[int], axes: Sequence[int]) -> Any:
-        """``x`` repeated up to ``shape``."""
+        """``x`` repeated to ``shape``."""
         sizes = [1] * len(shape)
         for axis, size in zip(axes, x.shape, strict=True):
             sizes[axis] = size
         return np.broadcast_to(x.data.reshape(sizes), shape)
 
     def transpose(self, out: Tensor, x: Tensor, axes: Sequence[int]) -> Any:
-        """``x`` with its axes in another order."""
+        """``x`` with its axes permuted."""
         return x.data.transpose(axes)
 
     def reverse(self, out: Tensor, x: Tensor, axes: Sequence[int]) -> Any:
-        """``x`` read backwards along axes."""
+        """``x`` reversed along axes."""
         return np.flip(x.data, tuple(axes))
 
     def pad(
@@ -86,11 +86,11 @@ class Shape:
         return store(padded(wide(x, out.dtype), wide(value, out.dtype), config), out)
 
     def concatenate(self, out: Tensor, tensors: list[Tensor], axis: int) -> Any:
-        """The tensors one after the other."""
+        """The tensors joined along an axis."""
         return store(np.concatenate([wide(x, out.dtype) for x in tensors], axis), out)
 
     def stack(self, out: Tensor, tensors: list[Tensor], axis: int) -> Any:
-        """The tensors side by side along a new axis."""
+        """The tensors joined along a new axis."""
         return store(np.stack([wide(x, out.dtype) for x in tensors], axis), out)
 
     def slice(

@@ -1,10 +1,10 @@
-"""Arrays of a dtype: what they are computed in, and how results become elements again.
+"""Arrays of a dtype: the type they are computed in, and the conversion of results to elements.
 
-Values are stored as NumPy arrays in the dtype's own type (``ml_dtypes`` for those that NumPy
-lacks). They are computed on in a type that holds them exactly and is at least as wide: int64 or
-uint64 for integers, uint64 for bools, which are 0 and 1, float64 for floats, complex128 for complex
-numbers. Rounding the result of +, -, *, / and sqrt from there is rounding once: float64 has more
-than twice the digits of float32, and two more.
+Values are stored as NumPy arrays of the dtype's own type (from ``ml_dtypes`` if NumPy lacks it).
+The computation uses a type that holds them exactly and is at least as wide: int64 or uint64 for
+integers, uint64 for bools, which are 0 and 1, float64 for floats, complex128 for complex numbers.
+Double rounding of +, -, *, / and sqrt is harmless, because float64 has more than twice the digits
+of float32 plus two.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WIDE = {
 
 
 def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function without NumPy's warnings: overflow wraps, and NaN is a result like any other."""
+    """The function without NumPy's warnings: overflow wraps, and NaN is a valid result."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -44,29 +44,29 @@ def quiet(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wide_type(dtype: DType) -> np.dtype[Any]:
-    """The type that elements of a dtype are computed on in."""
+    """The type in which elements of a dtype are computed."""
     return _WIDE[dtype.kind]
 
 
 def width(dtype: DType) -> int:
-    """The bits of an integer."""
+    """The number of bits of an integer."""
     return dtype.bits
 
 
 def widen(x: Tensor) -> Array:
-    """The elements of a tensor as they are, in the type that they are computed on in."""
+    """The elements of a tensor, in the type in which its dtype is computed."""
     return np.asarray(x.data).astype(wide_type(x.dtype))
 
 
 def wide(x: Tensor, dtype: DType) -> Array:
-    """The elements of a tensor converted to a dtype, in the type that it is computed on in."""
+    """The elements of a tensor converted to a dtype, in the type in which that is computed."""
     if x.dtype == dtype:
         return widen(x)
     return np.asarray(cast(widen(x), dtype).astype(wide_type(dtype)))
 
 
 def extremes(dtype: DType) -> tuple[Any, Any]:
-    """The least and the greatest value: infinite, where the dtype has infinities."""
+    """The least and the greatest value; infinite if the dtype has infinities."""
     if dtype == "f8_e4m3fn":
         return -448.0, 448.0
     if dtype.kind == "float":
@@ -79,13 +79,13 @@ def extremes(dtype: DType) -> tuple[Any, Any]:
 
 
 def store(result: Any, out: Tensor) -> Array:
-    """What was computed, as the data of ``out``: rounded, wrapped or saturated to its dtype."""
+    """A result as the data of ``out``: rounded, wrapped or saturated to its dtype."""
     return cast(np.asarray(result), out.dtype).reshape(out.shape)
 
 
 @quiet
 def cast(x: Array, dtype: DType) -> Array:
-    """A wide array, or one of truths, in a dtype: the rules of ``as_type``."""
+    """A wide array, or a bool array, in a dtype, by the rules of ``as_type``."""
     if dtype.kind == "bool":
         return np.asarray(x != 0)
     if x.dtype == np.bool_:
@@ -114,10 +114,10 @@ def _wrapped(x: Array, dtype: DType) -> Array:
 
 
 def _truncated(x: Array, dtype: DType) -> Array:
-    """Floats as integers: towards zero, NaN to 0, and what is out of range to the nearest limit."""
+    """Floats as integers: truncated, NaN as 0, and values out of range as the nearest limit."""
     low, high = extremes(dtype)
     kind = wide_type(dtype)
-    # The limits as floats may round up: what is not below the upper one is out of range.
+    # The limits may round up as floats: values not below the upper limit are out of range.
     inside = (x > float(low) - 1) & (x < float(high))
     result = np.where(inside, x, 0.0).astype(kind)
     result = np.where(x >= float(high), kind.type(high), result)
@@ -138,7 +138,7 @@ def _to_float(x: Array, dtype: DType) -> Array:
 
 
 def _sticky(x: Array) -> Array:
-    """Integers whose bits beyond float64 are gathered in one, so that later rounding sees them."""
+    """Integers whose bits beyond float64 are ORed into one sticky bit, for later rounding."""
     if x.dtype == np.uint64:
         is_large, low, bit = x >= np.uint64(2**53), np.uint64(0xFFF), np.uint64(0x800)
     else:
@@ -147,7 +147,7 @@ def _sticky(x: Array) -> Array:
 
 
 def _odd(x: Array) -> Array:
-    """float64 as float32, rounded to odd: rounding that to fewer bits is rounding ``x`` once.
+    """float64 as float32, rounded to odd. Rounding the result to fewer bits rounds ``x`` once.
 
     Sylvie Boldo, Guillaume Melquiond: Emulation of a FMA and Correctly Rounded Sums: Proved
     Algorithms Using Rounding to Odd (2008).

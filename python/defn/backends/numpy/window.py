@@ -1,4 +1,4 @@
-"""Callbacks that work on windows."""
+"""Callbacks that reduce windows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def windows(
     padding: Pairs,
     dilations: Sequence[int],
 ) -> Any:
-    """The elements of every window: the axes of the places, then those of the window."""
+    """The elements of every window: the axes of the positions, then those of the window."""
     whole = padded(x, value, [(low, high, 0) for low, high in padding])
     spans = [(size - 1) * step + 1 for size, step in zip(window, dilations, strict=True)]
     if any(size < span for size, span in zip(whole.shape, spans, strict=True)):
@@ -40,11 +40,11 @@ def windows(
 
 
 class Window:
-    """Folds of windows."""
+    """Reductions of windows."""
 
     @quiet
     def _fold(self, function: Any, value: Any, out: Tensor, x: Tensor, *options: Any) -> Any:
-        """A fold of every window, in the dtype of ``out``."""
+        """A reduction of every window, in the dtype of ``out``."""
         elements = windows(wide(x, out.dtype), value, *options)
         last = tuple(range(-out.rank, 0))
         return store(function(elements, last) if last else elements, out)
@@ -85,7 +85,7 @@ class Window:
         padding: Pairs,
         window_dilations: Sequence[int],
     ) -> Any:
-        """The greatest of each window."""
+        """The greatest element of each window."""
         least, _ = extremes(out.dtype)
         return self._fold(np.max, least, out, x, window, strides, padding, window_dilations)
 
@@ -99,7 +99,7 @@ class Window:
         padding: Pairs,
         window_dilations: Sequence[int],
     ) -> Any:
-        """The least of each window."""
+        """The least element of each window."""
         _, greatest = extremes(out.dtype)
         return self._fold(np.min, greatest, out, x, window, strides, padding, window_dilations)
 
@@ -134,7 +134,7 @@ class Window:
         padding: Pairs,
         window_dilations: Sequence[int],
     ) -> Any:
-        """``init``, and each source value where its window is greatest."""
+        """``init`` plus each source value at its window's greatest element."""
         options = (window, strides, padding, window_dilations)
         return self._send(np.argmax, out, x, source, init, *options)
 
@@ -150,7 +150,7 @@ class Window:
         padding: Pairs,
         window_dilations: Sequence[int],
     ) -> Any:
-        """``init``, and each source value where its window is least."""
+        """``init`` plus each source value at its window's least element."""
         options = (window, strides, padding, window_dilations)
         return self._send(np.argmin, out, x, source, init, *options)
 
@@ -158,9 +158,9 @@ class Window:
     def _send(
         self, choose: Any, out: Tensor, x: Tensor, source: Tensor, init: Tensor, *options: Any
     ) -> Any:
-        """Each source value added where its window has its extreme, the last of equal ones."""
+        """Add each source value at the extreme of its window, the last one of ties."""
         elements = windows(widen(x), wide(init, x.dtype), *options)
-        # Where each element of a window comes from; padding comes from nowhere.
+        # The flat index of each element of a window in `x`; -1 for padding.
         origins = np.arange(x.size, dtype=np.int64).reshape(x.shape)
         places = windows(origins, -1, *options)
         result = np.full(x.size, wide(init, out.dtype))
@@ -189,7 +189,7 @@ class Window:
         kernel_permutation: Sequence[int],
         output_permutation: Sequence[int],
     ) -> Any:
-        """The convolution, group by group, each as a product of windows and the kernel."""
+        """The convolution, group by group, each as a product of windows and kernel."""
         images = wide(x, out.dtype).transpose(input_permutation)
         kernels = wide(kernel, out.dtype).transpose(kernel_permutation)
         gaps = [
@@ -212,7 +212,7 @@ class Window:
                     for image in part
                 ]
             )
-            # (batch, channels, places..., window...) with (out channels, channels, window...).
+            # (batch, channels, positions..., window...) with (out channels, channels, window...).
             spatial = len(padding)
             summed = [1, *range(2 + spatial, 2 + 2 * spatial)]
             product = np.tensordot(every, own, (summed, [1, *range(2, 2 + spatial)]))
