@@ -1,8 +1,8 @@
-"""Trains a classifier of handwritten digits, and draws what it learned and where it errs.
+"""Trains a classifier of handwritten digits, and draws its loss and its errors.
 
-A multilayer perceptron with one hidden layer, cross-entropy, and Adam, each a numerical definition:
-one call of `train_step` is one compiled program. The same model in Rust, which trains to the same
-losses: `cargo run --release -p defn --example digits`.
+A multilayer perceptron with one hidden layer, cross-entropy, and Adam. Each of them is a numerical
+definition, and one call of `train_step` is one compiled program. The same model in Rust reaches the
+same losses: `cargo run --release -p defn --example digits`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RATE = 3e-3
 
 @dataclass(frozen=True)
 class Params:
-    """The parameters of both layers; their gradients and moments have the same form."""
+    """The parameters of both layers; their gradients and moments have the same structure."""
 
     hidden: dn.Tensor  # f32[64][256]
     hidden_bias: dn.Tensor  # f32[256]
@@ -39,7 +39,7 @@ class Params:
 
 @dataclass(frozen=True)
 class Adam:
-    """The optimizer's state: how many steps, moving averages of gradients and their squares."""
+    """The optimizer's state: the step count, and moving averages of gradients and squares."""
 
     step: dn.Tensor
     mean: Params
@@ -54,20 +54,20 @@ def each(fun: Callable[..., dn.Tensor], *params: Params) -> Params:
 
 @dn.defn
 def scores(params: Params, images: dn.Tensor) -> dn.Tensor:
-    """A score for each class; the greatest is the guess."""
+    """A score for each class; the greatest one is the guess."""
     hidden = dn.max(images / 16 @ params.hidden + params.hidden_bias, 0)
     return hidden @ params.output + params.output_bias
 
 
 @dn.defn
 def guess(params: Params, images: dn.Tensor) -> dn.Tensor:
-    """The digit that each image seems to show."""
+    """The digit that is recognized in each image."""
     return dn.argmax(scores(params, images), axis=1)
 
 
 @dn.defn
 def loss_and_accuracy(params: Params, images: dn.Tensor, labels: dn.Tensor):
-    """The mean cross-entropy of a batch, and the part of it that is guessed right."""
+    """The mean cross-entropy of a batch, and its accuracy."""
     out = scores(params, images)
     one_hot = labels[:, None] == dn.iota((CLASSES,))
     loss = dn.mean(dn.logsumexp(out, axes=1) - dn.sum(out * one_hot, axes=1))
@@ -76,7 +76,7 @@ def loss_and_accuracy(params: Params, images: dn.Tensor, labels: dn.Tensor):
 
 @dn.defn
 def adam(params: Params, gradient: Params, state: Adam, rate: dn.Tensor | float):
-    """The next parameters and state. The averages start at zero, which `scale` makes up for."""
+    """The next parameters and state. `scale` corrects for averages that start at zero."""
     step = state.step + 1
     mean = each(lambda mean, g: 0.9 * mean + 0.1 * g, state.mean, gradient)
     square = each(lambda square, g: 0.999 * square + 0.001 * g * g, state.square, gradient)
@@ -98,7 +98,7 @@ def train_step(
 
 
 class Random:
-    """SplitMix64: a generator so small that the Rust example draws the same numbers."""
+    """SplitMix64: a generator so small that the Rust example can draw the same numbers."""
 
     def __init__(self, seed: int) -> None:
         self.state = seed & (2**64 - 1)
@@ -129,7 +129,7 @@ class Random:
 
 
 def initial(random: Random) -> tuple[Params, Adam]:
-    """Random weights, whose spread keeps the activations' spread, and an optimizer at its start."""
+    """Random weights, scaled to keep the variance of activations, and the optimizer's start."""
     params = Params(
         random.uniform((PIXELS, HIDDEN), (6 / PIXELS) ** 0.5),
         dn.broadcast(0.0, (HIDDEN,)),
@@ -142,7 +142,7 @@ def initial(random: Random) -> tuple[Params, Adam]:
 
 @dataclass
 class Digits:
-    """The images, u8 from 0 to 16, the digits that they show, and who is held out."""
+    """The images, u8 from 0 to 16, their labels, and the indices of both splits."""
 
     images: np.ndarray
     labels: np.ndarray
@@ -160,7 +160,7 @@ class Digits:
 
 @dataclass
 class Step:
-    """What one step of training left."""
+    """The result of one training step."""
 
     params: Params
     loss: float
@@ -181,7 +181,7 @@ def train(digits: Digits, random: Random, epochs: int) -> Iterator[Step]:
 
 
 def watch(steps: Iterator[Step], total: int) -> Iterator[Step]:
-    """Passes the steps on and shows their progress: a bar with tqdm, else a line now and then."""
+    """Pass the steps on and show progress: a bar with tqdm, else a line every 100 steps."""
     try:
         from tqdm import tqdm
     except ImportError:

@@ -1,9 +1,9 @@
-"""Trains the classifier of `digits.py` on four devices at once: each has a part of every batch.
+"""Trains the classifier of `digits.py` on four devices: each gets a part of every batch.
 
-Every device has all parameters. It computes the loss and the gradient on its own images, the
-devices add their gradients up, and each makes the same step with the mean. The losses are those of
-one device, but for the order in which numbers are added. `--text` prints the graph of a step, in
-which the exchanges between the devices stand.
+Every device has all parameters. It computes the loss and the gradient on its own images. The
+devices sum their gradients, and each takes the same step with the mean. The losses are those of
+one device except for the order of additions. `--text` prints the graph of a step, which shows the
+collectives between the devices.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DEVICES = 4
 
 
 def mean(value: dn.Tensor) -> dn.Tensor:
-    """The mean of what the devices have."""
+    """The mean over the devices."""
     return dn.all_reduce(value, "data") / dn.mesh_size("data")
 
 
@@ -49,7 +49,7 @@ def step(params: Params, state: Adam, images: dn.Tensor, labels: dn.Tensor, rate
 
 
 def sharded(devices: int = DEVICES) -> Any:
-    """A step that several devices make together: batches are divided, all else is everywhere."""
+    """A step on several devices: batches are split, everything else is replicated."""
     mesh = dn.Mesh({"data": devices})
     batch = ("data",)
     return dn.shard(

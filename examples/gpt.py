@@ -1,9 +1,9 @@
-"""A transformer that learns to write Python, one character after the other.
+"""A transformer that learns to write Python, character by character.
 
 python examples/gpt.py [steps]
 
-Parameters are a dict of dicts; one call of ``train_step`` is one compiled program with the gradient
-and AdamW in it. The text is the source of Python's own ``textwrap``.
+The parameters are a dict of dicts. ``train_step`` is one compiled program that includes the
+gradient and AdamW. The text is the source of Python's ``textwrap``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Params = dict[str, Any]
 
 
 def initial(vocabulary: int, seed: int = 0) -> Params:
-    """Normal weights; those that lead back into the stream of a layer are smaller."""
+    """Normal weights; those of the projections back into the residual stream are smaller."""
     random = np.random.default_rng(seed)
 
     def normal(*shape: int, scale: float = 0.08) -> dn.Tensor:
@@ -48,7 +48,7 @@ def initial(vocabulary: int, seed: int = 0) -> Params:
 
 
 def normalized(x: dn.Tensor, weight: dn.Tensor) -> dn.Tensor:
-    """Rows with a root mean square of 1, times a weight."""
+    """Rows scaled to a root mean square of 1, times a weight."""
     return x * dn.rsqrt(dn.mean(x * x, -1, keep_axes=True) + 1e-5) * weight
 
 
@@ -68,7 +68,7 @@ def attention(x: dn.Tensor, layer: Params) -> dn.Tensor:
 
 
 def logits(params: Params, tokens: dn.Tensor) -> dn.Tensor:
-    """What each place of a batch of texts {batch, length} foretells of the next."""
+    """The logits of the next character at each position of texts {batch, length}."""
     length = tokens.shape[1]
     x = params["tokens"][tokens] + params["places"][:length]
     for layer in params["layers"]:
@@ -80,7 +80,7 @@ def logits(params: Params, tokens: dn.Tensor) -> dn.Tensor:
 
 @dn.defn
 def loss(params: Params, tokens: dn.Tensor) -> dn.Tensor:
-    """The mean cross-entropy of each next character of texts {batch, length + 1}."""
+    """The mean cross-entropy of the next characters of texts {batch, length + 1}."""
     scores, targets = logits(params, tokens[:, :-1]), tokens[:, 1:]
     scores = scores - dn.logsumexp(scores, -1, keep_axes=True)
     return -dn.mean(dn.take_along_axis(scores, targets[..., None], -1))
@@ -104,7 +104,7 @@ def train_step(
 
 @dn.defn
 def written(params: Params, start: dn.Tensor, key: dn.Tensor, *, count: int) -> dn.Tensor:
-    """``count`` characters more, each drawn as likely as it is foretold."""
+    """The start and ``count`` more characters, sampled from the predictions."""
     text = dn.pad(start, 0, [(0, count, 0)])
     for at in dn.range(start.size, start.size + count):
         window = dn.slice_along_axis(text, dn.max(at - CONTEXT, 0), min(CONTEXT, text.size))

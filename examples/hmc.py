@@ -1,8 +1,8 @@
-"""Logistic regression by Hamiltonian Monte Carlo: many chains, each written as one.
+"""Logistic regression by Hamiltonian Monte Carlo: many chains from the code of one.
 
 python examples/hmc.py
 
-``dn.vmap`` runs the chains side by side; the log density is differentiated inside the loop.
+``dn.vmap`` runs the chains in parallel; the log density is differentiated inside the loop.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import defn as dn
 
 
 def log_density(w: dn.Tensor, x: dn.Tensor, y: dn.Tensor) -> dn.Tensor:
-    """Of weights {d}, up to a constant: rows {n, d}, labels {n} of 0 and 1, weights of scale 1."""
+    """For weights {d}, rows {n, d} and labels {n}, up to a constant; the prior has scale 1."""
     score = x @ w
     likelihood = y * score - dn.logsumexp(dn.stack([score, score * 0.0]), 0)
     return dn.sum(likelihood) - 0.5 * dn.sum(w * w)
@@ -23,7 +23,7 @@ def log_density(w: dn.Tensor, x: dn.Tensor, y: dn.Tensor) -> dn.Tensor:
 def chain(
     key: dn.Tensor, x: dn.Tensor, y: dn.Tensor, size: float, *, draws: int = 400, leaps: int = 5
 ) -> tuple[dn.Tensor, dn.Tensor]:
-    """Draws {draws, d} of one chain, and the share that was accepted (Neal, "MCMC using Hamiltonian
+    """Draws {draws, d} of one chain, and the accepted fraction (Neal, "MCMC using Hamiltonian
     dynamics", 2011).
     """
     slope = dn.grad(lambda w: log_density(w, x, y))
@@ -49,9 +49,7 @@ def chain(
 
 
 def spread(draws: np.ndarray) -> np.ndarray:
-    """How far chains {chains, draws, d} are from one another: 1 where they agree (Gelman and Rubin,
-    1992).
-    """
+    """The spread between chains {chains, draws, d}; 1 if they agree (Gelman and Rubin, 1992)."""
     count = draws.shape[1]
     within, between = draws.var(1, ddof=1).mean(0), draws.mean(1).var(0, ddof=1)
     return np.sqrt(((count - 1) / count * within + between) / within)

@@ -1,4 +1,4 @@
-"""k-means (Lloyd 1982): repeated until no point changes its centre.
+"""k-means (Lloyd 1982), repeated until no point changes its centre.
 
 python examples/kmeans.py
 """
@@ -12,7 +12,7 @@ import defn as dn
 
 @dn.defn
 def kmeans(points, centres):
-    """Centres {k, d}, the nearest one of each point {n, d}, and the rounds that it took."""
+    """The centres {k, d}, the nearest centre of each point {n}, and the number of rounds."""
     count = centres.shape[0]
     nearest = dn.broadcast(-1, (points.shape[0],))
     changed = points.shape[0]
@@ -50,7 +50,7 @@ def kmeans_numpy(points, centres):
 
 
 def clouds(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Points {3 * count, 2} around three middles, and three of them to start from."""
+    """Points {3 * count, 2} around three centres, and three of the points to start from."""
     random = np.random.default_rng(seed)
     middles = np.array([[0.0, 0.0], [6.0, 1.0], [2.0, 7.0]])
     points = np.concatenate([random.normal(middle, 1.0, (count, 2)) for middle in middles])

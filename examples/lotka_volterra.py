@@ -1,8 +1,8 @@
-"""Hares and lynxes: an adaptive solver of differential equations, and rates fitted through it.
+"""Hares and lynxes: an adaptive ODE solver, and rates that are fitted through it.
 
 python examples/lotka_volterra.py
 
-The solver is a ``while`` loop whose steps the error decides; the gradient goes through it.
+The solver is a ``while`` loop whose step size depends on the error; the gradient goes through it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 import defn as dn
 
-# Dormand and Prince, "A family of embedded Runge-Kutta formulae", 1980: stages, and the weights of
-# the difference between the solutions of order 5 and 4.
+# Dormand and Prince, "A family of embedded Runge-Kutta formulae", 1980: the stages, and the weights
+# of the difference between the solutions of order 5 and 4.
 STAGES = [
     [1 / 5],
     [3 / 40, 9 / 40],
@@ -27,7 +27,7 @@ DIFFERENCE = [71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525
 
 
 def animals(y: dn.Tensor, rates: dn.Tensor) -> dn.Tensor:
-    """How hares and lynxes change: births, meals, growth and deaths."""
+    """The rates of change of hares and lynxes: births, meals, growth and deaths."""
     hares, lynxes = y
     births, meals, growth, deaths = rates
     return dn.stack(
@@ -36,7 +36,7 @@ def animals(y: dn.Tensor, rates: dn.Tensor) -> dn.Tensor:
 
 
 def combined(weights: list[float], slopes: list[dn.Tensor]) -> dn.Tensor:
-    """The sum of slopes by their weights."""
+    """The weighted sum of slopes."""
     total = weights[0] * slopes[0]
     for weight, slope in zip(weights[1:], slopes[1:], strict=True):
         total = total + weight * slope
@@ -53,7 +53,7 @@ def solve(
     field: Callable[[dn.Tensor, dn.Tensor], dn.Tensor] = animals,
     tolerance: float = 1e-8,
 ) -> tuple[dn.Tensor, dn.Tensor | int]:
-    """The state at ``end``, and how many steps were tried."""
+    """The state at ``end``, and the number of steps tried."""
     time, size, tried = start, (end - start) / 10, 0
     while time < end:
         size = dn.min(size, end - time)
@@ -74,7 +74,7 @@ def solve(
 
 @dn.defn
 def course(y: dn.Tensor, rates: dn.Tensor, times: dn.Tensor) -> dn.Tensor:
-    """The states at several times {n}, from ``y`` at time 0 on: {n, 2}."""
+    """The states {n, 2} at several times {n}, starting from ``y`` at time 0."""
 
     def onwards(state, until):
         y, before = state

@@ -1,4 +1,4 @@
-"""A Metropolis sampler: a chain whose steps are accepted or not, inside one compiled loop.
+"""A Metropolis sampler: a chain with accepted and rejected steps, inside one compiled loop.
 
 python examples/metropolis.py
 """
@@ -11,13 +11,13 @@ import defn as dn
 
 
 def log_density(x):
-    """Two bumps, at -2 and 2; the right one is twice as high. Not normalised."""
+    """Two peaks, at -2 and 2; the right one is twice as high. Not normalised."""
     return dn.log(dn.exp(-0.5 * (x + 2.0) ** 2) + 2.0 * dn.exp(-0.5 * (x - 2.0) ** 2))
 
 
 @dn.defn
 def sample(start, proposals, chances):
-    """A chain {n} from a start, steps {n} and numbers {n} in [0, 1); and how many were accepted."""
+    """The chain {n} for a start, steps {n} and random numbers {n}, and how many were accepted."""
     count = proposals.shape[0]
     chain = proposals * 0.0
     x = start
@@ -48,7 +48,7 @@ def sample_numpy(start, proposals, chances):
 
 
 def draws(count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Steps and chances, f64, from a key."""
+    """Steps and random numbers in [0, 1), f64, from a key."""
     key = dn.random.key(seed)
     steps, key = dn.random.normal(key, 0.0, 2.5, shape=(count,), dtype="f64")
     chances, _ = dn.random.uniform(key, shape=(count,), dtype="f64")

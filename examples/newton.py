@@ -1,4 +1,4 @@
-"""Newton's method for several roots at once, with as many steps as it takes.
+"""Newton's method with a data-dependent number of steps.
 
 python examples/newton.py
 """
@@ -27,7 +27,7 @@ def newton(x, *, fun, tolerance=1e-10, limit=50):
 
 
 def newton_numpy(x, fun, slope, tolerance=1e-10, limit=50):
-    """The same in Python's own numbers; the derivative has to be given."""
+    """The same with Python's numbers; the derivative is an argument."""
     steps = 0
     while abs(fun(x)) > tolerance and steps < limit:
         if slope(x) == 0:

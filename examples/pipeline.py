@@ -1,4 +1,4 @@
-"""A transformer of eight blocks as a pipeline: four stages of one graph, and batches on their way.
+"""A pipeline of a transformer with eight blocks: four stages of one graph, several batches at once.
 
 python examples/pipeline.py [sequential | threads | ray]
 """
@@ -17,7 +17,7 @@ WORDS, LENGTH, WIDTH, HEADS, BLOCKS = 50, 12, 32, 4, 8
 
 
 def weights(seed=0, width=WIDTH, blocks=BLOCKS):
-    """Everything that is learnt, as NumPy arrays."""
+    """The weights, as NumPy arrays."""
     rng = np.random.default_rng(seed)
 
     def matrix(*shape):
@@ -33,19 +33,19 @@ def weights(seed=0, width=WIDTH, blocks=BLOCKS):
 
 
 def normal(x):
-    """Each vector with mean 0 and variance 1."""
+    """Each vector, normalized to mean 0 and variance 1."""
     centred = x - dn.mean(x, axes=[-1], keep_axes=True)
     return centred * dn.rsqrt(dn.mean(centred * centred, axes=[-1], keep_axes=True) + 1e-5)
 
 
 def attention(x, block):
-    """Each place {b, n, d} gathers from those before it."""
+    """Causal attention over the positions {b, n, d}."""
     batch, length, width = x.shape
     qkv = dn.dot(normal(x), block["qkv"]).reshape(batch, length, 3, HEADS, width // HEADS)
-    # Heads first: three of {b, h, n, d}.
+    # The head axis first: three tensors {b, h, n, d}.
     q, k, v = (qkv[:, :, part].transpose(axes=[0, 2, 1, 3]) for part in range(3))
     scores = q @ k.mT / (width // HEADS) ** 0.5
-    # What comes later counts for nothing.
+    # Masks later positions.
     scores = scores - 1e9 * (dn.iota(scores.shape, axis=3) > dn.iota(scores.shape, axis=2))
     scores = dn.exp(scores - dn.reduce_max(scores, axes=[-1], keep_axes=True))
     scores = scores / dn.sum(scores, axes=[-1], keep_axes=True)
@@ -54,14 +54,14 @@ def attention(x, block):
 
 
 def expansion(x, block):
-    """Each place by itself, through four times its width."""
+    """The feed-forward layer, of four times the width."""
     wide = dn.dot(normal(x), block["up"])
     return x + dn.dot(wide * dn.sigmoid(1.702 * wide), block["down"])
 
 
 def transformer(known):
-    """The function from words {b, n} to what each could be followed by {b, n, words}."""
-    # Captured tensors go with the stages that use them: they do not travel with each batch.
+    """The function from words {b, n} to the logits of the next words {b, n, words}."""
+    # Captured tensors belong to the stages that use them: they are not sent with each batch.
     known = {
         "words": dn.tensor(known["words"]),
         "places": dn.tensor(known["places"]),
@@ -106,7 +106,7 @@ def batches(count, size=2, seed=1):
 
 
 def pipeline(forward, batch, stages=4):
-    """The stages of the graph, as much work in each."""
+    """The stages of the graph, with balanced work."""
     return dn.graph.split(dn.debug_expr(forward)(batch), dn.graph.balanced(stages))
 
 
@@ -118,7 +118,7 @@ ENGINES = {
 
 
 def main(name="sequential"):
-    """Cuts the transformer, runs batches through it, and says what follows."""
+    """Split the transformer, run batches through it, and print the most likely next words."""
     given = batches(8)
     stages = pipeline(transformer(weights()), given[0])
     for stage in stages:

@@ -1,9 +1,9 @@
-"""A ray marcher: a picture of a sphere on a plane, by walking along a ray for each pixel.
+"""A ray marcher: renders a sphere on a plane, with one ray for each pixel.
 
     python examples/ray_marcher.py
 
-The distance to the nearest surface says how far each ray may go (sphere tracing, Hart 1996). All
-rays walk together until none is under way any more; normals are gradients of the distance.
+Each ray advances by the distance to the nearest surface (sphere tracing, Hart 1996). All rays
+advance together until every one has stopped; normals are gradients of the distance.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LIGHT = (0.5, 0.8, -0.4)
 
 
 def distance(points):
-    """Distance of points {n, 3} to a sphere of radius 1 and the plane below it."""
+    """The distance of points {n, 3} to a sphere of radius 1 and the plane below it."""
     sphere = dn.sqrt(dn.sum(points * points, axes=-1)) - 1.0
     plane = points[:, 1] + 1.0
     return dn.min(sphere, plane)
@@ -24,7 +24,7 @@ def distance(points):
 
 @dn.defn
 def render(directions, origin, light):
-    """Brightness of each ray {n, 3}: 0 where it meets nothing."""
+    """The brightness of each ray {n, 3}; 0 if it hits nothing."""
     travelled = dn.broadcast(dn.as_type(0.0, "f64"), (directions.shape[0],))
     step = travelled + 1.0
     count = 0
@@ -40,7 +40,7 @@ def render(directions, origin, light):
 
 
 def render_numpy(directions, origin, light):
-    """The same in NumPy, with the normals worked out by hand."""
+    """The same in NumPy, with normals derived by hand."""
     travelled = np.zeros(len(directions))
     step = travelled + 1
     count = 0
@@ -59,7 +59,7 @@ def render_numpy(directions, origin, light):
 
 
 def camera(width: int, height: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Directions {height * width, 3} of the rays, where they begin, and where the light is."""
+    """The directions {height * width, 3} of the rays, their origin, and the light's direction."""
     x, y = np.meshgrid(np.linspace(-1.2, 1.2, width), np.linspace(0.9, -0.6, height))
     directions = np.stack([x, y, np.full_like(x, 1.5)], -1).reshape(-1, 3)
     directions /= np.linalg.norm(directions, axis=-1, keepdims=True)

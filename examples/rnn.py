@@ -1,4 +1,4 @@
-"""A recurrent network that learns to continue a sine: ``for`` over a sequence, differentiated.
+"""A recurrent network that learns to continue a sine: a ``for`` over a sequence, differentiated.
 
 python examples/rnn.py
 """
@@ -24,7 +24,7 @@ class Cell:
 
 @dn.defn
 def loss(cell, sequence):
-    """Mean squared error of foretelling each value of a sequence {n} from those before it."""
+    """The mean squared error of predicting each value of a sequence {n} from the earlier ones."""
     state = cell.bias * 0.0
     total = dn.sum(state)
     before = sequence[0]
@@ -38,7 +38,7 @@ def loss(cell, sequence):
 
 @dn.defn
 def step(cell, sequence, rate):
-    """The loss, and the weights after one step of gradient descent."""
+    """The loss before, and the weights after one step of gradient descent."""
     value, slope = dn.value_and_grad(loss)(cell, sequence)
     return value, Cell(
         cell.inputs - rate * slope.inputs,
@@ -59,7 +59,7 @@ def loss_numpy(inputs, hidden, bias, output, sequence):
 
 
 def weights(size: int, seed: int = 0) -> tuple[np.ndarray, ...]:
-    """First weights: inputs {size}, hidden {size, size}, bias {size}, output {size}."""
+    """Initial weights: inputs {size}, hidden {size, size}, bias {size}, output {size}."""
     random = np.random.default_rng(seed)
     return (
         random.normal(0, 0.5, size),

@@ -1,4 +1,4 @@
-"""Profiles of generated examples, the golden files' option, and the check of every graph."""
+"""Profiles of Hypothesis, options of the test run, and the verification of every graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 import defn as dn
 from defn import _core
 
-# What a change is judged by draws the same examples each time; the long form seeks new ones.
+# The fast profile draws the same examples each time; the slow one draws new ones.
 hypothesis.settings.register_profile("fast", max_examples=25, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("slow", max_examples=500, deadline=None)
 hypothesis.settings.load_profile("fast")
@@ -24,15 +24,15 @@ hypothesis.settings.load_profile("fast")
 _core.verify_graphs(True)
 
 
-# What halves the time that XLA compiles for: programs of tests are small, and run once or twice.
+# Halves XLA's compile time: programs of tests are small, and run once or twice.
 XLA_FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 
-# The compilers that the tests can be run with, besides the default one.
+# The examples contain a compiler that the tests can be run with.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
 
 
-# It needs packages of a gigabyte, which `./dev test gpu-compile` installs before it runs it.
-# The files in `typing` are for type checkers.
+# The files in `typing` are for type checkers. test_pjrt_target.py needs packages of a gigabyte,
+# which `./dev test gpu-compile` installs first.
 collect_ignore = ["typing"]
 if "DEFN_CUDA_PACKAGES" not in os.environ:
     collect_ignore.append("test_pjrt_target.py")
@@ -46,12 +46,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Shells start what runs in the background without it, and children inherit that.
+    # Shells start background jobs with SIGINT ignored, and children inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     options: dict[str, object] = {}
     if "pjrt" in (config.getoption("--compiler"), config.getoption("--backend")):
-        # The plugin reads them when it is loaded. Set but empty, it compiles as it does for users.
+        # The plugin reads the flags when it is loaded. If they are empty, it compiles as for users.
         os.environ.setdefault("XLA_FLAGS", XLA_FLAGS)
     if config.getoption("--compiler") == "numpy":
         from numpy_compiler import NumPyCompiler
@@ -60,14 +60,14 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--compiler") == "pjrt":
         options["compiler"] = "pjrt"
     if config.getoption("--backend") == "pjrt":
-        # Printed forms are compared with those of the host's tensors.
+        # Tests compare printed tensors with those of the host.
         options.update(backend="pjrt", print_place=False)
     if options:
         dn.global_default_options(options)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What the compiler or the backend is known not to do fails, or says why it is not asked."""
+    """Mark the tests that the compiler or the backend is known to fail, with the reasons."""
     exceptions: dict[str, str] = {}
     if config.getoption("--compiler") == "numpy":
         from numpy_exceptions import EXCEPTIONS
@@ -91,7 +91,7 @@ def bless(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture(autouse=True)
 def options_as_before() -> Iterator[None]:
-    """What a test sets of the default options does not reach the next one."""
+    """Restore the default options after each test."""
     here, everywhere = dn.default_options(), dn.global_default_options()
     yield
     dn.default_options(here)
@@ -100,6 +100,6 @@ def options_as_before() -> Iterator[None]:
 
 @pytest.fixture
 def no_options(options_as_before: None) -> None:
-    """For tests of the defaults and of the host: no options, whatever they are run with."""
+    """For tests of the defaults and of the host: clears the options of the test run."""
     dn.global_default_options({})
     dn.default_options({})

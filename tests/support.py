@@ -1,4 +1,4 @@
-"""What several test files share."""
+"""Helpers that several test files share."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ import pytest
 import defn as dn
 from cases.dtypes import close
 
-# For what runs on devices, whatever they are.
+# For tests that need a device of any kind.
 needs_plugin = pytest.mark.skipif(not dn.pjrt.plugins(), reason="no PJRT plugin is installed")
 
-# How many times as far off XLA's results may be as ours: it adds up in another order, and its
-# functions are its own.
+# The factor by which XLA's errors may exceed ours: it adds in another order, and has its own
+# functions.
 XLA_ULPS = 8
 
 
 def on_xla() -> bool:
-    """Whether XLA computes, so that results are ours within a tolerance only."""
+    """Whether XLA computes, so that results equal ours only within a tolerance."""
     options = dn.global_default_options()
     return "pjrt" in (options.get("compiler"), options.get("backend"))
 
 
 def assert_alike(compiled: dn.Tensor, eager: dn.Tensor, scale: float = 0.0) -> None:
-    """What is compiled is what runs at once: bit for bit, but for XLA, which compiles a whole."""
+    """Compiled results equal eager ones: bit for bit, except with XLA, which compiles the whole."""
     assert (compiled.dtype, compiled.shape, compiled.names) == (
         eager.dtype,
         eager.shape,
@@ -49,7 +49,7 @@ HERE = dn.tensor(0).backend
 
 
 class Log:
-    """A list that no container is: a definition that closes over it sees the same static value."""
+    """A list that is not a container: a definition that captures it sees one static value."""
 
     def __init__(self) -> None:
         self.items: list[object] = []
@@ -62,21 +62,21 @@ class Log:
 
 
 class Held:
-    """Anything, as a static value that is told apart by identity."""
+    """A wrapper that makes any object a static value, compared by identity."""
 
     def __init__(self, value: object) -> None:
         self.value = value
 
 
 Job = Callable[[random.Random], None]
-# Seconds that a thread may take beyond its time before the run counts as stuck.
+# The seconds that a thread may exceed its time before the run counts as stuck.
 PATIENCE = 60.0
 
 
 def work_at_once(
     threads: int, seconds: float, todo: Sequence[Job], seed: int = 0
 ) -> collections.Counter[str]:
-    """Has threads do the jobs at random for some time; how often each was done, by its name."""
+    """Run random jobs on threads for some time; returns how often each ran, by its name."""
     start, failures, done = threading.Barrier(threads), [], collections.Counter[str]()
     lock = threading.Lock()
 
@@ -90,7 +90,7 @@ def work_at_once(
                 job = rng.choice(todo)
                 job(rng)
                 mine[job.__name__] += 1
-        except BaseException as error:  # every failure of a thread is the test's
+        except BaseException as error:  # any failure of a thread fails the test
             failures.append(error)
         with lock:
             done.update(mine)

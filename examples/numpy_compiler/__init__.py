@@ -1,7 +1,7 @@
 """A compiler that writes NumPy source code: each definition becomes a Python function.
 
-It is an example of a compiler written in Python, whole: every operation, control flow, hooks and
-blocks. ``NumPyCompiler().sources`` holds what it wrote, to be read.
+It is a complete example of a compiler written in Python: every operation, control flow, hooks and
+blocks. ``NumPyCompiler().sources`` holds the generated source code.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _numbers = itertools.count()
 
 
 class NumPyCompiler(dn.Compiler):
-    """Writes each definition as a function of NumPy arrays, and runs it.
+    """Generates a function of NumPy arrays for each definition, and runs it.
 
     It takes no options.
     """
 
     def __init__(self) -> None:
         self.sources: list[str] = []
-        """The functions that were written, the latest last."""
+        """The generated functions, in order."""
 
     def compile(self, key: Any, vars: Any, fun: Any, options: dict[str, Any]) -> Any:
-        """Trace, write the source, and make a function of it."""
+        """Trace, generate the source, and create a function from it."""
         if options:
             names = ", ".join(options)
             raise dn.OptionError(f"compile: unknown option {names}, NumPyCompiler takes none")
@@ -48,7 +48,7 @@ class NumPyCompiler(dn.Compiler):
         def run(args_list: list[list[Any]]) -> list[Any]:
             results = []
             for args in args_list:
-                # What the definition does not use has no values.
+                # Arguments that the definition does not use have no values.
                 given = [None if arg.is_template else arg.to_numpy() for arg in args]
                 with np.errstate(all="ignore"):
                     values = function(dn.compilers.hooks(), *given)
@@ -63,5 +63,5 @@ class NumPyCompiler(dn.Compiler):
 
 
 def vars_of(module: Any) -> dict[str, Any]:
-    """What the written functions find in their globals."""
+    """The globals of the generated functions."""
     return {name: getattr(module, name) for name in module.__all__} | {"np": np}

@@ -1,4 +1,4 @@
-"""Composites that NumPy has a word for. All others are written by their defaults."""
+"""Composites that NumPy has a function for. All others are generated from their defaults."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["BLOCKS"]
 
 
 def wide(node: Any) -> str:
-    """The type of double precision for a node's elements."""
+    """The double-precision type for a node's elements."""
     return "c128" if node.dtype.kind == "complex" else "f64"
 
 
 def made(template: str) -> Callable[..., str]:
-    """A function of the operands in double precision, of one result or several."""
+    """A function of the operands in double precision, with one or several results."""
 
     def write(tag: Any, node: Any, texts: list[str], operands: list[Any]) -> str:
         kind = wide(operands[0])
@@ -33,7 +33,7 @@ def made(template: str) -> Callable[..., str]:
 
 
 def truth(template: str) -> Callable[..., str]:
-    """A truth about the operands as they are."""
+    """A predicate on operands in their own dtype."""
 
     def write(tag: Any, node: Any, texts: list[str], operands: list[Any]) -> str:
         parts = [
@@ -46,7 +46,7 @@ def truth(template: str) -> Callable[..., str]:
 
 
 def scan(function: str) -> Callable[..., str]:
-    """Each element with those before it."""
+    """A cumulative operation."""
 
     def write(tag: Any, node: Any, texts: list[str], operands: list[Any]) -> str:
         kind = compute(node.dtype)
@@ -62,7 +62,7 @@ def scan(function: str) -> Callable[..., str]:
 
 
 def taken(function: str) -> Callable[..., str]:
-    """Elements at positions along an axis, which are moved into range."""
+    """Elements at indices along an axis, which are clamped into range."""
 
     def write(tag: Any, node: Any, texts: list[str], operands: list[Any]) -> str:
         x, indices = operands
@@ -74,7 +74,7 @@ def taken(function: str) -> Callable[..., str]:
 
 
 def top(tag: Any, node: Any, texts: list[str], operands: list[Any]) -> str:
-    """The greatest elements and where they are."""
+    """The greatest elements and their indices."""
     (x,) = operands
     elements = converted(texts[0], x.dtype, compute(x.dtype))
     return f"top({texts[0]}, {elements}, {tag.k}, as_{node.outputs[1].dtype})"
@@ -97,4 +97,4 @@ BLOCKS: dict[str, Callable[..., str]] = {
     "Eigh": made("eigh({0}, {tag.eps})"),
     "Determinant": made("np.linalg.det({0})"),
 }
-"""How each block is written that is one expression."""
+"""The expression for each block that is a single expression."""

@@ -1,4 +1,4 @@
-"""The writer: control flow as Python's own statements, everything else as one line each."""
+"""The code generator: control flow as Python statements, any other operation as one line."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from numpy_compiler.blocks import BLOCKS
 from numpy_compiler.lines import LINES, SMALL, converted, literal
 
-# What only gives a name to its operand.
+# Operations that only give their operand another name.
 ALIASES = {"stop_grad", "mark"}
 
 
 class Emitter:
-    """Writes one program."""
+    """Generates the source of one program."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -25,16 +25,16 @@ class Emitter:
     # lines
 
     def line(self, text: str, comment: str = "") -> None:
-        """A line, at the depth of the block that it is in."""
+        """Add a line at the depth of the current block."""
         tail = f"  # {comment}" if comment else ""
         self.lines.append(f"{'    ' * self.depth}{text}{tail}")
 
     def fresh(self) -> str:
-        """A name that no other variable has."""
+        """A new variable name."""
         return f"v{next(self.names)}"
 
     def constant(self, value: Any) -> str:
-        """The name of an object that the function finds among its globals."""
+        """The name of an object in the globals of the function."""
         name = f"K{len(self.constants)}"
         self.constants[name] = value
         return name
@@ -42,7 +42,7 @@ class Emitter:
     # regions
 
     def function(self, region: Any) -> str:
-        """A program as a function of the host functions and its arguments."""
+        """A program as a function of the hooks and its arguments."""
         inputs = [*region.parameters, *region.captures]
         arguments = [f"a{position}" for position in range(len(inputs))]
         results = self.region(region, arguments)
@@ -51,19 +51,19 @@ class Emitter:
         return "\n".join([head, *self.lines]) + "\n"
 
     def region(self, region: Any, inputs: list[str]) -> list[str]:
-        """Writes what a region computes of its inputs; the names of its outputs."""
+        """Generate the code of a region; returns the names of its outputs."""
         known: dict[Any, str] = {}
         for node in region.walk():
             self.node(node, known, inputs)
         return [known[node] for node in region.outputs]
 
     def inline(self, region: Any, parameters: list[str], known: dict[Any, str]) -> list[str]:
-        """Writes a region of an operation at this place."""
+        """Generate the code of an operation's region inline."""
         captures = [known[node] for node in region.captures]
         return self.region(region, [*parameters, *captures])
 
     def node(self, node: Any, known: dict[Any, str], inputs: list[str]) -> None:
-        """Writes one operation, and notes the names of its outputs."""
+        """Generate the code of one operation, and record the names of its outputs."""
         op, args = node.op, node.args
         if op == "parameter":
             known[node] = inputs[args[0]]
@@ -85,11 +85,11 @@ class Emitter:
             known[node] = name
 
     def alias(self, node: Any, values: list[str], known: dict[Any, str]) -> None:
-        """The outputs of an operation are values that there are already."""
+        """Record that the outputs of an operation are existing values."""
         known.update(zip(node.outputs, values, strict=True))
 
     def assign(self, names: list[str], values: list[str]) -> None:
-        """Variables get values, all at once."""
+        """Assign all values to variables at once."""
         pairs = [(name, value) for name, value in zip(names, values, strict=True) if name != value]
         if pairs:
             left, right = zip(*pairs, strict=True)
@@ -112,7 +112,7 @@ class Emitter:
         self.alias(node, state, known)
 
     def cond_(self, node: Any, known: dict[Any, str]) -> None:
-        """Branches, of which one runs."""
+        """Branches; one of them runs."""
         predicates, *branches = node.args
         results = [self.fresh() for _ in node.outputs]
         for position, branch in enumerate(branches):
@@ -130,7 +130,7 @@ class Emitter:
         self.alias(node, results, known)
 
     def fold(self, node: Any, known: dict[Any, str], elements: str) -> None:
-        """A function of the user's over the last axis of some elements."""
+        """A fold with a user's function over the last axis of some elements."""
         result, at, acc, element = (self.fresh() for _ in range(4))
         start, fun = known[node.args[1]], node.regions[0]
         sizes = tuple(node.shape)
@@ -161,7 +161,7 @@ class Emitter:
         self.fold(node, known, elements)
 
     def window_reduce_(self, node: Any, known: dict[Any, str]) -> None:
-        """A fold of windows, which are padded with the start."""
+        """A fold of windows, which are padded with the initial value."""
         x, acc, window, _ = node.args
         options = [node.attrs[name] for name in ("strides", "padding", "window_dilations")]
         elements = self.fresh()
@@ -171,10 +171,10 @@ class Emitter:
         self.line(f"{elements} = windows({known[x]}, {pad}, {parts}).reshape({places})")
         self.fold(node, known, elements)
 
-    # what others compute
+    # host calls and composites
 
     def runtime_call_(self, node: Any, known: dict[Any, str]) -> None:
-        """A host function's values."""
+        """A host function that computes values."""
         values = [named(known[one], one) for one in node.args[0]]
         outs = self.constant([one.template for one in node.outputs])
         results = self.fresh()
@@ -185,7 +185,7 @@ class Emitter:
             known[one] = f"{results}[{position}].to_numpy()"
 
     def block_(self, node: Any, known: dict[Any, str]) -> None:
-        """A composite: in NumPy's words where it has some, else by its default."""
+        """A composite: in NumPy if `BLOCKS` has it, else its default."""
         tag, operands = node.args
         native = BLOCKS.get(type(tag).__name__)
         if native is None or type(tag).__module__ != "defn.blocks":
@@ -205,17 +205,17 @@ class Emitter:
 
 
 def named(value: str, node: Any) -> str:
-    """A value with the names of its axes."""
+    """A value with its axis names."""
     return f"named({value}, {list(node.names)})" if any(node.names) else value
 
 
 def where(node: Any) -> str:
-    """Where an operation was written."""
+    """The source line of an operation."""
     return f"line {node.source[1]}" if node.source else ""
 
 
 def about(node: Any) -> str:
-    """The type of a value, and where it was written."""
+    """The types of an operation's outputs, and its source line."""
     types = ", ".join(f"{one.dtype}{list(one.shape) or ''}" for one in node.outputs)
     line = where(node)
     return f"{types}, {line}" if line else types

@@ -1,7 +1,7 @@
-"""What each operation is in NumPy: an expression of its operands.
+"""The NumPy expression for each operation.
 
-Elements of NumPy's own types are computed on in these types. Those that NumPy lacks, and f16, are
-computed on in the next type that it has, and rounded or wrapped after each operation.
+Elements of NumPy's own dtypes are computed in these. Elements of dtypes that NumPy lacks, and f16,
+are computed in the next wider dtype, and rounded or wrapped after each operation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["LINES", "SMALL", "converted", "letters", "literal"]
 
-# What the elements of types are computed in that NumPy has no arithmetic for, or only a slow one.
+# The types in which dtypes are computed for which NumPy has no arithmetic, or only a slow one.
 SMALL = {
     "u2": "u8",
     "u4": "u8",
@@ -35,40 +35,40 @@ def literal(value: complex, dtype: Any) -> str:
 
 
 def number(value: float) -> str:
-    """A number as it is written."""
+    """A number as source code."""
     if isinstance(value, float) and not math.isfinite(value):
         return "np.nan" if math.isnan(value) else ("np.inf" if value > 0 else "-np.inf")
     return repr(value)
 
 
 def converted(text: str, source: Any, target: Any) -> str:
-    """A value of a dtype in another one."""
+    """A value converted from one dtype to another."""
     return text if str(source) == str(target) else f"as_{target}({text})"
 
 
 def compute(dtype: Any) -> str:
-    """The type that elements of a dtype are computed in."""
+    """The type in which elements of a dtype are computed."""
     return SMALL.get(str(dtype), str(dtype))
 
 
 def operand(node: Any, known: dict[Any, str], dtype: Any) -> str:
-    """An operand, converted to a dtype, in the type that this is computed in."""
+    """An operand converted to a dtype, in the type in which that is computed."""
     text = converted(known[node], node.dtype, dtype)
     return converted(text, dtype, compute(dtype))
 
 
 def is_integer(node: Any) -> bool:
-    """Whether elements are whole numbers: integers, and bools as 0 and 1."""
+    """Whether elements are integers, or bools as 0 and 1."""
     return node.dtype.kind in ("bool", "signed", "unsigned")
 
 
 def raw(node: Any, known: dict[Any, str]) -> str:
-    """An operand as it is, in the type that it is computed in."""
+    """An operand in its own dtype, in the type in which that is computed."""
     return operand(node, known, node.dtype)
 
 
 def stored(text: str, node: Any, dtype: Any = None) -> str:
-    """A result as the elements of a node, from the type that it was computed in."""
+    """A result converted to a node's dtype, from the type in which it was computed."""
     return converted(text, compute(node.dtype) if dtype is None else dtype, node.dtype)
 
 
@@ -83,7 +83,7 @@ def same(template: str) -> Line:
 
 
 def exact(template: str) -> Line:
-    """As `same`, computed in double precision, since NumPy's single one is not good enough."""
+    """As `same`, but in double precision, because NumPy's single precision is inaccurate."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         kind, wide = compute(node.dtype), "c128" if node.dtype.kind == "complex" else "f64"
@@ -94,7 +94,7 @@ def exact(template: str) -> Line:
 
 
 def whole(template: str) -> Line:
-    """As `same`, the identity on integers."""
+    """As `same`, but the identity on integers."""
 
     def write(node: Any, known: dict[Any, str], emitter: Any) -> str:
         return same("{0}" if is_integer(node) else template)(node, known, emitter)
@@ -103,7 +103,7 @@ def whole(template: str) -> Line:
 
 
 def question(template: str) -> Line:
-    """A truth about elements as they are."""
+    """A predicate on elements in their own dtype."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         return f"as_bool({template.format(*(raw(one, known) for one in node.inputs))})"
@@ -112,7 +112,7 @@ def question(template: str) -> Line:
 
 
 def part(template: str) -> Line:
-    """What is made of elements as they are."""
+    """A function of elements in their own dtype."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         (x,) = node.inputs
@@ -123,7 +123,7 @@ def part(template: str) -> Line:
 
 
 def comparison(template: str) -> Line:
-    """Integers are compared as what they are, with floats as the floats."""
+    """Compares integers exactly, and an integer and a float as floats."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         a, b = node.inputs
@@ -135,7 +135,7 @@ def comparison(template: str) -> Line:
 
 
 def integer(template: str) -> Line:
-    """With the number of bits, and the second operand as it is."""
+    """As `same`, with the number of bits, and the second operand in its own dtype."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         a, b = node.inputs
@@ -162,7 +162,7 @@ def cube_root(node: Any, known: dict[Any, str], emitter: Any) -> str:
 
 
 def joined(node: Any, known: dict[Any, str], _: Any) -> str:
-    """A complex number of two parts."""
+    """A complex number from two parts."""
     real = "f32" if str(node.dtype) == "c64" else "f64"
     a, b = (converted(raw(one, known), compute(one.dtype), real) for one in node.inputs)
     return f"joined({a}, {b}, {node.dtype})"
@@ -185,7 +185,7 @@ def bitcast(node: Any, known: dict[Any, str], _: Any) -> str:
 
 
 def moved(template: str) -> Line:
-    """Elements elsewhere: the first operand, the plain arguments, and the shape of the result."""
+    """Rearranges elements: the first operand, plain arguments, and the shape of the result."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         x, *arguments = node.args
@@ -221,7 +221,7 @@ def several(template: str) -> Line:
 
 
 def places(node: Any, starts: Any, x: str, known: dict[Any, str]) -> str:
-    """Where a window of an array begins."""
+    """The start indices of a window of an array."""
     texts = [str(start) if isinstance(start, int) else known[start] for start in starts]
     text = f"[{', '.join(texts)}]"
     return f"from_front({text}, {x})" if node.attrs.get("from_end") else text
@@ -258,11 +258,11 @@ def tensor(node: Any, known: dict[Any, str], emitter: Any) -> str:
     return f"from_memory({name}, {node.dtype}, {tuple(node.shape)})"
 
 
-# folds
+# reductions
 
 
 def fold(template: str) -> Line:
-    """A fold over axes, computed in the dtype of the result."""
+    """A reduction over axes, computed in the dtype of the result."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         options = f"axis={node.attrs['axes']}, keepdims={node.attrs['keep_axes']}"
@@ -275,7 +275,7 @@ def fold(template: str) -> Line:
 
 
 def truth(template: str) -> Line:
-    """A fold of truths."""
+    """A reduction of bools."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         options = f"axis={node.attrs['axes']}, keepdims={node.attrs['keep_axes']}"
@@ -303,7 +303,7 @@ def gather(node: Any, known: dict[Any, str], _: Any) -> str:
 
 
 def scatter(function: str) -> Line:
-    """Updates at places."""
+    """Updates at indices."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         x, indices, updates = node.args
@@ -336,7 +336,7 @@ def window_options(node: Any) -> str:
 
 
 def window(template: str, limit: str) -> Line:
-    """A fold of each window, padded with what changes nothing."""
+    """A reduction of each window, padded with the neutral element."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         x = operand(node.inputs[0], known, node.dtype)
@@ -349,7 +349,7 @@ def window(template: str, limit: str) -> Line:
 
 
 def window_scatter(function: str) -> Line:
-    """Each source value where its window is extreme."""
+    """Adds each source value at the extreme element of its window."""
 
     def write(node: Any, known: dict[Any, str], _: Any) -> str:
         x, source, init = node.inputs
@@ -509,4 +509,4 @@ LINES: dict[str, Line] = {
     "fft": transform("np.fft.fft"),
     "ifft": transform("np.fft.ifft"),
 }
-"""How each operation is written that is one expression."""
+"""The expression for each operation that is a single expression."""

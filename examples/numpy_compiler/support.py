@@ -1,4 +1,4 @@
-"""What the written functions call: dtypes under our names, conversions, and what NumPy lacks."""
+"""Functions that generated code calls: dtypes, conversions, and operations that NumPy lacks."""
 
 from __future__ import annotations
 
@@ -57,17 +57,17 @@ def _dtype(scalar: Any) -> Any:
 
 
 def each_as(conversions: list[Any], values: Any) -> list[Array]:
-    """Several results in their dtypes."""
+    """Several results, converted to their dtypes."""
     return [convert(value) for convert, value in zip(conversions, values, strict=True)]
 
 
 def named(value: Array, names: list[str | None]) -> Any:
-    """A tensor whose axes have names, for a host function."""
+    """A tensor with axis names, for a host function."""
     return dn.tensor(value, names=names)
 
 
 def from_memory(data: bytes, scalar: Any, shape: tuple[int, ...]) -> Array:
-    """Elements as they lie in memory, a byte for each of 2 or 4 bits."""
+    """Elements from raw memory, where each element of 2 or 4 bits takes a byte."""
     dtype = _dtype(scalar)
     if dtype.bits < 8:
         kind = np.int8 if dtype.kind == "signed" else np.uint8
@@ -87,7 +87,7 @@ def iota(shape: tuple[int, ...], axis: int | None, convert: Any) -> Array:
 
 
 def sign(x: Array) -> Array:
-    """-1, 0 or 1; of complex numbers the direction."""
+    """-1, 0 or 1; for complex numbers the direction."""
     x = np.asarray(x)
     if x.dtype.kind == "c":
         size = np.abs(x)
@@ -107,7 +107,7 @@ def cube_root(x: Array) -> Array:
 
 
 def _erf_inv(y: float) -> float:
-    """The inverse of ``erf`` by Newton's method, on what is left to 1 where that is small."""
+    """The inverse of ``erf`` by Newton's method, on ``1 - y`` if that is small."""
     if not -1.0 < y < 1.0:
         return math.copysign(math.inf, y) if abs(y) == 1.0 else math.nan
     size = abs(y)
@@ -128,14 +128,14 @@ erf_inv = np.vectorize(_erf_inv, otypes=[np.float64])
 
 
 def power(x: Array, y: Array) -> Array:
-    """A power of integers, which wraps; 0 for a negative exponent."""
+    """An integer power, which wraps; 0 for a negative exponent."""
     x, y = np.asarray(x), np.asarray(y)
     result = np.power(x.astype(np.uint64), np.maximum(y, 0).astype(np.uint64)).astype(x.dtype)
     return np.where(y < 0, x.dtype.type(0), result)
 
 
 def quotient(x: Array, y: Array) -> Array:
-    """A quotient of integers towards zero; all bits set for a divisor of zero."""
+    """The integer quotient, truncated towards zero; all bits set for a divisor of zero."""
     x, y = np.asarray(x), np.asarray(y)
     safe = np.where(y == 0, y.dtype.type(1), y)
     floor = x // safe
@@ -144,13 +144,13 @@ def quotient(x: Array, y: Array) -> Array:
 
 
 def remainder(x: Array, y: Array) -> Array:
-    """What a quotient leaves; all of it for a divisor of zero."""
+    """The remainder of ``quotient``; the dividend for a divisor of zero."""
     x, y = np.asarray(x), np.asarray(y)
     return np.where(y == 0, x, x - quotient(x, y) * y)
 
 
 def left_shift(x: Array, count: Array, bits: int) -> Array:
-    """Bits moved up; none are left of a shift by as many as there are."""
+    """Shift bits up; 0 if the count is negative or at least the number of bits."""
     x, count = np.asarray(x), np.asarray(count)
     is_inside = (count >= 0) & (count < bits)
     kept = x << np.where(is_inside, count, 0).astype(x.dtype)
@@ -158,7 +158,7 @@ def left_shift(x: Array, count: Array, bits: int) -> Array:
 
 
 def right_shift(x: Array, count: Array, bits: int) -> Array:
-    """Bits moved down, and the sign with them."""
+    """Shift bits down, filling with the sign."""
     x, count = np.asarray(x), np.asarray(count)
     is_inside = (count >= 0) & (count < bits)
     if x.dtype.kind == "i":
@@ -171,35 +171,35 @@ def _bits(x: Array, bits: int) -> Array:
 
 
 def population_count(x: Array, bits: int) -> Array:
-    """How many bits are 1."""
+    """The number of bits that are 1."""
     return np.bitwise_count(_bits(x, bits))
 
 
 def count_leading_zeros(x: Array, bits: int) -> Array:
-    """How many bits are 0 before the first 1."""
+    """The number of 0 bits before the first 1."""
     pattern = _bits(x, bits)
     length = sum(((pattern >> np.uint64(at)) != 0).astype(np.int64) for at in range(bits))
     return bits - np.asarray(length)
 
 
 def joined(real: Array, imag: Array, scalar: Any) -> Array:
-    """Complex numbers of two parts."""
+    """Complex numbers from two parts."""
     result = np.empty(np.broadcast_shapes(np.shape(real), np.shape(imag)), scalar)
     result.real, result.imag = real, imag
     return result
 
 
 def all_close(a: Array, b: Array, rtol: float, atol: float, equal_nan: bool) -> bool:
-    """Whether all elements agree."""
+    """Whether all elements are close."""
     a, b = (x.astype(np.float64) if x.dtype.kind in "iu" else x for x in map(np.asarray, (a, b)))
     return np.allclose(a, b, rtol, atol, equal_nan)
 
 
-# places
+# indices
 
 
 def pad(x: Array, value: Array, config: Any) -> Array:
-    """A value around and between elements; negative amounts crop."""
+    """Pad with a value around and between elements; negative amounts crop."""
     x = np.asarray(x)
     sizes = [max(n + (n - 1) * gap, 0) for n, (_, _, gap) in zip(x.shape, config, strict=True)]
     spread = np.full(sizes, value, x.dtype)
@@ -213,18 +213,18 @@ def pad(x: Array, value: Array, config: Any) -> Array:
 
 
 def from_front(starts: list[Any], x: Array) -> list[int]:
-    """Starts of which those below 0 count from the end."""
+    """Start indices from the front; those below 0 count from the end."""
     return [int(at) + size * (at < 0) for at, size in zip(starts, x.shape, strict=True)]
 
 
 def _first(starts: list[Any], sizes: Any, lengths: Any) -> list[int]:
-    """Starts that are moved so far that the window is inside."""
+    """Start indices, clamped so that the window is inside."""
     spans = zip(starts, sizes, lengths, strict=True)
     return [min(max(int(at), 0), size - length) for at, size, length in spans]
 
 
 def window_at(x: Array, starts: list[Any], lengths: Any, strides: Any) -> Array:
-    """A window that begins at numbers of the program's."""
+    """A window at computed start indices."""
     first = _first(starts, x.shape, lengths)
     spans = zip(first, lengths, strides, strict=True)
     return x[tuple(slice(at, at + length, step) for at, length, step in spans)]
@@ -240,7 +240,7 @@ def put(x: Array, update: Array, starts: list[Any]) -> Array:
 
 
 def _positions(indices: Array) -> Array:
-    """Positions as signed integers; what does not fit is out of any range."""
+    """Indices as signed integers; values that do not fit are out of any range."""
     indices = np.asarray(indices)
     if indices.dtype == np.uint64:
         indices = np.minimum(indices, np.uint64(2**62))
@@ -248,13 +248,13 @@ def _positions(indices: Array) -> Array:
 
 
 def into_range(indices: Array, size: int) -> Array:
-    """Positions, those below 0 from the end, moved to the nearest ones that there are."""
+    """Indices clamped into range; those below 0 count from the end."""
     places = _positions(indices)
     return np.clip(np.where(places < 0, places + size, places), 0, size - 1)
 
 
 def gather(x: Array, indices: Array, axes: Any) -> Array:
-    """Windows at positions, which are moved into range."""
+    """Windows at indices, which are clamped into range."""
     front = np.moveaxis(x, axes, range(len(axes)))
     if not axes:
         return np.broadcast_to(front, indices.shape[:-1] + front.shape)
@@ -262,12 +262,12 @@ def gather(x: Array, indices: Array, axes: Any) -> Array:
 
 
 def last(_: Array, update: Array) -> Array:
-    """What replaces an element."""
+    """The update itself, which replaces an element."""
     return update
 
 
 def scatter(function: Any, x: Array, updates: Array, indices: Array, axes: Any) -> Array:
-    """Updates at positions, one after the other; those out of range are dropped."""
+    """Updates at indices, one after the other; those out of range are dropped."""
     result = np.array(x)
     front = np.moveaxis(result, axes, range(len(axes)))
     for place, update in zip(_positions(indices), updates, strict=True):
@@ -278,7 +278,7 @@ def scatter(function: Any, x: Array, updates: Array, indices: Array, axes: Any) 
 
 
 def extreme(function: Any, x: Array, axis: int | None, keep: bool, tie_break: str) -> Array:
-    """The index of an extreme, the first or the last of equal ones."""
+    """The index of an extreme element; the first or the last of ties."""
     if axis is None:
         shape = (1,) * np.ndim(x) if keep else ()
         return np.asarray(extreme(function, np.reshape(x, -1), 0, False, tie_break)).reshape(shape)
@@ -288,14 +288,14 @@ def extreme(function: Any, x: Array, axis: int | None, keep: bool, tie_break: st
 
 
 def in_order(x: Array, axis: int, direction: str) -> Array:
-    """Where the elements in order come from: stable, NaN greatest."""
+    """The indices that sort an array: stable, NaN greatest."""
     if direction == "asc":
         return np.argsort(x, axis, kind="stable")
     return np.flip(x.shape[axis] - 1 - np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
 
 
 def top(x: Array, elements: Array, k: int, convert: Any) -> tuple[Array, Array]:
-    """The greatest elements along the last axis, and where they are."""
+    """The greatest elements along the last axis, and their indices."""
     order = in_order(elements, x.ndim - 1, "desc")[..., :k]
     return np.take_along_axis(x, order, -1), convert(order)
 
@@ -304,22 +304,22 @@ def top(x: Array, elements: Array, k: int, convert: Any) -> tuple[Array, Array]:
 
 
 def least(scalar: Any) -> Any:
-    """What no element of a dtype is below."""
+    """The lower bound of a dtype's elements."""
     return extremes(_dtype(scalar))[0]
 
 
 def greatest(scalar: Any) -> Any:
-    """What no element of a dtype is above."""
+    """The upper bound of a dtype's elements."""
     return extremes(_dtype(scalar))[1]
 
 
 def windows(x: Array, value: Any, sizes: Any, strides: Any, padding: Any, dilations: Any) -> Array:
-    """The elements of every window: the axes of the places, then those of the window."""
+    """The elements of every window: the axes of the positions, then those of the window."""
     whole = pad(x, value, [(low, high, 0) for low, high in padding])
     spans = [(size - 1) * step + 1 for size, step in zip(sizes, dilations, strict=True)]
     if any(size < span for size, span in zip(whole.shape, spans, strict=True)):
         return np.empty((*(0 for _ in sizes), *sizes), whole.dtype)
-    # NumPy's views do not know floats of 8 bits; their bytes are the same elsewhere.
+    # NumPy's sliding views do not support 8-bit floats; a view of their bytes is equivalent.
     plain = whole.view(np.uint8) if whole.dtype.itemsize == 1 else whole
     every = np.lib.stride_tricks.sliding_window_view(plain, spans).view(whole.dtype)
     return every[tuple(slice(None, None, step) for step in (*strides, *dilations))]
@@ -328,7 +328,7 @@ def windows(x: Array, value: Any, sizes: Any, strides: Any, padding: Any, dilati
 def window_scatter(
     choose: Any, x: Array, source: Array, init: Array, fill: Array, *options: Any
 ) -> Array:
-    """Each source value added where its window has its extreme, the last of equal ones."""
+    """Add each source value at the extreme of its window, the last one of ties."""
     elements = windows(x, fill, *options)
     places = windows(np.arange(x.size).reshape(x.shape), -1, *options)
     result = np.full(x.size, init, np.asarray(init).dtype)
@@ -354,7 +354,7 @@ def conv(
     kernel_permutation: Any,
     output_permutation: Any,
 ) -> Array:
-    """A convolution, group by group, each as a product of windows and the kernel."""
+    """A convolution, group by group, each as a product of windows and kernel."""
     gaps = zip(padding, input_dilation, strict=True)
     config = [(0, 0, 0)] * 2 + [(low, high, step - 1) for (low, high), step in gaps]
     images = pad(x.transpose(input_permutation), 0, config)
@@ -377,11 +377,11 @@ def conv(
     return np.concatenate(parts, 1).transpose(np.argsort(output_permutation))
 
 
-# transforms and factors
+# transforms and factorizations
 
 
 def transformed(function: Any, x: Array, length: int, axis: int) -> Array:
-    """A Fourier transform along an axis; NumPy transforms no empty one."""
+    """A Fourier transform along an axis; NumPy does not transform empty axes."""
     half = function is np.fft.rfft
     shape = list(x.shape)
     shape[axis] = length // 2 + 1 if half else length
@@ -389,14 +389,14 @@ def transformed(function: Any, x: Array, length: int, axis: int) -> Array:
 
 
 def irfft(x: Array, length: int, axis: int) -> Array:
-    """The inverse of a transform of reals."""
+    """The inverse Fourier transform with a real result."""
     shape = list(x.shape)
     shape[axis] = length
     return np.fft.irfft(x, length, axis) if math.prod(shape) else np.zeros(shape)
 
 
 def solved(a: Array, b: Array, *, lower: bool, left_side: bool, transform_a: str) -> Array:
-    """The ``x`` of ``a x = b``, or of ``x a = b``, for one triangle of ``a``."""
+    """The solution ``x`` of ``a x = b`` or ``x a = b``, for one triangle of ``a``."""
     matrix = np.tril(a) if lower else np.triu(a)
     if transform_a in ("transpose", "adjoint"):
         matrix, lower = np.swapaxes(matrix, -1, -2), not lower
@@ -412,7 +412,7 @@ def solved(a: Array, b: Array, *, lower: bool, left_side: bool, transform_a: str
 
 
 def _finite(matrices: Array) -> tuple[Array, Array]:
-    """Matrices of zeros for those that have NaN or infinities, and which these are."""
+    """The matrices, zero where they have NaN or infinities, and a mask of these matrices."""
     bad = ~np.isfinite(matrices).all((-2, -1))
     return np.where(bad[..., None, None], 0, matrices), bad
 
@@ -427,7 +427,7 @@ def svd(x: Array, full: bool) -> list[Array]:
 
 
 def eigh(x: Array, eps: float) -> list[Array]:
-    """Eigenvalues, ascending, and eigenvectors."""
+    """Eigenvalues in ascending order, and eigenvectors."""
     matrices, bad = _finite(x)
     factors = list(np.linalg.eigh((matrices + np.conj(np.swapaxes(matrices, -1, -2))) / 2))
     for factor in factors:

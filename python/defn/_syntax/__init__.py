@@ -92,8 +92,7 @@ def _rewritten(fun: types.FunctionType) -> types.CodeType | None:
 
 
 def _without_source(fun: types.FunctionType) -> Callable[..., Any]:
-    """The function unchanged; its error for a condition on a tensor says why it was not rewritten.
-    """
+    """The function unchanged; its errors for conditions on tensors say why it was not rewritten."""
 
     @functools.wraps(fun)
     def unconverted(*args: Any, **kwargs: Any) -> Any:
