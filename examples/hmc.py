@@ -13,7 +13,7 @@ import defn as dn
 
 
 def log_density(w: dn.Tensor, x: dn.Tensor, y: dn.Tensor) -> dn.Tensor:
-    """For weights {d}, rows {n, d} and labels {n}, up to a constant; the prior has scale 1."""
+    """For weights {d}, rows {n, d} and 0/1 labels {n}, up to a constant; the prior has scale 1."""
     score = x @ w
     likelihood = y * score - dn.logsumexp(dn.stack([score, score * 0.0]), 0)
     return dn.sum(likelihood) - 0.5 * dn.sum(w * w)

@@ -12,7 +12,7 @@ from typing import Any
 
 __all__ = ["LINES", "SMALL", "converted", "letters", "literal"]
 
-# The types in which dtypes are computed for which NumPy has no arithmetic, or only a slow one.
+# The types used to compute dtypes for which NumPy has no arithmetic, or only slow arithmetic.
 SMALL = {
     "u2": "u8",
     "u4": "u8",

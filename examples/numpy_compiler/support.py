@@ -158,7 +158,7 @@ def left_shift(x: Array, count: Array, bits: int) -> Array:
 
 
 def right_shift(x: Array, count: Array, bits: int) -> Array:
-    """Shift bits down, filling with the sign."""
+    """Shift bits down, filling with the sign, or with 0 if unsigned."""
     x, count = np.asarray(x), np.asarray(count)
     is_inside = (count >= 0) & (count < bits)
     if x.dtype.kind == "i":

@@ -1,4 +1,4 @@
-"""Compilers: they turn a traced definition into a program that runs. How to write one in Python.
+"""Compilers turn a traced definition into a program; this module is for those written in Python.
 
 ``dn.Compiler`` is the base class of compilers written in Python. A traced definition is read as
 nodes: ``program`` returns the graph of the values that it returned.

@@ -45,7 +45,7 @@ class ShapeError(Error, ValueError):
     axis), a ``reshape`` to another number of elements, a call of a compiled function with other
     shapes than those it was compiled for, a scalar where an axis is needed or the reverse.
 
-    What helps: print both types (``x.shape``, ``x.names``), add axes with ``new_axis``, or name the
+    To fix it: print both types (``x.shape``, ``x.names``), add axes with ``new_axis``, or name the
     target shape with ``broadcast``. For several shapes, create the function with ``jit``, not with
     ``compile``.
     """
@@ -59,7 +59,7 @@ class AxisError(Error, ValueError):
     Typical causes: an axis number outside ``-rank <= axis < rank``, a name that no axis has,
     merging two axes with different names, ``names=`` whose length is not the rank.
 
-    What helps: ``x.names`` shows the names, ``rename`` changes or clears them.
+    To fix it: ``x.names`` shows the names, ``rename`` changes or clears them.
     """
 
     __module__ = "defn"
@@ -71,7 +71,7 @@ class DTypeError(Error, TypeError):
     Typical causes: a complex operand where an order is needed (``max``, ``less``, ``floor``), a
     float where bits are needed (``bitwise_and``), an integer that fits into no dtype.
 
-    What helps: convert with ``as_type``, or take ``real``, ``imag`` or ``abs`` of a complex tensor.
+    To fix it: convert with ``as_type``, or take ``real``, ``imag`` or ``abs`` of a complex tensor.
     """
 
     __module__ = "defn"
@@ -84,7 +84,7 @@ class RangeError(DTypeError, OverflowError):
     ``dtype=``. Comparisons and the bounds of ``clip`` take any integer. In a float tensor, a number
     that is too large becomes an infinity.
 
-    What helps: convert the tensor to a wider dtype with ``as_type``.
+    To fix it: convert the tensor to a wider dtype with ``as_type``.
     """
 
     __module__ = "defn"
@@ -118,7 +118,7 @@ class DivisionError(Error, ZeroDivisionError):
     dividend as the remainder, unless ``dn.checks("index")`` turns the error on. Floats divide by
     zero according to IEEE 754.
 
-    What helps: replace zero divisors, ``dn.select(b == 0, 1, b)``.
+    To fix it: replace zero divisors, as in ``dn.select(b == 0, 1, b)``.
     """
 
     __module__ = "defn"
@@ -141,7 +141,7 @@ class ContainerError(Error, TypeError):
     integer tensor and adding floats), an argument of a class that is not registered, iterating over
     the rows of a scalar.
 
-    What helps: the message names the first place that differs. Start a loop from a number, which
+    To fix it: the message names the first place that differs. Start a loop from a number, which
     takes the type that the body returns. Declare a class with ``register_container``.
     """
 
@@ -160,7 +160,7 @@ class TraceError(Error, RuntimeError):
     While a definition is traced, its tensors have a type and no values. Python's ``if``, ``while``,
     ``float()`` or ``bool()`` need values, and so do ``print`` of elements and NumPy functions.
 
-    What helps: ``cond`` or ``if_`` runs one of two branches, ``select`` chooses elements, and
+    To fix it: ``cond`` or ``if_`` runs one of two branches, ``select`` chooses elements, and
     ``while_`` repeats. A number that is constant in a compiled function is an option: a
     keyword-only parameter, or one listed in ``static=``. To read a tensor outside the definition,
     return it.
@@ -194,8 +194,8 @@ class FormatError(Error, ValueError):
     Typical causes: a file that was truncated or changed in transfer, a file of another format, data
     that a newer version wrote.
 
-    What helps: write the file again. All contents are checked before they are used, so a damaged
-    file costs neither memory nor time.
+    To fix it: write the file again. All contents are checked before they are used, so a damaged
+    file wastes neither memory nor time.
     """
 
     __module__ = "defn"
@@ -211,8 +211,9 @@ class OutOfMemoryError(Error, MemoryError):
     """A tensor needs more memory than is available.
 
     The memory is checked before it is allocated, so nothing is lost: every tensor that was valid
-    before the error is still valid. What helps: smaller shapes, or freeing tensors that are no
-    longer used.
+    before the error is still valid.
+
+    To fix it: use smaller shapes, or free tensors that are no longer used.
     """
 
     __module__ = "defn"

@@ -87,7 +87,7 @@ def save(
     become ordinary axes. ``compressed`` deflates an ``.npz`` file. Nothing is written if the value
     cannot be saved.
 
-    Raises: ``OptionError`` if the format is unknown, ``ContainerError`` for a value and
+    Raises: ``OptionError`` if the format is missing or unknown, ``ContainerError`` for a value and
     ``DTypeError`` for elements that the format cannot hold, and the errors of opening the file.
 
     >>> import os, tempfile

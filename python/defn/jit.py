@@ -217,13 +217,13 @@ def jit(
     """Compile a function at its first call with each signature; a decorator, bare or with options.
 
     ``compiler`` defaults to the default compiler. ``hooks`` maps names of hooks to functions, which
-    replace their own ones. ``on_conflict`` selects the behaviour of a call while another definition
-    is traced: ``"raise"`` (the default), ``"force"`` (run separately), or ``"reuse"`` (trace into
-    that definition). ``static`` names parameters that keep their Python values. ``donate`` lists
-    names or positions of parameters whose memory a run reuses for its results: their tensors are
-    freed by the run, and compilers that do not support donation refuse it. A function that compiles
-    more than ``max_compiles`` times raises. Other options go to the compiler. An option that is not
-    given has the value that ``default_options`` sets.
+    override the hooks' own. ``on_conflict`` selects the behaviour of a call while another
+    definition is traced: ``"raise"`` (the default), ``"force"`` (run separately), or ``"reuse"``
+    (trace into that definition). ``static`` names parameters that keep their Python values.
+    ``donate`` lists names or positions of parameters whose memory a run reuses for its results:
+    their tensors are freed by the run, and compilers that do not support donation refuse it. A
+    function that compiles more than ``max_compiles`` times raises. Other options go to the
+    compiler. An option that is not given has the value that ``default_options`` sets.
 
     A Python number among the arguments takes the dtype of the tensors that it is combined with, as
     a number in the body does. Its value is not part of the signature.
@@ -232,13 +232,13 @@ def jit(
     compiled: how its signature differs from the nearest one compiled before. ``dn.options(
     log_compiles=True)``, or ``DEFN_LOG=compiles`` in the environment, logs this at each compilation
     through Python's logger ``defn`` at the level INFO, or to standard error where no logging is
-    configured. One field that causes more than 8 versions issues a ``RecompileWarning`` once.
+    configured. If one field causes more than 8 versions, a ``RecompileWarning`` says so once.
     ``cache_info()`` returns the ``hits`` and ``misses`` of this definition, the ``seconds`` that it
     spent on compiling, and the ``size`` and ``limit`` of the cache. Definitions with the same code
     object share a cache of up to 256 versions for each of them, from which the least recently used
     version is removed; the cache keeps neither arguments nor the object of a method alive.
     ``cache_clear()`` empties it. ``profile(*args)`` calls the function once and measures each step
-    of the run. ``memory(*args)`` returns the bytes that a call will allocate, without running it.
+    of the run. ``memory(*args)`` computes how many bytes a call will allocate, without running it.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler, and the
         errors of the traced function.

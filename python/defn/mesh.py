@@ -61,7 +61,7 @@ def shard(
     arguments are replicated.
 
     The function is traced and compiled for the types of its arguments as by ``dn.jit``; ``static``,
-    ``donate`` and ``max_compiles`` are as there, and other options go to the compiler ``"pjrt"``. A
+    ``donate`` and ``max_compiles`` are as there. Other options go to the compiler ``"pjrt"``. A
     donated ``Sharded`` argument is freed by the call. The result has ``cache_info()``,
     ``cache_clear()`` and ``explain()``; ``text(*args)`` is the graph of a call, and
     ``stablehlo(*args)`` the program that XLA compiles for it.

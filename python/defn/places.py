@@ -53,8 +53,8 @@ def backend_copy(value: Any, backend: BackendLike = "cpu", **unknown: Never) -> 
 def backend_transfer(value: Any, backend: BackendLike = "cpu", **unknown: Never) -> Any:
     """Move tensors to a backend, by default to the host.
 
-    A tensor that is already there is returned unchanged. Any other is freed, even if the copy
-    fails, and using it afterwards raises. Names and vectorized axes are kept. For a container, the
+    Nothing happens to a tensor that is already there. Any other is freed, even if the copy fails,
+    and using it afterwards raises. Names and vectorized axes are kept. For a container, the
     result is a container; numbers and arrays in it become tensors.
 
     Raises: ``BackendError`` for an unknown backend or freed elements, ``TraceError`` for a traced

@@ -48,7 +48,7 @@ class Stream(Protocol):
         ...
 
     def close(self) -> None:
-        """End the stream and drop the chunks under way."""
+        """End the stream and drop the chunks in flight."""
         ...
 
 
@@ -156,7 +156,7 @@ class _ThreadStream:
     def recv(self, timeout: float | None = None) -> Any:
         """Return the output of the oldest chunk not received yet; waits for it.
 
-        Raises: ``StreamError`` when no chunk is under way, the stream was closed, or no output came
+        Raises: ``StreamError`` when no chunk is in flight, the stream was closed, or no output came
             within ``timeout`` seconds; and the error of the step.
         """
         deadline = _deadline(timeout)
@@ -215,7 +215,7 @@ class _ThreadStream:
         return self._worker.state
 
     def close(self) -> None:
-        """End the stream and drop the chunks under way. Closing it again has no effect."""
+        """End the stream and drop the chunks in flight. Closing it again has no effect."""
         self._worker.closed.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
@@ -263,12 +263,12 @@ class _ThreadStream:
             yield self.recv()
 
     def __iter__(self) -> Iterator[Any]:
-        """Yield the outputs of all chunks under way."""
+        """Yield the outputs of all chunks in flight."""
         while self._under_way:
             yield self.recv()
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        """Yield the outputs of all chunks under way, without blocking the event loop."""
+        """Yield the outputs of all chunks in flight, without blocking the event loop."""
         # Importing asyncio takes longer than importing this package.
         import asyncio
 
@@ -317,7 +317,7 @@ def stream(
 
     ``args`` are a template of the chunks, the initial state of the accumulator, and further
     arguments, which are constant. ``fun(chunk, state, *constants)`` returns a pair: an output and
-    the next state. At most ``maxsize`` chunks are under way at a time; ``send`` waits for a slot.
+    the next state. At most ``maxsize`` chunks are in flight at a time; ``send`` waits for a slot.
 
     The stream has ``send``, ``recv``, ``done``, ``close`` and ``map``. It is a context manager,
     which closes it, and an iterator over the outputs of the chunks sent, also in ``async for``. A
@@ -371,7 +371,7 @@ def stream(
             raise
         return pair
 
-    # Captured tensors are looked up only in functions of the user's modules.
+    # Captured tensors are looked up only in functions of the user's modules, so take that module.
     step.__module__ = getattr(fun, "__module__", None) or step.__module__
     # Every step reads them, so they must not change when the caller overwrites its arrays.
     constants = [_core.owned("stream", constant) for constant in given[2:]]

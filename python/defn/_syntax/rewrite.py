@@ -335,7 +335,7 @@ class _Rewriter(ast.NodeTransformer):
     def _loop_names(
         self, names: Sequence[str], node: ast.For | ast.While
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Of the names that a loop binds: those read after it, and those read in later trips."""
+        """Of a loop's names, those read after it, and those read in a later iteration."""
         live = [name for name in names if self._is_live(name, node)]
         carried = [
             name for name in names if name.startswith(STOP) or self._reads.is_carried(name, node)

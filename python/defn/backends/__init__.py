@@ -1,4 +1,4 @@
-"""Backends: they hold tensors and run operations. The base class of those written in Python."""
+"""Backends hold tensors and run operations; ``Backend`` is the base class of those in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Engines: they run the stages of a graph, in order, on threads, or in other processes.
+"""Engines run the stages of a graph: in order, on threads, or in other processes.
 
 An engine is an object with ``run_each(plan, sets)``, which ``dn.graph.run`` calls.
 """

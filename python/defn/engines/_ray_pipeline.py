@@ -246,7 +246,7 @@ class Pipeline:
         raise self._as_ours(error, f"stage {position}") from error
 
     def _as_ours(self, error: BaseException, what: str) -> BaseException:
-        """An error of ours for a Ray error."""
+        """The error of this package for a Ray error."""
         exceptions = self._ray.exceptions
         if isinstance(error, exceptions.ObjectStoreFullError | exceptions.OutOfMemoryError):
             return OutOfMemoryError(

@@ -66,7 +66,7 @@ class Ray:
     Each stage has a worker. With ``workers``, this number of workers share the stages, and
     neighbouring stages share a worker. A worker receives a stage's text, constants and options,
     compiles it once, and keeps the executable until the engine is closed. Bounded queues limit the
-    argument sets under way: a stage runs at most ``maxsize`` sets ahead of the stages that take its
+    argument sets in flight: a stage runs at most ``maxsize`` sets ahead of the stages that take its
     results, and the last stage ahead of the reader of the results.
 
     If the process of a worker is lost, it is restarted, up to ``restarts`` times. It compiles its

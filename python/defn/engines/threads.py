@@ -33,7 +33,7 @@ class Threads:
     sets at a time, as in a pipeline.
 
     ``workers`` is the number of threads, by default one for each processor. ``maxsize`` is the
-    number of sets under way at a time, by default the number of threads: the next arguments are
+    number of sets in flight at a time, by default the number of threads: the next arguments are
     read when the oldest result was taken. Results are those of ``Sequential``, and so is the order
     of effects.
 
@@ -96,7 +96,7 @@ class Threads:
 
 
 class _Set:
-    """One argument set under way."""
+    """One argument set in flight."""
 
     def __init__(self, plan: Plan, tensors: Sequence[Tensor]) -> None:
         # The number of remaining uses of each value. A value without uses is dropped.

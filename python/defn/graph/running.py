@@ -1,4 +1,4 @@
-"""Running stages: a plan, which is checked once, and the functions that give it to an engine."""
+"""Running stages: a plan, which is validated once, and functions that pass it to an engine."""
 
 from __future__ import annotations
 
