@@ -47,7 +47,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LogicalNot:
-    """1 where ``x`` is zero."""
+    """Whether ``x`` is zero."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Logsumexp:
 
 @dataclass(frozen=True)
 class AllClose:
-    """1 if all elements of two tensors agree within ``atol + rtol * |b|``."""
+    """Whether all elements of two tensors agree within ``atol + rtol * |b|``."""
 
     equal_nan: bool
     rtol: float
@@ -173,7 +173,7 @@ class IRFFT:
 
 @dataclass(frozen=True)
 class Cholesky:
-    """The lower triangular factor of a positive definite matrix; NaN for any other matrix."""
+    """The lower triangular factor of a positive semidefinite matrix; NaN for any other matrix."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class SVD:
 
 @dataclass(frozen=True)
 class Eigh:
-    """Eigenvalues, the greatest in magnitude first, and eigenvectors in columns."""
+    """Eigenvalues in ascending order, and eigenvectors in columns."""
 
     max_iter: int
     eps: float

@@ -126,7 +126,8 @@ def while_(
         that the body returns for it; if that is weakly typed too, it becomes s32, f32 or c64.
     Grad: through all iterations, in memory independent of their number.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
-        ``ShapeError`` unless the condition is a scalar.
+        ``ShapeError`` unless the condition is a scalar, ``OptionError`` for a ``progress`` that is
+        neither a bool nor a function.
 
     >>> int(dn.while_(1, lambda x: x < 100, lambda x: x * 2))
     128
@@ -171,7 +172,8 @@ def for_(
         :func:`while_`. Items of a range are s32.
     Grad: through all iterations.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
-        ``OptionError`` for a negative ``unroll`` and for a ``progress`` that is not a function.
+        ``OptionError`` for an ``unroll`` that is neither a bool nor an int of at least 1, and for a
+        ``progress`` that is neither a bool nor a function.
 
     >>> int(dn.for_(0, range(5), lambda total, i: total + i))
     10
@@ -301,14 +303,16 @@ def scan(
 ) -> Any:
     """Repeat ``state, output = body(state, item)``, and return the last state and all outputs.
 
-    ``progress`` is as in :func:`for_`.
+    ``over`` is a Python ``range``, or a container of tensors that are iterated together along their
+    first axes. It cannot be a ``dn.range``. ``progress`` is as in :func:`for_`.
 
     Shapes: those of the state; the body keeps them. Outputs get a new first axis.
     Dtypes: those of the state; the body keeps them. Python numbers are treated as in
         :func:`while_`.
     Grad: through all iterations.
-    Raises: ``ContainerError`` if the body does not return a pair, or returns a state of another
-        structure or other types than it took.
+    Raises: ``ContainerError`` if ``over`` is a ``dn.range``, or the body does not return a pair, or
+        returns a state of another structure or other types than it took, ``OptionError`` for a
+        ``progress`` that is neither a bool nor a function.
 
     >>> total, partial = dn.scan(0, dn.tensor([1, 2, 3]), lambda s, x: (s + x, s + x))
     >>> int(total), partial.to_list()

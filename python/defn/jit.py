@@ -406,9 +406,10 @@ def default_options(options: dict[str, Any] | None = None, /, **changes: Any) ->
     ``on_conflict``, ``max_compiles`` and ``log_compiles`` are described in ``jit``. ``backend`` is
     the backend of new tensors. ``threads`` is the number of CPU threads that share the work of a
     call; ``None`` stands for that of ``set_threads``. ``print_limit`` is the number of elements
-    that are printed: of a larger tensor, those at the ends of its axes. Options of the compiler,
-    such as ``client`` and ``device_id``, go to the default compiler, not to one that a definition
-    names. They are checked now if there is a default compiler, else when they are used.
+    that are printed: of a larger tensor, those at the ends of its axes. ``print_place=False`` omits
+    the device from printed tensors. Options of the compiler, such as ``client`` and ``device_id``,
+    go to the default compiler, not to one that a definition names. They are checked now if there is
+    a default compiler, else when they are used.
 
     Raises: ``OptionError`` for unknown options, ``CompileError`` for an unknown compiler.
 
@@ -505,15 +506,17 @@ class checks:  # noqa: N801 - used as a function is.
 
     ``"index"``: compiled programs raise for an index out of range in ``x[i]``, ``slice``,
     ``slice_along_axis``, ``put_slice``, ``take``, ``gather`` and similar functions, as eager
-    operations on the host do; without the check they clamp a read to the nearest element and drop a
-    write. They also raise for an integer divisor of zero; without the check the quotient is -1 and
-    the remainder the dividend. ``slice`` clamps its window without the check even when it is eager.
+    operations on the host do. Without the check a read takes the nearest element, ``indexed_add``
+    and ``indexed_put`` drop the update, and ``slice``, ``slice_along_axis`` and ``put_slice`` move
+    the window so that it fits; ``slice`` moves it even when it is eager. With the check they also
+    raise for an integer divisor of zero, and for a negative exponent or shift of integers; without
+    it the quotient is -1 and the remainder the dividend.
     ``"nan"``: an operation raises if its result has a NaN. ``"inf"``: an operation raises if its
     result has an infinity and no operand has one. The error names the operation and its line.
     Programs are compiled separately for each combination of checks.
 
-    Raises: ``OptionError`` for an unknown check; inside, ``BoundsError``, ``DivisionError`` and
-        ``NonFiniteError``.
+    Raises: ``OptionError`` for an unknown check; inside, ``BoundsError``, ``DivisionError``,
+        ``NonFiniteError`` and, for a negative exponent or shift, ``OptionError``.
 
     >>> take = dn.jit(lambda i: dn.take(dn.tensor([10, 20, 30]), i))
     >>> take(dn.tensor([0, 3])).to_list()

@@ -189,8 +189,8 @@ def matrix_power(tensor: TensorLike, power: int, /, **unknown: Never) -> Tensor:
     A negative power inverts the matrix first. Power 0 is the identity in s32.
 
     Shapes: unchanged, without names. The last two sizes must be equal.
-    Dtypes: any; unchanged for positive powers, as :func:`invert` for negative powers, s32 for power
-        0. Integers wrap.
+    Dtypes: any; unchanged for positive powers, but the product of bools is s32; as :func:`invert`
+        for negative powers; s32 for power 0. Integers wrap.
     Grad: that of the products.
     Raises: ``ShapeError`` if matrices are not square or the rank is below 2.
 
@@ -206,7 +206,7 @@ def matrix_rank(tensor: TensorLike, /, *, eps: float = 1e-7, **unknown: Never) -
     """The number of singular values above ``eps`` times the longer side times the largest one.
 
     Shapes: a matrix; the result is a scalar.
-    Dtypes: integers and floats; u32.
+    Dtypes: integers and floats; the result is s32.
     Grad: zero.
     Raises: ``ShapeError`` for a rank other than 2, ``DTypeError`` for complex numbers,
         ``OptionError`` for a negative ``eps``.
@@ -306,7 +306,8 @@ def qr(
 def solve(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """The solution ``x`` of ``a @ x = b``, through :func:`lu`.
 
-    If ``a`` is singular, the result has infinities and NaN.
+    If a pivot of ``a`` is 0, some elements of the result are infinite or NaN. The CPU divides by
+    the pivot. A backend without a kernel for this operation replaces the pivot by NaN.
 
     Shapes: ``a`` is ``{..., n, n}``; ``b`` is ``{..., n, k}``, or ``{..., n}`` with one vector for
         each matrix; the leading axes must be equal. The result has the shape of ``b``, without

@@ -29,7 +29,8 @@ def split(expr: Any, /, *given: Any) -> list[Stage]:
     """Cut a graph into stages that together compute the same results.
 
     ``split(expr, decide)`` calls ``decide(node)`` for each node that the results need or that has
-    an effect, except parameters, with operands first:
+    an effect, with operands first. It is not called for parameters. It is called for constants,
+    where a cut has no effect. It returns:
 
     - ``"before"`` ends a stage that computes the operands of the node,
     - ``"after"`` ends a stage that computes the node,
@@ -41,16 +42,16 @@ def split(expr: Any, /, *given: Any) -> list[Stage]:
 
     Nothing is computed twice: a value that is used after a cut is an output of the stage that
     computes it, and a stage takes only the values that it uses. Constants of the program, such as
-    numbers and tensors that a definition creates, are part of each stage that uses them. Loops and
-    branches are never cut inside; a cut there puts the whole loop or branch into a stage of its
-    own. A cut with nothing to compute on one side is ignored, so there may be fewer stages.
+    numbers, are part of each stage that uses them. Loops and branches are never cut inside; a cut
+    there puts the whole loop or branch into a stage of its own. A cut with nothing to compute on
+    one side is ignored, so there may be fewer stages.
 
     ``expr`` is a container of traced tensors of one graph. Each stage returns a tuple, except the
     last, which returns the container of ``expr``. Captured tensors are not arguments: they belong
     to the stages that use them, as ``stage.captures``, with the elements that they had when the
-    function was traced. The same applies to numbers and to tensors with elements in ``expr``. Only
-    in a graph that a Python compiler receives, captured tensors follow the arguments, as in
-    ``Compiler.compile``.
+    function was traced. The same applies to tensors that the function creates with ``dn.tensor``,
+    and to numbers and tensors with elements in ``expr``. Only in a graph that a Python compiler
+    receives, captured tensors follow the arguments, as in ``Compiler.compile``.
 
     Raises: ``OptionError`` for an invalid decision and for a rule that does not fit the graph,
         ``ContainerError`` if ``decide`` does not return a decision and an accumulator,

@@ -52,7 +52,7 @@ def tensor(
     Dtypes: Python integers become s32, floats f32, complex numbers c64 and bools bool; mixed
         numbers are promoted. An array keeps its dtype. With ``dtype``, numbers are stored in that
         dtype, and integers wrap.
-    Grad: none.
+    Grad: ``g`` if the value is a tensor.
     Raises: ``ShapeError`` for a ragged list, ``DTypeError`` for an integer that does not fit s32
         and for numbers that ``dtype`` cannot hold, ``AxisError`` if ``names`` does not fit the
         shape, ``OptionError`` for a masked array and for ``copy=False`` where a copy is needed,
@@ -318,11 +318,13 @@ def as_type(tensor: TensorLike, dtype: DTypeLike, **unknown: Never) -> Tensor:
     Integers wrap modulo 2**bits. Conversion from float to integer drops the fraction; NaN becomes
     0, and a value out of range becomes the nearest value in range. Conversion from complex to real
     drops the imaginary part. Conversion to a narrower float rounds to nearest, ties to even.
+    Conversion to bool is true for every element that is not 0, also for fractions and NaN, and for
+    a complex number if either part is not 0. Conversion from bool returns 1 and 0.
 
     Shapes: unchanged; names are kept.
     Dtypes: any to any.
-    Grad: ``g``, also through conversions to integers; its real part if the operand is real and
-        ``g`` is complex.
+    Grad: ``g``, also through conversions to integers; zero through conversions to bool; the real
+        part of ``g`` if the operand is real and ``g`` is complex.
     Raises: ``DTypeError`` for an unknown dtype.
 
     >>> dn.as_type(dn.tensor([1.9, -1.9]), "s8").to_list()

@@ -56,9 +56,10 @@ def subtract(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a - b``; integers wrap, also unsigned ones.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: promoted; Python numbers are weakly typed.
+    Dtypes: promoted, but not to bool; Python numbers are weakly typed.
     Grad: ``g`` and ``-g``.
-    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ.
+    Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
+        ``DTypeError`` if both operands are bools.
 
     >>> dn.subtract(dn.tensor([1, 2]), 10).to_list()
     [-9, -8]
@@ -107,10 +108,11 @@ def pow(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """``a`` to the power of ``b``. Integers are exact modulo 2**bits; 0**0 is 1.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: promoted; Python numbers are weakly typed.
+    Dtypes: promoted, but not to bool; Python numbers are weakly typed.
     Grad: ``g * b * a**(b - 1)`` and ``g * log(a) * y``; ``log(a)`` counts as 0 where ``a`` is 0.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``OptionError`` for a negative exponent of an integer when run eagerly.
+        ``DTypeError`` if both operands are bools, ``OptionError`` for a negative exponent of an
+        integer when run eagerly.
 
     >>> dn.pow(dn.tensor([2, 3]), 3).to_list()
     [8, 27]
@@ -144,7 +146,8 @@ def quotient(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
     Shapes: broadcast together; axis names merge.
     Dtypes: integers; promoted; Python numbers are weakly typed.
-    Grad: not defined; use ``floor(divide(a, b))`` or ``stop_grad``.
+    Grad: not defined; it raises. Use ``divide``, or cut the gradient with ``stop_grad`` or
+        ``custom_grad``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` unless both are integers, ``DivisionError`` for a divisor of 0 when run
         eagerly.
@@ -163,11 +166,11 @@ def remainder(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     ``b``.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: real; promoted; Python numbers are weakly typed.
+    Dtypes: real; promoted, but not to bool; Python numbers are weakly typed.
     Grad: ``g`` and ``-g * floor(a / b)``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``DTypeError`` for complex operands, ``DivisionError`` for an integer divisor of 0 when run
-        eagerly.
+        ``DTypeError`` for complex operands and if both operands are bools, ``DivisionError`` for an
+        integer divisor of 0 when run eagerly.
 
     >>> dn.remainder(dn.tensor([7, -7]), 4).to_list()
     [3, -3]
@@ -227,7 +230,7 @@ def complex(re: TensorLike, im: TensorLike, /, **unknown: Never) -> Tensor:
 
     Shapes: broadcast together; axis names merge.
     Dtypes: real; the result is c64, or c128 if an operand is f64.
-    Grad: ``real(g)`` and ``real(-1j * g)``.
+    Grad: ``real(g)`` and ``real(1j * g)``.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
         ``DTypeError`` for complex operands.
 
@@ -248,7 +251,8 @@ def select(
     Dtypes: any for the predicate; both branches are promoted; Python numbers are weakly typed.
     Grad: ``g`` masked by the predicate to ``on_true``, by its complement to ``on_false``; zero to
         the predicate. A NaN in the derivative of the branch not taken still propagates.
-    Raises: ``ShapeError`` if the three do not broadcast together or their names differ.
+    Raises: ``ShapeError`` if the three do not broadcast together, ``AxisError`` if axis names
+        differ.
 
     >>> dn.select(dn.tensor([1, 0]), dn.tensor([1, 2]), dn.tensor([10, 20])).to_list()
     [1, 20]

@@ -44,9 +44,9 @@ def bitwise_not(tensor: TensorLike, **unknown: Never) -> Tensor:
     """Invert every bit.
 
     Shapes: unchanged; names are kept.
-    Dtypes: integers; unchanged.
+    Dtypes: integers and bools; unchanged.
     Grad: zero.
-    Raises: ``DTypeError`` unless the operand has an integer dtype.
+    Raises: ``DTypeError`` for a float or a complex operand.
 
     >>> dn.bitwise_not(dn.tensor([0, 5])).to_list()
     [-1, -6]
@@ -145,10 +145,10 @@ def bitwise_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """The bits that are 1 in both operands.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: integers; promoted; Python numbers are weakly typed.
+    Dtypes: integers and bools; promoted; Python numbers are weakly typed.
     Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``DTypeError`` unless both have integer dtypes.
+        ``DTypeError`` for float or complex operands.
 
     >>> dn.bitwise_and(dn.tensor([6, 5]), 3).to_list()
     [2, 1]
@@ -163,10 +163,10 @@ def bitwise_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """The bits that are 1 in at least one operand.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: integers; promoted; Python numbers are weakly typed.
+    Dtypes: integers and bools; promoted; Python numbers are weakly typed.
     Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``DTypeError`` unless both have integer dtypes.
+        ``DTypeError`` for float or complex operands.
 
     >>> dn.bitwise_or(dn.tensor([6, 5]), 3).to_list()
     [7, 7]
@@ -181,10 +181,10 @@ def bitwise_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     """The bits that differ.
 
     Shapes: broadcast together; axis names merge.
-    Dtypes: integers; promoted; Python numbers are weakly typed.
+    Dtypes: integers and bools; promoted; Python numbers are weakly typed.
     Grad: zero.
     Raises: ``ShapeError`` if the shapes do not broadcast, ``AxisError`` if axis names differ,
-        ``DTypeError`` unless both have integer dtypes.
+        ``DTypeError`` for float or complex operands.
 
     >>> dn.bitwise_xor(dn.tensor([6, 5]), 3).to_list()
     [5, 6]

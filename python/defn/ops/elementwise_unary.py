@@ -52,9 +52,9 @@ def negate(tensor: TensorLike, **unknown: Never) -> Tensor:
     """Negate the elements; unsigned integers wrap.
 
     Shapes: unchanged; names are kept.
-    Dtypes: any; unchanged.
+    Dtypes: any but bool; unchanged.
     Grad: ``-g``.
-    Raises: no specific errors.
+    Raises: ``DTypeError`` for bools.
 
     >>> dn.negate(dn.tensor([1, -2])).to_list()
     [-1, 2]

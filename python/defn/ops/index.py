@@ -102,11 +102,13 @@ def indexed_add(
 
     Shapes: that of the tensor. Indices are ``[n][k]``. Updates have ``n`` on their first axis, then
         the axes without an entry. They may be smaller on those and then update the first elements.
-    Dtypes: any; promoted; Python numbers are weakly typed. The indices are integers.
+    Dtypes: any; promoted, but not to bool; Python numbers are weakly typed. The indices are
+        integers.
     Grad: ``g`` to the tensor, ``g`` at their positions to the updates; zero to the indices.
-    Raises: ``DTypeError`` if the indices are not integers, ``ShapeError`` if they have more than
-        two axes or the updates do not fit, ``OptionError`` unless the axes ascend and there is one
-        for each entry, ``BoundsError`` for a position out of range, see ``checks``.
+    Raises: ``DTypeError`` if the indices are not integers or both the tensor and the updates are
+        bools, ``ShapeError`` if the indices have more than two axes or the updates do not fit,
+        ``OptionError`` unless the axes ascend and there is one for each entry, ``BoundsError`` for
+        a position out of range, see ``checks``.
 
     >>> at, updates = dn.tensor([[1], [2], [1]]), dn.tensor([1, 2, 3])
     >>> dn.indexed_add(dn.tensor([0, 0, 0]), at, updates).to_list()

@@ -26,7 +26,8 @@ def dot(*args: Any, **unknown: Never) -> Tensor:
 
     Shapes: the batch axes, then the remaining axes of ``a``, then those of ``b``, with their names.
         Contracted axes must have equal sizes, and so must batch axes.
-    Dtypes: any; promoted. Floats of 8 and 16 bits accumulate in f32; integers wrap.
+    Dtypes: any; promoted; the product of two bool tensors is s32. Floats of 8 and 16 bits
+        accumulate in f32; integers wrap.
     Grad: ``g`` contracted with the other operand, which is not conjugated.
     Raises: ``ShapeError`` if sizes or batch axes do not match, ``AxisError`` if two axes of the
         result would have the same name.
@@ -46,7 +47,8 @@ def matmul(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
     Shapes: the last two axes are the matrices; the axes before them broadcast. A vector on the left
         is a row, on the right a column; its axis is dropped from the result.
-    Dtypes: any; promoted. Floats of 8 and 16 bits accumulate in f32; integers wrap.
+    Dtypes: any; promoted; the product of two bool tensors is s32. Floats of 8 and 16 bits
+        accumulate in f32; integers wrap.
     Grad: ``g`` times the other operand transposed.
     Raises: ``ShapeError`` for a scalar or if the sizes do not match.
 
@@ -64,7 +66,7 @@ def outer(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
 
     Shapes: both are flattened; the result has one axis for each, named as the first axis of ``a``
         and the last of ``b``.
-    Dtypes: any; promoted; Python numbers are weakly typed.
+    Dtypes: any; promoted; the product of two bool tensors is s32; Python numbers are weakly typed.
     Grad: that of the product.
     Raises: ``AxisError`` if both axes would have the same name.
 

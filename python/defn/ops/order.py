@@ -30,7 +30,7 @@ def sort(
     ascending order and first in descending order.
 
     Shapes: unchanged; names are kept.
-    Dtypes: integers and floats; unchanged.
+    Dtypes: integers, floats and bools; unchanged.
     Grad: ``g`` in the original order of the elements.
     Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range.
 
@@ -55,8 +55,8 @@ def argsort(
     is the last.
 
     Shapes: unchanged; names are kept.
-    Dtypes: integers and floats; the result has ``dtype``, by default s32, or s64 if the axis needs
-        it.
+    Dtypes: integers, floats and bools; the result has ``dtype``, by default s32, or s64 if the axis
+        needs it.
     Grad: zero.
     Raises: ``DTypeError`` for complex numbers, ``OptionError`` if ``dtype`` is not an integer dtype
         or cannot hold the last index, ``AxisError`` if the axis is out of range.
@@ -75,7 +75,7 @@ def top_k(tensor: TensorLike, k: int = 1, **unknown: Never) -> tuple[Tensor, Ten
     Equal elements keep their order. NaN sorts above every number.
 
     Shapes: the last axis has size ``k``; names are kept.
-    Dtypes: integers and floats; unchanged. The indices are s32, or s64 if the axis needs it.
+    Dtypes: integers, floats and bools; unchanged. The indices are s32, or s64 if the axis needs it.
     Grad: ``g`` of the values to the selected elements; zero from the indices.
     Raises: ``DTypeError`` for complex numbers, ``ShapeError`` for a scalar, ``OptionError`` for a
         ``k`` below 1 or above the size of the axis.

@@ -45,7 +45,8 @@ def sum(
 
     Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
         ``axes`` reduces nothing. Other axes keep their names.
-    Dtypes: any; integers of up to 32 bits become s32 or u32, 64-bit integers s64; integers wrap.
+    Dtypes: any; bools become s32, integers of up to 32 bits s32 or u32, 64-bit integers s64;
+        integers wrap.
     Grad: ``g`` to every element.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
@@ -64,7 +65,8 @@ def product(
 
     Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
         ``axes`` reduces nothing. Other axes keep their names.
-    Dtypes: any; integers of up to 32 bits become s32 or u32, 64-bit integers s64; integers wrap.
+    Dtypes: any; bools become s32, integers of up to 32 bits s32 or u32, 64-bit integers s64;
+        integers wrap.
     Grad: ``g`` times the product of the other elements; exact also where elements are 0.
     Raises: ``AxisError`` if an axis is out of range or given twice.
 
@@ -183,7 +185,7 @@ def cumulative_sum(
     With ``reverse`` it runs from the last element to the first.
 
     Shapes: unchanged; names are kept.
-    Dtypes: any; unchanged; integers wrap.
+    Dtypes: any; unchanged, but bools become s32; integers wrap.
     Grad: the cumulative sum of ``g`` in the opposite direction.
     Raises: ``AxisError`` if the axis is out of range.
 
@@ -203,7 +205,7 @@ def cumulative_product(
     With ``reverse`` it runs from the last element to the first.
 
     Shapes: unchanged; names are kept.
-    Dtypes: any; unchanged; integers wrap.
+    Dtypes: any; unchanged, but bools become s32; integers wrap.
     Grad: ``g`` times the other factors; exact also where elements are 0.
     Raises: ``AxisError`` if the axis is out of range.
 
@@ -223,7 +225,7 @@ def cumulative_max(
     With ``reverse`` it runs from the last element to the first. A NaN counts as the maximum.
 
     Shapes: unchanged; names are kept.
-    Dtypes: integers and floats; unchanged.
+    Dtypes: integers, floats and bools; unchanged.
     Grad: ``g`` at each position to the element that is the result there; each tie halves it.
     Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range.
 
@@ -243,7 +245,7 @@ def cumulative_min(
     With ``reverse`` it runs from the last element to the first. A NaN counts as the minimum.
 
     Shapes: unchanged; names are kept.
-    Dtypes: integers and floats; unchanged.
+    Dtypes: integers, floats and bools; unchanged.
     Grad: ``g`` at each position to the element that is the result there; each tie halves it.
     Raises: ``DTypeError`` for complex numbers, ``AxisError`` if the axis is out of range.
 
@@ -333,7 +335,8 @@ def variance(
         axes keep their names.
     Dtypes: any; integers become f32.
     Grad: through the definition.
-    Raises: ``AxisError`` if an axis is out of range or given twice.
+    Raises: ``AxisError`` if an axis is out of range or given twice, ``ShapeError`` if there is no
+        element to reduce.
 
     >>> float(dn.variance(dn.tensor([1, 3, 1, 3])))
     1.0
@@ -359,7 +362,8 @@ def standard_deviation(
         axes keep their names.
     Dtypes: any; integers become f32.
     Grad: through the definition.
-    Raises: ``AxisError`` if an axis is out of range or given twice.
+    Raises: ``AxisError`` if an axis is out of range or given twice, ``ShapeError`` if there is no
+        element to reduce.
 
     >>> float(dn.standard_deviation(dn.tensor([1, 3, 1, 3])))
     1.0
@@ -427,9 +431,12 @@ def logsumexp(
 
     Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. Other
         axes keep their names.
-    Dtypes: any; integers become f32.
-    Grad: ``g`` times the softmax.
-    Raises: ``AxisError`` if an axis is out of range or given twice.
+    Dtypes: real; promoted with the factor, integers to f32; a Python number as the factor is weakly
+        typed.
+    Grad: ``g`` times the softmax; through the definition to the factor.
+    Raises: ``AxisError`` if an axis is out of range or given twice or axis names differ,
+        ``ShapeError`` if the factor does not broadcast to the shape of the tensor, ``DTypeError``
+        for complex numbers.
 
     >>> float(dn.logsumexp(dn.tensor([1000.0])))
     1000.0
@@ -443,10 +450,10 @@ def diff(tensor: TensorLike, order: int = 1, axis: Axis = -1, **unknown: Never) 
     """The differences of neighbours: each element minus the one before it, applied ``order`` times.
 
     Shapes: the axis loses ``order`` elements; all axes keep their names.
-    Dtypes: any; unchanged; unsigned differences wrap.
+    Dtypes: any but bool; unchanged; unsigned differences wrap.
     Grad: through the definition.
-    Raises: ``ShapeError`` for a scalar, ``AxisError`` if the axis is out of range, ``OptionError``
-        for an ``order`` that is negative or above the size of the axis.
+    Raises: ``DTypeError`` for bools, ``ShapeError`` for a scalar, ``AxisError`` if the axis is out
+        of range, ``OptionError`` for an ``order`` that is negative or above the size of the axis.
 
     >>> dn.diff(dn.tensor([1, 4, 9, 16])).to_list()
     [3, 5, 7]

@@ -356,12 +356,13 @@ def pad_outer(
     ``"cyclic"`` repeats the tensor. ``"mirror"`` repeats its mirror image including the edge,
     ``"reflect"`` without the edge. ``"replicate"`` repeats the edge.
 
-    Shapes: each axis has an entry ``(left, right)``: the number of values before and after. Names
-        are kept.
+    Shapes: each axis has an entry ``(left, right)``: the number of values before and after. With a
+        scalar a negative number crops. Names are kept.
     Dtypes: any; unchanged, but promoted with a scalar; Python numbers are weakly typed.
     Grad: the sum of ``g`` over all copies of an element.
-    Raises: ``OptionError`` if the mode is unknown or an amount is negative, ``ShapeError`` if there
-        is not one entry per axis or an axis has no element to repeat.
+    Raises: ``OptionError`` if the mode is unknown, and with the name of a mode if a number is
+        negative or an axis has no element to repeat; ``ShapeError`` if there is not one entry per
+        axis, the mode is a tensor that is not a scalar, or a size of the result is negative.
 
     >>> dn.pad_outer(dn.tensor([1, 2, 3]), "reflect", [(2, 1)]).to_list()
     [3, 2, 1, 2, 3, 2]

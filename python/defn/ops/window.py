@@ -41,7 +41,7 @@ def window_sum(
         ``padding`` is ``"valid"`` for none, ``"same"`` to keep the sizes if strides are 1, or
         ``(low, high)`` for each axis; negative numbers crop. The elements of a window are
         ``window_dilations`` apart. Names are kept. Padding counts as 0.
-    Dtypes: any; unchanged. Integers wrap.
+    Dtypes: any; unchanged, but bools become s32. Integers wrap.
     Grad: the sum of ``g`` over the windows that contain the element.
     Raises: ``ShapeError`` unless each option has one entry per axis and the window fits at least
         once, ``OptionError`` if an entry is below 1.
@@ -69,7 +69,7 @@ def window_product(
         ``padding`` is ``"valid"`` for none, ``"same"`` to keep the sizes if strides are 1, or
         ``(low, high)`` for each axis; negative numbers crop. The elements of a window are
         ``window_dilations`` apart. Names are kept. Padding counts as 1.
-    Dtypes: any; unchanged. Integers wrap.
+    Dtypes: any; unchanged, but bools become s32. Integers wrap.
     Grad: not defined; it raises.
     Raises: ``ShapeError`` unless each option has one entry per axis and the window fits at least
         once, ``OptionError`` if an entry is below 1.
@@ -219,13 +219,13 @@ def window_scatter_max(
 
     Shapes: that of the tensor, with its names. The source has one element per window position;
         ``init`` is a scalar.
-    Dtypes: real; ``source`` and ``init`` are promoted; Python numbers are weakly typed. Integers
-        wrap.
+    Dtypes: real; ``source`` and ``init`` are promoted, but not to bool; Python numbers are weakly
+        typed. Integers wrap.
     Grad: ``g`` at the selected positions to the source, the sum of ``g`` to ``init``; zero to the
         tensor.
     Raises: ``ShapeError`` unless the source has one element per position, each option has one entry
         per axis, and the window fits at least once, ``OptionError`` if an entry is below 1,
-        ``DTypeError`` for complex elements.
+        ``DTypeError`` for complex elements and if both ``source`` and ``init`` are bools.
 
     >>> x, source = dn.tensor([1, 4, 4, 2]), dn.tensor([10, 20])
     >>> dn.window_scatter_max(x, source, 0, 2, strides=2).to_list()
@@ -253,13 +253,13 @@ def window_scatter_min(
 
     Shapes: that of the tensor, with its names. The source has one element per window position;
         ``init`` is a scalar.
-    Dtypes: real; ``source`` and ``init`` are promoted; Python numbers are weakly typed. Integers
-        wrap.
+    Dtypes: real; ``source`` and ``init`` are promoted, but not to bool; Python numbers are weakly
+        typed. Integers wrap.
     Grad: ``g`` at the selected positions to the source, the sum of ``g`` to ``init``; zero to the
         tensor.
     Raises: ``ShapeError`` unless the source has one element per position, each option has one entry
         per axis, and the window fits at least once, ``OptionError`` if an entry is below 1,
-        ``DTypeError`` for complex elements.
+        ``DTypeError`` for complex elements and if both ``source`` and ``init`` are bools.
 
     >>> x, source = dn.tensor([1, 4, 4, 2]), dn.tensor([10, 20])
     >>> dn.window_scatter_min(x, source, 0, 2, strides=2).to_list()

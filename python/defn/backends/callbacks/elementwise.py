@@ -202,7 +202,7 @@ class Elementwise:
         raise lacks(self, "quotient")
 
     def remainder(self, out: Tensor, a: Tensor, b: Tensor) -> Any:
-        """The remainder of truncated division; it has the sign of ``a``."""
+        """The remainder of truncated division. Its sign is that of ``a``."""
         raise lacks(self, "remainder")
 
     def max(self, out: Tensor, a: Tensor, b: Tensor) -> Any:

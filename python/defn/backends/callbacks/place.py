@@ -63,7 +63,7 @@ class Place(Create):
         raise lacks(self, "from_pointer", by_host=False)
 
     def inspect(self, x: Tensor, limit: int | None) -> str:
-        """The text of the elements, at most ``limit``. By default those of ``to_binary``."""
+        """The text of the elements, at most ``limit``. By default read by ``to_binary``."""
         from defn.backends import inspect
 
         count = x.size if limit is None else min(limit, x.size)

@@ -35,11 +35,11 @@ class Reduce:
         raise lacks(self, "reduce_min")
 
     def all(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
-        """1 if no element is zero. By default the product of ``x != 0``."""
+        """Whether no element is zero. By default the product of ``x != 0``."""
         return x.not_equal(0).product(axes=axes, keep_axes=keep_axes).as_type(out.dtype)
 
     def any(self, out: Tensor, x: Tensor, *, axes: Sequence[int], keep_axes: bool) -> Any:
-        """1 if an element is not zero. By default the inverse of ``all`` of ``x == 0``."""
+        """Whether an element is not zero. By default the inverse of ``all`` of ``x == 0``."""
         return x.equal(0).all(axes=axes, keep_axes=keep_axes).equal(0)
 
     def argmax(
