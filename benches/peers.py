@@ -1,9 +1,10 @@
 """Workloads beside JAX on its CPU, in one process: calls, steady runs, and what compiling takes.
 
-Results are checked to be equal before anything is timed, and so is the memory that `memory` tells
-before a run and the allocator counts in it. Ours and JAX's runs take turns, and of each the least
-and the median count: XLA's short runs take up to twice their least, by waking its threads. What is
-not equal work is said in the row.
+Before a workload is timed, its results are checked to be equal within a tolerance; of random
+numbers the shapes and the moments are compared. With the compiler "cpu" the memory that `memory`
+predicts must be the memory that the allocator counts in a run. Ours and JAX's runs take turns, and
+of each the least and the median count: XLA's short runs take up to twice their least, by waking its
+threads. What is not equal work is said in the row.
 
     python benches/peers.py [options] [name ...]
 
@@ -117,7 +118,7 @@ def finish(tree: Any) -> Any:
 
 
 def check(name: str, ours: Any, theirs: Any) -> None:
-    """Raises unless the results are equal."""
+    """Raises unless the results are equal within a tolerance."""
     mine, other = leaves(ours), leaves(theirs)
     assert len(mine) == len(other), name
     for one, two in zip(mine, other, strict=True):

@@ -30,8 +30,9 @@ HEAD = """# Benchmarks
 
 `./dev bench peers --write` writes this page. Every number is from one run, in one process, on one
 machine. Calls of defn and of the other libraries alternate; the least time counts, and the median
-is beside it. Before anything is timed, a check requires that the results are equal, and that a run
-takes exactly the memory that `memory` predicts, to the byte.
+is beside it. Before a workload is timed, a check requires that the results are equal within a
+tolerance. Of random numbers it compares the shapes and the moments. With the compiler "cpu" it also
+requires that a run takes exactly the memory that `memory` predicts, to the byte.
 
 """.splitlines()
 

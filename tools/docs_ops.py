@@ -258,8 +258,8 @@ Tests compare every operation with an oracle in each of its dtypes, eager and co
 and on NumPy's backend. In any other dtype the operation raises an error.
 
 - **infer**: the dtype of the result, as the name of a rule in `tests/cases/dtypes.py`.
-- **gradient**: *rule*, which is checked against finite differences; *none*, where no gradient
-  flows; or *refused*, where differentiating raises an error.
+- **gradient**: *rule*, which is checked against finite differences; *none*, where the gradient is
+  zero or there is nothing to differentiate; or *refused*, where differentiating raises an error.
 - **vectorize**: whether operands may have vectorized axes.
 - **CPU**: *native* kernels; the *default* of a block or of a fold, computed by other operations; or
   a *composite*, which always consists of other operations.
