@@ -116,7 +116,7 @@ fn option(name: &'static str, value: impl Into<Attr>) -> Argument {
 /// ```
 /// use defn_core::form::form;
 /// use defn_core::op::{Op, UnaryOp};
-/// assert_eq!(form(&Op::Unary(UnaryOp::Sin)).name, "sin");
+/// assert_eq!(form(&Op::Unary(UnaryOp::SIN)).name, "sin");
 /// ```
 pub fn form(op: &Op) -> Form {
     let x = || operand("x", 0);

@@ -415,12 +415,12 @@ mod tests {
 
     #[test]
     fn problems_name_the_node() {
-        let sin = Op::Unary(UnaryOp::Sin);
+        let sin = Op::Unary(UnaryOp::SIN);
         assert_eq!(problem(sin.clone(), &[(1, 0)]), "%1 = sin: it takes %1, which is not computed yet");
         assert_eq!(problem(sin.clone(), &[(9, 0)]), "%1 = sin: it takes %9, which is not computed yet");
         assert_eq!(problem(sin.clone(), &[(0, 1)]), "%1 = sin: it takes output 1 of %0, which has fewer");
         assert_eq!(problem(sin, &[]), "%1 = sin: the operands are (), 1 must be given");
-        let equal = Op::Binary(BinaryOp::Equal);
+        let equal = Op::Binary(BinaryOp::EQUAL);
         assert_eq!(problem(equal, &[(0, 0), (0, 0)]), "%1 = equal: its types are (bool), not (f32)");
         let all = Op::Reverse { axes: [Axis(0)].into_iter().collect() };
         assert_eq!(problem(all, &[(0, 0)]), "%1 = reverse: axis 0 is beyond the rank 0");

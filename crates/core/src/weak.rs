@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::builder::{Arg, BuildElementwise, Builder, Ops};
 use crate::dtype::{DType, Kind};
 use crate::error::Result;
-use crate::op::{BinaryOp, UnaryOp};
+use crate::op::{ArithmeticOp, BinaryOp, UnaryOp};
 use crate::scalar::Number;
 use crate::shape::TensorType;
 use crate::tensor::{Data, Tensor};
@@ -35,22 +35,39 @@ pub enum Operator {
 impl Operator {
     /// The operator that a unary op is, if it is one that keeps its operand weak.
     pub fn of_unary(op: UnaryOp) -> Option<Operator> {
-        [UnaryOp::Negate, UnaryOp::Abs, UnaryOp::BitwiseNot].contains(&op).then_some(Operator::Unary(op))
+        [UnaryOp::NEGATE, UnaryOp::ABS, UnaryOp::BITWISE_NOT].contains(&op).then_some(Operator::Unary(op))
     }
 
     /// As [`Operator::of_unary`], of two operands.
     pub fn of_binary(op: BinaryOp) -> Option<Operator> {
-        const ARITHMETIC: [BinaryOp; 5] =
-            [BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Multiply, BinaryOp::Divide, BinaryOp::Pow];
-        (ARITHMETIC.contains(&op) || BITWISE.contains(&op)).then_some(Operator::Binary(op))
+        let is_operator = match op {
+            BinaryOp::Bitwise(_) => true,
+            BinaryOp::Arithmetic(op) => match op {
+                ArithmeticOp::Add
+                | ArithmeticOp::Subtract
+                | ArithmeticOp::Multiply
+                | ArithmeticOp::Divide
+                | ArithmeticOp::Pow => true,
+                ArithmeticOp::Atan2
+                | ArithmeticOp::Quotient
+                | ArithmeticOp::Remainder
+                | ArithmeticOp::Max
+                | ArithmeticOp::Min => false,
+            },
+            BinaryOp::Comparison(_) | BinaryOp::Logical(_) | BinaryOp::Complex => false,
+        };
+        is_operator.then_some(Operator::Binary(op))
     }
 
     /// The dtype in which the operator gives a value of dtype `own` that is wanted in another: narrow floats are rounded
     /// once at the end, a real value is computed as one, and bits are those of an integer.
     fn computed_in(self, own: DType, wanted: DType) -> DType {
         let is_bitwise = match self {
-            Operator::Unary(op) => op == UnaryOp::BitwiseNot,
-            Operator::Binary(op) => BITWISE.contains(&op),
+            Operator::Unary(op) => op == UnaryOp::BITWISE_NOT,
+            Operator::Binary(BinaryOp::Bitwise(_)) => true,
+            Operator::Binary(
+                BinaryOp::Arithmetic(_) | BinaryOp::Comparison(_) | BinaryOp::Logical(_) | BinaryOp::Complex,
+            ) => false,
             Operator::FloorDivide | Operator::FloorModulo => false,
         };
         if is_bitwise && !wanted.is_integer() {
@@ -69,15 +86,6 @@ impl Operator {
         }
     }
 }
-
-/// The operators of bits, which integers have.
-const BITWISE: [BinaryOp; 5] = [
-    BinaryOp::BitwiseAnd,
-    BinaryOp::BitwiseOr,
-    BinaryOp::BitwiseXor,
-    BinaryOp::LeftShift,
-    BinaryOp::RightShift,
-];
 
 /// How a weak value is made.
 #[derive(Debug)]

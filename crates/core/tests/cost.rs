@@ -250,7 +250,7 @@ fn regions_in_many_places_are_counted_once() {
     let mut inner = {
         let mut graph = Graph::new();
         let value = graph.parameter(0, x.clone());
-        let results = graph.push(Op::Unary(defn_core::op::UnaryOp::Sin), &[value]).unwrap();
+        let results = graph.push(Op::Unary(defn_core::op::UnaryOp::SIN), &[value]).unwrap();
         Arc::new(Region::new(graph, vec![x.clone()], 0, results))
     };
     for _ in 0..60 {

@@ -432,7 +432,7 @@ fn long_chains_and_shared_regions_cost_what_they_are() {
         let rule = body.clone();
         let op = defn_core::op::CustomGradOp { values: 1, inputs: 1, rule };
         x = graph.emit_one(Op::CustomGrad(op), &[x, x]).unwrap();
-        x = graph.emit_one(Op::Binary(BinaryOp::Max), &[x, x]).unwrap();
+        x = graph.emit_one(Op::Binary(BinaryOp::MAX), &[x, x]).unwrap();
     }
     let region = Region::new(graph, vec![ty(DType::F32, &[])], 1, [x].into_iter().collect());
     let simple = pass::simplify(&region, &scalars()).unwrap();

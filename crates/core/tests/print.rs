@@ -258,7 +258,7 @@ fn control() -> Region {
                 Ok(vec![g.sin(both)?])
             }))
         };
-        let op = CondOp { branches: [branch(BinaryOp::Add), branch(BinaryOp::Divide)].into_iter().collect() };
+        let op = CondOp { branches: [branch(BinaryOp::ADD), branch(BinaryOp::DIVIDE)].into_iter().collect() };
         let chosen = g.emit_one(Op::Cond(op), &[ended[0], ended[1], v[2]])?;
         let rule = Arc::new(region(&inputs[1..2], 0, |_, v| Ok(v.to_vec())));
         let op = Op::CustomGrad(CustomGradOp { values: 1, inputs: 1, rule });

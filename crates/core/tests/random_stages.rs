@@ -270,20 +270,20 @@ fn arithmetic() -> impl Strategy<Value = Region> {
             let mut values: Vec<Value> = (0..3).map(|index| graph.parameter(index, number.clone())).collect();
             for (kind, a, b) in choices {
                 let (x, y) = (*a.get(&values), *b.get(&values));
-                let add = Op::Binary(BinaryOp::Add);
+                let add = Op::Binary(BinaryOp::ADD);
                 let outputs = match kind {
                     0..4 => graph.push(add, &[x, y]),
-                    4..7 => graph.push(Op::Binary(BinaryOp::Multiply), &[x, y]),
+                    4..7 => graph.push(Op::Binary(BinaryOp::MULTIPLY), &[x, y]),
                     // Numbers that simplifying knows, and others.
                     7 => {
                         let numbers = [1.0, 1.0, 0.5, 1.5, 0.1];
                         graph.push(Op::Constant(Scalar::new(DType::F64, *a.get(&numbers)).unwrap()), &[])
                     }
                     8 => {
-                        let less = graph.push(Op::Binary(BinaryOp::Less), &[x, y]).unwrap()[0];
+                        let less = graph.push(Op::Binary(BinaryOp::LESS), &[x, y]).unwrap()[0];
                         let branch = |op: BinaryOp| Arc::new(pair(op));
                         let branches =
-                            [branch(BinaryOp::Add), branch(BinaryOp::Multiply)].into_iter().collect();
+                            [branch(BinaryOp::ADD), branch(BinaryOp::MULTIPLY)].into_iter().collect();
                         graph.push(Op::Cond(CondOp { branches }), &[less, x, y])
                     }
                     9 => graph.push(Op::While(doubling()), &[x, y]),
@@ -313,12 +313,12 @@ fn doubling() -> WhileOp {
     let mut graph = Graph::new();
     let x = graph.parameter(0, number.clone());
     let limit = graph.push(Op::Constant(Scalar::new(DType::F64, 100.0).unwrap()), &[]).unwrap()[0];
-    let less = graph.push(Op::Binary(BinaryOp::Less), &[x, limit]).unwrap();
+    let less = graph.push(Op::Binary(BinaryOp::LESS), &[x, limit]).unwrap();
     let cond = Region::new(graph, inputs.clone(), 1, less);
     let mut graph = Graph::new();
     let (x, y) = (graph.parameter(0, number.clone()), graph.parameter(1, number));
-    let twice = graph.push(Op::Binary(BinaryOp::Add), &[x, x]).unwrap()[0];
-    let next = graph.push(Op::Binary(BinaryOp::Add), &[twice, y]).unwrap();
+    let twice = graph.push(Op::Binary(BinaryOp::ADD), &[x, x]).unwrap()[0];
+    let next = graph.push(Op::Binary(BinaryOp::ADD), &[twice, y]).unwrap();
     let body = Region::new(graph, inputs, 1, next);
     WhileOp { state: 1, trips: None, cond: Arc::new(cond), body: Arc::new(body) }
 }

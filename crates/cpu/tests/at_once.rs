@@ -81,7 +81,7 @@ fn every_elementwise_op_gives_the_same_at_once() {
 #[test]
 fn what_is_broadcast_has_the_long_ways_bits() {
     let (a, b) = (tensor(DType::F32, &[3, 1], 1), tensor(DType::F32, &[4], 2));
-    let op = Op::Binary(BinaryOp::Subtract);
+    let op = Op::Binary(BinaryOp::SUBTRACT);
     let short = at_once(&op, &[Arg::Value(&a), Arg::Value(&b)], MOST).unwrap();
     let long = long(&op, &[&a, &b]).unwrap();
     assert_eq!((short.ty().to_string(), bytes(&short)), ("f32[3][4]".to_owned(), bytes(&long)));
@@ -90,7 +90,7 @@ fn what_is_broadcast_has_the_long_ways_bits() {
 #[test]
 fn what_is_longer_than_the_most_goes_the_long_way() {
     let (a, b) = (tensor(DType::F32, &[8], 1), tensor(DType::F32, &[1], 2));
-    let op = Op::Binary(BinaryOp::Add);
+    let op = Op::Binary(BinaryOp::ADD);
     assert!(at_once(&op, &[Arg::Value(&a), Arg::Value(&a)], 64).is_none());
     assert!(at_once(&op, &[Arg::Value(&a), Arg::Value(&b)], 36).is_none());
     assert!(at_once(&op, &[Arg::Value(&a), Arg::Value(&b)], 37).is_some());
@@ -114,7 +114,7 @@ fn an_operand_may_stand_on_both_sides() {
 #[test]
 fn results_are_shared_freed_and_used_again() {
     let a = tensor(DType::F32, &[3], 1);
-    let twice = at_once(&Op::Binary(BinaryOp::Add), &[Arg::Value(&a), Arg::Value(&a)], MOST).unwrap();
+    let twice = at_once(&Op::Binary(BinaryOp::ADD), &[Arg::Value(&a), Arg::Value(&a)], MOST).unwrap();
     let before = bytes(&twice);
     let part = part_at_once(&twice, 1, Shape::new(&[2])).unwrap();
     assert_eq!(bytes(&part), before[4..]);
@@ -122,13 +122,13 @@ fn results_are_shared_freed_and_used_again() {
     assert!(!twice.buffer().unwrap().deallocate().unwrap());
     assert_eq!(bytes(&part), before[4..]);
     assert!(part_at_once(&twice, 1, Shape::new(&[2])).is_none());
-    assert!(at_once(&Op::Unary(UnaryOp::Exp), &[Arg::Value(&twice)], MOST).is_none());
+    assert!(at_once(&Op::Unary(UnaryOp::EXP), &[Arg::Value(&twice)], MOST).is_none());
     // An op may write over a result that nobody else has.
-    let made = at_once(&Op::Unary(UnaryOp::Negate), &[Arg::Value(&a)], MOST).unwrap();
-    let expected = long(&Op::Unary(UnaryOp::Exp), &[&made]).unwrap();
+    let made = at_once(&Op::Unary(UnaryOp::NEGATE), &[Arg::Value(&a)], MOST).unwrap();
+    let expected = long(&Op::Unary(UnaryOp::EXP), &[&made]).unwrap();
     let held = Operand { ty: made.ty().clone(), buffer: made.into_buffer().unwrap() };
     let outputs = [held.ty.clone()];
-    let over = cpu_backend().run(&Op::Unary(UnaryOp::Exp), [held].into_iter().collect(), &outputs).unwrap();
+    let over = cpu_backend().run(&Op::Unary(UnaryOp::EXP), [held].into_iter().collect(), &outputs).unwrap();
     assert_eq!(bytes(&Tensor::concrete(outputs[0].clone(), over[0].clone())), bytes(&expected));
 }
 
@@ -141,7 +141,7 @@ fn threads_that_use_the_same_operands_wait_for_nobody() {
         for (x, y) in [(&a, &b), (&b, &a), (&a, &b), (&b, &a)] {
             let expected = &expected;
             scope.spawn(move || {
-                let op = Op::Binary(BinaryOp::Add);
+                let op = Op::Binary(BinaryOp::ADD);
                 for _ in 0..2_000 {
                     // Where another thread is at an operand there may be no short way.
                     let made = at_once(&op, &[Arg::Value(x), Arg::Value(y)], MOST);
@@ -187,7 +187,7 @@ fn what_only_looks_at_memory_copies_none() {
 fn freed_elements_are_left_to_who_says_so() {
     let a = tensor(DType::F32, &[3], 1);
     a.buffer().unwrap().deallocate().unwrap();
-    assert!(at_once(&Op::Unary(UnaryOp::Exp), &[Arg::Value(&a)], MOST).is_none());
+    assert!(at_once(&Op::Unary(UnaryOp::EXP), &[Arg::Value(&a)], MOST).is_none());
 }
 
 #[test]

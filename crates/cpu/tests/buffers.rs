@@ -19,11 +19,11 @@ fn own(dtype: DType, sizes: &[usize]) -> Operand {
 fn an_operand_that_nobody_else_holds_is_overwritten() {
     let x = own(DType::F32, &[3000]);
     let at = address(&x.buffer);
-    let x = run_owned(&Op::Unary(UnaryOp::Negate), vec![x]).unwrap();
+    let x = run_owned(&Op::Unary(UnaryOp::NEGATE), vec![x]).unwrap();
     assert_eq!(address(&x.buffer), at);
     // Another type of the same width, and the second operand.
     let x = run_owned(&Op::AsType { dtype: DType::S32 }, vec![x]).unwrap();
-    let x = run_owned(&Op::Binary(BinaryOp::Subtract), vec![scalar(DType::S32, 7), x]).unwrap();
+    let x = run_owned(&Op::Binary(BinaryOp::SUBTRACT), vec![scalar(DType::S32, 7), x]).unwrap();
     assert_eq!(address(&x.buffer), at);
     let want: Vec<i128> = (0..3000).map(|i| 7 + i).collect();
     assert_eq!(integers(&x), want);
@@ -44,7 +44,7 @@ fn an_operand_that_somebody_holds_is_kept() {
             }
             _ => vec![x.clone(), x.clone()],
         };
-        let op = if operands.len() == 2 { Op::Binary(BinaryOp::Add) } else { Op::Unary(UnaryOp::Negate) };
+        let op = if operands.len() == 2 { Op::Binary(BinaryOp::ADD) } else { Op::Unary(UnaryOp::NEGATE) };
         let y = run_owned(&op, operands).unwrap();
         assert_ne!(address(&y.buffer), address(&x.buffer), "{hold}");
         assert_eq!(floats(&x), [0.0, 1.0, 2.0, 3.0, 4.0], "{hold}");
@@ -58,7 +58,7 @@ fn host_memory_that_was_given_is_never_written() {
     let owner = Arc::new(bytes.clone());
     let ty = TensorType::new(DType::F32, Shape::new(&[3])).unwrap();
     let buffer = cpu_backend().from_host(&ty, HostMemory::new(owner.clone())).unwrap();
-    let y = run_owned(&Op::Unary(UnaryOp::Negate), vec![Operand { ty, buffer }]).unwrap();
+    let y = run_owned(&Op::Unary(UnaryOp::NEGATE), vec![Operand { ty, buffer }]).unwrap();
     assert_eq!(floats(&y), [-1.0, -2.0, -3.0]);
     assert_eq!(*owner, bytes);
 }
@@ -93,12 +93,12 @@ fn freed_elements_are_gone_but_for_those_who_hold_them() {
     assert_eq!(x.buffer.state(), BufferState::Gone(Gone { how: "freed", by: None }));
     assert_eq!(held.bytes().len(), 16);
     assert_eq!(held.bytes()[4], 1);
-    let error = run(&Op::Unary(UnaryOp::Negate), &[&x]).unwrap_err();
+    let error = run(&Op::Unary(UnaryOp::NEGATE), &[&x]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "negate: the tensor's memory was freed; keep a copy, or do not use it after"
     );
-    assert!(run_owned(&Op::Unary(UnaryOp::Negate), vec![x]).is_err());
+    assert!(run_owned(&Op::Unary(UnaryOp::NEGATE), vec![x]).is_err());
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn donated_elements_move() {
     assert_eq!(integers(&moved), [0, 1, 2, 3]);
     assert_eq!(x.buffer.state(), BufferState::Gone(Gone { how: "donated", by: None }));
     assert!(!x.buffer.deallocate().unwrap());
-    assert!(run(&Op::Unary(UnaryOp::Negate), &[&x]).is_err());
+    assert!(run(&Op::Unary(UnaryOp::NEGATE), &[&x]).is_err());
 }
 
 #[test]

@@ -82,14 +82,14 @@ fn integers_wrap_in_every_type() {
                 assert_eq!(got, wrap(dtype, want(a, b)), "{op:?} of {a} and {b} in {dtype}");
             }
         };
-        check(BinaryOp::Add, &|a, b| a + b);
-        check(BinaryOp::Subtract, &|a, b| a - b);
-        check(BinaryOp::Multiply, &|a, b| a.wrapping_mul(b));
-        check(BinaryOp::Max, &|a, b| a.max(b));
-        check(BinaryOp::Min, &|a, b| a.min(b));
-        check(BinaryOp::BitwiseAnd, &|a, b| a & b);
-        check(BinaryOp::BitwiseOr, &|a, b| a | b);
-        check(BinaryOp::BitwiseXor, &|a, b| a ^ b);
+        check(BinaryOp::ADD, &|a, b| a + b);
+        check(BinaryOp::SUBTRACT, &|a, b| a - b);
+        check(BinaryOp::MULTIPLY, &|a, b| a.wrapping_mul(b));
+        check(BinaryOp::MAX, &|a, b| a.max(b));
+        check(BinaryOp::MIN, &|a, b| a.min(b));
+        check(BinaryOp::BITWISE_AND, &|a, b| a & b);
+        check(BinaryOp::BITWISE_OR, &|a, b| a | b);
+        check(BinaryOp::BITWISE_XOR, &|a, b| a ^ b);
 
         // Divisors, exponents and distances of shifts that are allowed.
         let some = |keep: &dyn Fn(i128) -> bool| -> Vec<Scalar> {
@@ -104,11 +104,11 @@ fn integers_wrap_in_every_type() {
                 }
             }
         };
-        check(BinaryOp::Quotient, &some(&|b| b != 0), &|a, b| a / b);
-        check(BinaryOp::Remainder, &some(&|b| b != 0), &|a, b| a % b);
-        check(BinaryOp::LeftShift, &some(&|b| b >= 0), &|a, b| if b < bits { a << b } else { 0 });
-        check(BinaryOp::RightShift, &some(&|b| b >= 0), &|a, b| a >> b.min(100));
-        check(BinaryOp::Pow, &some(&|b| (0..=300).contains(&b)), &|a, b| {
+        check(BinaryOp::QUOTIENT, &some(&|b| b != 0), &|a, b| a / b);
+        check(BinaryOp::REMAINDER, &some(&|b| b != 0), &|a, b| a % b);
+        check(BinaryOp::LEFT_SHIFT, &some(&|b| b >= 0), &|a, b| if b < bits { a << b } else { 0 });
+        check(BinaryOp::RIGHT_SHIFT, &some(&|b| b >= 0), &|a, b| a >> b.min(100));
+        check(BinaryOp::POW, &some(&|b| (0..=300).contains(&b)), &|a, b| {
             (0..b).fold(1i128, |power, _| wrap(DType::U64, power * wrap(DType::U64, a)))
         });
 
@@ -120,15 +120,15 @@ fn integers_wrap_in_every_type() {
             }
         };
         let own = |x: i128| (x & ((1 << bits) - 1)) as u64;
-        check(UnaryOp::Negate, &|x| -x);
-        check(UnaryOp::Abs, &|x| x.abs());
-        check(UnaryOp::Sign, &|x| x.signum());
-        check(UnaryOp::Floor, &|x| x);
-        check(UnaryOp::Ceil, &|x| x);
-        check(UnaryOp::Round, &|x| x);
-        check(UnaryOp::BitwiseNot, &|x| !x);
-        check(UnaryOp::PopulationCount, &|x| i128::from(own(x).count_ones()));
-        check(UnaryOp::CountLeadingZeros, &|x| i128::from(own(x).leading_zeros()) - (64 - bits));
+        check(UnaryOp::NEGATE, &|x| -x);
+        check(UnaryOp::ABS, &|x| x.abs());
+        check(UnaryOp::SIGN, &|x| x.signum());
+        check(UnaryOp::FLOOR, &|x| x);
+        check(UnaryOp::CEIL, &|x| x);
+        check(UnaryOp::ROUND, &|x| x);
+        check(UnaryOp::BITWISE_NOT, &|x| !x);
+        check(UnaryOp::POPULATION_COUNT, &|x| i128::from(own(x).count_ones()));
+        check(UnaryOp::COUNT_LEADING_ZEROS, &|x| i128::from(own(x).leading_zeros()) - (64 - bits));
     }
 }
 
@@ -137,7 +137,7 @@ fn what_integers_cannot_do_is_an_error() {
     let a = vector(DType::S32, &[1, 2, 3]);
     let of = |op: BinaryOp, b: &Operand| run(&Op::Binary(op), &[&a, b]).unwrap_err().to_string();
     let (zero, negative) = (vector(DType::U8, &[1, 0, 2]), scalar(DType::S8, -2));
-    for op in [BinaryOp::Quotient, BinaryOp::Remainder] {
+    for op in [BinaryOp::QUOTIENT, BinaryOp::REMAINDER] {
         let name = op.name();
         assert_eq!(
             of(op, &zero),
@@ -145,22 +145,22 @@ fn what_integers_cannot_do_is_an_error() {
         );
     }
     assert_eq!(
-        of(BinaryOp::Pow, &negative),
+        of(BinaryOp::POW, &negative),
         "pow: the exponent of an integer base is -2, it must not be negative; convert the base to a float"
     );
     assert_eq!(
-        of(BinaryOp::LeftShift, &negative),
+        of(BinaryOp::LEFT_SHIFT, &negative),
         "left_shift: the number of bits to shift by is -2, it must not be negative"
     );
     // Without elements there is nothing to refuse, and a great unsigned distance is not negative.
     let none = vector::<i32>(DType::S32, &[]);
-    let got = run(&Op::Binary(BinaryOp::Quotient), &[&none, &scalar(DType::S32, 0)]).unwrap();
+    let got = run(&Op::Binary(BinaryOp::QUOTIENT), &[&none, &scalar(DType::S32, 0)]).unwrap();
     assert!(elements(&got).is_empty());
     let far = scalar(DType::U64, u64::MAX);
-    assert_eq!(integers(&run(&Op::Binary(BinaryOp::LeftShift), &[&a, &far]).unwrap()), [0, 0, 0]);
-    assert_eq!(integers(&run(&Op::Binary(BinaryOp::Pow), &[&a, &far]).unwrap())[0], 1);
+    assert_eq!(integers(&run(&Op::Binary(BinaryOp::LEFT_SHIFT), &[&a, &far]).unwrap()), [0, 0, 0]);
+    assert_eq!(integers(&run(&Op::Binary(BinaryOp::POW), &[&a, &far]).unwrap())[0], 1);
     let floats_divide =
-        run(&Op::Binary(BinaryOp::Remainder), &[&vector(DType::F32, &[1.0]), &scalar(DType::F32, 0.0)]);
+        run(&Op::Binary(BinaryOp::REMAINDER), &[&vector(DType::F32, &[1.0]), &scalar(DType::F32, 0.0)]);
     assert!(floats(&floats_divide.unwrap())[0].is_nan());
 }
 
@@ -180,21 +180,21 @@ fn floats_round_once_after_every_operation() {
             }
         };
         let check = |op: BinaryOp, want: &dyn Fn(f64, f64) -> f64| check_within(op, 0.0, want);
-        check(BinaryOp::Add, &|a, b| a + b);
-        check(BinaryOp::Subtract, &|a, b| a - b);
-        check(BinaryOp::Multiply, &|a, b| a * b);
-        check(BinaryOp::Divide, &|a, b| a / b);
-        check(BinaryOp::Remainder, &|a, b| a % b);
+        check(BinaryOp::ADD, &|a, b| a + b);
+        check(BinaryOp::SUBTRACT, &|a, b| a - b);
+        check(BinaryOp::MULTIPLY, &|a, b| a * b);
+        check(BinaryOp::DIVIDE, &|a, b| a / b);
+        check(BinaryOp::REMAINDER, &|a, b| a % b);
         let ulps = bound(dtype);
-        check_within(BinaryOp::Pow, ulps, &|a, b| a.powf(b));
-        check_within(BinaryOp::Atan2, ulps, &|a, b| a.atan2(b));
+        check_within(BinaryOp::POW, ulps, &|a, b| a.powf(b));
+        check_within(BinaryOp::ATAN2, ulps, &|a, b| a.atan2(b));
         let order = |a: f64, b: f64, greater: bool| match a.is_nan() || b.is_nan() {
             true => f64::NAN,
             false if greater => a.max(b),
             false => a.min(b),
         };
-        check(BinaryOp::Max, &|a, b| order(a, b, true));
-        check(BinaryOp::Min, &|a, b| order(a, b, false));
+        check(BinaryOp::MAX, &|a, b| order(a, b, true));
+        check(BinaryOp::MIN, &|a, b| order(a, b, false));
     }
 }
 
@@ -213,33 +213,33 @@ fn bound(dtype: DType) -> f64 {
 fn functions_of_floats_are_accurate_in_every_type() {
     type Function = fn(f64) -> f64;
     let functions: &[(UnaryOp, Function)] = &[
-        (UnaryOp::Negate, |x| -x),
-        (UnaryOp::Abs, f64::abs),
-        (UnaryOp::Floor, f64::floor),
-        (UnaryOp::Ceil, f64::ceil),
-        (UnaryOp::Round, f64::round),
-        (UnaryOp::Exp, f64::exp),
-        (UnaryOp::Expm1, f64::exp_m1),
-        (UnaryOp::Log, f64::ln),
-        (UnaryOp::Log1p, f64::ln_1p),
-        (UnaryOp::Sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
-        (UnaryOp::Sin, f64::sin),
-        (UnaryOp::Cos, f64::cos),
-        (UnaryOp::Tan, f64::tan),
-        (UnaryOp::Sinh, f64::sinh),
-        (UnaryOp::Cosh, f64::cosh),
-        (UnaryOp::Tanh, f64::tanh),
-        (UnaryOp::Asin, f64::asin),
-        (UnaryOp::Acos, f64::acos),
-        (UnaryOp::Atan, f64::atan),
-        (UnaryOp::Asinh, libm::asinh),
-        (UnaryOp::Acosh, libm::acosh),
-        (UnaryOp::Atanh, libm::atanh),
-        (UnaryOp::Sqrt, f64::sqrt),
-        (UnaryOp::Rsqrt, |x| 1.0 / x.sqrt()),
-        (UnaryOp::Cbrt, f64::cbrt),
-        (UnaryOp::Erf, libm::erf),
-        (UnaryOp::Erfc, libm::erfc),
+        (UnaryOp::NEGATE, |x| -x),
+        (UnaryOp::ABS, f64::abs),
+        (UnaryOp::FLOOR, f64::floor),
+        (UnaryOp::CEIL, f64::ceil),
+        (UnaryOp::ROUND, f64::round),
+        (UnaryOp::EXP, f64::exp),
+        (UnaryOp::EXPM1, f64::exp_m1),
+        (UnaryOp::LOG, f64::ln),
+        (UnaryOp::LOG1P, f64::ln_1p),
+        (UnaryOp::SIGMOID, |x| 1.0 / (1.0 + (-x).exp())),
+        (UnaryOp::SIN, f64::sin),
+        (UnaryOp::COS, f64::cos),
+        (UnaryOp::TAN, f64::tan),
+        (UnaryOp::SINH, f64::sinh),
+        (UnaryOp::COSH, f64::cosh),
+        (UnaryOp::TANH, f64::tanh),
+        (UnaryOp::ASIN, f64::asin),
+        (UnaryOp::ACOS, f64::acos),
+        (UnaryOp::ATAN, f64::atan),
+        (UnaryOp::ASINH, libm::asinh),
+        (UnaryOp::ACOSH, libm::acosh),
+        (UnaryOp::ATANH, libm::atanh),
+        (UnaryOp::SQRT, f64::sqrt),
+        (UnaryOp::RSQRT, |x| 1.0 / x.sqrt()),
+        (UnaryOp::CBRT, f64::cbrt),
+        (UnaryOp::ERF, libm::erf),
+        (UnaryOp::ERFC, libm::erfc),
     ];
     for &dtype in DType::ALL.iter().filter(|dtype| dtype.is_float()) {
         let mut x = edges(dtype);
@@ -253,7 +253,7 @@ fn functions_of_floats_are_accurate_in_every_type() {
             }
         }
         // The inverse, through the function that it inverts.
-        let inverse = run(&Op::Unary(UnaryOp::ErfInv), &[&operand]).unwrap();
+        let inverse = run(&Op::Unary(UnaryOp::ERF_INV), &[&operand]).unwrap();
         for (x, got) in x.iter().map(|x| x.value().to_f64()).zip(floats(&inverse)) {
             match x.abs() {
                 1.0 => {
@@ -265,7 +265,7 @@ fn functions_of_floats_are_accurate_in_every_type() {
                 inside => assert_eq!(got.is_nan(), inside > 1.0 || x.is_nan(), "{dtype} {x}"),
             }
         }
-        let signs = run(&Op::Unary(UnaryOp::Sign), &[&operand]).unwrap();
+        let signs = run(&Op::Unary(UnaryOp::SIGN), &[&operand]).unwrap();
         for (x, got) in x.iter().map(|x| x.value().to_f64()).zip(floats(&signs)) {
             assert!(agree(got, if x == 0.0 { 0.0 } else { x.signum() }), "{dtype} {x}");
         }
@@ -275,22 +275,22 @@ fn functions_of_floats_are_accurate_in_every_type() {
 #[test]
 fn integers_become_f32_where_a_result_is_real() {
     let x = vector(DType::S64, &[4, 9]);
-    let root = run(&Op::Unary(UnaryOp::Sqrt), &[&x]).unwrap();
+    let root = run(&Op::Unary(UnaryOp::SQRT), &[&x]).unwrap();
     assert_eq!((root.ty.dtype, floats(&root)), (DType::F32, vec![2.0, 3.0]));
-    let ratio = run(&Op::Binary(BinaryOp::Divide), &[&x, &scalar(DType::U8, 8)]).unwrap();
+    let ratio = run(&Op::Binary(BinaryOp::DIVIDE), &[&x, &scalar(DType::U8, 8)]).unwrap();
     assert_eq!((ratio.ty.dtype, floats(&ratio)), (DType::F32, vec![0.5, 1.125]));
-    let real = run(&Op::Unary(UnaryOp::Real), &[&x]).unwrap();
+    let real = run(&Op::Unary(UnaryOp::REAL), &[&x]).unwrap();
     assert_eq!((real.ty.dtype, floats(&real)), (DType::F32, vec![4.0, 9.0]));
-    let imag = run(&Op::Unary(UnaryOp::Imag), &[&x]).unwrap();
+    let imag = run(&Op::Unary(UnaryOp::IMAG), &[&x]).unwrap();
     assert_eq!((imag.ty.dtype, floats(&imag)), (DType::F32, vec![0.0, 0.0]));
-    let own = run(&Op::Unary(UnaryOp::Conjugate), &[&x]).unwrap();
+    let own = run(&Op::Unary(UnaryOp::CONJUGATE), &[&x]).unwrap();
     assert_eq!(numbers(&own), [Number::complex(4.0, 0.0), Number::complex(9.0, 0.0)]);
 }
 
 /// Operands are rounded to the merged type before anything is computed.
 #[test]
 fn operands_are_converted_first() {
-    let sum = run(&Op::Binary(BinaryOp::Add), &[&vector(DType::S32, &[257]), &vector(DType::BF16, &[3.0])]);
+    let sum = run(&Op::Binary(BinaryOp::ADD), &[&vector(DType::S32, &[257]), &vector(DType::BF16, &[3.0])]);
     assert_eq!(floats(&sum.unwrap()), [260.0], "257 is 256 in bf16, and 259 rounds to 260");
 }
 
@@ -306,13 +306,13 @@ fn comparisons_are_of_values_whatever_the_types() {
                 let want = |f: &dyn Fn(i128, i128) -> bool| -> Vec<i128> {
                     b.iter().map(|&b| i128::from(f(int(a), int(b)))).collect()
                 };
-                assert_eq!(compare(BinaryOp::Equal, &x, &y), want(&|a, b| a == b), "{left} {a} {right}");
-                assert_eq!(compare(BinaryOp::NotEqual, &x, &y), want(&|a, b| a != b), "{left} {a} {right}");
-                assert_eq!(compare(BinaryOp::Less, &x, &y), want(&|a, b| a < b), "{left} {a} {right}");
-                assert_eq!(compare(BinaryOp::LessEqual, &x, &y), want(&|a, b| a <= b), "{left} {a} {right}");
-                assert_eq!(compare(BinaryOp::Greater, &x, &y), want(&|a, b| a > b), "{left} {a} {right}");
+                assert_eq!(compare(BinaryOp::EQUAL, &x, &y), want(&|a, b| a == b), "{left} {a} {right}");
+                assert_eq!(compare(BinaryOp::NOT_EQUAL, &x, &y), want(&|a, b| a != b), "{left} {a} {right}");
+                assert_eq!(compare(BinaryOp::LESS, &x, &y), want(&|a, b| a < b), "{left} {a} {right}");
+                assert_eq!(compare(BinaryOp::LESS_EQUAL, &x, &y), want(&|a, b| a <= b), "{left} {a} {right}");
+                assert_eq!(compare(BinaryOp::GREATER, &x, &y), want(&|a, b| a > b), "{left} {a} {right}");
                 assert_eq!(
-                    compare(BinaryOp::GreaterEqual, &x, &y),
+                    compare(BinaryOp::GREATER_EQUAL, &x, &y),
                     want(&|a, b| a >= b),
                     "{left} {a} {right}"
                 );
@@ -320,13 +320,13 @@ fn comparisons_are_of_values_whatever_the_types() {
         }
     }
     let (nan, one) = (scalar(DType::F16, f64::NAN), scalar(DType::S8, 1));
-    assert_eq!(compare(BinaryOp::Equal, &nan, &nan), [0]);
-    assert_eq!(compare(BinaryOp::NotEqual, &nan, &one), [1]);
-    assert_eq!(compare(BinaryOp::LessEqual, &nan, &one), [0]);
-    assert_eq!(compare(BinaryOp::Equal, &scalar(DType::F64, -0.0), &scalar(DType::U2, 0)), [1]);
+    assert_eq!(compare(BinaryOp::EQUAL, &nan, &nan), [0]);
+    assert_eq!(compare(BinaryOp::NOT_EQUAL, &nan, &one), [1]);
+    assert_eq!(compare(BinaryOp::LESS_EQUAL, &nan, &one), [0]);
+    assert_eq!(compare(BinaryOp::EQUAL, &scalar(DType::F64, -0.0), &scalar(DType::U2, 0)), [1]);
     let z = scalar(DType::C64, Complex::new(1.0, 0.0));
-    assert_eq!(compare(BinaryOp::Equal, &z, &one), [1]);
-    assert_eq!(compare(BinaryOp::NotEqual, &z, &scalar(DType::C128, Complex::new(1.0, 2.0))), [1]);
+    assert_eq!(compare(BinaryOp::EQUAL, &z, &one), [1]);
+    assert_eq!(compare(BinaryOp::NOT_EQUAL, &z, &scalar(DType::C128, Complex::new(1.0, 2.0))), [1]);
 }
 
 #[test]
@@ -344,19 +344,19 @@ fn everything_but_zero_is_true() {
         for (right, is) in [(scalar(DType::U8, 2), 1), (scalar(DType::F32, 0.0), 0)] {
             let of = |op| integers(&run(&Op::Binary(op), &[&operand, &right]).unwrap());
             let want = |f: &dyn Fn(i128) -> i128| truth.iter().map(|&x| f(x)).collect::<Vec<_>>();
-            assert_eq!(of(BinaryOp::LogicalAnd), want(&|x| x & is), "{dtype}");
-            assert_eq!(of(BinaryOp::LogicalOr), want(&|x| x | is), "{dtype}");
-            assert_eq!(of(BinaryOp::LogicalXor), want(&|x| x ^ is), "{dtype}");
+            assert_eq!(of(BinaryOp::LOGICAL_AND), want(&|x| x & is), "{dtype}");
+            assert_eq!(of(BinaryOp::LOGICAL_OR), want(&|x| x | is), "{dtype}");
+            assert_eq!(of(BinaryOp::LOGICAL_XOR), want(&|x| x ^ is), "{dtype}");
         }
         let picked = run(&Op::Select, &[&operand, &scalar(DType::S8, -1), &scalar(DType::U8, 9)]).unwrap();
         assert_eq!(picked.ty.dtype, DType::S16);
         let want: Vec<i128> = truth.iter().map(|&x| if x == 1 { -1 } else { 9 }).collect();
         assert_eq!(integers(&picked), want, "{dtype}");
         let nan: Vec<i128> = x.iter().map(|&x| i128::from(complex(x).is_nan())).collect();
-        assert_eq!(integers(&run(&Op::Unary(UnaryOp::IsNan), &[&operand]).unwrap()), nan, "{dtype}");
+        assert_eq!(integers(&run(&Op::Unary(UnaryOp::IS_NAN), &[&operand]).unwrap()), nan, "{dtype}");
         let infinite: Vec<i128> = x.iter().map(|&x| i128::from(complex(x).is_infinite())).collect();
         assert_eq!(
-            integers(&run(&Op::Unary(UnaryOp::IsInfinity), &[&operand]).unwrap()),
+            integers(&run(&Op::Unary(UnaryOp::IS_INFINITY), &[&operand]).unwrap()),
             infinite,
             "{dtype}"
         );
@@ -384,18 +384,18 @@ fn complex_arithmetic_and_parts() {
         let (a, b) = (Complex::new(3.0, -4.0), Complex::new(-1.0, 2.0));
         let (x, y) = (vector(dtype, &[a]), vector(dtype, &[b]));
         let of = |op| complex(elements(&run(&Op::Binary(op), &[&x, &y]).unwrap())[0]);
-        assert_eq!(of(BinaryOp::Add), a + b);
-        assert_eq!(of(BinaryOp::Subtract), a - b);
-        assert_eq!(of(BinaryOp::Multiply), Complex::new(5.0, 10.0));
-        assert!((of(BinaryOp::Divide) - Complex::new(-2.2, -0.4)).norm() < 1e-6);
+        assert_eq!(of(BinaryOp::ADD), a + b);
+        assert_eq!(of(BinaryOp::SUBTRACT), a - b);
+        assert_eq!(of(BinaryOp::MULTIPLY), Complex::new(5.0, 10.0));
+        assert!((of(BinaryOp::DIVIDE) - Complex::new(-2.2, -0.4)).norm() < 1e-6);
         let one = |op| run(&Op::Unary(op), &[&x]).unwrap();
-        assert_eq!(floats(&one(UnaryOp::Abs)), [5.0]);
-        assert_eq!(one(UnaryOp::Abs).ty.dtype, dtype.to_real());
-        assert_eq!((floats(&one(UnaryOp::Real)), floats(&one(UnaryOp::Imag))), (vec![3.0], vec![-4.0]));
-        assert_eq!(complex(elements(&one(UnaryOp::Conjugate))[0]), Complex::new(3.0, 4.0));
-        assert!((complex(elements(&one(UnaryOp::Sign))[0]) - Complex::new(0.6, -0.8)).norm() < 1e-6);
+        assert_eq!(floats(&one(UnaryOp::ABS)), [5.0]);
+        assert_eq!(one(UnaryOp::ABS).ty.dtype, dtype.to_real());
+        assert_eq!((floats(&one(UnaryOp::REAL)), floats(&one(UnaryOp::IMAG))), (vec![3.0], vec![-4.0]));
+        assert_eq!(complex(elements(&one(UnaryOp::CONJUGATE))[0]), Complex::new(3.0, 4.0));
+        assert!((complex(elements(&one(UnaryOp::SIGN))[0]) - Complex::new(0.6, -0.8)).norm() < 1e-6);
         let large = vector(dtype, &[Complex::new(f64::NEG_INFINITY, f64::NAN)]);
-        assert_eq!(floats(&run(&Op::Unary(UnaryOp::Abs), &[&large]).unwrap()), [f64::INFINITY]);
+        assert_eq!(floats(&run(&Op::Unary(UnaryOp::ABS), &[&large]).unwrap()), [f64::INFINITY]);
     }
     let joined =
         run(&Op::Binary(BinaryOp::Complex), &[&vector(DType::S8, &[1, -2]), &scalar(DType::F64, 0.5)]);
@@ -444,9 +444,9 @@ proptest! {
         };
         let left = if in_f16 { DType::F16 } else { DType::S32 };
         let a = run(&Op::AsType { dtype: left }, &[&run(
-            &Op::Binary(BinaryOp::Remainder), &[&iota(&own, DType::S32), &scalar(DType::S32, 2000)]).unwrap()]).unwrap();
+            &Op::Binary(BinaryOp::REMAINDER), &[&iota(&own, DType::S32), &scalar(DType::S32, 2000)]).unwrap()]).unwrap();
         let b = iota(&to, DType::S64);
-        let sum = run(&Op::Binary(BinaryOp::Subtract), &[&b, &a]).unwrap();
+        let sum = run(&Op::Binary(BinaryOp::SUBTRACT), &[&b, &a]).unwrap();
         let want: Vec<f64> = broadcast(&own, &to).into_iter().enumerate()
             .map(|(flat, x)| {
                 let value = |x: i128| Scalar::new(sum.ty.dtype, x as i64).unwrap().value().to_f64();
@@ -462,8 +462,8 @@ proptest! {
         let (x, y) = (f32::from_bits(a), f32::from_bits(b));
         let (left, right) = (vector(DType::F32, &[x]), vector(DType::F32, &[y]));
         let results = [
-            (BinaryOp::Add, x + y), (BinaryOp::Multiply, x * y), (BinaryOp::Divide, x / y),
-            (BinaryOp::Remainder, x % y),
+            (BinaryOp::ADD, x + y), (BinaryOp::MULTIPLY, x * y), (BinaryOp::DIVIDE, x / y),
+            (BinaryOp::REMAINDER, x % y),
         ];
         for (op, want) in results {
             let got = floats(&run(&Op::Binary(op), &[&left, &right]).unwrap())[0];
@@ -477,11 +477,11 @@ fn large_results_are_the_same_in_place_and_elsewhere() {
     let n = 1 << 18;
     let x = run(&Op::Iota { shape: defn_core::Shape::new(&[n + 5]), dtype: DType::F32, axis: None }, &[])
         .unwrap();
-    let elsewhere = run(&Op::Unary(UnaryOp::Sin), &[&x]).unwrap();
-    let in_place = run_owned(&Op::Unary(UnaryOp::Sin), vec![x]).unwrap();
+    let elsewhere = run(&Op::Unary(UnaryOp::SIN), &[&x]).unwrap();
+    let in_place = run_owned(&Op::Unary(UnaryOp::SIN), vec![x]).unwrap();
     assert_eq!(elements(&elsewhere), elements(&in_place));
     let error = run_owned(
-        &Op::Binary(BinaryOp::Quotient),
+        &Op::Binary(BinaryOp::QUOTIENT),
         vec![run(&Op::AsType { dtype: DType::S32 }, &[&in_place]).unwrap(), scalar(DType::S32, 0)],
     )
     .unwrap_err();

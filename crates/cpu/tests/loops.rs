@@ -168,32 +168,49 @@ impl Choices {
         let shape = g.ty(a).shape.clone();
         match self.below(12) {
             0 => {
-                use UnaryOp::*;
-                let op = self.one(&[Negate, Abs, Sign, Floor, Sin, Exp, Tanh, Sqrt, Log, IsNan, BitwiseNot]);
+                let op = self.one(&[
+                    UnaryOp::NEGATE,
+                    UnaryOp::ABS,
+                    UnaryOp::SIGN,
+                    UnaryOp::FLOOR,
+                    UnaryOp::SIN,
+                    UnaryOp::EXP,
+                    UnaryOp::TANH,
+                    UnaryOp::SQRT,
+                    UnaryOp::LOG,
+                    UnaryOp::IS_NAN,
+                    UnaryOp::BITWISE_NOT,
+                ]);
                 g.emit_one(Op::Unary(op), &[a]).ok()
             }
             1..=3 => {
-                use BinaryOp::*;
-                let common = [Add, Subtract, Multiply, Max, Min, Divide];
+                let common = [
+                    BinaryOp::ADD,
+                    BinaryOp::SUBTRACT,
+                    BinaryOp::MULTIPLY,
+                    BinaryOp::MAX,
+                    BinaryOp::MIN,
+                    BinaryOp::DIVIDE,
+                ];
                 let rare = [
-                    Quotient,
-                    Remainder,
-                    Pow,
-                    Atan2,
-                    BitwiseAnd,
-                    BitwiseOr,
-                    BitwiseXor,
-                    LeftShift,
-                    RightShift,
-                    Equal,
-                    NotEqual,
-                    Greater,
-                    GreaterEqual,
-                    Less,
-                    LessEqual,
-                    LogicalAnd,
-                    LogicalOr,
-                    LogicalXor,
+                    BinaryOp::QUOTIENT,
+                    BinaryOp::REMAINDER,
+                    BinaryOp::POW,
+                    BinaryOp::ATAN2,
+                    BinaryOp::BITWISE_AND,
+                    BinaryOp::BITWISE_OR,
+                    BinaryOp::BITWISE_XOR,
+                    BinaryOp::LEFT_SHIFT,
+                    BinaryOp::RIGHT_SHIFT,
+                    BinaryOp::EQUAL,
+                    BinaryOp::NOT_EQUAL,
+                    BinaryOp::GREATER,
+                    BinaryOp::GREATER_EQUAL,
+                    BinaryOp::LESS,
+                    BinaryOp::LESS_EQUAL,
+                    BinaryOp::LOGICAL_AND,
+                    BinaryOp::LOGICAL_OR,
+                    BinaryOp::LOGICAL_XOR,
                 ];
                 let op = if self.below(3) == 0 { self.one(&rare) } else { self.one(&common) };
                 g.emit_one(Op::Binary(op), &[a, b]).ok()

@@ -84,81 +84,29 @@ macro_rules! unary {
     };
 }
 
+/// The ops of the catalogue.
+macro_rules! unary_of_rows {
+    ($($(#[$family_doc:meta])* $family:ident($leaf:ident) {
+        $($(#[$doc:meta])* $op:ident $constant:ident $name:ident: $domain:ident => $rule:ident, $cost:ident;)*
+    })*) => {
+        unary! { $($($(#[$doc])* fn $name;)*)* }
+    };
+}
+
+/// The ops of the catalogue.
+macro_rules! binary_of_rows {
+    ($($(#[$family_doc:meta])* $family:ident $(($leaf:ident))? {
+        $($(#[$doc:meta])* $op:ident $constant:ident $name:ident: $domain:ident => $rule:ident,
+            $cost:ident, $order:ident $(, refuses $refused:ident)?;)*
+    })*) => {
+        binary! { $($($(#[$doc])* fn $name;)*)* }
+    };
+}
+
+core::unary_rows!(unary_of_rows);
+core::binary_rows!(binary_of_rows);
+
 unary! {
-    /// `-x`, wrapping for integers.
-    fn negate;
-    /// `|x|`; the most negative integer wraps to itself.
-    fn abs;
-    /// -1, 0 or 1; NaN stays NaN; `z / |z|` for complex.
-    fn sign;
-    /// The greatest integer not above `x`.
-    fn floor;
-    /// The least integer not below `x`.
-    fn ceil;
-    /// The nearest integer, halves away from zero.
-    fn round;
-    /// `e^x`.
-    fn exp;
-    /// `e^x - 1`, accurate near zero.
-    fn expm1;
-    /// The natural logarithm.
-    fn log;
-    /// `log(1 + x)`, accurate near zero.
-    fn log1p;
-    /// `1 / (1 + e^-x)`.
-    fn sigmoid;
-    /// Sine.
-    fn sin;
-    /// Cosine.
-    fn cos;
-    /// Tangent.
-    fn tan;
-    /// Hyperbolic sine.
-    fn sinh;
-    /// Hyperbolic cosine.
-    fn cosh;
-    /// Hyperbolic tangent.
-    fn tanh;
-    /// Arc sine.
-    fn asin;
-    /// Arc cosine.
-    fn acos;
-    /// Arc tangent.
-    fn atan;
-    /// Inverse hyperbolic sine.
-    fn asinh;
-    /// Inverse hyperbolic cosine.
-    fn acosh;
-    /// Inverse hyperbolic tangent.
-    fn atanh;
-    /// The square root.
-    fn sqrt;
-    /// `1 / sqrt(x)`.
-    fn rsqrt;
-    /// The cube root.
-    fn cbrt;
-    /// The error function.
-    fn erf;
-    /// `1 - erf(x)`, accurate for large `x`.
-    fn erfc;
-    /// The inverse of `erf`.
-    fn erf_inv;
-    /// The complex conjugate.
-    fn conjugate;
-    /// The real part.
-    fn real;
-    /// The imaginary part.
-    fn imag;
-    /// Every bit inverted.
-    fn bitwise_not;
-    /// How many bits are 1.
-    fn population_count;
-    /// How many bits are 0 before the first 1.
-    fn count_leading_zeros;
-    /// 1 where `x` is not a number.
-    fn is_nan;
-    /// 1 where `x` is infinite.
-    fn is_infinity;
     /// 1 where `x` is zero.
     fn logical_not;
     /// The angle of a complex number.
@@ -172,60 +120,10 @@ unary! {
 }
 
 binary! {
-    /// `a + b`, wrapping for integers.
-    fn add;
-    /// `a - b`, wrapping for integers.
-    fn subtract;
-    /// `a * b`, wrapping for integers.
-    fn multiply;
-    /// `a / b`, always a float.
-    fn divide;
-    /// `a^b`.
-    fn pow;
-    /// The angle of the point (b, a).
-    fn atan2;
-    /// The integer quotient, truncated towards zero.
-    fn quotient;
-    /// What truncated division leaves.
-    fn remainder;
     /// `a / b` rounded down.
     fn floor_divide;
     /// What division rounded down leaves, with the sign of `b`.
     fn floor_modulo;
-    /// The greater; NaN if either is.
-    fn max;
-    /// The lesser; NaN if either is.
-    fn min;
-    /// Bits that are 1 in both.
-    fn bitwise_and;
-    /// Bits that are 1 in either.
-    fn bitwise_or;
-    /// Bits that differ.
-    fn bitwise_xor;
-    /// `a * 2^b`.
-    fn left_shift;
-    /// `a / 2^b`, rounded down.
-    fn right_shift;
-    /// 1 where the values are equal, compared as numbers whatever their types.
-    fn equal;
-    /// 1 where the values differ.
-    fn not_equal;
-    /// 1 where `a > b`.
-    fn greater;
-    /// 1 where `a >= b`.
-    fn greater_equal;
-    /// 1 where `a < b`.
-    fn less;
-    /// 1 where `a <= b`.
-    fn less_equal;
-    /// 1 where neither is zero.
-    fn logical_and;
-    /// 1 where either is not zero.
-    fn logical_or;
-    /// 1 where exactly one is not zero.
-    fn logical_xor;
-    /// The complex number `a + bi`.
-    fn complex;
     /// The last axis of `a` contracted with the last but one of `b`, or its only one; a scalar multiplies.
     fn dot;
     /// The matrix product, batched over leading axes, which broadcast.

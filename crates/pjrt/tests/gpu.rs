@@ -45,7 +45,7 @@ fn a_program_is_compiled_for_an_h200_and_for_nothing_else() {
     let ty = TensorType { dtype: DType::F32, shape: Shape::new(&[8]) };
     let mut graph = Graph::new();
     let x: Vec<_> = (0..2).map(|index| graph.parameter(index, ty.clone())).collect();
-    let sum = graph.push(Op::Binary(BinaryOp::Add), &x).unwrap();
+    let sum = graph.push(Op::Binary(BinaryOp::ADD), &x).unwrap();
     let program = Region::new(graph, vec![ty.clone(), ty], 2, sum);
     let fold: Arc<dyn Backend> = cpu_backend();
     let compiler = TargetCompiler::new(target().clone(), fold.clone(), CompilerOptions::default());

@@ -419,86 +419,86 @@ impl PyTensor {
 
     fn __richcmp__<'py>(&self, other: &Bound<'py, PyAny>, op: CompareOp) -> Fallible<Bound<'py, PyAny>> {
         let op = match op {
-            CompareOp::Lt => BinaryOp::Less,
-            CompareOp::Le => BinaryOp::LessEqual,
-            CompareOp::Eq => BinaryOp::Equal,
-            CompareOp::Ne => BinaryOp::NotEqual,
-            CompareOp::Gt => BinaryOp::Greater,
-            CompareOp::Ge => BinaryOp::GreaterEqual,
+            CompareOp::Lt => BinaryOp::LESS,
+            CompareOp::Le => BinaryOp::LESS_EQUAL,
+            CompareOp::Eq => BinaryOp::EQUAL,
+            CompareOp::Ne => BinaryOp::NOT_EQUAL,
+            CompareOp::Gt => BinaryOp::GREATER,
+            CompareOp::Ge => BinaryOp::GREATER_EQUAL,
         };
         self.binary(op, other, false)
     }
 
     fn __add__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::Add, other, false)
+        self.binary(BinaryOp::ADD, other, false)
     }
 
     fn __radd__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::Add, other, true)
+        self.binary(BinaryOp::ADD, other, true)
     }
 
     fn __sub__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::Subtract, other, false)
+        self.binary(BinaryOp::SUBTRACT, other, false)
     }
 
     fn __rsub__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::Subtract, other, true)
+        self.binary(BinaryOp::SUBTRACT, other, true)
     }
 
     fn __mul__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::Multiply, other, false)
+        self.binary(BinaryOp::MULTIPLY, other, false)
     }
 
     fn __rmul__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::Multiply, other, true)
+        self.binary(BinaryOp::MULTIPLY, other, true)
     }
 
     fn __truediv__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::Divide, other, false)
+        self.binary(BinaryOp::DIVIDE, other, false)
     }
 
     fn __rtruediv__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::Divide, other, true)
+        self.binary(BinaryOp::DIVIDE, other, true)
     }
 
     fn __and__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::BitwiseAnd, other, false)
+        self.binary(BinaryOp::BITWISE_AND, other, false)
     }
 
     fn __rand__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::BitwiseAnd, other, true)
+        self.binary(BinaryOp::BITWISE_AND, other, true)
     }
 
     fn __or__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::BitwiseOr, other, false)
+        self.binary(BinaryOp::BITWISE_OR, other, false)
     }
 
     fn __ror__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::BitwiseOr, other, true)
+        self.binary(BinaryOp::BITWISE_OR, other, true)
     }
 
     fn __xor__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::BitwiseXor, other, false)
+        self.binary(BinaryOp::BITWISE_XOR, other, false)
     }
 
     fn __rxor__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::BitwiseXor, other, true)
+        self.binary(BinaryOp::BITWISE_XOR, other, true)
     }
 
     fn __lshift__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::LeftShift, other, false)
+        self.binary(BinaryOp::LEFT_SHIFT, other, false)
     }
 
     fn __rlshift__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::LeftShift, other, true)
+        self.binary(BinaryOp::LEFT_SHIFT, other, true)
     }
 
     fn __rshift__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::RightShift, other, false)
+        self.binary(BinaryOp::RIGHT_SHIFT, other, false)
     }
 
     fn __rrshift__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        self.binary(BinaryOp::RightShift, other, true)
+        self.binary(BinaryOp::RIGHT_SHIFT, other, true)
     }
 
     fn __floordiv__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
@@ -538,7 +538,7 @@ impl PyTensor {
         if modulo.is_some() {
             return Ok(other.py().NotImplemented().into_bound(other.py()));
         }
-        self.binary(BinaryOp::Pow, other, false)
+        self.binary(BinaryOp::POW, other, false)
     }
 
     fn __rpow__<'py>(
@@ -549,11 +549,11 @@ impl PyTensor {
         if modulo.is_some() {
             return Ok(other.py().NotImplemented().into_bound(other.py()));
         }
-        self.binary(BinaryOp::Pow, other, true)
+        self.binary(BinaryOp::POW, other, true)
     }
 
     fn __neg__(&self) -> Fallible<PyTensor> {
-        self.unary(UnaryOp::Negate)
+        self.unary(UnaryOp::NEGATE)
     }
 
     fn __pos__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -561,17 +561,17 @@ impl PyTensor {
     }
 
     fn __abs__(&self) -> Fallible<PyTensor> {
-        self.unary(UnaryOp::Abs)
+        self.unary(UnaryOp::ABS)
     }
 
     fn __invert__(&self) -> Fallible<PyTensor> {
-        self.unary(UnaryOp::BitwiseNot)
+        self.unary(UnaryOp::BITWISE_NOT)
     }
 
     #[pyo3(signature = (ndigits = None))]
     fn __round__(&self, ndigits: Option<i64>) -> Fallible<PyTensor> {
         match ndigits {
-            None | Some(0) => ops::on(&self.tensor, |ops, x| ops.unary(UnaryOp::Round, x)),
+            None | Some(0) => ops::on(&self.tensor, |ops, x| ops.unary(UnaryOp::ROUND, x)),
             Some(ndigits) => Err(Misuse::RoundDigits { ndigits }.into()),
         }
     }

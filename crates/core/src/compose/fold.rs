@@ -12,7 +12,10 @@ use crate::error::Result;
 use crate::grad::region::{self as within, fill};
 use crate::graph::{Graph, Value, Values};
 use crate::infer::infer;
-use crate::op::{BinaryOp, Block, FoldOp, Op, Padding, ReduceOp, Starts, Window, WindowFoldOp, WindowOp};
+use crate::op::{
+    BinaryOp, Block, FoldOp, Op, OpClass, Padding, Primitive, ReduceOp, Starts, Window, WindowFoldOp,
+    WindowOp,
+};
 use crate::region::Region;
 use crate::shape::{AxisList, Shape, Sizes, TensorType};
 
@@ -375,53 +378,36 @@ fn varied(fun: &Region) -> Vec<bool> {
 /// element, so that it can be applied to many at once. What depends on captures only may be anything.
 fn is_elementwise(fun: &Region) -> bool {
     let is_mapped = |op: &Op| -> bool {
-        match op {
-            Op::Parameter { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Bitcast { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::StopGrad
-            | Op::Mark { .. }
-            | Op::Block(Block::LogicalNot | Block::Phase | Block::Log2 | Block::Log10) => true,
-            Op::Constant(_)
-            | Op::Literal(_)
-            | Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::Dot { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Collective(_)
-            | Op::Fold(_)
-            | Op::WindowFold(_)
-            | Op::Cond(_)
-            | Op::While(_)
-            | Op::CustomGrad(_)
-            | Op::Hook(_)
-            | Op::RuntimeCall(_)
-            | Op::UserBlock(_)
-            | Op::Block(
+        match op.class() {
+            OpClass::Parameter { .. }
+            | OpClass::Primitive(Primitive::ElementWise(_) | Primitive::View)
+            | OpClass::Identity
+            | OpClass::Block(Block::LogicalNot | Block::Phase | Block::Log2 | Block::Log10) => true,
+            // Of scalars it is one.
+            OpClass::Primitive(Primitive::Movement) => matches!(op, Op::Broadcast { .. }),
+            OpClass::Primitive(
+                Primitive::Creation
+                | Primitive::Update
+                | Primitive::Indexing
+                | Primitive::Reduction
+                | Primitive::Sort
+                | Primitive::Window
+                | Primitive::Contraction
+                | Primitive::Transform
+                | Primitive::Solve,
+            )
+            | OpClass::Constant(_)
+            | OpClass::Literal(_)
+            | OpClass::Collective(_)
+            | OpClass::Fold(_)
+            | OpClass::WindowFold(_)
+            | OpClass::Cond(_)
+            | OpClass::While(_)
+            | OpClass::CustomGrad(_)
+            | OpClass::Hook(_)
+            | OpClass::RuntimeCall(_)
+            | OpClass::UserBlock(_)
+            | OpClass::Block(
                 Block::Logsumexp { .. }
                 | Block::AllClose { .. }
                 | Block::Cumulative { .. }
@@ -472,30 +458,14 @@ impl Known {
         let result = fun.graph().node(fun.results()[0]);
         let Op::Binary(binary) = result.op else { return None };
         let (reduce, window) = match binary {
-            BinaryOp::Add => (ReduceOp::Sum, WindowOp::WindowSum),
-            BinaryOp::Multiply => (ReduceOp::Product, WindowOp::WindowProduct),
-            BinaryOp::Max => (ReduceOp::ReduceMax, WindowOp::WindowMax),
-            BinaryOp::Min => (ReduceOp::ReduceMin, WindowOp::WindowMin),
-            BinaryOp::Subtract
-            | BinaryOp::Divide
-            | BinaryOp::Pow
-            | BinaryOp::Atan2
-            | BinaryOp::Quotient
-            | BinaryOp::Remainder
-            | BinaryOp::BitwiseAnd
-            | BinaryOp::BitwiseOr
-            | BinaryOp::BitwiseXor
-            | BinaryOp::LeftShift
-            | BinaryOp::RightShift
-            | BinaryOp::Equal
-            | BinaryOp::NotEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterEqual
-            | BinaryOp::Less
-            | BinaryOp::LessEqual
-            | BinaryOp::LogicalAnd
-            | BinaryOp::LogicalOr
-            | BinaryOp::LogicalXor
+            BinaryOp::ADD => (ReduceOp::Sum, WindowOp::WindowSum),
+            BinaryOp::MULTIPLY => (ReduceOp::Product, WindowOp::WindowProduct),
+            BinaryOp::MAX => (ReduceOp::ReduceMax, WindowOp::WindowMax),
+            BinaryOp::MIN => (ReduceOp::ReduceMin, WindowOp::WindowMin),
+            BinaryOp::Arithmetic(_)
+            | BinaryOp::Bitwise(_)
+            | BinaryOp::Comparison(_)
+            | BinaryOp::Logical(_)
             | BinaryOp::Complex => return None,
         };
         let index = |input: usize| {

@@ -296,10 +296,10 @@ pub fn cumulative<B: Builder>(
 ) -> Result<B::V> {
     let ty = b.ty(x);
     let binary = match op {
-        CumulativeOp::CumulativeSum => BinaryOp::Add,
-        CumulativeOp::CumulativeProduct => BinaryOp::Multiply,
-        CumulativeOp::CumulativeMax => BinaryOp::Max,
-        CumulativeOp::CumulativeMin => BinaryOp::Min,
+        CumulativeOp::CumulativeSum => BinaryOp::ADD,
+        CumulativeOp::CumulativeProduct => BinaryOp::MULTIPLY,
+        CumulativeOp::CumulativeMax => BinaryOp::MAX,
+        CumulativeOp::CumulativeMin => BinaryOp::MIN,
     };
     let dtype = match op {
         // Bools are counted.

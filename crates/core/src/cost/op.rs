@@ -183,31 +183,13 @@ fn binary(op: BinaryOp, dtype: DType) -> u64 {
     }
     match op {
         // Four products and two sums.
-        BinaryOp::Multiply => 6,
+        BinaryOp::MULTIPLY => 6,
         // Six products, three sums and two quotients.
-        BinaryOp::Divide => 11,
-        BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Pow
-        | BinaryOp::Atan2
-        | BinaryOp::Quotient
-        | BinaryOp::Remainder
-        | BinaryOp::Max
-        | BinaryOp::Min
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::LeftShift
-        | BinaryOp::RightShift
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
+        BinaryOp::DIVIDE => 11,
+        BinaryOp::Arithmetic(_)
+        | BinaryOp::Bitwise(_)
+        | BinaryOp::Comparison(_)
+        | BinaryOp::Logical(_)
         | BinaryOp::Complex => 2,
     }
 }

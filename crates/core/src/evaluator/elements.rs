@@ -4,7 +4,7 @@
 use crate::backend::{Backend, Operand};
 use crate::error::{ErrorKind, Result};
 use crate::form;
-use crate::op::{BinaryOp, Block, Op, Starts};
+use crate::op::{Block, Op, Refused, Starts};
 use crate::scalar::{Number, Scalar};
 use crate::shape::{Axis, TensorType};
 use crate::tensor::Tensor;
@@ -69,32 +69,10 @@ fn wrong<'a>(op: &'a Op, out: &TensorType) -> Option<(usize, Wrong<'a>)> {
         return Some((1, Wrong::Zero("remainder")));
     }
     let Op::Binary(binary) = op else { return None };
-    let wrong = match binary {
-        BinaryOp::Quotient | BinaryOp::Remainder => Wrong::Zero(binary.name()),
-        BinaryOp::LeftShift | BinaryOp::RightShift => {
-            Wrong::Negative(|op, value| ErrorKind::NegativeShift { op, value })
-        }
-        BinaryOp::Pow => Wrong::Negative(|_, value| ErrorKind::NegativeExponent { value }),
-        BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Multiply
-        | BinaryOp::Divide
-        | BinaryOp::Atan2
-        | BinaryOp::Max
-        | BinaryOp::Min
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
-        | BinaryOp::Complex => return None,
+    let wrong = match binary.traits().refused? {
+        Refused::ZeroDivisor => Wrong::Zero(binary.name()),
+        Refused::NegativeExponent => Wrong::Negative(|_, value| ErrorKind::NegativeExponent { value }),
+        Refused::NegativeShift => Wrong::Negative(|op, value| ErrorKind::NegativeShift { op, value }),
     };
     Some((1, wrong))
 }

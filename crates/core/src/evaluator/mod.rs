@@ -170,13 +170,13 @@ impl Run<'_> {
     ) -> Result<()> {
         let name = || form::name(op);
         for (ty, buffer) in outputs.iter().zip(buffers) {
-            if self.checks.nan && self.has(UnaryOp::IsNan, ty, buffer)? {
+            if self.checks.nan && self.has(UnaryOp::IS_NAN, ty, buffer)? {
                 return Err(ErrorKind::FoundNan { op: name(), got: ty.clone() }.into());
             }
-            if self.checks.inf && !operands.is_empty() && self.has(UnaryOp::IsInfinity, ty, buffer)? {
+            if self.checks.inf && !operands.is_empty() && self.has(UnaryOp::IS_INFINITY, ty, buffer)? {
                 let mut is_new = true;
                 for operand in operands {
-                    is_new &= !self.has(UnaryOp::IsInfinity, &operand.ty, &operand.buffer)?;
+                    is_new &= !self.has(UnaryOp::IS_INFINITY, &operand.ty, &operand.buffer)?;
                 }
                 if is_new {
                     return Err(ErrorKind::FoundInfinity { op: name(), got: ty.clone() }.into());

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::graph::Value;
 use crate::memory;
 use crate::mesh::MeshError;
-use crate::op::{Block, Op, UserBlockOp};
+use crate::op::{Block, Op, OpClass, UserBlockOp};
 use crate::region::Region;
 use crate::shape::TensorType;
 
@@ -174,79 +174,50 @@ impl Step {
     /// How an op on operands of the given types is run.
     pub fn new(op: &Op, types: &[&TensorType]) -> Result<Step> {
         let plan = |region: &Arc<Region>| Plan::new(region.clone());
-        Ok(match op {
-            Op::Parameter { index, .. } => Step::Parameter { index: *index, last: false },
-            Op::Constant(_) | Op::Literal(_) => Step::Kept(Kept::default()),
-            Op::Cond(op) => {
+        Ok(match op.class() {
+            OpClass::Parameter { index, .. } => Step::Parameter { index, last: false },
+            OpClass::Constant(_) | OpClass::Literal(_) => Step::Kept(Kept::default()),
+            OpClass::Cond(op) => {
                 let count = op.branches.len() - 1;
                 Step::Cond {
                     predicates: types[..count].iter().map(|ty| (*ty).clone()).collect(),
                     branches: op.branches.iter().map(plan).collect::<Result<_>>()?,
                 }
             }
-            Op::While(op) => Step::While {
+            OpClass::While(op) => Step::While {
                 state: op.state,
                 predicate: op.cond.graph().ty(op.cond.results()[0]).clone(),
                 cond: plan(&op.cond)?,
                 body: plan(&op.body)?,
             },
-            Op::CustomGrad(op) => Step::Pass { count: op.values },
-            Op::StopGrad | Op::Mark { .. } => Step::Pass { count: 1 },
-            Op::Hook(op) => {
+            OpClass::CustomGrad(op) => Step::Pass { count: op.values },
+            OpClass::Identity => Step::Pass { count: 1 },
+            OpClass::Hook(op) => {
                 Step::Hook { slot: op.slot, types: types.iter().map(|ty| (*ty).clone()).collect() }
             }
-            Op::RuntimeCall(op) => Step::Call {
+            OpClass::RuntimeCall(op) => Step::Call {
                 slot: op.slot,
                 types: types.iter().map(|ty| (*ty).clone()).collect(),
                 outputs: op.outputs.to_vec(),
             },
-            Op::UserBlock(op) => Step::User {
+            OpClass::UserBlock(op) => Step::User {
                 block: op.clone(),
                 types: types.iter().map(|ty| (*ty).clone()).collect(),
                 default: plan(&op.default)?,
             },
-            Op::Block(block) => {
+            OpClass::Block(block) => {
                 let types = types.iter().map(|ty| (*ty).clone()).collect();
                 Step::Block(BlockDefault { block: block.clone(), types, plan: OnceLock::new() })
             }
-            Op::Fold(_) | Op::WindowFold(_) => {
+            OpClass::Fold(_) | OpClass::WindowFold(_) => {
                 let default = compose::fold::region(op, types)?.expect("a fold");
                 Step::Default(plan(&Arc::new(default))?)
             }
-            Op::Collective(op) => {
+            OpClass::Collective(op) => {
                 let (place, count) = ("the evaluator".to_owned(), op.over.devices().len());
                 return Err(MeshError::Alone { op: op.kind.name(), place, count }.into());
             }
-            Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Bitcast { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Dot { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::TriangularSolve { .. } => Step::Backend,
+            OpClass::Primitive(_) => Step::Backend,
         })
     }
 }

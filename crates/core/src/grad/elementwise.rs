@@ -12,82 +12,82 @@ use crate::scalar::{Number, Scalar};
 /// `y = op(x)`.
 pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
     let share = match op {
-        UnaryOp::Negate => site.graph.negate(g)?,
-        UnaryOp::Abs => abs(site, g)?,
+        UnaryOp::NEGATE => site.graph.negate(g)?,
+        UnaryOp::ABS => abs(site, g)?,
         // Flat almost everywhere.
-        UnaryOp::Sign | UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round => return Ok(Vjp::Zero),
-        UnaryOp::Exp => {
+        UnaryOp::SIGN | UnaryOp::FLOOR | UnaryOp::CEIL | UnaryOp::ROUND => return Ok(Vjp::Zero),
+        UnaryOp::EXP => {
             let y = site.output(0)?;
             site.graph.multiply(g, y)?
         }
         // e^x = y + 1, so that the exponential is not computed again.
-        UnaryOp::Expm1 => {
+        UnaryOp::EXPM1 => {
             let y = site.output(0)?;
             let exp = site.graph.add(y, 1)?;
             site.graph.multiply(g, exp)?
         }
-        UnaryOp::Log => {
+        UnaryOp::LOG => {
             let x = site.float_input(0)?;
             site.graph.divide(g, x)?
         }
-        UnaryOp::Log1p => {
+        UnaryOp::LOG1P => {
             let x = site.float_input(0)?;
             let denominator = site.graph.add(x, 1)?;
             site.graph.divide(g, denominator)?
         }
         // y (1 - y) rather than y^2 e^-x, which overflows for very negative x.
-        UnaryOp::Sigmoid => {
+        UnaryOp::SIGMOID => {
             let y = site.output(0)?;
             let rest = site.graph.subtract(1, y)?;
             let slope = site.graph.multiply(y, rest)?;
             site.graph.multiply(g, slope)?
         }
-        UnaryOp::Sin => {
+        UnaryOp::SIN => {
             let x = site.input(0)?;
             let cos = site.graph.cos(x)?;
             site.graph.multiply(g, cos)?
         }
-        UnaryOp::Cos => {
+        UnaryOp::COS => {
             let x = site.input(0)?;
             let sin = site.graph.sin(x)?;
             let share = site.graph.multiply(g, sin)?;
             site.graph.negate(share)?
         }
         // 1 / cos^2 x = 1 + y^2.
-        UnaryOp::Tan => {
+        UnaryOp::TAN => {
             let y = site.output(0)?;
             let square = site.graph.multiply(y, y)?;
             let slope = site.graph.add(square, 1)?;
             site.graph.multiply(g, slope)?
         }
-        UnaryOp::Sinh => {
+        UnaryOp::SINH => {
             let x = site.input(0)?;
             let cosh = site.graph.cosh(x)?;
             site.graph.multiply(g, cosh)?
         }
-        UnaryOp::Cosh => {
+        UnaryOp::COSH => {
             let x = site.input(0)?;
             let sinh = site.graph.sinh(x)?;
             site.graph.multiply(g, sinh)?
         }
-        UnaryOp::Tanh => {
+        UnaryOp::TANH => {
             let y = site.output(0)?;
             let square = site.graph.multiply(y, y)?;
             let slope = site.graph.subtract(1, square)?;
             site.graph.multiply(g, slope)?
         }
-        UnaryOp::Asin => over_root(site, g, |site, square| site.graph.subtract(1, square))?,
-        UnaryOp::Acos => {
+        UnaryOp::ASIN => over_root(site, g, |site, square| site.graph.subtract(1, square))?,
+        UnaryOp::ACOS => {
             let share = over_root(site, g, |site, square| site.graph.subtract(1, square))?;
             site.graph.negate(share)?
         }
-        UnaryOp::Atan => {
+        UnaryOp::ATAN => {
             let square = square_of_input(site)?;
             let denominator = site.graph.add(square, 1)?;
             site.graph.divide(g, denominator)?
         }
-        UnaryOp::Asinh => over_root(site, g, |site, square| site.graph.add(square, 1))?,
-        UnaryOp::Acosh if site.input_ty(0).dtype.is_complex() => {
+        UnaryOp::ASINH => over_root(site, g, |site, square| site.graph.add(square, 1))?,
+        UnaryOp::ACOSH if site.input_ty(0).dtype.is_complex() => {
             // The root of the product would take the other branch on the left half of the plane.
             let x = site.input(0)?;
             let (above, below) = (site.graph.add(x, 1)?, site.graph.subtract(x, 1)?);
@@ -95,52 +95,52 @@ pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
             let share = site.graph.divide(g, above)?;
             site.graph.divide(share, below)?
         }
-        UnaryOp::Acosh => over_root(site, g, |site, square| site.graph.subtract(square, 1))?,
-        UnaryOp::Atanh => {
+        UnaryOp::ACOSH => over_root(site, g, |site, square| site.graph.subtract(square, 1))?,
+        UnaryOp::ATANH => {
             let square = square_of_input(site)?;
             let denominator = site.graph.subtract(1, square)?;
             site.graph.divide(g, denominator)?
         }
-        UnaryOp::Sqrt => {
+        UnaryOp::SQRT => {
             let y = site.output(0)?;
             let twice = site.graph.multiply(y, 2)?;
             site.graph.divide(g, twice)?
         }
         // x^-1.5 = y^3.
-        UnaryOp::Rsqrt => {
+        UnaryOp::RSQRT => {
             let y = site.output(0)?;
             let square = site.graph.multiply(y, y)?;
             let cube = site.graph.multiply(square, y)?;
             let share = site.graph.multiply(g, cube)?;
             site.graph.multiply(share, -0.5)?
         }
-        UnaryOp::Cbrt => {
+        UnaryOp::CBRT => {
             let y = site.output(0)?;
             let square = site.graph.multiply(y, y)?;
             let denominator = site.graph.multiply(square, 3)?;
             site.graph.divide(g, denominator)?
         }
-        UnaryOp::Erf => bell(site, g, FRAC_2_SQRT_PI)?,
-        UnaryOp::Erfc => bell(site, g, -FRAC_2_SQRT_PI)?,
-        UnaryOp::ErfInv => {
+        UnaryOp::ERF => bell(site, g, FRAC_2_SQRT_PI)?,
+        UnaryOp::ERFC => bell(site, g, -FRAC_2_SQRT_PI)?,
+        UnaryOp::ERF_INV => {
             let y = site.output(0)?;
             let square = site.graph.multiply(y, y)?;
             let exp = site.graph.exp(square)?;
             let share = site.graph.multiply(g, exp)?;
             site.graph.multiply(share, PI.sqrt() / 2.0)?
         }
-        UnaryOp::Conjugate if site.graph.ty(g).dtype.is_complex() => site.graph.conjugate(g)?,
-        UnaryOp::Conjugate | UnaryOp::Real => g,
-        UnaryOp::Imag if site.input_ty(0).dtype.is_complex() => {
+        UnaryOp::CONJUGATE if site.graph.ty(g).dtype.is_complex() => site.graph.conjugate(g)?,
+        UnaryOp::CONJUGATE | UnaryOp::REAL => g,
+        UnaryOp::IMAG if site.input_ty(0).dtype.is_complex() => {
             // imag(dz) = real(-i dz).
             site.graph.multiply(g, Number::complex(0.0, -1.0))?
         }
-        UnaryOp::Imag
-        | UnaryOp::BitwiseNot
-        | UnaryOp::PopulationCount
-        | UnaryOp::CountLeadingZeros
-        | UnaryOp::IsNan
-        | UnaryOp::IsInfinity => return Ok(Vjp::Zero),
+        UnaryOp::IMAG
+        | UnaryOp::BITWISE_NOT
+        | UnaryOp::POPULATION_COUNT
+        | UnaryOp::COUNT_LEADING_ZEROS
+        | UnaryOp::IS_NAN
+        | UnaryOp::IS_INFINITY => return Ok(Vjp::Zero),
     };
     Ok(Vjp::one(share))
 }
@@ -192,14 +192,14 @@ fn bell(site: &mut Site<'_>, g: Value, scale: f64) -> Result<Value> {
 /// `y = op(a, b)`.
 pub(super) fn binary(site: &mut Site<'_>, op: BinaryOp, g: Value) -> Result<Vjp> {
     let (left, right) = match op {
-        BinaryOp::Add => (site.share(0, |_| Ok(g))?, site.share(1, |_| Ok(g))?),
-        BinaryOp::Subtract => (site.share(0, |_| Ok(g))?, site.share(1, |site| site.graph.negate(g))?),
-        BinaryOp::Multiply => {
+        BinaryOp::ADD => (site.share(0, |_| Ok(g))?, site.share(1, |_| Ok(g))?),
+        BinaryOp::SUBTRACT => (site.share(0, |_| Ok(g))?, site.share(1, |site| site.graph.negate(g))?),
+        BinaryOp::MULTIPLY => {
             let (a, b) = (site.input(0)?, site.input(1)?);
             let left = site.share(0, |site| site.graph.multiply(g, b))?;
             (left, site.share(1, |site| site.graph.multiply(g, a))?)
         }
-        BinaryOp::Divide => {
+        BinaryOp::DIVIDE => {
             let divisor = site.input(1)?;
             let quotient = site.graph.divide(g, divisor)?;
             let left = site.share(0, |_| Ok(quotient))?;
@@ -210,8 +210,8 @@ pub(super) fn binary(site: &mut Site<'_>, op: BinaryOp, g: Value) -> Result<Vjp>
             })?;
             (left, right)
         }
-        BinaryOp::Pow => (site.share(0, |site| base(site, g))?, site.share(1, |site| exponent(site, g))?),
-        BinaryOp::Atan2 => {
+        BinaryOp::POW => (site.share(0, |site| base(site, g))?, site.share(1, |site| exponent(site, g))?),
+        BinaryOp::ATAN2 => {
             let (a, b) = (site.float_input(0)?, site.float_input(1)?);
             let (aa, bb) = (site.graph.multiply(a, a)?, site.graph.multiply(b, b)?);
             let norm = site.graph.add(aa, bb)?;
@@ -223,11 +223,11 @@ pub(super) fn binary(site: &mut Site<'_>, op: BinaryOp, g: Value) -> Result<Vjp>
             })?;
             (left, right)
         }
-        BinaryOp::Quotient => {
+        BinaryOp::QUOTIENT => {
             let hint = "use divide, or cut the gradient with stop_grad or custom_grad";
             return Ok(Vjp::Refused { hint });
         }
-        BinaryOp::Remainder => {
+        BinaryOp::REMAINDER => {
             let (a, b) = (site.input(0)?, site.input(1)?);
             let left = site.share(0, |_| Ok(g))?;
             let right = site.share(1, |site| {
@@ -238,8 +238,8 @@ pub(super) fn binary(site: &mut Site<'_>, op: BinaryOp, g: Value) -> Result<Vjp>
             })?;
             (left, right)
         }
-        BinaryOp::Max => winner(site, g, BinaryOp::Greater, BinaryOp::Less)?,
-        BinaryOp::Min => winner(site, g, BinaryOp::Less, BinaryOp::Greater)?,
+        BinaryOp::MAX => winner(site, g, BinaryOp::GREATER, BinaryOp::LESS)?,
+        BinaryOp::MIN => winner(site, g, BinaryOp::LESS, BinaryOp::GREATER)?,
         BinaryOp::Complex if site.graph.ty(g).dtype.is_complex() => {
             // real(g (da + i db)) = real(g) da - imag(g) db.
             let left = site.share(0, |site| site.graph.real(g))?;
@@ -250,20 +250,7 @@ pub(super) fn binary(site: &mut Site<'_>, op: BinaryOp, g: Value) -> Result<Vjp>
             (left, right)
         }
         BinaryOp::Complex => (site.share(0, |_| Ok(g))?, None),
-        BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::LeftShift
-        | BinaryOp::RightShift
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor => return Ok(Vjp::Zero),
+        BinaryOp::Bitwise(_) | BinaryOp::Comparison(_) | BinaryOp::Logical(_) => return Ok(Vjp::Zero),
     };
     Ok(Vjp::flows([left, right]))
 }

@@ -9,7 +9,7 @@ use crate::shape::{Shape, TensorType};
 pub(super) fn unary(op: UnaryOp, x: &TensorType) -> Result<TensorType> {
     if !op.domain().has(x.dtype) {
         let (got, required) = (x.clone(), op.domain().text());
-        let hint = if op == UnaryOp::Negate {
+        let hint = if op == UnaryOp::NEGATE {
             "; use logical_not, or convert with as_type"
         } else {
             hint(op.domain(), x.dtype)
@@ -70,7 +70,7 @@ pub fn alike(op: &Op, ty: &TensorType) -> Option<DType> {
 pub(super) fn binary(op: BinaryOp, a: &TensorType, b: &TensorType) -> Result<TensorType> {
     let merged = a.dtype.merge(b.dtype);
     if !op.domain().has(merged) {
-        let hint = if merged.is_bool() && op == BinaryOp::Subtract {
+        let hint = if merged.is_bool() && op == BinaryOp::SUBTRACT {
             "; use logical_xor, or convert with as_type"
         } else {
             hint(op.domain(), merged)

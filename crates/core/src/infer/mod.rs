@@ -37,7 +37,7 @@ use crate::shape::TensorType;
 /// use defn_core::{DType, Shape, TensorType, infer::infer, op::{BinaryOp, Op}};
 /// let a = TensorType::new(DType::U8, Shape::new(&[2, 1]))?;
 /// let b = TensorType::new(DType::F16, Shape::new(&[3]))?;
-/// let out = infer(&Op::Binary(BinaryOp::Add), &[&a, &b])?;
+/// let out = infer(&Op::Binary(BinaryOp::ADD), &[&a, &b])?;
 /// assert_eq!(out[0].to_string(), "f16[2][3]");
 /// # Ok::<(), defn_core::Error>(())
 /// ```

@@ -7,7 +7,7 @@
 use super::MeshError;
 use crate::error::{Error, Result};
 use crate::form;
-use crate::op::Op;
+use crate::op::OpClass;
 use crate::region::Region;
 
 /// Refuses a program that the devices of a mesh cannot all come through, and one for another number of devices.
@@ -22,8 +22,8 @@ pub fn check(program: &Region, count: usize) -> Result<()> {
 fn visit(region: &Region, count: usize, inside: Option<&'static str>) -> Result<()> {
     for node in region.graph().nodes() {
         let at = |error: MeshError| Err(Error::from(error).at(node.location.clone()));
-        let within = match &node.op {
-            Op::Collective(op) => {
+        let within = match node.op.class() {
+            OpClass::Collective(op) => {
                 let name = op.kind.name();
                 if let Some(inside) = inside {
                     return at(MeshError::Divergent { op: name, inside });
@@ -34,55 +34,25 @@ fn visit(region: &Region, count: usize, inside: Option<&'static str>) -> Result<
                 }
                 continue;
             }
-            Op::Hook(_) | Op::RuntimeCall(_) => {
+            OpClass::Hook(_) | OpClass::RuntimeCall(_) => {
                 return at(MeshError::Effect { op: form::name(&node.op) });
             }
-            Op::Cond(_) => Some("a branch"),
-            Op::While(op) if op.trips.is_some() => {
+            OpClass::Cond(_) => Some("a branch"),
+            OpClass::While(op) if op.trips.is_some() => {
                 // The condition runs once more than the body, on every device.
                 inside
             }
-            Op::While(_) => Some("a loop that ends by what a device has"),
-            Op::Fold(_) | Op::WindowFold(_) => Some("the function of a reduction"),
+            OpClass::While(_) => Some("a loop that ends by what a device has"),
+            OpClass::Fold(_) | OpClass::WindowFold(_) => Some("the function of a reduction"),
             // Its rule stands in the program where a gradient was taken.
-            Op::CustomGrad(_) => continue,
-            Op::UserBlock(_)
-            | Op::Parameter { .. }
-            | Op::Constant(_)
-            | Op::Literal(_)
-            | Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Bitcast { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::Dot { .. }
-            | Op::TriangularSolve { .. }
-            | Op::StopGrad
-            | Op::Mark { .. }
-            | Op::Block(_) => inside,
+            OpClass::CustomGrad(_) => continue,
+            OpClass::Parameter { .. }
+            | OpClass::Constant(_)
+            | OpClass::Literal(_)
+            | OpClass::Primitive(_)
+            | OpClass::Identity
+            | OpClass::Block(_)
+            | OpClass::UserBlock(_) => inside,
         };
         for region in node.op.regions() {
             visit(region, count, within.or(inside))?;

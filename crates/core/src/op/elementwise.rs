@@ -71,161 +71,408 @@ pub enum BinaryRule {
     Predicate,
 }
 
-macro_rules! elementwise {
-    ($(#[$doc:meta])* pub enum $name:ident: $rule_ty:ident {
-        $($(#[$row:meta])* $variant:ident = $text:literal, $domain:ident => $rule:ident;)*
-    }) => {
-        super::catalogue! {
-            $(#[$doc])*
-            pub enum $name { $($(#[$row])* $variant = $text,)* }
-        }
+/// What one element takes, as classes between which threads and tiles are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ElementCost {
+    /// No longer than to read the operands.
+    Cheap,
+    /// Several times as long.
+    Costly,
+}
 
-        impl $name {
-            /// The element types that the op takes; of the merged type, where there are two operands.
-            pub const fn domain(self) -> Domain {
-                match self { $($name::$variant => Domain::$domain,)* }
+/// Whether operands can be exchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperandOrder {
+    /// `op(a, b)` is `op(b, a)`.
+    Commutes,
+    /// It is not.
+    Ordered,
+}
+
+/// Integers in the second operand for which an op has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Zero.
+    ZeroDivisor,
+    /// What is below zero, as an exponent.
+    NegativeExponent,
+    /// What is below zero, as a number of bits.
+    NegativeShift,
+}
+
+/// The facts about a unary op: one row of the catalogue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnaryTraits {
+    /// The element types that the op takes.
+    pub domain: Domain,
+    /// The element type of the result.
+    pub rule: UnaryRule,
+    /// What one element takes.
+    pub cost: ElementCost,
+}
+
+/// The facts about a binary op: one row of the catalogue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BinaryTraits {
+    /// The element types that the op takes, of the merged type.
+    pub domain: Domain,
+    /// The element type of the result.
+    pub rule: BinaryRule,
+    /// What one element takes.
+    pub cost: ElementCost,
+    /// Whether operands can be exchanged.
+    pub order: OperandOrder,
+    /// Integers that the second operand must not have.
+    pub refused: Option<Refused>,
+}
+
+macro_rules! binary {
+    (alone {
+        $(#[$own_doc:meta])* $own:ident $own_constant:ident $own_name:ident: $own_domain:ident => $own_rule:ident,
+            $own_cost:ident, $own_order:ident;
+    }
+    $($(#[$doc:meta])* $family:ident($leaf:ident) {
+        $($(#[$row:meta])* $variant:ident $constant:ident $name:ident: $domain:ident => $rule:ident,
+            $cost:ident, $order:ident $(, refuses $refused:ident)?;)*
+    })*) => {
+        $(
+            super::catalogue! {
+                $(#[$doc])*
+                pub enum $leaf { $($(#[$row])* $variant = stringify!($name),)* }
             }
 
-            /// The element type of the result.
-            pub const fn rule(self) -> $rule_ty {
-                match self { $($name::$variant => $rule_ty::$rule,)* }
+            impl $leaf {
+                /// The facts about the op.
+                pub const fn traits(self) -> BinaryTraits {
+                    match self {
+                        $($leaf::$variant => BinaryTraits {
+                            domain: Domain::$domain,
+                            rule: BinaryRule::$rule,
+                            cost: ElementCost::$cost,
+                            order: OperandOrder::$order,
+                            refused: refused!($($refused)?),
+                        },)*
+                    }
+                }
+            }
+
+            impl From<$leaf> for BinaryOp {
+                fn from(op: $leaf) -> BinaryOp {
+                    BinaryOp::$family(op)
+                }
+            }
+        )*
+
+        /// Two tensors in, one out, element by element, with broadcasting.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum BinaryOp {
+            $($(#[$doc])* $family($leaf),)*
+            $(#[$own_doc])*
+            $own,
+        }
+
+        impl BinaryOp {
+            $($(
+                $(#[$row])*
+                pub const $constant: BinaryOp = BinaryOp::$family($leaf::$variant);
+            )*)*
+            $(#[$own_doc])*
+            pub const $own_constant: BinaryOp = BinaryOp::$own;
+
+            /// Every op, in the order of the catalogue.
+            pub const ALL: &'static [BinaryOp] = &[$($(BinaryOp::$constant,)*)* BinaryOp::$own];
+
+            /// The public name, the same in Rust, in Python, in graphs and in messages.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(BinaryOp::$family(op) => op.name(),)*
+                    BinaryOp::$own => stringify!($own_name),
+                }
+            }
+
+            /// The facts about the op.
+            pub const fn traits(self) -> BinaryTraits {
+                match self {
+                    $(BinaryOp::$family(op) => op.traits(),)*
+                    BinaryOp::$own => BinaryTraits {
+                        domain: Domain::$own_domain,
+                        rule: BinaryRule::$own_rule,
+                        cost: ElementCost::$own_cost,
+                        order: OperandOrder::$own_order,
+                        refused: None,
+                    },
+                }
             }
         }
     };
 }
 
-elementwise! {
-    /// One tensor in, one out, element by element; the shape and its names are kept.
-    pub enum UnaryOp: UnaryRule {
-        /// `-x`, wrapping for integers.
-        Negate = "negate", Number => Same;
-        /// `|x|`; the most negative integer wraps to itself.
-        Abs = "abs", Any => Magnitude;
-        /// -1, 0 or 1; NaN stays NaN; `z / |z|` for complex.
-        Sign = "sign", Any => Same;
-        /// The greatest integer not above `x`; the identity on integers.
-        Floor = "floor", Real => Same;
-        /// The least integer not below `x`; the identity on integers.
-        Ceil = "ceil", Real => Same;
-        /// The nearest integer, halves away from zero; the identity on integers.
-        Round = "round", Real => Same;
-        /// `e^x`.
-        Exp = "exp", Any => Float;
-        /// `e^x - 1`, accurate near zero, where `exp(x) - 1` cancels.
-        Expm1 = "expm1", Any => Float;
-        /// The natural logarithm; NaN for negative reals.
-        Log = "log", Any => Float;
-        /// `log(1 + x)`, accurate near zero.
-        Log1p = "log1p", Any => Float;
-        /// `1 / (1 + e^-x)`.
-        Sigmoid = "sigmoid", Any => Float;
-        /// Sine.
-        Sin = "sin", Any => Float;
-        /// Cosine.
-        Cos = "cos", Any => Float;
-        /// Tangent.
-        Tan = "tan", Any => Float;
-        /// Hyperbolic sine.
-        Sinh = "sinh", Any => Float;
-        /// Hyperbolic cosine.
-        Cosh = "cosh", Any => Float;
-        /// Hyperbolic tangent.
-        Tanh = "tanh", Any => Float;
-        /// Arc sine.
-        Asin = "asin", Any => Float;
-        /// Arc cosine.
-        Acos = "acos", Any => Float;
-        /// Arc tangent.
-        Atan = "atan", Any => Float;
-        /// Inverse hyperbolic sine.
-        Asinh = "asinh", Any => Float;
-        /// Inverse hyperbolic cosine.
-        Acosh = "acosh", Any => Float;
-        /// Inverse hyperbolic tangent.
-        Atanh = "atanh", Any => Float;
-        /// The square root; NaN for negative reals.
-        Sqrt = "sqrt", Any => Float;
-        /// `1 / sqrt(x)`.
-        Rsqrt = "rsqrt", Any => Float;
-        /// The cube root; negative for negative reals.
-        Cbrt = "cbrt", Any => Float;
-        /// The error function.
-        Erf = "erf", Real => Float;
-        /// `1 - erf(x)`, accurate for large `x`.
-        Erfc = "erfc", Real => Float;
-        /// The inverse of `erf`; infinite at -1 and 1.
-        ErfInv = "erf_inv", Real => Float;
-        /// The complex conjugate; a real operand becomes complex.
-        Conjugate = "conjugate", Any => Complex;
-        /// The real part.
-        Real = "real", Any => Real;
-        /// The imaginary part; 0 for real operands.
-        Imag = "imag", Any => Real;
-        /// Every bit inverted.
-        BitwiseNot = "bitwise_not", Integer => Same;
-        /// How many bits are 1.
-        PopulationCount = "population_count", Integer => Same;
-        /// How many bits are 0 before the first 1, in the type's own width.
-        CountLeadingZeros = "count_leading_zeros", Integer => Same;
-        /// Whether `x` is not a number; a complex number if either part is.
-        IsNan = "is_nan", Any => Predicate;
-        /// Whether `x` is infinite; a complex number if either part is.
-        IsInfinity = "is_infinity", Any => Predicate;
+macro_rules! refused {
+    () => {
+        None
+    };
+    ($refused:ident) => {
+        Some(Refused::$refused)
+    };
+}
+
+macro_rules! unary {
+    ($($(#[$doc:meta])* $family:ident($leaf:ident) {
+        $($(#[$row:meta])* $variant:ident $constant:ident $name:ident: $domain:ident => $rule:ident, $cost:ident;)*
+    })*) => {
+        $(
+            super::catalogue! {
+                $(#[$doc])*
+                pub enum $leaf { $($(#[$row])* $variant = stringify!($name),)* }
+            }
+
+            impl $leaf {
+                /// The facts about the op.
+                pub const fn traits(self) -> UnaryTraits {
+                    match self {
+                        $($leaf::$variant => UnaryTraits {
+                            domain: Domain::$domain,
+                            rule: UnaryRule::$rule,
+                            cost: ElementCost::$cost,
+                        },)*
+                    }
+                }
+            }
+
+            impl From<$leaf> for UnaryOp {
+                fn from(op: $leaf) -> UnaryOp {
+                    UnaryOp::$family(op)
+                }
+            }
+        )*
+
+        /// One tensor in, one out, element by element; the shape and its names are kept.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum UnaryOp { $($(#[$doc])* $family($leaf),)* }
+
+        impl UnaryOp {
+            $($(
+                $(#[$row])*
+                pub const $constant: UnaryOp = UnaryOp::$family($leaf::$variant);
+            )*)*
+
+            /// Every op, in the order of the catalogue.
+            pub const ALL: &'static [UnaryOp] = &[$($(UnaryOp::$constant,)*)*];
+
+            /// The public name, the same in Rust, in Python, in graphs and in messages.
+            pub const fn name(self) -> &'static str {
+                match self { $(UnaryOp::$family(op) => op.name(),)* }
+            }
+
+            /// The facts about the op.
+            pub const fn traits(self) -> UnaryTraits {
+                match self { $(UnaryOp::$family(op) => op.traits(),)* }
+            }
+        }
+    };
+}
+
+/// Calls a macro with the rows of the unary ops: the op, a constant and a public name for it, the element types that it takes,
+/// that of its result, and what one element takes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! unary_rows {
+    ($generate:ident) => {
+        $generate! {
+            /// Signs and magnitudes.
+            Sign(SignOp) {
+                /// `-x`, wrapping for integers.
+                Negate NEGATE negate: Number => Same, Cheap;
+                /// `|x|`; the most negative integer wraps to itself.
+                Abs ABS abs: Any => Magnitude, Cheap;
+                /// -1, 0 or 1; NaN stays NaN; `z / |z|` for complex.
+                Sign SIGN sign: Any => Same, Cheap;
+            }
+            /// The nearest integer in a direction; the identity on integers.
+            Rounding(RoundingOp) {
+                /// The greatest integer not above `x`; the identity on integers.
+                Floor FLOOR floor: Real => Same, Cheap;
+                /// The least integer not below `x`; the identity on integers.
+                Ceil CEIL ceil: Real => Same, Cheap;
+                /// The nearest integer, halves away from zero; the identity on integers.
+                Round ROUND round: Real => Same, Cheap;
+            }
+            /// Functions of one variable, computed in floats.
+            Function(FunctionOp) {
+                /// `e^x`.
+                Exp EXP exp: Any => Float, Costly;
+                /// `e^x - 1`, accurate near zero, where `exp(x) - 1` cancels.
+                Expm1 EXPM1 expm1: Any => Float, Costly;
+                /// The natural logarithm; NaN for negative reals.
+                Log LOG log: Any => Float, Costly;
+                /// `log(1 + x)`, accurate near zero.
+                Log1p LOG1P log1p: Any => Float, Costly;
+                /// `1 / (1 + e^-x)`.
+                Sigmoid SIGMOID sigmoid: Any => Float, Costly;
+                /// Sine.
+                Sin SIN sin: Any => Float, Costly;
+                /// Cosine.
+                Cos COS cos: Any => Float, Costly;
+                /// Tangent.
+                Tan TAN tan: Any => Float, Costly;
+                /// Hyperbolic sine.
+                Sinh SINH sinh: Any => Float, Costly;
+                /// Hyperbolic cosine.
+                Cosh COSH cosh: Any => Float, Costly;
+                /// Hyperbolic tangent.
+                Tanh TANH tanh: Any => Float, Costly;
+                /// Arc sine.
+                Asin ASIN asin: Any => Float, Costly;
+                /// Arc cosine.
+                Acos ACOS acos: Any => Float, Costly;
+                /// Arc tangent.
+                Atan ATAN atan: Any => Float, Costly;
+                /// Inverse hyperbolic sine.
+                Asinh ASINH asinh: Any => Float, Costly;
+                /// Inverse hyperbolic cosine.
+                Acosh ACOSH acosh: Any => Float, Costly;
+                /// Inverse hyperbolic tangent.
+                Atanh ATANH atanh: Any => Float, Costly;
+                /// The square root; NaN for negative reals.
+                Sqrt SQRT sqrt: Any => Float, Cheap;
+                /// `1 / sqrt(x)`.
+                Rsqrt RSQRT rsqrt: Any => Float, Costly;
+                /// The cube root; negative for negative reals.
+                Cbrt CBRT cbrt: Any => Float, Costly;
+                /// The error function.
+                Erf ERF erf: Real => Float, Costly;
+                /// `1 - erf(x)`, accurate for large `x`.
+                Erfc ERFC erfc: Real => Float, Costly;
+                /// The inverse of `erf`; infinite at -1 and 1.
+                ErfInv ERF_INV erf_inv: Real => Float, Costly;
+            }
+            /// Parts of a complex number, and its conjugate.
+            Part(PartOp) {
+                /// The complex conjugate; a real operand becomes complex.
+                Conjugate CONJUGATE conjugate: Any => Complex, Cheap;
+                /// The real part.
+                Real REAL real: Any => Real, Cheap;
+                /// The imaginary part; 0 for real operands.
+                Imag IMAG imag: Any => Real, Cheap;
+            }
+            /// Functions of the bits of an integer.
+            Bits(BitsOp) {
+                /// Every bit inverted.
+                Not BITWISE_NOT bitwise_not: Integer => Same, Cheap;
+                /// How many bits are 1.
+                PopulationCount POPULATION_COUNT population_count: Integer => Same, Cheap;
+                /// How many bits are 0 before the first 1, in the type's own width.
+                CountLeadingZeros COUNT_LEADING_ZEROS count_leading_zeros: Integer => Same, Cheap;
+            }
+            /// Whether a number is a special one.
+            Test(TestOp) {
+                /// Whether `x` is not a number; a complex number if either part is.
+                Nan IS_NAN is_nan: Any => Predicate, Cheap;
+                /// Whether `x` is infinite; a complex number if either part is.
+                Infinity IS_INFINITY is_infinity: Any => Predicate, Cheap;
+            }
+        }
+    };
+}
+
+/// Calls a macro with the rows of the binary ops: the op, a constant and a public name for it, the element types that it takes,
+/// that of its result, what one element takes, whether operands can be exchanged, and which integers it refuses.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! binary_rows {
+    ($generate:ident) => {
+        $generate! {
+            alone {
+                /// The complex number `a + bi`; the operands are real.
+                Complex COMPLEX complex: Real => Complex, Cheap, Ordered;
+            }
+            /// Sums, products, quotients, powers and extremes.
+            Arithmetic(ArithmeticOp) {
+                /// `a + b`, wrapping for integers. Of two bools the builder makes `logical_or`.
+                Add ADD add: Number => Merge, Cheap, Commutes;
+                /// `a - b`, wrapping for integers.
+                Subtract SUBTRACT subtract: Number => Merge, Cheap, Ordered;
+                /// `a * b`, wrapping for integers. Of two bools the builder makes `logical_and`.
+                Multiply MULTIPLY multiply: Number => Merge, Cheap, Commutes;
+                /// `a / b`, always a float.
+                Divide DIVIDE divide: Any => Float, Cheap, Ordered;
+                /// `a^b`; exact modulo 2^bits for integers, whose exponents must not be negative.
+                Pow POW pow: Number => Merge, Costly, Ordered, refuses NegativeExponent;
+                /// The angle of the point (b, a).
+                Atan2 ATAN2 atan2: Real => Float, Costly, Ordered;
+                /// The integer quotient, truncated towards zero.
+                Quotient QUOTIENT quotient: Integer => Merge, Costly, Ordered, refuses ZeroDivisor;
+                /// What truncated division leaves; it has the sign of `a`.
+                Remainder REMAINDER remainder: RealNumber => Merge, Costly, Ordered, refuses ZeroDivisor;
+                /// The greater; NaN if either is.
+                Max MAX max: Real => Merge, Cheap, Commutes;
+                /// The lesser; NaN if either is.
+                Min MIN min: Real => Merge, Cheap, Commutes;
+            }
+            /// Functions of the bits of integers.
+            Bitwise(BitwiseOp) {
+                /// Bits that are 1 in both.
+                And BITWISE_AND bitwise_and: Integer => Merge, Cheap, Commutes;
+                /// Bits that are 1 in either.
+                Or BITWISE_OR bitwise_or: Integer => Merge, Cheap, Commutes;
+                /// Bits that differ.
+                Xor BITWISE_XOR bitwise_xor: Integer => Merge, Cheap, Commutes;
+                /// `a * 2^b`; 0 from the type's width on.
+                LeftShift LEFT_SHIFT left_shift: Integer => Merge, Cheap, Ordered, refuses NegativeShift;
+                /// `a / 2^b` rounded down: arithmetic for signed results, logical for unsigned ones.
+                RightShift RIGHT_SHIFT right_shift: Integer => Merge, Cheap, Ordered, refuses NegativeShift;
+            }
+            /// Whether two numbers stand in a relation, compared by their values whatever their types.
+            Comparison(ComparisonOp) {
+                /// Whether the values are equal, compared as numbers whatever their types.
+                Equal EQUAL equal: Any => Predicate, Cheap, Commutes;
+                /// Whether the values differ.
+                NotEqual NOT_EQUAL not_equal: Any => Predicate, Cheap, Commutes;
+                /// Whether `a > b`.
+                Greater GREATER greater: Real => Predicate, Cheap, Ordered;
+                /// Whether `a >= b`.
+                GreaterEqual GREATER_EQUAL greater_equal: Real => Predicate, Cheap, Ordered;
+                /// Whether `a < b`.
+                Less LESS less: Real => Predicate, Cheap, Ordered;
+                /// Whether `a <= b`.
+                LessEqual LESS_EQUAL less_equal: Real => Predicate, Cheap, Ordered;
+            }
+            /// Functions of what counts as true.
+            Logical(LogicalOp) {
+                /// Whether neither is zero.
+                And LOGICAL_AND logical_and: Any => Predicate, Cheap, Commutes;
+                /// Whether either is not zero.
+                Or LOGICAL_OR logical_or: Any => Predicate, Cheap, Commutes;
+                /// Whether exactly one is not zero.
+                Xor LOGICAL_XOR logical_xor: Any => Predicate, Cheap, Commutes;
+            }
+        }
+    };
+}
+
+unary_rows!(unary);
+binary_rows!(binary);
+
+impl UnaryOp {
+    /// The element types that the op takes.
+    pub const fn domain(self) -> Domain {
+        self.traits().domain
+    }
+
+    /// The element type of the result.
+    pub const fn rule(self) -> UnaryRule {
+        self.traits().rule
     }
 }
 
-elementwise! {
-    /// Two tensors in, one out, element by element, with broadcasting.
-    pub enum BinaryOp: BinaryRule {
-        /// `a + b`, wrapping for integers. Of two bools the builder makes `logical_or`.
-        Add = "add", Number => Merge;
-        /// `a - b`, wrapping for integers.
-        Subtract = "subtract", Number => Merge;
-        /// `a * b`, wrapping for integers. Of two bools the builder makes `logical_and`.
-        Multiply = "multiply", Number => Merge;
-        /// `a / b`, always a float.
-        Divide = "divide", Any => Float;
-        /// `a^b`; exact modulo 2^bits for integers, whose exponents must not be negative.
-        Pow = "pow", Number => Merge;
-        /// The angle of the point (b, a).
-        Atan2 = "atan2", Real => Float;
-        /// The integer quotient, truncated towards zero.
-        Quotient = "quotient", Integer => Merge;
-        /// What truncated division leaves; it has the sign of `a`.
-        Remainder = "remainder", RealNumber => Merge;
-        /// The greater; NaN if either is.
-        Max = "max", Real => Merge;
-        /// The lesser; NaN if either is.
-        Min = "min", Real => Merge;
-        /// Bits that are 1 in both.
-        BitwiseAnd = "bitwise_and", Integer => Merge;
-        /// Bits that are 1 in either.
-        BitwiseOr = "bitwise_or", Integer => Merge;
-        /// Bits that differ.
-        BitwiseXor = "bitwise_xor", Integer => Merge;
-        /// `a * 2^b`; 0 from the type's width on.
-        LeftShift = "left_shift", Integer => Merge;
-        /// `a / 2^b` rounded down: arithmetic for signed results, logical for unsigned ones.
-        RightShift = "right_shift", Integer => Merge;
-        /// Whether the values are equal, compared as numbers whatever their types.
-        Equal = "equal", Any => Predicate;
-        /// Whether the values differ.
-        NotEqual = "not_equal", Any => Predicate;
-        /// Whether `a > b`.
-        Greater = "greater", Real => Predicate;
-        /// Whether `a >= b`.
-        GreaterEqual = "greater_equal", Real => Predicate;
-        /// Whether `a < b`.
-        Less = "less", Real => Predicate;
-        /// Whether `a <= b`.
-        LessEqual = "less_equal", Real => Predicate;
-        /// Whether neither is zero.
-        LogicalAnd = "logical_and", Any => Predicate;
-        /// Whether either is not zero.
-        LogicalOr = "logical_or", Any => Predicate;
-        /// Whether exactly one is not zero.
-        LogicalXor = "logical_xor", Any => Predicate;
-        /// The complex number `a + bi`; the operands are real.
-        Complex = "complex", Real => Complex;
+impl BinaryOp {
+    /// The element types that the op takes, of the merged type.
+    pub const fn domain(self) -> Domain {
+        self.traits().domain
+    }
+
+    /// The element type of the result.
+    pub const fn rule(self) -> BinaryRule {
+        self.traits().rule
     }
 }

@@ -5,6 +5,7 @@
 //! match, so that the compiler lists what a new op lacks.
 
 mod block;
+mod class;
 mod collective;
 mod control;
 mod create;
@@ -23,10 +24,15 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub use block::{Block, UserBlockOp};
+pub use class::{ElementWise, OpClass, Primitive};
 pub use collective::{AllReduceOp, Collective, CollectiveOp, Over};
 pub use control::{CondOp, CustomGradOp, FoldOp, HookOp, RuntimeCallOp, WhileOp, WindowFoldOp};
 pub use create::Literal;
-pub use elementwise::{BinaryOp, BinaryRule, Domain, UnaryOp, UnaryRule};
+pub use elementwise::{
+    ArithmeticOp, BinaryOp, BinaryRule, BinaryTraits, BitsOp, BitwiseOp, ComparisonOp, Domain, ElementCost,
+    FunctionOp, LogicalOp, OperandOrder, PartOp, Refused, RoundingOp, SignOp, TestOp, UnaryOp, UnaryRule,
+    UnaryTraits,
+};
 pub use fourier::FftOp;
 pub use index::ScatterOp;
 pub use linalg::{QrMode, Transform};
@@ -43,7 +49,7 @@ use crate::shape::{Axis, AxisList, Name, Shape, Sizes, TensorType};
 
 /// Makes a leaf enum with the names and the list of its variants.
 macro_rules! catalogue {
-    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$row:meta])* $variant:ident = $text:literal,)* }) => {
+    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$row:meta])* $variant:ident = $text:expr,)* }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum $name { $($(#[$row])* $variant,)* }
@@ -346,51 +352,21 @@ pub type Outputs = SmallVec<[TensorType; 1]>;
 impl Op {
     /// Whether running the op can be observed other than by its outputs.
     pub fn has_effect(&self) -> bool {
-        match self {
-            Op::Hook(_) | Op::RuntimeCall(_) => true,
-            Op::Parameter { .. }
-            | Op::Constant(_)
-            | Op::Literal(_)
-            | Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Bitcast { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Dot { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Collective(_)
-            | Op::Fold(_)
-            | Op::WindowFold(_)
-            | Op::Cond(_)
-            | Op::While(_)
-            | Op::CustomGrad(_)
-            | Op::StopGrad
-            | Op::Mark { .. }
-            | Op::Block(_)
-            | Op::UserBlock(_) => self.regions().iter().any(|region| region.has_effects()),
+        match self.class() {
+            OpClass::Hook(_) | OpClass::RuntimeCall(_) => true,
+            OpClass::Parameter { .. }
+            | OpClass::Constant(_)
+            | OpClass::Literal(_)
+            | OpClass::Primitive(_)
+            | OpClass::Identity
+            | OpClass::Collective(_)
+            | OpClass::Fold(_)
+            | OpClass::WindowFold(_)
+            | OpClass::Cond(_)
+            | OpClass::While(_)
+            | OpClass::CustomGrad(_)
+            | OpClass::Block(_)
+            | OpClass::UserBlock(_) => self.regions().iter().any(|region| region.has_effects()),
         }
     }
 
@@ -399,108 +375,48 @@ impl Op {
     /// # Errors
     /// What `map` has against a graph.
     pub fn map_regions(&self, mut map: impl FnMut(&Arc<Region>) -> Result<Arc<Region>>) -> Result<Op> {
-        Ok(match self {
-            Op::Cond(op) => {
+        Ok(match self.class() {
+            OpClass::Cond(op) => {
                 Op::Cond(CondOp { branches: op.branches.iter().map(map).collect::<Result<_>>()? })
             }
-            Op::While(op) => {
+            OpClass::While(op) => {
                 let (cond, body) = (map(&op.cond)?, map(&op.body)?);
                 Op::While(WhileOp { cond, body, ..*op })
             }
-            Op::CustomGrad(op) => Op::CustomGrad(CustomGradOp { rule: map(&op.rule)?, ..*op }),
-            Op::Fold(op) => Op::Fold(FoldOp { fun: map(&op.fun)?, ..op.clone() }),
-            Op::WindowFold(op) => Op::WindowFold(WindowFoldOp { fun: map(&op.fun)?, ..op.clone() }),
-            Op::UserBlock(op) => Op::UserBlock(UserBlockOp { default: map(&op.default)?, ..op.clone() }),
-            Op::Parameter { .. }
-            | Op::Constant(_)
-            | Op::Literal(_)
-            | Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Bitcast { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Dot { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Collective(_)
-            | Op::StopGrad
-            | Op::Mark { .. }
-            | Op::Hook(_)
-            | Op::RuntimeCall(_)
-            | Op::Block(_) => self.clone(),
+            OpClass::CustomGrad(op) => Op::CustomGrad(CustomGradOp { rule: map(&op.rule)?, ..*op }),
+            OpClass::Fold(op) => Op::Fold(FoldOp { fun: map(&op.fun)?, ..op.clone() }),
+            OpClass::WindowFold(op) => Op::WindowFold(WindowFoldOp { fun: map(&op.fun)?, ..op.clone() }),
+            OpClass::UserBlock(op) => Op::UserBlock(UserBlockOp { default: map(&op.default)?, ..op.clone() }),
+            OpClass::Parameter { .. }
+            | OpClass::Constant(_)
+            | OpClass::Literal(_)
+            | OpClass::Primitive(_)
+            | OpClass::Identity
+            | OpClass::Collective(_)
+            | OpClass::Hook(_)
+            | OpClass::RuntimeCall(_)
+            | OpClass::Block(_) => self.clone(),
         })
     }
 
     /// The closed graphs inside the op.
     pub fn regions(&self) -> SmallVec<[&Arc<Region>; 2]> {
-        match self {
-            Op::Cond(op) => op.branches.iter().collect(),
-            Op::While(op) => [&op.cond, &op.body].into_iter().collect(),
-            Op::CustomGrad(op) => std::iter::once(&op.rule).collect(),
-            Op::Fold(op) => std::iter::once(&op.fun).collect(),
-            Op::WindowFold(op) => std::iter::once(&op.fun).collect(),
-            Op::UserBlock(op) => std::iter::once(&op.default).collect(),
-            Op::Parameter { .. }
-            | Op::Constant(_)
-            | Op::Literal(_)
-            | Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Bitcast { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Dot { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Collective(_)
-            | Op::StopGrad
-            | Op::Mark { .. }
-            | Op::Hook(_)
-            | Op::RuntimeCall(_)
-            | Op::Block(_) => SmallVec::new(),
+        match self.class() {
+            OpClass::Cond(op) => op.branches.iter().collect(),
+            OpClass::While(op) => [&op.cond, &op.body].into_iter().collect(),
+            OpClass::CustomGrad(op) => std::iter::once(&op.rule).collect(),
+            OpClass::Fold(op) => std::iter::once(&op.fun).collect(),
+            OpClass::WindowFold(op) => std::iter::once(&op.fun).collect(),
+            OpClass::UserBlock(op) => std::iter::once(&op.default).collect(),
+            OpClass::Parameter { .. }
+            | OpClass::Constant(_)
+            | OpClass::Literal(_)
+            | OpClass::Primitive(_)
+            | OpClass::Identity
+            | OpClass::Collective(_)
+            | OpClass::Hook(_)
+            | OpClass::RuntimeCall(_)
+            | OpClass::Block(_) => SmallVec::new(),
         }
     }
 }

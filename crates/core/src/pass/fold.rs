@@ -9,7 +9,7 @@ use crate::backend::{Backend, HostMemory, Operand};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::infer;
-use crate::op::Op;
+use crate::op::{Op, OpClass, Primitive};
 use crate::pass::simplify::constant;
 use crate::region::Region;
 use crate::scalar::Scalar;
@@ -84,46 +84,5 @@ fn evaluate(op: &Op, constants: &[Scalar], backend: &Arc<dyn Backend>) -> Option
 
 /// Whether each element of the result comes from one element of each operand.
 fn is_elementwise(op: &Op) -> bool {
-    match op {
-        Op::Unary(_) | Op::Binary(_) | Op::AsType { .. } | Op::Bitcast { .. } | Op::Select | Op::Clip => true,
-        Op::Parameter { .. }
-        | Op::Constant(_)
-        | Op::Literal(_)
-        | Op::Iota { .. }
-        | Op::Eye { .. }
-        | Op::Reshape { .. }
-        | Op::Squeeze { .. }
-        | Op::Broadcast { .. }
-        | Op::Transpose { .. }
-        | Op::Pad { .. }
-        | Op::Reverse { .. }
-        | Op::Concatenate { .. }
-        | Op::Stack { .. }
-        | Op::Slice { .. }
-        | Op::PutSlice { .. }
-        | Op::Reduce { .. }
-        | Op::ArgReduce { .. }
-        | Op::Dot { .. }
-        | Op::Gather { .. }
-        | Op::Scatter { .. }
-        | Op::Sort { .. }
-        | Op::Argsort { .. }
-        | Op::Window { .. }
-        | Op::WindowScatter { .. }
-        | Op::Conv(_)
-        | Op::Fft { .. }
-        | Op::TriangularSolve { .. }
-        | Op::Collective(_)
-        | Op::Fold(_)
-        | Op::WindowFold(_)
-        | Op::Cond(_)
-        | Op::While(_)
-        | Op::CustomGrad(_)
-        | Op::StopGrad
-        | Op::Mark { .. }
-        | Op::Hook(_)
-        | Op::RuntimeCall(_)
-        | Op::Block(_)
-        | Op::UserBlock(_) => false,
-    }
+    matches!(op.class(), OpClass::Primitive(Primitive::ElementWise(_)))
 }

@@ -12,7 +12,7 @@ use crate::backend::Backend;
 use crate::compose::{block, fold};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
-use crate::op::{CondOp, Op, WhileOp};
+use crate::op::{CondOp, Op, OpClass, WhileOp};
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
 
@@ -106,61 +106,34 @@ impl Simplifier<'_> {
 
     /// What an op is in ops of the backend, if it is none.
     fn expanded(&mut self, graph: &mut Graph, op: &Op, inputs: &[Value]) -> Result<Option<Values>> {
-        match op {
-            Op::StopGrad | Op::Mark { .. } => Ok(Some(inputs.into())),
-            Op::CustomGrad(op) => Ok(Some(inputs[..op.values].into())),
-            Op::UserBlock(op) => self.inline(graph, &op.default, inputs).map(Some),
-            Op::Block(block) if !self.backend.has_native(block) => {
+        match op.class() {
+            OpClass::Identity => Ok(Some(inputs.into())),
+            OpClass::CustomGrad(op) => Ok(Some(inputs[..op.values].into())),
+            OpClass::UserBlock(op) => self.inline(graph, &op.default, inputs).map(Some),
+            OpClass::Block(block) if !self.backend.has_native(block) => {
                 let types: SmallVec<[_; 4]> = inputs.iter().map(|&input| graph.ty(input).clone()).collect();
                 let default = block::region(block, &types.iter().collect::<SmallVec<[_; 4]>>())?;
                 self.inline(graph, &default, inputs).map(Some)
             }
-            Op::Fold(_) | Op::WindowFold(_) if op.has_effect() || !self.backend.has_native_fold(op) => {
+            OpClass::Fold(_) | OpClass::WindowFold(_)
+                if op.has_effect() || !self.backend.has_native_fold(op) =>
+            {
                 let types: SmallVec<[_; 4]> = inputs.iter().map(|&input| graph.ty(input).clone()).collect();
                 let default = fold::region(op, &types.iter().collect::<SmallVec<[_; 4]>>())?;
                 self.inline(graph, &default.expect("a fold"), inputs).map(Some)
             }
-            Op::Parameter { .. }
-            | Op::Constant(_)
-            | Op::Literal(_)
-            | Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Bitcast { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::Dot { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Collective(_)
-            | Op::Fold(_)
-            | Op::WindowFold(_)
-            | Op::Cond(_)
-            | Op::While(_)
-            | Op::Hook(_)
-            | Op::RuntimeCall(_)
-            | Op::Block(_) => Ok(None),
+            OpClass::Parameter { .. }
+            | OpClass::Constant(_)
+            | OpClass::Literal(_)
+            | OpClass::Primitive(_)
+            | OpClass::Collective(_)
+            | OpClass::Fold(_)
+            | OpClass::WindowFold(_)
+            | OpClass::Cond(_)
+            | OpClass::While(_)
+            | OpClass::Hook(_)
+            | OpClass::RuntimeCall(_)
+            | OpClass::Block(_) => Ok(None),
         }
     }
 

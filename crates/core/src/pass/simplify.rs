@@ -5,7 +5,7 @@ use crate::dtype::{DType, Kind};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::infer;
-use crate::op::{BinaryOp, Op, Outputs, Starts};
+use crate::op::{ArithmeticOp, BinaryOp, ElementWise, Op, OpClass, OperandOrder, Outputs, Primitive, Starts};
 use crate::scalar::Scalar;
 use crate::shape::TensorType;
 
@@ -19,60 +19,46 @@ use crate::shape::TensorType;
 /// # Errors
 /// What `infer` has against the simpler op; none is known that it has not against `op` too.
 pub fn at_construction(graph: &mut Graph, op: &Op, operands: &[Value]) -> Result<Option<Value>> {
-    match op {
-        Op::Parameter { index, ty } => {
-            Ok(graph.find_parameter(*index).filter(|&value| graph.ty(value) == ty))
+    match op.class() {
+        OpClass::Parameter { index, ty } => {
+            Ok(graph.find_parameter(index).filter(|&value| graph.ty(value) == ty))
         }
-        Op::Constant(scalar) => Ok(graph.find_constant(*scalar)),
-        Op::Binary(op) => {
+        OpClass::Constant(scalar) => Ok(graph.find_constant(scalar)),
+        OpClass::Primitive(Primitive::ElementWise(ElementWise::Binary(op))) => {
             let &[a, b] = operands else { return Ok(None) };
-            binary(graph, *op, a, b)
+            binary(graph, op, a, b)
         }
-        Op::AsType { dtype } => {
+        OpClass::Primitive(Primitive::ElementWise(ElementWise::AsType(dtype))) => {
             let &[x] = operands else { return Ok(None) };
-            as_type(graph, *dtype, x)
+            as_type(graph, dtype, x)
         }
-        Op::Bitcast { .. }
-        | Op::Reshape { .. }
-        | Op::Squeeze { .. }
-        | Op::Broadcast { .. }
-        | Op::Transpose { .. }
-        | Op::Pad { .. }
-        | Op::Reverse { .. }
-        | Op::Concatenate { .. }
-        | Op::Slice { .. } => Ok(identity(graph, op, operands)),
-        Op::Literal(_)
-        | Op::Iota { .. }
-        | Op::Eye { .. }
-        | Op::Unary(_)
-        | Op::Select
-        | Op::Clip
-        | Op::Stack { .. }
-        | Op::PutSlice { .. }
-        | Op::Reduce { .. }
-        | Op::ArgReduce { .. }
-        | Op::Dot { .. }
-        | Op::Gather { .. }
-        | Op::Scatter { .. }
-        | Op::Sort { .. }
-        | Op::Argsort { .. }
-        | Op::Window { .. }
-        | Op::WindowScatter { .. }
-        | Op::Conv(_)
-        | Op::Fft { .. }
-        | Op::TriangularSolve { .. }
-        | Op::Collective(_)
-        | Op::Fold(_)
-        | Op::WindowFold(_)
-        | Op::Cond(_)
-        | Op::While(_)
-        | Op::CustomGrad(_)
-        | Op::StopGrad
-        | Op::Mark { .. }
-        | Op::Hook(_)
-        | Op::RuntimeCall(_)
-        | Op::Block(_)
-        | Op::UserBlock(_) => Ok(None),
+        OpClass::Primitive(
+            Primitive::ElementWise(ElementWise::Bitcast(_)) | Primitive::View | Primitive::Movement,
+        ) => Ok(identity(graph, op, operands)),
+        OpClass::Primitive(
+            Primitive::Creation
+            | Primitive::ElementWise(ElementWise::Unary(_) | ElementWise::Select | ElementWise::Clip)
+            | Primitive::Update
+            | Primitive::Indexing
+            | Primitive::Reduction
+            | Primitive::Sort
+            | Primitive::Window
+            | Primitive::Contraction
+            | Primitive::Transform
+            | Primitive::Solve,
+        )
+        | OpClass::Literal(_)
+        | OpClass::Identity
+        | OpClass::Collective(_)
+        | OpClass::Fold(_)
+        | OpClass::WindowFold(_)
+        | OpClass::Cond(_)
+        | OpClass::While(_)
+        | OpClass::CustomGrad(_)
+        | OpClass::Hook(_)
+        | OpClass::RuntimeCall(_)
+        | OpClass::Block(_)
+        | OpClass::UserBlock(_) => Ok(None),
     }
 }
 
@@ -84,33 +70,18 @@ fn types_of(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Outputs> {
 }
 
 fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Result<Option<Value>> {
-    // Which number on the right, or on the left, makes the op an identity.
-    let (right, left) = match op {
-        BinaryOp::Add => (Some(0), Some(0)),
-        BinaryOp::Subtract => (Some(0), None),
-        BinaryOp::Multiply => (Some(1), Some(1)),
-        BinaryOp::Divide | BinaryOp::Pow => (Some(1), None),
-        BinaryOp::Atan2
-        | BinaryOp::Quotient
-        | BinaryOp::Remainder
-        | BinaryOp::Max
-        | BinaryOp::Min
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::LeftShift
-        | BinaryOp::RightShift
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
-        | BinaryOp::Complex => return Ok(None),
+    let BinaryOp::Arithmetic(arithmetic) = op else { return Ok(None) };
+    // The number that makes the op an identity, on the right and where operands can be exchanged on the left, too.
+    let right = match arithmetic {
+        ArithmeticOp::Add | ArithmeticOp::Subtract => Some(0),
+        ArithmeticOp::Multiply | ArithmeticOp::Divide | ArithmeticOp::Pow => Some(1),
+        ArithmeticOp::Atan2
+        | ArithmeticOp::Quotient
+        | ArithmeticOp::Remainder
+        | ArithmeticOp::Max
+        | ArithmeticOp::Min => return Ok(None),
     };
+    let left = right.filter(|_| op.traits().order == OperandOrder::Commutes);
     let is = |graph: &Graph, value: Value, number: Option<i32>| {
         number.is_some_and(|number| constant(graph, value).is_some_and(|scalar| scalar.is(number)))
     };
@@ -128,12 +99,17 @@ fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Result<Option<
         }
     }
     // `x + (0 - y)` and `x * (1 / y)`, either way around.
-    let (outer, number) = if op == BinaryOp::Add {
-        (BinaryOp::Subtract, 0)
-    } else if op == BinaryOp::Multiply {
-        (BinaryOp::Divide, 1)
-    } else {
-        return Ok(None);
+    let (outer, number) = match arithmetic {
+        ArithmeticOp::Add => (BinaryOp::SUBTRACT, 0),
+        ArithmeticOp::Multiply => (BinaryOp::DIVIDE, 1),
+        ArithmeticOp::Subtract
+        | ArithmeticOp::Divide
+        | ArithmeticOp::Pow
+        | ArithmeticOp::Atan2
+        | ArithmeticOp::Quotient
+        | ArithmeticOp::Remainder
+        | ArithmeticOp::Max
+        | ArithmeticOp::Min => return Ok(None),
     };
     for (x, side) in [(a, b), (b, a)] {
         let node = graph.node(side);
@@ -144,7 +120,7 @@ fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Result<Option<
         let Some(now) = types_of(graph, &Op::Binary(op), &[a, b]) else { continue };
         let Some(then) = types_of(graph, &Op::Binary(outer), &[x, y]) else { continue };
         // A narrower type in between would wrap or round what the simpler op does not.
-        let exact = op != BinaryOp::Add || graph.ty(y).dtype == now[0].dtype;
+        let exact = op != BinaryOp::ADD || graph.ty(y).dtype == now[0].dtype;
         if now == then && graph.ty(side).dtype == now[0].dtype && exact {
             return Ok(Some(graph.emit_one(Op::Binary(outer), &[x, y])?));
         }

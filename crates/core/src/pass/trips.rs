@@ -43,10 +43,10 @@ pub(super) fn counted(graph: &Graph, op: &WhileOp, inputs: &[Value]) -> Option<u
 /// at the limit too.
 fn order(compare: BinaryOp) -> Option<(bool, bool)> {
     let orders = [
-        (BinaryOp::Less, (true, false)),
-        (BinaryOp::LessEqual, (true, true)),
-        (BinaryOp::Greater, (false, false)),
-        (BinaryOp::GreaterEqual, (false, true)),
+        (BinaryOp::LESS, (true, false)),
+        (BinaryOp::LESS_EQUAL, (true, true)),
+        (BinaryOp::GREATER, (false, false)),
+        (BinaryOp::GREATER_EQUAL, (false, true)),
     ];
     orders.iter().find(|(op, _)| *op == compare).map(|(_, order)| *order)
 }
@@ -88,11 +88,11 @@ impl Around<'_> {
         let Op::Binary(op) = node.op else { return None };
         let (a, b) = (node.inputs[0], node.inputs[1]);
         let is_counter = |value| parameter(body, value, counter + 1) == Some(counter);
-        if op == BinaryOp::Add && is_counter(a) {
+        if op == BinaryOp::ADD && is_counter(a) {
             self.integer(body, b)
-        } else if op == BinaryOp::Add && is_counter(b) {
+        } else if op == BinaryOp::ADD && is_counter(b) {
             self.integer(body, a)
-        } else if op == BinaryOp::Subtract && is_counter(a) {
+        } else if op == BinaryOp::SUBTRACT && is_counter(a) {
             self.integer(body, b).map(|step| -step)
         } else {
             None

@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use crate::form::{self, Argument, Attr, Form};
 use crate::graph::{Graph, Node, Value};
-use crate::op::{CondOp, Op, Outputs};
+use crate::op::{CondOp, Op, OpClass, Outputs};
 use crate::region::Region;
 use crate::shape::TensorType;
 
@@ -96,13 +96,13 @@ impl Printer {
     /// Prints a node whose operands are printed, and says what stands for its outputs.
     fn node(&mut self, frame: &Frame<'_>, node: &Node, parameters: usize) -> SmallVec<[String; 1]> {
         let one = |text: String| SmallVec::from_elem(text, 1);
-        match &node.op {
-            Op::Parameter { index, ty } => {
-                if let Some(text) = &frame.arguments[*index] {
+        match node.op.class() {
+            OpClass::Parameter { index, ty } => {
+                if let Some(text) = &frame.arguments[index] {
                     return one(text.clone());
                 }
                 let letter = self.letter();
-                let line = if *index < parameters {
+                let line = if index < parameters {
                     format!("parameter {letter}:{index}")
                 } else {
                     format!("tensor {letter}")
@@ -110,70 +110,41 @@ impl Printer {
                 self.inputs.push((line, type_text(ty)));
                 one(letter)
             }
-            Op::Literal(literal) => {
+            OpClass::Literal(literal) => {
                 let letter = self.letter();
                 self.inputs.push((format!("tensor {letter}"), type_text(literal.ty())));
                 one(letter)
             }
-            Op::Constant(scalar) => one(scalar.to_string()),
-            Op::StopGrad => one(frame.text(node.inputs[0]).to_owned()),
-            Op::CustomGrad(op) => {
+            OpClass::Constant(scalar) => one(scalar.to_string()),
+            OpClass::Identity if node.op == Op::StopGrad => one(frame.text(node.inputs[0]).to_owned()),
+            OpClass::CustomGrad(op) => {
                 node.inputs[..op.values].iter().map(|&value| frame.text(value).to_owned()).collect()
             }
-            Op::While(op) => {
+            OpClass::While(op) => {
                 let initial: Vec<&str> =
                     node.inputs[..op.state].iter().map(|&value| frame.text(value)).collect();
                 self.line(format!("while {}", tuple(&initial)), &node.outputs)
             }
-            Op::UserBlock(op) => {
+            OpClass::UserBlock(op) => {
                 let texts = node.inputs.iter().map(|&value| frame.text(value).to_owned());
                 let attributes = (!op.attributes.is_empty()).then(|| op.attributes.to_string());
                 let arguments: Vec<String> = texts.chain(attributes).collect();
                 let text = format!("block {} {}", op.name, arguments.join(", "));
                 self.line(text.trim_end().to_owned(), &node.outputs)
             }
-            Op::Cond(op) => {
+            OpClass::Cond(op) => {
                 let clauses = self.clauses(frame, node, op);
                 self.line(format!("cond {clauses}"), &node.outputs)
             }
-            op @ (Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Bitcast { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Dot { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Collective(_)
-            | Op::Fold(_)
-            | Op::WindowFold(_)
-            | Op::Mark { .. }
-            | Op::Hook(_)
-            | Op::RuntimeCall(_)
-            | Op::Block(_)) => {
-                let form = form::form(op);
+            OpClass::Primitive(_)
+            | OpClass::Identity
+            | OpClass::Collective(_)
+            | OpClass::Fold(_)
+            | OpClass::WindowFold(_)
+            | OpClass::Hook(_)
+            | OpClass::RuntimeCall(_)
+            | OpClass::Block(_) => {
+                let form = form::form(&node.op);
                 let arguments = arguments(frame, node, &form);
                 let text = [form.name, " ", &arguments.join(", ")].concat();
                 self.line(text.trim_end().to_owned(), &node.outputs)

@@ -39,7 +39,7 @@ impl Region {
     /// use defn_core::{DType, TensorType};
     /// let mut graph = Graph::new();
     /// let x = graph.parameter(0, TensorType::scalar(DType::F32));
-    /// let results = graph.push(Op::Unary(UnaryOp::Sin), &[x])?;
+    /// let results = graph.push(Op::Unary(UnaryOp::SIN), &[x])?;
     /// let region = Region::new(graph, vec![TensorType::scalar(DType::F32)], 1, results);
     /// assert_eq!(Region::from_text(&region.to_text())?, region);
     /// # Ok::<(), defn_core::Error>(())

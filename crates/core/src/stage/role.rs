@@ -1,6 +1,6 @@
 //! What an op is to a cut.
 
-use crate::op::Op;
+use crate::op::{Op, OpClass};
 
 /// What becomes of a node when its graph is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,49 +17,19 @@ pub(crate) enum Role {
 
 /// The role of an op.
 pub(crate) fn role(op: &Op) -> Role {
-    match op {
-        Op::Parameter { .. } => Role::Input,
-        Op::Constant(_) | Op::Literal(_) => Role::Written,
-        Op::Cond(_) | Op::While(_) => Role::Whole,
-        Op::Iota { .. }
-        | Op::Eye { .. }
-        | Op::Unary(_)
-        | Op::Binary(_)
-        | Op::AsType { .. }
-        | Op::Bitcast { .. }
-        | Op::Select
-        | Op::Clip
-        | Op::Reshape { .. }
-        | Op::Squeeze { .. }
-        | Op::Broadcast { .. }
-        | Op::Transpose { .. }
-        | Op::Pad { .. }
-        | Op::Reverse { .. }
-        | Op::Concatenate { .. }
-        | Op::Stack { .. }
-        | Op::Slice { .. }
-        | Op::PutSlice { .. }
-        | Op::Reduce { .. }
-        | Op::ArgReduce { .. }
-        | Op::Dot { .. }
-        | Op::Gather { .. }
-        | Op::Scatter { .. }
-        | Op::Sort { .. }
-        | Op::Argsort { .. }
-        | Op::Window { .. }
-        | Op::WindowScatter { .. }
-        | Op::Conv(_)
-        | Op::Fft { .. }
-        | Op::TriangularSolve { .. }
-        | Op::Collective(_)
-        | Op::Fold(_)
-        | Op::WindowFold(_)
-        | Op::CustomGrad(_)
-        | Op::StopGrad
-        | Op::Mark { .. }
-        | Op::Hook(_)
-        | Op::RuntimeCall(_)
-        | Op::Block(_)
-        | Op::UserBlock(_) => Role::Computes,
+    match op.class() {
+        OpClass::Parameter { .. } => Role::Input,
+        OpClass::Constant(_) | OpClass::Literal(_) => Role::Written,
+        OpClass::Cond(_) | OpClass::While(_) => Role::Whole,
+        OpClass::Primitive(_)
+        | OpClass::Identity
+        | OpClass::Collective(_)
+        | OpClass::Fold(_)
+        | OpClass::WindowFold(_)
+        | OpClass::CustomGrad(_)
+        | OpClass::Hook(_)
+        | OpClass::RuntimeCall(_)
+        | OpClass::Block(_)
+        | OpClass::UserBlock(_) => Role::Computes,
     }
 }

@@ -11,7 +11,7 @@ fn unary_ops_follow_their_rules_in_every_dtype() {
     for &op in UnaryOp::ALL {
         for &dtype in DType::ALL {
             let got = check(&[&format!("{dtype}[x: 2]")], |b, v| b.unary(op, v[0]));
-            let is_logical = dtype.is_bool() && op == UnaryOp::BitwiseNot;
+            let is_logical = dtype.is_bool() && op == UnaryOp::BITWISE_NOT;
             if !op.domain().has(dtype) && !is_logical {
                 assert!(got.starts_with(&format!("{}: the operand is {dtype}[x: 2], ", op.name())), "{got}");
                 continue;
@@ -41,11 +41,11 @@ fn binary_ops_merge_dtypes_shapes_and_names() {
                 });
                 // Sums of bools are or, products and; their bits are truths.
                 let logical = [
-                    BinaryOp::Add,
-                    BinaryOp::Multiply,
-                    BinaryOp::BitwiseAnd,
-                    BinaryOp::BitwiseOr,
-                    BinaryOp::BitwiseXor,
+                    BinaryOp::ADD,
+                    BinaryOp::MULTIPLY,
+                    BinaryOp::BITWISE_AND,
+                    BinaryOp::BITWISE_OR,
+                    BinaryOp::BITWISE_XOR,
                 ];
                 let is_logical = merged.is_bool() && logical.contains(&op);
                 if !is_logical && !op.domain().has(merged) {

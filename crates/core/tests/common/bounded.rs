@@ -55,12 +55,12 @@ fn counted(op: &WhileOp, trips: i32) -> WhileOp {
     };
     let (mut graph, inputs, results, count) = open(&op.cond);
     let limit = push(&mut graph, Op::Constant(number(trips)), &[]);
-    let goes_on = push(&mut graph, Op::Binary(BinaryOp::Less), &[count, limit]);
-    let verdict = push(&mut graph, Op::Binary(BinaryOp::LogicalAnd), &[results[0], goes_on]);
+    let goes_on = push(&mut graph, Op::Binary(BinaryOp::LESS), &[count, limit]);
+    let verdict = push(&mut graph, Op::Binary(BinaryOp::LOGICAL_AND), &[results[0], goes_on]);
     let cond = Region::new(graph, inputs, state + 1, [verdict].into_iter().collect());
     let (mut graph, inputs, mut results, count) = open(&op.body);
     let one = push(&mut graph, Op::Constant(number(1)), &[]);
-    results.push(push(&mut graph, Op::Binary(BinaryOp::Add), &[count, one]));
+    results.push(push(&mut graph, Op::Binary(BinaryOp::ADD), &[count, one]));
     let body = Region::new(graph, inputs, state + 1, results);
     WhileOp { state: state + 1, trips: None, cond: Arc::new(cond), body: Arc::new(body) }
 }

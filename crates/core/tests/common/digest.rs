@@ -74,11 +74,11 @@ fn known(op: &Op, operands: &[(TensorType, Vec<u8>)], ty: &TensorType) -> Option
     let (Op::Binary(op), [(a_ty, a), (b_ty, b)]) = (op, operands) else { return None };
     let scalar = |bytes: &[u8]| i32::from_ne_bytes(bytes.try_into().unwrap());
     let counts = [a_ty, b_ty].iter().all(|ty| **ty == TensorType::scalar(DType::S32));
-    let number = if *op == BinaryOp::Add && counts {
+    let number = if *op == BinaryOp::ADD && counts {
         scalar(a).wrapping_add(scalar(b))
-    } else if *op == BinaryOp::Less && counts {
+    } else if *op == BinaryOp::LESS && counts {
         i32::from(scalar(a) < scalar(b))
-    } else if *op == BinaryOp::LogicalAnd && ty.shape.rank() == 0 {
+    } else if *op == BinaryOp::LOGICAL_AND && ty.shape.rank() == 0 {
         let is_true = |bytes: &[u8]| bytes.iter().any(|&byte| byte != 0);
         i32::from(is_true(a) && is_true(b))
     } else {

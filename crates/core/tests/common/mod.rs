@@ -583,15 +583,15 @@ fn binary(op: BinaryOp, a: Number, b: Number) -> Option<Number> {
         return None;
     };
     if let (Number::Int(a), Number::Int(b)) = (a, b) {
-        return [(BinaryOp::Add, a + b), (BinaryOp::Multiply, a * b), (BinaryOp::Less, i128::from(a < b))]
+        return [(BinaryOp::ADD, a + b), (BinaryOp::MULTIPLY, a * b), (BinaryOp::LESS, i128::from(a < b))]
             .into_iter()
             .find_map(|(known, value)| (known == op).then_some(Number::Int(value)));
     }
     let (a, b) = (a.to_f64(), b.to_f64());
-    if op == BinaryOp::Less {
+    if op == BinaryOp::LESS {
         return Some(Number::Int(i128::from(a < b)));
     }
-    [(BinaryOp::Add, a + b), (BinaryOp::Multiply, a * b)]
+    [(BinaryOp::ADD, a + b), (BinaryOp::MULTIPLY, a * b)]
         .into_iter()
         .find_map(|(known, value)| (known == op).then_some(Number::Float(value)))
 }

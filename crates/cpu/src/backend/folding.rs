@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use defn_core::backend::{Buffers, Poll};
 use defn_core::compose::fold::is_one_reduction;
 use defn_core::graph::Node;
-use defn_core::op::{BinaryOp, FoldOp, Op, UnaryOp};
+use defn_core::op::{BinaryOp, ElementWise, FoldOp, Op, OpClass, Primitive, UnaryOp};
 use defn_core::region::Region;
 use defn_core::{Axis, DType, Result, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
@@ -54,55 +54,45 @@ enum Action {
 
 impl Role {
     fn of(op: &Op) -> Role {
-        match op {
-            Op::Parameter { index, .. } => Role::Input(*index),
+        match op.class() {
+            OpClass::Parameter { index, .. } => Role::Input(index),
+            OpClass::Constant(scalar) => Role::Computes(Action::Constant(scalar)),
             // Scalars keep their shape and their elements.
-            Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::StopGrad
-            | Op::Mark { .. } => Role::Same,
-            Op::Constant(scalar) => Role::Computes(Action::Constant(*scalar)),
-            Op::Unary(op) => Role::Computes(Action::Unary(*op)),
-            Op::Binary(op) => Role::Computes(Action::Binary(*op)),
-            Op::AsType { .. } => Role::Computes(Action::AsType),
-            // Signed and unsigned elements of one byte are extended differently.
-            Op::Bitcast { dtype } if dtype.bits() < 8 => Role::Computes(Action::AsType),
-            Op::Bitcast { .. } => Role::Computes(Action::Bits),
-            Op::Select => Role::Computes(Action::Select),
-            Op::Clip => Role::Computes(Action::Clip),
-            Op::Literal(_)
-            | Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::Dot { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Collective(_)
-            | Op::Fold(_)
-            | Op::WindowFold(_)
-            | Op::Cond(_)
-            | Op::While(_)
-            | Op::CustomGrad(_)
-            | Op::Hook(_)
-            | Op::RuntimeCall(_)
-            | Op::Block(_)
-            | Op::UserBlock(_) => Role::Foreign,
+            OpClass::Identity | OpClass::Primitive(Primitive::View) => Role::Same,
+            OpClass::Primitive(Primitive::Movement) if matches!(op, Op::Broadcast { .. }) => Role::Same,
+            OpClass::Primitive(Primitive::ElementWise(op)) => Role::Computes(match op {
+                ElementWise::Unary(op) => Action::Unary(op),
+                ElementWise::Binary(op) => Action::Binary(op),
+                ElementWise::AsType(_) => Action::AsType,
+                // Signed and unsigned elements of one byte are extended differently.
+                ElementWise::Bitcast(dtype) if dtype.bits() < 8 => Action::AsType,
+                ElementWise::Bitcast(_) => Action::Bits,
+                ElementWise::Select => Action::Select,
+                ElementWise::Clip => Action::Clip,
+            }),
+            OpClass::Primitive(
+                Primitive::Creation
+                | Primitive::Movement
+                | Primitive::Update
+                | Primitive::Indexing
+                | Primitive::Reduction
+                | Primitive::Sort
+                | Primitive::Window
+                | Primitive::Contraction
+                | Primitive::Transform
+                | Primitive::Solve,
+            )
+            | OpClass::Literal(_)
+            | OpClass::Collective(_)
+            | OpClass::Fold(_)
+            | OpClass::WindowFold(_)
+            | OpClass::Cond(_)
+            | OpClass::While(_)
+            | OpClass::CustomGrad(_)
+            | OpClass::Hook(_)
+            | OpClass::RuntimeCall(_)
+            | OpClass::Block(_)
+            | OpClass::UserBlock(_) => Role::Foreign,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is known of an op's memory before it runs: where its result may lie, and how much it takes meanwhile.
 
-use defn_core::op::{Block, Op};
-use defn_core::{TensorType, form};
+use defn_core::op::{Op, OpClass, Primitive};
+use defn_core::{DType, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use super::room::{Room, Tally};
@@ -17,64 +17,30 @@ pub(crate) fn may_overwrite(
     outputs: &[TensorType],
 ) -> SmallVec<[usize; 3]> {
     let [output] = outputs else { return SmallVec::new() };
-    let same = operands.first().is_some_and(|operand| operand.dtype == output.dtype);
-    let candidates: SmallVec<[usize; 3]> = match op {
-        Op::Unary(_)
-        | Op::AsType { .. }
-        | Op::Bitcast { .. }
-        | Op::Clip
-        | Op::Reshape { .. }
-        | Op::Squeeze { .. }
-        | Op::StopGrad
-        | Op::Mark { .. }
-        | Op::Block(Block::Log2 | Block::Log10) => smallvec![0],
-        Op::Binary(_) => smallvec![0, 1],
-        Op::Select => smallvec![1, 2, 0],
-        Op::PutSlice { .. } if same => smallvec![0],
-        Op::Scatter { op, .. } if index::stays(*op, operands[0].dtype, output.dtype) => smallvec![0],
-        Op::TriangularSolve { lower, left_side, transform } => {
-            let task = Task::of_triangular(*lower, *left_side, *transform, false);
-            matrix::place_of(task, operands, output).into_iter().collect()
-        }
-        Op::Block(block) => {
-            let task = Task::of_block(block);
-            task.and_then(|task| matrix::place_of(task, operands, output)).into_iter().collect()
-        }
-        Op::PutSlice { .. }
-        | Op::Scatter { .. }
-        | Op::Parameter { .. }
-        | Op::Constant(_)
-        | Op::Literal(_)
-        | Op::Iota { .. }
-        | Op::Eye { .. }
-        | Op::Broadcast { .. }
-        | Op::Transpose { .. }
-        | Op::Pad { .. }
-        | Op::Reverse { .. }
-        | Op::Concatenate { .. }
-        | Op::Stack { .. }
-        | Op::Slice { .. }
-        | Op::Reduce { .. }
-        | Op::ArgReduce { .. }
-        | Op::Gather { .. }
-        | Op::Sort { .. }
-        | Op::Argsort { .. }
-        | Op::Window { .. }
-        | Op::WindowScatter { .. }
-        | Op::Conv(_)
-        | Op::Fft { .. }
-        | Op::Dot { .. }
-        | Op::Collective(_)
-        | Op::Fold(_)
-        | Op::WindowFold(_)
-        | Op::Cond(_)
-        | Op::While(_)
-        | Op::CustomGrad(_)
-        | Op::Hook(_)
-        | Op::RuntimeCall(_)
-        | Op::UserBlock(_) => SmallVec::new(),
+    let declared = op.in_place();
+    let task = |task: Option<Task>| {
+        let place = task.and_then(|task| matrix::place_of(task, operands, output));
+        place.into_iter().collect::<SmallVec<[usize; 3]>>()
+    };
+    let candidates = if let Op::TriangularSolve { lower, left_side, transform } = op {
+        task(Some(Task::of_triangular(*lower, *left_side, *transform, false)))
+    } else if let Op::Block(block) = op
+        && declared.is_empty()
+    {
+        task(Task::of_block(block))
+    } else if let OpClass::Primitive(Primitive::Update) = op.class()
+        && !stays(op, operands[0].dtype, output.dtype)
+    {
+        SmallVec::new()
+    } else {
+        declared.into()
     };
     candidates.into_iter().filter(|&index| fits(operands[index], output)).collect()
+}
+
+/// Whether a write into a part of an operand leaves the other elements as they are.
+fn stays(op: &Op, operand: DType, result: DType) -> bool {
+    if let Op::Scatter { op, .. } = op { index::stays(*op, operand, result) } else { operand == result }
 }
 
 /// The most bytes that [`run_into`](super::run_into) takes at once beside operands and results, where its kernels run

@@ -65,7 +65,7 @@ fn found(graph: &Graph, clusters: &Clusters, uses: &dyn Uses, folded: &Folded) -
     let (Op::Binary(first), Op::Binary(second)) = (&nodes[*apart].op, &nodes[*square].op) else {
         return None;
     };
-    let is_square = (*first, *second) == (BinaryOp::Subtract, BinaryOp::Multiply)
+    let is_square = (*first, *second) == (BinaryOp::SUBTRACT, BinaryOp::MULTIPLY)
         && nodes[*square].inputs.iter().all(|input| *input == value(*apart));
     let is_alone = uses.of(folded.place)[..] == [value(*square)]
         && !uses.is_needed_beyond(value(*square), &|place| place == *fold);
@@ -111,8 +111,8 @@ fn mean_of(graph: &Graph, clusters: &Clusters, mean: Value, length: usize) -> Op
     };
     // One number in the type of the elements, which need not have all digits of the length.
     let near = |share: f64| (share - 1.0).abs() < 1e-6;
-    let is_mean = (*op == BinaryOp::Divide && near(by / length as f64))
-        || (*op == BinaryOp::Multiply && near(by * length as f64));
+    let is_mean = (*op == BinaryOp::DIVIDE && near(by / length as f64))
+        || (*op == BinaryOp::MULTIPLY && near(by * length as f64));
     let whole = clusters.seen(graph, node.inputs[0]).is_whole(graph);
     (is_mean && whole).then_some(node.inputs[0])
 }

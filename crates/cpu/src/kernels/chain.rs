@@ -28,13 +28,13 @@ pub(crate) enum Cheap {
 impl Cheap {
     /// An op of which `x` is the first operand, or the second.
     pub(crate) fn of(op: BinaryOp, is_second: bool) -> Option<Cheap> {
-        if op == BinaryOp::Add {
+        if op == BinaryOp::ADD {
             Some(Cheap::Plus)
-        } else if op == BinaryOp::Multiply {
+        } else if op == BinaryOp::MULTIPLY {
             Some(Cheap::Times)
-        } else if op == BinaryOp::Subtract {
+        } else if op == BinaryOp::SUBTRACT {
             Some(if is_second { Cheap::From } else { Cheap::Minus })
-        } else if op == BinaryOp::Divide {
+        } else if op == BinaryOp::DIVIDE {
             Some(if is_second { Cheap::Under } else { Cheap::Over })
         } else {
             None

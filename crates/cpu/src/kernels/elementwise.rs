@@ -3,7 +3,9 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use defn_core::op::{BinaryOp, BinaryRule, Op, UnaryOp, UnaryRule};
+use defn_core::op::{
+    BinaryOp, BinaryTraits, ComparisonOp, ElementCost, LogicalOp, Op, Refused, UnaryOp, UnaryRule,
+};
 use defn_core::{DType, ErrorKind, Kind, Result, Scalar, TensorType};
 use num_complex::Complex;
 
@@ -23,6 +25,14 @@ fn cheap(bytes: usize) -> usize {
     if bytes == 1 { 8 * CHEAP } else { CHEAP }
 }
 
+/// How many elements a thread takes at least, of as many bytes at most.
+fn grain(cost: ElementCost, bytes: usize) -> usize {
+    match cost {
+        ElementCost::Cheap => cheap(bytes),
+        ElementCost::Costly => COSTLY,
+    }
+}
+
 /// Elements for one thread where each costs tens of nanoseconds.
 const COSTLY: usize = 4 * TILE;
 
@@ -30,58 +40,27 @@ const COSTLY: usize = 4 * TILE;
 pub(crate) fn unary(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     let from = x.ty().dtype;
     match op {
-        UnaryOp::Abs if from.is_complex() => complex_parts(x, out, (par, CHEAP), lanes::abs, lanes::abs),
-        UnaryOp::Real if from.is_complex() => complex_parts(x, out, (par, CHEAP), |z| z.re, |z| z.re),
-        UnaryOp::Imag if from.is_complex() => complex_parts(x, out, (par, CHEAP), |z| z.im, |z| z.im),
-        UnaryOp::Real => as_type(x, out, par)?,
-        UnaryOp::Imag => create::constant(Scalar::zero(out.ty().dtype), out, par)?,
-        UnaryOp::Conjugate if out.ty().dtype == DType::C128 => {
+        UnaryOp::ABS if from.is_complex() => complex_parts(x, out, (par, CHEAP), lanes::abs, lanes::abs),
+        UnaryOp::REAL if from.is_complex() => complex_parts(x, out, (par, CHEAP), |z| z.re, |z| z.re),
+        UnaryOp::IMAG if from.is_complex() => complex_parts(x, out, (par, CHEAP), |z| z.im, |z| z.im),
+        UnaryOp::REAL => as_type(x, out, par)?,
+        UnaryOp::IMAG => create::constant(Scalar::zero(out.ty().dtype), out, par)?,
+        UnaryOp::CONJUGATE if out.ty().dtype == DType::C128 => {
             map(x, DType::C128, out, (par, CHEAP), |x: &[Complex<f64>], out| each(x, out, |z| z.conj()));
         }
-        UnaryOp::Conjugate => {
+        UnaryOp::CONJUGATE => {
             map(x, DType::C64, out, (par, CHEAP), |x: &[Complex<f32>], out| each(x, out, |z| z.conj()));
         }
-        UnaryOp::IsNan => with_compute!(from, C => {
+        UnaryOp::IS_NAN => with_compute!(from, C => {
             map(x, from, out, (par, CHEAP), |x: &[C], out| each(x, out, |x| u8::from(x.nan())));
         }),
-        UnaryOp::IsInfinity => with_compute!(from, C => {
+        UnaryOp::IS_INFINITY => with_compute!(from, C => {
             map(x, from, out, (par, CHEAP), |x: &[C], out| each(x, out, |x| u8::from(x.infinite())));
         }),
-        UnaryOp::Negate
-        | UnaryOp::Abs
-        | UnaryOp::Sign
-        | UnaryOp::Floor
-        | UnaryOp::Ceil
-        | UnaryOp::Round
-        | UnaryOp::Sqrt
-        | UnaryOp::BitwiseNot
-        | UnaryOp::PopulationCount
-        | UnaryOp::CountLeadingZeros => {
+        UnaryOp::Sign(_) | UnaryOp::Rounding(_) | UnaryOp::Function(_) | UnaryOp::Bits(_) => {
             let bytes = from.storage_bytes().max(out.ty().dtype.storage_bytes());
-            same(op, x, out, (par, cheap(bytes)));
+            same(op, x, out, (par, grain(op.traits().cost, bytes)));
         }
-        UnaryOp::Exp
-        | UnaryOp::Expm1
-        | UnaryOp::Log
-        | UnaryOp::Log1p
-        | UnaryOp::Sigmoid
-        | UnaryOp::Sin
-        | UnaryOp::Cos
-        | UnaryOp::Tan
-        | UnaryOp::Sinh
-        | UnaryOp::Cosh
-        | UnaryOp::Tanh
-        | UnaryOp::Asin
-        | UnaryOp::Acos
-        | UnaryOp::Atan
-        | UnaryOp::Asinh
-        | UnaryOp::Acosh
-        | UnaryOp::Atanh
-        | UnaryOp::Rsqrt
-        | UnaryOp::Cbrt
-        | UnaryOp::Erf
-        | UnaryOp::Erfc
-        | UnaryOp::ErfInv => same(op, x, out, (par, COSTLY)),
     }
     Ok(())
 }
@@ -103,7 +82,7 @@ pub(crate) fn alike(op: &Op, operands: &[Given<'_>], dtype: DType, out: &mut [Ma
     fn of<C: Lanes>(op: &Op, operands: &[Given<'_>], out: &mut [MaybeUninit<u8>]) {
         match (op, operands) {
             (Op::Unary(op), [x]) if op.rule() == UnaryRule::Predicate => {
-                with_elements::<C>(x, out.len(), |x| match *op == UnaryOp::IsNan {
+                with_elements::<C>(x, out.len(), |x| match *op == UnaryOp::IS_NAN {
                     true => each(x, out, |x| u8::from(x.nan())),
                     false => each(x, out, |x| u8::from(x.infinite())),
                 });
@@ -112,14 +91,22 @@ pub(crate) fn alike(op: &Op, operands: &[Given<'_>], dtype: DType, out: &mut [Ma
                 let out = room_for::<C>(out);
                 with_elements::<C>(x, out.len(), |x| C::unary(*op, 8 * size_of::<C>() as u32, x, out));
             }
-            (Op::Binary(op), [a, b]) if op.rule() == BinaryRule::Predicate => {
-                let len = out.len();
-                with_elements::<C>(a, len, |a| with_elements::<C>(b, len, |b| predicate(*op, a, b, out)));
-            }
             (Op::Binary(op), [a, b]) => {
-                let out = room_for::<C>(out);
-                let len = out.len();
-                with_elements::<C>(a, len, |a| with_elements::<C>(b, len, |b| C::binary(*op, a, b, out)));
+                let len = match op {
+                    BinaryOp::Comparison(_) | BinaryOp::Logical(_) => out.len(),
+                    BinaryOp::Arithmetic(_) | BinaryOp::Bitwise(_) | BinaryOp::Complex => {
+                        out.len() / size_of::<C>()
+                    }
+                };
+                with_elements::<C>(a, len, |a| {
+                    with_elements::<C>(b, len, |b| match op {
+                        BinaryOp::Comparison(op) => C::compare(*op, a, b, out),
+                        BinaryOp::Logical(op) => logical(*op, a, b, out),
+                        BinaryOp::Arithmetic(_) | BinaryOp::Bitwise(_) | BinaryOp::Complex => {
+                            C::binary(*op, a, b, room_for::<C>(out));
+                        }
+                    });
+                });
             }
             (op, _) => unreachable!("{op:?} is not computed in the type of its operands"),
         }
@@ -134,16 +121,12 @@ fn room_for<C: Element>(out: &mut [MaybeUninit<u8>]) -> &mut [MaybeUninit<C>] {
     unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), out.len() / size_of::<C>()) }
 }
 
-/// What is asked of two elements of one dtype.
-fn predicate<C: Lanes>(op: BinaryOp, a: &[C], b: &[C], out: &mut [MaybeUninit<u8>]) {
-    if op == BinaryOp::LogicalAnd {
-        each_pair(a, b, out, |a, b| u8::from(a.truth() & b.truth()));
-    } else if op == BinaryOp::LogicalOr {
-        each_pair(a, b, out, |a, b| u8::from(a.truth() | b.truth()));
-    } else if op == BinaryOp::LogicalXor {
-        each_pair(a, b, out, |a, b| u8::from(a.truth() ^ b.truth()));
-    } else {
-        C::compare(op, a, b, out);
+/// A function of what counts as true of two elements of one dtype.
+fn logical<C: Lanes>(op: LogicalOp, a: &[C], b: &[C], out: &mut [MaybeUninit<u8>]) {
+    match op {
+        LogicalOp::And => each_pair(a, b, out, |a, b| u8::from(a.truth() & b.truth())),
+        LogicalOp::Or => each_pair(a, b, out, |a, b| u8::from(a.truth() | b.truth())),
+        LogicalOp::Xor => each_pair(a, b, out, |a, b| u8::from(a.truth() ^ b.truth())),
     }
 }
 
@@ -217,36 +200,19 @@ pub(crate) fn binary(
     // Elements of an operand count only if the result has any.
     let checked = checked && to.is_integer() && out.ty().size() > 0;
     let bytes = [a.ty(), b.ty(), out.ty()].map(|ty| ty.dtype.storage_bytes()).into_iter().max();
-    let cheap = cheap(bytes.expect("there are three"));
+    let BinaryTraits { cost, refused, .. } = op.traits();
+    let work = (par, grain(cost, bytes.expect("there are three")));
     match op {
-        BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Multiply
-        | BinaryOp::Divide
-        | BinaryOp::Max
-        | BinaryOp::Min
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor => merged(op, a, b, out, (par, cheap)),
-        BinaryOp::Atan2 => merged(op, a, b, out, (par, COSTLY)),
-        BinaryOp::Quotient | BinaryOp::Remainder => {
-            if checked && has_zero(b) {
-                return Err(ErrorKind::DivisionByZero { op: op.name() }.into());
+        BinaryOp::Arithmetic(_) | BinaryOp::Bitwise(_) => {
+            if let Some(refused) = refused.filter(|_| checked) {
+                check(op.name(), refused, b, par)?;
             }
-            merged(op, a, b, out, (par, COSTLY));
+            merged(op, a, b, out, work);
         }
-        BinaryOp::Pow => {
-            if let Some(value) = checked.then(|| first_negative(b, par)).flatten() {
-                return Err(ErrorKind::NegativeExponent { value }.into());
-            }
-            merged(op, a, b, out, (par, COSTLY));
-        }
-        BinaryOp::LeftShift | BinaryOp::RightShift => {
-            if let Some(value) = checked.then(|| first_negative(b, par)).flatten() {
-                return Err(ErrorKind::NegativeShift { op: op.name(), value }.into());
-            }
-            merged(op, a, b, out, (par, cheap));
-        }
+        BinaryOp::Comparison(op) => compare(op, a, b, out, work),
+        BinaryOp::Logical(LogicalOp::And) => truths(a, b, out, work, |a, b| a & b),
+        BinaryOp::Logical(LogicalOp::Or) => truths(a, b, out, work, |a, b| a | b),
+        BinaryOp::Logical(LogicalOp::Xor) => truths(a, b, out, work, |a, b| a ^ b),
         BinaryOp::Complex if to == DType::C128 => {
             let parts = ((a, DType::F64), (b, DType::F64));
             zip(parts.0, parts.1, out, (par, CHEAP), |a: &[f64], b: &[f64], out| {
@@ -259,17 +225,20 @@ pub(crate) fn binary(
                 each_pair(a, b, out, Complex::new);
             });
         }
-        BinaryOp::LogicalAnd => truths(a, b, out, (par, cheap), |a, b| a & b),
-        BinaryOp::LogicalOr => truths(a, b, out, (par, cheap), |a, b| a | b),
-        BinaryOp::LogicalXor => truths(a, b, out, (par, cheap), |a, b| a ^ b),
-        BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual => compare(op, a, b, out, (par, cheap)),
     }
     Ok(())
+}
+
+/// Refuses integers of the second operand for which the op has no result.
+fn check(op: &'static str, refused: Refused, b: View<'_>, par: Par) -> Result<()> {
+    let error = match refused {
+        Refused::ZeroDivisor => has_zero(b).then_some(ErrorKind::DivisionByZero { op }),
+        Refused::NegativeExponent => {
+            first_negative(b, par).map(|value| ErrorKind::NegativeExponent { value })
+        }
+        Refused::NegativeShift => first_negative(b, par).map(|value| ErrorKind::NegativeShift { op, value }),
+    };
+    error.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// `op(a, b)`, read and computed as the result's dtype.
@@ -367,7 +336,7 @@ fn any_tile<C: Element>(
 }
 
 /// Compares by mathematical value; but for integers with floats, as floats.
-fn compare(op: BinaryOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: (Par, usize)) {
+fn compare(op: ComparisonOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: (Par, usize)) {
     let (left, right) = (a.ty().dtype, b.ty().dtype);
     if let Some(both) = left.compared(right) {
         with_compute!(both, C => {

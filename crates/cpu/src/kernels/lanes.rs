@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use defn_core::DType;
-use defn_core::op::{BinaryOp, UnaryOp};
+use defn_core::op::{ArithmeticOp, BinaryOp, ComparisonOp, FunctionOp, SignOp, UnaryOp};
 use num_complex::Complex;
 
 use super::math::{self, Float};
@@ -25,7 +25,7 @@ pub(crate) trait Lanes: Element {
     /// The logarithm to a base, of floats and complex numbers.
     fn log_to(base: Base, x: &[Self], out: &mut [MaybeUninit<Self>]);
     /// `op(a, b)` for comparisons.
-    fn compare(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<u8>]);
+    fn compare(op: ComparisonOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<u8>]);
 }
 
 /// Elements, and those that are the other operand of a run of them each.
@@ -41,30 +41,16 @@ pub(crate) struct Runs<'x, C> {
 /// Whether an op is done on runs as [`Lanes::binary_with`] does it: one that takes no longer than reading its operands.
 pub(crate) fn is_simple(op: BinaryOp, dtype: DType) -> bool {
     match op {
-        BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Multiply
-        | BinaryOp::Divide
-        | BinaryOp::Max
-        | BinaryOp::Min => dtype == DType::F32 || dtype == DType::F64,
-        BinaryOp::Atan2
-        | BinaryOp::Pow
-        | BinaryOp::Quotient
-        | BinaryOp::Remainder
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::LeftShift
-        | BinaryOp::RightShift
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
+        BinaryOp::ADD
+        | BinaryOp::SUBTRACT
+        | BinaryOp::MULTIPLY
+        | BinaryOp::DIVIDE
+        | BinaryOp::MAX
+        | BinaryOp::MIN => dtype == DType::F32 || dtype == DType::F64,
+        BinaryOp::Arithmetic(_)
+        | BinaryOp::Bitwise(_)
+        | BinaryOp::Comparison(_)
+        | BinaryOp::Logical(_)
         | BinaryOp::Complex => false,
     }
 }
@@ -110,7 +96,7 @@ macro_rules! integer {
             fn log_to(_: Base, _: &[$ty], _: &mut [MaybeUninit<$ty>]) {
                 misplaced("log", <$ty>::DTYPE);
             }
-            fn compare(op: BinaryOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<u8>]) {
+            fn compare(op: ComparisonOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<u8>]) {
                 compare(op, a, b, out, |a| a, |b| b);
             }
         }
@@ -136,7 +122,7 @@ macro_rules! float {
                     Base::Ten => math::log10(x, out),
                 }
             }
-            fn compare(op: BinaryOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<u8>]) {
+            fn compare(op: ComparisonOp, a: &[$ty], b: &[$ty], out: &mut [MaybeUninit<u8>]) {
                 compare(op, a, b, out, |a| a, |b| b);
             }
         }
@@ -155,7 +141,7 @@ macro_rules! float {
                 };
                 each(x, out, |z| nearest(complex::log(wide(z)) / log));
             }
-            fn compare(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<u8>]) {
+            fn compare(op: ComparisonOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<u8>]) {
                 compare(op, a, b, out, Unordered, Unordered);
             }
         }
@@ -202,88 +188,54 @@ fn integer_unary<T: Integer>(op: UnaryOp, bits: u32, x: &[T], out: &mut [MaybeUn
     // The bits of the dtype itself, of which the 2- and 4-bit types have fewer than T.
     let own = |x: T| x.extended() & (u64::MAX >> (64 - bits));
     match op {
-        UnaryOp::Negate => each(x, out, T::negated),
-        UnaryOp::Abs => each(x, out, T::magnitude),
-        UnaryOp::Sign => each(x, out, T::signum),
-        UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round => each(x, out, |x| x),
-        UnaryOp::BitwiseNot => each(x, out, |x| T::truncated(!x.extended())),
-        UnaryOp::PopulationCount => {
+        UnaryOp::NEGATE => each(x, out, T::negated),
+        UnaryOp::ABS => each(x, out, T::magnitude),
+        UnaryOp::SIGN => each(x, out, T::signum),
+        UnaryOp::FLOOR | UnaryOp::CEIL | UnaryOp::ROUND => each(x, out, |x| x),
+        UnaryOp::BITWISE_NOT => each(x, out, |x| T::truncated(!x.extended())),
+        UnaryOp::POPULATION_COUNT => {
             let mask = T::truncated(u64::MAX >> (64 - bits));
             each(x, out, |x| x.both(mask).ones());
         }
-        UnaryOp::CountLeadingZeros => {
+        UnaryOp::COUNT_LEADING_ZEROS => {
             each(x, out, |x| T::truncated(u64::from(own(x).leading_zeros() - (64 - bits))));
         }
-        UnaryOp::Exp
-        | UnaryOp::Expm1
-        | UnaryOp::Log
-        | UnaryOp::Log1p
-        | UnaryOp::Sigmoid
-        | UnaryOp::Sin
-        | UnaryOp::Cos
-        | UnaryOp::Tan
-        | UnaryOp::Sinh
-        | UnaryOp::Cosh
-        | UnaryOp::Tanh
-        | UnaryOp::Asin
-        | UnaryOp::Acos
-        | UnaryOp::Atan
-        | UnaryOp::Asinh
-        | UnaryOp::Acosh
-        | UnaryOp::Atanh
-        | UnaryOp::Sqrt
-        | UnaryOp::Rsqrt
-        | UnaryOp::Cbrt
-        | UnaryOp::Erf
-        | UnaryOp::Erfc
-        | UnaryOp::ErfInv
-        | UnaryOp::Conjugate
-        | UnaryOp::Real
-        | UnaryOp::Imag
-        | UnaryOp::IsNan
-        | UnaryOp::IsInfinity => misplaced(op.name(), T::DTYPE),
+        UnaryOp::Function(_) | UnaryOp::Part(_) | UnaryOp::Test(_) => misplaced(op.name(), T::DTYPE),
     }
 }
 
 fn float_unary<T: Float>(op: UnaryOp, x: &[T], out: &mut [MaybeUninit<T>]) {
     match op {
-        UnaryOp::Negate => each(x, out, T::negated),
-        UnaryOp::Abs => each(x, out, T::magnitude),
-        UnaryOp::Sign => each(x, out, math::sign),
-        UnaryOp::Floor => each(x, out, T::floor),
-        UnaryOp::Ceil => each(x, out, T::ceil),
-        UnaryOp::Round => each(x, out, T::round),
-        UnaryOp::Exp => math::exp(x, out),
-        UnaryOp::Expm1 => math::expm1(x, out),
-        UnaryOp::Log => math::log(x, out),
-        UnaryOp::Log1p => math::log1p(x, out),
-        UnaryOp::Sigmoid => math::sigmoid(x, out),
-        UnaryOp::Sin => math::sin(x, out),
-        UnaryOp::Cos => math::cos(x, out),
-        UnaryOp::Tan => math::tan(x, out),
-        UnaryOp::Sinh => math::sinh(x, out),
-        UnaryOp::Cosh => math::cosh(x, out),
-        UnaryOp::Tanh => math::tanh(x, out),
-        UnaryOp::Asin => math::asin(x, out),
-        UnaryOp::Acos => math::acos(x, out),
-        UnaryOp::Atan => math::atan(x, out),
-        UnaryOp::Asinh => math::asinh(x, out),
-        UnaryOp::Acosh => math::acosh(x, out),
-        UnaryOp::Atanh => math::atanh(x, out),
-        UnaryOp::Sqrt => each(x, out, T::sqrt),
-        UnaryOp::Rsqrt => each(x, out, T::rsqrt),
-        UnaryOp::Cbrt => math::cbrt(x, out),
-        UnaryOp::Erf => math::erf(x, out),
-        UnaryOp::Erfc => math::erfc(x, out),
-        UnaryOp::ErfInv => math::erf_inv(x, out),
-        UnaryOp::Conjugate
-        | UnaryOp::Real
-        | UnaryOp::Imag
-        | UnaryOp::BitwiseNot
-        | UnaryOp::PopulationCount
-        | UnaryOp::CountLeadingZeros
-        | UnaryOp::IsNan
-        | UnaryOp::IsInfinity => misplaced(op.name(), T::DTYPE),
+        UnaryOp::NEGATE => each(x, out, T::negated),
+        UnaryOp::ABS => each(x, out, T::magnitude),
+        UnaryOp::SIGN => each(x, out, math::sign),
+        UnaryOp::FLOOR => each(x, out, T::floor),
+        UnaryOp::CEIL => each(x, out, T::ceil),
+        UnaryOp::ROUND => each(x, out, T::round),
+        UnaryOp::EXP => math::exp(x, out),
+        UnaryOp::EXPM1 => math::expm1(x, out),
+        UnaryOp::LOG => math::log(x, out),
+        UnaryOp::LOG1P => math::log1p(x, out),
+        UnaryOp::SIGMOID => math::sigmoid(x, out),
+        UnaryOp::SIN => math::sin(x, out),
+        UnaryOp::COS => math::cos(x, out),
+        UnaryOp::TAN => math::tan(x, out),
+        UnaryOp::SINH => math::sinh(x, out),
+        UnaryOp::COSH => math::cosh(x, out),
+        UnaryOp::TANH => math::tanh(x, out),
+        UnaryOp::ASIN => math::asin(x, out),
+        UnaryOp::ACOS => math::acos(x, out),
+        UnaryOp::ATAN => math::atan(x, out),
+        UnaryOp::ASINH => math::asinh(x, out),
+        UnaryOp::ACOSH => math::acosh(x, out),
+        UnaryOp::ATANH => math::atanh(x, out),
+        UnaryOp::SQRT => each(x, out, T::sqrt),
+        UnaryOp::RSQRT => each(x, out, T::rsqrt),
+        UnaryOp::CBRT => math::cbrt(x, out),
+        UnaryOp::ERF => math::erf(x, out),
+        UnaryOp::ERFC => math::erfc(x, out),
+        UnaryOp::ERF_INV => math::erf_inv(x, out),
+        UnaryOp::Part(_) | UnaryOp::Bits(_) | UnaryOp::Test(_) => misplaced(op.name(), T::DTYPE),
     }
 }
 
@@ -293,72 +245,55 @@ where
 {
     let mut through = |f: fn(Complex<f64>) -> Complex<f64>| each(x, out, |z| nearest(f(wide(z))));
     match op {
-        UnaryOp::Negate => each(x, out, Complex::<T>::negated),
-        UnaryOp::Sign => through(complex::sign),
-        UnaryOp::Exp => through(complex::exp),
-        UnaryOp::Expm1 => through(complex::expm1),
-        UnaryOp::Log => through(complex::log),
-        UnaryOp::Log1p => through(complex::log1p),
-        UnaryOp::Sigmoid => through(complex::sigmoid),
-        UnaryOp::Sin => through(complex::sin),
-        UnaryOp::Cos => through(complex::cos),
-        UnaryOp::Tan => through(complex::tan),
-        UnaryOp::Sinh => through(complex::sinh),
-        UnaryOp::Cosh => through(complex::cosh),
-        UnaryOp::Tanh => through(complex::tanh),
-        UnaryOp::Asin => through(complex::asin),
-        UnaryOp::Acos => through(complex::acos),
-        UnaryOp::Atan => through(complex::atan),
-        UnaryOp::Asinh => through(complex::asinh),
-        UnaryOp::Acosh => through(complex::acosh),
-        UnaryOp::Atanh => through(complex::atanh),
-        UnaryOp::Sqrt => through(complex::sqrt),
-        UnaryOp::Rsqrt => through(complex::rsqrt),
-        UnaryOp::Cbrt => through(complex::cbrt),
-        UnaryOp::Abs
-        | UnaryOp::Floor
-        | UnaryOp::Ceil
-        | UnaryOp::Round
-        | UnaryOp::Erf
-        | UnaryOp::Erfc
-        | UnaryOp::ErfInv
-        | UnaryOp::Conjugate
-        | UnaryOp::Real
-        | UnaryOp::Imag
-        | UnaryOp::BitwiseNot
-        | UnaryOp::PopulationCount
-        | UnaryOp::CountLeadingZeros
-        | UnaryOp::IsNan
-        | UnaryOp::IsInfinity => misplaced(op.name(), Complex::<T>::DTYPE),
+        UnaryOp::NEGATE => each(x, out, Complex::<T>::negated),
+        UnaryOp::SIGN => through(complex::sign),
+        UnaryOp::EXP => through(complex::exp),
+        UnaryOp::EXPM1 => through(complex::expm1),
+        UnaryOp::LOG => through(complex::log),
+        UnaryOp::LOG1P => through(complex::log1p),
+        UnaryOp::SIGMOID => through(complex::sigmoid),
+        UnaryOp::SIN => through(complex::sin),
+        UnaryOp::COS => through(complex::cos),
+        UnaryOp::TAN => through(complex::tan),
+        UnaryOp::SINH => through(complex::sinh),
+        UnaryOp::COSH => through(complex::cosh),
+        UnaryOp::TANH => through(complex::tanh),
+        UnaryOp::ASIN => through(complex::asin),
+        UnaryOp::ACOS => through(complex::acos),
+        UnaryOp::ATAN => through(complex::atan),
+        UnaryOp::ASINH => through(complex::asinh),
+        UnaryOp::ACOSH => through(complex::acosh),
+        UnaryOp::ATANH => through(complex::atanh),
+        UnaryOp::SQRT => through(complex::sqrt),
+        UnaryOp::RSQRT => through(complex::rsqrt),
+        UnaryOp::CBRT => through(complex::cbrt),
+        UnaryOp::Sign(SignOp::Abs)
+        | UnaryOp::Function(FunctionOp::Erf | FunctionOp::Erfc | FunctionOp::ErfInv)
+        | UnaryOp::Rounding(_)
+        | UnaryOp::Part(_)
+        | UnaryOp::Bits(_)
+        | UnaryOp::Test(_) => misplaced(op.name(), Complex::<T>::DTYPE),
     }
 }
 
 fn integer_binary<T: Integer>(op: BinaryOp, a: &[T], b: &[T], out: &mut [MaybeUninit<T>]) {
     match op {
-        BinaryOp::Add => each_pair(a, b, out, T::plus),
-        BinaryOp::Subtract => each_pair(a, b, out, T::minus),
-        BinaryOp::Multiply => each_pair(a, b, out, T::times),
-        BinaryOp::Pow => each_pair(a, b, out, power),
-        BinaryOp::Quotient => each_pair(a, b, out, T::quotient),
-        BinaryOp::Remainder => each_pair(a, b, out, T::remainder),
-        BinaryOp::Max => each_pair(a, b, out, T::greater),
-        BinaryOp::Min => each_pair(a, b, out, T::lesser),
-        BinaryOp::BitwiseAnd => each_pair(a, b, out, T::both),
-        BinaryOp::BitwiseOr => each_pair(a, b, out, T::either),
-        BinaryOp::BitwiseXor => each_pair(a, b, out, T::one_of),
-        BinaryOp::LeftShift => each_pair(a, b, out, T::shifted_left),
-        BinaryOp::RightShift => each_pair(a, b, out, T::shifted_right),
-        BinaryOp::Divide
-        | BinaryOp::Atan2
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
+        BinaryOp::ADD => each_pair(a, b, out, T::plus),
+        BinaryOp::SUBTRACT => each_pair(a, b, out, T::minus),
+        BinaryOp::MULTIPLY => each_pair(a, b, out, T::times),
+        BinaryOp::POW => each_pair(a, b, out, power),
+        BinaryOp::QUOTIENT => each_pair(a, b, out, T::quotient),
+        BinaryOp::REMAINDER => each_pair(a, b, out, T::remainder),
+        BinaryOp::MAX => each_pair(a, b, out, T::greater),
+        BinaryOp::MIN => each_pair(a, b, out, T::lesser),
+        BinaryOp::BITWISE_AND => each_pair(a, b, out, T::both),
+        BinaryOp::BITWISE_OR => each_pair(a, b, out, T::either),
+        BinaryOp::BITWISE_XOR => each_pair(a, b, out, T::one_of),
+        BinaryOp::LEFT_SHIFT => each_pair(a, b, out, T::shifted_left),
+        BinaryOp::RIGHT_SHIFT => each_pair(a, b, out, T::shifted_right),
+        BinaryOp::Arithmetic(ArithmeticOp::Divide | ArithmeticOp::Atan2)
+        | BinaryOp::Comparison(_)
+        | BinaryOp::Logical(_)
         | BinaryOp::Complex => misplaced(op.name(), T::DTYPE),
     }
 }
@@ -380,65 +315,40 @@ fn power<T: Integer>(mut base: T, exponent: T) -> T {
 
 fn float_binary<T: Float>(op: BinaryOp, a: &[T], b: &[T], out: &mut [MaybeUninit<T>]) {
     match op {
-        BinaryOp::Add => each_pair(a, b, out, T::plus),
-        BinaryOp::Subtract => each_pair(a, b, out, T::minus),
-        BinaryOp::Multiply => each_pair(a, b, out, T::times),
-        BinaryOp::Divide => each_pair(a, b, out, T::over),
-        BinaryOp::Pow => math::pow(a, b, out),
-        BinaryOp::Atan2 => math::atan2(a, b, out),
-        BinaryOp::Remainder => each_pair(a, b, out, T::remainder),
-        BinaryOp::Max => each_pair(a, b, out, T::greater),
-        BinaryOp::Min => each_pair(a, b, out, T::lesser),
-        BinaryOp::Quotient
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::LeftShift
-        | BinaryOp::RightShift
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
+        BinaryOp::ADD => each_pair(a, b, out, T::plus),
+        BinaryOp::SUBTRACT => each_pair(a, b, out, T::minus),
+        BinaryOp::MULTIPLY => each_pair(a, b, out, T::times),
+        BinaryOp::DIVIDE => each_pair(a, b, out, T::over),
+        BinaryOp::POW => math::pow(a, b, out),
+        BinaryOp::ATAN2 => math::atan2(a, b, out),
+        BinaryOp::REMAINDER => each_pair(a, b, out, T::remainder),
+        BinaryOp::MAX => each_pair(a, b, out, T::greater),
+        BinaryOp::MIN => each_pair(a, b, out, T::lesser),
+        BinaryOp::Arithmetic(ArithmeticOp::Quotient)
+        | BinaryOp::Bitwise(_)
+        | BinaryOp::Comparison(_)
+        | BinaryOp::Logical(_)
         | BinaryOp::Complex => misplaced(op.name(), T::DTYPE),
     }
 }
 
 fn float_binary_with<T: Float>(op: BinaryOp, runs: Runs<'_, T>, is_first: bool, out: &mut [MaybeUninit<T>]) {
     match (op, is_first) {
-        (BinaryOp::Add, _) => each_run(runs, out, T::plus),
-        (BinaryOp::Multiply, _) => each_run(runs, out, T::times),
-        (BinaryOp::Subtract, false) => each_run(runs, out, T::minus),
-        (BinaryOp::Subtract, true) => each_run(runs, out, |x, y| y.minus(x)),
-        (BinaryOp::Divide, false) => each_run(runs, out, T::over),
-        (BinaryOp::Divide, true) => each_run(runs, out, |x, y| y.over(x)),
-        (BinaryOp::Max, false) => each_run(runs, out, T::greater),
-        (BinaryOp::Max, true) => each_run(runs, out, |x, y| y.greater(x)),
-        (BinaryOp::Min, false) => each_run(runs, out, T::lesser),
-        (BinaryOp::Min, true) => each_run(runs, out, |x, y| y.lesser(x)),
+        (BinaryOp::ADD, _) => each_run(runs, out, T::plus),
+        (BinaryOp::MULTIPLY, _) => each_run(runs, out, T::times),
+        (BinaryOp::SUBTRACT, false) => each_run(runs, out, T::minus),
+        (BinaryOp::SUBTRACT, true) => each_run(runs, out, |x, y| y.minus(x)),
+        (BinaryOp::DIVIDE, false) => each_run(runs, out, T::over),
+        (BinaryOp::DIVIDE, true) => each_run(runs, out, |x, y| y.over(x)),
+        (BinaryOp::MAX, false) => each_run(runs, out, T::greater),
+        (BinaryOp::MAX, true) => each_run(runs, out, |x, y| y.greater(x)),
+        (BinaryOp::MIN, false) => each_run(runs, out, T::lesser),
+        (BinaryOp::MIN, true) => each_run(runs, out, |x, y| y.lesser(x)),
         (
-            BinaryOp::Pow
-            | BinaryOp::Atan2
-            | BinaryOp::Remainder
-            | BinaryOp::Quotient
-            | BinaryOp::BitwiseAnd
-            | BinaryOp::BitwiseOr
-            | BinaryOp::BitwiseXor
-            | BinaryOp::LeftShift
-            | BinaryOp::RightShift
-            | BinaryOp::Equal
-            | BinaryOp::NotEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterEqual
-            | BinaryOp::Less
-            | BinaryOp::LessEqual
-            | BinaryOp::LogicalAnd
-            | BinaryOp::LogicalOr
-            | BinaryOp::LogicalXor
+            BinaryOp::Arithmetic(_)
+            | BinaryOp::Bitwise(_)
+            | BinaryOp::Comparison(_)
+            | BinaryOp::Logical(_)
             | BinaryOp::Complex,
             _,
         ) => misplaced(op.name(), T::DTYPE),
@@ -454,37 +364,28 @@ fn complex_binary<T: Float>(
     Complex<T>: Element,
 {
     match op {
-        BinaryOp::Add => each_pair(a, b, out, Complex::<T>::plus),
-        BinaryOp::Subtract => each_pair(a, b, out, Complex::<T>::minus),
-        BinaryOp::Multiply => each_pair(a, b, out, Complex::<T>::times),
-        BinaryOp::Divide => divide_complex(a, b, out),
-        BinaryOp::Pow => each_pair(a, b, out, |a, b| nearest(complex::pow(wide(a), wide(b)))),
-        BinaryOp::Atan2
-        | BinaryOp::Quotient
-        | BinaryOp::Remainder
-        | BinaryOp::Max
-        | BinaryOp::Min
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::LeftShift
-        | BinaryOp::RightShift
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
+        BinaryOp::ADD => each_pair(a, b, out, Complex::<T>::plus),
+        BinaryOp::SUBTRACT => each_pair(a, b, out, Complex::<T>::minus),
+        BinaryOp::MULTIPLY => each_pair(a, b, out, Complex::<T>::times),
+        BinaryOp::DIVIDE => divide_complex(a, b, out),
+        BinaryOp::POW => each_pair(a, b, out, |a, b| nearest(complex::pow(wide(a), wide(b)))),
+        BinaryOp::Arithmetic(
+            ArithmeticOp::Atan2
+            | ArithmeticOp::Quotient
+            | ArithmeticOp::Remainder
+            | ArithmeticOp::Max
+            | ArithmeticOp::Min,
+        )
+        | BinaryOp::Bitwise(_)
+        | BinaryOp::Comparison(_)
+        | BinaryOp::Logical(_)
         | BinaryOp::Complex => misplaced(op.name(), Complex::<T>::DTYPE),
     }
 }
 
 /// Compares elements by what `left` and `right` make of them.
 pub(crate) fn compare<A: Copy, B: Copy, K: PartialOrd>(
-    op: BinaryOp,
+    op: ComparisonOp,
     a: &[A],
     b: &[B],
     out: &mut [MaybeUninit<u8>],
@@ -492,31 +393,12 @@ pub(crate) fn compare<A: Copy, B: Copy, K: PartialOrd>(
     right: impl Fn(B) -> K,
 ) {
     match op {
-        BinaryOp::Equal => each_pair(a, b, out, |a, b| u8::from(left(a) == right(b))),
-        BinaryOp::NotEqual => each_pair(a, b, out, |a, b| u8::from(left(a) != right(b))),
-        BinaryOp::Greater => each_pair(a, b, out, |a, b| u8::from(left(a) > right(b))),
-        BinaryOp::GreaterEqual => each_pair(a, b, out, |a, b| u8::from(left(a) >= right(b))),
-        BinaryOp::Less => each_pair(a, b, out, |a, b| u8::from(left(a) < right(b))),
-        BinaryOp::LessEqual => each_pair(a, b, out, |a, b| u8::from(left(a) <= right(b))),
-        BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Multiply
-        | BinaryOp::Divide
-        | BinaryOp::Pow
-        | BinaryOp::Atan2
-        | BinaryOp::Quotient
-        | BinaryOp::Remainder
-        | BinaryOp::Max
-        | BinaryOp::Min
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::LeftShift
-        | BinaryOp::RightShift
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
-        | BinaryOp::Complex => unreachable!("{} is no comparison", op.name()),
+        ComparisonOp::Equal => each_pair(a, b, out, |a, b| u8::from(left(a) == right(b))),
+        ComparisonOp::NotEqual => each_pair(a, b, out, |a, b| u8::from(left(a) != right(b))),
+        ComparisonOp::Greater => each_pair(a, b, out, |a, b| u8::from(left(a) > right(b))),
+        ComparisonOp::GreaterEqual => each_pair(a, b, out, |a, b| u8::from(left(a) >= right(b))),
+        ComparisonOp::Less => each_pair(a, b, out, |a, b| u8::from(left(a) < right(b))),
+        ComparisonOp::LessEqual => each_pair(a, b, out, |a, b| u8::from(left(a) <= right(b))),
     }
 }
 

@@ -20,11 +20,11 @@ pub(crate) enum Simple {
 impl Simple {
     /// An op of which `x` is the first operand, or the second.
     pub(crate) fn of(op: BinaryOp, is_second: bool) -> Option<Simple> {
-        if op == BinaryOp::Add {
+        if op == BinaryOp::ADD {
             Some(Simple::Plus)
-        } else if op == BinaryOp::Multiply {
+        } else if op == BinaryOp::MULTIPLY {
             Some(Simple::Times)
-        } else if op == BinaryOp::Subtract {
+        } else if op == BinaryOp::SUBTRACT {
             Some(if is_second { Simple::From } else { Simple::Minus })
         } else {
             None

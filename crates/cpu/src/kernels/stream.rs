@@ -219,7 +219,7 @@ mod tests {
         let mut sum = Array::unwritten(ty(DType::F32, count));
         let (a, mut out) = (x_array.view(), sum.view_mut());
         assert_eq!(out.stores() == Stores::Far, is_possible());
-        elementwise::binary(BinaryOp::Add, a, a, &mut out, Par::Pool, true).unwrap();
+        elementwise::binary(BinaryOp::ADD, a, a, &mut out, Par::Pool, true).unwrap();
         let right = |(sum, x): (&[u8], &f32)| sum == (x + x).to_ne_bytes();
         assert!(sum.bytes().chunks(4).zip(&x).all(right));
 

@@ -129,7 +129,7 @@ impl Backend for Counting {
 /// ops run altogether.
 fn evaluations(program: &Region, inputs: &[Vec<f64>]) -> (usize, usize) {
     let (count, all) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let counting = Arc::new(Counting { inner: cpu_backend(), op: UnaryOp::Tanh, count, all });
+    let counting = Arc::new(Counting { inner: cpu_backend(), op: UnaryOp::TANH, count, all });
     let backend: Arc<dyn Backend> = counting.clone();
     run_on(&backend, program, inputs);
     (counting.count.load(Ordering::Relaxed), counting.all.load(Ordering::Relaxed))

@@ -23,37 +23,37 @@ fn axes(list: &[usize]) -> AxisList {
 fn unary_ops() {
     for &op in UnaryOp::ALL {
         let points: &[f64] = match op {
-            UnaryOp::Negate
-            | UnaryOp::Abs
-            | UnaryOp::Sign
-            | UnaryOp::Floor
-            | UnaryOp::Ceil
-            | UnaryOp::Round
-            | UnaryOp::Exp
-            | UnaryOp::Expm1
-            | UnaryOp::Sigmoid
-            | UnaryOp::Sin
-            | UnaryOp::Cos
-            | UnaryOp::Tan
-            | UnaryOp::Sinh
-            | UnaryOp::Cosh
-            | UnaryOp::Tanh
-            | UnaryOp::Atan
-            | UnaryOp::Asinh
-            | UnaryOp::Cbrt
-            | UnaryOp::Erf
-            | UnaryOp::Erfc
-            | UnaryOp::Conjugate
-            | UnaryOp::Real
-            | UnaryOp::Imag
-            | UnaryOp::IsNan
-            | UnaryOp::IsInfinity => &[-2.3, -0.7, -0.1, 0.2, 0.9, 2.6],
-            UnaryOp::Log | UnaryOp::Sqrt | UnaryOp::Rsqrt => &[0.2, 0.9, 3.5],
-            UnaryOp::Log1p => &[-0.7, 0.3, 2.0],
-            UnaryOp::Asin | UnaryOp::Acos | UnaryOp::Atanh | UnaryOp::ErfInv => &[-0.8, -0.1, 0.4, 0.7],
-            UnaryOp::Acosh => &[1.3, 2.0, 5.0],
+            UnaryOp::NEGATE
+            | UnaryOp::ABS
+            | UnaryOp::SIGN
+            | UnaryOp::FLOOR
+            | UnaryOp::CEIL
+            | UnaryOp::ROUND
+            | UnaryOp::EXP
+            | UnaryOp::EXPM1
+            | UnaryOp::SIGMOID
+            | UnaryOp::SIN
+            | UnaryOp::COS
+            | UnaryOp::TAN
+            | UnaryOp::SINH
+            | UnaryOp::COSH
+            | UnaryOp::TANH
+            | UnaryOp::ATAN
+            | UnaryOp::ASINH
+            | UnaryOp::CBRT
+            | UnaryOp::ERF
+            | UnaryOp::ERFC
+            | UnaryOp::CONJUGATE
+            | UnaryOp::REAL
+            | UnaryOp::IMAG
+            | UnaryOp::IS_NAN
+            | UnaryOp::IS_INFINITY => &[-2.3, -0.7, -0.1, 0.2, 0.9, 2.6],
+            UnaryOp::LOG | UnaryOp::SQRT | UnaryOp::RSQRT => &[0.2, 0.9, 3.5],
+            UnaryOp::LOG1P => &[-0.7, 0.3, 2.0],
+            UnaryOp::ASIN | UnaryOp::ACOS | UnaryOp::ATANH | UnaryOp::ERF_INV => &[-0.8, -0.1, 0.4, 0.7],
+            UnaryOp::ACOSH => &[1.3, 2.0, 5.0],
             // Integers only: no gradient passes.
-            UnaryOp::BitwiseNot | UnaryOp::PopulationCount | UnaryOp::CountLeadingZeros => continue,
+            UnaryOp::BITWISE_NOT | UnaryOp::POPULATION_COUNT | UnaryOp::COUNT_LEADING_ZEROS => continue,
         };
         check(op.name(), &[vector(points)], |graph, x| {
             let y = graph.emit_one(Op::Unary(op), x)?;
@@ -68,29 +68,29 @@ fn binary_ops_with_broadcasting() {
         [(&[2, 3], &[2, 3]), (&[2, 1, 3], &[4, 1]), (&[], &[3]), (&[1], &[])];
     for &op in BinaryOp::ALL {
         match op {
-            BinaryOp::Add
-            | BinaryOp::Subtract
-            | BinaryOp::Multiply
-            | BinaryOp::Divide
-            | BinaryOp::Atan2
-            | BinaryOp::Max
-            | BinaryOp::Min
-            | BinaryOp::Equal
-            | BinaryOp::NotEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterEqual
-            | BinaryOp::Less
-            | BinaryOp::LessEqual
-            | BinaryOp::LogicalAnd
-            | BinaryOp::LogicalOr
-            | BinaryOp::LogicalXor => {
+            BinaryOp::ADD
+            | BinaryOp::SUBTRACT
+            | BinaryOp::MULTIPLY
+            | BinaryOp::DIVIDE
+            | BinaryOp::ATAN2
+            | BinaryOp::MAX
+            | BinaryOp::MIN
+            | BinaryOp::EQUAL
+            | BinaryOp::NOT_EQUAL
+            | BinaryOp::GREATER
+            | BinaryOp::GREATER_EQUAL
+            | BinaryOp::LESS
+            | BinaryOp::LESS_EQUAL
+            | BinaryOp::LOGICAL_AND
+            | BinaryOp::LOGICAL_OR
+            | BinaryOp::LOGICAL_XOR => {
                 for (left, right) in shapes {
                     let name = format!("{} {left:?} {right:?}", op.name());
                     let inputs = [noise(left, 1), noise(right, 2)];
                     check(&name, &inputs, |graph, x| graph.emit_one(Op::Binary(op), x));
                 }
             }
-            BinaryOp::Pow | BinaryOp::Remainder => {
+            BinaryOp::POW | BinaryOp::REMAINDER => {
                 let positive = |mut array: Array| {
                     array.values.iter_mut().for_each(|value| *value = value.abs() + 0.2);
                     array
@@ -108,12 +108,12 @@ fn binary_ops_with_broadcasting() {
                 });
             }
             // Integers only: no gradient passes, or none is defined.
-            BinaryOp::Quotient
-            | BinaryOp::BitwiseAnd
-            | BinaryOp::BitwiseOr
-            | BinaryOp::BitwiseXor
-            | BinaryOp::LeftShift
-            | BinaryOp::RightShift => {}
+            BinaryOp::QUOTIENT
+            | BinaryOp::BITWISE_AND
+            | BinaryOp::BITWISE_OR
+            | BinaryOp::BITWISE_XOR
+            | BinaryOp::LEFT_SHIFT
+            | BinaryOp::RIGHT_SHIFT => {}
         }
     }
     check("x^3", &[noise(&[5], 3)], |graph, x| graph.pow(x[0], 3));
@@ -123,16 +123,16 @@ fn binary_ops_with_broadcasting() {
 #[test]
 fn complex_functions_follow_their_derivative() {
     let functions = [
-        UnaryOp::Exp,
-        UnaryOp::Log,
-        UnaryOp::Sin,
-        UnaryOp::Tanh,
-        UnaryOp::Sqrt,
-        UnaryOp::Sigmoid,
-        UnaryOp::Asin,
-        UnaryOp::Acosh,
-        UnaryOp::Conjugate,
-        UnaryOp::Negate,
+        UnaryOp::EXP,
+        UnaryOp::LOG,
+        UnaryOp::SIN,
+        UnaryOp::TANH,
+        UnaryOp::SQRT,
+        UnaryOp::SIGMOID,
+        UnaryOp::ASIN,
+        UnaryOp::ACOSH,
+        UnaryOp::CONJUGATE,
+        UnaryOp::NEGATE,
     ];
     for op in functions {
         check(op.name(), &[noise(&[3], 1), noise(&[3], 5)], |graph, x| {
@@ -153,7 +153,7 @@ fn edges_of_elementwise_ops() {
     let two = [ty(DType::F64, &[3]), ty(DType::F64, &[3])];
     let operands = [vec![1.0, 2.0, 3.0], vec![1.0, 3.0, 2.0]];
     for (op, left, right) in
-        [(BinaryOp::Max, [0.5, 0.0, 1.0], [0.5, 1.0, 0.0]), (BinaryOp::Min, [0.5, 1.0, 0.0], [0.5, 0.0, 1.0])]
+        [(BinaryOp::MAX, [0.5, 0.0, 1.0], [0.5, 1.0, 0.0]), (BinaryOp::MIN, [0.5, 1.0, 0.0], [0.5, 0.0, 1.0])]
     {
         let found = gradients(&two, &operands, |graph, x| graph.emit_one(Op::Binary(op), x));
         assert_eq!((values(&found[0]), values(&found[1])), (left.to_vec(), right.to_vec()), "{op:?}");

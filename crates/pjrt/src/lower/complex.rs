@@ -6,7 +6,7 @@
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2};
 
-use defn_core::op::UnaryOp;
+use defn_core::op::FunctionOp;
 
 use super::numeric::{Truth, X};
 use super::text::{Ssa, Writer};
@@ -22,49 +22,38 @@ struct C<'a> {
 
 impl Writer {
     /// A function of complex numbers that inference accepts for them.
-    pub fn complex_function(&mut self, op: UnaryOp, z: &Ssa) -> Ssa {
+    pub fn complex_function(&mut self, op: FunctionOp, z: &Ssa) -> Ssa {
         self.in_parts(&[z], |z| {
             let [z] = z else { unreachable!("one operand") };
             match op {
-                UnaryOp::Sign => sign(z),
-                UnaryOp::Exp => exp(z),
-                UnaryOp::Expm1 => expm1(z),
-                UnaryOp::Log => log(z),
-                UnaryOp::Log1p => log1p(z),
-                UnaryOp::Sigmoid => sigmoid(z),
-                UnaryOp::Sin => turned(&sinh(&turned_right(z))),
-                UnaryOp::Cos => cosh(&turned(z)),
-                UnaryOp::Tan => turned_right(&tanh(&turned(z))),
-                UnaryOp::Sinh => sinh(z),
-                UnaryOp::Cosh => cosh(z),
-                UnaryOp::Tanh => tanh(z),
-                UnaryOp::Asin => asin(z),
-                UnaryOp::Acos => acos(z),
-                UnaryOp::Atan => turned_right(&atanh(&turned(z))),
-                UnaryOp::Asinh => turned_right(&asin(&turned(z))),
-                UnaryOp::Acosh => acosh(z),
-                UnaryOp::Atanh => atanh(z),
-                UnaryOp::Sqrt => sqrt(z),
-                UnaryOp::Rsqrt => divide(&one(z), &sqrt(z)),
-                UnaryOp::Cbrt => cbrt(z),
-                UnaryOp::Negate
-                | UnaryOp::Abs
-                | UnaryOp::Floor
-                | UnaryOp::Ceil
-                | UnaryOp::Round
-                | UnaryOp::Erf
-                | UnaryOp::Erfc
-                | UnaryOp::ErfInv
-                | UnaryOp::Conjugate
-                | UnaryOp::Real
-                | UnaryOp::Imag
-                | UnaryOp::BitwiseNot
-                | UnaryOp::PopulationCount
-                | UnaryOp::CountLeadingZeros
-                | UnaryOp::IsNan
-                | UnaryOp::IsInfinity => unreachable!("written elsewhere, or not complex"),
+                FunctionOp::Exp => exp(z),
+                FunctionOp::Expm1 => expm1(z),
+                FunctionOp::Log => log(z),
+                FunctionOp::Log1p => log1p(z),
+                FunctionOp::Sigmoid => sigmoid(z),
+                FunctionOp::Sin => turned(&sinh(&turned_right(z))),
+                FunctionOp::Cos => cosh(&turned(z)),
+                FunctionOp::Tan => turned_right(&tanh(&turned(z))),
+                FunctionOp::Sinh => sinh(z),
+                FunctionOp::Cosh => cosh(z),
+                FunctionOp::Tanh => tanh(z),
+                FunctionOp::Asin => asin(z),
+                FunctionOp::Acos => acos(z),
+                FunctionOp::Atan => turned_right(&atanh(&turned(z))),
+                FunctionOp::Asinh => turned_right(&asin(&turned(z))),
+                FunctionOp::Acosh => acosh(z),
+                FunctionOp::Atanh => atanh(z),
+                FunctionOp::Sqrt => sqrt(z),
+                FunctionOp::Rsqrt => divide(&one(z), &sqrt(z)),
+                FunctionOp::Cbrt => cbrt(z),
+                FunctionOp::Erf | FunctionOp::Erfc | FunctionOp::ErfInv => unreachable!("not complex"),
             }
         })
+    }
+
+    /// `z / |z|`, and 0 for 0.
+    pub fn complex_sign(&mut self, z: &Ssa) -> Ssa {
+        self.in_parts(&[z], |z| sign(&z[0]))
     }
 
     /// `|z|`, as the half of the complex type.

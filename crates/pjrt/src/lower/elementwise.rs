@@ -1,6 +1,6 @@
 //! Operations on each element, and tensors made of nothing.
 
-use defn_core::op::{BinaryOp, UnaryOp};
+use defn_core::op::{BinaryOp, FunctionOp, UnaryOp};
 use defn_core::{Axis, DType, Kind, Number, Scalar, Shape, TensorType};
 
 use super::numeric::X;
@@ -47,9 +47,9 @@ impl Lowering {
         // What looks at the operand as it is.
         let x = w.load(&operands.values[0], from);
         let same = x.ty.clone();
-        match op {
-            UnaryOp::Negate => return w.stored("negate", &x, out.dtype),
-            UnaryOp::Abs => {
+        let op = match op {
+            UnaryOp::NEGATE => return w.stored("negate", &x, out.dtype),
+            UnaryOp::ABS => {
                 if kind == Kind::Unsigned || kind == Kind::Bool {
                     return operands.values[0].clone();
                 }
@@ -58,7 +58,7 @@ impl Lowering {
                 }
                 return w.stored("abs", &x, out.dtype);
             }
-            UnaryOp::Sign => {
+            UnaryOp::SIGN => {
                 let y = match kind {
                     Kind::Bool => x,
                     Kind::Unsigned => {
@@ -66,33 +66,33 @@ impl Lowering {
                         w.convert(&truth, x.element())
                     }
                     Kind::Signed | Kind::Float => w.op("sign", &[&x], "", same),
-                    Kind::Complex => w.complex_function(op, &x),
+                    Kind::Complex => w.complex_sign(&x),
                 };
                 return w.store(&y, out.dtype);
             }
-            UnaryOp::Floor | UnaryOp::Ceil | UnaryOp::Round if is_whole => {
+            UnaryOp::FLOOR | UnaryOp::CEIL | UnaryOp::ROUND if is_whole => {
                 return operands.values[0].clone();
             }
-            UnaryOp::Floor => return w.stored("floor", &x, out.dtype),
-            UnaryOp::Ceil => return w.stored("ceil", &x, out.dtype),
-            UnaryOp::Round => return w.stored("round_nearest_afz", &x, out.dtype),
-            UnaryOp::BitwiseNot => return w.stored("not", &x, out.dtype),
-            UnaryOp::PopulationCount => {
+            UnaryOp::FLOOR => return w.stored("floor", &x, out.dtype),
+            UnaryOp::CEIL => return w.stored("ceil", &x, out.dtype),
+            UnaryOp::ROUND => return w.stored("round_nearest_afz", &x, out.dtype),
+            UnaryOp::BITWISE_NOT => return w.stored("not", &x, out.dtype),
+            UnaryOp::POPULATION_COUNT => {
                 let x = w.own_bits(&x, from);
                 return w.stored("popcnt", &x, out.dtype);
             }
-            UnaryOp::CountLeadingZeros => return w.leading_zeros(&x, from),
-            UnaryOp::IsNan | UnaryOp::IsInfinity if is_whole => {
+            UnaryOp::COUNT_LEADING_ZEROS => return w.leading_zeros(&x, from),
+            UnaryOp::IS_NAN | UnaryOp::IS_INFINITY if is_whole => {
                 let no = w.number(E::Pred, 0);
                 return w.splat(&no, x.dims());
             }
-            UnaryOp::IsNan => {
+            UnaryOp::IS_NAN => {
                 return w.parts(&x, |w, part| w.compare(part, part, "NE"));
             }
-            UnaryOp::IsInfinity => {
+            UnaryOp::IS_INFINITY => {
                 return w.parts(&x, Writer::is_infinite);
             }
-            UnaryOp::Real => {
+            UnaryOp::REAL => {
                 let y = if kind == Kind::Complex {
                     w.op("real", &[&x], "", same.of(half(x.element())))
                 } else {
@@ -100,7 +100,7 @@ impl Lowering {
                 };
                 return w.store(&y, out.dtype);
             }
-            UnaryOp::Imag => {
+            UnaryOp::IMAG => {
                 let y = if kind == Kind::Complex {
                     w.op("imag", &[&x], "", same.of(half(x.element())))
                 } else {
@@ -109,34 +109,12 @@ impl Lowering {
                 };
                 return w.store(&y, out.dtype);
             }
-            UnaryOp::Conjugate => {
+            UnaryOp::CONJUGATE => {
                 let z = w.load_as(&operands.values[0], from, out.dtype);
                 return w.conjugate(&z);
             }
-            UnaryOp::Exp
-            | UnaryOp::Expm1
-            | UnaryOp::Log
-            | UnaryOp::Log1p
-            | UnaryOp::Sigmoid
-            | UnaryOp::Sin
-            | UnaryOp::Cos
-            | UnaryOp::Tan
-            | UnaryOp::Sinh
-            | UnaryOp::Cosh
-            | UnaryOp::Tanh
-            | UnaryOp::Asin
-            | UnaryOp::Acos
-            | UnaryOp::Atan
-            | UnaryOp::Asinh
-            | UnaryOp::Acosh
-            | UnaryOp::Atanh
-            | UnaryOp::Sqrt
-            | UnaryOp::Rsqrt
-            | UnaryOp::Cbrt
-            | UnaryOp::Erf
-            | UnaryOp::Erfc
-            | UnaryOp::ErfInv => {}
-        }
+            UnaryOp::Function(op) => op,
+        };
         let x = w.load_as(&operands.values[0], from, out.dtype);
         let y = if out.dtype.is_complex() { w.complex_function(op, &x) } else { w.function(op, &x) };
         w.store(&y, out.dtype)
@@ -147,14 +125,14 @@ impl Lowering {
         let w = &mut self.writer;
         let x = w.load_as(&operands.values[0], operands.types[0].dtype, out.dtype);
         let y = if out.dtype.is_complex() {
-            let log = w.complex_function(UnaryOp::Log, &x);
+            let log = w.complex_function(FunctionOp::Log, &x);
             let parts = ["real", "imag"].map(|name| {
                 let part = w.op(name, &[&log], "", x.ty.of(half(x.element())));
                 w.formula(&part, |x| x / base)
             });
             w.op("complex", &[&parts[0], &parts[1]], "", x.ty.clone())
         } else {
-            let log = w.function(UnaryOp::Log, &x);
+            let log = w.function(FunctionOp::Log, &x);
             w.formula(&log, |x| x / base)
         };
         w.store(&y, out.dtype)
@@ -165,28 +143,28 @@ impl Lowering {
         let dims = out.shape.sizes();
         let w = &mut self.writer;
         match op {
-            BinaryOp::Equal => w.ordered(["EQ", "EQ"], operands, dims),
-            BinaryOp::NotEqual => w.ordered(["NE", "NE"], operands, dims),
-            BinaryOp::Greater => w.ordered(["GT", "LT"], operands, dims),
-            BinaryOp::GreaterEqual => w.ordered(["GE", "LE"], operands, dims),
-            BinaryOp::Less => w.ordered(["LT", "GT"], operands, dims),
-            BinaryOp::LessEqual => w.ordered(["LE", "GE"], operands, dims),
-            BinaryOp::LogicalAnd => w.logical("and", operands, dims),
-            BinaryOp::LogicalOr => w.logical("or", operands, dims),
-            BinaryOp::LogicalXor => w.logical("xor", operands, dims),
+            BinaryOp::EQUAL => w.ordered(["EQ", "EQ"], operands, dims),
+            BinaryOp::NOT_EQUAL => w.ordered(["NE", "NE"], operands, dims),
+            BinaryOp::GREATER => w.ordered(["GT", "LT"], operands, dims),
+            BinaryOp::GREATER_EQUAL => w.ordered(["GE", "LE"], operands, dims),
+            BinaryOp::LESS => w.ordered(["LT", "GT"], operands, dims),
+            BinaryOp::LESS_EQUAL => w.ordered(["LE", "GE"], operands, dims),
+            BinaryOp::LOGICAL_AND => w.logical("and", operands, dims),
+            BinaryOp::LOGICAL_OR => w.logical("or", operands, dims),
+            BinaryOp::LOGICAL_XOR => w.logical("xor", operands, dims),
             BinaryOp::Complex => {
                 let part = if out.dtype == DType::C128 { DType::F64 } else { DType::F32 };
                 let [a, b] = w.two(operands, part, dims);
                 w.op("complex", &[&a, &b], "", a.ty.of(computed(out.dtype)))
             }
-            BinaryOp::Add => w.arithmetic("add", operands, out),
-            BinaryOp::Subtract => w.arithmetic("subtract", operands, out),
-            BinaryOp::Multiply => w.arithmetic("multiply", operands, out),
-            BinaryOp::Divide | BinaryOp::Pow if out.dtype.is_complex() => {
+            BinaryOp::ADD => w.arithmetic("add", operands, out),
+            BinaryOp::SUBTRACT => w.arithmetic("subtract", operands, out),
+            BinaryOp::MULTIPLY => w.arithmetic("multiply", operands, out),
+            BinaryOp::DIVIDE | BinaryOp::POW if out.dtype.is_complex() => {
                 let [a, b] = w.two(operands, out.dtype, dims);
-                if op == BinaryOp::Pow { w.complex_pow(&a, &b) } else { w.complex_divide(&a, &b) }
+                if op == BinaryOp::POW { w.complex_pow(&a, &b) } else { w.complex_divide(&a, &b) }
             }
-            BinaryOp::Pow if out.dtype.is_integer() => {
+            BinaryOp::POW if out.dtype.is_integer() => {
                 let [a, b] = w.two(operands, out.dtype, dims);
                 let bits = match operands.constants[1].map(Scalar::value) {
                     Some(Number::Int(exponent)) if exponent >= 0 => 128 - exponent.leading_zeros() as usize,
@@ -202,20 +180,20 @@ impl Lowering {
                 let power = w.integer_power(&a, &b, bits.min(out.dtype.bits()));
                 w.store(&power, out.dtype)
             }
-            BinaryOp::Divide | BinaryOp::Quotient => w.arithmetic("divide", operands, out),
-            BinaryOp::Pow => w.arithmetic("power", operands, out),
-            BinaryOp::Atan2 => w.arithmetic("atan2", operands, out),
-            BinaryOp::Remainder => w.arithmetic("remainder", operands, out),
-            BinaryOp::Max => w.arithmetic("maximum", operands, out),
-            BinaryOp::Min => w.arithmetic("minimum", operands, out),
-            BinaryOp::BitwiseAnd => w.arithmetic("and", operands, out),
-            BinaryOp::BitwiseOr => w.arithmetic("or", operands, out),
-            BinaryOp::BitwiseXor => w.arithmetic("xor", operands, out),
-            BinaryOp::LeftShift => w.arithmetic("shift_left", operands, out),
-            BinaryOp::RightShift if out.dtype.kind() == Kind::Signed => {
+            BinaryOp::DIVIDE | BinaryOp::QUOTIENT => w.arithmetic("divide", operands, out),
+            BinaryOp::POW => w.arithmetic("power", operands, out),
+            BinaryOp::ATAN2 => w.arithmetic("atan2", operands, out),
+            BinaryOp::REMAINDER => w.arithmetic("remainder", operands, out),
+            BinaryOp::MAX => w.arithmetic("maximum", operands, out),
+            BinaryOp::MIN => w.arithmetic("minimum", operands, out),
+            BinaryOp::BITWISE_AND => w.arithmetic("and", operands, out),
+            BinaryOp::BITWISE_OR => w.arithmetic("or", operands, out),
+            BinaryOp::BITWISE_XOR => w.arithmetic("xor", operands, out),
+            BinaryOp::LEFT_SHIFT => w.arithmetic("shift_left", operands, out),
+            BinaryOp::RIGHT_SHIFT if out.dtype.kind() == Kind::Signed => {
                 w.arithmetic("shift_right_arithmetic", operands, out)
             }
-            BinaryOp::RightShift => w.arithmetic("shift_right_logical", operands, out),
+            BinaryOp::RIGHT_SHIFT => w.arithmetic("shift_right_logical", operands, out),
         }
     }
 
@@ -394,48 +372,34 @@ impl Writer {
     }
 
     /// A function of a float.
-    fn function(&mut self, op: UnaryOp, x: &Ssa) -> Ssa {
+    fn function(&mut self, op: FunctionOp, x: &Ssa) -> Ssa {
         let ty = x.ty.clone();
         let stable = |w: &mut Writer, name: &str| w.op(name, &[x], "", ty.clone());
         let library = |w: &mut Writer, name: &str| w.dialect_op("chlo", name, &[x], ty.clone());
         match op {
-            UnaryOp::Exp => stable(self, "exponential"),
-            UnaryOp::Expm1 => stable(self, "exponential_minus_one"),
-            UnaryOp::Log => stable(self, "log"),
-            UnaryOp::Log1p => stable(self, "log_plus_one"),
-            UnaryOp::Sigmoid => stable(self, "logistic"),
-            UnaryOp::Sin => stable(self, "sine"),
-            UnaryOp::Cos => stable(self, "cosine"),
-            UnaryOp::Tan => stable(self, "tan"),
-            UnaryOp::Tanh => stable(self, "tanh"),
-            UnaryOp::Sqrt => stable(self, "sqrt"),
-            UnaryOp::Rsqrt => stable(self, "rsqrt"),
-            UnaryOp::Cbrt => self.formula(x, |x| x.cbrt()),
-            UnaryOp::Sinh => self.formula(x, |x| x.sinh()),
-            UnaryOp::Cosh => self.formula(x, |x| x.cosh()),
-            UnaryOp::Asin => library(self, "asin"),
-            UnaryOp::Acos => library(self, "acos"),
-            UnaryOp::Atan => library(self, "atan"),
-            UnaryOp::Asinh => library(self, "asinh"),
-            UnaryOp::Acosh => library(self, "acosh"),
-            UnaryOp::Atanh => library(self, "atanh"),
-            UnaryOp::Erf => library(self, "erf"),
-            UnaryOp::Erfc => library(self, "erfc"),
-            UnaryOp::ErfInv => library(self, "erf_inv"),
-            UnaryOp::Negate
-            | UnaryOp::Abs
-            | UnaryOp::Sign
-            | UnaryOp::Floor
-            | UnaryOp::Ceil
-            | UnaryOp::Round
-            | UnaryOp::Conjugate
-            | UnaryOp::Real
-            | UnaryOp::Imag
-            | UnaryOp::BitwiseNot
-            | UnaryOp::PopulationCount
-            | UnaryOp::CountLeadingZeros
-            | UnaryOp::IsNan
-            | UnaryOp::IsInfinity => unreachable!("written above"),
+            FunctionOp::Exp => stable(self, "exponential"),
+            FunctionOp::Expm1 => stable(self, "exponential_minus_one"),
+            FunctionOp::Log => stable(self, "log"),
+            FunctionOp::Log1p => stable(self, "log_plus_one"),
+            FunctionOp::Sigmoid => stable(self, "logistic"),
+            FunctionOp::Sin => stable(self, "sine"),
+            FunctionOp::Cos => stable(self, "cosine"),
+            FunctionOp::Tan => stable(self, "tan"),
+            FunctionOp::Tanh => stable(self, "tanh"),
+            FunctionOp::Sqrt => stable(self, "sqrt"),
+            FunctionOp::Rsqrt => stable(self, "rsqrt"),
+            FunctionOp::Cbrt => self.formula(x, |x| x.cbrt()),
+            FunctionOp::Sinh => self.formula(x, |x| x.sinh()),
+            FunctionOp::Cosh => self.formula(x, |x| x.cosh()),
+            FunctionOp::Asin => library(self, "asin"),
+            FunctionOp::Acos => library(self, "acos"),
+            FunctionOp::Atan => library(self, "atan"),
+            FunctionOp::Asinh => library(self, "asinh"),
+            FunctionOp::Acosh => library(self, "acosh"),
+            FunctionOp::Atanh => library(self, "atanh"),
+            FunctionOp::Erf => library(self, "erf"),
+            FunctionOp::Erfc => library(self, "erfc"),
+            FunctionOp::ErfInv => library(self, "erf_inv"),
         }
     }
 }

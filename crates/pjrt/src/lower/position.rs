@@ -126,11 +126,11 @@ impl Lowering {
             Op::Select => known(1) && known(2),
             Op::Clip => known(1) && known(2),
             Op::Binary(op) => {
-                let either = [BinaryOp::Max, BinaryOp::BitwiseAnd].contains(op);
-                let both = [BinaryOp::Min, BinaryOp::Quotient].contains(op);
+                let either = [BinaryOp::MAX, BinaryOp::BITWISE_AND].contains(op);
+                let both = [BinaryOp::MIN, BinaryOp::QUOTIENT].contains(op);
                 either && (known(0) || known(1))
                     || both && known(0) && known(1)
-                    || *op == BinaryOp::Remainder && known(0)
+                    || *op == BinaryOp::REMAINDER && known(0)
             }
             // Of what these give nothing is known.
             Op::Parameter { .. }
@@ -182,7 +182,7 @@ impl Lowering {
         };
         let dtype = x.types[at].dtype;
         let next = op.body.graph().node(op.body.results()[at]);
-        let Op::Binary(BinaryOp::Add) = next.op else { return false };
+        let Op::Binary(BinaryOp::ADD) = next.op else { return false };
         if dtype.kind() != Kind::Signed || !self.writer.is_from_zero(&x.values[at]) {
             return false;
         }
@@ -194,9 +194,9 @@ impl Lowering {
         let Some(step) = number(&op.body, step).filter(|&step| step >= 0) else { return false };
         // As long as it is less than something of its type, one more is no wrap.
         let test = op.cond.graph().node(op.cond.results()[0]);
-        let is_below = if let Op::Binary(BinaryOp::Less) = test.op {
+        let is_below = if let Op::Binary(BinaryOp::LESS) = test.op {
             is_this(&op.cond, test.inputs[0])
-        } else if let Op::Binary(BinaryOp::Greater) = test.op {
+        } else if let Op::Binary(BinaryOp::GREATER) = test.op {
             is_this(&op.cond, test.inputs[1])
         } else {
             false

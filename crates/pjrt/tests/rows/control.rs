@@ -32,9 +32,9 @@ fn one(graph: &mut Graph, op: Op, inputs: &[Value]) -> Value {
 /// Arithmetic, which is logic on bools.
 fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Value {
     let logical = [
-        (BinaryOp::Add, BinaryOp::LogicalOr),
-        (BinaryOp::Subtract, BinaryOp::LogicalXor),
-        (BinaryOp::Multiply, BinaryOp::LogicalAnd),
+        (BinaryOp::ADD, BinaryOp::LOGICAL_OR),
+        (BinaryOp::SUBTRACT, BinaryOp::LOGICAL_XOR),
+        (BinaryOp::MULTIPLY, BinaryOp::LOGICAL_AND),
     ];
     let of_bools = logical.into_iter().find(|(arithmetic, _)| *arithmetic == op);
     let op = of_bools.filter(|_| graph.ty(a).dtype.is_bool()).map_or(op, |(_, logical)| logical);
@@ -51,7 +51,7 @@ pub fn control(dtype: DType) -> Table {
     let branch =
         |op| region(&types, 0, |graph, v| [binary(graph, op, v[0], v[1]), v[1]].into_iter().collect());
     let branches: Vec<Arc<Region>> =
-        [BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Multiply].map(branch).into_iter().collect();
+        [BinaryOp::ADD, BinaryOp::SUBTRACT, BinaryOp::MULTIPLY].map(branch).into_iter().collect();
     for (first, second) in [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (1.0, 1.0)] {
         let (first, second) = (given(DType::U8, &[], &[first]), given(dtype, &[], &[second]));
         let op = CondOp { branches: branches.iter().cloned().collect() };
@@ -61,11 +61,11 @@ pub fn control(dtype: DType) -> Table {
     let state = [ty(DType::S32, &[]), vector.clone(), vector.clone()];
     let cond = region(&state, 2, |graph, v| {
         let four = one(graph, Op::Constant(Scalar::new(DType::S32, 4).expect("a number")), &[]);
-        [binary(graph, BinaryOp::Less, v[0], four)].into_iter().collect()
+        [binary(graph, BinaryOp::LESS, v[0], four)].into_iter().collect()
     });
     let body = region(&state, 2, |graph, v| {
         let step = one(graph, Op::Constant(Scalar::one(DType::S32)), &[]);
-        [binary(graph, BinaryOp::Add, v[0], step), binary(graph, BinaryOp::Add, v[1], v[2])]
+        [binary(graph, BinaryOp::ADD, v[0], step), binary(graph, BinaryOp::ADD, v[1], v[2])]
             .into_iter()
             .collect()
     });
@@ -78,8 +78,8 @@ pub fn control(dtype: DType) -> Table {
     let looped = region(&inner, 0, |graph, v| {
         let cond = region(&inner, 2, |_, v| [v[1]].into_iter().collect());
         let body = region(&inner, 2, |graph, v| {
-            let less = binary(graph, BinaryOp::Subtract, v[1], v[1]);
-            [binary(graph, BinaryOp::Multiply, v[0], v[1]), less].into_iter().collect()
+            let less = binary(graph, BinaryOp::SUBTRACT, v[1], v[1]);
+            [binary(graph, BinaryOp::MULTIPLY, v[0], v[1]), less].into_iter().collect()
         });
         graph.push(Op::While(WhileOp { state: 2, trips: Some(1), cond, body }), v).expect("the operands fit")
     });
@@ -93,9 +93,9 @@ pub fn control(dtype: DType) -> Table {
     table.must(Op::CustomGrad(CustomGradOp { values: 1, inputs: 1, rule }), &[&x, &y], Close::Exact);
     table.must(Op::Hook(HookOp { slot: 0, name: None }), &[&x, &y], Close::Exact);
     let default = region(&types, 2, |graph, v| {
-        let sum = binary(graph, BinaryOp::Add, v[0], v[1]);
+        let sum = binary(graph, BinaryOp::ADD, v[0], v[1]);
         let negative =
-            if dtype.is_bool() { Op::Block(Block::LogicalNot) } else { Op::Unary(UnaryOp::Negate) };
+            if dtype.is_bool() { Op::Block(Block::LogicalNot) } else { Op::Unary(UnaryOp::NEGATE) };
         [sum, one(graph, negative, &[sum])].into_iter().collect()
     });
     let block = UserBlockOp { name: "Twice".into(), attributes: "".into(), slot: 0, args: 2, default };
@@ -127,10 +127,10 @@ fn rounded(dtype: DType, table: &mut Table) {
     }
     let default = region(std::slice::from_ref(&given.ty), 1, |graph, v| {
         let third = one(graph, Op::Constant(Scalar::new(dtype, 3).unwrap_or(Scalar::one(dtype))), &[]);
-        let part = binary(graph, BinaryOp::Divide, v[0], third);
-        let square = binary(graph, BinaryOp::Multiply, part, part);
-        let root = one(graph, Op::Unary(UnaryOp::Sqrt), &[square]);
-        [binary(graph, BinaryOp::Subtract, square, root)].into_iter().collect()
+        let part = binary(graph, BinaryOp::DIVIDE, v[0], third);
+        let square = binary(graph, BinaryOp::MULTIPLY, part, part);
+        let root = one(graph, Op::Unary(UnaryOp::SQRT), &[square]);
+        [binary(graph, BinaryOp::SUBTRACT, square, root)].into_iter().collect()
     });
     table.must(Op::UserBlock(block(default)), &[&given], Close::Exact);
 }
@@ -140,16 +140,16 @@ fn folded(dtype: DType, table: &mut Table) {
     let close = Close::Whole(16.0);
     let scalar = ty(dtype, &[]);
     let two = [scalar.clone(), scalar.clone()];
-    let sum = region(&two, 2, |graph, v| [binary(graph, BinaryOp::Add, v[0], v[1])].into_iter().collect());
+    let sum = region(&two, 2, |graph, v| [binary(graph, BinaryOp::ADD, v[0], v[1])].into_iter().collect());
     let weighed = [scalar.clone(), scalar.clone(), scalar.clone()];
     let weighed = region(&weighed, 2, |graph, v| {
-        let part = binary(graph, BinaryOp::Multiply, v[0], v[2]);
-        [binary(graph, BinaryOp::Subtract, part, v[1])].into_iter().collect()
+        let part = binary(graph, BinaryOp::MULTIPLY, v[0], v[2]);
+        [binary(graph, BinaryOp::SUBTRACT, part, v[1])].into_iter().collect()
     });
     let chosen = region(&two, 2, |graph, v| {
         let keep = region(&two, 0, |_, v| [v[1]].into_iter().collect());
         let add =
-            region(&two, 0, |graph, v| [binary(graph, BinaryOp::Subtract, v[0], v[1])].into_iter().collect());
+            region(&two, 0, |graph, v| [binary(graph, BinaryOp::SUBTRACT, v[0], v[1])].into_iter().collect());
         let op = CondOp { branches: [add, keep].into_iter().collect() };
         graph.push(Op::Cond(op), &[v[0], v[0], v[1]]).expect("the operands fit")
     });

@@ -9,44 +9,44 @@ use super::{Close, Table};
 /// How close a function of one operand is.
 fn unary_close(op: UnaryOp, dtype: DType) -> Close {
     match op {
-        UnaryOp::Negate
-        | UnaryOp::Floor
-        | UnaryOp::Ceil
-        | UnaryOp::Round
-        | UnaryOp::Conjugate
-        | UnaryOp::Real
-        | UnaryOp::Imag
-        | UnaryOp::BitwiseNot
-        | UnaryOp::PopulationCount
-        | UnaryOp::CountLeadingZeros
-        | UnaryOp::IsNan
-        | UnaryOp::IsInfinity => Close::Exact,
-        UnaryOp::Abs | UnaryOp::Sign if !dtype.is_complex() => Close::Exact,
-        UnaryOp::Abs
-        | UnaryOp::Sign
-        | UnaryOp::Exp
-        | UnaryOp::Expm1
-        | UnaryOp::Log
-        | UnaryOp::Log1p
-        | UnaryOp::Sigmoid
-        | UnaryOp::Sin
-        | UnaryOp::Cos
-        | UnaryOp::Tan
-        | UnaryOp::Sinh
-        | UnaryOp::Cosh
-        | UnaryOp::Tanh
-        | UnaryOp::Asin
-        | UnaryOp::Acos
-        | UnaryOp::Atan
-        | UnaryOp::Asinh
-        | UnaryOp::Acosh
-        | UnaryOp::Atanh
-        | UnaryOp::Sqrt
-        | UnaryOp::Rsqrt
-        | UnaryOp::Cbrt
-        | UnaryOp::Erf
-        | UnaryOp::Erfc
-        | UnaryOp::ErfInv => Close::Each(16.0),
+        UnaryOp::NEGATE
+        | UnaryOp::FLOOR
+        | UnaryOp::CEIL
+        | UnaryOp::ROUND
+        | UnaryOp::CONJUGATE
+        | UnaryOp::REAL
+        | UnaryOp::IMAG
+        | UnaryOp::BITWISE_NOT
+        | UnaryOp::POPULATION_COUNT
+        | UnaryOp::COUNT_LEADING_ZEROS
+        | UnaryOp::IS_NAN
+        | UnaryOp::IS_INFINITY => Close::Exact,
+        UnaryOp::ABS | UnaryOp::SIGN if !dtype.is_complex() => Close::Exact,
+        UnaryOp::ABS
+        | UnaryOp::SIGN
+        | UnaryOp::EXP
+        | UnaryOp::EXPM1
+        | UnaryOp::LOG
+        | UnaryOp::LOG1P
+        | UnaryOp::SIGMOID
+        | UnaryOp::SIN
+        | UnaryOp::COS
+        | UnaryOp::TAN
+        | UnaryOp::SINH
+        | UnaryOp::COSH
+        | UnaryOp::TANH
+        | UnaryOp::ASIN
+        | UnaryOp::ACOS
+        | UnaryOp::ATAN
+        | UnaryOp::ASINH
+        | UnaryOp::ACOSH
+        | UnaryOp::ATANH
+        | UnaryOp::SQRT
+        | UnaryOp::RSQRT
+        | UnaryOp::CBRT
+        | UnaryOp::ERF
+        | UnaryOp::ERFC
+        | UnaryOp::ERF_INV => Close::Each(16.0),
     }
 }
 
@@ -54,32 +54,32 @@ fn unary_close(op: UnaryOp, dtype: DType) -> Close {
 fn binary_close(op: BinaryOp, dtype: DType) -> Close {
     match op {
         // The error of the exponent's product grows with it.
-        BinaryOp::Pow if dtype.is_complex() => Close::Each(512.0),
-        BinaryOp::Divide | BinaryOp::Multiply if dtype.is_complex() => Close::Each(16.0),
-        BinaryOp::Pow if dtype.is_integer() => Close::Exact,
-        BinaryOp::Pow | BinaryOp::Atan2 => Close::Each(8.0),
-        BinaryOp::Divide
-        | BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Multiply
-        | BinaryOp::Quotient
-        | BinaryOp::Remainder
-        | BinaryOp::Max
-        | BinaryOp::Min
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::LeftShift
-        | BinaryOp::RightShift
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
+        BinaryOp::POW if dtype.is_complex() => Close::Each(512.0),
+        BinaryOp::DIVIDE | BinaryOp::MULTIPLY if dtype.is_complex() => Close::Each(16.0),
+        BinaryOp::POW if dtype.is_integer() => Close::Exact,
+        BinaryOp::POW | BinaryOp::ATAN2 => Close::Each(8.0),
+        BinaryOp::DIVIDE
+        | BinaryOp::ADD
+        | BinaryOp::SUBTRACT
+        | BinaryOp::MULTIPLY
+        | BinaryOp::QUOTIENT
+        | BinaryOp::REMAINDER
+        | BinaryOp::MAX
+        | BinaryOp::MIN
+        | BinaryOp::BITWISE_AND
+        | BinaryOp::BITWISE_OR
+        | BinaryOp::BITWISE_XOR
+        | BinaryOp::LEFT_SHIFT
+        | BinaryOp::RIGHT_SHIFT
+        | BinaryOp::EQUAL
+        | BinaryOp::NOT_EQUAL
+        | BinaryOp::GREATER
+        | BinaryOp::GREATER_EQUAL
+        | BinaryOp::LESS
+        | BinaryOp::LESS_EQUAL
+        | BinaryOp::LOGICAL_AND
+        | BinaryOp::LOGICAL_OR
+        | BinaryOp::LOGICAL_XOR
         | BinaryOp::Complex => Close::Exact,
     }
 }
@@ -93,7 +93,7 @@ pub fn unary(dtype: DType) -> Table {
     for block in [Block::LogicalNot, Block::Phase, Block::Log2, Block::Log10] {
         table.must(Op::Block(block), &[&specials(dtype)], Close::Each(16.0));
     }
-    table.must(Op::Unary(UnaryOp::Exp), &[&small(dtype, &[2, 0], 0)], Close::Exact);
+    table.must(Op::Unary(UnaryOp::EXP), &[&small(dtype, &[2, 0], 0)], Close::Exact);
     table
 }
 
@@ -104,7 +104,7 @@ pub fn binary(dtype: DType) -> Table {
         let close = binary_close(op, dtype);
         // A negative exponent of an integer, or shift, has no meaning.
         let right = match op {
-            BinaryOp::Pow | BinaryOp::LeftShift | BinaryOp::RightShift if dtype.is_integer() => {
+            BinaryOp::POW | BinaryOp::LEFT_SHIFT | BinaryOp::RIGHT_SHIFT if dtype.is_integer() => {
                 let numbers: Vec<f64> = special(dtype)
                     .iter()
                     .map(|x| x.to_f64())
@@ -112,36 +112,36 @@ pub fn binary(dtype: DType) -> Table {
                     .collect();
                 given(dtype, &[numbers.len()], &numbers)
             }
-            BinaryOp::Pow
-            | BinaryOp::LeftShift
-            | BinaryOp::RightShift
-            | BinaryOp::Add
-            | BinaryOp::Subtract
-            | BinaryOp::Multiply
-            | BinaryOp::Divide
-            | BinaryOp::Atan2
-            | BinaryOp::Quotient
-            | BinaryOp::Remainder
-            | BinaryOp::Max
-            | BinaryOp::Min
-            | BinaryOp::BitwiseAnd
-            | BinaryOp::BitwiseOr
-            | BinaryOp::BitwiseXor
-            | BinaryOp::Equal
-            | BinaryOp::NotEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterEqual
-            | BinaryOp::Less
-            | BinaryOp::LessEqual
-            | BinaryOp::LogicalAnd
-            | BinaryOp::LogicalOr
-            | BinaryOp::LogicalXor
+            BinaryOp::POW
+            | BinaryOp::LEFT_SHIFT
+            | BinaryOp::RIGHT_SHIFT
+            | BinaryOp::ADD
+            | BinaryOp::SUBTRACT
+            | BinaryOp::MULTIPLY
+            | BinaryOp::DIVIDE
+            | BinaryOp::ATAN2
+            | BinaryOp::QUOTIENT
+            | BinaryOp::REMAINDER
+            | BinaryOp::MAX
+            | BinaryOp::MIN
+            | BinaryOp::BITWISE_AND
+            | BinaryOp::BITWISE_OR
+            | BinaryOp::BITWISE_XOR
+            | BinaryOp::EQUAL
+            | BinaryOp::NOT_EQUAL
+            | BinaryOp::GREATER
+            | BinaryOp::GREATER_EQUAL
+            | BinaryOp::LESS
+            | BinaryOp::LESS_EQUAL
+            | BinaryOp::LOGICAL_AND
+            | BinaryOp::LOGICAL_OR
+            | BinaryOp::LOGICAL_XOR
             | BinaryOp::Complex => specials(dtype),
         };
         table.add(Op::Binary(op), &[&column(dtype), &right], close);
     }
     table.must_of_numbers(
-        Op::Binary(BinaryOp::Add),
+        Op::Binary(BinaryOp::ADD),
         &[&small(dtype, &[], 0), &small(dtype, &[3, 0, 2], 0)],
         Close::Exact,
     );
@@ -157,14 +157,19 @@ pub fn mixed(dtype: DType) -> Table {
         }
         // The greatest numbers of u64 are in no signed type.
         let wide = [dtype, other].contains(&DType::U64);
-        let all =
-            [BinaryOp::Less, BinaryOp::Equal, BinaryOp::NotEqual, BinaryOp::GreaterEqual, BinaryOp::Greater];
+        let all = [
+            BinaryOp::LESS,
+            BinaryOp::EQUAL,
+            BinaryOp::NOT_EQUAL,
+            BinaryOp::GREATER_EQUAL,
+            BinaryOp::GREATER,
+        ];
         for op in &all[..if wide { 5 } else { 1 }] {
             table.add(Op::Binary(*op), &[&column(dtype), &specials(other)], Close::Exact);
         }
         if dtype < other {
-            table.must(Op::Binary(BinaryOp::Add), &[&specials(dtype), &column(other)], Close::Exact);
-            table.must(Op::Binary(BinaryOp::Equal), &[&specials(dtype), &column(other)], Close::Exact);
+            table.must(Op::Binary(BinaryOp::ADD), &[&specials(dtype), &column(other)], Close::Exact);
+            table.must(Op::Binary(BinaryOp::EQUAL), &[&specials(dtype), &column(other)], Close::Exact);
             continue;
         }
         let scalar = small(other, &[], 3);

@@ -148,12 +148,12 @@ impl Making {
         self.machine.set(done, none);
         self.machine.open(true);
         let now = self.machine.here(done);
-        let test = self.machine.binary(BinaryOp::Less, now, count, DType::Bool)?;
+        let test = self.machine.binary(BinaryOp::LESS, now, count, DType::Bool)?;
         let cond = self.machine.close();
         self.machine.open(true);
         let now = self.machine.here(done);
         self.call(unit, std::iter::once(now).chain(registers));
-        let next = self.machine.binary(BinaryOp::Add, now, one, DType::U64)?;
+        let next = self.machine.binary(BinaryOp::ADD, now, one, DType::U64)?;
         self.machine.set_all(&[(done, next)])?;
         let body = self.machine.close();
         self.machine.repeat(cond, test, body);

@@ -288,7 +288,7 @@ impl Making {
                     array.address
                 } else {
                     let offset = self.machine.number(one * width)?;
-                    self.machine.binary(BinaryOp::Add, array.address, offset, DType::U64)?
+                    self.machine.binary(BinaryOp::ADD, array.address, offset, DType::U64)?
                 };
                 self.machine.load(address, dtype)
             }

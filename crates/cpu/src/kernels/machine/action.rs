@@ -60,8 +60,8 @@ impl Instruction {
         Instruction {
             run,
             role,
-            unary: UnaryOp::Negate,
-            binary: BinaryOp::Add,
+            unary: UnaryOp::NEGATE,
+            binary: BinaryOp::ADD,
             dtype,
             operands,
             reads,
@@ -188,60 +188,60 @@ pub(super) fn binary_tile<T: Word>(instruction: &Instruction, words: &mut Regist
 
 fn integer_action<T: Word + Integer>(op: BinaryOp) -> Action {
     match op {
-        BinaryOp::Add => |i, words| i.two(words, T::plus),
-        BinaryOp::Subtract => |i, words| i.two(words, T::minus),
-        BinaryOp::Multiply => |i, words| i.two(words, T::times),
-        BinaryOp::Quotient => |i, words| i.two(words, T::quotient),
-        BinaryOp::Remainder => |i, words| i.two(words, T::remainder),
-        BinaryOp::Max => |i, words| i.two(words, T::greater),
-        BinaryOp::Min => |i, words| i.two(words, T::lesser),
-        BinaryOp::BitwiseAnd => |i, words| i.two(words, T::both),
-        BinaryOp::BitwiseOr => |i, words| i.two(words, T::either),
-        BinaryOp::BitwiseXor => |i, words| i.two(words, T::one_of),
-        BinaryOp::LeftShift => |i, words| i.two(words, T::shifted_left),
-        BinaryOp::RightShift => |i, words| i.two(words, T::shifted_right),
-        BinaryOp::Pow
-        | BinaryOp::Divide
-        | BinaryOp::Atan2
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
+        BinaryOp::ADD => |i, words| i.two(words, T::plus),
+        BinaryOp::SUBTRACT => |i, words| i.two(words, T::minus),
+        BinaryOp::MULTIPLY => |i, words| i.two(words, T::times),
+        BinaryOp::QUOTIENT => |i, words| i.two(words, T::quotient),
+        BinaryOp::REMAINDER => |i, words| i.two(words, T::remainder),
+        BinaryOp::MAX => |i, words| i.two(words, T::greater),
+        BinaryOp::MIN => |i, words| i.two(words, T::lesser),
+        BinaryOp::BITWISE_AND => |i, words| i.two(words, T::both),
+        BinaryOp::BITWISE_OR => |i, words| i.two(words, T::either),
+        BinaryOp::BITWISE_XOR => |i, words| i.two(words, T::one_of),
+        BinaryOp::LEFT_SHIFT => |i, words| i.two(words, T::shifted_left),
+        BinaryOp::RIGHT_SHIFT => |i, words| i.two(words, T::shifted_right),
+        BinaryOp::POW
+        | BinaryOp::DIVIDE
+        | BinaryOp::ATAN2
+        | BinaryOp::EQUAL
+        | BinaryOp::NOT_EQUAL
+        | BinaryOp::GREATER
+        | BinaryOp::GREATER_EQUAL
+        | BinaryOp::LESS
+        | BinaryOp::LESS_EQUAL
+        | BinaryOp::LOGICAL_AND
+        | BinaryOp::LOGICAL_OR
+        | BinaryOp::LOGICAL_XOR
         | BinaryOp::Complex => binary_tile::<T>,
     }
 }
 
 fn float_action<T: Word + Float>(op: BinaryOp) -> Action {
     match op {
-        BinaryOp::Add => |i, words| i.two(words, T::plus),
-        BinaryOp::Subtract => |i, words| i.two(words, T::minus),
-        BinaryOp::Multiply => |i, words| i.two(words, T::times),
-        BinaryOp::Divide => |i, words| i.two(words, T::over),
-        BinaryOp::Remainder => |i, words| i.two(words, T::remainder),
-        BinaryOp::Max => |i, words| i.two(words, T::greater),
-        BinaryOp::Min => |i, words| i.two(words, T::lesser),
-        BinaryOp::Pow
-        | BinaryOp::Atan2
-        | BinaryOp::Quotient
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::LeftShift
-        | BinaryOp::RightShift
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
+        BinaryOp::ADD => |i, words| i.two(words, T::plus),
+        BinaryOp::SUBTRACT => |i, words| i.two(words, T::minus),
+        BinaryOp::MULTIPLY => |i, words| i.two(words, T::times),
+        BinaryOp::DIVIDE => |i, words| i.two(words, T::over),
+        BinaryOp::REMAINDER => |i, words| i.two(words, T::remainder),
+        BinaryOp::MAX => |i, words| i.two(words, T::greater),
+        BinaryOp::MIN => |i, words| i.two(words, T::lesser),
+        BinaryOp::POW
+        | BinaryOp::ATAN2
+        | BinaryOp::QUOTIENT
+        | BinaryOp::BITWISE_AND
+        | BinaryOp::BITWISE_OR
+        | BinaryOp::BITWISE_XOR
+        | BinaryOp::LEFT_SHIFT
+        | BinaryOp::RIGHT_SHIFT
+        | BinaryOp::EQUAL
+        | BinaryOp::NOT_EQUAL
+        | BinaryOp::GREATER
+        | BinaryOp::GREATER_EQUAL
+        | BinaryOp::LESS
+        | BinaryOp::LESS_EQUAL
+        | BinaryOp::LOGICAL_AND
+        | BinaryOp::LOGICAL_OR
+        | BinaryOp::LOGICAL_XOR
         | BinaryOp::Complex => binary_tile::<T>,
     }
 }
@@ -249,30 +249,30 @@ fn float_action<T: Word + Float>(op: BinaryOp) -> Action {
 /// What compares two elements, if the op does.
 pub(super) fn comparison<T: Word>(op: BinaryOp) -> Option<Action> {
     Some(match op {
-        BinaryOp::Equal => |i, words| i.two(words, |a: T, b: T| u8::from(a == b)),
-        BinaryOp::NotEqual => |i, words| i.two(words, |a: T, b: T| u8::from(a != b)),
-        BinaryOp::Greater => |i, words| i.two(words, |a: T, b: T| u8::from(a > b)),
-        BinaryOp::GreaterEqual => |i, words| i.two(words, |a: T, b: T| u8::from(a >= b)),
-        BinaryOp::Less => |i, words| i.two(words, |a: T, b: T| u8::from(a < b)),
-        BinaryOp::LessEqual => |i, words| i.two(words, |a: T, b: T| u8::from(a <= b)),
-        BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Multiply
-        | BinaryOp::Divide
-        | BinaryOp::Pow
-        | BinaryOp::Atan2
-        | BinaryOp::Quotient
-        | BinaryOp::Remainder
-        | BinaryOp::Max
-        | BinaryOp::Min
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::LeftShift
-        | BinaryOp::RightShift
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
+        BinaryOp::EQUAL => |i, words| i.two(words, |a: T, b: T| u8::from(a == b)),
+        BinaryOp::NOT_EQUAL => |i, words| i.two(words, |a: T, b: T| u8::from(a != b)),
+        BinaryOp::GREATER => |i, words| i.two(words, |a: T, b: T| u8::from(a > b)),
+        BinaryOp::GREATER_EQUAL => |i, words| i.two(words, |a: T, b: T| u8::from(a >= b)),
+        BinaryOp::LESS => |i, words| i.two(words, |a: T, b: T| u8::from(a < b)),
+        BinaryOp::LESS_EQUAL => |i, words| i.two(words, |a: T, b: T| u8::from(a <= b)),
+        BinaryOp::ADD
+        | BinaryOp::SUBTRACT
+        | BinaryOp::MULTIPLY
+        | BinaryOp::DIVIDE
+        | BinaryOp::POW
+        | BinaryOp::ATAN2
+        | BinaryOp::QUOTIENT
+        | BinaryOp::REMAINDER
+        | BinaryOp::MAX
+        | BinaryOp::MIN
+        | BinaryOp::BITWISE_AND
+        | BinaryOp::BITWISE_OR
+        | BinaryOp::BITWISE_XOR
+        | BinaryOp::LEFT_SHIFT
+        | BinaryOp::RIGHT_SHIFT
+        | BinaryOp::LOGICAL_AND
+        | BinaryOp::LOGICAL_OR
+        | BinaryOp::LOGICAL_XOR
         | BinaryOp::Complex => return None,
     })
 }
@@ -280,30 +280,30 @@ pub(super) fn comparison<T: Word>(op: BinaryOp) -> Option<Action> {
 /// What the second of two integers must be for an op to have a result, where that is checked.
 pub(super) fn requirement(op: BinaryOp, dtype: DType) -> Option<Action> {
     match op {
-        BinaryOp::Quotient | BinaryOp::Remainder => Some(|i, words| words[usize::from(i.operands[0])] != 0),
-        BinaryOp::Pow | BinaryOp::LeftShift | BinaryOp::RightShift => {
+        BinaryOp::QUOTIENT | BinaryOp::REMAINDER => Some(|i, words| words[usize::from(i.operands[0])] != 0),
+        BinaryOp::POW | BinaryOp::LEFT_SHIFT | BinaryOp::RIGHT_SHIFT => {
             let not_negative: Action = |i, words| words[usize::from(i.operands[0])] as i64 >= 0;
             (dtype.kind() == Kind::Signed).then_some(not_negative)
         }
-        BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Multiply
-        | BinaryOp::Divide
-        | BinaryOp::Max
-        | BinaryOp::Min
-        | BinaryOp::Atan2
-        | BinaryOp::BitwiseAnd
-        | BinaryOp::BitwiseOr
-        | BinaryOp::BitwiseXor
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::LogicalAnd
-        | BinaryOp::LogicalOr
-        | BinaryOp::LogicalXor
+        BinaryOp::ADD
+        | BinaryOp::SUBTRACT
+        | BinaryOp::MULTIPLY
+        | BinaryOp::DIVIDE
+        | BinaryOp::MAX
+        | BinaryOp::MIN
+        | BinaryOp::ATAN2
+        | BinaryOp::BITWISE_AND
+        | BinaryOp::BITWISE_OR
+        | BinaryOp::BITWISE_XOR
+        | BinaryOp::EQUAL
+        | BinaryOp::NOT_EQUAL
+        | BinaryOp::GREATER
+        | BinaryOp::GREATER_EQUAL
+        | BinaryOp::LESS
+        | BinaryOp::LESS_EQUAL
+        | BinaryOp::LOGICAL_AND
+        | BinaryOp::LOGICAL_OR
+        | BinaryOp::LOGICAL_XOR
         | BinaryOp::Complex => None,
     }
 }
@@ -338,17 +338,17 @@ pub(super) fn compare_mixed(op: BinaryOp, is_left_signed: bool) -> Option<Action
         true
     }
     debug_assert!(comparison::<i64>(op).is_some() || !is_left_signed);
-    if op == BinaryOp::Equal {
+    if op == BinaryOp::EQUAL {
         Some(|i, words| compare(i, words, |a, b| a == b))
-    } else if op == BinaryOp::NotEqual {
+    } else if op == BinaryOp::NOT_EQUAL {
         Some(|i, words| compare(i, words, |a, b| a != b))
-    } else if op == BinaryOp::Greater {
+    } else if op == BinaryOp::GREATER {
         Some(|i, words| compare(i, words, |a, b| a > b))
-    } else if op == BinaryOp::GreaterEqual {
+    } else if op == BinaryOp::GREATER_EQUAL {
         Some(|i, words| compare(i, words, |a, b| a >= b))
-    } else if op == BinaryOp::Less {
+    } else if op == BinaryOp::LESS {
         Some(|i, words| compare(i, words, |a, b| a < b))
-    } else if op == BinaryOp::LessEqual {
+    } else if op == BinaryOp::LESS_EQUAL {
         Some(|i, words| compare(i, words, |a, b| a <= b))
     } else {
         None

@@ -222,11 +222,11 @@ fn partner(list: &[Instruction], at: usize) -> Option<(usize, Instruction)> {
 fn pair(first: &Instruction, second: &Instruction, is_right: bool) -> Option<(Action, Steady)> {
     type Made = Option<(Action, Steady)>;
     fn of<T: Word>(first: &Instruction, second: &Instruction, is_right: bool) -> Made {
-        if first.binary == BinaryOp::Add {
+        if first.binary == BinaryOp::ADD {
             after::<T, Plus>(second, is_right)
-        } else if first.binary == BinaryOp::Subtract {
+        } else if first.binary == BinaryOp::SUBTRACT {
             after::<T, Minus>(second, is_right)
-        } else if first.binary == BinaryOp::Multiply {
+        } else if first.binary == BinaryOp::MULTIPLY {
             after::<T, Times>(second, is_right)
         } else {
             None
@@ -235,11 +235,11 @@ fn pair(first: &Instruction, second: &Instruction, is_right: bool) -> Option<(Ac
     fn after<T: Word, F: Fun>(second: &Instruction, is_right: bool) -> Made {
         match second.role {
             Role::Arithmetic => {
-                if second.binary == BinaryOp::Add {
+                if second.binary == BinaryOp::ADD {
                     Some(two::<T, F, Plus>(is_right))
-                } else if second.binary == BinaryOp::Subtract {
+                } else if second.binary == BinaryOp::SUBTRACT {
                     Some(two::<T, F, Minus>(is_right))
-                } else if second.binary == BinaryOp::Multiply {
+                } else if second.binary == BinaryOp::MULTIPLY {
                     Some(two::<T, F, Times>(is_right))
                 } else {
                     None
@@ -247,7 +247,7 @@ fn pair(first: &Instruction, second: &Instruction, is_right: bool) -> Option<(Ac
             }
             Role::Test if second.reads == 2 => {
                 let is_signed = T::DTYPE.kind() == Kind::Signed;
-                let is_count = is_signed && F::IS_PLUS && second.binary == BinaryOp::Less && !is_right;
+                let is_count = is_signed && F::IS_PLUS && second.binary == BinaryOp::LESS && !is_right;
                 let steady = if is_count {
                     Steady::Count { bits: 8 * size_of::<T>() as u32 }
                 } else {
@@ -347,37 +347,37 @@ fn then<T: Word, F: Fun>(i: &Instruction, words: &mut Registers, f: impl Fn(T, T
 
 /// An op whose result is then compared with another element, on the left or right, to be tested.
 fn counted<T: Word, F: Fun>(op: BinaryOp, is_right: bool) -> Option<Action> {
-    if op == BinaryOp::Equal {
+    if op == BinaryOp::EQUAL {
         Some(if is_right {
             |i, words| then::<T, F>(i, words, |a, b| b == a)
         } else {
             |i, words| then::<T, F>(i, words, |a, b| a == b)
         })
-    } else if op == BinaryOp::NotEqual {
+    } else if op == BinaryOp::NOT_EQUAL {
         Some(if is_right {
             |i, words| then::<T, F>(i, words, |a, b| b != a)
         } else {
             |i, words| then::<T, F>(i, words, |a, b| a != b)
         })
-    } else if op == BinaryOp::Greater {
+    } else if op == BinaryOp::GREATER {
         Some(if is_right {
             |i, words| then::<T, F>(i, words, |a, b| b > a)
         } else {
             |i, words| then::<T, F>(i, words, |a, b| a > b)
         })
-    } else if op == BinaryOp::GreaterEqual {
+    } else if op == BinaryOp::GREATER_EQUAL {
         Some(if is_right {
             |i, words| then::<T, F>(i, words, |a, b| b >= a)
         } else {
             |i, words| then::<T, F>(i, words, |a, b| a >= b)
         })
-    } else if op == BinaryOp::Less {
+    } else if op == BinaryOp::LESS {
         Some(if is_right {
             |i, words| then::<T, F>(i, words, |a, b| b < a)
         } else {
             |i, words| then::<T, F>(i, words, |a, b| a < b)
         })
-    } else if op == BinaryOp::LessEqual {
+    } else if op == BinaryOp::LESS_EQUAL {
         Some(if is_right {
             |i, words| then::<T, F>(i, words, |a, b| b <= a)
         } else {
@@ -391,17 +391,17 @@ fn counted<T: Word, F: Fun>(op: BinaryOp, is_right: bool) -> Option<Action> {
 /// A comparison that says at once whether the program goes on.
 fn test_of(op: BinaryOp, dtype: DType) -> Option<Action> {
     fn of<T: Word>(op: BinaryOp) -> Option<Action> {
-        if op == BinaryOp::Equal {
+        if op == BinaryOp::EQUAL {
             Some(|i, words| i.is(words, |a: T, b: T| a == b))
-        } else if op == BinaryOp::NotEqual {
+        } else if op == BinaryOp::NOT_EQUAL {
             Some(|i, words| i.is(words, |a: T, b: T| a != b))
-        } else if op == BinaryOp::Greater {
+        } else if op == BinaryOp::GREATER {
             Some(|i, words| i.is(words, |a: T, b: T| a > b))
-        } else if op == BinaryOp::GreaterEqual {
+        } else if op == BinaryOp::GREATER_EQUAL {
             Some(|i, words| i.is(words, |a: T, b: T| a >= b))
-        } else if op == BinaryOp::Less {
+        } else if op == BinaryOp::LESS {
             Some(|i, words| i.is(words, |a: T, b: T| a < b))
-        } else if op == BinaryOp::LessEqual {
+        } else if op == BinaryOp::LESS_EQUAL {
             Some(|i, words| i.is(words, |a: T, b: T| a <= b))
         } else {
             None

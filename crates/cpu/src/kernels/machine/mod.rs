@@ -204,49 +204,49 @@ impl Machine {
             return None;
         }
         match op {
-            UnaryOp::IsNan if dtype.is_bool() => {
+            UnaryOp::IS_NAN if dtype.is_bool() => {
                 let action =
                     with_real!(x.dtype, T => (|i, words| i.one(words, |x: T| u8::from(x.nan()))) as Action);
                 return self.push(action, &[x], dtype);
             }
-            UnaryOp::IsInfinity if dtype.is_bool() => {
+            UnaryOp::IS_INFINITY if dtype.is_bool() => {
                 let action = with_real!(x.dtype, T => (|i, words| i.one(words, |x: T| u8::from(x.infinite()))) as Action);
                 return self.push(action, &[x], dtype);
             }
-            UnaryOp::IsNan | UnaryOp::IsInfinity | UnaryOp::Imag | UnaryOp::Conjugate => return None,
-            UnaryOp::Real => return self.convert(x, dtype),
-            UnaryOp::Negate
-            | UnaryOp::Abs
-            | UnaryOp::Sign
-            | UnaryOp::Floor
-            | UnaryOp::Ceil
-            | UnaryOp::Round
-            | UnaryOp::Sqrt
-            | UnaryOp::BitwiseNot
-            | UnaryOp::PopulationCount
-            | UnaryOp::CountLeadingZeros
-            | UnaryOp::Exp
-            | UnaryOp::Expm1
-            | UnaryOp::Log
-            | UnaryOp::Log1p
-            | UnaryOp::Sigmoid
-            | UnaryOp::Sin
-            | UnaryOp::Cos
-            | UnaryOp::Tan
-            | UnaryOp::Sinh
-            | UnaryOp::Cosh
-            | UnaryOp::Tanh
-            | UnaryOp::Asin
-            | UnaryOp::Acos
-            | UnaryOp::Atan
-            | UnaryOp::Asinh
-            | UnaryOp::Acosh
-            | UnaryOp::Atanh
-            | UnaryOp::Rsqrt
-            | UnaryOp::Cbrt
-            | UnaryOp::Erf
-            | UnaryOp::Erfc
-            | UnaryOp::ErfInv => {}
+            UnaryOp::IS_NAN | UnaryOp::IS_INFINITY | UnaryOp::IMAG | UnaryOp::CONJUGATE => return None,
+            UnaryOp::REAL => return self.convert(x, dtype),
+            UnaryOp::NEGATE
+            | UnaryOp::ABS
+            | UnaryOp::SIGN
+            | UnaryOp::FLOOR
+            | UnaryOp::CEIL
+            | UnaryOp::ROUND
+            | UnaryOp::SQRT
+            | UnaryOp::BITWISE_NOT
+            | UnaryOp::POPULATION_COUNT
+            | UnaryOp::COUNT_LEADING_ZEROS
+            | UnaryOp::EXP
+            | UnaryOp::EXPM1
+            | UnaryOp::LOG
+            | UnaryOp::LOG1P
+            | UnaryOp::SIGMOID
+            | UnaryOp::SIN
+            | UnaryOp::COS
+            | UnaryOp::TAN
+            | UnaryOp::SINH
+            | UnaryOp::COSH
+            | UnaryOp::TANH
+            | UnaryOp::ASIN
+            | UnaryOp::ACOS
+            | UnaryOp::ATAN
+            | UnaryOp::ASINH
+            | UnaryOp::ACOSH
+            | UnaryOp::ATANH
+            | UnaryOp::RSQRT
+            | UnaryOp::CBRT
+            | UnaryOp::ERF
+            | UnaryOp::ERFC
+            | UnaryOp::ERF_INV => {}
         }
         let x = self.convert(x, dtype)?;
         let action = with_real!(dtype, T => action::unary_tile::<T> as Action);
@@ -275,12 +275,12 @@ impl Machine {
         // The only results that are not of the operands' type are bools.
         let logical = |run| dtype.is_bool().then_some(run);
         match op {
-            BinaryOp::Equal
-            | BinaryOp::NotEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterEqual
-            | BinaryOp::Less
-            | BinaryOp::LessEqual => {
+            BinaryOp::EQUAL
+            | BinaryOp::NOT_EQUAL
+            | BinaryOp::GREATER
+            | BinaryOp::GREATER_EQUAL
+            | BinaryOp::LESS
+            | BinaryOp::LESS_EQUAL => {
                 let Some(both) = a.dtype.compared(b.dtype) else {
                     let is_left_signed = a.dtype != DType::U64;
                     let left = if is_left_signed { DType::S64 } else { DType::U64 };
@@ -295,10 +295,10 @@ impl Machine {
                     (made.binary, made.dtype) = (op, both);
                 })
             }
-            BinaryOp::LogicalAnd | BinaryOp::LogicalOr | BinaryOp::LogicalXor => {
-                let action: Action = if op == BinaryOp::LogicalAnd {
+            BinaryOp::LOGICAL_AND | BinaryOp::LOGICAL_OR | BinaryOp::LOGICAL_XOR => {
+                let action: Action = if op == BinaryOp::LOGICAL_AND {
                     |i, words| i.two(words, |a: u8, b: u8| a & b)
-                } else if op == BinaryOp::LogicalOr {
+                } else if op == BinaryOp::LOGICAL_OR {
                     |i, words| i.two(words, |a: u8, b: u8| a | b)
                 } else {
                     |i, words| i.two(words, |a: u8, b: u8| a ^ b)
@@ -308,21 +308,21 @@ impl Machine {
                 self.push(action, &[a, b], dtype)
             }
             BinaryOp::Complex => None,
-            BinaryOp::Add
-            | BinaryOp::Subtract
-            | BinaryOp::Multiply
-            | BinaryOp::Divide
-            | BinaryOp::Pow
-            | BinaryOp::Atan2
-            | BinaryOp::Quotient
-            | BinaryOp::Remainder
-            | BinaryOp::Max
-            | BinaryOp::Min
-            | BinaryOp::BitwiseAnd
-            | BinaryOp::BitwiseOr
-            | BinaryOp::BitwiseXor
-            | BinaryOp::LeftShift
-            | BinaryOp::RightShift => {
+            BinaryOp::ADD
+            | BinaryOp::SUBTRACT
+            | BinaryOp::MULTIPLY
+            | BinaryOp::DIVIDE
+            | BinaryOp::POW
+            | BinaryOp::ATAN2
+            | BinaryOp::QUOTIENT
+            | BinaryOp::REMAINDER
+            | BinaryOp::MAX
+            | BinaryOp::MIN
+            | BinaryOp::BITWISE_AND
+            | BinaryOp::BITWISE_OR
+            | BinaryOp::BITWISE_XOR
+            | BinaryOp::LEFT_SHIFT
+            | BinaryOp::RIGHT_SHIFT => {
                 if self.checked
                     && dtype.is_integer()
                     && let Some(required) = action::requirement(op, b.dtype)

@@ -22,15 +22,15 @@ fn counting() -> (Machine, [Register; 3]) {
     }
     machine.open(true);
     let [i, ..] = state.map(|register| machine.here(register));
-    let test = machine.binary(BinaryOp::Less, i, ten, DType::Bool).unwrap();
+    let test = machine.binary(BinaryOp::LESS, i, ten, DType::Bool).unwrap();
     let cond = machine.close();
     machine.open(true);
     let [i, x, _] = state.map(|register| machine.here(register));
-    let next = machine.binary(BinaryOp::Add, i, one, DType::S64).unwrap();
+    let next = machine.binary(BinaryOp::ADD, i, one, DType::S64).unwrap();
     // The same in each trip, and done before the first.
-    let twice = machine.binary(BinaryOp::Multiply, half, whole, DType::F64).unwrap();
-    let scaled = machine.binary(BinaryOp::Multiply, x, twice, DType::F64).unwrap();
-    let moved = machine.binary(BinaryOp::Add, scaled, whole, DType::F64).unwrap();
+    let twice = machine.binary(BinaryOp::MULTIPLY, half, whole, DType::F64).unwrap();
+    let scaled = machine.binary(BinaryOp::MULTIPLY, x, twice, DType::F64).unwrap();
+    let moved = machine.binary(BinaryOp::ADD, scaled, whole, DType::F64).unwrap();
     machine.set_all(&[(state[0], next), (state[1], moved), (state[2], x)]).unwrap();
     let body = machine.close();
     machine.repeat(cond, test, body);
@@ -86,14 +86,14 @@ fn a_number_changes_as_often_as_is_counted() {
         machine.set(state[1], start);
         machine.open(true);
         let i = machine.here(state[0]);
-        let test = machine.binary(BinaryOp::Less, i, to, DType::Bool).unwrap();
+        let test = machine.binary(BinaryOp::LESS, i, to, DType::Bool).unwrap();
         let cond = machine.close();
         machine.open(true);
         let [i, x] = state.map(|register| machine.here(register));
-        let next = machine.binary(BinaryOp::Add, i, by, DType::S64).unwrap();
+        let next = machine.binary(BinaryOp::ADD, i, by, DType::S64).unwrap();
         let (a, b) = if is_left { (x, factor) } else { (factor, x) };
-        let scaled = machine.binary(BinaryOp::Multiply, a, b, DType::F32).unwrap();
-        let moved = machine.binary(BinaryOp::Subtract, term, scaled, DType::F32).unwrap();
+        let scaled = machine.binary(BinaryOp::MULTIPLY, a, b, DType::F32).unwrap();
+        let moved = machine.binary(BinaryOp::SUBTRACT, term, scaled, DType::F32).unwrap();
         machine.set_all(&[(state[0], next), (state[1], moved)]).unwrap();
         let body = machine.close();
         machine.repeat(cond, test, body);

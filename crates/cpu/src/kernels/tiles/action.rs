@@ -256,13 +256,13 @@ pub(super) fn part(op: UnaryOp, from: DType) -> Option<Action> {
     where
         Complex<T>: Plain,
     {
-        if op == UnaryOp::Real {
+        if op == UnaryOp::REAL {
             Some(|i, tile| tile.one(i, |x: &[Complex<T>], out| each(x, out, |z| z.re)))
-        } else if op == UnaryOp::Imag {
+        } else if op == UnaryOp::IMAG {
             Some(|i, tile| tile.one(i, |x: &[Complex<T>], out| each(x, out, |z| z.im)))
-        } else if op == UnaryOp::Abs {
+        } else if op == UnaryOp::ABS {
             Some(|i, tile| tile.one(i, |x: &[Complex<T>], out| each(x, out, lanes::abs::<T>)))
-        } else if op == UnaryOp::Conjugate {
+        } else if op == UnaryOp::CONJUGATE {
             Some(|i, tile| {
                 tile.one(i, |x: &[Complex<T>], out| each(x, out, |z| Complex::new(z.re, z.im.negated())))
             })
@@ -336,7 +336,7 @@ pub(super) fn chain(i: &Instruction, tile: &mut Tile<'_, '_>) {
 /// A comparison of elements of one type.
 pub(super) fn compare(dtype: DType) -> Action {
     fn of<C: Lanes>(i: &Instruction, tile: &mut Tile<'_, '_>) {
-        let Detail::Binary(op) = i.detail else { unreachable!("an op of two operands") };
+        let Detail::Binary(BinaryOp::Comparison(op)) = i.detail else { unreachable!("a comparison") };
         tile.two(i, |a: &[C], b: &[C], out| C::compare(op, a, b, out));
     }
     with_compute!(dtype, C => of::<C>)
@@ -345,11 +345,11 @@ pub(super) fn compare(dtype: DType) -> Action {
 /// A comparison of signed and unsigned elements of 64 bits.
 pub(super) fn compare_mixed(left: DType) -> Action {
     fn unsigned_left(i: &Instruction, tile: &mut Tile<'_, '_>) {
-        let Detail::Binary(op) = i.detail else { unreachable!("an op of two operands") };
+        let Detail::Binary(BinaryOp::Comparison(op)) = i.detail else { unreachable!("a comparison") };
         tile.two(i, |a: &[u64], b: &[i64], out| lanes::compare(op, a, b, out, i128::from, i128::from));
     }
     fn signed_left(i: &Instruction, tile: &mut Tile<'_, '_>) {
-        let Detail::Binary(op) = i.detail else { unreachable!("an op of two operands") };
+        let Detail::Binary(BinaryOp::Comparison(op)) = i.detail else { unreachable!("a comparison") };
         tile.two(i, |a: &[i64], b: &[u64], out| lanes::compare(op, a, b, out, i128::from, i128::from));
     }
     if left == DType::U64 { unsigned_left } else { signed_left }
@@ -366,11 +366,11 @@ pub(super) fn complex(to: DType) -> Action {
 
 /// A function of what counts as true: 0 or 1 on either side.
 pub(super) fn logical(op: BinaryOp) -> Option<Action> {
-    if op == BinaryOp::LogicalAnd {
+    if op == BinaryOp::LOGICAL_AND {
         Some(|i, tile| tile.two(i, |a: &[u8], b: &[u8], out| each_pair(a, b, out, |a, b| a & b)))
-    } else if op == BinaryOp::LogicalOr {
+    } else if op == BinaryOp::LOGICAL_OR {
         Some(|i, tile| tile.two(i, |a: &[u8], b: &[u8], out| each_pair(a, b, out, |a, b| a | b)))
-    } else if op == BinaryOp::LogicalXor {
+    } else if op == BinaryOp::LOGICAL_XOR {
         Some(|i, tile| tile.two(i, |a: &[u8], b: &[u8], out| each_pair(a, b, out, |a, b| a ^ b)))
     } else {
         None

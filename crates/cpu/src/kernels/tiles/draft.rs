@@ -204,56 +204,56 @@ impl Draft {
     /// An op of one operand, with a result of `dtype`.
     pub(crate) fn unary(&mut self, op: UnaryOp, x: Operand, dtype: DType) -> Register {
         let weight = match op {
-            UnaryOp::IsNan | UnaryOp::IsInfinity => {
+            UnaryOp::IS_NAN | UnaryOp::IS_INFINITY => {
                 let x = self.load(x);
-                let is = if op == UnaryOp::IsNan { action::is_nan } else { action::is_infinity };
+                let is = if op == UnaryOp::IS_NAN { action::is_nan } else { action::is_infinity };
                 return self.push(is(x.dtype), Detail::None, &[x], dtype, 1);
             }
-            UnaryOp::Abs | UnaryOp::Real | UnaryOp::Imag if x.dtype().is_complex() => {
+            UnaryOp::ABS | UnaryOp::REAL | UnaryOp::IMAG if x.dtype().is_complex() => {
                 let x = self.load(x);
                 let part = action::part(op, x.dtype).expect("a part of complex numbers");
                 let made = self.push(part, Detail::None, &[x], x.dtype.to_real(), 1);
                 return self.convert(made, dtype);
             }
-            UnaryOp::Real => return self.convert(x, dtype),
-            UnaryOp::Imag => return self.constant(Scalar::zero(dtype)),
-            UnaryOp::Conjugate => {
+            UnaryOp::REAL => return self.convert(x, dtype),
+            UnaryOp::IMAG => return self.constant(Scalar::zero(dtype)),
+            UnaryOp::CONJUGATE => {
                 let x = self.convert(x, dtype);
                 let part = action::part(op, dtype).expect("a part of complex numbers");
                 return self.push(part, Detail::None, &[x], dtype, 1);
             }
-            UnaryOp::Negate
-            | UnaryOp::Abs
-            | UnaryOp::Sign
-            | UnaryOp::Floor
-            | UnaryOp::Ceil
-            | UnaryOp::Round
-            | UnaryOp::Sqrt
-            | UnaryOp::BitwiseNot
-            | UnaryOp::PopulationCount
-            | UnaryOp::CountLeadingZeros => 1,
-            UnaryOp::Exp
-            | UnaryOp::Expm1
-            | UnaryOp::Log
-            | UnaryOp::Log1p
-            | UnaryOp::Sigmoid
-            | UnaryOp::Sin
-            | UnaryOp::Cos
-            | UnaryOp::Tan
-            | UnaryOp::Sinh
-            | UnaryOp::Cosh
-            | UnaryOp::Tanh
-            | UnaryOp::Asin
-            | UnaryOp::Acos
-            | UnaryOp::Atan
-            | UnaryOp::Asinh
-            | UnaryOp::Acosh
-            | UnaryOp::Atanh
-            | UnaryOp::Rsqrt
-            | UnaryOp::Cbrt
-            | UnaryOp::Erf
-            | UnaryOp::Erfc
-            | UnaryOp::ErfInv => COSTLY,
+            UnaryOp::NEGATE
+            | UnaryOp::ABS
+            | UnaryOp::SIGN
+            | UnaryOp::FLOOR
+            | UnaryOp::CEIL
+            | UnaryOp::ROUND
+            | UnaryOp::SQRT
+            | UnaryOp::BITWISE_NOT
+            | UnaryOp::POPULATION_COUNT
+            | UnaryOp::COUNT_LEADING_ZEROS => 1,
+            UnaryOp::EXP
+            | UnaryOp::EXPM1
+            | UnaryOp::LOG
+            | UnaryOp::LOG1P
+            | UnaryOp::SIGMOID
+            | UnaryOp::SIN
+            | UnaryOp::COS
+            | UnaryOp::TAN
+            | UnaryOp::SINH
+            | UnaryOp::COSH
+            | UnaryOp::TANH
+            | UnaryOp::ASIN
+            | UnaryOp::ACOS
+            | UnaryOp::ATAN
+            | UnaryOp::ASINH
+            | UnaryOp::ACOSH
+            | UnaryOp::ATANH
+            | UnaryOp::RSQRT
+            | UnaryOp::CBRT
+            | UnaryOp::ERF
+            | UnaryOp::ERFC
+            | UnaryOp::ERF_INV => COSTLY,
         };
         let x = self.convert(x, dtype);
         let detail = Detail::Unary(op, dtype.bits() as u32);
@@ -271,12 +271,12 @@ impl Draft {
     /// An op of two operands, with a result of `dtype`.
     pub(crate) fn binary(&mut self, op: BinaryOp, a: Operand, b: Operand, dtype: DType) -> Register {
         let weight = match op {
-            BinaryOp::Equal
-            | BinaryOp::NotEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterEqual
-            | BinaryOp::Less
-            | BinaryOp::LessEqual => {
+            BinaryOp::EQUAL
+            | BinaryOp::NOT_EQUAL
+            | BinaryOp::GREATER
+            | BinaryOp::GREATER_EQUAL
+            | BinaryOp::LESS
+            | BinaryOp::LESS_EQUAL => {
                 let made = match a.dtype().compared(b.dtype()) {
                     Some(both) => {
                         let (a, b) = (self.convert(a, both), self.convert(b, both));
@@ -292,7 +292,7 @@ impl Draft {
                 };
                 return self.convert(made, dtype);
             }
-            BinaryOp::LogicalAnd | BinaryOp::LogicalOr | BinaryOp::LogicalXor => {
+            BinaryOp::LOGICAL_AND | BinaryOp::LOGICAL_OR | BinaryOp::LOGICAL_XOR => {
                 let (a, b) = (self.truth(a), self.truth(b));
                 let run = action::logical(op).expect("a function of truths");
                 let made = self.push(run, Detail::None, &[a, b], DType::Bool, 1);
@@ -303,18 +303,18 @@ impl Draft {
                 let (a, b) = (self.convert(a, real), self.convert(b, real));
                 return self.push(action::complex(dtype), Detail::None, &[a, b], dtype, 1);
             }
-            BinaryOp::Add
-            | BinaryOp::Subtract
-            | BinaryOp::Multiply
-            | BinaryOp::Divide
-            | BinaryOp::Max
-            | BinaryOp::Min
-            | BinaryOp::BitwiseAnd
-            | BinaryOp::BitwiseOr
-            | BinaryOp::BitwiseXor
-            | BinaryOp::LeftShift
-            | BinaryOp::RightShift => 1,
-            BinaryOp::Atan2 | BinaryOp::Quotient | BinaryOp::Remainder | BinaryOp::Pow => COSTLY,
+            BinaryOp::ADD
+            | BinaryOp::SUBTRACT
+            | BinaryOp::MULTIPLY
+            | BinaryOp::DIVIDE
+            | BinaryOp::MAX
+            | BinaryOp::MIN
+            | BinaryOp::BITWISE_AND
+            | BinaryOp::BITWISE_OR
+            | BinaryOp::BITWISE_XOR
+            | BinaryOp::LEFT_SHIFT
+            | BinaryOp::RIGHT_SHIFT => 1,
+            BinaryOp::ATAN2 | BinaryOp::QUOTIENT | BinaryOp::REMAINDER | BinaryOp::POW => COSTLY,
         };
         if lanes::is_simple(op, dtype) {
             for (x, other, is_first) in [(a, b, false), (b, a, true)] {

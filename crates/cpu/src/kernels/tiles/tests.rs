@@ -12,10 +12,10 @@ fn chain(count: usize) -> Draft {
     let x = Operand::Input { index: 0, dtype: DType::F64, constant: false, run: None };
     let mut made = vec![x];
     for at in 0..count {
-        let sine = draft.unary(UnaryOp::Sin, made[at], DType::F64);
-        made.push(draft.binary(BinaryOp::Add, sine.into(), x, DType::F64).into());
+        let sine = draft.unary(UnaryOp::SIN, made[at], DType::F64);
+        made.push(draft.binary(BinaryOp::ADD, sine.into(), x, DType::F64).into());
     }
-    let all = made.into_iter().reduce(|a, b| draft.binary(BinaryOp::Add, a, b, DType::F64).into());
+    let all = made.into_iter().reduce(|a, b| draft.binary(BinaryOp::ADD, a, b, DType::F64).into());
     draft.store(all.expect("there is the input"));
     draft
 }
@@ -65,8 +65,8 @@ fn tiles_shrink_where_many_registers_are_alive() {
 fn results_past_the_caches_are_as_others() {
     let mut draft = Draft::default();
     let x = Operand::Input { index: 0, dtype: DType::F64, constant: false, run: None };
-    let sum = draft.binary(BinaryOp::Add, x, x, DType::F64);
-    let root = draft.unary(UnaryOp::Abs, sum.into(), DType::F64);
+    let sum = draft.binary(BinaryOp::ADD, x, x, DType::F64);
+    let root = draft.unary(UnaryOp::ABS, sum.into(), DType::F64);
     let small = draft.convert(root, DType::F16);
     draft.store(sum.into());
     draft.store(small.into());
@@ -96,13 +96,13 @@ fn results_past_the_caches_are_as_others() {
 
 #[test]
 fn two_ops_at_once_are_as_one_after_the_other() {
-    let ops = [BinaryOp::Add, BinaryOp::Subtract, BinaryOp::Multiply, BinaryOp::Max];
+    let ops = [BinaryOp::ADD, BinaryOp::SUBTRACT, BinaryOp::MULTIPLY, BinaryOp::MAX];
     let by_number = |op: BinaryOp, a: f32, b: f32| {
-        if op == BinaryOp::Add {
+        if op == BinaryOp::ADD {
             a + b
-        } else if op == BinaryOp::Subtract {
+        } else if op == BinaryOp::SUBTRACT {
             a - b
-        } else if op == BinaryOp::Multiply {
+        } else if op == BinaryOp::MULTIPLY {
             a * b
         } else {
             a.max(b)
@@ -164,7 +164,7 @@ fn runs_take_one_element_each() {
                 Operand::Input { index, dtype: DType::F64, constant: false, run }
             });
             let (a, b) = if is_first { (by, x) } else { (x, by) };
-            let made = draft.binary(BinaryOp::Subtract, a, b, DType::F64);
+            let made = draft.binary(BinaryOp::SUBTRACT, a, b, DType::F64);
             draft.store(made.into());
             let sources = [0, 1].map(|index| {
                 let values = &*values[index];
@@ -203,18 +203,18 @@ fn long_chains_are_as_one_op_after_the_other() {
     // The first is a result, and read by two that go on: one of them is the square of a difference, the other one ends
     // in a quotient of what both chains give.
     let quarter = number(&mut draft, 0.25);
-    let first = op(&mut draft, BinaryOp::Multiply, quarter, x);
-    let apart = op(&mut draft, BinaryOp::Subtract, y, first);
-    let square = op(&mut draft, BinaryOp::Multiply, apart, apart);
+    let first = op(&mut draft, BinaryOp::MULTIPLY, quarter, x);
+    let apart = op(&mut draft, BinaryOp::SUBTRACT, y, first);
+    let square = op(&mut draft, BinaryOp::MULTIPLY, apart, apart);
     let half = number(&mut draft, 0.5);
-    let square = op(&mut draft, BinaryOp::Add, square, half);
-    let mut sum = op(&mut draft, BinaryOp::Add, first, y);
+    let square = op(&mut draft, BinaryOp::ADD, square, half);
+    let mut sum = op(&mut draft, BinaryOp::ADD, first, y);
     for at in 0..20 {
         let number = number(&mut draft, f64::from(at) / 8.0);
-        sum = op(&mut draft, BinaryOp::Multiply, sum, quarter);
-        sum = op(&mut draft, BinaryOp::Subtract, number, sum);
+        sum = op(&mut draft, BinaryOp::MULTIPLY, sum, quarter);
+        sum = op(&mut draft, BinaryOp::SUBTRACT, number, sum);
     }
-    let last = op(&mut draft, BinaryOp::Divide, sum, square);
+    let last = op(&mut draft, BinaryOp::DIVIDE, sum, square);
     draft.store(first);
     draft.store(last);
     let mut out = [vec![0.0f32; 1100], vec![0.0f32; 1100]];
@@ -250,17 +250,17 @@ fn results_lie_where_inputs_are_read() {
         let mut draft = Draft::default();
         let half: Operand = draft.constant(Scalar::new(DType::F32, Number::Float(0.5)).unwrap()).into();
         let (x, y) = (input(0), input(1));
-        let first = op(&mut draft, BinaryOp::Multiply, x, half);
-        let first = op(&mut draft, BinaryOp::Add, first, half);
-        let second = op(&mut draft, BinaryOp::Multiply, x, x);
-        let second = op(&mut draft, BinaryOp::Multiply, second, y);
-        let mut result = op(&mut draft, BinaryOp::Subtract, second, first);
+        let first = op(&mut draft, BinaryOp::MULTIPLY, x, half);
+        let first = op(&mut draft, BinaryOp::ADD, first, half);
+        let second = op(&mut draft, BinaryOp::MULTIPLY, x, x);
+        let second = op(&mut draft, BinaryOp::MULTIPLY, second, y);
+        let mut result = op(&mut draft, BinaryOp::SUBTRACT, second, first);
         if kind == 2 {
-            result = draft.unary(UnaryOp::Negate, result, DType::F32).into();
+            result = draft.unary(UnaryOp::NEGATE, result, DType::F32).into();
         }
         draft.store(result);
         if kind == 1 {
-            let sum = op(&mut draft, BinaryOp::Add, x, y);
+            let sum = op(&mut draft, BinaryOp::ADD, x, y);
             draft.store(sum);
         }
         let mut program = draft.finish();
