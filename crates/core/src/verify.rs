@@ -1,5 +1,7 @@
 //! What a legal graph is. A graph that is not legal is our bug, never the user's.
 
+pub(crate) mod attributes;
+
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -12,10 +14,11 @@ use crate::grad::cotangent_type;
 use crate::graph::{Graph, Node};
 use crate::infer;
 use crate::op::{
-    Block, Collective, CollectiveOp, CondOp, ConvOp, CustomGradOp, Op, Starts, UserBlockOp, WhileOp, Window,
+    Block, Collective, CollectiveOp, CondOp, CustomGradOp, Op, OpClass, Primitive, UserBlockOp, WhileOp,
 };
 use crate::region::Region;
-use crate::shape::{Axis, TensorType};
+use crate::shape::TensorType;
+use attributes::exactly;
 
 static ALWAYS: AtomicBool = AtomicBool::new(false);
 
@@ -98,190 +101,28 @@ fn verify_node(region: &Region, graph: &Graph, position: usize, node: &Node) -> 
 /// Checks what the builder guarantees and `infer` relies on: how many operands there are, that axes are in
 /// range, and that regions take what the node passes.
 pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
-    let exactly = |count: usize| {
-        if types.len() == count {
-            Ok(())
-        } else {
-            Err(format!("the operands are {}, {count} must be given", list(types.iter().copied())))
-        }
-    };
-    let ascending = |axes: &[Axis], rank: usize| {
-        in_range(axes, rank)?;
-        if axes.windows(2).all(|pair| pair[0] < pair[1]) {
-            Ok(())
-        } else {
-            Err("axes must ascend".to_owned())
-        }
-    };
-    let rank = |operand: usize| types[operand].shape.rank();
-    match op {
-        Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. } => {
-            exactly(0)
-        }
-        Op::Unary(_)
-        | Op::AsType { .. }
-        | Op::Bitcast { .. }
-        | Op::Reshape { .. }
-        | Op::Broadcast { .. }
-        | Op::Transpose { .. }
-        | Op::StopGrad
-        | Op::Mark { .. } => exactly(1),
-        Op::Binary(_) | Op::Pad { .. } => exactly(2),
-        Op::Select | Op::Clip => exactly(3),
-        Op::Concatenate { .. } | Op::Hook(_) | Op::RuntimeCall(_) => Ok(()),
-        Op::Squeeze { axes } | Op::Reverse { axes } | Op::Reduce { axes, op: _, keep_axes: _ } => {
-            exactly(1)?;
-            ascending(axes, rank(0))
-        }
-        Op::ArgReduce { axis, op: _, keep_axis: _, tie_break: _, dtype: _ } => {
-            exactly(1)?;
-            in_range(axis.as_slice(), rank(0))
-        }
-        Op::Stack { axis, name: _ } => match types.first() {
-            Some(first) if *axis > first.shape.rank() => {
-                Err(format!("the new axis {axis} is beyond the rank {}", first.shape.rank()))
-            }
-            Some(_) | None => Ok(()),
-        },
-        Op::Slice { starts, lengths: _, strides: _ } => match starts {
-            Starts::Static(_) => exactly(1),
-            Starts::Dynamic | Starts::FromEnd if types.is_empty() => exactly(1),
-            Starts::Dynamic | Starts::FromEnd => exactly(1 + rank(0)),
-        },
-        Op::PutSlice { starts } => match starts {
-            Starts::Static(starts) => {
-                exactly(2)?;
-                let (whole, part) = (types[0].shape.sizes(), types[1].shape.sizes());
-                let fits = starts.len() == whole.len()
-                    && part.len() == whole.len()
-                    && starts.iter().zip(part).zip(whole).all(|((start, part), whole)| {
-                        start.checked_add(*part).is_some_and(|end| end <= *whole)
-                    });
-                if fits { Ok(()) } else { Err(format!("{} does not fit at {starts:?}", types[1])) }
-            }
-            Starts::Dynamic | Starts::FromEnd if types.is_empty() => exactly(2),
-            Starts::Dynamic | Starts::FromEnd => exactly(2 + rank(0)),
-        },
-        Op::Dot { contract_a, batch_a, contract_b, batch_b } => {
-            exactly(2)?;
-            for (side, contract, batch) in [(0, contract_a, batch_a), (1, contract_b, batch_b)] {
-                in_range(contract, rank(side))?;
-                in_range(batch, rank(side))?;
-                if contract.iter().enumerate().any(|(i, axis)| contract[..i].contains(axis)) {
-                    return Err("a contracted axis is given twice".to_owned());
-                }
-            }
-            Ok(())
-        }
-        Op::Gather { axes } => {
-            exactly(2)?;
-            ascending(axes, rank(0))
-        }
-        Op::Scatter { op: _, axes } => {
-            exactly(3)?;
-            ascending(axes, rank(0))
-        }
-        Op::Sort { axis, direction: _ }
-        | Op::Argsort { axis, direction: _, dtype: _ }
-        | Op::Fft { op: _, axis, length: _, eps: _ }
-        | Op::Block(
-            Block::Cumulative { op: _, axis, reverse: _ }
-            | Block::Rfft { axis, length: _, eps: _ }
-            | Block::Irfft { axis, length: _, eps: _ },
-        ) => {
-            exactly(1)?;
-            in_range(&[*axis], rank(0))
-        }
-        Op::Window { op: _, window } => {
-            exactly(1)?;
-            fits(window, rank(0))
-        }
-        Op::WindowScatter { op: _, window } => {
-            exactly(3)?;
-            fits(window, rank(0))
-        }
-        Op::Conv(op) => {
-            exactly(2)?;
-            conv(op, rank(0), rank(1))
-        }
-        Op::TriangularSolve { lower: _, left_side: _, transform: _ } => exactly(2),
-        Op::Collective(op) => collective(op, types),
-        Op::Fold(op) => {
+    match op.class() {
+        OpClass::Parameter { .. } | OpClass::Constant(_) | OpClass::Literal(_) => exactly(types, 0),
+        OpClass::Primitive(Primitive::ElementWise(op)) => exactly(types, op.operand_count()),
+        OpClass::Primitive(_) => op.check_row(types),
+        OpClass::Identity { .. } => exactly(types, 1),
+        OpClass::Hook(_) | OpClass::RuntimeCall(_) => Ok(()),
+        OpClass::Collective(op) => collective(op, types),
+        OpClass::Fold(op) => {
             fold(&op.fun, types)?;
-            ascending(&op.axes, rank(0))
+            attributes::ascending(&op.axes, types, 0)
         }
-        Op::WindowFold(op) => {
+        OpClass::WindowFold(op) => {
             fold(&op.fun, types)?;
-            fits(&op.window, rank(0))
+            attributes::sliding(&op.window, types, 0)
         }
-        Op::Cond(op) => cond(op, types),
-        Op::While(op) => while_(op, types),
-        Op::CustomGrad(op) => custom_grad(op, types),
-        Op::UserBlock(op) => user_block(op, types),
-        Op::Block(
-            Block::LogicalNot
-            | Block::Phase
-            | Block::Log2
-            | Block::Log10
-            | Block::TopK { k: _ }
-            | Block::Cholesky
-            | Block::Qr { mode: _, eps: _ }
-            | Block::Lu
-            | Block::Svd { max_iter: _, full_matrices: _ }
-            | Block::Eigh { max_iter: _, eps: _ }
-            | Block::Determinant
-            | Block::RandomBits { dtype: _, count: _ }
-            | Block::RandomUniform { dtype: _, count: _ },
-        ) => exactly(1),
-        Op::Block(Block::Solve | Block::Threefry | Block::RandomBelow { dtype: _, count: _ }) => exactly(2),
-        Op::Block(Block::Take { axis } | Block::TakeAlongAxis { axis }) => {
-            exactly(2)?;
-            in_range(&[*axis], rank(0))
-        }
-        Op::Block(Block::Fft2 { op: _, axes, lengths: _, eps: _ }) => {
-            exactly(1)?;
-            in_range(axes, rank(0))
-        }
-        Op::Block(Block::Logsumexp { axes, keep_axes: _ }) => {
-            exactly(1)?;
-            ascending(axes, rank(0))
-        }
-        Op::Block(Block::AllClose { equal_nan: _, rtol: _, atol: _ }) => exactly(2),
+        OpClass::Cond(op) => cond(op, types),
+        OpClass::While(op) => while_(op, types),
+        OpClass::CustomGrad(op) => custom_grad(op, types),
+        OpClass::UserBlock(op) => user_block(op, types),
+        OpClass::Block(Block::Composite(block)) => block.check_row(types),
+        OpClass::Block(block) => block.check_row(types),
     }
-}
-
-/// A window has one entry for each axis.
-fn fits(window: &Window, rank: usize) -> Result<(), String> {
-    let Window { sizes, strides, padding, dilations } = window;
-    let counts = [sizes.len(), strides.len(), padding.len(), dilations.len()];
-    if counts.iter().any(|&count| count != rank) {
-        return Err(format!("the window has {counts:?} entries, the operand has rank {rank}"));
-    }
-    if strides.iter().chain(dilations).chain(sizes).any(|&entry| entry == 0) {
-        return Err("sizes, strides and dilations of a window must be positive".to_owned());
-    }
-    Ok(())
-}
-
-/// A convolution has one entry for each spatial axis, and permutations of all axes.
-fn conv(op: &ConvOp, rank: usize, kernel_rank: usize) -> Result<(), String> {
-    let spatial = rank.checked_sub(2).ok_or("a convolution needs two axes")?;
-    let counts = [op.strides.len(), op.padding.len(), op.input_dilation.len(), op.kernel_dilation.len()];
-    if kernel_rank != rank || counts.iter().any(|&count| count != spatial) {
-        return Err(format!("the entries are {counts:?}, there are {spatial} spatial axes"));
-    }
-    for permutation in [&op.input_permutation, &op.kernel_permutation, &op.output_permutation] {
-        in_range(permutation, rank)?;
-        let distinct = permutation.iter().enumerate().all(|(i, axis)| !permutation[..i].contains(axis));
-        if permutation.len() != rank || !distinct {
-            return Err("a permutation must name every axis once".to_owned());
-        }
-    }
-    let entries = op.strides.iter().chain(&op.input_dilation).chain(&op.kernel_dilation);
-    if entries.chain([&op.feature_groups, &op.batch_groups]).any(|&entry| entry == 0) {
-        return Err("strides, dilations and groups must be positive".to_owned());
-    }
-    Ok(())
 }
 
 /// A collective has one operand, `mesh_index` none, and a block goes from and to each device at most once.
@@ -300,7 +141,7 @@ fn collective(op: &CollectiveOp, types: &[&TensorType]) -> Result<(), String> {
     let &[x] = types else {
         return Err(format!("the operands are {}, 1 must be given", list(types.iter().copied())));
     };
-    in_range(axis.as_slice(), x.shape.rank())?;
+    attributes::valid(&axis, &[x], 0)?;
     op.check_pairs()
 }
 
@@ -318,13 +159,6 @@ fn fold(fun: &Region, types: &[&TensorType]) -> Result<(), String> {
         return Err(format!("the function takes {}, it must take {}", list(fun.inputs()), list(&expected)));
     }
     Ok(())
-}
-
-fn in_range(axes: &[Axis], rank: usize) -> Result<(), String> {
-    match axes.iter().find(|axis| axis.index() >= rank) {
-        Some(axis) => Err(format!("axis {axis} is beyond the rank {rank}")),
-        None => Ok(()),
-    }
 }
 
 fn cond(op: &CondOp, types: &[&TensorType]) -> Result<(), String> {
@@ -384,7 +218,7 @@ fn signature(
 }
 
 /// `(f32[2], s32)`.
-fn list<'a>(types: impl IntoIterator<Item = &'a TensorType>) -> String {
+pub(crate) fn list<'a>(types: impl IntoIterator<Item = &'a TensorType>) -> String {
     let mut out = "(".to_owned();
     for (position, ty) in types.into_iter().enumerate() {
         let comma = if position == 0 { "" } else { ", " };
@@ -402,6 +236,7 @@ mod tests {
     use crate::graph::{Value, Values};
     use crate::op::{BinaryOp, UnaryOp};
     use crate::scalar::Scalar;
+    use crate::shape::Axis;
 
     /// What is wrong with a node after a constant of type f32, whose output is said to be an f32 too.
     fn problem(op: Op, inputs: &[(u32, u32)]) -> String {

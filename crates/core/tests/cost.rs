@@ -91,7 +91,7 @@ fn matrices_count_as_in_the_book() {
     let system = [ty(DType::F32, &[6, 6]), ty(DType::F32, &[6, 3])];
     assert_eq!(flops(&system, Block::Solve), 144 + 2 * 36 * 3);
     let triangular =
-        Op::TriangularSolve { lower: true, left_side: true, transform: defn_core::op::Transform::None };
+        Op::TriangularSolve { lower: true, left_side: true, transform_a: defn_core::op::Transform::None };
     assert_eq!(one(&system, triangular)[0], 36 * 3);
 }
 

@@ -172,8 +172,8 @@ impl CpuBackend {
             Op::Fft { op, axis, length: _, eps: _ } => run.fft(*op, *axis),
 
             // linalg
-            Op::TriangularSolve { lower, left_side, transform } => {
-                run.triangular_solve(*lower, *left_side, *transform)
+            Op::TriangularSolve { lower, left_side, transform_a } => {
+                run.triangular_solve(*lower, *left_side, *transform_a)
             }
 
             // collective
@@ -290,11 +290,7 @@ impl Backend for CpuBackend {
 
     fn has_native(&self, block: &Block) -> bool {
         match block {
-            Block::LogicalNot
-            | Block::Phase
-            | Block::Logsumexp { .. }
-            | Block::AllClose { .. }
-            | Block::Fft2 { .. } => false,
+            Block::Composite(_) | Block::Fft2 { .. } => false,
             Block::Cholesky
             | Block::Determinant
             | Block::Solve

@@ -485,7 +485,7 @@ fn triangular_systems_read_one_triangle() {
                         .plus(&Matrix::from_fn(n, n, |i, j| C::from(3.0 * f64::from(i == j))));
                     let full = rounded(dtype, &full);
                     let b = if left_side { draws.matrix(dtype, n, 3) } else { draws.matrix(dtype, 3, n) };
-                    let op = Op::TriangularSolve { lower, left_side, transform };
+                    let op = Op::TriangularSolve { lower, left_side, transform_a: transform };
                     let mut junk = full.clone();
                     for i in 0..n {
                         for j in 0..n {
@@ -520,7 +520,7 @@ fn a_zero_on_the_diagonal_is_an_error_where_elements_are_checked() {
     let b = Matrix::from_fn(2, 1, |_, _| C::from(1.0));
     let operands: SmallVec<[Operand; 3]> =
         [operand(DType::F32, &[a]), operand(DType::F32, &[b])].into_iter().collect();
-    let op = Op::TriangularSolve { lower: true, left_side: true, transform: Transform::None };
+    let op = Op::TriangularSolve { lower: true, left_side: true, transform_a: Transform::None };
     let outputs = [operands[1].ty.clone()];
     let refused = cpu_backend().run(&op, operands.clone(), &outputs).unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::ZeroDiagonal { .. }), "{refused}");

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use defn_core::backend::{Checks, Compiler, HostMemory, NoHooks};
 use defn_core::evaluator::Evaluator;
 use defn_core::graph::{Graph, Value};
-use defn_core::op::{CondOp, HookOp, Op, RuntimeCallOp};
+use defn_core::op::{Block, CondOp, HookOp, Op, RuntimeCallOp};
 use defn_core::region::Region;
 use defn_core::{DType, Location, Number, Scalar, Tensor, TensorType};
 use defn_cpu::cpu_backend;
@@ -17,7 +17,10 @@ use defn_pjrt::{
     Attribute, Client, CompileOptions, Hardware, LowerError, Place, Plugin, element_type, lower,
 };
 use rows::control::region;
-use rows::{BLOCKS, Close, FAMILIES, Family, OPS, Row, Table, block_name, folds, op_name, program};
+use rows::{
+    BLOCKS, COMPOSITES, Close, FAMILIES, Family, OPS, Row, Table, block_name, composite_name, folds, op_name,
+    program,
+};
 
 fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
@@ -253,12 +256,16 @@ fn extremes_along_long_axes() {
 fn every_operation_has_rows_and_every_family_a_test() {
     assert!(FAMILIES.iter().map(|family| family.name).eq(TESTED.iter().copied()));
     let (mut ops, mut blocks, mut dtypes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut composites = BTreeSet::new();
     for Family { rows, .. } in FAMILIES {
         for &dtype in DType::ALL {
             for row in rows(dtype).rows {
                 ops.insert(op_name(&row.op));
                 if let Op::Block(block) = &row.op {
                     blocks.insert(block_name(block));
+                    if let Block::Composite(block) = block {
+                        composites.insert(composite_name(block));
+                    }
                 }
                 dtypes.insert(dtype);
             }
@@ -270,6 +277,7 @@ fn every_operation_has_rows_and_every_family_a_test() {
     ops.insert(op_name(&Op::RuntimeCall(RuntimeCallOp { slot: 0, outputs: Default::default() })));
     assert_eq!(ops, OPS.iter().copied().collect());
     assert_eq!(blocks, BLOCKS.iter().copied().collect());
+    assert_eq!(composites, COMPOSITES.iter().copied().collect());
     assert_eq!(dtypes.len(), DType::ALL.len());
 }
 

@@ -4,7 +4,7 @@ use super::{Arg, Builder};
 use crate::compose;
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
-use crate::op::{BinaryOp, BinaryRule, Block, Op, Tolerance, UnaryOp};
+use crate::op::{BinaryOp, BinaryRule, Block, CompositeBlock, Op, Tolerance, UnaryOp};
 use crate::scalar::Number;
 use crate::{binary_rows, unary_rows};
 
@@ -185,7 +185,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// What the builder has against a new node.
     fn logical_not(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.emit_one(Op::Block(Block::LogicalNot), &[x])
+        self.emit_one(Op::Block(Block::Composite(CompositeBlock::LogicalNot)), &[x])
     }
 
     /// The angle of a complex number, a real one's being 0 or pi.
@@ -194,7 +194,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// What the builder has against a new node.
     fn phase(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.emit_one(Op::Block(Block::Phase), &[x])
+        self.emit_one(Op::Block(Block::Composite(CompositeBlock::Phase)), &[x])
     }
 
     /// A bool scalar: whether all elements agree within `atol + rtol * |b|`. Equal infinities agree.
@@ -211,7 +211,8 @@ pub trait BuildElementwise: Builder + Sized {
     ) -> Result<Self::V> {
         let (a, b) = self.wide_pair("all_close", a, b, DType::comparing)?;
         let (rtol, atol) = (Tolerance(rtol), Tolerance(atol));
-        self.emit_one(Op::Block(Block::AllClose { equal_nan, rtol, atol }), &[a, b])
+        let block = CompositeBlock::AllClose { equal_nan, rtol, atol };
+        self.emit_one(Op::Block(Block::Composite(block)), &[a, b])
     }
 
     /// The logarithm to a base; a plain number as base gives way to the type of `x`.

@@ -2,7 +2,7 @@
 
 use super::{Arg, Builder};
 use crate::error::{ErrorKind, Result};
-use crate::op::{Block, Domain, FftOp, Op, Tolerance};
+use crate::op::{Block, Domain, Fft2Op, FftOp, Op, Tolerance};
 use crate::shape::{Axes, Axis, AxisRef, TensorType};
 
 /// How long a transform is.
@@ -72,7 +72,7 @@ pub trait BuildFourier: Builder + Sized {
         lengths: [FftLength; 2],
         eps: f64,
     ) -> Result<Self::V> {
-        transform2(self, FftOp::Fft, x.into(), &axes.into(), lengths, eps)
+        transform2(self, Fft2Op::Fft2, x.into(), &axes.into(), lengths, eps)
     }
 
     /// The inverse of [`BuildFourier::fft2`].
@@ -86,7 +86,7 @@ pub trait BuildFourier: Builder + Sized {
         lengths: [FftLength; 2],
         eps: f64,
     ) -> Result<Self::V> {
-        transform2(self, FftOp::Ifft, x.into(), &axes.into(), lengths, eps)
+        transform2(self, Fft2Op::Ifft2, x.into(), &axes.into(), lengths, eps)
     }
 
     /// The first `length / 2 + 1` frequencies of real elements, which determine the others.
@@ -182,16 +182,13 @@ fn transform<B: Builder>(
 
 fn transform2<B: Builder>(
     b: &mut B,
-    op: FftOp,
+    op: Fft2Op,
     x: Arg<B::V>,
     axes: &Axes,
     lengths: [FftLength; 2],
     eps: f64,
 ) -> Result<B::V> {
-    let name = match op {
-        FftOp::Fft => "fft2",
-        FftOp::Ifft => "ifft2",
-    };
+    let name = op.name();
     let x = b.operand(x)?;
     let got = b.ty(&x);
     if got.shape.rank() < 2 {

@@ -51,7 +51,7 @@ pub trait BuildMatrix: Builder + Sized {
         transform: Transform,
     ) -> Result<Self::V> {
         let (a, b) = (self.operand(a)?, self.operand(b)?);
-        self.emit_one(Op::TriangularSolve { lower, left_side, transform }, &[a, b])
+        self.emit_one(Op::TriangularSolve { lower, left_side, transform_a: transform }, &[a, b])
     }
 
     /// The `x` of `a x = b`, where `b` holds matrices, or one vector for each of those of `a`. Infinities or NaN

@@ -5,7 +5,7 @@ use crate::compose;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::infer::reduce::index_dtype;
-use crate::op::{ArgOp, Block, CumulativeOp, Op, ReduceOp, TieBreak};
+use crate::op::{ArgOp, Block, CompositeBlock, CumulativeOp, Op, ReduceOp, TieBreak};
 use crate::shape::{Axes, AxisRef};
 
 macro_rules! reductions {
@@ -305,7 +305,10 @@ pub trait BuildReduce: Builder + Sized {
         let mut axes = self.ty(&x).shape.resolve_all("logsumexp", &axes.into())?;
         axes.sort_unstable();
         match factor {
-            None => self.emit_one(Op::Block(Block::Logsumexp { axes, keep_axes }), &[x]),
+            None => {
+                let block = CompositeBlock::Logsumexp { axes, keep_axes };
+                self.emit_one(Op::Block(Block::Composite(block)), &[x])
+            }
             Some(factor) => compose::reduce::logsumexp(self, &x, &axes, keep_axes, Some(&factor)),
         }
     }

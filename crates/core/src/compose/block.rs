@@ -6,7 +6,7 @@ use super::{elementwise, factor, fourier, index, order, random, reduce, spectral
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
-use crate::op::Block;
+use crate::op::{Block, CompositeBlock};
 use crate::region::Region;
 use crate::shape::TensorType;
 
@@ -27,21 +27,15 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
         Block::Eigh { max_iter, eps } => return spectral::eigh(b, &args[0], *max_iter, eps.0),
         Block::TopK { k } => return order::top_k(b, &args[0], *k),
 
-        Block::LogicalNot => b.equal(&args[0], 0)?,
-        Block::Phase => {
-            let (imag, real) = (b.imag(&args[0])?, b.real(&args[0])?);
-            b.atan2(imag, real)?
-        }
+        Block::Composite(block) => composite(b, block, args)?,
         Block::Log2 => elementwise::log_base(b, (&args[0]).into(), 2.into())?,
         Block::Log10 => elementwise::log_base(b, (&args[0]).into(), 10.into())?,
-        Block::Logsumexp { axes, keep_axes } => reduce::logsumexp(b, &args[0], axes, *keep_axes, None)?,
-        Block::AllClose { equal_nan, rtol, atol } => {
-            reduce::all_close(b, &args[0], &args[1], *equal_nan, rtol.0, atol.0)?
-        }
         Block::Cumulative { op, axis, reverse } => reduce::cumulative(b, &args[0], *op, *axis, *reverse)?,
         Block::Take { axis } => index::take(b, &args[0], &args[1], *axis)?,
         Block::TakeAlongAxis { axis } => index::take_along_axis(b, &args[0], &args[1], *axis)?,
-        Block::Fft2 { op, axes, lengths, eps } => fourier::fft2(b, &args[0], *op, *axes, *lengths, eps.0)?,
+        Block::Fft2 { op, axes, lengths, eps } => {
+            fourier::fft2(b, &args[0], op.each(), *axes, *lengths, eps.0)?
+        }
         Block::Rfft { axis, length, eps } => fourier::rfft(b, &args[0], *axis, *length, eps.0)?,
         Block::Irfft { axis, length, eps } => fourier::irfft(b, &args[0], *axis, *length, eps.0)?,
         Block::Cholesky => factor::cholesky(b, &args[0])?,
@@ -53,6 +47,23 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
         Block::RandomBelow { dtype, count } => random::plain_below(b, &args[0], &args[1], *dtype, *count)?,
     };
     Ok(SmallVec::from_elem(result, 1))
+}
+
+/// The result of a block that has nothing but its definition.
+fn composite<B: Builder>(b: &mut B, block: &CompositeBlock, args: &[B::V]) -> Result<B::V> {
+    match block {
+        CompositeBlock::LogicalNot => b.equal(&args[0], 0),
+        CompositeBlock::Phase => {
+            let (imag, real) = (b.imag(&args[0])?, b.real(&args[0])?);
+            b.atan2(imag, real)
+        }
+        CompositeBlock::Logsumexp { axes, keep_axes } => {
+            reduce::logsumexp(b, &args[0], axes, *keep_axes, None)
+        }
+        CompositeBlock::AllClose { equal_nan, rtol, atol } => {
+            reduce::all_close(b, &args[0], &args[1], *equal_nan, rtol.0, atol.0)
+        }
+    }
 }
 
 /// The default of a block as a region of operands of the given types.

@@ -13,8 +13,7 @@ use crate::grad::region::{self as within, fill};
 use crate::graph::{Graph, Value, Values};
 use crate::infer::infer;
 use crate::op::{
-    BinaryOp, Block, FoldOp, Op, OpClass, Padding, Primitive, ReduceOp, Starts, Window, WindowFoldOp,
-    WindowOp,
+    BinaryOp, FoldOp, Op, OpClass, Padding, Primitive, ReduceOp, Starts, Window, WindowFoldOp, WindowOp,
 };
 use crate::region::Region;
 use crate::shape::{AxisList, Shape, Sizes, TensorType};
@@ -381,16 +380,18 @@ fn is_elementwise(fun: &Region) -> bool {
         match op.class() {
             OpClass::Parameter { .. }
             | OpClass::Primitive(Primitive::ElementWise(_) | Primitive::View)
-            | OpClass::Identity
-            | OpClass::Block(Block::LogicalNot | Block::Phase | Block::Log2 | Block::Log10) => true,
+            | OpClass::Identity { .. }
             // Of scalars it is one.
-            OpClass::Primitive(Primitive::Movement) => matches!(op, Op::Broadcast { .. }),
+            | OpClass::Primitive(Primitive::Broadcast) => true,
+            OpClass::Block(block) => block.is_element_wise(),
             OpClass::Primitive(
                 Primitive::Creation
+                | Primitive::Movement
+                | Primitive::Selection
                 | Primitive::Update
-                | Primitive::Indexing
                 | Primitive::Reduction
-                | Primitive::Sort
+                | Primitive::Order
+                | Primitive::Positions
                 | Primitive::Window
                 | Primitive::Contraction
                 | Primitive::Transform
@@ -406,29 +407,7 @@ fn is_elementwise(fun: &Region) -> bool {
             | OpClass::CustomGrad(_)
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)
-            | OpClass::UserBlock(_)
-            | OpClass::Block(
-                Block::Logsumexp { .. }
-                | Block::AllClose { .. }
-                | Block::Cumulative { .. }
-                | Block::Take { .. }
-                | Block::TakeAlongAxis { .. }
-                | Block::TopK { .. }
-                | Block::Fft2 { .. }
-                | Block::Rfft { .. }
-                | Block::Irfft { .. }
-                | Block::Cholesky
-                | Block::Solve
-                | Block::Qr { .. }
-                | Block::Lu
-                | Block::Svd { .. }
-                | Block::Eigh { .. }
-                | Block::Determinant
-                | Block::Threefry
-                | Block::RandomBits { .. }
-                | Block::RandomUniform { .. }
-                | Block::RandomBelow { .. },
-            ) => false,
+            | OpClass::UserBlock(_) => false,
         }
     };
     // A hook shows each scalar by itself, whatever it depends on.

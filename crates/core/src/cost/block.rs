@@ -15,16 +15,12 @@ pub(super) fn flops(block: &Block, operands: &[&TensorType], outputs: &Outputs) 
     let result = &outputs[0];
     let each = |factor: u64| size(result).saturating_mul(factor).saturating_mul(parts(result.dtype));
     match block {
-        Block::LogicalNot | Block::Phase => each(1),
+        Block::Composite(block) => {
+            let (traits, most) = (block.traits(), operands.iter().map(|ty| size(ty)).max().unwrap_or(0));
+            most.saturating_mul(traits.operand_work).saturating_add(each(traits.result_work))
+        }
         // A logarithm, and the quotient of it.
         Block::Log2 | Block::Log10 => each(2),
-        // The greatest, a difference, an exponential and a sum for each; a logarithm and a sum for each result.
-        Block::Logsumexp { .. } => size(x).saturating_mul(4).saturating_add(each(2)),
-        // |a - b| <= atol + rtol * |b|, and all of them.
-        Block::AllClose { .. } => {
-            let most = operands.iter().map(|ty| size(ty)).max().unwrap_or(0);
-            most.saturating_mul(7)
-        }
         Block::Cumulative { .. } => each(1),
         Block::Take { .. } | Block::TakeAlongAxis { .. } => 0,
         Block::TopK { .. } => x.shape.last_axis().map_or(0, |axis| sorting(x, axis)),

@@ -4,7 +4,7 @@ use super::block;
 use super::{Costs, Inner, NodeCost};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node};
-use crate::op::{BinaryOp, Collective, Op, ScatterOp};
+use crate::op::{BinaryOp, Collective, ElementWise, OpClass, Primitive, ScatterOp, Work};
 use crate::shape::{Axis, Shape, TensorType};
 
 /// The cost of one node, and what becomes of its operands' memory.
@@ -32,72 +32,67 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
         |factor: u64| whole(size(&outputs[0]).saturating_mul(factor).saturating_mul(parts(outputs[0].dtype)));
     let passes = |passes: usize| Count { passes, ..Count::default() };
     let first = || operands[0];
-    match &node.op {
-        Op::Parameter { .. } => Count { is_input: true, ..Count::default() },
-        Op::Constant(_) | Op::Literal(_) => Count::default(),
-        Op::Reshape { .. } | Op::Squeeze { .. } | Op::Bitcast { .. } | Op::StopGrad | Op::Mark { .. } => {
-            passes(1)
-        }
+    match node.op.class() {
+        OpClass::Parameter { .. } => Count { is_input: true, ..Count::default() },
+        OpClass::Constant(_) | OpClass::Literal(_) => Count::default(),
+        OpClass::Identity { .. } => passes(1),
         // The rule runs where a gradient is taken, as nodes of its own.
-        Op::CustomGrad(op) => passes(op.values),
-        Op::Hook(_) => {
+        OpClass::CustomGrad(op) => passes(op.values),
+        OpClass::Hook(_) => {
             let cost = NodeCost { read, ..NodeCost::default() };
             Count { cost, passes: outputs.len(), ..Count::default() }
         }
         // What the host does is not known.
-        Op::RuntimeCall(_) => whole(0),
-        Op::Iota { .. }
-        | Op::Eye { .. }
-        | Op::AsType { .. }
-        | Op::Broadcast { .. }
-        | Op::Transpose { .. }
-        | Op::Pad { .. }
-        | Op::Reverse { .. }
-        | Op::Concatenate { .. }
-        | Op::Stack { .. }
-        | Op::PutSlice { .. } => whole(0),
-        Op::Unary(_) | Op::Select => each(1),
-        Op::Binary(op) => each(1).with_flops(size(&outputs[0]).saturating_mul(binary(*op, outputs[0].dtype))),
-        Op::Clip => each(2),
-        Op::Slice { .. } => {
-            let starts = operands[1..].iter().copied().map(bytes);
-            whole(0).with_read(written.saturating_add(sum(starts)))
-        }
-        Op::Gather { .. } => whole(0).with_read(written.saturating_add(bytes(operands[1]))),
-        Op::Scatter { op: ScatterOp::IndexedAdd, axes: _ } => {
-            whole(size(operands[2]).saturating_mul(parts(outputs[0].dtype)))
-        }
-        Op::Scatter { op: ScatterOp::IndexedPut, axes: _ } => whole(0),
-        Op::Reduce { .. } | Op::ArgReduce { .. } => {
-            whole(size(first()).saturating_mul(parts(outputs[0].dtype)))
-        }
-        Op::Dot { contract_a, .. } => {
-            let depth = product(contract_a.iter().map(|&axis| first().shape[axis]));
-            each(1).with_flops(
-                size(&outputs[0]).saturating_mul(depth).saturating_mul(multiply_add(outputs[0].dtype)),
-            )
-        }
-        Op::Conv(op) => {
-            // Every element of the result is a sum over one kernel.
-            let kernel = operands[1];
-            let kernels = kernel.shape[op.kernel_permutation[0]];
-            let depth = size(kernel).checked_div(kernels as u64).unwrap_or(0);
-            whole(size(&outputs[0]).saturating_mul(depth).saturating_mul(multiply_add(outputs[0].dtype)))
-        }
-        Op::Sort { axis, .. } | Op::Argsort { axis, .. } => whole(sorting(first(), *axis)),
-        Op::Window { window, .. } => each(product(window.sizes.iter().copied())),
-        // Each window is looked through for its extreme, to which one element is added.
-        Op::WindowScatter { window, .. } => {
-            let looks = product(window.sizes.iter().copied()).saturating_add(parts(outputs[0].dtype));
-            whole(size(operands[1]).saturating_mul(looks))
-        }
-        Op::Fft { axis, length, .. } => whole(fft(&first().shape, *axis, *length)),
-        // Half of a square, a multiplication and an addition for each entry.
-        Op::TriangularSolve { .. } => {
-            let rows = first().shape.sizes().last().copied().unwrap_or(0) as u64;
-            whole(size(&outputs[0]).saturating_mul(rows).saturating_mul(multiply_add(outputs[0].dtype) / 2))
-        }
-        Op::Collective(op) => match &op.kind {
+        OpClass::RuntimeCall(_) => whole(0),
+        OpClass::Primitive(Primitive::ElementWise(op)) => match op {
+            ElementWise::Unary(_) | ElementWise::Select => each(1),
+            ElementWise::Binary(op) => {
+                each(1).with_flops(size(&outputs[0]).saturating_mul(binary(op, outputs[0].dtype)))
+            }
+            ElementWise::Clip => each(2),
+            ElementWise::AsType(_) => whole(0),
+            ElementWise::Bitcast(_) => passes(1),
+        },
+        OpClass::Primitive(_) => match node.op.work().expect("primitives with attributes have rows") {
+            Work::Nothing => passes(1),
+            Work::Moves | Work::Scatters(ScatterOp::IndexedPut) => whole(0),
+            Work::Selects => {
+                let positions = operands[1..].iter().copied().map(bytes);
+                whole(0).with_read(written.saturating_add(sum(positions)))
+            }
+            Work::Reduces => whole(size(first()).saturating_mul(parts(outputs[0].dtype))),
+            Work::Scatters(ScatterOp::IndexedAdd) => {
+                whole(size(operands[2]).saturating_mul(parts(outputs[0].dtype)))
+            }
+            Work::Sorts(axis) => whole(sorting(first(), axis)),
+            Work::Windows(window) => each(product(window.sizes.iter().copied())),
+            Work::WindowScatters(window) => {
+                let looks = product(window.sizes.iter().copied()).saturating_add(parts(outputs[0].dtype));
+                whole(size(operands[1]).saturating_mul(looks))
+            }
+            Work::Products(contracted) => {
+                let depth = product(contracted.iter().map(|&axis| first().shape[axis]));
+                each(1).with_flops(
+                    size(&outputs[0]).saturating_mul(depth).saturating_mul(multiply_add(outputs[0].dtype)),
+                )
+            }
+            Work::Convolution(op) => {
+                // Every element of the result is a sum over one kernel.
+                let kernel = operands[1];
+                let kernels = kernel.shape[op.kernel_permutation[0]];
+                let depth = size(kernel).checked_div(kernels as u64).unwrap_or(0);
+                whole(size(&outputs[0]).saturating_mul(depth).saturating_mul(multiply_add(outputs[0].dtype)))
+            }
+            Work::Transforms { axis, length } => whole(fft(&first().shape, axis, length)),
+            // Half of a square, a multiplication and an addition for each entry.
+            Work::Solves => {
+                let rows = first().shape.sizes().last().copied().unwrap_or(0) as u64;
+                whole(
+                    size(&outputs[0]).saturating_mul(rows).saturating_mul(multiply_add(outputs[0].dtype) / 2),
+                )
+            }
+        },
+        OpClass::Collective(op) => match &op.kind {
             // Each device folds its part of what all have.
             Collective::AllReduce { .. } | Collective::ReduceScatter { .. } => {
                 whole(size(first()).saturating_mul(parts(outputs[0].dtype)))
@@ -106,16 +101,16 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
                 whole(0)
             }
         },
-        Op::Fold(op) => {
+        OpClass::Fold(op) => {
             let each = costs.inner(&op.fun);
             whole(0).with_region(each, size(first()), written)
         }
-        Op::WindowFold(op) => {
+        OpClass::WindowFold(op) => {
             let each = costs.inner(&op.fun);
             let elements = size(&outputs[0]).saturating_mul(product(op.window.sizes.iter().copied()));
             whole(0).with_region(each, elements, written)
         }
-        Op::Cond(op) => {
+        OpClass::Cond(op) => {
             let branches: Vec<Inner> = op.branches.iter().map(|branch| costs.inner(branch)).collect();
             let extra = branches.iter().map(|branch| branch.extra).max().unwrap_or(0);
             let cost =
@@ -124,7 +119,7 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
             let inside = extra.saturating_sub(written);
             Count { cost: NodeCost { inside, assumed_loops, ..cost }, ..Count::default() }
         }
-        Op::While(op) => {
+        OpClass::While(op) => {
             let (cond, body) = (costs.inner(&op.cond), costs.inner(&op.body));
             let trip = cond.cost.then(body.cost);
             // The condition is asked once more than the body runs.
@@ -134,12 +129,12 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
             let inside = cond.extra.max(body.extra);
             Count { cost: NodeCost { inside, assumed_loops, ..cost }, ..Count::default() }
         }
-        Op::UserBlock(op) => {
+        OpClass::UserBlock(op) => {
             let default = costs.inner(&op.default);
             let inside = default.extra.saturating_sub(written);
             Count { cost: NodeCost { inside, ..default.cost }, ..Count::default() }
         }
-        Op::Block(op) => {
+        OpClass::Block(op) => {
             let mut count = whole(block::flops(op, &operands, outputs));
             if let Some(read) = block::read(op, &operands, outputs) {
                 count = count.with_read(read);

@@ -2,19 +2,16 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
-use super::{Attr, form, quoted};
+use super::{Attr, Attribute, form, quoted};
 use crate::dtype::{DType, Kind};
 use crate::op::{
-    AllReduceOp, ArgOp, BinaryOp, Block, Collective, CollectiveOp, CondOp, ConvOp, CumulativeOp,
-    CustomGradOp, Direction, FftOp, FoldOp, HookOp, Literal, Op, Over, Padding, QrMode, ReduceOp,
-    RuntimeCallOp, ScatterOp, Starts, TieBreak, Tolerance, Transform, UnaryOp, UserBlockOp, WhileOp, Window,
-    WindowFoldOp, WindowOp, WindowScatterOp,
+    AllReduceOp, BinaryOp, Block, Collective, CollectiveOp, CompositeBlock, CondOp, CustomGradOp, Direction,
+    FoldOp, HookOp, Literal, Op, Over, QrMode, RuntimeCallOp, TieBreak, Transform, UnaryOp, UserBlockOp,
+    WhileOp, WindowFoldOp,
 };
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
-use crate::shape::{Axis, AxisList, Name, Sizes, TensorType};
+use crate::shape::{Name, Shape, Sizes, TensorType};
 
 /// The op of a name with attributes, regions, and the types of its outputs, the inverse of [`form`].
 ///
@@ -29,8 +26,8 @@ pub fn build(
     regions: Vec<Arc<Region>>,
     outputs: &[TensorType],
 ) -> Result<Op, String> {
-    let given = Given { attributes, outputs };
-    let op = given.op(name, &regions)?;
+    let reader = Reader { name, attributes, outputs };
+    let op = reader.op(&regions)?;
     // The op's own form says what it takes; whatever else was given is too much.
     let expected = form(&op);
     let texts = |pairs: Vec<(&str, &Attr)>| {
@@ -50,108 +47,46 @@ pub fn build(
     Ok(op)
 }
 
-/// What was read of an op.
-struct Given<'a> {
+/// Reads an op from its text: its name, its attributes, the types of its outputs.
+pub(crate) struct Reader<'a> {
+    name: &'a str,
     attributes: &'a [(String, Attr)],
     outputs: &'a [TensorType],
 }
 
-impl Given<'_> {
-    fn op(&self, name: &str, regions: &[Arc<Region>]) -> Result<Op, String> {
-        let leaf = |names: &[&'static str]| names.iter().position(|known| *known == name);
-        if let Some(at) = leaf(&UnaryOp::ALL.iter().map(|op| op.name()).collect::<Vec<_>>()) {
-            return Ok(Op::Unary(UnaryOp::ALL[at]));
+impl Reader<'_> {
+    fn op(&self, regions: &[Arc<Region>]) -> Result<Op, String> {
+        if let Some(&op) = UnaryOp::ALL.iter().find(|op| self.is_named(op.name())) {
+            return Ok(Op::Unary(op));
         }
-        if let Some(at) = leaf(&BinaryOp::ALL.iter().map(|op| op.name()).collect::<Vec<_>>()) {
-            return Ok(Op::Binary(BinaryOp::ALL[at]));
+        if let Some(&op) = BinaryOp::ALL.iter().find(|op| self.is_named(op.name())) {
+            return Ok(Op::Binary(op));
         }
-        if let Some(&op) = ReduceOp::ALL.iter().find(|op| op.name() == name) {
-            return Ok(Op::Reduce { op, axes: self.axes("axes")?, keep_axes: self.bool("keep_axes")? });
+        if let Some(op) = Op::read_row(self)? {
+            return Ok(op);
         }
-        if let Some(&op) = ArgOp::ALL.iter().find(|op| op.name() == name) {
-            return Ok(Op::ArgReduce {
-                op,
-                axis: self.optional_usize("axis")?.map(Axis),
-                keep_axis: self.bool("keep_axis")?,
-                tie_break: self.tie_break()?,
-                dtype: self.out()?.dtype,
-            });
+        if let Some(block) = CompositeBlock::read_row(self)? {
+            return Ok(Op::Block(Block::Composite(block)));
         }
-        if let Some(&op) = ScatterOp::ALL.iter().find(|op| op.name() == name) {
-            return Ok(Op::Scatter { op, axes: self.axes("axes")? });
-        }
-        if let Some(&op) = WindowOp::ALL.iter().find(|op| op.name() == name) {
-            return Ok(Op::Window { op, window: self.window()? });
-        }
-        if let Some(&op) = WindowScatterOp::ALL.iter().find(|op| op.name() == name) {
-            return Ok(Op::WindowScatter { op, window: self.window()? });
-        }
-        if let Some(&op) = FftOp::ALL.iter().find(|op| op.name() == name) {
-            let (axis, length) = (Axis(self.usize("axis")?), self.usize("length")?);
-            return Ok(Op::Fft { op, axis, length, eps: self.tolerance("eps")? });
-        }
-        if let Some(block) = self.block(name)? {
+        if let Some(block) = Block::read_row(self)? {
+            self.check_drawn(&block)?;
             return Ok(Op::Block(block));
         }
+        let name = self.name;
         let op = match name {
-            "parameter" => Op::Parameter { index: self.usize("index")?, ty: self.out()?.clone() },
+            "parameter" => Op::Parameter { index: self.attribute("index")?, ty: self.result().ty()?.clone() },
             "constant" => Op::Constant(self.scalar()?),
             "tensor" => Op::Literal(self.literal()?),
-            "iota" => {
-                let TensorType { dtype, shape } = self.out()?.clone();
-                Op::Iota { shape, dtype, axis: self.optional_usize("axis")?.map(Axis) }
-            }
-            "eye" => {
-                let TensorType { dtype, shape } = self.out()?.clone();
-                Op::Eye { shape, dtype }
-            }
-            "as_type" => Op::AsType { dtype: self.out()?.dtype },
-            "bitcast" => Op::Bitcast { dtype: self.out()?.dtype },
+            "as_type" => Op::AsType { dtype: self.result().dtype()? },
+            "bitcast" => Op::Bitcast { dtype: self.result().dtype()? },
             "select" => Op::Select,
             "clip" => Op::Clip,
-            "reshape" => Op::Reshape { shape: self.out()?.shape.clone() },
-            "squeeze" => Op::Squeeze { axes: self.axes("axes")? },
-            "broadcast" => Op::Broadcast { shape: self.out()?.shape.clone(), axes: self.axes("axes")? },
-            "transpose" => Op::Transpose { axes: self.axes("axes")? },
-            "pad" => Op::Pad { config: self.padding("config")? },
-            "reverse" => Op::Reverse { axes: self.axes("axes")? },
-            "concatenate" => Op::Concatenate { axis: Axis(self.usize("axis")?) },
-            "stack" => {
-                let axis = self.usize("axis")?;
-                let shape = &self.out()?.shape;
-                Op::Stack { axis, name: shape.axis(axis).and_then(|axis| shape.name(axis).cloned()) }
-            }
-            "slice" => Op::Slice {
-                starts: self.starts()?,
-                lengths: self.usizes("lengths")?,
-                strides: self.usizes("strides")?,
-            },
-            "put_slice" => Op::PutSlice { starts: self.starts()? },
-            "dot" => Op::Dot {
-                contract_a: self.axes("contract_a")?,
-                batch_a: self.axes("batch_a")?,
-                contract_b: self.axes("contract_b")?,
-                batch_b: self.axes("batch_b")?,
-            },
-            "gather" => Op::Gather { axes: self.axes("axes")? },
-            "sort" => Op::Sort { axis: Axis(self.usize("axis")?), direction: self.direction()? },
-            "argsort" => Op::Argsort {
-                axis: Axis(self.usize("axis")?),
-                direction: self.direction()?,
-                dtype: self.out()?.dtype,
-            },
-            "conv" => Op::Conv(self.conv()?),
-            "triangular_solve" => Op::TriangularSolve {
-                lower: self.bool("lower")?,
-                left_side: self.bool("left_side")?,
-                transform: self.leaf("transform_a", Transform::ALL, Transform::name)?,
-            },
             "all_reduce" => self.collective(Collective::AllReduce {
                 op: self.leaf("op", AllReduceOp::ALL, AllReduceOp::name)?,
             })?,
-            "all_gather" => self.collective(Collective::AllGather { axis: Axis(self.usize("axis")?) })?,
+            "all_gather" => self.collective(Collective::AllGather { axis: self.attribute("axis")? })?,
             "reduce_scatter" => {
-                self.collective(Collective::ReduceScatter { axis: Axis(self.usize("axis")?) })?
+                self.collective(Collective::ReduceScatter { axis: self.attribute("axis")? })?
             }
             "collective_permute" => {
                 let flat = self.devices("pairs")?;
@@ -164,12 +99,12 @@ impl Given<'_> {
             "mesh_index" => self.collective(Collective::MeshIndex)?,
             "reduce" => {
                 let [fun] = regions else { return Err(region_count(name, regions, 1)) };
-                let (axes, keep_axes) = (self.axes("axes")?, self.bool("keep_axes")?);
+                let (axes, keep_axes) = (self.attribute("axes")?, self.attribute("keep_axes")?);
                 Op::Fold(FoldOp { axes, keep_axes, fun: fun.clone() })
             }
             "window_reduce" => {
                 let [fun] = regions else { return Err(region_count(name, regions, 1)) };
-                Op::WindowFold(WindowFoldOp { window: self.window()?, fun: fun.clone() })
+                Op::WindowFold(WindowFoldOp { window: self.attribute("window")?, fun: fun.clone() })
             }
             "cond" => {
                 if regions.len() < 2 {
@@ -180,8 +115,8 @@ impl Given<'_> {
             "while" => {
                 let [cond, body] = regions else { return Err(region_count(name, regions, 2)) };
                 Op::While(WhileOp {
-                    state: self.usize("state")?,
-                    trips: self.optional_u64("trips")?,
+                    state: self.attribute("state")?,
+                    trips: self.integer("trips")?,
                     cond: cond.clone(),
                     body: body.clone(),
                 })
@@ -189,31 +124,31 @@ impl Given<'_> {
             "custom_grad" => {
                 let [rule] = regions else { return Err(region_count(name, regions, 1)) };
                 Op::CustomGrad(CustomGradOp {
-                    values: self.usize("values")?,
-                    inputs: self.usize("inputs")?,
+                    values: self.attribute("values")?,
+                    inputs: self.attribute("inputs")?,
                     rule: rule.clone(),
                 })
             }
             "stop_grad" => Op::StopGrad,
-            "mark" => match self.name("name")? {
+            "mark" => match self.text("name")? {
                 Some(name) => Op::Mark { name },
                 None => return Err("the name of a mark is none, a name is required".to_owned()),
             },
-            "hook" => Op::Hook(HookOp { slot: self.usize("slot")?, name: self.name("name")? }),
+            "hook" => Op::Hook(HookOp { slot: self.attribute("slot")?, name: self.text("name")? }),
             "runtime_call" => {
                 let outputs = self.outputs.iter().cloned().collect();
-                Op::RuntimeCall(RuntimeCallOp { slot: self.usize("slot")?, outputs })
+                Op::RuntimeCall(RuntimeCallOp { slot: self.attribute("slot")?, outputs })
             }
             "block" => {
                 let [default] = regions else { return Err(region_count(name, regions, 1)) };
                 let text = |name: &str| {
-                    self.name(name)?.ok_or_else(|| format!("{name} is none, a text in quotes is required"))
+                    self.text(name)?.ok_or_else(|| format!("{name} is none, a text in quotes is required"))
                 };
                 Op::UserBlock(UserBlockOp {
                     name: text("name")?,
                     attributes: text("attributes")?,
-                    slot: self.usize("slot")?,
-                    args: self.usize("args")?,
+                    slot: self.attribute("slot")?,
+                    args: self.attribute("args")?,
                     default: default.clone(),
                 })
             }
@@ -222,200 +157,88 @@ impl Given<'_> {
         Ok(op)
     }
 
-    /// The block of a name, where it is one.
-    fn block(&self, name: &str) -> Result<Option<Block>, String> {
-        if let Some(&op) = CumulativeOp::ALL.iter().find(|op| op.name() == name) {
-            let (axis, reverse) = (Axis(self.usize("axis")?), self.bool("reverse")?);
-            return Ok(Some(Block::Cumulative { op, axis, reverse }));
-        }
-        let fft2 = |op: FftOp| -> Result<Block, String> {
-            let pair = |name: &str| {
-                let sizes = self.usizes(name)?;
-                <[usize; 2]>::try_from(&sizes[..]).map_err(|_| format!("{name} must have two entries"))
-            };
-            let (axes, lengths) = (pair("axes")?.map(Axis), pair("lengths")?);
-            Ok(Block::Fft2 { op, axes, lengths, eps: self.tolerance("eps")? })
-        };
-        Ok(Some(match name {
-            "logical_not" => Block::LogicalNot,
-            "phase" => Block::Phase,
-            "log2" => Block::Log2,
-            "log10" => Block::Log10,
-            "logsumexp" => Block::Logsumexp { axes: self.axes("axes")?, keep_axes: self.bool("keep_axes")? },
-            "all_close" => Block::AllClose {
-                equal_nan: self.bool("equal_nan")?,
-                rtol: self.tolerance("rtol")?,
-                atol: self.tolerance("atol")?,
-            },
-            "take" => Block::Take { axis: Axis(self.usize("axis")?) },
-            "take_along_axis" => Block::TakeAlongAxis { axis: Axis(self.usize("axis")?) },
-            "top_k" => Block::TopK { k: self.usize("k")? },
-            "fft2" => fft2(FftOp::Fft)?,
-            "ifft2" => fft2(FftOp::Ifft)?,
-            "rfft" => {
-                let (axis, length) = (Axis(self.usize("axis")?), self.usize("length")?);
-                Block::Rfft { axis, length, eps: self.tolerance("eps")? }
-            }
-            "irfft" => {
-                let (axis, length) = (Axis(self.usize("axis")?), self.usize("length")?);
-                Block::Irfft { axis, length, eps: self.tolerance("eps")? }
-            }
-            "cholesky" => Block::Cholesky,
-            "solve" => Block::Solve,
-            "qr" => {
-                let mode = self.leaf("mode", QrMode::ALL, QrMode::name)?;
-                Block::Qr { mode, eps: self.tolerance("eps")? }
-            }
-            "lu" => Block::Lu,
-            "svd" => {
-                Block::Svd { max_iter: self.usize("max_iter")?, full_matrices: self.bool("full_matrices")? }
-            }
-            "eigh" => Block::Eigh { max_iter: self.usize("max_iter")?, eps: self.tolerance("eps")? },
-            "determinant" => Block::Determinant,
-            "threefry" => Block::Threefry,
-            "random_bits" => {
-                let (dtype, count) = self.drawn(&[Kind::Unsigned])?;
-                Block::RandomBits { dtype, count }
-            }
-            "random_uniform" => {
-                let (dtype, count) = self.drawn(&[Kind::Float])?;
-                Block::RandomUniform { dtype, count }
-            }
-            "random_below" => {
-                let (dtype, count) = self.drawn(&[Kind::Unsigned, Kind::Signed])?;
-                Block::RandomBelow { dtype, count }
-            }
-            _ => return Ok(None),
-        }))
-    }
-
     /// A collective of a kind over the groups that were read.
     fn collective(&self, kind: Collective) -> Result<Op, String> {
-        let Some(axes) = self.name("over")? else {
+        let Some(axes) = self.text("over")? else {
             return Err("over is none, the axes of a mesh are required".to_owned());
         };
-        let over = Over::new(axes, self.devices("groups")?, self.usize("size")?)?;
+        let over = Over::new(axes, self.devices("groups")?, self.attribute("size")?)?;
         Ok(Op::Collective(CollectiveOp { kind, over }))
     }
 
     fn devices(&self, name: &str) -> Result<Vec<u32>, String> {
-        let devices: Result<Vec<u32>, _> = self.usizes(name)?.into_iter().map(u32::try_from).collect();
+        let devices: Result<Vec<u32>, _> = Sizes::read(name, self)?.into_iter().map(u32::try_from).collect();
         devices.map_err(|_| format!("a device in {name} is out of range"))
     }
 
-    fn window(&self) -> Result<Window, String> {
-        Ok(Window {
-            sizes: self.usizes("window")?,
-            strides: self.usizes("strides")?,
-            padding: self.pairs("padding")?,
-            dilations: self.usizes("window_dilations")?,
-        })
+    /// Checks the element type of random elements, which the result's type says.
+    fn check_drawn(&self, block: &Block) -> Result<(), String> {
+        let (dtype, kinds): (DType, &[Kind]) = if let Block::RandomBits { dtype, .. } = block {
+            (*dtype, &[Kind::Unsigned])
+        } else if let Block::RandomUniform { dtype, .. } = block {
+            (*dtype, &[Kind::Float])
+        } else if let Block::RandomBelow { dtype, .. } = block {
+            (*dtype, &[Kind::Unsigned, Kind::Signed])
+        } else {
+            return Ok(());
+        };
+        if kinds.contains(&dtype.kind()) { Ok(()) } else { Err(self.result().not_drawn()?) }
     }
 
-    fn conv(&self) -> Result<ConvOp, String> {
-        Ok(ConvOp {
-            strides: self.usizes("strides")?,
-            padding: self.pairs("padding")?,
-            input_dilation: self.usizes("input_dilation")?,
-            kernel_dilation: self.usizes("kernel_dilation")?,
-            feature_groups: self.usize("feature_group_size")?,
-            batch_groups: self.usize("batch_group_size")?,
-            input_permutation: self.axes("input_permutation")?,
-            kernel_permutation: self.axes("kernel_permutation")?,
-            output_permutation: self.axes("output_permutation")?,
-        })
+    /// Whether the op has a name.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name == name
     }
 
-    /// The element type and the size of a vector of elements of a kind.
-    fn drawn(&self, kinds: &[Kind]) -> Result<(DType, usize), String> {
-        let ty = self.out()?;
-        match ty.shape.sizes() {
-            [count] if kinds.contains(&ty.dtype.kind()) => Ok((ty.dtype, *count)),
-            _ => Err(format!("the result has type {ty}, which no random bits have")),
-        }
+    /// Which of several ops with names of their own it is.
+    ///
+    /// # Errors
+    /// A sentence about a name that none of them has.
+    pub fn leaf_of_name<T: Copy>(&self, all: &[T], name: impl Fn(T) -> &'static str) -> Result<T, String> {
+        let found = all.iter().copied().find(|&leaf| name(leaf) == self.name);
+        found.ok_or_else(|| format!("\"{}\" is no op", self.name))
     }
 
-    /// The type of the one output.
-    fn out(&self) -> Result<&TensorType, String> {
-        match self.outputs {
-            [out] => Ok(out),
-            _ => Err(format!("{} types of results, one is required", self.outputs.len())),
-        }
+    /// An attribute.
+    ///
+    /// # Errors
+    /// A sentence about one that is missing, of another kind or out of range.
+    pub fn attribute<T: Attribute>(&self, name: &str) -> Result<T, String> {
+        T::read(name, self)
     }
 
-    fn attr(&self, name: &str) -> Result<&Attr, String> {
-        let found = self.attributes.iter().find(|(given, _)| given == name);
+    /// What the type of the result says.
+    pub fn result(&self) -> OfResult<'_> {
+        OfResult { reader: self }
+    }
+
+    /// Whether there is an attribute.
+    pub fn has(&self, name: &str) -> bool {
+        self.attributes.iter().any(|(own, _)| own == name)
+    }
+
+    /// The value of an attribute.
+    ///
+    /// # Errors
+    /// A sentence about one that is missing.
+    pub fn attr(&self, name: &str) -> Result<&Attr, String> {
+        let found = self.attributes.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value).ok_or_else(|| format!("the attribute {name} is missing"))
     }
 
-    fn bool(&self, name: &str) -> Result<bool, String> {
-        let attr = self.attr(name)?;
-        if let Attr::Bool(value) = attr { Ok(*value) } else { Err(kind(name, attr, "true or false")) }
-    }
-
-    fn int(&self, name: &str) -> Result<Option<i128>, String> {
+    /// An integer, or none.
+    ///
+    /// # Errors
+    /// A sentence about one that is missing, of another kind or out of range.
+    pub fn integer<T: TryFrom<i128>>(&self, name: &str) -> Result<Option<T>, String> {
         let attr = self.attr(name)?;
         if let Attr::Number(Number::Int(value)) = attr {
-            Ok(Some(*value))
+            T::try_from(*value).map(Some).map_err(|_| format!("{name} is out of range"))
         } else if let Attr::None = attr {
             Ok(None)
         } else {
             Err(kind(name, attr, "an integer"))
         }
-    }
-
-    fn optional_usize(&self, name: &str) -> Result<Option<usize>, String> {
-        let found = self.int(name)?.map(usize::try_from).transpose();
-        found.map_err(|_| format!("{name} is out of range"))
-    }
-
-    fn optional_u64(&self, name: &str) -> Result<Option<u64>, String> {
-        let found = self.int(name)?.map(u64::try_from).transpose();
-        found.map_err(|_| format!("{name} is out of range"))
-    }
-
-    fn usize(&self, name: &str) -> Result<usize, String> {
-        self.optional_usize(name)?.ok_or_else(|| format!("{name} is none, an integer is required"))
-    }
-
-    fn usizes(&self, name: &str) -> Result<Sizes, String> {
-        let attr = self.attr(name)?;
-        let Attr::Ints(values) = attr else { return Err(kind(name, attr, "a list of integers")) };
-        let sizes: Result<Sizes, _> = values.iter().map(|&value| usize::try_from(value)).collect();
-        sizes.map_err(|_| format!("{name} is {attr}, integers that are not negative are required"))
-    }
-
-    fn axes(&self, name: &str) -> Result<AxisList, String> {
-        Ok(self.usizes(name)?.into_iter().map(Axis).collect())
-    }
-
-    /// Starts that are not given are operands.
-    fn starts(&self) -> Result<Starts, String> {
-        let given = self.attributes.iter().any(|(name, _)| name == "starts");
-        if given {
-            return Ok(Starts::Static(self.usizes("starts")?));
-        }
-        let counted = self.attributes.iter().any(|(name, _)| name == "from_end") && self.bool("from_end")?;
-        Ok(if counted { Starts::FromEnd } else { Starts::Dynamic })
-    }
-
-    fn padding(&self, name: &str) -> Result<SmallVec<[Padding; 4]>, String> {
-        let attr = self.attr(name)?;
-        if let Attr::Padding(config) = attr {
-            return Ok(config.clone());
-        }
-        // An empty list does not say what it is a list of.
-        let is_empty = if let Attr::Ints(values) = attr { values.is_empty() } else { false };
-        if is_empty { Ok(SmallVec::new()) } else { Err(kind(name, attr, "a list of triples")) }
-    }
-
-    /// Padding without anything between the elements.
-    fn pairs(&self, name: &str) -> Result<SmallVec<[(i64, i64); 4]>, String> {
-        let config = self.padding(name)?;
-        if config.iter().any(|padding| padding.interior != 0) {
-            return Err(format!("{name} has padding between elements, none is required"));
-        }
-        Ok(config.iter().map(|padding| (padding.low, padding.high)).collect())
     }
 
     /// One of several names.
@@ -427,11 +250,7 @@ impl Given<'_> {
         found.ok_or_else(|| kind(name, attr, &required()))
     }
 
-    fn direction(&self) -> Result<Direction, String> {
-        self.leaf("direction", Direction::ALL, Direction::name)
-    }
-
-    fn name(&self, name: &str) -> Result<Option<Name>, String> {
+    fn text(&self, name: &str) -> Result<Option<Name>, String> {
         let attr = self.attr(name)?;
         if let Attr::Text(text) = attr {
             Ok(Some(text.clone()))
@@ -442,21 +261,9 @@ impl Given<'_> {
         }
     }
 
-    fn tolerance(&self, name: &str) -> Result<Tolerance, String> {
-        let attr = self.attr(name)?;
-        if let Attr::Number(Number::Float(value)) = attr {
-            Ok(Tolerance(*value))
-        } else {
-            Err(kind(name, attr, "a float"))
-        }
-    }
-
-    fn tie_break(&self) -> Result<TieBreak, String> {
-        self.leaf("tie_break", TieBreak::ALL, TieBreak::name)
-    }
-
     fn scalar(&self) -> Result<Scalar, String> {
-        let (attr, ty) = (self.attr("value")?, self.out()?);
+        let result = self.result();
+        let (attr, ty) = (self.attr("value")?, result.ty()?);
         let number = if ty.dtype.is_bool() {
             let Attr::Bool(value) = attr else { return Err(kind("value", attr, "true or false")) };
             &Number::Bool(*value)
@@ -471,7 +278,8 @@ impl Given<'_> {
     }
 
     fn literal(&self) -> Result<Literal, String> {
-        let (attr, ty) = (self.attr("bytes")?, self.out()?);
+        let result = self.result();
+        let (attr, ty) = (self.attr("bytes")?, result.ty()?);
         let Attr::Bytes(bytes) = attr else { return Err(kind("bytes", attr, "bytes")) };
         if bytes.len() != ty.byte_size() {
             return Err(format!("the elements have {} bytes, {ty} has {}", bytes.len(), ty.byte_size()));
@@ -485,7 +293,73 @@ impl Given<'_> {
     }
 }
 
-fn kind(name: &str, got: &Attr, required: &str) -> String {
+/// The attributes that the type of the one result says. Each method is named as the attribute.
+pub(crate) struct OfResult<'a> {
+    reader: &'a Reader<'a>,
+}
+
+impl OfResult<'_> {
+    fn ty(&self) -> Result<&TensorType, String> {
+        match self.reader.outputs {
+            [out] => Ok(out),
+            outputs => Err(format!("{} types of results, one is required", outputs.len())),
+        }
+    }
+
+    /// The shape, names included.
+    ///
+    /// # Errors
+    /// A sentence about a number of results that is not 1. So do all methods here.
+    pub fn shape(&self) -> Result<Shape, String> {
+        Ok(self.ty()?.shape.clone())
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> Result<DType, String> {
+        Ok(self.ty()?.dtype)
+    }
+
+    /// The name of the new axis of `stack`.
+    pub fn name(&self) -> Result<Option<Name>, String> {
+        let (axis, shape): (usize, _) = (self.reader.attribute("axis")?, &self.ty()?.shape);
+        Ok(shape.axis(axis).and_then(|axis| shape.name(axis).cloned()))
+    }
+
+    /// The size of a vector of random elements.
+    pub fn count(&self) -> Result<usize, String> {
+        match self.ty()?.shape.sizes() {
+            [count] => Ok(*count),
+            _ => Err(self.not_drawn()?),
+        }
+    }
+
+    fn not_drawn(&self) -> Result<String, String> {
+        Ok(format!("the result has type {}, which no random bits have", self.ty()?))
+    }
+}
+
+/// Attributes that are one of several names.
+macro_rules! leaves {
+    ($($leaf:ident),*) => {
+        $(impl Attribute for $leaf {
+            fn value(&self) -> Attr {
+                Attr::Text(self.name().into())
+            }
+
+            fn read(name: &str, reader: &Reader<'_>) -> Result<$leaf, String> {
+                reader.leaf(name, $leaf::ALL, $leaf::name)
+            }
+
+            fn behind(&self, _lead: usize) -> $leaf {
+                *self
+            }
+        })*
+    };
+}
+
+leaves!(Direction, QrMode, TieBreak, Transform);
+
+pub(super) fn kind(name: &str, got: &Attr, required: &str) -> String {
     format!("{name} is {got}, {required} is required")
 }
 

@@ -17,12 +17,9 @@ pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> R
         Block::Lu => factor::lu(site, g),
         Block::Svd { max_iter: _, full_matrices: _ } => factor::svd(site, g),
         Block::Eigh { max_iter: _, eps: _ } => factor::eigh(site, g),
-        Block::LogicalNot
-        | Block::Phase
+        Block::Composite(_)
         | Block::Log2
         | Block::Log10
-        | Block::Logsumexp { .. }
-        | Block::AllClose { .. }
         | Block::Cumulative { .. }
         | Block::Take { .. }
         | Block::TakeAlongAxis { .. }

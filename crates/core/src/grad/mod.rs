@@ -443,8 +443,8 @@ fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::
         Op::WindowScatter { op, window } => window::scatter(site, *op, window, first()),
         Op::Conv(op) => window::conv(site, op, first()),
         Op::Fft { op, axis, length, eps } => fourier::fft(site, *op, *axis, *length, *eps, first()),
-        Op::TriangularSolve { lower, left_side, transform } => {
-            linalg::triangular_solve(site, *lower, *left_side, *transform, first())
+        Op::TriangularSolve { lower, left_side, transform_a } => {
+            linalg::triangular_solve(site, *lower, *left_side, *transform_a, first())
         }
         Op::Collective(op) => collective::collective(site, op, first()),
         Op::Fold(_) | Op::WindowFold(_) => Ok(Vjp::Refused {

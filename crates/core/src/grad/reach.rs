@@ -8,7 +8,7 @@ use std::ops::Range;
 use smallvec::{SmallVec, smallvec};
 
 use crate::graph::{Graph, Value};
-use crate::op::{BinaryRule, CondOp, Op, ReduceOp, UnaryRule, WhileOp};
+use crate::op::{BinaryRule, CondOp, ElementWise, Flow, Op, OpClass, Primitive, UnaryRule, WhileOp};
 use crate::region::Region;
 
 /// Positions of inputs.
@@ -45,7 +45,7 @@ impl Inputs {
 }
 
 /// How gradients pass an op.
-enum Flow<'a> {
+enum Reach<'a> {
     /// Between these inputs and every output.
     Between(Range<usize>),
     /// Between inputs and outputs of one position.
@@ -58,75 +58,57 @@ enum Flow<'a> {
     While(&'a WhileOp),
 }
 
-fn flow(op: &Op, inputs: usize) -> Flow<'_> {
-    let (none, all) = (Flow::Between(0..0), Flow::Between(0..inputs));
-    match op {
-        Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. } => none,
-        Op::Unary(op) => match op.rule() {
-            UnaryRule::Same
-            | UnaryRule::Float
-            | UnaryRule::Magnitude
-            | UnaryRule::Real
-            | UnaryRule::Complex => all,
-            UnaryRule::Predicate => none,
+fn flow(op: &Op, inputs: usize) -> Reach<'_> {
+    let (none, all) = (Reach::Between(0..0), Reach::Between(0..inputs));
+    match op.class() {
+        OpClass::Parameter { .. } | OpClass::Constant(_) | OpClass::Literal(_) => none,
+        OpClass::Primitive(Primitive::ElementWise(op)) => match op {
+            ElementWise::Unary(op) => match op.traits().rule {
+                UnaryRule::Same
+                | UnaryRule::Float
+                | UnaryRule::Magnitude
+                | UnaryRule::Real
+                | UnaryRule::Complex => all,
+                UnaryRule::Predicate => none,
+            },
+            ElementWise::Binary(op) => match op.traits().rule {
+                BinaryRule::Merge | BinaryRule::Float | BinaryRule::Complex => all,
+                BinaryRule::Predicate => none,
+            },
+            ElementWise::Select => Reach::Between(1..3),
+            ElementWise::AsType(_) | ElementWise::Bitcast(_) | ElementWise::Clip => all,
         },
-        Op::Binary(op) => match op.rule() {
-            BinaryRule::Merge | BinaryRule::Float | BinaryRule::Complex => all,
-            BinaryRule::Predicate => none,
+        OpClass::Primitive(_) => match op.flow().expect("primitives with attributes have rows") {
+            Flow::Nowhere => none,
+            Flow::First(operands) => Reach::Between(0..operands),
+            Flow::All => all,
         },
-        Op::Select => Flow::Between(1..3),
-        Op::Slice { .. } => Flow::Between(0..1),
-        Op::PutSlice { .. } => Flow::Between(0..2),
-        Op::Reduce { op, .. } => match op {
-            ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => all,
-            ReduceOp::All | ReduceOp::Any => none,
-        },
-        Op::Gather { .. } => Flow::Between(0..1),
-        // The cotangent of the positions would be no number.
-        Op::Scatter { .. } | Op::WindowScatter { .. } => all,
-        Op::ArgReduce { .. } | Op::Argsort { .. } | Op::StopGrad => none,
-        Op::AsType { .. }
-        | Op::Bitcast { .. }
-        | Op::Clip
-        | Op::Reshape { .. }
-        | Op::Squeeze { .. }
-        | Op::Broadcast { .. }
-        | Op::Transpose { .. }
-        | Op::Pad { .. }
-        | Op::Reverse { .. }
-        | Op::Concatenate { .. }
-        | Op::Stack { .. }
-        | Op::Dot { .. }
-        | Op::Sort { .. }
-        | Op::Window { .. }
-        | Op::Conv(_)
-        | Op::Fft { .. }
-        | Op::TriangularSolve { .. }
-        | Op::Collective(_)
-        | Op::Fold(_)
-        | Op::WindowFold(_)
-        | Op::Mark { .. }
-        | Op::RuntimeCall(_)
-        | Op::Block(_) => all,
-        Op::UserBlock(op) => Flow::Region(&op.default),
-        Op::Hook(_) => Flow::Each,
-        Op::CustomGrad(op) => Flow::Between(op.values..op.values + op.inputs),
-        Op::Cond(op) => Flow::Cond(op),
-        Op::While(op) => Flow::While(op),
+        OpClass::Identity { mark: None } => none,
+        OpClass::Identity { mark: Some(_) }
+        | OpClass::Collective(_)
+        | OpClass::Fold(_)
+        | OpClass::WindowFold(_)
+        | OpClass::RuntimeCall(_)
+        | OpClass::Block(_) => all,
+        OpClass::UserBlock(op) => Reach::Region(&op.default),
+        OpClass::Hook(_) => Reach::Each,
+        OpClass::CustomGrad(op) => Reach::Between(op.values..op.values + op.inputs),
+        OpClass::Cond(op) => Reach::Cond(op),
+        OpClass::While(op) => Reach::While(op),
     }
 }
 
 /// For each output of a node, the inputs that it depends on.
 fn outputs(op: &Op, inputs: usize, outputs: usize) -> Vec<Inputs> {
     match flow(op, inputs) {
-        Flow::Between(range) => {
+        Reach::Between(range) => {
             let mut set = Inputs::default();
             range.for_each(|input| set.insert(input));
             vec![set; outputs]
         }
-        Flow::Each => (0..outputs).map(Inputs::one).collect(),
-        Flow::Region(region) => results(region),
-        Flow::Cond(op) => {
+        Reach::Each => (0..outputs).map(Inputs::one).collect(),
+        Reach::Region(region) => results(region),
+        Reach::Cond(op) => {
             let predicates = op.branches.len() - 1;
             let mut sets = vec![Inputs::default(); outputs];
             for branch in &op.branches {
@@ -137,7 +119,7 @@ fn outputs(op: &Op, inputs: usize, outputs: usize) -> Vec<Inputs> {
             }
             sets
         }
-        Flow::While(op) => trips(op.state, &results(&op.body)),
+        Reach::While(op) => trips(op.state, &results(&op.body)),
     }
 }
 

@@ -96,7 +96,7 @@ pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
 
         Op::Fft { op, axis, length, eps: _ } => one(fourier::fft(*op, x(), *axis, *length)?),
 
-        Op::TriangularSolve { lower: _, left_side, transform: _ } => {
+        Op::TriangularSolve { lower: _, left_side, transform_a: _ } => {
             one(linalg::triangular_solve(x(), operands[1], *left_side)?)
         }
 
@@ -134,12 +134,9 @@ fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
         Block::Lu => linalg::lu(operands[0])?,
         Block::Svd { max_iter: _, full_matrices } => linalg::svd(operands[0], *full_matrices)?,
         Block::Eigh { .. } => linalg::eigh(operands[0])?,
-        Block::LogicalNot
-        | Block::Phase
+        Block::Composite(_)
         | Block::Log2
         | Block::Log10
-        | Block::Logsumexp { .. }
-        | Block::AllClose { .. }
         | Block::Cumulative { .. }
         | Block::Take { .. }
         | Block::TakeAlongAxis { .. }

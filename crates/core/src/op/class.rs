@@ -1,12 +1,12 @@
 //! What an op is to passes, backends and compilers: the facts that many of them ask for, declared once.
 
 use super::{
-    BinaryOp, Block, CollectiveOp, CondOp, CustomGradOp, FoldOp, HookOp, Literal, Op, RuntimeCallOp, UnaryOp,
-    UserBlockOp, WhileOp, WindowFoldOp,
+    BinaryOp, Block, CollectiveOp, CondOp, CustomGradOp, Flow, FoldOp, HookOp, Literal, Op, Row,
+    RuntimeCallOp, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp, Work,
 };
 use crate::dtype::DType;
 use crate::scalar::Scalar;
-use crate::shape::TensorType;
+use crate::shape::{Name, TensorType};
 
 /// An op by what it takes to run it.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,10 @@ pub enum OpClass<'a> {
     /// A backend computes it from the elements of its operands.
     Primitive(Primitive),
     /// Its operand.
-    Identity,
+    Identity {
+        /// The name under which it may be found.
+        mark: Option<&'a Name>,
+    },
     /// The devices of a mesh compute it together.
     Collective(&'a CollectiveOp),
     /// A reduction by a function of two scalars.
@@ -57,16 +60,20 @@ pub enum Primitive {
     ElementWise(ElementWise),
     /// One, and all of them are in the same row-major order.
     View,
-    /// One, in a position that follows from the op's attributes and from starts.
+    /// One, of which there may be several copies, in the same row-major order.
+    Broadcast,
+    /// One, in a position that follows from the op's attributes.
     Movement,
+    /// One, in a position that follows from the op's attributes and from operands.
+    Selection,
     /// That in the same position of the first operand, or one of another where that is written into the first.
     Update,
-    /// One, in a position that an operand says.
-    Indexing,
     /// All along some axes.
     Reduction,
     /// All along an axis, in another order.
-    Sort,
+    Order,
+    /// All along an axis, of which the result is positions.
+    Positions,
     /// Those in a window.
     Window,
     /// Products of elements of two operands, summed.
@@ -95,6 +102,15 @@ pub enum ElementWise {
 }
 
 impl ElementWise {
+    /// How many operands there are.
+    pub const fn operand_count(self) -> usize {
+        match self {
+            ElementWise::Unary(_) | ElementWise::AsType(_) | ElementWise::Bitcast(_) => 1,
+            ElementWise::Binary(_) => 2,
+            ElementWise::Select | ElementWise::Clip => 3,
+        }
+    }
+
     /// The operands in whose memory the result may be written, the best first.
     pub const fn in_place(self) -> &'static [usize] {
         match self {
@@ -113,15 +129,16 @@ impl Op {
     pub const fn in_place(&self) -> &'static [usize] {
         match self.class() {
             OpClass::Primitive(Primitive::ElementWise(op)) => op.in_place(),
-            OpClass::Primitive(Primitive::View | Primitive::Update)
-            | OpClass::Identity
-            | OpClass::Block(Block::Log2 | Block::Log10) => &[0],
+            OpClass::Primitive(Primitive::View | Primitive::Update) | OpClass::Identity { .. } => &[0],
+            OpClass::Block(block) if block.is_element_wise() => &[0],
             OpClass::Primitive(
                 Primitive::Creation
+                | Primitive::Broadcast
                 | Primitive::Movement
-                | Primitive::Indexing
+                | Primitive::Selection
                 | Primitive::Reduction
-                | Primitive::Sort
+                | Primitive::Order
+                | Primitive::Positions
                 | Primitive::Window
                 | Primitive::Contraction
                 | Primitive::Transform
@@ -143,46 +160,33 @@ impl Op {
         }
     }
 
+    /// The class of cost of a primitive that is not element-wise.
+    pub const fn work(&self) -> Option<Work<'_>> {
+        match self.row() {
+            Row::Declared(traits) => Some(traits.work),
+            Row::Other(_) => None,
+        }
+    }
+
+    /// The operands of a primitive that is not element-wise that a gradient reaches.
+    pub const fn flow(&self) -> Option<Flow> {
+        match self.row() {
+            Row::Declared(traits) => Some(traits.flow),
+            Row::Other(_) => None,
+        }
+    }
+
     /// The op by what it takes to run it.
     pub const fn class(&self) -> OpClass<'_> {
-        OpClass::Primitive(match self {
-            Op::Parameter { index, ty } => return OpClass::Parameter { index: *index, ty },
-            Op::Constant(scalar) => return OpClass::Constant(*scalar),
-            Op::Literal(literal) => return OpClass::Literal(literal),
-            Op::StopGrad | Op::Mark { .. } => return OpClass::Identity,
-            Op::Collective(op) => return OpClass::Collective(op),
-            Op::Fold(op) => return OpClass::Fold(op),
-            Op::WindowFold(op) => return OpClass::WindowFold(op),
-            Op::Cond(op) => return OpClass::Cond(op),
-            Op::While(op) => return OpClass::While(op),
-            Op::CustomGrad(op) => return OpClass::CustomGrad(op),
-            Op::Hook(op) => return OpClass::Hook(op),
-            Op::RuntimeCall(op) => return OpClass::RuntimeCall(op),
-            Op::Block(op) => return OpClass::Block(op),
-            Op::UserBlock(op) => return OpClass::UserBlock(op),
-            Op::Iota { .. } | Op::Eye { .. } => Primitive::Creation,
-            Op::Unary(op) => Primitive::ElementWise(ElementWise::Unary(*op)),
-            Op::Binary(op) => Primitive::ElementWise(ElementWise::Binary(*op)),
-            Op::AsType { dtype } => Primitive::ElementWise(ElementWise::AsType(*dtype)),
-            Op::Bitcast { dtype } => Primitive::ElementWise(ElementWise::Bitcast(*dtype)),
-            Op::Select => Primitive::ElementWise(ElementWise::Select),
-            Op::Clip => Primitive::ElementWise(ElementWise::Clip),
-            Op::Reshape { .. } | Op::Squeeze { .. } => Primitive::View,
-            Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. } => Primitive::Movement,
-            Op::Gather { .. } => Primitive::Indexing,
-            Op::PutSlice { .. } | Op::Scatter { .. } => Primitive::Update,
-            Op::Reduce { .. } | Op::ArgReduce { .. } => Primitive::Reduction,
-            Op::Sort { .. } | Op::Argsort { .. } => Primitive::Sort,
-            Op::Window { .. } | Op::WindowScatter { .. } => Primitive::Window,
-            Op::Dot { .. } | Op::Conv(_) => Primitive::Contraction,
-            Op::Fft { .. } => Primitive::Transform,
-            Op::TriangularSolve { .. } => Primitive::Solve,
-        })
+        match self.row() {
+            Row::Declared(traits) => OpClass::Primitive(traits.class),
+            Row::Other(class) => class,
+        }
+    }
+}
+
+impl OpClass<'_> {
+    pub(super) const fn element_wise(op: ElementWise) -> Self {
+        OpClass::Primitive(Primitive::ElementWise(op))
     }
 }

@@ -15,7 +15,9 @@ mod index;
 mod linalg;
 mod order;
 mod reduce;
+mod rows;
 mod shape;
+mod traits;
 mod window;
 
 use std::hash::{Hash, Hasher};
@@ -23,7 +25,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-pub use block::{Block, UserBlockOp};
+pub use block::{Block, BlockTraits, CompositeBlock, CompositeTraits, UserBlockOp, Vectors};
 pub use class::{ElementWise, OpClass, Primitive};
 pub use collective::{AllReduceOp, Collective, CollectiveOp, Over};
 pub use control::{CondOp, CustomGradOp, FoldOp, HookOp, RuntimeCallOp, WhileOp, WindowFoldOp};
@@ -33,12 +35,15 @@ pub use elementwise::{
     FunctionOp, LogicalOp, OperandOrder, PartOp, Refused, RoundingOp, SignOp, TestOp, UnaryOp, UnaryRule,
     UnaryTraits,
 };
-pub use fourier::FftOp;
+pub use fourier::{Fft2Op, FftOp};
 pub use index::ScatterOp;
 pub use linalg::{QrMode, Transform};
 pub use order::Direction;
 pub use reduce::{ArgOp, CumulativeOp, ReduceOp, TieBreak};
+pub(crate) use rows::Row;
 pub use shape::{Padding, Starts};
+use traits::traits;
+pub use traits::{Flow, PrimitiveTraits, Work};
 pub use window::{ConvOp, Window, WindowOp, WindowScatterOp};
 
 use crate::dtype::DType;
@@ -85,265 +90,267 @@ impl Hash for Tolerance {
     }
 }
 
-/// What a node computes. Operands are the node's inputs, in the order given here.
-///
-/// Operands may differ in dtype and, where an op broadcasts, in shape: the node's type says what the
-/// op computes in, and whoever runs or lowers the node converts and broadcasts.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Op {
-    // create
-    /// An input of the region: the parameters first, the captures after them.
-    Parameter {
-        /// The position among both.
-        index: usize,
-        /// The type that the caller has to pass.
-        ty: TensorType,
-    },
-    /// A scalar written in the program.
-    Constant(Scalar),
-    /// A tensor written in the program.
-    Literal(Literal),
-    /// Counts along an axis, or over the flat index.
-    Iota {
-        /// The shape of the result.
-        shape: Shape,
-        /// The element type of the result.
-        dtype: DType,
-        /// The axis to count along; the flat index where there is none.
-        axis: Option<Axis>,
-    },
-    /// 1 where the last two indices agree, else 0.
-    Eye {
-        /// The shape of the result, of rank 2 or more.
-        shape: Shape,
-        /// The element type of the result.
-        dtype: DType,
-    },
+rows::rows! {
+    /// What a node computes. Operands are the node's inputs, in the order given here.
+    ///
+    /// Operands may differ in dtype and, where an op broadcasts, in shape: the node's type says what the
+    /// op computes in, and whoever runs or lowers the node converts and broadcasts.
+    pub enum Op: PrimitiveTraits<'_> {
+        others: OpClass<'_> {
+            /// An input of the region: the parameters first, the captures after them.
+            Parameter {
+                /// The position among both.
+                index: usize,
+                /// The type that the caller has to pass.
+                ty: TensorType,
+            } => OpClass::Parameter { index: *index, ty };
+            /// A scalar written in the program.
+            Constant(scalar: Scalar) => OpClass::Constant(*scalar);
+            /// A tensor written in the program.
+            Literal(literal: Literal) => OpClass::Literal(literal);
 
-    // elementwise
-    /// `op(x)`.
-    Unary(UnaryOp),
-    /// `op(a, b)` with broadcasting.
-    Binary(BinaryOp),
-    /// `x` as another element type.
-    AsType {
-        /// The element type of the result.
-        dtype: DType,
-    },
-    /// The bits of `x` read as another element type of the same width.
-    Bitcast {
-        /// The element type of the result.
-        dtype: DType,
-    },
-    /// `(pred, a, b)`: `a` where `pred` is not zero, else `b`.
-    Select,
-    /// `(x, lo, hi)`: `x` moved into the bounds, which are scalars.
-    Clip,
+            /// `op(x)`.
+            Unary(op: UnaryOp) => OpClass::element_wise(ElementWise::Unary(*op));
+            /// `op(a, b)` with broadcasting.
+            Binary(op: BinaryOp) => OpClass::element_wise(ElementWise::Binary(*op));
+            /// `x` as another element type.
+            AsType {
+                /// The element type of the result.
+                dtype: DType,
+            } => OpClass::element_wise(ElementWise::AsType(*dtype));
+            /// The bits of `x` read as another element type of the same width.
+            Bitcast {
+                /// The element type of the result.
+                dtype: DType,
+            } => OpClass::element_wise(ElementWise::Bitcast(*dtype));
+            /// `(pred, a, b)`: `a` where `pred` is not zero, else `b`.
+            Select => OpClass::element_wise(ElementWise::Select);
+            /// `(x, lo, hi)`: `x` moved into the bounds, which are scalars.
+            Clip => OpClass::element_wise(ElementWise::Clip);
 
-    // shape
-    /// The same elements in row-major order under another shape; also changes names.
-    Reshape {
-        /// The shape of the result, names included.
-        shape: Shape,
-    },
-    /// `x` without axes of size 1.
-    Squeeze {
-        /// The axes to drop, ascending.
-        axes: AxisList,
-    },
-    /// `x` repeated along new axes and axes of size 1.
-    Broadcast {
-        /// The shape of the result, names included.
-        shape: Shape,
-        /// Where each axis of `x` goes, ascending.
-        axes: AxisList,
-    },
-    /// `x` with its axes in another order.
-    Transpose {
-        /// The axis of `x` that becomes axis i.
-        axes: AxisList,
-    },
-    /// `(x, value)`: `x` with `value` around and between its elements, or cropped.
-    Pad {
-        /// One entry for each axis.
-        config: SmallVec<[Padding; 4]>,
-    },
-    /// `x` read backwards.
-    Reverse {
-        /// The axes to reverse, ascending.
-        axes: AxisList,
-    },
-    /// The operands one after the other.
-    Concatenate {
-        /// The axis whose sizes add up.
-        axis: Axis,
-    },
-    /// The operands side by side along a new axis.
-    Stack {
-        /// The position of the new axis in the result.
-        axis: usize,
-        /// Its name.
-        name: Option<Name>,
-    },
-    /// A window of `x`. Operands: `x`, then one scalar per axis where the starts are dynamic.
-    Slice {
-        /// Where the window begins.
-        starts: Starts,
-        /// How many elements it spans, strides not counted.
-        lengths: Sizes,
-        /// The distance of the elements taken.
-        strides: Sizes,
-    },
-    /// `(x, update)`: `x` with a window overwritten; then one scalar per axis where the starts are dynamic.
-    PutSlice {
-        /// Where the window begins.
-        starts: Starts,
-    },
+            /// What the devices of a mesh compute of their blocks together.
+            Collective(op: CollectiveOp) => OpClass::Collective(op);
+            /// A reduction by a function of two scalars.
+            Fold(op: FoldOp) => OpClass::Fold(op);
+            /// A reduction of windows by a function of two scalars.
+            WindowFold(op: WindowFoldOp) => OpClass::WindowFold(op);
+            /// Runs exactly one of several regions.
+            Cond(op: CondOp) => OpClass::Cond(op);
+            /// Repeats a region while another returns a value that is not zero.
+            While(op: WhileOp) => OpClass::While(op);
+            /// Values that carry their own gradient rule.
+            CustomGrad(op: CustomGradOp) => OpClass::CustomGrad(op);
+            /// `x`, through which no gradient flows.
+            StopGrad => OpClass::Identity { mark: None };
+            /// `x` under a name, where a graph may be cut.
+            Mark {
+                /// The name.
+                name: Name,
+            } => OpClass::Identity { mark: Some(name) };
+            /// The operands, shown to a host function on the way. An effect: never dropped, merged or reordered.
+            Hook(op: HookOp) => OpClass::Hook(op);
+            /// The results of a host function. An effect: never dropped, merged or reordered.
+            RuntimeCall(op: RuntimeCallOp) => OpClass::RuntimeCall(op);
+            /// A composite that a backend may run natively.
+            Block(op: Block) => OpClass::Block(op);
+            /// A composite of the user's, which a backend of the host language may run natively.
+            UserBlock(op: UserBlockOp) => OpClass::UserBlock(op);
+        }
+        units {}
+        tuples {
+            /// `(x, kernel)`: sums of products of a kernel and the elements under it.
+            Conv(op: ConvOp) = "conv" (x, kernel) => traits(Primitive::Contraction, Work::Convolution(op), Flow::All);
+        }
+        structs {
+            // create
+            /// Counts along an axis, or over the flat index.
+            Iota = "iota" () {
+                /// The shape of the result.
+                result shape: Shape,
+                /// The element type of the result.
+                result dtype: DType,
+                /// The axis to count along; the flat index where there is none.
+                attribute axis: Option<Axis>,
+            } => traits(Primitive::Creation, Work::Moves, Flow::Nowhere);
+            /// 1 where the last two indices agree, else 0.
+            Eye = "eye" () {
+                /// The shape of the result, of rank 2 or more.
+                result shape: Shape,
+                /// The element type of the result.
+                result dtype: DType,
+            } => traits(Primitive::Creation, Work::Moves, Flow::Nowhere);
 
-    // reduce
-    /// `x` folded over axes.
-    Reduce {
-        /// The fold.
-        op: ReduceOp,
-        /// The axes, ascending.
-        axes: AxisList,
-        /// Whether the axes stay, with size 1.
-        keep_axes: bool,
-    },
-    /// The index of an extreme element.
-    ArgReduce {
-        /// Which extreme.
-        op: ArgOp,
-        /// Along which axis; over the flat index where there is none.
-        axis: Option<Axis>,
-        /// Whether the axis stays, with size 1.
-        keep_axis: bool,
-        /// Which of several equal elements.
-        tie_break: TieBreak,
-        /// The element type of the result.
-        dtype: DType,
-    },
+            // shape
+            /// The same elements in row-major order under another shape; also changes names.
+            Reshape = "reshape" (x) {
+                /// The shape of the result, names included.
+                result shape: Shape,
+            } => traits(Primitive::View, Work::Nothing, Flow::All);
+            /// `x` without axes of size 1.
+            Squeeze = "squeeze" (x) {
+                /// The axes to drop, ascending.
+                attribute axes (ascending in x): AxisList,
+            } => traits(Primitive::View, Work::Nothing, Flow::All);
+            /// `x` repeated along new axes and axes of size 1.
+            Broadcast = "broadcast" (x) {
+                /// The shape of the result, names included.
+                attribute shape: Shape,
+                /// Where each axis of `x` goes, ascending.
+                attribute axes: AxisList,
+            } => traits(Primitive::Broadcast, Work::Moves, Flow::All);
+            /// `x` with its axes in another order.
+            Transpose = "transpose" (x) {
+                /// The axis of `x` that becomes axis i.
+                attribute axes: AxisList,
+            } => traits(Primitive::Movement, Work::Moves, Flow::All);
+            /// `(x, value)`: `x` with `value` around and between its elements, or cropped.
+            Pad = "pad" (x, value) {
+                /// One entry for each axis.
+                attribute config: SmallVec<[Padding; 4]>,
+            } => traits(Primitive::Movement, Work::Moves, Flow::All);
+            /// `x` read backwards.
+            Reverse = "reverse" (x) {
+                /// The axes to reverse, ascending.
+                attribute axes (ascending in x): AxisList,
+            } => traits(Primitive::Movement, Work::Moves, Flow::All);
+            /// The operands one after the other.
+            Concatenate = "concatenate" (; tensors) {
+                /// The axis whose sizes add up.
+                attribute axis: Axis,
+            } => traits(Primitive::Movement, Work::Moves, Flow::All);
+            /// The operands side by side along a new axis.
+            Stack = "stack" (; tensors) {
+                /// The position of the new axis in the result.
+                attribute axis (inserted in tensors): usize,
+                /// Its name.
+                result name: Option<Name>,
+            } => traits(Primitive::Movement, Work::Moves, Flow::All);
+            /// A window of `x`. Operands: `x`, then one scalar per axis where the starts are dynamic.
+            Slice = "slice" (x) {
+                /// Where the window begins.
+                attribute starts: Starts,
+                /// How many elements it spans, strides not counted.
+                attribute lengths: Sizes,
+                /// The distance of the elements taken.
+                attribute strides: Sizes,
+            } => traits(Primitive::Selection, Work::Selects, Flow::First(1));
+            /// `(x, update)`: `x` with a window overwritten; then one scalar per axis where the starts are dynamic.
+            PutSlice = "put_slice" (x, update) {
+                /// Where the window begins.
+                attribute starts (fitting in x): Starts,
+            } => traits(Primitive::Update, Work::Moves, Flow::First(2));
 
-    // index
-    /// `(x, indices)`: `x` at the positions that the last axis of `indices` holds, one entry for each of `axes`. Entries
-    /// below 0 count from the end of their axis.
-    Gather {
-        /// The axes that the entries of a position are along, ascending.
-        axes: AxisList,
-    },
-    /// `(x, indices, updates)`: `x` with the updates at the positions that the rows of `indices` hold. Entries below 0
-    /// count from the end of their axis.
-    Scatter {
-        /// What becomes of the elements there.
-        op: ScatterOp,
-        /// The axes that the entries of a position are along, ascending.
-        axes: AxisList,
-    },
+            // reduce
+            /// `x` reduced over axes.
+            Reduce by
+                /// The reduction.
+                op: ReduceOp (x) {
+                /// The axes, ascending.
+                option axes (ascending in x): AxisList,
+                /// Whether the axes stay, with size 1.
+                option keep_axes: bool,
+            } => traits(Primitive::Reduction, Work::Reduces, op.flow());
+            /// The index of an extreme element.
+            ArgReduce by
+                /// Which extreme.
+                op: ArgOp (x) {
+                /// Which of several equal elements.
+                option tie_break: TieBreak,
+                /// Along which axis; over the flat index where there is none.
+                option axis (valid in x): Option<Axis>,
+                /// Whether the axis stays, with size 1.
+                option keep_axis: bool,
+                /// The element type of the result.
+                result dtype: DType,
+            } => traits(Primitive::Positions, Work::Reduces, Flow::Nowhere);
 
-    // order
-    /// `x` in order along an axis.
-    Sort {
-        /// The axis.
-        axis: Axis,
-        /// Which element comes first.
-        direction: Direction,
-    },
-    /// Where the elements in order come from.
-    Argsort {
-        /// The axis.
-        axis: Axis,
-        /// Which element comes first.
-        direction: Direction,
-        /// The element type of the result.
-        dtype: DType,
-    },
+            // index
+            /// `(x, indices)`: `x` at the positions that the last axis of `indices` holds, one entry for each of `axes`.
+            /// Entries below 0 count from the end of their axis.
+            Gather = "gather" (x, indices) {
+                /// The axes that the entries of a position are along, ascending.
+                option axes (ascending in x): AxisList,
+            } => traits(Primitive::Selection, Work::Selects, Flow::First(1));
+            /// `(x, indices, updates)`: `x` with the updates at the positions that the rows of `indices` hold. Entries
+            /// below 0 count from the end of their axis.
+            Scatter by
+                /// What becomes of the elements there.
+                op: ScatterOp (x, indices, updates) {
+                /// The axes that the entries of a position are along, ascending.
+                option axes (ascending in x): AxisList,
+            } => traits(Primitive::Update, Work::Scatters(*op), Flow::All);
 
-    // window
-    /// `x` with one element for each place of a window.
-    Window {
-        /// What is made of the elements in it.
-        op: WindowOp,
-        /// The window.
-        window: Window,
-    },
-    /// `(x, source, init)`: `init` everywhere, and each element of `source` added where the extreme of its
-    /// window in `x` is.
-    WindowScatter {
-        /// Which extreme.
-        op: WindowScatterOp,
-        /// The window.
-        window: Window,
-    },
-    /// `(x, kernel)`: sums of products of a kernel and what it lies over.
-    Conv(ConvOp),
+            // order
+            /// `x` in order along an axis.
+            Sort = "sort" (x) {
+                /// The axis.
+                option axis (valid in x): Axis,
+                /// Which element comes first.
+                option direction: Direction,
+            } => traits(Primitive::Order, Work::Sorts(*axis), Flow::All);
+            /// Where the elements in order come from.
+            Argsort = "argsort" (x) {
+                /// The axis.
+                option axis (valid in x): Axis,
+                /// Which element comes first.
+                option direction: Direction,
+                /// The element type of the result.
+                result dtype: DType,
+            } => traits(Primitive::Positions, Work::Sorts(*axis), Flow::Nowhere);
 
-    // fourier
-    /// A discrete Fourier transform along an axis.
-    Fft {
-        /// The direction.
-        op: FftOp,
-        /// The axis.
-        axis: Axis,
-        /// The length, to which `x` is cut or filled up with zeros.
-        length: usize,
-        /// Parts of the result smaller than this may be 0.
-        eps: Tolerance,
-    },
+            // window
+            /// `x` with one element for each place of a window.
+            Window by
+                /// What is computed from the elements in it.
+                op: WindowOp (x) {
+                /// The window.
+                attribute window (sliding in x): Window,
+            } => traits(Primitive::Window, Work::Windows(window), Flow::All);
+            /// `(x, source, init)`: `init` everywhere, and each element of `source` added where the extreme of its
+            /// window in `x` is.
+            WindowScatter by
+                /// Which extreme.
+                op: WindowScatterOp (x, source, init) {
+                /// The window.
+                attribute window (sliding in x): Window,
+            } => traits(Primitive::Window, Work::WindowScatters(window), Flow::All);
 
-    // linalg
-    /// `(a, b)`: sums of products over contracted axes, batch axes first.
-    Dot {
-        /// Axes of `a` that are summed over.
-        contract_a: AxisList,
-        /// Axes of `a` that are kept together with those of `b`: 0..n in order.
-        batch_a: AxisList,
-        /// Axes of `b` that are summed over.
-        contract_b: AxisList,
-        /// Axes of `b`: 0..n in order.
-        batch_b: AxisList,
-    },
-    /// `(a, b)`: the `x` of `t(a) x = b`, or of `x t(a) = b`, for triangular `a`.
-    TriangularSolve {
-        /// Whether the lower triangle of `a` is read, or the upper.
-        lower: bool,
-        /// Whether `a` stands on the left.
-        left_side: bool,
-        /// What `t` is.
-        transform: Transform,
-    },
+            // fourier
+            /// A discrete Fourier transform along an axis.
+            Fft by
+                /// The direction.
+                op: FftOp (x) {
+                /// The axis.
+                option axis (valid in x): Axis,
+                /// The length, to which `x` is cut or filled up with zeros.
+                option length: usize,
+                /// Parts of the result smaller than this may be 0.
+                option eps: Tolerance,
+            } => traits(Primitive::Transform, Work::Transforms { axis: *axis, length: *length }, Flow::All);
 
-    // collective
-    /// What the devices of a mesh make of their blocks together.
-    Collective(CollectiveOp),
-
-    // control
-    /// A fold by a function of two scalars.
-    Fold(FoldOp),
-    /// A fold of windows by a function of two scalars.
-    WindowFold(WindowFoldOp),
-    /// Runs exactly one of several regions.
-    Cond(CondOp),
-    /// Repeats a region while another gives a value that is not zero.
-    While(WhileOp),
-    /// Values that carry their own gradient rule.
-    CustomGrad(CustomGradOp),
-    /// `x`, through which no gradient flows.
-    StopGrad,
-    /// `x` under a name, where a graph may be cut.
-    Mark {
-        /// The name.
-        name: Name,
-    },
-    /// The operands, shown to a host function on the way. An effect: never dropped, merged or reordered.
-    Hook(HookOp),
-    /// What a host function makes of the operands. An effect: never dropped, merged or reordered.
-    RuntimeCall(RuntimeCallOp),
-
-    // block
-    /// A composite that a backend may run natively.
-    Block(Block),
-    /// A composite of the user's, which a backend of the host language may run natively.
-    UserBlock(UserBlockOp),
+            // linalg
+            /// `(a, b)`: sums of products over contracted axes, batch axes first.
+            Dot = "dot" (a, b at 3) {
+                /// Axes of `a` that are summed over.
+                attribute contract_a (distinct in a): AxisList,
+                /// Axes of `a` that are kept together with those of `b`: 0..n in order.
+                attribute batch_a (valid in a): AxisList,
+                /// Axes of `b` that are summed over.
+                attribute contract_b (distinct in b): AxisList,
+                /// Axes of `b`: 0..n in order.
+                attribute batch_b (valid in b): AxisList,
+            } => traits(Primitive::Contraction, Work::Products(contract_a), Flow::All);
+            /// `(a, b)`: the `x` of `t(a) x = b`, or of `x t(a) = b`, for triangular `a`.
+            TriangularSolve = "triangular_solve" (a, b) {
+                /// Whether the lower triangle of `a` is read, or the upper.
+                option lower: bool,
+                /// Whether `a` stands on the left.
+                option left_side: bool,
+                /// What `t` is.
+                option transform_a: Transform,
+            } => traits(Primitive::Solve, Work::Solves, Flow::All);
+        }
+    }
 }
 
 /// The types of a node's outputs.
@@ -358,7 +365,7 @@ impl Op {
             | OpClass::Constant(_)
             | OpClass::Literal(_)
             | OpClass::Primitive(_)
-            | OpClass::Identity
+            | OpClass::Identity { .. }
             | OpClass::Collective(_)
             | OpClass::Fold(_)
             | OpClass::WindowFold(_)
@@ -391,7 +398,7 @@ impl Op {
             | OpClass::Constant(_)
             | OpClass::Literal(_)
             | OpClass::Primitive(_)
-            | OpClass::Identity
+            | OpClass::Identity { .. }
             | OpClass::Collective(_)
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)
@@ -412,7 +419,7 @@ impl Op {
             | OpClass::Constant(_)
             | OpClass::Literal(_)
             | OpClass::Primitive(_)
-            | OpClass::Identity
+            | OpClass::Identity { .. }
             | OpClass::Collective(_)
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)

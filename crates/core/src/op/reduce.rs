@@ -1,4 +1,6 @@
-//! Folds over axes.
+//! Reductions over axes.
+
+use super::Flow;
 
 super::catalogue! {
     /// What a reduction computes from the elements that it folds.
@@ -15,6 +17,16 @@ super::catalogue! {
         All = "all",
         /// 1 if an element is not zero.
         Any = "any",
+    }
+}
+
+impl ReduceOp {
+    /// The operands that a gradient reaches.
+    pub const fn flow(self) -> Flow {
+        match self {
+            ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => Flow::All,
+            ReduceOp::All | ReduceOp::Any => Flow::Nowhere,
+        }
     }
 }
 

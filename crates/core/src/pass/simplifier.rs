@@ -107,7 +107,7 @@ impl Simplifier<'_> {
     /// What an op is in ops of the backend, if it is none.
     fn expanded(&mut self, graph: &mut Graph, op: &Op, inputs: &[Value]) -> Result<Option<Values>> {
         match op.class() {
-            OpClass::Identity => Ok(Some(inputs.into())),
+            OpClass::Identity { .. } => Ok(Some(inputs.into())),
             OpClass::CustomGrad(op) => Ok(Some(inputs[..op.values].into())),
             OpClass::UserBlock(op) => self.inline(graph, &op.default, inputs).map(Some),
             OpClass::Block(block) if !self.backend.has_native(block) => {

@@ -33,22 +33,26 @@ pub fn at_construction(graph: &mut Graph, op: &Op, operands: &[Value]) -> Result
             as_type(graph, dtype, x)
         }
         OpClass::Primitive(
-            Primitive::ElementWise(ElementWise::Bitcast(_)) | Primitive::View | Primitive::Movement,
+            Primitive::ElementWise(ElementWise::Bitcast(_))
+            | Primitive::View
+            | Primitive::Broadcast
+            | Primitive::Movement
+            | Primitive::Selection,
         ) => Ok(identity(graph, op, operands)),
         OpClass::Primitive(
             Primitive::Creation
             | Primitive::ElementWise(ElementWise::Unary(_) | ElementWise::Select | ElementWise::Clip)
             | Primitive::Update
-            | Primitive::Indexing
             | Primitive::Reduction
-            | Primitive::Sort
+            | Primitive::Order
+            | Primitive::Positions
             | Primitive::Window
             | Primitive::Contraction
             | Primitive::Transform
             | Primitive::Solve,
         )
         | OpClass::Literal(_)
-        | OpClass::Identity
+        | OpClass::Identity { .. }
         | OpClass::Collective(_)
         | OpClass::Fold(_)
         | OpClass::WindowFold(_)
@@ -195,64 +199,33 @@ fn significand(float: DType) -> usize {
     found.expect("every float has a significand").1
 }
 
-/// The first operand, where an op that moves elements leaves each in its place and keeps the type.
+/// The first operand, where an op that moves elements leaves each in its place and keeps the type. An op without a
+/// pattern here is not simplified.
 fn identity(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Value> {
     let &x = operands.first()?;
     let ty = graph.ty(x);
-    let same = match op {
-        Op::Bitcast { dtype } => ty.dtype == *dtype,
-        Op::Reshape { shape } => ty.shape == *shape,
-        Op::Broadcast { shape, axes } => ty.shape == *shape && axes.len() == shape.rank(),
-        Op::Squeeze { axes } | Op::Reverse { axes } => axes.is_empty(),
-        Op::Transpose { axes } => axes.len() == ty.shape.rank() && axes.iter().copied().eq(ty.shape.axes()),
-        Op::Pad { config } => {
-            config.len() == ty.shape.rank()
-                && config.iter().all(|axis| *axis == crate::op::Padding::default())
-                && operands.get(1).is_some_and(|&value| graph.ty(value).dtype == ty.dtype)
-        }
-        Op::Concatenate { .. } => operands.len() == 1,
-        Op::Slice { starts: Starts::Static(starts), lengths, strides } => {
-            starts.iter().all(|&start| start == 0)
-                && lengths[..] == *ty.shape.sizes()
-                && strides.iter().all(|&stride| stride == 1)
-        }
-        Op::Slice { starts: Starts::Dynamic | Starts::FromEnd, .. } => false,
-        Op::Parameter { .. }
-        | Op::Constant(_)
-        | Op::Literal(_)
-        | Op::Iota { .. }
-        | Op::Eye { .. }
-        | Op::Unary(_)
-        | Op::Binary(_)
-        | Op::AsType { .. }
-        | Op::Select
-        | Op::Clip
-        | Op::Stack { .. }
-        | Op::PutSlice { .. }
-        | Op::Reduce { .. }
-        | Op::ArgReduce { .. }
-        | Op::Dot { .. }
-        | Op::Gather { .. }
-        | Op::Scatter { .. }
-        | Op::Sort { .. }
-        | Op::Argsort { .. }
-        | Op::Window { .. }
-        | Op::WindowScatter { .. }
-        | Op::Conv(_)
-        | Op::Fft { .. }
-        | Op::TriangularSolve { .. }
-        | Op::Collective(_)
-        | Op::Fold(_)
-        | Op::WindowFold(_)
-        | Op::Cond(_)
-        | Op::While(_)
-        | Op::CustomGrad(_)
-        | Op::StopGrad
-        | Op::Mark { .. }
-        | Op::Hook(_)
-        | Op::RuntimeCall(_)
-        | Op::Block(_)
-        | Op::UserBlock(_) => false,
+    let same = if let Op::Bitcast { dtype } = op {
+        ty.dtype == *dtype
+    } else if let Op::Reshape { shape } = op {
+        ty.shape == *shape
+    } else if let Op::Broadcast { shape, axes } = op {
+        ty.shape == *shape && axes.len() == shape.rank()
+    } else if let Op::Squeeze { axes } | Op::Reverse { axes } = op {
+        axes.is_empty()
+    } else if let Op::Transpose { axes } = op {
+        axes.len() == ty.shape.rank() && axes.iter().copied().eq(ty.shape.axes())
+    } else if let Op::Pad { config } = op {
+        config.len() == ty.shape.rank()
+            && config.iter().all(|axis| *axis == crate::op::Padding::default())
+            && operands.get(1).is_some_and(|&value| graph.ty(value).dtype == ty.dtype)
+    } else if let Op::Concatenate { .. } = op {
+        operands.len() == 1
+    } else if let Op::Slice { starts: Starts::Static(starts), lengths, strides } = op {
+        starts.iter().all(|&start| start == 0)
+            && lengths[..] == *ty.shape.sizes()
+            && strides.iter().all(|&stride| stride == 1)
+    } else {
+        false
     };
     // A legal op only: an axis out of range stays an error.
     let legal = same && types_of(graph, op, operands).is_some_and(|types| types[0] == *ty);

@@ -116,7 +116,7 @@ impl Printer {
                 one(letter)
             }
             OpClass::Constant(scalar) => one(scalar.to_string()),
-            OpClass::Identity if node.op == Op::StopGrad => one(frame.text(node.inputs[0]).to_owned()),
+            OpClass::Identity { mark: None } => one(frame.text(node.inputs[0]).to_owned()),
             OpClass::CustomGrad(op) => {
                 node.inputs[..op.values].iter().map(|&value| frame.text(value).to_owned()).collect()
             }
@@ -137,7 +137,7 @@ impl Printer {
                 self.line(format!("cond {clauses}"), &node.outputs)
             }
             OpClass::Primitive(_)
-            | OpClass::Identity
+            | OpClass::Identity { mark: Some(_) }
             | OpClass::Collective(_)
             | OpClass::Fold(_)
             | OpClass::WindowFold(_)

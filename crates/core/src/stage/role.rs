@@ -22,7 +22,7 @@ pub(crate) fn role(op: &Op) -> Role {
         OpClass::Constant(_) | OpClass::Literal(_) => Role::Written,
         OpClass::Cond(_) | OpClass::While(_) => Role::Whole,
         OpClass::Primitive(_)
-        | OpClass::Identity
+        | OpClass::Identity { .. }
         | OpClass::Collective(_)
         | OpClass::Fold(_)
         | OpClass::WindowFold(_)

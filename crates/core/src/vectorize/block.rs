@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::Rewrite;
 use crate::compose;
 use crate::error::Result;
-use crate::op::{Block, Op};
+use crate::op::{Block, Op, Vectors};
 use crate::tensor::Tensor;
 
 /// What became of a block.
@@ -18,44 +18,35 @@ pub(super) enum Outcome {
 
 impl Rewrite<'_> {
     pub(super) fn block(&mut self, block: &Block, operands: &[Tensor]) -> Result<Outcome> {
+        let lead = self.axes.len();
+        let behind = |block: &Block| block.row_behind(lead).expect("every block with a kernel has a row");
         let shifted = match block {
-            // Elementwise, on the last axis, or on the last two with a batch before them.
-            Block::LogicalNot
-            | Block::Phase
-            | Block::Log2
+            Block::Composite(block) if block.traits().vectors == Vectors::Leading => {
+                Block::Composite(block.row_behind(lead).expect("every composite has a row"))
+            }
+            Block::Log2
             | Block::Log10
+            // Elementwise, along axes, on the last axis, or on the last two with a batch before them.
+            | Block::Cumulative { .. }
             | Block::TopK { .. }
+            | Block::Fft2 { .. }
+            | Block::Rfft { .. }
+            | Block::Irfft { .. }
             | Block::Cholesky
             | Block::Qr { .. }
             | Block::Lu
             | Block::Svd { .. }
             | Block::Eigh { .. }
-            | Block::Determinant => block.clone(),
+            | Block::Determinant => behind(block),
 
-            Block::Logsumexp { axes, keep_axes } => {
-                Block::Logsumexp { axes: self.shifted(axes), keep_axes: *keep_axes }
-            }
-            Block::Cumulative { op, axis, reverse } => {
-                Block::Cumulative { op: *op, axis: self.shift(*axis), reverse: *reverse }
-            }
-            Block::Fft2 { op, axes, lengths, eps } => {
-                Block::Fft2 { op: *op, axes: axes.map(|axis| self.shift(axis)), lengths: *lengths, eps: *eps }
-            }
-            Block::Rfft { axis, length, eps } => {
-                Block::Rfft { axis: self.shift(*axis), length: *length, eps: *eps }
-            }
-            Block::Irfft { axis, length, eps } => {
-                Block::Irfft { axis: self.shift(*axis), length: *length, eps: *eps }
-            }
-
-            Block::Take { axis } if !operands[1].is_vectorized() => {
-                let take = Block::Take { axis: self.shift(*axis) };
+            Block::Take { .. } if !operands[1].is_vectorized() => {
+                let take = behind(block);
                 let operands = [operands[0].flat(), operands[1].clone()];
                 return Ok(Outcome::Flat(self.emit(Op::Block(take), &operands)?));
             }
-            Block::TakeAlongAxis { axis } => {
+            Block::TakeAlongAxis { .. } => {
                 let operands = self.all_full(operands)?;
-                let take = Block::TakeAlongAxis { axis: self.shift(*axis) };
+                let take = behind(block);
                 return Ok(Outcome::Flat(self.emit(Op::Block(take), &operands)?));
             }
             Block::Solve => {
@@ -64,7 +55,7 @@ impl Rewrite<'_> {
             }
 
             // One verdict, one set of positions or one key for each place on the vectorized axes.
-            Block::AllClose { .. }
+            Block::Composite(_)
             | Block::Take { .. }
             | Block::Threefry
             | Block::RandomBits { .. }

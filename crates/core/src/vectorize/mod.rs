@@ -83,6 +83,20 @@ impl Rewrite<'_> {
             Op::Unary(_) | Op::AsType { .. } | Op::Bitcast { .. } | Op::StopGrad | Op::Mark { .. } => {
                 self.emit(op.clone(), &[x().flat()])?
             }
+            Op::Squeeze { .. }
+            | Op::Reverse { .. }
+            | Op::Reduce { .. }
+            | Op::Sort { .. }
+            | Op::Argsort { .. }
+            | Op::Window { .. }
+            | Op::Fft { .. } => {
+                let op = self.behind(op);
+                self.emit(op, &[x().flat()])?
+            }
+            Op::Concatenate { .. } | Op::TriangularSolve { .. } => {
+                let (op, operands) = (self.behind(op), self.all_full(operands)?);
+                self.emit(op, &operands)?
+            }
             Op::Binary(_) => self.binary(op, operands)?,
             Op::Select => self.select(operands)?,
             Op::Clip => self.clip(operands)?,
@@ -90,10 +104,6 @@ impl Rewrite<'_> {
             Op::Reshape { shape } => {
                 let shape = self.with_lead(shape);
                 self.emit(Op::Reshape { shape }, &[x().flat()])?
-            }
-            Op::Squeeze { axes } => {
-                let axes = self.shifted(axes);
-                self.emit(Op::Squeeze { axes }, &[x().flat()])?
             }
             Op::Broadcast { shape, axes } => {
                 let (shape, axes) = (self.with_lead(shape), self.led(axes));
@@ -104,15 +114,6 @@ impl Rewrite<'_> {
                 self.emit(Op::Transpose { axes }, &[x().flat()])?
             }
             Op::Pad { config } => self.pad(config, operands)?,
-            Op::Reverse { axes } => {
-                let axes = self.shifted(axes);
-                self.emit(Op::Reverse { axes }, &[x().flat()])?
-            }
-            Op::Concatenate { axis } => {
-                let operands = self.all_full(operands)?;
-                let axis = self.shift(*axis);
-                self.emit(Op::Concatenate { axis }, &operands)?
-            }
             Op::Stack { axis, name } => {
                 let operands = self.all_full(operands)?;
                 let axis = axis + self.axes.len();
@@ -127,10 +128,6 @@ impl Rewrite<'_> {
             }
             Op::PutSlice { starts } => self.put_slice(starts, operands)?,
 
-            Op::Reduce { op, axes, keep_axes } => {
-                let axes = self.shifted(axes);
-                self.emit(Op::Reduce { op: *op, axes, keep_axes: *keep_axes }, &[x().flat()])?
-            }
             Op::ArgReduce { op, axis, keep_axis, tie_break, dtype } => {
                 self.arg_reduce((*op, *axis, *keep_axis, *tie_break, *dtype), x())?
             }
@@ -138,35 +135,12 @@ impl Rewrite<'_> {
             Op::Gather { axes } => self.gather(axes, operands)?,
             Op::Scatter { op, axes } => self.scatter(*op, axes, operands)?,
 
-            Op::Sort { axis, direction } => {
-                let axis = self.shift(*axis);
-                self.emit(Op::Sort { axis, direction: *direction }, &[x().flat()])?
-            }
-            Op::Argsort { axis, direction, dtype } => {
-                let axis = self.shift(*axis);
-                self.emit(Op::Argsort { axis, direction: *direction, dtype: *dtype }, &[x().flat()])?
-            }
-
-            Op::Window { op, window } => {
-                let window = self.with_lead_window(window);
-                self.emit(Op::Window { op: *op, window }, &[x().flat()])?
-            }
             Op::WindowScatter { op, window } => self.window_scatter(*op, window, operands)?,
             Op::Conv(op) => self.conv(op, operands)?,
-
-            Op::Fft { op, axis, length, eps } => {
-                let axis = self.shift(*axis);
-                self.emit(Op::Fft { op: *op, axis, length: *length, eps: *eps }, &[x().flat()])?
-            }
 
             Op::Dot { contract_a, batch_a, contract_b, batch_b } => {
                 self.dot((contract_a, batch_a), (contract_b, batch_b), operands)?
             }
-            Op::TriangularSolve { .. } => {
-                let operands = self.all_full(operands)?;
-                self.emit(op.clone(), &operands)?
-            }
-
             Op::Collective(op) => self.collective(op, x())?,
             Op::Fold(op) => self.fold(op, operands)?,
             Op::WindowFold(op) => self.window_fold(op, operands)?,
@@ -225,6 +199,11 @@ impl Rewrite<'_> {
             finished.push(output.with_vectorized(&axes));
         }
         Ok(finished)
+    }
+
+    /// An op whose attributes name the same axes after the vectorized ones.
+    fn behind(&self, op: &Op) -> Op {
+        op.row_behind(self.axes.len()).expect("an op with attributes has a row")
     }
 
     /// The axis after the vectorized ones.

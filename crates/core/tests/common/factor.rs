@@ -45,7 +45,7 @@ impl Random {
                 let op = Op::TriangularSolve {
                     lower: self.flip(),
                     left_side: self.flip(),
-                    transform: self.one(Transform::ALL),
+                    transform_a: self.one(Transform::ALL),
                 };
                 return (op, operands);
             }

@@ -17,8 +17,8 @@ use defn_core::builder::Builder;
 use defn_core::form::name;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{
-    ArgOp, BinaryOp, Block, CondOp, CustomGradOp, HookOp, Literal, Op, Padding, ReduceOp, RuntimeCallOp,
-    Starts, TieBreak, Tolerance, UnaryOp, UserBlockOp, WhileOp,
+    ArgOp, BinaryOp, Block, CompositeBlock, CondOp, CustomGradOp, HookOp, Literal, Op, Padding, ReduceOp,
+    RuntimeCallOp, Starts, TieBreak, Tolerance, UnaryOp, UserBlockOp, WhileOp,
 };
 use defn_core::region::Region;
 use defn_core::shape::{Axis, AxisList, Name, Sizes};
@@ -405,18 +405,21 @@ impl Random {
                     (Op::RuntimeCall(RuntimeCallOp { slot: self.below(3), outputs }), two)
                 }
                 4 => {
-                    (Op::Block(self.one(&[Block::LogicalNot, Block::Phase, Block::Log2, Block::Log10])), one)
+                    let not = Block::Composite(CompositeBlock::LogicalNot);
+                    let phase = Block::Composite(CompositeBlock::Phase);
+                    (Op::Block(self.one(&[not, phase, Block::Log2, Block::Log10])), one)
                 }
                 5 => {
                     let axes = self.axes(&shape);
-                    (Op::Block(Block::Logsumexp { axes, keep_axes: self.flip() }), one)
+                    let block = CompositeBlock::Logsumexp { axes, keep_axes: self.flip() };
+                    (Op::Block(Block::Composite(block)), one)
                 }
                 _ => (
-                    Op::Block(Block::AllClose {
+                    Op::Block(Block::Composite(CompositeBlock::AllClose {
                         equal_nan: self.flip(),
                         rtol: Tolerance(1e-5),
                         atol: Tolerance(0.0),
-                    }),
+                    })),
                     two,
                 ),
             },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use defn_core::TensorType;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{
-    Block, ConvOp, FftOp, FoldOp, Op, Tolerance, Window, WindowFoldOp, WindowOp, WindowScatterOp,
+    Block, ConvOp, Fft2Op, FftOp, FoldOp, Op, Tolerance, Window, WindowFoldOp, WindowOp, WindowScatterOp,
 };
 use defn_core::shape::{AxisList, Shape};
 use smallvec::SmallVec;
@@ -74,6 +74,10 @@ impl Random {
                     _ => match (ty.shape.axis(0), ty.shape.last_axis()) {
                         (Some(first), Some(last)) if first != last => {
                             let (axes, lengths) = ([last, first], [length, 2]);
+                            let op = match op {
+                                FftOp::Fft => Fft2Op::Fft2,
+                                FftOp::Ifft => Fft2Op::Ifft2,
+                            };
                             Op::Block(Block::Fft2 { op, axes, lengths, eps })
                         }
                         (_, _) => Op::StopGrad,

@@ -58,8 +58,9 @@ impl Role {
             OpClass::Parameter { index, .. } => Role::Input(index),
             OpClass::Constant(scalar) => Role::Computes(Action::Constant(scalar)),
             // Scalars keep their shape and their elements.
-            OpClass::Identity | OpClass::Primitive(Primitive::View) => Role::Same,
-            OpClass::Primitive(Primitive::Movement) if matches!(op, Op::Broadcast { .. }) => Role::Same,
+            OpClass::Identity { .. } | OpClass::Primitive(Primitive::View | Primitive::Broadcast) => {
+                Role::Same
+            }
             OpClass::Primitive(Primitive::ElementWise(op)) => Role::Computes(match op {
                 ElementWise::Unary(op) => Action::Unary(op),
                 ElementWise::Binary(op) => Action::Binary(op),
@@ -73,10 +74,11 @@ impl Role {
             OpClass::Primitive(
                 Primitive::Creation
                 | Primitive::Movement
+                | Primitive::Selection
                 | Primitive::Update
-                | Primitive::Indexing
                 | Primitive::Reduction
-                | Primitive::Sort
+                | Primitive::Order
+                | Primitive::Positions
                 | Primitive::Window
                 | Primitive::Contraction
                 | Primitive::Transform

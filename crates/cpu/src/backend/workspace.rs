@@ -2,7 +2,7 @@
 
 use defn_core::op::{Op, OpClass, Primitive};
 use defn_core::{DType, TensorType, form};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 use super::room::{Room, Tally};
 use super::{CpuBackend, Memory, Run, Views, fits, index, matrix, parallel};
@@ -22,8 +22,8 @@ pub(crate) fn may_overwrite(
         let place = task.and_then(|task| matrix::place_of(task, operands, output));
         place.into_iter().collect::<SmallVec<[usize; 3]>>()
     };
-    let candidates = if let Op::TriangularSolve { lower, left_side, transform } = op {
-        task(Some(Task::of_triangular(*lower, *left_side, *transform, false)))
+    let candidates = if let Op::TriangularSolve { lower, left_side, transform_a } = op {
+        task(Some(Task::of_triangular(*lower, *left_side, *transform_a, false)))
     } else if let Op::Block(block) = op
         && declared.is_empty()
     {

@@ -7,7 +7,7 @@ use defn_core::builder::{
 };
 use defn_core::grad::{value_and_grad, vjp, vjp_region};
 use defn_core::graph::{Graph, Value};
-use defn_core::op::{BinaryOp, Block, CustomGradOp, Op, Padding, Starts, UnaryOp};
+use defn_core::op::{BinaryOp, Block, CompositeBlock, CustomGradOp, Op, Padding, Starts, UnaryOp};
 use defn_core::shape::AxisList;
 use defn_core::{Axes, DType, ErrorKind, Number, Result, Shape, TensorType};
 
@@ -139,7 +139,10 @@ fn complex_functions_follow_their_derivative() {
             let z = graph.complex(x[0], x[1])?;
             let w = graph.emit_one(Op::Unary(op), &[z])?;
             let scaled = graph.multiply(w, Number::complex(0.3, -0.8))?;
-            let (phase, re) = (graph.emit_one(Op::Block(Block::Phase), &[w])?, graph.real(scaled)?);
+            let (phase, re) = (
+                graph.emit_one(Op::Block(Block::Composite(CompositeBlock::Phase)), &[w])?,
+                graph.real(scaled)?,
+            );
             graph.add(phase, re)
         });
     }
@@ -337,7 +340,8 @@ fn reductions() {
             check(&format!("reduce_min {list:?}"), &x(), |g, x| g.reduce_min(x[0], some(), keep));
             check(&format!("variance {list:?}"), &x(), |g, x| g.variance(x[0], some(), keep, 0));
             check(&format!("logsumexp {list:?}"), &x(), |g, x| {
-                g.emit_one(Op::Block(Block::Logsumexp { axes: axes(list), keep_axes: keep }), x)
+                let block = CompositeBlock::Logsumexp { axes: axes(list), keep_axes: keep };
+                g.emit_one(Op::Block(Block::Composite(block)), x)
             });
         }
     }

@@ -157,14 +157,13 @@ impl Lowering {
         Ok(match block {
             Block::Log2 => Some(self.log_to(LN_2, x, out)),
             Block::Log10 => Some(self.log_to(LN_10, x, out)),
-            Block::Fft2 { op, axes, lengths, eps } => Some(self.fft_along(*op, x, axes, lengths, *eps, out)),
+            Block::Fft2 { op, axes, lengths, eps } => {
+                Some(self.fft_along(op.each(), x, axes, lengths, *eps, out))
+            }
             Block::Rfft { axis, length, eps } => Some(self.rfft(x, *axis, *length, *eps, out)),
             Block::Irfft { axis, length, eps } => Some(self.irfft(x, *axis, *length, *eps, out)),
             Block::Cholesky => Some(self.cholesky(x, out)?),
-            Block::LogicalNot
-            | Block::Phase
-            | Block::Logsumexp { .. }
-            | Block::AllClose { .. }
+            Block::Composite(_)
             | Block::Cumulative { .. }
             | Block::Take { .. }
             | Block::TakeAlongAxis { .. }

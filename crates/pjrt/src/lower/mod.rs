@@ -234,8 +234,8 @@ impl Lowering {
             Op::Dot { contract_a, batch_a, contract_b, batch_b } => {
                 self.dot(x, [contract_a, batch_a, contract_b, batch_b], out)
             }
-            Op::TriangularSolve { lower, left_side, transform } => {
-                self.triangular_solve(x, *lower, *left_side, *transform, out)
+            Op::TriangularSolve { lower, left_side, transform_a } => {
+                self.triangular_solve(x, *lower, *left_side, *transform_a, out)
             }
             Op::StopGrad | Op::Mark { .. } => x.values[0].clone(),
             Op::CustomGrad(op) => return Ok(x.values[..op.values].to_vec()),

@@ -1,7 +1,7 @@
 //! Positions that values hold: integers of any type, of which those below 0 count from the end.
 
 use defn_core::graph::Value;
-use defn_core::op::{BinaryOp, Op, Starts, WhileOp};
+use defn_core::op::{BinaryOp, ElementWise, Op, OpClass, Primitive, Starts, WhileOp};
 use defn_core::region::Region;
 use defn_core::{DType, Kind, Number, Scalar, TensorType};
 
@@ -104,58 +104,45 @@ impl Lowering {
         if out.dtype.kind() != Kind::Signed {
             return false;
         }
-        match op {
-            Op::Iota { .. } | Op::Eye { .. } | Op::Argsort { .. } | Op::ArgReduce { .. } => true,
-            Op::Constant(scalar) => is_positive(*scalar),
-            Op::Literal(literal) => {
+        let all_known = || (0..x.types.len()).all(known);
+        match op.class() {
+            OpClass::Constant(scalar) => is_positive(scalar),
+            OpClass::Literal(literal) => {
                 let mut elements = literal.bytes().chunks_exact(out.dtype.storage_bytes());
                 elements.all(|bytes| is_positive(Scalar::from_bytes(out.dtype, bytes)))
             }
-            Op::AsType { dtype } => x.types[0].dtype.bits() <= dtype.bits() && known(0),
-            Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Reverse { .. }
-            | Op::Slice { .. }
-            | Op::Gather { .. }
-            | Op::Sort { .. }
-            | Op::StopGrad
-            | Op::Mark { .. } => known(0),
-            Op::Concatenate { .. } | Op::Stack { .. } => (0..x.types.len()).all(known),
-            Op::Select => known(1) && known(2),
-            Op::Clip => known(1) && known(2),
-            Op::Binary(op) => {
-                let either = [BinaryOp::MAX, BinaryOp::BITWISE_AND].contains(op);
-                let both = [BinaryOp::MIN, BinaryOp::QUOTIENT].contains(op);
-                either && (known(0) || known(1))
-                    || both && known(0) && known(1)
-                    || *op == BinaryOp::REMAINDER && known(0)
-            }
-            // Of what these give nothing is known.
-            Op::Parameter { .. }
-            | Op::Unary(_)
-            | Op::Bitcast { .. }
-            | Op::Pad { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::Scatter { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::Dot { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Collective(_)
-            | Op::Fold(_)
-            | Op::WindowFold(_)
-            | Op::Cond(_)
-            | Op::While(_)
-            | Op::CustomGrad(_)
-            | Op::Hook(_)
-            | Op::RuntimeCall(_)
-            | Op::Block(_)
-            | Op::UserBlock(_) => false,
+            OpClass::Primitive(class) => match class {
+                Primitive::Creation | Primitive::Positions => true,
+                Primitive::ElementWise(op) => match op {
+                    ElementWise::AsType(dtype) => x.types[0].dtype.bits() <= dtype.bits() && known(0),
+                    ElementWise::Select | ElementWise::Clip => known(1) && known(2),
+                    ElementWise::Binary(BinaryOp::MAX | BinaryOp::BITWISE_AND) => known(0) || known(1),
+                    ElementWise::Binary(BinaryOp::MIN | BinaryOp::QUOTIENT) => known(0) && known(1),
+                    ElementWise::Binary(BinaryOp::REMAINDER) => known(0),
+                    ElementWise::Unary(_) | ElementWise::Binary(_) | ElementWise::Bitcast(_) => false,
+                },
+                Primitive::View | Primitive::Broadcast | Primitive::Selection | Primitive::Order => known(0),
+                Primitive::Movement => all_known(),
+                // Updates may be added, and sums wrap.
+                Primitive::Update
+                | Primitive::Reduction
+                | Primitive::Window
+                | Primitive::Contraction
+                | Primitive::Transform
+                | Primitive::Solve => false,
+            },
+            OpClass::Identity { .. } => known(0),
+            OpClass::Parameter { .. }
+            | OpClass::Collective(_)
+            | OpClass::Fold(_)
+            | OpClass::WindowFold(_)
+            | OpClass::Cond(_)
+            | OpClass::While(_)
+            | OpClass::CustomGrad(_)
+            | OpClass::Hook(_)
+            | OpClass::RuntimeCall(_)
+            | OpClass::Block(_)
+            | OpClass::UserBlock(_) => false,
         }
     }
 

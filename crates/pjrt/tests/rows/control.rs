@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{
-    BinaryOp, Block, CondOp, CustomGradOp, FoldOp, HookOp, Op, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp,
+    BinaryOp, Block, CompositeBlock, CondOp, CustomGradOp, FoldOp, HookOp, Op, UnaryOp, UserBlockOp, WhileOp,
+    WindowFoldOp,
 };
 use defn_core::region::Region;
 use defn_core::{DType, Scalar, TensorType};
@@ -94,8 +95,11 @@ pub fn control(dtype: DType) -> Table {
     table.must(Op::Hook(HookOp { slot: 0, name: None }), &[&x, &y], Close::Exact);
     let default = region(&types, 2, |graph, v| {
         let sum = binary(graph, BinaryOp::ADD, v[0], v[1]);
-        let negative =
-            if dtype.is_bool() { Op::Block(Block::LogicalNot) } else { Op::Unary(UnaryOp::NEGATE) };
+        let negative = if dtype.is_bool() {
+            Op::Block(Block::Composite(CompositeBlock::LogicalNot))
+        } else {
+            Op::Unary(UnaryOp::NEGATE)
+        };
         [sum, one(graph, negative, &[sum])].into_iter().collect()
     });
     let block = UserBlockOp { name: "Twice".into(), attributes: "".into(), slot: 0, args: 2, default };

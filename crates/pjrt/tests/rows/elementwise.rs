@@ -1,7 +1,7 @@
 //! Operations on each element, and conversions.
 
 use defn_core::DType;
-use defn_core::op::{BinaryOp, Block, Op, UnaryOp};
+use defn_core::op::{BinaryOp, Block, CompositeBlock, Op, UnaryOp};
 
 use super::numbers::{column, given, small, special, specials};
 use super::{Close, Table};
@@ -90,7 +90,8 @@ pub fn unary(dtype: DType) -> Table {
     for &op in UnaryOp::ALL {
         table.add(Op::Unary(op), &[&specials(dtype)], unary_close(op, dtype));
     }
-    for block in [Block::LogicalNot, Block::Phase, Block::Log2, Block::Log10] {
+    let composites = [CompositeBlock::LogicalNot, CompositeBlock::Phase].map(Block::Composite);
+    for block in composites.into_iter().chain([Block::Log2, Block::Log10]) {
         table.must(Op::Block(block), &[&specials(dtype)], Close::Each(16.0));
     }
     table.must(Op::Unary(UnaryOp::EXP), &[&small(dtype, &[2, 0], 0)], Close::Exact);

@@ -2,8 +2,8 @@
 
 use defn_core::DType;
 use defn_core::op::{
-    ArgOp, Block, ConvOp, CumulativeOp, Direction, Op, ReduceOp, TieBreak, Tolerance, Window, WindowOp,
-    WindowScatterOp,
+    ArgOp, Block, CompositeBlock, ConvOp, CumulativeOp, Direction, Op, ReduceOp, TieBreak, Tolerance, Window,
+    WindowOp, WindowScatterOp,
 };
 
 use super::numbers::{given, small, specials};
@@ -76,15 +76,17 @@ pub fn reduce(dtype: DType) -> Table {
     for operand in uneven(dtype) {
         let last = operand.ty.shape.rank() - 1;
         for list in [&[][..], &[last], &[0]] {
-            let block = Block::Logsumexp { axes: axes(list), keep_axes: false };
+            let block = Block::Composite(CompositeBlock::Logsumexp { axes: axes(list), keep_axes: false });
             table.add(Op::Block(block), &[&operand], Close::Each(16.0));
         }
         for equal_nan in [false, true] {
-            let block = Block::AllClose { equal_nan, rtol: Tolerance(1e-5), atol: Tolerance(1e-8) };
+            let block = CompositeBlock::AllClose { equal_nan, rtol: Tolerance(1e-5), atol: Tolerance(1e-8) };
+            let block = Block::Composite(block);
             table.must(Op::Block(block), &[&operand, &operand], Close::Exact);
         }
     }
-    let apart = Block::AllClose { equal_nan: true, rtol: Tolerance(1e-5), atol: Tolerance(1e-8) };
+    let apart = CompositeBlock::AllClose { equal_nan: true, rtol: Tolerance(1e-5), atol: Tolerance(1e-8) };
+    let apart = Block::Composite(apart);
     table.must(Op::Block(apart), &[&small(dtype, &[5], 1), &small(dtype, &[5], 2)], Close::Exact);
     table
 }

@@ -1,7 +1,7 @@
 //! Products and factors of matrices, and transforms.
 
 use defn_core::DType;
-use defn_core::op::{Block, FftOp, Op, QrMode, Tolerance, Transform};
+use defn_core::op::{Block, Fft2Op, FftOp, Op, QrMode, Tolerance, Transform};
 
 use super::numbers::{definite, general, small};
 use super::{Close, Operand, Table, axes, axis};
@@ -30,7 +30,7 @@ pub fn products(dtype: DType) -> Table {
     for lower in [true, false] {
         for left_side in [true, false] {
             for &transform in transforms {
-                let op = Op::TriangularSolve { lower, left_side, transform };
+                let op = Op::TriangularSolve { lower, left_side, transform_a: transform };
                 let close = Close::Whole(32.0);
                 let matrix = definite(dtype, 2, 3);
                 let sides: [&[usize]; 2] = [&[2, 3], if left_side { &[2, 3, 2] } else { &[2, 2, 3] }];
@@ -97,6 +97,10 @@ pub fn fourier(dtype: DType) -> Table {
             for (place, length) in [(0, 3), (1, 4), (1, 5), (1, 2), (0, 1), (1, 8)] {
                 table.must(Op::Fft { op, axis: axis(place), length, eps }, &[operand], close);
             }
+            let op = match op {
+                FftOp::Fft => Fft2Op::Fft2,
+                FftOp::Ifft => Fft2Op::Ifft2,
+            };
             let block = Block::Fft2 { op, axes: [axis(0), axis(1)], lengths: [4, 3], eps };
             table.must(Op::Block(block), &[operand], close);
         }

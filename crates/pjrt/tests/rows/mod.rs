@@ -12,7 +12,7 @@ mod shape;
 use std::collections::BTreeSet;
 
 use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::{Block, Op};
+use defn_core::op::{Block, CompositeBlock, Op};
 use defn_core::region::Region;
 use defn_core::shape::{Axis, AxisList};
 use defn_core::{DType, Shape, TensorType};
@@ -35,8 +35,12 @@ variants! { Op, OPS, op_name:
 }
 
 variants! { Block, BLOCKS, block_name:
-    LogicalNot Phase Log2 Log10 Logsumexp AllClose Cumulative Take TakeAlongAxis TopK Fft2 Rfft Irfft Cholesky Solve
-    Qr Lu Svd Eigh Determinant Threefry RandomBits RandomUniform RandomBelow
+    Composite Log2 Log10 Cumulative Take TakeAlongAxis TopK Fft2 Rfft Irfft Cholesky Solve Qr Lu Svd Eigh Determinant
+    Threefry RandomBits RandomUniform RandomBelow
+}
+
+variants! { CompositeBlock, COMPOSITES, composite_name:
+    LogicalNot Phase Logsumexp AllClose
 }
 
 /// How close a result has to be.

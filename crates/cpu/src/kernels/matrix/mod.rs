@@ -67,12 +67,9 @@ impl Task {
             Block::Qr { mode, eps: _ } => Some(Task::Qr(*mode)),
             Block::Svd { max_iter: _, full_matrices } => Some(Task::Svd { full: *full_matrices }),
             Block::Eigh { max_iter: _, eps } => Some(Task::Eigh { eps: eps.0 }),
-            Block::LogicalNot
-            | Block::Phase
+            Block::Composite(_)
             | Block::Log2
             | Block::Log10
-            | Block::Logsumexp { .. }
-            | Block::AllClose { .. }
             | Block::Cumulative { .. }
             | Block::Take { .. }
             | Block::TakeAlongAxis { .. }

@@ -1,0 +1,209 @@
+//! The rows of ops that have attributes.
+
+/// What is declared about an op with a row, or an op without one.
+pub(crate) enum Row<T, O> {
+    /// The traits in the row.
+    Declared(T),
+    /// What the op is instead.
+    Other(O),
+}
+
+/// Declares an enum of ops by rows. A row is one op: what it computes, its public name, its operands, its attributes and
+/// its traits. From it follow the variant, the public name, the text that is printed and parsed, the checks of a graph
+/// that was read, and the op with its axes moved. A column is declared once, so that no consumer repeats it.
+///
+/// ```text
+/// /// What the op computes.
+/// Variant = "name" (operand, other at 2; list) {
+///     /// What the attribute says.
+///     kind attribute (rule in operand): Type,
+/// } => traits;
+/// ```
+///
+/// - `= "name"`, or `by leaf: Leaf` where each entry of a leaf enum is an op with a name of its own;
+/// - operands in their order, `at` the place that one has among the public arguments if that is not before the
+///   attributes, and after a semicolon the list of operands that ends the inputs;
+/// - the kind of an attribute: `attribute` (public by position), `option` (public by name), or `result` (not public,
+///   because the type of the result says it);
+/// - a rule of [`crate::verify::attributes`] that holds for the attribute and the type of an operand;
+/// - traits: an expression in which attributes can be used.
+///
+/// `others` are variants without a row, each with a value that says what it is instead.
+macro_rules! rows {
+    (
+        $(#[$enum_doc:meta])*
+        pub enum $enum:ident: $traits:ty {
+            others: $other_ty:ty {$(
+                $(#[$other_doc:meta])*
+                $other:ident $(($other_payload:ident: $other_payload_ty:ty))? $({
+                    $($(#[$other_field_doc:meta])* $other_field:ident: $other_field_ty:ty,)*
+                })? => $other_value:expr;
+            )*}
+            units {$(
+                $(#[$unit_doc:meta])*
+                $unit:ident = $unit_name:literal ($($unit_operand:ident),*) => $unit_traits:expr;
+            )*}
+            tuples {$(
+                $(#[$tuple_doc:meta])*
+                $tuple:ident($payload:ident: $payload_ty:ident) = $tuple_name:literal ($($tuple_operand:ident),*)
+                    => $tuple_traits:expr;
+            )*}
+            structs {$(
+                $(#[$doc:meta])*
+                $variant:ident $(= $name:literal)? $(by $(#[$leaf_doc:meta])* $leaf:ident: $leaf_ty:ident)?
+                    ($($operand:ident $(at $place:literal)?),* $(; $list:ident)?) {
+                    $($(#[$field_doc:meta])* $kind:ident $field:ident $(($rule:ident in $of:ident))?: $ty:ty,)*
+                } => $row_traits:expr;
+            )*}
+        }
+    ) => {
+        $(#[$enum_doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum $enum {
+            $($(#[$other_doc])* $other $(($other_payload_ty))? $({
+                $($(#[$other_field_doc])* $other_field: $other_field_ty,)*
+            })?,)*
+            $($(#[$unit_doc])* $unit,)*
+            $($(#[$tuple_doc])* $tuple($payload_ty),)*
+            $(
+                $(#[$doc])*
+                $variant {
+                    $($(#[$leaf_doc])* $leaf: $leaf_ty,)?
+                    $($(#[$field_doc])* $field: $ty,)*
+                },
+            )*
+        }
+
+        impl $enum {
+            /// The public names of the rows, in their order.
+            pub(crate) fn row_names() -> Vec<&'static str> {
+                let named = [$($unit_name,)* $($tuple_name,)* $($($name,)?)*];
+                let leaves: [Vec<&'static str>; _] = [$($($leaf_ty::ALL.iter().map(|op| op.name()).collect(),)?)*];
+                named.into_iter().chain(leaves.into_iter().flatten()).collect()
+            }
+
+            /// The public name, where the op has a row.
+            pub(crate) const fn row_name(&self) -> Option<&'static str> {
+                match self {
+                    $($enum::$unit => Some($unit_name),)*
+                    $($enum::$tuple(_) => Some($tuple_name),)*
+                    $($enum::$variant { $($leaf,)? .. } => Some($crate::op::rows::rows!(@name $($name)? $($leaf)?)),)*
+                    $($enum::$other { .. } => None,)*
+                }
+            }
+
+            /// The traits of an op that has a row, or what the op is without one.
+            pub(crate) const fn row(&self) -> $crate::op::rows::Row<$traits, $other_ty> {
+                use $crate::op::rows::Row;
+                match self {
+                    $($enum::$unit => Row::Declared($unit_traits),)*
+                    $($enum::$tuple($payload) => {
+                        let _ = $payload;
+                        Row::Declared($tuple_traits)
+                    })*
+                    $($enum::$variant { $($leaf,)? $($field),* } => {
+                        $(let _ = $leaf;)?
+                        $(let _ = $field;)*
+                        Row::Declared($row_traits)
+                    })*
+                    $($enum::$other $(($other_payload))? $({ $($other_field),* })? => Row::Other($other_value),)*
+                }
+            }
+
+            /// The operands and attributes, where the op has a row.
+            pub(crate) fn row_arguments(&self) -> Option<$crate::form::Arguments> {
+                use $crate::form::ArgumentWriter;
+                match self {
+                    $($enum::$unit => Some(ArgumentWriter::new(&[$(stringify!($unit_operand)),*], None).finish()),)*
+                    $($enum::$tuple($payload) => {
+                        let mut writer = ArgumentWriter::new(&[$(stringify!($tuple_operand)),*], None);
+                        writer.option(stringify!($payload), $payload);
+                        Some(writer.finish())
+                    })*
+                    $($enum::$variant { $($leaf,)? $($field),* } => {
+                        $(let _ = $leaf;)?
+                        let list = $crate::op::rows::rows!(@list $($list)?);
+                        #[allow(unused_mut)]
+                        let mut writer = ArgumentWriter::new(&[$(stringify!($operand)),*], list);
+                        $(writer.$kind(stringify!($field), $field);)*
+                        $($(writer.move_operand(stringify!($operand), $place);)?)*
+                        Some(writer.finish())
+                    })*
+                    $($enum::$other { .. } => None,)*
+                }
+            }
+
+            /// The op that was read, where its name is that of a row.
+            pub(crate) fn read_row(reader: &$crate::form::Reader<'_>) -> std::result::Result<Option<$enum>, String> {
+                $(if reader.is_named($unit_name) {
+                    return Ok(Some($enum::$unit));
+                })*
+                $(if reader.is_named($tuple_name) {
+                    return Ok(Some($enum::$tuple(reader.attribute(stringify!($payload))?)));
+                })*
+                $(if $crate::op::rows::rows!(@is_named reader $($name)? $($leaf_ty)?) {
+                    return Ok(Some($enum::$variant {
+                        $($leaf: reader.leaf_of_name($leaf_ty::ALL, $leaf_ty::name)?,)?
+                        $($field: $crate::op::rows::rows!(@read reader $kind $field),)*
+                    }));
+                })*
+                Ok(None)
+            }
+
+            /// Checks the number of operands and the attributes, where the op has a row.
+            ///
+            /// # Errors
+            /// A sentence about what is wrong.
+            pub(crate) fn check_row(&self, types: &[&$crate::shape::TensorType]) -> std::result::Result<(), String> {
+                #[allow(unused_imports)]
+                use $crate::verify::attributes as rules;
+                match self {
+                    $($enum::$unit => rules::exactly(types, [$(stringify!($unit_operand)),*].len())?,)*
+                    $($enum::$tuple($payload) => {
+                        rules::exactly(types, [$(stringify!($tuple_operand)),*].len())?;
+                        rules::check($payload, types)?;
+                    })*
+                    $($enum::$variant { $($leaf,)? $($field),* } => {
+                        $(let _ = $leaf;)?
+                        $(let _ = $field;)*
+                        let operands: &[&str] = &[$(stringify!($operand)),*];
+                        if $crate::op::rows::rows!(@list $($list)?).is_none() {
+                            let more = 0 $(+ $crate::op::rows::rows!(@operands $kind $field types))*;
+                            rules::exactly(types, operands.len() + more)?;
+                        }
+                        $($(rules::$rule($field, types, rules::position(operands, stringify!($of)))?;)?)*
+                    })*
+                    $($enum::$other { .. } => {})*
+                }
+                Ok(())
+            }
+
+            /// The op behind so many new leading axes, where it has a row: attributes that name axes name the same ones.
+            pub(crate) fn row_behind(&self, lead: usize) -> Option<$enum> {
+                match self {
+                    $($enum::$unit => Some($enum::$unit),)*
+                    $($enum::$tuple(_) => None,)*
+                    $($enum::$variant { $($leaf,)? $($field),* } => Some($enum::$variant {
+                        $($leaf: *$leaf,)?
+                        $($field: $crate::op::rows::rows!(@behind $kind $field lead),)*
+                    }),)*
+                    $($enum::$other { .. } => None,)*
+                }
+            }
+        }
+    };
+
+    (@name $name:literal) => { $name };
+    (@name $leaf:ident) => { $leaf.name() };
+    (@is_named $reader:ident $name:literal) => { $reader.is_named($name) };
+    (@is_named $reader:ident $leaf:ident) => { $leaf::ALL.iter().any(|op| $reader.is_named(op.name())) };
+    (@list) => { None::<&'static str> };
+    (@list $list:ident) => { Some(stringify!($list)) };
+    (@read $reader:ident result $field:ident) => { $reader.result().$field()? };
+    (@read $reader:ident $kind:ident $field:ident) => { $reader.attribute(stringify!($field))? };
+    (@operands result $field:ident $types:ident) => { 0 };
+    (@operands $kind:ident $field:ident $types:ident) => { $crate::form::Attribute::operands($field, $types) };
+    (@behind result $field:ident $lead:ident) => { $field.clone() };
+    (@behind $kind:ident $field:ident $lead:ident) => { $crate::form::Attribute::behind($field, $lead) };
+}
+pub(crate) use rows;
