@@ -248,6 +248,7 @@ def test_every_difference_from_numpy_has_its_rule() -> None:
 
 
 def test_every_function_is_called_or_says_why_not() -> None:
-    called = {row.name for row in ROWS}
-    assert (called - OPERATORS) | WITHOUT == public_functions()
+    called = {row.name for row in ROWS} - OPERATORS
+    assert {name for name in public_functions() if hasattr(np, name)} - WITHOUT <= called
+    assert public_functions() >= WITHOUT
     assert not called & WITHOUT
