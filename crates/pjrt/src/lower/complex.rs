@@ -6,49 +6,25 @@
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2};
 
-use defn_core::op::FunctionOp;
-
 use super::numeric::{Truth, X};
 use super::text::{Ssa, Writer};
 use super::value::half;
 use crate::element::ElementType as E;
 
+/// A function of a complex number, as a formula.
+pub(super) type OfComplex = for<'a> fn(&C<'a>) -> C<'a>;
+
 /// A complex number in a formula.
 #[derive(Clone)]
-struct C<'a> {
+pub(super) struct C<'a> {
     re: X<'a>,
     im: X<'a>,
 }
 
 impl Writer {
-    /// A function of complex numbers that inference accepts for them.
-    pub fn complex_function(&mut self, op: FunctionOp, z: &Ssa) -> Ssa {
-        self.in_parts(&[z], |z| {
-            let [z] = z else { unreachable!("one operand") };
-            match op {
-                FunctionOp::Exp => exp(z),
-                FunctionOp::Expm1 => expm1(z),
-                FunctionOp::Log => log(z),
-                FunctionOp::Log1p => log1p(z),
-                FunctionOp::Sigmoid => sigmoid(z),
-                FunctionOp::Sin => turned(&sinh(&turned_right(z))),
-                FunctionOp::Cos => cosh(&turned(z)),
-                FunctionOp::Tan => turned_right(&tanh(&turned(z))),
-                FunctionOp::Sinh => sinh(z),
-                FunctionOp::Cosh => cosh(z),
-                FunctionOp::Tanh => tanh(z),
-                FunctionOp::Asin => asin(z),
-                FunctionOp::Acos => acos(z),
-                FunctionOp::Atan => turned_right(&atanh(&turned(z))),
-                FunctionOp::Asinh => turned_right(&asin(&turned(z))),
-                FunctionOp::Acosh => acosh(z),
-                FunctionOp::Atanh => atanh(z),
-                FunctionOp::Sqrt => sqrt(z),
-                FunctionOp::Rsqrt => divide(&one(z), &sqrt(z)),
-                FunctionOp::Cbrt => cbrt(z),
-                FunctionOp::Erf | FunctionOp::Erfc | FunctionOp::ErfInv => unreachable!("not complex"),
-            }
-        })
+    /// A function of complex numbers.
+    pub fn complex_function(&mut self, function: OfComplex, z: &Ssa) -> Ssa {
+        self.in_parts(&[z], |z| function(&z[0]))
     }
 
     /// `z / |z|`, and 0 for 0.
@@ -178,7 +154,7 @@ fn large_exp<'a>(x: &X<'a>, y: &X<'a>, scale: f64) -> C<'a> {
     c(&half * scale * y.cos() * &half, &half * scale * y.sin() * &half)
 }
 
-fn exp<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn exp<'a>(z: &C<'a>) -> C<'a> {
     let (x, y) = (&z.re, &z.im);
     let size = x.exp();
     let large = large_exp(x, y, 1.0);
@@ -192,7 +168,7 @@ fn exp<'a>(z: &C<'a>) -> C<'a> {
         .unless(&y.is("EQ", 0.0), &size, y)
 }
 
-fn expm1<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn expm1<'a>(z: &C<'a>) -> C<'a> {
     let (x, y) = (&z.re, &z.im);
     let half = (y * 0.5).sin();
     let near = c(x.expm1() * y.cos() - 2.0 * &half * &half, x.exp() * y.sin());
@@ -204,7 +180,7 @@ fn expm1<'a>(z: &C<'a>) -> C<'a> {
         .unless(&y.is_finite().not(), &nan, &nan)
 }
 
-fn log<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn log<'a>(z: &C<'a>) -> C<'a> {
     c(log_abs(z), z.im.atan2(&z.re))
 }
 
@@ -220,21 +196,45 @@ fn log_abs<'a>(z: &C<'a>) -> X<'a> {
     is_near.choose(&near, &is_far.choose(&halved, &abs(z).log()))
 }
 
-fn log1p<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn log1p<'a>(z: &C<'a>) -> C<'a> {
     let near = 0.5 * (&z.re * (2.0 + &z.re) + &z.im * &z.im).log1p();
     let is_near = z.re.abs().is("LT", 0.5).and(&z.im.abs().is("LT", 0.5));
     let next = z.plus_one();
     c(is_near.choose(&near, &log_abs(&next)), z.im.atan2(&next.re))
 }
 
-fn sigmoid<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn sin<'a>(z: &C<'a>) -> C<'a> {
+    turned(&sinh(&turned_right(z)))
+}
+
+pub(super) fn cos<'a>(z: &C<'a>) -> C<'a> {
+    cosh(&turned(z))
+}
+
+pub(super) fn tan<'a>(z: &C<'a>) -> C<'a> {
+    turned_right(&tanh(&turned(z)))
+}
+
+pub(super) fn atan<'a>(z: &C<'a>) -> C<'a> {
+    turned_right(&atanh(&turned(z)))
+}
+
+pub(super) fn asinh<'a>(z: &C<'a>) -> C<'a> {
+    turned_right(&asin(&turned(z)))
+}
+
+pub(super) fn rsqrt<'a>(z: &C<'a>) -> C<'a> {
+    divide(&one(z), &sqrt(z))
+}
+
+pub(super) fn sigmoid<'a>(z: &C<'a>) -> C<'a> {
     let right = divide(&one(z), &exp(&c(-&z.re, -&z.im)).plus_one());
     let grown = exp(z);
     let left = divide(&grown, &grown.plus_one());
     left.unless(&z.re.is("GE", 0.0), &right.re, &right.im)
 }
 
-fn sqrt<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn sqrt<'a>(z: &C<'a>) -> C<'a> {
     let most = {
         let (x, y) = (z.re.abs(), z.im.abs());
         x.compare(&y, "GE").choose(&x, &y)
@@ -261,7 +261,7 @@ fn sqrt<'a>(z: &C<'a>) -> C<'a> {
         .unless(&z.re.is("EQ", 0.0).and(&z.im.is("EQ", 0.0)), &zero, &z.im)
 }
 
-fn cbrt<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn cbrt<'a>(z: &C<'a>) -> C<'a> {
     let angle = z.im.atan2(&z.re) / 3.0;
     let size = abs(z).cbrt();
     let real = z.im.is("EQ", 0.0).and(&z.re.is("GE", 0.0));
@@ -295,7 +295,7 @@ fn pow<'a>(a: &C<'a>, b: &C<'a>) -> C<'a> {
         .unless(&real.and(&b.re.is("EQ", 0.0)), &unit.re, &unit.im)
 }
 
-fn sinh<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn sinh<'a>(z: &C<'a>) -> C<'a> {
     let (x, y) = (&z.re, &z.im);
     let unit = x.number(1.0).copysign(x);
     // Both halves of the sum but one vanish.
@@ -309,7 +309,7 @@ fn sinh<'a>(z: &C<'a>) -> C<'a> {
         .unless(&y.is("EQ", 0.0), &x.sinh(), y)
 }
 
-fn cosh<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn cosh<'a>(z: &C<'a>) -> C<'a> {
     let (x, y) = (&z.re, &z.im);
     let unit = x.number(1.0).copysign(x);
     let large = large_exp(&x.abs(), y, 0.5);
@@ -323,7 +323,7 @@ fn cosh<'a>(z: &C<'a>) -> C<'a> {
         .unless(&y.is("EQ", 0.0), &x.cosh(), &beside)
 }
 
-fn tanh<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn tanh<'a>(z: &C<'a>) -> C<'a> {
     let (x, y) = (&z.re, &z.im);
     let (sin, cos, sinh) = (y.sin(), y.cos(), x.sinh());
     // |cosh z|^2, of two terms that do not cancel.
@@ -352,7 +352,7 @@ fn is_lost<'a>(z: &C<'a>) -> Truth<'a> {
     z.re.is("EQ", 0.0).and(&z.im.is_nan())
 }
 
-fn asin<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn asin<'a>(z: &C<'a>) -> C<'a> {
     let (minus, plus) = roots(z);
     let re = z.re.atan2(&(&minus.re * &plus.re - &minus.im * &plus.im));
     let im = (&minus.re * &plus.im - &minus.im * &plus.re).asinh();
@@ -360,7 +360,7 @@ fn asin<'a>(z: &C<'a>) -> C<'a> {
     c(re, im).unless(&is_lost(z), &z.re, &z.im).unless(&is_large(z), &z.re.atan2(&z.im.abs()), &far)
 }
 
-fn acos<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn acos<'a>(z: &C<'a>) -> C<'a> {
     let (minus, plus) = roots(z);
     let re = 2.0 * minus.re.atan2(&plus.re);
     let im = (&plus.re * &minus.im - &plus.im * &minus.re).asinh();
@@ -372,7 +372,7 @@ fn acos<'a>(z: &C<'a>) -> C<'a> {
     )
 }
 
-fn acosh<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn acosh<'a>(z: &C<'a>) -> C<'a> {
     let (minus, plus) = (sqrt(&c(&z.re - 1.0, z.im.clone())), sqrt(&z.plus_one()));
     let re = (&minus.re * &plus.re + &minus.im * &plus.im).asinh();
     c(re, 2.0 * minus.im.atan2(&plus.re))
@@ -380,7 +380,7 @@ fn acosh<'a>(z: &C<'a>) -> C<'a> {
         .unless(&is_large(z), &(log_abs(z) + LN_2), &z.im.atan2(&z.re))
 }
 
-fn atanh<'a>(z: &C<'a>) -> C<'a> {
+pub(super) fn atanh<'a>(z: &C<'a>) -> C<'a> {
     let (x, y) = (&z.re, &z.im);
     let (size, unit) = (x.abs(), x.number(1.0));
     let gap = &unit - &size;

@@ -116,7 +116,7 @@ impl Lowering {
             UnaryOp::Function(op) => op,
         };
         let x = w.load_as(&operands.values[0], from, out.dtype);
-        let y = if out.dtype.is_complex() { w.complex_function(op, &x) } else { w.function(op, &x) };
+        let y = w.function(op, &x);
         w.store(&y, out.dtype)
     }
 
@@ -125,7 +125,7 @@ impl Lowering {
         let w = &mut self.writer;
         let x = w.load_as(&operands.values[0], operands.types[0].dtype, out.dtype);
         let y = if out.dtype.is_complex() {
-            let log = w.complex_function(FunctionOp::Log, &x);
+            let log = w.function(FunctionOp::Log, &x);
             let parts = ["real", "imag"].map(|name| {
                 let part = w.op(name, &[&log], "", x.ty.of(half(x.element())));
                 w.formula(&part, |x| x / base)
@@ -366,40 +366,8 @@ impl Writer {
         self.compare(&size, &limit, "EQ")
     }
 
-    /// What a formula makes of floats.
-    fn formula(&mut self, x: &Ssa, formula: impl FnOnce(X<'_>) -> X<'_>) -> Ssa {
+    /// What a formula computes from floats.
+    pub(super) fn formula(&mut self, x: &Ssa, formula: impl FnOnce(X<'_>) -> X<'_>) -> Ssa {
         self.formulas(|w| formula(X::new(w, x)).value)
-    }
-
-    /// A function of a float.
-    fn function(&mut self, op: FunctionOp, x: &Ssa) -> Ssa {
-        let ty = x.ty.clone();
-        let stable = |w: &mut Writer, name: &str| w.op(name, &[x], "", ty.clone());
-        let library = |w: &mut Writer, name: &str| w.dialect_op("chlo", name, &[x], ty.clone());
-        match op {
-            FunctionOp::Exp => stable(self, "exponential"),
-            FunctionOp::Expm1 => stable(self, "exponential_minus_one"),
-            FunctionOp::Log => stable(self, "log"),
-            FunctionOp::Log1p => stable(self, "log_plus_one"),
-            FunctionOp::Sigmoid => stable(self, "logistic"),
-            FunctionOp::Sin => stable(self, "sine"),
-            FunctionOp::Cos => stable(self, "cosine"),
-            FunctionOp::Tan => stable(self, "tan"),
-            FunctionOp::Tanh => stable(self, "tanh"),
-            FunctionOp::Sqrt => stable(self, "sqrt"),
-            FunctionOp::Rsqrt => stable(self, "rsqrt"),
-            FunctionOp::Cbrt => self.formula(x, |x| x.cbrt()),
-            FunctionOp::Sinh => self.formula(x, |x| x.sinh()),
-            FunctionOp::Cosh => self.formula(x, |x| x.cosh()),
-            FunctionOp::Asin => library(self, "asin"),
-            FunctionOp::Acos => library(self, "acos"),
-            FunctionOp::Atan => library(self, "atan"),
-            FunctionOp::Asinh => library(self, "asinh"),
-            FunctionOp::Acosh => library(self, "acosh"),
-            FunctionOp::Atanh => library(self, "atanh"),
-            FunctionOp::Erf => library(self, "erf"),
-            FunctionOp::Erfc => library(self, "erfc"),
-            FunctionOp::ErfInv => library(self, "erf_inv"),
-        }
     }
 }

@@ -8,6 +8,7 @@ mod complex;
 mod control;
 mod elementwise;
 mod extreme;
+mod functions;
 mod index;
 mod linalg;
 mod numeric;

@@ -9,44 +9,11 @@ use super::{Close, Table};
 /// How close a function of one operand is.
 fn unary_close(op: UnaryOp, dtype: DType) -> Close {
     match op {
-        UnaryOp::NEGATE
-        | UnaryOp::FLOOR
-        | UnaryOp::CEIL
-        | UnaryOp::ROUND
-        | UnaryOp::CONJUGATE
-        | UnaryOp::REAL
-        | UnaryOp::IMAG
-        | UnaryOp::BITWISE_NOT
-        | UnaryOp::POPULATION_COUNT
-        | UnaryOp::COUNT_LEADING_ZEROS
-        | UnaryOp::IS_NAN
-        | UnaryOp::IS_INFINITY => Close::Exact,
-        UnaryOp::ABS | UnaryOp::SIGN if !dtype.is_complex() => Close::Exact,
-        UnaryOp::ABS
-        | UnaryOp::SIGN
-        | UnaryOp::EXP
-        | UnaryOp::EXPM1
-        | UnaryOp::LOG
-        | UnaryOp::LOG1P
-        | UnaryOp::SIGMOID
-        | UnaryOp::SIN
-        | UnaryOp::COS
-        | UnaryOp::TAN
-        | UnaryOp::SINH
-        | UnaryOp::COSH
-        | UnaryOp::TANH
-        | UnaryOp::ASIN
-        | UnaryOp::ACOS
-        | UnaryOp::ATAN
-        | UnaryOp::ASINH
-        | UnaryOp::ACOSH
-        | UnaryOp::ATANH
-        | UnaryOp::SQRT
-        | UnaryOp::RSQRT
-        | UnaryOp::CBRT
-        | UnaryOp::ERF
-        | UnaryOp::ERFC
-        | UnaryOp::ERF_INV => Close::Each(16.0),
+        UnaryOp::NEGATE | UnaryOp::Rounding(_) | UnaryOp::Part(_) | UnaryOp::Bits(_) | UnaryOp::Test(_) => {
+            Close::Exact
+        }
+        UnaryOp::Sign(_) if !dtype.is_complex() => Close::Exact,
+        UnaryOp::Sign(_) | UnaryOp::Function(_) => Close::Each(16.0),
     }
 }
 
@@ -58,28 +25,10 @@ fn binary_close(op: BinaryOp, dtype: DType) -> Close {
         BinaryOp::DIVIDE | BinaryOp::MULTIPLY if dtype.is_complex() => Close::Each(16.0),
         BinaryOp::POW if dtype.is_integer() => Close::Exact,
         BinaryOp::POW | BinaryOp::ATAN2 => Close::Each(8.0),
-        BinaryOp::DIVIDE
-        | BinaryOp::ADD
-        | BinaryOp::SUBTRACT
-        | BinaryOp::MULTIPLY
-        | BinaryOp::QUOTIENT
-        | BinaryOp::REMAINDER
-        | BinaryOp::MAX
-        | BinaryOp::MIN
-        | BinaryOp::BITWISE_AND
-        | BinaryOp::BITWISE_OR
-        | BinaryOp::BITWISE_XOR
-        | BinaryOp::LEFT_SHIFT
-        | BinaryOp::RIGHT_SHIFT
-        | BinaryOp::EQUAL
-        | BinaryOp::NOT_EQUAL
-        | BinaryOp::GREATER
-        | BinaryOp::GREATER_EQUAL
-        | BinaryOp::LESS
-        | BinaryOp::LESS_EQUAL
-        | BinaryOp::LOGICAL_AND
-        | BinaryOp::LOGICAL_OR
-        | BinaryOp::LOGICAL_XOR
+        BinaryOp::Arithmetic(_)
+        | BinaryOp::Bitwise(_)
+        | BinaryOp::Comparison(_)
+        | BinaryOp::Logical(_)
         | BinaryOp::Complex => Close::Exact,
     }
 }

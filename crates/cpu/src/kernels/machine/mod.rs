@@ -215,38 +215,7 @@ impl Machine {
             }
             UnaryOp::IS_NAN | UnaryOp::IS_INFINITY | UnaryOp::IMAG | UnaryOp::CONJUGATE => return None,
             UnaryOp::REAL => return self.convert(x, dtype),
-            UnaryOp::NEGATE
-            | UnaryOp::ABS
-            | UnaryOp::SIGN
-            | UnaryOp::FLOOR
-            | UnaryOp::CEIL
-            | UnaryOp::ROUND
-            | UnaryOp::SQRT
-            | UnaryOp::BITWISE_NOT
-            | UnaryOp::POPULATION_COUNT
-            | UnaryOp::COUNT_LEADING_ZEROS
-            | UnaryOp::EXP
-            | UnaryOp::EXPM1
-            | UnaryOp::LOG
-            | UnaryOp::LOG1P
-            | UnaryOp::SIGMOID
-            | UnaryOp::SIN
-            | UnaryOp::COS
-            | UnaryOp::TAN
-            | UnaryOp::SINH
-            | UnaryOp::COSH
-            | UnaryOp::TANH
-            | UnaryOp::ASIN
-            | UnaryOp::ACOS
-            | UnaryOp::ATAN
-            | UnaryOp::ASINH
-            | UnaryOp::ACOSH
-            | UnaryOp::ATANH
-            | UnaryOp::RSQRT
-            | UnaryOp::CBRT
-            | UnaryOp::ERF
-            | UnaryOp::ERFC
-            | UnaryOp::ERF_INV => {}
+            UnaryOp::Sign(_) | UnaryOp::Rounding(_) | UnaryOp::Bits(_) | UnaryOp::Function(_) => {}
         }
         let x = self.convert(x, dtype)?;
         let action = with_real!(dtype, T => action::unary_tile::<T> as Action);
@@ -275,12 +244,7 @@ impl Machine {
         // The only results that are not of the operands' type are bools.
         let logical = |run| dtype.is_bool().then_some(run);
         match op {
-            BinaryOp::EQUAL
-            | BinaryOp::NOT_EQUAL
-            | BinaryOp::GREATER
-            | BinaryOp::GREATER_EQUAL
-            | BinaryOp::LESS
-            | BinaryOp::LESS_EQUAL => {
+            BinaryOp::Comparison(_) => {
                 let Some(both) = a.dtype.compared(b.dtype) else {
                     let is_left_signed = a.dtype != DType::U64;
                     let left = if is_left_signed { DType::S64 } else { DType::U64 };
@@ -308,21 +272,7 @@ impl Machine {
                 self.push(action, &[a, b], dtype)
             }
             BinaryOp::Complex => None,
-            BinaryOp::ADD
-            | BinaryOp::SUBTRACT
-            | BinaryOp::MULTIPLY
-            | BinaryOp::DIVIDE
-            | BinaryOp::POW
-            | BinaryOp::ATAN2
-            | BinaryOp::QUOTIENT
-            | BinaryOp::REMAINDER
-            | BinaryOp::MAX
-            | BinaryOp::MIN
-            | BinaryOp::BITWISE_AND
-            | BinaryOp::BITWISE_OR
-            | BinaryOp::BITWISE_XOR
-            | BinaryOp::LEFT_SHIFT
-            | BinaryOp::RIGHT_SHIFT => {
+            BinaryOp::Arithmetic(_) | BinaryOp::Bitwise(_) => {
                 if self.checked
                     && dtype.is_integer()
                     && let Some(required) = action::requirement(op, b.dtype)

@@ -2,7 +2,7 @@
 
 mod join;
 
-use defn_core::op::{BinaryOp, UnaryOp};
+use defn_core::op::{BinaryOp, ElementCost, UnaryOp};
 use defn_core::{DType, Scalar};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -20,6 +20,14 @@ const LEAST: usize = 128;
 const RUN: usize = 16;
 /// How many cheap instructions take the time of one that computes a function such as a sine.
 const COSTLY: usize = 16;
+
+/// The weight of an op.
+fn weight(cost: ElementCost) -> usize {
+    match cost {
+        ElementCost::Cheap => 1,
+        ElementCost::Costly => COSTLY,
+    }
+}
 
 /// A register of a draft, and the type of its elements. They lie in the type in which that one is computed, and are
 /// numbers of that one.
@@ -222,38 +230,9 @@ impl Draft {
                 let part = action::part(op, dtype).expect("a part of complex numbers");
                 return self.push(part, Detail::None, &[x], dtype, 1);
             }
-            UnaryOp::NEGATE
-            | UnaryOp::ABS
-            | UnaryOp::SIGN
-            | UnaryOp::FLOOR
-            | UnaryOp::CEIL
-            | UnaryOp::ROUND
-            | UnaryOp::SQRT
-            | UnaryOp::BITWISE_NOT
-            | UnaryOp::POPULATION_COUNT
-            | UnaryOp::COUNT_LEADING_ZEROS => 1,
-            UnaryOp::EXP
-            | UnaryOp::EXPM1
-            | UnaryOp::LOG
-            | UnaryOp::LOG1P
-            | UnaryOp::SIGMOID
-            | UnaryOp::SIN
-            | UnaryOp::COS
-            | UnaryOp::TAN
-            | UnaryOp::SINH
-            | UnaryOp::COSH
-            | UnaryOp::TANH
-            | UnaryOp::ASIN
-            | UnaryOp::ACOS
-            | UnaryOp::ATAN
-            | UnaryOp::ASINH
-            | UnaryOp::ACOSH
-            | UnaryOp::ATANH
-            | UnaryOp::RSQRT
-            | UnaryOp::CBRT
-            | UnaryOp::ERF
-            | UnaryOp::ERFC
-            | UnaryOp::ERF_INV => COSTLY,
+            UnaryOp::Sign(_) | UnaryOp::Rounding(_) | UnaryOp::Bits(_) | UnaryOp::Function(_) => {
+                weight(op.traits().cost)
+            }
         };
         let x = self.convert(x, dtype);
         let detail = Detail::Unary(op, dtype.bits() as u32);
@@ -271,12 +250,7 @@ impl Draft {
     /// An op of two operands, with a result of `dtype`.
     pub(crate) fn binary(&mut self, op: BinaryOp, a: Operand, b: Operand, dtype: DType) -> Register {
         let weight = match op {
-            BinaryOp::EQUAL
-            | BinaryOp::NOT_EQUAL
-            | BinaryOp::GREATER
-            | BinaryOp::GREATER_EQUAL
-            | BinaryOp::LESS
-            | BinaryOp::LESS_EQUAL => {
+            BinaryOp::Comparison(_) => {
                 let made = match a.dtype().compared(b.dtype()) {
                     Some(both) => {
                         let (a, b) = (self.convert(a, both), self.convert(b, both));
@@ -292,7 +266,7 @@ impl Draft {
                 };
                 return self.convert(made, dtype);
             }
-            BinaryOp::LOGICAL_AND | BinaryOp::LOGICAL_OR | BinaryOp::LOGICAL_XOR => {
+            BinaryOp::Logical(_) => {
                 let (a, b) = (self.truth(a), self.truth(b));
                 let run = action::logical(op).expect("a function of truths");
                 let made = self.push(run, Detail::None, &[a, b], DType::Bool, 1);
@@ -303,18 +277,7 @@ impl Draft {
                 let (a, b) = (self.convert(a, real), self.convert(b, real));
                 return self.push(action::complex(dtype), Detail::None, &[a, b], dtype, 1);
             }
-            BinaryOp::ADD
-            | BinaryOp::SUBTRACT
-            | BinaryOp::MULTIPLY
-            | BinaryOp::DIVIDE
-            | BinaryOp::MAX
-            | BinaryOp::MIN
-            | BinaryOp::BITWISE_AND
-            | BinaryOp::BITWISE_OR
-            | BinaryOp::BITWISE_XOR
-            | BinaryOp::LEFT_SHIFT
-            | BinaryOp::RIGHT_SHIFT => 1,
-            BinaryOp::ATAN2 | BinaryOp::QUOTIENT | BinaryOp::REMAINDER | BinaryOp::POW => COSTLY,
+            BinaryOp::Arithmetic(_) | BinaryOp::Bitwise(_) => weight(op.traits().cost),
         };
         if lanes::is_simple(op, dtype) {
             for (x, other, is_first) in [(a, b, false), (b, a, true)] {
