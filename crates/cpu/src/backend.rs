@@ -22,9 +22,9 @@ use defn_core::{DType, ErrorKind, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
+use crate::kernels::elementwise::vector::Base;
+use crate::kernels::epilogue::Tail;
 use crate::kernels::fourier::Way;
-use crate::kernels::lanes::Base;
-use crate::kernels::tail::Tail;
 use crate::kernels::{create, elementwise, random};
 use crate::par::{Par, interruptible};
 use crate::settings;

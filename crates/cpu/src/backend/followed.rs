@@ -8,8 +8,8 @@ use defn_core::{Result, TensorType, form};
 
 use super::room::Room;
 use super::{CpuBackend, Memory, Run};
+use crate::kernels::epilogue::Tail;
 use crate::kernels::linalg::{self, Dot, DotAxes};
-use crate::kernels::tail::Tail;
 use crate::kernels::window::Lie;
 use crate::par::Par;
 use crate::view::{View, ViewMut};

@@ -9,10 +9,10 @@ use smallvec::{SmallVec, smallvec};
 use super::room::{Room, Scratch};
 use super::{Memory, Run, Views, buffer, window};
 use crate::buffer::Window;
+use crate::kernels::epilogue::Tail;
 use crate::kernels::linalg::{self, Dot, DotAxes, Side};
 use crate::kernels::reduce;
 use crate::kernels::shape::{self, StridedCopy, gather, scatter};
-use crate::kernels::tail::Tail;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 

@@ -9,7 +9,7 @@ use defn_core::op::{BinaryOp, Block, Op, UnaryOp};
 use defn_core::region::Region;
 
 use super::views::Seen;
-use crate::kernels::lanes::Base;
+use crate::kernels::elementwise::vector::Base;
 
 /// The most ops that are done together.
 const MOST: usize = 200;

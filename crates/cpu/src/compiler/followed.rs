@@ -13,8 +13,8 @@ use super::strip::Uses;
 use super::strips::Piece;
 use crate::backend::{run_followed, takes_tail};
 use crate::kernels::Source;
+use crate::kernels::epilogue::Rows;
 use crate::kernels::stream::Stores;
-use crate::kernels::tail::Rows;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 

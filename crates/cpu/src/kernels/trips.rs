@@ -1,8 +1,8 @@
 //! Two simple ops that are done to each element again and again, while it stays in a register. Each op rounds.
 
 use super::Element;
+use super::elementwise::simple::{FROM, MINUS, PLUS, Simple, TIMES, apply};
 use super::simd::vectorized;
-use super::simple::{FROM, MINUS, PLUS, Simple, TIMES, apply};
 
 /// Elements that stay in registers together: enough that none waits for another.
 const BLOCK: usize = 128;

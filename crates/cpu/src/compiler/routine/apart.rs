@@ -11,8 +11,8 @@ use defn_core::{DType, Scalar};
 
 use super::Unit;
 use super::make::{Array, Held, Making};
+use crate::kernels::elementwise::simple::Simple;
 use crate::kernels::machine::Register;
-use crate::kernels::simple::Simple;
 
 /// Elements times trips between two looks at the machine.
 const CHUNK: usize = 1 << 17;

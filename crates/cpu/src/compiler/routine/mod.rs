@@ -14,8 +14,8 @@ use defn_core::{DType, Result, TensorType};
 use smallvec::SmallVec;
 
 use crate::buffer::Storage;
+use crate::kernels::elementwise::simple::Simple;
 use crate::kernels::machine::{self, Env, Registers};
-use crate::kernels::simple::Simple;
 use crate::kernels::tiles::{self, Brief, Ready};
 use crate::kernels::{Source, Walk, trips};
 use crate::view::{View, ViewMut};

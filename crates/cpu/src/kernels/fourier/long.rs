@@ -15,7 +15,7 @@ use rustfft::Fft;
 use super::plan::{Part, RUN, Roots, is_smooth, plan};
 use super::{SIDE, scale_line};
 use crate::kernels::simd::vectorized;
-use crate::kernels::{Element, rooms};
+use crate::kernels::{Element, scratch};
 use crate::par::Par;
 
 /// Lines of at least so many elements are split.
@@ -80,7 +80,7 @@ where
         let (piece, width) = (self.piece(), size_of::<Complex<T>>());
         let (columns, rows) = (self.columns.len(), self.rows.len());
         let tasks = columns.max(rows).div_ceil(4 * SIDE);
-        piece * rooms::count(tasks, piece * width, columns * rows * width, par)
+        piece * scratch::count(tasks, piece * width, columns * rows * width, par)
     }
 
     /// Transforms a line, of which `read` gives the elements from a place on, and writes it to `out`, scaled. The
@@ -141,9 +141,9 @@ where
         let zero = Complex::new(T::zero(), T::zero());
         // A thread keeps its columns for some strips.
         let run = 4 * SIDE;
-        rooms::share(par, count.div_ceil(run), (memory, self.piece()), |own, tasks| {
+        scratch::share(par, count.div_ceil(run), (memory, self.piece()), |own, tasks| {
             let own = &mut own[..SIDE * line + plan.get_inplace_scratch_len()];
-            let (block, scratch) = rooms::filled(own, zero).split_at_mut(SIDE * line);
+            let (block, scratch) = scratch::filled(own, zero).split_at_mut(SIDE * line);
             for task in tasks {
                 let columns = task * run..count.min((task + 1) * run);
                 for first in columns.clone().step_by(SIDE) {

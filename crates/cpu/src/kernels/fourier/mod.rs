@@ -15,7 +15,7 @@ use num_complex::Complex;
 use rustfft::Fft;
 
 use crate::kernels::simd::vectorized;
-use crate::kernels::{Element, rooms};
+use crate::kernels::{Element, scratch};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 use long::{GAP, Split, gather, scatter};
@@ -197,7 +197,7 @@ impl Strips {
         let Lines { outer, length, inner, .. } = self.lines;
         let tasks = (outer * self.count).div_ceil(self.grain());
         self.piece()
-            * rooms::count(tasks, self.piece() * self.width, outer * length * inner * self.width, par)
+            * scratch::count(tasks, self.piece() * self.width, outer * length * inner * self.width, par)
     }
 
     /// Calls `work(line, first, width, block, scratch)` for strips of `width` lines side by side, from column `first` on,
@@ -211,8 +211,8 @@ impl Strips {
         Complex<T>: Element,
     {
         let (all, grain) = (self.lines.outer * self.count, self.grain());
-        rooms::share(par, all.div_ceil(grain), (memory, self.piece()), |own, tasks| {
-            let own = rooms::filled(own, Complex::<T>::ZERO);
+        scratch::share(par, all.div_ceil(grain), (memory, self.piece()), |own, tasks| {
+            let own = scratch::filled(own, Complex::<T>::ZERO);
             let (block, scratch) = own.split_at_mut(self.side * self.stride);
             for strip in tasks.flat_map(|task| task * grain..all.min((task + 1) * grain)) {
                 let (line, first) = (strip / self.count, strip % self.count * self.side);

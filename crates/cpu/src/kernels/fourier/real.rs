@@ -17,7 +17,7 @@ use super::long::{GAP, Split, gather, scatter};
 use super::plan::{Part, plan, turns};
 use super::{Lines, Strips, read_strip, scale_line};
 use crate::kernels::simd::vectorized;
-use crate::kernels::{Element, rooms};
+use crate::kernels::{Element, scratch};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -303,7 +303,7 @@ where
             Long::Split(split, turns) => {
                 let scale = T::nearest(1.0 / length as f64);
                 let (filled, memory) = memory.split_at_mut(self.filled());
-                let filled = rooms::filled(filled, zero);
+                let filled = scratch::filled(filled, zero);
                 for (line, out) in out.slice::<T>().chunks_exact_mut(length).enumerate() {
                     let mut x = &x[line * size..][..taken];
                     if taken < count {

@@ -14,7 +14,7 @@ use defn_core::{DType, Shape, TensorType};
 use num_complex::Complex;
 pub(crate) use plan::{Dot, DotAxes, Side};
 
-use crate::kernels::tail::{self, Tail};
+use crate::kernels::epilogue::{self, Tail};
 use crate::kernels::{Element, with_compute};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -146,7 +146,7 @@ fn run<C: Product>(
         }
         Form::Matrices => return C::matrices(plan, (a, b), (out, tail), scratch, par),
     }
-    tail::at_the_end(tail, out.ty().size(), par);
+    epilogue::at_the_end(tail, out.ty().size(), par);
 }
 
 /// The matrices of one operand.
@@ -382,7 +382,7 @@ macro_rules! product_by_blocks {
                 par: Par,
             ) {
                 blocks(plan, a, b, out, par);
-                tail::at_the_end(tail, out.ty().size(), par);
+                epilogue::at_the_end(tail, out.ty().size(), par);
             }
         }
     )*};

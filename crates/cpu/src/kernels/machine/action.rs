@@ -8,8 +8,8 @@ use half::{bf16, f16};
 
 use super::Registers;
 use super::steady::Steady;
-use crate::kernels::cast::Small;
-use crate::kernels::lanes::{Base, Lanes};
+use crate::kernels::elementwise::cast::Small;
+use crate::kernels::elementwise::vector::{Base, Lanes};
 use crate::kernels::math::Float;
 use crate::kernels::{CastFrom, E4m3, E5m2, Element, Integer, Plain, Real, with_real};
 

@@ -15,7 +15,7 @@ use defn_core::op::{BinaryOp, UnaryOp};
 use defn_core::{DType, Scalar};
 use smallvec::SmallVec;
 
-use super::lanes::Base;
+use super::elementwise::vector::Base;
 use super::{Element, Real, is_computed_as_it_lies, with_real};
 use crate::view::View;
 pub(crate) use flow::{Env, Node, Program};

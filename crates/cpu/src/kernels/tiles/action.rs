@@ -7,9 +7,9 @@ use defn_core::op::{BinaryOp, UnaryOp};
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use crate::kernels::cast::nearest_bf16;
 use crate::kernels::chain::{self, Cheap, Link, Other};
-use crate::kernels::lanes::{self, Base, Lanes, Runs};
+use crate::kernels::elementwise::cast::nearest_bf16;
+use crate::kernels::elementwise::vector::{self, Base, Lanes, Runs};
 use crate::kernels::math::Float;
 use crate::kernels::simd::{choose, each, each_pair};
 use crate::kernels::{CastFrom, Element, Plain, Real, Source, create, with_compute, with_real, with_width};
@@ -261,7 +261,7 @@ pub(super) fn part(op: UnaryOp, from: DType) -> Option<Action> {
         } else if op == UnaryOp::IMAG {
             Some(|i, tile| tile.one(i, |x: &[Complex<T>], out| each(x, out, |z| z.im)))
         } else if op == UnaryOp::ABS {
-            Some(|i, tile| tile.one(i, |x: &[Complex<T>], out| each(x, out, lanes::abs::<T>)))
+            Some(|i, tile| tile.one(i, |x: &[Complex<T>], out| each(x, out, vector::abs::<T>)))
         } else if op == UnaryOp::CONJUGATE {
             Some(|i, tile| {
                 tile.one(i, |x: &[Complex<T>], out| each(x, out, |z| Complex::new(z.re, z.im.negated())))
@@ -346,11 +346,11 @@ pub(super) fn compare(dtype: DType) -> Action {
 pub(super) fn compare_mixed(left: DType) -> Action {
     fn unsigned_left(i: &Instruction, tile: &mut Tile<'_, '_>) {
         let Detail::Binary(BinaryOp::Comparison(op)) = i.detail else { unreachable!("a comparison") };
-        tile.two(i, |a: &[u64], b: &[i64], out| lanes::compare(op, a, b, out, i128::from, i128::from));
+        tile.two(i, |a: &[u64], b: &[i64], out| vector::compare(op, a, b, out, i128::from, i128::from));
     }
     fn signed_left(i: &Instruction, tile: &mut Tile<'_, '_>) {
         let Detail::Binary(BinaryOp::Comparison(op)) = i.detail else { unreachable!("a comparison") };
-        tile.two(i, |a: &[i64], b: &[u64], out| lanes::compare(op, a, b, out, i128::from, i128::from));
+        tile.two(i, |a: &[i64], b: &[u64], out| vector::compare(op, a, b, out, i128::from, i128::from));
     }
     if left == DType::U64 { unsigned_left } else { signed_left }
 }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::action::{self, Action, Detail, Instruction};
 use super::{Place, Program};
-use crate::kernels::lanes::{self, Base};
+use crate::kernels::elementwise::vector::{self, Base};
 use crate::kernels::{Element, TILE, is_computed_as_it_lies, with_compute};
 
 /// The bytes of registers that the first cache holds beside what is read and written.
@@ -279,7 +279,7 @@ impl Draft {
             }
             BinaryOp::Arithmetic(_) | BinaryOp::Bitwise(_) => weight(op.traits().cost),
         };
-        if lanes::is_simple(op, dtype) {
+        if vector::is_simple(op, dtype) {
             for (x, other, is_first) in [(a, b, false), (b, a, true)] {
                 if let Some(made) = self.binary_runs(op, x, other, is_first, dtype) {
                     return made;
@@ -288,7 +288,7 @@ impl Draft {
         }
         let (a, b) = (self.convert(a, dtype), self.convert(b, dtype));
         let (is_a_once, is_b_once) = (self.is_once(a), self.is_once(b));
-        if lanes::is_simple(op, dtype) && is_a_once != is_b_once {
+        if vector::is_simple(op, dtype) && is_a_once != is_b_once {
             let (x, with) = if is_a_once { (b, a) } else { (a, b) };
             return self.push(
                 action::binary_with(dtype),

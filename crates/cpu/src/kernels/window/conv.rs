@@ -15,8 +15,8 @@ use super::dilated::Phase;
 use super::direct::Direct;
 use super::patches::{Patches, Weights};
 use crate::kernels::Element;
+use crate::kernels::epilogue::{self, Tail};
 use crate::kernels::linalg::{Panels, gemm};
-use crate::kernels::tail::{self, Tail};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -251,10 +251,10 @@ pub(crate) fn conv(
         real::<f64>(conv, x, kernel, (out, tail), scratch, par);
     } else if dtype == DType::C64 {
         complex::<Complex<f32>>(conv, x, kernel, out, par);
-        tail::at_the_end(tail, out.ty().size(), par);
+        epilogue::at_the_end(tail, out.ty().size(), par);
     } else if dtype == DType::C128 {
         complex::<Complex<f64>>(conv, x, kernel, out, par);
-        tail::at_the_end(tail, out.ty().size(), par);
+        epilogue::at_the_end(tail, out.ty().size(), par);
     } else {
         unreachable!("{dtype} is not what convolutions are computed in");
     }
@@ -287,7 +287,7 @@ fn real<C: Element + gemm::Fused>(
     let space = scratch.slice::<C>();
     if is_plain(conv, kernel) {
         plain(conv, x, kernel, &out, par);
-        return tail::at_the_end(tail, size, par);
+        return epilogue::at_the_end(tail, size, par);
     }
     let phases = conv.phases();
     if phases.is_empty() || !is_finite(kernel) {
@@ -314,7 +314,7 @@ fn real<C: Element + gemm::Fused>(
         // SAFETY: products write every element.
         phase.spread(conv, Some(unsafe { sums.assume_init_ref() }), &out, par);
     }
-    tail::at_the_end(tail, size, par);
+    epilogue::at_the_end(tail, size, par);
 }
 
 /// How a convolution slides, if it does: small groups are shared among threads instead.

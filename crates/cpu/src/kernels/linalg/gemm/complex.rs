@@ -11,7 +11,7 @@ use num_complex::Complex;
 use super::Target;
 use super::pack::{Load, Matrix, Operand};
 use super::tile::{Fused, Kernels, Onto};
-use crate::kernels::tail::{Rows, Tail};
+use crate::kernels::epilogue::{Rows, Tail};
 use crate::par::Par;
 
 /// Complex numbers as their parts.

@@ -66,7 +66,7 @@ macro_rules! load {
         $(impl Load<$C> for $S {
             #[inline(always)]
             fn load(self) -> $C {
-                crate::kernels::cast::Small::wide(self)
+                crate::kernels::elementwise::cast::Small::wide(self)
             }
             fn same(_: &[$S]) -> Option<&[$C]> {
                 None

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::kernels::tail::{Rows, Tail};
+use crate::kernels::epilogue::{Rows, Tail};
 
 /// The result: rows of which the elements lie side by side, or some of them and then others.
 #[derive(Clone, Copy)]

@@ -32,14 +32,14 @@ impl Simple {
     }
 }
 
-pub(super) const PLUS: u8 = 0;
-pub(super) const MINUS: u8 = 1;
-pub(super) const FROM: u8 = 2;
-pub(super) const TIMES: u8 = 3;
+pub(crate) const PLUS: u8 = 0;
+pub(crate) const MINUS: u8 = 1;
+pub(crate) const FROM: u8 = 2;
+pub(crate) const TIMES: u8 = 3;
 
 /// The result of an op.
 #[inline(always)]
-pub(super) fn apply<T: Element, const OP: u8>(x: T, other: T) -> T {
+pub(crate) fn apply<T: Element, const OP: u8>(x: T, other: T) -> T {
     match OP {
         PLUS => x.plus(other),
         MINUS => x.minus(other),

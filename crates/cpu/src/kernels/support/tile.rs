@@ -8,10 +8,10 @@ use half::{bf16, f16};
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use super::cast::Small;
 use super::simd::each;
 use super::stream::{self, Lines, Stores};
-use super::{CastFrom, E4m3, E5m2, Element, Plain};
+use crate::kernels::elementwise::cast::Small;
+use crate::kernels::{CastFrom, E4m3, E5m2, Element, Plain};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 

@@ -6,7 +6,7 @@ use defn_core::DType;
 use half::{bf16, f16};
 use num_complex::Complex;
 
-use super::cast::{CastFrom, E4m3, E5m2, encode_small, round_small};
+use crate::kernels::elementwise::cast::{CastFrom, E4m3, E5m2, encode_small, round_small};
 
 /// A type of which any bits are a value, so that memory can be read as it.
 ///

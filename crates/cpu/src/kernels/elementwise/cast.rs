@@ -12,7 +12,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 
 use super::TILE;
-use super::simd::vectorized;
+use crate::kernels::simd::vectorized;
 
 /// The conversion of one element.
 pub(crate) trait CastFrom<S> {

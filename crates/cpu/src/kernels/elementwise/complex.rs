@@ -12,7 +12,7 @@ use std::hint::select_unpredictable;
 
 use num_complex::Complex;
 
-use super::math::scalar as math;
+use crate::kernels::math::scalar as math;
 
 /// What everything is computed in.
 type C = Complex<f64>;

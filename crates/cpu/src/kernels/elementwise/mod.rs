@@ -1,5 +1,10 @@
 //! One element in, or several, one out: which tiles are read as what, and what is computed from them.
 
+pub(crate) mod cast;
+mod complex;
+pub(crate) mod simple;
+pub(crate) mod vector;
+
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,12 +14,12 @@ use defn_core::op::{
 use defn_core::{DType, ErrorKind, Kind, Result, Scalar, TensorType};
 use num_complex::Complex;
 
-use super::lanes::{self, Base, Lanes};
-use super::simd::{choose, each, each_pair, vectorized};
 use super::{Element, Integer, Loader, Real, Source, TILE};
 use super::{create, fill_tiles, with_compute, with_integer, with_real};
+use crate::kernels::simd::{choose, each, each_pair, vectorized};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
+use vector::{Base, Lanes};
 
 /// Elements for one thread where each costs about a nanosecond or less.
 const CHEAP: usize = 64 * TILE;
@@ -40,7 +45,7 @@ const COSTLY: usize = 4 * TILE;
 pub(crate) fn unary(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     let from = x.ty().dtype;
     match op {
-        UnaryOp::ABS if from.is_complex() => complex_parts(x, out, (par, CHEAP), lanes::abs, lanes::abs),
+        UnaryOp::ABS if from.is_complex() => complex_parts(x, out, (par, CHEAP), vector::abs, vector::abs),
         UnaryOp::REAL if from.is_complex() => complex_parts(x, out, (par, CHEAP), |z| z.re, |z| z.re),
         UnaryOp::IMAG if from.is_complex() => complex_parts(x, out, (par, CHEAP), |z| z.im, |z| z.im),
         UnaryOp::REAL => as_type(x, out, par)?,
@@ -344,11 +349,11 @@ fn compare(op: ComparisonOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, pa
         });
     } else if left == DType::U64 {
         zip((a, DType::U64), (b, DType::S64), out, par, |a: &[u64], b: &[i64], out| {
-            lanes::compare(op, a, b, out, i128::from, i128::from)
+            vector::compare(op, a, b, out, i128::from, i128::from)
         });
     } else {
         zip((a, DType::S64), (b, DType::U64), out, par, |a: &[i64], b: &[u64], out| {
-            lanes::compare(op, a, b, out, i128::from, i128::from)
+            vector::compare(op, a, b, out, i128::from, i128::from)
         });
     }
 }

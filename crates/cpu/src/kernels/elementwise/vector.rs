@@ -6,9 +6,10 @@ use defn_core::DType;
 use defn_core::op::{ArithmeticOp, BinaryOp, ComparisonOp, FunctionOp, SignOp, UnaryOp};
 use num_complex::Complex;
 
-use super::math::{self, Float};
-use super::simd::{each, each_pair, vectorized};
-use super::{Element, Integer, complex};
+use super::complex;
+use crate::kernels::math::{self, Float};
+use crate::kernels::simd::{each, each_pair, vectorized};
+use crate::kernels::{Element, Integer};
 
 /// Element types with every op of the catalogue that they are in the domain of.
 pub(crate) trait Lanes: Element {

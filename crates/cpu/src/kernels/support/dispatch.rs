@@ -1,0 +1,161 @@
+//! From an element type to the Rust type in which its elements are computed or moved.
+
+use super::element::Element;
+
+/// Runs the body with `$C` standing for the type in which elements of an ordered dtype are computed: bytes for
+/// bool, 8-bit integers for the narrower ones, f32 for the small floats. A complex dtype is not for `$body`; it panics, or
+/// runs what `else` gives.
+macro_rules! with_real {
+    ($dtype:expr, $C:ident => $body:expr) => {
+        $crate::kernels::with_real!($dtype, $C => $body, else other => unreachable!("{other} has no order"))
+    };
+    ($dtype:expr, $C:ident => $body:expr, else $other:ident => $complex:expr) => {{
+        use ::defn_core::DType::*;
+        match $dtype {
+            Bool | U2 | U4 | U8 => {
+                type $C = u8;
+                $body
+            }
+            U16 => {
+                type $C = u16;
+                $body
+            }
+            U32 => {
+                type $C = u32;
+                $body
+            }
+            U64 => {
+                type $C = u64;
+                $body
+            }
+            S2 | S4 | S8 => {
+                type $C = i8;
+                $body
+            }
+            S16 => {
+                type $C = i16;
+                $body
+            }
+            S32 => {
+                type $C = i32;
+                $body
+            }
+            S64 => {
+                type $C = i64;
+                $body
+            }
+            F8E5M2 | F8E4M3FN | F16 | BF16 | F32 => {
+                type $C = f32;
+                $body
+            }
+            F64 => {
+                type $C = f64;
+                $body
+            }
+            $other @ (C64 | C128) => $complex,
+        }
+    }};
+}
+pub(crate) use with_real;
+
+/// Runs the body with `$C` standing for the type in which elements of any dtype are computed: as `with_real`,
+/// and complex numbers as they are.
+macro_rules! with_compute {
+    ($dtype:expr, $C:ident => $body:expr) => {
+        $crate::kernels::with_real!($dtype, $C => $body, else other => {
+            if other == ::defn_core::DType::C64 {
+                type $C = ::num_complex::Complex<f32>;
+                $body
+            } else {
+                type $C = ::num_complex::Complex<f64>;
+                $body
+            }
+        })
+    };
+}
+pub(crate) use with_compute;
+
+/// Whether elements of a dtype are computed in their own type.
+pub(crate) fn is_computed_as_it_lies(dtype: defn_core::DType) -> bool {
+    with_compute!(dtype, C => C::stores(dtype))
+}
+
+/// Runs the body with `$I` standing for the type in which integers of a dtype are computed.
+macro_rules! with_integer {
+    ($dtype:expr, $I:ident => $body:expr) => {{
+        use ::defn_core::DType::*;
+        match $dtype {
+            U2 | U4 | U8 => {
+                type $I = u8;
+                $body
+            }
+            U16 => {
+                type $I = u16;
+                $body
+            }
+            U32 => {
+                type $I = u32;
+                $body
+            }
+            U64 => {
+                type $I = u64;
+                $body
+            }
+            S2 | S4 | S8 => {
+                type $I = i8;
+                $body
+            }
+            S16 => {
+                type $I = i16;
+                $body
+            }
+            S32 => {
+                type $I = i32;
+                $body
+            }
+            S64 => {
+                type $I = i64;
+                $body
+            }
+            other @ (Bool | F8E5M2 | F8E4M3FN | F16 | BF16 | F32 | F64 | C64 | C128) => {
+                unreachable!("{other} is no integer")
+            }
+        }
+    }};
+}
+pub(crate) use with_integer;
+
+/// Runs the body with `$T` standing for a plain type as wide as the elements of a dtype, to move them.
+macro_rules! with_width {
+    ($dtype:expr, $T:ident => $body:expr) => {{
+        match $dtype.storage_bytes() {
+            1 => {
+                type $T = u8;
+                $body
+            }
+            2 => {
+                type $T = u16;
+                $body
+            }
+            4 => {
+                type $T = u32;
+                $body
+            }
+            // Complex numbers are aligned as their parts.
+            8 if $dtype.is_complex() => {
+                type $T = [u32; 2];
+                $body
+            }
+            8 => {
+                type $T = u64;
+                $body
+            }
+            16 => {
+                type $T = [u64; 2];
+                $body
+            }
+            width => unreachable!("no element has {width} bytes"),
+        }
+    }};
+}
+pub(crate) use with_width;

@@ -1,0 +1,16 @@
+//! What kernels of all families are built on: element types, tiles, vector code, stores, scratch memory.
+
+mod dispatch;
+mod element;
+pub(crate) mod epilogue;
+pub(crate) mod peak;
+pub(crate) mod scratch;
+pub(super) mod simd;
+pub(crate) mod stream;
+#[cfg(test)]
+pub(super) mod testing;
+pub(super) mod tile;
+
+pub(crate) use dispatch::{is_computed_as_it_lies, with_compute, with_integer, with_real, with_width};
+pub(crate) use element::{Element, Integer, Plain, Real};
+pub(crate) use tile::{Loader, Source, TILE, Walk, fill_tiles};
