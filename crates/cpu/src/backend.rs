@@ -2,14 +2,17 @@
 
 mod folding;
 mod followed;
+mod fourier;
 mod index;
 mod lent;
+mod linalg;
 mod matrix;
 mod order;
 mod outside;
+mod reduce;
 mod room;
-mod sliding;
-mod structural;
+mod shape;
+mod window;
 mod workspace;
 
 use std::any::Any;

@@ -1,12 +1,8 @@
-//! Operations that hold regions, and composites.
+//! Operations that hold regions, and hooks.
 
-use std::f64::consts::{LN_2, LN_10};
-use std::sync::Arc;
-
-use defn_core::graph::{Graph, Value};
-use defn_core::op::{Block, CondOp, FoldOp, Outputs, WhileOp, WindowFoldOp};
+use defn_core::Location;
+use defn_core::op::{CondOp, Outputs, WhileOp};
 use defn_core::region::Region;
-use defn_core::{Location, TensorType, compose};
 
 use super::text::{RegionText, Ssa, Ty, Writer};
 use super::{LowerError, Lowering, Operands, Result, tensor};
@@ -128,85 +124,4 @@ impl Lowering {
         self.hooks.push((slot, x.values.clone()));
         Ok(x.values.clone())
     }
-
-    pub(super) fn fold(&mut self, op: &FoldOp, x: &Operands<'_>) -> Result<Ssa> {
-        let results =
-            self.default(x, |graph, operands| Ok(vec![compose::fold::fold(graph, op, operands)?]))?;
-        Ok(results[0].clone())
-    }
-
-    pub(super) fn window_fold(
-        &mut self,
-        op: &WindowFoldOp,
-        x: &Operands<'_>,
-        out: &TensorType,
-    ) -> Result<Ssa> {
-        let results = self.default(x, |graph, operands| {
-            Ok(vec![compose::fold::window_fold(graph, op, operands, &out.shape)?])
-        })?;
-        Ok(results[0].clone())
-    }
-
-    /// A block that StableHLO has an operation for, or that rounds less than its default graph.
-    pub(super) fn native(
-        &mut self,
-        block: &Block,
-        x: &Operands<'_>,
-        out: &TensorType,
-    ) -> Result<Option<Ssa>> {
-        Ok(match block {
-            Block::Log2 => Some(self.log_to(LN_2, x, out)),
-            Block::Log10 => Some(self.log_to(LN_10, x, out)),
-            Block::Fft2 { op, axes, lengths, eps } => {
-                Some(self.fft_along(op.each(), x, axes, lengths, *eps, out))
-            }
-            Block::Rfft { axis, length, eps } => Some(self.rfft(x, *axis, *length, *eps, out)),
-            Block::Irfft { axis, length, eps } => Some(self.irfft(x, *axis, *length, *eps, out)),
-            Block::Cholesky => Some(self.cholesky(x, out)?),
-            Block::Composite(_)
-            | Block::Cumulative { .. }
-            | Block::Take { .. }
-            | Block::TakeAlongAxis { .. }
-            | Block::TopK { .. }
-            | Block::Solve
-            | Block::Qr { .. }
-            | Block::Lu
-            | Block::Svd { .. }
-            | Block::Eigh { .. }
-            | Block::Determinant
-            | Block::Threefry
-            | Block::RandomBits { .. }
-            | Block::RandomUniform { .. }
-            | Block::RandomBelow { .. } => None,
-        })
-    }
-
-    /// A block by its default graph.
-    pub(super) fn block(&mut self, block: &Block, x: &Operands<'_>) -> Result<Vec<Ssa>> {
-        self.default(x, |graph, operands| Ok(compose::block::default(graph, block, operands)?.into_vec()))
-    }
-
-    /// What a function makes of operands in a graph of its own, written in place.
-    fn default(
-        &mut self,
-        x: &Operands<'_>,
-        make: impl FnOnce(&mut Graph, &[Value]) -> defn_core::Result<Vec<Value>>,
-    ) -> Result<Vec<Ssa>> {
-        let region = Arc::new(defined(x, make)?);
-        self.region(&region, &x.values)
-    }
-}
-
-/// What a definition makes of operands.
-pub(super) fn defined(
-    x: &Operands<'_>,
-    make: impl FnOnce(&mut Graph, &[Value]) -> defn_core::Result<Vec<Value>>,
-) -> Result<Region> {
-    let mut graph = Graph::new();
-    let inputs: Vec<TensorType> = x.types.iter().map(|ty| (*ty).clone()).collect();
-    let operands: Vec<Value> =
-        inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
-    let results = make(&mut graph, &operands)?;
-    let count = inputs.len();
-    Ok(Region::new(graph, inputs, count, results.into_iter().collect()))
 }

@@ -3,15 +3,21 @@
 //! One function for each family of operations, each an exhaustive match. Blocks lower by their default graph, or
 //! natively where StableHLO has the operation; folds by functions of the user's by the loops that they are made of.
 
+mod block;
 mod collective;
 mod complex;
 mod control;
+mod create;
 mod elementwise;
 mod extreme;
+mod fold;
+mod fourier;
 mod functions;
 mod index;
 mod linalg;
+mod matrix;
 mod numeric;
+mod order;
 mod position;
 mod reduce;
 mod shape;

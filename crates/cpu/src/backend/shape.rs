@@ -1,17 +1,14 @@
-//! How the ops that move or fold elements run: what they share, what they need meanwhile, which kernel.
+//! How the ops that move elements run: which memory they share with operands, and by which kernel.
 
 use defn_core::backend::Buffers;
-use defn_core::op::{ArgOp, CumulativeOp, Padding, ReduceOp, Starts, TieBreak};
+use defn_core::op::{Padding, Starts};
 use defn_core::shape::Sizes;
-use defn_core::{Axis, DType, Number, Result, Scalar, TensorType};
+use defn_core::{Axis, Number, Result, Scalar, TensorType};
 use smallvec::{SmallVec, smallvec};
 
-use super::room::{Room, Scratch};
+use super::room::Room;
 use super::{Memory, Run, Views, buffer, window};
 use crate::buffer::Window;
-use crate::kernels::epilogue::Tail;
-use crate::kernels::linalg::{self, Dot, DotAxes, Side};
-use crate::kernels::reduce;
 use crate::kernels::shape::{self, StridedCopy, gather, scatter};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -188,113 +185,4 @@ impl<'a> Run<'a> {
             put(room, &scatter::put_slice(lengths, &starts, sizes), update, out, par)
         })
     }
-
-    pub(super) fn reduce(self, reduce_op: ReduceOp, axes: &[Axis]) -> Result<Buffers> {
-        let room = self.room;
-        self.stage(|views, out, par| {
-            let mut scratch = room.scratch(reduce::reduce_scratch(views[0].ty(), axes, out.ty()))?;
-            if room.runs() {
-                reduce::reduce(reduce_op, views[0], axes, out, &mut scratch.view_mut(), par);
-            }
-            Ok(())
-        })
-    }
-
-    pub(super) fn arg_reduce(self, which: (ArgOp, TieBreak), axis: Option<Axis>) -> Result<Buffers> {
-        let room = self.room;
-        self.stage(|views, out, par| {
-            let mut scratch = room.scratch(reduce::arg_scratch(views[0].ty(), axis))?;
-            if room.runs() {
-                reduce::arg_reduce(which, views[0], axis, out, &mut scratch.view_mut(), par);
-            }
-            Ok(())
-        })
-    }
-
-    pub(super) fn cumulative(self, scan: CumulativeOp, axis: Axis, reverse: bool) -> Result<Buffers> {
-        let room = self.room;
-        let dtype = self.output(0).dtype;
-        // Small floats are rounded once at each place, and not what is carried on.
-        let computed = linalg::compute_dtype(dtype);
-        self.stage(|views, out, par| {
-            let run = |x: View<'_>, out: &mut ViewMut<'_>| {
-                if room.runs() {
-                    reduce::scan(scan, x, axis.index(), reverse, out, par);
-                }
-            };
-            if computed == dtype && views[0].ty().dtype == dtype {
-                run(views[0], out);
-                return Ok(());
-            }
-            let wide = room.converted(views[0], computed, par)?;
-            let mut scanned = room.scratch(out.ty().with_dtype(computed)?)?;
-            // SAFETY: the conversion writes every element.
-            run(unsafe { wide.view() }, &mut scanned.view_mut());
-            // SAFETY: the scan writes every element.
-            room.convert(unsafe { scanned.view() }, dtype, out, par);
-            Ok(())
-        })
-    }
-
-    pub(super) fn dot(self, contract_a: &[Axis], contract_b: &[Axis], batch: usize) -> Result<Buffers> {
-        let (room, tail) = (self.room, self.tail);
-        let dtype = self.output(0).dtype;
-        self.stage(|views, out, par| {
-            // Matrices of floats are taken as they lie; the loop for integers takes them by rows only.
-            let [a, b] = [(0, contract_a), (1, contract_b)].map(|(index, contract)| DotAxes {
-                sizes: views[index].ty().shape.sizes(),
-                contract,
-                batch,
-            });
-            let plan = Dot::new(a, b, !dtype.is_integer());
-            let computed = linalg::compute_dtype(dtype);
-            let mut scratch = room.scratch(linalg::dot_scratch(&plan, computed))?;
-            let (mut a, mut b) = ([None, None], [None, None]);
-            let a = prepare(room, views[0], dtype, &plan.a, &mut a, par)?;
-            let b = prepare(room, views[1], dtype, &plan.b, &mut b, par)?;
-            let mut run = |out: &mut ViewMut<'_>, tail: Option<Tail<'_>>| {
-                if room.runs() {
-                    linalg::dot(&plan, a, b, (out, tail), &mut scratch.view_mut(), par);
-                }
-            };
-            if dtype == computed {
-                run(out, tail);
-            } else {
-                debug_assert!(tail.is_none());
-                let mut wide = room.scratch(out.ty().with_dtype(computed)?)?;
-                run(&mut wide.view_mut(), None);
-                // SAFETY: the kernel writes every element.
-                room.convert(unsafe { wide.view() }, dtype, out, par);
-            }
-            Ok(())
-        })
-    }
-}
-
-/// An operand of a dot of `dtype`, converted to what that is computed in and moved to where the plan expects its
-/// elements; `held` keeps what that takes.
-fn prepare<'a, 'r: 'a>(
-    room: Room<'r>,
-    mut x: View<'a>,
-    dtype: DType,
-    side: &Side,
-    held: &'a mut [Option<Scratch<'r>>; 2],
-    par: Par,
-) -> Result<View<'a>> {
-    let [converted, packed] = held;
-    let computed = linalg::compute_dtype(dtype);
-    // Integers of a few bits lie as the bytes in which they are computed.
-    if x.ty().dtype != dtype || computed.storage_bytes() != dtype.storage_bytes() {
-        let mut scratch = room.scratch(x.ty().with_dtype(computed)?)?;
-        room.convert(x, dtype, &mut scratch.view_mut(), par);
-        // SAFETY: the conversion writes every element.
-        x = unsafe { converted.insert(scratch).view() };
-    }
-    if let Some(pack) = &side.pack {
-        let mut scratch = room.scratch(x.ty().clone())?;
-        room.copy(pack, x, &mut scratch.view_mut(), par);
-        // SAFETY: the copy writes every element.
-        x = unsafe { packed.insert(scratch).view() };
-    }
-    Ok(x)
 }

@@ -1,0 +1,120 @@
+//! How transforms run: in which dtype, and with which scratch memory.
+
+use defn_core::backend::Buffers;
+use defn_core::op::FftOp;
+use defn_core::{Axis, DType, Result, Shape, TensorType};
+use num_complex::Complex;
+
+use super::Run;
+use super::room::Room;
+use super::window::computed;
+use crate::kernels::Element;
+use crate::kernels::fourier::{self, Lines, RealTransform, Transform, Way};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// Transforms complex lines.
+fn transform<T: fourier::Part>(
+    room: Room<'_>,
+    which: FftOp,
+    lines: Lines,
+    x: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: Par,
+) -> Result<()>
+where
+    Complex<T>: Element,
+{
+    let transform = Transform::<T>::new(which, lines)?;
+    let count = Shape::new(&[transform.scratch(par)]);
+    let mut scratch = room.scratch(TensorType::new(Complex::<T>::DTYPE, count)?)?;
+    if room.runs() {
+        transform.run(x, out, &mut scratch.view_mut(), par);
+    }
+    Ok(())
+}
+
+/// Transforms real lines, or to real lines.
+fn transform_real<T: fourier::Part + Element>(
+    room: Room<'_>,
+    way: Way,
+    lines: Lines,
+    x: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: Par,
+) -> Result<()>
+where
+    Complex<T>: Element,
+{
+    let transform = RealTransform::<T>::new(way, lines)?;
+    let count = Shape::new(&[transform.scratch(par)]);
+    let mut scratch = room.scratch(TensorType::new(Complex::<T>::DTYPE, count)?)?;
+    if room.runs() {
+        transform.run(x, out, &mut scratch.view_mut(), par);
+    }
+    Ok(())
+}
+
+impl Run<'_> {
+    /// Real elements to the first half of their frequencies, or back.
+    pub(super) fn real_fft(self, way: Way, axis: Axis, length: usize) -> Result<Buffers> {
+        let room = self.room;
+        let dtype = self.output(0).dtype;
+        // Real elements of a precision that has complex numbers, whatever the operand's and the result's.
+        let complex = self.operand(0).dtype.merge(dtype).to_complex();
+        let real = complex.to_real();
+        self.stage(|views, out, par| {
+            if out.ty().size() == 0 {
+                return Ok(());
+            }
+            let mut held = None;
+            let x = computed(room, views[0], if way == Way::Forth { real } else { complex }, &mut held, par)?;
+            let (sizes, at) = (x.ty().shape.sizes(), axis.index());
+            let lines = Lines {
+                outer: sizes[..at].iter().product(),
+                size: sizes[at],
+                length,
+                inner: sizes[at + 1..].iter().product(),
+            };
+            let run = |out: &mut ViewMut<'_>| {
+                if complex == DType::C64 {
+                    transform_real::<f32>(room, way, lines, x, out, par)
+                } else {
+                    transform_real::<f64>(room, way, lines, x, out, par)
+                }
+            };
+            if way == Way::Forth || dtype == real {
+                return run(out);
+            }
+            let mut wide = room.scratch(out.ty().with_dtype(real)?)?;
+            run(&mut wide.view_mut())?;
+            // SAFETY: the transform writes every element.
+            room.convert(unsafe { wide.view() }, dtype, out, par);
+            Ok(())
+        })
+    }
+
+    pub(super) fn fft(self, which: FftOp, axis: Axis) -> Result<Buffers> {
+        let room = self.room;
+        let dtype = self.output(0).dtype;
+        self.stage(|views, out, par| {
+            let mut held = None;
+            let x = computed(room, views[0], dtype, &mut held, par)?;
+            let (sizes, at) = (x.ty().shape.sizes(), axis.index());
+            let lines = Lines {
+                outer: sizes[..at].iter().product(),
+                size: sizes[at],
+                length: out.ty().shape[axis],
+                inner: sizes[at + 1..].iter().product(),
+            };
+            if out.ty().size() == 0 {
+                return Ok(());
+            }
+            if out.ty().dtype == DType::C64 {
+                transform::<f32>(room, which, lines, x, out, par)
+            } else {
+                transform::<f64>(room, which, lines, x, out, par)
+            }
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! How products run: in which dtype, with which operands copied first, and with which scratch memory.
+
+use defn_core::backend::Buffers;
+use defn_core::{Axis, DType, Result};
+
+use super::Run;
+use super::room::{Room, Scratch};
+use crate::kernels::epilogue::Tail;
+use crate::kernels::linalg::{self, Dot, DotAxes, Side};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// An operand of a dot of `dtype`, converted to what that is computed in and moved to where the plan expects its
+/// elements; `held` keeps what that takes.
+fn prepare<'a, 'r: 'a>(
+    room: Room<'r>,
+    mut x: View<'a>,
+    dtype: DType,
+    side: &Side,
+    held: &'a mut [Option<Scratch<'r>>; 2],
+    par: Par,
+) -> Result<View<'a>> {
+    let [converted, packed] = held;
+    let computed = linalg::compute_dtype(dtype);
+    // Integers of a few bits lie as the bytes in which they are computed.
+    if x.ty().dtype != dtype || computed.storage_bytes() != dtype.storage_bytes() {
+        let mut scratch = room.scratch(x.ty().with_dtype(computed)?)?;
+        room.convert(x, dtype, &mut scratch.view_mut(), par);
+        // SAFETY: the conversion writes every element.
+        x = unsafe { converted.insert(scratch).view() };
+    }
+    if let Some(pack) = &side.pack {
+        let mut scratch = room.scratch(x.ty().clone())?;
+        room.copy(pack, x, &mut scratch.view_mut(), par);
+        // SAFETY: the copy writes every element.
+        x = unsafe { packed.insert(scratch).view() };
+    }
+    Ok(x)
+}
+
+impl Run<'_> {
+    pub(super) fn dot(self, contract_a: &[Axis], contract_b: &[Axis], batch: usize) -> Result<Buffers> {
+        let (room, tail) = (self.room, self.tail);
+        let dtype = self.output(0).dtype;
+        self.stage(|views, out, par| {
+            // Matrices of floats are taken as they lie; the loop for integers takes them by rows only.
+            let [a, b] = [(0, contract_a), (1, contract_b)].map(|(index, contract)| DotAxes {
+                sizes: views[index].ty().shape.sizes(),
+                contract,
+                batch,
+            });
+            let plan = Dot::new(a, b, !dtype.is_integer());
+            let computed = linalg::compute_dtype(dtype);
+            let mut scratch = room.scratch(linalg::dot_scratch(&plan, computed))?;
+            let (mut a, mut b) = ([None, None], [None, None]);
+            let a = prepare(room, views[0], dtype, &plan.a, &mut a, par)?;
+            let b = prepare(room, views[1], dtype, &plan.b, &mut b, par)?;
+            let mut run = |out: &mut ViewMut<'_>, tail: Option<Tail<'_>>| {
+                if room.runs() {
+                    linalg::dot(&plan, a, b, (out, tail), &mut scratch.view_mut(), par);
+                }
+            };
+            if dtype == computed {
+                run(out, tail);
+            } else {
+                debug_assert!(tail.is_none());
+                let mut wide = room.scratch(out.ty().with_dtype(computed)?)?;
+                run(&mut wide.view_mut(), None);
+                // SAFETY: the kernel writes every element.
+                room.convert(unsafe { wide.view() }, dtype, out, par);
+            }
+            Ok(())
+        })
+    }
+}

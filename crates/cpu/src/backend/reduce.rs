@@ -1,0 +1,58 @@
+//! How reductions run: in which dtype, and with which scratch memory.
+
+use defn_core::backend::Buffers;
+use defn_core::op::{ArgOp, CumulativeOp, ReduceOp, TieBreak};
+use defn_core::{Axis, Result};
+
+use super::Run;
+use crate::kernels::{linalg, reduce};
+use crate::view::{View, ViewMut};
+
+impl Run<'_> {
+    pub(super) fn reduce(self, reduce_op: ReduceOp, axes: &[Axis]) -> Result<Buffers> {
+        let room = self.room;
+        self.stage(|views, out, par| {
+            let mut scratch = room.scratch(reduce::reduce_scratch(views[0].ty(), axes, out.ty()))?;
+            if room.runs() {
+                reduce::reduce(reduce_op, views[0], axes, out, &mut scratch.view_mut(), par);
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn arg_reduce(self, which: (ArgOp, TieBreak), axis: Option<Axis>) -> Result<Buffers> {
+        let room = self.room;
+        self.stage(|views, out, par| {
+            let mut scratch = room.scratch(reduce::arg_scratch(views[0].ty(), axis))?;
+            if room.runs() {
+                reduce::arg_reduce(which, views[0], axis, out, &mut scratch.view_mut(), par);
+            }
+            Ok(())
+        })
+    }
+
+    pub(super) fn cumulative(self, scan: CumulativeOp, axis: Axis, reverse: bool) -> Result<Buffers> {
+        let room = self.room;
+        let dtype = self.output(0).dtype;
+        // Small floats are rounded once at each place, and not what is carried on.
+        let computed = linalg::compute_dtype(dtype);
+        self.stage(|views, out, par| {
+            let run = |x: View<'_>, out: &mut ViewMut<'_>| {
+                if room.runs() {
+                    reduce::scan(scan, x, axis.index(), reverse, out, par);
+                }
+            };
+            if computed == dtype && views[0].ty().dtype == dtype {
+                run(views[0], out);
+                return Ok(());
+            }
+            let wide = room.converted(views[0], computed, par)?;
+            let mut scanned = room.scratch(out.ty().with_dtype(computed)?)?;
+            // SAFETY: the conversion writes every element.
+            run(unsafe { wide.view() }, &mut scanned.view_mut());
+            // SAFETY: the scan writes every element.
+            room.convert(unsafe { scanned.view() }, dtype, out, par);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! Triangular systems and factorizations.
+
+use defn_core::op::Transform;
+use defn_core::{TensorType, compose};
+
+use super::block::defined;
+use super::text::{Dims, Ssa, Writer};
+use super::value::half;
+use super::{Lowering, Operands, Result};
+use crate::element::ElementType as E;
+
+impl Lowering {
+    pub(super) fn triangular_solve(
+        &mut self,
+        x: &Operands<'_>,
+        lower: bool,
+        left_side: bool,
+        transform: Transform,
+        out: &TensorType,
+    ) -> Ssa {
+        let w = &mut self.writer;
+        let operand = |w: &mut Writer, at: usize| w.load_as(&x.values[at], x.types[at].dtype, out.dtype);
+        let (a, b) = (operand(w, 0), operand(w, 1));
+        // A vector is a matrix of one column, or of one row.
+        let mut dims: Dims = b.dims().into();
+        if b.ty.rank() < a.ty.rank() {
+            dims.insert(if left_side { dims.len() } else { dims.len() - 1 }, 1);
+        }
+        let b = w.reshape(&b, &dims);
+        let (transform, conjugates) = match transform {
+            Transform::None => ("NO_TRANSPOSE", false),
+            Transform::Transpose => ("TRANSPOSE", false),
+            Transform::Conjugate => ("NO_TRANSPOSE", out.dtype.is_complex()),
+            Transform::Adjoint => ("ADJOINT", false),
+        };
+        let a = if conjugates { w.conjugate(&a) } else { a };
+        let attributes = format!(
+            "left_side = {left_side}, lower = {lower}, unit_diagonal = false, \
+             transpose_a = #stablehlo<transpose {transform}>"
+        );
+        let y = w.op("triangular_solve", &[&a, &b], &attributes, b.ty.clone());
+        let y = w.reshape(&y, out.shape.sizes());
+        w.store(&y, out.dtype)
+    }
+
+    /// The lower factor. Where a pivot is not positive the definition says whether the matrix is singular, or has no
+    /// factor.
+    pub(super) fn cholesky(&mut self, operands: &Operands<'_>, out: &TensorType) -> Result<Ssa> {
+        let w = &mut self.writer;
+        let x = w.load_as(&operands.values[0], operands.types[0].dtype, out.dtype);
+        if x.dims().contains(&0) {
+            return Ok(w.store(&x, out.dtype));
+        }
+        let factor = w.op("cholesky", &[&x], "lower = true", x.ty.clone());
+        let (rank, element) = (x.ty.rank(), x.element());
+        let places = x.ty.of(E::S64);
+        let (rows, columns) = (w.iota(places.clone(), rank - 2), w.iota(places, rank - 1));
+        let (lower, on) = (w.compare(&rows, &columns, "GE"), w.compare(&rows, &columns, "EQ"));
+        let zero = w.number_like(&factor, 0);
+        let factor = w.choose(&lower, &factor, &zero);
+        // A matrix is good if no pivot is other than positive.
+        let real = if out.dtype.is_complex() {
+            w.op("real", &[&factor], "", x.ty.of(half(element)))
+        } else {
+            factor.clone()
+        };
+        let none = w.number_like(&real, 0);
+        let positive = w.compare(&real, &none, "GT");
+        let off = w.op("not", &[&on], "", on.ty.clone());
+        let good = w.op("or", &[&positive, &off], "", on.ty.clone());
+        let yes = w.number(E::Pred, 1);
+        let good = w.fold(&good, &yes, &[rank - 2, rank - 1], "and");
+        let batch: Vec<usize> = (0..rank - 2).collect();
+        let all = w.fold(&good, &yes, &batch, "and");
+        let good = w.broadcast_along(&good, &batch, x.dims());
+        let factor = w.store(&factor, out.dtype);
+        let definition = defined(operands, |graph, x| Ok(vec![compose::factor::cholesky(graph, &x[0])?]))?;
+        let other = self.unless(&all, &factor, &definition, &operands.values)?;
+        Ok(self.writer.choose(&good, &factor, &other))
+    }
+}
