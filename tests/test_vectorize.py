@@ -112,8 +112,11 @@ def check_layout(case: Case, dtype: str, axes: tuple[tuple[str, ...], ...]) -> N
         known = dict(result.vectorized_axes)
         assert set(known) <= set(order), label
         assert result.shape == inner.shape, label
-        full = dn.broadcast_vectors([result, dn.iota((), vectorized_axes=sizes_of(order))])[0]
-        full = order_axes(full, order)
+        # On the host: a device would compile a program for each of these operations.
+        with dn.options(backend="cpu"):
+            positions = dn.iota((), vectorized_axes=sizes_of(order))
+            full = dn.broadcast_vectors([dn.backend_copy(result, "cpu"), positions])[0]
+            full = order_axes(full, order)
         want = np.stack([one[i].to_numpy() for one in wanted])
         array = full.to_numpy().reshape(want.shape)
         exact = is_integer(str(result.dtype))

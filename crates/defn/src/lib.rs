@@ -41,14 +41,12 @@ mod control;
 mod expr;
 mod files;
 mod grad;
-mod index;
 mod jit;
 pub mod linalg;
 mod ops;
 #[cfg(feature = "pjrt")]
 pub mod pjrt;
 pub mod random;
-mod sliding;
 mod tensor;
 mod tree;
 

@@ -1,0 +1,121 @@
+//! The operations, as methods of expressions and of tensors, by family.
+
+use defn_core as core;
+use defn_core::builder::{Arg, Ops, Source};
+use defn_core::{Location, Result};
+
+use crate::expr::Operand;
+use crate::{Expr, backend};
+
+/// Runs ops on concrete tensors, or records them where a trace is open.
+pub(crate) fn eager<R>(location: Location, run: impl FnOnce(&mut Ops) -> Result<R>) -> Result<R> {
+    let mut ops = Ops::new(backend::default_backend()?, Source::At(location.clone()));
+    run(&mut ops).map_err(|error| error.at(Some(location)))
+}
+
+/// Both operands of an expression's method, or the error that one of them is.
+fn pair<R>(a: &Expr, b: Operand, make: impl FnOnce(core::Tensor, Arg<core::Tensor>) -> R) -> Result<R> {
+    Ok(make(a.0.clone()?, b.0?))
+}
+
+/// `fn name(options) |builder, x| call`, for both kinds of value.
+macro_rules! methods {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) |$b:ident, $x:ident| $body:expr;)*) => {
+        impl Expr {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $name(&self, $($arg: $ty),*) -> Expr {
+                self.apply(|$b, $x| $body)
+            }
+        )*}
+
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// What the operation has against the tensor, with the line of the call.
+            #[track_caller]
+            pub fn $name(&self, $($arg: $ty),*) -> Result<Tensor> {
+                let $x = &self.0;
+                eager(Location::caller(), |$b| $body).map(Tensor)
+            }
+        )*}
+    };
+}
+
+/// `fn name(operands; options) |builder, x| call`, for both kinds of value.
+macro_rules! with_operands {
+    ($($(#[$doc:meta])* fn $name:ident($($operand:ident),*; $($arg:ident: $ty:ty),*) |$b:ident, $x:ident| $body:expr;)*) => {
+        impl Expr {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $name(&self, $($operand: impl Into<Operand>,)* $($arg: $ty),*) -> Expr {
+                let location = Location::caller();
+                let operands: Result<_> = (|| Ok((self.0.clone()?, $($operand.into().0?,)*)))();
+                match operands {
+                    Ok(($x, $($operand,)*)) => Expr::make(location, |$b| $body),
+                    Err(error) => Expr(Err(error)),
+                }
+            }
+        )*}
+
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// What the operation has against the operands and options, with the line of the call.
+            #[track_caller]
+            pub fn $name(&self, $($operand: impl Into<Arg<core::Tensor>>,)* $($arg: $ty),*) -> Result<Tensor> {
+                let $x = self.0.clone();
+                eager(Location::caller(), |$b| $body).map(Tensor)
+            }
+        )*}
+    };
+}
+
+/// `name`: an operation of two operands, which broadcast; a plain number gives way to the other's type.
+macro_rules! binary {
+    ($($(#[$doc:meta])* fn $name:ident;)*) => {
+        impl Expr {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $name(&self, other: impl Into<Operand>) -> Expr {
+                let location = Location::caller();
+                match pair(self, other.into(), |a, b| (a, b)) {
+                    Ok((a, b)) => Expr::make(location, |ops| ops.$name(a, b)),
+                    Err(error) => Expr(Err(error)),
+                }
+            }
+        )*}
+
+        impl Tensor {$(
+            $(#[$doc])*
+            ///
+            /// # Errors
+            /// What the operation has against the operands, with the line of the call.
+            #[track_caller]
+            pub fn $name(&self, other: impl Into<Arg<core::Tensor>>) -> Result<Tensor> {
+                eager(Location::caller(), |ops| ops.$name(&self.0, other)).map(Tensor)
+            }
+        )*}
+    };
+}
+
+/// `name`: an operation of one operand and no options.
+macro_rules! unary {
+    ($($(#[$doc:meta])* fn $name:ident;)*) => {
+        methods! { $($(#[$doc])* fn $name() |ops, x| ops.$name(x);)* }
+    };
+}
+
+mod create;
+mod elementwise;
+mod fold;
+mod fourier;
+mod index;
+mod linalg;
+mod order;
+mod reduce;
+mod shape;
+mod vectorize;
+mod window;
