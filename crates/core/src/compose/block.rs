@@ -2,7 +2,8 @@
 
 use smallvec::SmallVec;
 
-use super::{elementwise, factor, fourier, index, order, random, reduce, spectral};
+use super::matrix::{factor, spectral};
+use super::{elementwise, fourier, index, order, random, reduce};
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
 use crate::graph::{Graph, Value};

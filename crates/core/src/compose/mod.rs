@@ -4,19 +4,15 @@
 pub mod block;
 pub mod create;
 pub mod elementwise;
-pub mod factor;
 pub mod fold;
 pub mod fourier;
 pub mod index;
 pub mod linalg;
-pub(crate) mod matrices;
 pub mod matrix;
 pub mod order;
 pub mod random;
 pub mod reduce;
-mod semidefinite;
 pub mod shape;
-pub mod spectral;
 pub mod statistics;
 pub mod window;
 

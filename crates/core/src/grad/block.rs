@@ -1,7 +1,7 @@
 //! Blocks are differentiated through their default, whatever the backend ran forward, or by a closed rule.
 
 use super::region::{self, Draft, Pullback};
-use super::{Site, Vjp, factor};
+use super::{Site, Vjp, matrix};
 use crate::compose;
 use crate::error::Result;
 use crate::graph::{Value, Values};
@@ -11,12 +11,12 @@ use crate::region::Region;
 /// The closed rule of a factorization, else that of the default graph.
 pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> Result<Vjp> {
     match block {
-        Block::Cholesky => factor::cholesky(site, g),
-        Block::Solve => factor::solve(site, g),
-        Block::Qr { mode: _, eps: _ } => factor::qr(site, g),
-        Block::Lu => factor::lu(site, g),
-        Block::Svd { max_iter: _, full_matrices: _ } => factor::svd(site, g),
-        Block::Eigh { max_iter: _, eps: _ } => factor::eigh(site, g),
+        Block::Cholesky => matrix::cholesky(site, g),
+        Block::Solve => matrix::solve(site, g),
+        Block::Qr { mode: _, eps: _ } => matrix::qr(site, g),
+        Block::Lu => matrix::lu(site, g),
+        Block::Svd { max_iter: _, full_matrices: _ } => matrix::svd(site, g),
+        Block::Eigh { max_iter: _, eps: _ } => matrix::eigh(site, g),
         Block::Composite(_)
         | Block::Log2
         | Block::Log10

@@ -3,11 +3,10 @@
 use smallvec::SmallVec;
 
 use super::{Site, Vjp};
-use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildShape, Builder};
-use crate::compose::matrices::{adjoint, conjugated, product, transposed};
+use crate::builder::Builder;
 use crate::error::Result;
-use crate::graph::{Graph, Value};
-use crate::op::{Op, Transform};
+use crate::graph::Value;
+use crate::op::Op;
 use crate::shape::{Axis, AxisList};
 
 /// The contracted and the batch axes of one factor.
@@ -78,46 +77,4 @@ fn restore(
         axes[axis.index()] = Axis(contract_at + position);
     }
     axes
-}
-
-/// `t(a) x = b`: `b` gets the solution of the transposed system, and `t(a)` minus its product with `x`, of which
-/// only the triangle that was read counts. With `a` on the right it is the mirror image.
-pub(super) fn triangular_solve(
-    site: &mut Site<'_>,
-    lower: bool,
-    left_side: bool,
-    transform: Transform,
-    g: Value,
-) -> Result<Vjp> {
-    let (a, x) = (site.input(0)?, site.output(0)?);
-    let graph = &mut *site.graph;
-    let vector = graph.ty(x).shape.rank() < graph.ty(a).shape.rank();
-    let transposed_system = match transform {
-        Transform::None => Transform::Transpose,
-        Transform::Transpose => Transform::None,
-        Transform::Conjugate => Transform::Adjoint,
-        Transform::Adjoint => Transform::Conjugate,
-    };
-    let to_b = graph.triangular_solve(a, g, lower, left_side, transposed_system)?;
-    let to_a = if site.wanted[0] {
-        // A vector is a column on the left's right, and a row on the right's left.
-        let matrix = |graph: &mut Graph, value: Value| {
-            if vector { graph.new_axis(value, if left_side { -1 } else { -2 }, None) } else { Ok(value) }
-        };
-        let (share, x) = (matrix(graph, to_b)?, matrix(graph, x)?);
-        let (left, right) =
-            if left_side { (share, transposed(graph, &x)?) } else { (transposed(graph, &x)?, share) };
-        let share = product(graph, &left, &right)?;
-        let share = graph.negate(share)?;
-        let share = match transform {
-            Transform::None => share,
-            Transform::Transpose => transposed(graph, &share)?,
-            Transform::Conjugate => conjugated(graph, &share)?,
-            Transform::Adjoint => adjoint(graph, &share)?,
-        };
-        Some(if lower { graph.tril(share, 0)? } else { graph.triu(share, 0)? })
-    } else {
-        None
-    };
-    Ok(Vjp::flows([to_a, Some(to_b)]))
 }

@@ -17,11 +17,11 @@ mod checkpoint;
 mod collective;
 mod control;
 mod elementwise;
-mod factor;
 mod fourier;
 mod index;
 mod linalg;
 mod loops;
+mod matrix;
 mod order;
 mod reach;
 mod reduce;
@@ -444,7 +444,7 @@ fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::
         Op::Conv(op) => window::conv(site, op, first()),
         Op::Fft { op, axis, length, eps } => fourier::fft(site, *op, *axis, *length, *eps, first()),
         Op::TriangularSolve { lower, left_side, transform_a } => {
-            linalg::triangular_solve(site, *lower, *left_side, *transform_a, first())
+            matrix::triangular_solve(site, *lower, *left_side, *transform_a, first())
         }
         Op::Collective(op) => collective::collective(site, op, first()),
         Op::Fold(_) | Op::WindowFold(_) => Ok(Vjp::Refused {

@@ -7,6 +7,7 @@ mod elementwise;
 mod fourier;
 pub(crate) mod index;
 mod linalg;
+mod matrix;
 mod order;
 mod random;
 pub(crate) mod reduce;
@@ -97,7 +98,7 @@ pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
         Op::Fft { op, axis, length, eps: _ } => one(fourier::fft(*op, x(), *axis, *length)?),
 
         Op::TriangularSolve { lower: _, left_side, transform_a: _ } => {
-            one(linalg::triangular_solve(x(), operands[1], *left_side)?)
+            one(matrix::triangular_solve(x(), operands[1], *left_side)?)
         }
 
         Op::Collective(op) => one(collective::collective(op, operands)?),
@@ -127,13 +128,13 @@ fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
             one(random::drawn("random_uniform", operands[0], *dtype, *count)?)
         }
         Block::RandomBelow { dtype, count } => one(random::below(operands[0], operands[1], *dtype, *count)?),
-        Block::Cholesky => one(linalg::cholesky(operands[0])?),
-        Block::Solve => one(linalg::solve(operands[0], operands[1])?),
-        Block::Determinant => one(linalg::determinant(operands[0])?),
-        Block::Qr { mode, eps: _ } => linalg::qr(operands[0], *mode)?,
-        Block::Lu => linalg::lu(operands[0])?,
-        Block::Svd { max_iter: _, full_matrices } => linalg::svd(operands[0], *full_matrices)?,
-        Block::Eigh { .. } => linalg::eigh(operands[0])?,
+        Block::Cholesky => one(matrix::cholesky(operands[0])?),
+        Block::Solve => one(matrix::solve(operands[0], operands[1])?),
+        Block::Determinant => one(matrix::determinant(operands[0])?),
+        Block::Qr { mode, eps: _ } => matrix::qr(operands[0], *mode)?,
+        Block::Lu => matrix::lu(operands[0])?,
+        Block::Svd { max_iter: _, full_matrices } => matrix::svd(operands[0], *full_matrices)?,
+        Block::Eigh { .. } => matrix::eigh(operands[0])?,
         Block::Composite(_)
         | Block::Log2
         | Block::Log10

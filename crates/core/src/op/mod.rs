@@ -12,7 +12,7 @@ mod create;
 mod elementwise;
 mod fourier;
 mod index;
-mod linalg;
+mod matrix;
 mod order;
 mod reduce;
 mod rows;
@@ -37,7 +37,7 @@ pub use elementwise::{
 };
 pub use fourier::{Fft2Op, FftOp};
 pub use index::ScatterOp;
-pub use linalg::{QrMode, Transform};
+pub use matrix::{QrMode, Transform};
 pub use order::Direction;
 pub use reduce::{ArgOp, CumulativeOp, ReduceOp, TieBreak};
 pub(crate) use rows::Row;

@@ -74,7 +74,8 @@ impl Lowering {
         let all = w.fold(&good, &yes, &batch, "and");
         let good = w.broadcast_along(&good, &batch, x.dims());
         let factor = w.store(&factor, out.dtype);
-        let definition = defined(operands, |graph, x| Ok(vec![compose::factor::cholesky(graph, &x[0])?]))?;
+        let definition =
+            defined(operands, |graph, x| Ok(vec![compose::matrix::factor::cholesky(graph, &x[0])?]))?;
         let other = self.unless(&all, &factor, &definition, &operands.values)?;
         Ok(self.writer.choose(&good, &factor, &other))
     }

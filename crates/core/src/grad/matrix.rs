@@ -1,4 +1,4 @@
-//! Closed gradient rules of the factorizations.
+//! Gradient rules of triangular systems and of factorizations.
 //!
 //! They are those of Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
 //! differentiation", 2008; Murray, "Differentiation of the Cholesky decomposition", 2016; Townsend,
@@ -9,7 +9,7 @@
 
 use super::{Site, Vjp};
 use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildShape};
-use crate::compose::matrices::{
+use crate::compose::matrix::batch::{
     adjoint, conjugated, number_like, piece_last, product, real_part, transposed,
 };
 use crate::error::Result;
@@ -51,6 +51,48 @@ fn lower_half(graph: &mut Graph, x: Value) -> Result<Value> {
     let (whole, below) = (graph.tril(x, 0)?, graph.tril(x, -1)?);
     let twice = graph.add(whole, below)?;
     graph.multiply(twice, 0.5)
+}
+
+/// `t(a) x = b`: `b` gets the solution of the transposed system, and `t(a)` minus its product with `x`, of which
+/// only the triangle that was read counts. With `a` on the right it is the mirror image.
+pub(super) fn triangular_solve(
+    site: &mut Site<'_>,
+    lower: bool,
+    left_side: bool,
+    transform: Transform,
+    g: Value,
+) -> Result<Vjp> {
+    let (a, x) = (site.input(0)?, site.output(0)?);
+    let graph = &mut *site.graph;
+    let vector = graph.ty(x).shape.rank() < graph.ty(a).shape.rank();
+    let transposed_system = match transform {
+        Transform::None => Transform::Transpose,
+        Transform::Transpose => Transform::None,
+        Transform::Conjugate => Transform::Adjoint,
+        Transform::Adjoint => Transform::Conjugate,
+    };
+    let to_b = graph.triangular_solve(a, g, lower, left_side, transposed_system)?;
+    let to_a = if site.wanted[0] {
+        // A vector is a column on the left's right, and a row on the right's left.
+        let matrix = |graph: &mut Graph, value: Value| {
+            if vector { graph.new_axis(value, if left_side { -1 } else { -2 }, None) } else { Ok(value) }
+        };
+        let (share, x) = (matrix(graph, to_b)?, matrix(graph, x)?);
+        let (left, right) =
+            if left_side { (share, transposed(graph, &x)?) } else { (transposed(graph, &x)?, share) };
+        let share = product(graph, &left, &right)?;
+        let share = graph.negate(share)?;
+        let share = match transform {
+            Transform::None => share,
+            Transform::Transpose => transposed(graph, &share)?,
+            Transform::Conjugate => conjugated(graph, &share)?,
+            Transform::Adjoint => adjoint(graph, &share)?,
+        };
+        Some(if lower { graph.tril(share, 0)? } else { graph.triu(share, 0)? })
+    } else {
+        None
+    };
+    Ok(Vjp::flows([to_a, Some(to_b)]))
 }
 
 /// `a = l l^H`: `l^-H phi(l^H g) l^-1`, where phi keeps the lower triangle and halves the diagonal. Not

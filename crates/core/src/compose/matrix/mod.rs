@@ -1,6 +1,10 @@
 //! What is made of factorizations, and norms.
 
-use super::matrices::{self, number_like, product, rounding, square};
+pub(crate) mod batch;
+pub mod factor;
+mod semidefinite;
+pub mod spectral;
+
 use super::working_dtype;
 use crate::builder::{
     BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildMatrix, BuildReduce, BuildShape, Builder,
@@ -10,6 +14,7 @@ use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::op::Domain;
 use crate::shape::{Axes, Axis, Shape, TensorType};
+use batch::{number_like, product, rounding, square};
 
 /// Sweeps that the singular values inside of composites may take.
 const SWEEPS: usize = 100;
@@ -19,8 +24,8 @@ const SWEEPS: usize = 100;
 /// # Errors
 /// As the method's.
 pub fn adjoint<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
-    let x = matrices::conjugated(b, x)?;
-    if b.ty(&x).shape.rank() <= 2 { b.transpose(x, Axes::All) } else { matrices::transposed(b, &x) }
+    let x = batch::conjugated(b, x)?;
+    if b.ty(&x).shape.rank() <= 2 { b.transpose(x, Axes::All) } else { batch::transposed(b, &x) }
 }
 
 /// The size of the square matrices in the last two axes.
@@ -65,7 +70,7 @@ pub fn invert<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let regular = b.new_axis(regular, -1, None)?;
     let regular = b.new_axis(regular, -1, None)?;
     let nan = number_like(b, &inverse, f64::NAN)?;
-    let inverse = matrices::choose(b, &regular, &inverse, &nan, &plain)?;
+    let inverse = batch::choose(b, &regular, &inverse, &nan, &plain)?;
     b.as_type(inverse, dtype)
 }
 
@@ -94,7 +99,7 @@ pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
             let sum = b.sum(squares, Axes::All, false)?;
             let one = number_like(b, &sum, 1.0)?;
             let sum = b.select(nothing, one, sum)?;
-            let x = matrices::conjugated(b, &x)?;
+            let x = batch::conjugated(b, &x)?;
             let quotient = b.divide(x, sum)?;
             b.divide(quotient, scale)?
         }
@@ -117,9 +122,9 @@ pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
                 b.select(small, zero, inverse)?
             };
             let inverse = b.new_axis(inverse, -1, None)?;
-            let ut = matrices::transposed(b, &u)?;
+            let ut = batch::transposed(b, &u)?;
             let scaled = b.multiply(inverse, ut)?;
-            let v = matrices::transposed(b, &vh)?;
+            let v = batch::transposed(b, &vh)?;
             product(b, &v, &scaled)?
         }
     };

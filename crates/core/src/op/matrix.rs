@@ -1,4 +1,4 @@
-//! Attributes of the ops on matrices.
+//! Attributes of triangular systems and factorizations.
 
 super::catalogue! {
     /// What is done to the matrix of a triangular system first.

@@ -6,7 +6,7 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::matrices::{
+use super::batch::{
     Batch, adjoint, choose, counter, loop_while, magnitude, number_like, piece, product, real_part, repeat,
     square,
 };
@@ -107,7 +107,7 @@ pub fn solve<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let y = b.reshape_to(y, plain.clone())?;
     let y = if vector { b.new_axis(y, -1, None)? } else { y };
     let (permutation, lower, upper) = b.lu(x)?;
-    let permutation = super::matrices::transposed(b, &permutation)?;
+    let permutation = super::batch::transposed(b, &permutation)?;
     let y = product(b, &permutation, &y)?;
     let y = b.triangular_solve(lower, y, true, true, Transform::None)?;
     // A singular matrix has NaN for a solution; a triangular system with a zero on its diagonal is an error.
@@ -151,7 +151,7 @@ pub fn lu<B: Builder>(b: &mut B, x: &B::V) -> Result<List<B::V>> {
     let lower = choose(b, &below, &packed, &edge, &shape)?;
     let upper = choose(b, &below, &zero, &packed, &shape)?;
     // Row i of the factors' product is row order[i] of the matrix.
-    let order = super::matrices::transposed(b, &order)?;
+    let order = super::batch::transposed(b, &order)?;
     let permutation = b.equal(order, rows)?;
     Ok(smallvec![
         batch.unfold(b, &permutation, given)?,

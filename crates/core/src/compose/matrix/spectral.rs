@@ -8,11 +8,11 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use super::factor::qr_of;
-use super::matrices::{
+use super::batch::{
     Batch, adjoint, choose, conjugated, counter, finite, loop_while, magnitude, nan_unless, number_like,
     piece, product, real_part, square, transposed,
 };
+use super::factor::qr_of;
 use crate::builder::{BuildCreate, BuildElementwise, BuildReduce, BuildShape, Builder};
 use crate::dtype::DType;
 use crate::error::Result;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::working_dtype;
 use crate::builder::{BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape};
 use crate::builder::{Builder, Start};
+use crate::compose::working_dtype;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Value};

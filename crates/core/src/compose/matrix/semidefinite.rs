@@ -6,7 +6,7 @@
 //! a root B, B B* = A, that is not triangular. The modified Gram-Schmidt method on its rows makes it so (Björck,
 //! "Solving Linear Least Squares Problems by Gram-Schmidt Orthogonalization", 1967).
 
-use super::matrices::{
+use super::batch::{
     adjoint, choose, counter, nan_unless, number_like, piece, product, real_part, repeat, rounding, square,
 };
 use crate::builder::{BuildCreate, BuildElementwise, BuildReduce, BuildShape, Start};

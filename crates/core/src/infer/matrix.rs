@@ -1,0 +1,113 @@
+//! Types of systems and factorizations.
+
+use smallvec::smallvec;
+
+use crate::error::{ErrorKind, Result};
+use crate::op::{Outputs, QrMode};
+use crate::shape::{Shape, TensorType};
+
+/// The sizes of the matrices in the last two axes.
+fn matrix(op: &'static str, got: &TensorType) -> Result<(usize, usize)> {
+    match got.shape.sizes() {
+        [.., rows, columns] => Ok((*rows, *columns)),
+        [] | [_] => {
+            let required = "at least two axes are required";
+            Err(ErrorKind::Rank { op, got: got.clone(), required }.into())
+        }
+    }
+}
+
+/// The size of the square matrices in the last two axes.
+fn square(op: &'static str, got: &TensorType) -> Result<usize> {
+    match matrix(op, got)? {
+        (rows, columns) if rows == columns => Ok(rows),
+        _ => Err(ErrorKind::NotSquare { op, got: got.clone() }.into()),
+    }
+}
+
+/// A right-hand side fits a system of `a` if it has the same batch, and as many rows, or columns where `a` is on
+/// its right, as `a`; or if it is one vector for each matrix.
+fn system(op: &'static str, a: &TensorType, b: &TensorType, left_side: bool) -> Result<()> {
+    let n = square(op, a)?;
+    let batch = &a.shape.sizes()[..a.shape.rank() - 2];
+    let fits = match b.shape.sizes().strip_prefix(batch) {
+        Some([size]) => *size == n,
+        Some([rows, columns]) => n == if left_side { *rows } else { *columns },
+        Some(_) | None => false,
+    };
+    if fits {
+        return Ok(());
+    }
+    let required = if left_side {
+        "leading axes must be equal, followed by a vector of its size or a matrix of as many rows"
+    } else {
+        "leading axes must be equal, followed by a vector of its size or a matrix of as many columns"
+    };
+    Err(ErrorKind::System { op, left: a.clone(), right: b.clone(), required }.into())
+}
+
+/// The shape and names of `b` in the merged float dtype.
+pub(super) fn triangular_solve(a: &TensorType, b: &TensorType, left_side: bool) -> Result<TensorType> {
+    system("triangular_solve", a, b, left_side)?;
+    TensorType::new(a.dtype.merge(b.dtype).to_float(), b.shape.clone())
+}
+
+/// The shape of `b`, without names, in the merged float dtype.
+pub(super) fn solve(a: &TensorType, b: &TensorType) -> Result<TensorType> {
+    system("solve", a, b, true)?;
+    TensorType::new(a.dtype.merge(b.dtype).to_float(), b.shape.without_names())
+}
+
+/// The type of `x` as a float.
+pub(super) fn cholesky(x: &TensorType) -> Result<TensorType> {
+    square("cholesky", x)?;
+    TensorType::new(x.dtype.to_float(), x.shape.clone())
+}
+
+/// The leading axes.
+pub(super) fn determinant(x: &TensorType) -> Result<TensorType> {
+    square("determinant", x)?;
+    batch_of(x, &[])
+}
+
+/// The orthogonal factor, and the triangular one.
+pub(super) fn qr(x: &TensorType, mode: QrMode) -> Result<Outputs> {
+    let (m, n) = matrix("qr", x)?;
+    let width = match mode {
+        QrMode::Reduced => m.min(n),
+        QrMode::Complete => m,
+    };
+    Ok(smallvec![batch_of(x, &[m, width])?, batch_of(x, &[width, n])?])
+}
+
+/// The permutation in the dtype of `x`, and two factors.
+pub(super) fn lu(x: &TensorType) -> Result<Outputs> {
+    let n = square("lu", x)?;
+    let factor = batch_of(x, &[n, n])?;
+    Ok(smallvec![factor.with_dtype(x.dtype)?, factor.clone(), factor])
+}
+
+/// The vectors on the left, the values, and the vectors on the right.
+pub(super) fn svd(x: &TensorType, full: bool) -> Result<Outputs> {
+    let (m, n) = matrix("svd", x)?;
+    if x.dtype.is_complex() {
+        let required = crate::op::Domain::Real.text();
+        return Err(ErrorKind::OperandDType { op: "svd", got: x.clone(), required, hint: "" }.into());
+    }
+    let k = m.min(n);
+    let (rows, columns) = if full { (m, n) } else { (k, k) };
+    Ok(smallvec![batch_of(x, &[m, rows])?, batch_of(x, &[k])?, batch_of(x, &[columns, n])?])
+}
+
+/// The values, and the vectors.
+pub(super) fn eigh(x: &TensorType) -> Result<Outputs> {
+    let n = square("eigh", x)?;
+    Ok(smallvec![batch_of(x, &[n])?, batch_of(x, &[n, n])?])
+}
+
+/// The leading axes of `x` and others, without names, in the float dtype.
+fn batch_of(x: &TensorType, last: &[usize]) -> Result<TensorType> {
+    let sizes = x.shape.sizes();
+    let sizes: Vec<usize> = sizes[..sizes.len() - 2].iter().chain(last).copied().collect();
+    TensorType::new(x.dtype.to_float(), Shape::new(&sizes))
+}
