@@ -109,6 +109,14 @@ def test_for_over_an_axis(unroll: bool | int) -> None:
     assert gradient.to_list() == [[4.0, 4.0], [2.0, 2.0], [1.0, 1.0]]
 
 
+@pytest.mark.parametrize("unroll", [True, 2, 0])
+def test_an_unknown_trip_count_is_not_unrolled(unroll: bool | int) -> None:
+    count = dn.tensor(3)
+    with pytest.raises(dn.OptionError, match="tensor bounds, False or 1 is required"):
+        dn.for_(0, dn.range(count), lambda s, i: s + i, unroll=unroll)
+    assert int(dn.for_(0, dn.range(count), lambda s, i: s + i, unroll=1)) == 3
+
+
 def test_scan() -> None:
     last, outs = dn.scan(0.0, dn.tensor([1.0, 2.0, 3.0]), lambda s, x: (s + x, {"partial": s + x}))
     assert float(last) == 6.0

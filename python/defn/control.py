@@ -172,8 +172,9 @@ def for_(
         :func:`while_`. Items of a range are s32.
     Grad: through all iterations.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
-        ``OptionError`` for an ``unroll`` that is neither a bool nor an int of at least 1, and for a
-        ``progress`` that is neither a bool nor a function.
+        ``OptionError`` for an ``unroll`` that is neither a bool nor an int of at least 1, for one
+        of more than 1 with a range whose bounds are tensors, and for a ``progress`` that is neither
+        a bool nor a function.
 
     >>> int(dn.for_(0, range(5), lambda total, i: total + i))
     10
@@ -184,6 +185,11 @@ def for_(
     if isinstance(over, range):
         plain = over.plain()
         if plain is None:
+            if unroll is not False and (unroll is True or unroll != 1):
+                raise option_error(
+                    f"for_: unroll is {unroll!r} for a range with tensor bounds, "
+                    "False or 1 is required"
+                )
             return _for_bounds(init, over, body, show)
         over = plain
     if show is None:
