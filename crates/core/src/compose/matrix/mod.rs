@@ -186,7 +186,7 @@ pub fn matrix_rank<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
     };
     require_real("matrix_rank", got.clone())?;
     if rows == 0 || columns == 0 {
-        return b.constant(DType::U32, 0);
+        return b.constant(DType::S32, 0);
     }
     let working = working_dtype(got.dtype);
     let x = b.as_type(x.clone(), working)?;
