@@ -1,4 +1,4 @@
-//! What `g`, the cotangent of a product or a solution, contributes to the operands.
+//! What `g`, the cotangent of a product, contributes to the operands.
 
 use smallvec::SmallVec;
 
