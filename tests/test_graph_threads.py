@@ -7,13 +7,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 import defn as dn
+from defn.engines.threads import _Job
 
 SECONDS = 20.0
 
@@ -192,6 +193,24 @@ except KeyboardInterrupt:
         assert child.stdout.readline() == "interrupted\n"
         assert time.monotonic() - start < 1.5
         assert child.wait(SECONDS) == 0
+
+
+def test_ctrl_c_leaves_nothing_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may strike between taking the lock and the block that releases it."""
+    begin = _Job.begin
+
+    def interrupted(job: _Job, number: int, tensors: Sequence[dn.Tensor]) -> None:
+        begin(job, number, tensors)
+        job.changed.acquire()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_Job, "begin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dn.graph.run(cut(chain, 1.0), [1.0], engine=dn.engines.Threads(2))
+    for thread in threading.enumerate():
+        if thread.name == "defn-stages":
+            thread.join(SECONDS)
+            assert not thread.is_alive()
 
 
 def test_a_process_ends_with_an_iterator_that_is_left() -> None:

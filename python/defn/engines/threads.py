@@ -6,6 +6,7 @@ ready stage of the oldest set first, so that results come in order and few value
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import heapq
 import os
@@ -90,6 +91,7 @@ class Threads:
                 given += 1
         except KeyboardInterrupt:
             job.stop(wait=False)
+            job.unlock()
             raise
         finally:
             job.stop(wait=True)
@@ -137,7 +139,8 @@ class _Job:
         # The effects of one set come before those of the next.
         self.first_effect, self.last_effect = (effects[0], effects[-1]) if effects else (None, None)
         self.effects_done = 0
-        self.changed = threading.Condition()
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
         self.ready: list[tuple[int, int]] = []
         self.sets: dict[int, _Set] = {}
         self.failed: tuple[int, BaseException] | None = None
@@ -184,6 +187,16 @@ class _Job:
         if wait:
             for thread in threads:
                 thread.join()
+
+    def unlock(self) -> None:
+        """Release a lock that Ctrl-C has left locked.
+
+        It may strike after the lock was taken and before the block that releases it, or before it
+        is released. Threads would then wait forever, and the process for them.
+        """
+        with contextlib.suppress(RuntimeError):
+            while True:
+                self.lock.release()
 
     # with the lock held
 
