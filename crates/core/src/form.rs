@@ -140,8 +140,7 @@ pub fn form(op: &Op) -> Form {
             ElementWise::Clip => smallvec![x(), operand("lo", 1), operand("hi", 2)],
         },
         OpClass::Primitive(_) => op.row_arguments().expect("primitives with attributes have rows"),
-        OpClass::Block(Block::Composite(block)) => block.row_arguments().expect("it has a row"),
-        OpClass::Block(block) => block.row_arguments().expect("blocks with kernels have rows"),
+        OpClass::Block(block) => block.arguments(),
         OpClass::Identity { mark: None } => smallvec![x()],
         OpClass::Identity { mark: Some(name) } => {
             smallvec![x(), attribute("name", Attr::Text(name.clone()))]
@@ -149,13 +148,10 @@ pub fn form(op: &Op) -> Form {
         OpClass::Collective(op) => collective_arguments(op),
         OpClass::Fold(op) => {
             regions.push("fun");
-            smallvec![
-                x(),
-                operand("acc", 1),
-                operands("captures", 2, None),
-                option("axes", op.axes.value()),
-                option("keep_axes", op.keep_axes.value())
-            ]
+            let mut writer = ArgumentWriter::new(&["x", "acc"], Some("captures"));
+            writer.option("axes", &op.axes);
+            writer.option("keep_axes", &op.keep_axes);
+            writer.finish()
         }
         OpClass::WindowFold(op) => {
             regions.push("fun");
@@ -262,8 +258,7 @@ pub fn name(op: &Op) -> &'static str {
 
 /// The public name of a block.
 pub fn block_name(block: &Block) -> &'static str {
-    let name = if let Block::Composite(block) = block { block.row_name() } else { block.row_name() };
-    name.expect("every block has a row")
+    block.name()
 }
 
 /// The names of all ops, each leaf by itself, in the order of the catalogue. A test holds the list equal to

@@ -14,7 +14,7 @@ use crate::grad::cotangent_type;
 use crate::graph::{Graph, Node};
 use crate::infer;
 use crate::op::{
-    Block, Collective, CollectiveOp, CondOp, CustomGradOp, Op, OpClass, Primitive, UserBlockOp, WhileOp,
+    Collective, CollectiveOp, CondOp, CustomGradOp, Op, OpClass, Primitive, UserBlockOp, WhileOp,
 };
 use crate::region::Region;
 use crate::shape::TensorType;
@@ -120,8 +120,7 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
         OpClass::While(op) => while_(op, types),
         OpClass::CustomGrad(op) => custom_grad(op, types),
         OpClass::UserBlock(op) => user_block(op, types),
-        OpClass::Block(Block::Composite(block)) => block.check_row(types),
-        OpClass::Block(block) => block.check_row(types),
+        OpClass::Block(block) => block.check(types),
     }
 }
 

@@ -111,7 +111,8 @@ impl CpuBackend {
 
     /// Runs one op; one that takes long calls `poll` now and then. Results in memory that was given are no buffers.
     fn dispatch(&self, op: &Op, run: Run<'_>, poll: Poll<'_>) -> Result<Buffers> {
-        let (checked, over) = (run.checked, op.in_place());
+        let checked = run.checked;
+        let over = || op.in_place();
         match op {
             // create
             Op::Constant(scalar) => run.fresh(|_, out, par| create::constant(*scalar, out, par)),
@@ -126,19 +127,19 @@ impl CpuBackend {
             Op::Eye { .. } => run.fresh(|_, out, par| create::eye(out, par)),
 
             // elementwise
-            Op::Unary(op) => run.in_place(over, |x, out, par| elementwise::unary(*op, x[0], out, par)),
+            Op::Unary(op) => run.in_place(over(), |x, out, par| elementwise::unary(*op, x[0], out, par)),
             Op::Binary(op) => {
-                run.in_place(over, |x, out, par| elementwise::binary(*op, x[0], x[1], out, par, checked))
+                run.in_place(over(), |x, out, par| elementwise::binary(*op, x[0], x[1], out, par, checked))
             }
             Op::AsType { dtype } if *dtype == run.operand(0).dtype => run.share(),
-            Op::AsType { .. } => run.in_place(over, |x, out, par| elementwise::as_type(x[0], out, par)),
+            Op::AsType { .. } => run.in_place(over(), |x, out, par| elementwise::as_type(x[0], out, par)),
             // Signed and unsigned elements of one byte are extended differently, the others are their bits.
             Op::Bitcast { dtype } if dtype.bits() < 8 => {
-                run.in_place(over, |x, out, par| elementwise::as_type(x[0], out, par))
+                run.in_place(over(), |x, out, par| elementwise::as_type(x[0], out, par))
             }
             Op::Bitcast { .. } => run.share(),
-            Op::Select => run.in_place(over, |x, out, par| elementwise::select(x[0], x[1], x[2], out, par)),
-            Op::Clip => run.in_place(over, |x, out, par| elementwise::clip(x[0], x[1], x[2], out, par)),
+            Op::Select => run.in_place(over(), |x, out, par| elementwise::select(x[0], x[1], x[2], out, par)),
+            Op::Clip => run.in_place(over(), |x, out, par| elementwise::clip(x[0], x[1], x[2], out, par)),
 
             // shape
             Op::Reshape { .. } | Op::Squeeze { .. } => run.share(),
@@ -198,10 +199,10 @@ impl CpuBackend {
 
             // block
             Op::Block(Block::Log2) => {
-                run.in_place(over, |x, out, par| elementwise::log_to(Base::Two, x[0], out, par))
+                run.in_place(over(), |x, out, par| elementwise::log_to(Base::Two, x[0], out, par))
             }
             Op::Block(Block::Log10) => {
-                run.in_place(over, |x, out, par| elementwise::log_to(Base::Ten, x[0], out, par))
+                run.in_place(over(), |x, out, par| elementwise::log_to(Base::Ten, x[0], out, par))
             }
             Op::Block(Block::Threefry) => run.fresh(|x, out, par| {
                 random::threefry(x[0], x[1], out, par);

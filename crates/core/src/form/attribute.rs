@@ -9,7 +9,7 @@ use crate::scalar::Number;
 use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
 
 /// An attribute of an op. Most are one argument; some are several, or operands.
-pub(crate) trait Attribute: Sized {
+pub(crate) trait Attribute: Clone {
     /// The value, of an attribute that is one argument.
     fn value(&self) -> Attr;
 
@@ -29,8 +29,10 @@ pub(crate) trait Attribute: Sized {
         0
     }
 
-    /// The attribute behind so many new leading axes.
-    fn behind(&self, lead: usize) -> Self;
+    /// The attribute behind so many new leading axes: one that names axes names the same ones.
+    fn behind(&self, _lead: usize) -> Self {
+        self.clone()
+    }
 }
 
 /// Whether an attribute is public by its position or by its name.
@@ -103,10 +105,6 @@ impl Attribute for bool {
         let attr = reader.attr(name)?;
         if let Attr::Bool(value) = attr { Ok(*value) } else { Err(kind(name, attr, "true or false")) }
     }
-
-    fn behind(&self, _lead: usize) -> bool {
-        *self
-    }
 }
 
 impl Attribute for usize {
@@ -117,10 +115,6 @@ impl Attribute for usize {
     fn read(name: &str, reader: &Reader<'_>) -> Result<usize, String> {
         let value: Option<usize> = reader.integer(name)?;
         value.ok_or_else(|| format!("{name} is none, an integer is required"))
-    }
-
-    fn behind(&self, _lead: usize) -> usize {
-        *self
     }
 }
 
@@ -163,10 +157,6 @@ impl Attribute for Sizes {
         let sizes: Result<Sizes, _> = values.iter().map(|&value| usize::try_from(value)).collect();
         sizes.map_err(|_| format!("{name} is {attr}, integers that are not negative are required"))
     }
-
-    fn behind(&self, _lead: usize) -> Sizes {
-        self.clone()
-    }
 }
 
 impl Attribute for AxisList {
@@ -191,10 +181,6 @@ impl Attribute for [usize; 2] {
     fn read(name: &str, reader: &Reader<'_>) -> Result<[usize; 2], String> {
         let sizes = Sizes::read(name, reader)?;
         <[usize; 2]>::try_from(&sizes[..]).map_err(|_| format!("{name} must have two entries"))
-    }
-
-    fn behind(&self, _lead: usize) -> [usize; 2] {
-        *self
     }
 }
 
@@ -221,10 +207,6 @@ impl Attribute for Shape {
     fn read(_name: &str, reader: &Reader<'_>) -> Result<Shape, String> {
         reader.result().shape()
     }
-
-    fn behind(&self, lead: usize) -> Shape {
-        Shape::from_axes((0..lead).map(|_| (1, None)).chain(self.entries()))
-    }
 }
 
 impl Attribute for Tolerance {
@@ -239,10 +221,6 @@ impl Attribute for Tolerance {
         } else {
             Err(kind(name, attr, "a float"))
         }
-    }
-
-    fn behind(&self, _lead: usize) -> Tolerance {
-        *self
     }
 }
 
@@ -320,16 +298,6 @@ impl Attribute for Starts {
             Some(_) | None => 0,
         }
     }
-
-    fn behind(&self, lead: usize) -> Starts {
-        match self {
-            Starts::Static(starts) => {
-                Starts::Static(std::iter::repeat_n(0, lead).chain(starts.iter().copied()).collect())
-            }
-            Starts::Dynamic => Starts::Dynamic,
-            Starts::FromEnd => Starts::FromEnd,
-        }
-    }
 }
 
 impl Attribute for Window {
@@ -393,10 +361,5 @@ impl Attribute for ConvOp {
             kernel_permutation: reader.attribute("kernel_permutation")?,
             output_permutation: reader.attribute("output_permutation")?,
         })
-    }
-
-    /// The axes keep their roles, so that there is no place for another.
-    fn behind(&self, _lead: usize) -> ConvOp {
-        self.clone()
     }
 }

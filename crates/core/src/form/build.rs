@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::{Attr, Attribute, form, quoted};
 use crate::dtype::{DType, Kind};
 use crate::op::{
-    AllReduceOp, BinaryOp, Block, Collective, CollectiveOp, CompositeBlock, CondOp, CustomGradOp, Direction,
-    FoldOp, HookOp, Literal, Op, Over, QrMode, RuntimeCallOp, TieBreak, Transform, UnaryOp, UserBlockOp,
-    WhileOp, WindowFoldOp,
+    AllReduceOp, BinaryOp, Block, Collective, CollectiveOp, CondOp, CustomGradOp, Direction, FoldOp, HookOp,
+    Literal, Op, Over, QrMode, RuntimeCallOp, TieBreak, Transform, UnaryOp, UserBlockOp, WhileOp,
+    WindowFoldOp,
 };
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
@@ -65,10 +65,7 @@ impl Reader<'_> {
         if let Some(op) = Op::read_row(self)? {
             return Ok(op);
         }
-        if let Some(block) = CompositeBlock::read_row(self)? {
-            return Ok(Op::Block(Block::Composite(block)));
-        }
-        if let Some(block) = Block::read_row(self)? {
+        if let Some(block) = Block::read(self)? {
             self.check_drawn(&block)?;
             return Ok(Op::Block(block));
         }
@@ -348,10 +345,6 @@ macro_rules! leaves {
 
             fn read(name: &str, reader: &Reader<'_>) -> Result<$leaf, String> {
                 reader.leaf(name, $leaf::ALL, $leaf::name)
-            }
-
-            fn behind(&self, _lead: usize) -> $leaf {
-                *self
             }
         })*
     };

@@ -63,7 +63,7 @@ fn flow(op: &Op, inputs: usize) -> Reach<'_> {
     match op.class() {
         OpClass::Parameter { .. } | OpClass::Constant(_) | OpClass::Literal(_) => none,
         OpClass::Primitive(Primitive::ElementWise(op)) => match op {
-            ElementWise::Unary(op) => match op.traits().rule {
+            ElementWise::Unary(op) => match op.rule() {
                 UnaryRule::Same
                 | UnaryRule::Float
                 | UnaryRule::Magnitude
@@ -71,7 +71,7 @@ fn flow(op: &Op, inputs: usize) -> Reach<'_> {
                 | UnaryRule::Complex => all,
                 UnaryRule::Predicate => none,
             },
-            ElementWise::Binary(op) => match op.traits().rule {
+            ElementWise::Binary(op) => match op.rule() {
                 BinaryRule::Merge | BinaryRule::Float | BinaryRule::Complex => all,
                 BinaryRule::Predicate => none,
             },

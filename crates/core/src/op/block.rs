@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{CumulativeOp, Fft2Op, QrMode, Row, Tolerance};
 use crate::dtype::DType;
+use crate::form::{Arguments, Reader};
 use crate::region::Region;
-use crate::shape::{Axis, AxisList, Name};
+use crate::shape::{Axis, AxisList, Name, TensorType};
 
 /// A block that a user has made. Operands: the arguments, then the captures. Outputs: the default's results.
 ///
@@ -243,6 +244,48 @@ super::rows::rows! {
 }
 
 impl Block {
+    /// The public name.
+    pub(crate) fn name(&self) -> &'static str {
+        let name = if let Block::Composite(block) = self { block.row_name() } else { self.row_name() };
+        name.expect("every block has a row")
+    }
+
+    /// The operands and attributes.
+    pub(crate) fn arguments(&self) -> Arguments {
+        let arguments =
+            if let Block::Composite(block) = self { block.row_arguments() } else { self.row_arguments() };
+        arguments.expect("every block has a row")
+    }
+
+    /// The block that was read, if the name is that of one.
+    ///
+    /// # Errors
+    /// A sentence about the first attribute that is wrong.
+    pub(crate) fn read(reader: &Reader<'_>) -> Result<Option<Block>, String> {
+        match CompositeBlock::read_row(reader)? {
+            Some(block) => Ok(Some(Block::Composite(block))),
+            None => Block::read_row(reader),
+        }
+    }
+
+    /// Checks the number of operands and the attributes.
+    ///
+    /// # Errors
+    /// A sentence about what is wrong.
+    pub(crate) fn check(&self, types: &[&TensorType]) -> Result<(), String> {
+        if let Block::Composite(block) = self { block.check_row(types) } else { self.check_row(types) }
+    }
+
+    /// The block behind so many new leading axes.
+    pub(crate) fn behind(&self, lead: usize) -> Block {
+        let behind = if let Block::Composite(block) = self {
+            block.row_behind(lead).map(Block::Composite)
+        } else {
+            self.row_behind(lead)
+        };
+        behind.expect("every block has a row")
+    }
+
     /// Whether an element of the result is computed from those of the operands in the same position.
     pub const fn is_element_wise(&self) -> bool {
         match self.row() {

@@ -167,11 +167,12 @@ macro_rules! rows {
                         $(let _ = $leaf;)?
                         $(let _ = $field;)*
                         let operands: &[&str] = &[$(stringify!($operand)),*];
-                        if $crate::op::rows::rows!(@list $($list)?).is_none() {
+                        let list = $crate::op::rows::rows!(@list $($list)?);
+                        if list.is_none() {
                             let more = 0 $(+ $crate::op::rows::rows!(@operands $kind $field types))*;
                             rules::exactly(types, operands.len() + more)?;
                         }
-                        $($(rules::$rule($field, types, rules::position(operands, stringify!($of)))?;)?)*
+                        $($(rules::$rule($field, types, rules::position(operands, list, stringify!($of)))?;)?)*
                     })*
                     $($enum::$other { .. } => {})*
                 }

@@ -18,12 +18,8 @@ pub(super) enum Outcome {
 
 impl Rewrite<'_> {
     pub(super) fn block(&mut self, block: &Block, operands: &[Tensor]) -> Result<Outcome> {
-        let lead = self.axes.len();
-        let behind = |block: &Block| block.row_behind(lead).expect("every block with a kernel has a row");
-        let shifted = match block {
-            Block::Composite(block) if block.traits().vectors == Vectors::Leading => {
-                Block::Composite(block.row_behind(lead).expect("every composite has a row"))
-            }
+        let operands = match block {
+            Block::Composite(block) if block.traits().vectors == Vectors::Leading => vec![operands[0].flat()],
             Block::Log2
             | Block::Log10
             // Elementwise, along axes, on the last axis, or on the last two with a batch before them.
@@ -37,22 +33,12 @@ impl Rewrite<'_> {
             | Block::Lu
             | Block::Svd { .. }
             | Block::Eigh { .. }
-            | Block::Determinant => behind(block),
+            | Block::Determinant => vec![operands[0].flat()],
 
             Block::Take { .. } if !operands[1].is_vectorized() => {
-                let take = behind(block);
-                let operands = [operands[0].flat(), operands[1].clone()];
-                return Ok(Outcome::Flat(self.emit(Op::Block(take), &operands)?));
+                vec![operands[0].flat(), operands[1].clone()]
             }
-            Block::TakeAlongAxis { .. } => {
-                let operands = self.all_full(operands)?;
-                let take = behind(block);
-                return Ok(Outcome::Flat(self.emit(Op::Block(take), &operands)?));
-            }
-            Block::Solve => {
-                let operands = self.all_full(operands)?;
-                return Ok(Outcome::Flat(self.emit(Op::Block(Block::Solve), &operands)?));
-            }
+            Block::TakeAlongAxis { .. } | Block::Solve => self.all_full(operands)?,
 
             // One verdict, one set of positions or one key for each place on the vectorized axes.
             Block::Composite(_)
@@ -64,6 +50,7 @@ impl Rewrite<'_> {
                 return Ok(Outcome::Done(compose::block::default(self.ops, block, operands)?));
             }
         };
-        Ok(Outcome::Flat(self.emit(Op::Block(shifted), &[operands[0].flat()])?))
+        let behind = Op::Block(block.behind(self.axes.len()));
+        Ok(Outcome::Flat(self.emit(behind, &operands)?))
     }
 }

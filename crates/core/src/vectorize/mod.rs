@@ -28,7 +28,7 @@ pub use axes::{
 
 use crate::builder::{BuildControl, BuildShape, Builder, Ops};
 use crate::error::{ErrorKind, Result};
-use crate::form;
+use crate::form::{self, Attribute};
 use crate::infer;
 use crate::op::{Op, Outputs};
 use crate::shape::{Axis, AxisList, Name, Shape, TensorType};
@@ -208,7 +208,7 @@ impl Rewrite<'_> {
 
     /// The axis after the vectorized ones.
     fn shift(&self, axis: Axis) -> Axis {
-        Axis(axis.0 + self.axes.len())
+        axis.behind(self.axes.len())
     }
 
     /// Axes after the vectorized ones.

@@ -6,6 +6,7 @@ use super::Rewrite;
 use crate::builder::BuildShape;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::form::Attribute;
 use crate::op::{ArgOp, FoldOp, Op, TieBreak, WindowFoldOp};
 use crate::shape::{Axis, Shape};
 use crate::tensor::Tensor;
@@ -42,7 +43,7 @@ impl Rewrite<'_> {
         operands: &[Tensor],
     ) -> Result<SmallVec<[Tensor; 1]>> {
         self.refuse_start(operands)?;
-        let window = self.with_lead_window(&op.window);
+        let window = op.window.behind(self.axes.len());
         let operands = first_flat(operands);
         self.emit(Op::WindowFold(WindowFoldOp { window, fun: op.fun.clone() }), &operands)
     }

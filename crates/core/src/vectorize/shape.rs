@@ -6,19 +6,23 @@ use super::Rewrite;
 use crate::builder::{Arg, BuildCreate, BuildElementwise, BuildIndex, BuildShape, Builder, starts};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::form::Attribute;
 use crate::op::{Op, Padding, ScatterOp, Starts};
 use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisRef, Shape, Sizes};
 use crate::tensor::Tensor;
 
 impl Rewrite<'_> {
-    pub(super) fn pad(&mut self, config: &[Padding], operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+    pub(super) fn pad(
+        &mut self,
+        config: &SmallVec<[Padding; 4]>,
+        operands: &[Tensor],
+    ) -> Result<SmallVec<[Tensor; 1]>> {
         if operands[1].is_vectorized() {
             return self.pad_each(config, operands);
         }
-        let mut led: SmallVec<[Padding; 4]> = smallvec![Padding::default(); self.axes.len()];
-        led.extend_from_slice(config);
-        self.emit(Op::Pad { config: led }, &[operands[0].flat(), operands[1].clone()])
+        let config = config.behind(self.axes.len());
+        self.emit(Op::Pad { config }, &[operands[0].flat(), operands[1].clone()])
     }
 
     /// A value for each position: it takes the place of what is no element of `x`.

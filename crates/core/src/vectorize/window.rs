@@ -5,25 +5,12 @@ use smallvec::{SmallVec, smallvec};
 use super::Rewrite;
 use crate::builder::{BuildCreate, BuildShape};
 use crate::error::Result;
+use crate::form::Attribute;
 use crate::op::{ConvOp, Op, Window, WindowScatterOp};
 use crate::shape::{Axis, Shape, Sizes};
 use crate::tensor::Tensor;
 
 impl Rewrite<'_> {
-    /// A window of one element along each vectorized axis.
-    pub(super) fn with_lead_window(&self, window: &Window) -> Window {
-        let count = self.axes.len();
-        let ones = |inner: &[usize]| -> Sizes {
-            std::iter::repeat_n(1, count).chain(inner.iter().copied()).collect()
-        };
-        Window {
-            sizes: ones(&window.sizes),
-            strides: ones(&window.strides),
-            padding: std::iter::repeat_n((0, 0), count).chain(window.padding.iter().copied()).collect(),
-            dilations: ones(&window.dilations),
-        }
-    }
-
     pub(super) fn window_scatter(
         &mut self,
         op: WindowScatterOp,
@@ -31,7 +18,7 @@ impl Rewrite<'_> {
         operands: &[Tensor],
     ) -> Result<SmallVec<[Tensor; 1]>> {
         self.refuse_vectorized("the initial value", &operands[2])?;
-        let window = self.with_lead_window(window);
+        let window = window.behind(self.axes.len());
         let mut all = self.all_full(&operands[..2])?;
         all.push(operands[2].clone());
         self.emit(Op::WindowScatter { op, window }, &all)

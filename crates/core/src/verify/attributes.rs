@@ -43,9 +43,10 @@ pub(crate) fn exactly(types: &[&TensorType], count: usize) -> Result<(), String>
     Err(format!("the operands are {}, {count} must be given", list(types.iter().copied())))
 }
 
-/// The position of an operand; 0 in a list of operands.
-pub(crate) fn position(operands: &[&str], operand: &str) -> usize {
-    operands.iter().position(|own| *own == operand).unwrap_or(0)
+/// The position of an operand, or of the first one in the list of operands that ends the inputs.
+pub(crate) fn position(operands: &[&str], list: Option<&str>, operand: &str) -> usize {
+    let mut all = operands.iter().copied().chain(list);
+    all.position(|own| own == operand).expect("a rule names an operand of its row")
 }
 
 /// The axes are axes of the operand.

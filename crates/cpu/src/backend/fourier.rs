@@ -13,6 +13,18 @@ use crate::kernels::fourier::{self, Lines, RealTransform, Transform, Way};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
+/// Runs a transform with scratch memory for so many complex numbers, or only counts it.
+fn with_scratch<T>(room: Room<'_>, count: usize, run: impl FnOnce(&mut ViewMut<'_>)) -> Result<()>
+where
+    Complex<T>: Element,
+{
+    let mut scratch = room.scratch(TensorType::new(Complex::<T>::DTYPE, Shape::new(&[count]))?)?;
+    if room.runs() {
+        run(&mut scratch.view_mut());
+    }
+    Ok(())
+}
+
 /// Transforms complex lines.
 fn transform<T: fourier::Part>(
     room: Room<'_>,
@@ -26,12 +38,7 @@ where
     Complex<T>: Element,
 {
     let transform = Transform::<T>::new(which, lines)?;
-    let count = Shape::new(&[transform.scratch(par)]);
-    let mut scratch = room.scratch(TensorType::new(Complex::<T>::DTYPE, count)?)?;
-    if room.runs() {
-        transform.run(x, out, &mut scratch.view_mut(), par);
-    }
-    Ok(())
+    with_scratch::<T>(room, transform.scratch(par), |scratch| transform.run(x, out, scratch, par))
 }
 
 /// Transforms real lines, or to real lines.
@@ -47,12 +54,7 @@ where
     Complex<T>: Element,
 {
     let transform = RealTransform::<T>::new(way, lines)?;
-    let count = Shape::new(&[transform.scratch(par)]);
-    let mut scratch = room.scratch(TensorType::new(Complex::<T>::DTYPE, count)?)?;
-    if room.runs() {
-        transform.run(x, out, &mut scratch.view_mut(), par);
-    }
-    Ok(())
+    with_scratch::<T>(room, transform.scratch(par), |scratch| transform.run(x, out, scratch, par))
 }
 
 impl Run<'_> {
@@ -67,8 +69,14 @@ impl Run<'_> {
             if out.ty().size() == 0 {
                 return Ok(());
             }
-            let mut held = None;
-            let x = computed(room, views[0], if way == Way::Forth { real } else { complex }, &mut held, par)?;
+            let mut converted = None;
+            let x = computed(
+                room,
+                views[0],
+                if way == Way::Forth { real } else { complex },
+                &mut converted,
+                par,
+            )?;
             let (sizes, at) = (x.ty().shape.sizes(), axis.index());
             let lines = Lines {
                 outer: sizes[..at].iter().product(),
@@ -98,8 +106,8 @@ impl Run<'_> {
         let room = self.room;
         let dtype = self.output(0).dtype;
         self.stage(|views, out, par| {
-            let mut held = None;
-            let x = computed(room, views[0], dtype, &mut held, par)?;
+            let mut converted = None;
+            let x = computed(room, views[0], dtype, &mut converted, par)?;
             let (sizes, at) = (x.ty().shape.sizes(), axis.index());
             let lines = Lines {
                 outer: sizes[..at].iter().product(),

@@ -22,7 +22,7 @@ impl Expr {
     pub fn top_k(&self, k: i64) -> (Expr, Expr) {
         let location = Location::caller();
         match self.0.clone().and_then(|x| record(location, |ops| ops.top_k(x, k))) {
-            Ok((values, places)) => (Expr(Ok(values)), Expr(Ok(places))),
+            Ok((values, positions)) => (Expr(Ok(values)), Expr(Ok(positions))),
             Err(error) => (Expr(Err(error.clone())), Expr(Err(error))),
         }
     }
@@ -35,7 +35,7 @@ impl Tensor {
     /// Complex elements, a scalar, and a `k` below 1 or above the size of the axis; with the line of the call.
     #[track_caller]
     pub fn top_k(&self, k: i64) -> Result<(Tensor, Tensor)> {
-        let (values, places) = eager(Location::caller(), |ops| ops.top_k(&self.0, k))?;
-        Ok((Tensor(values), Tensor(places)))
+        let (values, positions) = eager(Location::caller(), |ops| ops.top_k(&self.0, k))?;
+        Ok((Tensor(values), Tensor(positions)))
     }
 }

@@ -85,9 +85,13 @@ pub fn reduce(dtype: DType) -> Table {
             table.must(Op::Block(block), &[&operand, &operand], Close::Exact);
         }
     }
-    let apart = CompositeBlock::AllClose { equal_nan: true, rtol: Tolerance(1e-5), atol: Tolerance(1e-8) };
-    let apart = Block::Composite(apart);
-    table.must(Op::Block(apart), &[&small(dtype, &[5], 1), &small(dtype, &[5], 2)], Close::Exact);
+    let equal_nan =
+        CompositeBlock::AllClose { equal_nan: true, rtol: Tolerance(1e-5), atol: Tolerance(1e-8) };
+    table.must(
+        Op::Block(Block::Composite(equal_nan)),
+        &[&small(dtype, &[5], 1), &small(dtype, &[5], 2)],
+        Close::Exact,
+    );
     table
 }
 

@@ -97,10 +97,8 @@ pub fn fourier(dtype: DType) -> Table {
             for (place, length) in [(0, 3), (1, 4), (1, 5), (1, 2), (0, 1), (1, 8)] {
                 table.must(Op::Fft { op, axis: axis(place), length, eps }, &[operand], close);
             }
-            let op = match op {
-                FftOp::Fft => Fft2Op::Fft2,
-                FftOp::Ifft => Fft2Op::Ifft2,
-            };
+        }
+        for &op in Fft2Op::ALL {
             let block = Block::Fft2 { op, axes: [axis(0), axis(1)], lengths: [4, 3], eps };
             table.must(Op::Block(block), &[operand], close);
         }
