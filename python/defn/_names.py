@@ -1,7 +1,7 @@
 """Names from NumPy, JAX and PyTorch, and their equivalents here.
 
-This module runs only when a name is wrong: functions collect unknown options in ``**unknown`` and
-call :func:`refuse_options` if there are any; unknown names of the package come through its
+This module runs only when a name is wrong: public functions pass unknown options to
+:func:`refuse_options` (see ``_public``); unknown names of the package come through its
 ``__getattr__``.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import operator
 import os
 import re
 import sys
@@ -20,7 +19,7 @@ from defn.errors import OptionError, UnknownNameError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from types import FrameType, ModuleType
+    from types import FrameType, FunctionType, ModuleType
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
@@ -105,28 +104,29 @@ def unknown_options(function: str, unknown: Iterable[str], known: Iterable[str])
     return option_error(text)
 
 
-def refuse_options(function: str, unknown: Mapping[str, object]) -> NoReturn:
-    """Raise for unknown options of a public function; ``random.key`` names one in a module."""
-    import defn
-
-    *_, name = function.split(".")
-    public = operator.attrgetter(function)(defn)
-    parameters = inspect.signature(public).parameters.values()
+def refuse_options(function: FunctionType, unknown: Mapping[str, object]) -> NoReturn:
+    """Raise for unknown options of a public function."""
     known = [
         p.name
-        for p in parameters
+        for p in inspect.signature(function).parameters.values()
         if p.kind is p.KEYWORD_ONLY
         or (p.kind is p.POSITIONAL_OR_KEYWORD and p.default is not p.empty)
     ]
-    raise unknown_options(name, unknown, known)
+    raise unknown_options(_name(function), unknown, known)
 
 
-def refuse_one_operand(function: str) -> NoReturn:
+def refuse_one_operand(function: FunctionType) -> NoReturn:
     """Raise for a two-operand function called with one, as the reduction in other libraries."""
+    name = _name(function)
     raise option_error(
-        f"{function}: one tensor is given, two are required; "
-        f"use x.{function}() or dn.reduce_{function}(x) for the elements of one tensor"
+        f"{name}: one tensor is given, two are required; "
+        f"use x.{name}() or dn.reduce_{name}(x) for the elements of one tensor"
     )
+
+
+def _name(function: FunctionType) -> str:
+    # A method that differs from the function of its name is a private function here.
+    return function.__name__.removeprefix("_")
 
 
 def unknown_name(where: str, name: str, module: ModuleType | None = None) -> UnknownNameError:

@@ -7,10 +7,10 @@ traced tensors.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards, public
 
 if TYPE_CHECKING:
     from typing import Any
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["axes", "axis_index", "axis_size", "bit_size", "compatible"]
 
 
-def axes(tensor: TensorLike, **unknown: Never) -> tuple[int, ...]:
+@public
+def axes(tensor: TensorLike) -> tuple[int, ...]:
     """The positions of all axes.
 
     Raises: ``TypeError`` for a value that is not a tensor.
@@ -28,12 +29,11 @@ def axes(tensor: TensorLike, **unknown: Never) -> tuple[int, ...]:
     >>> dn.axes(dn.iota((2, 3)))
     (0, 1)
     """
-    if unknown:
-        refuse_options("axes", unknown)
     return tuple(range(_core.to_tensor(tensor).rank))
 
 
-def axis_index(tensor: TensorLike, axis: Axis, **unknown: Never) -> int:
+@forwards(_core.axis_index)
+def axis_index(tensor: TensorLike, axis: Axis) -> int:
     """The position of an axis from the front; the axis may be negative or a name.
 
     Raises: ``AxisError`` if the tensor has no such axis.
@@ -42,12 +42,11 @@ def axis_index(tensor: TensorLike, axis: Axis, **unknown: Never) -> int:
     >>> dn.axis_index(x, "column"), dn.axis_index(x, -2)
     (1, 0)
     """
-    if unknown:
-        refuse_options("axis_index", unknown)
-    return _core.axis_index(tensor, axis)
+    ...
 
 
-def axis_size(tensor: TensorLike, axis: Axis, **unknown: Never) -> int:
+@forwards(_core.axis_size)
+def axis_size(tensor: TensorLike, axis: Axis) -> int:
     """The size of an axis.
 
     Raises: ``AxisError`` if the tensor has no such axis.
@@ -55,12 +54,11 @@ def axis_size(tensor: TensorLike, axis: Axis, **unknown: Never) -> int:
     >>> dn.axis_size(dn.iota((2, 3), names=["row", "column"]), "column")
     3
     """
-    if unknown:
-        refuse_options("axis_size", unknown)
-    return _core.axis_size(tensor, axis)
+    ...
 
 
-def bit_size(tensor: TensorLike, **unknown: Never) -> int:
+@forwards(_core.bit_size)
+def bit_size(tensor: TensorLike) -> int:
     """The number of bits of all elements; elements of 2 and 4 bits count as such.
 
     Raises: ``TypeError`` for a value that is not a tensor.
@@ -68,12 +66,11 @@ def bit_size(tensor: TensorLike, **unknown: Never) -> int:
     >>> dn.bit_size(dn.tensor([1, 2, 3], dtype="u4"))
     12
     """
-    if unknown:
-        refuse_options("bit_size", unknown)
-    return _core.bit_size(tensor)
+    ...
 
 
-def compatible(a: Any, b: Any, **unknown: Never) -> bool:
+@forwards(_core.compatible)
+def compatible(a: Any, b: Any) -> bool:
     """Whether two tensors have the same dtype, shape, vectorized axes and names.
 
     A missing name matches any name. Containers must have the same structure and compatible
@@ -85,6 +82,4 @@ def compatible(a: Any, b: Any, **unknown: Never) -> bool:
     >>> dn.compatible(x, dn.template((2, 3), "s32")), dn.compatible(x, x.as_type("f32"))
     (True, False)
     """
-    if unknown:
-        refuse_options("compatible", unknown)
-    return _core.compatible(a, b)
+    ...

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import option_error, refuse_options
+from defn._names import option_error
+from defn._public import forwards, public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -43,9 +44,8 @@ def _has_tensors(value: Any) -> bool:
     return hasattr(value, "__array__")
 
 
-def block(
-    tag: Hashable, args: Sequence[Any], output: Any, fun: Callable[..., Any], **unknown: Never
-) -> Any:
+@public
+def block(tag: Hashable, args: Sequence[Any], output: Any, fun: Callable[..., Any]) -> Any:
     """Compute ``fun(tag, *args)``; a backend that knows the tag may run its own kernel instead.
 
     The tag identifies the computation: a frozen dataclass whose fields are the options, or any
@@ -78,12 +78,11 @@ def block(
       b = block Scale a, factor=3.0    f32[2]
     >
     """
-    if unknown:
-        refuse_options("block", unknown)
     return _core.block(_hashable("block", tag), _text(tag, args), args, output, fun, True)
 
 
-def optional(name: str, args: Sequence[Any], fun: Callable[..., Any], **unknown: Never) -> Any:
+@public
+def optional(name: str, args: Sequence[Any], fun: Callable[..., Any]) -> Any:
     """Compute ``fun(*args)``; a backend with a callback of this name runs the callback instead.
 
     This is a block whose tag is a name. A backend written in Python that has a method of the name
@@ -103,8 +102,6 @@ def optional(name: str, args: Sequence[Any], fun: Callable[..., Any], **unknown:
     >>> dn.optional("total", [dn.iota((2, 2)), {"axes": [0]}], total).to_list()
     [2, 4]
     """
-    if unknown:
-        refuse_options("optional", unknown)
     if not isinstance(name, str):
         kind = type(name).__name__
         raise option_error(f"optional: the name is of type {kind}, it must be a str")
@@ -122,7 +119,8 @@ def _hashable(function: str, tag: Any) -> Any:
     return tag
 
 
-def runtime_call(output: Any, value: Any, fun: Callable[[Any], Any], **unknown: Never) -> Any:
+@forwards(_core.runtime_call)
+def runtime_call(output: Any, value: Any, fun: Callable[[Any], Any]) -> Any:
     """Call a Python function on a value whenever the program runs, and use its result.
 
     ``fun`` receives the value, which may be a container. It returns tensors, arrays or numbers as
@@ -145,6 +143,4 @@ def runtime_call(output: Any, value: Any, fun: Callable[[Any], Any], **unknown: 
     >>> ordered(dn.tensor([1, 3, 2])).to_list()
     [6, 4, 2]
     """
-    if unknown:
-        refuse_options("runtime_call", unknown)
-    return _core.runtime_call(output, value, fun)
+    ...

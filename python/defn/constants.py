@@ -5,10 +5,10 @@ Each function returns a scalar tensor of a dtype, by default f32, rounded to nea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import public
 
 if TYPE_CHECKING:
     from defn._core import Tensor
@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 
-def pi(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never) -> Tensor:
+@public
+def pi(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None) -> Tensor:
     """The ratio of a circle's circumference to its diameter.
 
     Shapes: a scalar.
@@ -42,12 +43,11 @@ def pi(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknow
     >>> float(dn.constants.pi())
     3.1415927410125732
     """
-    if unknown:
-        refuse_options("constants.pi", unknown)
     return _core.constant("pi", dtype, backend)
 
 
-def e(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never) -> Tensor:
+@public
+def e(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None) -> Tensor:
     """The base of the natural logarithm.
 
     Shapes: a scalar.
@@ -58,14 +58,11 @@ def e(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown
     >>> dn.constants.e("f64").item()
     2.718281828459045
     """
-    if unknown:
-        refuse_options("constants.e", unknown)
     return _core.constant("e", dtype, backend)
 
 
-def euler_gamma(
-    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
-) -> Tensor:
+@public
+def euler_gamma(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None) -> Tensor:
     """The Euler-Mascheroni constant: the limit of the harmonic series minus the logarithm.
 
     Shapes: a scalar.
@@ -76,14 +73,11 @@ def euler_gamma(
     >>> dn.constants.euler_gamma("f64").item()
     0.5772156649015329
     """
-    if unknown:
-        refuse_options("constants.euler_gamma", unknown)
     return _core.constant("euler_gamma", dtype, backend)
 
 
-def nan(
-    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
-) -> Tensor:
+@public
+def nan(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None) -> Tensor:
     """Not a number.
 
     Shapes: a scalar.
@@ -94,14 +88,11 @@ def nan(
     >>> dn.constants.nan().item()
     nan
     """
-    if unknown:
-        refuse_options("constants.nan", unknown)
     return _core.constant("nan", dtype, backend)
 
 
-def infinity(
-    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
-) -> Tensor:
+@public
+def infinity(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None) -> Tensor:
     """Infinity; in f8_e4m3fn, which has no infinity, the greatest number.
 
     Shapes: a scalar.
@@ -112,14 +103,11 @@ def infinity(
     >>> dn.constants.infinity().item()
     inf
     """
-    if unknown:
-        refuse_options("constants.infinity", unknown)
     return _core.constant("infinity", dtype, backend)
 
 
-def neg_infinity(
-    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
-) -> Tensor:
+@public
+def neg_infinity(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None) -> Tensor:
     """Negative infinity; in f8_e4m3fn, which has no infinity, the least number.
 
     Shapes: a scalar.
@@ -130,14 +118,11 @@ def neg_infinity(
     >>> dn.constants.neg_infinity().item()
     -inf
     """
-    if unknown:
-        refuse_options("constants.neg_infinity", unknown)
     return _core.constant("neg_infinity", dtype, backend)
 
 
-def max(
-    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
-) -> Tensor:
+@public
+def max(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None) -> Tensor:
     """The greatest value: infinity if the dtype has it.
 
     Shapes: a scalar.
@@ -148,14 +133,11 @@ def max(
     >>> dn.constants.max("u8").item(), dn.constants.max("f32").item()
     (255, inf)
     """
-    if unknown:
-        refuse_options("constants.max", unknown)
     return _core.constant("max", dtype, backend)
 
 
-def min(
-    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
-) -> Tensor:
+@public
+def min(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None) -> Tensor:
     """The least value: negative infinity if the dtype has it.
 
     Shapes: a scalar.
@@ -166,14 +148,11 @@ def min(
     >>> dn.constants.min("s8").item(), dn.constants.min("f32").item()
     (-128, -inf)
     """
-    if unknown:
-        refuse_options("constants.min", unknown)
     return _core.constant("min", dtype, backend)
 
 
-def max_finite(
-    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
-) -> Tensor:
+@public
+def max_finite(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None) -> Tensor:
     """The greatest finite number.
 
     Shapes: a scalar.
@@ -184,14 +163,11 @@ def max_finite(
     >>> dn.constants.max_finite("f16").item()
     65504.0
     """
-    if unknown:
-        refuse_options("constants.max_finite", unknown)
     return _core.constant("max_finite", dtype, backend)
 
 
-def min_finite(
-    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
-) -> Tensor:
+@public
+def min_finite(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None) -> Tensor:
     """The least finite number.
 
     Shapes: a scalar.
@@ -202,14 +178,11 @@ def min_finite(
     >>> dn.constants.min_finite("f16").item()
     -65504.0
     """
-    if unknown:
-        refuse_options("constants.min_finite", unknown)
     return _core.constant("min_finite", dtype, backend)
 
 
-def epsilon(
-    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
-) -> Tensor:
+@public
+def epsilon(dtype: DTypeLike = "f32", *, backend: BackendLike | None = None) -> Tensor:
     """The machine epsilon: the difference between 1 and the next greater number.
 
     Shapes: a scalar.
@@ -220,13 +193,12 @@ def epsilon(
     >>> dn.constants.epsilon("f64").item()
     2.220446049250313e-16
     """
-    if unknown:
-        refuse_options("constants.epsilon", unknown)
     return _core.constant("epsilon", dtype, backend)
 
 
+@public
 def smallest_positive_normal(
-    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None, **unknown: Never
+    dtype: DTypeLike = "f32", *, backend: BackendLike | None = None
 ) -> Tensor:
     """The smallest positive normal number, which has full precision.
 
@@ -238,12 +210,11 @@ def smallest_positive_normal(
     >>> dn.constants.smallest_positive_normal("f64").item()
     2.2250738585072014e-308
     """
-    if unknown:
-        refuse_options("constants.smallest_positive_normal", unknown)
     return _core.constant("smallest_positive_normal", dtype, backend)
 
 
-def i(dtype: DTypeLike = "c64", *, backend: BackendLike | None = None, **unknown: Never) -> Tensor:
+@public
+def i(dtype: DTypeLike = "c64", *, backend: BackendLike | None = None) -> Tensor:
     """The imaginary unit.
 
     Shapes: a scalar.
@@ -254,6 +225,4 @@ def i(dtype: DTypeLike = "c64", *, backend: BackendLike | None = None, **unknown
     >>> dn.constants.i().item()
     1j
     """
-    if unknown:
-        refuse_options("constants.i", unknown)
     return _core.constant("i", dtype, backend)

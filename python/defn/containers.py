@@ -6,10 +6,10 @@ without registration.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards, public
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["lazy", "register_container"]
 
 
+@public
 def register_container(
     cls: type,
     flatten: Callable[[Any], tuple[Sequence[Any], Any]],
     unflatten: Callable[[Any, Sequence[Any]], Any],
-    **unknown: Never,
 ) -> None:
     """Register a class as a container.
 
@@ -41,12 +41,11 @@ def register_container(
     >>> float(dn.jit(lambda p: p.left * p.right)(Pair(2.0, 3.0)))
     6.0
     """
-    if unknown:
-        refuse_options("register_container", unknown)
     _core.register_container(cls, flatten, unflatten)
 
 
-def lazy(template: Any, fun: Callable[[], Any], /, **unknown: Never) -> _core.Lazy:
+@forwards(_core.lazy)
+def lazy(template: Any, fun: Callable[[], Any], /) -> _core.Lazy:
     """Create a container leaf whose tensor is computed only when a program needs it.
 
     ``template`` declares the type: a template, or a tensor of that type. ``fun()`` returns the
@@ -65,6 +64,4 @@ def lazy(template: Any, fun: Callable[[], Any], /, **unknown: Never) -> _core.La
     >>> float(f(batch)), list(read), float(g(batch)), read
     (6.0, [], 12.0, ['table'])
     """
-    if unknown:
-        refuse_options("lazy", unknown)
-    return _core.lazy(template, fun)
+    ...

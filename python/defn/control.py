@@ -9,10 +9,11 @@ import builtins
 import operator
 import sys
 import time
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import caller, option_error, refuse_options
+from defn._names import caller, option_error
+from defn._public import forwards, public
 from defn.errors import DTypeError, ShapeError, TraceError
 
 if TYPE_CHECKING:
@@ -107,13 +108,13 @@ class range:  # noqa: N801 - it replaces Python's range.
         return f"dn.range({self.start}, {self.stop}, {self.step})"
 
 
+@public
 def while_(
     init: Any,
     cond: Callable[[Any], Any],
     body: Callable[[Any], Any],
     *,
     progress: bool | Callable[[int, int | None], object] | None = None,
-    **unknown: Never,
 ) -> Any:
     """Repeat ``body(state)`` while ``cond(state)`` is nonzero, and return the last state.
 
@@ -132,8 +133,6 @@ def while_(
     >>> int(dn.while_(1, lambda x: x < 100, lambda x: x * 2))
     128
     """
-    if unknown:
-        refuse_options("while_", unknown)
     show = _progress("while_", progress)
     if show is None:
         return _core.while_(init, cond, body)
@@ -150,6 +149,7 @@ def while_(
     return last
 
 
+@public
 def for_(
     init: Any,
     over: Any,
@@ -157,7 +157,6 @@ def for_(
     *,
     unroll: bool | int = False,
     progress: bool | Callable[[int, int], object] | None = None,
-    **unknown: Never,
 ) -> Any:
     """Repeat ``state = body(state, item)`` for each item of a range or of a tensor's first axis.
 
@@ -179,8 +178,6 @@ def for_(
     >>> int(dn.for_(0, range(5), lambda total, i: total + i))
     10
     """
-    if unknown:
-        refuse_options("for_", unknown)
     show = _progress("for_", progress)
     if isinstance(over, range):
         plain = over.plain()
@@ -299,13 +296,13 @@ def for_until(
     return _core.while_((start, init), goes_on, next_state)[1]
 
 
+@public
 def scan(
     init: Any,
     over: Any,
     body: Callable[[Any, Any], tuple[Any, Any]],
     *,
     progress: bool | Callable[[int, int], object] | None = None,
-    **unknown: Never,
 ) -> Any:
     """Repeat ``state, output = body(state, item)``, and return the last state and all outputs.
 
@@ -324,8 +321,6 @@ def scan(
     >>> int(total), partial.to_list()
     (6, [1, 3, 6])
     """
-    if unknown:
-        refuse_options("scan", unknown)
     show = _progress("scan", progress)
     if show is None:
         return _core.scan(init, over, body)
@@ -341,9 +336,8 @@ def scan(
     return last, outs
 
 
-def cond(
-    clauses: Sequence[tuple[Any, Callable[[], Any]]], otherwise: Callable[[], Any], **unknown: Never
-) -> Any:
+@forwards(_core.cond)
+def cond(clauses: Sequence[tuple[Any, Callable[[], Any]]], otherwise: Callable[[], Any]) -> Any:
     """Run the function of the first clause whose predicate is nonzero, else ``otherwise``.
 
     Shapes: every function returns the same structure; its tensors broadcast together.
@@ -355,12 +349,11 @@ def cond(
     >>> int(dn.cond([(x > 0, lambda: x), (x < 0, lambda: -x)], lambda: 0))
     3
     """
-    if unknown:
-        refuse_options("cond", unknown)
-    return _core.cond(clauses, otherwise)
+    ...
 
 
-def if_(pred: Any, then: Any, otherwise: Any = 0, **unknown: Never) -> Any:
+@forwards(_core.if_)
+def if_(pred: Any, then: Any, otherwise: Any = 0) -> Any:
     """Select one of two branches, each a function or a value. See ``cond``.
 
     Shapes: both branches have the same structure; their tensors broadcast together.
@@ -372,14 +365,11 @@ def if_(pred: Any, then: Any, otherwise: Any = 0, **unknown: Never) -> Any:
     >>> int(dn.if_(dn.tensor(1), lambda: 10, lambda: 20))
     10
     """
-    if unknown:
-        refuse_options("if_", unknown)
-    return _core.if_(pred, then, otherwise)
+    ...
 
 
-def hook(
-    value: Any, name_or_fun: Any, fun: Callable[[Any], Any] | None = None, **unknown: Never
-) -> Any:
+@public
+def hook(value: Any, name_or_fun: Any, fun: Callable[[Any], Any] | None = None) -> Any:
     """Pass a value to a Python function each time the program reaches it, and return the value.
 
     ``hook(x, print)`` calls ``print``. ``hook(x, "loss")`` has a name;
@@ -400,8 +390,6 @@ def hook(
     seen 3.0
     6.0
     """
-    if unknown:
-        refuse_options("hook", unknown)
     name = None
     if isinstance(name_or_fun, str):
         name = name_or_fun
@@ -415,11 +403,11 @@ def hook(
     return _core.hook(value, name, fun)
 
 
+@forwards(hook)
 def io_call(
     value: Any,
     name_or_fun: str | Callable[[Any], Any],
     fun: Callable[[Any], Any] | None = None,
-    **unknown: Never,
 ) -> Any:
     """The same as :func:`hook`, under its name in Nx 0.12.
 
@@ -435,17 +423,15 @@ def io_call(
     >>> float(f(1.0)), float(seen[0])
     (4.0, 2.0)
     """
-    if unknown:
-        refuse_options("io_call", unknown)
-    return hook(value, name_or_fun, fun)
+    ...
 
 
+@public
 def print_value(
     value: Any,
     fun: Callable[[Any], Any] | None = None,
     *,
     label: str | None = None,
-    **unknown: Never,
 ) -> Any:
     """Print a value each time the program reaches it, and return the value.
 
@@ -463,8 +449,6 @@ def print_value(
     sum: 3
     [2, 4]
     """
-    if unknown:
-        refuse_options("print_value", unknown)
     if fun is not None and not callable(fun):
         raise option_error(
             f"print_value: fun is of type {type(fun).__name__}, it must be a function"
@@ -479,7 +463,8 @@ def print_value(
     return value
 
 
-def mark(value: Any, name: str, **unknown: Never) -> Any:
+@forwards(_core.mark)
+def mark(value: Any, name: str) -> Any:
     """Name a value, so that the graph can be split and read at that name.
 
     Shapes: unchanged.
@@ -490,12 +475,11 @@ def mark(value: Any, name: str, **unknown: Never) -> Any:
     >>> float(dn.mark(2.0, "loss"))
     2.0
     """
-    if unknown:
-        refuse_options("mark", unknown)
-    return _core.mark(value, name)
+    ...
 
 
-def print_expr(value: Any, **unknown: Never) -> Any:
+@public
+def print_expr(value: Any) -> Any:
     """Print the expression of a value while it is traced, and return the value.
 
     Shapes: unchanged.
@@ -515,7 +499,5 @@ def print_expr(value: Any, **unknown: Never) -> Any:
     >
     4.0
     """
-    if unknown:
-        refuse_options("print_expr", unknown)
     print(value)
     return value

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core, _files
-from defn._names import option_error, refuse_options
+from defn._names import option_error
+from defn._public import forwards, public
 
 if TYPE_CHECKING:
     from typing import Any, BinaryIO, Literal, TypeAlias
@@ -38,13 +39,13 @@ def _format(function: str, target: Any, name: Any) -> Any:
     return suffix if suffix in _FORMATS else None
 
 
+@public
 def load(
     source: str | os.PathLike[str] | BinaryIO,
     *,
     format: Format | None = None,
     dtype: DTypeLike | None = None,
     backend: BackendLike | None = None,
-    **unknown: Never,
 ) -> Any:
     """Read a file: ``.npy``, ``.npz``, ``.safetensors``, or ``.defn``, which ``save`` writes.
 
@@ -64,20 +65,18 @@ def load(
     >>> dn.load(path)["a"].to_list()
     [1, 2]
     """
-    if unknown:
-        refuse_options("load", unknown)
-        # The content is more reliable than the suffix, which may be anything.
+    # The content is more reliable than the suffix, which may be anything.
     chosen = None if format is None else _format("load", source, format)
     return _core.load("load", _files.read(source), chosen, dtype, backend)
 
 
+@public
 def save(
     target: str | os.PathLike[str] | BinaryIO,
     value: Any,
     *,
     format: Format | None = None,
     compressed: bool = False,
-    **unknown: Never,
 ) -> None:
     """Write a file in the format of its suffix: ``.npy``, ``.npz``, ``.safetensors`` or ``.defn``.
 
@@ -96,8 +95,6 @@ def save(
     >>> np.load(path)
     array([1., 2.], dtype=float32)
     """
-    if unknown:
-        refuse_options("save", unknown)
     chosen = _format("save", target, format)
     if chosen is None:
         raise option_error(
@@ -109,12 +106,12 @@ def save(
     _files.write(target, _core.save(value, chosen, compressed))
 
 
+@public
 def load_numpy(
     data: Buffer,
     *,
     dtype: DTypeLike | None = None,
     backend: BackendLike | None = None,
-    **unknown: Never,
 ) -> Tensor | dict[str, Tensor]:
     """Read tensors from the bytes of an ``.npy`` or ``.npz`` file.
 
@@ -136,14 +133,13 @@ def load_numpy(
       ]
     >
     """
-    if unknown:
-        refuse_options("load_numpy", unknown)
     # Archives begin with "PK", like every ZIP file.
     chosen = "npz" if bytes(memoryview(data)[:2]) == b"PK" else "npy"
     return _core.load("load_numpy", data, chosen, dtype, backend)
 
 
-def serialize(value: Any, **unknown: Never) -> bytes:
+@forwards(_core.serialize)
+def serialize(value: Any) -> bytes:
     """Write a tensor or a container of tensors to bytes, which ``deserialize`` reads.
 
     Dtypes, shapes, names, vectorized axes and the structure of containers are kept, and so are
@@ -157,12 +153,11 @@ def serialize(value: Any, **unknown: Never) -> bytes:
     >>> dn.deserialize(data)["w"].names
     ('in',)
     """
-    if unknown:
-        refuse_options("serialize", unknown)
-    return _core.serialize(value)
+    ...
 
 
-def deserialize(data: Buffer, *, backend: BackendLike | None = None, **unknown: Never) -> Any:
+@forwards(_core.deserialize)
+def deserialize(data: Buffer, *, backend: BackendLike | None = None) -> Any:
     """Read the tensor or container that ``serialize`` wrote.
 
     The data contains no code, and nothing is imported: a class in it must be defined in a module
@@ -174,6 +169,4 @@ def deserialize(data: Buffer, *, backend: BackendLike | None = None, **unknown: 
     >>> dn.deserialize(dn.serialize((dn.tensor(1), None)))
     (Tensor(1, s32), None)
     """
-    if unknown:
-        refuse_options("deserialize", unknown)
-    return _core.deserialize(data, backend)
+    ...

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Never, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, overload
 
 from defn import _core
-from defn._names import option_error, refuse_options
+from defn._names import option_error
+from defn._public import forwards, public
 from defn.jit import jit
 
 if TYPE_CHECKING:
@@ -161,9 +162,8 @@ def hessian(
     return _compiled(_core.jacobian(_core.jacobian(fun, argnums), argnums), jit_options)
 
 
-def vjp(
-    fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0, **unknown: Never
-) -> Callable[..., Any]:
+@public
+def vjp(fun: Callable[..., Any], /, *, argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
     """The value of a function, and its vector-Jacobian product.
 
     ``vjp(fun)`` returns a function of the same arguments that returns both. The product is a
@@ -181,8 +181,6 @@ def vjp(
     >>> back(dn.tensor([1.0, 10.0])).to_list()
     [2.0, 40.0]
     """
-    if unknown:
-        refuse_options("vjp", unknown)
 
     @functools.wraps(fun)
     def differentiated(*args: Any, **kwargs: Any) -> Any:
@@ -191,7 +189,8 @@ def vjp(
     return differentiated
 
 
-def stop_grad(value: Any, **unknown: Never) -> Any:
+@forwards(_core.stop_grad)
+def stop_grad(value: Any) -> Any:
     """Return the value as a constant: no gradient flows through it.
 
     Shapes: unchanged; a container keeps its structure.
@@ -202,14 +201,11 @@ def stop_grad(value: Any, **unknown: Never) -> Any:
     >>> float(dn.grad(lambda x: x + dn.stop_grad(x))(3.0))
     1.0
     """
-    if unknown:
-        refuse_options("stop_grad", unknown)
-    return _core.stop_grad(value)
+    ...
 
 
-def custom_grad(
-    value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence[Any]], **unknown: Never
-) -> Any:
+@forwards(_core.custom_grad)
+def custom_grad(value: Any, inputs: Sequence[Any], fun: Callable[[Any], Sequence[Any]]) -> Any:
     """Return the value with a custom gradient rule.
 
     ``fun`` is called with the cotangent of the value, which is a tuple if the value is one. It
@@ -226,6 +222,4 @@ def custom_grad(
     >>> float(dn.grad(clipped)(3.0))
     1.0
     """
-    if unknown:
-        refuse_options("custom_grad", unknown)
-    return _core.custom_grad(value, inputs, fun)
+    ...

@@ -13,10 +13,10 @@ iterations terminate.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -43,7 +43,8 @@ __all__ = [
 ]
 
 
-def adjoint(tensor: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.linalg_adjoint)
+def adjoint(tensor: TensorLike, /) -> Tensor:
     """The conjugate transpose: the last two axes are exchanged and complex elements conjugated.
 
     Shapes: the last two sizes and names are exchanged; vectors and scalars keep their shape.
@@ -54,12 +55,11 @@ def adjoint(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.linalg.adjoint(dn.tensor([[1, 2j], [3, 4]])).to_list()
     [[(1-0j), (3-0j)], [-2j, (4-0j)]]
     """
-    if unknown:
-        refuse_options("linalg.adjoint", unknown)
-    return _core.linalg_adjoint(tensor)
+    ...
 
 
-def cholesky(tensor: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.linalg_cholesky)
+def cholesky(tensor: TensorLike, /) -> Tensor:
     """The lower triangular ``l`` of ``tensor = l @ adjoint(l)``.
 
     Matrices are symmetric or Hermitian; only the lower triangle is read. The factor of a matrix
@@ -75,12 +75,11 @@ def cholesky(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.linalg.cholesky(dn.tensor([[4.0, 2.0], [2.0, 5.0]])).to_list()
     [[2.0, 0.0], [1.0, 2.0]]
     """
-    if unknown:
-        refuse_options("linalg.cholesky", unknown)
-    return _core.linalg_cholesky(tensor)
+    ...
 
 
-def determinant(tensor: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.linalg_determinant)
+def determinant(tensor: TensorLike, /) -> Tensor:
     """The determinant: in closed form for up to three rows, else through :func:`lu`.
 
     Shapes: the leading axes, without names. The last two sizes must be equal.
@@ -91,14 +90,11 @@ def determinant(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.linalg.determinant(dn.tensor([[1, 2], [3, 4]])).item()
     -2.0
     """
-    if unknown:
-        refuse_options("linalg.determinant", unknown)
-    return _core.linalg_determinant(tensor)
+    ...
 
 
-def eigh(
-    tensor: TensorLike, /, *, max_iter: int = 1000, eps: float = 0.0, **unknown: Never
-) -> tuple[Tensor, Tensor]:
+@forwards(_core.linalg_eigh)
+def eigh(tensor: TensorLike, /, *, max_iter: int = 1000, eps: float = 0.0) -> tuple[Tensor, Tensor]:
     """Eigenvalues and eigenvectors of symmetric or Hermitian matrices: ``(values, vectors)``.
 
     The eigenvalues ascend. Column i of the vectors is the unit eigenvector of value i, up to a sign
@@ -118,12 +114,11 @@ def eigh(
     >>> values.to_list(), dn.abs(vectors).to_list()
     ([-2.0, 1.0], [[0.0, 1.0], [1.0, 0.0]])
     """
-    if unknown:
-        refuse_options("linalg.eigh", unknown)
-    return _core.linalg_eigh(tensor, max_iter, eps)
+    ...
 
 
-def invert(tensor: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.linalg_invert)
+def invert(tensor: TensorLike, /) -> Tensor:
     """The inverse of matrices.
 
     The inverse of a singular matrix is NaN. A matrix counts as singular if the magnitude of its
@@ -137,14 +132,11 @@ def invert(tensor: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.linalg.invert(dn.tensor([[2.0, 0.0], [0.0, 4.0]])).to_list()
     [[0.5, 0.0], [0.0, 0.25]]
     """
-    if unknown:
-        refuse_options("linalg.invert", unknown)
-    return _core.linalg_invert(tensor)
+    ...
 
 
-def least_squares(
-    a: TensorLike, b: TensorLike, /, *, eps: float = 1e-15, **unknown: Never
-) -> Tensor:
+@forwards(_core.linalg_least_squares)
+def least_squares(a: TensorLike, b: TensorLike, /, *, eps: float = 1e-15) -> Tensor:
     """The ``x`` that minimizes the norm of ``a @ x - b``; of several, that of the least norm.
 
     Shapes: for a matrix ``{m, n}`` and a vector ``{m}`` the result is ``{n}``, without a name.
@@ -158,12 +150,11 @@ def least_squares(
     >>> [f"{value:.2f}" for value in x.to_list()]
     ['1.00', '-0.95']
     """
-    if unknown:
-        refuse_options("linalg.least_squares", unknown)
-    return _core.linalg_least_squares(a, b, eps)
+    ...
 
 
-def lu(tensor: TensorLike, /, **unknown: Never) -> tuple[Tensor, Tensor, Tensor]:
+@forwards(_core.linalg_lu)
+def lu(tensor: TensorLike, /) -> tuple[Tensor, Tensor, Tensor]:
     """The factors of ``tensor = p @ l @ u``: ``(p, l, u)``.
 
     ``p`` is a permutation, ``l`` is lower triangular with ones on its diagonal, ``u`` is upper
@@ -178,12 +169,11 @@ def lu(tensor: TensorLike, /, **unknown: Never) -> tuple[Tensor, Tensor, Tensor]
     >>> p.to_list(), l.to_list(), u.to_list()
     ([[0, 1], [1, 0]], [[1.0, 0.0], [0.25, 1.0]], [[4.0, 4.0], [0.0, 1.0]])
     """
-    if unknown:
-        refuse_options("linalg.lu", unknown)
-    return _core.linalg_lu(tensor)
+    ...
 
 
-def matrix_power(tensor: TensorLike, power: int, /, **unknown: Never) -> Tensor:
+@forwards(_core.linalg_matrix_power)
+def matrix_power(tensor: TensorLike, power: int, /) -> Tensor:
     """The matrix raised to an integer power.
 
     A negative power inverts the matrix first. Power 0 is the identity in s32.
@@ -197,12 +187,11 @@ def matrix_power(tensor: TensorLike, power: int, /, **unknown: Never) -> Tensor:
     >>> dn.linalg.matrix_power(dn.tensor([[1, 1], [1, 0]]), 10).to_list()
     [[89, 55], [55, 34]]
     """
-    if unknown:
-        refuse_options("linalg.matrix_power", unknown)
-    return _core.linalg_matrix_power(tensor, power)
+    ...
 
 
-def matrix_rank(tensor: TensorLike, /, *, eps: float = 1e-7, **unknown: Never) -> Tensor:
+@forwards(_core.linalg_matrix_rank)
+def matrix_rank(tensor: TensorLike, /, *, eps: float = 1e-7) -> Tensor:
     """The number of singular values above ``eps`` times the longer side times the largest one.
 
     Shapes: a matrix; the result is a scalar.
@@ -214,11 +203,10 @@ def matrix_rank(tensor: TensorLike, /, *, eps: float = 1e-7, **unknown: Never) -
     >>> dn.linalg.matrix_rank(dn.tensor([[1, 1, 1], [2, 2, 2], [1, 2, 3]])).item()
     2
     """
-    if unknown:
-        refuse_options("linalg.matrix_rank", unknown)
-    return _core.linalg_matrix_rank(tensor, eps)
+    ...
 
 
+@forwards(_core.linalg_norm)
 def norm(
     tensor: TensorLike,
     /,
@@ -226,7 +214,6 @@ def norm(
     axes: Axes | None = None,
     *,
     keep_axes: bool = False,
-    **unknown: Never,
 ) -> Tensor:
     """A norm of a vector or a matrix, or of the vectors along one axis of a matrix.
 
@@ -248,12 +235,11 @@ def norm(
     >>> dn.linalg.norm(dn.tensor([[1, -2], [3, 4]]), ord="inf").item()
     7.0
     """
-    if unknown:
-        refuse_options("linalg.norm", unknown)
-    return _core.linalg_norm(tensor, ord, axes, keep_axes)
+    ...
 
 
-def pinv(tensor: TensorLike, /, *, eps: float = 1e-10, **unknown: Never) -> Tensor:
+@forwards(_core.linalg_pinv)
+def pinv(tensor: TensorLike, /, *, eps: float = 1e-10) -> Tensor:
     """The pseudo-inverse: for a number its inverse, for a vector its adjoint over its squared norm.
 
     For matrices it is computed from the singular values. A singular value counts as zero if it is
@@ -268,18 +254,16 @@ def pinv(tensor: TensorLike, /, *, eps: float = 1e-10, **unknown: Never) -> Tens
     >>> dn.linalg.pinv(dn.tensor([3.0, 4.0])).to_list()
     [0.11999999731779099, 0.1599999964237213]
     """
-    if unknown:
-        refuse_options("linalg.pinv", unknown)
-    return _core.linalg_pinv(tensor, eps)
+    ...
 
 
+@forwards(_core.linalg_qr)
 def qr(
     tensor: TensorLike,
     /,
     *,
     mode: Literal["reduced", "complete"] = "reduced",
     eps: float = 1e-10,
-    **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
     """The factors of ``tensor = q @ r``: ``(q, r)``.
 
@@ -298,12 +282,11 @@ def qr(
     >>> q.shape, dn.all_close(q @ r, dn.tensor([[3.0, 1.0], [4.0, 2.0]])).item()
     ((2, 2), True)
     """
-    if unknown:
-        refuse_options("linalg.qr", unknown)
-    return _core.linalg_qr(tensor, mode, eps)
+    ...
 
 
-def solve(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.linalg_solve)
+def solve(a: TensorLike, b: TensorLike, /) -> Tensor:
     """The solution ``x`` of ``a @ x = b``, through :func:`lu`.
 
     If a pivot of ``a`` is 0, some elements of the result are infinite or NaN. The CPU divides by
@@ -319,13 +302,12 @@ def solve(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.linalg.solve(dn.tensor([[2.0, 0.0], [0.0, 4.0]]), dn.tensor([2.0, 2.0])).to_list()
     [1.0, 0.5]
     """
-    if unknown:
-        refuse_options("linalg.solve", unknown)
-    return _core.linalg_solve(a, b)
+    ...
 
 
+@forwards(_core.linalg_svd)
 def svd(
-    tensor: TensorLike, /, *, max_iter: int = 100, full_matrices: bool = True, **unknown: Never
+    tensor: TensorLike, /, *, max_iter: int = 100, full_matrices: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The singular values and vectors of ``tensor = u @ diag(s) @ vh``: ``(u, s, vh)``.
 
@@ -344,11 +326,10 @@ def svd(
     >>> [f"{value:.2f}" for value in s.to_list()]
     ['3.00', '2.00']
     """
-    if unknown:
-        refuse_options("linalg.svd", unknown)
-    return _core.linalg_svd(tensor, max_iter, full_matrices)
+    ...
 
 
+@forwards(_core.linalg_triangular_solve)
 def triangular_solve(
     a: TensorLike,
     b: TensorLike,
@@ -357,7 +338,6 @@ def triangular_solve(
     lower: bool = True,
     left_side: bool = True,
     transform_a: Literal["none", "transpose", "conjugate", "adjoint"] = "none",
-    **unknown: Never,
 ) -> Tensor:
     """The solution ``x`` of ``a @ x = b``, or of ``x @ a = b``, for triangular ``a``.
 
@@ -378,9 +358,7 @@ def triangular_solve(
     >>> dn.linalg.triangular_solve(a, dn.tensor([2.0, 9.0])).to_list()
     [1.0, 2.0]
     """
-    if unknown:
-        refuse_options("linalg.triangular_solve", unknown)
-    return _core.linalg_triangular_solve(a, b, lower, left_side, transform_a)
+    ...
 
 
 if not TYPE_CHECKING:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import public
 
 if TYPE_CHECKING:
     from defn._core import DType
@@ -57,7 +57,8 @@ class MemoryReport:
         return self._text
 
 
-def memory_report(**unknown: Never) -> MemoryReport:
+@public
+def memory_report() -> MemoryReport:
     """Report the live tensors on the CPU, and the lines of the program that created them.
 
     Only tensors of 64 KiB or more are listed, because finding the line takes longer than creating a
@@ -73,8 +74,6 @@ def memory_report(**unknown: Never) -> MemoryReport:
     >>> [found.bytes for found in report.tensors if found.shape == (1000, 1000)]
     [8000000]
     """
-    if unknown:
-        refuse_options("memory_report", unknown)
     live, peak, cached, borrowed, unlisted, listed, text = _core.memory_report()
     tensors = tuple(LiveTensors(*entry) for entry in listed)
     return MemoryReport(live, peak, cached, borrowed, unlisted, tensors, text)

@@ -6,11 +6,11 @@ devices run as one program. Collectives such as ``dn.all_reduce`` exchange data 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
 from defn._core import Mesh, Sharded
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,12 +96,12 @@ def shard(
     )
 
 
+@forwards(_core.all_reduce)
 def all_reduce(
     tensor: Any,
     over: str | Sequence[str] | None = None,
     *,
     op: Literal["sum", "max", "min"] = "sum",
-    **unknown: Never,
 ) -> Tensor:
     """Reduce the elements at the same position on all devices; each device gets the result.
 
@@ -120,13 +120,12 @@ def all_reduce(
     >>> float(total(np.arange(8.0)).to_tensor())
     28.0
     """
-    if unknown:
-        refuse_options("all_reduce", unknown)
-    return _core.all_reduce(tensor, over, op)
+    ...
 
 
+@forwards(_core.all_gather)
 def all_gather(
-    tensor: Any, over: str | Sequence[str] | None = None, *, axis: int | str = 0, **unknown: Never
+    tensor: Any, over: str | Sequence[str] | None = None, *, axis: int | str = 0
 ) -> Tensor:
     """Concatenate the blocks of all devices along an axis; each device gets the result.
 
@@ -141,13 +140,12 @@ def all_gather(
     >>> f(dn.tensor([1, 2, 3, 4])).to_tensor().to_list()
     [11, 12, 13, 14]
     """
-    if unknown:
-        refuse_options("all_gather", unknown)
-    return _core.all_gather(tensor, over, axis)
+    ...
 
 
+@forwards(_core.reduce_scatter)
 def reduce_scatter(
-    tensor: Any, over: str | Sequence[str] | None = None, *, axis: int | str = 0, **unknown: Never
+    tensor: Any, over: str | Sequence[str] | None = None, *, axis: int | str = 0
 ) -> Tensor:
     """Sum the tensors of all devices; each device gets its part of the sum along an axis.
 
@@ -163,17 +161,15 @@ def reduce_scatter(
     >>> f(dn.tensor([1, 2, 3, 4])).to_tensor().to_list()
     [2, 4, 6, 8]
     """
-    if unknown:
-        refuse_options("reduce_scatter", unknown)
-    return _core.reduce_scatter(tensor, over, axis)
+    ...
 
 
+@forwards(_core.collective_permute)
 def collective_permute(
     tensor: Any,
     over: str | Sequence[str] | None = None,
     *,
     pairs: Sequence[tuple[int, int]] = (),
-    **unknown: Never,
 ) -> Tensor:
     """Send tensors between devices: for each pair, from the first device to the second.
 
@@ -192,12 +188,11 @@ def collective_permute(
     >>> dn.shard(turn, mesh, [("data",)], ("data",))(dn.tensor([1, 2, 3, 4])).to_tensor().to_list()
     [4, 1, 2, 3]
     """
-    if unknown:
-        refuse_options("collective_permute", unknown)
-    return _core.collective_permute(tensor, over, pairs)
+    ...
 
 
-def mesh_index(over: str | Sequence[str] | None = None, **unknown: Never) -> Tensor:
+@forwards(_core.mesh_index)
+def mesh_index(over: str | Sequence[str] | None = None) -> Tensor:
     """The position along an axis of the mesh of the device that runs the function, from 0.
 
     For several axes, the positions are numbered with the last axis fastest.
@@ -213,12 +208,11 @@ def mesh_index(over: str | Sequence[str] | None = None, **unknown: Never) -> Ten
     >>> f(dn.tensor([1, 1, 1, 1])).to_tensor().to_list()
     [0, 1, 2, 3]
     """
-    if unknown:
-        refuse_options("mesh_index", unknown)
-    return _core.mesh_index(over)
+    ...
 
 
-def mesh_size(over: str | Sequence[str] | None = None, **unknown: Never) -> int:
+@forwards(_core.mesh_size)
+def mesh_size(over: str | Sequence[str] | None = None) -> int:
     """The number of devices along an axis of the mesh, as a Python number.
 
     Shapes: none.
@@ -232,6 +226,4 @@ def mesh_size(over: str | Sequence[str] | None = None, **unknown: Never) -> int:
     >>> dn.shard(mean, mesh, [("data",)], ())(dn.tensor([1.0, 2.0, 3.0, 6.0])).to_tensor().to_list()
     [3.0]
     """
-    if unknown:
-        refuse_options("mesh_size", unknown)
-    return _core.mesh_size(over)
+    ...

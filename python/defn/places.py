@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards, public
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +31,8 @@ __all__ = [
 ]
 
 
-def backend_copy(value: Any, backend: BackendLike = "cpu", **unknown: Never) -> Any:
+@forwards(_core.backend_copy)
+def backend_copy(value: Any, backend: BackendLike = "cpu") -> Any:
     """Copy tensors to a backend, by default to the host.
 
     The original tensors do not change. Names and vectorized axes are kept. For a container, the
@@ -45,12 +46,11 @@ def backend_copy(value: Any, backend: BackendLike = "cpu", **unknown: Never) -> 
     >>> dn.backend_copy({"x": x})["x"].to_list()
     [1, 2, 3]
     """
-    if unknown:
-        refuse_options("backend_copy", unknown)
-    return _core.backend_copy(value, backend)
+    ...
 
 
-def backend_transfer(value: Any, backend: BackendLike = "cpu", **unknown: Never) -> Any:
+@forwards(_core.backend_transfer)
+def backend_transfer(value: Any, backend: BackendLike = "cpu") -> Any:
     """Move tensors to a backend, by default to the host.
 
     Nothing happens to a tensor that is already there. Any other is freed, even if the copy fails,
@@ -64,12 +64,11 @@ def backend_transfer(value: Any, backend: BackendLike = "cpu", **unknown: Never)
     >>> dn.backend_transfer(x).to_list()
     [1, 2, 3]
     """
-    if unknown:
-        refuse_options("backend_transfer", unknown)
-    return _core.backend_transfer(value, backend)
+    ...
 
 
-def backend_deallocate(value: Any, **unknown: Never) -> Any:
+@forwards(_core.backend_deallocate)
+def backend_deallocate(value: Any) -> Any:
     """Free the elements of a tensor now, not only when its last reference goes away.
 
     Returns ``"ok"`` or ``"already_deallocated"``; for a container, a container of these. Using
@@ -85,12 +84,11 @@ def backend_deallocate(value: Any, **unknown: Never) -> Any:
     Traceback (most recent call last):
     defn.BackendError: add: the tensor's memory was freed at ...; keep a copy, or do not...
     """
-    if unknown:
-        refuse_options("backend_deallocate", unknown)
-    return _core.backend_deallocate(value)
+    ...
 
 
-def scope(**unknown: Never) -> _core.Scope:
+@forwards(_core.scope)
+def scope() -> _core.Scope:
     """A ``with`` block that frees the tensors created in it when it ends.
 
     Variables that outlive the block, also those of its loops, then hold no memory: a step's
@@ -112,12 +110,11 @@ def scope(**unknown: Never) -> _core.Scope:
     Traceback (most recent call last):
     defn.BackendError: add: the tensor's memory was freed at ...; keep a copy, or do not...
     """
-    if unknown:
-        refuse_options("scope", unknown)
-    return _core.scope()
+    ...
 
 
-def default_backend(backend: BackendLike | None = None, **unknown: Never) -> BackendLike:
+@forwards(_core.default_backend)
+def default_backend(backend: BackendLike | None = None) -> BackendLike:
     """Read or set the backend of new tensors that are not computed from other tensors.
 
     Without an argument, returns the current default. Otherwise sets it for this context (the
@@ -134,12 +131,11 @@ def default_backend(backend: BackendLike | None = None, **unknown: Never) -> Bac
     >>> dn.default_backend(before)
     'cpu'
     """
-    if unknown:
-        refuse_options("default_backend", unknown)
-    return _core.default_backend(backend)
+    ...
 
 
-def with_default_backend(backend: BackendLike, fun: Callable[[], T], /, **unknown: Never) -> T:
+@public
+def with_default_backend(backend: BackendLike, fun: Callable[[], T], /) -> T:
     """Call a function with another default backend, and return its result.
 
     The previous default is restored even if the function raises. ``dn.options(backend=...)`` is
@@ -150,8 +146,6 @@ def with_default_backend(backend: BackendLike, fun: Callable[[], T], /, **unknow
     >>> dn.with_default_backend("cpu", lambda: dn.iota((3,)).backend)
     'cpu'
     """
-    if unknown:
-        refuse_options("with_default_backend", unknown)
     before = _core.context_options()
     try:
         _core.default_backend(backend)
@@ -160,7 +154,8 @@ def with_default_backend(backend: BackendLike, fun: Callable[[], T], /, **unknow
         _core.restore_context_options(before)
 
 
-def to_template(value: Any, **unknown: Never) -> Any:
+@forwards(_core.to_template)
+def to_template(value: Any) -> Any:
     """The types of tensors without their elements: templates of the same dtype, shape, names and
     vectorized axes.
 
@@ -173,9 +168,7 @@ def to_template(value: Any, **unknown: Never) -> Any:
       f32[row: 2]
     >}
     """
-    if unknown:
-        refuse_options("to_template", unknown)
-    return _core.to_template(value)
+    ...
 
 
 @dataclass(frozen=True)
@@ -191,7 +184,8 @@ class Pointer:
     _memory: object = field(default=None, repr=False, compare=False)
 
 
-def to_pointer(tensor: TensorLike, *, mode: str = "local", **unknown: Never) -> Pointer:
+@public
+def to_pointer(tensor: TensorLike, *, mode: str = "local") -> Pointer:
     """The address of a tensor's elements, for code in other languages in this process.
 
     The elements are stored in row-major order and native byte order, in ``data_size`` bytes; a 2-
@@ -207,12 +201,11 @@ def to_pointer(tensor: TensorLike, *, mode: str = "local", **unknown: Never) -> 
     >>> dn.from_pointer(pointer, "f32", (2,)).to_list()
     [1.0, 2.0]
     """
-    if unknown:
-        refuse_options("to_pointer", unknown)
     address, size, memory = _core.to_pointer(tensor, mode)
     return Pointer(address, size, "local", memory)
 
 
+@public
 def from_pointer(
     pointer: Pointer | int,
     dtype: DTypeLike,
@@ -220,7 +213,6 @@ def from_pointer(
     *,
     names: Names | None = None,
     backend: BackendLike | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """A tensor of the elements at an address in this process's memory, without a copy.
 
@@ -239,8 +231,6 @@ def from_pointer(
     >>> dn.from_pointer(array.ctypes.data, "s16", (3,)).to_list()
     [1, 2, 3]
     """
-    if unknown:
-        refuse_options("from_pointer", unknown)
     if isinstance(pointer, Pointer):
         address, size = pointer.address, pointer.data_size
     else:

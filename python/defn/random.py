@@ -18,10 +18,10 @@ bit-identical to those of Nx.Random.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards, public
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -52,7 +52,8 @@ __all__ = [
 ]
 
 
-def key(seed: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.random_key)
+def key(seed: TensorLike) -> Tensor:
     """Create a key from a seed: its upper and its lower 32 bits.
 
     Inside a definition an int argument is an s32 tensor: pass the seed as ``np.int64(seed)``, or
@@ -67,12 +68,11 @@ def key(seed: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.random.key(999999999999).to_list()
     [232, 3567587327]
     """
-    if unknown:
-        refuse_options("random.key", unknown)
-    return _core.random_key(seed)
+    ...
 
 
-def split(key: TensorLike, parts: int = 2, **unknown: Never) -> Tensor:
+@forwards(_core.random_split)
+def split(key: TensorLike, parts: int = 2) -> Tensor:
     """Split a key into ``parts`` new keys.
 
     Shapes: ``(parts, 2)``.
@@ -83,12 +83,11 @@ def split(key: TensorLike, parts: int = 2, **unknown: Never) -> Tensor:
     >>> dn.random.split(dn.random.key(1701)).to_list()
     [[56197195, 1801093307], [961309823, 1704866707]]
     """
-    if unknown:
-        refuse_options("random.split", unknown)
-    return _core.random_split(key, parts)
+    ...
 
 
-def fold_in(key: TensorLike, data: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.random_fold_in)
+def fold_in(key: TensorLike, data: TensorLike) -> Tensor:
     """Derive one key from ``key`` for each integer in ``data``, such as a step number.
 
     Shapes: that of the data with a new last axis of size 2; names are dropped.
@@ -99,18 +98,16 @@ def fold_in(key: TensorLike, data: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.random.fold_in(dn.random.key(42), 99).to_list()
     [2015327502, 1351855566]
     """
-    if unknown:
-        refuse_options("random.fold_in", unknown)
-    return _core.random_fold_in(key, data)
+    ...
 
 
+@forwards(_core.random_bits)
 def bits(
     key: TensorLike,
     *,
     shape: Shape | int = (),
     dtype: DTypeLike = "u32",
     names: Names | None = None,
-    **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
     """Random bits, and the next key.
 
@@ -123,18 +120,16 @@ def bits(
     >>> value.to_list()
     [10, 21]
     """
-    if unknown:
-        refuse_options("random.bits", unknown)
-    return _core.random_bits(key, shape, dtype, names)
+    ...
 
 
+@forwards(_core.random_bits_split)
 def bits_split(
     key: TensorLike,
     *,
     shape: Shape | int = (),
     dtype: DTypeLike = "u32",
     names: Names | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Like :func:`bits`, but draws from ``key`` itself and returns only the value.
 
@@ -146,11 +141,10 @@ def bits_split(
     >>> dn.random.bits_split(dn.random.key(1701), shape=4).to_list()
     [56197195, 1801093307, 961309823, 1704866707]
     """
-    if unknown:
-        refuse_options("random.bits_split", unknown)
-    return _core.random_bits_split(key, shape, dtype, names)
+    ...
 
 
+@forwards(_core.random_uniform)
 def uniform(
     key: TensorLike,
     min: TensorLike = 0.0,
@@ -159,7 +153,6 @@ def uniform(
     shape: Shape | int = (),
     dtype: DTypeLike | None = None,
     names: Names | None = None,
-    **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
     """Uniform random numbers from the half-open interval ``[min, max)``, and the next key.
 
@@ -176,11 +169,10 @@ def uniform(
     >>> value.to_list()
     [[0.75390625, 0.6484375], [0.7294921875, 0.21484375], [0.09765625, 0.0693359375]]
     """
-    if unknown:
-        refuse_options("random.uniform", unknown)
-    return _core.random_uniform(key, min, max, shape, dtype, names)
+    ...
 
 
+@forwards(_core.random_uniform_split)
 def uniform_split(
     key: TensorLike,
     min: TensorLike = 0.0,
@@ -189,7 +181,6 @@ def uniform_split(
     shape: Shape | int = (),
     dtype: DTypeLike | None = None,
     names: Names | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Like :func:`uniform`, but draws from ``key`` itself and returns only the value.
 
@@ -203,11 +194,10 @@ def uniform_split(
     >>> dn.random.uniform_split(dn.random.key(44), 0, 100, dtype="f64").item()
     49.70372348385783
     """
-    if unknown:
-        refuse_options("random.uniform_split", unknown)
-    return _core.random_uniform_split(key, min, max, shape, dtype, names)
+    ...
 
 
+@forwards(_core.random_normal)
 def normal(
     key: TensorLike,
     mean: TensorLike = 0.0,
@@ -216,7 +206,6 @@ def normal(
     shape: Shape | int = (),
     dtype: DTypeLike | None = None,
     names: Names | None = None,
-    **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
     """Normally distributed random numbers, and the next key.
 
@@ -233,11 +222,10 @@ def normal(
     >>> f"{value:.5f}"
     '1.36947'
     """
-    if unknown:
-        refuse_options("random.normal", unknown)
-    return _core.random_normal(key, mean, standard_deviation, shape, dtype, names)
+    ...
 
 
+@forwards(_core.random_normal_split)
 def normal_split(
     key: TensorLike,
     mean: TensorLike = 0.0,
@@ -246,7 +234,6 @@ def normal_split(
     shape: Shape | int = (),
     dtype: DTypeLike | None = None,
     names: Names | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Like :func:`normal`, but draws from ``key`` itself and returns only the value.
 
@@ -260,11 +247,10 @@ def normal_split(
     >>> f"{dn.random.normal_split(dn.random.key(44), 0, 100):.3f}"
     '-234.924'
     """
-    if unknown:
-        refuse_options("random.normal_split", unknown)
-    return _core.random_normal_split(key, mean, standard_deviation, shape, dtype, names)
+    ...
 
 
+@forwards(_core.random_randint)
 def randint(
     key: TensorLike,
     min: TensorLike,
@@ -273,7 +259,6 @@ def randint(
     shape: Shape | int = (),
     dtype: DTypeLike | None = None,
     names: Names | None = None,
-    **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
     """Random integers from the half-open interval ``[min, max)``, and the next key.
 
@@ -291,11 +276,10 @@ def randint(
     >>> value.to_list()
     [[9, 20], [19, 6], [71, 15]]
     """
-    if unknown:
-        refuse_options("random.randint", unknown)
-    return _core.random_randint(key, min, max, shape, dtype, names)
+    ...
 
 
+@forwards(_core.random_randint_split)
 def randint_split(
     key: TensorLike,
     min: TensorLike,
@@ -304,7 +288,6 @@ def randint_split(
     shape: Shape | int = (),
     dtype: DTypeLike | None = None,
     names: Names | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Like :func:`randint`, but draws from ``key`` itself and returns only the value.
 
@@ -319,18 +302,16 @@ def randint_split(
     >>> dn.random.randint_split(dn.random.key(44), 0, 100, dtype="u8").item()
     12
     """
-    if unknown:
-        refuse_options("random.randint_split", unknown)
-    return _core.random_randint_split(key, min, max, shape, dtype, names)
+    ...
 
 
+@forwards(_core.random_gumbel)
 def gumbel(
     key: TensorLike,
     *,
     shape: Shape | int = (),
     dtype: DTypeLike = "f32",
     names: Names | None = None,
-    **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
     """Random numbers from the standard Gumbel distribution, and the next key.
 
@@ -343,18 +324,16 @@ def gumbel(
     >>> f"{value:.5f}"
     '-0.72946'
     """
-    if unknown:
-        refuse_options("random.gumbel", unknown)
-    return _core.random_gumbel(key, shape, dtype, names)
+    ...
 
 
+@forwards(_core.random_gumbel_split)
 def gumbel_split(
     key: TensorLike,
     *,
     shape: Shape | int = (),
     dtype: DTypeLike = "f32",
     names: Names | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Like :func:`gumbel`, but draws from ``key`` itself and returns only the value.
 
@@ -366,18 +345,16 @@ def gumbel_split(
     >>> f"{dn.random.gumbel_split(dn.random.split(dn.random.key(1))[1]):.5f}"
     '-0.72946'
     """
-    if unknown:
-        refuse_options("random.gumbel_split", unknown)
-    return _core.random_gumbel_split(key, shape, dtype, names)
+    ...
 
 
+@forwards(_core.random_shuffle)
 def shuffle(
     key: TensorLike,
     tensor: TensorLike,
     *,
     axis: Axis = 0,
     independent: bool = False,
-    **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
     """The elements along an axis in random order, and the next key.
 
@@ -392,18 +369,16 @@ def shuffle(
     >>> value.to_list()
     [[2, 2, 2, 2], [0, 0, 0, 0], [1, 1, 1, 1]]
     """
-    if unknown:
-        refuse_options("random.shuffle", unknown)
-    return _core.random_shuffle(key, tensor, axis, independent)
+    ...
 
 
+@public
 def shuffle_split(
     key: TensorLike,
     tensor: TensorLike,
     *,
     axis: Axis = 0,
     independent: bool = False,
-    **unknown: Never,
 ) -> Tensor:
     """Like :func:`shuffle`, in the same order, but returns only the value.
 
@@ -415,11 +390,10 @@ def shuffle_split(
     >>> dn.random.shuffle_split(dn.random.key(42), dn.iota(3)).to_list()
     [2, 0, 1]
     """
-    if unknown:
-        refuse_options("random.shuffle_split", unknown)
     return _core.random_shuffle(key, tensor, axis, independent)[0]
 
 
+@forwards(_core.random_choice)
 def choice(
     key: TensorLike,
     tensor: TensorLike,
@@ -428,7 +402,6 @@ def choice(
     samples: int = 1,
     axis: Axis | None = None,
     replace: bool = True,
-    **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
     """Random elements along an axis, or of the flattened tensor, and the next key.
 
@@ -447,11 +420,10 @@ def choice(
     >>> value.to_list()
     [[9, 10, 11], [3, 4, 5]]
     """
-    if unknown:
-        refuse_options("random.choice", unknown)
-    return _core.random_choice(key, tensor, p, samples, axis, replace)
+    ...
 
 
+@forwards(_core.random_choice_split)
 def choice_split(
     key: TensorLike,
     tensor: TensorLike,
@@ -460,7 +432,6 @@ def choice_split(
     samples: int = 1,
     axis: Axis | None = None,
     replace: bool = True,
-    **unknown: Never,
 ) -> Tensor:
     """Like :func:`choice`, but draws from ``key`` itself and returns only the value.
 
@@ -473,11 +444,10 @@ def choice_split(
     >>> dn.random.choice_split(used, dn.iota((4, 3)), samples=2, axis=0).to_list()
     [[9, 10, 11], [3, 4, 5]]
     """
-    if unknown:
-        refuse_options("random.choice_split", unknown)
-    return _core.random_choice_split(key, tensor, p, samples, axis, replace)
+    ...
 
 
+@forwards(_core.random_multivariate_normal)
 def multivariate_normal(
     key: TensorLike,
     mean: TensorLike,
@@ -487,7 +457,6 @@ def multivariate_normal(
     dtype: DTypeLike | None = None,
     names: Names | None = None,
     method: Literal["cholesky", "svd", "eigh"] = "cholesky",
-    **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
     """Random vectors from a multivariate normal distribution, and the next key.
 
@@ -505,11 +474,10 @@ def multivariate_normal(
     >>> value.shape
     (2,)
     """
-    if unknown:
-        refuse_options("random.multivariate_normal", unknown)
-    return _core.random_multivariate_normal(key, mean, covariance, shape, dtype, names, method)
+    ...
 
 
+@forwards(_core.random_multivariate_normal_split)
 def multivariate_normal_split(
     key: TensorLike,
     mean: TensorLike,
@@ -519,7 +487,6 @@ def multivariate_normal_split(
     dtype: DTypeLike | None = None,
     names: Names | None = None,
     method: Literal["cholesky", "svd", "eigh"] = "cholesky",
-    **unknown: Never,
 ) -> Tensor:
     """Like :func:`multivariate_normal`, but draws from ``key`` itself and returns only the value.
 
@@ -533,11 +500,7 @@ def multivariate_normal_split(
     >>> dn.random.multivariate_normal_split(dn.random.key(12), mean, covariance, shape=3).shape
     (3, 2)
     """
-    if unknown:
-        refuse_options("random.multivariate_normal_split", unknown)
-    return _core.random_multivariate_normal_split(
-        key, mean, covariance, shape, dtype, names, method
-    )
+    ...
 
 
 if not TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Never, overload
+from typing import TYPE_CHECKING, overload
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards, public
 
 if TYPE_CHECKING:
     from typing import Any, Literal
@@ -27,7 +27,8 @@ __all__ = [
 ]
 
 
-def to_number(tensor: TensorLike, **unknown: Never) -> complex:
+@public
+def to_number(tensor: TensorLike) -> complex:
     """The element of a scalar as a Python number.
 
     ``item`` takes a tensor of any rank with one element.
@@ -38,12 +39,11 @@ def to_number(tensor: TensorLike, **unknown: Never) -> complex:
     >>> dn.to_number(dn.tensor(2.5))
     2.5
     """
-    if unknown:
-        refuse_options("to_number", unknown)
     return _core.to_tensor(tensor).to_number()
 
 
-def to_list(tensor: TensorLike, **unknown: Never) -> Any:
+@public
+def to_list(tensor: TensorLike) -> Any:
     """The elements as nested lists of Python numbers; vectorized axes are the outermost.
 
     Raises: ``ShapeError`` for a scalar, ``TraceError`` for a traced tensor or a template.
@@ -51,13 +51,12 @@ def to_list(tensor: TensorLike, **unknown: Never) -> Any:
     >>> dn.to_list(dn.iota((2, 2)))
     [[0, 1], [2, 3]]
     """
-    if unknown:
-        refuse_options("to_list", unknown)
     return _core.to_tensor(tensor).to_list()
 
 
+@public
 def to_flat_list(
-    tensor: TensorLike, *, limit: int | None = None, **unknown: Never
+    tensor: TensorLike, *, limit: int | None = None
 ) -> list[int] | list[float] | list[complex]:
     """The elements in row-major order as one list; with ``limit``, only the first ``limit``.
 
@@ -66,12 +65,11 @@ def to_flat_list(
     >>> dn.to_flat_list(dn.iota((2, 2)), limit=3)
     [0, 1, 2]
     """
-    if unknown:
-        refuse_options("to_flat_list", unknown)
     return _core.to_tensor(tensor).to_flat_list(limit=limit)
 
 
-def to_binary(tensor: TensorLike, *, limit: int | None = None, **unknown: Never) -> bytes:
+@forwards(_core.to_binary)
+def to_binary(tensor: TensorLike, *, limit: int | None = None) -> bytes:
     """The bytes of the elements in row-major order; with ``limit``, of the first ``limit`` only.
 
     The byte order is the machine's. Elements of 2 and 4 bits are packed, the first in the highest
@@ -82,9 +80,7 @@ def to_binary(tensor: TensorLike, *, limit: int | None = None, **unknown: Never)
     >>> dn.to_binary(dn.tensor([1, 2, 3], dtype="u4")).hex()
     '1230'
     """
-    if unknown:
-        refuse_options("to_binary", unknown)
-    return _core.to_binary(tensor, limit)
+    ...
 
 
 class Batches(Sequence["Tensor"]):
@@ -112,12 +108,12 @@ class Batches(Sequence["Tensor"]):
         return f"<{self._count} batches of {self._size}>"
 
 
+@public
 def to_batched(
     tensor: TensorLike,
     batch_size: int,
     *,
     leftover: Literal["repeat", "discard"] = "repeat",
-    **unknown: Never,
 ) -> Sequence[Tensor]:
     """Split a tensor into batches of ``batch_size`` along its first axis; a sequence that creates
     them on access.
@@ -134,15 +130,14 @@ def to_batched(
     >>> len(dn.to_batched(dn.iota((5,)), 2, leftover="discard"))
     2
     """
-    if unknown:
-        refuse_options("to_batched", unknown)
     whole = _core.to_tensor(tensor)
     count = _core.batch_count(whole, batch_size, leftover)
     own = _core.own_batches(whole, batch_size, leftover)
     return Batches(whole, batch_size, count) if own is None else own
 
 
-def inspect(tensor: TensorLike, *, limit: int | None = 50, **unknown: Never) -> str:
+@public
+def inspect(tensor: TensorLike, *, limit: int | None = 50) -> str:
     """The text of a tensor, with at most ``limit`` elements; None shows all of them.
 
     ``dn.options(print_limit=...)`` sets the limit for ``repr``. A traced tensor prints its graph.
@@ -159,17 +154,15 @@ def inspect(tensor: TensorLike, *, limit: int | None = 50, **unknown: Never) -> 
       ]
     >
     """
-    if unknown:
-        refuse_options("inspect", unknown)
     return _core.inspect(_core.to_tensor(tensor), limit)
 
 
+@public
 def to_heatmap(
     tensor: TensorLike,
     *,
     ansi_enabled: bool | None = None,
     ansi_whitespace: str = "\u3000",
-    **unknown: Never,
 ) -> Heatmap:
     """Return an object that prints the matrices of a tensor as heatmaps.
 
@@ -188,8 +181,6 @@ def to_heatmap(
       56789
     >
     """
-    if unknown:
-        refuse_options("to_heatmap", unknown)
     whole = _core.to_tensor(tensor)
     _core.check_heatmap(whole)
     return Heatmap(whole, ansi_enabled, ansi_whitespace)

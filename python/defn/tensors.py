@@ -6,7 +6,8 @@ from inspect import unwrap
 from typing import TYPE_CHECKING, Never
 
 from defn import _core, _foreign, _numpy, about, reading
-from defn._names import option_error, refuse_options, unknown_attribute
+from defn._names import option_error, unknown_attribute
+from defn._public import public
 from defn.ops import (
     create,
     elementwise_binary,
@@ -86,13 +87,12 @@ def method_names() -> list[str]:
     return [name for name in names if name not in NOT_METHODS] + [*READING, *ABOUT]
 
 
-def _reshape(tensor: Tensor, *sizes: Any, names: Names | None = None, **unknown: Never) -> Tensor:
+@public
+def _reshape(tensor: Tensor, *sizes: Any, names: Names | None = None) -> Tensor:
     """The same elements with another shape: ``x.reshape(2, -1)`` or ``x.reshape((2, -1))``.
 
     See ``dn.reshape``.
     """
-    if unknown:
-        refuse_options("reshape", unknown)
     return _core.reshape(tensor, sizes[0] if len(sizes) == 1 else sizes, names)
 
 
@@ -105,27 +105,21 @@ def _transpose(tensor: Tensor, *axes: Any, **options: Any) -> Tensor:
     return shape.transpose(tensor, *axes if len(axes) <= 1 else (axes,), **options)
 
 
-def _max(
-    tensor: Tensor, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
-) -> Tensor:
+@public
+def _max(tensor: Tensor, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor:
     """The maximum of all elements or along axes: ``dn.reduce_max``.
 
     The element-wise maximum of two tensors is ``dn.max(a, b)``.
     """
-    if unknown:
-        refuse_options("reduce_max", unknown)
     return _core.reduce_max(tensor, _axes("max", axes), keep_axes)
 
 
-def _min(
-    tensor: Tensor, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
-) -> Tensor:
+@public
+def _min(tensor: Tensor, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor:
     """The minimum of all elements or along axes: ``dn.reduce_min``.
 
     The element-wise minimum of two tensors is ``dn.min(a, b)``.
     """
-    if unknown:
-        refuse_options("reduce_min", unknown)
     return _core.reduce_min(tensor, _axes("min", axes), keep_axes)
 
 

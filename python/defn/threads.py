@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from typing import SupportsIndex
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 __all__ = ["get_threads", "set_threads"]
 
 
-def set_threads(count: SupportsIndex | None = None, **unknown: Never) -> int | None:
+@forwards(_core.set_threads)
+def set_threads(count: SupportsIndex | None = None) -> int | None:
     """Set how many threads share the work of one call on the CPU, and return the previous setting.
 
     The calling thread is one of them. ``None`` restores the default: the value of ``DEFN_THREADS``,
@@ -32,12 +33,11 @@ def set_threads(count: SupportsIndex | None = None, **unknown: Never) -> int | N
     >>> dn.set_threads(before)
     2
     """
-    if unknown:
-        refuse_options("set_threads", unknown)
-    return _core.set_threads(count)
+    ...
 
 
-def get_threads(**unknown: Never) -> int:
+@forwards(_core.get_threads)
+def get_threads() -> int:
     """The number of threads that share the work of one call on the CPU made here.
 
     Raises: ``OptionError`` if the value of ``DEFN_THREADS`` or ``DEFN_SIMD`` is invalid.
@@ -46,6 +46,4 @@ def get_threads(**unknown: Never) -> int:
     ...     dn.get_threads()
     3
     """
-    if unknown:
-        refuse_options("get_threads", unknown)
-    return _core.get_threads()
+    ...

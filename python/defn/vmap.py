@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Never, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from defn import _core
-from defn._names import option_error, refuse_options
+from defn._names import option_error
+from defn._public import forwards, public
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,9 +59,8 @@ def _each(axes: Any, value: Any, what: str, change: Callable[[Any, Any], Any]) -
     return type(value)(parts)
 
 
-def vmap(
-    fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, **unknown: Never
-) -> Callable[P, R]:
+@public
+def vmap(fun: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0) -> Callable[P, R]:
     """Map a function over one axis of its arguments; ``fun`` receives tensors without that axis.
 
     ``in_axes`` is the mapped axis of each positional argument: one axis for all arguments or a list
@@ -79,9 +79,6 @@ def vmap(
     >>> dn.vmap(dn.dot, in_axes=(0, None))(a, b).to_list()
     [21.0, 43.0]
     """
-    if unknown:
-        refuse_options("vmap", unknown)
-
     call: Callable[..., Any] = fun
 
     @functools.wraps(fun)
@@ -133,9 +130,8 @@ def vmap(
     return mapped
 
 
-def map(
-    tensor: Any, fun: Callable[[Tensor], Any], *, dtype: DTypeLike | None = None, **unknown: Never
-) -> Tensor:
+@forwards(_core.map_elements)
+def map(tensor: Any, fun: Callable[[Tensor], Any], *, dtype: DTypeLike | None = None) -> Tensor:
     """Apply a function of a scalar to each element.
 
     Shapes: unchanged; names are kept. ``fun`` returns a scalar.
@@ -146,6 +142,4 @@ def map(
     >>> dn.map(dn.tensor([[1, 2], [3, 4]]), lambda x: x * x + 1).to_list()
     [[2, 5], [10, 17]]
     """
-    if unknown:
-        refuse_options("map", unknown)
-    return _core.map_elements(tensor, fun, dtype)
+    ...

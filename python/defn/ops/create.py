@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from typing import Any
@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 
+@forwards(_core.tensor)
 def tensor(
     value: Any,
     *,
@@ -39,7 +40,6 @@ def tensor(
     names: Names | None = None,
     backend: BackendLike | None = None,
     copy: bool | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Create a tensor from a number, a nested list, an array, or an object with DLPack or a buffer.
 
@@ -67,14 +67,11 @@ def tensor(
       ]
     >
     """
-    if unknown:
-        refuse_options("tensor", unknown)
-    return _core.tensor(value, dtype, names, backend, copy)
+    ...
 
 
-def template(
-    shape: Shape | int, dtype: DTypeLike, *, names: Names | None = None, **unknown: Never
-) -> Tensor:
+@forwards(_core.template)
+def template(shape: Shape | int, dtype: DTypeLike, *, names: Names | None = None) -> Tensor:
     """A tensor type without elements, which describes an argument of a compiled function.
 
     Shapes: the given shape; ``names`` has one entry per axis.
@@ -86,11 +83,10 @@ def template(
     >>> dn.template((3,), "s32").dtype
     s32
     """
-    if unknown:
-        refuse_options("template", unknown)
-    return _core.template(shape, dtype, names)
+    ...
 
 
+@forwards(_core.iota)
 def iota(
     shape: Shape | int,
     *,
@@ -99,7 +95,6 @@ def iota(
     names: Names | None = None,
     vectorized_axes: VectorizedAxes | None = None,
     backend: BackendLike | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Count from 0 along ``axis``; without an axis, over all axes in row-major order.
 
@@ -113,11 +108,10 @@ def iota(
     >>> dn.iota((2, 3), axis=1).to_list()
     [[0, 1, 2], [0, 1, 2]]
     """
-    if unknown:
-        refuse_options("iota", unknown)
-    return _core.iota(shape, axis, dtype, names, vectorized_axes, backend)
+    ...
 
 
+@forwards(_core.eye)
 def eye(
     shape: Shape | int,
     *,
@@ -125,7 +119,6 @@ def eye(
     names: Names | None = None,
     vectorized_axes: VectorizedAxes | None = None,
     backend: BackendLike | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """1 where the last two indices are equal, else 0. An int as the shape creates a square matrix.
 
@@ -138,12 +131,11 @@ def eye(
     >>> dn.eye(2).to_list()
     [[1, 0], [0, 1]]
     """
-    if unknown:
-        refuse_options("eye", unknown)
-    return _core.eye(shape, dtype, names, vectorized_axes, backend)
+    ...
 
 
-def tri(n: int, m: int, k: int = 0, **unknown: Never) -> Tensor:
+@forwards(_core.tri)
+def tri(n: int, m: int, k: int = 0) -> Tensor:
     """A matrix that is true on and below a diagonal. ``k`` shifts the diagonal to the right.
 
     Shapes: ``(n, m)``.
@@ -154,12 +146,11 @@ def tri(n: int, m: int, k: int = 0, **unknown: Never) -> Tensor:
     >>> dn.tri(2, 3).to_list()
     [[True, False, False], [True, True, False]]
     """
-    if unknown:
-        refuse_options("tri", unknown)
-    return _core.tri(n, m, k)
+    ...
 
 
-def tril(tensor: TensorLike, k: int = 0, **unknown: Never) -> Tensor:
+@forwards(_core.tril)
+def tril(tensor: TensorLike, k: int = 0) -> Tensor:
     """Set the elements above a diagonal to 0. ``k`` shifts the diagonal to the right.
 
     Shapes: unchanged; names are kept. The last two axes are the matrices.
@@ -170,12 +161,11 @@ def tril(tensor: TensorLike, k: int = 0, **unknown: Never) -> Tensor:
     >>> dn.tril(dn.tensor([[1, 2], [3, 4]])).to_list()
     [[1, 0], [3, 4]]
     """
-    if unknown:
-        refuse_options("tril", unknown)
-    return _core.tril(tensor, k)
+    ...
 
 
-def triu(tensor: TensorLike, k: int = 0, **unknown: Never) -> Tensor:
+@forwards(_core.triu)
+def triu(tensor: TensorLike, k: int = 0) -> Tensor:
     """Set the elements below a diagonal to 0. ``k`` shifts the diagonal to the right.
 
     Shapes: unchanged; names are kept. The last two axes are the matrices.
@@ -186,14 +176,11 @@ def triu(tensor: TensorLike, k: int = 0, **unknown: Never) -> Tensor:
     >>> dn.triu(dn.tensor([[1, 2], [3, 4]])).to_list()
     [[1, 2], [0, 4]]
     """
-    if unknown:
-        refuse_options("triu", unknown)
-    return _core.triu(tensor, k)
+    ...
 
 
-def fill(
-    tensor: TensorLike, value: TensorLike, *, dtype: DTypeLike | None = None, **unknown: Never
-) -> Tensor:
+@forwards(_core.fill)
+def fill(tensor: TensorLike, value: TensorLike, *, dtype: DTypeLike | None = None) -> Tensor:
     """A tensor of the same shape with ``value`` at every position.
 
     Shapes: that of the tensor, with its axis names; the value is a scalar.
@@ -204,11 +191,10 @@ def fill(
     >>> dn.fill(dn.tensor([1, 2]), 7).to_list()
     [7, 7]
     """
-    if unknown:
-        refuse_options("fill", unknown)
-    return _core.fill(tensor, value, dtype)
+    ...
 
 
+@forwards(_core.linspace)
 def linspace(
     start: TensorLike,
     stop: TensorLike,
@@ -218,7 +204,6 @@ def linspace(
     name: str | None = None,
     dtype: DTypeLike = "f32",
     endpoint: bool = True,
-    **unknown: Never,
 ) -> Tensor:
     """``n`` evenly spaced values from ``start`` to ``stop``. ``stop`` is the last one if
     ``endpoint`` is true.
@@ -233,17 +218,15 @@ def linspace(
     >>> dn.linspace(0.0, 1.0, n=5).to_list()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    if unknown:
-        refuse_options("linspace", unknown)
-    return _core.linspace(start, stop, n, name, dtype, endpoint)
+    ...
 
 
+@forwards(_core.from_binary)
 def from_binary(
     data: bytes | bytearray | memoryview,
     dtype: DTypeLike,
     *,
     backend: BackendLike | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Create a vector from bytes in native byte order. Elements of 2 or 4 bits are packed.
 
@@ -255,12 +238,11 @@ def from_binary(
     >>> dn.from_binary(bytes([1, 2, 255]), "s8").to_list()
     [1, 2, -1]
     """
-    if unknown:
-        refuse_options("from_binary", unknown)
-    return _core.from_binary(data, dtype, backend)
+    ...
 
 
-def make_diagonal(tensor: TensorLike, offset: int = 0, **unknown: Never) -> Tensor:
+@forwards(_core.make_diagonal)
+def make_diagonal(tensor: TensorLike, offset: int = 0) -> Tensor:
     """A square matrix with a vector on a diagonal and 0 elsewhere. ``offset`` shifts the diagonal
     to the right.
 
@@ -272,12 +254,11 @@ def make_diagonal(tensor: TensorLike, offset: int = 0, **unknown: Never) -> Tens
     >>> dn.make_diagonal(dn.tensor([1, 2])).to_list()
     [[1, 0], [0, 2]]
     """
-    if unknown:
-        refuse_options("make_diagonal", unknown)
-    return _core.make_diagonal(tensor, offset)
+    ...
 
 
-def take_diagonal(tensor: TensorLike, offset: int = 0, **unknown: Never) -> Tensor:
+@forwards(_core.take_diagonal)
+def take_diagonal(tensor: TensorLike, offset: int = 0) -> Tensor:
     """The elements on a diagonal of matrices. ``offset`` shifts the diagonal to the right.
 
     Shapes: the last two axes become one axis of the size of the diagonal; names are dropped.
@@ -288,14 +269,11 @@ def take_diagonal(tensor: TensorLike, offset: int = 0, **unknown: Never) -> Tens
     >>> dn.take_diagonal(dn.tensor([[1, 2], [3, 4]])).to_list()
     [1, 4]
     """
-    if unknown:
-        refuse_options("take_diagonal", unknown)
-    return _core.take_diagonal(tensor, offset)
+    ...
 
 
-def put_diagonal(
-    tensor: TensorLike, diagonal: TensorLike, offset: int = 0, **unknown: Never
-) -> Tensor:
+@forwards(_core.put_diagonal)
+def put_diagonal(tensor: TensorLike, diagonal: TensorLike, offset: int = 0) -> Tensor:
     """A copy of a matrix with one diagonal replaced. ``offset`` shifts the diagonal to the right.
 
     Shapes: that of the matrix; the new diagonal is a vector of the size of the diagonal.
@@ -307,12 +285,11 @@ def put_diagonal(
     >>> dn.put_diagonal(dn.tensor([[1, 2], [3, 4]]), dn.tensor([9, 9])).to_list()
     [[9, 2], [3, 9]]
     """
-    if unknown:
-        refuse_options("put_diagonal", unknown)
-    return _core.put_diagonal(tensor, diagonal, offset)
+    ...
 
 
-def as_type(tensor: TensorLike, dtype: DTypeLike, **unknown: Never) -> Tensor:
+@forwards(_core.as_type)
+def as_type(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
     """Convert the elements to another dtype.
 
     Integers wrap modulo 2**bits. Conversion from float to integer drops the fraction; NaN becomes
@@ -330,12 +307,11 @@ def as_type(tensor: TensorLike, dtype: DTypeLike, **unknown: Never) -> Tensor:
     >>> dn.as_type(dn.tensor([1.9, -1.9]), "s8").to_list()
     [1, -1]
     """
-    if unknown:
-        refuse_options("as_type", unknown)
-    return _core.as_type(tensor, dtype)
+    ...
 
 
-def bitcast(tensor: TensorLike, dtype: DTypeLike, **unknown: Never) -> Tensor:
+@forwards(_core.bitcast)
+def bitcast(tensor: TensorLike, dtype: DTypeLike) -> Tensor:
     """Reinterpret the bits of the elements as another dtype of the same width.
 
     Shapes: unchanged; names are kept.
@@ -346,6 +322,4 @@ def bitcast(tensor: TensorLike, dtype: DTypeLike, **unknown: Never) -> Tensor:
     >>> dn.bitcast(dn.tensor([1.0]), "u32").to_list()
     [1065353216]
     """
-    if unknown:
-        refuse_options("bitcast", unknown)
-    return _core.bitcast(tensor, dtype)
+    ...

@@ -6,11 +6,12 @@ number is weakly typed: it takes the dtype of the tensor beside it where possibl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
 from defn._core import quick
-from defn._names import REQUIRED, refuse_one_operand, refuse_options
+from defn._names import REQUIRED
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from defn._core import Tensor
@@ -35,7 +36,8 @@ __all__ = [
 
 
 @quick
-def add(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.add)
+def add(a: TensorLike, b: TensorLike, /) -> Tensor:
     """``a + b``; integers wrap.
 
     Shapes: broadcast together; axis names merge.
@@ -46,13 +48,12 @@ def add(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.add(dn.tensor([1, 2]), 10).to_list()
     [11, 12]
     """
-    if unknown:
-        refuse_options("add", unknown)
-    return _core.add(a, b)
+    ...
 
 
 @quick
-def subtract(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.subtract)
+def subtract(a: TensorLike, b: TensorLike, /) -> Tensor:
     """``a - b``; integers wrap, also unsigned ones.
 
     Shapes: broadcast together; axis names merge.
@@ -64,13 +65,12 @@ def subtract(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.subtract(dn.tensor([1, 2]), 10).to_list()
     [-9, -8]
     """
-    if unknown:
-        refuse_options("subtract", unknown)
-    return _core.subtract(a, b)
+    ...
 
 
 @quick
-def multiply(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.multiply)
+def multiply(a: TensorLike, b: TensorLike, /) -> Tensor:
     """``a * b``; integers wrap.
 
     Shapes: broadcast together; axis names merge.
@@ -81,13 +81,12 @@ def multiply(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.multiply(dn.tensor([1, 2]), 10).to_list()
     [10, 20]
     """
-    if unknown:
-        refuse_options("multiply", unknown)
-    return _core.multiply(a, b)
+    ...
 
 
 @quick
-def divide(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.divide)
+def divide(a: TensorLike, b: TensorLike, /) -> Tensor:
     """``a / b``, always a float. Division by zero returns an infinity or NaN.
 
     Shapes: broadcast together; axis names merge.
@@ -98,13 +97,12 @@ def divide(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.divide(dn.tensor([1, 2]), 4).to_list()
     [0.25, 0.5]
     """
-    if unknown:
-        refuse_options("divide", unknown)
-    return _core.divide(a, b)
+    ...
 
 
 @quick
-def pow(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.pow)
+def pow(a: TensorLike, b: TensorLike, /) -> Tensor:
     """``a`` to the power of ``b``. Integers are exact modulo 2**bits; 0**0 is 1.
 
     Shapes: broadcast together; axis names merge.
@@ -117,13 +115,12 @@ def pow(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.pow(dn.tensor([2, 3]), 3).to_list()
     [8, 27]
     """
-    if unknown:
-        refuse_options("pow", unknown)
-    return _core.pow(a, b)
+    ...
 
 
 @quick
-def atan2(y: TensorLike, x: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.atan2)
+def atan2(y: TensorLike, x: TensorLike, /) -> Tensor:
     """The angle of the point with the coordinates ``x`` and ``y``.
 
     Shapes: broadcast together; axis names merge.
@@ -135,13 +132,12 @@ def atan2(y: TensorLike, x: TensorLike, /, **unknown: Never) -> Tensor:
     >>> float(dn.atan2(0.0, 1.0))
     0.0
     """
-    if unknown:
-        refuse_options("atan2", unknown)
-    return _core.atan2(y, x)
+    ...
 
 
 @quick
-def quotient(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.quotient)
+def quotient(a: TensorLike, b: TensorLike, /) -> Tensor:
     """The integer quotient, truncated towards zero; ``//`` floors instead.
 
     Shapes: broadcast together; axis names merge.
@@ -155,13 +151,12 @@ def quotient(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.quotient(dn.tensor([7, -7]), 2).to_list()
     [3, -3]
     """
-    if unknown:
-        refuse_options("quotient", unknown)
-    return _core.quotient(a, b)
+    ...
 
 
 @quick
-def remainder(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.remainder)
+def remainder(a: TensorLike, b: TensorLike, /) -> Tensor:
     """The remainder of truncated division. Its sign is that of ``a``; with ``%`` it is that of
     ``b``.
 
@@ -175,13 +170,12 @@ def remainder(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.remainder(dn.tensor([7, -7]), 4).to_list()
     [3, -3]
     """
-    if unknown:
-        refuse_options("remainder", unknown)
-    return _core.remainder(a, b)
+    ...
 
 
 @quick
-def max(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
+@forwards(_core.max)
+def max(a: TensorLike, b: TensorLike = REQUIRED, /) -> Tensor:
     """The element-wise maximum of two tensors; NaN if either element is NaN. ``dn.max(x, 0)``
     compares with 0; the maximum along axis 0 is ``x.max(0)`` or ``dn.reduce_max(x, 0)``.
     ``maximum`` is the same function.
@@ -195,15 +189,12 @@ def max(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     >>> dn.max(dn.tensor([1, 5]), 3).to_list()
     [3, 5]
     """
-    if b is REQUIRED:
-        refuse_one_operand("max")
-    if unknown:
-        refuse_options("max", unknown)
-    return _core.max(a, b)
+    ...
 
 
 @quick
-def min(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
+@forwards(_core.min)
+def min(a: TensorLike, b: TensorLike = REQUIRED, /) -> Tensor:
     """The element-wise minimum of two tensors; NaN if either element is NaN. ``dn.min(x, 0)``
     compares with 0; the minimum along axis 0 is ``x.min(0)`` or ``dn.reduce_min(x, 0)``.
     ``minimum`` is the same function.
@@ -217,15 +208,12 @@ def min(a: TensorLike, b: TensorLike = REQUIRED, /, **unknown: Never) -> Tensor:
     >>> dn.min(dn.tensor([1, 5]), 3).to_list()
     [1, 3]
     """
-    if b is REQUIRED:
-        refuse_one_operand("min")
-    if unknown:
-        refuse_options("min", unknown)
-    return _core.min(a, b)
+    ...
 
 
 @quick
-def complex(re: TensorLike, im: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.complex)
+def complex(re: TensorLike, im: TensorLike, /) -> Tensor:
     """The complex number ``re + im * 1j``.
 
     Shapes: broadcast together; axis names merge.
@@ -237,14 +225,11 @@ def complex(re: TensorLike, im: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.complex(1.0, 2.0).item()
     (1+2j)
     """
-    if unknown:
-        refuse_options("complex", unknown)
-    return _core.complex(re, im)
+    ...
 
 
-def select(
-    pred: TensorLike, on_true: TensorLike, on_false: TensorLike, /, **unknown: Never
-) -> Tensor:
+@forwards(_core.select)
+def select(pred: TensorLike, on_true: TensorLike, on_false: TensorLike, /) -> Tensor:
     """``on_true`` where the predicate is nonzero, else ``on_false``.
 
     Shapes: the predicate and both branches broadcast together, and their names merge.
@@ -257,12 +242,11 @@ def select(
     >>> dn.select(dn.tensor([1, 0]), dn.tensor([1, 2]), dn.tensor([10, 20])).to_list()
     [1, 20]
     """
-    if unknown:
-        refuse_options("select", unknown)
-    return _core.select(pred, on_true, on_false)
+    ...
 
 
-def clip(tensor: TensorLike, lo: TensorLike, hi: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.clip)
+def clip(tensor: TensorLike, lo: TensorLike, hi: TensorLike) -> Tensor:
     """Limit elements to the range from ``lo`` to ``hi``. NaN stays NaN; if ``lo > hi`` the result
     is ``hi``.
 
@@ -276,11 +260,10 @@ def clip(tensor: TensorLike, lo: TensorLike, hi: TensorLike, **unknown: Never) -
     >>> dn.clip(dn.tensor([1, 5, 9]), 2, 6).to_list()
     [2, 5, 6]
     """
-    if unknown:
-        refuse_options("clip", unknown)
-    return _core.clip(tensor, lo, hi)
+    ...
 
 
+@forwards(_core.all_close)
 def all_close(
     a: TensorLike,
     b: TensorLike,
@@ -289,7 +272,6 @@ def all_close(
     equal_nan: bool = False,
     rtol: float = 1e-5,
     atol: float = 1e-8,
-    **unknown: Never,
 ) -> Tensor:
     """Whether ``abs(a - b) <= atol + rtol * abs(b)`` for all elements. Equal infinities are close.
 
@@ -301,6 +283,4 @@ def all_close(
     >>> int(dn.all_close(dn.tensor([1.0, 2.0]), dn.tensor([1.0, 2.000001])))
     1
     """
-    if unknown:
-        refuse_options("all_close", unknown)
-    return _core.all_close(a, b, equal_nan, rtol, atol)
+    ...

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
 from defn._core import quick
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from defn._core import Tensor
@@ -16,7 +16,8 @@ __all__ = ["conjugate", "imag", "phase", "real"]
 
 
 @quick
-def conjugate(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.conjugate)
+def conjugate(tensor: TensorLike) -> Tensor:
     """The complex conjugate; a real operand becomes complex.
 
     Shapes: unchanged; names are kept.
@@ -27,13 +28,12 @@ def conjugate(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> complex(dn.conjugate(1 + 2j))
     (1-2j)
     """
-    if unknown:
-        refuse_options("conjugate", unknown)
-    return _core.conjugate(tensor)
+    ...
 
 
 @quick
-def real(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.real)
+def real(tensor: TensorLike) -> Tensor:
     """The real part.
 
     Shapes: unchanged; names are kept.
@@ -44,13 +44,12 @@ def real(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.real(1 + 2j))
     1.0
     """
-    if unknown:
-        refuse_options("real", unknown)
-    return _core.real(tensor)
+    ...
 
 
 @quick
-def imag(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.imag)
+def imag(tensor: TensorLike) -> Tensor:
     """The imaginary part; 0 for a real operand.
 
     Shapes: unchanged; names are kept.
@@ -61,12 +60,11 @@ def imag(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.imag(1 + 2j))
     2.0
     """
-    if unknown:
-        refuse_options("imag", unknown)
-    return _core.imag(tensor)
+    ...
 
 
-def phase(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.phase)
+def phase(tensor: TensorLike) -> Tensor:
     """The angle of a complex number, ``atan2(imag, real)``.
 
     Shapes: unchanged; names are kept.
@@ -77,6 +75,4 @@ def phase(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.phase(1j))
     1.5707963705062866
     """
-    if unknown:
-        refuse_options("phase", unknown)
-    return _core.phase(tensor)
+    ...

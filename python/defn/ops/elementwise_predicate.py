@@ -5,11 +5,11 @@ Two operands broadcast: sizes are equal or 1, aligned at the last axis, and axis
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
 from defn._core import quick
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from defn._core import Tensor
@@ -40,7 +40,8 @@ __all__ = [
 
 
 @quick
-def bitwise_not(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.bitwise_not)
+def bitwise_not(tensor: TensorLike) -> Tensor:
     """Invert every bit.
 
     Shapes: unchanged; names are kept.
@@ -51,13 +52,12 @@ def bitwise_not(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.bitwise_not(dn.tensor([0, 5])).to_list()
     [-1, -6]
     """
-    if unknown:
-        refuse_options("bitwise_not", unknown)
-    return _core.bitwise_not(tensor)
+    ...
 
 
 @quick
-def population_count(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.population_count)
+def population_count(tensor: TensorLike) -> Tensor:
     """The number of bits that are 1.
 
     Shapes: unchanged; names are kept.
@@ -68,13 +68,12 @@ def population_count(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.population_count(dn.tensor([0, 5, -1])).to_list()
     [0, 2, 32]
     """
-    if unknown:
-        refuse_options("population_count", unknown)
-    return _core.population_count(tensor)
+    ...
 
 
 @quick
-def count_leading_zeros(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.count_leading_zeros)
+def count_leading_zeros(tensor: TensorLike) -> Tensor:
     """The number of 0 bits before the first 1, in the width of the dtype.
 
     Shapes: unchanged; names are kept.
@@ -85,13 +84,12 @@ def count_leading_zeros(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.count_leading_zeros(dn.tensor([0, 1], dtype="u8")).to_list()
     [8, 7]
     """
-    if unknown:
-        refuse_options("count_leading_zeros", unknown)
-    return _core.count_leading_zeros(tensor)
+    ...
 
 
 @quick
-def is_nan(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.is_nan)
+def is_nan(tensor: TensorLike) -> Tensor:
     """Whether the operand is NaN; for a complex number, whether either part is.
 
     Shapes: unchanged; names are kept.
@@ -102,13 +100,12 @@ def is_nan(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.is_nan(dn.tensor([1.0, float("nan")])).to_list()
     [False, True]
     """
-    if unknown:
-        refuse_options("is_nan", unknown)
-    return _core.is_nan(tensor)
+    ...
 
 
 @quick
-def is_infinity(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.is_infinity)
+def is_infinity(tensor: TensorLike) -> Tensor:
     """Whether the operand is infinite; for a complex number, whether either part is.
 
     Shapes: unchanged; names are kept.
@@ -119,12 +116,11 @@ def is_infinity(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.is_infinity(dn.tensor([1.0, float("inf")])).to_list()
     [False, True]
     """
-    if unknown:
-        refuse_options("is_infinity", unknown)
-    return _core.is_infinity(tensor)
+    ...
 
 
-def logical_not(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.logical_not)
+def logical_not(tensor: TensorLike) -> Tensor:
     """Whether the operand is zero.
 
     Shapes: unchanged; names are kept.
@@ -135,13 +131,12 @@ def logical_not(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.logical_not(dn.tensor([0, 3])).to_list()
     [True, False]
     """
-    if unknown:
-        refuse_options("logical_not", unknown)
-    return _core.logical_not(tensor)
+    ...
 
 
 @quick
-def bitwise_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.bitwise_and)
+def bitwise_and(a: TensorLike, b: TensorLike, /) -> Tensor:
     """The bits that are 1 in both operands.
 
     Shapes: broadcast together; axis names merge.
@@ -153,13 +148,12 @@ def bitwise_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.bitwise_and(dn.tensor([6, 5]), 3).to_list()
     [2, 1]
     """
-    if unknown:
-        refuse_options("bitwise_and", unknown)
-    return _core.bitwise_and(a, b)
+    ...
 
 
 @quick
-def bitwise_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.bitwise_or)
+def bitwise_or(a: TensorLike, b: TensorLike, /) -> Tensor:
     """The bits that are 1 in at least one operand.
 
     Shapes: broadcast together; axis names merge.
@@ -171,13 +165,12 @@ def bitwise_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.bitwise_or(dn.tensor([6, 5]), 3).to_list()
     [7, 7]
     """
-    if unknown:
-        refuse_options("bitwise_or", unknown)
-    return _core.bitwise_or(a, b)
+    ...
 
 
 @quick
-def bitwise_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.bitwise_xor)
+def bitwise_xor(a: TensorLike, b: TensorLike, /) -> Tensor:
     """The bits that differ.
 
     Shapes: broadcast together; axis names merge.
@@ -189,13 +182,12 @@ def bitwise_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.bitwise_xor(dn.tensor([6, 5]), 3).to_list()
     [5, 6]
     """
-    if unknown:
-        refuse_options("bitwise_xor", unknown)
-    return _core.bitwise_xor(a, b)
+    ...
 
 
 @quick
-def left_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.left_shift)
+def left_shift(a: TensorLike, b: TensorLike, /) -> Tensor:
     """``a * 2**b``; 0 if ``b`` is at least the width of the dtype.
 
     Shapes: broadcast together; axis names merge.
@@ -208,13 +200,12 @@ def left_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.left_shift(dn.tensor([1, 2]), 3).to_list()
     [8, 16]
     """
-    if unknown:
-        refuse_options("left_shift", unknown)
-    return _core.left_shift(a, b)
+    ...
 
 
 @quick
-def right_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.right_shift)
+def right_shift(a: TensorLike, b: TensorLike, /) -> Tensor:
     """``a / 2**b`` rounded down: an arithmetic shift for signed results, logical for unsigned ones.
 
     Shapes: broadcast together; axis names merge.
@@ -227,13 +218,12 @@ def right_shift(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.right_shift(dn.tensor([16, -16]), 3).to_list()
     [2, -2]
     """
-    if unknown:
-        refuse_options("right_shift", unknown)
-    return _core.right_shift(a, b)
+    ...
 
 
 @quick
-def equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.equal)
+def equal(a: TensorLike, b: TensorLike, /) -> Tensor:
     """Whether the values are equal. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
@@ -244,13 +234,12 @@ def equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.equal(dn.tensor([1, 2, 3]), 2).to_list()
     [False, True, False]
     """
-    if unknown:
-        refuse_options("equal", unknown)
-    return _core.equal(a, b)
+    ...
 
 
 @quick
-def not_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.not_equal)
+def not_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
     """Whether the values differ. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
@@ -261,13 +250,12 @@ def not_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.not_equal(dn.tensor([1, 2, 3]), 2).to_list()
     [True, False, True]
     """
-    if unknown:
-        refuse_options("not_equal", unknown)
-    return _core.not_equal(a, b)
+    ...
 
 
 @quick
-def greater(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.greater)
+def greater(a: TensorLike, b: TensorLike, /) -> Tensor:
     """Whether ``a > b``. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
@@ -279,13 +267,12 @@ def greater(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.greater(dn.tensor([1, 2, 3]), 2).to_list()
     [False, False, True]
     """
-    if unknown:
-        refuse_options("greater", unknown)
-    return _core.greater(a, b)
+    ...
 
 
 @quick
-def greater_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.greater_equal)
+def greater_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
     """Whether ``a >= b``. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
@@ -297,13 +284,12 @@ def greater_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.greater_equal(dn.tensor([1, 2, 3]), 2).to_list()
     [False, True, True]
     """
-    if unknown:
-        refuse_options("greater_equal", unknown)
-    return _core.greater_equal(a, b)
+    ...
 
 
 @quick
-def less(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.less)
+def less(a: TensorLike, b: TensorLike, /) -> Tensor:
     """Whether ``a < b``. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
@@ -315,13 +301,12 @@ def less(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.less(dn.tensor([1, 2, 3]), 2).to_list()
     [True, False, False]
     """
-    if unknown:
-        refuse_options("less", unknown)
-    return _core.less(a, b)
+    ...
 
 
 @quick
-def less_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.less_equal)
+def less_equal(a: TensorLike, b: TensorLike, /) -> Tensor:
     """Whether ``a <= b``. Different dtypes are compared by value.
 
     Shapes: broadcast together; axis names merge.
@@ -333,13 +318,12 @@ def less_equal(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.less_equal(dn.tensor([1, 2, 3]), 2).to_list()
     [True, True, False]
     """
-    if unknown:
-        refuse_options("less_equal", unknown)
-    return _core.less_equal(a, b)
+    ...
 
 
 @quick
-def logical_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.logical_and)
+def logical_and(a: TensorLike, b: TensorLike, /) -> Tensor:
     """Whether both operands are nonzero.
 
     Shapes: broadcast together; axis names merge.
@@ -350,13 +334,12 @@ def logical_and(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.logical_and(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
     [False, True, False]
     """
-    if unknown:
-        refuse_options("logical_and", unknown)
-    return _core.logical_and(a, b)
+    ...
 
 
 @quick
-def logical_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.logical_or)
+def logical_or(a: TensorLike, b: TensorLike, /) -> Tensor:
     """Whether at least one operand is nonzero.
 
     Shapes: broadcast together; axis names merge.
@@ -367,13 +350,12 @@ def logical_or(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.logical_or(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
     [False, True, True]
     """
-    if unknown:
-        refuse_options("logical_or", unknown)
-    return _core.logical_or(a, b)
+    ...
 
 
 @quick
-def logical_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.logical_xor)
+def logical_xor(a: TensorLike, b: TensorLike, /) -> Tensor:
     """Whether exactly one operand is nonzero.
 
     Shapes: broadcast together; axis names merge.
@@ -384,6 +366,4 @@ def logical_xor(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.logical_xor(dn.tensor([0, 2, 0]), dn.tensor([0, 3, 1])).to_list()
     [False, False, True]
     """
-    if unknown:
-        refuse_options("logical_xor", unknown)
-    return _core.logical_xor(a, b)
+    ...

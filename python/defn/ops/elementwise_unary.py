@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
 from defn._core import quick
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from defn._core import Tensor
@@ -48,7 +48,8 @@ __all__ = [
 
 
 @quick
-def negate(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.negate)
+def negate(tensor: TensorLike) -> Tensor:
     """Negate the elements; unsigned integers wrap.
 
     Shapes: unchanged; names are kept.
@@ -59,13 +60,12 @@ def negate(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.negate(dn.tensor([1, -2])).to_list()
     [-1, 2]
     """
-    if unknown:
-        refuse_options("negate", unknown)
-    return _core.negate(tensor)
+    ...
 
 
 @quick
-def abs(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.abs)
+def abs(tensor: TensorLike) -> Tensor:
     """The absolute value; the most negative integer wraps to itself.
 
     Shapes: unchanged; names are kept.
@@ -77,13 +77,12 @@ def abs(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.abs(dn.tensor([-1.5, 2.0])).to_list()
     [1.5, 2.0]
     """
-    if unknown:
-        refuse_options("abs", unknown)
-    return _core.abs(tensor)
+    ...
 
 
 @quick
-def sign(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.sign)
+def sign(tensor: TensorLike) -> Tensor:
     """-1, 0 or 1. NaN stays NaN; for a complex ``z`` the result is ``z / abs(z)``.
 
     Shapes: unchanged; names are kept.
@@ -94,13 +93,12 @@ def sign(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.sign(dn.tensor([-2.5, 0.0, 7.0])).to_list()
     [-1.0, 0.0, 1.0]
     """
-    if unknown:
-        refuse_options("sign", unknown)
-    return _core.sign(tensor)
+    ...
 
 
 @quick
-def floor(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.floor)
+def floor(tensor: TensorLike) -> Tensor:
     """The greatest integer not above the operand.
 
     Shapes: unchanged; names are kept.
@@ -111,13 +109,12 @@ def floor(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.floor(dn.tensor([-1.5, 1.5])).to_list()
     [-2.0, 1.0]
     """
-    if unknown:
-        refuse_options("floor", unknown)
-    return _core.floor(tensor)
+    ...
 
 
 @quick
-def ceil(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.ceil)
+def ceil(tensor: TensorLike) -> Tensor:
     """The least integer not below the operand.
 
     Shapes: unchanged; names are kept.
@@ -128,13 +125,12 @@ def ceil(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.ceil(dn.tensor([-1.5, 1.5])).to_list()
     [-1.0, 2.0]
     """
-    if unknown:
-        refuse_options("ceil", unknown)
-    return _core.ceil(tensor)
+    ...
 
 
 @quick
-def round(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.round)
+def round(tensor: TensorLike) -> Tensor:
     """The nearest integer. Halves round away from zero; NumPy rounds them to even.
 
     Shapes: unchanged; names are kept.
@@ -145,13 +141,12 @@ def round(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> dn.round(dn.tensor([-0.5, 0.5, 2.5])).to_list()
     [-1.0, 1.0, 3.0]
     """
-    if unknown:
-        refuse_options("round", unknown)
-    return _core.round(tensor)
+    ...
 
 
 @quick
-def exp(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.exp)
+def exp(tensor: TensorLike) -> Tensor:
     """``e`` to the power of the operand.
 
     Shapes: unchanged; names are kept.
@@ -162,13 +157,12 @@ def exp(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.exp(0.0))
     1.0
     """
-    if unknown:
-        refuse_options("exp", unknown)
-    return _core.exp(tensor)
+    ...
 
 
 @quick
-def expm1(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.expm1)
+def expm1(tensor: TensorLike) -> Tensor:
     """``exp(x) - 1``, accurate near zero, where the subtraction would cancel.
 
     Shapes: unchanged; names are kept.
@@ -179,13 +173,12 @@ def expm1(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.expm1(1e-10))
     1.000000013351432e-10
     """
-    if unknown:
-        refuse_options("expm1", unknown)
-    return _core.expm1(tensor)
+    ...
 
 
 @quick
-def log(tensor: TensorLike, base: TensorLike | None = None, **unknown: Never) -> Tensor:
+@forwards(_core.log)
+def log(tensor: TensorLike, base: TensorLike | None = None) -> Tensor:
     """The natural logarithm, or the logarithm to ``base``; NaN for negative reals.
 
     Shapes: unchanged; names are kept.
@@ -196,13 +189,12 @@ def log(tensor: TensorLike, base: TensorLike | None = None, **unknown: Never) ->
     >>> float(dn.log(1.0))
     0.0
     """
-    if unknown:
-        refuse_options("log", unknown)
-    return _core.log(tensor, base)
+    ...
 
 
 @quick
-def log1p(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.log1p)
+def log1p(tensor: TensorLike) -> Tensor:
     """``log(1 + x)``, accurate near zero, where the addition would lose digits.
 
     Shapes: unchanged; names are kept.
@@ -213,13 +205,12 @@ def log1p(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.log1p(1e-10))
     1.000000013351432e-10
     """
-    if unknown:
-        refuse_options("log1p", unknown)
-    return _core.log1p(tensor)
+    ...
 
 
 @quick
-def sigmoid(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.sigmoid)
+def sigmoid(tensor: TensorLike) -> Tensor:
     """``1 / (1 + exp(-x))``.
 
     Shapes: unchanged; names are kept.
@@ -230,13 +221,12 @@ def sigmoid(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.sigmoid(0.0))
     0.5
     """
-    if unknown:
-        refuse_options("sigmoid", unknown)
-    return _core.sigmoid(tensor)
+    ...
 
 
 @quick
-def sin(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.sin)
+def sin(tensor: TensorLike) -> Tensor:
     """The sine of an angle in radians.
 
     Shapes: unchanged; names are kept.
@@ -247,13 +237,12 @@ def sin(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.sin(0.0))
     0.0
     """
-    if unknown:
-        refuse_options("sin", unknown)
-    return _core.sin(tensor)
+    ...
 
 
 @quick
-def cos(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.cos)
+def cos(tensor: TensorLike) -> Tensor:
     """The cosine of an angle in radians.
 
     Shapes: unchanged; names are kept.
@@ -264,13 +253,12 @@ def cos(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.cos(0.0))
     1.0
     """
-    if unknown:
-        refuse_options("cos", unknown)
-    return _core.cos(tensor)
+    ...
 
 
 @quick
-def tan(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.tan)
+def tan(tensor: TensorLike) -> Tensor:
     """The tangent of an angle in radians.
 
     Shapes: unchanged; names are kept.
@@ -281,13 +269,12 @@ def tan(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.tan(0.0))
     0.0
     """
-    if unknown:
-        refuse_options("tan", unknown)
-    return _core.tan(tensor)
+    ...
 
 
 @quick
-def sinh(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.sinh)
+def sinh(tensor: TensorLike) -> Tensor:
     """The hyperbolic sine.
 
     Shapes: unchanged; names are kept.
@@ -298,13 +285,12 @@ def sinh(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.sinh(0.0))
     0.0
     """
-    if unknown:
-        refuse_options("sinh", unknown)
-    return _core.sinh(tensor)
+    ...
 
 
 @quick
-def cosh(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.cosh)
+def cosh(tensor: TensorLike) -> Tensor:
     """The hyperbolic cosine.
 
     Shapes: unchanged; names are kept.
@@ -315,13 +301,12 @@ def cosh(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.cosh(0.0))
     1.0
     """
-    if unknown:
-        refuse_options("cosh", unknown)
-    return _core.cosh(tensor)
+    ...
 
 
 @quick
-def tanh(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.tanh)
+def tanh(tensor: TensorLike) -> Tensor:
     """The hyperbolic tangent.
 
     Shapes: unchanged; names are kept.
@@ -332,13 +317,12 @@ def tanh(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.tanh(0.0))
     0.0
     """
-    if unknown:
-        refuse_options("tanh", unknown)
-    return _core.tanh(tensor)
+    ...
 
 
 @quick
-def asin(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.asin)
+def asin(tensor: TensorLike) -> Tensor:
     """The arcsine; NaN for reals outside -1 to 1.
 
     Shapes: unchanged; names are kept.
@@ -349,13 +333,12 @@ def asin(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.asin(0.0))
     0.0
     """
-    if unknown:
-        refuse_options("asin", unknown)
-    return _core.asin(tensor)
+    ...
 
 
 @quick
-def acos(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.acos)
+def acos(tensor: TensorLike) -> Tensor:
     """The arccosine; NaN for reals outside -1 to 1.
 
     Shapes: unchanged; names are kept.
@@ -366,13 +349,12 @@ def acos(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.acos(1.0))
     0.0
     """
-    if unknown:
-        refuse_options("acos", unknown)
-    return _core.acos(tensor)
+    ...
 
 
 @quick
-def atan(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.atan)
+def atan(tensor: TensorLike) -> Tensor:
     """The arctangent.
 
     Shapes: unchanged; names are kept.
@@ -383,13 +365,12 @@ def atan(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.atan(0.0))
     0.0
     """
-    if unknown:
-        refuse_options("atan", unknown)
-    return _core.atan(tensor)
+    ...
 
 
 @quick
-def asinh(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.asinh)
+def asinh(tensor: TensorLike) -> Tensor:
     """The inverse of ``sinh``.
 
     Shapes: unchanged; names are kept.
@@ -400,13 +381,12 @@ def asinh(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.asinh(0.0))
     0.0
     """
-    if unknown:
-        refuse_options("asinh", unknown)
-    return _core.asinh(tensor)
+    ...
 
 
 @quick
-def acosh(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.acosh)
+def acosh(tensor: TensorLike) -> Tensor:
     """The inverse of ``cosh``; NaN for reals below 1.
 
     Shapes: unchanged; names are kept.
@@ -417,13 +397,12 @@ def acosh(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.acosh(1.0))
     0.0
     """
-    if unknown:
-        refuse_options("acosh", unknown)
-    return _core.acosh(tensor)
+    ...
 
 
 @quick
-def atanh(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.atanh)
+def atanh(tensor: TensorLike) -> Tensor:
     """The inverse of ``tanh``; NaN for reals outside -1 to 1.
 
     Shapes: unchanged; names are kept.
@@ -434,13 +413,12 @@ def atanh(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.atanh(0.0))
     0.0
     """
-    if unknown:
-        refuse_options("atanh", unknown)
-    return _core.atanh(tensor)
+    ...
 
 
 @quick
-def sqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.sqrt)
+def sqrt(tensor: TensorLike) -> Tensor:
     """The square root; NaN for negative reals.
 
     Shapes: unchanged; names are kept.
@@ -451,13 +429,12 @@ def sqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.sqrt(4.0))
     2.0
     """
-    if unknown:
-        refuse_options("sqrt", unknown)
-    return _core.sqrt(tensor)
+    ...
 
 
 @quick
-def rsqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.rsqrt)
+def rsqrt(tensor: TensorLike) -> Tensor:
     """``1 / sqrt(x)``.
 
     Shapes: unchanged; names are kept.
@@ -468,13 +445,12 @@ def rsqrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.rsqrt(4.0))
     0.5
     """
-    if unknown:
-        refuse_options("rsqrt", unknown)
-    return _core.rsqrt(tensor)
+    ...
 
 
 @quick
-def cbrt(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.cbrt)
+def cbrt(tensor: TensorLike) -> Tensor:
     """The cube root; negative for negative reals.
 
     Shapes: unchanged; names are kept.
@@ -485,13 +461,12 @@ def cbrt(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.cbrt(-8.0))
     -2.0
     """
-    if unknown:
-        refuse_options("cbrt", unknown)
-    return _core.cbrt(tensor)
+    ...
 
 
 @quick
-def erf(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.erf)
+def erf(tensor: TensorLike) -> Tensor:
     """The error function.
 
     Shapes: unchanged; names are kept.
@@ -502,13 +477,12 @@ def erf(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.erf(0.0))
     0.0
     """
-    if unknown:
-        refuse_options("erf", unknown)
-    return _core.erf(tensor)
+    ...
 
 
 @quick
-def erfc(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.erfc)
+def erfc(tensor: TensorLike) -> Tensor:
     """``1 - erf(x)``, accurate where ``erf`` is close to 1.
 
     Shapes: unchanged; names are kept.
@@ -519,13 +493,12 @@ def erfc(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.erfc(0.0))
     1.0
     """
-    if unknown:
-        refuse_options("erfc", unknown)
-    return _core.erfc(tensor)
+    ...
 
 
 @quick
-def erf_inv(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.erf_inv)
+def erf_inv(tensor: TensorLike) -> Tensor:
     """The inverse of ``erf``; infinite at -1 and 1.
 
     Shapes: unchanged; names are kept.
@@ -536,12 +509,11 @@ def erf_inv(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.erf_inv(0.0))
     0.0
     """
-    if unknown:
-        refuse_options("erf_inv", unknown)
-    return _core.erf_inv(tensor)
+    ...
 
 
-def log2(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.log2)
+def log2(tensor: TensorLike) -> Tensor:
     """The base-2 logarithm; NaN for negative reals.
 
     Shapes: unchanged; names are kept.
@@ -552,12 +524,11 @@ def log2(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.log2(8.0))
     3.0
     """
-    if unknown:
-        refuse_options("log2", unknown)
-    return _core.log2(tensor)
+    ...
 
 
-def log10(tensor: TensorLike, **unknown: Never) -> Tensor:
+@forwards(_core.log10)
+def log10(tensor: TensorLike) -> Tensor:
     """The base-10 logarithm; NaN for negative reals.
 
     Shapes: unchanged; names are kept.
@@ -568,6 +539,4 @@ def log10(tensor: TensorLike, **unknown: Never) -> Tensor:
     >>> float(dn.log10(1.0))
     0.0
     """
-    if unknown:
-        refuse_options("log10", unknown)
-    return _core.log10(tensor)
+    ...

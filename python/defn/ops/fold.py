@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["reduce"]
 
 
+@forwards(_core.reduce)
 def reduce(
     tensor: TensorLike,
     acc: TensorLike,
@@ -24,7 +25,6 @@ def reduce(
     axes: Axes | None = None,
     keep_axes: bool = False,
     dtype: DTypeLike | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Fold the elements with a function ``fun(element, acc)`` of scalars, starting from ``acc``.
 
@@ -44,6 +44,4 @@ def reduce(
     >>> dn.reduce(dn.tensor([1, 2, 3]), 0, lambda x, acc: x + 10 * acc).item()
     123
     """
-    if unknown:
-        refuse_options("reduce", unknown)
-    return _core.reduce(tensor, acc, fun, axes, keep_axes, dtype)
+    ...

@@ -6,10 +6,10 @@ not change them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["fft", "fft2", "ifft", "ifft2", "irfft", "rfft"]
 
 
+@forwards(_core.fft)
 def fft(
     tensor: TensorLike,
     *,
     axis: Axis = -1,
     length: FftLength = None,
     eps: float = 1e-10,
-    **unknown: Never,
 ) -> Tensor:
     """The discrete Fourier transform along an axis, unscaled.
 
@@ -40,18 +40,16 @@ def fft(
     >>> dn.fft(dn.tensor([1, 1, 0, 0])).to_list()
     [(2+0j), (1-1j), 0j, (1+1j)]
     """
-    if unknown:
-        refuse_options("fft", unknown)
-    return _core.fft(tensor, axis, length, eps)
+    ...
 
 
+@forwards(_core.ifft)
 def ifft(
     tensor: TensorLike,
     *,
     axis: Axis = -1,
     length: FftLength = None,
     eps: float = 1e-10,
-    **unknown: Never,
 ) -> Tensor:
     """The inverse of ``fft``; it divides by the length.
 
@@ -65,18 +63,16 @@ def ifft(
     >>> dn.ifft(dn.tensor([4, 0, 0, 0])).to_list()
     [(1+0j), (1+0j), (1+0j), (1+0j)]
     """
-    if unknown:
-        refuse_options("ifft", unknown)
-    return _core.ifft(tensor, axis, length, eps)
+    ...
 
 
+@forwards(_core.fft2)
 def fft2(
     tensor: TensorLike,
     *,
     axes: Sequence[Axis] = (-2, -1),
     lengths: Sequence[FftLength] | None = None,
     eps: float = 1e-10,
-    **unknown: Never,
 ) -> Tensor:
     """The discrete Fourier transform along two axes, unscaled.
 
@@ -90,18 +86,16 @@ def fft2(
     >>> dn.fft2(dn.tensor([[1, 0], [1, 0]])).to_list()
     [[(2+0j), (2+0j)], [0j, 0j]]
     """
-    if unknown:
-        refuse_options("fft2", unknown)
-    return _core.fft2(tensor, axes, lengths, eps)
+    ...
 
 
+@forwards(_core.ifft2)
 def ifft2(
     tensor: TensorLike,
     *,
     axes: Sequence[Axis] = (-2, -1),
     lengths: Sequence[FftLength] | None = None,
     eps: float = 1e-10,
-    **unknown: Never,
 ) -> Tensor:
     """The inverse of ``fft2``.
 
@@ -115,18 +109,16 @@ def ifft2(
     >>> dn.ifft2(dn.tensor([[2, 2], [0, 0]])).to_list()
     [[(1+0j), 0j], [(1+0j), 0j]]
     """
-    if unknown:
-        refuse_options("ifft2", unknown)
-    return _core.ifft2(tensor, axes, lengths, eps)
+    ...
 
 
+@forwards(_core.rfft)
 def rfft(
     tensor: TensorLike,
     *,
     axis: Axis = -1,
     length: FftLength = None,
     eps: float = 1e-10,
-    **unknown: Never,
 ) -> Tensor:
     """The first half of the frequencies of real elements. It determines the second half.
 
@@ -139,18 +131,16 @@ def rfft(
     >>> dn.rfft(dn.tensor([1, 1, 0, 0])).to_list()
     [(2+0j), (1-1j), 0j]
     """
-    if unknown:
-        refuse_options("rfft", unknown)
-    return _core.rfft(tensor, axis, length, eps)
+    ...
 
 
+@forwards(_core.irfft)
 def irfft(
     tensor: TensorLike,
     *,
     axis: Axis = -1,
     length: int | None = None,
     eps: float = 1e-10,
-    **unknown: Never,
 ) -> Tensor:
     """The inverse of ``rfft``: real elements from the first half of their frequencies.
 
@@ -164,6 +154,4 @@ def irfft(
     >>> dn.irfft(dn.tensor([2, 1 - 1j, 0])).to_list()
     [1.0, 1.0, 0.0, 0.0]
     """
-    if unknown:
-        refuse_options("irfft", unknown)
-    return _core.irfft(tensor, axis, length, eps)
+    ...

@@ -7,10 +7,10 @@ nearest element and a write is dropped, unless ``dn.checks("index")`` asks for a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from defn._core import Tensor
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["gather", "indexed_add", "indexed_put", "take", "take_along_axis"]
 
 
-def gather(
-    tensor: TensorLike, indices: TensorLike, *, axes: Axes | None = None, **unknown: Never
-) -> Tensor:
+@forwards(_core.gather)
+def gather(tensor: TensorLike, indices: TensorLike, *, axes: Axes | None = None) -> Tensor:
     """The elements at positions; each row of ``indices`` is a position.
 
     The last axis of the indices holds a position: one entry for each of ``axes``, by default the
@@ -38,12 +37,11 @@ def gather(
     >>> dn.gather(dn.iota((3, 3)), dn.tensor([[0, 1], [2, 2]])).to_list()
     [1, 8]
     """
-    if unknown:
-        refuse_options("gather", unknown)
-    return _core.gather(tensor, indices, axes)
+    ...
 
 
-def take(tensor: TensorLike, indices: TensorLike, axis: Axis = 0, **unknown: Never) -> Tensor:
+@forwards(_core.take)
+def take(tensor: TensorLike, indices: TensorLike, axis: Axis = 0) -> Tensor:
     """The elements at positions along an axis. ``x[indices]`` takes along the first axis.
 
     Positions below 0 count from the end.
@@ -58,14 +56,11 @@ def take(tensor: TensorLike, indices: TensorLike, axis: Axis = 0, **unknown: Nev
     >>> dn.take(dn.tensor([10, 20, 30]), dn.tensor([[2, 0], [1, 1]])).to_list()
     [[30, 10], [20, 20]]
     """
-    if unknown:
-        refuse_options("take", unknown)
-    return _core.take(tensor, indices, axis)
+    ...
 
 
-def take_along_axis(
-    tensor: TensorLike, indices: TensorLike, axis: Axis = 0, **unknown: Never
-) -> Tensor:
+@forwards(_core.take_along_axis)
+def take_along_axis(tensor: TensorLike, indices: TensorLike, axis: Axis = 0) -> Tensor:
     """The elements at positions along an axis, with separate positions along the other axes.
 
     For example, it applies the indices that ``argsort`` returns. Positions below 0 count from the
@@ -82,18 +77,16 @@ def take_along_axis(
     >>> dn.take_along_axis(dn.tensor([[1, 2], [3, 4]]), dn.tensor([[1], [0]]), axis=1).to_list()
     [[2], [3]]
     """
-    if unknown:
-        refuse_options("take_along_axis", unknown)
-    return _core.take_along_axis(tensor, indices, axis)
+    ...
 
 
+@forwards(_core.indexed_add)
 def indexed_add(
     tensor: TensorLike,
     indices: TensorLike,
     updates: TensorLike,
     *,
     axes: Axes | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Add updates to the elements at positions; each row of ``indices`` is a position.
 
@@ -114,18 +107,16 @@ def indexed_add(
     >>> dn.indexed_add(dn.tensor([0, 0, 0]), at, updates).to_list()
     [0, 4, 2]
     """
-    if unknown:
-        refuse_options("indexed_add", unknown)
-    return _core.indexed_add(tensor, indices, updates, axes)
+    ...
 
 
+@forwards(_core.indexed_put)
 def indexed_put(
     tensor: TensorLike,
     indices: TensorLike,
     updates: TensorLike,
     *,
     axes: Axes | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Replace the elements at positions by updates; each row of ``indices`` is a position.
 
@@ -144,6 +135,4 @@ def indexed_put(
     >>> dn.indexed_put(dn.tensor([0, 0, 0]), dn.tensor([2]), 7).to_list()
     [0, 0, 7]
     """
-    if unknown:
-        refuse_options("indexed_put", unknown)
-    return _core.indexed_put(tensor, indices, updates, axes)
+    ...

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from typing import Any
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["dot", "matmul", "outer"]
 
 
-def dot(*args: Any, **unknown: Never) -> Tensor:
+@forwards(_core.dot)
+def dot(*args: Any) -> Tensor:
     """The sum of products over contracted axes.
 
     ``dot(a, b)`` contracts the last axis of ``a`` with the second-to-last axis of ``b``, or with
@@ -37,12 +38,11 @@ def dot(*args: Any, **unknown: Never) -> Tensor:
     >>> dn.dot(dn.iota((2, 3, 4)), [2], [0], dn.iota((2, 4, 5)), [1], [0]).shape
     (2, 3, 5)
     """
-    if unknown:
-        refuse_options("dot", unknown)
-    return _core.dot(*args)
+    ...
 
 
-def matmul(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.matmul)
+def matmul(a: TensorLike, b: TensorLike, /) -> Tensor:
     """The matrix product ``a @ b``, for every position of the leading axes.
 
     Shapes: the last two axes are the matrices; the axes before them broadcast. A vector on the left
@@ -55,12 +55,11 @@ def matmul(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.matmul(dn.tensor([[1, 2], [3, 4]]), dn.tensor([[1, 0], [0, 10]])).to_list()
     [[1, 20], [3, 40]]
     """
-    if unknown:
-        refuse_options("matmul", unknown)
-    return _core.matmul(a, b)
+    ...
 
 
-def outer(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
+@forwards(_core.outer)
+def outer(a: TensorLike, b: TensorLike, /) -> Tensor:
     """Every element of ``a`` times every element of ``b``; ``b`` is conjugated if the result is
     complex.
 
@@ -73,6 +72,4 @@ def outer(a: TensorLike, b: TensorLike, /, **unknown: Never) -> Tensor:
     >>> dn.outer(dn.tensor([1, 2]), dn.tensor([1, 10, 100])).to_list()
     [[1, 10, 100], [2, 20, 200]]
     """
-    if unknown:
-        refuse_options("outer", unknown)
-    return _core.outer(a, b)
+    ...

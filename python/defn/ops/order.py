@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["argsort", "sort", "top_k"]
 
 
+@forwards(_core.sort)
 def sort(
     tensor: TensorLike,
     axis: Axis = 0,
     *,
     direction: Literal["asc", "desc"] = "asc",
     stable: bool = False,
-    **unknown: Never,
 ) -> Tensor:
     """Sort the elements along an axis. The default is the first axis; in NumPy it is the last.
 
@@ -37,11 +37,10 @@ def sort(
     >>> dn.sort(dn.tensor([3, 1, 2]), direction="desc").to_list()
     [3, 2, 1]
     """
-    if unknown:
-        refuse_options("sort", unknown)
-    return _core.sort(tensor, axis, direction, stable)
+    ...
 
 
+@forwards(_core.argsort)
 def argsort(
     tensor: TensorLike,
     axis: Axis = 0,
@@ -49,7 +48,6 @@ def argsort(
     direction: Literal["asc", "desc"] = "asc",
     stable: bool = False,
     dtype: DTypeLike | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """The indices that sort the elements along an axis. The default is the first axis; in NumPy it
     is the last.
@@ -64,12 +62,11 @@ def argsort(
     >>> dn.argsort(dn.tensor([3, 1, 2])).to_list()
     [1, 2, 0]
     """
-    if unknown:
-        refuse_options("argsort", unknown)
-    return _core.argsort(tensor, axis, direction, stable, dtype)
+    ...
 
 
-def top_k(tensor: TensorLike, k: int = 1, **unknown: Never) -> tuple[Tensor, Tensor]:
+@forwards(_core.top_k)
+def top_k(tensor: TensorLike, k: int = 1) -> tuple[Tensor, Tensor]:
     """The ``k`` greatest elements along the last axis in descending order, and their indices.
 
     Equal elements keep their order. NaN sorts above every number.
@@ -84,6 +81,4 @@ def top_k(tensor: TensorLike, k: int = 1, **unknown: Never) -> tuple[Tensor, Ten
     >>> values.to_list(), positions.to_list()
     ([30, 20], [1, 2])
     """
-    if unknown:
-        refuse_options("top_k", unknown)
-    return _core.top_k(tensor, k)
+    ...

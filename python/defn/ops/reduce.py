@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -38,9 +38,8 @@ __all__ = [
 ]
 
 
-def sum(
-    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.sum)
+def sum(tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor:
     """The sum of the elements.
 
     Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
@@ -53,14 +52,11 @@ def sum(
     >>> dn.sum(dn.tensor([[1, 2], [3, 4]]), axes=[1]).to_list()
     [3, 7]
     """
-    if unknown:
-        refuse_options("sum", unknown)
-    return _core.sum(tensor, axes, keep_axes)
+    ...
 
 
-def product(
-    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.product)
+def product(tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor:
     """The product of the elements.
 
     Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
@@ -73,14 +69,11 @@ def product(
     >>> dn.product(dn.tensor([[1, 2], [3, 4]]), axes=[1]).to_list()
     [2, 12]
     """
-    if unknown:
-        refuse_options("product", unknown)
-    return _core.product(tensor, axes, keep_axes)
+    ...
 
 
-def mean(
-    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.mean)
+def mean(tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor:
     """The sum of the elements divided by their number.
 
     Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
@@ -94,14 +87,11 @@ def mean(
     >>> float(dn.mean(dn.tensor([1, 2, 3, 4])))
     2.5
     """
-    if unknown:
-        refuse_options("mean", unknown)
-    return _core.mean(tensor, axes, keep_axes)
+    ...
 
 
-def all(
-    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.all)
+def all(tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor:
     """Whether all elements are nonzero. NaN is nonzero.
 
     Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. With an
@@ -113,14 +103,11 @@ def all(
     >>> dn.all(dn.tensor([[1, 2], [3, 0]]), axes=[1]).to_list()
     [True, False]
     """
-    if unknown:
-        refuse_options("all", unknown)
-    return _core.all(tensor, axes, keep_axes)
+    ...
 
 
-def any(
-    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.any)
+def any(tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor:
     """Whether at least one element is nonzero. NaN is nonzero.
 
     Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. With an
@@ -132,14 +119,11 @@ def any(
     >>> dn.any(dn.tensor([[0, 2], [0, 0]]), axes=[1]).to_list()
     [True, False]
     """
-    if unknown:
-        refuse_options("any", unknown)
-    return _core.any(tensor, axes, keep_axes)
+    ...
 
 
-def reduce_max(
-    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.reduce_max)
+def reduce_max(tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor:
     """The maximum; NaN if any element is NaN.
 
     Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
@@ -152,14 +136,11 @@ def reduce_max(
     >>> dn.reduce_max(dn.tensor([[1, 5], [7, 3]]), axes=[1]).to_list()
     [5, 7]
     """
-    if unknown:
-        refuse_options("reduce_max", unknown)
-    return _core.reduce_max(tensor, axes, keep_axes)
+    ...
 
 
-def reduce_min(
-    tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.reduce_min)
+def reduce_min(tensor: TensorLike, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor:
     """The minimum; NaN if any element is NaN.
 
     Shapes: the given axes, or all axes, are removed; ``keep_axes`` keeps them with size 1. An empty
@@ -172,14 +153,11 @@ def reduce_min(
     >>> dn.reduce_min(dn.tensor([[1, 5], [7, 3]]), axes=[1]).to_list()
     [1, 3]
     """
-    if unknown:
-        refuse_options("reduce_min", unknown)
-    return _core.reduce_min(tensor, axes, keep_axes)
+    ...
 
 
-def cumulative_sum(
-    tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.cumulative_sum)
+def cumulative_sum(tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False) -> Tensor:
     """The cumulative sum along an axis. The default is the first axis; NumPy flattens.
 
     With ``reverse`` it runs from the last element to the first.
@@ -192,14 +170,11 @@ def cumulative_sum(
     >>> dn.cumulative_sum(dn.tensor([1, 2, 3])).to_list()
     [1, 3, 6]
     """
-    if unknown:
-        refuse_options("cumulative_sum", unknown)
-    return _core.cumulative_sum(tensor, axis, reverse)
+    ...
 
 
-def cumulative_product(
-    tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.cumulative_product)
+def cumulative_product(tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False) -> Tensor:
     """The cumulative product along an axis. The default is the first axis; NumPy flattens.
 
     With ``reverse`` it runs from the last element to the first.
@@ -212,14 +187,11 @@ def cumulative_product(
     >>> dn.cumulative_product(dn.tensor([1, 2, 3])).to_list()
     [1, 2, 6]
     """
-    if unknown:
-        refuse_options("cumulative_product", unknown)
-    return _core.cumulative_product(tensor, axis, reverse)
+    ...
 
 
-def cumulative_max(
-    tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.cumulative_max)
+def cumulative_max(tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False) -> Tensor:
     """The cumulative maximum along an axis. The default is the first axis; NumPy flattens.
 
     With ``reverse`` it runs from the last element to the first. A NaN counts as the maximum.
@@ -232,14 +204,11 @@ def cumulative_max(
     >>> dn.cumulative_max(dn.tensor([1, 3, 2])).to_list()
     [1, 3, 3]
     """
-    if unknown:
-        refuse_options("cumulative_max", unknown)
-    return _core.cumulative_max(tensor, axis, reverse)
+    ...
 
 
-def cumulative_min(
-    tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.cumulative_min)
+def cumulative_min(tensor: TensorLike, axis: Axis = 0, *, reverse: bool = False) -> Tensor:
     """The cumulative minimum along an axis. The default is the first axis; NumPy flattens.
 
     With ``reverse`` it runs from the last element to the first. A NaN counts as the minimum.
@@ -252,11 +221,10 @@ def cumulative_min(
     >>> dn.cumulative_min(dn.tensor([3, 1, 2])).to_list()
     [3, 1, 1]
     """
-    if unknown:
-        refuse_options("cumulative_min", unknown)
-    return _core.cumulative_min(tensor, axis, reverse)
+    ...
 
 
+@forwards(_core.argmax)
 def argmax(
     tensor: TensorLike,
     axis: Axis | None = None,
@@ -264,7 +232,6 @@ def argmax(
     keep_axis: bool = False,
     tie_break: Literal["low", "high"] = "low",
     dtype: DTypeLike | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """The index of the maximum along an axis; without an axis, its index in row-major order.
 
@@ -283,11 +250,10 @@ def argmax(
     >>> dn.argmax(dn.tensor([[1, 5, 5], [7, 3, 3]]), axis=1).to_list()
     [1, 0]
     """
-    if unknown:
-        refuse_options("argmax", unknown)
-    return _core.argmax(tensor, axis, keep_axis, tie_break, dtype)
+    ...
 
 
+@forwards(_core.argmin)
 def argmin(
     tensor: TensorLike,
     axis: Axis | None = None,
@@ -295,7 +261,6 @@ def argmin(
     keep_axis: bool = False,
     tie_break: Literal["low", "high"] = "low",
     dtype: DTypeLike | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """The index of the minimum along an axis; without an axis, its index in row-major order.
 
@@ -314,18 +279,16 @@ def argmin(
     >>> dn.argmin(dn.tensor([[1, 5, 5], [7, 3, 3]]), axis=1).to_list()
     [0, 1]
     """
-    if unknown:
-        refuse_options("argmin", unknown)
-    return _core.argmin(tensor, axis, keep_axis, tie_break, dtype)
+    ...
 
 
+@forwards(_core.variance)
 def variance(
     tensor: TensorLike,
     axes: Axes | None = None,
     *,
     keep_axes: bool = False,
     ddof: int = 0,
-    **unknown: Never,
 ) -> Tensor:
     """The mean of the squared deviations from the mean.
 
@@ -341,18 +304,16 @@ def variance(
     >>> float(dn.variance(dn.tensor([1, 3, 1, 3])))
     1.0
     """
-    if unknown:
-        refuse_options("variance", unknown)
-    return _core.variance(tensor, axes, keep_axes, ddof)
+    ...
 
 
+@forwards(_core.standard_deviation)
 def standard_deviation(
     tensor: TensorLike,
     axes: Axes | None = None,
     *,
     keep_axes: bool = False,
     ddof: int = 0,
-    **unknown: Never,
 ) -> Tensor:
     """The square root of the variance.
 
@@ -368,14 +329,11 @@ def standard_deviation(
     >>> float(dn.standard_deviation(dn.tensor([1, 3, 1, 3])))
     1.0
     """
-    if unknown:
-        refuse_options("standard_deviation", unknown)
-    return _core.standard_deviation(tensor, axes, keep_axes, ddof)
+    ...
 
 
-def covariance(
-    tensor: TensorLike, mean: TensorLike | None = None, *, ddof: int = 0, **unknown: Never
-) -> Tensor:
+@forwards(_core.covariance)
+def covariance(tensor: TensorLike, mean: TensorLike | None = None, *, ddof: int = 0) -> Tensor:
     """The covariance of columns, with rows as observations: ``conj(x).T @ x / (n - ddof)`` for
     ``x`` minus its mean. In NumPy the rows are the variables, and ``ddof`` is 1.
 
@@ -389,18 +347,16 @@ def covariance(
     >>> dn.covariance(dn.tensor([[1.0, 2.0], [3.0, 6.0]])).to_list()
     [[1.0, 2.0], [2.0, 4.0]]
     """
-    if unknown:
-        refuse_options("covariance", unknown)
-    return _core.covariance(tensor, mean, ddof)
+    ...
 
 
+@forwards(_core.weighted_mean)
 def weighted_mean(
     tensor: TensorLike,
     weights: TensorLike,
     axes: Axes | None = None,
     *,
     keep_axes: bool = False,
-    **unknown: Never,
 ) -> Tensor:
     """The sum of the elements times their weights, divided by the sum of the weights.
 
@@ -414,18 +370,16 @@ def weighted_mean(
     >>> float(dn.weighted_mean(dn.tensor([1.0, 2.0]), dn.tensor([3, 1])))
     1.25
     """
-    if unknown:
-        refuse_options("weighted_mean", unknown)
-    return _core.weighted_mean(tensor, weights, axes, keep_axes)
+    ...
 
 
+@forwards(_core.logsumexp)
 def logsumexp(
     tensor: TensorLike,
     axes: Axes | None = None,
     *,
     keep_axes: bool = False,
     exp_scaling_factor: TensorLike | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """``log(sum(exp(x)))`` without overflow; with a factor, ``log(sum(factor * exp(x)))``.
 
@@ -441,12 +395,11 @@ def logsumexp(
     >>> float(dn.logsumexp(dn.tensor([1000.0])))
     1000.0
     """
-    if unknown:
-        refuse_options("logsumexp", unknown)
-    return _core.logsumexp(tensor, axes, keep_axes, exp_scaling_factor)
+    ...
 
 
-def diff(tensor: TensorLike, order: int = 1, axis: Axis = -1, **unknown: Never) -> Tensor:
+@forwards(_core.diff)
+def diff(tensor: TensorLike, order: int = 1, axis: Axis = -1) -> Tensor:
     """The differences of neighbours: each element minus the one before it, applied ``order`` times.
 
     Shapes: the axis loses ``order`` elements; all axes keep their names.
@@ -458,14 +411,11 @@ def diff(tensor: TensorLike, order: int = 1, axis: Axis = -1, **unknown: Never) 
     >>> dn.diff(dn.tensor([1, 4, 9, 16])).to_list()
     [3, 5, 7]
     """
-    if unknown:
-        refuse_options("diff", unknown)
-    return _core.diff(tensor, order, axis)
+    ...
 
 
-def median(
-    tensor: TensorLike, axis: Axis | None = None, *, keep_axis: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.median)
+def median(tensor: TensorLike, axis: Axis | None = None, *, keep_axis: bool = False) -> Tensor:
     """The median along an axis; without an axis, of all elements.
 
     For an even number of elements it is the mean of the two middle elements. NaN sorts above every
@@ -481,14 +431,11 @@ def median(
     >>> dn.median(dn.tensor([[1, 5, 3], [9, 7, 8]]), axis=1).to_list()
     [3, 8]
     """
-    if unknown:
-        refuse_options("median", unknown)
-    return _core.median(tensor, axis, keep_axis)
+    ...
 
 
-def mode(
-    tensor: TensorLike, axis: Axis | None = None, *, keep_axis: bool = False, **unknown: Never
-) -> Tensor:
+@forwards(_core.mode)
+def mode(tensor: TensorLike, axis: Axis | None = None, *, keep_axis: bool = False) -> Tensor:
     """The most frequent element along an axis; without an axis, of all elements.
 
     Of equally frequent elements it is the least. NaN equals nothing, so each NaN counts once.
@@ -504,6 +451,4 @@ def mode(
     >>> dn.mode(dn.tensor([[1, 5, 5], [9, 7, 8]]), axis=1).to_list()
     [5, 7]
     """
-    if unknown:
-        refuse_options("mode", unknown)
-    return _core.mode(tensor, axis, keep_axis)
+    ...

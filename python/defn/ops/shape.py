@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,12 +35,12 @@ __all__ = [
 ]
 
 
+@forwards(_core.reshape)
 def reshape(
     tensor: TensorLike,
     shape: Shape | Tensor | int | Literal["auto"],
     *,
     names: Names | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """The same elements in row-major order with another shape.
 
@@ -55,12 +55,11 @@ def reshape(
     >>> dn.reshape(dn.iota((6,)), (2, -1)).to_list()
     [[0, 1, 2], [3, 4, 5]]
     """
-    if unknown:
-        refuse_options("reshape", unknown)
-    return _core.reshape(tensor, shape, names)
+    ...
 
 
-def flatten(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
+@forwards(_core.flatten)
+def flatten(tensor: TensorLike, axes: Axes | None = None) -> Tensor:
     """Merge all axes, or some adjacent axes, into one.
 
     Shapes: the merged axis has the product of the sizes and no name; other axes keep theirs.
@@ -72,12 +71,11 @@ def flatten(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> T
     >>> dn.flatten(dn.iota((2, 3, 4)), axes=[1, 2]).shape
     (2, 12)
     """
-    if unknown:
-        refuse_options("flatten", unknown)
-    return _core.flatten(tensor, axes)
+    ...
 
 
-def squeeze(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
+@forwards(_core.squeeze)
+def squeeze(tensor: TensorLike, axes: Axes | None = None) -> Tensor:
     """Remove axes of size 1: all of them, or the given ones.
 
     Shapes: without those axes; other axes keep their names.
@@ -88,12 +86,11 @@ def squeeze(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> T
     >>> dn.squeeze(dn.iota((1, 3, 1))).shape
     (3,)
     """
-    if unknown:
-        refuse_options("squeeze", unknown)
-    return _core.squeeze(tensor, axes)
+    ...
 
 
-def new_axis(tensor: TensorLike, axis: int, name: str | None = None, **unknown: Never) -> Tensor:
+@forwards(_core.new_axis)
+def new_axis(tensor: TensorLike, axis: int, name: str | None = None) -> Tensor:
     """Insert an axis of size 1 at a position of the result; -1 appends it.
 
     Shapes: one more axis, named ``name``; other axes keep their names.
@@ -104,12 +101,11 @@ def new_axis(tensor: TensorLike, axis: int, name: str | None = None, **unknown: 
     >>> dn.new_axis(dn.iota((2, 3)), -1).shape
     (2, 3, 1)
     """
-    if unknown:
-        refuse_options("new_axis", unknown)
-    return _core.new_axis(tensor, axis, name)
+    ...
 
 
-def rename(tensor: TensorLike, names: Names | None, **unknown: Never) -> Tensor:
+@forwards(_core.rename)
+def rename(tensor: TensorLike, names: Names | None) -> Tensor:
     """Rename the axes; ``None`` removes all names.
 
     Shapes: unchanged; ``names`` has one entry per axis.
@@ -120,12 +116,11 @@ def rename(tensor: TensorLike, names: Names | None, **unknown: Never) -> Tensor:
     >>> dn.rename(dn.iota((2, 3)), ["row", None]).names
     ('row', None)
     """
-    if unknown:
-        refuse_options("rename", unknown)
-    return _core.rename(tensor, names)
+    ...
 
 
-def transpose(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
+@forwards(_core.transpose)
+def transpose(tensor: TensorLike, axes: Axes | None = None) -> Tensor:
     """Permute the axes; without ``axes``, reverse their order.
 
     Shapes: axis ``axes[i]`` of the operand becomes axis ``i``, with its name.
@@ -136,18 +131,16 @@ def transpose(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) ->
     >>> dn.transpose(dn.iota((2, 3, 4)), axes=[1, 0, 2]).shape
     (3, 2, 4)
     """
-    if unknown:
-        refuse_options("transpose", unknown)
-    return _core.transpose(tensor, axes)
+    ...
 
 
+@forwards(_core.broadcast)
 def broadcast(
     tensor: TensorLike,
     shape: Shape | Tensor | int,
     *,
     axes: Axes | None = None,
     names: Names | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """Broadcast to a shape: repeat elements along new axes and along axes of size 1.
 
@@ -162,12 +155,11 @@ def broadcast(
     >>> dn.broadcast(dn.tensor([1, 2]), (2, 3), axes=[0]).to_list()
     [[1, 1, 1], [2, 2, 2]]
     """
-    if unknown:
-        refuse_options("broadcast", unknown)
-    return _core.broadcast(tensor, shape, axes, names)
+    ...
 
 
-def tile(tensor: TensorLike, repetitions: Sequence[int], **unknown: Never) -> Tensor:
+@forwards(_core.tile)
+def tile(tensor: TensorLike, repetitions: Sequence[int]) -> Tensor:
     """Repeat a tensor along its axes.
 
     Shapes: axis i is repeated ``repetitions[i]`` times; entries or axes missing on the left count
@@ -179,12 +171,11 @@ def tile(tensor: TensorLike, repetitions: Sequence[int], **unknown: Never) -> Te
     >>> dn.tile(dn.tensor([1, 2]), [2, 2]).to_list()
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
-    if unknown:
-        refuse_options("tile", unknown)
-    return _core.tile(tensor, repetitions)
+    ...
 
 
-def concatenate(tensors: Sequence[TensorLike], axis: Axis = 0, **unknown: Never) -> Tensor:
+@forwards(_core.concatenate)
+def concatenate(tensors: Sequence[TensorLike], axis: Axis = 0) -> Tensor:
     """Join tensors along an axis that they already have.
 
     The tensors are the leaves of any container: nested lists, values of dicts, fields of
@@ -199,14 +190,11 @@ def concatenate(tensors: Sequence[TensorLike], axis: Axis = 0, **unknown: Never)
     >>> dn.concatenate([dn.tensor([1, 2]), dn.tensor([3])]).to_list()
     [1, 2, 3]
     """
-    if unknown:
-        refuse_options("concatenate", unknown)
-    return _core.concatenate(tensors, axis)
+    ...
 
 
-def stack(
-    tensors: Sequence[TensorLike], axis: int = 0, *, name: str | None = None, **unknown: Never
-) -> Tensor:
+@forwards(_core.stack)
+def stack(tensors: Sequence[TensorLike], axis: int = 0, *, name: str | None = None) -> Tensor:
     """Join tensors along a new axis.
 
     The tensors are the leaves of any container: nested lists, values of dicts, fields of
@@ -221,14 +209,11 @@ def stack(
     >>> dn.stack([dn.tensor([1, 2]), dn.tensor([3, 4])], axis=1).to_list()
     [[1, 3], [2, 4]]
     """
-    if unknown:
-        refuse_options("stack", unknown)
-    return _core.stack(tensors, axis, name)
+    ...
 
 
-def split(
-    tensor: TensorLike, split: float, axis: Axis = 0, **unknown: Never
-) -> tuple[Tensor, Tensor]:
+@forwards(_core.split)
+def split(tensor: TensorLike, split: float, axis: Axis = 0) -> tuple[Tensor, Tensor]:
     """Split into two parts along an axis.
 
     Shapes: an integer ``split`` is the size of the first part; below 0 it counts from the end. A
@@ -243,18 +228,16 @@ def split(
     >>> first.to_list(), second.to_list()
     ([0, 1], [2, 3, 4])
     """
-    if unknown:
-        refuse_options("split", unknown)
-    return _core.split(tensor, split, axis)
+    ...
 
 
+@forwards(_core.slice)
 def slice(
     tensor: TensorLike,
     starts: Sequence[int | Tensor],
     lengths: Sequence[int],
     *,
     strides: int | Sequence[int] = 1,
-    **unknown: Never,
 ) -> Tensor:
     """A window of the tensor. Its start may be known only at run time.
 
@@ -272,11 +255,10 @@ def slice(
     >>> dn.slice(dn.iota((4, 4)), [1, 0], [2, 3], strides=[1, 2]).to_list()
     [[4, 6], [8, 10]]
     """
-    if unknown:
-        refuse_options("slice", unknown)
-    return _core.slice(tensor, starts, lengths, strides)
+    ...
 
 
+@forwards(_core.slice_along_axis)
 def slice_along_axis(
     tensor: TensorLike,
     start: int | Tensor,
@@ -284,7 +266,6 @@ def slice_along_axis(
     axis: Axis = 0,
     *,
     strides: int = 1,
-    **unknown: Never,
 ) -> Tensor:
     """A window along one axis of the tensor; the other axes are taken whole.
 
@@ -299,14 +280,11 @@ def slice_along_axis(
     >>> dn.slice_along_axis(dn.iota((2, 4)), 1, 2, axis=1).to_list()
     [[1, 2], [5, 6]]
     """
-    if unknown:
-        refuse_options("slice_along_axis", unknown)
-    return _core.slice_along_axis(tensor, start, length, axis, strides)
+    ...
 
 
-def put_slice(
-    tensor: TensorLike, starts: Sequence[int | Tensor], slice: TensorLike, **unknown: Never
-) -> Tensor:
+@forwards(_core.put_slice)
+def put_slice(tensor: TensorLike, starts: Sequence[int | Tensor], slice: TensorLike) -> Tensor:
     """A copy of a tensor with a window replaced.
 
     Starts are integers or scalar integer tensors. Negative starts count from the end.
@@ -320,14 +298,11 @@ def put_slice(
     >>> dn.put_slice(dn.iota((5,)), [1], dn.tensor([10, 20])).to_list()
     [0, 10, 20, 3, 4]
     """
-    if unknown:
-        refuse_options("put_slice", unknown)
-    return _core.put_slice(tensor, starts, slice)
+    ...
 
 
-def pad(
-    tensor: TensorLike, value: TensorLike, config: Sequence[tuple[int, int, int]], **unknown: Never
-) -> Tensor:
+@forwards(_core.pad)
+def pad(tensor: TensorLike, value: TensorLike, config: Sequence[tuple[int, int, int]]) -> Tensor:
     """Insert a value around the elements and between them, or crop.
 
     Shapes: each axis has an entry ``(low, high, interior)``: the number of values before, after,
@@ -340,16 +315,14 @@ def pad(
     >>> dn.pad(dn.tensor([1, 2]), 0, [(1, 2, 1)]).to_list()
     [0, 1, 0, 2, 0, 0]
     """
-    if unknown:
-        refuse_options("pad", unknown)
-    return _core.pad(tensor, value, config)
+    ...
 
 
+@forwards(_core.pad_outer)
 def pad_outer(
     tensor: TensorLike,
     mode: Literal["cyclic", "mirror", "replicate", "reflect"] | TensorLike,
     config: Sequence[tuple[int, int]],
-    **unknown: Never,
 ) -> Tensor:
     """Pad a tensor with its own elements or with a scalar.
 
@@ -367,12 +340,11 @@ def pad_outer(
     >>> dn.pad_outer(dn.tensor([1, 2, 3]), "reflect", [(2, 1)]).to_list()
     [3, 2, 1, 2, 3, 2]
     """
-    if unknown:
-        refuse_options("pad_outer", unknown)
-    return _core.pad_outer(tensor, mode, config)
+    ...
 
 
-def reverse(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> Tensor:
+@forwards(_core.reverse)
+def reverse(tensor: TensorLike, axes: Axes | None = None) -> Tensor:
     """Reverse the elements along all axes or along the given ones. ``flip`` is the same function.
 
     Shapes: unchanged; names are kept.
@@ -383,6 +355,4 @@ def reverse(tensor: TensorLike, axes: Axes | None = None, **unknown: Never) -> T
     >>> dn.reverse(dn.tensor([1, 2, 3])).to_list()
     [3, 2, 1]
     """
-    if unknown:
-        refuse_options("reverse", unknown)
-    return _core.reverse(tensor, axes)
+    ...

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["broadcast_vectors", "devectorize", "reshape_vectors", "revectorize", "vectorize"]
 
 
-def vectorize(value: Any, axes: VectorizedAxes, **unknown: Never) -> Any:
+@forwards(_core.vectorize)
+def vectorize(value: Any, axes: VectorizedAxes) -> Any:
     """Turn leading axes into vectorized axes, after the axes that are vectorized already.
 
     A vectorized axis has a name and is not part of the shape. Every operation is applied to the
@@ -37,12 +38,11 @@ def vectorize(value: Any, axes: VectorizedAxes, **unknown: Never) -> Any:
       [6, 15]
     >
     """
-    if unknown:
-        refuse_options("vectorize", unknown)
-    return _core.vectorize(value, axes)
+    ...
 
 
-def devectorize(value: Any, *, keep_names: bool = True, **unknown: Never) -> Any:
+@forwards(_core.devectorize)
+def devectorize(value: Any, *, keep_names: bool = True) -> Any:
     """Turn vectorized axes into leading axes of the shape, with their names or without names.
 
     Shapes: any, or a container of tensors; the vectorized axes become the first axes.
@@ -54,18 +54,16 @@ def devectorize(value: Any, *, keep_names: bool = True, **unknown: Never) -> Any
     >>> dn.devectorize(x).names
     ('rows', None)
     """
-    if unknown:
-        refuse_options("devectorize", unknown)
-    return _core.devectorize(value, keep_names)
+    ...
 
 
+@forwards(_core.revectorize)
 def revectorize(
     value: Any,
     target_axes: Sequence[tuple[str, int | str]] | Mapping[str, int | str],
     *,
     target_shape: Shape | int | None = None,
     target_names: Names | None = None,
-    **unknown: Never,
 ) -> Any:
     """The same elements in row-major order with other vectorized axes and another shape.
 
@@ -80,12 +78,11 @@ def revectorize(
     >>> dn.revectorize(x, {"c": -1}).vectorized_axes
     (('c', 6),)
     """
-    if unknown:
-        refuse_options("revectorize", unknown)
-    return _core.revectorize(value, target_axes, target_shape, target_names)
+    ...
 
 
-def reshape_vectors(values: Any, *, align_ranks: bool = False, **unknown: Never) -> Any:
+@forwards(_core.reshape_vectors)
+def reshape_vectors(values: Any, *, align_ranks: bool = False) -> Any:
     """Give each tensor the vectorized axes of all tensors; an axis that it lacks gets size 1.
 
     Shapes: any, in a container; unchanged. ``align_ranks`` adds leading axes of size 1 up to the
@@ -99,12 +96,11 @@ def reshape_vectors(values: Any, *, align_ranks: bool = False, **unknown: Never)
     >>> [t.vectorized_axes for t in dn.reshape_vectors([x, y])]
     [(('x', 2), ('y', 1)), (('x', 1), ('y', 3))]
     """
-    if unknown:
-        refuse_options("reshape_vectors", unknown)
-    return _core.reshape_vectors(values, align_ranks)
+    ...
 
 
-def broadcast_vectors(values: Any, *, align_ranks: bool = False, **unknown: Never) -> Any:
+@forwards(_core.broadcast_vectors)
+def broadcast_vectors(values: Any, *, align_ranks: bool = False) -> Any:
     """Give each tensor the vectorized axes of all tensors, in full size.
 
     Shapes: any, in a container; unchanged. ``align_ranks`` adds leading axes of size 1 up to the
@@ -118,6 +114,4 @@ def broadcast_vectors(values: Any, *, align_ranks: bool = False, **unknown: Neve
     >>> dn.broadcast_vectors([x, y])[0].to_list()
     [[0, 0, 0], [1, 1, 1]]
     """
-    if unknown:
-        refuse_options("broadcast_vectors", unknown)
-    return _core.broadcast_vectors(values, align_ranks)
+    ...

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core
-from defn._names import refuse_options
+from defn._public import forwards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 
+@forwards(_core.window_sum)
 def window_sum(
     tensor: TensorLike,
     window: PerAxis,
@@ -33,7 +34,6 @@ def window_sum(
     strides: PerAxis = 1,
     padding: Padding = "valid",
     window_dilations: PerAxis = 1,
-    **unknown: Never,
 ) -> Tensor:
     """The sum of the elements at each window position.
 
@@ -49,11 +49,10 @@ def window_sum(
     >>> dn.window_sum(dn.tensor([1, 2, 3, 4]), 2).to_list()
     [3, 5, 7]
     """
-    if unknown:
-        refuse_options("window_sum", unknown)
-    return _core.window_sum(tensor, window, strides, padding, window_dilations)
+    ...
 
 
+@forwards(_core.window_product)
 def window_product(
     tensor: TensorLike,
     window: PerAxis,
@@ -61,7 +60,6 @@ def window_product(
     strides: PerAxis = 1,
     padding: Padding = "valid",
     window_dilations: PerAxis = 1,
-    **unknown: Never,
 ) -> Tensor:
     """The product of the elements at each window position.
 
@@ -77,11 +75,10 @@ def window_product(
     >>> dn.window_product(dn.tensor([1, 2, 3, 4]), 2, padding="same").to_list()
     [2, 6, 12, 4]
     """
-    if unknown:
-        refuse_options("window_product", unknown)
-    return _core.window_product(tensor, window, strides, padding, window_dilations)
+    ...
 
 
+@forwards(_core.window_max)
 def window_max(
     tensor: TensorLike,
     window: PerAxis,
@@ -89,7 +86,6 @@ def window_max(
     strides: PerAxis = 1,
     padding: Padding = "valid",
     window_dilations: PerAxis = 1,
-    **unknown: Never,
 ) -> Tensor:
     """The maximum at each window position; NaN if any element is NaN.
 
@@ -105,11 +101,10 @@ def window_max(
     >>> dn.window_max(dn.tensor([1, 4, 3, 2]), 2, strides=2).to_list()
     [4, 3]
     """
-    if unknown:
-        refuse_options("window_max", unknown)
-    return _core.window_max(tensor, window, strides, padding, window_dilations)
+    ...
 
 
+@forwards(_core.window_min)
 def window_min(
     tensor: TensorLike,
     window: PerAxis,
@@ -117,7 +112,6 @@ def window_min(
     strides: PerAxis = 1,
     padding: Padding = "valid",
     window_dilations: PerAxis = 1,
-    **unknown: Never,
 ) -> Tensor:
     """The minimum at each window position; NaN if any element is NaN.
 
@@ -133,11 +127,10 @@ def window_min(
     >>> dn.window_min(dn.tensor([1, 4, 3, 2]), 2, window_dilations=2).to_list()
     [1, 2]
     """
-    if unknown:
-        refuse_options("window_min", unknown)
-    return _core.window_min(tensor, window, strides, padding, window_dilations)
+    ...
 
 
+@forwards(_core.window_mean)
 def window_mean(
     tensor: TensorLike,
     window: PerAxis,
@@ -145,7 +138,6 @@ def window_mean(
     strides: PerAxis = 1,
     padding: Padding = "valid",
     window_dilations: PerAxis = 1,
-    **unknown: Never,
 ) -> Tensor:
     """The mean at each window position.
 
@@ -162,11 +154,10 @@ def window_mean(
     >>> dn.window_mean(dn.tensor([1, 2, 3, 4]), 2, strides=2).to_list()
     [1.5, 3.5]
     """
-    if unknown:
-        refuse_options("window_mean", unknown)
-    return _core.window_mean(tensor, window, strides, padding, window_dilations)
+    ...
 
 
+@forwards(_core.window_reduce)
 def window_reduce(
     tensor: TensorLike,
     acc: TensorLike,
@@ -176,7 +167,6 @@ def window_reduce(
     strides: PerAxis = 1,
     padding: Padding = "valid",
     window_dilations: PerAxis = 1,
-    **unknown: Never,
 ) -> Tensor:
     """Fold the elements at each window position with a function ``fun(element, acc)`` of scalars.
 
@@ -197,11 +187,10 @@ def window_reduce(
     >>> dn.window_reduce(dn.tensor([1, 2, 3, 4]), 0, 2, lambda x, acc: x + 2 * acc).to_list()
     [4, 7, 10]
     """
-    if unknown:
-        refuse_options("window_reduce", unknown)
-    return _core.window_reduce(tensor, acc, window, fun, strides, padding, window_dilations)
+    ...
 
 
+@forwards(_core.window_scatter_max)
 def window_scatter_max(
     tensor: TensorLike,
     source: TensorLike,
@@ -210,7 +199,6 @@ def window_scatter_max(
     *,
     strides: PerAxis = 1,
     padding: Padding = "valid",
-    **unknown: Never,
 ) -> Tensor:
     """``init`` everywhere, plus each element of ``source`` at the position of its window's maximum.
 
@@ -231,11 +219,10 @@ def window_scatter_max(
     >>> dn.window_scatter_max(x, source, 0, 2, strides=2).to_list()
     [0, 10, 20, 0]
     """
-    if unknown:
-        refuse_options("window_scatter_max", unknown)
-    return _core.window_scatter_max(tensor, source, init, window, strides, padding)
+    ...
 
 
+@forwards(_core.window_scatter_min)
 def window_scatter_min(
     tensor: TensorLike,
     source: TensorLike,
@@ -244,7 +231,6 @@ def window_scatter_min(
     *,
     strides: PerAxis = 1,
     padding: Padding = "valid",
-    **unknown: Never,
 ) -> Tensor:
     """``init`` everywhere, plus each element of ``source`` at the position of its window's minimum.
 
@@ -265,11 +251,10 @@ def window_scatter_min(
     >>> dn.window_scatter_min(x, source, 0, 2, strides=2).to_list()
     [10, 0, 0, 20]
     """
-    if unknown:
-        refuse_options("window_scatter_min", unknown)
-    return _core.window_scatter_min(tensor, source, init, window, strides, padding)
+    ...
 
 
+@forwards(_core.conv)
 def conv(
     tensor: TensorLike,
     kernel: TensorLike,
@@ -283,7 +268,6 @@ def conv(
     input_permutation: Sequence[Axis] | None = None,
     kernel_permutation: Sequence[Axis] | None = None,
     output_permutation: Sequence[Axis] | None = None,
-    **unknown: Never,
 ) -> Tensor:
     """The convolution of a tensor with a kernel that is not flipped (cross-correlation).
 
@@ -309,18 +293,4 @@ def conv(
     >>> dn.conv(x, dn.tensor([[[1.0, 10.0]]]), strides=2).to_list()
     [[[10.0, 32.0]]]
     """
-    if unknown:
-        refuse_options("conv", unknown)
-    return _core.conv(
-        tensor,
-        kernel,
-        strides,
-        padding,
-        input_dilation,
-        kernel_dilation,
-        feature_group_size,
-        batch_group_size,
-        input_permutation,
-        kernel_permutation,
-        output_permutation,
-    )
+    ...

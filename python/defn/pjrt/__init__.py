@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Never
+from typing import TYPE_CHECKING
 
 from defn import _core, _files
-from defn._names import caller, refuse_options
+from defn._names import caller
+from defn._public import forwards, public
 from defn.errors import BackendError
 from defn.jit import compile as _compile
 from defn.jit import jit as _jit
@@ -145,13 +146,13 @@ def compile(
     return _compile(fun, args, kwargs, compiler="pjrt", **compile_options)
 
 
+@public
 def load(
     source: str | os.PathLike[str] | BinaryIO,
     *,
     trust: bool = False,
     client: str | None = None,
     device_id: int | None = None,
-    **unknown: Never,
 ) -> Compiled:
     """Read a compiled function from a file that its ``save`` wrote, in this process or another.
 
@@ -175,18 +176,16 @@ def load(
     >>> dn.pjrt.load(path, trust=True)(dn.tensor([1.0, 2.0]), 10.0).to_list()
     [11.0, 12.0]
     """
-    if unknown:
-        refuse_options("load", unknown)
     return _core.pjrt_load(_files.read(source) if trust is True else b"", trust, client, device_id)
 
 
+@forwards(_core.pjrt_load)
 def deserialize(
     data: bytes | bytearray | memoryview,
     *,
     trust: bool = False,
     client: str | None = None,
     device_id: int | None = None,
-    **unknown: Never,
 ) -> Compiled:
     """Read a compiled function from the bytes that its ``serialize`` returned, as ``load`` does.
 
@@ -198,9 +197,7 @@ def deserialize(
     >>> int(dn.pjrt.deserialize(double, trust=True)(21))
     42
     """
-    if unknown:
-        refuse_options("deserialize", unknown)
-    return _core.pjrt_load(data, trust, client, device_id)
+    ...
 
 
 def client(
@@ -227,7 +224,8 @@ def client(
     _core.pjrt_client(name, plugin, memory_limit, options)
 
 
-def devices(client: str | None = None, **unknown: Never) -> list[Device]:
+@public
+def devices(client: str | None = None) -> list[Device]:
     """The devices of a client, or of all clients that start.
 
     If a client is named, only that client is started.
@@ -238,8 +236,6 @@ def devices(client: str | None = None, **unknown: Never) -> list[Device]:
     >>> dn.devices("host")[0].platform
     'cpu'
     """
-    if unknown:
-        refuse_options("devices", unknown)
     if client is not None:
         return [Device(**entry) for entry in _core.pjrt_devices_of(client)]
     clients = [listed for _, listed in _core.pjrt_devices() if not isinstance(listed, str)]
