@@ -1,4 +1,4 @@
-//! Blocks that users make: a default graph under a name.
+//! Blocks that users define: a named default graph.
 
 use std::sync::Arc;
 
@@ -11,25 +11,25 @@ use crate::op::{Op, UserBlockOp};
 use crate::shape::{Name, TensorType};
 use crate::tensor::Tensor;
 
-/// What a user's block is called, and what a backend of the host language knows it by.
+/// The name of a user's block and the key by which a backend of the host language finds it.
 #[derive(Clone, Debug)]
 pub struct Tag {
     /// Its name.
     pub name: Name,
-    /// Its attributes as they print, empty where it has none.
+    /// Its attributes as they are printed, empty if it has none.
     pub attributes: Name,
-    /// Which entry of the run's table holds it.
+    /// Its index in the run's table.
     pub slot: usize,
 }
 
-/// A block of the user's on `args`: `default` traced into a region, under the name of `tag`.
+/// Applies a user's block to `args`: `default` is traced into a region with the name of `tag`.
 ///
-/// Where `outputs` says what the block gives, the default has to give that: as many values, of these dtypes and
-/// shapes, under names that do not contradict. A plain number gives way to the dtype that is asked for. On
-/// vectorized tensors the block is its default, with no node of its own. `tag` is asked after the default.
+/// If `outputs` is given, the default must return these results: the same number of values, with these dtypes and
+/// shapes, and with compatible names. A plain number takes the declared dtype. On vectorized tensors the default runs
+/// inline, without a block node. `tag` is called after `default`.
 ///
 /// # Errors
-/// A default that gives something else, and what it raises.
+/// A default with other results, and the errors of the default.
 pub fn block(
     ops: &mut Ops,
     tag: impl FnOnce() -> Tag,
@@ -67,7 +67,7 @@ pub fn block(
     Ok(results.into_iter().zip(leaves).map(|(x, leaf)| x.with_vectorized(&leaf.lanes)).collect())
 }
 
-/// What the default gave in the block's place, under the names that are asked for.
+/// The results of the inlined default, with the names of the declared outputs.
 fn inlined(
     ops: &mut Ops,
     tag: &Tag,
@@ -101,7 +101,7 @@ fn check_count(got: usize, outputs: Option<&[TensorType]>) -> Result<()> {
     }
 }
 
-/// The type of a result: the default's, with the names of the output where that has any.
+/// The type of a result: the default's, with the names of the declared output if that has any.
 fn agreed(tag: &Tag, index: usize, got: TensorType, expected: Option<&TensorType>) -> Result<TensorType> {
     let Some(expected) = expected else { return Ok(got) };
     if !expected.is_compatible(&got) {

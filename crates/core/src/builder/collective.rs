@@ -1,4 +1,4 @@
-//! What the devices of a mesh make of their blocks together.
+//! Collective operations of the devices of a mesh.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use crate::mesh::MeshError;
 use crate::op::{AllReduceOp, Collective, CollectiveOp, Op, Over};
 use crate::shape::AxisRef;
 
-/// Ops of one program that every device of a mesh runs on its own block. Which devices work together is said by an
-/// [`Over`], which [`mesh::over`](crate::mesh::over) gives for axes of the mesh.
+/// Ops of one program that every device of a mesh runs on its own block. An [`Over`] names the devices that take
+/// part; [`mesh::over`](crate::mesh::over) makes one from axes of the mesh.
 pub trait BuildCollective: Builder + Sized {
-    /// The fold of what the devices have in the same place, on each of them.
+    /// The reduction of the devices' blocks, element by element, on each device.
     ///
     /// ```
     /// use defn_core::builder::{BuildCollective, BuildCreate, Builder};
@@ -29,13 +29,13 @@ pub trait BuildCollective: Builder + Sized {
     /// ```
     ///
     /// # Errors
-    /// The greatest or least of complex elements.
+    /// The maximum or minimum of complex elements.
     fn all_reduce(&mut self, x: impl Into<Arg<Self::V>>, op: AllReduceOp, over: &Over) -> Result<Self::V> {
         let x = self.operand(x)?;
         self.emit_one(collective(Collective::AllReduce { op }, over), &[x])
     }
 
-    /// The blocks of all devices of the group, one after the other along an axis.
+    /// The blocks of all devices of the group, concatenated along an axis.
     ///
     /// # Errors
     /// An axis that `x` does not have, and a result that is too large.
@@ -50,7 +50,7 @@ pub trait BuildCollective: Builder + Sized {
         self.emit_one(collective(Collective::AllGather { axis }, over), &[x])
     }
 
-    /// The device's part along an axis of the sum of the group's blocks.
+    /// The device's part, along an axis, of the sum of the group's blocks.
     ///
     /// # Errors
     /// An axis that `x` does not have, or whose size the devices do not divide.
@@ -65,11 +65,11 @@ pub trait BuildCollective: Builder + Sized {
         self.emit_one(collective(Collective::ReduceScatter { axis }, over), &[x])
     }
 
-    /// The block of another device of the group: for each pair that of the first on the second, both by their positions
-    /// in the group. Zeros on a device that no pair names second.
+    /// The block of another device of the group. Each pair sends the block of its first device to its second; both
+    /// are positions in the group. A device that is second in no pair gets zeros.
     ///
     /// # Errors
-    /// A position that no device has, and two pairs from one device or to one.
+    /// A position outside the group, and two pairs with the same source or the same target.
     fn collective_permute(
         &mut self,
         x: impl Into<Arg<Self::V>>,

@@ -1,4 +1,4 @@
-//! Regions from closures, values with a name or without a gradient, and regions put in place.
+//! Control flow: regions from closures, marks on values, and inlined regions.
 
 use std::sync::Arc;
 
@@ -17,30 +17,30 @@ use crate::tensor::Tensor;
 use crate::trace::Closed;
 use crate::vectorize::{self, Lane, Lanes, position};
 
-/// Control flow over regions that exist already, and marks on values.
+/// Control flow over existing regions, and marks on values.
 pub trait BuildControl: Builder + Sized {
     /// `x`, through which no gradient flows.
     ///
     /// # Errors
-    /// What the builder has against a new node.
+    /// As [`Builder::emit`].
     fn stop_grad(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
         self.emit_one(Op::StopGrad, &[x])
     }
 
-    /// `x` under a name, where a graph may be cut.
+    /// `x` with a name at which a graph may be cut.
     ///
     /// # Errors
-    /// What the builder has against a new node.
+    /// As [`Builder::emit`].
     fn mark(&mut self, x: impl Into<Arg<Self::V>>, name: Name) -> Result<Self::V> {
         let x = self.operand(x)?;
         self.emit_one(Op::Mark { name }, &[x])
     }
 
-    /// The values, shown to the host function in a slot of the run's table on the way.
+    /// The values, which are also passed to the host function in a slot of the run's table.
     ///
     /// # Errors
-    /// What the builder has against a new node, and, where it runs at once, what the host function raises.
+    /// As [`Builder::emit`], and, if the op runs eagerly, the errors of the host function.
     fn hook(
         &mut self,
         slot: usize,
@@ -50,11 +50,11 @@ pub trait BuildControl: Builder + Sized {
         self.emit(Op::Hook(HookOp { slot, name }), values)
     }
 
-    /// What the host function in a slot of the run's table makes of the values: one tensor of each type.
+    /// The results of the host function in a slot of the run's table: one tensor of each type.
     ///
     /// # Errors
-    /// What the builder has against a new node, vectorized values, and, where it runs at once, what the host
-    /// function raises and results of other types.
+    /// As [`Builder::emit`], vectorized values, and, if the op runs eagerly, the errors of the host function and
+    /// results of other types.
     fn runtime_call(
         &mut self,
         slot: usize,
@@ -64,8 +64,8 @@ pub trait BuildControl: Builder + Sized {
         self.emit(Op::RuntimeCall(RuntimeCallOp { slot, outputs: outputs.into() }), values)
     }
 
-    /// A conditional over ready branches: one scalar predicate for each but the last, and the captures, which
-    /// all branches share.
+    /// A conditional over existing branches. It takes one scalar predicate for each branch but the last, and the
+    /// captures, which all branches share.
     ///
     /// # Errors
     /// A predicate that is no scalar, and branches whose inputs are not the captures or whose results differ.
@@ -79,10 +79,10 @@ pub trait BuildControl: Builder + Sized {
         self.emit(op, &[predicates, captures].concat())
     }
 
-    /// A loop over ready regions, which take the state, then the captures.
+    /// A loop over existing regions, whose inputs are the state, then the captures.
     ///
     /// # Errors
-    /// A condition that gives no scalar, and a body that does not give the state's types.
+    /// A condition that returns no scalar, and a body that does not return the state's types.
     fn emit_while(
         &mut self,
         cond: Arc<Region>,
@@ -95,11 +95,11 @@ pub trait BuildControl: Builder + Sized {
         self.emit(op, &[state, captures].concat())
     }
 
-    /// Values with their own gradient rule, a ready region from cotangents of the values, then captures, to
-    /// cotangents of the inputs.
+    /// Values with their own gradient rule: an existing region from the values' cotangents and captures to the
+    /// inputs' cotangents.
     ///
     /// # Errors
-    /// A rule that does not take these cotangents or give one for each input.
+    /// A rule that does not accept these cotangents or does not return one for each input.
     fn emit_custom_grad(
         &mut self,
         rule: Arc<Region>,
@@ -111,14 +111,14 @@ pub trait BuildControl: Builder + Sized {
         self.emit(Op::CustomGrad(op), &[values, inputs, captures].concat())
     }
 
-    /// Applies the nodes of a region one by one to `args`: parameters, then captures. Nodes keep their
-    /// locations where the builder keeps any.
+    /// Applies the nodes of a region one by one to `args`: parameters, then captures. Nodes keep their locations if
+    /// the builder keeps locations.
     ///
     /// # Errors
-    /// What the builder has against a node, as when an argument has another type than the region's input.
+    /// As [`Builder::emit`] for each node, for instance if an argument's type differs from the region's input.
     ///
     /// # Panics
-    /// When there are fewer arguments than the region has inputs: a bug of the caller.
+    /// If there are fewer arguments than the region has inputs: a bug of the caller.
     fn inline(&mut self, region: &Region, args: &[Self::V]) -> Result<Vec<Self::V>> {
         assert!(args.len() >= region.inputs().len(), "an argument for each input of {region:?}");
         let mut values: Vec<SmallVec<[Self::V; 1]>> = Vec::with_capacity(region.graph().len());
@@ -142,22 +142,22 @@ pub trait BuildControl: Builder + Sized {
 
 impl<B: Builder> BuildControl for B {}
 
-/// A function that is traced into a region: what it returns are the region's results, where plain numbers give
-/// way to what the region must give.
+/// A function that is traced into a region. Its return values are the region's results; plain numbers among them take
+/// the required dtype.
 pub type Thunk<'a> = Box<dyn FnOnce(&mut Ops) -> Result<Vec<Arg<Tensor>>> + 'a>;
 
-/// A predicate and what runs if it is the first that is not zero.
+/// A predicate and the branch that runs if it is the first that is not zero.
 pub type Clause<'a> = (Tensor, Thunk<'a>);
 
-/// Runs the branch of the first predicate that is not zero, else the last.
+/// Runs the branch of the first predicate that is not zero, or the last branch if all are zero.
 ///
-/// Every branch is traced. Their results, which must be equally many, merge one by one: element types, shapes by
-/// broadcasting, names, and vectorized axes. Where a predicate is vectorized, the branches that some position takes
-/// run for all positions, and each position keeps what its own gives.
+/// Every branch is traced. All branches must have the same number of results. Corresponding results merge: element
+/// types, shapes by broadcasting, names, and vectorized axes. If a predicate is vectorized, each branch that is taken
+/// at any position runs for all positions, and each position selects the results of its own branch.
 ///
 /// # Errors
-/// A predicate that is no scalar, another number of results than the first branch gives, results that do not
-/// merge, and what the branches raise.
+/// A predicate that is no scalar, a branch with another number of results than the first, results that do not merge,
+/// and the errors of the branches.
 pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Result<Vec<Tensor>> {
     let mut predicates = Vec::with_capacity(clauses.len());
     let mut branches = Vec::with_capacity(clauses.len() + 1);
@@ -177,7 +177,7 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
     let merged = |leaf| merge_leaf(branches.iter().map(|branch| branch.written(leaf)));
     let types = (0..expected).map(merged).collect::<Result<Vec<_>>>()?;
     if predicates.is_empty() {
-        // Without a choice there is nothing to run later: the branch is put in place.
+        // Without predicates the only branch is inlined.
         let Closed { region, captures, .. } = branches.remove(0).close(ops, &types)?;
         let results = ops.inline(&region, &captures)?;
         return Ok(results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes)).collect());
@@ -193,13 +193,13 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
     Ok(results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes)).collect())
 }
 
-/// What a branch that is known to be taken gives, merged with what the others would give: as [`cond`] merges them.
+/// The results of a branch that is known to be taken, merged with the results of the other branches as in [`cond`].
 ///
 /// # Errors
 /// Results that do not merge.
 ///
 /// # Panics
-/// When a branch gives fewer results than the one that is taken: a bug of the caller.
+/// If a branch has fewer results than the one that is taken: a bug of the caller.
 pub fn merge_results(
     ops: &mut Ops,
     taken: &[Arg<Tensor>],
@@ -226,7 +226,7 @@ pub fn merge_results(
     Ok(results)
 }
 
-/// A conditional whose predicates differ from position to position: a branch runs if any position takes it.
+/// A conditional whose predicates differ between positions. A branch runs if any position takes it.
 fn choose_by_position(
     ops: &mut Ops,
     branches: &[Arc<Region>],
@@ -236,7 +236,7 @@ fn choose_by_position(
 ) -> Result<Vec<Tensor>> {
     let zeros = Arc::new(zeros_like(&branches[0])?);
     let mut chosen: Option<Vec<Tensor>> = None;
-    // The last branch comes first: what takes an earlier one overrides it.
+    // Branches are applied in reverse order, because an earlier branch overrides later ones.
     for (position, branch) in branches.iter().enumerate().rev() {
         let mut takes = match predicates.get(position) {
             Some(predicate) => ops.not_equal(predicate, 0)?,
@@ -260,7 +260,7 @@ fn choose_by_position(
     Ok(chosen.expect("a conditional has at least two branches"))
 }
 
-/// A region with the inputs and the types of the results of another, that gives zeros.
+/// A region with the inputs and result types of another, whose results are zeros.
 fn zeros_like(region: &Region) -> Result<Region> {
     let mut graph = Graph::new();
     let results = region
@@ -270,15 +270,14 @@ fn zeros_like(region: &Region) -> Result<Region> {
     Ok(Region::new(graph, region.inputs().to_vec(), region.parameter_count(), results))
 }
 
-/// Values whose gradient is what `rule` makes of their cotangents: one cotangent for each of `inputs`, of its
-/// shape or a scalar. No gradient flows through the values by themselves.
+/// Values with a gradient rule: `rule` maps their cotangents to one cotangent for each of `inputs`, of the input's
+/// shape or a scalar. No other gradient flows through the values.
 ///
-/// A cotangent has the shape and the vectorized axes of its value, and at least the element type f32. What the rule
-/// gives on vectorized axes that an input lacks is added up.
+/// A cotangent has the shape and the vectorized axes of its value, and at least the element type f32. Results of the
+/// rule are summed over vectorized axes that the input lacks.
 ///
 /// # Errors
-/// A rule that gives another number of values than there are inputs or values of other shapes, and what it
-/// raises.
+/// A rule whose results differ from the inputs in number or shape, and the errors of the rule.
 pub fn custom_grad<'a>(
     ops: &mut Ops,
     values: Vec<Tensor>,
@@ -324,8 +323,7 @@ pub fn custom_grad<'a>(
     Ok(results.into_iter().zip(lanes).map(|(tensor, axes)| tensor.with_vectorized(axes)).collect())
 }
 
-/// A cotangent without the vectorized axes that are not among `axes`, or that have size 1 there: it is summed over
-/// them.
+/// A cotangent, summed over its vectorized axes that are not in `axes` or have another size there.
 fn sum_over_others(ops: &mut Ops, tensor: &Tensor, axes: &[Lane]) -> Result<Tensor> {
     let keeps = |lane: &&Lane| axes.contains(lane);
     let kept: Lanes = tensor.vectorized_axes().iter().filter(keeps).cloned().collect();

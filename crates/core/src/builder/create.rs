@@ -1,4 +1,4 @@
-//! Tensors out of nothing, and the composites around them.
+//! Ops that create tensors, and their composites.
 
 use super::{Arg, BuildElementwise, BuildShape, Builder};
 use crate::compose;
@@ -8,7 +8,7 @@ use crate::op::{Literal, Op};
 use crate::scalar::{Number, Scalar};
 use crate::shape::{Axes, AxisRef, Name, Shape};
 
-/// Ops that make tensors.
+/// Ops that create tensors.
 pub trait BuildCreate: Builder + Sized {
     /// A scalar of a given element type. Integers wrap, floats round to the nearest.
     ///
@@ -18,15 +18,15 @@ pub trait BuildCreate: Builder + Sized {
         self.scalar(Scalar::new(dtype, number)?)
     }
 
-    /// A tensor written in the program.
+    /// A tensor constant of the program.
     ///
     /// # Errors
-    /// What the builder has against a new node.
+    /// As [`Builder::emit`].
     fn literal(&mut self, literal: Literal) -> Result<Self::V> {
         self.emit_one(Op::Literal(literal), &[])
     }
 
-    /// Counts from 0 along `axis`, or over the flat index where there is none.
+    /// Indices from 0 along `axis`, or flat indices if it is `None`.
     ///
     /// ```
     /// use defn_core::builder::{BuildCreate, Builder};
@@ -47,7 +47,7 @@ pub trait BuildCreate: Builder + Sized {
         self.as_type(counts, dtype)
     }
 
-    /// Ones where the last two indices agree, else zeros.
+    /// Ones where the last two indices are equal, else zeros.
     ///
     /// # Errors
     /// A shape of rank below 2, or too large to address.
@@ -55,7 +55,7 @@ pub trait BuildCreate: Builder + Sized {
         self.emit_one(Op::Eye { shape, dtype }, &[])
     }
 
-    /// One number everywhere in a shape.
+    /// A tensor that is filled with one number.
     ///
     /// # Errors
     /// As [`BuildCreate::constant`], and a shape too large to address.
@@ -67,7 +67,7 @@ pub trait BuildCreate: Builder + Sized {
     /// Zeros of the type of `x`, names included.
     ///
     /// # Errors
-    /// What the builder has against a new node.
+    /// As [`Builder::emit`].
     fn zeros_like(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
         let ty = self.ty(&x);
@@ -78,7 +78,7 @@ pub trait BuildCreate: Builder + Sized {
     /// Ones of the type of `x`, names included.
     ///
     /// # Errors
-    /// What the builder has against a new node.
+    /// As [`Builder::emit`].
     fn ones_like(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
         let ty = self.ty(&x);
@@ -86,8 +86,8 @@ pub trait BuildCreate: Builder + Sized {
         self.vectorized_like(ones, &x)
     }
 
-    /// `value`, a scalar, everywhere in the shape of `x`, names included. A plain number gives way to the
-    /// element type of `x`, a tensor merges with it; `dtype` overrides both.
+    /// The scalar `value`, broadcast to the shape of `x`, names included. A plain number takes the element type of
+    /// `x`; a tensor's element type merges with it. `dtype` overrides both.
     ///
     /// # Errors
     /// A value that is no scalar, or a number of another kind than `dtype`.
@@ -100,7 +100,7 @@ pub trait BuildCreate: Builder + Sized {
         compose::create::fill(self, x.into(), value.into(), dtype)
     }
 
-    /// A matrix of u8 with 1 on and below diagonal `k`: where `row >= column - k`.
+    /// A bool matrix that is true on and below diagonal `k`: where `row >= column - k`.
     ///
     /// # Errors
     /// A shape too large to address.
@@ -128,8 +128,8 @@ pub trait BuildCreate: Builder + Sized {
 
     /// `count` evenly spaced values from `start` to `stop` along a new last axis.
     ///
-    /// `start` and `stop` have one shape. With `endpoint` the last value is exactly `stop`; without, `stop`
-    /// would be the next one. A single value is `start`.
+    /// `start` and `stop` have the same shape. With `endpoint` the last value is exactly `stop`; without it, `stop`
+    /// would be the next value. If `count` is 1, the value is `start`.
     ///
     /// # Errors
     /// A count below 1, or shapes that differ.

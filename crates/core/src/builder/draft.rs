@@ -1,4 +1,4 @@
-//! Regions in the making: what a traced function gives, before it is made to fit what it must give.
+//! Drafts of regions: the results of a traced function before they are converted to the required types.
 
 use super::{Arg, BuildElementwise, BuildShape, Builder, Ops, exact};
 use crate::dtype::DType;
@@ -13,14 +13,13 @@ use crate::trace::{Closed, Trace, depth, is_same};
 use crate::vectorize::{self, Lane, Lanes, join_into};
 use crate::weak::number_of;
 
-/// Functions that are traced inside one another: passes recurse over the nesting of regions, and a thread's stack
-/// must hold them.
+/// The maximum nesting of traced functions. Passes recurse over nested regions, and the thread's stack limits that.
 const DEPTH_LIMIT: usize = 100;
 
-/// The regions under one list of captures, in which no tensor stands twice, and that list.
+/// The regions with one shared list of captures, in which each tensor appears once, and that list.
 ///
 /// # Panics
-/// Never for regions that were traced: their captures are as many as their tensors.
+/// Not for traced regions, because they have one capture for each captured tensor.
 pub(super) fn unify_captures(closed: Vec<Closed>) -> (Vec<Region>, Vec<Tensor>) {
     let mut shared: Vec<Tensor> = Vec::new();
     let mut places: Vec<Vec<usize>> = Vec::with_capacity(closed.len());
@@ -47,13 +46,13 @@ pub(super) struct Draft {
     op: &'static str,
     closed: Closed,
     pub(super) results: Vec<Leaf>,
-    /// The vectorized axes of each result; the leading ones of its value.
+    /// The vectorized axes of each result. They are the leading axes of its value.
     pub(super) lanes: Vec<Lanes>,
-    /// The results that take on the dtype of what they meet, as they are around the region.
+    /// The weak results, as tensors outside the region. They take the required dtype.
     weak: Vec<Option<Tensor>>,
 }
 
-/// The type that a result must have, its vectorized axes aside.
+/// The required type of a result; `ty` does not include its vectorized axes.
 #[derive(Clone)]
 pub(super) struct LeafType {
     pub(super) ty: TensorType,
@@ -69,7 +68,7 @@ impl From<TensorType> for LeafType {
 /// A result of a draft.
 #[derive(Clone, Copy)]
 pub(super) enum Leaf {
-    /// One of the region's.
+    /// A result of the region.
     Value(Value),
     /// A number.
     Number(Number),
@@ -121,7 +120,7 @@ impl Draft {
         Ok(Draft { op, closed, results, lanes, weak })
     }
 
-    /// The type of a result, its vectorized axes left out; a number's own where it is one.
+    /// The type of a result without its vectorized axes; for a number, its default type.
     pub(super) fn leaf_type(&self, leaf: usize) -> TensorType {
         match self.results[leaf] {
             Leaf::Value(value) => {
@@ -143,7 +142,7 @@ impl Draft {
         }
     }
 
-    /// The number that a result is, or one of its kind, where it takes on the dtype of what it meets.
+    /// The number of a weak result; `None` for other results.
     pub(super) fn number(&self, leaf: usize) -> Option<Number> {
         match self.results[leaf] {
             Leaf::Value(_) => self.weak[leaf].as_ref().and_then(Tensor::weakness),
@@ -156,7 +155,7 @@ impl Draft {
         &self.lanes[leaf]
     }
 
-    /// The type of a result, where a number gives way to `dtype`.
+    /// The type of a result; a weak result takes `dtype`, merged with its kind.
     pub(super) fn result_type(&self, leaf: usize, dtype: DType) -> TensorType {
         let mut ty = self.leaf_type(leaf);
         if let Some(number) = self.number(leaf) {
@@ -184,7 +183,8 @@ impl Draft {
 }
 
 impl Draft {
-    /// Gives a result the dtype that it takes on. It is made around the region, which captures it.
+    /// Converts a weak result to the dtype that it takes. The conversion is outside the region, which captures the
+    /// converted value.
     fn take_on(&mut self, ops: &mut Ops, leaf: usize, dtype: DType) -> Result<()> {
         let Some(tensor) = self.weak[leaf].take() else { return Ok(()) };
         let own = tensor.ty().dtype;
@@ -202,7 +202,7 @@ impl Draft {
     }
 }
 
-/// A result converted, broadcast and renamed to a type.
+/// A result that is converted, broadcast and renamed to a type.
 fn conform(op: &'static str, graph: &mut Graph, leaf: Leaf, from: &[Lane], to: &LeafType) -> Result<Value> {
     let LeafType { ty, lanes } = to;
     let value = match leaf {
@@ -219,13 +219,13 @@ fn conform(op: &'static str, graph: &mut Graph, leaf: Leaf, from: &[Lane], to: &
     }
 }
 
-/// A result as a branch writes it.
+/// A result of a branch before the branches' types merge.
 pub(super) enum Written {
     Value(LeafType),
     Number(Number),
 }
 
-/// The type in which all branches can give one of their results.
+/// The merged type of one result of all branches.
 pub(super) fn merge_leaf(written: impl Iterator<Item = Written>) -> Result<LeafType> {
     let (mut lanes, mut shape) = (Lanes::new(), Shape::scalar());
     let (mut dtype, mut numbers) = (None, Vec::new());
@@ -239,7 +239,7 @@ pub(super) fn merge_leaf(written: impl Iterator<Item = Written>) -> Result<LeafT
             }
         }
     }
-    // Numbers give way to the tensors; among themselves they merge as tensors of their own.
+    // Numbers take the dtype of the tensors. Without tensors they merge as tensors of their default dtypes.
     let tensors = dtype.is_some();
     for number in numbers {
         dtype = Some(match dtype {

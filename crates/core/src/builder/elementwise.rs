@@ -1,4 +1,4 @@
-//! Element by element, with broadcasting, and numbers that give way.
+//! Element-wise ops, with broadcasting and weak numbers.
 
 use super::{Arg, Builder};
 use crate::compose;
@@ -8,7 +8,7 @@ use crate::op::{BinaryOp, BinaryRule, Block, CompositeBlock, Op, Tolerance, Unar
 use crate::scalar::Number;
 use crate::{binary_rows, unary_rows};
 
-/// A method for each unary op.
+/// Declares a method for each unary op.
 macro_rules! unary_methods {
     ($($(#[$family_doc:meta])* $family:ident($leaf:ident) {
         $($(#[$doc:meta])* $op:ident $constant:ident $name:ident: $domain:ident => $rule:ident, $cost:ident;)*
@@ -23,7 +23,7 @@ macro_rules! unary_methods {
     )*)*};
 }
 
-/// A method for each binary op.
+/// Declares a method for each binary op.
 macro_rules! binary_methods {
     ($($(#[$family_doc:meta])* $family:ident $(($leaf:ident))? {
         $($(#[$doc:meta])* $op:ident $constant:ident $name:ident: $domain:ident => $rule:ident,
@@ -39,8 +39,8 @@ macro_rules! binary_methods {
     )*)*};
 }
 
-/// Elementwise ops. Operands broadcast; a plain number beside a tensor takes on the tensor's element
-/// type, and two plain numbers are tensors of their own.
+/// Element-wise ops. Operands broadcast. A plain number takes the element type of the other operand; if both operands
+/// are plain numbers, they become tensors of their default dtypes.
 pub trait BuildElementwise: Builder + Sized {
     /// `op(x)`. The shape and its names are kept.
     ///
@@ -54,7 +54,7 @@ pub trait BuildElementwise: Builder + Sized {
         self.emit_one(Op::Unary(op), &[x])
     }
 
-    /// `op(a, b)`. Shapes broadcast, names merge, and a plain number gives way to the tensor beside it.
+    /// `op(a, b)`. Shapes broadcast, names merge, and a plain number takes the element type of the other operand.
     ///
     /// ```
     /// use defn_core::builder::{BuildCreate, BuildElementwise, Builder};
@@ -68,9 +68,9 @@ pub trait BuildElementwise: Builder + Sized {
     /// ```
     ///
     /// # Errors
-    /// Shapes or names that do not fit, an element type outside the op's domain, an integer that does not
-    /// fit the integer type that it meets, and a negative number as exponent of an integer. Predicates compare
-    /// any integer exactly, and what is computed in floats takes any integer as one.
+    /// Shapes or names that do not match, an element type outside the op's domain, an integer that does not fit the
+    /// other operand's integer type, and a negative number as the exponent of an integer. Predicates compare all
+    /// integers exactly, and ops that compute in floats convert all integers to floats.
     fn binary(
         &mut self,
         op: BinaryOp,
@@ -91,16 +91,16 @@ pub trait BuildElementwise: Builder + Sized {
         self.emit_one(Op::Binary(op), &[a, b])
     }
 
-    /// `x` with elements of another type; `x` itself where it has it already.
+    /// `x` converted to another element type; `x` itself if it already has that type.
     ///
-    /// As bool everything but 0 is true, NaN too; that is the op `not_equal`. Integers wrap, floats become integers by truncation and saturate, NaN becomes 0, complex
-    /// numbers lose their imaginary part.
+    /// Conversion to bool is the op `not_equal`: every value but 0 is true, NaN included. Integers wrap. Floats are
+    /// truncated to integers and saturate; NaN becomes 0. Complex numbers lose their imaginary part.
     ///
     /// # Errors
-    /// What the builder has against a new node.
+    /// As [`Builder::emit`].
     fn as_type(&mut self, x: impl Into<Arg<Self::V>>, dtype: DType) -> Result<Self::V> {
         let x = x.into();
-        // A narrow integer type would refuse what has to wrap.
+        // The direct conversion would be an error for a narrow integer type, where the value must wrap.
         if let Arg::Value(value) = &x
             && let Some(number) = self.weakness(value)
             && dtype.merge_weak(number) == dtype
@@ -127,12 +127,13 @@ pub trait BuildElementwise: Builder + Sized {
         self.emit_one(Op::Bitcast { dtype }, &[x])
     }
 
-    /// `on_true` where `pred` is not zero, else `on_false`. A plain number gives way to the other branch.
+    /// `on_true` where `pred` is not zero, else `on_false`. A plain number takes the element type of the other
+    /// branch.
     ///
     /// The predicate and both branches broadcast together, and their names merge.
     ///
     /// # Errors
-    /// Shapes that do not fit, and an integer that does not fit the integer type of the other branch.
+    /// Shapes that do not match, and an integer that does not fit the other branch's integer type.
     fn select(
         &mut self,
         pred: impl Into<Arg<Self::V>>,
@@ -144,8 +145,9 @@ pub trait BuildElementwise: Builder + Sized {
         self.emit_one(Op::Select, &[pred, on_true, on_false])
     }
 
-    /// `x` moved into the bounds, which are scalars; `hi` wins where `lo > hi`, NaN stays NaN. The result's
-    /// element type merges all three; plain numbers give way, and bounds beyond an integer type are its ends.
+    /// `x` clamped to the bounds, which are scalars. If `lo > hi`, the result is `hi`; NaN stays NaN. The result's
+    /// element type merges all three. Plain numbers are weak; bounds outside the range of an integer type become its
+    /// limits.
     ///
     /// # Errors
     /// Bounds that are no scalars, and complex operands.
@@ -182,22 +184,22 @@ pub trait BuildElementwise: Builder + Sized {
     /// Whether `x` is zero.
     ///
     /// # Errors
-    /// What the builder has against a new node.
+    /// As [`Builder::emit`].
     fn logical_not(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
         self.emit_one(Op::Block(Block::Composite(CompositeBlock::LogicalNot)), &[x])
     }
 
-    /// The angle of a complex number, a real one's being 0 or pi.
+    /// The angle of a complex number; for a real number 0 or pi.
     ///
     /// # Errors
-    /// What the builder has against a new node.
+    /// As [`Builder::emit`].
     fn phase(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
         self.emit_one(Op::Block(Block::Composite(CompositeBlock::Phase)), &[x])
     }
 
-    /// A bool scalar: whether all elements agree within `atol + rtol * |b|`. Equal infinities agree.
+    /// A bool scalar: whether all elements are equal within `atol + rtol * |b|`. Equal infinities count as equal.
     ///
     /// # Errors
     /// Shapes that do not broadcast.
@@ -215,10 +217,10 @@ pub trait BuildElementwise: Builder + Sized {
         self.emit_one(Op::Block(Block::Composite(block)), &[a, b])
     }
 
-    /// The logarithm to a base; a plain number as base gives way to the type of `x`.
+    /// The logarithm to a base. A plain number as base takes the type of `x`.
     ///
     /// # Errors
-    /// A plain number as base that is 1, or not above 0.
+    /// A plain number as base that is 1 or not positive.
     fn log_base(&mut self, x: impl Into<Arg<Self::V>>, base: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         compose::elementwise::log_base(self, x.into(), base.into())
     }
@@ -226,7 +228,7 @@ pub trait BuildElementwise: Builder + Sized {
     /// The logarithm to base 2.
     ///
     /// # Errors
-    /// What the builder has against a new node.
+    /// As [`Builder::emit`].
     fn log2(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
         self.emit_one(Op::Block(Block::Log2), &[x])
@@ -235,13 +237,13 @@ pub trait BuildElementwise: Builder + Sized {
     /// The logarithm to base 10.
     ///
     /// # Errors
-    /// What the builder has against a new node.
+    /// As [`Builder::emit`].
     fn log10(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
         self.emit_one(Op::Block(Block::Log10), &[x])
     }
 
-    /// `a / b` rounded down: Python's `//`, for integers without going through floats.
+    /// `a / b` rounded down: Python's `//`. Integers are divided without conversion to floats.
     ///
     /// # Errors
     /// Complex operands, and shapes that do not broadcast.
@@ -250,7 +252,7 @@ pub trait BuildElementwise: Builder + Sized {
         compose::elementwise::floor_divide(self, &a, &b)
     }
 
-    /// What [`BuildElementwise::floor_divide`] leaves, with the sign of `b`: Python's `%`.
+    /// The remainder of [`BuildElementwise::floor_divide`], with the sign of `b`: Python's `%`.
     ///
     /// # Errors
     /// Complex operands, and shapes that do not broadcast.
@@ -265,7 +267,7 @@ pub trait BuildElementwise: Builder + Sized {
 
 impl<B: Builder> BuildElementwise for B {}
 
-/// The op that two bools stand for: their sum is "or", their product "and", and their bits are themselves.
+/// The op on two bools: addition is "or", multiplication is "and", and bitwise ops are the logical ops.
 fn of_bools(op: BinaryOp) -> BinaryOp {
     match op {
         BinaryOp::ADD | BinaryOp::BITWISE_OR => BinaryOp::LOGICAL_OR,
@@ -279,7 +281,7 @@ fn of_bools(op: BinaryOp) -> BinaryOp {
     }
 }
 
-/// An exponent that is known to be negative has no integer power.
+/// Returns an error if an integer's exponent is a number known to be negative, because the power is no integer.
 fn check_exponent<B: Builder>(b: &B, base: &Arg<B::V>, exponent: &Arg<B::V>) -> Result<()> {
     let base_is_integer = match base {
         Arg::Value(base) => b.ty(base).dtype.is_integer(),

@@ -1,4 +1,4 @@
-//! Folds by functions of the user's, which are traced once.
+//! Folds by user functions, which are traced once.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::shape::{Axes, AxisList, TensorType};
 use crate::tensor::Tensor;
 use crate::vectorize;
 
-/// A function of an element and of what was folded so far, both scalars.
+/// A function of an element and the accumulator, both scalars.
 pub type FoldFunction<'a> = Box<dyn FnOnce(&mut Ops, &Tensor, &Tensor) -> Result<Arg<Tensor>> + 'a>;
 
-/// Folds over ready functions.
+/// Folds over existing regions.
 pub(crate) trait BuildFold: Builder + Sized {
-    /// `x` folded over axes, which ascend, from `acc` on.
+    /// `x` folded over axes, which ascend, with the initial accumulator `acc`.
     fn emit_fold(
         &mut self,
         fun: Arc<Region>,
@@ -31,7 +31,7 @@ pub(crate) trait BuildFold: Builder + Sized {
         self.emit_one(Op::Fold(FoldOp { axes, keep_axes, fun }), &operands)
     }
 
-    /// Each place of a window over `x` folded from `acc` on, which is also what stands around `x`.
+    /// `x` folded over each position of a window, with `acc` as initial accumulator and as padding.
     fn emit_window_fold(
         &mut self,
         fun: Arc<Region>,
@@ -47,16 +47,16 @@ pub(crate) trait BuildFold: Builder + Sized {
 
 impl<B: Builder> BuildFold for B {}
 
-/// Folds `x` over axes from `acc` on, in row-major order: `fun` makes of an element and of what was folded so
-/// far what is folded now. It works on scalars of `dtype`, which is that of `x` and `acc` together unless it is
-/// given; a plain number gives way. An empty list of axes folds nothing and gives `x` back.
+/// Folds `x` over axes in row-major order, with the initial accumulator `acc`: `fun` maps an element and the
+/// accumulator to the next accumulator. It works on scalars of `dtype`, by default the merged dtype of `x` and `acc`;
+/// a plain number is weak. An empty list of axes returns `x` unchanged.
 ///
-/// A function that is one addition or multiplication may take the elements in another order, as `sum` and
-/// `product` do, which shows in the rounding of floats only.
+/// A function that is one addition or multiplication may be applied in another order, as in `sum` and `product`. This
+/// only affects the rounding of floats.
 ///
 /// # Errors
-/// Axes that `x` does not have or that are given twice, an accumulator that is no scalar, a function that gives
-/// no scalar of the dtype, and what it raises.
+/// Axes that `x` does not have or that are repeated, an accumulator that is no scalar, a function that does not
+/// return a scalar of the dtype, and the errors of the function.
 pub fn reduce(
     ops: &mut Ops,
     x: Arg<Tensor>,
@@ -87,8 +87,8 @@ pub fn reduce(
     ops.emit_fold(fun, x, acc, &captures, resolved, keep_axes)
 }
 
-/// Folds the elements in each place of a window over `x` from `acc` on, in row-major order; `acc` is also what
-/// stands around `x`. The result has the element type of `x`.
+/// Folds the elements in each position of a window over `x` in row-major order, with `acc` as initial accumulator and
+/// as padding. The result has the element type of `x`.
 ///
 /// # Errors
 /// As [`reduce`], and as [`BuildWindow::window`](super::BuildWindow::window).
@@ -135,7 +135,7 @@ fn trace(
         return Err(ErrorKind::NotVectorizable { op, what: "what the function gives", axes }.into());
     }
     let got = draft.result_type(0, dtype);
-    // A narrower type widens without loss; another is the user's to convert.
+    // A narrower type widens without loss. The user must convert any other type.
     if got.shape.rank() != 0 || dtype.merge(got.dtype) != dtype {
         return Err(ErrorKind::FoldResult { op, got, expected }.into());
     }

@@ -5,19 +5,19 @@ use crate::error::{ErrorKind, Result};
 use crate::op::{Block, Domain, Fft2Op, FftOp, Op, Tolerance};
 use crate::shape::{Axes, Axis, AxisRef, TensorType};
 
-/// How long a transform is.
+/// The length of a transform.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FftLength {
-    /// As the axis.
+    /// The size of the axis.
     #[default]
     Axis,
-    /// The least power of two that is not below the axis.
+    /// The smallest power of two that is at least the size of the axis.
     PowerOfTwo,
-    /// This; the axis is cut, or filled up with zeros.
+    /// This length; the axis is cut or padded with zeros.
     Given(i64),
 }
 
-/// The size below which parts of a result may be 0, unless a caller says otherwise. No backend here uses it.
+/// The default threshold below which parts of a result may be 0. No backend here uses it.
 pub const FFT_EPS: f64 = 1e-10;
 
 /// Transforms along axes. Results are complex and keep their operand's names.
@@ -61,10 +61,11 @@ pub trait BuildFourier: Builder + Sized {
         transform(self, FftOp::Ifft, x.into(), &axis.into(), length, eps)
     }
 
-    /// The transform along two axes, unscaled; lengths come in the order of the axes.
+    /// The transform along two axes, unscaled. Lengths are in the order of the axes.
     ///
     /// # Errors
-    /// Fewer than two axes, axes that are not two, that `x` does not have or that are one, and a length below 1.
+    /// Rank below 2, another number of axes than two, axes that `x` does not have or that are equal, and a length
+    /// below 1.
     fn fft2(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -111,11 +112,11 @@ pub trait BuildFourier: Builder + Sized {
         self.emit_one(Op::Block(Block::Rfft { axis, length, eps: Tolerance(eps) }), &[x])
     }
 
-    /// Real elements from the first half of their frequencies. The length is that of the result, and
-    /// `2 * (n - 1)` for an axis of size n unless it is given; `length / 2 + 1` frequencies are taken.
+    /// The real elements that have the given first half of frequencies. The length is that of the result, by default
+    /// `2 * (n - 1)` for an axis of size n. The first `length / 2 + 1` frequencies are used.
     ///
     /// # Errors
-    /// As [`BuildFourier::fft`], and an axis of fewer than two elements where no length is given.
+    /// As [`BuildFourier::fft`], and an axis of fewer than two elements if no length is given.
     fn irfft(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -148,7 +149,7 @@ fn axis_of(op: &'static str, got: &TensorType, axis: &AxisRef) -> Result<Axis> {
 }
 
 impl FftLength {
-    /// The length for an axis of this size.
+    /// The length for an axis of the given size.
     fn resolve(self, op: &'static str, size: usize) -> Result<usize> {
         match self {
             FftLength::Axis => Ok(size),

@@ -1,4 +1,4 @@
-//! Reads and writes at positions held in a tensor.
+//! Reads and writes at positions given by a tensor.
 
 use super::{Arg, BuildShape, Builder};
 use crate::error::{ErrorKind, Result};
@@ -6,14 +6,14 @@ use crate::infer;
 use crate::op::{Block, Op, ScatterOp};
 use crate::shape::{Axes, AxisList, AxisRef, TensorType};
 
-/// Reads and writes at positions held in a tensor of integers.
+/// Reads and writes at positions given by a tensor of integers.
 ///
-/// A position below 0 counts from the end. One that is still out of range is an error where an op runs at once on the
-/// host. In a compiled program, and on a device, a read is moved to the nearest element, and a write is dropped.
+/// A negative position counts from the end. A position that is still out of range is an error if the op runs eagerly
+/// on the host. In a compiled program and on a device, a read is clamped to the nearest element, and a write is
+/// dropped.
 pub trait BuildIndex: Builder + Sized {
-    /// `x` at positions: the last axis of `indices` holds one entry for each of `axes`, the first ones where none
-    /// are given. The result has the other axes of `indices`, then the axes of `x` that no entry is along; no
-    /// names.
+    /// `x` at positions. The last axis of `indices` has one entry for each of `axes`, by default the first axes of
+    /// `x`. The result has the other axes of `indices`, then the axes of `x` without an entry, and no names.
     ///
     /// ```
     /// use defn_core::builder::{BuildCreate, BuildIndex, Builder};
@@ -28,8 +28,8 @@ pub trait BuildIndex: Builder + Sized {
     /// ```
     ///
     /// # Errors
-    /// Indices that are no integers or a scalar, a last axis longer than `x` has axes, axes that do not ascend or
-    /// are not as many as the last axis has entries, and an axis without elements to read.
+    /// Indices that are no integers or a scalar, a last axis longer than the rank of `x`, axes that do not ascend or
+    /// whose number is not that of the entries, and an axis without elements to read.
     fn gather(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -41,8 +41,8 @@ pub trait BuildIndex: Builder + Sized {
         self.emit_one(Op::Gather { axes }, &[x, indices])
     }
 
-    /// `x` at positions along an axis, which gives way to the axes of `indices`, names included. The axis keeps its
-    /// name, merged, where `indices` has one axis.
+    /// `x` at positions along an axis, which is replaced by the axes of `indices`, names included. If `indices` has
+    /// one axis, the axis keeps its name, merged.
     ///
     /// # Errors
     /// Indices that are no integers, an axis that `x` does not have or that has no elements to read, and names that
@@ -58,11 +58,11 @@ pub trait BuildIndex: Builder + Sized {
         self.emit_one(Op::Block(Block::Take { axis }), &[x, indices])
     }
 
-    /// `x` at a position along an axis for each place along the others. `indices` has the sizes of `x` but on that
-    /// axis; the result has its sizes and the names of `x`.
+    /// For each position along the other axes, the elements of `x` at their own positions along an axis. `indices`
+    /// has the sizes of `x` except on that axis. The result has the sizes of `indices` and the names of `x`.
     ///
     /// # Errors
-    /// Indices that are no integers or differ in another axis, an axis that `x` does not have or that has no
+    /// Indices that are no integers or differ in another axis, and an axis that `x` does not have or that has no
     /// elements to read.
     fn take_along_axis(
         &mut self,
@@ -75,15 +75,16 @@ pub trait BuildIndex: Builder + Sized {
         self.emit_one(Op::Block(Block::TakeAlongAxis { axis }), &[x, indices])
     }
 
-    /// `x` with updates added at the positions that the rows of `indices` hold, one entry for each of `axes`, the
-    /// first ones where none are given. Updates of one element add up. An update may be smaller than the axes of `x`
-    /// that no entry is along: it then adds to the first elements there.
+    /// `x` with updates added at the positions in the rows of `indices`, which have one entry for each of `axes`, by
+    /// default the first axes of `x`. Updates of one element add up. An update may be smaller than the axes of `x`
+    /// without an entry: it is then added to the first elements of those axes.
     ///
-    /// A vector of one entry for each axis of `x` and a scalar update are a single position.
+    /// A vector with one entry for each axis of `x` and a scalar update are a single position and its update.
     ///
     /// # Errors
-    /// Indices that are no integers or have more than two axes, another number of updates than rows, updates of
-    /// other axes than `x` leaves or larger ones, and axes that do not ascend or are not as many as entries.
+    /// Indices that are no integers or have more than two axes, numbers of updates and rows that differ, updates
+    /// whose axes differ from the remaining axes of `x` or are larger, and axes that do not ascend or whose number is
+    /// not that of the entries.
     fn indexed_add(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -94,8 +95,8 @@ pub trait BuildIndex: Builder + Sized {
         scatter(self, ScatterOp::IndexedAdd, x.into(), indices.into(), updates.into(), &axes.into())
     }
 
-    /// `x` with updates in place of the elements at positions, as [`BuildIndex::indexed_add`] has them. Of several
-    /// updates of one element the last stays.
+    /// `x` with elements replaced by updates, at positions as in [`BuildIndex::indexed_add`]. Of several updates of
+    /// one element the last one wins.
     ///
     /// # Errors
     /// As [`BuildIndex::indexed_add`].
@@ -143,8 +144,7 @@ fn scatter<B: Builder>(
     b.emit_one(Op::Scatter { op, axes }, &[x, indices, updates])
 }
 
-/// The axes that the entries of positions are along. Whether the indices have a shape of their own right is for
-/// `infer`.
+/// The axes of `x` for the entries of positions. `infer` checks the shape of the indices itself.
 fn entry_axes(op: &'static str, x: &TensorType, indices: &TensorType, axes: &Axes) -> Result<AxisList> {
     let entries = indices.shape.sizes().last().copied().unwrap_or(0);
     match axes {

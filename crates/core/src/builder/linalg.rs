@@ -1,4 +1,4 @@
-//! Products of matrices.
+//! Matrix products.
 
 use super::{Arg, Builder};
 use crate::compose;
@@ -6,19 +6,19 @@ use crate::error::Result;
 use crate::op::Op;
 use crate::shape::{Axes, AxisList};
 
-/// Products.
+/// Matrix products and contractions.
 pub trait BuildLinalg: Builder + Sized {
-    /// The last axis of `a` contracted with the last but one of `b`, or its only one; a scalar multiplies.
+    /// Contracts the last axis of `a` with the last but one of `b`, or with its only axis. A scalar multiplies.
     ///
     /// The result has the other axes of `a`, then those of `b`, with their names.
     ///
     /// # Errors
-    /// Sizes that differ, and a name that would stand on two axes.
+    /// Sizes that differ, and a name that would be on two axes.
     fn dot(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         compose::linalg::dot(self, a.into(), b.into())
     }
 
-    /// `axes_a` of `a` contracted with `axes_b` of `b`, pair by pair.
+    /// Contracts `axes_a` of `a` with `axes_b` of `b`, pair by pair.
     ///
     /// ```
     /// use defn_core::builder::{BuildCreate, BuildLinalg, Builder};
@@ -45,12 +45,12 @@ pub trait BuildLinalg: Builder + Sized {
         self.dot_general(a, axes_a, none(), b, axes_b, none())
     }
 
-    /// Contracted axes are summed over pair by pair, batch axes are kept together: the result has the batch
-    /// axes, the other axes of `a`, then those of `b`. Batch axes are the leading ones, in order.
+    /// Sums over pairs of contracted axes; batch axes are paired and kept. The result has the batch axes, the other
+    /// axes of `a`, then those of `b`. Batch axes are the leading ones, in order.
     ///
     /// # Errors
-    /// Sizes that differ between partners, axes that are out of range, repeated, contracted and batch at
-    /// once or on one side only, and a name that would stand on two axes.
+    /// Paired axes whose sizes differ; axes that are out of range, repeated, both contracted and batch, or unpaired;
+    /// and a name that would be on two axes.
     fn dot_general(
         &mut self,
         a: impl Into<Arg<Self::V>>,
@@ -69,21 +69,21 @@ pub trait BuildLinalg: Builder + Sized {
         self.emit_one(Op::Dot { contract_a, batch_a, contract_b, batch_b }, &[a, b])
     }
 
-    /// Every product of an element of `a`, flattened, with one of `b`, flattened: a matrix. For complex results
-    /// `b` is conjugated. Named after the first axis of `a` and the last of `b`.
+    /// The matrix of products of each element of flattened `a` with each element of flattened `b`. For complex
+    /// results `b` is conjugated. The names are those of the first axis of `a` and the last of `b`.
     ///
     /// # Errors
-    /// A result too large to address, or both names being one.
+    /// A result too large to address, and names that are equal.
     fn outer(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let (a, b) = self.weak_pair("outer", a, b)?;
         compose::linalg::outer(self, &a, &b)
     }
 
-    /// The matrix product of the last two axes, the leading ones broadcasting: NumPy's `@`. A vector counts as
-    /// one row on the left and as one column on the right, and that axis is dropped again.
+    /// The matrix product over the last two axes; the leading axes broadcast as in NumPy's `@`. A vector counts as
+    /// one row on the left and as one column on the right, and that axis is dropped from the result.
     ///
     /// # Errors
-    /// Scalars, sizes or names that do not fit, and leading axes that do not broadcast.
+    /// Scalars, sizes or names that do not match, and leading axes that do not broadcast.
     fn matmul(&mut self, a: impl Into<Arg<Self::V>>, b: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let (a, b) = (self.operand(a)?, self.operand(b)?);
         compose::linalg::matmul(self, &a, &b)

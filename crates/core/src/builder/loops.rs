@@ -14,22 +14,22 @@ use crate::shape::{Shape, TensorType};
 use crate::tensor::Tensor;
 use crate::vectorize::{self, Lane, Lanes, join_into, position};
 
-/// A function of a loop's state that is traced, more than once where the state gains vectorized axes.
+/// A traced function of a loop's state. It is traced again if the state gains vectorized axes.
 type StateFn<'a, R> = &'a mut dyn FnMut(&mut Ops, &[Tensor]) -> Result<R>;
 
-/// Repeats `body` on the state while `condition` gives a scalar that is not zero, and returns the last state.
-/// `trips` is the number of repetitions where the caller knows it.
+/// Repeats `body` on the state while `condition` returns a scalar that is not zero, and returns the last state.
+/// `trips` is the trip count, if the caller knows it.
 ///
-/// The state has the vectorized axes that it begins with, and those that the body adds; both functions may be
-/// traced several times to find them. Where the condition is vectorized, the positions are looped over one by one,
-/// and its axes come first in the last state.
+/// The state has its initial vectorized axes and those that the body adds; both functions may be traced several times
+/// to find them. If the condition is vectorized, the loop runs for each position separately, and the condition's axes
+/// come first in the last state.
 ///
-/// A plain number or a weak value that the state begins with gives way to what the body makes of it, once. The body is
-/// traced again until none does.
+/// A plain number or a weak value in the initial state takes the dtype that the body returns for it, at most once.
+/// The body is traced again until no weak value changes its dtype.
 ///
 /// # Errors
-/// A condition that is no scalar, a body that gives another number of values than the state has or values of
-/// other types, and what both raise.
+/// A condition that is no scalar, a body whose results differ from the state in number or type, and the errors of
+/// both functions.
 pub fn while_<'a>(
     ops: &mut Ops,
     init: impl IntoIterator<Item = impl Into<Arg<Tensor>>>,
@@ -47,7 +47,7 @@ fn repeat(
     condition: StateFn<'_, Arg<Tensor>>,
     body: StateFn<'_, Vec<Arg<Tensor>>>,
 ) -> Result<Vec<Tensor>> {
-    // What gives way, as it was passed.
+    // The weak values of the initial state, as the caller passed them.
     let mut weak: Vec<Option<Arg<Tensor>>> =
         init.iter().map(|arg| ops.gives_way(arg).map(|_| arg.clone())).collect();
     let init = init.into_iter().map(|arg| ops.operand(arg)).collect::<Result<Vec<_>>>()?;
@@ -61,7 +61,7 @@ fn repeat(
         let predicate =
             Draft::trace(ops, "while_", &types, |ops, state| Ok(vec![condition(ops, &wrap(state))?]))?;
         let by_position = !predicate.lanes[0].is_empty();
-        // What numbers become is settled by a trace of the body over all positions.
+        // The dtypes of weak values are determined by tracing the body for all positions together.
         if by_position && weak.iter().all(Option::is_none) {
             check_predicate("while", &predicate.leaf_type(0))?;
             let axes = predicate.lanes[0].clone();
@@ -70,7 +70,7 @@ fn repeat(
         }
         let traced = Draft::trace(ops, "while_", &types, |ops, state| body(ops, &wrap(state)));
         if by_position && traced.is_err() {
-            // What cannot be done for all positions at once may be done for one after the other.
+            // The body may be valid for single positions although it is invalid for all positions together.
             weak.clear();
             continue;
         }
@@ -82,7 +82,7 @@ fn repeat(
             let before = tensor.ty().dtype;
             if let Some(dtype) = settled(number, before, next.result_type(leaf, before).dtype) {
                 *tensor = ops.give_way("while", arg.clone(), &tensor.ty().with_dtype(dtype)?)?;
-                // Once: what it became may make others give way in the next trace.
+                // Each value converts at most once. Its new dtype may convert other weak values in the next trace.
                 *slot = None;
                 grown = true;
             }
@@ -111,7 +111,7 @@ fn repeat(
                 lanes: lanes.get(leaf).cloned().unwrap_or_default(),
             })
             .collect();
-        // `infer` would say it of the whole types; the user knows the inner ones.
+        // `infer` would report the types with vectorized axes; the user only knows those without them.
         for (index, (tensor, got)) in state.iter().zip(&types).enumerate() {
             if tensor.is_vectorized() && *tensor.ty() != got.ty {
                 let (op, what) = ("while", "state".to_owned());
@@ -133,7 +133,8 @@ fn repeat(
     }
 }
 
-/// A loop whose condition differs from position to position of `axes`: one loop for each, inside one over all.
+/// A loop whose condition differs between the positions of `axes`: an outer loop over the positions, with an inner
+/// loop for each.
 fn repeat_by_position(
     ops: &mut Ops,
     init: Vec<Tensor>,
@@ -143,13 +144,13 @@ fn repeat_by_position(
 ) -> Result<Vec<Tensor>> {
     let count: usize = axes.iter().map(|(_, size)| size).product();
     if count == 0 {
-        // Nowhere is there a state to change.
+        // Without positions no state changes.
         return spread_by(ops, &init, axes);
     }
     let dtype = if i32::try_from(count).is_ok() { DType::S32 } else { DType::S64 };
     let mut outer = vec![ops.constant(dtype, 0)?];
     for tensor in &init {
-        // The positions become one axis inside; what other vectorized axes the state has stay vectorized.
+        // The positions become one axis of the outer state; its other vectorized axes stay vectorized.
         let is_other = |lane: &&Lane| !axes.iter().any(|axis| axis.0 == lane.0);
         let others: Lanes = tensor.vectorized_axes().iter().filter(is_other).cloned().collect();
         let order: Lanes = others.iter().chain(axes).cloned().collect();
@@ -199,7 +200,7 @@ fn repeat_by_position(
     Ok(results)
 }
 
-/// The state over the positions as well.
+/// The initial state, broadcast over the positions.
 fn spread_by(ops: &mut Ops, init: &[Tensor], axes: &Lanes) -> Result<Vec<Tensor>> {
     init.iter()
         .map(|tensor| {
@@ -210,14 +211,14 @@ fn spread_by(ops: &mut Ops, init: &[Tensor], axes: &Lanes) -> Result<Vec<Tensor>
         .collect()
 }
 
-/// The element type to which a number that a loop's state begins with gives way, where it is not the one that it had,
-/// `before`: `after` is what the body made of that.
+/// The dtype that a weak value of a loop's initial state takes, or `None` if it keeps its dtype `before`. `after` is
+/// the dtype that the body returned for it.
 pub fn settled(number: Number, before: DType, after: DType) -> Option<DType> {
     (after != before && after.merge_weak(number) == after).then_some(after)
 }
 
-/// The type that a loop's body gives: the state's, where numbers and missing names can give way to it, else its
-/// own, which `infer` refuses with the reason.
+/// The type of a result of a loop's body: the state's type if numbers and missing names can adapt to it, else its own
+/// type, which `infer` then rejects with a reason.
 fn state_type(body: &Draft, leaf: usize, expected: Option<&TensorType>) -> TensorType {
     let mut got = body.leaf_type(leaf);
     let Some(expected) = expected else { return got };
@@ -227,7 +228,7 @@ fn state_type(body: &Draft, leaf: usize, expected: Option<&TensorType>) -> Tenso
     if expected.is_compatible(&got) { expected.clone() } else { got }
 }
 
-/// Says of a leaf whose type changed where it was made before the loop and in it.
+/// Adds to the error where the value whose type changed was created, before the loop and in it.
 #[cold]
 fn with_origins(error: Error, state: &[Tensor], body: &Region) -> Error {
     let ErrorKind::LoopState { index, .. } = error.kind() else { return error };

@@ -1,4 +1,4 @@
-//! Systems of equations, factorizations and what is made of them.
+//! Linear systems, factorizations and their composites.
 
 use super::{Arg, Builder};
 use crate::compose;
@@ -6,42 +6,42 @@ use crate::error::{ErrorKind, Result};
 use crate::op::{Block, Op, QrMode, Tolerance, Transform};
 use crate::shape::Axes;
 
-/// Which norm.
+/// The order of a norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormOrder {
-    /// The p-norm of vectors; of matrices 1 and -1 are the greatest and least sum of a column, 2 and -2 the
-    /// greatest and least singular value.
+    /// The p-norm of vectors. For matrices, 1 and -1 are the maximum and minimum of the columns' sums of magnitudes;
+    /// 2 and -2 are the largest and smallest singular value.
     Power(i64),
-    /// The greatest magnitude of vectors; of matrices the greatest sum of a row.
+    /// The maximum magnitude of a vector; for matrices the maximum of the rows' sums of magnitudes.
     Infinity,
-    /// The least magnitude of vectors; of matrices the least sum of a row.
+    /// The minimum magnitude of a vector; for matrices the minimum of the rows' sums of magnitudes.
     NegInfinity,
-    /// The root of the sum of squares of a matrix.
+    /// The square root of the sum of squares of a matrix.
     Frobenius,
     /// The sum of the singular values of a matrix.
     Nuclear,
 }
 
-/// Linear algebra on the matrices in the last two axes, for every position of the leading ones.
+/// Linear algebra on the matrices in the last two axes, for each position of the leading axes.
 ///
 /// Results are floats or complex; floats of 8 and 16 bits are computed in f32. Factors have no axis names.
 pub trait BuildMatrix: Builder + Sized {
-    /// The last two axes exchanged, and complex elements conjugated. Lower ranks have all axes reversed.
+    /// The conjugate transpose of the last two axes. For ranks below 2, all axes are reversed.
     ///
     /// # Errors
-    /// What the builder has against a new node.
+    /// As [`Builder::emit`].
     fn adjoint(&mut self, x: impl Into<Arg<Self::V>>) -> Result<Self::V> {
         let x = self.operand(x)?;
         compose::matrix::adjoint(self, &x)
     }
 
-    /// The `x` of `t(a) x = b`, or of `x t(a) = b` where `a` is on the right, for the lower or the upper
-    /// triangle of `a`; the other one is not read. `b` holds matrices, or one vector for each of those of `a`.
-    /// It gives the result its shape and names.
+    /// The `x` of `t(a) x = b`, or of `x t(a) = b` if `a` is on the right. Only the lower or the upper triangle of
+    /// `a` is read. `b` contains matrices, or one vector for each matrix of `a`. The result has the shape and names
+    /// of `b`.
     ///
     /// # Errors
-    /// Matrices that are not square, and a right-hand side of another size. At once, outside of a trace, also
-    /// a zero on the diagonal, which gives infinities and NaN in compiled programs.
+    /// Matrices that are not square, and a right-hand side of another size. In an eager call also a zero on the
+    /// diagonal, which leads to infinities and NaN in compiled programs.
     fn triangular_solve(
         &mut self,
         a: impl Into<Arg<Self::V>>,
@@ -54,8 +54,8 @@ pub trait BuildMatrix: Builder + Sized {
         self.emit_one(Op::TriangularSolve { lower, left_side, transform_a: transform }, &[a, b])
     }
 
-    /// The `x` of `a x = b`, where `b` holds matrices, or one vector for each of those of `a`. Infinities or NaN
-    /// where `a` is singular.
+    /// The `x` of `a x = b`, where `b` contains matrices, or one vector for each matrix of `a`. The result is
+    /// infinite or NaN if `a` is singular.
     ///
     /// # Errors
     /// Matrices that are not square, and a right-hand side of another size.
@@ -64,7 +64,7 @@ pub trait BuildMatrix: Builder + Sized {
         self.emit_one(Op::Block(Block::Solve), &[a, b])
     }
 
-    /// The inverse; NaN where the magnitude of the determinant is below 1000 times the least normal number.
+    /// The inverse; NaN if the magnitude of the determinant is below 1000 times the smallest normal number.
     ///
     /// # Errors
     /// Matrices that are not square.
@@ -73,9 +73,9 @@ pub trait BuildMatrix: Builder + Sized {
         compose::matrix::invert(self, &x)
     }
 
-    /// The pseudo-inverse: of a number its inverse, of a vector its adjoint over the square of its norm. Singular
-    /// values count as zero of at most `eps` times the largest, and of at most what rounding leaves of zero: the larger
-    /// side times the distance from 1 to the next number, times the largest.
+    /// The pseudo-inverse; for a number its inverse, for a vector its adjoint divided by its squared norm. A singular
+    /// value counts as zero if it is at most `eps` times the largest, or at most the rounding error of zero: the
+    /// larger side times the distance from 1 to the next number, times the largest.
     ///
     /// # Errors
     /// Complex matrices.
@@ -84,8 +84,8 @@ pub trait BuildMatrix: Builder + Sized {
         compose::matrix::pinv(self, &x, eps)
     }
 
-    /// The lower factor `l` of `l adjoint(l)`, with the names of `x`, of whose Hermitian matrices the lower
-    /// triangle is read. NaN where a matrix has a negative eigenvalue; a singular one has columns of zeros.
+    /// The lower factor `l` of `l adjoint(l)`, with the names of `x`. Only the lower triangle of the Hermitian
+    /// matrices is read. NaN if a matrix has a negative eigenvalue; a singular matrix leads to columns of zeros.
     ///
     /// # Errors
     /// Matrices that are not square.
@@ -94,8 +94,8 @@ pub trait BuildMatrix: Builder + Sized {
         self.emit_one(Op::Block(Block::Cholesky), &[x])
     }
 
-    /// The orthogonal `q` and the upper triangular `r` of `x = q r`; `q` is square, and `r` as large as `x`,
-    /// where the mode is complete. `eps` allows smaller columns to count as zero.
+    /// The orthogonal `q` and the upper triangular `r` of `x = q r`. In complete mode `q` is square, and `r` has the
+    /// size of `x`. `eps` allows columns with a smaller norm to count as zero.
     ///
     /// # Errors
     /// Fewer than two axes.
@@ -106,8 +106,8 @@ pub trait BuildMatrix: Builder + Sized {
         Ok((take(&mut factors), take(&mut factors)))
     }
 
-    /// The permutation `p`, in the element type of `x`, the unit lower triangular `l` and the upper triangular
-    /// `u` of `x = p l u`, with rows exchanged for the greatest pivots.
+    /// The permutation `p`, in the element type of `x`, the unit lower triangular `l` and the upper triangular `u` of
+    /// `x = p l u`, with partial pivoting.
     ///
     /// # Errors
     /// Matrices that are not square.
@@ -117,11 +117,11 @@ pub trait BuildMatrix: Builder + Sized {
         Ok((take(&mut factors), take(&mut factors), take(&mut factors)))
     }
 
-    /// The eigenvalues of symmetric or Hermitian matrices, ascending, and unit eigenvectors in
-    /// columns. Elements of both of at most `eps` become zero; an iteration takes at most `max_iter` sweeps.
+    /// The eigenvalues of symmetric or Hermitian matrices, ascending, and unit eigenvectors in columns. Elements of
+    /// both become zero if their magnitude is at most `eps`. The iteration runs at most `max_iter` sweeps.
     ///
     /// # Errors
-    /// Matrices that are not square, no sweep, and an `eps` that is negative or NaN.
+    /// Matrices that are not square, a `max_iter` of 0, and an `eps` that is negative or NaN.
     fn eigh(&mut self, x: impl Into<Arg<Self::V>>, max_iter: usize, eps: f64) -> Result<(Self::V, Self::V)> {
         let x = self.operand(x)?;
         at_least_one("eigh", max_iter)?;
@@ -131,12 +131,12 @@ pub trait BuildMatrix: Builder + Sized {
         Ok((take(&mut factors), take(&mut factors)))
     }
 
-    /// The singular vectors `u` in columns, the values `s`, descending, and the vectors `vh` in rows of
-    /// `x = u diag(s) vh`. Both sets of vectors are complete, or as many as there are values. An iteration takes
-    /// at most `max_iter` sweeps.
+    /// The singular vectors `u` in columns, the singular values `s`, descending, and the singular vectors `vh` in
+    /// rows, with `x = u diag(s) vh`. Both sets of vectors are complete bases, or have one vector for each singular
+    /// value. The iteration runs at most `max_iter` sweeps.
     ///
     /// # Errors
-    /// Fewer than two axes, complex elements, and no sweep.
+    /// Fewer than two axes, complex elements, and a `max_iter` of 0.
     fn svd(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -158,8 +158,8 @@ pub trait BuildMatrix: Builder + Sized {
         self.emit_one(Op::Block(Block::Determinant), &[x])
     }
 
-    /// The product of `power` times the matrix; the inverse of that for negative ones, and the identity, in s32,
-    /// for zero.
+    /// The matrix to the given power. For a negative power, the inverse of the positive one; for zero, the identity
+    /// in s32.
     ///
     /// # Errors
     /// Matrices that are not square.
@@ -168,7 +168,7 @@ pub trait BuildMatrix: Builder + Sized {
         compose::matrix::matrix_power(self, &x, power)
     }
 
-    /// How many singular values of a matrix are above `eps` times its longer side times the greatest of them.
+    /// The number of singular values of a matrix above `eps` times its longer side times the largest singular value.
     ///
     /// # Errors
     /// Another rank than 2, complex elements, and an `eps` that is negative or NaN.
@@ -178,11 +178,11 @@ pub trait BuildMatrix: Builder + Sized {
         compose::matrix::matrix_rank(self, &x, eps)
     }
 
-    /// The shortest of the vectors `x` for which `a x` is closest to `b`. Singular values below `eps` count as
+    /// The shortest vector `x` that minimizes the distance of `a x` from `b`. Singular values below `eps` count as
     /// zero.
     ///
     /// # Errors
-    /// Anything but a matrix and a vector as long as it has rows, and complex elements.
+    /// Operands other than a matrix and a vector with one element for each row, and complex elements.
     fn least_squares(
         &mut self,
         a: impl Into<Arg<Self::V>>,
@@ -194,12 +194,12 @@ pub trait BuildMatrix: Builder + Sized {
         compose::matrix::least_squares(self, &a, &b, eps)
     }
 
-    /// A norm of a vector or a matrix, or of the vectors along one axis of a matrix; a real number. Without an
-    /// order the root of the sum of squares.
+    /// A norm of a vector or a matrix, or of the vectors along one axis of a matrix; a real number. The default order
+    /// is the square root of the sum of squares.
     ///
     /// # Errors
-    /// Another rank than 1 or 2, axes that `x` does not have, and an order that the norm of a vector or of a
-    /// matrix does not have.
+    /// A rank other than 1 or 2, axes that `x` does not have, and an order that is not defined for vectors or for
+    /// matrices.
     fn norm(
         &mut self,
         x: impl Into<Arg<Self::V>>,

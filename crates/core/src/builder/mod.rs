@@ -1,10 +1,10 @@
-//! One builder for eager calls, tracing, gradient rules, composites and block defaults.
+//! The builder interface that eager calls, tracing, gradient rules, composites and block defaults share.
 //!
-//! [`Builder`] is what the three have in common: values with types, and a way to apply an op. The methods named
-//! as the ops are extension traits by family, so that a composite is written once over any builder.
+//! [`Builder`] consists of values with types and a method that applies an op. The methods named after the ops are
+//! extension traits by family, so that each composite is written once for all builders.
 //!
 //! - [`Graph`](crate::graph::Graph) adds nodes to a graph; its values are [`Value`]s.
-//! - [`Ops`] works on tensors: it adds to the open trace, or runs the op at once on the operands' backend.
+//! - [`Ops`] works on tensors. It adds to the open trace, or runs the op eagerly on the operands' backend.
 
 mod block;
 mod collective;
@@ -56,7 +56,7 @@ use crate::tensor::Tensor;
 
 /// Applies ops to values of some kind.
 pub trait Builder {
-    /// What ops are applied to.
+    /// The values to which ops are applied.
     type V: Clone + Into<Arg<Self::V>>;
 
     /// The type of a value.
@@ -65,7 +65,7 @@ pub trait Builder {
     /// Applies an op.
     ///
     /// # Errors
-    /// What `infer` has against the op on these operands, and, where it runs at once, what the backend has.
+    /// The errors of `infer` for the op on these operands and, if the op runs eagerly, those of the backend.
     fn emit(&mut self, op: Op, operands: &[Self::V]) -> Result<SmallVec<[Self::V; 1]>>;
 
     /// Applies an op that has one output.
@@ -81,12 +81,12 @@ pub trait Builder {
     /// A scalar constant.
     ///
     /// # Errors
-    /// A number of another kind than the element type.
+    /// A number whose kind does not match the element type.
     fn scalar(&mut self, scalar: Scalar) -> Result<Self::V> {
         self.emit_one(Op::Constant(scalar), &[])
     }
 
-    /// A value repeated over the vectorized axes of another, where the builder's values have any.
+    /// A value broadcast over the vectorized axes of another, if the builder's values have any.
     ///
     /// # Errors
     /// As [`Builder::emit`].
@@ -99,7 +99,7 @@ pub trait Builder {
         false
     }
 
-    /// A value with its vectorized axes, where the builder's values have any, in the order in which operands have them.
+    /// A value with its vectorized axes, if any, in the order of those of the operands.
     ///
     /// # Errors
     /// As [`Builder::emit`].
@@ -107,13 +107,13 @@ pub trait Builder {
         Ok(value)
     }
 
-    /// A number of the kind of a weak value, which takes the dtype of what it meets; None for values with a dtype of
-    /// their own, and where the builder has no weak ones.
+    /// The number of a weak value, which takes the dtype of the other operands. `None` for values with their own
+    /// dtype and for builders without weak values.
     fn weakness(&self, _value: &Self::V) -> Option<Number> {
         None
     }
 
-    /// A weak value in a dtype; another value as it is.
+    /// A weak value converted to a dtype; another value unchanged.
     ///
     /// # Errors
     /// As [`Builder::emit`].
@@ -121,18 +121,18 @@ pub trait Builder {
         Ok(value)
     }
 
-    /// A value with a dtype of its own: a weak one has the dtype that its number has alone.
+    /// A value with its own dtype: a weak value gets the default dtype of its number.
     fn strong(&self, value: Self::V) -> Self::V {
         value
     }
 
-    /// Sets the location that what is made from now on gets, and returns the one before. Builders that do not
+    /// Sets the location of the nodes that are added from now on, and returns the previous one. Builders that do not
     /// keep locations ignore it.
     fn relocate(&mut self, _location: Option<Location>) -> Option<Location> {
         None
     }
 
-    /// The value of an operand as it is written; a plain number is a tensor of its own element type.
+    /// The value of an operand. A plain number becomes a tensor of its default dtype.
     ///
     /// # Errors
     /// An integer that does not fit s32.
@@ -146,8 +146,7 @@ pub trait Builder {
         }
     }
 
-    /// A number of the kind of an operand that gives way, a plain number or a weak value: the number itself, where it
-    /// is one.
+    /// The number of a weak operand, which is a plain number or a weak value; `None` for other operands.
     fn gives_way(&self, x: &Arg<Self::V>) -> Option<Number>
     where
         Self: Sized,
@@ -158,7 +157,7 @@ pub trait Builder {
         }
     }
 
-    /// An operand that gives way, in the dtype of what it meets; another operand as it is.
+    /// A weak operand in the dtype of `ty`; another operand unchanged.
     ///
     /// # Errors
     /// An integer that does not fit; `op` is for the message.
@@ -172,8 +171,8 @@ pub trait Builder {
         }
     }
 
-    /// The type to which operands that give way do, plain numbers and weak values; None where all of them do: the
-    /// merged element type of the other values, with the greatest kind of the numbers, in the shape of the first value.
+    /// The type that weak operands take, or `None` if all operands are weak: the merged dtype of the other values,
+    /// merged with the kinds of the numbers, in the shape of the first value that is not weak.
     fn weak_type<'a>(&self, operands: impl IntoIterator<Item = &'a Arg<Self::V>>) -> Option<TensorType>
     where
         Self: Sized,
@@ -201,11 +200,11 @@ pub trait Builder {
         merged.map(|ty| TensorType { dtype: numbers.into_iter().fold(ty.dtype, DType::merge_weak), ..ty })
     }
 
-    /// The values of operands of which those that give way, plain numbers and weak values, take the element type of the
-    /// others. Where all of them give way, numbers have the type that they merge to, and weak values their own.
+    /// The values of operands. Weak operands take the element type of the others. If all operands are weak, plain
+    /// numbers get their merged type, and weak values keep their own.
     ///
     /// # Errors
-    /// An integer that does not fit the integer type that it meets; `op` is for the message.
+    /// An integer that does not fit the integer type of the other operands; `op` is for the message.
     fn weak_all(
         &mut self,
         op: &'static str,
@@ -222,7 +221,8 @@ pub trait Builder {
             .into_iter()
             .map(|operand| match (operand, &beside, merged) {
                 (operand, Some(ty), _) => self.give_way(op, operand, ty),
-                // An integer that meets floats alone is one of them, however wide it is.
+                // If all operands are weak and their type is a float type, an integer becomes a float, even a wide
+                // one.
                 (Arg::Value(value), None, Some(dtype))
                     if !dtype.is_integer() && self.is_weak_integer(&value) =>
                 {
@@ -236,7 +236,7 @@ pub trait Builder {
             .collect()
     }
 
-    /// As [`Builder::weak_all`], of two operands.
+    /// Like [`Builder::weak_all`], for two operands.
     ///
     /// # Errors
     /// As [`Builder::weak_all`].
@@ -260,11 +260,11 @@ pub trait Builder {
         }
     }
 
-    /// As [`Builder::weak_pair`], where the op has a meaning for integers that the other operand's dtype does not hold:
-    /// such an integer has the dtype that `beyond` names for it. So has a weak integer, which may be any of s64.
+    /// Like [`Builder::weak_pair`], for ops that are defined for integers outside the other operand's dtype. Such an
+    /// integer gets the dtype that `beyond` returns for it. So does a weak integer, because it may be any s64.
     ///
     /// # Errors
-    /// As [`Builder::operand`], where both are numbers.
+    /// As [`Builder::operand`], if both are numbers.
     fn wide_pair(
         &mut self,
         op: &'static str,
@@ -300,10 +300,10 @@ pub trait Builder {
     }
 }
 
-/// The plain numbers among operands.
+/// The numbers of the weak operands.
 type Numbers = SmallVec<[Number; 3]>;
 
-/// An operand as it is written: a value, or a plain number, which gives way to the types around it.
+/// An operand: a value, or a plain number, which takes the dtype of the other operands.
 #[derive(Clone, Debug)]
 pub enum Arg<V> {
     /// A value with its own type.
@@ -331,7 +331,7 @@ impl<V: Clone> From<&V> for Arg<V> {
 }
 
 impl<V> Arg<V> {
-    /// The number, where it is one.
+    /// The number, if the operand is one.
     pub fn number(&self) -> Option<Number> {
         match self {
             Arg::Number(number) => Some(*number),
@@ -340,11 +340,11 @@ impl<V> Arg<V> {
     }
 }
 
-/// The element that a number is beside a tensor of a type: the number itself, since nobody asked for an integer to
-/// wrap; a float rounds, and is infinite beyond what the type holds.
+/// The element of a number next to a tensor of a type. Integers must be exact, because the user did not ask for
+/// wrapping. Floats are rounded, and become infinite beyond the type's range.
 ///
 /// # Errors
-/// An integer that the type does not hold, and a number of another kind; `op` is for the message.
+/// An integer that the type cannot hold, or a number of another kind; `op` is for the message.
 pub fn exact(op: &'static str, ty: &TensorType, number: Number) -> Result<Scalar> {
     if ty.dtype.lacks(number) {
         return Err(ErrorKind::NumberRange { op, number, got: ty.clone() }.into());
@@ -352,7 +352,7 @@ pub fn exact(op: &'static str, ty: &TensorType, number: Number) -> Result<Scalar
     Scalar::new(ty.dtype, number)
 }
 
-/// The element that a number is where no tensor is beside it.
+/// The element of a number if no operand has a dtype of its own.
 fn alone(dtype: DType, number: Number) -> Result<Scalar> {
     if dtype.lacks(number) {
         return Err(ErrorKind::IntegerRange { number, dtype }.into());

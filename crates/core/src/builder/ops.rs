@@ -1,4 +1,4 @@
-//! The builder that works on tensors: traced where a trace is open, else at once.
+//! The builder that works on tensors: it traces if a trace is open, and otherwise runs ops eagerly.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,19 +22,19 @@ use crate::trace;
 use crate::vectorize;
 use crate::weak;
 
-/// Where the location of a node or an error comes from; asked only when one is needed.
+/// The source of the location of a node or an error. It is evaluated only when a location is needed.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// It is not known.
+    /// There is no location.
     Unknown,
-    /// It is known already.
+    /// The location is known already.
     At(Location),
-    /// The host language is asked.
+    /// The host language finds the location.
     Ask(fn() -> Option<Location>),
 }
 
 impl Source {
-    /// The location, where there is one.
+    /// The location, if there is one.
     pub fn locate(&self) -> Option<Location> {
         match self {
             Source::Unknown => None,
@@ -44,7 +44,7 @@ impl Source {
     }
 }
 
-/// How a host language runs what may take long: without its locks.
+/// Runs long work without the locks of the host language.
 pub trait Host: Sync {
     /// Runs `body` once, on this thread.
     fn run(&self, body: &mut (dyn FnMut() + Send));
@@ -53,15 +53,15 @@ pub trait Host: Sync {
 /// Applies ops to tensors.
 #[derive(Clone)]
 pub struct Ops {
-    /// Where tensors are made that come from no operand.
+    /// The backend for tensors that are created without operands.
     pub backend: Arc<dyn Backend>,
-    /// Where the user's line comes from.
+    /// The source of the user's location.
     pub source: Source,
-    /// What is looked for where an op runs at once; positions out of range are always an error there.
+    /// The checks of eager ops. Positions out of range are always an error in eager ops.
     pub checks: Checks,
-    /// What ops that run at once show values to, and ask whether to go on.
+    /// The hooks that receive values from eager ops and can stop them.
     pub hooks: &'static (dyn Hooks + Sync),
-    /// Who runs loops and branches that run at once; they are run as they are where nobody is.
+    /// Runs eager loops and branches. Without a host they run directly.
     pub host: Option<&'static dyn Host>,
 }
 
@@ -72,7 +72,7 @@ impl fmt::Debug for Ops {
 }
 
 impl Ops {
-    /// Ops that make tensors on `backend`.
+    /// Ops that create tensors on `backend`.
     pub fn new(backend: Arc<dyn Backend>, source: Source) -> Ops {
         Ops { backend, source, checks: Checks::default(), hooks: &NoHooks, host: None }
     }
@@ -102,7 +102,7 @@ impl Ops {
         for operand in &mut operands {
             let place = operand.buffer.backend();
             if !Arc::ptr_eq(&place, &backend) && !place.is_same_place(&*backend) {
-                // An operand that is not where the op runs is on a backend that gives way.
+                // The operand's backend yields to the chosen one, so its data is copied.
                 let tensor = Tensor::concrete(operand.ty.clone(), operand.buffer.clone());
                 operand.buffer = backend.from_host(&operand.ty, tensor.host_bytes(name)?)?;
             }
@@ -120,9 +120,9 @@ impl Ops {
     }
 }
 
-/// The result of an op on tensors of fewer bytes than `most` where nothing stands between it and the backend of the first: no
-/// trace is open, none is vectorized, and there is a short way for it ([`Buffer::run_alike`], [`Backend::run_lent`]). None
-/// where there is not, and where the op fails: [`Ops`] does it the long way, and says why it cannot be done.
+/// The result of an op by a fast path ([`Buffer::run_alike`], [`Backend::run_lent`]) of the first operand's backend.
+/// The operands must have fewer than `most` bytes together, no trace may be open, and no operand may be vectorized.
+/// `None` if there is no fast path, and if the op fails; [`Ops`] then runs the general path and reports the error.
 pub fn at_once(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
     if trace::depth() > 0 {
         return None;
@@ -133,8 +133,8 @@ pub fn at_once(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor
     lent_at_once(op, operands, most)
 }
 
-/// The matrix product ([`BuildLinalg::matmul`](super::BuildLinalg::matmul)) of a tensor with a vector or a matrix, as
-/// [`at_once`] gives it.
+/// The matrix product ([`BuildLinalg::matmul`](super::BuildLinalg::matmul)) of a tensor with a vector or a matrix, by
+/// the fast path of [`at_once`].
 pub fn product_at_once(a: &Tensor, b: &Tensor, most: usize) -> Option<Tensor> {
     let shape = &b.ty().shape;
     let (contract_a, contract_b) = (a.ty().shape.last_axis()?, shape.axis(shape.rank().saturating_sub(2))?);
@@ -150,8 +150,8 @@ pub fn product_at_once(a: &Tensor, b: &Tensor, most: usize) -> Option<Tensor> {
     lent_at_once(&op, &[Arg::Value(a), Arg::Value(b)], most)
 }
 
-/// The elements of a tensor from the one at `first` on, as they lie, under another shape: a tensor over the same memory, where
-/// nothing stands between it and its backend ([`at_once`]) and that has such a way ([`Buffer::part`]).
+/// A view of a tensor's memory with another shape, from the element at `first` on. `None` under the conditions of
+/// [`at_once`], and if the backend has no such view ([`Buffer::part`]).
 pub fn part_at_once(tensor: &Tensor, first: usize, shape: Shape) -> Option<Tensor> {
     if trace::depth() > 0 || tensor.is_vectorized() {
         return None;
@@ -161,7 +161,7 @@ pub fn part_at_once(tensor: &Tensor, first: usize, shape: Shape) -> Option<Tenso
     Some(Tensor::concrete(ty, part))
 }
 
-/// As [`at_once`], by [`Backend::run_lent`].
+/// Like [`at_once`], by [`Backend::run_lent`].
 fn lent_at_once(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
     let mut bytes = 0;
     let (mut lent, mut types) = (SmallVec::<[Lent<'_>; 3]>::new(), SmallVec::<[&TensorType; 3]>::new());
@@ -181,8 +181,8 @@ fn lent_at_once(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tenso
     pair.map(|(ty, buffer)| Tensor::concrete(ty, buffer))
 }
 
-/// As [`at_once`], for operands of one type in which the op is computed, and numbers that give way to it: then nothing has to
-/// be inferred.
+/// Like [`at_once`], for ops that are computed in the common type of their operands; numbers take that type. No
+/// inference is needed.
 fn of_one_type(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
     let first = operands.iter().find_map(|operand| match operand {
         Arg::Value(tensor) => Some(*tensor),
@@ -190,7 +190,7 @@ fn of_one_type(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor
     })?;
     let ty = first.ty();
     let to = infer::alike(op, ty)?;
-    // What an op refuses are elements of results that are no predicates.
+    // The general path reports errors that depend on values. Ops whose results are predicates have none.
     if to == ty.dtype && evaluator::depends(op, ty) || operands.len() * ty.byte_size() >= most {
         return None;
     }
@@ -211,7 +211,7 @@ fn of_one_type(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor
     Some(Tensor::concrete(TensorType { dtype: to, shape: ty.shape.clone() }, made))
 }
 
-/// Buffers with their types.
+/// Tensors from buffers and their types.
 fn tensors_of(types: SmallVec<[TensorType; 1]>, buffers: Buffers) -> SmallVec<[Tensor; 1]> {
     types.into_iter().zip(buffers).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect()
 }
@@ -280,8 +280,8 @@ impl Builder for Ops {
     }
 }
 
-/// The backend that all of a run's arguments are on, where it is one object: then nothing is brought anywhere, and no
-/// default need be asked for.
+/// The backend that all arguments of a run share, if it is one object. Nothing is copied then, and no default backend
+/// is needed.
 pub fn common_backend<'a>(tensors: &[&'a Tensor]) -> Option<Cow<'a, Arc<dyn Backend>>> {
     let mut buffers = tensors.iter().filter_map(|tensor| tensor.buffer());
     let first = buffers.next()?;
@@ -289,16 +289,16 @@ pub fn common_backend<'a>(tensors: &[&'a Tensor]) -> Option<Cow<'a, Arc<dyn Back
     buffers.all(|buffer| buffer.is_on(&backend)).then_some(backend)
 }
 
-/// Where a buffer is, lent where it can be.
+/// The backend of a buffer, borrowed if possible.
 fn backend_of(buffer: &Arc<dyn Buffer>) -> Cow<'_, Arc<dyn Backend>> {
     buffer.backend_lent().map_or_else(|| Cow::Owned(buffer.backend()), Cow::Borrowed)
 }
 
-/// Brings the arguments of a run together in one place, and says where: the default backend gives way to any
-/// other, and any to one that takes over its tensors. What lies elsewhere is copied there.
+/// Brings the arguments of a run to one backend and returns it. The default backend yields to any other, and any
+/// backend yields to one that takes over its tensors. Tensors on other backends are copied.
 ///
 /// # Errors
-/// Arguments on two backends of which neither gives way, and what copying fails with.
+/// Arguments on two backends of which neither yields, and errors of copying.
 pub fn bring_together(
     op: &'static str,
     tensors: &mut [Tensor],
@@ -315,7 +315,7 @@ pub fn bring_together(
     Ok(backend)
 }
 
-/// Where an op on several tensors runs: a backend that takes over another's tensors, else any but the default.
+/// The backend of an op on several tensors: one that takes over the others' tensors, else any but the default.
 fn pick_backend(
     op: &'static str,
     tensors: &[Tensor],
@@ -325,7 +325,7 @@ fn pick_backend(
     for backend in tensors.iter().filter_map(Tensor::backend) {
         match &picked {
             None => picked = Some(backend),
-            // Most operands are on the one backend there is, which needs no look at places.
+            // The common case, which needs no comparison of places.
             Some(found) if Arc::ptr_eq(found, &backend) => {}
             Some(found) if found.is_same_place(&*backend) || found.takes_over(&*backend) => {}
             Some(found) if backend.takes_over(&**found) => picked = Some(backend),

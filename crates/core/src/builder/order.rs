@@ -1,4 +1,4 @@
-//! Elements in order.
+//! Ops that sort.
 
 use super::{Arg, Builder};
 use crate::dtype::DType;
@@ -7,9 +7,9 @@ use crate::infer::reduce::index_dtype;
 use crate::op::{Block, Direction, Op};
 use crate::shape::AxisRef;
 
-/// Ops that put elements in order. NaN is above every number, -0.0 equals 0.0, and equal elements keep their order.
+/// Ops that sort. NaN is above every number, -0.0 equals 0.0, and sorts are stable.
 pub trait BuildOrder: Builder + Sized {
-    /// `x` in order along an axis.
+    /// `x` sorted along an axis.
     ///
     /// ```
     /// use defn_core::builder::{BuildCreate, BuildOrder, Builder};
@@ -36,11 +36,11 @@ pub trait BuildOrder: Builder + Sized {
         self.emit_one(Op::Sort { axis, direction }, &[x])
     }
 
-    /// Where along an axis the elements in order come from, as integers of `dtype`: without one s32, or s64 where the
-    /// axis needs it.
+    /// The positions of the sorted elements along an axis before the sort, as integers of `dtype`; by default s32, or
+    /// s64 if the axis needs it.
     ///
     /// # Errors
-    /// Complex elements, an axis that `x` does not have, and a dtype that is not of integers or does not hold the
+    /// Complex elements, an axis that `x` does not have, and a dtype that is not an integer type or cannot hold the
     /// last index.
     fn argsort(
         &mut self,
@@ -56,14 +56,14 @@ pub trait BuildOrder: Builder + Sized {
         self.emit_one(Op::Argsort { axis, direction, dtype }, &[x])
     }
 
-    /// The `k` greatest elements along the last axis, descending, and their positions, as s32 or, where the axis needs it, s64. Of equal elements the
-    /// first come first.
+    /// The `k` greatest elements along the last axis, descending, and their positions, as s32 or, if the axis needs
+    /// it, s64. Equal elements are in order of their positions.
     ///
     /// # Errors
     /// Complex elements, a scalar, and a `k` below 1 or above the size of the axis.
     fn top_k(&mut self, x: impl Into<Arg<Self::V>>, k: i64) -> Result<(Self::V, Self::V)> {
         let x = self.operand(x)?;
-        // What is below 1 is refused like 0, with the number that was given.
+        // A negative `k` is refused like 0, with the given number in the message.
         let Ok(k) = usize::try_from(k) else {
             let (option, given) = ("k", k.to_string());
             let required = format!("at least 1 and at most the size of the last axis of {}", self.ty(&x));

@@ -1,4 +1,4 @@
-//! Folds over axes, and the statistics made of them.
+//! Reductions over axes, and the statistics that use them.
 
 use super::{Arg, BuildElementwise, BuildShape, Builder};
 use crate::compose;
@@ -42,11 +42,11 @@ macro_rules! scans {
     )*};
 }
 
-/// Reductions. [`Axes::All`] folds every axis; folded axes go, or stay with size 1 and their names; an empty
-/// list folds nothing and only changes the element type, for [`all`](BuildReduce::all) and
-/// [`any`](BuildReduce::any) to truth values.
+/// Reductions. [`Axes::All`] reduces every axis. Reduced axes are dropped, or kept with size 1 and their names. An
+/// empty list reduces nothing and only changes the element type; for [`all`](BuildReduce::all) and
+/// [`any`](BuildReduce::any) to bool.
 pub trait BuildReduce: Builder + Sized {
-    /// `x` folded by `op` over axes.
+    /// `x` reduced by `op` over axes.
     ///
     /// ```
     /// use defn_core::builder::{BuildCreate, BuildReduce, Builder};
@@ -60,8 +60,8 @@ pub trait BuildReduce: Builder + Sized {
     /// ```
     ///
     /// # Errors
-    /// Axes that `x` does not have or that are given twice; for the extremes also complex elements, and an
-    /// axis without elements.
+    /// Axes that `x` does not have or that are repeated; for maximum and minimum also complex elements, and an axis
+    /// without elements.
     fn reduce(
         &mut self,
         op: ReduceOp,
@@ -93,17 +93,17 @@ pub trait BuildReduce: Builder + Sized {
         reduce_max => ReduceMax;
         /// The least element; NaN if any is.
         reduce_min => ReduceMin;
-        /// 1 if no element is zero.
+        /// True if no element is zero.
         all => All;
-        /// 1 if an element is not zero.
+        /// True if an element is not zero.
         any => Any;
     }
 
-    /// At each place of an axis, what `op` makes of the elements up to it, or from it on for `reverse`. The element
-    /// type stays; integers wrap.
+    /// At each position of an axis, `op` over the elements up to it, or from it on if `reverse`. The element type is
+    /// kept; integers wrap.
     ///
     /// # Errors
-    /// An axis that `x` does not have, and complex elements for the extremes.
+    /// An axis that `x` does not have, and complex elements for maximum and minimum.
     fn cumulative(
         &mut self,
         op: CumulativeOp,
@@ -117,22 +117,21 @@ pub trait BuildReduce: Builder + Sized {
     }
 
     scans! {
-        /// The sum of the elements up to each place.
+        /// The sum of the elements up to each position.
         cumulative_sum => CumulativeSum;
-        /// The product of the elements up to each place.
+        /// The product of the elements up to each position.
         cumulative_product => CumulativeProduct;
-        /// The greatest element up to each place; NaN from the first NaN on.
+        /// The greatest element up to each position; NaN from the first NaN on.
         cumulative_max => CumulativeMax;
-        /// The least element up to each place; NaN from the first NaN on.
+        /// The least element up to each position; NaN from the first NaN on.
         cumulative_min => CumulativeMin;
     }
 
-    /// The index of the greatest element along `axis`, or over the flat index where there is none. A NaN counts
-    /// as the greatest. Without a `dtype` it is an s32, or an s64 where the axis needs it.
+    /// The index of the greatest element along `axis`, or the flat index if it is `None`. A NaN counts as the
+    /// greatest. The default dtype is s32, or s64 if the axis needs it.
     ///
     /// # Errors
-    /// An axis that `x` does not have, complex elements, no elements to choose from, and a `dtype` that does not
-    /// hold the last index.
+    /// An axis that `x` does not have, complex elements, no elements, and a `dtype` that cannot hold the last index.
     fn argmax(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -144,12 +143,11 @@ pub trait BuildReduce: Builder + Sized {
         arg_reduce(self, ArgOp::Argmax, x.into(), axis, keep_axis, tie_break, dtype.into())
     }
 
-    /// The index of the least element along `axis`, or over the flat index where there is none. A NaN counts as
-    /// the least. Without a `dtype` it is an s32, or an s64 where the axis needs it.
+    /// The index of the least element along `axis`, or the flat index if it is `None`. A NaN counts as the least. The
+    /// default dtype is s32, or s64 if the axis needs it.
     ///
     /// # Errors
-    /// An axis that `x` does not have, complex elements, no elements to choose from, and a `dtype` that does not
-    /// hold the last index.
+    /// An axis that `x` does not have, complex elements, no elements, and a `dtype` that cannot hold the last index.
     fn argmin(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -161,11 +159,11 @@ pub trait BuildReduce: Builder + Sized {
         arg_reduce(self, ArgOp::Argmin, x.into(), axis, keep_axis, tie_break, dtype.into())
     }
 
-    /// The mean, a float or complex. Elements add up in f64 or c128, floats of 8 and 16 bits but bf16 in f32, so that
-    /// neither integers wrap nor sums overflow.
+    /// The mean, a float or complex. The sum is computed in f64 or c128, and in f32 for floats of 8 and 16 bits
+    /// except bf16, so that integers do not wrap and sums do not overflow.
     ///
     /// # Errors
-    /// Axes that `x` does not have or that are given twice, and an axis without elements.
+    /// Axes that `x` does not have or that are repeated, and an axis without elements.
     fn mean(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -180,7 +178,7 @@ pub trait BuildReduce: Builder + Sized {
     /// each of `axes`, in their order.
     ///
     /// # Errors
-    /// Weights of another shape, and axes that `x` does not have or that are given twice.
+    /// Weights of another shape, and axes that `x` does not have or that are repeated.
     fn weighted_mean(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -192,7 +190,7 @@ pub trait BuildReduce: Builder + Sized {
         compose::reduce::weighted_mean(self, &x, &weights, &axes.into(), keep_axes)
     }
 
-    /// The sum of squared deviations from the mean, divided by the number of elements less `ddof`.
+    /// The sum of squared deviations from the mean, divided by the number of elements minus `ddof`.
     ///
     /// # Errors
     /// As [`BuildReduce::mean`].
@@ -222,9 +220,9 @@ pub trait BuildReduce: Builder + Sized {
         compose::reduce::standard_deviation(self, &x, &axes.into(), keep_axes, ddof)
     }
 
-    /// The covariance of columns, rows being observations: `conj(d)^T d / (rows - ddof)` with the deviations `d`
-    /// from `mean`, or from the column means where none is given. A mean lacks the axis of the rows, and broadcasts.
-    /// Leading axes are a batch; no names.
+    /// The covariance of columns, with observations in rows: `conj(d)^T d / (rows - ddof)`, where `d` are the
+    /// deviations from `mean`, by default the column means. A mean lacks the row axis, and broadcasts. Leading axes
+    /// are batch axes; the result has no names.
     ///
     /// # Errors
     /// Rank below 2, a mean that is a scalar or does not broadcast, and a negative `ddof`.
@@ -244,7 +242,7 @@ pub trait BuildReduce: Builder + Sized {
         compose::reduce::covariance(self, &x, mean.as_ref(), ddof)
     }
 
-    /// The differences of neighbours along an axis, `order` times over: each time the axis has one element less.
+    /// The differences of neighbours along an axis, applied `order` times. Each time the axis loses one element.
     ///
     /// # Errors
     /// A scalar, an axis that `x` does not have, and an order that is negative or above the axis's size.
@@ -253,8 +251,8 @@ pub trait BuildReduce: Builder + Sized {
         compose::statistics::diff(self, &x, order, &axis.into())
     }
 
-    /// The element in the middle along an axis, or of all where there is none; of an even number of elements the
-    /// mean of the two in the middle, a float. NaN is above every number.
+    /// The middle element along an axis, or of all elements if it is `None`. For an even number of elements, the mean
+    /// of the two middle ones, a float. NaN is above every number.
     ///
     /// # Errors
     /// Complex elements, an axis that `x` does not have, and no elements.
@@ -268,7 +266,7 @@ pub trait BuildReduce: Builder + Sized {
         compose::statistics::median(self, &x, axis.as_ref(), keep_axis)
     }
 
-    /// The element that is there most often along an axis, or of all where there is none; the least of several.
+    /// The most frequent element along an axis, or of all elements if it is `None`; the least of several.
     ///
     /// # Errors
     /// Complex elements, an axis that `x` does not have, and no elements.
@@ -282,12 +280,12 @@ pub trait BuildReduce: Builder + Sized {
         compose::statistics::mode(self, &x, axis.as_ref(), keep_axis)
     }
 
-    /// `log(sum(factor * exp(x)))` without overflow; the factor is 1 where none is given, and broadcasts to `x`.
-    /// Only -inf gives -inf. No gradient flows through the maximum that is taken out.
+    /// `log(sum(factor * exp(x)))` without overflow. The factor is 1 by default, and broadcasts to `x`. The result is
+    /// -inf only if all elements are -inf. No gradient flows through the maximum that is subtracted.
     ///
     /// # Errors
-    /// Complex elements, axes that `x` does not have or that are given twice, and a factor that does not
-    /// broadcast to `x`.
+    /// Complex elements, axes that `x` does not have or that are repeated, and a factor that does not broadcast to
+    /// `x`.
     fn logsumexp(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -333,7 +331,7 @@ fn arg_reduce<B: Builder>(
     if axis.is_some() {
         return b.emit_one(Op::ArgReduce { op, axis, keep_axis, tie_break, dtype }, &[x]);
     }
-    // Over the flat index there is no axis to keep, but each position on vectorized axes keeps those that it has.
+    // The flat index has no axis to keep, but with vectorized axes each position keeps its own axes with size 1.
     let kept = (keep_axis && b.is_vectorized(&x))
         .then(|| ty.shape.reduced(&ty.shape.axes().collect::<Vec<_>>(), true));
     let found = b.emit_one(Op::ArgReduce { op, axis, keep_axis: false, tie_break, dtype }, &[x])?;

@@ -1,4 +1,4 @@
-//! Elements moved without computing.
+//! Ops that move elements.
 
 use smallvec::SmallVec;
 
@@ -8,12 +8,12 @@ use crate::error::{ErrorKind, Result};
 use crate::op::{Op, Padding, Starts};
 use crate::shape::{Axes, Axis, AxisList, AxisRef, Name, Shape, Sizes, TensorType};
 
-/// A size as users write it.
+/// A size argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Size {
-    /// This many.
+    /// The given size.
     Known(i64),
-    /// Whatever the others leave.
+    /// The size that the other sizes leave.
     Auto,
 }
 
@@ -33,17 +33,17 @@ impl From<i32> for Size {
 
 impl From<usize> for Size {
     fn from(size: usize) -> Size {
-        // A size beyond i64 fits no tensor; the greatest i64 is refused in its place.
+        // A size beyond i64 is invalid for every tensor; it becomes the greatest i64, which is refused as well.
         Size::Known(i64::try_from(size).unwrap_or(i64::MAX))
     }
 }
 
-/// Where a slice begins on one axis.
+/// The start of a slice on one axis.
 #[derive(Clone, Debug)]
 pub enum Start<V> {
     /// A position.
     Index(i64),
-    /// A scalar integer, which is looked at when the op runs.
+    /// A scalar integer, which is evaluated when the op runs.
     Value(V),
 }
 
@@ -59,25 +59,25 @@ impl<V> From<i32> for Start<V> {
     }
 }
 
-/// Where `split` cuts.
+/// The position of a cut by `split`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cut {
-    /// Before a position; negative from the end.
+    /// Before a position; a negative one counts from the end.
     At(i64),
-    /// At this share of the size, rounded up.
+    /// At this fraction of the size, rounded up.
     Share(f64),
 }
 
-/// What `pad_outer` puts around a tensor.
+/// The padding of `pad_outer`.
 #[derive(Clone, Debug)]
 pub enum PadMode<V> {
-    /// The tensor over and over.
+    /// The tensor repeated.
     Cyclic,
-    /// The tensor and its mirror image in turn; the edge stands twice.
+    /// The tensor and its mirror image in turn; the edge element appears twice.
     Mirror,
-    /// The edge.
+    /// The edge element repeated.
     Replicate,
-    /// The tensor and its mirror image in turn; the edge stands once.
+    /// The tensor and its mirror image in turn; the edge element appears once.
     Reflect,
     /// A scalar.
     Value(Arg<V>),
@@ -85,8 +85,8 @@ pub enum PadMode<V> {
 
 /// Ops that change shapes.
 pub trait BuildShape: Builder + Sized {
-    /// The elements of `x`, in row-major order, under other sizes, of which one may be left open. Names are
-    /// `names`, or none.
+    /// The elements of `x`, in row-major order, with other sizes, one of which may be open. The names are `names`, or
+    /// none.
     ///
     /// ```
     /// use defn_core::builder::{BuildCreate, BuildShape, Builder};
@@ -100,8 +100,8 @@ pub trait BuildShape: Builder + Sized {
     /// ```
     ///
     /// # Errors
-    /// A number of elements that differs, more than one open size or one that the others do not divide, a
-    /// negative size, and another number of names than sizes.
+    /// Another number of elements, more than one open size, an open size that is no integer, a negative size, and
+    /// numbers of names and sizes that differ.
     fn reshape<S: Into<Size>>(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -117,8 +117,8 @@ pub trait BuildShape: Builder + Sized {
         self.reshape_to(x, shape)
     }
 
-    /// The elements of `x`, in row-major order, under another shape, names included; `x` itself where it has
-    /// that shape already.
+    /// The elements of `x`, in row-major order, with another shape, names included; `x` itself if it already has that
+    /// shape.
     ///
     /// # Errors
     /// A number of elements that differs.
@@ -127,10 +127,11 @@ pub trait BuildShape: Builder + Sized {
         if self.ty(&x).shape == shape { Ok(x) } else { self.emit_one(Op::Reshape { shape }, &[x]) }
     }
 
-    /// `x` with several axes as one, which has no name; the others keep theirs. All axes give a vector.
+    /// `x` with several axes merged into one without a name; the others keep their names. Merging all axes returns a
+    /// vector.
     ///
     /// # Errors
-    /// Axes that are not consecutive, and axes that `x` does not have or that are given twice.
+    /// Axes that are not consecutive, that `x` does not have or that are repeated.
     fn flatten(&mut self, x: impl Into<Arg<Self::V>>, axes: impl Into<Axes>) -> Result<Self::V> {
         let x = self.operand(x)?;
         let ty = self.ty(&x);
@@ -139,10 +140,10 @@ pub trait BuildShape: Builder + Sized {
         self.reshape_to(x, shape)
     }
 
-    /// `x` without some axes of size 1, or without all of them. The others keep their names.
+    /// `x` without the given axes, whose sizes must be 1, or without all axes of size 1. The others keep their names.
     ///
     /// # Errors
-    /// An axis of another size, and axes that `x` does not have or that are given twice.
+    /// An axis of another size, and axes that `x` does not have or that are repeated.
     fn squeeze(&mut self, x: impl Into<Arg<Self::V>>, axes: impl Into<Axes>) -> Result<Self::V> {
         let x = self.operand(x)?;
         let shape = self.ty(&x).shape;
@@ -180,10 +181,10 @@ pub trait BuildShape: Builder + Sized {
         self.reshape_to(x, shape)
     }
 
-    /// `x` with its axes in another order, or reversed; names go with them.
+    /// `x` with its axes permuted, by default reversed. The names move with the axes.
     ///
     /// # Errors
-    /// Axes that are no permutation of all.
+    /// Axes that are no permutation of all axes.
     fn transpose(&mut self, x: impl Into<Arg<Self::V>>, axes: impl Into<Axes>) -> Result<Self::V> {
         let x = self.operand(x)?;
         let ty = self.ty(&x);
@@ -201,11 +202,11 @@ pub trait BuildShape: Builder + Sized {
         self.emit_one(Op::Transpose { axes }, &[x])
     }
 
-    /// `x` repeated to a shape, whose names the result has. `axes` says where in that shape each axis of `x`
-    /// goes, ascending; left out, they are the last ones. Sizes are equal, or 1 in `x`.
+    /// `x` broadcast to a shape, whose names the result has. `axes` are the axes of that shape for each axis of `x`,
+    /// ascending; by default the last ones. Sizes are equal, or 1 in `x`.
     ///
     /// # Errors
-    /// Sizes that do not fit, another number of axes than `x` has, and axes that do not ascend.
+    /// Sizes that do not match, another number of axes than the rank of `x`, and axes that do not ascend.
     fn broadcast(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -230,8 +231,8 @@ pub trait BuildShape: Builder + Sized {
         self.emit_one(Op::Broadcast { shape, axes }, &[x])
     }
 
-    /// `x` laid side by side, so many times on each axis; missing leading entries, and missing leading axes, are
-    /// 1. Without names.
+    /// `x` repeated along each axis. Missing leading repetitions and missing leading axes count as 1. The result has
+    /// no names.
     ///
     /// # Errors
     /// A repetition below 1.
@@ -240,8 +241,8 @@ pub trait BuildShape: Builder + Sized {
         compose::shape::tile(self, &x, repetitions)
     }
 
-    /// Tensors one after the other along an axis that they have. Element types and names merge; a single tensor
-    /// comes back as it is.
+    /// Tensors concatenated along an existing axis. Element types and names merge; a single tensor is returned
+    /// unchanged.
     ///
     /// # Errors
     /// No tensor, shapes that differ on another axis, and an axis that they do not have.
@@ -256,7 +257,7 @@ pub trait BuildShape: Builder + Sized {
         self.emit_one(Op::Concatenate { axis }, tensors)
     }
 
-    /// Tensors of one shape side by side along a new axis, at a position of the result; -1 appends it.
+    /// Tensors of the same shape stacked along a new axis, at a position of the result; -1 appends it.
     ///
     /// # Errors
     /// No tensor, shapes that differ, and a position out of range.
@@ -268,7 +269,7 @@ pub trait BuildShape: Builder + Sized {
         self.emit_one(Op::Stack { axis, name }, tensors)
     }
 
-    /// `x` cut in two along an axis.
+    /// `x` cut into two parts along an axis.
     ///
     /// # Errors
     /// A cut that is not inside, and an axis that `x` does not have.
@@ -282,9 +283,9 @@ pub trait BuildShape: Builder + Sized {
         compose::shape::split(self, &x, cut, &axis.into())
     }
 
-    /// A window of `x`: from each start, every `stride`-th of `length` elements; strides left out are 1.
+    /// A window of `x`: from each start, every `stride`-th of `length` elements; the default strides are 1.
     ///
-    /// Starts are clamped so that the window fits; those below 0 are clamped to 0. If one of them is a value or out of
+    /// Starts are clamped so that the window fits; negative ones are clamped to 0. If a start is a value or out of
     /// range, all become scalars of their merged element type.
     ///
     /// # Errors
@@ -301,8 +302,8 @@ pub trait BuildShape: Builder + Sized {
         starts::window(self, "slice", x, starts, (lengths, strides), Starts::Dynamic)
     }
 
-    /// As [`BuildShape::slice`], but starts below 0 count from the end of their axis. A window that is not inside is an
-    /// error where an op runs at once on the host, and moved inside in a compiled program.
+    /// Like [`BuildShape::slice`], but negative starts count from the end of their axis. A window that is not inside
+    /// is an error if the op runs eagerly on the host, and is clamped to the inside in a compiled program.
     ///
     /// # Errors
     /// As [`BuildShape::slice`].
@@ -317,7 +318,8 @@ pub trait BuildShape: Builder + Sized {
         starts::window(self, "slice", x, starts, (lengths, strides), Starts::FromEnd)
     }
 
-    /// A window of `x` on one axis, and all of the others. The start is as those of [`BuildShape::slice_from_end`].
+    /// A window of `x` on one axis, and all elements of the others. The start follows the rules of
+    /// [`BuildShape::slice_from_end`].
     ///
     /// # Errors
     /// As [`BuildShape::slice`], and an axis that `x` does not have.
@@ -339,8 +341,8 @@ pub trait BuildShape: Builder + Sized {
         starts::window(self, "slice", x, &starts, (&lengths, Some(&strides)), Starts::FromEnd)
     }
 
-    /// `x` with the window at `starts` replaced by `update`, of the same rank. Element types and names merge;
-    /// starts are as those of [`BuildShape::slice_from_end`].
+    /// `x` with the window at `starts` replaced by `update`, of the same rank. Element types and names merge. Starts
+    /// follow the rules of [`BuildShape::slice_from_end`].
     ///
     /// # Errors
     /// Another number of starts than axes, ranks that differ, an update larger than `x`, and a start that is
@@ -366,8 +368,8 @@ pub trait BuildShape: Builder + Sized {
         self.emit_one(Op::PutSlice { starts }, &operands)
     }
 
-    /// `x` with `value`, a scalar, around and between its elements: `(low, high, interior)` for each axis.
-    /// Negative `low` and `high` crop. A plain number gives way to the element type of `x`.
+    /// `x` padded with the scalar `value` around and between its elements: `(low, high, interior)` for each axis.
+    /// Negative `low` and `high` crop. A plain number takes the element type of `x`.
     ///
     /// # Errors
     /// Another number of entries than axes, a negative interior, a size below 0, and a value that is no
@@ -395,11 +397,11 @@ pub trait BuildShape: Builder + Sized {
         self.emit_one(Op::Pad { config: entries }, &[x, value])
     }
 
-    /// `x` with more of itself, or a scalar, around it: `(left, right)` for each axis.
+    /// `x` padded with a scalar or with its own elements: `(left, right)` for each axis.
     ///
     /// # Errors
-    /// Another number of entries than axes, negative amounts (but for a scalar, where they crop), and an axis
-    /// without elements to take.
+    /// Another number of entries than axes, negative amounts (except for a scalar, where they crop), and an axis
+    /// without elements to repeat.
     fn pad_outer(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -418,10 +420,10 @@ pub trait BuildShape: Builder + Sized {
         compose::shape::pad_outer(self, &x, mode, config)
     }
 
-    /// `x` read backwards along some axes, or along all.
+    /// `x` in reverse order along some axes, or along all.
     ///
     /// # Errors
-    /// Axes that `x` does not have or that are given twice.
+    /// Axes that `x` does not have or that are repeated.
     fn reverse(&mut self, x: impl Into<Arg<Self::V>>, axes: impl Into<Axes>) -> Result<Self::V> {
         let x = self.operand(x)?;
         let mut axes = self.ty(&x).shape.resolve_all("reverse", &axes.into())?;
@@ -435,13 +437,13 @@ pub trait BuildShape: Builder + Sized {
 
 impl<B: Builder> BuildShape for B {}
 
-/// `[0, 2]`, for messages.
+/// Formats axes like `[0, 2]`, for messages.
 fn axes_text(axes: &[Axis]) -> String {
     let list: Vec<String> = axes.iter().map(ToString::to_string).collect();
     format!("[{}]", list.join(", "))
 }
 
-/// Puts the size that the others leave in the place of the open one.
+/// Replaces the open size by the one that the other sizes leave.
 fn fill_auto(ty: &TensorType, sizes: &[Size]) -> Result<Shape> {
     let text = || {
         let list: Vec<String> = sizes
@@ -467,7 +469,7 @@ fn fill_auto(ty: &TensorType, sizes: &[Size]) -> Result<Shape> {
                 let Ok(size_of_axis) = usize::try_from(size) else {
                     return Err(ErrorKind::NegativeSize { op: "reshape", size, axis }.into());
                 };
-                // Saturating is enough: a product that overflows divides no count of elements.
+                // Saturation is enough: an overflowing product divides no element count.
                 known = known.saturating_mul(size_of_axis);
                 filled.push(size_of_axis);
             }
@@ -485,7 +487,7 @@ fn fill_auto(ty: &TensorType, sizes: &[Size]) -> Result<Shape> {
 /// The shape with consecutive axes merged into one without a name.
 fn flattened(ty: &TensorType, axes: &[Axis]) -> Result<Shape> {
     let Some(&first) = axes.iter().min() else {
-        // A scalar flattens to one element; no axes of a tensor to merge leave it as it is.
+        // A scalar flattens to one element; a tensor without axes to merge is unchanged.
         return Ok(if ty.shape.rank() == 0 { Shape::new(&[1]) } else { ty.shape.clone() });
     };
     let mut sorted: AxisList = axes.into();

@@ -1,4 +1,4 @@
-//! Where windows begin, as the program or operands say.
+//! Starts of windows: static, or given by operands.
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use crate::op::{Op, Starts};
 use crate::scalar::Number;
 use crate::shape::{Sizes, TensorType};
 
-/// One entry for each axis.
+/// Checks that there is one entry for each axis.
 pub(super) fn check_count(op: &'static str, given: usize, ty: &TensorType) -> Result<()> {
     if given == ty.shape.rank() {
         return Ok(());
@@ -19,7 +19,7 @@ pub(super) fn check_count(op: &'static str, given: usize, ty: &TensorType) -> Re
     Err(ErrorKind::AxesCount { op, given, shape: ty.shape.clone(), required }.into())
 }
 
-/// A window of `x`: from each start, every `stride`-th of `length` elements. Starts are of a `kind` where they are
+/// A window of `x`: from each start, every `stride`-th of `length` elements. `kind` applies to starts that are
 /// operands.
 pub(super) fn window<B: Builder>(
     b: &mut B,
@@ -59,8 +59,8 @@ pub(super) fn window<B: Builder>(
     b.emit_one(Op::Slice { starts, lengths: sizes, strides: steps }, &operands)
 }
 
-/// The starts of a window of `lengths` as an attribute; as operands, of a `kind`, where any is a value or out of range:
-/// then only a run tells what becomes of it.
+/// The starts of a window of `lengths`: an attribute, or operands of `kind` if any start is a value or out of range,
+/// because only the run determines their effect.
 pub(super) fn lower<B: Builder>(
     b: &mut B,
     op: &'static str,
@@ -87,7 +87,7 @@ pub(super) fn lower<B: Builder>(
     if let Some(known) = known.iter().copied().collect::<Option<Sizes>>() {
         return Ok((Starts::Static(known), Vec::new()));
     }
-    // A number has the type of the operands where this holds it.
+    // A number gets the dtype of the operands if that can hold it.
     for (start, known) in starts.iter().zip(&known) {
         let Start::Index(index) = *start else { continue };
         let index = known.map_or(i128::from(index), |known| known as i128);
@@ -113,8 +113,8 @@ fn holds(dtype: DType, index: i128) -> bool {
     (lowest..=highest).contains(&index)
 }
 
-/// Positions along an axis of `size` in the type of others. In a signed one the greatest of u64 would be negative, and
-/// count from the end: what is beyond the axis stays beyond it.
+/// Positions along an axis of `size`, converted to the common dtype. In a signed dtype the greatest u64 would be
+/// negative and count from the end. Therefore u64 is clamped to `size`, which is still out of range.
 pub(crate) fn converted<B: Builder>(b: &mut B, value: &B::V, dtype: DType, size: usize) -> Result<B::V> {
     if b.ty(value).dtype != DType::U64 || dtype == DType::U64 {
         return b.as_type(value, dtype);

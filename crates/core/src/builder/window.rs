@@ -13,7 +13,7 @@ use crate::shape::{Axes, AxisList, Shape, Sizes, TensorType};
 pub enum PerAxis {
     /// The same for every axis.
     All(i64),
-    /// One for each.
+    /// One number for each axis.
     Each(Vec<i64>),
 }
 
@@ -35,47 +35,47 @@ impl From<Vec<i64>> for PerAxis {
     }
 }
 
-/// What stands around a tensor while a window slides over it.
+/// The padding around a tensor under a sliding window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WindowPadding {
-    /// Nothing.
+    /// No padding.
     #[default]
     Valid,
-    /// As much as gives a result of the tensor's sizes where strides are 1; the smaller half comes first.
+    /// The padding for which the result has the tensor's sizes if the strides are 1; the smaller half comes first.
     Same,
-    /// So many elements before and after, for each axis; negative numbers crop.
+    /// The number of elements before and after, for each axis; negative numbers crop.
     Each(Vec<(i64, i64)>),
 }
 
 /// How a window slides.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WindowOptions {
-    /// How far it moves; 1 unless given.
+    /// The step of the window; 1 by default.
     pub strides: PerAxis,
-    /// What stands around the tensor.
+    /// The padding around the tensor.
     pub padding: WindowPadding,
-    /// The distance of neighbours in the window; 1 unless given.
+    /// The distance of neighbours in the window; 1 by default.
     pub dilations: PerAxis,
 }
 
-/// How a kernel slides, and which axes play which roles.
+/// How a kernel slides, and the roles of the axes.
 ///
-/// The roles of the input's and the result's axes are batch, channels, then the spatial ones; those of the
-/// kernel's are output channels, input channels, then the spatial ones. Entry i of a permutation says which
-/// axis plays role i; [`Axes::All`] leaves them in their order.
+/// The roles of the input's and the result's axes are batch, channels, then the spatial ones; those of the kernel's
+/// are output channels, input channels, then the spatial ones. Entry i of a permutation is the axis with role i;
+/// [`Axes::All`] keeps their order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConvOptions {
-    /// How far the kernel moves along the spatial axes.
+    /// The step of the kernel along the spatial axes.
     pub strides: PerAxis,
     /// Zeros around the spatial axes of the dilated input.
     pub padding: WindowPadding,
-    /// The distance of neighbours in the input, filled with zeros.
+    /// The distance of neighbours in the input, with zeros between them.
     pub input_dilation: PerAxis,
     /// The distance of neighbours in the kernel.
     pub kernel_dilation: PerAxis,
-    /// Into how many groups of channels the input falls, each with its own kernels.
+    /// The number of channel groups, each with its own kernels.
     pub feature_group_size: i64,
-    /// Into how many groups the batch falls, each with its own kernels.
+    /// The number of batch groups, each with its own kernels.
     pub batch_group_size: i64,
     /// The roles of the input's axes.
     pub input_permutation: Axes,
@@ -120,7 +120,7 @@ macro_rules! windows {
 
 /// Windows and convolutions. Results keep their operand's names.
 pub trait BuildWindow: Builder + Sized {
-    /// What `op` makes of the elements in each place of a window, which has a size for each axis.
+    /// `op` over the elements in each position of a window. `window` has a size for each axis.
     ///
     /// ```
     /// use defn_core::builder::{BuildCreate, BuildWindow, Builder, WindowOptions, WindowPadding};
@@ -135,8 +135,8 @@ pub trait BuildWindow: Builder + Sized {
     /// ```
     ///
     /// # Errors
-    /// Another number of entries than axes, entries below 1, a window that does not fit once, and, for the
-    /// extremes, complex elements.
+    /// Another number of entries than axes, entries below 1, a window larger than the padded tensor, and, for maximum
+    /// and minimum, complex elements.
     fn window(
         &mut self,
         op: WindowOp,
@@ -160,8 +160,8 @@ pub trait BuildWindow: Builder + Sized {
         window_min => WindowMin;
     }
 
-    /// The mean of each window, a float or complex. Padding counts as zeros that are there. They add up in f64, floats of 8 and
-    /// 16 bits but bf16 in f32.
+    /// The mean of each window, a float or complex. Padding counts as elements that are zero. The sum is computed in
+    /// f64 or c128, and in f32 for floats of 8 and 16 bits except bf16.
     ///
     /// # Errors
     /// As [`BuildWindow::window`].
@@ -175,11 +175,12 @@ pub trait BuildWindow: Builder + Sized {
         compose::window::window_mean(self, &x, window, options)
     }
 
-    /// `init` everywhere, plus each element of `source` where the greatest element of its window in `x` is, the
-    /// last of equal ones. Padding counts as `init` and receives nothing; `options` has no dilations.
+    /// `init` everywhere, plus each element of `source`, added at the position of the greatest element of its window
+    /// in `x`, the last of several equal ones. Padding counts as `init` and receives nothing; `options` has no
+    /// dilations.
     ///
     /// # Errors
-    /// As [`BuildWindow::window`], a source that has not one element for each place of the window, and a start
+    /// As [`BuildWindow::window`], a source whose shape is not that of the window's positions, and an initial value
     /// that is no scalar.
     fn window_scatter_max(
         &mut self,
@@ -193,7 +194,7 @@ pub trait BuildWindow: Builder + Sized {
         scatter(self, WindowScatterOp::WindowScatterMax, operands, window, options)
     }
 
-    /// As [`BuildWindow::window_scatter_max`], for the least element.
+    /// Like [`BuildWindow::window_scatter_max`], for the least element.
     ///
     /// # Errors
     /// As [`BuildWindow::window_scatter_max`].
@@ -209,13 +210,12 @@ pub trait BuildWindow: Builder + Sized {
         scatter(self, WindowScatterOp::WindowScatterMin, operands, window, options)
     }
 
-    /// Sums of products of `kernel` and what it lies over, at each of its places on `x`. The kernel is not
-    /// flipped. A float or complex.
+    /// For each position of the kernel on `x`, the sum of products of its elements and the elements under it. The
+    /// kernel is not flipped. The result is a float or complex.
     ///
     /// # Errors
-    /// Fewer than 3 axes or ranks that differ, options with another number of entries than there are spatial
-    /// axes, channels or a batch that groups do not divide, groups of both kinds, and a kernel that does not
-    /// fit once.
+    /// Rank below 3 or ranks that differ, options with another number of entries than spatial axes, channels or a
+    /// batch that the groups do not divide, groups of both kinds, and a kernel larger than the padded input.
     fn conv(
         &mut self,
         x: impl Into<Arg<Self::V>>,
@@ -238,7 +238,7 @@ fn scatter<B: Builder>(
     options: &WindowOptions,
 ) -> Result<B::V> {
     let [x, source, init] = operands;
-    // The result is made of the source and the start; `x` only says where.
+    // The source and the initial value determine the result's dtype; `x` only determines positions.
     let (source, init) = b.weak_pair(op.name(), source, init)?;
     let operands = [b.operand(x)?, source, init];
     let window = options.resolve(op.name(), &b.ty(&operands[0]), window)?;
@@ -246,7 +246,7 @@ fn scatter<B: Builder>(
 }
 
 impl WindowOptions {
-    /// The window of these sizes over a tensor.
+    /// The window of the given sizes over a tensor.
     ///
     /// # Errors
     /// Another number of entries than axes, and entries below 1.
@@ -290,7 +290,7 @@ impl ConvOptions {
     }
 }
 
-/// Every axis of the shape once.
+/// A permutation of all axes of the shape.
 fn permutation(option: &'static str, shape: &Shape, axes: &Axes) -> Result<AxisList> {
     let resolved = shape.resolve_all("conv", axes)?;
     if resolved.len() == shape.rank() {
@@ -301,7 +301,7 @@ fn permutation(option: &'static str, shape: &Shape, axes: &Axes) -> Result<AxisL
     Err(ErrorKind::OptionValue { op: "conv", option, given, required }.into())
 }
 
-/// Reads options that have an entry for each of some axes.
+/// Reads options with one entry for each of some axes.
 struct Entries<'a> {
     op: &'static str,
     got: &'a TensorType,
@@ -351,7 +351,7 @@ impl Entries<'_> {
                 .iter()
                 .zip(dilations)
                 .map(|(&size, &dilation)| {
-                    // What overflows here is refused as padding that is too much.
+                    // A saturated value is later refused as excessive padding.
                     let total = size.saturating_sub(1).saturating_mul(dilation).min(i64::MAX as usize) as i64;
                     (total / 2, total - total / 2)
                 })

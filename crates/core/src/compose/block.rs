@@ -1,4 +1,4 @@
-//! What each block is in primitive ops.
+//! The definitions of blocks in primitive ops.
 
 use smallvec::SmallVec;
 
@@ -14,10 +14,10 @@ use crate::shape::TensorType;
 /// The results of a block by its definition; `infer`, gradients and backends without a native kernel use it.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 ///
 /// # Panics
-/// When there are fewer operands than the block has: a bug of the caller.
+/// If there are fewer operands than the block has: a bug of the caller.
 pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<SmallVec<[B::V; 1]>> {
     let result = match block {
         Block::Qr { mode, eps: _ } => return factor::qr(b, &args[0], *mode),
@@ -50,7 +50,7 @@ pub fn default<B: Builder>(b: &mut B, block: &Block, args: &[B::V]) -> Result<Sm
     Ok(SmallVec::from_elem(result, 1))
 }
 
-/// The result of a block that has nothing but its definition.
+/// The result of a block that has no native kernel.
 fn composite<B: Builder>(b: &mut B, block: &CompositeBlock, args: &[B::V]) -> Result<B::V> {
     match block {
         CompositeBlock::LogicalNot => b.equal(&args[0], 0),
@@ -67,7 +67,7 @@ fn composite<B: Builder>(b: &mut B, block: &CompositeBlock, args: &[B::V]) -> Re
     }
 }
 
-/// The default of a block as a region of operands of the given types.
+/// The definition of a block as a region with operands of the given types.
 ///
 /// # Errors
 /// As [`default`].

@@ -10,7 +10,7 @@ use crate::shape::{Axes, AxisRef, Name, Shape, TensorType};
 /// See [`BuildCreate::fill`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn fill<B: Builder>(b: &mut B, x: Arg<B::V>, value: Arg<B::V>, dtype: Option<DType>) -> Result<B::V> {
     if let Arg::Value(value) = &value {
         let got = b.ty(value);
@@ -33,18 +33,18 @@ pub fn fill<B: Builder>(b: &mut B, x: Arg<B::V>, value: Arg<B::V>, dtype: Option
     b.vectorized_like(filled, &x)
 }
 
-/// The element type in which the indices of a shape are counted.
+/// The element type of a shape's indices.
 fn index_dtype(shape: &Shape) -> DType {
     let small = shape.sizes().iter().all(|&size| i32::try_from(size).is_ok_and(|size| size < i32::MAX / 2));
     if small { DType::S32 } else { DType::S64 }
 }
 
-/// The indices of the last two axes, counted along them, and moved so that equal ones are on diagonal `k`: a column
-/// and rows, which broadcast to the shape.
+/// The row and column indices of the last two axes, shifted so that they are equal on diagonal `k`. One is a column
+/// and the other is a row; both broadcast to the shape.
 fn row_and_column<B: Builder>(b: &mut B, shape: &Shape, k: i64) -> Result<(B::V, B::V)> {
     let dtype = index_dtype(shape);
     let [rows, columns] = [shape.rank() - 2, shape.rank() - 1];
-    // Diagonals outside the matrix look like the nearest that is outside.
+    // Diagonals outside the matrix are equivalent to the nearest one outside.
     let k = k.clamp(-(shape.sizes()[rows] as i64), shape.sizes()[columns] as i64);
     let (mut down, mut across) = (shape.clone(), shape.clone());
     (down[crate::Axis(columns)], across[crate::Axis(rows)]) = (1, 1);
@@ -57,7 +57,7 @@ fn row_and_column<B: Builder>(b: &mut B, shape: &Shape, k: i64) -> Result<(B::V,
 /// See [`BuildCreate::tri`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn tri<B: Builder>(b: &mut B, rows: usize, columns: usize, k: i64) -> Result<B::V> {
     let (row, column) = row_and_column(b, &Shape::new(&[rows, columns]), k)?;
     b.greater_equal(row, column)
@@ -66,7 +66,7 @@ pub fn tri<B: Builder>(b: &mut B, rows: usize, columns: usize, k: i64) -> Result
 /// See [`BuildCreate::tril`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn tril<B: Builder>(b: &mut B, x: &B::V, k: i64) -> Result<B::V> {
     let shape = matrix("tril", b.ty(x))?.shape;
     let (row, column) = row_and_column(b, &shape, k)?;
@@ -77,7 +77,7 @@ pub fn tril<B: Builder>(b: &mut B, x: &B::V, k: i64) -> Result<B::V> {
 /// See [`BuildCreate::triu`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn triu<B: Builder>(b: &mut B, x: &B::V, k: i64) -> Result<B::V> {
     let shape = matrix("triu", b.ty(x))?.shape;
     let (row, column) = row_and_column(b, &shape, k)?;
@@ -85,7 +85,7 @@ pub fn triu<B: Builder>(b: &mut B, x: &B::V, k: i64) -> Result<B::V> {
     b.select(keep, x, false)
 }
 
-/// The type, if it has two axes.
+/// The type, if it has at least two axes.
 fn matrix(op: &'static str, ty: TensorType) -> Result<TensorType> {
     if ty.shape.rank() >= 2 {
         return Ok(ty);
@@ -96,7 +96,7 @@ fn matrix(op: &'static str, ty: TensorType) -> Result<TensorType> {
 /// See [`BuildCreate::linspace`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn linspace<B: Builder>(
     b: &mut B,
     start: Arg<B::V>,
@@ -154,7 +154,7 @@ pub fn linspace<B: Builder>(
     b.in_order(values, &[&operands[0], &operands[1]])
 }
 
-/// An end of a range, in the type that it is computed in.
+/// An end of a range, in the dtype of the computation.
 fn bound<B: Builder>(b: &mut B, end: Arg<B::V>, dtype: DType) -> Result<B::V> {
     match end {
         Arg::Value(value) => b.as_type(value, dtype),
@@ -162,7 +162,7 @@ fn bound<B: Builder>(b: &mut B, end: Arg<B::V>, dtype: DType) -> Result<B::V> {
     }
 }
 
-/// Where a diagonal lies in a matrix.
+/// The position of a diagonal in a matrix.
 struct Diagonal {
     row: usize,
     column: usize,
@@ -177,7 +177,7 @@ impl Diagonal {
         };
         let distance = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX);
         let (row, column) = if offset < 0 { (distance, 0) } else { (0, distance) };
-        // The main diagonal is there in every matrix, if without elements.
+        // Every matrix has a main diagonal, even if it is empty.
         if offset != 0 && (if offset < 0 { row >= *rows } else { column >= *columns }) {
             let (option, given) = ("offset", offset.to_string());
             let required = format!("the number of a diagonal of {ty}");
@@ -186,7 +186,7 @@ impl Diagonal {
         Ok(Diagonal { row, column, length: (rows - row).min(columns - column) })
     }
 
-    /// A vector of this length as a matrix of zeros with the vector on this diagonal.
+    /// A matrix of zeros with the vector `x` on this diagonal.
     fn spread<B: Builder>(&self, b: &mut B, x: &B::V, rows: usize, columns: usize) -> Result<B::V> {
         let dtype = b.ty(x).dtype;
         // The type checks that the element count fits before it is computed here.
@@ -207,7 +207,7 @@ impl Diagonal {
 /// See [`BuildCreate::make_diagonal`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn make_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::V> {
     let ty = b.ty(x);
     let &[length] = ty.shape.sizes() else {
@@ -224,7 +224,7 @@ pub fn make_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::
 /// See [`BuildCreate::take_diagonal`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn take_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::V> {
     let ty = matrix("take_diagonal", b.ty(x))?;
     let Diagonal { row, column, length } = Diagonal::find("take_diagonal", &ty, offset)?;
@@ -242,7 +242,7 @@ pub fn take_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::
 /// See [`BuildCreate::put_diagonal`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn put_diagonal<B: Builder>(b: &mut B, x: &B::V, diagonal: &B::V, offset: i64) -> Result<B::V> {
     let (ty, got) = (b.ty(x), b.ty(diagonal));
     let &[_, columns] = ty.shape.sizes() else {
@@ -256,7 +256,7 @@ pub fn put_diagonal<B: Builder>(b: &mut B, x: &B::V, diagonal: &B::V, offset: i6
     }
     // In row-major order, every (columns + 1)-th element is on the diagonal.
     let flat = Shape::new(&[ty.size()]);
-    // Neighbours on the diagonal may be more than the size apart.
+    // The step between elements of the diagonal may exceed the matrix size.
     let dtype = if i32::try_from(ty.size() + 1).is_ok() { DType::S32 } else { DType::S64 };
     let mut places = b.iota(Shape::new(&[place.length, 1]), dtype, Some(AxisRef::Index(0)))?;
     places = b.multiply(places, Number::from(columns + 1))?;

@@ -1,4 +1,4 @@
-//! Logarithms to a base, and division as Python has it.
+//! Logarithms to a base, and division with Python's semantics.
 
 use super::working_dtype;
 use crate::builder::{Arg, BuildControl, BuildElementwise, BuildShape, Builder};
@@ -11,7 +11,7 @@ use crate::shape::Axes;
 /// See [`BuildElementwise::log_base`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn log_base<B: Builder>(b: &mut B, x: Arg<B::V>, base: Arg<B::V>) -> Result<B::V> {
     match base {
         Arg::Value(base) => {
@@ -36,7 +36,7 @@ pub fn log_base<B: Builder>(b: &mut B, x: Arg<B::V>, base: Arg<B::V>) -> Result<
     }
 }
 
-/// Both operands in the type that they merge to, and that type. `op` is for the message.
+/// Both operands in their merged dtype, and that dtype. `op` is for the message.
 fn merged<B: Builder>(b: &mut B, op: &'static str, x: &B::V, y: &B::V) -> Result<(B::V, B::V, DType)> {
     let (left, right) = (b.ty(x), b.ty(y));
     let dtype = left.dtype.merge(right.dtype);
@@ -57,13 +57,13 @@ fn merged<B: Builder>(b: &mut B, op: &'static str, x: &B::V, y: &B::V) -> Result
     }
     let shape = left.shape.broadcast_with(op, &right.shape)?;
     let (x, y) = (b.as_type(x, dtype)?, b.as_type(y, dtype)?);
-    // Predicates on the divisor choose elements of the result: they are scalars or have its shape.
+    // Predicates of the divisor select elements of the result. They must be scalars or have its shape.
     let y =
         if !dtype.is_inexact() || right.shape.rank() == 0 { y } else { b.broadcast(y, shape, Axes::All)? };
     Ok((x, y, dtype))
 }
 
-/// 1 where a remainder that is not zero has another sign than the divisor.
+/// True where a nonzero remainder and the divisor have different signs.
 fn wrong_sign<B: Builder>(b: &mut B, remainder: &B::V, divisor: &B::V) -> Result<B::V> {
     let (left, right) = (b.less(remainder, 0)?, b.less(divisor, 0)?);
     let differ = b.not_equal(left, right)?;
@@ -74,7 +74,7 @@ fn wrong_sign<B: Builder>(b: &mut B, remainder: &B::V, divisor: &B::V) -> Result
 /// See [`BuildElementwise::floor_divide`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn floor_divide<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let (x, y, dtype) = merged(b, "floor_divide", x, y)?;
     match dtype.kind() {
@@ -89,12 +89,12 @@ pub fn floor_divide<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     }
 }
 
-/// The quotient is taken of what is left after the remainder, which makes it whole up to rounding; a plain
-/// `floor(x / y)` would be one too high where `x / y` rounds up to an integer.
+/// Divides `x - remainder`, whose quotient is an integer except for rounding. `floor(x / y)` would be one too high
+/// where `x / y` rounds up to an integer.
 fn floor_divide_floats<B: Builder>(b: &mut B, x: &B::V, y: &B::V, dtype: DType) -> Result<B::V> {
     let working = working_dtype(dtype);
     let (x, y) = (b.as_type(x, working)?, b.as_type(y, working)?);
-    // The result is constant almost everywhere, and no gradient may come from dividing by zero.
+    // The result is constant almost everywhere, and the division by zero must not produce a gradient.
     let (x, y) = (b.stop_grad(x)?, b.stop_grad(y)?);
     let ratio = b.divide(&x, &y)?;
     let remainder = b.remainder(&x, &y)?;
@@ -106,7 +106,7 @@ fn floor_divide_floats<B: Builder>(b: &mut B, x: &B::V, y: &B::V, dtype: DType) 
     let rest = b.subtract(&quotient, &floor)?;
     let up = b.greater(rest, 0.5)?;
     let floor = b.add(floor, up)?;
-    // A zero has the sign of the exact quotient; a division by zero gives an infinity or NaN.
+    // A zero has the sign of the exact quotient; a division by zero results in an infinity or NaN.
     let signed_zero = b.multiply(&ratio, 0.0)?;
     let is_zero = b.equal(&quotient, 0)?;
     let floor = b.select(is_zero, signed_zero, floor)?;
@@ -118,7 +118,7 @@ fn floor_divide_floats<B: Builder>(b: &mut B, x: &B::V, y: &B::V, dtype: DType) 
 /// See [`BuildElementwise::floor_modulo`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn floor_modulo<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let (x, y, dtype) = merged(b, "floor_modulo", x, y)?;
     let remainder = b.remainder(&x, &y)?;
@@ -131,12 +131,12 @@ pub fn floor_modulo<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
         }
         Kind::Float | Kind::Complex => {
             let up = wrong_sign(b, &remainder, &y)?;
-            // The gradient of `remainder` is that of the floored one already: nothing is added to it here.
+            // The gradient of `remainder` is already that of the floored remainder; this step must not contribute.
             let divisor = b.stop_grad(&y)?;
             let moved = b.add(&remainder, divisor)?;
             let modulo = b.select(up, moved, remainder)?;
-            // Gives a zero the sign of the divisor and leaves all else, with slope 1: `0 - (0 - m)` is `+0` for
-            // either zero, and `-(0 - m)` is `-0`.
+            // Gives a zero the sign of the divisor and leaves all other values unchanged, with slope 1: `0 - (0 - m)`
+            // is `+0` for both zeros, and `-(0 - m)` is `-0`.
             let mirrored = b.subtract(0, modulo)?;
             let positive = b.subtract(0, &mirrored)?;
             let negative = b.negate(mirrored)?;

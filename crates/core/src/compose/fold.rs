@@ -1,8 +1,8 @@
-//! Folds by functions of the user's in other ops, for whoever runs no regions.
+//! Definitions of folds by user functions in other ops, for backends and compilers that run no regions.
 //!
-//! A function that works element by element is applied to all kept positions at once, so that only the folded
-//! elements are walked one after the other; another one is applied to each element by itself. A function that
-//! is one op with a reduction of its own becomes that reduction.
+//! An element-wise function is applied to all kept positions together, and only the folded elements are iterated. Any
+//! other function is applied to each element separately. A function that is one op with a built-in reduction becomes
+//! that reduction.
 
 use smallvec::SmallVec;
 
@@ -18,13 +18,13 @@ use crate::op::{
 use crate::region::Region;
 use crate::shape::{AxisList, Shape, Sizes, TensorType};
 
-/// Up to so many steps stand in the graph one after the other; more are a loop.
+/// The maximum number of steps that are unrolled; more steps become a loop.
 const UNROLLED: usize = 16;
 
-/// A fold as a region of operands of the given types, by its ops; none where the op is no fold.
+/// The definition of a fold as a region with operands of the given types; `None` if the op is no fold.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn region(op: &Op, types: &[&TensorType]) -> Result<Option<Region>> {
     let mut graph = Graph::new();
     let mut arguments = || -> Vec<Value> {
@@ -47,7 +47,7 @@ pub fn region(op: &Op, types: &[&TensorType]) -> Result<Option<Region>> {
 /// `(x, acc, captures...)`: see [`Op::Fold`].
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result<Value> {
     let [x, acc, captures @ ..] = operands else { unreachable!("a fold has two operands") };
     let result = graph.ty(*x).shape.reduced(&op.axes, op.keep_axes);
@@ -64,7 +64,7 @@ pub fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result<Value>
         let folded = within::convert(graph, folded, graph.ty(*acc).dtype)?;
         return graph.emit_one(Op::Binary(known.binary), &[*acc, folded]);
     }
-    // The folded axes come first, and both kinds are flat.
+    // The folded axes come first. The folded axes and the kept axes are flattened to one axis each.
     let axes = op.axes.iter().chain(&kept).copied().collect();
     let x = within::nameless(graph, *x)?;
     let x = graph.emit_one(Op::Transpose { axes }, &[x])?;
@@ -75,7 +75,7 @@ pub fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result<Value>
         })?
     } else {
         let x = graph.emit_one(Op::Reshape { shape: Shape::new(&[steps, width]) }, &[x])?;
-        // One position needs no axis, and any function will do.
+        // A single position needs no axis, so that every function can be applied.
         let shape = if width == 1 { Shape::scalar() } else { Shape::new(&[width]) };
         let row = Rows { count: steps, width, shape: shape.clone() };
         let acc = fill(graph, *acc, &shape)?;
@@ -89,7 +89,7 @@ pub fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result<Value>
 /// `(x, acc, captures...)`: see [`Op::WindowFold`].
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn window_fold(
     graph: &mut Graph,
     op: &WindowFoldOp,
@@ -103,7 +103,7 @@ pub fn window_fold(
     }
     let x = within::nameless(graph, *x)?;
     let config = op.window.padding.iter().map(|&(low, high)| Padding { low, high, interior: 0 }).collect();
-    // The function takes elements of the type of `x`, whatever the start's is.
+    // The function's first argument has the type of `x`, whatever the accumulator's type is.
     let around = within::convert(graph, *acc, graph.ty(x).dtype)?;
     let x = graph.emit_one(Op::Pad { config }, &[x, around])?;
     let window = Window { padding: SmallVec::from_elem((0, 0), places.rank()), ..op.window.clone() };
@@ -136,9 +136,9 @@ pub fn window_fold(
     graph.emit_one(Op::Reshape { shape: result.clone() }, &[folded])
 }
 
-/// Calls `step` for each cell of a window, in row-major order, with what lies under that cell at every place of
-/// the window on each of `arrays`, which have one shape, and with the state, whose next values it gives. The
-/// window has no padding; captures are handed through.
+/// Calls `step` for each cell of a window, in row-major order. Its arguments are the elements under that cell for all
+/// positions of the window, one value for each of `arrays`, which have the same shape, then the state and the
+/// captures. It returns the next state. The window has no padding.
 pub(crate) fn over_cells(
     graph: &mut Graph,
     window: &Window,
@@ -205,12 +205,12 @@ pub(crate) fn over_cells(
 struct Rows {
     count: usize,
     width: usize,
-    /// The shape in which a row is seen.
+    /// The shape to which a row is reshaped.
     shape: Shape,
 }
 
 impl Rows {
-    /// Calls `step` for each row of `x` with what the call before gave.
+    /// Calls `step` for each row of `x` with the previous result.
     fn walk(
         &self,
         graph: &mut Graph,
@@ -254,8 +254,8 @@ impl Rows {
     }
 }
 
-/// Applies a function to `count` scalars, one after the other: `fetch` gets a scalar by its number. Number `i`
-/// is folded into position `i % width` of the result, a vector.
+/// Applies a function to `count` scalars sequentially; `fetch` returns the scalar at an index. Scalar `i` is folded
+/// into position `i % width` of the result, a vector.
 #[expect(clippy::too_many_arguments, reason = "a loop and what it is about")]
 fn one_by_one(
     graph: &mut Graph,
@@ -291,7 +291,7 @@ fn one_by_one(
     Ok(last[1])
 }
 
-/// One element as a scalar.
+/// One element, as a scalar.
 fn element(graph: &mut Graph, x: Value, starts: &[Value]) -> Result<Value> {
     let ones: Sizes = SmallVec::from_elem(1, starts.len());
     let operands: Values = std::iter::once(x).chain(starts.iter().copied()).collect();
@@ -300,7 +300,7 @@ fn element(graph: &mut Graph, x: Value, starts: &[Value]) -> Result<Value> {
     graph.emit_one(Op::Reshape { shape: Shape::scalar() }, &[part])
 }
 
-/// The position along each axis of these sizes of an element with a row-major number.
+/// The position along each axis of the element with a row-major index.
 fn digits(graph: &mut Graph, number: Value, sizes: &[usize]) -> Result<Vec<Value>> {
     let dtype = graph.ty(number).dtype;
     let zero = graph.constant(dtype, 0)?;
@@ -315,13 +315,13 @@ fn digits(graph: &mut Graph, number: Value, sizes: &[usize]) -> Result<Vec<Value
     Ok(digits)
 }
 
-/// The element type of a counter up to `count`.
+/// The dtype of a counter up to `count`.
 fn counter_dtype(count: usize) -> DType {
     if i32::try_from(count).is_ok() { DType::S32 } else { DType::S64 }
 }
 
-/// Applies a function of scalars to values of `shape` at once; it works element by element, or the shape is a
-/// scalar's.
+/// Applies a function of scalars to values of `shape` element by element. The function is element-wise, or the shape
+/// is that of a scalar.
 fn apply(
     graph: &mut Graph,
     fun: &Region,
@@ -343,10 +343,10 @@ fn apply(
         } else if let (Op::Reshape { .. } | Op::Squeeze { .. } | Op::Broadcast { .. }, true) =
             (&node.op, lifted)
         {
-            // What gives a scalar its shape would take it from all of them.
+            // These ops act on scalars in the function; here they would reshape all elements.
             inputs
         } else if let (Op::Clip, true) = (&node.op, lifted) {
-            // The bounds may be as many as the elements.
+            // The bounds may vary per element, which `Clip` does not support.
             let dtype = node.outputs[0].dtype;
             let [x, low, high] = [0, 1, 2].map(|input| within::convert(graph, inputs[input], dtype));
             let raised = graph.max(x?, low?)?;
@@ -360,7 +360,7 @@ fn apply(
     if graph.ty(value).shape == *shape { Ok(value) } else { fill(graph, value, shape) }
 }
 
-/// For each node of a function, whether it depends on the element or on what was folded so far.
+/// For each node of a function, whether it depends on the element or the accumulator.
 fn varied(fun: &Region) -> Vec<bool> {
     let mut varied: Vec<bool> = Vec::with_capacity(fun.graph().len());
     for node in fun.graph().nodes() {
@@ -373,15 +373,15 @@ fn varied(fun: &Region) -> Vec<bool> {
     varied
 }
 
-/// Whether a function makes its result of the element and of what was folded so far by ops that work element by
-/// element, so that it can be applied to many at once. What depends on captures only may be anything.
+/// Whether a function computes its result from the element and the accumulator by element-wise ops only, so that it
+/// can be applied to many elements together. Ops that depend on captures only are unrestricted.
 fn is_elementwise(fun: &Region) -> bool {
     let is_mapped = |op: &Op| -> bool {
         match op.class() {
             OpClass::Parameter { .. }
             | OpClass::Primitive(Primitive::ElementWise(_) | Primitive::View)
             | OpClass::Identity { .. }
-            // Of scalars it is one.
+            // A broadcast of scalars is element-wise.
             | OpClass::Primitive(Primitive::Broadcast) => true,
             OpClass::Block(block) => block.is_element_wise(),
             OpClass::Primitive(
@@ -410,7 +410,7 @@ fn is_elementwise(fun: &Region) -> bool {
             | OpClass::UserBlock(_) => false,
         }
     };
-    // A hook shows each scalar by itself, whatever it depends on.
+    // A hook must receive each scalar separately, whatever it depends on.
     let mut nodes = fun.graph().nodes().iter().zip(varied(fun));
     !fun.has_effects()
         && nodes.all(|(node, varied)| {
@@ -419,12 +419,12 @@ fn is_elementwise(fun: &Region) -> bool {
         })
 }
 
-/// Whether a fold by a function is a reduction of the catalogue, which is faster than any fold.
+/// Whether a fold by a function is a built-in reduction, which is faster than any fold.
 pub fn is_one_reduction(fun: &Region) -> bool {
     Known::of(fun).is_some()
 }
 
-/// A function that is one op, and the reductions by that op.
+/// A function that is one op, and the built-in reductions by that op.
 struct Known {
     binary: BinaryOp,
     reduce: ReduceOp,
@@ -432,7 +432,7 @@ struct Known {
 }
 
 impl Known {
-    /// What a function is: one op of the element and what was folded so far, in either order.
+    /// The reductions for a function that is one op of the element and the accumulator, in either order.
     fn of(fun: &Region) -> Option<Known> {
         let result = fun.graph().node(fun.results()[0]);
         let Op::Binary(binary) = result.op else { return None };

@@ -1,4 +1,4 @@
-//! Definitions of transforms by others.
+//! Definitions of transforms by other transforms.
 
 use crate::builder::{BuildElementwise, BuildShape, Builder};
 use crate::error::Result;
@@ -19,7 +19,7 @@ fn transform<B: Builder>(
 /// A transform along two axes.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn fft2<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -35,7 +35,7 @@ pub fn fft2<B: Builder>(
 /// The first half of the frequencies of real elements.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn rfft<B: Builder>(b: &mut B, x: &B::V, axis: Axis, length: usize, eps: f64) -> Result<B::V> {
     let all = transform(b, x, FftOp::Fft, axis, length, eps)?;
     // An axis without elements has no frequencies.
@@ -43,10 +43,10 @@ pub fn rfft<B: Builder>(b: &mut B, x: &B::V, axis: Axis, length: usize, eps: f64
     b.slice_along_axis(all, 0, count as i64, axis, 1)
 }
 
-/// Real elements from the first half of their frequencies.
+/// The real elements that have the given first half of frequencies.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn irfft<B: Builder>(b: &mut B, x: &B::V, axis: Axis, length: usize, eps: f64) -> Result<B::V> {
     let ty = b.ty(x);
     let (given, taken) = (ty.shape[axis], length / 2 + 1);
@@ -59,7 +59,7 @@ pub fn irfft<B: Builder>(b: &mut B, x: &B::V, axis: Axis, length: usize, eps: f6
     } else {
         x.clone()
     };
-    // The other frequencies are conjugates of these, the highest first.
+    // The other frequencies are the conjugates of these, in descending order.
     let others = b.slice_along_axis(&half, 1.min(length as i64 / 2), (length - taken) as i64, axis, 1)?;
     let others = b.conjugate(others)?;
     let others = b.reverse(others, axis)?;

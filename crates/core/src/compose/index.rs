@@ -1,4 +1,4 @@
-//! Definitions of reads at positions held in a tensor.
+//! Definitions of reads at positions given by a tensor.
 
 use crate::builder::{BuildCreate, BuildElementwise, BuildIndex, BuildShape, Builder};
 use crate::dtype::DType;
@@ -9,7 +9,7 @@ use crate::shape::{Axis, AxisList, AxisRef, Shape, merge_names};
 /// See [`BuildIndex::take`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn take<B: Builder>(b: &mut B, x: &B::V, indices: &B::V, axis: Axis) -> Result<B::V> {
     let (ty, at) = (b.ty(x), b.ty(indices));
     require_integers("take", &at)?;
@@ -27,7 +27,7 @@ pub fn take<B: Builder>(b: &mut B, x: &B::V, indices: &B::V, axis: Axis) -> Resu
     }
     let positions = b.new_axis(indices, -1, None)?;
     let taken = b.gather(x, positions, axis)?;
-    // What is gathered has the axes of the indices in front.
+    // The result of `gather` has the axes of the indices first.
     let order = (added..added + axis.index()).chain(0..added).chain(added + axis.index()..shape.rank());
     let order: Vec<AxisRef> = order.map(|axis| AxisRef::Index(axis as i64)).collect();
     let moved = b.transpose(taken, order)?;
@@ -37,7 +37,7 @@ pub fn take<B: Builder>(b: &mut B, x: &B::V, indices: &B::V, axis: Axis) -> Resu
 /// See [`BuildIndex::take_along_axis`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn take_along_axis<B: Builder>(b: &mut B, x: &B::V, indices: &B::V, axis: Axis) -> Result<B::V> {
     let (ty, at) = (b.ty(x), b.ty(indices));
     require_integers("take_along_axis", &at)?;
@@ -50,11 +50,11 @@ pub fn take_along_axis<B: Builder>(b: &mut B, x: &B::V, indices: &B::V, axis: Ax
     if ty.shape[axis] == 0 && at.size() > 0 {
         return Err(nothing("take_along_axis", &ty, axis, &at));
     }
-    // A position has an entry for each axis: the element's own place, but along `axis`.
+    // A position has an entry for each axis: the index along `axis`, and the element's own position along the others.
     let plain = at.shape.without_names();
     let small = plain.sizes().iter().all(|&size| i32::try_from(size).is_ok());
     let counted = if small { DType::S32 } else { DType::S64 };
-    // Merged with a signed type, the greatest of u64 would turn negative.
+    // Merged with a signed dtype, the greatest u64 would become negative.
     let dtype = if at.dtype == DType::U64 { DType::U64 } else { at.dtype.merge(counted) };
     let mut entries = Vec::with_capacity(plain.rank());
     for other in plain.axes() {

@@ -1,4 +1,4 @@
-//! Products in terms of the general one.
+//! Definitions of matrix products by the general contraction.
 
 use crate::builder::{Arg, BuildElementwise, BuildLinalg, BuildShape, Builder};
 use crate::error::{ErrorKind, Result};
@@ -7,7 +7,7 @@ use crate::shape::{Axes, Axis, AxisRef, Shape};
 /// See [`BuildLinalg::dot`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn dot<B: Builder>(b: &mut B, x: Arg<B::V>, y: Arg<B::V>) -> Result<B::V> {
     let rank = |b: &B, arg: &Arg<B::V>| match arg {
         Arg::Value(value) => b.ty(value).shape.rank(),
@@ -16,7 +16,7 @@ pub fn dot<B: Builder>(b: &mut B, x: Arg<B::V>, y: Arg<B::V>) -> Result<B::V> {
     let (rank_x, rank_y) = (rank(b, &x), rank(b, &y));
     if rank_x == 0 || rank_y == 0 {
         let product = b.multiply(x, y)?;
-        // Products of bools are counted, whatever their shapes.
+        // Products of bools are integers, whatever the shapes.
         let dtype = b.ty(&product).dtype.to_number();
         return b.as_type(product, dtype);
     }
@@ -26,7 +26,7 @@ pub fn dot<B: Builder>(b: &mut B, x: Arg<B::V>, y: Arg<B::V>) -> Result<B::V> {
 /// See [`BuildLinalg::outer`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn outer<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let (left, right) = (b.ty(x), b.ty(y));
     let name = |shape: &Shape, axis: Option<Axis>| axis.and_then(|axis| shape.name(axis).cloned());
@@ -49,7 +49,7 @@ pub fn outer<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
 /// See [`BuildLinalg::matmul`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn matmul<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let (left, right) = (b.ty(x).shape, b.ty(y).shape);
     for operand in [x, y] {
@@ -60,7 +60,7 @@ pub fn matmul<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
         }
     }
     if right.rank() <= 2 {
-        // Without a batch on the right every row of the left is multiplied alike.
+        // If the right operand has no batch axes, every row of the left operand is multiplied by the same matrix.
         return dot(b, x.into(), y.into()).map_err(|error| error.of_product("matmul"));
     }
     let (lead_x, lead_y) = (leading(&left), leading(&right));
@@ -73,12 +73,12 @@ pub fn matmul<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     product.map_err(|error| error.of_product("matmul"))
 }
 
-/// The axes before the last two; none of a vector.
+/// The axes before the last two; no axes for a vector.
 fn leading(shape: &Shape) -> Shape {
     Shape::from_axes(shape.entries().take(shape.rank().saturating_sub(2)))
 }
 
-/// `x` with its leading axes broadcast to `batch`, and its last one or two as they are.
+/// `x` with its leading axes broadcast to `batch`; the last one or two axes are unchanged.
 fn batched<B: Builder>(b: &mut B, x: &B::V, shape: &Shape, lead: &Shape, batch: &Shape) -> Result<B::V> {
     let last = shape.entries().skip(lead.rank());
     let target = Shape::from_axes(batch.entries().chain(last));

@@ -1,5 +1,5 @@
-//! Composites: functions over any builder, so that eager calls, traces, gradient rules and block defaults share
-//! them. The builder's methods of the same names are the way to call them.
+//! Composites: functions over any builder, shared by eager calls, traces, gradient rules and block defaults. Callers
+//! use the builder's methods of the same names.
 
 pub mod block;
 pub mod create;
@@ -18,8 +18,8 @@ pub mod window;
 
 use crate::dtype::DType;
 
-/// Where a mean adds up: no sum of finite elements overflows there that has a mean in their own type, and integers
-/// neither wrap nor lose digits before the division. Sums of f64 have nothing wider.
+/// The dtype in which a mean is summed. A sum of finite elements does not overflow there if their mean fits their own
+/// dtype, and integers neither wrap nor lose digits before the division. For f64 there is no wider dtype.
 pub(crate) fn summing_dtype(dtype: DType) -> DType {
     let float = dtype.to_float();
     if !dtype.is_inexact() {
@@ -27,14 +27,14 @@ pub(crate) fn summing_dtype(dtype: DType) -> DType {
     } else if float.is_complex() {
         DType::C128
     } else if float.bits() < 32 && float != DType::BF16 {
-        // Their greatest elements are far below those of f32.
+        // The largest elements of these dtypes are far below those of f32.
         DType::F32
     } else {
         DType::F64
     }
 }
 
-/// Where a composite computes: floats of 8 and 16 bits in f32, so that only its result is rounded.
+/// The dtype in which a composite computes: f32 for floats of 8 and 16 bits, so that only the result is rounded.
 pub(crate) fn working_dtype(dtype: DType) -> DType {
     let float = dtype.to_float();
     if float.is_float() && float.bits() < 32 { DType::F32 } else { float }

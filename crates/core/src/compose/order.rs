@@ -1,4 +1,4 @@
-//! Definitions of what is found by putting elements in order.
+//! Definitions of ops that use sorting.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -10,7 +10,7 @@ use crate::op::Direction;
 /// See [`BuildOrder::top_k`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn top_k<B: Builder>(b: &mut B, x: &B::V, k: usize) -> Result<SmallVec<[B::V; 1]>> {
     let ty = b.ty(x);
     require_real("top_k", &ty)?;

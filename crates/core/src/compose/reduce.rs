@@ -1,4 +1,4 @@
-//! Means, deviations, and sums of exponentials.
+//! Means, variances, covariances, sums of exponentials and scans.
 
 use super::{summing_dtype, working_dtype};
 use crate::builder::{
@@ -27,7 +27,7 @@ fn counted(op: &'static str, ty: &TensorType, axes: &Axes) -> Result<(AxisList, 
 /// See [`BuildReduce::mean`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn mean<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> Result<B::V> {
     let ty = b.ty(x);
     let (axes, count) = counted("mean", &ty, axes)?;
@@ -35,7 +35,7 @@ pub fn mean<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> Re
     b.as_type(mean, ty.dtype.to_float())
 }
 
-/// The mean before its last rounding.
+/// The mean before it is rounded to its final dtype.
 fn working_mean<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -51,7 +51,7 @@ fn working_mean<B: Builder>(
 /// See [`BuildReduce::weighted_mean`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn weighted_mean<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -62,7 +62,7 @@ pub fn weighted_mean<B: Builder>(
     let (left, right) = (b.ty(x), b.ty(weights));
     let resolved = left.shape.resolve_all("weighted_mean", axes)?;
     let dtype = left.dtype.merge(right.dtype).to_float();
-    // The wider one of both: an integer beside a small float has more digits than that.
+    // The wider summation dtype of both, because an integer next to a small float has more digits than the float.
     let summing = summing_dtype(left.dtype).merge(summing_dtype(right.dtype));
     let x = b.as_type(x, summing)?;
     let weights = b.as_type(weights, summing)?;
@@ -79,7 +79,7 @@ pub fn weighted_mean<B: Builder>(
         if !fits {
             return Err(ErrorKind::ShapesDiffer { op: "weighted_mean", left, right }.into());
         }
-        // The weights' axes come in the order of `axes`; broadcasting takes them ascending.
+        // The weights' axes are in the order of `axes`; a broadcast requires them ascending.
         let mut order: Vec<usize> = (0..resolved.len()).collect();
         order.sort_by_key(|&at| resolved[at]);
         let permutation = Axes::List(order.iter().map(|&at| AxisRef::Index(at as i64)).collect());
@@ -97,7 +97,7 @@ pub fn weighted_mean<B: Builder>(
 /// See [`BuildReduce::variance`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn variance<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool, ddof: i64) -> Result<B::V> {
     let dtype = b.ty(x).dtype.to_float();
     let variance = working_variance(b, "variance", x, axes, keep_axes, ddof)?;
@@ -107,7 +107,7 @@ pub fn variance<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool, d
 /// See [`BuildReduce::standard_deviation`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn standard_deviation<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -121,7 +121,7 @@ pub fn standard_deviation<B: Builder>(
     b.as_type(deviation, dtype)
 }
 
-/// The variance before its last rounding.
+/// The variance before it is rounded to its final dtype.
 fn working_variance<B: Builder>(
     b: &mut B,
     op: &'static str,
@@ -132,7 +132,7 @@ fn working_variance<B: Builder>(
 ) -> Result<B::V> {
     let ty = b.ty(x);
     let (axes, count) = counted(op, &ty, axes)?;
-    // Squares overflow long before sums do, so that floats need nothing wider for their mean.
+    // Squares overflow long before sums do, so a wider dtype for the mean would not help floats.
     let working = if !ty.dtype.is_inexact() { DType::F64 } else { working_dtype(ty.dtype) };
     let x = b.as_type(x, working)?;
     let sum = b.sum(&x, axes.clone(), true)?;
@@ -146,7 +146,7 @@ fn working_variance<B: Builder>(
 /// See [`BuildReduce::covariance`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn covariance<B: Builder>(b: &mut B, x: &B::V, mean: Option<&B::V>, ddof: i64) -> Result<B::V> {
     let got = b.ty(x);
     let rank = got.shape.rank();
@@ -193,10 +193,10 @@ pub fn covariance<B: Builder>(b: &mut B, x: &B::V, mean: Option<&B::V>, ddof: i6
     b.as_type(covariance, dtype)
 }
 
-/// `log(sum(factor * exp(x)))` over axes that are resolved and ascend; see [`BuildReduce::logsumexp`].
+/// `log(sum(factor * exp(x)))` over resolved, ascending axes; see [`BuildReduce::logsumexp`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn logsumexp<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -216,7 +216,7 @@ pub fn logsumexp<B: Builder>(
     let list = AxisList::from(axes);
     let working = working_dtype(dtype);
     if axes.iter().any(|&axis| got.shape[axis] == 0) {
-        // The logarithm of an empty sum; there is no maximum to take out.
+        // The logarithm of an empty sum; there is no maximum to subtract.
         let shape = got.shape.reduced(axes, keep_axes);
         let empty = b.full(shape, working, f64::NEG_INFINITY)?;
         return b.as_type(empty, dtype);
@@ -224,7 +224,8 @@ pub fn logsumexp<B: Builder>(
     let x = b.as_type(x, working)?;
     let greatest = b.reduce_max(&x, list.clone(), true)?;
     let greatest = b.stop_grad(greatest)?;
-    // Infinity less infinity is NaN: an infinite maximum stays inside, where it gives its own result.
+    // The difference of equal infinities is NaN. Therefore an infinite maximum is not subtracted, and determines the
+    // result itself.
     let infinite = b.is_infinity(&greatest)?;
     let zero = b.constant(working, 0)?;
     let greatest = b.select(infinite, zero, greatest)?;
@@ -250,7 +251,7 @@ pub fn logsumexp<B: Builder>(
 /// See [`BuildElementwise::all_close`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn all_close<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -270,7 +271,7 @@ pub fn all_close<B: Builder>(
     let relative = b.multiply(&size, rtol)?;
     let bound = b.add(relative, atol)?;
     let within = b.less_equal(difference, bound)?;
-    // The bound of an infinite `y` is infinite and would hold everything.
+    // The tolerance for an infinite `y` is infinite, so that every value would be within it.
     let finite = b.less(size, f64::INFINITY)?;
     let within = b.logical_and(within, finite)?;
     let mut close = b.logical_or(equal, within)?;
@@ -282,11 +283,11 @@ pub fn all_close<B: Builder>(
     b.all(close, Axes::All, false)
 }
 
-/// At each place of an axis, what is made of the elements up to it; by doubling (Hillis and Steele, Data Parallel
-/// Algorithms, 1986): after step i each place holds what is made of the last 2^i elements.
+/// At each position of an axis, the reduction of the elements up to it, by doubling (Hillis and Steele, Data Parallel
+/// Algorithms, 1986): after step i each position has the reduction of the last 2^i elements.
 ///
 /// # Errors
-/// Complex elements, for the extremes.
+/// Complex elements, for maximum and minimum.
 pub fn cumulative<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -302,7 +303,7 @@ pub fn cumulative<B: Builder>(
         CumulativeOp::CumulativeMin => BinaryOp::MIN,
     };
     let dtype = match op {
-        // Bools are counted.
+        // Sums and products of bools are integers.
         CumulativeOp::CumulativeSum | CumulativeOp::CumulativeProduct => ty.dtype.to_number(),
         CumulativeOp::CumulativeMax | CumulativeOp::CumulativeMin => {
             require_real(op.name(), &ty)?;
@@ -317,7 +318,7 @@ pub fn cumulative<B: Builder>(
         let rest = (size - distance) as i64;
         let far = distance as i64;
         let part = |b: &mut B, start: i64, length: i64| b.slice_along_axis(&scanned, start, length, axis, 1);
-        // Those that have the elements `distance` before them, and the others, which are whole.
+        // The elements with a partner at `distance`, and the others, which are complete.
         let (earlier, later) = (part(b, 0, rest)?, part(b, far, rest)?);
         let whole = part(b, if reverse { rest } else { 0 }, far)?;
         scanned = if reverse {

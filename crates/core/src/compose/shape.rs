@@ -1,4 +1,4 @@
-//! Repetition, cutting and padding with a tensor's own elements.
+//! Repetition, splits, and padding with a tensor's own elements.
 
 use crate::builder::{BuildShape, Builder, Cut, PadMode};
 use crate::error::{ErrorKind, Result};
@@ -7,7 +7,7 @@ use crate::shape::{Axes, Axis, AxisRef, Shape};
 /// See [`BuildShape::tile`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn tile<B: Builder>(b: &mut B, x: &B::V, repetitions: &[i64]) -> Result<B::V> {
     let shape = b.ty(x).shape;
     let mut times = Vec::with_capacity(repetitions.len());
@@ -21,7 +21,7 @@ pub fn tile<B: Builder>(b: &mut B, x: &B::V, repetitions: &[i64]) -> Result<B::V
             }
         }
     }
-    // Each axis becomes two, the repetitions before the elements, which a reshape joins again.
+    // Each axis becomes two axes, first the repetitions and then the elements. A reshape merges them.
     let rank = shape.rank().max(times.len());
     let (mut split, mut places, mut joined) = (Vec::new(), Vec::new(), Vec::new());
     for axis in 0..rank {
@@ -43,7 +43,7 @@ pub fn tile<B: Builder>(b: &mut B, x: &B::V, repetitions: &[i64]) -> Result<B::V
 /// See [`BuildShape::split`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn split<B: Builder>(b: &mut B, x: &B::V, cut: Cut, axis: &AxisRef) -> Result<(B::V, B::V)> {
     let ty = b.ty(x);
     let axis = ty.shape.resolve("split", axis)?;
@@ -65,7 +65,7 @@ pub fn split<B: Builder>(b: &mut B, x: &B::V, cut: Cut, axis: &AxisRef) -> Resul
 /// See [`BuildShape::pad_outer`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn pad_outer<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -108,14 +108,14 @@ pub fn pad_outer<B: Builder>(
         }
         let too_large = || ErrorKind::TooLarge { dtype: got.dtype, shape: got.shape.clone() };
         let total = size.checked_add(left).and_then(|n| n.checked_add(right)).ok_or_else(too_large)?;
-        // A length beyond what memory can address is refused before its positions are counted.
+        // A length beyond the addressable memory is refused before its positions are computed.
         let mut target = b.ty(&padded).shape;
         target[axis] = total as usize;
         crate::shape::TensorType::new(got.dtype, target)?;
         if left == 0 && right == 0 {
             continue;
         }
-        // The tensor itself stays whole between what is put before it and behind it.
+        // The tensor itself is one piece between the padding before and after it.
         let take = |b: &mut B, from: i64, to: i64| {
             let runs = Run::cover(from, to, |at| fold(at, size));
             runs.iter().map(|run| run.take(b, &padded, axis)).collect::<Result<Vec<_>>>()
@@ -128,19 +128,19 @@ pub fn pad_outer<B: Builder>(
     Ok(padded)
 }
 
-/// Neighbouring positions that read neighbouring elements.
+/// Consecutive positions that read consecutive or equal elements.
 #[derive(Debug, PartialEq)]
 struct Run {
     /// The element that the first position reads.
     first: i64,
-    /// How the element changes from one position to the next: -1, 0 or 1; 1 for a single position.
+    /// The difference between the elements of consecutive positions: -1, 0 or 1; 1 for a single position.
     step: i64,
     /// The number of positions.
     length: i64,
 }
 
 impl Run {
-    /// The positions from `from` on and before `to`, of which each reads the element that `source` says.
+    /// Splits the positions `from..to` into runs. Each position reads the element that `source` returns for it.
     fn cover(from: i64, to: i64, source: impl Fn(i64) -> i64) -> Vec<Run> {
         let mut runs: Vec<Run> = Vec::new();
         for at in from..to {
@@ -158,7 +158,7 @@ impl Run {
         runs
     }
 
-    /// What the positions read.
+    /// The elements that the positions read.
     fn take<B: Builder>(&self, b: &mut B, x: &B::V, axis: Axis) -> Result<B::V> {
         let lowest = if self.step < 0 { self.first + self.step * (self.length - 1) } else { self.first };
         let length = if self.step == 0 { 1 } else { self.length };

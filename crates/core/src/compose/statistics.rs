@@ -1,4 +1,4 @@
-//! Differences of neighbours, and what elements in order tell.
+//! Differences of neighbours, and statistics of sorted elements.
 
 use crate::builder::{
     Arg, BuildCreate, BuildElementwise, BuildIndex, BuildOrder, BuildReduce, BuildShape, Builder,
@@ -14,7 +14,7 @@ use super::working_dtype;
 /// See [`BuildReduce::diff`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn diff<B: Builder>(b: &mut B, x: &B::V, order: i64, axis: &AxisRef) -> Result<B::V> {
     let got = b.ty(x);
     if got.shape.rank() == 0 {
@@ -40,7 +40,7 @@ pub fn diff<B: Builder>(b: &mut B, x: &B::V, order: i64, axis: &AxisRef) -> Resu
     Ok(x)
 }
 
-/// Elements in order along the axis over which a statistic is taken, all of them where there is none.
+/// The sorted elements along the axis of a statistic; all elements if it has no axis.
 struct Ordered<V> {
     values: V,
     axis: Axis,
@@ -86,7 +86,7 @@ impl<V: Clone + Into<Arg<V>>> Ordered<V> {
 /// See [`BuildReduce::median`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn median<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis: bool) -> Result<B::V> {
     let dtype = b.ty(x).dtype;
     let ordered = Ordered::new(b, "median", x, axis, keep_axis)?;
@@ -108,18 +108,19 @@ pub fn median<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis
 /// See [`BuildReduce::mode`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn mode<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis: bool) -> Result<B::V> {
     let is_scalar = b.ty(x).shape.rank() == 0;
     let Ordered { values, axis, size, shape } = Ordered::new(b, "mode", x, axis, keep_axis)?;
-    // The axis of all elements, which a scalar has too.
+    // The axis of the flattened elements, which a scalar has as well.
     let shape = if is_scalar && keep_axis { Shape::new(&[1]) } else { shape };
     if size <= 1 {
         return b.reshape_to(values, shape);
     }
     let sorted = TensorType { shape: b.ty(&values).shape.without_names(), ..b.ty(&values) };
     let values = b.reshape_to(values, sorted.shape.clone())?;
-    // Equal elements are a run; at its end its length shows, and the first of the longest is the least.
+    // Equal elements form a run. The length of a run is known at its end, and the first of the longest runs has the
+    // least element.
     let later = b.slice_along_axis(&values, 1, size as i64 - 1, axis, 1)?;
     let earlier = b.slice_along_axis(&values, 0, size as i64 - 1, axis, 1)?;
     let begins = b.not_equal(later, earlier)?;

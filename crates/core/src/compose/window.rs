@@ -8,10 +8,10 @@ use crate::infer;
 /// See [`BuildWindow::window_mean`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn window_mean<B: Builder>(b: &mut B, x: &B::V, window: &[i64], options: &WindowOptions) -> Result<B::V> {
     let ty = b.ty(x);
-    // What is wrong with the window is said in the name of what was called.
+    // An error about the window must name this op, not `window_sum`.
     infer::window::places("window_mean", &ty, &options.resolve("window_mean", &ty, window)?)?;
     let x = b.as_type(x, summing_dtype(ty.dtype))?;
     let sum = b.window_sum(x, window, options)?;

@@ -1,4 +1,4 @@
-//! Composites with a name, which a backend may run natively instead of by their default graph.
+//! Named composites, which a backend may run natively instead of by their default graph.
 
 use std::sync::Arc;
 
@@ -8,60 +8,60 @@ use crate::form::{Arguments, Reader};
 use crate::region::Region;
 use crate::shape::{Axis, AxisList, Name, TensorType};
 
-/// A block that a user has made. Operands: the arguments, then the captures. Outputs: the default's results.
+/// A block that the user defines. Operands: the arguments, then the captures. Outputs: the default's results.
 ///
-/// It is its default to everybody but a host backend that knows its tag. Gradients and vectorized axes go through
-/// the default, and a default with effects is what runs in any case.
+/// Only a host backend that knows its tag runs it natively; all others run its default. Gradients and vectorized axes
+/// use the default, and a default with effects always runs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UserBlockOp {
     /// The tag's name.
     pub name: Name,
-    /// The tag's attributes as they print, empty where it has none.
+    /// The tag's attributes as they are printed, empty if it has none.
     pub attributes: Name,
-    /// Which entry of the run's table holds the tag.
+    /// The index of the tag in the run's table.
     pub slot: usize,
-    /// How many operands are arguments.
+    /// The number of operands that are arguments.
     pub args: usize,
-    /// From arguments and captures to the results.
+    /// The region from arguments and captures to the results.
     pub default: Arc<Region>,
 }
 
-/// The facts about a block of which backends have a kernel.
+/// The properties of a block for which backends have a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockTraits {
-    /// Whether an element of the result is computed from those of the operands in the same position.
+    /// Whether an element of the result depends only on the operands' elements in the same position.
     pub element_wise: bool,
 }
 
 const ELEMENT_WISE: BlockTraits = BlockTraits { element_wise: true };
 const OTHER: BlockTraits = BlockTraits { element_wise: false };
 
-/// The facts about a block that every backend runs by its definition.
+/// The properties of a block that every backend runs by its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompositeTraits {
-    /// Whether an element of the result is computed from those of the operands in the same position.
+    /// Whether an element of the result depends only on the operands' elements in the same position.
     pub element_wise: bool,
-    /// The operations for each element of the largest operand.
+    /// The number of operations for each element of the largest operand.
     pub operand_work: u64,
-    /// The operations for each element of the result.
+    /// The number of operations for each element of the result.
     pub result_work: u64,
-    /// How it is applied to vectorized operands.
+    /// How the block is applied to vectorized operands.
     pub vectors: Vectors,
 }
 
 /// How a block is applied to operands with vectorized axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vectors {
-    /// The axes are leading axes of its one operand.
+    /// The vectorized axes become leading axes of its only operand.
     Leading,
-    /// By its definition.
+    /// The block's definition is applied to the operands.
     Definition,
 }
 
 super::rows::rows! {
-    /// A block that no backend has a better way to run than its definition.
+    /// A block for which no backend has a faster kernel than its definition.
     ///
-    /// Everything about a new one follows from its row, and from its definition in `compose::block`.
+    /// A new one needs only its row here and its definition in `compose::block`.
     pub enum CompositeBlock: CompositeTraits {
         others: std::convert::Infallible {}
         units {
@@ -80,22 +80,23 @@ super::rows::rows! {
             Logsumexp = "logsumexp" (x) {
                 /// The axes, ascending.
                 option axes (ascending in x): AxisList,
-                /// Whether the axes stay, with size 1.
+                /// Whether the axes are kept, with size 1.
                 option keep_axes: bool,
             } => CompositeTraits {
-                // The greatest, a difference, an exponential and a sum for each; a logarithm and a sum for each result.
+                // Per element: a maximum, a subtraction, an exponential and an addition. Per result: a logarithm and
+                // an addition.
                 element_wise: false, operand_work: 4, result_work: 2, vectors: Vectors::Leading,
             };
-            /// `(a, b)`: whether all elements agree within `atol + rtol * |b|`.
+            /// `(a, b)`: whether all elements are equal within `atol + rtol * |b|`.
             AllClose = "all_close" (a, b) {
-                /// Whether NaN agrees with NaN.
+                /// Whether NaN is equal to NaN.
                 option equal_nan: bool,
                 /// The relative tolerance.
                 option rtol: Tolerance,
                 /// The absolute tolerance.
                 option atol: Tolerance,
             } => CompositeTraits {
-                // |a - b| <= atol + rtol * |b|, and all of them.
+                // The operations of |a - b| <= atol + rtol * |b|, and one `and`.
                 element_wise: false, operand_work: 7, result_work: 0, vectors: Vectors::Definition,
             };
         }
@@ -117,17 +118,18 @@ super::rows::rows! {
             Log10 = "log10" (x) => ELEMENT_WISE;
 
             // linalg
-            /// The lower factor `l` of `l adjoint(l)`; NaN where there is none.
+            /// The lower factor `l` of `l adjoint(l)`; NaN if there is none.
             Cholesky = "cholesky" (x) => OTHER;
             /// `(a, b)`: the `x` of `a x = b`.
             Solve = "solve" (a, b) => OTHER;
-            /// A permutation, a lower and an upper triangular factor.
+            /// A permutation, a lower triangular and an upper triangular factor.
             Lu = "lu" (x) => OTHER;
             /// The determinant.
             Determinant = "determinant" (x) => OTHER;
 
             // random
-            /// `(key, counters)`: a pair of random words for each pair of counters, which stand side by side on axis 0.
+            /// `(key, counters)`: two random words for each pair of counters. The words and the counters of a pair
+            /// are side by side on axis 0.
             Threefry = "threefry" (key, counters) => OTHER;
         }
         tuples {}
@@ -135,7 +137,7 @@ super::rows::rows! {
             // reduce
             /// The running sum, product or extreme along an axis.
             Cumulative by
-                /// Which.
+                /// The operation.
                 op: CumulativeOp (x) {
                 /// The axis.
                 option axis (valid in x): Axis,
@@ -144,12 +146,13 @@ super::rows::rows! {
             } => OTHER;
 
             // index
-            /// `(x, indices)`: `x` at positions along an axis.
+            /// `(x, indices)`: the elements of `x` at positions along an axis.
             Take = "take" (x, indices) {
-                /// The axis, in whose place the axes of the indices are.
+                /// The axis that the axes of the indices replace.
                 option axis (valid in x): Axis,
             } => OTHER;
-            /// `(x, indices)`: `x` at a position along an axis for each place along the others.
+            /// `(x, indices)`: for each position along the other axes, the elements of `x` at their own positions
+            /// along an axis.
             TakeAlongAxis = "take_along_axis" (x, indices) {
                 /// The axis.
                 option axis (valid in x): Axis,
@@ -158,7 +161,7 @@ super::rows::rows! {
             // order
             /// The greatest elements along the last axis, descending, and their positions.
             TopK = "top_k" (x) {
-                /// How many.
+                /// The number of elements.
                 option k: usize,
             } => OTHER;
 
@@ -169,50 +172,50 @@ super::rows::rows! {
                 op: Fft2Op (x) {
                 /// The axes.
                 option axes (valid in x): [Axis; 2],
-                /// The length along each, to which `x` is cut or filled up with zeros.
+                /// The length along each, to which `x` is cut or padded with zeros.
                 option lengths: [usize; 2],
-                /// Parts of the result smaller than this may be 0.
+                /// Real and imaginary parts of the result below this may be set to 0.
                 option eps: Tolerance,
             } => OTHER;
-            /// The first half of the frequencies of real elements, the last of which is in the middle.
+            /// The first half of the frequencies of real elements, up to and including the middle one.
             Rfft = "rfft" (x) {
                 /// The axis.
                 option axis (valid in x): Axis,
-                /// The length, to which `x` is cut or filled up with zeros.
+                /// The length, to which `x` is cut or padded with zeros.
                 option length: usize,
-                /// Parts of the result smaller than this may be 0.
+                /// Real and imaginary parts of the result below this may be set to 0.
                 option eps: Tolerance,
             } => OTHER;
-            /// Real elements from the first half of their frequencies.
+            /// The real elements that have the given first half of frequencies.
             Irfft = "irfft" (x) {
                 /// The axis.
                 option axis (valid in x): Axis,
                 /// The length of the result.
                 option length: usize,
-                /// Parts of the result smaller than this may be 0.
+                /// Parts of the result below this may be set to 0.
                 option eps: Tolerance,
             } => OTHER;
 
             // linalg
             /// An orthogonal factor, and an upper triangular one.
             Qr = "qr" (x) {
-                /// How much of the orthogonal factor.
+                /// The size of the orthogonal factor.
                 option mode: QrMode,
-                /// What is small enough to be 0.
+                /// Values below this count as 0.
                 option eps: Tolerance,
             } => OTHER;
-            /// The singular vectors on the left, the singular values, descending, and the vectors on the right, in rows.
+            /// The left singular vectors, the singular values, descending, and the right singular vectors, in rows.
             Svd = "svd" (x) {
-                /// The most sweeps of an iteration.
+                /// The maximum number of sweeps.
                 option max_iter: usize,
-                /// Whether both sets of vectors are complete.
+                /// Whether both sets of singular vectors are complete bases.
                 option full_matrices: bool,
             } => OTHER;
             /// Eigenvalues, ascending, and eigenvectors in columns, of a symmetric or Hermitian matrix.
             Eigh = "eigh" (x) {
-                /// The most sweeps of an iteration.
+                /// The maximum number of sweeps.
                 option max_iter: usize,
-                /// What is small enough to be 0.
+                /// Values below this count as 0.
                 option eps: Tolerance,
             } => OTHER;
 
@@ -221,22 +224,22 @@ super::rows::rows! {
             RandomBits = "random_bits" (key) {
                 /// The unsigned type.
                 result dtype: DType,
-                /// How many.
+                /// The number of elements.
                 result count: usize,
             } => OTHER;
             /// The random numbers of a key in [0, 1), as a vector of floats.
             RandomUniform = "random_uniform" (key) {
                 /// The float type.
                 result dtype: DType,
-                /// How many.
+                /// The number of elements.
                 result count: usize,
             } => OTHER;
-            /// `(key, bound)`: the random integers of a key below a bound, a scalar of u64, as a vector. Two words of an
-            /// integer's bits, the upper one first, modulo the bound.
+            /// `(key, bound)`: the random integers of a key below a bound, which is a scalar of u64, as a vector.
+            /// Each is computed from two words of the integer's width, the upper word first, modulo the bound.
             RandomBelow = "random_below" (key, bound) {
                 /// The integer type.
                 result dtype: DType,
-                /// How many.
+                /// The number of elements.
                 result count: usize,
             } => OTHER;
         }
@@ -257,10 +260,10 @@ impl Block {
         arguments.expect("every block has a row")
     }
 
-    /// The block that was read, if the name is that of one.
+    /// The block with the reader's name, or `None` if the name is not a block's.
     ///
     /// # Errors
-    /// A sentence about the first attribute that is wrong.
+    /// A sentence about the first invalid attribute.
     pub(crate) fn read(reader: &Reader<'_>) -> Result<Option<Block>, String> {
         match CompositeBlock::read_row(reader)? {
             Some(block) => Ok(Some(Block::Composite(block))),
@@ -271,12 +274,12 @@ impl Block {
     /// Checks the number of operands and the attributes.
     ///
     /// # Errors
-    /// A sentence about what is wrong.
+    /// A sentence about the first error.
     pub(crate) fn check(&self, types: &[&TensorType]) -> Result<(), String> {
         if let Block::Composite(block) = self { block.check_row(types) } else { self.check_row(types) }
     }
 
-    /// The block behind so many new leading axes.
+    /// The block after `lead` new leading axes were inserted into its operands.
     pub(crate) fn behind(&self, lead: usize) -> Block {
         let behind = if let Block::Composite(block) = self {
             block.row_behind(lead).map(Block::Composite)
@@ -286,7 +289,7 @@ impl Block {
         behind.expect("every block has a row")
     }
 
-    /// Whether an element of the result is computed from those of the operands in the same position.
+    /// Whether an element of the result depends only on the operands' elements in the same position.
     pub const fn is_element_wise(&self) -> bool {
         match self.row() {
             Row::Declared(traits) => traits.element_wise,
@@ -296,7 +299,7 @@ impl Block {
 }
 
 impl CompositeBlock {
-    /// The facts about the block.
+    /// The properties of the block.
     pub const fn traits(&self) -> CompositeTraits {
         match self.row() {
             Row::Declared(traits) => traits,

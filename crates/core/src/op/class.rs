@@ -1,4 +1,4 @@
-//! What an op is to passes, backends and compilers: the facts that many of them ask for, declared once.
+//! Classes of ops for passes, backends and compilers: the properties that several of them need, declared once.
 
 use super::{
     BinaryOp, Block, CollectiveOp, CondOp, CustomGradOp, Flow, FoldOp, HookOp, Literal, Op, Row,
@@ -8,28 +8,28 @@ use crate::dtype::DType;
 use crate::scalar::Scalar;
 use crate::shape::{Name, TensorType};
 
-/// An op by what it takes to run it.
+/// An op, classified by how it is run.
 #[derive(Clone, Copy, Debug)]
 pub enum OpClass<'a> {
     /// An input of the region.
     Parameter {
         /// The position among parameters and captures.
         index: usize,
-        /// The type that the caller has to pass.
+        /// The type that the caller must pass.
         ty: &'a TensorType,
     },
-    /// A scalar written in the program.
+    /// A scalar constant of the program.
     Constant(Scalar),
-    /// A tensor written in the program.
+    /// A tensor constant of the program.
     Literal(&'a Literal),
-    /// A backend computes it from the elements of its operands.
+    /// A backend computes the result from the elements of the operands.
     Primitive(Primitive),
-    /// Its operand.
+    /// The result is the operand.
     Identity {
-        /// The name under which it may be found.
+        /// The name of the mark, if the op is one.
         mark: Option<&'a Name>,
     },
-    /// The devices of a mesh compute it together.
+    /// The devices of a mesh compute the result together.
     Collective(&'a CollectiveOp),
     /// A reduction by a function of two scalars.
     Fold(&'a FoldOp),
@@ -41,46 +41,47 @@ pub enum OpClass<'a> {
     While(&'a WhileOp),
     /// Values that carry their own gradient rule.
     CustomGrad(&'a CustomGradOp),
-    /// Operands that a host function is shown.
+    /// Operands that are passed to a host function.
     Hook(&'a HookOp),
     /// Results of a host function.
     RuntimeCall(&'a RuntimeCallOp),
     /// A composite of the catalogue.
     Block(&'a Block),
-    /// A composite of the user's.
+    /// A composite that the user defines.
     UserBlock(&'a UserBlockOp),
 }
 
-/// Which elements of the operands an element of a primitive's result is computed from.
+/// The elements of the operands on which an element of a primitive's result depends.
 #[derive(Clone, Copy, Debug)]
 pub enum Primitive {
-    /// None: the result follows from the op's attributes.
+    /// None: the op's attributes determine the result.
     Creation,
-    /// Those in the same position.
+    /// The elements in the same position.
     ElementWise(ElementWise),
-    /// One, and all of them are in the same row-major order.
+    /// One element; the row-major order stays the same.
     View,
-    /// One, of which there may be several copies, in the same row-major order.
+    /// One element, which may be repeated; the row-major order stays the same.
     Broadcast,
-    /// One, in a position that follows from the op's attributes.
+    /// One element, in a position that the op's attributes determine.
     Movement,
-    /// One, in a position that follows from the op's attributes and from operands.
+    /// One element, in a position that the op's attributes and operands determine.
     Selection,
-    /// That in the same position of the first operand, or one of another where that is written into the first.
+    /// The element of the first operand in the same position, or the element of another operand that is written
+    /// there.
     Update,
-    /// All along some axes.
+    /// All elements along some axes.
     Reduction,
-    /// All along an axis, in another order.
+    /// All elements along an axis, which are reordered.
     Order,
-    /// All along an axis, of which the result is positions.
+    /// All elements along an axis; the result is positions.
     Positions,
-    /// Those in a window.
+    /// The elements in a window.
     Window,
     /// Products of elements of two operands, summed.
     Contraction,
-    /// All along an axis, by a Fourier transform.
+    /// All elements along an axis, by a Fourier transform.
     Transform,
-    /// All of a matrix.
+    /// All elements of a matrix.
     Solve,
 }
 
@@ -102,7 +103,7 @@ pub enum ElementWise {
 }
 
 impl ElementWise {
-    /// How many operands there are.
+    /// The number of operands.
     pub const fn operand_count(self) -> usize {
         match self {
             ElementWise::Unary(_) | ElementWise::AsType(_) | ElementWise::Bitcast(_) => 1,
@@ -111,7 +112,7 @@ impl ElementWise {
         }
     }
 
-    /// The operands in whose memory the result may be written, the best first.
+    /// The operands whose memory the result may reuse, in order of preference.
     pub const fn in_place(self) -> &'static [usize] {
         match self {
             ElementWise::Unary(_) | ElementWise::AsType(_) | ElementWise::Bitcast(_) | ElementWise::Clip => {
@@ -124,8 +125,8 @@ impl ElementWise {
 }
 
 impl Op {
-    /// The operands in whose memory the result may be written, the best first. That of a write into a part of an operand
-    /// may where both have one dtype.
+    /// The operands whose memory the result may reuse, in order of preference. An update may reuse that of its first
+    /// operand if operand and result have the same dtype.
     pub const fn in_place(&self) -> &'static [usize] {
         match self.class() {
             OpClass::Primitive(Primitive::ElementWise(op)) => op.in_place(),
@@ -160,7 +161,7 @@ impl Op {
         }
     }
 
-    /// The class of cost of a primitive that is not element-wise.
+    /// The cost class of a primitive that is not element-wise.
     pub const fn work(&self) -> Option<Work<'_>> {
         match self.row() {
             Row::Declared(traits) => Some(traits.work),
@@ -168,7 +169,7 @@ impl Op {
         }
     }
 
-    /// The operands of a primitive that is not element-wise that a gradient reaches.
+    /// The operands of a primitive that is not element-wise to which gradients propagate.
     pub const fn flow(&self) -> Option<Flow> {
         match self.row() {
             Row::Declared(traits) => Some(traits.flow),
@@ -176,7 +177,7 @@ impl Op {
         }
     }
 
-    /// The op by what it takes to run it.
+    /// The class of the op.
     pub const fn class(&self) -> OpClass<'_> {
         match self.row() {
             Row::Declared(traits) => OpClass::Primitive(traits.class),

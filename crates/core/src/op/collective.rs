@@ -1,11 +1,11 @@
-//! What the devices of a mesh make of their blocks together.
+//! Collective operations of the devices of a mesh.
 
 use std::sync::Arc;
 
 use crate::shape::{Axis, Name};
 
 super::catalogue! {
-    /// What a fold over devices computes from the elements in one place of their blocks.
+    /// The reduction that an all-reduce applies to the elements in the same position of the devices' blocks.
     pub enum AllReduceOp {
         /// The sum; integers wrap.
         Sum = "sum",
@@ -16,7 +16,7 @@ super::catalogue! {
     }
 }
 
-/// Which devices work together: groups of one size, to one of which each device of the mesh belongs.
+/// The devices that take part: groups of equal size. Each device of the mesh belongs to exactly one group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Over {
     axes: Name,
@@ -25,10 +25,11 @@ pub struct Over {
 }
 
 impl Over {
-    /// Groups of `size` devices, one after the other; `axes` is what people call them. Devices are numbers from 0 on.
+    /// Consecutive groups of `size` devices. `axes` is the name that messages and prints show. Devices are numbered
+    /// from 0.
     ///
     /// # Errors
-    /// A sentence about groups to which a device does not belong just once.
+    /// A sentence about groups that do not contain each device exactly once.
     pub fn new(axes: Name, devices: impl Into<Arc<[u32]>>, size: usize) -> Result<Over, String> {
         let devices = devices.into();
         let count = devices.len();
@@ -49,12 +50,12 @@ impl Over {
         Ok(Over { axes, devices, size })
     }
 
-    /// The axes of the mesh, for people.
+    /// The axes of the mesh, for messages and prints.
     pub fn axes(&self) -> &Name {
         &self.axes
     }
 
-    /// How many devices are in a group.
+    /// The number of devices in a group.
     pub fn size(&self) -> usize {
         self.size
     }
@@ -64,36 +65,36 @@ impl Over {
         &self.devices
     }
 
-    /// The groups, each in the order in which blocks are put together.
+    /// The groups, each in the order in which blocks are concatenated.
     pub fn groups(&self) -> impl ExactSizeIterator<Item = &[u32]> {
         self.devices.chunks_exact(self.size)
     }
 }
 
-/// What is done over the devices of each group.
+/// The operation over the devices of each group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Collective {
-    /// Each device has the fold of what all have in the same place.
+    /// Each device receives the reduction of all blocks, element by element.
     AllReduce {
-        /// The fold.
+        /// The reduction.
         op: AllReduceOp,
     },
-    /// Each device has the blocks of all, one after the other.
+    /// Each device receives all blocks, concatenated.
     AllGather {
         /// The axis whose size is multiplied.
         axis: Axis,
     },
-    /// Each device has its part of the sum of all blocks.
+    /// Each device receives its part of the sum of all blocks.
     ReduceScatter {
         /// The axis whose size is divided.
         axis: Axis,
     },
-    /// A device has what another had; zeros, where none is named.
+    /// A device receives another device's block, or zeros if no pair names it as a target.
     CollectivePermute {
-        /// Devices from which and to which a block goes.
+        /// Pairs of a source and a target device.
         pairs: Arc<[(u32, u32)]>,
     },
-    /// Which of its group a device is.
+    /// The position of a device in its group.
     MeshIndex,
 }
 
@@ -109,26 +110,26 @@ impl Collective {
         }
     }
 
-    /// The names of all, in the order of the catalogue.
+    /// The public names of all operations, in the order of the catalogue.
     pub const NAMES: &'static [&'static str] =
         &["all_reduce", "all_gather", "reduce_scatter", "collective_permute", "mesh_index"];
 }
 
-/// Operands: the device's block; none for `mesh_index`. Each device of a mesh runs the same program, and comes to each
-/// collective as often as the others.
+/// Operands: the device's block; none for `mesh_index`. Every device of a mesh runs the same program and runs each
+/// collective the same number of times.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CollectiveOp {
-    /// What is done.
+    /// The operation.
     pub kind: Collective,
-    /// By which devices together.
+    /// The groups of devices.
     pub over: Over,
 }
 
 impl CollectiveOp {
-    /// Whether a block goes from each device at most once, and to each at most once.
+    /// Checks that each device is the source of at most one pair and the target of at most one.
     ///
     /// # Errors
-    /// A sentence about one that does not.
+    /// A sentence about a device that is not.
     pub fn check_pairs(&self) -> Result<(), String> {
         let Collective::CollectivePermute { pairs } = &self.kind else { return Ok(()) };
         let count = self.over.devices.len();

@@ -1,11 +1,11 @@
-//! Tensors out of nothing.
+//! Ops that create tensors.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::shape::TensorType;
 
-/// A tensor written in the program: its type and its elements in memory order.
+/// A tensor constant of the program: its type and its elements in memory order.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Literal {
     ty: TensorType,
@@ -13,11 +13,11 @@ pub struct Literal {
 }
 
 impl Literal {
-    /// A literal from elements as they lie in memory: row-major, native byte order, a byte for each
-    /// 2- or 4-bit element.
+    /// A literal from elements in their memory format: row-major, native byte order, one byte for each 2- or 4-bit
+    /// element.
     ///
     /// # Panics
-    /// When the bytes are not as many as the type needs.
+    /// If the number of bytes is not the type's byte size.
     pub fn new(ty: TensorType, bytes: impl Into<Arc<[u8]>>) -> Literal {
         let bytes = bytes.into();
         assert_eq!(bytes.len(), ty.byte_size(), "the bytes of {ty}");
@@ -29,7 +29,7 @@ impl Literal {
         &self.ty
     }
 
-    /// The elements as they lie in memory.
+    /// The elements in their memory format.
     pub fn bytes(&self) -> &Arc<[u8]> {
         &self.bytes
     }

@@ -1,15 +1,15 @@
-//! One element in, or two, one out.
+//! Element-wise ops of one or two operands.
 
 use crate::dtype::DType;
 
-/// Which element types an op takes.
+/// The element types that an op accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Domain {
     /// Every type.
     Any,
-    /// Numbers of any kind: every type but bool.
+    /// Numbers: every type but bool.
     Number,
-    /// What has an order: bools, integers and floats.
+    /// Ordered types: bools, integers and floats.
     Real,
     /// Integers and floats.
     RealNumber,
@@ -18,7 +18,7 @@ pub enum Domain {
 }
 
 impl Domain {
-    /// Whether the domain has a type.
+    /// Whether the domain contains a type.
     pub fn has(self, dtype: DType) -> bool {
         match self {
             Domain::Any => true,
@@ -29,7 +29,7 @@ impl Domain {
         }
     }
 
-    /// The domain in a sentence that begins "it must be".
+    /// The domain as the end of a sentence that begins "it must be".
     pub fn text(self) -> &'static str {
         match self {
             Domain::Any => "a tensor",
@@ -44,13 +44,13 @@ impl Domain {
 /// The element type of a unary op's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnaryRule {
-    /// The operand's.
+    /// The operand's type.
     Same,
-    /// The operand's, or f32 for integers and bools.
+    /// The operand's type; f32 for integers and bools.
     Float,
-    /// The operand's, or the half of a complex one.
+    /// The operand's type; for a complex type, that of its parts.
     Magnitude,
-    /// The half of a complex type, a float as it is, f32 for integers and bools.
+    /// The type of a complex type's parts; a float type as it is; f32 for integers and bools.
     Real,
     /// The complex type of the operand's width.
     Complex,
@@ -58,12 +58,12 @@ pub enum UnaryRule {
     Predicate,
 }
 
-/// The element type of a binary op's result, from the merge of both operands'.
+/// The element type of a binary op's result, from the merged type of both operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BinaryRule {
     /// The merged type.
     Merge,
-    /// The merged type, or f32 for integers and bools.
+    /// The merged type; f32 for integers and bools.
     Float,
     /// The complex type of the merged type's width.
     Complex,
@@ -71,58 +71,58 @@ pub enum BinaryRule {
     Predicate,
 }
 
-/// What one element takes, as classes between which threads and tiles are chosen.
+/// The cost of one element, as classes from which thread counts and tile sizes are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementCost {
-    /// No longer than to read the operands.
+    /// No more time than reading the operands.
     Cheap,
-    /// Several times as long.
+    /// Several times the time of reading the operands.
     Costly,
 }
 
-/// Whether operands can be exchanged.
+/// Whether the operands can be exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandOrder {
     /// `op(a, b)` is `op(b, a)`.
     Commutes,
-    /// It is not.
+    /// `op(a, b)` may differ from `op(b, a)`.
     Ordered,
 }
 
-/// Integers in the second operand for which an op has no result.
+/// Integers in the second operand for which an op is not defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// Zero.
     ZeroDivisor,
-    /// What is below zero, as an exponent.
+    /// Negative exponents.
     NegativeExponent,
-    /// What is below zero, as a number of bits.
+    /// Negative shift counts.
     NegativeShift,
 }
 
-/// The facts about a unary op: one row of the catalogue.
+/// The properties of a unary op: one row of the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnaryTraits {
-    /// The element types that the op takes.
+    /// The element types that the op accepts.
     pub domain: Domain,
     /// The element type of the result.
     pub rule: UnaryRule,
-    /// What one element takes.
+    /// The cost of one element.
     pub cost: ElementCost,
 }
 
-/// The facts about a binary op: one row of the catalogue.
+/// The properties of a binary op: one row of the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BinaryTraits {
-    /// The element types that the op takes, of the merged type.
+    /// The element types that the op accepts, applied to the merged type.
     pub domain: Domain,
     /// The element type of the result.
     pub rule: BinaryRule,
-    /// What one element takes.
+    /// The cost of one element.
     pub cost: ElementCost,
-    /// Whether operands can be exchanged.
+    /// Whether the operands can be exchanged.
     pub order: OperandOrder,
-    /// Integers that the second operand must not have.
+    /// Integers that the second operand must not contain.
     pub refused: Option<Refused>,
 }
 
@@ -142,7 +142,7 @@ macro_rules! binary {
             }
 
             impl $leaf {
-                /// The facts about the op.
+                /// The properties of the op.
                 pub const fn traits(self) -> BinaryTraits {
                     match self {
                         $($leaf::$variant => BinaryTraits {
@@ -163,7 +163,7 @@ macro_rules! binary {
             }
         )*
 
-        /// Two tensors in, one out, element by element, with broadcasting.
+        /// Element-wise op of two tensors, with broadcasting.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum BinaryOp {
             $($(#[$doc])* $family($leaf),)*
@@ -190,7 +190,7 @@ macro_rules! binary {
                 }
             }
 
-            /// The facts about the op.
+            /// The properties of the op.
             pub const fn traits(self) -> BinaryTraits {
                 match self {
                     $(BinaryOp::$family(op) => op.traits(),)*
@@ -227,7 +227,7 @@ macro_rules! unary {
             }
 
             impl $leaf {
-                /// The facts about the op.
+                /// The properties of the op.
                 pub const fn traits(self) -> UnaryTraits {
                     match self {
                         $($leaf::$variant => UnaryTraits {
@@ -246,7 +246,7 @@ macro_rules! unary {
             }
         )*
 
-        /// One tensor in, one out, element by element; the shape and its names are kept.
+        /// Element-wise op of one tensor; the shape and its names are kept.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum UnaryOp { $($(#[$doc])* $family($leaf),)* }
 
@@ -264,7 +264,7 @@ macro_rules! unary {
                 match self { $(UnaryOp::$family(op) => op.name(),)* }
             }
 
-            /// The facts about the op.
+            /// The properties of the op.
             pub const fn traits(self) -> UnaryTraits {
                 match self { $(UnaryOp::$family(op) => op.traits(),)* }
             }
@@ -272,8 +272,8 @@ macro_rules! unary {
     };
 }
 
-/// Calls a macro with the rows of the unary ops: the op, a constant and a public name for it, the element types that it takes,
-/// that of its result, and what one element takes.
+/// Calls a macro with the rows of the unary ops: the op, its constant, its public name, the element types that it
+/// accepts, the result's element type, and the cost of one element.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! unary_rows {
@@ -364,7 +364,7 @@ macro_rules! unary_rows {
                 /// How many bits are 0 before the first 1, in the type's own width.
                 CountLeadingZeros COUNT_LEADING_ZEROS count_leading_zeros: Integer => Same, Cheap;
             }
-            /// Whether a number is a special one.
+            /// Whether a number is NaN or infinite.
             Test(TestOp) {
                 /// Whether `x` is not a number; a complex number if either part is.
                 Nan IS_NAN is_nan: Any => Predicate, Cheap;
@@ -375,8 +375,9 @@ macro_rules! unary_rows {
     };
 }
 
-/// Calls a macro with the rows of the binary ops: the op, a constant and a public name for it, the element types that it takes,
-/// that of its result, what one element takes, whether operands can be exchanged, and which integers it refuses.
+/// Calls a macro with the rows of the binary ops: the op, its constant, its public name, the element types that it
+/// accepts, the result's element type, the cost of one element, whether the operands can be exchanged, and the
+/// integers that it refuses.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! binary_rows {
@@ -388,11 +389,11 @@ macro_rules! binary_rows {
             }
             /// Sums, products, quotients, powers and extremes.
             Arithmetic(ArithmeticOp) {
-                /// `a + b`, wrapping for integers. Of two bools the builder makes `logical_or`.
+                /// `a + b`, wrapping for integers. For two bools the builder emits `logical_or`.
                 Add ADD add: Number => Merge, Cheap, Commutes;
                 /// `a - b`, wrapping for integers.
                 Subtract SUBTRACT subtract: Number => Merge, Cheap, Ordered;
-                /// `a * b`, wrapping for integers. Of two bools the builder makes `logical_and`.
+                /// `a * b`, wrapping for integers. For two bools the builder emits `logical_and`.
                 Multiply MULTIPLY multiply: Number => Merge, Cheap, Commutes;
                 /// `a / b`, always a float.
                 Divide DIVIDE divide: Any => Float, Cheap, Ordered;
@@ -402,7 +403,7 @@ macro_rules! binary_rows {
                 Atan2 ATAN2 atan2: Real => Float, Costly, Ordered;
                 /// The integer quotient, truncated towards zero.
                 Quotient QUOTIENT quotient: Integer => Merge, Costly, Ordered, refuses ZeroDivisor;
-                /// What truncated division leaves; it has the sign of `a`.
+                /// The remainder of truncated division; it has the sign of `a`.
                 Remainder REMAINDER remainder: RealNumber => Merge, Costly, Ordered, refuses ZeroDivisor;
                 /// The greater; NaN if either is.
                 Max MAX max: Real => Merge, Cheap, Commutes;
@@ -417,12 +418,12 @@ macro_rules! binary_rows {
                 Or BITWISE_OR bitwise_or: Integer => Merge, Cheap, Commutes;
                 /// Bits that differ.
                 Xor BITWISE_XOR bitwise_xor: Integer => Merge, Cheap, Commutes;
-                /// `a * 2^b`; 0 from the type's width on.
+                /// `a * 2^b`; 0 if `b` is at least the type's width.
                 LeftShift LEFT_SHIFT left_shift: Integer => Merge, Cheap, Ordered, refuses NegativeShift;
                 /// `a / 2^b` rounded down: arithmetic for signed results, logical for unsigned ones.
                 RightShift RIGHT_SHIFT right_shift: Integer => Merge, Cheap, Ordered, refuses NegativeShift;
             }
-            /// Whether two numbers stand in a relation, compared by their values whatever their types.
+            /// Comparisons of two numbers by value, whatever their types.
             Comparison(ComparisonOp) {
                 /// Whether the values are equal, compared as numbers whatever their types.
                 Equal EQUAL equal: Any => Predicate, Cheap, Commutes;
@@ -437,7 +438,7 @@ macro_rules! binary_rows {
                 /// Whether `a <= b`.
                 LessEqual LESS_EQUAL less_equal: Real => Predicate, Cheap, Ordered;
             }
-            /// Functions of what counts as true.
+            /// Functions of truth values; every nonzero number is true.
             Logical(LogicalOp) {
                 /// Whether neither is zero.
                 And LOGICAL_AND logical_and: Any => Predicate, Cheap, Commutes;
@@ -454,7 +455,7 @@ unary_rows!(unary);
 binary_rows!(binary);
 
 impl UnaryOp {
-    /// The element types that the op takes.
+    /// The element types that the op accepts.
     pub const fn domain(self) -> Domain {
         self.traits().domain
     }
@@ -466,7 +467,7 @@ impl UnaryOp {
 }
 
 impl BinaryOp {
-    /// The element types that the op takes, of the merged type.
+    /// The element types that the op accepts, applied to the merged type.
     pub const fn domain(self) -> Domain {
         self.traits().domain
     }

@@ -3,9 +3,9 @@
 super::catalogue! {
     /// The direction of a transform.
     pub enum FftOp {
-        /// Into frequencies, unscaled.
+        /// To frequencies, unscaled.
         Fft = "fft",
-        /// Back, divided by the length.
+        /// From frequencies, divided by the length.
         Ifft = "ifft",
     }
 }
@@ -13,9 +13,9 @@ super::catalogue! {
 super::catalogue! {
     /// The direction of a transform along two axes.
     pub enum Fft2Op {
-        /// Into frequencies, unscaled.
+        /// To frequencies, unscaled.
         Fft2 = "fft2",
-        /// Back, divided by both lengths.
+        /// From frequencies, divided by both lengths.
         Ifft2 = "ifft2",
     }
 }

@@ -1,11 +1,11 @@
-//! Attributes of the ops that read and write at positions held in a tensor.
+//! Attributes of the ops that read and write at positions given by a tensor.
 
 super::catalogue! {
-    /// What becomes of the elements that an update meets.
+    /// How an update changes an element.
     pub enum ScatterOp {
         /// The update is added; several updates of one element add up.
         IndexedAdd = "indexed_add",
-        /// The update takes the element's place; of several updates of one element the last stays.
+        /// The update replaces the element; of several updates of one element the last one wins.
         IndexedPut = "indexed_put",
     }
 }

@@ -1,9 +1,9 @@
 //! Attributes of triangular systems and factorizations.
 
 super::catalogue! {
-    /// What is done to the matrix of a triangular system first.
+    /// The transform that is applied first to the matrix of a triangular system.
     pub enum Transform {
-        /// Nothing.
+        /// No transform.
         None = "none",
         /// Its axes are exchanged.
         Transpose = "transpose",
@@ -15,9 +15,9 @@ super::catalogue! {
 }
 
 super::catalogue! {
-    /// How much of the orthogonal factor is computed.
+    /// The size of the orthogonal factor.
     pub enum QrMode {
-        /// As many columns as the smaller side has.
+        /// A factor with as many columns as the smaller side of the matrix.
         Reduced = "reduced",
         /// A square factor.
         Complete = "complete",

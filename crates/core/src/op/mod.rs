@@ -1,8 +1,8 @@
-//! The catalogue of operations: what a node of a graph can be.
+//! The catalogue of operations: the ops that a node of a graph can have.
 //!
-//! `Op` has two levels: a variant for each form of operands and attributes, and small leaf enums inside.
-//! It is deliberately not `#[non_exhaustive]`: every question that an op must answer is one exhaustive
-//! match, so that the compiler lists what a new op lacks.
+//! `Op` has two levels: a variant for each form of operands and attributes, and small leaf enums inside. It is
+//! deliberately not `#[non_exhaustive]`: each property of an op is one exhaustive match, so that the compiler lists
+//! every match that a new op must extend.
 
 mod block;
 mod class;
@@ -52,7 +52,7 @@ use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::shape::{Axis, AxisList, Name, Shape, Sizes, TensorType};
 
-/// Makes a leaf enum with the names and the list of its variants.
+/// Declares a leaf enum with the names and the list of its variants.
 macro_rules! catalogue {
     ($(#[$doc:meta])* pub enum $name:ident { $($(#[$row:meta])* $variant:ident = $text:expr,)* }) => {
         $(#[$doc])*
@@ -72,7 +72,7 @@ macro_rules! catalogue {
 }
 pub(crate) use catalogue;
 
-/// A small float among the attributes of an op, equal to another by its bits.
+/// A small float among the attributes of an op. Two are equal if their bits are equal.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance(pub f64);
 
@@ -93,20 +93,20 @@ impl Hash for Tolerance {
 rows::rows! {
     /// What a node computes. Operands are the node's inputs, in the order given here.
     ///
-    /// Operands may differ in dtype and, where an op broadcasts, in shape: the node's type says what the
-    /// op computes in, and whoever runs or lowers the node converts and broadcasts.
+    /// Operands may differ in dtype and, where an op broadcasts, in shape. The node's type determines the dtype of
+    /// the computation; the backend or the lowering converts and broadcasts the operands.
     pub enum Op: PrimitiveTraits<'_> {
         others: OpClass<'_> {
-            /// An input of the region: the parameters first, the captures after them.
+            /// An input of the region. The parameters come first, then the captures.
             Parameter {
-                /// The position among both.
+                /// The position among parameters and captures.
                 index: usize,
-                /// The type that the caller has to pass.
+                /// The type that the caller must pass.
                 ty: TensorType,
             } => OpClass::Parameter { index: *index, ty };
-            /// A scalar written in the program.
+            /// A scalar constant of the program.
             Constant(scalar: Scalar) => OpClass::Constant(*scalar);
-            /// A tensor written in the program.
+            /// A tensor constant of the program.
             Literal(literal: Literal) => OpClass::Literal(literal);
 
             /// `op(x)`.
@@ -125,10 +125,10 @@ rows::rows! {
             } => OpClass::element_wise(ElementWise::Bitcast(*dtype));
             /// `(pred, a, b)`: `a` where `pred` is not zero, else `b`.
             Select => OpClass::element_wise(ElementWise::Select);
-            /// `(x, lo, hi)`: `x` moved into the bounds, which are scalars.
+            /// `(x, lo, hi)`: `x` clamped to the bounds, which are scalars.
             Clip => OpClass::element_wise(ElementWise::Clip);
 
-            /// What the devices of a mesh compute of their blocks together.
+            /// A computation by the devices of a mesh together, each on its own block.
             Collective(op: CollectiveOp) => OpClass::Collective(op);
             /// A reduction by a function of two scalars.
             Fold(op: FoldOp) => OpClass::Fold(op);
@@ -142,37 +142,38 @@ rows::rows! {
             CustomGrad(op: CustomGradOp) => OpClass::CustomGrad(op);
             /// `x`, through which no gradient flows.
             StopGrad => OpClass::Identity { mark: None };
-            /// `x` under a name, where a graph may be cut.
+            /// `x` with a name at which a graph may be cut.
             Mark {
                 /// The name.
                 name: Name,
             } => OpClass::Identity { mark: Some(name) };
-            /// The operands, shown to a host function on the way. An effect: never dropped, merged or reordered.
+            /// The operands, which are also passed to a host function. An effect: never dropped, merged or reordered.
             Hook(op: HookOp) => OpClass::Hook(op);
             /// The results of a host function. An effect: never dropped, merged or reordered.
             RuntimeCall(op: RuntimeCallOp) => OpClass::RuntimeCall(op);
             /// A composite that a backend may run natively.
             Block(op: Block) => OpClass::Block(op);
-            /// A composite of the user's, which a backend of the host language may run natively.
+            /// A composite that the user defines. A backend of the host language may run it natively.
             UserBlock(op: UserBlockOp) => OpClass::UserBlock(op);
         }
         units {}
         tuples {
-            /// `(x, kernel)`: sums of products of a kernel and the elements under it.
+            /// `(x, kernel)`: for each position of the kernel, the sum of products of its elements and the elements
+            /// under it.
             Conv(op: ConvOp) = "conv" (x, kernel) => traits(Primitive::Contraction, Work::Convolution(op), Flow::All);
         }
         structs {
             // create
-            /// Counts along an axis, or over the flat index.
+            /// Indices along an axis, or flat indices.
             Iota = "iota" () {
                 /// The shape of the result.
                 result shape: Shape,
                 /// The element type of the result.
                 result dtype: DType,
-                /// The axis to count along; the flat index where there is none.
+                /// The axis to count along; `None` for the flat index.
                 attribute axis: Option<Axis>,
             } => traits(Primitive::Creation, Work::Moves, Flow::Nowhere);
-            /// 1 where the last two indices agree, else 0.
+            /// 1 where the last two indices are equal, else 0.
             Eye = "eye" () {
                 /// The shape of the result, of rank 2 or more.
                 result shape: Shape,
@@ -195,7 +196,7 @@ rows::rows! {
             Broadcast = "broadcast" (x) {
                 /// The shape of the result, names included.
                 attribute shape: Shape,
-                /// Where each axis of `x` goes, ascending.
+                /// The axis of the result for each axis of `x`, ascending.
                 attribute axes: AxisList,
             } => traits(Primitive::Broadcast, Work::Moves, Flow::All);
             /// `x` with its axes in another order.
@@ -208,35 +209,35 @@ rows::rows! {
                 /// One entry for each axis.
                 attribute config: SmallVec<[Padding; 4]>,
             } => traits(Primitive::Movement, Work::Moves, Flow::All);
-            /// `x` read backwards.
+            /// `x` in reverse order along axes.
             Reverse = "reverse" (x) {
                 /// The axes to reverse, ascending.
                 attribute axes (ascending in x): AxisList,
             } => traits(Primitive::Movement, Work::Moves, Flow::All);
-            /// The operands one after the other.
+            /// The operands concatenated along an axis.
             Concatenate = "concatenate" (; tensors) {
-                /// The axis whose sizes add up.
+                /// The axis along which the sizes add up.
                 attribute axis: Axis,
             } => traits(Primitive::Movement, Work::Moves, Flow::All);
-            /// The operands side by side along a new axis.
+            /// The operands stacked along a new axis.
             Stack = "stack" (; tensors) {
                 /// The position of the new axis in the result.
                 attribute axis (inserted in tensors): usize,
                 /// Its name.
                 result name: Option<Name>,
             } => traits(Primitive::Movement, Work::Moves, Flow::All);
-            /// A window of `x`. Operands: `x`, then one scalar per axis where the starts are dynamic.
+            /// A window of `x`. Operands: `x`, then one scalar per axis if the starts are dynamic.
             Slice = "slice" (x) {
-                /// Where the window begins.
+                /// The start of the window.
                 attribute starts: Starts,
-                /// How many elements it spans, strides not counted.
+                /// The number of elements that it spans, strides not counted.
                 attribute lengths: Sizes,
-                /// The distance of the elements taken.
+                /// The step between the selected elements.
                 attribute strides: Sizes,
             } => traits(Primitive::Selection, Work::Selects, Flow::First(1));
-            /// `(x, update)`: `x` with a window overwritten; then one scalar per axis where the starts are dynamic.
+            /// `(x, update)`: `x` with a window overwritten; then one scalar per axis if the starts are dynamic.
             PutSlice = "put_slice" (x, update) {
-                /// Where the window begins.
+                /// The start of the window.
                 attribute starts (fitting in x): Starts,
             } => traits(Primitive::Update, Work::Moves, Flow::First(2));
 
@@ -247,48 +248,48 @@ rows::rows! {
                 op: ReduceOp (x) {
                 /// The axes, ascending.
                 option axes (ascending in x): AxisList,
-                /// Whether the axes stay, with size 1.
+                /// Whether the axes are kept, with size 1.
                 option keep_axes: bool,
             } => traits(Primitive::Reduction, Work::Reduces, op.flow());
             /// The index of an extreme element.
             ArgReduce by
                 /// Which extreme.
                 op: ArgOp (x) {
-                /// Which of several equal elements.
+                /// Which of several equal elements is chosen.
                 option tie_break: TieBreak,
-                /// Along which axis; over the flat index where there is none.
+                /// The axis; `None` for the flat index.
                 option axis (valid in x): Option<Axis>,
-                /// Whether the axis stays, with size 1.
+                /// Whether the axis is kept, with size 1.
                 option keep_axis: bool,
                 /// The element type of the result.
                 result dtype: DType,
             } => traits(Primitive::Positions, Work::Reduces, Flow::Nowhere);
 
             // index
-            /// `(x, indices)`: `x` at the positions that the last axis of `indices` holds, one entry for each of `axes`.
-            /// Entries below 0 count from the end of their axis.
+            /// `(x, indices)`: the elements of `x` at the positions in the last axis of `indices`, which has one
+            /// entry for each of `axes`. Negative entries count from the end of their axis.
             Gather = "gather" (x, indices) {
-                /// The axes that the entries of a position are along, ascending.
+                /// The axis of `x` for each entry of a position, ascending.
                 option axes (ascending in x): AxisList,
             } => traits(Primitive::Selection, Work::Selects, Flow::First(1));
-            /// `(x, indices, updates)`: `x` with the updates at the positions that the rows of `indices` hold. Entries
-            /// below 0 count from the end of their axis.
+            /// `(x, indices, updates)`: `x` with the updates applied at the positions in the last axis of `indices`.
+            /// Negative entries count from the end of their axis.
             Scatter by
-                /// What becomes of the elements there.
+                /// How an update changes the elements.
                 op: ScatterOp (x, indices, updates) {
-                /// The axes that the entries of a position are along, ascending.
+                /// The axis of `x` for each entry of a position, ascending.
                 option axes (ascending in x): AxisList,
             } => traits(Primitive::Update, Work::Scatters(*op), Flow::All);
 
             // order
-            /// `x` in order along an axis.
+            /// `x` sorted along an axis.
             Sort = "sort" (x) {
                 /// The axis.
                 option axis (valid in x): Axis,
                 /// Which element comes first.
                 option direction: Direction,
             } => traits(Primitive::Order, Work::Sorts(*axis), Flow::All);
-            /// Where the elements in order come from.
+            /// The positions of the sorted elements before the sort.
             Argsort = "argsort" (x) {
                 /// The axis.
                 option axis (valid in x): Axis,
@@ -299,15 +300,15 @@ rows::rows! {
             } => traits(Primitive::Positions, Work::Sorts(*axis), Flow::Nowhere);
 
             // window
-            /// `x` with one element for each place of a window.
+            /// `x` reduced over each position of a window.
             Window by
-                /// What is computed from the elements in it.
+                /// The reduction.
                 op: WindowOp (x) {
                 /// The window.
                 attribute window (sliding in x): Window,
             } => traits(Primitive::Window, Work::Windows(window), Flow::All);
-            /// `(x, source, init)`: `init` everywhere, and each element of `source` added where the extreme of its
-            /// window in `x` is.
+            /// `(x, source, init)`: `init` everywhere, plus each element of `source`, added at the position of the
+            /// extreme of its window in `x`.
             WindowScatter by
                 /// Which extreme.
                 op: WindowScatterOp (x, source, init) {
@@ -322,31 +323,31 @@ rows::rows! {
                 op: FftOp (x) {
                 /// The axis.
                 option axis (valid in x): Axis,
-                /// The length, to which `x` is cut or filled up with zeros.
+                /// The length, to which `x` is cut or padded with zeros.
                 option length: usize,
-                /// Parts of the result smaller than this may be 0.
+                /// Real and imaginary parts of the result below this may be set to 0.
                 option eps: Tolerance,
             } => traits(Primitive::Transform, Work::Transforms { axis: *axis, length: *length }, Flow::All);
 
             // linalg
-            /// `(a, b)`: sums of products over contracted axes, batch axes first.
+            /// `(a, b)`: sums of products over contracted axes. The result has the batch axes first.
             Dot = "dot" (a, b at 3) {
                 /// Axes of `a` that are summed over.
                 attribute contract_a (distinct in a): AxisList,
-                /// Axes of `a` that are kept together with those of `b`: 0..n in order.
+                /// Batch axes of `a`, paired with those of `b`: 0..n in order.
                 attribute batch_a (valid in a): AxisList,
                 /// Axes of `b` that are summed over.
                 attribute contract_b (distinct in b): AxisList,
-                /// Axes of `b`: 0..n in order.
+                /// Batch axes of `b`: 0..n in order.
                 attribute batch_b (valid in b): AxisList,
             } => traits(Primitive::Contraction, Work::Products(contract_a), Flow::All);
             /// `(a, b)`: the `x` of `t(a) x = b`, or of `x t(a) = b`, for triangular `a`.
             TriangularSolve = "triangular_solve" (a, b) {
                 /// Whether the lower triangle of `a` is read, or the upper.
                 option lower: bool,
-                /// Whether `a` stands on the left.
+                /// Whether `a` is on the left.
                 option left_side: bool,
-                /// What `t` is.
+                /// The transform `t`.
                 option transform_a: Transform,
             } => traits(Primitive::Solve, Work::Solves, Flow::All);
         }
@@ -357,7 +358,7 @@ rows::rows! {
 pub type Outputs = SmallVec<[TensorType; 1]>;
 
 impl Op {
-    /// Whether running the op can be observed other than by its outputs.
+    /// Whether running the op has an effect besides its outputs.
     pub fn has_effect(&self) -> bool {
         match self.class() {
             OpClass::Hook(_) | OpClass::RuntimeCall(_) => true,
@@ -377,10 +378,10 @@ impl Op {
         }
     }
 
-    /// The op with each of its closed graphs replaced by what `map` makes of it.
+    /// The op with each of its regions replaced by the result of `map`.
     ///
     /// # Errors
-    /// What `map` has against a graph.
+    /// The errors of `map`.
     pub fn map_regions(&self, mut map: impl FnMut(&Arc<Region>) -> Result<Arc<Region>>) -> Result<Op> {
         Ok(match self.class() {
             OpClass::Cond(op) => {
@@ -406,7 +407,7 @@ impl Op {
         })
     }
 
-    /// The closed graphs inside the op.
+    /// The regions inside the op.
     pub fn regions(&self) -> SmallVec<[&Arc<Region>; 2]> {
         match self.class() {
             OpClass::Cond(op) => op.branches.iter().collect(),

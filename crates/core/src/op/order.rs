@@ -1,7 +1,7 @@
-//! Attributes of the ops that put elements in order.
+//! Attributes of the ops that sort.
 
 super::catalogue! {
-    /// Which element comes first. NaN is above every number, and equal elements keep their order.
+    /// Which element comes first. NaN is above every number, and the sort is stable.
     pub enum Direction {
         /// The least.
         Asc = "asc",

@@ -3,7 +3,7 @@
 use super::Flow;
 
 super::catalogue! {
-    /// What a reduction computes from the elements that it folds.
+    /// The result of a reduction.
     pub enum ReduceOp {
         /// The sum; small integers add up in 32 bits, wrapping.
         Sum = "sum",
@@ -13,15 +13,15 @@ super::catalogue! {
         ReduceMax = "reduce_max",
         /// The least; NaN if any element is.
         ReduceMin = "reduce_min",
-        /// 1 if no element is zero.
+        /// True if no element is zero.
         All = "all",
-        /// 1 if an element is not zero.
+        /// True if an element is not zero.
         Any = "any",
     }
 }
 
 impl ReduceOp {
-    /// The operands that a gradient reaches.
+    /// The operands to which gradients propagate.
     pub const fn flow(self) -> Flow {
         match self {
             ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => Flow::All,
@@ -31,7 +31,7 @@ impl ReduceOp {
 }
 
 super::catalogue! {
-    /// Which element an index is sought of. A NaN counts as the extreme.
+    /// The element whose index is searched. A NaN counts as the extreme.
     pub enum ArgOp {
         /// The greatest.
         Argmax = "argmax",
@@ -41,7 +41,7 @@ super::catalogue! {
 }
 
 super::catalogue! {
-    /// What a scan computes from the elements up to each place.
+    /// The result of a scan at each position, computed from the elements up to it.
     pub enum CumulativeOp {
         /// Their sum, wrapping.
         CumulativeSum = "cumulative_sum",
@@ -55,7 +55,7 @@ super::catalogue! {
 }
 
 super::catalogue! {
-    /// Which of several equal elements `argmax` and `argmin` name.
+    /// Which of several equal elements `argmax` and `argmin` choose.
     pub enum TieBreak {
         /// The first.
         Low = "low",

@@ -1,16 +1,16 @@
-//! The rows of ops that have attributes.
+//! Declaration of ops as rows: variants, names, operands, attributes and traits.
 
-/// What is declared about an op with a row, or an op without one.
+/// The traits that the op's row declares, or the value of an op that has no row.
 pub(crate) enum Row<T, O> {
-    /// The traits in the row.
+    /// The traits of the row.
     Declared(T),
-    /// What the op is instead.
+    /// The value of an op without a row.
     Other(O),
 }
 
-/// Declares an enum of ops by rows. A row is one op: what it computes, its public name, its operands, its attributes and
-/// its traits. From it follow the variant, the public name, the text that is printed and parsed, the checks of a graph
-/// that was read, and the op with its axes moved. A column is declared once, so that no consumer repeats it.
+/// Declares an enum of ops by rows. A row is one op: its meaning, its public name, its operands, its attributes and
+/// its traits. The macro derives from it the variant, the public name, the printed and parsed text, the checks of a
+/// parsed graph, and the op with shifted axes. Each column is declared once, so that no consumer repeats it.
 ///
 /// ```text
 /// /// What the op computes.
@@ -20,15 +20,15 @@ pub(crate) enum Row<T, O> {
 /// } => traits;
 /// ```
 ///
-/// - `= "name"`, or `by leaf: Leaf` where each entry of a leaf enum is an op with a name of its own;
-/// - operands in their order, `at` the place that one has among the public arguments if that is not before the
-///   attributes, and after a semicolon the list of operands that ends the inputs;
+/// - `= "name"`, or `by leaf: Leaf` if each entry of a leaf enum is an op with its own name;
+/// - operands in their order; `at` gives the position of an operand among the public arguments if that is not before
+///   the attributes; after a semicolon the list of operands that ends the inputs;
 /// - the kind of an attribute: `attribute` (public by position), `option` (public by name), or `result` (not public,
-///   because the type of the result says it);
-/// - a rule of [`crate::verify::attributes`] that holds for the attribute and the type of an operand;
-/// - traits: an expression in which attributes can be used.
+///   because the result's type determines it);
+/// - a rule of [`crate::verify::attributes`] that checks the attribute against the type of an operand;
+/// - traits: an expression that may use the attributes.
 ///
-/// `others` are variants without a row, each with a value that says what it is instead.
+/// `others` are variants without a row, each with the value that [`Row::Other`] holds for it.
 macro_rules! rows {
     (
         $(#[$enum_doc:meta])*
@@ -82,7 +82,7 @@ macro_rules! rows {
                 named.into_iter().chain(leaves.into_iter().flatten()).collect()
             }
 
-            /// The public name, where the op has a row.
+            /// The public name, if the op has a row.
             pub(crate) const fn row_name(&self) -> Option<&'static str> {
                 match self {
                     $($enum::$unit => Some($unit_name),)*
@@ -92,7 +92,7 @@ macro_rules! rows {
                 }
             }
 
-            /// The traits of an op that has a row, or what the op is without one.
+            /// The traits of an op that has a row, or the value of an op without one.
             pub(crate) const fn row(&self) -> $crate::op::rows::Row<$traits, $other_ty> {
                 use $crate::op::rows::Row;
                 match self {
@@ -110,7 +110,7 @@ macro_rules! rows {
                 }
             }
 
-            /// The operands and attributes, where the op has a row.
+            /// The operands and attributes, if the op has a row.
             pub(crate) fn row_arguments(&self) -> Option<$crate::form::Arguments> {
                 use $crate::form::ArgumentWriter;
                 match self {
@@ -133,7 +133,7 @@ macro_rules! rows {
                 }
             }
 
-            /// The op that was read, where its name is that of a row.
+            /// The op with the reader's name, or `None` if the name is not a row's.
             pub(crate) fn read_row(reader: &$crate::form::Reader<'_>) -> std::result::Result<Option<$enum>, String> {
                 $(if reader.is_named($unit_name) {
                     return Ok(Some($enum::$unit));
@@ -150,10 +150,10 @@ macro_rules! rows {
                 Ok(None)
             }
 
-            /// Checks the number of operands and the attributes, where the op has a row.
+            /// Checks the number of operands and the attributes, if the op has a row.
             ///
             /// # Errors
-            /// A sentence about what is wrong.
+            /// A sentence about the first error.
             pub(crate) fn check_row(&self, types: &[&$crate::shape::TensorType]) -> std::result::Result<(), String> {
                 #[allow(unused_imports)]
                 use $crate::verify::attributes as rules;
@@ -179,7 +179,8 @@ macro_rules! rows {
                 Ok(())
             }
 
-            /// The op behind so many new leading axes, where it has a row: attributes that name axes name the same ones.
+            /// The op after `lead` new leading axes were inserted into its operands, if it has a row. Attributes that
+            /// name axes still name the same axes.
             pub(crate) fn row_behind(&self, lead: usize) -> Option<$enum> {
                 match self {
                     $($enum::$unit => Some($enum::$unit),)*

@@ -1,4 +1,4 @@
-//! Attributes of the ops that move elements without computing.
+//! Attributes of the ops that move elements.
 
 use crate::error::{ErrorKind, Result};
 use crate::shape::{Axis, Sizes, TensorType};
@@ -14,20 +14,20 @@ pub struct Padding {
     pub interior: usize,
 }
 
-/// Where a slice begins.
+/// The start of a slice.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Starts {
     /// Known while tracing and in range.
     Static(Sizes),
-    /// Scalar integer operands, one for each axis, clamped into range when the op runs.
+    /// Scalar integer operands, one for each axis, clamped to the valid range when the op runs.
     Dynamic,
-    /// Scalar integer operands, one for each axis, of which those below 0 count from the end of the axis. What is
-    /// still out of range is an error where positions are looked at, and clamped elsewhere.
+    /// Scalar integer operands, one for each axis; negative ones count from the end of the axis. A start that is
+    /// still out of range is an error where positions are checked, and is clamped elsewhere.
     FromEnd,
 }
 
 impl Starts {
-    /// Whether operands say where a slice begins.
+    /// Whether operands give the starts.
     pub fn are_operands(&self) -> bool {
         match self {
             Starts::Static(_) => false,
@@ -35,7 +35,7 @@ impl Starts {
         }
     }
 
-    /// Whether starts below 0 count from the end.
+    /// Whether negative starts count from the end.
     pub fn count_from_end(&self) -> bool {
         match self {
             Starts::Static(_) | Starts::Dynamic => false,
@@ -43,14 +43,14 @@ impl Starts {
         }
     }
 
-    /// Where a window of `length` elements begins on an axis of `size`, which is not less, for the start of an
-    /// operand: none for one out of range.
+    /// The start of a window of `length` elements on an axis of `size` (at least `length`) for the operand's value
+    /// `start`, or `None` if it is out of range.
     pub fn exact(&self, start: i128, length: usize, size: usize) -> Option<usize> {
         let start = self.counted(start, size);
         usize::try_from(start).ok().filter(|&start| start <= size - length)
     }
 
-    /// As [`Starts::exact`], with a start out of range moved to the nearest.
+    /// Like [`Starts::exact`], with a start out of range clamped to the valid range.
     pub fn nearest(&self, start: i128, length: usize, size: usize) -> usize {
         self.counted(start, size).clamp(0, (size - length) as i128) as usize
     }
@@ -59,7 +59,7 @@ impl Starts {
         if start < 0 && self.count_from_end() { start + size as i128 } else { start }
     }
 
-    /// Refuses a start out of range on an axis of `x`, of the op of that name.
+    /// Returns an error if a start is out of range on an axis of `x`; `op` is the op's name for the message.
     ///
     /// # Errors
     /// [`ErrorKind::StartRange`].

@@ -1,36 +1,36 @@
-//! The traits in the rows of ops.
+//! The traits that the rows of ops declare.
 
 use super::{ConvOp, Primitive, ScatterOp, Window};
 use crate::shape::{Axis, AxisList};
 
-/// The facts about a primitive with attributes, which its row declares.
+/// The properties of a primitive with attributes, as its row declares them.
 #[derive(Clone, Copy, Debug)]
 pub struct PrimitiveTraits<'a> {
-    /// Which elements of the operands an element of the result is computed from.
+    /// The elements of the operands on which an element of the result depends.
     pub class: Primitive,
-    /// The operations that the op takes and the bytes that it reads, as a class.
+    /// The cost class: the operations that the op performs and the bytes that it reads.
     pub work: Work<'a>,
-    /// The operands that a gradient reaches.
+    /// The operands to which gradients propagate.
     pub flow: Flow,
 }
 
-/// The entry of a row.
+/// Constructs the traits of a row.
 pub(super) const fn traits(class: Primitive, work: Work<'_>, flow: Flow) -> PrimitiveTraits<'_> {
     PrimitiveTraits { class, work, flow }
 }
 
-/// Classes of cost. An op reads its operands whole and writes its result, unless its class says otherwise.
+/// Cost classes. An op reads all of its operands and writes its result, unless its class says otherwise.
 #[derive(Clone, Copy, Debug)]
 pub enum Work<'a> {
-    /// None: the result is stored where the operand is.
+    /// No cost: the result is the operand's memory.
     Nothing,
-    /// It computes nothing.
+    /// The op moves elements without arithmetic.
     Moves,
-    /// It computes nothing, and reads as many elements of the first operand as it writes.
+    /// The op moves elements without arithmetic. It reads as many elements of the first operand as it writes.
     Selects,
     /// One operation for each element of the operand.
     Reduces,
-    /// An update is written, or added.
+    /// The op writes or adds an update.
     Scatters(ScatterOp),
     /// The comparisons of a sort along an axis.
     Sorts(Axis),
@@ -38,10 +38,10 @@ pub enum Work<'a> {
     Windows(&'a Window),
     /// One operation for each element of each window, and one for each element that is added.
     WindowScatters(&'a Window),
-    /// A multiplication and an addition for each element of the result and each element of the contracted axes of the
-    /// first operand.
+    /// A multiplication and an addition for each pair of an element of the result and an element of the contracted
+    /// axes of the first operand.
     Products(&'a AxisList),
-    /// A multiplication and an addition for each element of the result and each element of a kernel.
+    /// A multiplication and an addition for each pair of an element of the result and an element of a kernel.
     Convolution(&'a ConvOp),
     /// A fast Fourier transform for each line along an axis.
     Transforms {
@@ -50,16 +50,17 @@ pub enum Work<'a> {
         /// The length of a line.
         length: usize,
     },
-    /// A multiplication and an addition for each element of the result and each element of half a row of the matrix.
+    /// A multiplication and an addition for each pair of an element of the result and an element of half a row of the
+    /// matrix.
     Solves,
 }
 
-/// The operands that a gradient reaches from the result.
+/// The operands to which gradients propagate from the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
     /// None.
     Nowhere,
-    /// The first ones, so many. The others are positions.
+    /// The first n operands. The others are positions.
     First(usize),
     /// All.
     All,

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use crate::shape::{AxisList, Sizes};
 
 super::catalogue! {
-    /// What is made of the elements in a window.
+    /// The result of a window, computed from its elements.
     pub enum WindowOp {
         /// The sum; padding counts as 0.
         WindowSum = "window_sum",
@@ -19,7 +19,7 @@ super::catalogue! {
 }
 
 super::catalogue! {
-    /// Which element of a window receives what is scattered; the last of equal ones.
+    /// The element of a window that receives the scattered value; the last of several equal ones.
     pub enum WindowScatterOp {
         /// The greatest.
         WindowScatterMax = "window_scatter_max",
@@ -28,36 +28,36 @@ super::catalogue! {
     }
 }
 
-/// A window and its way over a tensor, with one entry for each axis.
+/// A window and how it moves over a tensor, with one entry for each axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
-    /// How many elements the window has, dilation not counted.
+    /// The number of elements in the window, dilation not counted.
     pub sizes: Sizes,
-    /// How far the window moves.
+    /// The step of the window.
     pub strides: Sizes,
-    /// How many elements are thought before the first and after the last; negative crops.
+    /// The number of padding elements before the first and after the last; negative crops.
     pub padding: SmallVec<[(i64, i64); 4]>,
     /// The distance of neighbours in the window.
     pub dilations: Sizes,
 }
 
-/// A convolution: how the kernel moves, and which axis plays which role.
+/// A convolution: how the kernel moves, and the roles of the axes.
 ///
 /// The roles of the input's and the result's axes are batch, channels, then the spatial ones; those of the
 /// kernel's are output channels, input channels, then the spatial ones.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConvOp {
-    /// How far the kernel moves along each spatial axis.
+    /// The step of the kernel along each spatial axis.
     pub strides: Sizes,
     /// Zeros before and after each spatial axis of the dilated input; negative crops.
     pub padding: SmallVec<[(i64, i64); 4]>,
-    /// The distance of neighbours in the input, filled with zeros.
+    /// The distance of neighbours in the input, with zeros between them.
     pub input_dilation: Sizes,
     /// The distance of neighbours in the kernel.
     pub kernel_dilation: Sizes,
-    /// Into how many groups of channels the input falls, each with its own kernels.
+    /// The number of channel groups, each with its own kernels.
     pub feature_groups: usize,
-    /// Into how many groups the batch falls, each with its own kernels.
+    /// The number of batch groups, each with its own kernels.
     pub batch_groups: usize,
     /// The axis of the input that plays each role.
     pub input_permutation: AxisList,

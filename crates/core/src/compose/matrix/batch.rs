@@ -1,4 +1,4 @@
-//! Batches of matrices, and loops over their columns: what the definitions of the factorizations share.
+//! Batches of matrices, and loops over their columns: shared code of the definitions of factorizations.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use crate::graph::{Graph, Value};
 use crate::region::Region;
 use crate::shape::{Axes, Axis, AxisRef, Shape, TensorType};
 
-/// Matrices one behind the other: what was given with its leading axes folded into one, without names, in the
-/// dtype in which is computed.
+/// A batch of matrices: the operand with its leading axes merged into one, without names, in the dtype of the
+/// computation.
 pub(crate) struct Batch<V> {
     /// The matrices, of rank 3.
     pub value: V,
-    /// The leading sizes of what was given.
+    /// The leading sizes of the operand.
     pub lead: Vec<usize>,
-    /// How many matrices there are.
+    /// The number of matrices.
     pub count: usize,
-    /// Rows of each.
+    /// The number of rows of each.
     pub rows: usize,
-    /// Columns of each.
+    /// The number of columns of each.
     pub columns: usize,
-    /// In which dtype is computed.
+    /// The dtype of the computation.
     pub working: DType,
     /// The dtype of the results.
     pub dtype: DType,
 }
 
 impl<V: Clone> Batch<V> {
-    /// Folds the leading axes of `x`, which has at least two.
+    /// Merges the leading axes of `x`, which has rank 2 or more.
     pub fn new<B: Builder<V = V>>(b: &mut B, x: &V) -> Result<Batch<V>>
     where
         V: Into<crate::builder::Arg<V>>,
@@ -48,7 +48,7 @@ impl<V: Clone> Batch<V> {
         Ok(Batch { value, lead: lead.to_vec(), count, rows, columns, working, dtype })
     }
 
-    /// A result with the leading axes again, in a dtype.
+    /// A result with the original leading axes, in a dtype.
     pub fn unfold<B: Builder<V = V>>(&self, b: &mut B, x: &V, dtype: DType) -> Result<V>
     where
         V: Into<crate::builder::Arg<V>>,
@@ -60,8 +60,8 @@ impl<V: Clone> Batch<V> {
     }
 }
 
-/// Runs `body` so many times on a state: it gets the number of the trip, a s32 scalar, the state and the
-/// captures, and gives the next state.
+/// Runs `body` on a state `trips` times. `body` receives the iteration's index, an s32 scalar, the state and the
+/// captures, and returns the next state.
 pub(crate) fn repeat<B: Builder>(
     b: &mut B,
     trips: usize,
@@ -88,7 +88,7 @@ pub(crate) fn repeat<B: Builder>(
     Ok(last)
 }
 
-/// Runs `body` on a state while `cond` holds; both get the state and the captures.
+/// Runs `body` on a state while `cond` is true; both receive the state and the captures.
 pub(crate) fn loop_while<B: Builder>(
     b: &mut B,
     trips: Option<u64>,
@@ -118,12 +118,12 @@ pub(crate) fn loop_while<B: Builder>(
     Ok(b.emit_while(Arc::new(condition), Arc::new(step), trips, state, captures)?.into_vec())
 }
 
-/// The batch axes of a product of values of this rank: all but the last two.
+/// The batch axes of a product of values of this rank: all axes but the last two.
 pub(crate) fn batch_axes(rank: usize) -> Axes {
     Axes::List((0..rank.saturating_sub(2) as i64).map(AxisRef::Index).collect())
 }
 
-/// The product of the last two axes, batch by batch; both have the same leading axes.
+/// The matrix product over the last two axes; both operands have the same leading axes.
 pub(crate) fn product<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let rank = b.ty(x).shape.rank();
     b.dot_general(x.clone(), -1, batch_axes(rank), y.clone(), -2, batch_axes(rank))
@@ -143,12 +143,12 @@ pub(crate) fn adjoint<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     transposed(b, &x)
 }
 
-/// Complex elements conjugated; real ones as they are.
+/// Complex elements conjugated; real elements unchanged.
 pub(crate) fn conjugated<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     if b.ty(x).dtype.is_complex() { b.conjugate(x.clone()) } else { Ok(x.clone()) }
 }
 
-/// The real part of complex elements; real ones as they are.
+/// The real part of complex elements; real elements unchanged.
 pub(crate) fn real_part<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     if b.ty(x).dtype.is_complex() { b.real(x.clone()) } else { Ok(x.clone()) }
 }
@@ -164,14 +164,14 @@ pub(crate) fn square<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     }
 }
 
-/// Counts along an axis of rank-3 values, other axes having size 1.
+/// The indices along an axis of rank-3 values; the other axes have size 1.
 pub(crate) fn counter<B: Builder>(b: &mut B, axis: usize, size: usize) -> Result<B::V> {
     let mut sizes = [1; 3];
     sizes[axis] = size;
     b.iota(Shape::new(&sizes), DType::S32, Some(Axis(axis).into()))
 }
 
-/// `x` with some elements along an axis only, from a position that may be a value.
+/// A range of `x` along an axis. The start may be a value.
 pub(crate) fn piece<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -194,7 +194,7 @@ pub(crate) fn choose<B: Builder>(
     b.select(mask, yes.clone(), no.clone())
 }
 
-/// The distance from 1 to the next number of a type in which is computed.
+/// The distance from 1 to the next number of a dtype of the computation.
 pub(crate) fn rounding(dtype: DType) -> f64 {
     if dtype.to_real() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
@@ -205,7 +205,7 @@ pub(crate) fn number_like<B: Builder>(b: &mut B, x: &B::V, number: f64) -> Resul
     b.constant(dtype, number)
 }
 
-/// Whether all elements of each of the matrices of rank 3 are finite: u8 of sizes (count, 1, 1).
+/// Whether all elements of each of the matrices of rank 3 are finite: bool of sizes (count, 1, 1).
 pub(crate) fn finite<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let (nan, infinite) = (b.is_nan(x.clone())?, b.is_infinity(x.clone())?);
     let bad = b.logical_or(nan, infinite)?;
@@ -213,7 +213,7 @@ pub(crate) fn finite<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     b.equal(bad, 0)
 }
 
-/// NaN where `good` of sizes (count, 1, 1) is zero; `x` has rank 2 or 3.
+/// `x`, or NaN where `good` of sizes (count, 1, 1) is false; `x` has rank 2 or 3.
 pub(crate) fn nan_unless<B: Builder>(b: &mut B, good: &B::V, x: &B::V) -> Result<B::V> {
     let shape = b.ty(x).shape;
     let nan = number_like(b, x, f64::NAN)?;
@@ -221,7 +221,8 @@ pub(crate) fn nan_unless<B: Builder>(b: &mut B, good: &B::V, x: &B::V) -> Result
     choose(b, &good, x, &nan, &shape)
 }
 
-/// The greatest magnitude in each of the matrices of rank 3, with size-1 axes; 1 where it is zero or not finite.
+/// The greatest magnitude in each of the matrices of rank 3, with axes of size 1. It is 1 where the greatest
+/// magnitude is zero or not finite.
 pub(crate) fn magnitude<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let size = if b.ty(x).dtype.is_complex() {
         let (re, im) = (b.real(x.clone())?, b.imag(x.clone())?);
@@ -241,7 +242,7 @@ pub(crate) fn magnitude<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     choose(b, &usable, &greatest, &one, &shape)
 }
 
-/// Some columns of `x`, of any rank.
+/// A range of columns of `x`, which has any rank.
 pub(crate) fn piece_last(graph: &mut Graph, x: Value, start: usize, length: usize) -> Result<Value> {
     graph.slice_along_axis(x, start as i64, length as i64, -1, 1)
 }

@@ -1,8 +1,8 @@
-//! Factorizations and systems of equations, column by column in primitive ops.
+//! Factorizations and linear systems, column by column in primitive ops.
 //!
-//! The algorithms are those of Golub & Van Loan, "Matrix Computations", 4th ed. 2013: Cholesky by columns (4.2),
-//! LU with row pivoting (3.4) and Householder's QR (5.2). Each loop runs over columns and works on whole matrices
-//! in between, so that shapes stay the same.
+//! The algorithms are those of Golub & Van Loan, "Matrix Computations", 4th ed. 2013: Cholesky by columns (4.2), LU
+//! with row pivoting (3.4) and Householder's QR (5.2). Each loop runs over columns. Its iterations operate on whole
+//! matrices, so that shapes stay the same.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -20,12 +20,14 @@ use crate::shape::{Axes, AxisRef, Shape};
 
 type List<V> = SmallVec<[V; 1]>;
 
-/// The lower factor; NaN all over where an eigenvalue is negative. Reads the lower triangle.
+/// The lower factor. All its elements are NaN if the matrix has a negative eigenvalue. Only the lower triangle is
+/// read.
 ///
-/// Where a pivot is not positive, a root with diagonal pivoting says whether the matrix is singular, or has no factor.
+/// If a pivot is not positive, a root with diagonal pivoting determines whether the matrix is singular or has no
+/// factor.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn cholesky<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let shape = b.ty(x).shape;
     let batch = Batch::new(b, x)?;
@@ -40,13 +42,13 @@ pub fn cholesky<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
         Ok(vec![cholesky_column(graph, j, state[0], captures[0])?])
     })?
     .remove(0);
-    // One bad pivot makes a NaN on the diagonal.
+    // One bad pivot leads to a NaN on the diagonal.
     let diagonal = b.take_diagonal(lower.clone(), 0)?;
     let bad = b.is_nan(diagonal)?;
     let bad = b.any(bad, [1], true)?;
     let bad = b.new_axis(bad, -1, None)?;
     let any = b.any(bad.clone(), Axes::All, false)?;
-    // A loop of at most one trip: most matrices have a factor.
+    // A loop with at most one iteration, because most matrices have a factor without pivoting.
     let other = loop_while(
         b,
         None,
@@ -64,7 +66,7 @@ pub fn cholesky<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     b.reshape_to(lower, shape)
 }
 
-/// The factor with column `j`, from those before it.
+/// The factor with column `j`, computed from the columns before it.
 fn cholesky_column(graph: &mut Graph, j: Value, lower: Value, x: Value) -> Result<Value> {
     let n = graph.ty(x).shape.sizes()[1];
     let column = piece(graph, &x, Start::Value(j), 1, 2)?;
@@ -91,10 +93,10 @@ fn cholesky_column(graph: &mut Graph, j: Value, lower: Value, x: Value) -> Resul
     graph.put_slice(lower, &[0.into(), 0.into(), Start::Value(j)], column)
 }
 
-/// The solution through LU.
+/// The solution by LU.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn solve<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let (left, right) = (b.ty(x), b.ty(y));
     let dtype = left.dtype.merge(right.dtype).to_float();
@@ -110,7 +112,7 @@ pub fn solve<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let permutation = super::batch::transposed(b, &permutation)?;
     let y = product(b, &permutation, &y)?;
     let y = b.triangular_solve(lower, y, true, true, Transform::None)?;
-    // A singular matrix has NaN for a solution; a triangular system with a zero on its diagonal is an error.
+    // The solution for a singular matrix is NaN, while a triangular system with a zero on its diagonal is an error.
     let diagonal = b.eye(left.shape.without_names(), DType::Bool)?;
     let zero = b.equal(upper.clone(), 0)?;
     let singular = b.logical_and(diagonal, zero)?;
@@ -121,11 +123,11 @@ pub fn solve<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     b.as_type(y, dtype)
 }
 
-/// A permutation, a lower and an upper triangular factor. The pivot is the element of the greatest magnitude,
-/// the first of several.
+/// A permutation, a lower triangular and an upper triangular factor. The pivot is the element with the greatest
+/// magnitude, the first of several.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn lu<B: Builder>(b: &mut B, x: &B::V) -> Result<List<B::V>> {
     let given = b.ty(x).dtype;
     let batch = Batch::new(b, x)?;
@@ -150,7 +152,7 @@ pub fn lu<B: Builder>(b: &mut B, x: &B::V) -> Result<List<B::V>> {
     let edge = choose(b, &on, &one, &zero, &shape)?;
     let lower = choose(b, &below, &packed, &edge, &shape)?;
     let upper = choose(b, &below, &zero, &packed, &shape)?;
-    // Row i of the factors' product is row order[i] of the matrix.
+    // Row i of the product of the factors is row order[i] of the matrix.
     let order = super::batch::transposed(b, &order)?;
     let permutation = b.equal(order, rows)?;
     Ok(smallvec![
@@ -160,7 +162,7 @@ pub fn lu<B: Builder>(b: &mut B, x: &B::V) -> Result<List<B::V>> {
     ])
 }
 
-/// One step of the elimination, and of the order of the rows.
+/// One step of the elimination and of the row order.
 fn lu_column(graph: &mut Graph, j: Value, packed: Value, order: Value) -> Result<Vec<Value>> {
     let shape = graph.ty(packed).shape.clone();
     let n = shape.sizes()[1];
@@ -179,7 +181,7 @@ fn lu_column(graph: &mut Graph, j: Value, packed: Value, order: Value) -> Result
     let column = piece(graph, &packed, Start::Value(j), 1, 2)?;
     let row = piece(graph, &packed, Start::Value(j), 1, 1)?;
     let pivot = piece(graph, &row, Start::Value(j), 1, 2)?;
-    // A column of zeros is left as it is: its factors are zero, and so is the pivot in the upper factor.
+    // A column of zeros is unchanged: its factors are zero, and so is the pivot in the upper factor.
     let singular = graph.equal(pivot, 0)?;
     let one = number_like(graph, &pivot, 1.0)?;
     let pivot_shape = graph.ty(pivot).shape.clone();
@@ -193,7 +195,7 @@ fn lu_column(graph: &mut Graph, j: Value, packed: Value, order: Value) -> Result
     let row = choose(graph, &right, &row, &zero, &row_shape)?;
     let share = graph.multiply(factors, row)?;
     let reduced = graph.subtract(packed, share)?;
-    // Infinite factors times the zeros outside would be NaN: only what is below and to the right changes.
+    // Infinite factors times zeros would be NaN. Therefore only elements below and to the right change.
     let (below, right) = (
         graph.broadcast(below, shape.clone(), Axes::All)?,
         graph.broadcast(right, shape.clone(), Axes::All)?,
@@ -207,7 +209,7 @@ fn lu_column(graph: &mut Graph, j: Value, packed: Value, order: Value) -> Result
     Ok(vec![packed, order])
 }
 
-/// `x` with row `j`, where `at` is 1, and the row where `chosen` is 1 exchanged.
+/// `x` with two rows exchanged: row `j`, where `at` is true, and the row where `chosen` is true.
 fn exchange(graph: &mut Graph, j: Value, x: Value, at: Value, chosen: Value) -> Result<Value> {
     let ty = graph.ty(x).clone();
     let zero = graph.constant(ty.dtype, 0)?;
@@ -220,11 +222,11 @@ fn exchange(graph: &mut Graph, j: Value, x: Value, at: Value, chosen: Value) -> 
     choose(graph, &at, &other, &moved, &ty.shape)
 }
 
-/// An orthogonal factor, and an upper triangular one, by Householder's reflections: small columns are columns like
-/// any other, so that there is no `eps` below which they count as zero.
+/// An orthogonal factor and an upper triangular one, by Householder reflections. Small columns need no special case,
+/// so that there is no `eps` below which they count as zero.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn qr<B: Builder>(b: &mut B, x: &B::V, mode: QrMode) -> Result<List<B::V>> {
     let batch = Batch::new(b, x)?;
     let (orthogonal, upper) = qr_of(b, &batch.value, mode)?;
@@ -245,7 +247,7 @@ pub(super) fn qr_of<B: Builder>(b: &mut B, x: &B::V, mode: QrMode) -> Result<(B:
         let upper = piece(b, x, 0, width, 1)?;
         return Ok((eye, upper));
     }
-    // Scaled, so that squares neither overflow nor vanish.
+    // Scaled, so that squares neither overflow nor underflow.
     let scale = magnitude(b, x)?;
     let scaled = b.divide(x.clone(), scale.clone())?;
     let vectors = b.full(Shape::new(&[count, m, k]), ty.dtype, 0)?;
@@ -272,7 +274,7 @@ pub(super) fn qr_of<B: Builder>(b: &mut B, x: &B::V, mode: QrMode) -> Result<(B:
     Ok((orthogonal, upper))
 }
 
-/// The unit vector whose reflection clears column `j` below the diagonal; zero where nothing is there.
+/// The unit vector whose reflection zeroes column `j` below the diagonal; a zero vector if the column is zero.
 fn reflector(graph: &mut Graph, j: Value, x: Value) -> Result<Value> {
     let m = graph.ty(x).shape.sizes()[1];
     let rows = counter(graph, 1, m)?;
@@ -281,7 +283,7 @@ fn reflector(graph: &mut Graph, j: Value, x: Value) -> Result<Value> {
     let above = graph.less(rows, j)?;
     let zero = number_like(graph, &column, 0.0)?;
     let column = choose(graph, &above, &zero, &column, &tall)?;
-    // Once more: a column may be smaller than the matrix by all that the exponent holds.
+    // Scaled again: a column may be smaller than the matrix by the whole range of exponents.
     let scale = magnitude(graph, &column)?;
     let column = graph.divide(column, scale)?;
     let norm = norm_of(graph, column)?;
@@ -306,14 +308,14 @@ fn reflector(graph: &mut Graph, j: Value, x: Value) -> Result<Value> {
     graph.divide(vector, length)
 }
 
-/// The norm of columns of rank 3.
+/// The norms of columns of rank 3.
 fn norm_of(graph: &mut Graph, column: Value) -> Result<Value> {
     let squares = square(graph, &column)?;
     let sum = graph.sum(squares, [1], true)?;
     graph.sqrt(sum)
 }
 
-/// `x` reflected along a unit vector.
+/// `x` reflected at the hyperplane orthogonal to a unit vector.
 fn reflect(graph: &mut Graph, vector: Value, x: Value) -> Result<Value> {
     let row = adjoint(graph, &vector)?;
     let along = product(graph, &row, &x)?;
@@ -322,10 +324,10 @@ fn reflect(graph: &mut Graph, vector: Value, x: Value) -> Result<Value> {
     graph.subtract(x, share)
 }
 
-/// The determinant: in closed form up to three rows, else through LU.
+/// The determinant: in closed form for up to three rows, else by LU.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn determinant<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let batch = Batch::new(b, x)?;
     let determinant = match batch.rows {
@@ -355,7 +357,7 @@ fn element<B: Builder>(b: &mut B, x: &B::V, row: i64, column: i64) -> Result<B::
     b.reshape_to(value, Shape::new(&[count]))
 }
 
-/// The determinant of two rows and columns.
+/// The determinant of two rows and two columns.
 fn minor<B: Builder>(b: &mut B, x: &B::V, rows: [i64; 2], columns: [i64; 2]) -> Result<B::V> {
     let (first, last) = (element(b, x, rows[0], columns[0])?, element(b, x, rows[1], columns[1])?);
     let down = b.multiply(first, last)?;
@@ -369,7 +371,7 @@ fn determinant_by_lu<B: Builder>(b: &mut B, batch: &Batch<B::V>) -> Result<B::V>
     let (permutation, _, upper) = b.lu(batch.value.clone())?;
     let diagonal = b.take_diagonal(upper, 0)?;
     let size = b.product(diagonal, [1], false)?;
-    // The parity of the permutation: how many pairs of rows stand in the wrong order.
+    // The parity of the permutation, from the number of inversions.
     let permutation = b.not_equal(permutation, 0)?;
     let order = b.argmax(permutation, Some(AxisRef::Index(1)), false, TieBreak::Low, DType::S32)?;
     let before = b.new_axis(order.clone(), 2, None)?;

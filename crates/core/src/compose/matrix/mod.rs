@@ -1,4 +1,4 @@
-//! What is made of factorizations, and norms.
+//! Composites of factorizations, and norms.
 
 pub(crate) mod batch;
 pub mod factor;
@@ -16,13 +16,13 @@ use crate::op::Domain;
 use crate::shape::{Axes, Axis, Shape, TensorType};
 use batch::{number_like, product, rounding, square};
 
-/// Sweeps that the singular values inside of composites may take.
+/// The maximum number of sweeps for singular values inside composites.
 const SWEEPS: usize = 100;
 
 /// See [`BuildMatrix::adjoint`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn adjoint<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let x = batch::conjugated(b, x)?;
     if b.ty(&x).shape.rank() <= 2 { b.transpose(x, Axes::All) } else { batch::transposed(b, &x) }
@@ -50,7 +50,7 @@ fn require_real(op: &'static str, got: TensorType) -> Result<()> {
 /// See [`BuildMatrix::invert`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn invert<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let ty = b.ty(x);
     square_size("invert", ty.clone())?;
@@ -65,7 +65,7 @@ pub fn invert<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let size = b.abs(determinant)?;
     let least =
         if working.to_real() == DType::F64 { f64::MIN_POSITIVE } else { f64::from(f32::MIN_POSITIVE) };
-    // NaN is not regular either.
+    // This also excludes NaN.
     let regular = b.greater_equal(size, 1000.0 * least)?;
     let regular = b.new_axis(regular, -1, None)?;
     let regular = b.new_axis(regular, -1, None)?;
@@ -77,7 +77,7 @@ pub fn invert<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
 /// See [`BuildMatrix::pinv`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
     if eps.is_nan() || eps < 0.0 {
         let (option, given, required) = ("eps", eps.to_string(), "at least 0".to_owned());
@@ -91,7 +91,7 @@ pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
     let result = match ty.shape.rank() {
         0 | 1 if ty.size() == 0 => x,
         0 | 1 => {
-            // Scaled, so that squares neither overflow nor vanish.
+            // Scaled, so that squares neither overflow nor underflow.
             let size = b.abs(x.clone())?;
             let (scale, nothing) = scale_of(b, size, Axes::All)?;
             let x = b.divide(x, scale.clone())?;
@@ -114,7 +114,7 @@ pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
                 let sizes = &ty.shape.sizes()[rank - 2..];
                 let bound = eps.max(rounding(working) * sizes[0].max(sizes[1]) as f64);
                 let bound = b.multiply(greatest, bound)?;
-                // Of a matrix of zeros all values are below.
+                // For a zero matrix all singular values are at most the bound.
                 let small = b.less_equal(s.clone(), bound)?;
                 let (zero, one) = (number_like(b, &s, 0.0)?, number_like(b, &s, 1.0)?);
                 let s = b.select(small.clone(), one, s)?;
@@ -131,7 +131,8 @@ pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
     b.as_type(result, dtype)
 }
 
-/// The greatest of some sizes, with 1 for 0, and where it is 0; the axes stay. It is a constant to gradients.
+/// The greatest of some magnitudes, with 1 in place of 0, and whether it is 0. The axes are kept. Gradients treat it
+/// as a constant.
 fn scale_of<B: Builder>(b: &mut B, sizes: B::V, axes: Axes) -> Result<(B::V, B::V)> {
     let greatest = b.reduce_max(sizes, axes, true)?;
     let greatest = b.stop_grad(greatest)?;
@@ -143,7 +144,7 @@ fn scale_of<B: Builder>(b: &mut B, sizes: B::V, axes: Axes) -> Result<(B::V, B::
 /// See [`BuildMatrix::matrix_power`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn matrix_power<B: Builder>(b: &mut B, x: &B::V, power: i64) -> Result<B::V> {
     let ty = b.ty(x);
     square_size("matrix_power", ty.clone())?;
@@ -155,7 +156,7 @@ pub fn matrix_power<B: Builder>(b: &mut B, x: &B::V, power: i64) -> Result<B::V>
     if power < 0 {
         square = invert(b, &square)?;
     }
-    // Squares of squares, of which the bits of the power choose.
+    // Repeated squaring; the bits of the power select the factors.
     let mut rest = power.unsigned_abs();
     let mut result: Option<B::V> = None;
     loop {
@@ -177,7 +178,7 @@ pub fn matrix_power<B: Builder>(b: &mut B, x: &B::V, power: i64) -> Result<B::V>
 /// See [`BuildMatrix::matrix_rank`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn matrix_rank<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
     let got = b.ty(x);
     let &[rows, columns] = got.shape.sizes() else {
@@ -200,7 +201,7 @@ pub fn matrix_rank<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
 /// See [`BuildMatrix::least_squares`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn least_squares<B: Builder>(b: &mut B, x: &B::V, y: &B::V, eps: f64) -> Result<B::V> {
     let (left, right) = (b.ty(x), b.ty(y));
     require_real("least_squares", left.clone())?;
@@ -225,7 +226,7 @@ pub fn least_squares<B: Builder>(b: &mut B, x: &B::V, y: &B::V, eps: f64) -> Res
 /// See [`BuildMatrix::norm`].
 ///
 /// # Errors
-/// As the method's.
+/// As the method.
 pub fn norm<B: Builder>(
     b: &mut B,
     x: &B::V,
@@ -298,12 +299,12 @@ pub fn norm<B: Builder>(
     b.as_type(result, dtype)
 }
 
-/// The root of the sum of squares along axes.
+/// The square root of the sum of squares along axes.
 fn root_of_squares<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> Result<B::V> {
     let ty = b.ty(x);
     let along = ty.shape.resolve_all("norm", axes)?;
     if !ty.dtype.is_complex() && along.len() == ty.shape.rank() {
-        // All of it is a vector, whose product with itself needs no squares in between.
+        // The whole tensor is one vector. Its dot product with itself needs no temporary for the squares.
         let vector = b.reshape_to(x.clone(), Shape::new(&[ty.shape.size()]))?;
         let sum = b.dot(vector.clone(), vector)?;
         let sum = b.reshape_to(sum, ty.shape.reduced(&along, keep_axes))?;
@@ -337,7 +338,7 @@ fn vector_norm<B: Builder>(b: &mut B, x: &B::V, power: i64, axis: Axis, keep_axe
     }
 }
 
-/// The greatest or least along an axis; the greatest of nothing is 0.
+/// The maximum or minimum along an axis; the maximum of an empty axis is 0.
 fn extreme<B: Builder>(b: &mut B, size: &B::V, axis: Axis, keep: bool, greatest: bool) -> Result<B::V> {
     let shape = b.ty(size).shape;
     if greatest && shape[axis] == 0 {
@@ -351,7 +352,7 @@ fn extreme<B: Builder>(b: &mut B, size: &B::V, axis: Axis, keep: bool, greatest:
     if greatest { b.reduce_max(size.clone(), axis, keep) } else { b.reduce_min(size.clone(), axis, keep) }
 }
 
-/// The greatest or least of the sums of magnitudes along an axis of a matrix.
+/// The maximum or minimum of the sums of magnitudes along an axis of a matrix.
 fn sums<B: Builder>(b: &mut B, x: &B::V, along: usize, greatest: bool, keep: bool) -> Result<B::V> {
     let size = b.abs(x.clone())?;
     let sums = b.sum(size, Axis(along), true)?;
@@ -365,7 +366,7 @@ enum Singular {
     Sum,
 }
 
-/// What is made of the singular values of a matrix.
+/// The maximum, minimum or sum of the singular values of a matrix.
 fn singular<B: Builder>(b: &mut B, x: &B::V, got: &TensorType, keep: bool, what: Singular) -> Result<B::V> {
     require_real("norm", got.clone())?;
     let (_, s, _) = b.svd(x.clone(), SWEEPS, false)?;

@@ -1,10 +1,10 @@
-//! The lower factor of a singular matrix without negative eigenvalues, of which there are many: the one whose columns
-//! begin where a row is independent of the rows above it.
+//! The lower factor of a singular matrix without negative eigenvalues. Such a matrix has many lower factors; this one
+//! has nonzero columns only for rows that are independent of the rows above them.
 //!
-//! Without an order of its pivots, Cholesky's method takes roots of what rounding leaves of zeros. With diagonal
-//! pivoting (Higham, "Analysis of the Cholesky Decomposition of a Semi-definite Matrix", 1990) it ends at the rank, with
-//! a root B, B B* = A, that is not triangular. The modified Gram-Schmidt method on its rows makes it so (Björck,
-//! "Solving Linear Least Squares Problems by Gram-Schmidt Orthogonalization", 1967).
+//! Without pivoting, Cholesky's method takes square roots of the rounding errors of zeros. With diagonal pivoting
+//! (Higham, "Analysis of the Cholesky Decomposition of a Semi-definite Matrix", 1990) it ends at the rank, with a
+//! root B, B B* = A, that is not triangular. The modified Gram-Schmidt method on the rows of B makes it triangular
+//! (Björck, "Solving Linear Least Squares Problems by Gram-Schmidt Orthogonalization", 1967).
 
 use super::batch::{
     adjoint, choose, counter, nan_unless, number_like, piece, product, real_part, repeat, rounding, square,
@@ -16,8 +16,8 @@ use crate::graph::{Graph, Value};
 use crate::op::TieBreak;
 use crate::shape::{Axes, Axis};
 
-/// The factors of matrices of rank 3, of which the lower triangles are read; NaN all over where an eigenvalue is
-/// negative by more than rounding.
+/// The factors of matrices of rank 3; only the lower triangles are read. All elements are NaN if an eigenvalue is
+/// negative by more than rounding errors.
 pub(super) fn factor(graph: &mut Graph, x: Value) -> Result<Value> {
     let ty = graph.ty(x).clone();
     let n = ty.shape.sizes()[1];
@@ -27,7 +27,7 @@ pub(super) fn factor(graph: &mut Graph, x: Value) -> Result<Value> {
     let diagonal = real_part(graph, &diagonal)?;
     let whole = graph.add(lower, upper)?;
     let zeros = graph.zeros_like(x)?;
-    // What rounding leaves of a zero, as a share of what it was subtracted from.
+    // The bound for the rounding error of a zero, relative to the minuend.
     let share = 4.0 * n as f64 * rounding(ty.dtype);
     let flat = graph.ty(diagonal).shape.clone();
     let used = graph.full(flat, DType::Bool, false)?;
@@ -58,7 +58,7 @@ pub(super) fn factor(graph: &mut Graph, x: Value) -> Result<Value> {
     nan_unless(graph, &good, &state[1])
 }
 
-/// Step `j` of the root: what is left of the matrix, the columns so far, and which rows were pivots.
+/// Step `j` of the root. It returns the remaining matrix, the columns so far, and which rows were pivots.
 fn pivot(
     graph: &mut Graph,
     j: Value,
@@ -106,7 +106,7 @@ fn pivot(
     Ok(vec![rest, root, graph.logical_or(used, hit)?])
 }
 
-/// Column `i` of the factor, and the rows of the root without what it takes of them.
+/// Column `i` of the factor, and the rows of the root without their components along it.
 fn column(
     graph: &mut Graph,
     i: Value,

@@ -1,10 +1,10 @@
-//! Eigenvalues and singular values by Jacobi's rotations, in primitive ops.
+//! Eigenvalues and singular values by Jacobi rotations, in primitive ops.
 //!
-//! Half of the columns are paired with the other half and all pairs rotated at once; then the columns move one
-//! place on, as players in a tournament do, so that after n - 1 rounds every pair has met (Brent & Luk, "The
-//! solution of singular-value and symmetric eigenvalue problems on multiprocessor arrays", SIAM J. Sci. Stat.
-//! Comput. 6, 1985). Singular values rotate columns until they are orthogonal (Hestenes, "Inversion of matrices
-//! by biorthogonalization", J. SIAM 6, 1958). Both converge quadratically, in about ten sweeps.
+//! Half of the columns are paired with the other half, and all pairs are rotated together. Then the columns move one
+//! position on, as in a round-robin tournament, so that after n - 1 rounds every pair has been rotated (Brent & Luk,
+//! "The solution of singular-value and symmetric eigenvalue problems on multiprocessor arrays", SIAM J. Sci. Stat.
+//! Comput. 6, 1985). For singular values, columns are rotated until they are orthogonal (Hestenes, "Inversion of
+//! matrices by biorthogonalization", J. SIAM 6, 1958). Both converge quadratically, in about ten sweeps.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -22,7 +22,7 @@ use crate::shape::{Axes, Shape};
 
 type List<V> = SmallVec<[V; 1]>;
 
-/// More sweeps than any matrix needs; an iteration that rounding keeps from settling ends here.
+/// More sweeps than any matrix needs. The limit ends iterations that do not converge because of rounding.
 const MOST_SWEEPS: usize = 60;
 
 /// The distance from 1 to the next number.
@@ -30,11 +30,11 @@ fn epsilon(dtype: DType) -> f64 {
     if dtype.to_real() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
-/// Eigenvalues, ascending, and eigenvectors in columns. Reads both triangles as those of a
-/// Hermitian matrix. Where an element is not finite, all results are NaN.
+/// Eigenvalues, ascending, and eigenvectors in columns. Both triangles are read; their Hermitian part is used. If an
+/// element is not finite, all results are NaN.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn eigh<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, eps: f64) -> Result<List<B::V>> {
     let batch = Batch::new(b, x)?;
     let n = batch.rows;
@@ -68,7 +68,7 @@ pub fn eigh<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, eps: f64) -> Resul
     Ok(smallvec![batch.unfold(b, &values, batch.dtype)?, batch.unfold(b, &vectors, batch.dtype)?])
 }
 
-/// Elements of at most this magnitude become 0.
+/// `x` with elements of at most this magnitude replaced by 0.
 fn cut<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
     if eps == 0.0 {
         return Ok(x.clone());
@@ -79,7 +79,7 @@ fn cut<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
     b.select(small, zero, x.clone())
 }
 
-/// The real diagonal that rotations leave of matrices whose elements are of size 1, and the vectors.
+/// The real diagonal after the rotations, and the vectors, for matrices whose greatest magnitude is 1.
 fn rotate_symmetric<B: Builder>(b: &mut B, x: &B::V, max_iter: usize) -> Result<(B::V, B::V)> {
     let ty = b.ty(x);
     let (count, n) = (ty.shape.sizes()[0], ty.shape.sizes()[1]);
@@ -87,7 +87,7 @@ fn rotate_symmetric<B: Builder>(b: &mut B, x: &B::V, max_iter: usize) -> Result<
     let (diagonal, vectors) = if n == 1 {
         (x.clone(), eye)
     } else {
-        // A column that is only there to make their number even stays apart: it is zero but for its place.
+        // The column that makes their number even is never rotated, because it is zero.
         let even = n + n % 2;
         let tolerance = 10.0 * n as f64 * epsilon(ty.dtype);
         let extra = (even - n) as i64;
@@ -99,7 +99,7 @@ fn rotate_symmetric<B: Builder>(b: &mut B, x: &B::V, max_iter: usize) -> Result<
             let (matrix, vectors, off) = symmetric_round(graph, state[0], state[1])?;
             Ok((vec![matrix, vectors], off))
         })?;
-        // Columns lie where the tournament left them; the extra one is the one whose vector is zero.
+        // The columns are in the order of the last round. The extra column is the one whose vector is zero.
         (turned[0].clone(), turned[1].clone())
     };
     let size = b.ty(&diagonal).shape.sizes()[1];
@@ -119,7 +119,7 @@ fn rotate_symmetric<B: Builder>(b: &mut B, x: &B::V, max_iter: usize) -> Result<
     Ok((diagonal, vectors))
 }
 
-/// Which of the marked columns goes where, in their order: u8 of sizes (count, columns, n).
+/// The target positions of the marked columns, in their order: bool of sizes (count, columns, n).
 fn compaction<B: Builder>(b: &mut B, marked: &B::V, n: usize) -> Result<B::V> {
     let size = b.ty(marked).shape.sizes()[1];
     let row = b.new_axis(marked.clone(), 1, None)?;
@@ -133,7 +133,8 @@ fn compaction<B: Builder>(b: &mut B, marked: &B::V, n: usize) -> Result<B::V> {
     b.logical_and(here, column)
 }
 
-/// Where each of the sizes goes in descending order, the first of equal ones first: u8 of sizes (count, n, n).
+/// The target position of each value in descending order, equal values in their original order: bool of sizes (count,
+/// n, n).
 fn ranks<B: Builder>(b: &mut B, size: &B::V) -> Result<B::V> {
     let n = b.ty(size).shape.sizes()[1];
     let own = b.new_axis(size.clone(), 2, None)?;
@@ -148,7 +149,7 @@ fn ranks<B: Builder>(b: &mut B, size: &B::V) -> Result<B::V> {
     b.equal(rank, columns)
 }
 
-/// Values moved to their places.
+/// Values moved to their target positions.
 fn in_order<B: Builder>(b: &mut B, values: &B::V, places: &B::V) -> Result<B::V> {
     let shape = b.ty(places).shape;
     let column = b.new_axis(values.clone(), 2, None)?;
@@ -158,7 +159,7 @@ fn in_order<B: Builder>(b: &mut B, values: &B::V, places: &B::V) -> Result<B::V>
     b.sum(chosen, [1], false)
 }
 
-/// Rounds until a whole sweep finds nothing to rotate.
+/// Rounds of rotations, until a whole sweep is within the tolerance.
 struct Sweep {
     rounds: usize,
     most: usize,
@@ -166,7 +167,7 @@ struct Sweep {
 }
 
 impl Sweep {
-    /// Runs rounds on a state; a round also says how far its pairs were from their goal: a real scalar.
+    /// Runs rounds on a state. A round also returns the largest deviation of its pairs, a real scalar.
     fn run<B: Builder>(
         &self,
         b: &mut B,
@@ -174,7 +175,7 @@ impl Sweep {
         round: impl FnOnce(&mut Graph, &[Value]) -> Result<(Vec<Value>, Value)>,
     ) -> Result<Vec<B::V>> {
         let dtype = b.ty(&state[0]).dtype.to_real();
-        // How many rounds were done, the worst of this sweep, and that of the last whole one.
+        // The number of rounds, the largest deviation of this sweep, and that of the last complete sweep.
         let mut all = vec![b.constant(DType::S32, 0)?, b.constant(dtype, 0)?];
         all.push(b.constant(dtype, f64::INFINITY)?);
         all.extend_from_slice(state);
@@ -209,7 +210,7 @@ impl Sweep {
     }
 }
 
-/// Cosine and sine of the rotations that make zero of the elements `off` beside diagonals `first` and `last`.
+/// The cosines and sines of the rotations that zero the elements `off` between the diagonals `first` and `last`.
 fn rotation(graph: &mut Graph, first: Value, last: Value, off: Value) -> Result<(Value, Value)> {
     let size = graph.abs(off)?;
     let shape = graph.ty(size).shape.clone();
@@ -239,7 +240,7 @@ fn rotation(graph: &mut Graph, first: Value, last: Value, off: Value) -> Result<
     Ok((cosine, sine))
 }
 
-/// The halves of the columns of `x` rotated: `(left c - right conj(s), left s + right c)`.
+/// The two halves of the columns of `x`, rotated: `(left c - right conj(s), left s + right c)`.
 fn turned(graph: &mut Graph, x: Value, cosine: Value, sine: Value) -> Result<(Value, Value)> {
     let half = graph.ty(x).shape.sizes()[2] / 2;
     let (left, right) = (piece(graph, &x, 0, half, 2)?, piece(graph, &x, half as i64, half, 2)?);
@@ -251,7 +252,7 @@ fn turned(graph: &mut Graph, x: Value, cosine: Value, sine: Value) -> Result<(Va
     Ok((new_left, new_right))
 }
 
-/// Two halves put together so that every column but the first meets another partner in the next round.
+/// The two halves, concatenated so that every column but the first has another partner in the next round.
 fn moved_on(graph: &mut Graph, left: Value, right: Value) -> Result<Value> {
     let half = graph.ty(left).shape.sizes()[2];
     if half == 1 {
@@ -279,7 +280,7 @@ fn symmetric_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value
     let off = graph.take_diagonal(x, half as i64)?;
     let off = graph.new_axis(off, 1, None)?;
     let (cosine, sine) = rotation(graph, first, last, off)?;
-    // Columns, then rows: the adjoint of what was rotated is rotated the same way.
+    // First columns, then rows: the adjoint of the rotated matrix is rotated in the same way.
     let (left, right) = turned(graph, x, cosine, sine)?;
     let columns = moved_on(graph, left, right)?;
     let rows = adjoint(graph, &columns)?;
@@ -292,7 +293,7 @@ fn symmetric_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value
     Ok((matrix, vectors, worst))
 }
 
-/// One round on the columns of matrices and the rotations so far.
+/// One round on the columns of matrices and the accumulated rotations.
 fn column_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value, Value, Value)> {
     let half = graph.ty(x).shape.sizes()[2] / 2;
     let (left, right) = (piece(graph, &x, 0, half, 2)?, piece(graph, &x, half as i64, half, 2)?);
@@ -307,7 +308,7 @@ fn column_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value, V
     let matrix = moved_on(graph, left, right)?;
     let (left, right) = turned(graph, vectors, cosine, sine)?;
     let vectors = moved_on(graph, left, right)?;
-    // The cosine between the columns; columns of nothing are orthogonal to all.
+    // The cosine of the angle between the columns; zero columns are orthogonal to all.
     let (first, last) = (graph.sqrt(first)?, graph.sqrt(last)?);
     let lengths = graph.multiply(first, last)?;
     let shape = graph.ty(lengths).shape.clone();
@@ -320,11 +321,11 @@ fn column_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value, V
     Ok((matrix, vectors, worst))
 }
 
-/// The singular vectors on the left, the singular values, descending, and the vectors on the right in rows.
-/// Where an element is not finite, all results are NaN.
+/// The left singular vectors, the singular values, descending, and the right singular vectors in rows. If an element
+/// is not finite, all results are NaN.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn svd<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full_matrices: bool) -> Result<List<B::V>> {
     let batch = Batch::new(b, x)?;
     let (count, m, n) = (batch.count, batch.rows, batch.columns);
@@ -361,7 +362,7 @@ pub fn svd<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full_matrices: bool
     ])
 }
 
-/// Singular vectors on both sides in columns, for no more columns than rows.
+/// Left and right singular vectors in columns, and the singular values, for at least as many rows as columns.
 fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> Result<(B::V, B::V, B::V)> {
     let ty = b.ty(x);
     let (count, m, n) = (ty.shape.sizes()[0], ty.shape.sizes()[1], ty.shape.sizes()[2]);
@@ -372,7 +373,7 @@ fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> 
     let extra = (even - n) as i64;
     let zero = b.constant(ty.dtype, 0)?;
     let eye = b.eye(Shape::new(&[count, n, n]), ty.dtype)?;
-    // The rotations of the columns of the triangle's transpose are the vectors on the left.
+    // The left singular vectors are the rotations of the columns of the triangle's transpose.
     let columns = transposed(b, &triangle)?;
     let columns = b.pad(columns, zero.clone(), &[(0, 0, 0), (0, 0, 0), (0, extra, 0)])?;
     let vectors = b.pad(eye, zero, &[(0, 0, 0), (0, 0, 0), (0, extra, 0)])?;
@@ -387,7 +388,7 @@ fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> 
         })?;
         (state[0].clone(), state[1].clone())
     };
-    // Without the column that was only there to make their number even, whose vector is zero.
+    // Drops the extra column that makes their number even; its vector is zero.
     let squares = square(b, &vectors)?;
     let lengths = b.sum(squares, [1], false)?;
     let marked = b.greater(lengths, 0.5)?;
@@ -403,8 +404,8 @@ fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> 
     let places = b.as_type(places, ty.dtype)?;
     let columns = product(b, &columns, &places)?;
     let vectors = product(b, &vectors, &places)?;
-    // Dividing the columns by their lengths would leave those of length zero without a direction; the
-    // orthogonal factor has one for each, up to a sign.
+    // Division of the columns by their lengths would leave columns of length zero undefined. The orthogonal factor
+    // has a direction for each column, up to a sign.
     let (right, signs) = qr_of(b, &columns, QrMode::Reduced)?;
     let signs = b.take_diagonal(signs, 0)?;
     let negative = b.less(signs, 0)?;

@@ -1,4 +1,4 @@
-//! Keys, and the bits that they give.
+//! Keys, and the random bits that are derived from them.
 //!
 //! The generator is Threefry-2x32 with 20 rounds, from Salmon, Moraes, Dror and Shaw, Parallel Random Numbers: As
 //! Easy as 1, 2, 3 (2011).
@@ -11,16 +11,16 @@ use crate::op::{Block, Op};
 use crate::scalar::{Number, Scalar};
 use crate::shape::{Axes, AxisRef, Shape, TensorType};
 
-/// By how many bits the rounds of a group rotate, groups taking turns.
+/// The rotations, in bits, of the four rounds of a group. The groups alternate between both rows.
 const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
 
-/// What the third word of the key differs by from the first two together.
+/// The parity constant: the third key word is its XOR with the first two words.
 const PARITY: u32 = 0x1BD1_1BDA;
 
 /// See [`Block::Threefry`].
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn threefry<B: Builder>(b: &mut B, key: &B::V, counters: &B::V) -> Result<B::V> {
     let mut word = |at: i64| -> Result<B::V> {
         let word = b.slice_along_axis(key, at, 1, 0, 1)?;
@@ -50,8 +50,8 @@ pub fn threefry<B: Builder>(b: &mut B, key: &B::V, counters: &B::V) -> Result<B:
     b.concatenate(&[left, right], 0)
 }
 
-/// Words for the counters from 0 on, of which the first half makes pairs with the second; an odd number is filled
-/// up with a counter of 0.
+/// Words for the counters from 0 on. The first half of the counters is paired with the second half; an odd number is
+/// padded with a counter of 0.
 fn words<B: Builder>(b: &mut B, key: &B::V, count: usize) -> Result<B::V> {
     let pairs = count.div_ceil(2);
     let mut counters = b.iota(Shape::new(&[count]), DType::U32, None)?;
@@ -68,7 +68,7 @@ fn words<B: Builder>(b: &mut B, key: &B::V, count: usize) -> Result<B::V> {
 /// See [`Block::RandomBits`].
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn plain_bits<B: Builder>(b: &mut B, key: &B::V, dtype: DType, count: usize) -> Result<B::V> {
     TensorType::new(dtype, Shape::new(&[count]))?;
     if dtype.bits() < 64 {
@@ -83,10 +83,11 @@ pub fn plain_bits<B: Builder>(b: &mut B, key: &B::V, dtype: DType, count: usize)
     b.bitwise_or(high, low)
 }
 
-/// See [`Block::RandomUniform`]: random bits in the mantissa of a float between 1 and 2, less 1.
+/// See [`Block::RandomUniform`]. The random bits become the mantissa of a float in [1, 2), from which 1 is
+/// subtracted.
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn plain_uniform<B: Builder>(b: &mut B, key: &B::V, dtype: DType, count: usize) -> Result<B::V> {
     let unsigned = DType::unsigned(dtype.bits());
     let draw = Op::Block(Block::RandomBits { dtype: unsigned, count });
@@ -99,11 +100,10 @@ pub fn plain_uniform<B: Builder>(b: &mut B, key: &B::V, dtype: DType, count: usi
     b.subtract(floats, 1)
 }
 
-/// The key of a seed, an integer of 64 bits: its upper and its lower half. A negative one counts as its two's
-/// complement.
+/// The key of a seed, a 64-bit integer: its upper and its lower half. A negative seed is in two's complement.
 ///
 /// # Errors
-/// A number that is no integer of 64 bits, and a tensor that is no scalar of u64 or s64.
+/// A number that is no 64-bit integer, and a tensor that is no scalar of u64 or s64.
 pub fn key<B: Builder>(b: &mut B, seed: &Arg<B::V>) -> Result<B::V> {
     let refuse = |got: String| Err(ErrorKind::RandomSeed { got }.into());
     let seed = match seed {
@@ -130,16 +130,16 @@ pub fn key<B: Builder>(b: &mut B, seed: &Arg<B::V>) -> Result<B::V> {
     b.stop_grad(key)
 }
 
-/// The upper and the lower half of integers of 64 bits.
+/// The upper and the lower half of 64-bit integers.
 fn halves<B: Builder>(b: &mut B, x: &B::V) -> Result<(B::V, B::V)> {
     let high = b.right_shift(x, 32)?;
     Ok((b.as_type(high, DType::U32)?, b.as_type(x, DType::U32)?))
 }
 
-/// `parts` new keys, side by side on axis 0.
+/// `parts` new keys, stacked along axis 0.
 ///
 /// # Errors
-/// What is no key.
+/// A value that is no key.
 pub fn split<B: Builder>(b: &mut B, key: &B::V, parts: usize) -> Result<B::V> {
     check_key(b, "split", key)?;
     let shape = Shape::new(&[parts, 2]);
@@ -149,10 +149,10 @@ pub fn split<B: Builder>(b: &mut B, key: &B::V, parts: usize) -> Result<B::V> {
     b.reshape_to(flat, shape)
 }
 
-/// Of a key, one to use and one to go on with: the second and the first of its two parts.
+/// Splits a key into one to use and the next one: the second and the first of its two parts.
 ///
 /// # Errors
-/// What is no key; `op` is for the message.
+/// A value that is no key; `op` is for the message.
 pub fn fresh<B: Builder>(b: &mut B, op: &'static str, key: &B::V) -> Result<(B::V, B::V)> {
     check_key(b, op, key)?;
     let draw = Op::Block(Block::RandomBits { dtype: DType::U32, count: 4 });
@@ -162,10 +162,10 @@ pub fn fresh<B: Builder>(b: &mut B, op: &'static str, key: &B::V) -> Result<(B::
     Ok((used, next))
 }
 
-/// New keys made of a key and integers: one for each, whose words are on a new last axis.
+/// New keys derived from a key and integers, one key for each integer. The words of a key are on a new last axis.
 ///
 /// # Errors
-/// What is no key, and data that are no integers.
+/// A value that is no key, and data that are no integers.
 pub fn fold_in<B: Builder>(b: &mut B, key: &B::V, data: &Arg<B::V>) -> Result<B::V> {
     let value = folded(b, key, data)?;
     b.in_order(value, &[&key.into(), data])
@@ -195,10 +195,10 @@ fn folded<B: Builder>(b: &mut B, key: &B::V, data: &Arg<B::V>) -> Result<B::V> {
     b.stop_grad(keys)
 }
 
-/// Random bits as unsigned integers, u32 where no type is asked for.
+/// Random bits as unsigned integers, by default u32.
 ///
 /// # Errors
-/// What is no key, and an element type that is not unsigned.
+/// A value that is no key, and an element type that is not unsigned.
 pub fn bits<B: Builder>(b: &mut B, key: &B::V, sample: &Sample) -> Result<B::V> {
     check_key(b, "bits", key)?;
     let dtype = sample.dtype.unwrap_or(DType::U32);

@@ -8,20 +8,20 @@ use crate::op::{Block, Op};
 use crate::scalar::{Number, wrap};
 use crate::shape::{Shape, TensorType};
 
-/// How many integers there are between the bounds.
+/// The number of integers between the bounds.
 enum Span<V> {
-    /// As many as u64 has.
+    /// 2^64, the number of values of u64.
     All,
-    /// So many, a u64.
+    /// This number, a u64.
     Value(V),
 }
 
-/// Integers of the half-open interval from `min` to `max`. Where bounds that are tensors hold no integer between
-/// them, the sample is `min`.
+/// Random integers in the half-open interval from `min` to `max`. If the bounds are tensors and the interval is
+/// empty, the sample is `min`.
 ///
 /// # Errors
-/// What is no key, an element type that is no integer's, bounds that are no integers, do not broadcast to the
-/// shape or do not fit the type, and numbers without an integer between them.
+/// A value that is no key, an element type that is no integer type, bounds that are no integers, do not broadcast to
+/// the shape or do not fit the type, and numbers whose interval is empty.
 pub fn randint<B: Builder>(
     b: &mut B,
     key: &B::V,
@@ -81,7 +81,7 @@ fn randint_of<B: Builder>(
 /// See [`Block::RandomBelow`].
 ///
 /// # Errors
-/// What the ops of the definition have against the operands.
+/// The errors of the definition's ops.
 pub fn plain_below<B: Builder>(
     b: &mut B,
     key: &B::V,
@@ -92,7 +92,7 @@ pub fn plain_below<B: Builder>(
     offset(b, key, dtype, count, &Shape::new(&[count]), Span::Value(bound.clone()))
 }
 
-/// Integers of a type below how many there are.
+/// Random integers of a dtype in `0..span`.
 fn offset<B: Builder>(
     b: &mut B,
     key: &B::V,
@@ -153,7 +153,7 @@ fn span<B: Builder>(
     };
     let (first, last) = (wide(b, min)?, wide(b, max)?);
     let span = b.subtract(last, first)?;
-    // A u64 constant would merge with signed bounds to a type that does not hold it.
+    // A u64 constant and signed bounds would merge to a dtype that cannot hold the constant.
     let (first, last) = (comparable(b, min)?, comparable(b, max)?);
     let some = b.greater(last, first)?;
     let one = b.constant(DType::U64, 1)?;
@@ -164,7 +164,7 @@ fn span<B: Builder>(
     Ok(Span::Value(b.select(some, span, one)?))
 }
 
-/// A bound with its own element type and without names.
+/// A bound with its own element type, without names.
 fn comparable<B: Builder>(b: &mut B, bound: &Parameter<'_, B::V>) -> Result<B::V> {
     match bound.value {
         Arg::Number(Number::Int(value)) if *value > i128::from(i64::MAX) => {
@@ -178,7 +178,7 @@ fn comparable<B: Builder>(b: &mut B, bound: &Parameter<'_, B::V>) -> Result<B::V
     }
 }
 
-/// `(high * 2^bits + low) mod span` of pairs of random words of so many bits, which fits u64.
+/// `(high * 2^bits + low) mod span` for pairs of random words of `bits` bits. The value fits u64.
 fn narrow_offset<B: Builder>(
     b: &mut B,
     key: &B::V,
@@ -187,7 +187,8 @@ fn narrow_offset<B: Builder>(
     shape: &Shape,
     span: Span<B::V>,
 ) -> Result<B::V> {
-    // The first half of twice as many words is the upper half of as many of 64 bits, the second the lower one.
+    // Of `2 * count` 32-bit words, the first half are the upper halves of `count` 64-bit words, and the second half
+    // the lower ones.
     let mut words = drawn(b, key, count, shape)?;
     if bits < 32 {
         let mask = (1u64 << bits) - 1;
@@ -203,7 +204,7 @@ fn narrow_offset<B: Builder>(
     }
 }
 
-/// The same of words of 64 bits, modulo 2^64 on the way, as in Nx.
+/// Like [`narrow_offset`] for 64-bit words; intermediate results are modulo 2^64, as in Nx.
 fn wide_offset<B: Builder>(
     b: &mut B,
     key: &B::V,
@@ -232,7 +233,7 @@ fn wide_offset<B: Builder>(
     b.remainder(sum, span)
 }
 
-/// Random words of 64 bits.
+/// Random 64-bit words.
 fn drawn<B: Builder>(b: &mut B, key: &B::V, count: usize, shape: &Shape) -> Result<B::V> {
     let draw = Op::Block(Block::RandomBits { dtype: DType::U64, count });
     let flat = b.emit_one(draw, std::slice::from_ref(key))?;

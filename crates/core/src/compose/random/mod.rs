@@ -1,7 +1,7 @@
-//! Random numbers: keys and samples after Nx.Random, which go back to the generator Threefry.
+//! Random numbers: keys and samples in the style of Nx.Random, with the generator Threefry.
 //!
-//! A key is a vector of two u32. Each function uses the key itself, once and for one thing; [`fresh`] makes of a
-//! key one to use and one to go on with. Nothing here has a gradient.
+//! A key is a vector of two u32. Each function uses its key directly, once and for one purpose. [`fresh`] splits a
+//! key into one to use and the next one. Nothing here has a gradient.
 
 mod generator;
 mod integer;
@@ -20,17 +20,17 @@ use crate::op::{Block, Domain, Op};
 use crate::scalar::Number;
 use crate::shape::{AxisRef, Shape, TensorType};
 
-/// What a sample is to be: its shape with names, and its element type where that is not left to the bounds.
+/// The requested sample: its shape with names, and its element type unless the parameters determine it.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     /// The shape.
     pub shape: Shape,
-    /// The element type; what the function's parameters merge to where there is none.
+    /// The element type; by default the merged type of the function's parameters.
     pub dtype: Option<DType>,
 }
 
 impl Sample {
-    /// A sample of a shape, of the type that its parameters have.
+    /// A sample of a shape, with the type of its parameters.
     pub fn of(shape: Shape) -> Sample {
         Sample { shape, dtype: None }
     }
@@ -42,13 +42,13 @@ impl Sample {
     }
 }
 
-/// A parameter of a distribution, and what it is called in messages.
+/// A parameter of a distribution, and its name in messages.
 struct Parameter<'a, V> {
     name: &'static str,
     value: &'a Arg<V>,
 }
 
-/// The element type that a parameter has by itself.
+/// The element type of a parameter by itself.
 fn own_dtype<B: Builder>(b: &B, arg: &Arg<B::V>) -> DType {
     match arg {
         Arg::Value(value) => b.ty(value).dtype,
@@ -56,7 +56,7 @@ fn own_dtype<B: Builder>(b: &B, arg: &Arg<B::V>) -> DType {
     }
 }
 
-/// What two parameters merge to: numbers give way to a tensor.
+/// The merged dtype of two parameters; numbers take the dtype of a tensor.
 fn merged_dtype<B: Builder>(b: &B, left: &Arg<B::V>, right: &Arg<B::V>) -> DType {
     match b.weak_type([left, right]) {
         Some(ty) => ty.dtype,
@@ -64,7 +64,7 @@ fn merged_dtype<B: Builder>(b: &B, left: &Arg<B::V>, right: &Arg<B::V>) -> DType
     }
 }
 
-/// Refuses what is no key.
+/// Returns an error if a value is no key.
 fn check_key<B: Builder>(b: &B, op: &'static str, key: &B::V) -> Result<()> {
     let got = b.ty(key);
     if got.dtype == DType::U32 && got.shape.sizes() == [2] {
@@ -73,7 +73,7 @@ fn check_key<B: Builder>(b: &B, op: &'static str, key: &B::V) -> Result<()> {
     Err(ErrorKind::RandomKey { op, got }.into())
 }
 
-/// The error of an element type that no sample of a function has.
+/// The error for an element type that a function's samples cannot have.
 fn wrong_dtype(op: &'static str, dtype: DType, required: &str) -> crate::error::Error {
     let (option, given, required) = ("the dtype", dtype.to_string(), required.to_owned());
     ErrorKind::OptionValue { op, option, given, required }.into()
@@ -104,7 +104,7 @@ fn parameter<B: Builder>(
     Err(ErrorKind::ParameterShape { op, what, got, shape }.into())
 }
 
-/// Whether a parameter is written as this number.
+/// Whether a parameter is this plain number.
 fn is_number<V>(arg: &Arg<V>, number: f64) -> bool {
     match arg {
         Arg::Number(own @ (Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_))) => {
@@ -114,8 +114,8 @@ fn is_number<V>(arg: &Arg<V>, number: f64) -> bool {
     }
 }
 
-/// A sample of floats or of complex numbers. `draw` makes floats of a type in a shape, of which the last axis
-/// holds the real and the imaginary parts of complex numbers.
+/// A sample of floats or of complex numbers. `draw` returns floats of a dtype in a shape. For complex numbers its
+/// last axis has the real and the imaginary part.
 fn real_or_complex<B: Builder>(
     b: &mut B,
     op: &'static str,
@@ -157,7 +157,7 @@ fn real_or_complex<B: Builder>(
     b.stop_grad(values)
 }
 
-/// A parameter that is the same for the real and the imaginary part.
+/// A parameter that applies to both the real and the imaginary part.
 fn with_parts<B: Builder>(b: &mut B, arg: &Arg<B::V>) -> Result<Arg<B::V>> {
     match arg {
         Arg::Value(value) if b.ty(value).shape.rank() > 0 => b.new_axis(value, -1, None).map(Arg::Value),
@@ -165,10 +165,11 @@ fn with_parts<B: Builder>(b: &mut B, arg: &Arg<B::V>) -> Result<Arg<B::V>> {
     }
 }
 
-/// Floats of the half-open interval from `min` to `max`, evenly distributed. Complex numbers have such parts.
+/// Uniformly distributed floats in the half-open interval from `min` to `max`. For complex numbers both parts are so
+/// distributed.
 ///
 /// # Errors
-/// What is no key, an element type that is neither float nor complex, and bounds that are complex or do not
+/// A value that is no key, an element type that is neither float nor complex, and bounds that are complex or do not
 /// broadcast to the shape.
 pub fn uniform<B: Builder>(
     b: &mut B,
@@ -208,7 +209,7 @@ fn uniform_floats<B: Builder>(
     let flat = b.emit_one(draw, std::slice::from_ref(key))?;
     let unit = b.reshape_to(flat, shape.clone())?;
     if is_number(min.value, 0.0) && is_number(max.value, 1.0) {
-        // What follows would change no bit.
+        // Scaling would not change any bit.
         return Ok(unit);
     }
     let min = parameter(b, op, &min, dtype, shape)?;
@@ -216,14 +217,14 @@ fn uniform_floats<B: Builder>(
     let span = b.subtract(max, &min)?;
     let scaled = b.multiply(unit, span)?;
     let moved = b.add(scaled, &min)?;
-    // The sum may have been rounded to below the bound.
+    // Rounding may move the sum below the bound.
     b.max(moved, min)
 }
 
-/// Normally distributed floats. Complex numbers have such parts.
+/// Normally distributed floats. For complex numbers both parts are so distributed.
 ///
 /// # Errors
-/// As [`uniform`], of mean and standard deviation.
+/// As [`uniform`], for mean and standard deviation.
 pub fn normal<B: Builder>(
     b: &mut B,
     key: &B::V,
@@ -260,8 +261,8 @@ fn normal_of<B: Builder>(
     })
 }
 
-/// Floats with mean 0 and standard deviation 1: the inverse of the distribution's integral at evenly distributed
-/// places, which keep away from -1, where it is infinite.
+/// Floats with mean 0 and standard deviation 1: the inverse of the cumulative distribution function at uniformly
+/// distributed positions. They exclude -1, where the inverse is infinite.
 fn standard_normal<B: Builder>(
     b: &mut B,
     op: &'static str,
@@ -279,10 +280,10 @@ fn standard_normal<B: Builder>(
     b.multiply(root, inverse)
 }
 
-/// Floats of the standard Gumbel distribution: `-log(-log(u))` of evenly distributed `u`.
+/// Floats of the standard Gumbel distribution: `-log(-log(u))` of uniformly distributed `u`.
 ///
 /// # Errors
-/// What is no key, and an element type that is no float.
+/// A value that is no key, and an element type that is no float.
 pub fn gumbel<B: Builder>(b: &mut B, key: &B::V, sample: &Sample) -> Result<B::V> {
     check_key(b, "gumbel", key)?;
     let dtype = sample.dtype.unwrap_or(DType::F32);

@@ -1,4 +1,4 @@
-//! Random vectors whose elements vary together.
+//! Random vectors with correlated elements.
 
 use super::{Sample, check_key, merged_dtype, normal, wrong_dtype};
 use crate::builder::{Arg, BuildControl, BuildElementwise, BuildLinalg, BuildMatrix, BuildShape, Builder};
@@ -8,7 +8,7 @@ use crate::scalar::Number;
 use crate::shape::{Name, Shape, TensorType};
 
 catalogue! {
-    /// Which root of the covariance is taken.
+    /// The method that computes a root of the covariance.
     pub enum Method {
         /// The Cholesky factor.
         Cholesky = "cholesky",
@@ -19,16 +19,16 @@ catalogue! {
     }
 }
 
-/// The most sweeps of an iteration, as many as the public functions take.
+/// The maximum number of sweeps, the same as the defaults of the public functions.
 const SVD_SWEEPS: usize = 100;
 const EIGH_SWEEPS: usize = 1000;
 
-/// Normally distributed vectors with a mean, a vector, and a covariance, a matrix that is symmetric and has no
-/// negative eigenvalue. The sample's shape is that of the batch; the axis of the vectors comes last, and has a
-/// `name` of its own.
+/// Normally distributed vectors with a mean, which is a vector, and a covariance, which is a symmetric matrix without
+/// negative eigenvalues. The sample's shape is the batch shape. The axis of the vectors is last and has its own
+/// `name`.
 ///
 /// # Errors
-/// What is no key, an element type that is no float, and a mean and a covariance that do not fit each other.
+/// A value that is no key, an element type that is no float, and a mean and a covariance whose shapes do not match.
 pub fn multivariate_normal<B: Builder>(
     b: &mut B,
     key: &B::V,
@@ -63,7 +63,7 @@ fn multivariate_normal_of<B: Builder>(
     if !fits {
         return Err(ErrorKind::MultivariateShapes { mean: left, covariance: right }.into());
     }
-    // A type that was asked for does not drop an imaginary part.
+    // A requested float dtype must not drop an imaginary part.
     if !dtype.is_float() || left.dtype.is_complex() || right.dtype.is_complex() {
         let given = dtype.merge(left.dtype).merge(right.dtype);
         return Err(wrong_dtype(op, if dtype.is_float() { given } else { dtype }, "a float dtype"));
@@ -81,7 +81,7 @@ fn multivariate_normal_of<B: Builder>(
         }
         Method::Eigh => {
             let (values, vectors) = b.eigh(covariance, EIGH_SWEEPS, 0.0)?;
-            // An eigenvalue of 0 may come out a little below.
+            // Rounding may make an eigenvalue of 0 negative.
             let values = b.max(values, 0)?;
             let values = b.sqrt(values)?;
             b.multiply(vectors, values)?

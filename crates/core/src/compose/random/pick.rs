@@ -1,4 +1,4 @@
-//! Random orders of what is there, and random parts of it.
+//! Random permutations and random selections of elements.
 
 use super::{Sample, check_key, fresh, gumbel, randint, uniform};
 use crate::builder::{
@@ -10,13 +10,13 @@ use crate::op::{Block, CumulativeOp, Direction, Op};
 use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisRef, Shape};
 
-/// How often elements are sorted by random words, so that equal words do not keep an order: as often as makes
-/// three times as many bits as the positions have. After JAX's `shuffle`.
+/// The number of sorts by random words. Several sorts are needed because equal words keep their order. The words
+/// together have three times the bits of the positions. After JAX's `shuffle`.
 fn rounds(size: usize) -> usize {
     if size < 2 { 0 } else { (3.0 * (size as f64).ln() / f64::from(u32::MAX).ln()).ceil() as usize }
 }
 
-/// Positions that put random words in order along an axis.
+/// The positions that sort random words along an axis.
 fn random_order<B: Builder>(b: &mut B, key: &B::V, shape: &Shape, axis: Axis) -> Result<B::V> {
     let draw = Op::Block(Block::RandomBits { dtype: DType::U32, count: shape.size() });
     let words = b.emit_one(draw, std::slice::from_ref(key))?;
@@ -24,12 +24,12 @@ fn random_order<B: Builder>(b: &mut B, key: &B::V, shape: &Shape, axis: Axis) ->
     b.argsort(words, axis, Direction::Asc, positions_dtype(shape[axis]))
 }
 
-/// The type of positions along an axis of a size.
+/// The dtype of positions along an axis of a size.
 fn positions_dtype(size: usize) -> DType {
     if i32::try_from(size).is_ok() { DType::S32 } else { DType::S64 }
 }
 
-/// The positions of a vector in random order, or nothing where there is only one order; and the next key.
+/// The positions of a vector in random order, or `None` if there is only one order; and the next key.
 fn permutation<B: Builder>(
     b: &mut B,
     op: &'static str,
@@ -49,11 +49,11 @@ fn permutation<B: Builder>(
     Ok((order, key))
 }
 
-/// `x` with its elements along an axis in random order, and the next key. The order is one for all places along
-/// the other axes, or `independent` for each.
+/// `x` with its elements along an axis in random order, and the next key. All positions along the other axes share
+/// the order, unless `independent` is set.
 ///
 /// # Errors
-/// What is no key, and an axis that `x` does not have.
+/// A value that is no key, and an axis that `x` does not have.
 pub fn shuffle<B: Builder>(
     b: &mut B,
     key: &B::V,
@@ -93,20 +93,20 @@ fn shuffled<B: Builder>(
     Ok((b.stop_grad(x)?, key))
 }
 
-/// What is chosen, how many times, and whether more than once.
+/// The parameters of a random choice.
 #[derive(Clone, Debug)]
 pub struct Choice<V> {
-    /// The probability of each element, as a vector of floats; all are equally likely where there is none.
+    /// The probability of each element, as a vector of floats; by default all are equal.
     pub p: Option<Arg<V>>,
-    /// How many elements are chosen.
+    /// The number of elements to choose.
     pub samples: i64,
-    /// The axis along which elements lie; the flat tensor's where there is none.
+    /// The axis of the elements; `None` for the flat tensor.
     pub axis: Option<AxisRef>,
     /// Whether an element may be chosen more than once.
     pub replace: bool,
 }
 
-/// A [`Choice`] that is possible.
+/// A valid [`Choice`].
 struct Picks<V> {
     from: V,
     axis: Axis,
@@ -152,11 +152,11 @@ fn picks<B: Builder>(b: &mut B, x: &B::V, choice: &Choice<B::V>) -> Result<Picks
     Ok(Picks { from, axis, size, samples, p })
 }
 
-/// Elements chosen from `x`, and the next key.
+/// Elements that are chosen from `x`, and the next key.
 ///
 /// # Errors
-/// What is no key, nothing to choose from, samples below 1 or more than there are elements where none is chosen
-/// twice, and probabilities that are no vector of floats with one for each element.
+/// A value that is no key, no elements, a number of samples below 1 or, without replacement, above the number of
+/// elements, and probabilities that are no vector of floats with one for each element.
 pub fn choice<B: Builder>(b: &mut B, key: &B::V, x: &B::V, choice: &Choice<B::V>) -> Result<(B::V, B::V)> {
     check_key(b, "choice", key)?;
     let picks = picks(b, x, choice)?;
@@ -170,7 +170,7 @@ pub fn choice<B: Builder>(b: &mut B, key: &B::V, x: &B::V, choice: &Choice<B::V>
     Ok((in_order(b, values, key, x, choice)?, next))
 }
 
-/// As [`choice`], of the key itself and without the next one.
+/// Like [`choice`], but it uses the key directly and returns no next key.
 ///
 /// # Errors
 /// As [`choice`].
@@ -186,7 +186,7 @@ pub fn choice_split<B: Builder>(b: &mut B, key: &B::V, x: &B::V, choice: &Choice
     in_order(b, values, key, x, choice)
 }
 
-/// What was chosen with its vectorized axes in the order of the operands.
+/// The chosen elements, with their vectorized axes in the order of the operands.
 fn in_order<B: Builder>(
     b: &mut B,
     values: B::V,
@@ -214,7 +214,7 @@ fn without_replacement<B: Builder>(b: &mut B, key: &B::V, picks: &Picks<B::V>) -
     Ok((b.slice_along_axis(order, 0, picks.samples as i64, 0, 1)?, next))
 }
 
-/// Positions that one draw decides.
+/// Positions that are determined by one draw.
 fn drawn<B: Builder>(b: &mut B, key: &B::V, picks: &Picks<B::V>, replace: bool) -> Result<B::V> {
     let samples = Shape::new(&[picks.samples]);
     match &picks.p {
@@ -230,14 +230,14 @@ fn drawn<B: Builder>(b: &mut B, key: &B::V, picks: &Picks<B::V>, replace: bool) 
             let total = b.slice_along_axis(&sums, picks.size as i64 - 1, 1, 0, 1)?;
             let bounds = [0, 1].map(|bound| Arg::Number(Number::Int(bound)));
             let share = uniform(b, key, &bounds[0], &bounds[1], &Sample::of(samples).with_dtype(dtype))?;
-            // Above 0, so that no element without probability is chosen.
+            // Above 0, so that no element with probability 0 is chosen.
             let share = b.subtract(1, share)?;
             let place = b.multiply(total, share)?;
             search(b, &sums, &place, picks.size)
         }
         Some(p) => {
-            // The greatest of Gumbel numbers moved by the logarithms: Vieira, Gumbel-max trick and weighted
-            // reservoir sampling (2014).
+            // Takes the greatest Gumbel numbers after the logarithms of the probabilities were added: Vieira,
+            // Gumbel-max trick and weighted reservoir sampling (2014).
             let dtype = b.ty(p).dtype;
             let noise = gumbel(b, key, &Sample::of(Shape::new(&[picks.size])).with_dtype(dtype))?;
             let noise = b.negate(noise)?;
@@ -249,7 +249,7 @@ fn drawn<B: Builder>(b: &mut B, key: &B::V, picks: &Picks<B::V>, replace: bool) 
     }
 }
 
-/// For each place the first of the ascending sums that is not below it, by halving.
+/// For each place, the index of the first of the ascending sums that is not below it, by binary search.
 fn search<B: Builder>(b: &mut B, sums: &B::V, places: &B::V, size: usize) -> Result<B::V> {
     let dtype = positions_dtype(size.saturating_mul(2));
     let mut below = b.full(b.ty(places).shape, dtype, 0)?;
